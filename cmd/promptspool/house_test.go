@@ -62,11 +62,14 @@ var imports = map[string]string{
 	"spool/archive/query":    "api/wire spool/archive/calls spool/archive/rowcode",
 	"spool/archive/transfer": "api/wire spool/archive",
 	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
-	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/badgerdb/blocks " +
-		"spool/archive/query spool/archive/rowcode spool/archive/transfer spool/rawlog",
+	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
+		"spool/archive/badgerdb/blocks spool/archive/query spool/archive/rowcode spool/archive/transfer spool/rawlog",
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
-	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer",
+	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
+		"spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
+		"spool/archive/transfer",
+	"spool/archive/postgres/connection": "api/wire",
+	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/archive/archivetest": "api/wire metrics spool/archive spool/archive/query spool/archive/rowcode " +
 		"spool/archive/transfer",

@@ -14,6 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/transfer"
 )
 
@@ -135,15 +136,15 @@ func (db accountTables) Read(ctx context.Context, fn func(accounts.Tx) error) er
 
 func (db accountTables) reader(ctx context.Context) *accountTx {
 	return &accountTx{ctx: ctx, ask: func(fn func(q querier) error) error {
-		return db.withConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
+		return db.pool.WithConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
 	}}
 }
 
 // Change implements accounts.Database. An advisory lock lets only one change run at a time, at
 // all servers together.
 func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts.Tx) error) error {
-	return db.change(ctx, again, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lockPeople); err != nil {
+	return db.pool.Change(ctx, again, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, connection.PeopleLock); err != nil {
 			return err
 		}
 		a := accountTx{ctx: ctx, ask: func(fn func(q querier) error) error { return fn(tx) }, lock: " FOR UPDATE"}
@@ -152,8 +153,8 @@ func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts
 		}
 		// A server of the previous version, which does not take the lock, may have added the row.
 		err := sendBatch(ctx, tx, &a.writes)
-		if isDuplicate(err) {
-			err = fmt.Errorf("%w: %w", errConflict, err)
+		if connection.IsDuplicate(err) {
+			err = fmt.Errorf("%w: %w", connection.ErrConflict, err)
 		}
 		return err
 	})
@@ -179,7 +180,8 @@ func (tx *accountTx) UserID(email string) (id string, found bool, err error) {
 
 func (tx *accountTx) one(places []any, sql string, key any) (found bool, err error) {
 	none := wire.Errorf(wire.CodeNotFound, "There is no such row.")
-	err = orNotFound(tx.ask(func(q querier) error { return q.QueryRow(tx.ctx, sql, key).Scan(places...) }), none)
+	err = tx.ask(func(q querier) error { return q.QueryRow(tx.ctx, sql, key).Scan(places...) })
+	err = connection.OrNotFound(err, none)
 	if errors.Is(err, none) {
 		return false, nil
 	}
@@ -229,7 +231,7 @@ func (db *DB) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 		ids, times = append(ids, id), append(times, used[id].UTC())
 	}
 
-	return db.exec(ctx, `
+	return db.pool.Exec(ctx, `
 		UPDATE keys SET last_used_at = u.at FROM unnest($1::text[], $2::timestamptz[]) AS u (id, at)
 		WHERE keys.id = u.id AND (last_used_at IS NULL OR last_used_at < u.at)`, ids, times)
 }
@@ -247,7 +249,7 @@ func exportAccountRows(of accounts.Table) func(*DB, context.Context, [3]string) 
 		}
 
 		var rows []accounts.Row
-		err = db.withConn(ctx, func(conn *pgx.Conn) (err error) {
+		err = db.pool.WithConn(ctx, func(conn *pgx.Conn) (err error) {
 			rows, err = accountRows(ctx, conn, of, " WHERE "+t.key+" > $1 ORDER BY "+t.key+" LIMIT $2", key, exportPage)
 			return err
 		})

@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -30,7 +31,7 @@ type batch = archive.Waiting[application]
 func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
 	err = archive.Apart(events, func(part []archive.Event) error {
 		more, err := db.apply(ctx, account, part)
-		if refused(err) {
+		if connection.Refused(err) {
 			tries := refusalsMax
 			more, err = db.applyApart(ctx, account, part, &tries, err)
 		}
@@ -53,8 +54,8 @@ func (db *DB) applyApart(
 	ctx context.Context, account string, events []archive.Event, tries *int, err error,
 ) ([]wire.Result, error) {
 	if *tries--; *tries < 0 {
-		return nil, unavailable("The database refuses this server's statements; the server's log has the reason. "+
-			"Upgrade the server.", err)
+		return nil, connection.Unavailable("The database refuses this server's statements; "+
+			"the server's log has the reason. Upgrade the server.", err)
 	}
 
 	if len(events) == 1 {
@@ -70,7 +71,7 @@ func (db *DB) applyApart(
 	var all []wire.Result
 	for _, half := range [][]archive.Event{events[:len(events)/2], events[len(events)/2:]} {
 		results, err := db.apply(ctx, account, half)
-		if refused(err) {
+		if connection.Refused(err) {
 			results, err = db.applyApart(ctx, account, half, tries, err)
 		}
 		if err != nil {
@@ -130,11 +131,11 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 
 	// Partitions are created in a transaction of their own: it locks the parent tables, and
 	// folding events under that lock would block all writers.
-	if err := db.ensure(ctx, f.weeks()); err != nil {
+	if err := db.tables.Ensure(ctx, f.weeks()); err != nil {
 		return err
 	}
 
-	return db.change(ctx, true, func(tx pgx.Tx) error {
+	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		if err := f.load(ctx, tx, false); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/connection"
 )
 
 const insertAudit = `
@@ -16,7 +17,7 @@ func (db *DB) Audit(ctx context.Context, account string, e wire.AuditEntry) erro
 	if err != nil {
 		return err
 	}
-	return db.exec(ctx, insertAudit, account, e.ID, entry)
+	return db.pool.Exec(ctx, insertAudit, account, e.ID, entry)
 }
 
 // AuditLog lists what people changed; see auth.AuditStore.
@@ -26,7 +27,7 @@ func (db *DB) AuditLog(ctx context.Context, account, before string, limit int) (
 	} else if _, err := wire.ParseID(before); err != nil {
 		return nil, wire.Invalid(wire.FieldError{Field: "before", Reason: "must be the id of an entry"})
 	}
-	return queryRows(ctx, db, func(e *wire.AuditEntry) []any { return []any{e} },
+	return connection.QueryRows(ctx, db.pool, func(e *wire.AuditEntry) []any { return []any{e} },
 		`SELECT entry FROM audit WHERE account_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
 		account, before, limit)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/schema"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -26,7 +27,7 @@ const checkStep = 100
 func (db *DB) Check(ctx context.Context) error {
 	c := checker{db: db, counts: make(map[accountWeek]*weekCount)}
 	for more := true; more; {
-		err := db.view(ctx, func(tx pgx.Tx) (err error) {
+		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {
 			more, err = c.step(ctx, tx)
 			return err
 		})
@@ -35,7 +36,7 @@ func (db *DB) Check(ctx context.Context) error {
 		}
 	}
 
-	return db.view(ctx, func(tx pgx.Tx) error {
+	return db.pool.View(ctx, func(tx pgx.Tx) error {
 		if err := c.checkTotals(ctx, tx); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 
-		r.changed, r.week = true, weekOf(r.ts)
+		r.changed, r.week = true, schema.WeekOf(r.ts)
 		key := accountWeek{r.account, r.week}
 		if c.counts[key] == nil {
 			c.counts[key] = &weekCount{}

@@ -7,6 +7,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 )
 
@@ -153,3 +154,9 @@ const (
 		`"prompt":{"name":"template-","version":1}}},` +
 		`"scores":{"quality":{"at":"2026-01-01T00:00:00.000Z","id":"019a","value":100}}}`
 )
+
+// encode returns a document as it is stored.
+func encode(v any) (string, error) {
+	document, err := jsonscan.Marshal(v)
+	return string(document), err
+}

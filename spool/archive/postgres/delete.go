@@ -36,7 +36,7 @@ const valuesMax = 100_000
 func (db *DB) putDeletedValue(ctx context.Context, key string, d wire.Deletion) error {
 	hash := rowcode.HashValue(d.Key, d.Value)
 
-	return db.change(ctx, true, func(tx pgx.Tx) error {
+	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		// The account's lock, exclusively: it waits for all writers that have begun.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(key)); err != nil {
 			return err
@@ -100,7 +100,7 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 func (db *DB) termIDs(
 	ctx context.Context, key string, terms []int64, after place,
 ) (ids []string, last place, err error) {
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids, last = nil, after
 		rows, err := tx.Query(ctx, `
 			SELECT at, request_id FROM records
@@ -125,7 +125,7 @@ func (db *DB) deleteOrphans(
 	ctx context.Context, key string, match func(*archive.State) bool, tombstones bool,
 ) (sum wire.Deleted, err error) {
 	var ids []string
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids = nil
 		var tally archive.Orphans
 		weeks, err := orphanWeeks(ctx, tx, key, &tally)
@@ -184,7 +184,7 @@ func (db *DB) deleteTogether(
 		return sum, nil
 	}
 
-	err = db.change(ctx, true, func(tx pgx.Tx) error {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		sum = wire.Deleted{}
 		if err := f.load(ctx, tx, true); err != nil {
 			return err

@@ -31,7 +31,7 @@
 // (query.Query.Match). The day is a term as well, so that a filter within a few days is
 // counted from that one index.
 //
-// Searches, statistics and exports may go to a standby (pool.go). Everything else is read
+// Searches, statistics and exports may go to a standby (package connection). Everything else is read
 // from the database that takes the writes.
 //
 // # Writes
@@ -50,17 +50,20 @@
 //
 // # Files
 //
-//	db.go, pool.go, retry.go, bound.go, failure.go  connections, transactions, errors
-//	query.go                                        single statements
-//	migrate.go, partition.go                        tables, and partitions by week
-//	apply.go, commit.go, fold.go, write.go          events to records
-//	key.go, codec.go, header.go, term.go            how a record is represented in rows
-//	search.go, scan.go, content.go, window.go       reading a list
-//	predicate.go                                    a filter as SQL
-//	summary.go                                      statistics from summaries
-//	record.go, state.go, orphan.go                  reading single records
-//	delete.go, retain.go, rewrite.go, check.go      maintenance of records
-//	template.go, watch.go                           the template registry
-//	accounts.go, audit.go, fleet.go, size.go        accounts, sidecars, totals
-//	export.go, import.go                            copying to and from another database
+//	db.go, run.go                                opening and closing; maintenance
+//	apply.go, commit.go, fold.go, write.go       events to records
+//	key.go, codec.go, header.go, term.go         how a record is represented in rows
+//	search.go, scan.go, content.go, window.go    reading a list
+//	predicate.go                                 a filter as SQL
+//	summary.go                                   statistics from summaries
+//	record.go, state.go, orphan.go               reading single records
+//	delete.go, retain.go, rewrite.go, check.go   maintenance of records
+//	template.go, watch.go                        the template registry
+//	accounts.go, audit.go, fleet.go, size.go     accounts, sidecars, totals
+//	export.go, import.go                         copying to and from another database
+//
+// Below it are package connection (pools, transactions, errors) and package schema (tables,
+// weeks, migrations). What is left stays together, because it works on the same rows: a
+// deletion, an import and a change of old records are all a folding, and statistics, exports
+// and checks are all a scan.
 package postgres

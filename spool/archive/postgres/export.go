@@ -14,6 +14,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/transfer"
 )
 
@@ -88,7 +89,7 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 func exportRows[T any](
 	ctx context.Context, db *DB, targets func(*T) []any, item func(*T) exported, sql string, args ...any,
 ) ([]exported, error) {
-	rows, err := queryRows(ctx, db, targets, sql, args...)
+	rows, err := connection.QueryRows(ctx, db.pool, targets, sql, args...)
 	page := make([]exported, len(rows))
 	for i := range rows {
 		page[i] = item(&rows[i])
@@ -211,7 +212,7 @@ func accountOf(key string) string {
 
 // Copying returns how far an unfinished copy into this database has come; see transfer.Mover.
 func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
-	err = db.queryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
+	err = db.pool.QueryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", false, nil
 	}
@@ -220,14 +221,14 @@ func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err e
 }
 
 // Copied marks the copy as finished; see transfer.Mover.
-func (db *DB) Copied(ctx context.Context) error { return db.exec(ctx, `DELETE FROM copying`) }
+func (db *DB) Copied(ctx context.Context) error { return db.pool.Exec(ctx, `DELETE FROM copying`) }
 
 // Servers returns how many connections servers have to the database. Those of a copy do not
 // count: they have another application_name.
 func (db *DB) Servers(ctx context.Context) (connections int, err error) {
-	err = db.queryRow(ctx, nil, []any{&connections}, `
+	err = db.pool.QueryRow(ctx, nil, []any{&connections}, `
 		SELECT count(*) FROM pg_stat_activity
-		WHERE datname = current_database() AND application_name = $1`, applicationName)
+		WHERE datname = current_database() AND application_name = $1`, connection.ApplicationName)
 
 	return connections, err
 }
@@ -248,7 +249,8 @@ const (
 )
 
 func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []exported, err error) {
-	rows, err := queryRows(ctx, db, func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
 		`SELECT account_id, request_id, ts, state FROM record_states
 		WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
 		after[0], orZero(after[1]), exportRecordsMax)
@@ -292,7 +294,7 @@ func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored
 		return state, err
 	}
 
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		// Unpacked anew with each attempt: a failed one may have joined some deltas.
 		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
 			return err
@@ -311,7 +313,8 @@ func (db *DB) exportBodies(
 		id, event uuid
 		packed    []byte
 	}
-	bodies, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
+	bodies, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
 		`SELECT request_id, event_id, body FROM record_bodies
 		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
 	if err != nil {

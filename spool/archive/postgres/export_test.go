@@ -23,16 +23,10 @@ func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 }
 
 // MigrateTo carries out the migrations in some files.
-func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error {
-	all, err := migrations(files)
-	if err == nil {
-		err = db.migrateTo(ctx, all)
-	}
-	return err
-}
+func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error { return db.tables.Migrate(ctx, files) }
 
 // MakeAhead makes the partitions of the weeks to come.
-func (db *DB) MakeAhead(ctx context.Context) error { return db.makeAhead(ctx) }
+func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(ctx) }
 
 // RememberUnseen bounds the tombstones of records that were not there.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }

@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
 )
 
 const insertSidecar = `
@@ -30,7 +31,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	// Nearly always the sidecar is known, and one statement will do.
 	now := db.now().UTC()
 	known := false
-	err = db.withConn(ctx, func(conn *pgx.Conn) error {
+	err = db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
 		tag, err := conn.Exec(ctx, `
 			UPDATE sidecars SET heartbeat = $3::json, last_seen = $4
 			WHERE account_id = $1 AND id = $2::uuid`, id.Account, h.ID, heartbeat, now)
@@ -41,7 +42,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 		return err
 	}
 
-	return db.change(ctx, true, func(tx pgx.Tx) error {
+	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		if err := makeRoom(ctx, tx, id.Account, now); err != nil {
 			return err
 		}
@@ -82,7 +83,8 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 // Fleet returns the account's sidecars, by name and id.
 func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 	now := db.now()
-	items, err := queryRows(ctx, db, func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
+	items, err := connection.QueryRows(ctx, db.pool,
+		func(s *wire.FleetSidecar) []any { return []any{&s.Heartbeat, &s.LastSeen} },
 		`SELECT heartbeat, last_seen FROM sidecars WHERE account_id = $1 AND last_seen >= $2`,
 		id.Account, now.Add(-archive.FleetKept))
 	if err != nil {
@@ -95,7 +97,7 @@ func (db *DB) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
 // FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves
 // several accounts counts once for each.
 func (db *DB) FleetOfAll(ctx context.Context) (known, alive int, err error) {
-	err = db.queryRow(ctx, nil, []any{&known, &alive},
+	err = db.pool.QueryRow(ctx, nil, []any{&known, &alive},
 		`SELECT count(*), count(*) FILTER (WHERE last_seen >= $1) FROM sidecars`,
 		db.now().Add(-wire.AliveFor))
 	return known, alive, err

@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
+	"promptspool/spool/archive/postgres/schema"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -101,7 +103,7 @@ func (f *folding) addRecord(account, requestID string) (*record, error) {
 	key := recordKey{account, id}
 	if f.records[key] == nil {
 		r := &record{recordKey: key, ts: tsOf(id)}
-		r.week = weekOf(r.ts)
+		r.week = schema.WeekOf(r.ts)
 		f.records[key], f.order = r, append(f.order, r)
 	}
 
@@ -175,7 +177,7 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	// its state was read. If they never fit, the record is damaged and the attempts run out.
 	err := sendBatch(ctx, tx, b)
 	if errors.Is(err, archive.ErrDelta) {
-		return fmt.Errorf("%w: %w", errConflict, err)
+		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
 	if err != nil {
 		return err
@@ -337,7 +339,7 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		ids[i] = r.id
 	}
 
-	from, to := weekEnds(p.week)
+	from, to := schema.WeekEnds(p.week)
 	b.Queue(selectStates, p.account, ids, from, to).Query(func(rows pgx.Rows) error {
 		var id uuid
 		var revision int64

@@ -18,7 +18,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 		return err
 	}
 
-	return db.change(ctx, true, func(tx pgx.Tx) error {
+	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		var a accountTx
 		b := &a.writes
 		for i := range items {
@@ -108,7 +108,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 		}
 	}
 
-	return f, db.ensure(ctx, f.weeks())
+	return f, db.tables.Ensure(ctx, f.weeks())
 }
 
 // importRecords writes records as they were elsewhere, except those that already exist.

@@ -103,17 +103,3 @@ func TestTablesOfAVersionThatWasNeverReleasedAreRefused(t *testing.T) {
 		t.Errorf("tables that others made were opened: %v", err)
 	}
 }
-
-func TestMigrationsMustBeInOrder(t *testing.T) {
-	dsn := postgrestest.DSN(t)
-	db := open(t, dsn)
-	for name, f := range map[string]fstest.MapFS{
-		"a gap":                    {"migrations/0002_x.sql": {Data: []byte("-- works with 1\n")}},
-		"no promise":               {"migrations/0001_x.sql": {Data: []byte("CREATE TABLE x (y int)")}},
-		"a promise that cannot be": {"migrations/0001_x.sql": {Data: []byte("-- works with 2\n")}},
-	} {
-		if err := db.MigrateTo(context.Background(), f); err == nil {
-			t.Errorf("%s is taken", name)
-		}
-	}
-}

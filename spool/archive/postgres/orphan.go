@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/schema"
 )
 
 // Orphans lists records whose request has not arrived; see archive.Store.
@@ -26,7 +27,7 @@ func (db *DB) Orphans(
 		}
 	}
 
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		rows, more, tally = nil, false, archive.Orphans{}
 		held := 0
 
@@ -36,7 +37,7 @@ func (db *DB) Orphans(
 			if err != nil || more {
 				break
 			}
-			if from := weekOf(tsOf(behind)); after != "" && week.Before(from) {
+			if from := schema.WeekOf(tsOf(behind)); after != "" && week.Before(from) {
 				continue
 			}
 
@@ -93,7 +94,7 @@ func (db *DB) orphansOf(
 	ctx context.Context, tx pgx.Tx, account string, week time.Time, behind uuid, limit int,
 	fn func(*archive.State) (more bool),
 ) error {
-	from, to := weekEnds(week)
+	from, to := schema.WeekEnds(week)
 
 	for limit > 0 {
 		step := min(limit, orphansStep)
@@ -144,7 +145,7 @@ func (db *DB) readOrphans(
 		id     uuid
 		packed []byte
 	}
-	from, to := weekEnds(week)
+	from, to := schema.WeekEnds(week)
 	rows, err := tx.Query(ctx, `
 		SELECT request_id, state FROM record_states
 		WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4
@@ -175,7 +176,7 @@ func (db *DB) readOrphans(
 
 // OrphansOfAll returns the orphans of all accounts together.
 func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
-	err = db.queryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes}, `
+	err = db.pool.QueryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes}, `
 		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint
 		FROM account_weeks`)

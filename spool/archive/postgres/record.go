@@ -49,7 +49,7 @@ func (db *DB) readRecord(
 
 	var stored archive.Stored
 	var kept map[uuid][]byte
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		var packed []byte
 		b := &pgx.Batch{}
 		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,

@@ -20,7 +20,7 @@ func refuse(t *testing.T, db *DB, condition string) {
 		END $$`,
 		`CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record_states FOR EACH ROW EXECUTE FUNCTION refuse()`,
 	} {
-		if err := db.exec(t.Context(), sql); err != nil {
+		if err := db.pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -2,13 +2,14 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
+	"promptspool/spool/archive/postgres/schema"
 )
 
 // Retain deletes what is beyond the retention, without tombstones, and returns how many
@@ -24,7 +25,7 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 		return dropped, err
 	}
 
-	accounts, err := queryRows(ctx, db, func(a *string) []any { return []any{a} }, `
+	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT account_id FROM account_weeks
 		GROUP BY account_id HAVING sum(bytes) > $1 ORDER BY account_id`, r.Bytes)
 	for _, account := range accounts {
@@ -43,16 +44,17 @@ func (db *DB) dropOlder(ctx context.Context, cutoff time.Time) (dropped int64, e
 		week    time.Time
 		account string
 	}
-	old, err := queryRows(ctx, db, func(a *accountInWeek) []any { return []any{&a.week, &a.account} }, `
+	old, err := connection.QueryRows(ctx, db.pool,
+		func(a *accountInWeek) []any { return []any{&a.week, &a.account} }, `
 		SELECT week, account_id FROM account_weeks
 		GROUP BY week, account_id HAVING min(oldest) < $1 OR sum(orphans) <> 0
 		ORDER BY week, account_id`, nanosOf(cutoff))
 
 	gone := make(map[time.Time]bool) // by week; has an entry once dropping it was tried
 	for _, a := range old {
-		_, end := weekEnds(a.week)
+		_, end := schema.WeekEnds(a.week)
 		past := end.InfinityModifier == 0 && !end.Time.After(cutoff)
-		if err != nil || !past && db.bounded(a.week) {
+		if err != nil || !past && db.tables.Bounded(a.week) {
 			continue
 		}
 
@@ -75,9 +77,9 @@ func (db *DB) dropOlder(ctx context.Context, cutoff time.Time) (dropped int64, e
 // dropWeek drops the partitions of a week if nothing in them has to stay. Writers to the week
 // wait for it, and then find its records gone.
 func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int64, gone bool, err error) {
-	err = db.change(ctx, true, func(tx pgx.Tx) error {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		dropped, gone = 0, false
-		exists, err := lockWeek(ctx, tx, week)
+		exists, err := schema.LockWeek(ctx, tx, week)
 		if err != nil || !exists {
 			return err
 		}
@@ -104,54 +106,24 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		if _, err := tx.Exec(ctx, `DELETE FROM account_weeks WHERE week = $1`, week); err != nil {
 			return err
 		}
-		for _, table := range partitioned {
-			if _, err := tx.Exec(ctx, `DROP TABLE `+partitionName(table, week)); err != nil {
-				return err
-			}
-		}
-		return nil
+		return schema.DropWeek(ctx, tx, week)
 	})
 
 	// The next write creates partitions again if a record of that week arrives late.
 	if gone {
-		db.partitions.forget()
+		db.tables.Forget()
 	}
 
 	return dropped, gone && err == nil, err
 }
 
-// lockWeek locks the partitions of a week. exists is false if one of them is missing.
-func lockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err error) {
-	for _, sql := range []string{
-		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, partitionLock),
-		`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a waiting ACCESS EXCLUSIVE
-	} {
-		if _, err := tx.Exec(ctx, sql); err != nil {
-			return false, err
-		}
-	}
-
-	for _, table := range partitioned {
-		name := partitionName(table, week)
-		err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&exists)
-		if err != nil || !exists {
-			return false, err
-		}
-		if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
-			return false, err
-		}
-	}
-
-	return true, nil
-}
-
 // deleteOlder deletes an account's records of a week that are too old, row by row, and the
 // orphans among them.
 func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time.Time) (dropped int64, err error) {
-	from, to := weekEnds(week)
+	from, to := schema.WeekEnds(week)
 	for err == nil {
 		var ids []uuid
-		ids, err = queryRows(ctx, db, func(id *uuid) []any { return []any{id} }, `
+		ids, err = connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
 			SELECT request_id FROM records
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4
 			ORDER BY at LIMIT $5`, account, from, to, nanosOf(cutoff), deleteStep)
@@ -186,7 +158,7 @@ func texts(ids []uuid) []string {
 func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int64) (int64, error) {
 	for {
 		var records, bytes int64
-		err := db.queryRow(ctx, nil, []any{&records, &bytes}, `
+		err := db.pool.QueryRow(ctx, nil, []any{&records, &bytes}, `
 			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
 			FROM account_weeks WHERE account_id = $1`, account)
 		if err != nil || bytes <= limit || records == 0 {
@@ -209,7 +181,7 @@ func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int
 
 // oldest returns the ids of an account's n oldest records.
 func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, err error) {
-	err = db.view(ctx, func(tx pgx.Tx) error {
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids = nil
 		weeks, err := weekSpans(ctx, tx, account)
 		if err != nil {

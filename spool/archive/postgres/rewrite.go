@@ -35,7 +35,7 @@ func (db *DB) rewrite(
 		}
 	}
 
-	err = db.change(ctx, true, func(tx pgx.Tx) error {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		changed = 0
 		if err := f.load(ctx, tx, false); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (db *DB) editTogether(
 		}
 	}
 
-	err = db.change(ctx, true, func(tx pgx.Tx) error {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		changed = 0
 		if err := f.load(ctx, tx, false); err != nil {
 			return err

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive/postgres/connection"
 )
 
 const (
@@ -23,7 +25,7 @@ func (db *DB) Run(ctx context.Context) error {
 
 	retained := time.Time{}
 	maintain := func() error {
-		err := db.makeAhead(ctx)
+		err := db.tables.MakeAhead(ctx)
 
 		if time.Since(retained) >= retainEvery {
 			retained = time.Now()
@@ -37,7 +39,7 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 
 	for {
-		err := db.withLock(ctx, runLock, maintain)
+		err := db.withLock(ctx, connection.RunLock, maintain)
 		if err != nil && ctx.Err() == nil {
 			db.logger.Error("Database maintenance failed; it will be retried", "error", err)
 		}
@@ -53,7 +55,7 @@ func (db *DB) Run(ctx context.Context) error {
 // withLock runs fn while holding an advisory lock, unless somebody else holds it.
 func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
 	var failed error
-	err := db.change(ctx, true, func(tx pgx.Tx) error {
+	err := db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		locked := false
 		err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&locked)
 		if err != nil || !locked {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/schema"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -108,12 +109,12 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
-		week := weekOf(tsOf(id))
+		week := schema.WeekOf(tsOf(id))
 		byWeek[week] = append(byWeek[week], id)
 	}
 
 	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		from, to := weekEnds(week)
+		from, to := schema.WeekEnds(week)
 		rows, err := s.tx.Query(ctx, selectStates, s.account, byWeek[week], from, to)
 		if err != nil {
 			return nil, err

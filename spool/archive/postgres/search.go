@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -19,7 +20,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		return page, err
 	}
 
-	err = db.search(ctx, func(tx pgx.Tx) error {
+	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
@@ -171,7 +172,7 @@ func (db *DB) Scan(
 	// Once fn has seen a row, the transaction must not run again: fn would see rows twice.
 	// The error then goes into final, and errEnd, which is not retried, ends the transaction.
 	var final error
-	err = db.search(ctx, func(tx pgx.Tx) error {
+	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
@@ -195,7 +196,7 @@ func (db *DB) Scan(
 		err = s.run(ctx, math.MaxInt)
 		stopped = s.stopped
 		if err != nil && begun && final == nil {
-			final = failure(ctx, err)
+			final = connection.Failure(ctx, err)
 			err = errEnd
 		}
 		return err

@@ -13,6 +13,7 @@ import (
 	"promptspool/registry"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
@@ -139,7 +140,7 @@ func listeners(t *testing.T, db *DB, end bool) (n int) {
 	if end {
 		sql += ` AND pg_terminate_backend(pid)`
 	}
-	if err := db.queryRow(t.Context(), nil, []any{&n}, sql); err != nil {
+	if err := db.pool.QueryRow(t.Context(), nil, []any{&n}, sql); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -242,7 +243,7 @@ func TestAFleetIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.exec(t.Context(), `INSERT INTO sidecars (account_id, id, heartbeat, last_seen)
+	if err := db.pool.Exec(t.Context(), `INSERT INTO sidecars (account_id, id, heartbeat, last_seen)
 		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, $2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`, h, now, archive.FleetMax); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +304,7 @@ func TestTheOwnerOfTwoServersStays(t *testing.T) {
 func TestSigningUpDoesNotWaitForMaintenance(t *testing.T) {
 	db := servers(t, 1)[0]
 
-	err := db.withLock(t.Context(), runLock, func() error {
+	err := db.withLock(t.Context(), connection.RunLock, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 

@@ -11,12 +11,12 @@ import (
 // tables of others.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	var records, bytes int64
-	err = db.queryRow(ctx, nil, []any{&records, &bytes, &s.DiskBytes},
+	err = db.pool.QueryRow(ctx, nil, []any{&records, &bytes, &s.DiskBytes},
 		`SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
 			pg_database_size(current_database())
 		FROM account_weeks`)
 	if err == nil {
-		err = db.queryRow(ctx, nil, []any{&s.Tombstones},
+		err = db.pool.QueryRow(ctx, nil, []any{&s.Tombstones},
 			`SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)
 	}
 	s.Records, s.Bytes = uint64(records), uint64(bytes)
@@ -27,7 +27,7 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
 	key, err := accountKey(id.Account)
 	if err == nil {
-		err = db.queryRow(ctx, nil, []any{&kept.Requests, &kept.Bytes}, `
+		err = db.pool.QueryRow(ctx, nil, []any{&kept.Requests, &kept.Bytes}, `
 			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
 			FROM account_weeks WHERE account_id = $1`, key)
 	}

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"promptspool/spool/archive/postgres/schema"
 )
 
 // rule is something that Citus refuses, or does otherwise than PostgreSQL, on a table that is spread over several nodes.
@@ -78,7 +80,11 @@ var isSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DR
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	paths, _ := filepath.Glob("*.go")
+	var paths []string
+	for _, pattern := range []string{"*.go", "connection/*.go", "schema/*.go"} {
+		found, _ := filepath.Glob(pattern)
+		paths = append(paths, found...)
+	}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -103,9 +109,9 @@ func statements(t *testing.T) map[string]string {
 	if len(all) < 60 {
 		t.Fatalf("only %d statements were found; the test does not look at the package", len(all))
 	}
-	names, _ := fs.Glob(migrationFiles, "migrations/*.sql")
+	names, _ := fs.Glob(schema.Migrations, "migrations/*.sql")
 	for _, name := range names {
-		text, _ := fs.ReadFile(migrationFiles, name)
+		text, _ := fs.ReadFile(schema.Migrations, name)
 		for i, sql := range strings.Split(withoutComments(string(text)), ";") {
 			all[fmt.Sprintf("%s, statement %d", name, i+1)] = strings.TrimSpace(sql)
 		}

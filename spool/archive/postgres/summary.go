@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -43,7 +44,7 @@ type stretch struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
-	accounts, err := queryRows(ctx, db, func(a *string) []any { return []any{a} }, `
+	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
 		LEFT JOIN (SELECT account_id, sum(row_count) AS row_count FROM summaries GROUP BY account_id) s
@@ -61,7 +62,8 @@ func (db *DB) Summarize(ctx context.Context) error {
 
 // summarizeAccount fills the gaps between an account's summaries, newest first.
 func (db *DB) summarizeAccount(ctx context.Context, account string) error {
-	known, err := queryRows(ctx, db, func(s *stretch) []any { return []any{&s.newest, &s.oldest, &s.bottom} },
+	known, err := connection.QueryRows(ctx, db.pool,
+		func(s *stretch) []any { return []any{&s.newest, &s.oldest, &s.bottom} },
 		`SELECT newest, oldest, bottom FROM summaries WHERE account_id = $1 ORDER BY newest DESC`, account)
 
 	// The gap at the head of the list still grows, so it waits until it has a full stretch.
@@ -87,7 +89,7 @@ func (db *DB) summarizeAccount(ctx context.Context, account string) error {
 func (db *DB) summarizeNext(
 	ctx context.Context, account string, bottom, top int64, least int,
 ) (made bool, next int64, err error) {
-	err = db.change(ctx, true, func(tx pgx.Tx) error {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		made = false
 		newest, n, err := endOfStretch(ctx, tx, account, bottom, top, db.summarizing.rows)
 		if err != nil || n < least {
@@ -212,7 +214,7 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 
 	// Once sums has counted a row, the transaction must not run again: it would count twice.
 	var final error
-	err = db.search(ctx, func(tx pgx.Tx) error {
+	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
 		u := summing{db: db, tx: tx, sums: sums}
 		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
 			return err
@@ -244,8 +246,8 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 
 // asFailure turns an error of the database into a wire error and returns others unchanged.
 func asFailure(ctx context.Context, err error) error {
-	if sqlState(err) != "" || away(err) {
-		return failure(ctx, err)
+	if connection.SQLState(err) != "" || connection.Away(err) {
+		return connection.Failure(ctx, err)
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
 )
 
 // UpdateTemplate changes one template in one durable transaction; see registry.Store.
@@ -25,7 +26,7 @@ func (db *DB) UpdateTemplate(
 
 	// A change that ran twice might publish twice, so it is not retried if COMMIT may have
 	// succeeded.
-	err := db.change(ctx, false, func(tx pgx.Tx) error {
+	err := db.pool.Change(ctx, false, func(tx pgx.Tx) error {
 		refused = nil
 		u := update{tx: tx, account: account}
 		if err := u.load(ctx, name); err != nil {
@@ -140,13 +141,13 @@ func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Te
 	none := archive.ErrNoTemplate(ident)
 	id, ok := archive.TemplateID(ident)
 	if !ok {
-		err = db.queryRow(ctx, none, []any{&head},
+		err = db.pool.QueryRow(ctx, none, []any{&head},
 			`SELECT head FROM templates WHERE account_id = $1 AND name = $2`, account, ident)
 		return head, err
 	}
 
 	// One template may have the id of another as its name: the name wins.
-	err = db.queryRow(ctx, none, []any{&head}, `
+	err = db.pool.QueryRow(ctx, none, []any{&head}, `
 		SELECT head FROM templates WHERE account_id = $1 AND (name = $2 OR id = $3)
 		ORDER BY name = $2 DESC LIMIT 1`, account, ident, id)
 
@@ -155,14 +156,14 @@ func (db *DB) Template(ctx context.Context, account, ident string) (head wire.Te
 
 // TemplateName returns the name of the template with an id; see registry.Store.
 func (db *DB) TemplateName(ctx context.Context, account string, id int64) (name string, err error) {
-	err = db.queryRow(ctx, archive.ErrNoTemplateID(id), []any{&name},
+	err = db.pool.QueryRow(ctx, archive.ErrNoTemplateID(id), []any{&name},
 		`SELECT name FROM templates WHERE account_id = $1 AND id = $2`, account, id)
 	return name, err
 }
 
 // TemplateVersion returns one version; see registry.Store.
 func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, number int) (v wire.Version, err error) {
-	err = db.queryRow(ctx, archive.ErrNoVersion(id, number), []any{&v}, `
+	err = db.pool.QueryRow(ctx, archive.ErrNoVersion(id, number), []any{&v}, `
 		SELECT version FROM template_versions
 		WHERE account_id = $1 AND template_id = $2 AND number = $3`, account, id, number)
 	return v, err
@@ -171,7 +172,7 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 // Templates returns one page of heads and how many match; see registry.Store. It reads every
 // head of the account.
 func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error) {
-	heads, err := queryRows(ctx, db, func(t *wire.Template) []any { return []any{t} },
+	heads, err := connection.QueryRows(ctx, db.pool, func(t *wire.Template) []any { return []any{t} },
 		`SELECT head FROM templates WHERE account_id = $1`, account)
 	if err != nil {
 		return nil, 0, err
@@ -191,7 +192,8 @@ func (db *DB) TemplateChanges(ctx context.Context, account string, since uint64)
 		name     *string // nil in the only row of a registry without changes
 		revision *uint64
 	}
-	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.now, &r.name, &r.revision} }, `
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.now, &r.name, &r.revision} }, `
 		SELECT r.revision, t.name, t.revision FROM registries r
 		LEFT JOIN templates t ON t.account_id = r.account_id AND t.revision > $2
 		WHERE r.account_id = $1

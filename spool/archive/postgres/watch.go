@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"promptspool/spool/archive/postgres/connection"
 )
 
 // templatesChannel is the notification channel on which servers announce the accounts whose
@@ -54,7 +54,8 @@ func (db *DB) look(
 		account  string
 		revision uint64
 	}
-	rows, err := queryRows(ctx, db, func(r *row) []any { return []any{&r.account, &r.revision} },
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.account, &r.revision} },
 		`SELECT account_id, revision FROM registries WHERE account_id = ANY($1::text[])`, accounts)
 	if err != nil {
 		return seen
@@ -88,7 +89,7 @@ func (db *DB) listen(ctx context.Context, wake func(account string)) {
 
 // hear listens on one connection until it fails.
 func (db *DB) hear(ctx context.Context, wake func(account string)) error {
-	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
+	conn, err := db.pool.Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+
+	"promptspool/spool/archive/postgres/schema"
 )
 
 // weekSpan says when the records of one week of ids were accepted. That is mostly in the
@@ -89,7 +91,7 @@ func smallestWindows(weeks []weekSpan, oldest, newest int64) (pieces []window) {
 			if w.newest < bottom || w.oldest > top {
 				continue
 			}
-			from, to := weekEnds(w.week)
+			from, to := schema.WeekEnds(w.week)
 			if !found {
 				p.from, p.to = from, to
 			}

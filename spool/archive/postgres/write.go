@@ -11,14 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
 )
 
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
 // slot update the same row, and so wait for each other's commits.
 const slotsOf = 32
 
-// write writes what the group changed. It returns errConflict if another server changed one
-// of the records since load.
+// write writes what the group changed. It returns connection.ErrConflict if another server
+// changed one of the records since load.
 //
 // It first updates what existed and then adds what is new, each in the order of the ids, so
 // that writers cannot deadlock.
@@ -124,8 +125,8 @@ func insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows
 	}
 
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
-	if isDuplicate(err) {
-		return fmt.Errorf("%w: %w", errConflict, err)
+	if connection.IsDuplicate(err) {
+		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
 
 	return err
@@ -136,7 +137,7 @@ func insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows
 func queueOne(b *pgx.Batch, sql string, args ...any) {
 	b.Queue(sql, args...).Exec(func(tag commandTag) error {
 		if tag.RowsAffected() != 1 {
-			return errConflict
+			return connection.ErrConflict
 		}
 		return nil
 	})

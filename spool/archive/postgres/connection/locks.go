@@ -1,11 +1,11 @@
-package postgres
+package connection
 
 // Advisory locks are numbers that all users of a database have to agree on. Ours begin with
 // the letters "psp". Each kind of work has its own number, so that none waits for another.
 const (
 	_             = 0x707370<<32 + iota
-	migrationLock // changes the tables
-	partitionLock // creates or drops partitions
-	runLock       // maintains the database: one server at a time, for minutes
-	lockPeople    // changes accounts and people
+	MigrationLock // changes the tables
+	PartitionLock // creates or drops partitions
+	RunLock       // maintains the database: one server at a time, for minutes
+	PeopleLock    // changes accounts and people
 )

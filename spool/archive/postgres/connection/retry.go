@@ -1,4 +1,4 @@
-package postgres
+package connection
 
 import (
 	"context"
@@ -22,19 +22,19 @@ const (
 
 // transact runs fn in a transaction until it is committed, fails for good, or our patience
 // ends. It returns wire errors.
-func (db *DB) transact(
+func (p *Pool) transact(
 	ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, again bool, fn func(tx pgx.Tx) error,
 ) error {
-	return db.retry(ctx, again, func() (committing bool, err error) {
-		return db.attempt(ctx, pool, o, fn)
+	return p.retry(ctx, again, func() (committing bool, err error) {
+		return p.attempt(ctx, pool, o, fn)
 	})
 }
 
-// withConn runs fn on a connection, and retries as transact does. fn may run only one
+// WithConn runs fn on a connection, and retries as transact does. fn may run only one
 // statement, which is a transaction by itself and may run twice.
-func (db *DB) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
-	return db.retry(ctx, true, func() (committing bool, err error) {
-		conn, err := db.acquire(ctx, db.pool)
+func (p *Pool) WithConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return p.retry(ctx, true, func() (committing bool, err error) {
+		conn, err := p.acquire(ctx, p.primary)
 		if err != nil {
 			return false, err
 		}
@@ -49,7 +49,7 @@ func (db *DB) withConn(ctx context.Context, fn func(conn *pgx.Conn) error) error
 
 // retry calls once until it succeeds or there is no point in another attempt. again allows
 // one even if the last failed while committing.
-func (db *DB) retry(ctx context.Context, again bool, once func() (committing bool, err error)) error {
+func (p *Pool) retry(ctx context.Context, again bool, once func() (committing bool, err error)) error {
 	begun := time.Now()
 
 	for try := 0; ; try++ {
@@ -60,9 +60,9 @@ func (db *DB) retry(ctx context.Context, again bool, once func() (committing boo
 
 		// After a conflict nothing was committed. After a lost connection that is certain only
 		// if no COMMIT was sent.
-		retry := conflict(err) || away(err) && (again || !committing)
+		retry := conflict(err) || Away(err) && (again || !committing)
 		if !retry || try >= triesMax || ctx.Err() != nil || time.Since(begun) > triesPatience {
-			return failure(ctx, err)
+			return Failure(ctx, err)
 		}
 
 		select {
@@ -74,10 +74,10 @@ func (db *DB) retry(ctx context.Context, again bool, once func() (committing boo
 
 // attempt runs fn in one transaction. committing means that it failed in COMMIT: whether it
 // was committed is unknown, unless the error is the database's own.
-func (db *DB) attempt(
+func (p *Pool) attempt(
 	ctx context.Context, pool *pgxpool.Pool, o pgx.TxOptions, fn func(tx pgx.Tx) error,
 ) (committing bool, err error) {
-	conn, err := db.acquire(ctx, pool)
+	conn, err := p.acquire(ctx, pool)
 	if err != nil {
 		return false, err
 	}
@@ -112,21 +112,21 @@ func pause(try int) time.Duration {
 	return rand.N(min(triesPauseUnit<<min(try, 10), triesPauseMax)) + 1
 }
 
-// errConflict means that another transaction changed what this one had read.
-var errConflict = errors.New("another server changed the record in the meantime")
+// ErrConflict means that another transaction changed what this one had read.
+var ErrConflict = errors.New("another server changed the record in the meantime")
 
 // conflict reports whether a transaction was rolled back because of another one. It may well
 // succeed the next time.
 func conflict(err error) bool {
-	switch sqlState(err) {
+	switch SQLState(err) {
 	case "40001", "40P01", "55P03": // serialization_failure, deadlock_detected, lock_not_available
 		return true
 	}
-	return errors.Is(err, errConflict)
+	return errors.Is(err, ErrConflict)
 }
 
-// sqlState returns the SQLSTATE of an error that the database reported, else "".
-func sqlState(err error) string {
+// SQLState returns the SQLSTATE of an error that the database reported, else "".
+func SQLState(err error) string {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code
 	}

@@ -1,16 +1,13 @@
-package postgres
+package connection
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"promptspool/api/wire"
@@ -57,8 +54,8 @@ var remedies = map[string]string{
 const mixedUp = "A pooler between this server and the database assigns connections by transaction and does not " +
 	"support prepared statements. Add default_query_exec_mode=cache_describe to --archive."
 
-// failure turns any error into a wire error. It returns wire errors unchanged.
-func failure(ctx context.Context, err error) error {
+// Failure turns any error into a wire error. It returns wire errors unchanged.
+func Failure(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -68,18 +65,18 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
 	}
-	if errors.Is(err, errConflict) {
-		return unavailable(remedies["40"], err)
+	if errors.Is(err, ErrConflict) {
+		return Unavailable(remedies["40"], err)
 	}
 
-	state := sqlState(err)
+	state := SQLState(err)
 	for _, code := range []string{state, state[:min(2, len(state))]} {
 		if message := remedies[code]; message != "" {
-			return unavailable(message, err)
+			return Unavailable(message, err)
 		}
 	}
-	if away(err) {
-		return unavailable("The database is away. "+
+	if Away(err) {
+		return Unavailable("The database is away. "+
 			"Check that it runs and that --archive names the right host and port; "+
 			"the server recovers by itself when it is back.", err)
 	}
@@ -91,14 +88,15 @@ func failure(ctx context.Context, err error) error {
 	}
 }
 
-func unavailable(message string, cause error) error {
+// Unavailable returns a CodeUnavailable that tells callers when to try again.
+func Unavailable(message string, cause error) error {
 	return &wire.Error{Code: wire.CodeUnavailable, Message: message, RetryAfter: retryAfter, Cause: cause}
 }
 
-// away reports whether the database could not be reached, went away, or is not ready yet.
+// Away reports whether the database could not be reached, went away, or is not ready yet.
 // Another attempt may reach it, or another host.
-func away(err error) bool {
-	switch state := sqlState(err); {
+func Away(err error) bool {
+	switch state := SQLState(err); {
 	case state == "57P01", state == "57P02", state == "57P03", state == "25006", state == "53300",
 		strings.HasPrefix(state, "08"):
 		return true
@@ -111,36 +109,13 @@ func away(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// refused reports whether the database rejects a statement as it is, so that sending it again
+// Refused reports whether the database rejects a statement as it is, so that sending it again
 // is pointless. What a person can fix (a missing table or privilege) is unavailable instead.
-func refused(err error) bool {
-	state := sqlState(err)
+func Refused(err error) bool {
+	state := SQLState(err)
 
 	return wire.IsCode(err, wire.CodeInternal) && (strings.HasPrefix(state, "42") || strings.HasPrefix(state, "0A"))
 }
 
 // stale reports whether the connection leads to a host that no longer accepts writes.
-func stale(err error) bool { return sqlState(err) == "25006" }
-
-// where describes the database without its password.
-func where(c *pgx.ConnConfig) string {
-	hosts := []string{hostPort(c.Host, c.Port)}
-	for _, f := range c.Fallbacks {
-		// pgx has each host twice, with TLS and without.
-		if h := hostPort(f.Host, f.Port); h != hosts[len(hosts)-1] {
-			hosts = append(hosts, h)
-		}
-	}
-
-	return fmt.Sprintf("%s at %s", c.Database, strings.Join(hosts, ","))
-}
-
-func hostPort(host string, port uint16) string { return fmt.Sprintf("%s:%d", host, port) }
-
-// saysConnections reports whether a connection string sets the size of the pool.
-func saysConnections(dsn string) bool {
-	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
-		return u.Query().Has("pool_max_conns")
-	}
-	return strings.Contains(dsn, "pool_max_conns")
-}
+func stale(err error) bool { return SQLState(err) == "25006" }

@@ -1,13 +1,14 @@
-package postgres
+package schema
 
 import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive/postgres/connection"
 )
 
 // partitioned are the tables that have a partition for each week.
@@ -20,37 +21,31 @@ const (
 	weeksAhead = 4
 )
 
-// partitions caches which weeks have partitions.
-type partitions struct {
-	mu    sync.Mutex
-	known map[time.Time]bool // by Monday; guarded by mu
-}
-
-// bounded reports whether a week gets a partition of its own.
-func (db *DB) bounded(week time.Time) bool {
+// Bounded reports whether a week gets a partition of its own.
+func (t *Tables) Bounded(week time.Time) bool {
 	if week.Before(firstWeek) || !week.Before(endOfWeek) {
 		return false
 	}
 
-	today := weekOf(db.now())
+	today := WeekOf(t.now())
 	return !week.Before(today.Add(-weeksBack*weekLength)) && !week.After(today.Add(weeksAhead*weekLength))
 }
 
-// ensure creates missing partitions of weeks that are about to be written to.
-func (db *DB) ensure(ctx context.Context, weeks []time.Time) error {
+// Ensure creates missing partitions of weeks that are about to be written to.
+func (t *Tables) Ensure(ctx context.Context, weeks []time.Time) error {
 	var missing []time.Time
-	db.partitions.mu.Lock()
+	t.mu.Lock()
 	for _, week := range weeks {
-		if !db.partitions.known[week] && db.bounded(week) {
+		if !t.known[week] && t.Bounded(week) {
 			missing = append(missing, week)
 		}
 	}
-	db.partitions.mu.Unlock()
+	t.mu.Unlock()
 	if len(missing) == 0 {
 		return nil
 	}
 
-	exists, err := db.listPartitions(ctx)
+	exists, err := t.listPartitions(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,36 +53,36 @@ func (db *DB) ensure(ctx context.Context, weeks []time.Time) error {
 		if exists[week] {
 			continue
 		}
-		if err := db.makePartition(ctx, week); err != nil {
+		if err := t.makePartition(ctx, week); err != nil {
 			return err
 		}
 		exists[week] = true
 	}
 
-	db.partitions.mu.Lock()
-	defer db.partitions.mu.Unlock()
-	db.partitions.known = exists
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = exists
 
 	return nil
 }
 
-// forget empties the cache: the next write asks the database which partitions exist.
-func (p *partitions) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.known = nil
+// Forget empties the cache: the next write asks the database which partitions exist.
+func (t *Tables) Forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.known = nil
 }
 
-// makeAhead creates the partitions of the next weeks, so that writes do not have to wait for
-// it when a week begins.
-func (db *DB) makeAhead(ctx context.Context) error {
+// MakeAhead creates the partitions of the next weeks. Writes then do not have to wait for
+// that when a week begins.
+func (t *Tables) MakeAhead(ctx context.Context) error {
 	var weeks []time.Time
 	for n := range time.Duration(weeksAhead + 1) {
-		weeks = append(weeks, weekOf(db.now()).Add(n*weekLength))
+		weeks = append(weeks, WeekOf(t.now()).Add(n*weekLength))
 	}
 
-	db.partitions.forget()
-	return db.ensure(ctx, weeks)
+	t.Forget()
+	return t.Ensure(ctx, weeks)
 }
 
 const partitionSuffix = "_w"
@@ -97,9 +92,9 @@ func partitionName(table string, week time.Time) string {
 }
 
 // listPartitions returns the weeks of which every table has a partition.
-func (db *DB) listPartitions(ctx context.Context) (map[time.Time]bool, error) {
+func (t *Tables) listPartitions(ctx context.Context) (map[time.Time]bool, error) {
 	tables := make(map[time.Time]int)
-	err := db.view(ctx, func(tx pgx.Tx) error {
+	err := t.pool.View(ctx, func(tx pgx.Tx) error {
 		clear(tables)
 		rows, err := tx.Query(ctx, `
 			SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -136,10 +131,10 @@ func weekOfPartition(name string) (time.Time, bool) {
 
 // makePartition creates the partitions of one week, one server at a time. Rows of that week
 // in the default partition move into them.
-func (db *DB) makePartition(ctx context.Context, week time.Time) error {
-	return db.change(ctx, true, func(tx pgx.Tx) error {
+func (t *Tables) makePartition(ctx context.Context, week time.Time) error {
+	return t.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		for _, sql := range []string{
-			fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, partitionLock),
+			fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.PartitionLock),
 			`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a lock that waits
 		} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
@@ -192,5 +187,40 @@ func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Tim
 		}
 	}
 
+	return nil
+}
+
+// LockWeek locks the partitions of a week. exists is false if one of them is missing.
+func LockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err error) {
+	for _, sql := range []string{
+		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.PartitionLock),
+		`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a waiting ACCESS EXCLUSIVE
+	} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return false, err
+		}
+	}
+
+	for _, table := range partitioned {
+		name := partitionName(table, week)
+		err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, name).Scan(&exists)
+		if err != nil || !exists {
+			return false, err
+		}
+		if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
+			return false, err
+		}
+	}
+
+	return true, nil
+}
+
+// DropWeek drops the partitions of a week, which LockWeek has locked.
+func DropWeek(ctx context.Context, tx pgx.Tx, week time.Time) error {
+	for _, table := range partitioned {
+		if _, err := tx.Exec(ctx, `DROP TABLE `+partitionName(table, week)); err != nil {
+			return err
+		}
+	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package postgres
+package connection
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const (
 // report gets nil, or a wire error that says why not. WatchHealth uses a connection of its
 // own: if it took one from the pool, a busy server would take the database for dead. It
 // always returns nil.
-func (db *DB) WatchHealth(ctx context.Context, report func(error)) error {
+func (p *Pool) WatchHealth(ctx context.Context, report func(error)) error {
 	var conn *pgx.Conn
 	defer func() {
 		if conn != nil {
@@ -28,7 +28,7 @@ func (db *DB) WatchHealth(ctx context.Context, report func(error)) error {
 	tick := time.NewTicker(healthInterval)
 	defer tick.Stop()
 	for {
-		err := db.ping(ctx, &conn)
+		err := p.ping(ctx, &conn)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -43,25 +43,25 @@ func (db *DB) WatchHealth(ctx context.Context, report func(error)) error {
 }
 
 // ping asks the database for an answer on *conn, which it opens first if it is nil.
-func (db *DB) ping(ctx context.Context, conn **pgx.Conn) (err error) {
+func (p *Pool) ping(ctx context.Context, conn **pgx.Conn) (err error) {
 	patient, cancel := context.WithTimeout(ctx, healthPatience)
 	defer cancel()
 
 	if *conn == nil {
-		if *conn, err = pgx.ConnectConfig(patient, db.pool.Config().ConnConfig); err != nil {
+		if *conn, err = p.Connect(patient); err != nil {
 			*conn = nil
 			// too_many_connections: the database is alive and serves others.
-			if sqlState(err) == "53300" {
+			if SQLState(err) == "53300" {
 				return nil
 			}
-			return failure(ctx, err)
+			return Failure(ctx, err)
 		}
 	}
 
 	if err := (*conn).Ping(patient); err != nil {
 		_ = (*conn).Close(context.WithoutCancel(ctx))
 		*conn = nil
-		return failure(ctx, err)
+		return Failure(ctx, err)
 	}
 
 	return nil

@@ -1,4 +1,4 @@
-package postgres
+package schema
 
 import (
 	"context"
@@ -11,8 +11,11 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/postgres/connection"
 )
 
+// Migrations are the files of this version.
+//
 // A migration is a file NNNN_words.sql, numbered from 1 without gaps. Migrations only go
 // forward, each in one transaction. During a rollout, servers of the previous version keep
 // working on the new tables, so a migration only adds; what must go is dropped one version
@@ -20,7 +23,7 @@ import (
 // work on the tables that it leaves.
 //
 //go:embed migrations/*.sql
-var migrationFiles embed.FS
+var Migrations embed.FS
 
 // migration is one step from a schema to the next.
 type migration struct {
@@ -72,22 +75,17 @@ const schemaTable = `CREATE TABLE IF NOT EXISTS promptspool_schema (
 	applied_at timestamptz NOT NULL
 )`
 
-// migrate brings the tables up to date.
-func (db *DB) migrate(ctx context.Context) error {
-	all, err := migrations(migrationFiles)
+// Migrate applies the migrations that the database lacks. It rejects tables of a newer
+// version that this one cannot work on. files are Migrations, except in tests.
+func (t *Tables) Migrate(ctx context.Context, files fs.FS) error {
+	all, err := migrations(files)
 	if err != nil {
 		return err
 	}
 
-	return db.migrateTo(ctx, all)
-}
-
-// migrateTo applies the migrations that the database lacks. It rejects tables of a newer
-// version that this one cannot work on.
-func (db *DB) migrateTo(ctx context.Context, all []migration) error {
-	done, worksWith, err := db.schema(ctx, all)
+	done, worksWith, err := t.schema(ctx, all)
 	if err == nil && done < len(all) {
-		done, worksWith, err = db.advance(ctx, all)
+		done, worksWith, err = t.advance(ctx, all)
 	}
 
 	if err == nil && worksWith > len(all) {
@@ -102,8 +100,8 @@ func (db *DB) migrateTo(ctx context.Context, all []migration) error {
 // schema returns the number of migrations applied, and the oldest version that can work on
 // the tables. It only reads and takes no lock, so a server that finds nothing to do does not
 // wait for others.
-func (db *DB) schema(ctx context.Context, all []migration) (done, worksWith int, err error) {
-	err = db.view(ctx, func(tx pgx.Tx) error {
+func (t *Tables) schema(ctx context.Context, all []migration) (done, worksWith int, err error) {
+	err = t.pool.View(ctx, func(tx pgx.Tx) error {
 		exists := false
 		err := tx.QueryRow(ctx, `SELECT to_regclass('promptspool_schema') IS NOT NULL`).Scan(&exists)
 		if err != nil || !exists {
@@ -137,16 +135,16 @@ func readSchema(ctx context.Context, tx pgx.Tx, all []migration) (done, worksWit
 }
 
 // advance applies the missing migrations, each in a transaction, one server at a time.
-func (db *DB) advance(ctx context.Context, all []migration) (done, worksWith int, err error) {
-	ctx = patiently(ctx)
+func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith int, err error) {
+	ctx = connection.Patiently(ctx)
 
 	for err == nil {
-		err = db.change(ctx, true, func(tx pgx.Tx) error {
+		err = t.pool.Change(ctx, true, func(tx pgx.Tx) error {
 			// Creating tables may take longer than a query may. The lock is the transaction's,
 			// not the session's, so it is also released behind a connection pooler.
 			for _, sql := range []string{
 				`SET LOCAL statement_timeout = 0`,
-				fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, migrationLock),
+				fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.MigrationLock),
 				schemaTable,
 			} {
 				if _, err := tx.Exec(ctx, sql); err != nil {
@@ -161,14 +159,14 @@ func (db *DB) advance(ctx context.Context, all []migration) (done, worksWith int
 
 			// A file has several statements, which only the simple protocol takes at once.
 			m := all[done]
-			db.logger.Info("Creating database tables", "migration", m.name)
+			t.logger.Info("Creating database tables", "migration", m.name)
 			if _, err := tx.Conn().PgConn().Exec(ctx, m.sql).ReadAll(); err != nil {
 				return fmt.Errorf("migration %s: %w", m.name, err)
 			}
 
 			_, err := tx.Exec(ctx, `
 				INSERT INTO promptspool_schema (number, name, works_with, applied_at)
-				VALUES ($1, $2, $3, $4)`, m.number, m.name, m.worksWith, db.now().UTC())
+				VALUES ($1, $2, $3, $4)`, m.number, m.name, m.worksWith, t.now().UTC())
 			done, worksWith = done+1, max(worksWith, m.worksWith)
 			return err
 		})

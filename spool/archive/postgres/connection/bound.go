@@ -1,4 +1,4 @@
-package postgres
+package connection
 
 import (
 	"context"
@@ -42,9 +42,8 @@ type ending struct{}
 // patient marks a context whose statements have no bound.
 type patient struct{}
 
-// patiently returns a context for statements that may take any time.
-
-func patiently(ctx context.Context) context.Context { return context.WithValue(ctx, patient{}, true) }
+// Patiently returns a context for statements that may take any time.
+func Patiently(ctx context.Context) context.Context { return context.WithValue(ctx, patient{}, true) }
 
 func (b *bound) start(ctx context.Context, factor time.Duration) context.Context {
 	if ctx.Value(patient{}) != nil {

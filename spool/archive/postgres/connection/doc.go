@@ -1,0 +1,16 @@
+// Package connection is a server's connections to its PostgreSQL: pools, transactions that
+// survive a failover, and errors that name the remedy.
+//
+// It knows SQL and no tables.
+//
+//	settings.go, pool.go    the connection string; the pools, and the transactions on them
+//	retry.go                what happens again after a conflict or a lost connection
+//	bound.go                an end for statements that the database does not end
+//	statement.go            single statements
+//	failure.go              the database's errors as ours
+//	health.go               whether the database answers
+//	locks.go                the numbers of advisory locks
+//
+// While the database is away every call fails with CodeUnavailable. Each call tries it anew,
+// so nothing needs a restart when it is back.
+package connection

@@ -1,0 +1,128 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"promptspool/api/wire"
+)
+
+// Pool is a server's connections to the database. It is safe for concurrent use.
+type Pool struct {
+	primary  *pgxpool.Pool
+	searches *pgxpool.Pool // the same as primary, unless searches go to a standby
+	closed   atomic.Bool
+}
+
+// Open prepares connections to the database of a connection string. It does not wait for
+// the database. ctx carries values only, and bounds nothing. The caller must call Close.
+func Open(ctx context.Context, dsn string) (*Pool, error) {
+	config, err := poolConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+
+	primary, searches, err := newPools(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+
+	return &Pool{primary: primary, searches: searches}, nil
+}
+
+// Name describes the database without its password.
+func (p *Pool) Name() string { return where(p.primary.Config().ConnConfig) }
+
+// Connect opens a connection beside those of the pool. The caller closes it.
+func (p *Pool) Connect(ctx context.Context) (*pgx.Conn, error) {
+	return pgx.ConnectConfig(ctx, p.primary.Config().ConnConfig)
+}
+
+// Close waits for running calls and closes the connections. Later calls fail with
+// CodeUnavailable. It is safe to call Close more than once.
+func (p *Pool) Close() {
+	p.closed.Store(true)
+	for _, pool := range p.pools() {
+		pool.Close()
+	}
+}
+
+// pools returns the pools, without duplicates.
+func (p *Pool) pools() []*pgxpool.Pool {
+	if p.searches == p.primary {
+		return []*pgxpool.Pool{p.primary}
+	}
+	return []*pgxpool.Pool{p.searches, p.primary}
+}
+
+// Connections returns how many of this server's connections are in use, and the limit.
+func (p *Pool) Connections() (used, most int) {
+	for _, pool := range p.pools() {
+		s := pool.Stat()
+		used += int(s.AcquiredConns())
+		most += int(s.MaxConns())
+	}
+
+	return used, most
+}
+
+// acquirePatience is how long a call waits for a connection.
+const acquirePatience = 5 * time.Second
+
+// acquire takes a connection from pool. It returns CodeUnavailable if all of them stay in
+// use for acquirePatience.
+func (p *Pool) acquire(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Conn, error) {
+	if p.closed.Load() {
+		return nil, wire.Unavailable(0, "The server is stopping and has closed its database. "+
+			"Retry with another server, or with this one when it is back.")
+	}
+
+	patient, cancel := context.WithTimeout(ctx, acquirePatience)
+	defer cancel()
+	conn, err := pool.Acquire(patient)
+
+	// Our patience ended, not the caller's. If connections were free, it was the database
+	// that did not answer: that error stays as it is.
+	if err != nil && ctx.Err() == nil && errors.Is(patient.Err(), context.DeadlineExceeded) {
+		if s := pool.Stat(); s.AcquiredConns() >= s.MaxConns() {
+			return nil, &wire.Error{
+				Code:       wire.CodeUnavailable,
+				RetryAfter: retryAfter,
+				Cause:      err,
+				Message: fmt.Sprintf("All %d database connections of this server are in use. "+
+					"Raise pool_max_conns in --archive, or add a server.", s.MaxConns()),
+			}
+		}
+	}
+
+	return conn, err
+}
+
+// snapshot makes all reads of a transaction see the database as of one moment.
+var snapshot = pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+
+// View runs fn in a read-only transaction that sees the database as of one moment.
+func (p *Pool) View(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return p.transact(ctx, p.primary, snapshot, true, fn)
+}
+
+// Search is View, on a standby if the connection string asks for one and one answers.
+func (p *Pool) Search(ctx context.Context, fn func(tx pgx.Tx) error) error {
+	return p.transact(ctx, p.searches, snapshot, true, fn)
+}
+
+// Change runs fn in a transaction that may write. Each statement sees what others have
+// committed before it (READ COMMITTED).
+//
+// After a conflict or a lost connection fn runs again from its beginning, so it must have no
+// effects outside the transaction. again allows this even if the connection was lost during
+// COMMIT, when nobody can know whether the first run was committed.
+func (p *Pool) Change(ctx context.Context, again bool, fn func(tx pgx.Tx) error) error {
+	return p.transact(ctx, p.primary, pgx.TxOptions{}, again, fn)
+}

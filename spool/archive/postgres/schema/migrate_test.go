@@ -1,0 +1,21 @@
+package schema
+
+import (
+	"testing"
+	"testing/fstest"
+)
+
+func TestMigrationsMustBeInOrder(t *testing.T) {
+	for name, f := range map[string]fstest.MapFS{
+		"a gap":                    {"migrations/0002_x.sql": {Data: []byte("-- works with 1\n")}},
+		"no promise":               {"migrations/0001_x.sql": {Data: []byte("CREATE TABLE x (y int)")}},
+		"a promise that cannot be": {"migrations/0001_x.sql": {Data: []byte("-- works with 2\n")}},
+	} {
+		if _, err := migrations(f); err == nil {
+			t.Errorf("%s is taken", name)
+		}
+	}
+	if all, err := migrations(Migrations); err != nil || len(all) < 9 {
+		t.Errorf("%d migrations are here (%v)", len(all), err)
+	}
+}
