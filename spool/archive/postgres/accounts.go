@@ -92,6 +92,7 @@ func (t *accountTable) insert(key string, row any) (sql string, args []any) {
 // replace is what follows insert if the row may be there.
 func (t *accountTable) replace() string {
 	var set []string
+	// All of them, also those that stay: the caller has read the whole row.
 	for column := range strings.SplitSeq(t.columns, ", ") {
 		set = append(set, column+" = EXCLUDED."+column)
 	}
@@ -147,6 +148,8 @@ func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, connection.PeopleLock); err != nil {
 			return err
 		}
+		// Rows that fn reads it may write, so they are locked: a server of the previous version
+		// takes no advisory lock.
 		a := accountTx{ctx: ctx, ask: func(fn func(q querier) error) error { return fn(tx) }, lock: " FOR UPDATE"}
 		if err := fn(&a); err != nil {
 			return err
@@ -179,6 +182,7 @@ func (tx *accountTx) UserID(email string) (id string, found bool, err error) {
 }
 
 func (tx *accountTx) one(places []any, sql string, key any) (found bool, err error) {
+	// An error of our own, to tell a missing row from one of the database's.
 	none := wire.Errorf(wire.CodeNotFound, "There is no such row.")
 	err = tx.ask(func(q querier) error { return q.QueryRow(tx.ctx, sql, key).Scan(places...) })
 	err = connection.OrNotFound(err, none)
@@ -240,6 +244,7 @@ func (db *DB) TouchKeys(ctx context.Context, used map[string]time.Time) error {
 func exportAccountRows(of accounts.Table) func(*DB, context.Context, [3]string) ([]exported, error) {
 	t := &accountTablesOf[of]
 	return func(db *DB, ctx context.Context, after [3]string) (page []exported, err error) {
+		// The empty hash comes before all others, so it begins the table.
 		key := any(after[0])
 		if t.hashed() {
 			key, err = hex.DecodeString(after[0])

@@ -68,6 +68,7 @@ func (db *DB) applyApart(
 		}}, nil
 	}
 
+	// Half by half, so that a few refused events take few transactions to find.
 	var all []wire.Result
 	for _, half := range [][]archive.Event{events[:len(events)/2], events[len(events)/2:]} {
 		results, err := db.apply(ctx, account, half)
@@ -120,6 +121,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 
 // applyGroup folds the batches of a group in one transaction.
 func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
+	// Each lane has a slot of its own: two of one server must not wait for each other.
 	f := db.newFolding(lane)
 	for _, b := range group {
 		for i := range b.Change.events {
@@ -170,6 +172,7 @@ func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Resu
 		return archive.OrphanLater(e.ID), nil
 	}
 
+	// Duplicates and conflicts change nothing, and are not written.
 	waited := r.state.Waiting()
 	result := r.state.Take(*e)
 	if result.Code != wire.ResultAccepted {
@@ -197,6 +200,7 @@ func (f *folding) removeIfDeleted(a *foldedAccount, r *record, e *archive.Event)
 		return
 	}
 
+	// deleted holds what load has read, up to the time of each deletion.
 	deleted := r.state.Deleted(func(key, value string) (time.Time, bool) {
 		before, ok := a.deleted[rowcode.HashStored(key, value)]
 		return time.Unix(0, before), ok

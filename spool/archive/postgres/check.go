@@ -77,6 +77,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
 		if err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed); err != nil {
 			return r, err
@@ -94,10 +95,12 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			return false, err
 		}
 		c.deltas += int64(len(r.state.Deltas()))
+		// Both columns are copies of what the state says, and statements rely on them.
 		if r.orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 
+		// Counted as a writer would have counted it.
 		r.changed, r.week = true, schema.WeekOf(r.ts)
 		key := accountWeek{r.account, r.week}
 		if c.counts[key] == nil {
@@ -120,6 +123,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 // checkBodies checks that each body in a record's history is stored.
 func (c *checker) checkBodies(ctx context.Context, tx pgx.Tx, r *record) error {
 	for _, h := range r.state.History {
+		// Without a hash the body was not stored.
 		if h.Hash == "" {
 			continue
 		}
@@ -157,6 +161,7 @@ func (c *checker) checkHeader(ctx context.Context, tx pgx.Tx, r *record) error {
 		r.account, nanosOf(row.AcceptedAt), r.id, r.ts).Scan(&line, &terms); err != nil {
 		return fmt.Errorf("record %s: its header: %w", r.id, err)
 	}
+	// Decoded and encoded again: an earlier version wrote other bytes for the same row.
 	var stored wire.Row
 	if err := rowcode.Decode(line, rowcode.AllColumns, &stored); err != nil {
 		return damaged("the row of record "+r.id.String(), err)
@@ -199,6 +204,7 @@ func (c *checker) checkTotals(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 
+	// Each one that should exist was found by its key, so equal numbers mean no others.
 	if headers != c.headers || bodies != c.bodies || deltas != c.deltas {
 		return fmt.Errorf("there are %d headers, %d bodies and %d deltas; there should be %d, %d and %d",
 			headers, bodies, deltas, c.headers, c.bodies, c.deltas)
@@ -244,6 +250,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	})
 
+	// Those that had a row are deleted from counts by now.
 	for key := range c.counts {
 		if err == nil {
 			err = fmt.Errorf("account %q, week of %s: has records but no counts",
@@ -279,6 +286,7 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 			return fmt.Errorf("account %q: the summary up to %d overlaps another", s.account, s.newest)
 		}
 
+		// A heavy stretch has no summary to compare, but it must have rows.
 		rows, heavy, err := c.db.rowsBetween(ctx, tx, s.account, s.bottom, s.newest)
 		if err != nil {
 			return err

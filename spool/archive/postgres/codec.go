@@ -49,6 +49,7 @@ func newCodec() (*codec, error) {
 	bodies, err1 := encoder(archive.BodyDictionaryID, archive.BodyDictionary)
 	states, err2 := encoder(stateDictionaryID, stateDictionary)
 
+	// One for both: each frame names the dictionary that it was packed with.
 	decoder, err3 := zstd.NewReader(nil,
 		zstd.WithDecoderConcurrency(workers),
 		zstd.WithDecoderMaxMemory(unpackedMax),
@@ -59,6 +60,7 @@ func newCodec() (*codec, error) {
 }
 
 func pack(encoder *zstd.Encoder, plain []byte) []byte {
+	// The two bytes stand in front already, so that nothing has to be copied behind them.
 	packed := encoder.EncodeAll(plain, append(make([]byte, 0, len(plain)/2+64), packVersion, packedZstd))
 	if len(packed)-2 < len(plain) {
 		return packed
@@ -74,6 +76,7 @@ func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 	case len(packed) < 2 || packed[0] != packVersion && packed[0] != packLarge:
 		return nil, errPacked
 	case packed[1] == packedPlain:
+		// Copied, so that callers may use the buffer again in either case.
 		return append(buffer[:0], packed[2:]...), nil
 	case packed[1] == packedZstd:
 		return c.decoder.DecodeAll(packed[2:], buffer[:0])
@@ -88,6 +91,7 @@ func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err erro
 		return nil, 0, err
 	}
 	packed = pack(c.states, plain)
+	// Marked, so that a server that knows no deltas rejects it instead of missing them.
 	if after == 0 && len(plain) >= c.deltaMin {
 		packed[0] = packLarge
 	}

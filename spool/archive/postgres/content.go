@@ -28,6 +28,7 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 		return len(places), err
 	}
 
+	// Sizes first: a page of small bodies is one query, one of large ones is many.
 	sizes, err := s.sizes(ctx, places)
 	for err == nil && n < len(places) && !s.done {
 		end, bytes := n, int64(0)
@@ -54,6 +55,7 @@ func (s *scan) stepWhole(ctx context.Context, rows pgx.Rows) (n int, err error) 
 			break
 		}
 		n++
+		// The rows were read to their end, so the connection is free for the record.
 		s.at, s.id, s.line = p.at, p.id, p.line
 		if err := s.visitIfMatch(ctx, nil); err != nil {
 			return n, err
@@ -70,6 +72,7 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 
+	// Only the bodies that show: others have values that were replaced since.
 	var events []uuid
 	for _, id := range state.Shown() {
 		event, _ := parseUUID(id)
@@ -175,6 +178,7 @@ func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded 
 	var errs [workers]error
 	for w := range workers {
 		wg.Go(func() {
+			// Every workers-th row, so that all get about as much to unpack.
 			var plain, lower []byte
 			for i := w; i < len(places) && errs[w] == nil; i += workers {
 				if plain, errs[w] = s.db.codec.unpack(bodies[places[i].id], plain); errs[w] != nil {
@@ -206,6 +210,7 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 		return nil, err
 	}
 
+	// A record's state is read only if it has several bodies, which is rare.
 	bodies := make(map[uuid][]byte, len(places))
 	events := make(map[uuid]uuid, len(places))
 	several := make(map[uuid]map[uuid][]byte) // by record, then by event
@@ -223,6 +228,7 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 		return nil
 	})
 
+	// After the loop: the connection reads one answer at a time.
 	for id, all := range several {
 		if err != nil {
 			break
@@ -260,6 +266,7 @@ func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error
 // idsAndTimes returns the ids of rows, and the first and last of the times in them, from
 // which the database finds the partitions to read.
 func idsAndTimes(places []place) (ids []uuid, first, last time.Time) {
+	// Rows next to each other in the list have ids of nearly the same time.
 	ids = make([]uuid, len(places))
 	first, last = tsOf(places[0].id), tsOf(places[0].id)
 

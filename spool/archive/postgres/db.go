@@ -65,6 +65,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		c.Now = time.Now
 	}
 
+	// Before the pool, which would have to be closed.
 	codec, err := newCodec()
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
@@ -105,6 +106,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 func (db *DB) start(ctx context.Context) error {
 	deadline := time.Now().Add(openPatience)
 
+	// Each step may be repeated: what is done already is found to be done.
 	for waited := false; ; waited = true {
 		err := db.tables.Migrate(ctx, schema.Migrations)
 		if err == nil {

@@ -42,6 +42,7 @@ func (db *DB) putDeletedValue(ctx context.Context, key string, d wire.Deletion) 
 			return err
 		}
 
+		// Without this one, which may be deleted again however many there are.
 		others := 0
 		if err := tx.QueryRow(ctx, `SELECT count(*) FROM deleted_values WHERE account_id = $1 AND hash <> $2`,
 			key, hash[:]).Scan(&others); err != nil {
@@ -78,6 +79,7 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 			term(key, hiddenMetadata, d.Key, value))
 	}
 
+	// Behind the last place, not from the start: some of what was found may have to stay.
 	after := place{at: nanosMost}
 	for err == nil {
 		var ids []string
@@ -102,6 +104,7 @@ func (db *DB) termIDs(
 ) (ids []string, last place, err error) {
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids, last = nil, after
+		// Over all partitions: the terms' indexes find few rows in each.
 		rows, err := tx.Query(ctx, `
 			SELECT at, request_id FROM records
 			WHERE account_id = $1 AND terms && $2::bigint[] AND (at, request_id) < ($3, $4)
@@ -143,6 +146,7 @@ func (db *DB) deleteOrphans(
 		return err
 	})
 
+	// Outside the read, so that no transaction holds a snapshot while others are committed.
 	for step := range slices.Chunk(ids, deleteStep) {
 		if err != nil {
 			break
@@ -222,6 +226,7 @@ func (db *DB) deleteTogether(
 // mayRememberUnseen rejects one more deletion of a record that does not exist if the account
 // has too many. The account's lock must be held exclusively.
 func (db *DB) mayRememberUnseen(ctx context.Context, tx pgx.Tx, key string) error {
+	// Anybody with a key may invent ids, and each would leave a row for ever.
 	unseen := 0
 	err := tx.QueryRow(ctx, `SELECT count(*) FROM tombstones WHERE account_id = $1 AND unseen`, key).Scan(&unseen)
 	if err == nil && unseen >= db.unseenMax {

@@ -68,6 +68,7 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 		}
 
 		for _, e := range page {
+			// The place of this item, from which an interrupted copy goes on.
 			at.After = e.key
 			text, err := json.Marshal(at)
 			if err == nil {
@@ -77,6 +78,7 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 				return err
 			}
 		}
+		// Only an empty page ends a table: a step may read fewer than it could.
 		if len(page) == 0 {
 			at = exportPlace{Table: at.Table + 1}
 		}
@@ -258,6 +260,7 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 		return nil, err
 	}
 
+	// Unpacked one by one, so that of those that do not fit at most one is in memory.
 	bytes := 0
 	var ids []uuid
 	var times []time.Time

@@ -42,6 +42,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 		return err
 	}
 
+	// Two servers may count at the same time and each add one: the bound is passed by a few.
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		if err := makeRoom(ctx, tx, id.Account, now); err != nil {
 			return err
@@ -72,6 +73,7 @@ func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) err
 		ORDER BY last_seen, id LIMIT 1`, account).Scan(&oldest, &seen); err != nil {
 		return err
 	}
+	// Even the most silent one is alive: then no place is free.
 	if now.Sub(seen) < wire.AliveFor {
 		return archive.ErrFleetFull()
 	}

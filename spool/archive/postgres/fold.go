@@ -83,6 +83,7 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 	if _, err := f.addRecord(account, e.RequestID); err != nil {
 		return err
 	}
+	// Needed to ask for deleted values, before the states are known.
 	for name, value := range metadataOf(e) {
 		f.accounts[account].hashes[rowcode.HashStored(name, value)] = true
 	}
@@ -100,6 +101,7 @@ func (f *folding) addRecord(account, requestID string) (*record, error) {
 		f.accounts[account] = &foldedAccount{hashes: make(map[[16]byte]bool)}
 	}
 
+	// One for all its events of the group, so that it is read and written once.
 	key := recordKey{account, id}
 	if f.records[key] == nil {
 		r := &record{recordKey: key, ts: tsOf(id)}
@@ -131,6 +133,7 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
 	slices.SortFunc(f.order, func(a, b *record) int {
 		return cmp.Or(strings.Compare(a.account, b.account), bytes.Compare(a.id[:], b.id[:]))
 	})
+	// Of an earlier attempt nothing may stay: the records may have changed since.
 	f.held = 0
 	for _, r := range f.order {
 		*r = record{recordKey: r.recordKey, ts: r.ts, week: r.week}
@@ -183,6 +186,7 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 
+	// Counted again, now with the deltas.
 	f.held = 0
 	for _, r := range f.order {
 		if err := f.loaded(r); err != nil {
@@ -199,6 +203,7 @@ func (f *folding) loaded(r *record) error {
 		return err
 	}
 
+	// What counts so far; write subtracts it and adds what there is then.
 	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
 	if r.listed = !r.state.Orphan() && r.revision > 0; r.listed {
 		r.at = nanosOf(r.state.Request.At)
@@ -339,12 +344,14 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		ids[i] = r.id
 	}
 
+	// The bounds of ts let the planner keep to the partition of the week.
 	from, to := schema.WeekEnds(p.week)
 	b.Queue(selectStates, p.account, ids, from, to).Query(func(rows pgx.Rows) error {
 		var id uuid
 		var revision int64
 		var packed []byte
 		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
+			// Every id in the answer was asked for, so the record is in the group.
 			r := f.records[recordKey{p.account, id}]
 			r.revision = revision
 			r.removed = false // the record exists, whatever its tombstone says
@@ -363,6 +370,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 		return
 	}
 
+	// A later event of the group may take the place in the account's tally.
 	f.accounts[r.account].orphans.Add(archive.Orphans{}.Minus(r.state.Waiting()))
 	r.removed, r.changed, r.buried = true, true, tombstone
 }

@@ -41,6 +41,8 @@ func (f *folding) header(r *record) []any {
 	if !ok {
 		return nil
 	}
+
+	// In the units in which filters compare: nanoseconds for times, milliseconds for latency.
 	var start *int64
 	if row.StartTime != nil {
 		n := nanosOf(*row.StartTime)

@@ -19,6 +19,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 	}
 
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		// New with each attempt: an earlier one may have queued half of it.
 		var a accountTx
 		b := &a.writes
 		for i := range items {
@@ -108,6 +109,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 		}
 	}
 
+	// Before the transaction, which would otherwise hold the locks on the parent tables.
 	return f, db.tables.Ensure(ctx, f.weeks())
 }
 
@@ -130,6 +132,7 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 		if err != nil {
 			return err
 		}
+		// A copy that broke off brings its last items again.
 		if r.revision > 0 {
 			continue
 		}

@@ -29,6 +29,7 @@ func accountKey(account string) (string, error) {
 		return account, nil
 	}
 
+	// Invalid UTF-8 is escaped byte by byte, so that no two accounts get the same key.
 	var b strings.Builder
 	for i := 0; i < len(account); {
 		r, size := utf8.DecodeRuneInString(account[i:])

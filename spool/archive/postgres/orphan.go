@@ -42,6 +42,7 @@ func (db *DB) Orphans(
 			}
 
 			err = db.orphansOf(ctx, tx, key, week, behind, limit-len(rows)+1, func(s *archive.State) bool {
+				// A page may end early, before its states fill the memory.
 				if more = len(rows) == limit || held > db.heldBytesMax; more {
 					return false
 				}
@@ -96,6 +97,7 @@ func (db *DB) orphansOf(
 ) error {
 	from, to := schema.WeekEnds(week)
 
+	// Sizes first, from the partial index on orphans and the row's head; no state is read.
 	for limit > 0 {
 		step := min(limit, orphansStep)
 		rows, err := tx.Query(ctx, `
@@ -158,6 +160,7 @@ func (db *DB) readOrphans(
 		return o, err
 	})
 
+	// One at a time: unpacked, a state may be many times as large.
 	for _, o := range orphans {
 		if err != nil {
 			break

@@ -38,6 +38,7 @@ func (s *statement) orderTime() string { return cmp.Or(s.at, "at") }
 // where translates the filter of a query. Words are searched in bodies, which no column
 // has, so a query with words is never exact.
 func (s *statement) where(q *query.Query) predicate {
+	// Without a filter every row is meant, so nothing is left to test.
 	p := predicate{exact: true}
 	if q.Where != nil {
 		p = s.condition(q.Where)
@@ -96,6 +97,7 @@ func (s *statement) allOf(parts []query.Condition) predicate {
 		sql, p.terms = append(sql, versions), true
 	}
 
+	// Parts that no column answers are left out: the filter itself tests them later.
 	for _, part := range parts {
 		one := s.condition(part)
 		if one.sql != "" {
@@ -114,6 +116,7 @@ func (s *statement) anyOf(parts []query.Condition) predicate {
 	var sql []string
 	everything := false
 
+	// An index on terms helps only if each alternative has terms.
 	for _, part := range parts {
 		one := s.condition(part)
 		everything = everything || one.sql == ""
@@ -179,6 +182,7 @@ func (s *statement) anyTerm(terms []int64) string {
 // scores selects records with a score in one of the ranges. Scores are whole numbers from 0
 // to 100 (wire.DecodeScore), so a range is a list of terms.
 func (s *statement) scores(t *query.Test) predicate {
+	// Not nil, which pgx sends as NULL.
 	terms := []int64{}
 	for n := range 101 {
 		if slices.ContainsFunc(t.Ranges, func(r query.Range) bool { return r.Has(float64(n)) }) {
@@ -233,8 +237,10 @@ func onlyPoints(ranges []query.Range) bool {
 
 // ids selects records by their ids. Texts that are not ids in canonical form match nothing.
 func (s *statement) ids(texts []string) predicate {
+	// Empty, not nil: then nothing matches.
 	ids := []uuid{}
 	for _, text := range texts {
+		// As a text, as the filter compares: another spelling of the same id is another text.
 		if id, ok := parseUUID(text); ok && id.String() == text {
 			ids = append(ids, id)
 		}
@@ -246,6 +252,7 @@ func (s *statement) ids(texts []string) predicate {
 // ranges selects records whose column is in one of the ranges. Both sides are compared as
 // float8, as query.Range does, also where the column is an integer.
 func (s *statement) ranges(column string, ranges []query.Range) predicate {
+	// A test that no number passes.
 	if len(ranges) == 0 {
 		return predicate{sql: "false", exact: true}
 	}

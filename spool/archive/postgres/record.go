@@ -18,6 +18,7 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 		return archive.State{}, nil, err
 	}
 
+	// Long values are in the bodies only; the state has the beginning of each.
 	state.Restore(bodies)
 	if state.Orphan() {
 		return state, nil, nil
@@ -50,6 +51,7 @@ func (db *DB) readRecord(
 	var stored archive.Stored
 	var kept map[uuid][]byte
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		// One round trip for both, from one moment.
 		var packed []byte
 		b := &pgx.Batch{}
 		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,

@@ -25,6 +25,7 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 		return dropped, err
 	}
 
+	// Only accounts beyond the bound, which account_weeks tells without reading records.
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT account_id FROM account_weeks
 		GROUP BY account_id HAVING sum(bytes) > $1 ORDER BY account_id`, r.Bytes)
@@ -59,6 +60,7 @@ func (db *DB) dropOlder(ctx context.Context, cutoff time.Time) (dropped int64, e
 		}
 
 		n := int64(0)
+		// A week is the same for all accounts, so it is tried once.
 		if _, tried := gone[a.week]; !tried && past {
 			if n, gone[a.week], err = db.dropWeek(ctx, a.week, cutoff); err != nil {
 				return dropped, err
@@ -94,6 +96,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 			return err
 		}
 
+		// Summaries that touch the week go too: they would still count its rows.
 		gone = true
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM summaries s
@@ -121,6 +124,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 // orphans among them.
 func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time.Time) (dropped int64, err error) {
 	from, to := schema.WeekEnds(week)
+	// ts keeps each query to one partition; those that are deleted are not found again.
 	for err == nil {
 		var ids []uuid
 		ids, err = connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
@@ -131,6 +135,7 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 			break
 		}
 
+		// By id, under the account's lock: an event may just be on its way to one of them.
 		n, e := db.deleteRecords(ctx, account, texts(ids), nil, false)
 		dropped, err = dropped+n.Records, e
 	}
@@ -189,6 +194,7 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 		}
 
 		pieces := smallestWindows(weeks, nanosLeast, nanosMost)
+		// From the old end on, partition by partition, until there are enough.
 		for i := len(pieces) - 1; i >= 0 && len(ids) < n; i-- {
 			p := pieces[i]
 			rows, err := tx.Query(ctx, `

@@ -47,6 +47,7 @@ func (db *DB) rewrite(
 				continue // deleted since the page was read
 			}
 
+			// Read only if change asks for it: most changes need the state alone.
 			body := func() ([]byte, error) { return db.requestBody(ctx, tx, r) }
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return err
@@ -71,6 +72,7 @@ func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, er
 		if h.ID != r.state.Request.ID {
 			continue
 		}
+		// By the whole primary key, and ts keeps it to one partition.
 		event, _ := parseUUID(h.ID)
 		var packed []byte
 		err := tx.QueryRow(ctx, `
@@ -147,12 +149,14 @@ func (db *DB) edit(ctx context.Context, tx pgx.Tx, r *record, change archive.Edi
 	if err != nil {
 		return err
 	}
+	// All of them: an edit may concern an event that no longer shows.
 	bodies, err := db.codec.unpackBodies(&r.state.State, packed, false)
 	if err != nil {
 		return err
 	}
 
 	r.changed, err = r.state.Edited(bodies, change, func(eventID string, body json.RawMessage) error {
+		// Not queued with the rest: write adds bodies by COPY, and this one exists.
 		event, _ := parseUUID(eventID)
 		_, err := tx.Exec(ctx, `
 			UPDATE record_bodies SET body = $5

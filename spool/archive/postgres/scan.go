@@ -68,6 +68,7 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Q
 		s.deadline = time.Now().Add(q.Budget)
 	}
 
+	// With ids in the filter a few places are searched, however long the list is.
 	var err error
 	if ids, required := requiredIDs(q.Where); required {
 		s.weeks, err = s.spansByID(ctx, ids)
@@ -89,6 +90,7 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 			}
 		}
 
+	// Under Any or Not an id is not required: other rows may match as well.
 	case *query.Test:
 		if c.Column != rowcode.ColumnID || c.Texts == nil {
 			return nil, false
@@ -113,6 +115,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 		byWeek[week] = append(byWeek[week], id)
 	}
 
+	// A query for each week reads one partition; one for all would look into every one.
 	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
 		from, to := schema.WeekEnds(week)
 		rows, err := s.tx.Query(ctx, selectStates, s.account, byWeek[week], from, to)
@@ -142,6 +145,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 func bounds(q *query.Query) (oldest, newest int64) {
 	oldest, newest = nanosLeast, nanosMost
 
+	// Any of the three may be missing; together they bound what a statement reads.
 	from, to := q.Span()
 	if !from.IsZero() {
 		oldest = nanosOf(from)
@@ -162,6 +166,7 @@ func (s *scan) run(ctx context.Context, limit int) error {
 
 	for w := range windows(s.weeks, s.oldest, s.newest) {
 		for more := true; more && limit > 0 && !s.done; {
+			// LIMIT is part of the plan: a small one walks the index, a large one may sort.
 			step := min(s.nextStep(), limit)
 			n, err := s.step(ctx, w, after, step)
 			if err != nil {
@@ -214,6 +219,7 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *stat
 		st.at = unindexed
 	}
 
+	// ts selects the partitions, the order time a range of the primary key within them.
 	sql = " FROM records WHERE account_id = " + st.arg(s.account) +
 		" AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
 		" AND " + st.orderTime() + " >= " + st.arg(w.oldest) +
@@ -226,6 +232,7 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *stat
 		if !ok {
 			return "", nil, badID(after.RequestID)
 		}
+		// As a pair: the primary key has both, in this order.
 		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"
 	}
 
@@ -291,6 +298,7 @@ func (b *borrowed) ScanBytes(v []byte) error { *b = v; return nil }
 // visitIfMatch visits the current row if it matches. It asks the query only if SQL could not
 // decide.
 func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) error {
+	// Afresh, because the row before may have been kept.
 	s.row = wire.Row{}
 
 	if !s.exact {
@@ -299,6 +307,7 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 			return err
 		}
 
+		// body and metadata are called only if the row leaves the answer open.
 		subject := query.Subject{
 			Row:      row,
 			Body:     body,
@@ -309,6 +318,7 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 			return subject.Err
 		}
 		if !matches {
+			// Asked only where nothing matched: a page of matches ends by itself.
 			if !s.deadline.IsZero() && time.Now().After(s.deadline) {
 				p := query.PositionOf(row)
 				s.stopped, s.done = &p, true
@@ -332,6 +342,7 @@ func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 		row.RequestID = s.id.String()
 		row.ID = row.RequestID
 	}
+	// Counting and sorting by time end here, without a look at the line.
 	if want&^rowcode.PlaceColumns == 0 {
 		return row, nil
 	}

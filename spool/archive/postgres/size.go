@@ -15,6 +15,7 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 		`SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
 			pg_database_size(current_database())
 		FROM account_weeks`)
+	// Counted row by row: no total is kept of them.
 	if err == nil {
 		err = db.pool.QueryRow(ctx, nil, []any{&s.Tombstones},
 			`SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)

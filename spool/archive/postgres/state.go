@@ -14,6 +14,7 @@ import (
 // A state and its deltas are read by two statements. Readers see the same moment in both;
 // writers find another revision if the record was changed in between.
 func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time, s *archive.Stored) {
+	// Most states have none, and are not asked about.
 	if !s.Large() {
 		return
 	}
@@ -25,6 +26,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time,
 		var deltas []archive.Delta
 		var d archive.Delta
 		var packed []byte
+		// In the order in which they were added, which is that of the primary key.
 		_, err := pgx.ForEachRow(rows, []any{&d.After, &packed}, func() (err error) {
 			if d.Value, err = c.unpack(packed, nil); err != nil {
 				return damaged("a delta of record "+id.String(), err)

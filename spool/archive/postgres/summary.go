@@ -51,6 +51,7 @@ func (db *DB) Summarize(ctx context.Context) error {
 			ON s.account_id = w.account_id
 		WHERE w.records - coalesce(s.row_count, 0) >= $1
 		ORDER BY w.account_id`, db.summarizing.least)
+	// The statement finds accounts with enough rows that no summary covers.
 	for _, account := range accounts {
 		if err == nil {
 			err = db.summarizeAccount(ctx, account)
@@ -115,6 +116,7 @@ func (db *DB) summarizeNext(
 		if err != nil || len(rows) == 0 {
 			return err
 		}
+		// Empty for heavy rows: the stretch is known, and is not tried again and again.
 		summary := []byte{}
 		if !heavy {
 			row := func(i int) *wire.Row { return &rows[i] }
@@ -141,6 +143,7 @@ func endOfStretch(
 	if err != nil {
 		return 0, 0, err
 	}
+	// All at once, because the walk is from the old end.
 	var all []window
 	for w := range windows(weeks, bottom, top) {
 		all = append(all, w)
@@ -160,6 +163,7 @@ func endOfStretch(
 			return 0, 0, err
 		}
 
+		// max of no rows is NULL.
 		if n += found; last != nil {
 			newest = *last
 		}
@@ -194,6 +198,7 @@ func (db *DB) rowsBetween(
 		bytes += rowcode.Weight(row)
 		if !heavy && bytes > db.summarizing.bytes {
 			heavy = true
+			// Their number and their ends are still needed, and weigh little.
 			for i := range rows {
 				rows[i] = wire.Row{AcceptedAt: rows[i].AcceptedAt}
 			}
@@ -215,6 +220,7 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 	// Once sums has counted a row, the transaction must not run again: it would count twice.
 	var final error
 	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
+		// One snapshot for rows and summaries: a change removes the summary with the same commit.
 		u := summing{db: db, tx: tx, sums: sums}
 		if u.scan, err = db.newScan(ctx, tx, key, &q); err != nil {
 			return err
@@ -271,6 +277,7 @@ func (u *summing) run(ctx context.Context) error {
 		return err
 	}
 
+	// From the top down, in turns: rows that no summary has, then a stretch that one has.
 	for top := newest; ; {
 		part, err := u.summaries(ctx, oldest, top)
 		if err != nil {
@@ -297,6 +304,7 @@ func (u *summing) run(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			// Between bottom and the oldest row there is none, so the walk skips that.
 			top = s.bottom - 1
 		}
 
@@ -324,6 +332,7 @@ func (u *summing) reach(ctx context.Context, from, to int64) error {
 		SELECT min(oldest) FROM summaries
 		WHERE account_id = $1 AND oldest >= $2 AND newest <= $3`,
 		u.scan.account, from, to).Scan(&oldest)
+	// The transaction may not be repeated from here on: sums has been told something.
 	if err == nil && oldest != nil {
 		u.begun = true
 		u.sums.Reach(time.Unix(0, *oldest).UTC())

@@ -85,6 +85,7 @@ func (u *update) load(ctx context.Context, name string) error {
 
 	err := u.tx.QueryRow(ctx, `SELECT head FROM templates WHERE account_id = $1 AND name = $2`, u.account, name).
 		Scan(&u.head)
+	// Nobody else can add it meanwhile: the row of the registry is locked.
 	if errors.Is(err, pgx.ErrNoRows) {
 		u.head = u.last.NewTemplate(name)
 		return nil
@@ -126,6 +127,7 @@ func (u *update) store(ctx context.Context, v *wire.Version) error {
 		u.account, u.head.Name, u.head.ID, int64(u.last.Revision), head); err != nil {
 		return err
 	}
+	// Locked by load, so ids and revisions are given out one after the other.
 	if _, err := u.tx.Exec(ctx, `
 		UPDATE registries SET template = $2, version = $3, revision = $4 WHERE account_id = $1`,
 		u.account, u.last.Template, u.last.Version, int64(u.last.Revision)); err != nil {
@@ -178,6 +180,7 @@ func (db *DB) Templates(ctx context.Context, account string, q wire.TemplateList
 		return nil, 0, err
 	}
 
+	// Filtered here: the rules are those of the wire type, and an account has few templates.
 	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return !q.Match(&t) })
 	page, total := q.PageOf(heads)
 

@@ -22,6 +22,7 @@ import (
 func term(account string, c rowcode.Column, key, text string) int64 {
 	h := fnv.New64a()
 	var head [24]byte
+	// FNV, not something random: terms are stored, and every server must find the same.
 	head[0] = byte(c)
 	binary.LittleEndian.PutUint64(head[8:], uint64(len(account)))
 	binary.LittleEndian.PutUint64(head[16:], uint64(len(key)))
@@ -56,6 +57,7 @@ const daysMax = 3
 // dayTerms returns the terms of the days between two order times, both included, or nil if
 // there are too many.
 func dayTerms(account string, oldest, newest int64) (terms []int64) {
+	// Without bounds the two are centuries apart.
 	first, last := dayOf(oldest), dayOf(newest)
 	if last-first >= daysMax {
 		return nil
@@ -115,6 +117,7 @@ func termsAsStored(account string, row *wire.Row) []int64 {
 			add(c, "", text)
 		}
 	}
+	// Each column in the form in which a filter asks for it; see statement.terms.
 	some(rowcode.ColumnFunction, row.FunctionName)
 	some(rowcode.ColumnModel, row.Engine)
 	some(rowcode.ColumnSidecar, row.Sidecar)
@@ -127,6 +130,7 @@ func termsAsStored(account string, row *wire.Row) []int64 {
 	if row.PromptLabel != nil {
 		add(rowcode.ColumnLabel, "", *row.PromptLabel)
 	}
+	// The pair by itself, because each alone finds far too many; see statement.versions.
 	if row.PromptName != nil && row.PromptVersion != nil {
 		add(templateVersions, *row.PromptName, strconv.Itoa(*row.PromptVersion))
 	}

@@ -22,6 +22,7 @@ const (
 // change immediately. In addition Watch polls the accounts that callers wait for every
 // second, so a lost connection, or a PgBouncer that drops notifications, only delays it.
 func (db *DB) Watch(ctx context.Context, waited func() []string, wake func(account string)) error {
+	// Waited for at the end: wake must not be called once Watch has returned.
 	listening := make(chan struct{})
 	go func() {
 		defer close(listening)
@@ -60,6 +61,7 @@ func (db *DB) look(
 	if err != nil {
 		return seen
 	}
+	// Accounts that nobody waits for any more are not carried along.
 	now := make(map[string]uint64, len(rows))
 	for _, r := range rows {
 		if now[r.account] = r.revision; seen[r.account] != r.revision {
@@ -95,6 +97,7 @@ func (db *DB) hear(ctx context.Context, wake func(account string)) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 
+	// From here on. What was announced before is found by the next look.
 	if _, err := conn.Exec(ctx, "LISTEN "+templatesChannel); err != nil {
 		return err
 	}

@@ -53,6 +53,7 @@ func windows(weeks []weekSpan, oldest, newest int64) iter.Seq[window] {
 
 		for n := 1; len(pieces) > 0; n *= 2 {
 			n = min(n, len(pieces))
+			// pieces are newest first, so the last one has the oldest end.
 			w := pieces[0]
 			for _, p := range pieces[1:n] {
 				w.oldest = p.oldest
@@ -79,6 +80,7 @@ func smallestWindows(weeks []weekSpan, oldest, newest int64) (pieces []window) {
 			starts = append(starts, w.newest+1)
 		}
 	}
+	// Between two of these the weeks that have rows are always the same.
 	slices.Sort(starts)
 	starts = slices.Compact(starts)
 
@@ -91,6 +93,7 @@ func smallestWindows(weeks []weekSpan, oldest, newest int64) (pieces []window) {
 			if w.newest < bottom || w.oldest > top {
 				continue
 			}
+			// The span of ids over all these weeks; weeks between them cost little to exclude.
 			from, to := schema.WeekEnds(w.week)
 			if !found {
 				p.from, p.to = from, to
@@ -111,6 +114,7 @@ func earlier(a, b pgtype.Timestamptz) pgtype.Timestamptz {
 	if a.InfinityModifier == pgtype.NegativeInfinity {
 		return a
 	}
+	// The Time of an infinite one means nothing.
 	if b.InfinityModifier != pgtype.NegativeInfinity && a.Time.Before(b.Time) {
 		return a
 	}

@@ -82,6 +82,7 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	if err != nil {
 		return err
 	}
+	// The revision in WHERE is the only guard: no row was locked when it was read.
 	switch {
 	case r.revision == 0:
 		added.states = append(added.states, []any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed})
@@ -110,6 +111,7 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 		added.headers = append(added.headers, header)
 	}
 
+	// Bodies are only ever added: the event of each is new.
 	for _, body := range r.bodies {
 		added.bodies = append(added.bodies, []any{r.account, r.id, r.ts, body.event, body.body})
 	}
@@ -124,6 +126,7 @@ func insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows
 		return nil
 	}
 
+	// COPY knows no ON CONFLICT: whoever adds a record first wins, and we start over.
 	_, err := tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
 	if connection.IsDuplicate(err) {
 		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
@@ -195,6 +198,7 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 	var counts []*weekCount
 	for _, p := range f.parts() {
 		unchanged := weekCount{account: p.account, week: p.week}
+		// A change that counts nothing differently must not touch the shared rows.
 		c := unchanged
 		for _, r := range p.records {
 			if r.changed {
@@ -211,6 +215,7 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 		return cmp.Or(strings.Compare(a.account, b.account), a.week.Compare(b.week))
 	})
 
+	// newest and oldest only widen: to narrow them would take a look at all records.
 	for _, c := range counts {
 		b.Queue(`
 			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,
@@ -231,6 +236,7 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 
 // add subtracts a changed record as it was, and adds it as it is now.
 func (c *weekCount) add(r *record) {
+	// As it was read: for a new record all of this is zero.
 	c.bytes -= r.bytes
 	c.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	if r.listed {
@@ -264,6 +270,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			if r.account != name || !r.changed {
 				continue
 			}
+			// Where it was and where it is now: it may have moved.
 			if r.listed {
 				places = append(places, r.at)
 			}

@@ -24,6 +24,7 @@ const (
 // newBound parses a statement_timeout as the database does: milliseconds, or a number with a
 // unit. It returns nil if there is no timeout.
 func newBound(statementTimeout string) *bound {
+	// PostgreSQL allows spaces, and says min where Go says m.
 	text := strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(statementTimeout), " ", ""), "min", "m")
 	most, err := time.ParseDuration(text)
 	if ms, errNumber := strconv.Atoi(text); errNumber == nil {
@@ -49,6 +50,7 @@ func (b *bound) start(ctx context.Context, factor time.Duration) context.Context
 	if ctx.Value(patient{}) != nil {
 		return ctx
 	}
+	// end finds cancel in the context: pgx passes it to the end of the same statement.
 	ctx, cancel := context.WithTimeout(ctx, factor*b.most+answerGrace)
 	return context.WithValue(ctx, ending{}, cancel)
 }

@@ -62,6 +62,7 @@ func Failure(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return e
 	}
+	// Whatever the database said then, the caller's end is the cause.
 	if ctx.Err() != nil {
 		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
 	}
@@ -69,6 +70,7 @@ func Failure(ctx context.Context, err error) error {
 		return Unavailable(remedies["40"], err)
 	}
 
+	// The exact code first, then its class.
 	state := SQLState(err)
 	for _, code := range []string{state, state[:min(2, len(state))]} {
 		if message := remedies[code]; message != "" {

@@ -58,6 +58,7 @@ func (p *Pool) ping(ctx context.Context, conn **pgx.Conn) (err error) {
 		}
 	}
 
+	// A broken connection is not mended: the next ping opens another.
 	if err := (*conn).Ping(patient); err != nil {
 		_ = (*conn).Close(context.WithoutCancel(ctx))
 		*conn = nil

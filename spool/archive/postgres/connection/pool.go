@@ -48,6 +48,7 @@ func (p *Pool) Connect(ctx context.Context) (*pgx.Conn, error) {
 // CodeUnavailable. It is safe to call Close more than once.
 func (p *Pool) Close() {
 	p.closed.Store(true)
+	// From here on calls may end, and none begins.
 	for _, pool := range p.pools() {
 		pool.Close()
 	}

@@ -40,6 +40,7 @@ func (p *Pool) WithConn(ctx context.Context, fn func(conn *pgx.Conn) error) erro
 		}
 		defer conn.Release()
 
+		// The next connection may lead to the host that takes writes.
 		if err = fn(conn.Conn()); stale(err) {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}

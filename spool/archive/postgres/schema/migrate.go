@@ -123,6 +123,7 @@ func readSchema(ctx context.Context, tx pgx.Tx, all []migration) (done, worksWit
 			coalesce(array_agg(name ORDER BY number), '{}')
 		FROM promptspool_schema`).Scan(&done, &worksWith, &names)
 
+	// Behind ours there may be those of a newer version, which worksWith decides about.
 	for i := range min(len(names), len(all)) {
 		if err == nil && names[i] != all[i].name {
 			err = wire.Errorf(wire.CodeUnavailable, "its tables were made by %s, where this version has %s: "+
@@ -164,6 +165,7 @@ func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith 
 				return fmt.Errorf("migration %s: %w", m.name, err)
 			}
 
+			// In the same transaction: a migration is applied and known, or neither.
 			_, err := tx.Exec(ctx, `
 				INSERT INTO promptspool_schema (number, name, works_with, applied_at)
 				VALUES ($1, $2, $3, $4)`, m.number, m.name, m.worksWith, t.now().UTC())

@@ -33,6 +33,7 @@ func (t *Tables) Bounded(week time.Time) bool {
 
 // Ensure creates missing partitions of weeks that are about to be written to.
 func (t *Tables) Ensure(ctx context.Context, weeks []time.Time) error {
+	// Asked for each write, so it is answered from memory nearly always.
 	var missing []time.Time
 	t.mu.Lock()
 	for _, week := range weeks {
@@ -45,6 +46,7 @@ func (t *Tables) Ensure(ctx context.Context, weeks []time.Time) error {
 		return nil
 	}
 
+	// Another server may have made them; without the lock, because it takes a round trip.
 	exists, err := t.listPartitions(ctx)
 	if err != nil {
 		return err
@@ -111,6 +113,7 @@ func (t *Tables) listPartitions(ctx context.Context) (map[time.Time]bool, error)
 		return err
 	})
 
+	// A week counts once every table has it: an earlier version knew fewer tables.
 	weeks := make(map[time.Time]bool)
 	for week, n := range tables {
 		weeks[week] = n == len(partitioned)
@@ -142,6 +145,7 @@ func (t *Tables) makePartition(ctx context.Context, week time.Time) error {
 			}
 		}
 
+		// All in one transaction: a week has all of its partitions or none.
 		for _, table := range partitioned {
 			if err := makePartitionOf(ctx, tx, table, week); err != nil {
 				return err
@@ -163,6 +167,7 @@ func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Tim
 	within := fmt.Sprintf(`ts >= '%s 00:00:00+00' AND ts < '%s 00:00:00+00'`, from, to)
 	bounds := fmt.Sprintf(`FOR VALUES FROM ('%s 00:00:00+00') TO ('%s 00:00:00+00')`, from, to)
 
+	// Ids from the future were written before their week had a partition.
 	strays := false
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM `+table+`_default WHERE `+within+`)`).
 		Scan(&strays); err != nil {
@@ -207,6 +212,7 @@ func LockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err 
 		if err != nil || !exists {
 			return false, err
 		}
+		// Only the partition for now: DROP TABLE locks the parent too, at the end and briefly.
 		if _, err := tx.Exec(ctx, `LOCK TABLE `+name+` IN ACCESS EXCLUSIVE MODE`); err != nil {
 			return false, err
 		}
@@ -218,6 +224,7 @@ func LockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err 
 // DropWeek drops the partitions of a week, which LockWeek has locked.
 func DropWeek(ctx context.Context, tx pgx.Tx, week time.Time) error {
 	for _, table := range partitioned {
+		// One statement for each, which is all that Citus takes.
 		if _, err := tx.Exec(ctx, `DROP TABLE `+partitionName(table, week)); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ var (
 
 // WeekOf returns the Monday of the week of an id's time.
 func WeekOf(ts time.Time) time.Time {
+	// Each of the two ends is one week without a partition of its own; see Bounded.
 	switch {
 	case ts.Before(firstWeek):
 		return firstWeek.Add(-weekLength)
