@@ -13,22 +13,22 @@ import (
 )
 
 func TestAnArchiveIsShownWithoutItsPasswords(t *testing.T) {
-	for given, want := range map[string]string{
-		"badger":                    "badger",
-		"":                          "",
-		"postgres://ann@db/records": "postgres://ann@db/records",
-		"postgres://ann:geheim@db1,db2:5433/records?target_session_attrs=any"://
-		"postgres://ann:xxxxx@db1,db2:5433/records?target_session_attrs=any",
-		"postgres://db/records?user=ann&password=geheim&sslpassword=geheim"://
-		"postgres://db/records?password=xxxxx&sslpassword=xxxxx&user=ann",
-		"postgres://ann:ge%heim@db/records": "[not a URL]",
-		"host=db password=geheim":           "[not a URL]",
-		"mysql://ann:geheim@db/records":     "mysql://ann:xxxxx@db/records",
-		"postgresql://ann:geheim@/records?host=/run/postgresql&options=-c%20jit="://
-		"postgresql://ann:xxxxx@/records?host=%2Frun%2Fpostgresql&options=-c+jit%3D",
+	for _, tt := range []struct{ given, want string }{
+		{"badger", "badger"},
+		{"", ""},
+		{"postgres://ann@db/records", "postgres://ann@db/records"},
+		{"postgres://ann:geheim@db1,db2:5433/records?target_session_attrs=any",
+			"postgres://ann:xxxxx@db1,db2:5433/records?target_session_attrs=any"},
+		{"postgres://db/records?user=ann&password=geheim&sslpassword=geheim",
+			"postgres://db/records?password=xxxxx&sslpassword=xxxxx&user=ann"},
+		{"postgres://ann:ge%heim@db/records", "[not a URL]"},
+		{"host=db password=geheim", "[not a URL]"},
+		{"mysql://ann:geheim@db/records", "mysql://ann:xxxxx@db/records"},
+		{"postgresql://ann:geheim@/records?host=/run/postgresql&options=-c%20jit=",
+			"postgresql://ann:xxxxx@/records?host=%2Frun%2Fpostgresql&options=-c+jit%3D"},
 	} {
-		if got := config.ShowArchive(given); got != want || strings.Contains(got, "geheim") {
-			t.Errorf("%q is shown as %q, want %q", given, got, want)
+		if got := config.ShowArchive(tt.given); got != tt.want || strings.Contains(got, "geheim") {
+			t.Errorf("%q is shown as %q, want %q", tt.given, got, tt.want)
 		}
 	}
 }

@@ -11,10 +11,11 @@ func count(n int64) *int64 { return &n }
 // day is the moment for which most prices are asked.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestCosts has one case for each way in which a price is found and added up, worked out
-// by hand from the lists of the providers.
+// TestCosts has one case for each way in which a price is found and added up, computed by hand from
+// the lists of the providers.
 func TestCosts(t *testing.T) {
 	io := func(in, out int64) Usage { return Usage{Input: count(in), Output: count(out)} }
+
 	for _, c := range []struct {
 		name, provider, model string
 		at                    time.Time
@@ -30,35 +31,53 @@ func TestCosts(t *testing.T) {
 		{"a preview with its date", "google", "models/gemini-2.5-flash-preview-09-2025", day, io(1000, 100), "0.00055"},
 		{"a numbered version", "google", "gemini-2.0-flash-001", day, io(1000, 100), "0.00014"},
 		{"a fine-tuned model", "openai", "ft:gpt-4o-mini-2024-07-18:acme::abc", day, io(1000, 100), "0.00042"},
-		{"Bedrock, in its region", "amazon.bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.00495"},
-		{"Bedrock, in an area", "amazon.bedrock", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.00495"},
-		{"Bedrock, anywhere", "amazon.bedrock", "global.anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.0045"},
-		{"Bedrock, a profile's ARN", "amazon.bedrock", "arn:aws:bedrock:us-east-1:1:inference-profile/us.amazon.nova-micro-v1:0", day, io(1000, 100), "0.000049"},
+		{"Bedrock, in its region",
+			"amazon.bedrock", "anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.00495"},
+		{"Bedrock, in an area",
+			"amazon.bedrock", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.00495"},
+		{"Bedrock, anywhere",
+			"amazon.bedrock", "global.anthropic.claude-sonnet-4-5-20250929-v1:0", day, io(1000, 100), "0.0045"},
+		{"Bedrock, a profile's ARN", "amazon.bedrock",
+			"arn:aws:bedrock:us-east-1:1:inference-profile/us.amazon.nova-micro-v1:0", day,
+			io(1000, 100), "0.000049"},
 		{"in capitals", "openai", "GPT-4o-Mini", day, io(1000, 100), "0.00021"},
-		{"cached input", "openai", "gpt-4o-mini", day, Usage{Input: count(1000), Output: count(100), Cached: 800}, "0.00015"},
+		{"cached input", "openai", "gpt-4o-mini", day,
+			Usage{Input: count(1000), Output: count(100), Cached: 800}, "0.00015"},
 		{"writing to a cache, for minutes and for an hour", "anthropic", "claude-sonnet-4-5", day,
-			Usage{Input: count(10_000), Output: count(100), Cached: 5000, CacheWrite: 4000, CacheWriteHour: 1000}, "0.02325"},
+			Usage{Input: count(10_000), Output: count(100), Cached: 5000, CacheWrite: 4000, CacheWriteHour: 1000},
+			"0.02325"},
 		{"an hour's cache that has no price", "amazon.bedrock", "global.anthropic.claude-sonnet-4-5", day,
 			Usage{Input: count(1000), Output: count(1), CacheWrite: 10, CacheWriteHour: 10}, ""},
-		{"reasoning costs what output does", "openai", "o3", day, Usage{Input: count(0), Output: count(1000), Reasoning: 900}, "0.008"},
-		{"a fraction of a billionth is rounded once", "amazon.bedrock", "amazon.nova-micro-v1:0", day, Usage{Input: count(3), Output: count(0), Cached: 3}, "0.000000026"},
+		{"reasoning costs what output does", "openai", "o3", day,
+			Usage{Input: count(0), Output: count(1000), Reasoning: 900}, "0.008"},
+		{"a fraction of a billionth is rounded once", "amazon.bedrock", "amazon.nova-micro-v1:0", day,
+			Usage{Input: count(3), Output: count(0), Cached: 3}, "0.000000026"},
 		{"a long context, at its edge", "google", "gemini-2.5-pro", day, io(200_000, 1000), "0.26"},
 		{"a long context, beyond it", "google", "gemini-2.5-pro", day, io(200_001, 1000), "0.5150025"},
-		{"a batch", "anthropic", "claude-sonnet-4-5", day, Usage{Input: count(1000), Output: count(100), Tier: "batch"}, "0.00225"},
-		{"a flexible call", "openai", "gpt-6.1-sol", day, Usage{Input: count(1000), Output: count(100), Tier: "flex"}, "0.0015"},
+		{"a batch", "anthropic", "claude-sonnet-4-5", day,
+			Usage{Input: count(1000), Output: count(100), Tier: "batch"}, "0.00225"},
+		{"a flexible call", "openai", "gpt-6.1-sol", day,
+			Usage{Input: count(1000), Output: count(100), Tier: "flex"}, "0.0015"},
 		{"before a price that is announced", "google", "gemini-4-argon", day, io(1000, 100), "0.003"},
-		{"after it", "google", "gemini-4-argon", time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), io(1000, 100), "0.006"},
-		{"an open model, which everybody sells at another price", "groq", "openai/gpt-oss-120b", day, io(1000, 100), ""},
-		{"a tier whose price is not known", "openai", "gpt-4o", day, Usage{Input: count(1000), Output: count(100), Tier: "priority"}, ""},
+		{"after it", "google", "gemini-4-argon",
+			time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), io(1000, 100), "0.006"},
+		{"an open model, which everybody sells at another price",
+			"groq", "openai/gpt-oss-120b", day, io(1000, 100), ""},
+		{"a tier whose price is not known", "openai", "gpt-4o", day,
+			Usage{Input: count(1000), Output: count(100), Tier: "priority"}, ""},
 		{"before a price was cut", "openai", "o3", time.Date(2025, 6, 9, 0, 0, 0, 0, time.UTC), io(1000, 0), "0.01"},
-		{"from the day on which it was cut", "openai", "o3", time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), io(1000, 0), "0.002"},
-		{"an embedding, which has no output", "openai", "text-embedding-3-small", day, Usage{Input: count(1000)}, "0.00002"},
+		{"from the day on which it was cut", "openai", "o3",
+			time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), io(1000, 0), "0.002"},
+		{"an embedding, which has no output", "openai", "text-embedding-3-small", day,
+			Usage{Input: count(1000)}, "0.00002"},
 		{"output that is unknown", "openai", "gpt-4o", day, Usage{Input: count(1000)}, ""},
 		{"tokens that are unknown", "openai", "gpt-4o", day, Usage{}, ""},
 		{"a model that nobody knows", "acme", "acme-9000", day, io(1000, 100), ""},
 		{"no model", "openai", "", day, io(1000, 100), ""},
-		{"audio without a price", "openai", "gpt-4o", day, Usage{Input: count(1000), Output: count(100), AudioInput: 1}, ""},
-		{"parts that are more than the whole", "openai", "gpt-4o", day, Usage{Input: count(1), Output: count(1), Cached: 2}, ""},
+		{"audio without a price", "openai", "gpt-4o", day,
+			Usage{Input: count(1000), Output: count(100), AudioInput: 1}, ""},
+		{"parts that are more than the whole", "openai", "gpt-4o", day,
+			Usage{Input: count(1), Output: count(1), Cached: 2}, ""},
 		{"more tokens than there can be", "openai", "gpt-4o", day, io(1<<53, 1<<53), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -74,7 +93,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestThePriceListIsWhole looks for slips of the hand.
+// TestThePriceListIsWhole looks for typing mistakes.
 func TestThePriceListIsWhole(t *testing.T) {
 	table, err := parseTable(builtIn)
 	if err != nil {
@@ -83,17 +102,24 @@ func TestThePriceListIsWhole(t *testing.T) {
 	if len(table.models) < 250 {
 		t.Errorf("only %d models were read", len(table.models))
 	}
+
 	for name, prices := range table.models {
 		for _, p := range prices {
 			r := p.rates
-			if r.input < 0 || r.cached > r.input || p.over > 0 && p.long.input < r.input || name != strings.ToLower(name) {
+			isOdd := r.input < 0 || r.cached > r.input || p.over > 0 && p.long.input < r.input
+			if isOdd || name != strings.ToLower(name) {
 				t.Errorf("%s: %+v", name, p)
 			}
 		}
 	}
-	for _, bad := range []string{"a b", "a b - 1", strings.Replace(builtIn, "0.15", "cheap", 1), strings.Replace(builtIn, "batch=50", "batch=half", 1)} {
+
+	for _, bad := range []string{
+		"a b", "a b - 1",
+		strings.Replace(builtIn, "0.15", "cheap", 1),
+		strings.Replace(builtIn, "batch=50", "batch=half", 1),
+	} {
 		if _, err := parseTable("provider model from 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n" + bad); err == nil {
-			t.Errorf("%.30q was taken", bad)
+			t.Errorf("%.30q was accepted", bad)
 		}
 	}
 }
@@ -101,14 +127,17 @@ func TestThePriceListIsWhole(t *testing.T) {
 func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 	table, err := Over(BuiltIn(), []byte(`{
 		"sample_spec": {"max_tokens": "a number", "input_cost_per_token": "in words"},
-		"gpt-4o": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2E-6, "cache_read_input_token_cost": 5e-07,
-			"input_cost_per_token_priority": 3e-06, "output_cost_per_token_priority": 4e-06, "litellm_provider": "openai"},
-		"gemini/acme-1": {"input_cost_per_token": 0.000001, "output_cost_per_token": 0.000002, "input_cost_per_token_above_200k_tokens": 0.000003},
+		"gpt-4o": {"input_cost_per_token": 1e-06, "output_cost_per_token": 2E-6,
+			"cache_read_input_token_cost": 5e-07, "input_cost_per_token_priority": 3e-06,
+			"output_cost_per_token_priority": 4e-06, "litellm_provider": "openai"},
+		"gemini/acme-1": {"input_cost_per_token": 0.000001, "output_cost_per_token": 0.000002,
+			"input_cost_per_token_above_200k_tokens": 0.000003},
 		"dall-e": {"input_cost_per_pixel": 1e-8}
 	}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range []struct {
 		provider, model, tier string
 		in                    int64
@@ -116,7 +145,7 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 	}{
 		{"openai", "gpt-4o", "", 1000, "0.0012"},
 		{"openai", "gpt-4o-2024-08-06", "", 1000, "0.0012"},
-		{"openai", "gpt-4o-2024-05-13", "", 1000, "0.0065"}, // which the list knows exactly
+		{"openai", "gpt-4o-2024-05-13", "", 1000, "0.0065"}, // the list has it exactly
 		{"openai", "gpt-4o", "priority", 1000, "0.0034"},
 		{"google", "acme-1", "", 1000, "0.0012"},
 		{"google", "acme-1", "", 300_000, "0.9002"},
@@ -130,26 +159,31 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 }
 
 func TestABadFileOfPricesIsRefusedWithItsPlace(t *testing.T) {
-	for file, want := range map[string]string{
-		"":                       "line 1: the file ends too early",
-		"[]":                     `line 1: an object of models is wanted, {"model": {...}, ...}`,
-		"{\n\n\"a\": {]}":        "line 3: invalid character",
-		"{\n\"a\": 7}":           `line 2: "a": must be an object`,
-		"{\"a\": {}}\n x":        "line 2:",
-		"{\n\"a\": {\n\"b\": 1}": "line 3: the file ends too early",
-		"{\n\"m\": {\"input_cost_per_token\": \"free\"}}":                            `line 2: "m": input_cost_per_token must be a number of dollars per token, not "free"`,
-		"{\"k\": {\"mode\": \"x\"},\n\"m\": {\"output_cost_per_token\": -1e-6}}":     `line 2: "m": output_cost_per_token must be a number of dollars per token, not -1e-6`,
-		"{\"m\": {\"input_cost_per_token\": 1, \"output_cost_per_token_flex\": []}}": `line 1: "m": output_cost_per_token_flex must be a number`,
+	const dollars = " must be a number of dollars per token, not "
+	for _, tt := range []struct{ file, want string }{
+		{"", "line 1: the file ends too early"},
+		{"[]", `line 1: an object of models is wanted, {"model": {...}, ...}`},
+		{"{\n\n\"a\": {]}", "line 3: invalid character"},
+		{"{\n\"a\": 7}", `line 2: "a": must be an object`},
+		{"{\"a\": {}}\n x", "line 2:"},
+		{"{\n\"a\": {\n\"b\": 1}", "line 3: the file ends too early"},
+		{"{\n\"m\": {\"input_cost_per_token\": \"free\"}}",
+			`line 2: "m": input_cost_per_token` + dollars + `"free"`},
+		{"{\"k\": {\"mode\": \"x\"},\n\"m\": {\"output_cost_per_token\": -1e-6}}",
+			`line 2: "m": output_cost_per_token` + dollars + `-1e-6`},
+		{"{\"m\": {\"input_cost_per_token\": 1, \"output_cost_per_token_flex\": []}}",
+			`line 1: "m": output_cost_per_token_flex must be a number`},
 	} {
-		if _, err := Over(nil, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, not %s", file, err, want)
+		if _, err := Over(nil, []byte(tt.file)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, not %s", tt.file, err, tt.want)
 		}
 	}
 }
 
 func TestDollars(t *testing.T) {
 	for text, want := range map[string]string{
-		"0": "0", "0.0": "0", "1": "1", "-1.5": "-1.5", "0.00000275": "0.00000275", "2.75e-6": "0.00000275", "1E3": "1000",
+		"0": "0", "0.0": "0", "1": "1", "-1.5": "-1.5", "0.00000275": "0.00000275",
+		"2.75e-6": "0.00000275", "1E3": "1000",
 		"0.0000000005": "0.000000001", "0.00000000049": "0", "123456789.123456789": "123456789.123456789", "1e-30": "0",
 	} {
 		d, err := ParseDollars(text)
@@ -163,7 +197,7 @@ func TestDollars(t *testing.T) {
 	}
 	for _, bad := range []string{"", "-", "free", "1e999", "1e", "9000000001", `"1"`, "1.2.3", "0x10", "NaN"} {
 		if d, err := ParseDollars(bad); err == nil {
-			t.Errorf("%q was taken as %s", bad, d)
+			t.Errorf("%q was parsed as %s", bad, d)
 		}
 	}
 }
@@ -177,7 +211,8 @@ func FuzzOver(f *testing.F) {
 			return
 		}
 		for name := range table.models {
-			if cost, ok := table.Cost("openai", name, day, Usage{Input: count(1000), Output: count(10)}); ok && cost < 0 {
+			usage := Usage{Input: count(1000), Output: count(10)}
+			if cost, ok := table.Cost("openai", name, day, usage); ok && cost < 0 {
 				t.Errorf("%q costs %s", name, cost)
 			}
 		}

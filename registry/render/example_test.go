@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -16,7 +17,8 @@ func Example() {
 		fmt.Println(faults)
 		return
 	}
-	prepared, err := render.Prepare(blueprint, json.RawMessage(`{"model": {"provider": "openai", "name": "gpt-4o-mini"}}`))
+	metadata := json.RawMessage(`{"model": {"provider": "openai", "name": "gpt-4o-mini"}}`)
+	prepared, err := render.Prepare(blueprint, metadata)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,6 +32,24 @@ func Example() {
 	if err != nil || len(warnings) > 0 {
 		fmt.Println(warnings, err)
 	}
-	fmt.Println(string(kwargs))
-	// Output: {"model":"claude-3-5-haiku-latest","max_tokens":4096,"system":"Be brief.","messages":[{"role":"user","content":[{"type":"text","text":"Say hello to Ann."}]}]}
+	var lines bytes.Buffer
+	_ = json.Indent(&lines, kwargs, "", " ")
+	fmt.Println(lines.String())
+	// Output:
+	// {
+	//  "model": "claude-3-5-haiku-latest",
+	//  "max_tokens": 4096,
+	//  "system": "Be brief.",
+	//  "messages": [
+	//   {
+	//    "role": "user",
+	//    "content": [
+	//     {
+	//      "type": "text",
+	//      "text": "Say hello to Ann."
+	//     }
+	//    ]
+	//   }
+	//  ]
+	// }
 }

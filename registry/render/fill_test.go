@@ -11,7 +11,7 @@ import (
 	"promptspool/registry/render"
 )
 
-// kwargs prepares a blueprint, which it checks first, and makes llm_kwargs of it.
+// kwargs checks and prepares a blueprint, and makes llm_kwargs of it.
 func kwargs(t *testing.T, blueprint, metadata string, c render.Call) (string, []string, error) {
 	t.Helper()
 	checked, faults := render.Check(json.RawMessage(blueprint))
@@ -19,6 +19,7 @@ func kwargs(t *testing.T, blueprint, metadata string, c render.Call) (string, []
 	if len(faults) > 0 {
 		t.Fatalf("%s: %v", blueprint, faults)
 	}
+
 	p, err := render.Prepare(checked, json.RawMessage(metadata))
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +28,7 @@ func kwargs(t *testing.T, blueprint, metadata string, c render.Call) (string, []
 	return string(out), warnings, err
 }
 
-// chat is a blueprint with these messages.
+// chat returns a blueprint with these messages.
 func chat(messages string) string { return `{"type":"chat","messages":[` + messages + `]}` }
 
 func TestFill(t *testing.T) {
@@ -37,7 +38,11 @@ func TestFill(t *testing.T) {
 		return `{"messages":[{"role":"system","content":"You are ` + who + `."},` + history +
 			`{"role":"tool","content":"` + who + `","tool_call_id":"1"},{"role":"assistant","content":null}]}`
 	}
-	const pictures = `{"role":"user","content":[{"type":"image_url","image_url":{"url":"","detail":"low"},"image_variable":"pics"},{"type":"media_variable","name":"files"},{"type":"text","text":"?"}]}`
+	const pictures = `{"role":"user","content":[` +
+		`{"type":"image_url","image_url":{"url":"","detail":"low"},"image_variable":"pics"},` +
+		`{"type":"media_variable","name":"files"},{"type":"text","text":"?"}]}`
+	const dropped = "messages[1], the placeholder history, was dropped: "
+
 	for _, c := range []struct {
 		name, blueprint string
 		vars            map[string]json.RawMessage
@@ -45,28 +50,50 @@ func TestFill(t *testing.T) {
 		warnings        []string
 	}{
 		{"without variables all stays as written", `{"content":"{{a}} {b}"}`, nil, `{"prompt":"{{a}} {b}"}`, nil},
-		{"variables, and messages for the placeholder, in which braces mean nothing", chat(greeting), raw("who", `"Ann"`, "history", `[{"role":"user","content":"{who}?"}]`),
+		{"variables, and messages for the placeholder, in which braces mean nothing", chat(greeting),
+			raw("who", `"Ann"`, "history", `[{"role":"user","content":"{who}?"}]`),
 			filled("Ann", `{"role":"user","content":"{who}?"},`), nil},
 		{"what was not given is empty, or dropped", chat(greeting), raw("other", "1"),
-			filled("", ""), []string{"These variables were not given and are empty: who.", "messages[1], the placeholder history, was dropped: no messages were given for it."}},
+			filled("", ""), []string{
+				"These variables were not given and are empty: who.",
+				dropped + "no messages were given for it.",
+			}},
 		{"messages that are none are dropped", chat(greeting), raw("who", `"Ann"`, "history", `[{"role":"user"}]`),
-			filled("Ann", ""), []string{"messages[1], the placeholder history, was dropped: history[0].content is missing."}},
-		{"a placeholder is no message to give", chat(greeting), raw("who", `"Ann"`, "history", `[{"role":"placeholder","name":"who"}]`),
-			filled("Ann", ""), []string{"messages[1], the placeholder history, was dropped: history[0].role must be one of system, user, assistant, function, tool, developer, placeholder."}},
-		{"a text that does not parse stays, the others are filled", `{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"{b}"}]}`, raw("b", `2`),
-			`{"prompt":"{\"a\": {b}} {gone}2"}`,
-			[]string{`content[0] was left as it is: it has {"a"}, which is no variable's name; write {{ and }} for braces (line 1, column 1).`}},
-		{"a value that does not fit its spec leaves the text", `{"content":[{"type":"text","text":"{gone}{b:d}"}]}`, raw("b", `"2"`),
-			`{"prompt":"{gone}{b:d}"}`, []string{"content[0] was left as it is: it has {b}, whose format spec is for numbers, and the value is a text."}},
-		{"image urls", chat(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/{b}","detail":"low"}}]}`), raw("b", `"2"`),
-			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/2","detail":"low"}}]}]}`, nil},
-		{"images of variables", chat(pictures), raw("pics", `["https://x/1.png","https://x/2.png"]`, "files", `{"url":"QUJD","type":"application/pdf","format":"base64","title":"a.pdf"}`),
-			`{"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/1.png","detail":"low"}},{"type":"image_url","image_url":{"url":"https://x/2.png","detail":"low"}},` +
-				`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,QUJD"}},{"type":"text","text":"?"}]}]}`, nil},
+			filled("Ann", ""), []string{dropped + "history[0].content is missing."}},
+		{"a placeholder is no message to give", chat(greeting),
+			raw("who", `"Ann"`, "history", `[{"role":"placeholder","name":"who"}]`),
+			filled("Ann", ""), []string{dropped + "history[0].role must be one of " +
+				"system, user, assistant, function, tool, developer, placeholder."}},
+		{"a text that does not parse stays, the others are filled",
+			`{"content":[{"type":"text","text":"{\"a\": {b}} {gone}"},{"type":"text","text":"{b}"}]}`,
+			raw("b", `2`), `{"prompt":"{\"a\": {b}} {gone}2"}`,
+			[]string{`content[0] was left as it is: it has {"a"}, which is no variable's name; ` +
+				`write {{ and }} for braces (line 1, column 1).`}},
+		{"a value that does not fit its spec leaves the text",
+			`{"content":[{"type":"text","text":"{gone}{b:d}"}]}`, raw("b", `"2"`), `{"prompt":"{gone}{b:d}"}`,
+			[]string{"content[0] was left as it is: it has {b}, whose format spec is for numbers, " +
+				"and the value is a text."}},
+		{"image urls",
+			chat(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/{b}","detail":"low"}}]}`),
+			raw("b", `"2"`), `{"messages":[{"role":"user","content":[` +
+				`{"type":"image_url","image_url":{"url":"https://x/2","detail":"low"}}]}]}`, nil},
+		{"images of variables", chat(pictures),
+			raw("pics", `["https://x/1.png","https://x/2.png"]`,
+				"files", `{"url":"QUJD","type":"application/pdf","format":"base64","title":"a.pdf"}`),
+			`{"messages":[{"role":"user","content":[` +
+				`{"type":"image_url","image_url":{"url":"https://x/1.png","detail":"low"}},` +
+				`{"type":"image_url","image_url":{"url":"https://x/2.png","detail":"low"}},` +
+				`{"type":"file","file":{"filename":"a.pdf","file_data":"data:application/pdf;base64,QUJD"}},` +
+				`{"type":"text","text":"?"}]}]}`, nil},
 		{"images that were not given, or are none", chat(pictures), raw("pics", `[1]`),
 			`{"messages":[{"role":"user","content":"?"}]}`,
-			[]string{"These variables were not given and are empty: files.", "messages[0].content[0] was dropped: the variable pics must hold the url of an image, or a list of them."}},
-		{"what stands for images stays behind when nothing is filled", chat(pictures), nil, `{"messages":[{"role":"user","content":[{"type":"text","text":"?"}]}]}`, nil},
+			[]string{
+				"These variables were not given and are empty: files.",
+				"messages[0].content[0] was dropped: " +
+					"the variable pics must hold the url of an image, or a list of them.",
+			}},
+		{"what stands for images stays behind when nothing is filled", chat(pictures), nil,
+			`{"messages":[{"role":"user","content":[{"type":"text","text":"?"}]}]}`, nil},
 	} {
 		got, warnings, err := kwargs(t, c.blueprint, `null`, render.Call{Provider: "openai", Variables: c.vars})
 		if err != nil || got != c.want {
@@ -81,20 +108,24 @@ func TestFill(t *testing.T) {
 func TestTheOutputOfAllTextsTogetherIsBounded(t *testing.T) {
 	block := `{"type":"text","text":"{a}"}`
 	blueprint := `{"content":[` + block + strings.Repeat(","+block, 19) + `]}`
-	filled, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: raw("a", `"`+strings.Repeat("x", 1<<20)+`"`)})
+	large := raw("a", `"`+strings.Repeat("x", 1<<20)+`"`)
+	filled, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: large})
 	if err != nil || len(filled) > 17<<20 || len(warnings) != 4 {
-		t.Errorf("%d bytes with %d warnings, want the bound and one for each of the 4 texts beyond it: %v, %v", len(filled), len(warnings), warnings, err)
+		t.Errorf("%d bytes with %d warnings, want the bound and one for each of the 4 texts beyond it: %v, %v",
+			len(filled), len(warnings), warnings, err)
 	}
 }
 
 func FuzzCheckFillKwargs(f *testing.F) {
-	f.Add(`{"messages":[{"role":"user","content":"{a}"},{"role":"placeholder","name":"a"}],"tools":[{"function":{"name":"f"}}]}`, `{"a":[{"role":"user","content":"x"}]}`)
+	f.Add(`{"messages":[{"role":"user","content":"{a}"},{"role":"placeholder","name":"a"}],`+
+		`"tools":[{"function":{"name":"f"}}]}`, `{"a":[{"role":"user","content":"x"}]}`)
 	f.Add(`{"content":[{"type":"text","text":"{a!r:>5}"},{"image_url":{"url":"{b.c}"}}]}`, `{"a":1,"b":{"c":"x"}}`)
 	f.Fuzz(func(t *testing.T, blueprint, variables string) {
 		checked, faults := render.Check(json.RawMessage(blueprint))
 		if (checked == nil) == (len(faults) == 0) {
 			t.Fatalf("%q: checked %q with faults %v", blueprint, checked, faults)
 		}
+
 		object, err := wire.ParseObject([]byte(`{"input_variables":` + variables + `}`))
 		if err != nil {
 			return
@@ -103,10 +134,12 @@ func FuzzCheckFillKwargs(f *testing.F) {
 		if checked == nil || err != nil {
 			return
 		}
+
 		prepared, err := render.Prepare(checked, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for _, provider := range render.Providers() {
 			c := render.Call{Provider: provider, Variables: fetch.Variables}
 			kwargs, _, err := prepared.Anew(c)

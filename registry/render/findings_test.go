@@ -13,7 +13,7 @@ import (
 	"promptspool/registry/render"
 )
 
-// findings judges a blueprint as a publish does.
+// findings returns the findings of a blueprint, as a publish does.
 func findings(t testing.TB, blueprint, metadata string, s shelf) []wire.Finding {
 	t.Helper()
 	checked, faults := render.Check(json.RawMessage(blueprint))
@@ -33,10 +33,12 @@ func TestFindingsTellLineAndColumn(t *testing.T) {
 		{"f-string", "Hi\nyou {ticket", `2:5: has a { that is not closed; write {{ and }} for braces`},
 		{"f-string", "é😀 }", `1:4: has a single brace; write {{ and }} for braces`},
 		{"f-string", "a\r\nb\r\n{", `3:1: has a single brace; write {{ and }} for braces`},
-		{"f-string", "{a}\n" + `{"name": 1}`, `2:1: has {"name"}, which is no variable's name; write {{ and }} for braces`},
+		{"f-string", "{a}\n" + `{"name": 1}`,
+			`2:1: has {"name"}, which is no variable's name; write {{ and }} for braces`},
 		{"f-string", "{a}{b:>{c:{d:{e}}}}", `1:4: has a field in a field's format spec that has fields in its own`},
 		{"jinja2", "{{ a }}{% if a %}{% endif %}", ""},
-		{"jinja2", "x\n  {% for a in b %}\n{% if a %}{% endif %}\n", `2:3: has a {% for %} that is not closed with {% endfor %}`},
+		{"jinja2", "x\n  {% for a in b %}\n{% if a %}{% endif %}\n",
+			`2:3: has a {% for %} that is not closed with {% endfor %}`},
 		{"jinja2", "{% if a %}\n{% else %}", `1:1: has a {% if %} that is not closed with {% endif %}`},
 		{"jinja2", "a\rb\r\né {{ a", `3:3: has a {{ that is not closed with }}`},
 		{"jinja2", "a {# b", `1:3: has a comment that is not closed with #}`},
@@ -48,7 +50,8 @@ func TestFindingsTellLineAndColumn(t *testing.T) {
 		{"jinja2", "{{ a ! b }}", `1:6: has a '!' that is not part of an expression`},
 		{"jinja2", "{{ a|map('gone')|list }}", `1:6: uses the filter gone, which is not supported`},
 		{"jinja2", "{{ a|selectattr('x', 'gone')|list }}", `1:6: uses the test gone, which is not supported`},
-		{"jinja2", "{{ a|map(attribute='gone')|list }}{{ a|select|list }}{{ a|selectattr('x')|list }}{{ a|map('upper')|list }}", ""},
+		{"jinja2", "{{ a|map(attribute='gone')|list }}{{ a|select|list }}{{ a|selectattr('x')|list }}" +
+			"{{ a|map('upper')|list }}", ""},
 	} {
 		blueprint, _ := json.Marshal(map[string]any{"template_format": c.format, "content": c.text})
 		var got, want []string
@@ -58,6 +61,7 @@ func TestFindingsTellLineAndColumn(t *testing.T) {
 		if c.want != "" {
 			want = []string{"content[0].text:" + c.want}
 		}
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", c.text, diff)
 		}
@@ -65,12 +69,15 @@ func TestFindingsTellLineAndColumn(t *testing.T) {
 }
 
 func TestFindingsOfAWholeBlueprint(t *testing.T) {
-	blueprint := chat(`{"role":"system","content":"{ok}"},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"{"},{"type":"image_url","image_url":{"url":"https://x/{"}}]},` +
-		`{"role":"placeholder","name":"p","content":"{"},{"role":"user","content":[{"type":"image_url","image_url":{"url":"{"},"image_variable":"v"}]},` +
+	blueprint := chat(`{"role":"system","content":"{ok}"},{"role":"user","content":[{"type":"text","text":"a"},` +
+		`{"type":"text","text":"{"},{"type":"image_url","image_url":{"url":"https://x/{"}}]},` +
+		`{"role":"placeholder","name":"p","content":"{"},` +
+		`{"role":"user","content":[{"type":"image_url","image_url":{"url":"{"},"image_variable":"v"}]},` +
 		`{"role":"assistant","content":"{% if %}","template_format":"jinja2"}`)
+	const single = "has a single brace; write {{ and }} for braces"
 	want := []wire.Finding{
-		{Path: "messages[1].content[1].text", Line: 1, Column: 1, Message: "has a single brace; write {{ and }} for braces"},
-		{Path: "messages[1].content[2].image_url.url", Line: 1, Column: 11, Message: "has a single brace; write {{ and }} for braces"},
+		{Path: "messages[1].content[1].text", Line: 1, Column: 1, Message: single},
+		{Path: "messages[1].content[2].image_url.url", Line: 1, Column: 11, Message: single},
 		{Path: "messages[4].content[0].text", Line: 1, Column: 7, Message: `has "%}" where a value is expected`},
 	}
 	if diff := cmp.Diff(want, findings(t, blueprint, "null", nil)); diff != "" {
@@ -79,13 +86,23 @@ func TestFindingsOfAWholeBlueprint(t *testing.T) {
 }
 
 func TestFindingsOfJoinedSnippetsAreToldWhereTheyWereWritten(t *testing.T) {
-	s := shelf{"open": completion("{"), "close": completion("}"), "long": completion("many\nlines\nof text"), "whole": completion("@@@open@@@")}
+	s := shelf{
+		"open":  completion("{"),
+		"close": completion("}"),
+		"long":  completion("many\nlines\nof text"),
+		"whole": completion("@@@open@@@"),
+	}
+
+	const braces = "write {{ and }} for braces]"
 	for text, want := range map[string]string{
-		"@@@open@@@name@@@close@@@":              "[]",
-		"@@@long@@@\nand {":                      "[content[0].text:2:5: has a single brace; write {{ and }} for braces]",
-		"a @@@long@@@\n@@@long@@@ {x y}":         "[content[0].text:2:12: has {x y}, which is no variable's name; write {{ and }} for braces]",
-		"say\n @@@open@@@x y@@@close@@@ {":       "[content[0].text:2:2: refers to the snippet open, with which the text has {x y}, which is no variable's name; write {{ and }} for braces]",
-		"@@@long@@@@@@whole@@@":                  "[content[0].text:1:11: refers to the snippet whole, with which the text has a single brace; write {{ and }} for braces]",
+		"@@@open@@@name@@@close@@@": "[]",
+		"@@@long@@@\nand {":         "[content[0].text:2:5: has a single brace; " + braces,
+		"a @@@long@@@\n@@@long@@@ {x y}": "[content[0].text:2:12: has {x y}, " +
+			"which is no variable's name; " + braces,
+		"say\n @@@open@@@x y@@@close@@@ {": "[content[0].text:2:2: refers to the snippet open, " +
+			"with which the text has {x y}, which is no variable's name; " + braces,
+		"@@@long@@@@@@whole@@@": "[content[0].text:1:11: refers to the snippet whole, " +
+			"with which the text has a single brace; " + braces,
 		"{a} @@@long@@@ @@@long@@@ }@@@close@@@": "[]",
 	} {
 		if got := fmt.Sprint(findings(t, completion(text), "null", s)); got != want {
@@ -101,7 +118,8 @@ func TestFindingsOfWhatAProviderHasNoPlaceFor(t *testing.T) {
 		{function, model("anthropic"), `messages[1]`},
 		{function, model("somebody"), ""},
 		{function, "null", ""},
-		{strings.Replace(function, `"messages":[`, `"messages":[{"role":"placeholder","name":"p"},`, 1), model("anthropic"), ""},
+		{strings.Replace(function, `"messages":[`, `"messages":[{"role":"placeholder","name":"p"},`, 1),
+			model("anthropic"), ""},
 	} {
 		got := ""
 		for _, f := range findings(t, c.blueprint, c.metadata, nil) {
@@ -113,7 +131,7 @@ func TestFindingsOfWhatAProviderHasNoPlaceFor(t *testing.T) {
 	}
 }
 
-// agrees compares the findings of a text with what a fetch of it warns of.
+// agrees compares the findings of a text with the warnings of a fetch of it.
 func agrees(t rapid.TB, format, text string) {
 	t.Helper()
 	blueprint, _ := json.Marshal(map[string]any{"type": "completion", "template_format": format, "content": text})
@@ -121,8 +139,10 @@ func agrees(t rapid.TB, format, text string) {
 	if faults != nil {
 		return // more variables than there may be
 	}
+	snippet := json.RawMessage(`{"type":"completion","content":[{"type":"text","text":"\n{% if s %}{s"}],` +
+		`"template_format":"` + format + `"}`)
 	expanded, err := render.Expand("top", checked, func(s render.Snippet) (render.ResolvedSnippet, error) {
-		return render.ResolvedSnippet{Name: s.Name, Blueprint: json.RawMessage(`{"type":"completion","content":[{"type":"text","text":"\n{% if s %}{s"}],"template_format":"` + format + `"}`)}, nil
+		return render.ResolvedSnippet{Name: s.Name, Blueprint: snippet}, nil
 	})
 	if err != nil {
 		return // a circle
@@ -137,11 +157,13 @@ func agrees(t rapid.TB, format, text string) {
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
+
 	left := false
 	for _, w := range warnings {
 		left = left || strings.Contains(w, "was left as it is") && strings.Contains(w, "(line ")
 	}
-	doubts := 0 // whether the renderer comes to them depends on the variables
+
+	doubts := 0 // whether the renderer reaches them depends on the variables
 	for _, f := range found {
 		if strings.HasPrefix(f.Message, "uses the ") && strings.Contains(text, "map(") {
 			doubts++
@@ -159,8 +181,11 @@ func agrees(t rapid.TB, format, text string) {
 	}
 }
 
-var agreeWords = []string{"{", "}", "{{", "}}", "{a}", "{a", "{{ a }}", "{{ a", "{%", "%}", "{% if a %}", "{% endif %}", "{% for x in l %}", "{% endfor %}", "{% set x %}",
-	"{% raw %}", "{% endraw %}", "{#", "#}", "|upper", "|gone", "map('gone')", "'", "\n", "\r\n", "\r", "é😀", " ", "x", "@@@s@@@", "@@@", "!r", ":>{a}"}
+var agreeWords = []string{
+	"{", "}", "{{", "}}", "{a}", "{a", "{{ a }}", "{{ a", "{%", "%}", "{% if a %}", "{% endif %}",
+	"{% for x in l %}", "{% endfor %}", "{% set x %}", "{% raw %}", "{% endraw %}", "{#", "#}", "|upper",
+	"|gone", "map('gone')", "'", "\n", "\r\n", "\r", "é😀", " ", "x", "@@@s@@@", "@@@", "!r", ":>{a}",
+}
 
 func TestFindingsAgreeWithWhatIsRendered(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -28,17 +28,20 @@ func prepare(t rapid.TB, blueprint, metadata string) *render.Prepared {
 	return p
 }
 
-// sameAsAnew compares what Kwargs makes, the first time and by a plan where there is one, with what it makes without plans.
+// sameAsAnew compares the results of Kwargs, the first time and by a plan if there is one, with the result without
+// plans.
 func sameAsAnew(t rapid.TB, p *render.Prepared, c render.Call) {
 	t.Helper()
 	want, wantWarnings, wantErr := p.Anew(c)
-	room := []byte("what the call before left behind")
+	room := []byte("left behind by the earlier call")
+
 	for range 2 {
 		got, warnings, err := p.Kwargs(c)
 		if fmt.Sprint(err) != fmt.Sprint(wantErr) || !slices.Equal(warnings, wantWarnings) {
 			t.Fatalf("%+v: got %q, %v, want %q, %v", c, warnings, err, wantWarnings, wantErr)
 		}
-		if string(got) != string(want) && cmp.Diff(decoded(t, want), decoded(t, got)) != "" { // a value may keep its escapes
+		// A value may keep its escapes.
+		if string(got) != string(want) && cmp.Diff(decoded(t, want), decoded(t, got)) != "" {
 			t.Fatalf("%+v:\n got %s\nwant %s", c, got, want)
 		}
 		c.Room = &room
@@ -55,8 +58,16 @@ func decoded(t rapid.TB, raw json.RawMessage) (v any) {
 
 func TestAPlanMakesWhatIsMadeWithoutOne(t *testing.T) {
 	plain := []string{"{a}", "{b}", "word", " ", "{{}}", "é"}
-	words := []string{"{a}", "{b}", "{a}{b}", "{gone}", "{{}}", "{a!r}", "{b.c}", "{a:>5}", "{", " ", "\n", "\"", "\\", "é", "\u2028", "<b>", "\ue000", "\ue0000\ue001", "Human:", `{{"x": 1}}`, "word"}
-	values := []string{`"x"`, `""`, `" "`, `"\n\nHuman: {a}"`, `"a\"b\\c\u00e9\ud83d\ude00\ud800"`, "\"\u2028<&>\"", `{"c":1}`, `[1,"2"]`, `1`, `-0`, `1.50`, `1e300`, `true`, `null`, `"{\"json\":1}"`}
+	words := []string{
+		"{a}", "{b}", "{a}{b}", "{gone}", "{{}}", "{a!r}", "{b.c}", "{a:>5}", "{", " ", "\n", "\"", "\\", "é",
+		"\u2028", "<b>", "\ue000", "\ue0000\ue001", "Human:", `{{"x": 1}}`, "word",
+	}
+	values := []string{
+		`"x"`, `""`, `" "`, `"\n\nHuman: {a}"`, `"a\"b\\c\u00e9\ud83d\ude00\ud800"`, "\"\u2028<&>\"", `{"c":1}`,
+		`[1,"2"]`, `1`, `-0`, `1.50`, `1e300`, `true`, `null`, `"{\"json\":1}"`,
+	}
+	roles := []string{"system", "user", "user", "assistant", "tool", "developer", "function", "placeholder"}
+
 	planned, all := 0, 0
 	scene := func(t *rapid.T) {
 		words := words
@@ -68,39 +79,51 @@ func TestAPlanMakesWhatIsMadeWithoutOne(t *testing.T) {
 		}
 		var messages []any
 		for i := range rapid.IntRange(1, 3).Draw(t, "messages") {
-			m := map[string]any{"role": rapid.SampledFrom([]string{"system", "user", "user", "assistant", "tool", "developer", "function", "placeholder"}).Draw(t, "role"),
-				"name": "a", "tool_call_id": "1"}
+			m := map[string]any{
+				"role": rapid.SampledFrom(roles).Draw(t, "role"), "name": "a", "tool_call_id": "1",
+			}
 			var content []any
 			for range rapid.IntRange(0, 2).Draw(t, "blocks") {
 				content = append(content, map[string]any{"type": "text", "text": text("text")})
 			}
+
 			m["content"] = append([]any{}, content...)
 			if i == 0 && rapid.IntRange(0, 9).Draw(t, "picture") == 0 {
-				m["content"] = []any{map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://x/" + text("url")}}}
+				image := map[string]any{"url": "https://x/" + text("url")}
+				m["content"] = []any{map[string]any{"type": "image_url", "image_url": image}}
 			}
 			if rapid.IntRange(0, 9).Draw(t, "format") == 0 {
 				m["template_format"] = "jinja2"
 			}
 			messages = append(messages, m)
 		}
+
 		blueprint := map[string]any{"type": "chat", "messages": append([]any{}, messages...)}
 		if rapid.IntRange(0, 9).Draw(t, "completion") == 0 {
-			blueprint = map[string]any{"type": "completion", "content": []any{map[string]any{"type": "text", "text": text("text")}}}
+			block := map[string]any{"type": "text", "text": text("text")}
+			blueprint = map[string]any{"type": "completion", "content": []any{block}}
 		}
+
 		raw, err := json.Marshal(blueprint)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		checked, faults := render.Check(raw)
 		if faults != nil {
-			return // jinja2 with what it lacks
+			return // jinja2 with a feature that it lacks
 		}
-		p, err := render.Prepare(checked, json.RawMessage(`{"model":{"provider":"openai","name":"gpt-4o","parameters":{"stop":"{a}","top_k":3}}}`))
+		p, err := render.Prepare(checked, json.RawMessage(
+			`{"model":{"provider":"openai","name":"gpt-4o","parameters":{"stop":"{a}","top_k":3}}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		for range rapid.IntRange(1, 4).Draw(t, "calls") {
-			c := render.Call{Provider: rapid.SampledFrom(append(render.Providers(), "", "nobody")).Draw(t, "provider"), Model: rapid.SampledFrom([]string{"", "m"}).Draw(t, "model")}
+			c := render.Call{
+				Provider: rapid.SampledFrom(append(render.Providers(), "", "nobody")).Draw(t, "provider"),
+				Model:    rapid.SampledFrom([]string{"", "m"}).Draw(t, "model"),
+			}
 			if rapid.IntRange(0, 9).Draw(t, "filled") > 0 {
 				c.Variables = map[string]json.RawMessage{}
 				for _, name := range []string{"a", "b"} {
@@ -109,24 +132,28 @@ func TestAPlanMakesWhatIsMadeWithoutOne(t *testing.T) {
 					}
 				}
 			}
+
 			sameAsAnew(t, p, c)
 			if all++; p.Planned(c) {
 				planned++
 			}
 		}
 	}
+
 	for range 30 {
 		rapid.Check(t, scene)
 	}
 	if planned < all/10 {
-		t.Errorf("of %d calls %d were planned: this compares little", all, planned)
+		t.Errorf("of %d calls %d were planned: the test compares little", all, planned)
 	}
 }
 
-// What is planned is told here, or the test above could compare a thing with itself.
+// Which calls are planned is listed here, or the test above could compare a thing with itself.
 func TestWhatIsPlanned(t *testing.T) {
-	const plain = `{"role":"system","content":"You are {who}. {{}}"},{"role":"user","content":"{what}, says {who}"},{"role":"assistant","content":null}`
+	const plain = `{"role":"system","content":"You are {who}. {{}}"},` +
+		`{"role":"user","content":"{what}, says {who}"},{"role":"assistant","content":null}`
 	vars := raw("who", `"Ann"`, "what", `1`)
+
 	for _, c := range []struct {
 		name, messages string
 		call           render.Call
@@ -138,12 +165,15 @@ func TestWhatIsPlanned(t *testing.T) {
 		{"a variable that is missing", plain, render.Call{Variables: raw("who", `"Ann"`)}, false},
 		{"an object", plain, render.Call{Variables: raw("who", `"Ann"`, "what", `{}`)}, false},
 		{"overrides", plain, render.Call{Variables: vars, Overrides: raw("top_p", `1`)}, false},
-		{"too much text", plain, render.Call{Variables: raw("who", `"`+strings.Repeat("x", 10<<20)+`"`, "what", `1`)}, false},
+		{"too much text", plain,
+			render.Call{Variables: raw("who", `"`+strings.Repeat("x", 10<<20)+`"`, "what", `1`)}, false},
 		{"a placeholder", plain + `,{"role":"placeholder","name":"who"}`, render.Call{Variables: vars}, false},
-		{"the result of a tool, which may be JSON", plain + `,{"role":"tool","tool_call_id":"1","content":"a {who}"}`, render.Call{Variables: vars}, false},
+		{"the result of a tool, which may be JSON",
+			plain + `,{"role":"tool","tool_call_id":"1","content":"a {who}"}`, render.Call{Variables: vars}, false},
 		{"a text that may become empty", `{"role":"user","content":" {who}"}`, render.Call{Variables: vars}, false},
 		{"a field with a format", `{"role":"user","content":"a {who:>9}"}`, render.Call{Variables: vars}, false},
-		{"a text that looks like a hole", `{"role":"user","content":"a {who} ` + "\ue0000\ue001" + `"}`, render.Call{Variables: vars}, false},
+		{"a text that looks like a hole",
+			`{"role":"user","content":"a {who} ` + "\ue0000\ue001" + `"}`, render.Call{Variables: vars}, false},
 	} {
 		p := prepare(t, chat(c.messages), `{"model":{"provider":"openai","name":"gpt-4o"}}`)
 		if got := p.Planned(c.call); got != c.want {
@@ -166,6 +196,7 @@ func TestPlansAreBoundedAndMadeAtTheSameTime(t *testing.T) {
 			}
 		})
 	}
+
 	callers.Wait()
 	planned := 0
 	for i := range 16 {
@@ -174,6 +205,7 @@ func TestPlansAreBoundedAndMadeAtTheSameTime(t *testing.T) {
 		}
 	}
 	if planned != 2 {
-		t.Errorf("%d plans of 6 KB are kept, want two: there is room for twice as many bytes as the blueprint has", planned)
+		t.Errorf("%d plans of 6 KB are kept, want two: there is room for twice as many bytes as the blueprint has",
+			planned)
 	}
 }

@@ -24,6 +24,7 @@ func TestWhatPythonMakesOfEachText(t *testing.T) {
 	if err := json.Unmarshal(content, &golden); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range golden.Cases {
 		template, want := *c[0], c[1]
 		got, missing, err := renderText(template, golden.Variables)
@@ -56,14 +57,24 @@ func raw(pairs ...string) map[string]json.RawMessage {
 }
 
 func TestWhatDiffersFromPython(t *testing.T) {
-	vars := raw("a", `"A"`, "m", `{"k":1.10,"0":"zero","k2":null,"k2":"last"}`, "l", `[ 1 , {"x" : "y"} ]`, "user-name", `"Ann"`, "f", `1.10`, "e", `1E400`, "z", `-0`)
+	vars := raw(
+		"a", `"A"`,
+		"m", `{"k":1.10,"0":"zero","k2":null,"k2":"last"}`,
+		"l", `[ 1 , {"x" : "y"} ]`,
+		"user-name", `"Ann"`,
+		"f", `1.10`,
+		"e", `1E400`,
+		"z", `-0`,
+	)
+
 	for _, c := range []struct {
 		template, want string
 		missing        []string
 	}{
 		{"{gone}|{a}|{gone:>5}|{gone!r}", "|A||", []string{"gone"}},
 		{"{m.k}{m[k2]}{m[0]}", "1.1lastzero", nil},
-		{"{m.none}{l[7]}{l[-1]}{a[0]}{a.upper}{gone.x}", "", []string{"m.none", "l[7]", "l[-1]", "a[0]", "a.upper", "gone"}},
+		{"{m.none}{l[7]}{l[-1]}{a[0]}{a.upper}{gone.x}", "",
+			[]string{"m.none", "l[7]", "l[-1]", "a[0]", "a.upper", "gone"}},
 		{"{l}", "[1, {'x': 'y'}]", nil},
 		{"{l[1].x}", "y", nil},
 		{"{user-name}", "Ann", nil},
@@ -72,14 +83,16 @@ func TestWhatDiffersFromPython(t *testing.T) {
 	} {
 		got, missing, err := renderText(c.template, vars)
 		if err != nil || got != c.want || !cmp.Equal(missing, c.missing) {
-			t.Errorf("%q became %q, missing %q, error %v; want %q, missing %q", c.template, got, missing, err, c.want, c.missing)
+			t.Errorf("%q became %q, missing %q, error %v; want %q, missing %q",
+				c.template, got, missing, err, c.want, c.missing)
 		}
 	}
 }
 
 func TestATextThatWasMeantAsJSONDoesNotParse(t *testing.T) {
 	for _, template := range []string{
-		`{"name": "x"}`, `{ "name": 1 }`, "{\n}", "function() { return x; }", `{'a': {b}}`, "a{}b", "[{1}]", "{a, b}", `\d{3}`, "{%if%}", "{ a }",
+		`{"name": "x"}`, `{ "name": 1 }`, "{\n}", "function() { return x; }", `{'a': {b}}`, "a{}b",
+		"[{1}]", "{a, b}", `\d{3}`, "{%if%}", "{ a }",
 	} {
 		if _, err := fstring.Parse(template); err == nil || !strings.Contains(err.Error(), "{{") {
 			t.Errorf("%q: error %v, want one that shows how to write a brace", template, err)
@@ -101,6 +114,7 @@ func TestHostileTextsAreBounded(t *testing.T) {
 	large := `"` + strings.Repeat("x", 1<<20) + `"`
 	list := `[` + strings.Repeat(`[0],`, 1<<18) + `0]`
 	deep := strings.Repeat("[", 500) + large + strings.Repeat("]", 500)
+
 	for name, c := range map[string]struct{ template, value string }{
 		"a width beyond the bound":            {"{a:10001}", `1`},
 		"a width that overflows":              {"{a:99999999999999999999}", `1`},
@@ -145,11 +159,13 @@ func FuzzFormat(f *testing.F) {
 		if utf8.ValidString(template) && !utf8.ValidString(got) {
 			t.Errorf("%q became invalid UTF-8: %q", template, got)
 		}
+
 		again, missingAgain, _ := format.Render(vars)
 		if again != got || !cmp.Equal(missing, missingAgain) {
 			t.Errorf("%q rendered twice differs: %q, %q", template, got, again)
 		}
-		if len(format.Variables()) == 0 && (strings.ReplaceAll(strings.ReplaceAll(template, "{{", "{"), "}}", "}") != got || missing != nil) {
+		plain := strings.ReplaceAll(strings.ReplaceAll(template, "{{", "{"), "}}", "}")
+		if len(format.Variables()) == 0 && (plain != got || missing != nil) {
 			t.Errorf("%q has no variables and became %q", template, got)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"promptspool/registry/render/jinja"
 )
 
-// The server parses a text for each fetch and each publish: what is joined piece by piece, and copied each time, would take
-// quadratic time. Memory, not time: it is the same however busy the machine is.
+// The server parses a text for each fetch and each publish: what is joined piece by piece, and copied each
+// time, would take quadratic time. The test measures memory, which is the same however busy the machine is.
 func TestTextsCostInProportionToTheirLength(t *testing.T) {
 	for name, render := range map[string]func(n int) error{
 		"adjacent strings": func(n int) error {
@@ -35,6 +35,7 @@ func TestTextsCostInProportionToTheirLength(t *testing.T) {
 				}
 				return allocated() - before
 			}
+
 			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
 				t.Errorf("four times as much takes %d bytes, not about four times %d", fourfold, once)
 			}

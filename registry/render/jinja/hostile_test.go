@@ -15,99 +15,108 @@ import (
 	"promptspool/registry/render/jinja"
 )
 
-// hostile are templates that want more time or memory than there is, in jinja2 unless they begin with f:.
+// hostile returns templates that want more time or memory than there is, in jinja2 unless they begin with f:.
 func hostile() map[string]string {
 	double := "{% set a = 'xxxxxxxxxxxxxxxx' %}" + strings.Repeat("{% set a = a ~ a %}", 60) + "{{ a }}"
 	nested := "{% set a = [] %}" + strings.Repeat("{% set a = [a, a] %}", 60)
+	forever := "{% for a in range(99999) %}"
 	loop := func(depth int) string {
 		return strings.Repeat("{% for a in range(100000) %}", depth) + "x" + strings.Repeat("{% endfor %}", depth)
 	}
+
 	return map[string]string{
-		"nested loops":              loop(5),
-		"nested loops without end":  strings.Repeat("{% for a in range(99999) %}", 90) + strings.Repeat("{% endfor %}", 90),
-		"center":                    "{{ 'a'|center(100000000) }}",
-		"many centers":              "{% for a in range(1000) %}{{ 'a'|center(1000000) }}{% endfor %}",
-		"ljust":                     "{{ 'a'.ljust(9223372036854775807) }}",
-		"repeated":                  "{{ 'a' * 100000000000 }}",
-		"repeated list":             "{{ ([0] * 1000000000)|length }}",
-		"repeated nothing":          "{{ ([] * 9000000000000000000)|length }}{{ '' * 9000000000000000000 }}",
-		"doubled text":              double,
-		"doubled list":              nested + "{{ a }}",
-		"doubled list as JSON":      nested + "{{ a|tojson(indent=1000) }}",
-		"doubled list compared":     nested + "{% set b = [a] %}{{ b == [a] }}{{ a in b }}",
-		"doubled list sorted":       nested + "{{ [a, a, a]|sort }}",
-		"deep list":                 "{% set n = namespace(a=[]) %}{% for i in range(99999) %}{% set n.a = [n.a] %}{% endfor %}{{ n.a }}",
-		"a namespace in itself":     "{% set n = namespace(a=1) %}{% set n.a = n %}{{ n }}{{ n == n }}{{ n.a.a.a.a is defined }}",
-		"range":                     "{{ range(1000000000000)|sum }}",
-		"ranges":                    "{% for a in range(99999) %}{% set b = range(99999) %}{% endfor %}",
-		"power":                     "{{ 1 ** 9000000000000000000 }}",
-		"big power":                 "{{ 10 ** 100000 }}",
-		"indent":                    "{{ text|indent(100000000) }}",
-		"indent by text":            "{{ text|indent(text) }}",
-		"replace chain":             "{{ 'aa'" + strings.Repeat("|replace('a', 'aaaaaaaaaa')", 50) + " }}",
-		"join":                      "{{ range(99999)|join(text) }}",
-		"split":                     "{% for a in range(9999) %}{% set b = text.split(' ') %}{% endfor %}",
-		"wordwrap":                  "{% for a in range(9999) %}{{ text|wordwrap(1) }}{% endfor %}",
-		"batch":                     "{{ range(1)|batch(1000000000, 'x')|list }}",
-		"slice":                     "{{ range(1)|slice(1000000000)|list }}",
-		"format":                    "{{ '%999999999d'|format(1) }}{{ '%.99999999f'|format(1.5) }}",
-		"format at its bound":       "{% for a in range(99999) %}{{ '%9999d'|format(1) }}{% endfor %}",
-		"map of map":                "{{ range(9999)|map('center', 9999)|map('upper')|list|length }}",
-		"groupby":                   "{{ range(99999)|groupby('x')|length }}",
-		"attribute path":            "{{ [m]|map(attribute=text)|list }}",
-		"contains":                  "{% for a in range(99999) %}{{ 'zzzz' in text }}{% endfor %}",
-		"count":                     "{% for a in range(99999) %}{{ text.count('zzzz') }}{% endfor %}",
-		"equal texts":               "{% for a in range(99999) %}{% if text == text ~ '' %}{% endif %}{% endfor %}",
-		"striptags":                 "{{ ('<!--' * 100000)|striptags }}{{ ('<' * 1000000)|striptags }}{{ ('<!-- -->' * 100000)|striptags }}",
-		"trim":                      "{% for a in range(99999) %}{{ text.strip(text) }}{% endfor %}",
-		"strip of many characters":  "{{ ('z' * 1000000).strip('a' * 1000000 ~ 'z') }}",
-		"lower":                     "{% for a in range(99999) %}{% set b = big is lower %}{% endfor %}",
-		"upper selected":            "{{ ([big] * 99999)|select('upper')|list|length }}",
-		"length":                    "{{ ([big] * 99999)|map('length')|sum }}",
-		"int":                       "{{ ([big] * 99999)|map('int')|sum }}",
-		"float":                     "{% for a in range(99999) %}{% set b = big|float %}{% endfor %}",
-		"key":                       "{% set d = dict(a=1) %}{% for a in range(99999) %}{% set b = d.get(big) %}{% endfor %}",
-		"test of a test":            "{% for a in range(99999) %}{% set b = big is test %}{% endfor %}",
-		"startswith":                "{% for a in range(99) %}{% set b = big.startswith([big ~ 'x'] * 99999) %}{% endfor %}",
-		"large attribute":           "{{ ([m] * 99999)|map(attribute=big)|list|length }}",
-		"fill character":            "{% for a in range(99999) %}{% set b = 'a'.ljust(1, big[0]) %}{% endfor %}",
-		"rsplit":                    "{{ ('a ' * 1000000).rsplit(none, 900000)|length }}",
-		"format by name":            "{{ ('%(k)s' * 40000) % dict(range(0)) }}{{ ('%(z)s' * 40000)|format(" + strings.Repeat("a=1,", 40000) + "z=1) }}",
+		"nested loops":             loop(5),
+		"nested loops without end": strings.Repeat(forever, 90) + strings.Repeat("{% endfor %}", 90),
+		"center":                   "{{ 'a'|center(100000000) }}",
+		"many centers":             "{% for a in range(1000) %}{{ 'a'|center(1000000) }}{% endfor %}",
+		"ljust":                    "{{ 'a'.ljust(9223372036854775807) }}",
+		"repeated":                 "{{ 'a' * 100000000000 }}",
+		"repeated list":            "{{ ([0] * 1000000000)|length }}",
+		"repeated nothing":         "{{ ([] * 9000000000000000000)|length }}{{ '' * 9000000000000000000 }}",
+		"doubled text":             double,
+		"doubled list":             nested + "{{ a }}",
+		"doubled list as JSON":     nested + "{{ a|tojson(indent=1000) }}",
+		"doubled list compared":    nested + "{% set b = [a] %}{{ b == [a] }}{{ a in b }}",
+		"doubled list sorted":      nested + "{{ [a, a, a]|sort }}",
+		"deep list": "{% set n = namespace(a=[]) %}{% for i in range(99999) %}{% set n.a = [n.a] %}" +
+			"{% endfor %}{{ n.a }}",
+		"a namespace in itself": "{% set n = namespace(a=1) %}{% set n.a = n %}" +
+			"{{ n }}{{ n == n }}{{ n.a.a.a.a is defined }}",
+		"range":               "{{ range(1000000000000)|sum }}",
+		"ranges":              "{% for a in range(99999) %}{% set b = range(99999) %}{% endfor %}",
+		"power":               "{{ 1 ** 9000000000000000000 }}",
+		"big power":           "{{ 10 ** 100000 }}",
+		"indent":              "{{ text|indent(100000000) }}",
+		"indent by text":      "{{ text|indent(text) }}",
+		"replace chain":       "{{ 'aa'" + strings.Repeat("|replace('a', 'aaaaaaaaaa')", 50) + " }}",
+		"join":                "{{ range(99999)|join(text) }}",
+		"split":               "{% for a in range(9999) %}{% set b = text.split(' ') %}{% endfor %}",
+		"wordwrap":            "{% for a in range(9999) %}{{ text|wordwrap(1) }}{% endfor %}",
+		"batch":               "{{ range(1)|batch(1000000000, 'x')|list }}",
+		"slice":               "{{ range(1)|slice(1000000000)|list }}",
+		"format":              "{{ '%999999999d'|format(1) }}{{ '%.99999999f'|format(1.5) }}",
+		"format at its bound": "{% for a in range(99999) %}{{ '%9999d'|format(1) }}{% endfor %}",
+		"map of map":          "{{ range(9999)|map('center', 9999)|map('upper')|list|length }}",
+		"groupby":             "{{ range(99999)|groupby('x')|length }}",
+		"attribute path":      "{{ [m]|map(attribute=text)|list }}",
+		"contains":            "{% for a in range(99999) %}{{ 'zzzz' in text }}{% endfor %}",
+		"count":               "{% for a in range(99999) %}{{ text.count('zzzz') }}{% endfor %}",
+		"equal texts":         "{% for a in range(99999) %}{% if text == text ~ '' %}{% endif %}{% endfor %}",
+		"striptags": "{{ ('<!--' * 100000)|striptags }}{{ ('<' * 1000000)|striptags }}" +
+			"{{ ('<!-- -->' * 100000)|striptags }}",
+		"trim":                     "{% for a in range(99999) %}{{ text.strip(text) }}{% endfor %}",
+		"strip of many characters": "{{ ('z' * 1000000).strip('a' * 1000000 ~ 'z') }}",
+		"lower":                    "{% for a in range(99999) %}{% set b = big is lower %}{% endfor %}",
+		"upper selected":           "{{ ([big] * 99999)|select('upper')|list|length }}",
+		"length":                   "{{ ([big] * 99999)|map('length')|sum }}",
+		"int":                      "{{ ([big] * 99999)|map('int')|sum }}",
+		"float":                    "{% for a in range(99999) %}{% set b = big|float %}{% endfor %}",
+		"key":                      "{% set d = dict(a=1) %}" + forever + "{% set b = d.get(big) %}{% endfor %}",
+		"test of a test":           "{% for a in range(99999) %}{% set b = big is test %}{% endfor %}",
+		"startswith": "{% for a in range(99) %}" +
+			"{% set b = big.startswith([big ~ 'x'] * 99999) %}{% endfor %}",
+		"large attribute": "{{ ([m] * 99999)|map(attribute=big)|list|length }}",
+		"fill character":  "{% for a in range(99999) %}{% set b = 'a'.ljust(1, big[0]) %}{% endfor %}",
+		"rsplit":          "{{ ('a ' * 1000000).rsplit(none, 900000)|length }}",
+		"format by name": "{{ ('%(k)s' * 40000) % dict(range(0)) }}" +
+			"{{ ('%(z)s' * 40000)|format(" + strings.Repeat("a=1,", 40000) + "z=1) }}",
 		"format of a large text":    "{% for a in range(99999) %}{% set b = big % () %}{% endfor %}",
 		"striptags across comments": "{{ ('<!-<!-- -->- x -->' * 200000)|striptags }}",
-		"many scopes":               strings.Repeat("{% with a = 1 %}", 90) + "{% for i in range(99999) %}{{ gone }}{% endfor %}" + strings.Repeat("{% endwith %}", 90),
-		"deep parentheses":          "{{ " + strings.Repeat("(", 20000) + strings.Repeat(")", 20000) + " }}",
-		"deep nots":                 "{{ " + strings.Repeat("not ", 20000) + "1 }}",
-		"deep signs":                "{{ " + strings.Repeat("-", 20000) + "1 }}",
-		"deep lists":                "{{ " + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + " }}",
-		"deep ifs":                  strings.Repeat("{% if 1 %}", 8000) + strings.Repeat("{% endif %}", 8000),
-		"many elifs":                "{% if 0 %}" + strings.Repeat("{% elif 0 %}", 8000) + "{% endif %}",
-		"long sum":                  "{{ 1" + strings.Repeat(" + 1", 40000) + " }}",
-		"long or":                   "{{ 0" + strings.Repeat(" or 0", 30000) + " }}",
-		"long concat":               "{{ 1" + strings.Repeat(" ~ 1", 40000) + " }}",
-		"long members":              "{{ m" + strings.Repeat(".k", 60000) + " }}",
-		"long filters":              "{{ 1" + strings.Repeat("|abs", 40000) + " }}",
-		"long ternary":              "{{ 1" + strings.Repeat(" if 1", 30000) + " }}",
-		"long else":                 "{{ 1" + strings.Repeat(" if 0 else 1", 12000) + " }}",
-		"long compare":              "{{ 1" + strings.Repeat(" < 2", 40000) + " }}",
-		"open tags":                 strings.Repeat("{% raw %}", 20000),
-		"many braces":               strings.Repeat("{", 200000),
-		"too long":                  strings.Repeat("x", 2<<20) + "{{ a }}",
-		"f: width":                  "{text:>99999999}",
-		"f: many widths":            strings.Repeat("{i:>9999}", 9999),
-		"f: nested fields":          "{i:{i:{i}}}",
-		"f: deep path":              "{m" + strings.Repeat(".k", 20000) + "}",
-		"f: large value":            strings.Repeat("{text!r}", 9999),
+		"many scopes": strings.Repeat("{% with a = 1 %}", 90) +
+			"{% for i in range(99999) %}{{ gone }}{% endfor %}" + strings.Repeat("{% endwith %}", 90),
+		"deep parentheses": "{{ " + strings.Repeat("(", 20000) + strings.Repeat(")", 20000) + " }}",
+		"deep nots":        "{{ " + strings.Repeat("not ", 20000) + "1 }}",
+		"deep signs":       "{{ " + strings.Repeat("-", 20000) + "1 }}",
+		"deep lists":       "{{ " + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + " }}",
+		"deep ifs":         strings.Repeat("{% if 1 %}", 8000) + strings.Repeat("{% endif %}", 8000),
+		"many elifs":       "{% if 0 %}" + strings.Repeat("{% elif 0 %}", 8000) + "{% endif %}",
+		"long sum":         "{{ 1" + strings.Repeat(" + 1", 40000) + " }}",
+		"long or":          "{{ 0" + strings.Repeat(" or 0", 30000) + " }}",
+		"long concat":      "{{ 1" + strings.Repeat(" ~ 1", 40000) + " }}",
+		"long members":     "{{ m" + strings.Repeat(".k", 60000) + " }}",
+		"long filters":     "{{ 1" + strings.Repeat("|abs", 40000) + " }}",
+		"long ternary":     "{{ 1" + strings.Repeat(" if 1", 30000) + " }}",
+		"long else":        "{{ 1" + strings.Repeat(" if 0 else 1", 12000) + " }}",
+		"long compare":     "{{ 1" + strings.Repeat(" < 2", 40000) + " }}",
+		"open tags":        strings.Repeat("{% raw %}", 20000),
+		"many braces":      strings.Repeat("{", 200000),
+		"too long":         strings.Repeat("x", 2<<20) + "{{ a }}",
+		"f: width":         "{text:>99999999}",
+		"f: many widths":   strings.Repeat("{i:>9999}", 9999),
+		"f: nested fields": "{i:{i:{i}}}",
+		"f: deep path":     "{m" + strings.Repeat(".k", 20000) + "}",
+		"f: large value":   strings.Repeat("{text!r}", 9999),
 	}
 }
 
-// TestHostileTemplatesEnd renders them in a process of its own, which says how much processor time and memory each took, and
-// is killed if it does not end.
+// TestHostileTemplatesEnd renders them in a process of its own, which reports how much processor time and memory
+// each took, and is killed if it does not end.
 func TestHostileTemplatesEnd(t *testing.T) {
 	if os.Getenv("PROMPTSPOOL_RENDER_HOSTILE") != "" {
 		renderHostile(t)
 		return
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	child := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestHostileTemplatesEnd$", "-test.v")
@@ -155,6 +164,7 @@ func renderHostile(t *testing.T) {
 	if bounded < 40 {
 		t.Errorf("only %d templates met a bound; they are not as hostile as they should be", bounded)
 	}
+
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +199,7 @@ func FuzzJinja(f *testing.F) {
 	for _, c := range golden.Cases {
 		f.Add(*c[0])
 	}
+
 	f.Fuzz(func(t *testing.T, template string) {
 		j, err := jinja.Parse(template)
 		if err != nil {

@@ -21,7 +21,7 @@ func renderJinja(template string, vars map[string]json.RawMessage) (string, []st
 	return j.Render(vars)
 }
 
-// differs are texts of jinja.json of which we make something else than Jinja, and what.
+// differs are the texts of jinja.json for which our result is not Jinja's, with our result.
 var differs = map[string]string{
 	"{{ 10 ** 30 }}": "makes an integer beyond 64 bits",
 	"{{ big + 1 }}":  "has an integer + an integer, which cannot be calculated",
@@ -39,6 +39,7 @@ func TestWhatJinjaMakesOfEachText(t *testing.T) {
 	if err := json.Unmarshal(content, &golden); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, c := range golden.Cases {
 		template, want := *c[0], c[1]
 		got, _, err := renderJinja(template, golden.Variables)
@@ -68,24 +69,31 @@ func TestWhatIsNotThereIsEmptyAndNamedWhereItIsWritten(t *testing.T) {
 		missing        []string
 	}{
 		{"{{ a }}{{ gone }}{{ a ~ gone2 }}", "AA", []string{"a", "gone", "gone2"}, []string{"gone", "gone2"}},
-		{"{{ m.k }}{{ m.none }}{{ m['none2'].x }}{{ gone.x.y }}", "v", []string{"m", "gone"}, []string{"m.none", "m.none2", "gone"}},
-		{"{% if gone %}x{% endif %}{{ gone is defined }}{{ gone|default('d') }}{{ gone or 'e' }}{{ a if gone else '' }}", "Falsede", []string{"gone", "a"}, nil},
-		{"{% for x in gone %}{{ x }}{% endfor %}{% for k, v in m.items() %}{{ k }}{{ v }}{{ loop.index }}{% endfor %}", "kv1", []string{"gone", "m"}, []string{"gone"}},
-		{"{% set b = a %}{{ b }}{% with c = b %}{{ c }}{% endwith %}{{ c }}{{ range(2)|list }}", "AA[0, 1]", []string{"a", "c"}, []string{"c"}},
+		{"{{ m.k }}{{ m.none }}{{ m['none2'].x }}{{ gone.x.y }}", "v",
+			[]string{"m", "gone"}, []string{"m.none", "m.none2", "gone"}},
+		{"{% if gone %}x{% endif %}{{ gone is defined }}{{ gone|default('d') }}{{ gone or 'e' }}" +
+			"{{ a if gone else '' }}", "Falsede", []string{"gone", "a"}, nil},
+		{"{% for x in gone %}{{ x }}{% endfor %}" +
+			"{% for k, v in m.items() %}{{ k }}{{ v }}{{ loop.index }}{% endfor %}", "kv1",
+			[]string{"gone", "m"}, []string{"gone"}},
+		{"{% set b = a %}{{ b }}{% with c = b %}{{ c }}{% endwith %}{{ c }}{{ range(2)|list }}", "AA[0, 1]",
+			[]string{"a", "c"}, []string{"c"}},
 		{"{{ m.items }}{{ m.keys }}", "", []string{"m"}, []string{"m.items", "m.keys"}},
 	} {
 		j, err := jinja.Parse(c.template)
 		if err != nil {
 			t.Fatal(c.template, err)
 		}
+
 		got, missing, err := j.Render(raw("a", `"A"`, "m", `{"k":"v"}`))
 		if err != nil || got != c.want || !cmp.Equal(missing, c.missing) || !cmp.Equal(j.Variables(), c.variables) {
-			t.Errorf("%s became %q, error %v, missing %q of %q; want %q, missing %q of %q", c.template, got, err, missing, j.Variables(), c.want, c.missing, c.variables)
+			t.Errorf("%s became %q, error %v, missing %q of %q; want %q, missing %q of %q",
+				c.template, got, err, missing, j.Variables(), c.want, c.missing, c.variables)
 		}
 	}
 }
 
-// Jinja takes comments out one after the other, from the left, each time from the beginning.
+// Jinja removes comments one after the other, from the left, each time from the beginning.
 func TestStriptagsTakesOutWhatJinjaDoes(t *testing.T) {
 	for text, want := range map[string]string{
 		"a<!-- b -->c":              "ac",
