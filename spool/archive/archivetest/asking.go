@@ -18,12 +18,16 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// overStore is an archive on a store, without a registry.
+// overStore returns an archive on a store, without a registry.
 func overStore(s archive.Store) *archive.Archive {
-	return archive.New(archive.Config{Store: s, Metrics: metrics.New("server", "test"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return archive.New(archive.Config{
+		Store:   s,
+		Metrics: metrics.New("server", "test"),
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 }
 
-// everyOrder searches with words, body fields and orders too.
+// everyOrder searches in every order, also for words and fields in bodies.
 func everyOrder(t *testing.T, open Open) {
 	s, _ := open(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -32,41 +36,61 @@ func everyOrder(t *testing.T, open Open) {
 		for _, batch := range Batches(t, events) {
 			apply(t, s, account, batch...)
 		}
+
 		states, bodies := Fold(events)
 		rows := Rows(states)
 		for range 4 {
-			w := wire.Search{SortBy: rapid.SampledFrom(append([]string{""}, wire.SortFields...)).Draw(t, "sort"),
-				PerPage: rapid.IntRange(1, 4).Draw(t, "per page"), Page: rapid.IntRange(1, 2).Draw(t, "page")}
-			if w.SortBy != "" {
-				w.SortOrder = rapid.SampledFrom([]string{"", "asc", "desc"}).Draw(t, "order")
-			}
-			w.Q = rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
-			switch rapid.IntRange(0, 3).Draw(t, "filter") {
-			case 1:
-				f := Filter(t, 2)
-				w.FilterGroup = &f
-			case 2:
-				f := wire.Filter{Field: "input_text", Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"), Value: []byte(`"hello"`)}
-				w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
-			}
-			q, err := query.Compile(w)
+			q, err := query.Compile(drawSearch(t))
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
 			q.BytesMax = drawBytesMax(t)
+
 			want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
 			got, err := s.Search(context.Background(), account, q)
 			if err != nil {
 				t.Fatalf("Search: %v", err)
 			}
 			sameRows(t, want.Rows, got.Rows)
-			if want.More != got.More || want.Total != got.Total || want.TotalIsLowerBound != got.TotalIsLowerBound || got.Stopped != nil {
-				t.Fatalf("want total %d (lower bound %v), more %v; got %d (%v), %v", want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
+
+			if want.More != got.More || want.Total != got.Total ||
+				want.TotalIsLowerBound != got.TotalIsLowerBound || got.Stopped != nil {
+				t.Fatalf("want total %d (lower bound %v), more %v; got %d (%v), %v",
+					want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
 			}
 		}
 	})
 }
 
+// drawSearch draws a search with any order, words or a filter, and a small page.
+func drawSearch(t *rapid.T) wire.Search {
+	w := wire.Search{
+		SortBy:  rapid.SampledFrom(append([]string{""}, wire.SortFields...)).Draw(t, "sort"),
+		PerPage: rapid.IntRange(1, 4).Draw(t, "per page"),
+		Page:    rapid.IntRange(1, 2).Draw(t, "page"),
+	}
+	if w.SortBy != "" {
+		w.SortOrder = rapid.SampledFrom([]string{"", "asc", "desc"}).Draw(t, "order")
+	}
+	w.Q = rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
+
+	switch rapid.IntRange(0, 3).Draw(t, "filter") {
+	case 1:
+		f := Filter(t, 2)
+		w.FilterGroup = &f
+	case 2:
+		f := wire.Filter{
+			Field:    "input_text",
+			Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"),
+			Value:    []byte(`"hello"`),
+		}
+		w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
+	}
+
+	return w
+}
+
+// statistics compares the sums of random filters with those of the oracle.
 func statistics(t *testing.T, open Open) {
 	s, _ := open(t)
 	a := overStore(s)
@@ -77,58 +101,79 @@ func statistics(t *testing.T, open Open) {
 			apply(t, s, id.Account, batch...)
 		}
 		states, bodies := Fold(events)
+
+		// For a span and for everything, stores use summaries.
 		f := Filter(t, 2)
-		switch rapid.SampledFrom([]string{"any", "a span", "everything"}).Draw(t, "which") { // stores have summaries of the latter two
+		switch rapid.SampledFrom([]string{"any", "a span", "everything"}).Draw(t, "which") {
 		case "a span":
 			f = wire.Filter{Filters: []wire.Filter{moment(t, "gte"), moment(t, "lt")}}
 		case "everything":
 			f = wire.Filter{}
 		}
-		asked := wire.StatisticsQuery{FilterGroup: &f, Bucket: rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket")}
+		question := wire.StatisticsQuery{
+			FilterGroup: &f,
+			Bucket:      rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket"),
+		}
 		q, err := query.Compile(wire.Search{FilterGroup: &f})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rows []wire.Row
-		for _, row := range Rows(states) {
-			if q.Match(Subject(states, bodies, &row)) {
-				rows = append(rows, row)
-			}
-		}
-		rows = rapid.Permutation(rows).Draw(t, "order") // in any order the sums are the same
-		wantAll, wantVersions, err := query.Statistics(rows, asked)
+
+		// The order of the rows must not matter.
+		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")
+		wantAll, wantVersions, err := query.Statistics(rows, question)
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := a.Analyze(context.Background(), id, asked)
+
+		all, err := a.Analyze(context.Background(), id, question)
 		if diff := cmp.Diff(wantAll, all); err != nil || diff != "" {
 			t.Fatalf("analytics (%v) (-want +got):\n%s", err, diff)
 		}
-		versions, err := a.TemplateStatistics(context.Background(), id, asked)
+		versions, err := a.TemplateStatistics(context.Background(), id, question)
 		if diff := cmp.Diff(wantVersions, versions); err != nil || diff != "" {
 			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
 		}
 	})
 }
 
-// moment draws a condition on when requests were accepted.
-func moment(t *rapid.T, operator string) wire.Filter {
-	value, _ := json.Marshal(Start.Add(time.Duration(rapid.IntRange(-1, 8).Draw(t, "seconds")) * time.Second))
-	return wire.Filter{Field: "accepted_at", Operator: operator, Value: value}
+// matching returns the rows that a query finds, newest first.
+func matching(
+	q *query.Query, states map[string]*archive.State, bodies map[string]json.RawMessage,
+) (rows []wire.Row) {
+	for _, row := range Rows(states) {
+		if q.Match(Subject(states, bodies, &row)) {
+			rows = append(rows, row)
+		}
+	}
+
+	return rows
 }
 
-// asked makes requests with a user each, and returns the archive over them.
+// moment draws a condition on the time at which requests were accepted.
+func moment(t *rapid.T, operator string) wire.Filter {
+	at := Start.Add(seconds(rapid.IntRange(-1, 8).Draw(t, "seconds")))
+	return Condition("accepted_at", "", operator, at)
+}
+
+// asked stores n requests of three users, each with a tag of its own, and returns the archive.
 func asked(t *testing.T, s archive.Store, n int) (*archive.Archive, wire.Identity) {
 	t.Helper()
+
+	const body = `{"function_name":"openai.chat.completions.create",` +
+		`"kwargs":{"messages":[{"role":"user","content":"Hello number %d"}]},` +
+		`"metadata":{"user":"user-%d"},"tags":["Tag-%d"]}`
 	for i := range n {
-		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), fmt.Sprintf(`{"function_name":"openai.chat.completions.create","kwargs":{"messages":[{"role":"user","content":"Hello number %d"}]},"metadata":{"user":"user-%d"},"tags":["Tag-%d"]}`, i, i%3, i)))
+		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), fmt.Sprintf(body, i, i%3, i)))
 	}
+
 	return overStore(s), wire.Identity{Account: account}
 }
 
 func suggesting(t *testing.T, open Open) {
 	s, _ := open(t)
 	a, id := asked(t, s, 5)
+
 	for _, c := range []struct {
 		query    wire.SuggestQuery
 		want     []string
@@ -137,7 +182,10 @@ func suggesting(t *testing.T, open Open) {
 		{wire.SuggestQuery{Field: "tags"}, []string{"Tag-4", "Tag-3", "Tag-2", "Tag-1", "Tag-0"}, true},
 		{wire.SuggestQuery{Field: "tags", Prefix: "tAG-3"}, []string{"Tag-3"}, true},
 		{wire.SuggestQuery{Field: "tags", Limit: 2}, []string{"Tag-4", "Tag-3"}, false},
-		{wire.SuggestQuery{Field: "metadata_values", Key: "user"}, []string{"user-1", "user-0", "user-2"}, true},
+		{
+			wire.SuggestQuery{Field: "metadata_values", Key: "user"},
+			[]string{"user-1", "user-0", "user-2"}, true,
+		},
 		{wire.SuggestQuery{Field: "metadata_keys"}, []string{"user"}, true},
 		{wire.SuggestQuery{Field: "tags", FilterGroup: tagged("Tag-2")}, []string{"Tag-2"}, true},
 		{wire.SuggestQuery{Field: "input_text", Prefix: "hello number 3"}, []string{"Hello number 3"}, true},
@@ -149,15 +197,18 @@ func suggesting(t *testing.T, open Open) {
 	}
 }
 
+// exporting breaks off after every two records and goes on from the cursor.
 func exporting(t *testing.T, open Open) {
 	s, _ := open(t)
 	a, id := asked(t, s, 7)
+
 	var ids []string
 	cursor := ""
 	stop := fmt.Errorf("enough")
-	for rounds := 0; rounds < 10; rounds++ { // two records at a time, each time from the cursor on
+	for rounds := 0; rounds < 10; rounds++ {
 		n := 0
-		err := a.Export(context.Background(), id, wire.ExportQuery{Cursor: cursor}, func(e wire.Exported) error {
+		from := wire.ExportQuery{Cursor: cursor}
+		err := a.Export(context.Background(), id, from, func(e wire.Exported) error {
 			if n++; n > 2 {
 				return stop
 			}
@@ -168,6 +219,7 @@ func exporting(t *testing.T, open Open) {
 			break
 		}
 	}
+
 	var want []string
 	for i := 6; i >= 0; i-- {
 		want = append(want, ID(1000+i))
@@ -184,9 +236,11 @@ func deletingOne(t *testing.T, open Open) {
 	if err != nil || got.Records != 1 || got.Events != 1 {
 		t.Fatalf("deleted %+v (%v)", got, err)
 	}
+
 	check := func(s archive.Store) {
 		t.Helper()
-		if _, _, err := s.Record(context.Background(), account, ID(1002)); !wire.IsCode(err, wire.CodeNotFound) {
+		_, _, err := s.Record(context.Background(), account, ID(1002))
+		if !wire.IsCode(err, wire.CodeNotFound) {
 			t.Errorf("the deleted record is still there (%v)", err)
 		}
 		if page := search(t, s, account, wire.Search{FilterGroup: tagged("Tag-2")}); page.Total != 0 {
@@ -197,22 +251,30 @@ func deletingOne(t *testing.T, open Open) {
 		}
 	}
 	check(s)
-	// What still lies in a spool changes nothing, also after a restart; and another account has its own.
-	again := []archive.Event{Event(t, 2, wire.KindRequest, ID(1002), requestBody("Tag-2")), Event(t, 9, wire.KindScore, ID(1002), `{"score":1}`)}
+
+	// Events that were still in a spool must not bring it back, also after a restart. Another
+	// account may use the same id.
+	again := []archive.Event{
+		Event(t, 2, wire.KindRequest, ID(1002), requestBody("Tag-2")),
+		Event(t, 9, wire.KindScore, ID(1002), `{"score":1}`),
+	}
 	for _, r := range apply(t, s, account, again...) {
 		if r.Code != wire.ResultDuplicate {
 			t.Errorf("an event of a deleted record is %s", r.Code)
 		}
 	}
 	check(s)
+
 	s = reopen()
 	apply(t, s, account, again...)
 	check(s)
+
 	apply(t, s, "another", again...)
 	if page := search(t, s, "another", wire.Search{}); page.Total != 1 {
 		t.Error("another account cannot keep the id that this one deleted")
 	}
-	// An id that never came is kept out as well.
+
+	// The deletion may arrive before the record.
 	if _, err := s.Delete(context.Background(), account, wire.Deletion{RequestID: ID(1900)}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,53 +284,68 @@ func deletingOne(t *testing.T, open Open) {
 
 func deletingAValue(t *testing.T, open Open) {
 	s, reopen := open(t)
-	a, id := asked(t, s, 9)                                                                          // user-1 has records 1, 4 and 7
-	apply(t, s, account, Event(t, 3, wire.KindMetadata, ID(1500), `{"metadata":{"user":"user-1"}}`)) // an orphan
-	cutoff := Start.Add(5 * time.Second)
-	got, err := a.Delete(context.Background(), id, wire.Deletion{Key: "user", Value: "user-1", Before: cutoff})
+
+	// user-1 has the records 1, 4 and 7, and an orphan.
+	const ofUser = `{"metadata":{"user":"user-1"}}`
+	a, id := asked(t, s, 9)
+	apply(t, s, account, Event(t, 3, wire.KindMetadata, ID(1500), ofUser))
+
+	deletion := wire.Deletion{Key: "user", Value: "user-1", Before: Start.Add(seconds(5))}
+	got, err := a.Delete(context.Background(), id, deletion)
 	if err != nil || got.Records != 3 {
 		t.Fatalf("deleted %+v (%v), want records 1 and 4 and the orphan", got, err)
 	}
+
 	left := func(s archive.Store, want int) {
 		t.Helper()
-		raw, _ := json.Marshal("user-1")
-		page := search(t, s, account, wire.Search{FilterGroup: &wire.Filter{Field: "metadata", NestedKey: "user", Operator: "is", Value: raw}})
+		filter := Condition("metadata", "user", "is", "user-1")
+		page := search(t, s, account, wire.Search{FilterGroup: &filter})
 		if page.Total != want {
 			t.Errorf("%d records of user-1 are left, want %d", page.Total, want)
 		}
 	}
-	left(s, 1) // the seventh came after the moment
+	left(s, 1) // the seventh, which is newer
+
+	// Records older than the deletion's moment that arrive late are rejected, however the value comes.
 	s = reopen()
-	// Late ones of the time before are kept out, however the value comes; later ones are taken.
-	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1600), `{"metadata":{"user":"user-1"}}`))
-	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1601), requestBody("x")), Event(t, 60, wire.KindMetadata, ID(1601), `{"metadata":{"user":"user-1"}}`))
-	apply(t, s, account, Event(t, 4, wire.KindRequest, ID(1004), requestBody("again")), Event(t, 4, wire.KindRequest, ID(1500), requestBody("orphan's")))
+	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1600), ofUser))
+	apply(t, s, account,
+		Event(t, 2, wire.KindRequest, ID(1601), requestBody("x")),
+		Event(t, 60, wire.KindMetadata, ID(1601), ofUser))
+	apply(t, s, account,
+		Event(t, 4, wire.KindRequest, ID(1004), requestBody("again")),
+		Event(t, 4, wire.KindRequest, ID(1500), requestBody("orphan's")))
 	left(s, 1)
 	if page := search(t, s, account, wire.Search{}); page.Total != 7 {
 		t.Errorf("%d records are left, want 7", page.Total)
 	}
-	apply(t, s, account, Event(t, 30, wire.KindRequest, ID(1700), `{"metadata":{"user":"user-1"}}`))
+
+	// Newer ones are accepted.
+	apply(t, s, account, Event(t, 30, wire.KindRequest, ID(1700), ofUser))
 	left(s, 2)
 }
 
 func rewriting(t *testing.T, open Open) {
 	s, _ := open(t)
 	a, id := asked(t, s, 7)
+
+	change := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
+		if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {
+			t.Errorf("it was accepted %s", accepted)
+		}
+		if b, err := body(); err != nil || !json.Valid(b) {
+			t.Errorf("the body is %q (%v)", b, err)
+		}
+		r.Model = "rewritten"
+		return true, nil
+	}
 	after, steps := (*query.Position)(nil), 0
 	for {
-		end, changed, err := s.Rewrite(context.Background(), account, after, 3, func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
-			if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {
-				t.Errorf("it was accepted %s", accepted)
-			}
-			if b, err := body(); err != nil || !json.Valid(b) {
-				t.Errorf("the body is %q (%v)", b, err)
-			}
-			r.Model = "rewritten"
-			return true, nil
-		})
+		end, changed, err := s.Rewrite(context.Background(), account, after, 3, change)
 		if err != nil || changed == 0 {
 			t.Fatalf("Rewrite: %d changed, %v", changed, err)
 		}
+
 		if steps++; end == nil {
 			break
 		}
@@ -277,13 +354,18 @@ func rewriting(t *testing.T, open Open) {
 	if steps != 3 {
 		t.Errorf("7 records by 3 took %d steps", steps)
 	}
-	page := search(t, s, account, wire.Search{FilterGroup: &wire.Filter{Field: "model", Operator: "is", Value: []byte(`"rewritten"`)}})
+
+	// Indexes must follow the change.
+	filter := Condition("model", "", "is", "rewritten")
+	page := search(t, s, account, wire.Search{FilterGroup: &filter})
 	if page.Total != 7 {
 		t.Errorf("%d records are rewritten, want 7", page.Total)
 	}
+
 	seen := 0
-	if err := a.Rewrite(context.Background(), id, "", func(time.Time, *archive.Request, func() ([]byte, error)) (bool, error) { return false, nil },
-		func(n, changed int, cursor string) error { seen = n; return nil }); err != nil || seen != 7 {
+	keep := func(time.Time, *archive.Request, func() ([]byte, error)) (bool, error) { return false, nil }
+	progress := func(n, _ int, _ string) error { seen = n; return nil }
+	if err := a.Rewrite(context.Background(), id, "", keep, progress); err != nil || seen != 7 {
 		t.Errorf("over the archive %d were seen (%v)", seen, err)
 	}
 }

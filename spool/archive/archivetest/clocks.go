@@ -11,15 +11,16 @@ import (
 	"promptspool/spool/archive"
 )
 
-// writer accepts events by a clock of its own, as api.Clock does: its ticks never go back.
+// writer accepts events with a clock of its own, which like api.Clock never goes back.
 type writer struct {
 	name, clock string
 	offset      time.Duration // of its system's clock from the server's
-	direct      bool          // a server: what it accepts arrives at that moment
+	direct      bool          // a server: events arrive when it accepts them
 	last        time.Time
 	accepted    []string // ids, in the order in which they were acknowledged
 }
 
+// tick returns the time of the next event.
 func (w *writer) tick(now time.Time) time.Time {
 	at := now.Add(w.offset)
 	if earliest := w.last.Add(time.Microsecond); at.Before(earliest) {
@@ -32,22 +33,23 @@ func (w *writer) tick(now time.Time) time.Time {
 
 // Clocked is what several writers accepted for one record, and how it arrived.
 type Clocked struct {
-	Arrivals []archive.Event // in their order; every event at least once
+	Arrivals []archive.Event // in the order of arrival; every event at least once
 	Events   map[string]archive.Event
 	Accepted [][]string // the event ids of each writer, in the order in which they were acknowledged
 	End      time.Time  // by the server's clock
 }
 
-// DrawClocked draws writes of sidecars and of a server, whose clocks are up to a day off and
-// change meanwhile, delivered in any interleaving and batching, some of them again. Two
-// sidecars share their name.
+// DrawClocked draws the writes of three sidecars and a server. Their clocks are up to a day off and
+// change meanwhile. The writes are delivered in any order and batches, some of them again. Two
+// sidecars have the same name.
 func DrawClocked(t *rapid.T) Clocked {
 	writers := []*writer{
 		{name: "host-a", clock: "a1"},
 		{name: "host-a", clock: "a2"},
-		{name: "host-b"}, // of a version that did not tell its clock
+		{name: "host-b"}, // an old version, which does not send its clock
 		{name: "server", clock: "s1", direct: true},
 	}
+
 	const day = 24 * time.Hour
 	offset := rapid.OneOf(
 		rapid.SampledFrom([]time.Duration{0, time.Minute, -time.Minute, 5 * time.Second, day, -day}),
@@ -55,6 +57,7 @@ func DrawClocked(t *rapid.T) Clocked {
 			return time.Duration(rapid.Int64Range(-int64(day), int64(day)).Draw(t, "nanoseconds"))
 		}),
 	)
+
 	c := Clocked{Events: make(map[string]archive.Event)}
 	now := Start
 	var waiting, arrived []wire.Event
@@ -73,9 +76,11 @@ func DrawClocked(t *rapid.T) Clocked {
 		waiting = waiting[n:]
 	}
 
+	// The server's time moves only in the steps "wait", so that many events share a moment.
+	step := rapid.SampledFrom([]string{"write", "write", "write", "wait", "clock", "deliver", "again"})
 	for range rapid.IntRange(2, 20).Draw(t, "steps") {
 		w := rapid.SampledFrom(writers).Draw(t, "writer")
-		switch rapid.SampledFrom([]string{"write", "write", "write", "wait", "clock", "deliver", "again"}).Draw(t, "step") {
+		switch step.Draw(t, "step") {
 		case "write":
 			e := w.write(t, now, len(c.Events)+len(waiting))
 			w.accepted = append(w.accepted, e.ID)
@@ -99,6 +104,8 @@ func DrawClocked(t *rapid.T) Clocked {
 			}
 		}
 	}
+
+	// Everything arrives in the end.
 	for len(waiting) > 0 {
 		take(len(waiting))
 	}
@@ -107,6 +114,7 @@ func DrawClocked(t *rapid.T) Clocked {
 	for _, w := range writers {
 		c.Accepted = append(c.Accepted, w.accepted)
 	}
+
 	return c
 }
 
@@ -114,17 +122,24 @@ func DrawClocked(t *rapid.T) Clocked {
 func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 	at := w.tick(now)
 	e := wire.Event{
-		RequestID: ID(1000), AcceptedAt: at, Sidecar: w.name, Clock: w.clock,
-		Kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+		RequestID:  ID(1000),
+		AcceptedAt: at,
+		Sidecar:    w.name,
+		Clock:      w.clock,
+		Kind:       rapid.SampledFrom(kinds).Draw(t, "kind"),
 	}
-	const untilRandom = len("00000000-0000-7000-")
-	e.ID = wire.NewIDAt(at)[:untilRandom] + fmt.Sprintf("8%03x-%012x", rapid.IntRange(0, 9).Draw(t, "random"), n)
 
+	// The id follows the writer's time, and is random from then on, like that of real events.
+	const untilRandom = len("00000000-0000-7000-")
+	random := rapid.IntRange(0, 9).Draw(t, "random")
+	e.ID = wire.NewIDAt(at)[:untilRandom] + fmt.Sprintf("8%03x-%012x", random, n)
+
+	const prompt = `{"request_id":%q,"prompt_name":"p","version":%d,"prompt_input_variables":{}}`
 	bodies := map[wire.Kind]string{
 		wire.KindRequest:  requestBody(fmt.Sprint(n)),
 		wire.KindScore:    fmt.Sprintf(`{"request_id":%q,"name":%q,"score":%d}`, ID(1000), pick(t, names), n),
 		wire.KindMetadata: fmt.Sprintf(`{"request_id":%q,"metadata":{%q:"%d"}}`, ID(1000), pick(t, keys), n),
-		wire.KindPrompt:   fmt.Sprintf(`{"request_id":%q,"prompt_name":"p","version":%d,"prompt_input_variables":{}}`, ID(1000), n+1),
+		wire.KindPrompt:   fmt.Sprintf(prompt, ID(1000), n+1),
 		wire.KindGroup:    fmt.Sprintf(`{"request_id":%q,"group_id":"g%d"}`, ID(1000), n),
 	}
 	e.Body = json.RawMessage(bodies[e.Kind])
@@ -132,17 +147,18 @@ func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 	return e
 }
 
-// Placed are the events where s orders them.
+// Placed returns the events in the order and at the times that s gives them.
 func (c *Clocked) Placed(s *archive.State) []archive.Event {
 	events := make([]archive.Event, len(s.History))
 	for i, h := range s.History {
 		events[i] = c.Events[h.ID]
 		events[i].OrderTime, events[i].ArrivedAt = h.At, h.ArrivedAt
 	}
+
 	return events
 }
 
-// Imported are the events of s as a server takes them from an export, when the last has arrived.
+// Imported returns the events of s as another server reads them from an export at c.End.
 func (c *Clocked) Imported(t rapid.TB, s *archive.State, bodies map[string]json.RawMessage) []archive.Event {
 	t.Helper()
 	var events []archive.Event
@@ -153,5 +169,6 @@ func (c *Clocked) Imported(t rapid.TB, s *archive.State, bodies map[string]json.
 		}
 		events = append(events, Decode(t, parsed, c.End))
 	}
+
 	return events
 }

@@ -14,19 +14,23 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Check fails the test unless a record that took the arrivals has the events of each writer in
-// the order in which they were acknowledged, and no value that its own writer replaced.
+// Check compares a record that took the arrivals with what each writer was told. Its events must be
+// in the order of their acknowledgement, and none of its values may be one that the same writer
+// replaced later.
 func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 	t.Helper()
 	place := make(map[string]int)
 	for i, h := range s.History {
 		place[h.ID] = i
 	}
+
+	// Events that came twice must be there once.
 	if len(place) != len(c.Events) || len(s.History) != len(c.Events) {
-		t.Fatalf("the history has %d events, %d of them distinct; want %d", len(s.History), len(place), len(c.Events))
+		t.Fatalf("the history has %d events, %d of them distinct; want %d",
+			len(s.History), len(place), len(c.Events))
 	}
 
-	winners := map[string]string{} // event id by what was won
+	winners := map[string]string{} // event id by the name of the value it set
 	for name, v := range s.Scores {
 		winners["score "+name] = v.ID
 	}
@@ -36,12 +40,14 @@ func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 	if s.Prompt != nil {
 		winners["prompt"] = s.Prompt.ID
 	}
+
 	for _, ids := range c.Accepted {
 		if !slices.IsSortedFunc(ids, func(a, b string) int { return place[a] - place[b] }) {
 			t.Fatalf("a writer's events %v stand in another order in the history: %+v", ids, s.History)
 		}
-		for what, id := range winners {
-			c.checkLast(t, ids, what, id)
+
+		for value, id := range winners {
+			c.checkLast(t, ids, value, id)
 		}
 		if s.Request != nil {
 			c.checkFirst(t, ids, s.Request.ID)
@@ -49,24 +55,27 @@ func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 	}
 }
 
-// checkLast fails the test if a writer has an event for the same place after the one that won it.
-func (c *Clocked) checkLast(t rapid.TB, ids []string, what, winner string) {
+// checkLast fails the test if a writer set a value again after the event that won.
+func (c *Clocked) checkLast(t rapid.TB, ids []string, value, winner string) {
 	t.Helper()
 	at := slices.Index(ids, winner)
 	if at < 0 {
 		return // another writer's
 	}
+
 	for _, id := range ids[at+1:] {
 		e := c.Events[id]
-		about := []string{string(e.Kind)}
+
+		// An event sets one value: random metadata has one key here.
+		sets := string(e.Kind)
 		if e.Score != nil {
-			about = []string{"score " + e.Score.Name}
+			sets = "score " + e.Score.Name
 		}
 		for key := range e.Metadata {
-			about = []string{"metadata " + key}
+			sets = "metadata " + key
 		}
-		if slices.Contains(about, what) {
-			t.Fatalf("%s is from the event %s, and its writer accepted %s later", what, winner, id)
+		if sets == value {
+			t.Fatalf("%s is from the event %s, and its writer accepted %s later", value, winner, id)
 		}
 	}
 }
@@ -89,8 +98,10 @@ func clocks(t *testing.T, open Open) {
 		if len(c.Events) == 0 {
 			return
 		}
+
+		// Two batches are enough to have more than one commit: each event has its own time of
+		// arrival.
 		account, oracle := wire.NewID(), new(archive.State)
-		// Two batches, for each is a commit: an event says itself when it arrived.
 		cut := rapid.IntRange(0, len(c.Arrivals)).Draw(t, "cut")
 		apply(t, s, account, c.Arrivals[:cut]...)
 		apply(t, s, account, c.Arrivals[cut:]...)
@@ -106,6 +117,7 @@ func clocks(t *testing.T, open Open) {
 		sameHistory(t, oracle, &state)
 		sameViews(t, s, account, rapid.Permutation(c.Placed(&state)).Draw(t, "folded"))
 
+		// An export must bring the same order to another server, whatever the lines' order is.
 		other := wire.NewID()
 		apply(t, s, other, rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported")...)
 		imported, _, err := s.Bodies(t.Context(), other, ID(1000))
@@ -116,9 +128,10 @@ func clocks(t *testing.T, open Open) {
 	})
 }
 
-// sameHistory compares where the events of two records stand.
+// sameHistory compares the order of the events of two records.
 func sameHistory(t rapid.TB, want, got *archive.State) {
 	t.Helper()
+
 	stamps := func(s *archive.State) (all []archive.Stamp) {
 		for _, h := range s.History {
 			all = append(all, h.Stamp)
@@ -130,14 +143,20 @@ func sameHistory(t rapid.TB, want, got *archive.State) {
 	}
 }
 
-// overtaken delivers the scores of a sidecar whose clock is a minute ahead the wrong way round.
+// overtaken delivers two scores in the wrong order. The clock of their sidecar is a minute ahead.
 func overtaken(t *testing.T, open Open) {
 	s, _ := open(t)
+
 	ahead := func(second int, kind wire.Kind, body string) archive.Event {
 		at := Start.Add(time.Minute + seconds(second))
 		return Decode(t, wire.Event{
-			ID: wire.NewIDAt(at), Kind: kind, RequestID: ID(1000), AcceptedAt: at, Sidecar: "host-a", Clock: "a1",
-			Body: json.RawMessage(strings.Replace(body, "{", `{"request_id":"`+ID(1000)+`",`, 1)),
+			ID:         wire.NewIDAt(at),
+			Kind:       kind,
+			RequestID:  ID(1000),
+			AcceptedAt: at,
+			Sidecar:    "host-a",
+			Clock:      "a1",
+			Body:       json.RawMessage(strings.Replace(body, "{", `{"request_id":"`+ID(1000)+`",`, 1)),
 		}, Start.Add(seconds(second)))
 	}
 	request := ahead(0, wire.KindRequest, requestBody("x"))

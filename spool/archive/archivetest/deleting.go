@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// deletingInAnyOrder lets events of a few records come in any order, with a deletion by metadata among them, and compares the
-// store with what folding the events says.
+// deletingInAnyOrder delivers events of a few records in any order, with a deletion by metadata
+// among them. It compares the store with what folding the events says.
 func deletingInAnyOrder(t *testing.T, open Open) {
 	s, _ := open(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -27,11 +27,13 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 		batches := Batches(t, events)
 		when := rapid.IntRange(0, len(batches)).Draw(t, "when")
 
+		// A record may be deleted only if it had the value at some time, and never comes back.
 		matched, gone := make(map[string]bool), make(map[string]bool)
 		var arrived []archive.Event
 		look := func() {
-			for id, of := range byRequest(arrived) {
-				matched[id] = matched[id] || matches(of, d)
+			for id, events := range byRequest(arrived) {
+				matched[id] = matched[id] || matches(events, d)
+
 				_, _, err := s.Record(context.Background(), account, id)
 				if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 					t.Fatal(err)
@@ -57,6 +59,7 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 				break
 			}
 			for _, e := range batches[i] {
+				// One by one: what a store knows at each moment decides.
 				apply(t, s, account, e)
 				arrived = append(arrived, e)
 				if i >= when {
@@ -65,17 +68,20 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 			}
 		}
 
-		for id, of := range byRequest(events) {
-			if asOf(of, d) && !gone[id] {
+		for id, events := range byRequest(events) {
+			if asOf(events, d) && !gone[id] {
 				t.Fatalf("%s had the value as of the deletion's moment, and is still there", id)
 			}
 		}
+
+		// Nor does it come back with events that are delivered again.
 		apply(t, s, account, events...)
 		look()
 	})
 }
 
-// drawOwned draws requests and metadata of two records, each with an owner, accepted one second after the other.
+// drawOwned draws requests and metadata of two records. Each has an owner or none, and is accepted
+// a second after the one before.
 func drawOwned(t *rapid.T) []archive.Event {
 	events := make([]archive.Event, rapid.IntRange(1, 7).Draw(t, "events"))
 	for i := range events {
@@ -84,6 +90,7 @@ func drawOwned(t *rapid.T) []archive.Event {
 		if owner := rapid.SampledFrom([]string{"ann", "ann", "bob", ""}).Draw(t, "owner"); owner != "" {
 			metadata = `"metadata":{"user":"` + owner + `"},`
 		}
+
 		kind, body := wire.KindRequest, `{`+metadata+requestBody(ID(i))[1:]
 		if metadata != "" && rapid.Bool().Draw(t, "late") {
 			kind, body = wire.KindMetadata, `{`+metadata+`"note":1}`
@@ -94,6 +101,7 @@ func drawOwned(t *rapid.T) []archive.Event {
 	return events
 }
 
+// byRequest returns the events of each record.
 func byRequest(events []archive.Event) map[string][]archive.Event {
 	by := make(map[string][]archive.Event)
 	for _, e := range events {
@@ -103,14 +111,16 @@ func byRequest(events []archive.Event) map[string][]archive.Event {
 	return by
 }
 
-// matches reports whether a deletion is for what has come of a record: now or as of its moment.
+// matches reports whether a deletion may delete a record with these events: it had the value at the
+// deletion's moment, or has it now and is not newer.
 func matches(events []archive.Event, d wire.Deletion) bool {
 	if asOf(events, d) {
 		return true
 	}
-	for _, one := range withEachRequest(events) {
-		for _, e := range one {
-			if e.Request != nil && !e.OrderTime.After(d.Before) && owner(one) == d.Value {
+
+	for _, part := range withEachRequest(events) {
+		for _, e := range part {
+			if e.Request != nil && !e.OrderTime.After(d.Before) && owner(part) == d.Value {
 				return true
 			}
 		}
@@ -121,9 +131,9 @@ func matches(events []archive.Event, d wire.Deletion) bool {
 
 // asOf reports whether a record had the value as of a deletion's moment.
 func asOf(events []archive.Event, d wire.Deletion) bool {
-	for _, one := range withEachRequest(events) {
+	for _, part := range withEachRequest(events) {
 		var until []archive.Event
-		for _, e := range one {
+		for _, e := range part {
 			if !e.OrderTime.After(d.Before) {
 				until = append(until, e)
 			}
@@ -136,7 +146,8 @@ func asOf(events []archive.Event, d wire.Deletion) bool {
 	return false
 }
 
-// withEachRequest are the events of a record with each of its requests as the only one.
+// withEachRequest returns the events of a record with each of its requests as the only one. Which of
+// them had arrived when the deletion came is not known.
 func withEachRequest(events []archive.Event) [][]archive.Event {
 	var others, requests []archive.Event
 	for _, e := range events {
@@ -146,10 +157,11 @@ func withEachRequest(events []archive.Event) [][]archive.Event {
 			requests = append(requests, e)
 		}
 	}
-	all := [][]archive.Event{others}
-	if len(requests) > 0 {
-		all = nil
+	if len(requests) == 0 {
+		return [][]archive.Event{others}
 	}
+
+	var all [][]archive.Event
 	for _, r := range requests {
 		all = append(all, append([]archive.Event{r}, others...))
 	}
@@ -157,6 +169,7 @@ func withEachRequest(events []archive.Event) [][]archive.Event {
 	return all
 }
 
+// owner returns the user that a record with these events has.
 func owner(events []archive.Event) string {
 	var s archive.State
 	for _, e := range events {

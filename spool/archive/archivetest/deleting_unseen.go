@@ -7,13 +7,14 @@ import (
 	"promptspool/spool/archive"
 )
 
-// deletingUnseen deletes more records that are not there than are remembered. Those that were answered stay deleted, and
-// so does what is there.
+// deletingUnseen deletes more unknown records than a store remembers. Deletions that succeeded must
+// hold, and known records must be deleted all the same.
 func deletingUnseen(t *testing.T, open Open) {
 	s, reopen := open(t)
 	const most = 3
 	bound := func() { s.(interface{ RememberUnseen(int) }).RememberUnseen(most) }
 	bound()
+
 	remove := func(account string, n int) (wire.Deleted, error) {
 		return s.Delete(t.Context(), account, wire.Deletion{RequestID: ID(n)})
 	}
@@ -22,13 +23,16 @@ func deletingUnseen(t *testing.T, open Open) {
 		t.Fatal(err)
 	}
 
+	// The same again does not count.
 	for n := range most {
-		for range 2 { // the same again does not count
+		for range 2 {
 			if _, err := remove("a", 100+n); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+
+	// The second time after a restart.
 	for range 2 {
 		if _, err := remove("a", 200); !wire.IsCode(err, wire.CodeTooLarge) {
 			t.Errorf("one more: %v", err)
@@ -46,7 +50,7 @@ func deletingUnseen(t *testing.T, open Open) {
 		t.Errorf("one that is there: %+v, %v", sum, err)
 	}
 
-	// What comes late is kept out where that was promised.
+	// Only the last of these was not deleted.
 	var late []archive.Event
 	for i, n := range []int{1, 100, 101, 102, 200} {
 		late = append(late, Event(t, 10+i, wire.KindRequest, ID(n), `{"function_name":"f"}`))

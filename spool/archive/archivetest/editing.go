@@ -13,24 +13,24 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Key is a key of a provider, as an app may send it within a text. It was never issued.
+// Key is a provider's key as an app may send it within a text. It was never issued.
 const Key = "sk-proj-T3BlbkFJ9aQ2xZ7mK4nR8vL1cW6yB5dH0gU3sE"
 
-// What stands in a body where WithKey puts Key, and the name of a credential's member.
+// WithKey replaces these by Key and by the name of a credential's member.
 const (
 	KeyPlace = "KEY-PLACE"
 	KeyName  = "KEY-NAME"
 )
 
-// keyed puts keys into their places.
+// keyed puts Key into its places.
 var keyed = strings.NewReplacer(KeyPlace, Key, KeyName, "apiKey")
 
-// KeyedBody is a body with Key in each KeyPlace, and a credential's name in each KeyName.
+// KeyedBody returns a body with Key in each KeyPlace, and a credential's name in each KeyName.
 func KeyedBody(body json.RawMessage) json.RawMessage {
 	return json.RawMessage(keyed.Replace(string(body)))
 }
 
-// WithKey returns an event as a server kept it that masked no secrets: with a KeyedBody.
+// WithKey returns an event with a KeyedBody, as a server kept it that masked no secrets.
 func WithKey(t rapid.TB, e archive.Event) archive.Event {
 	t.Helper()
 	e.Body = KeyedBody(e.Body)
@@ -44,6 +44,7 @@ func WithKey(t rapid.TB, e archive.Event) archive.Event {
 		return e
 	}
 
+	// The request was decoded from the body, so it has the places, too.
 	text, err := json.Marshal(e.Request)
 	if err == nil {
 		*e.Request = archive.Request{}
@@ -52,10 +53,11 @@ func WithKey(t rapid.TB, e archive.Event) archive.Event {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return e
 }
 
-// editing changes records as a mask does, and looks that everything made of them follows.
+// editing changes records as masking does. Everything derived from them must follow.
 func editing(t *testing.T, open Open) {
 	s, reopen := open(t)
 	request := Event(t, 1, wire.KindRequest, ID(1000), requestBody("tag "+KeyPlace))
@@ -64,7 +66,8 @@ func editing(t *testing.T, open Open) {
 	waiting := Event(t, 4, wire.KindMetadata, ID(1001), `{"metadata":{"note":"`+KeyPlace+`"}}`)
 	unread := Event(t, 5, wire.KindScore, ID(1001), `{"score":"`+KeyPlace+`"}`)
 	clean := Event(t, 6, wire.KindRequest, ID(1002), requestBody("clean"))
-	apply(t, s, account, WithKey(t, request), WithKey(t, other), WithKey(t, metadata), WithKey(t, waiting), WithKey(t, unread), clean)
+	apply(t, s, account, WithKey(t, request), WithKey(t, other), WithKey(t, metadata), WithKey(t, waiting),
+		WithKey(t, unread), clean)
 
 	edit := func(state *archive.State, bodies map[string]json.RawMessage) (bool, error) {
 		changed := false
@@ -72,9 +75,11 @@ func editing(t *testing.T, open Open) {
 			h := &state.History[i]
 			if body := bodies[h.ID]; bytes.Contains(body, []byte(Key)) {
 				bodies[h.ID] = bytes.ReplaceAll(body, []byte(Key), []byte("gone"))
-				h.Bytes, h.Hash, changed = len(bodies[h.ID]), archive.HashBody(bodies[h.ID]), true
+				h.Bytes, h.Hash = len(bodies[h.ID]), archive.HashBody(bodies[h.ID])
+				changed = true
 			}
 		}
+
 		text, err := json.Marshal(state)
 		if err != nil || !changed && !bytes.Contains(text, []byte(Key)) {
 			return false, err
@@ -82,6 +87,8 @@ func editing(t *testing.T, open Open) {
 		*state = archive.State{}
 		return true, json.Unmarshal(bytes.ReplaceAll(text, []byte(Key), []byte("gone")), state)
 	}
+
+	// A record without a key and one that does not exist are not changed.
 	ids := []string{ID(1000), ID(1001), ID(1002), ID(1999)}
 	if changed, err := s.Edit(context.Background(), account, ids, edit); err != nil || changed != 2 {
 		t.Fatalf("%d records changed (%v), want 2", changed, err)
@@ -90,6 +97,7 @@ func editing(t *testing.T, open Open) {
 		t.Fatalf("%d records changed again (%v)", changed, err)
 	}
 
+	// The second time after a restart.
 	for range 2 {
 		for _, id := range ids[:3] {
 			state, bodies, err := s.Bodies(context.Background(), account, id)
@@ -105,7 +113,7 @@ func editing(t *testing.T, open Open) {
 			t.Errorf("%d records have the old tag", n)
 		}
 
-		// Tallies are those of what is there.
+		// The edit changed the bytes of an orphan, so the tally must have changed with them.
 		var want archive.Orphans
 		state, _, err := s.Bodies(context.Background(), account, ID(1001))
 		if err != nil {
@@ -115,6 +123,7 @@ func editing(t *testing.T, open Open) {
 		if _, tally := listOrphans(t, s, account, 10); tally != want {
 			t.Errorf("orphans are tallied as %+v, want %+v", tally, want)
 		}
+
 		s = reopen()
 	}
 }

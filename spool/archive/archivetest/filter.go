@@ -10,11 +10,11 @@ import (
 	"promptspool/api/wire"
 )
 
-// vocabulary is what random filters ask about, with values that random histories may hold.
+// vocabulary lists the fields of random filters, with values that random histories may have.
 var vocabulary = []struct {
 	field     string
 	operators []string
-	values    []string // texts; nil for numbers
+	values    []string // nil for numbers and times
 	times     bool
 }{
 	{field: "model", operators: texts, values: models},
@@ -22,7 +22,7 @@ var vocabulary = []struct {
 	{field: "provider", operators: texts, values: []string{"openai", "OpenAI", "ANTHROPIC"}},
 	{field: "status", operators: texts, values: []string{"SUCCESS", "error", "Error"}},
 	{field: "tags", operators: texts, values: tags},
-	{field: "metadata", operators: append([]string{"key_equals", "key_not_equals", "key_contains"}, texts...), values: values},
+	{field: "metadata", operators: append(metadataOnly, texts...), values: values},
 	{field: "metadata_keys", operators: texts, values: keys},
 	{field: "score_name", operators: texts, values: names},
 	{field: "prompt_name", operators: texts, values: templates},
@@ -48,14 +48,21 @@ var vocabulary = []struct {
 }
 
 var (
-	flags   = []string{"is_true", "is_false"}
-	texts   = []string{"is", "is_not", "contains", "not_contains", "starts_with", "ends_with", "in", "not_in", "is_empty", "is_not_null"}
-	numbers = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
+	flags = []string{"is_true", "is_false"}
+	texts = []string{
+		"is", "is_not", "contains", "not_contains", "starts_with", "ends_with", "in", "not_in", "is_empty",
+		"is_not_null",
+	}
+	metadataOnly = []string{"key_equals", "key_not_equals", "key_contains"}
+	numbers      = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
 )
 
-// Filter draws a filter that archive.Compile takes: a group, with groups in it down to depth.
+// Filter draws a filter that query.Compile accepts: a group, with groups in it down to depth.
 func Filter(t *rapid.T, depth int) wire.Filter {
-	f := wire.Filter{Logic: rapid.SampledFrom([]string{"", "AND", "OR"}).Draw(t, "logic"), Filters: []wire.Filter{}}
+	f := wire.Filter{
+		Logic:   rapid.SampledFrom([]string{"", "AND", "OR"}).Draw(t, "logic"),
+		Filters: []wire.Filter{},
+	}
 	for range rapid.IntRange(1, 3).Draw(t, "parts") {
 		if depth > 1 && rapid.Bool().Draw(t, "group") {
 			f.Filters = append(f.Filters, Filter(t, depth-1))
@@ -63,9 +70,11 @@ func Filter(t *rapid.T, depth int) wire.Filter {
 			f.Filters = append(f.Filters, drawCondition(t))
 		}
 	}
+
 	return f
 }
 
+// drawCondition draws a condition on one field.
 func drawCondition(t *rapid.T) wire.Filter {
 	word := rapid.SampledFrom(vocabulary).Draw(t, "field")
 	f := wire.Filter{Field: word.field, Operator: rapid.SampledFrom(word.operators).Draw(t, "operator")}
@@ -75,6 +84,7 @@ func drawCondition(t *rapid.T) wire.Filter {
 	case "score":
 		f.NestedKey = rapid.SampledFrom([]string{"", "default", "compiles"}).Draw(t, "score name")
 	}
+
 	value := func() any {
 		switch {
 		case word.times:
@@ -84,6 +94,8 @@ func drawCondition(t *rapid.T) wire.Filter {
 		}
 		return pick(t, word.values)
 	}
+
+	// Some operators take two values, some take none.
 	var v any
 	switch {
 	case slices.Contains([]string{"in", "not_in", "between"}, f.Operator):
@@ -94,5 +106,6 @@ func drawCondition(t *rapid.T) wire.Filter {
 		v = value()
 	}
 	f.Value, _ = json.Marshal(v) // texts, numbers and times always encode
+
 	return f
 }

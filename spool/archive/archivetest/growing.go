@@ -10,28 +10,31 @@ import (
 	"promptspool/spool/archive"
 )
 
-// RunWritten proves that what a store writes for an event does not grow with the event's
-// record. written tells how much it has written so far.
+// RunWritten checks that what a store writes for an event does not grow with the event's record.
+// written returns how many bytes it has written so far.
 func RunWritten(t *testing.T, s archive.Store, events int, written func() int64) {
 	g := newGrowing(t, s)
+
 	begun := written()
 	g.grow(t, events/4)
 	first := written() - begun
 	g.grow(t, events-events/4)
 	rest := written() - begun - first
 
-	// Three times as many: it would be fifteen times as much if all of the record were written
-	// with each.
+	// Three times as many events. If each wrote the whole record, the rest would write fifteen
+	// times as much.
 	if rest > 6*first {
-		t.Errorf("the first %d events wrote %d bytes, and the other %d wrote %d", events/4, first, events-events/4, rest)
+		t.Errorf("the first %d events wrote %d bytes, and the other %d wrote %d",
+			events/4, first, events-events/4, rest)
 	}
+
 	state, _, err := s.Record(context.Background(), account, g.record)
 	if err != nil || len(state.History) != 1+events {
 		t.Errorf("the record has %d of %d events (%v)", len(state.History), 1+events, err)
 	}
 }
 
-// WriteScores writes scores of one record one by one.
+// WriteScores writes events of one record, mostly scores, one by one.
 func WriteScores(b *testing.B, s archive.Store, events int) {
 	newGrowing(b, s).grow(b, events)
 }
@@ -40,7 +43,7 @@ func WriteScores(b *testing.B, s archive.Store, events int) {
 type growing struct {
 	store  archive.Store
 	record string
-	random *rand.Rand // of the ids, which no packing makes smaller
+	random *rand.Rand // for ids that do not compress
 	n      int
 }
 
@@ -58,6 +61,7 @@ func (g *growing) grow(t testing.TB, events int) {
 		if g.n%4 == 0 {
 			e = Event(t, g.n, wire.KindMetadata, g.record, fmt.Sprintf(`{"metadata":{"step":"%d"}}`, g.n))
 		}
+
 		e.ID = fmt.Sprintf("%s-%04x-%012x", ID(0)[:18], 0x8000|g.random.IntN(0x4000), g.random.Uint64N(1<<48))
 		g.apply(t, e)
 	}

@@ -11,17 +11,21 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// heavyPages looks at records whose rows weigh half a megabyte each: a page of them is cut, and the next one goes on.
+// heavyPages pages through records whose rows weigh half a megabyte each. Pages must end early, and
+// their cursors must lead on.
 func heavyPages(t *testing.T, open Open) {
 	const records = 20
 	s, _ := open(t)
+
+	// Characters of four bytes: names are bounded in characters.
 	tag := strings.Repeat("\U0001F600", wire.NameRunesMax)
 	for i := range records {
 		var tags []string
 		for n := range 250 {
 			tags = append(tags, fmt.Sprintf(`"%d %d %s"`, i, n, tag[:len(tag)-40]))
 		}
-		body := `{"function_name":"x.y","metadata":{"n":"` + fmt.Sprint(i) + `"},"tags":[` + strings.Join(tags, ",") + `]}`
+		body := `{"function_name":"x.y","metadata":{"n":"` + fmt.Sprint(i) + `"},` +
+			`"tags":[` + strings.Join(tags, ",") + `]}`
 		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), body))
 	}
 
@@ -34,6 +38,7 @@ func heavyPages(t *testing.T, open Open) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			weight := 0
 			for i := range page.Items {
 				found[page.Items[i].ID] = true
@@ -43,11 +48,13 @@ func heavyPages(t *testing.T, open Open) {
 				t.Fatalf("page %d by %q: %d rows of %d bytes, in all %d, next %v",
 					pages, sort, len(page.Items), weight, page.Total, page.NextNum)
 			}
+
 			if page.NextCursor == nil {
 				break
 			}
 			search.Cursor = *page.NextCursor
 		}
+
 		if len(found) != records || pages == 0 {
 			t.Errorf("by %q: %d records behind %d pages", sort, len(found), pages)
 		}

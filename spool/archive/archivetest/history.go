@@ -17,13 +17,16 @@ import (
 // Start is when the random histories begin.
 var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ID is the nth of a fixed row of UUIDv7, in ascending order.
+// ID returns the nth of a fixed series of UUIDv7, in ascending order.
 func ID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
 
-// The words of random histories are few, so that events meet in the same places and filters find something.
+// Random histories have few words, so that events meet in the same places and filters find
+// something.
 var (
 	models    = []string{"gpt-4o", "claude-sonnet-4", "GPT-4o-mini"}
-	functions = []string{"openai.ChatCompletion.create", "anthropic.messages.create", "langchain.PromptLayerChatOpenAI"}
+	functions = []string{
+		"openai.ChatCompletion.create", "anthropic.messages.create", "langchain.PromptLayerChatOpenAI",
+	}
 	tags      = []string{"production", "Staging", "a/b test"}
 	keys      = []string{"user_id", "session", "größe"}
 	values    = []string{"", "1", "Ada", "ada lovelace", longValue + " Ada", longValue + " ada lovelace"}
@@ -36,17 +39,24 @@ var (
 	tools     = []string{"find", "Get_Weather"}
 	reasons   = []string{"stop", "STOP", "Tool_Calls"}
 	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
-	kinds     = []wire.Kind{wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup}
+	kinds     = []wire.Kind{
+		wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt,
+		wire.KindGroup,
+	}
 )
 
-// longValue begins values that rows only refer to.
+// longValue begins metadata values of which rows have only references.
 var longValue = strings.Repeat("long ", 300)
 
-// Events draws up to most events over a few requests, in the order in which they were accepted, some of them at the same
-// moment, and not every request among them. Their ids are ID(0) and so on, their request ids ID(1000) and so on.
+// Events draws up to most events of a few requests, in the order in which they were accepted.
+//
+// Some are accepted at the same moment, and some requests are missing. The events have the ids
+// ID(0) and so on, the requests ID(1000) and so on.
 func Events(t *rapid.T, requests, most int) []archive.Event {
 	n := rapid.IntRange(1, most).Draw(t, "events")
 	events := make([]archive.Event, 0, n)
+
+	// Often at the same moment, or a nanosecond apart, which PostgreSQL does not store.
 	at := Start
 	for i := range n {
 		at = at.Add(rapid.SampledFrom([]time.Duration{0, 1, time.Second}).Draw(t, "pause"))
@@ -57,6 +67,7 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 			AcceptedAt: at,
 			Sidecar:    rapid.SampledFrom(sidecars).Draw(t, "sidecar"),
 		}
+
 		members := drawBody(t, e.Kind)
 		if e.Kind != wire.KindRequest {
 			members["request_id"] = e.RequestID
@@ -66,43 +77,57 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 			t.Fatalf("encode a body: %v", err)
 		}
 		e.Body = body
+
+		// Prices are set, because the models here have none.
 		decoded := Decode(t, e, Start.Add(time.Duration(i)*time.Minute))
 		if decoded.Request != nil && rapid.Bool().Draw(t, "priced") {
-			setPrice(&decoded.Request.Price, rapid.SampledFrom([]int64{0, 1, 1_000_000_000, 2_000_000_001}).Draw(t, "price"))
+			price := rapid.SampledFrom([]int64{0, 1, 1_000_000_000, 2_000_000_001}).Draw(t, "price")
+			setPrice(&decoded.Request.Price, price)
 		}
 		events = append(events, decoded)
 	}
+
 	return events
 }
 
-// setPrice sets a price of billionths of a dollar.
+// setPrice sets a price in billionths of a dollar, whose type package archive does not export.
 func setPrice[Dollars ~int64](price **Dollars, nanos int64) {
 	d := Dollars(nanos)
 	*price = &d
 }
 
-// Event makes the nth event of a record, accepted n seconds after Start and arrived then. body is an object with at least
-// one member; request_id is put into it where the kind needs one.
+// Event returns the nth event of a record, which was accepted and arrived n seconds after Start.
+//
+// body is a JSON object with at least one member. Where the kind needs a request_id, it is added.
 func Event(t rapid.TB, n int, kind wire.Kind, requestID, body string) archive.Event {
 	t.Helper()
 	if kind != wire.KindRequest {
 		body = `{"request_id":"` + requestID + `",` + body[1:]
 	}
+
 	at := Start.Add(time.Duration(n) * time.Second)
-	return Decode(t, wire.Event{ID: ID(n), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: "host-a",
-		Body: json.RawMessage(body)}, at)
+	return Decode(t, wire.Event{
+		ID:         ID(n),
+		Kind:       kind,
+		RequestID:  requestID,
+		AcceptedAt: at,
+		Sidecar:    "host-a",
+		Body:       json.RawMessage(body),
+	}, at)
 }
 
-// Decode reads an event that a test made and that therefore must be one.
+// Decode decodes an event of a test, which must be valid.
 func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
 	t.Helper()
 	d, err := archive.Decode(e, arrived)
 	if err != nil {
 		t.Fatalf("decode %s: %v", e.Body, err)
 	}
+
 	return d
 }
 
+// drawBody draws the body of an event without its request_id.
 func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	switch kind {
 	case wire.KindScore:
@@ -110,20 +135,31 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	case wire.KindMetadata:
 		return map[string]any{"metadata": drawMetadata(t)}
 	case wire.KindPrompt:
-		return map[string]any{"prompt_name": pick(t, templates), "version": rapid.IntRange(1, 3).Draw(t, "version"),
-			"prompt_input_variables": map[string]any{"name": pick(t, values)}}
+		return map[string]any{
+			"prompt_name":            pick(t, templates),
+			"version":                rapid.IntRange(1, 3).Draw(t, "version"),
+			"prompt_input_variables": map[string]any{"name": pick(t, values)},
+		}
 	case wire.KindGroup:
 		return map[string]any{"group_id": pick(t, groups)}
 	}
+
 	return drawRequest(t)
 }
 
+// drawRequest draws a request. Its end may be before its start, as callers' clocks allow.
 func drawRequest(t *rapid.T) map[string]any {
+	// Callers send seconds as floats.
 	start := float64(Start.Unix()) + float64(rapid.IntRange(0, 5).Draw(t, "start"))
 	body := map[string]any{
 		"function_name": pick(t, functions),
-		"kwargs": map[string]any{"engine": pick(t, models), "messages": []any{map[string]any{"role": "user",
-			"content": rapid.SampledFrom([]string{"", "Hello", "hello WORLD"}).Draw(t, "text")}}},
+		"kwargs": map[string]any{
+			"engine": pick(t, models),
+			"messages": []any{map[string]any{
+				"role":    "user",
+				"content": rapid.SampledFrom([]string{"", "Hello", "hello WORLD"}).Draw(t, "text"),
+			}},
+		},
 		"request_response":   map[string]any{},
 		"request_start_time": start,
 		"request_end_time":   start + float64(rapid.IntRange(-1, 3).Draw(t, "seconds")),
@@ -131,6 +167,8 @@ func drawRequest(t *rapid.T) map[string]any {
 	if rapid.Bool().Draw(t, "usage") {
 		body["request_response"] = drawResponse(t)
 	}
+
+	// What may also come as an event of its own.
 	if rapid.Bool().Draw(t, "attached") {
 		body["tags"] = rapid.SliceOfNDistinct(rapid.SampledFrom(tags), 0, 3, rapid.ID).Draw(t, "tags")
 		body["metadata"] = drawMetadata(t)
@@ -143,20 +181,29 @@ func drawRequest(t *rapid.T) map[string]any {
 		body["prompt_label"] = pick(t, labels)
 		body["prompt_input_variables"] = map[string]any{"from": "the request"}
 	}
+
 	return body
 }
 
-// drawResponse draws an answer of OpenAI's chat: its usage in parts, with tools called, and a text of one shape or another.
+// drawResponse draws a response of OpenAI's chat with its usage, maybe with a text and calls of tools.
 func drawResponse(t *rapid.T) map[string]any {
 	count := func(name string) int { return rapid.IntRange(0, 3).Draw(t, name) }
 	in, out := count("in"), count("out")
-	response := map[string]any{"model": pick(t, models), "usage": map[string]any{"prompt_tokens": in, "completion_tokens": out,
-		"prompt_tokens_details":     map[string]any{"cached_tokens": min(in, count("cached"))},
-		"completion_tokens_details": map[string]any{"reasoning_tokens": min(out, count("reasoning"))}}}
+	response := map[string]any{
+		"model": pick(t, models),
+		"usage": map[string]any{
+			"prompt_tokens":             in,
+			"completion_tokens":         out,
+			"prompt_tokens_details":     map[string]any{"cached_tokens": min(in, count("cached"))},
+			"completion_tokens_details": map[string]any{"reasoning_tokens": min(out, count("reasoning"))},
+		},
+	}
+
 	message := map[string]any{"role": "assistant", "content": pick(t, answers)}
 	var calls []any
 	for range rapid.IntRange(0, 2).Draw(t, "calls") {
-		calls = append(calls, map[string]any{"id": "c", "type": "function", "function": map[string]any{"name": pick(t, tools), "arguments": "{}"}})
+		function := map[string]any{"name": pick(t, tools), "arguments": "{}"}
+		calls = append(calls, map[string]any{"id": "c", "type": "function", "function": function})
 	}
 	if calls != nil {
 		message["tool_calls"] = calls
@@ -164,6 +211,7 @@ func drawResponse(t *rapid.T) map[string]any {
 	if rapid.Bool().Draw(t, "readable") {
 		response["choices"] = []any{map[string]any{"message": message, "finish_reason": pick(t, reasons)}}
 	}
+
 	return response
 }
 
@@ -173,16 +221,18 @@ func drawMetadata(t *rapid.T) map[string]string {
 
 func pick(t *rapid.T, words []string) string { return rapid.SampledFrom(words).Draw(t, "word") }
 
-// Batches draws a way in which events may arrive: in any order, some of them again, cut into batches.
+// Batches draws how events arrive: in any order, some of them again, divided into batches.
 func Batches(t *rapid.T, events []archive.Event) [][]archive.Event {
 	again := rapid.SliceOfN(rapid.SampledFrom(events), 0, 4).Draw(t, "again")
 	all := rapid.Permutation(slices.Concat(events, again)).Draw(t, "order")
+
 	var batches [][]archive.Event
 	for len(all) > 0 {
 		n := rapid.IntRange(1, len(all)).Draw(t, "batch")
 		batches = append(batches, all[:n])
 		all = all[n:]
 	}
+
 	return batches
 }
 
@@ -196,11 +246,13 @@ func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[
 		states[e.RequestID].Fold(e)
 		bodies[e.ID] = e.Body
 	}
+
 	return states, bodies
 }
 
-// Whole is a state that Fold made, with long values restored.
+// Whole returns a copy of a state that Fold returned, with long values restored.
 func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.State) {
+	// A deep copy: Restore changes a state, and the oracle's must not change.
 	text, err := json.Marshal(s)
 	if err == nil {
 		err = json.Unmarshal(text, &whole)
@@ -209,11 +261,14 @@ func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.S
 		panic(err) // a state is JSON
 	}
 	whole.Restore(bodies)
+
 	return whole
 }
 
-// Subject is what a filter is asked about of a row of states that Fold made.
-func Subject(states map[string]*archive.State, bodies map[string]json.RawMessage, row *wire.Row) *query.Subject {
+// Subject returns what a filter is tested on for a row of states that Fold returned.
+func Subject(
+	states map[string]*archive.State, bodies map[string]json.RawMessage, row *wire.Row,
+) *query.Subject {
 	s := states[row.RequestID]
 	return &query.Subject{
 		Row:  row,
@@ -225,7 +280,7 @@ func Subject(states map[string]*archive.State, bodies map[string]json.RawMessage
 	}
 }
 
-// Rows is the list that the states make: newest first.
+// Rows returns the rows of states, newest first. Orphans have none.
 func Rows(states map[string]*archive.State) []wire.Row {
 	rows := []wire.Row{}
 	for _, s := range states {
@@ -233,6 +288,9 @@ func Rows(states map[string]*archive.State) []wire.Row {
 			rows = append(rows, row)
 		}
 	}
-	slices.SortFunc(rows, func(a, b wire.Row) int { return query.PositionOf(&a).Compare(query.PositionOf(&b)) })
+	slices.SortFunc(rows, func(a, b wire.Row) int {
+		return query.PositionOf(&a).Compare(query.PositionOf(&b))
+	})
+
 	return rows
 }

@@ -33,15 +33,18 @@ type Server interface {
 	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
 	Audit(ctx context.Context, account string, e wire.AuditEntry) error
 	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
-	UpdateTemplate(ctx context.Context, account, name string, change func(t *wire.Template) (v *wire.Version, changed bool, err error)) (wire.Template, error)
+	UpdateTemplate(
+		ctx context.Context, account, name string,
+		change func(t *wire.Template) (v *wire.Version, changed bool, err error),
+	) (wire.Template, error)
 	Template(ctx context.Context, account, ident string) (wire.Template, error)
 	TemplateVersion(ctx context.Context, account string, id int64, number int) (wire.Version, error)
 	TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error)
 	Size(ctx context.Context) (archive.Size, error)
 }
 
-// RunMove proves that everything of the databases that from opens comes into those that to opens, and that these work with it as if they had
-// always had it. Both close what they open through t.Cleanup.
+// RunMove checks that transfer.Copy copies everything to another database, which then works as if it
+// had always had it. from and to open them, and close them through t.Cleanup.
 func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 	for name, scene := range map[string]func(t *testing.T, from, to func(t *testing.T) Server){
 		"a copy holds everything, and goes on with it":          copied,
@@ -58,92 +61,166 @@ var (
 	moveToken = [32]byte{2}
 )
 
-// filled puts some of everything into a database, and returns the account that most of it is of, and the events of its records.
+// filled puts some of everything into a database. It returns the account that most of it belongs to,
+// and the events of its records.
 func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 	t.Helper()
-	ctx := t.Context()
 	f := fleet{t, s}
+
+	// More exact than PostgreSQL stores times.
 	at := Start.Add(1234567 * time.Nanosecond)
-	key, err := s.CreateKey(ctx, moveKey, wire.Key{ID: "key_1", AccountName: "team", Name: "ü", Scope: wire.ScopeFull, CreatedAt: at})
-	f.must(err)
-	_, err = s.CreateKey(ctx, [32]byte{3}, wire.Key{ID: "key_2", AccountName: "others", Scope: wire.ScopeApp, CreatedAt: at})
-	f.must(err)
-	_, err = s.RevokeKey(ctx, "key_2", at)
-	f.must(err)
-	u, err := s.CreateUser(ctx, wire.User{ID: ID(5000), AccountName: "people", Email: "ann@example.com", Role: wire.RoleOwner, CreatedAt: at, SessionsFrom: at}, "its hash", [32]byte{})
-	f.must(err)
-	f.must(s.CreateInvite(ctx, [32]byte{4}, wire.Invite{ID: ID(5001), AccountName: "people", Role: wire.RoleViewer, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}))
-	f.must(s.CreateSession(ctx, moveToken, wire.Session{UserID: u.ID, CreatedAt: at, ExpiresAt: at.Add(time.Hour)}))
-	f.must(s.Audit(ctx, u.AccountID, wire.AuditEntry{ID: ID(5002), At: at, Actor: u.Email, Action: "create key", Target: "<&>\x00"}))
-	f.beat(wire.Identity{Account: key.AccountID}, 1, "pod-1", at)
-	for i := range 7 {
-		name := fmt.Sprintf("t/%d", i%3)
-		_, err := s.UpdateTemplate(ctx, key.AccountID, name, func(head *wire.Template) (*wire.Version, bool, error) {
-			number := head.Latest() + 1
-			head.Labels, head.LabelsMade = []wire.Label{{ID: wire.LabelID(head.ID, 1), Name: "prod", Version: number}}, 1
-			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: number, At: at, By: "ann"})
-			head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a"}, at, at
-			return &wire.Version{Blueprint: json.RawMessage(`{"n":1.50,"t":"<é\u2028\u0000>"}`), Metadata: json.RawMessage(`null`), CommitMessage: fmt.Sprint(i), CreatedAt: at}, true, nil
-		})
-		f.must(err)
-	}
+	account = fillKeys(t, s, at)
+	people := fillPeople(t, s, at)
+	f.beat(wire.Identity{Account: account}, 1, "pod-1", at)
+	fillTemplates(t, s, account, at)
+
+	// The seeds are fixed, so that the history is always the same.
+	history := rapid.Custom(func(t *rapid.T) []archive.Event {
+		return Events(t, movedRequests, 2*movedEvents)
+	})
 	for seed := 0; len(events) < movedEvents; seed++ {
-		events = rapid.Custom(func(t *rapid.T) []archive.Event { return Events(t, movedRequests, 2*movedEvents) }).Example(seed)
+		events = history.Example(seed)
 	}
-	apply(t, s, key.AccountID, events...)
-	apply(t, s, u.AccountID, events[:len(events)/2]...)
-	_, err = s.Delete(ctx, key.AccountID, wire.Deletion{RequestID: events[0].RequestID})
+	apply(t, s, account, events...)
+	apply(t, s, people, events[:len(events)/2]...)
+
+	// Tombstones of both kinds.
+	_, err := s.Delete(t.Context(), account, wire.Deletion{RequestID: events[0].RequestID})
 	f.must(err)
-	_, err = s.Delete(ctx, key.AccountID, wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)})
+	user := wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)}
+	_, err = s.Delete(t.Context(), account, user)
 	f.must(err)
-	return key.AccountID, events
+
+	return account, events
 }
 
-// More than a batch of Import holds, so that a copy has steps.
+// fillKeys creates two accounts with a key each, one of them revoked. It returns the other.
+func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
+	t.Helper()
+	f := fleet{t, s}
+	key, err := s.CreateKey(t.Context(), moveKey, wire.Key{
+		ID:          "key_1",
+		AccountName: "team",
+		Name:        "ü",
+		Scope:       wire.ScopeFull,
+		CreatedAt:   at,
+	})
+	f.must(err)
+
+	_, err = s.CreateKey(t.Context(), [32]byte{3}, wire.Key{
+		ID:          "key_2",
+		AccountName: "others",
+		Scope:       wire.ScopeApp,
+		CreatedAt:   at,
+	})
+	f.must(err)
+	_, err = s.RevokeKey(t.Context(), "key_2", at)
+	f.must(err)
+
+	return key.AccountID
+}
+
+// fillPeople creates an account with a person, who is signed in and has invited another one.
+func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
+	t.Helper()
+	ctx, f := t.Context(), fleet{t, s}
+	u, err := s.CreateUser(ctx, wire.User{
+		ID:           ID(5000),
+		AccountName:  "people",
+		Email:        "ann@example.com",
+		Role:         wire.RoleOwner,
+		CreatedAt:    at,
+		SessionsFrom: at,
+	}, "its hash", [32]byte{})
+	f.must(err)
+
+	f.must(s.CreateInvite(ctx, [32]byte{4}, wire.Invite{
+		ID:          ID(5001),
+		AccountName: "people",
+		Role:        wire.RoleViewer,
+		CreatedAt:   at,
+		ExpiresAt:   at.Add(time.Hour),
+	}))
+	f.must(s.CreateSession(ctx, moveToken, wire.Session{
+		UserID:    u.ID,
+		CreatedAt: at,
+		ExpiresAt: at.Add(time.Hour),
+	}))
+	f.must(s.Audit(ctx, u.AccountID, wire.AuditEntry{
+		ID:     ID(5002),
+		At:     at,
+		Actor:  u.Email,
+		Action: "create key",
+		Target: "<&>\x00",
+	}))
+
+	return u.AccountID
+}
+
+// fillTemplates publishes seven versions of three templates. A label follows the latest ones.
+func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
+	t.Helper()
+	for i := range 7 {
+		publish := func(head *wire.Template) (*wire.Version, bool, error) {
+			number := head.Latest() + 1
+			head.Labels = []wire.Label{{ID: wire.LabelID(head.ID, 1), Name: "prod", Version: number}}
+			head.LabelsMade = 1
+			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: number, At: at, By: "ann"})
+			head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a"}, at, at
+
+			// A copy must not decode and encode the text, which would lose the number's form.
+			return &wire.Version{
+				Blueprint:     json.RawMessage(`{"n":1.50,"t":"<é\u2028\u0000>"}`),
+				Metadata:      json.RawMessage(`null`),
+				CommitMessage: fmt.Sprint(i),
+				CreatedAt:     at,
+			}, true, nil
+		}
+		if _, err := s.UpdateTemplate(t.Context(), account, fmt.Sprintf("t/%d", i%3), publish); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// More than a batch of Import has, so that a copy takes several steps.
 const (
 	movedRequests = 2 * transfer.ImportItemsMax
 	movedEvents   = 3 * transfer.ImportItemsMax
 )
 
-func quietly(transfer.Progress) {}
+func noProgress(transfer.Progress) {}
 
 func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	account, events := filled(t, source)
-	ctx := t.Context()
-	f := fleet{t, source}
+	ctx, f := t.Context(), fleet{t, source}
+
 	stages := map[string]bool{}
-	there, err := transfer.Copy(ctx, source, target, func(p transfer.Progress) { stages[p.Stage] = true })
+	sums, err := transfer.Copy(ctx, source, target, func(p transfer.Progress) { stages[p.Stage] = true })
 	f.must(err)
-	if there["records"].Items == 0 || there["tombstones"].Items < 2 || there["template versions"].Items != 7 || there["keys"].Items != 2 || there["sessions"].Items != 1 || !stages["copying"] {
-		t.Errorf("it says that it copied %+v, in the stages %v", there, stages)
+	if sums["records"].Items == 0 || sums["tombstones"].Items < 2 || sums["template versions"].Items != 7 ||
+		sums["keys"].Items != 2 || sums["sessions"].Items != 1 || !stages["copying"] {
+		t.Errorf("it says that it copied %+v, in the stages %v", sums, stages)
 	}
 	for _, s := range []Server{source, target} {
 		if _, unfinished, err := s.Copying(ctx); unfinished || err != nil {
 			t.Errorf("after the copy it is said to be unfinished (%v)", err)
 		}
 	}
+
 	before, err := source.Size(ctx)
 	f.must(err)
 	after, err := target.Size(ctx)
 	f.must(err)
-	if before.Records != after.Records || before.Bytes != after.Bytes || before.Tombstones != after.Tombstones {
+	if before.Records != after.Records || before.Bytes != after.Bytes ||
+		before.Tombstones != after.Tombstones {
 		t.Errorf("the source holds %+v, the copy %+v", before, after)
 	}
-	sameThings(t, source, target, account)
-	for i := range movedRequests { // records, orphans and what was deleted
-		id := ID(1000 + i)
-		want, bodies, err := source.Bodies(ctx, account, id)
-		got, copied, err2 := target.Bodies(ctx, account, id)
-		if wire.IsCode(err, wire.CodeNotFound) && wire.IsCode(err2, wire.CodeNotFound) {
-			continue
-		}
-		f.must(stderrors.Join(err, err2))
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(archive.State{})); diff != "" || !cmp.Equal(bodies, copied) {
-			t.Fatalf("record %s (-source +copy):\n%s", id, diff)
-		}
-	}
-	// Events that come again are known, what was deleted stays so, and lists, searches and orphans agree.
+
+	sameSettings(t, source, target, account)
+	sameRecords(t, source, target, account)
+
+	// The copy must know the events and the deletions, so that nothing comes twice or back.
 	for _, e := range events {
 		for _, r := range apply(t, target, account, e) {
 			if r.Code != wire.ResultDuplicate && !deletedOf(t, source, account, e) {
@@ -151,20 +228,16 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 			}
 		}
 	}
-	for _, w := range []wire.Search{{}, {FilterGroup: &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"production"`)}}} {
-		if diff := cmp.Diff(search(t, source, account, w), search(t, target, account, w)); diff != "" {
-			t.Errorf("search (-source +copy):\n%s", diff)
-		}
-	}
-	want, tally := listOrphans(t, source, account, 100)
-	got, copiedTally := listOrphans(t, target, account, 100)
-	if diff := cmp.Diff(want, got); diff != "" || tally != copiedTally {
-		t.Errorf("orphans: %+v and %+v (-source +copy):\n%s", tally, copiedTally, diff)
-	}
-	// The next template gets the next numbers.
+	sameLists(t, source, target, account)
+
+	// The next template gets the next numbers, which apps may have stored.
 	for _, s := range []Server{source, target} {
 		head, err := s.UpdateTemplate(ctx, account, "new", func(*wire.Template) (*wire.Version, bool, error) {
-			return &wire.Version{Blueprint: json.RawMessage(`{}`), Metadata: json.RawMessage(`null`), CreatedAt: Start}, true, nil
+			return &wire.Version{
+				Blueprint: json.RawMessage(`{}`),
+				Metadata:  json.RawMessage(`null`),
+				CreatedAt: Start,
+			}, true, nil
 		})
 		f.must(err)
 		if head.ID != 4 || head.Revision != 8 || head.Versions[0].ID != 8 {
@@ -173,54 +246,102 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 }
 
-// deletedOf says whether the source has no record of an event: it was deleted, and what comes late for it is let go or waits.
+// sameRecords compares records, orphans and what was deleted.
+func sameRecords(t *testing.T, source, target Server, account string) {
+	t.Helper()
+	for i := range movedRequests {
+		id := ID(1000 + i)
+		want, bodies, err := source.Bodies(t.Context(), account, id)
+		got, copied, err2 := target.Bodies(t.Context(), account, id)
+		if wire.IsCode(err, wire.CodeNotFound) && wire.IsCode(err2, wire.CodeNotFound) {
+			continue
+		}
+		if err := stderrors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+
+		diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(archive.State{}))
+		if diff != "" || !cmp.Equal(bodies, copied) {
+			t.Fatalf("record %s (-source +copy):\n%s", id, diff)
+		}
+	}
+}
+
+// sameLists compares what searches find, and the orphans.
+func sameLists(t *testing.T, source, target Server, account string) {
+	t.Helper()
+	for _, w := range []wire.Search{{}, {FilterGroup: tagged("production")}} {
+		if diff := cmp.Diff(search(t, source, account, w), search(t, target, account, w)); diff != "" {
+			t.Errorf("search (-source +copy):\n%s", diff)
+		}
+	}
+
+	want, tally := listOrphans(t, source, account, 100)
+	got, copiedTally := listOrphans(t, target, account, 100)
+	if diff := cmp.Diff(want, got); diff != "" || tally != copiedTally {
+		t.Errorf("orphans: %+v and %+v (-source +copy):\n%s", tally, copiedTally, diff)
+	}
+}
+
+// deletedOf reports whether the source has deleted the record of an event. Late events of such a
+// record are dropped, or wait for its request.
 func deletedOf(t *testing.T, source Server, account string, e archive.Event) bool {
 	_, _, err := source.Bodies(t.Context(), account, e.RequestID)
 	return wire.IsCode(err, wire.CodeNotFound)
 }
 
-// sameThings compares what is no record.
-func sameThings(t *testing.T, source, target Server, account string) {
+// sameSettings compares keys, people, templates and sidecars.
+func sameSettings(t *testing.T, source, target Server, account string) {
 	t.Helper()
-	ctx := t.Context()
-	var all [2][]any
-	for i, s := range []Server{source, target} {
-		note := func(v any, err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[i] = append(all[i], v)
-		}
-		k, err := s.KeyByHash(ctx, moveKey)
-		k.CreatedAt = k.CreatedAt.Truncate(time.Microsecond)
-		note(k, err)
-		u, password, err := s.UserByEmail(ctx, "ann@example.com")
-		u.CreatedAt, u.SessionsFrom = u.CreatedAt.Truncate(time.Microsecond), u.SessionsFrom.Truncate(time.Microsecond)
-		note(u, err)
-		note(password, nil)
-		session, _, err := s.Session(ctx, moveToken)
-		note(session.UserID, err)
-		log, err := s.AuditLog(ctx, u.AccountID, "", 10)
-		note(log, err)
-		changes, err := s.TemplateChanges(ctx, account, 0)
-		note(changes, err)
-		for _, name := range changes.Names {
-			head, err := s.Template(ctx, account, name)
-			note(head, err)
-			for number := range head.Versions {
-				v, err := s.TemplateVersion(ctx, account, head.ID, number+1)
-				note(v, err)
-			}
-		}
-		known, _, err := s.FleetOfAll(ctx)
-		note(known, err)
-	}
-	if diff := cmp.Diff(all[0], all[1]); diff != "" {
+	want, got := settings(t, source, account), settings(t, target, account)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what is no record (-source +copy):\n%s", diff)
 	}
 }
 
-// breaking is a Mover whose Import fails, with its items kept or not, when its count is down.
+// settings returns everything that filled stored besides records, with times as exact as PostgreSQL
+// stores them.
+func settings(t *testing.T, s Server, account string) (all []any) {
+	t.Helper()
+	ctx := t.Context()
+	add := func(v any, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, v)
+	}
+
+	k, err := s.KeyByHash(ctx, moveKey)
+	k.CreatedAt = k.CreatedAt.Truncate(time.Microsecond)
+	add(k, err)
+	u, password, err := s.UserByEmail(ctx, "ann@example.com")
+	u.CreatedAt = u.CreatedAt.Truncate(time.Microsecond)
+	u.SessionsFrom = u.SessionsFrom.Truncate(time.Microsecond)
+	add(u, err)
+	add(password, nil)
+	session, _, err := s.Session(ctx, moveToken)
+	add(session.UserID, err)
+	log, err := s.AuditLog(ctx, u.AccountID, "", 10)
+	add(log, err)
+
+	changes, err := s.TemplateChanges(ctx, account, 0)
+	add(changes, err)
+	for _, name := range changes.Names {
+		head, err := s.Template(ctx, account, name)
+		add(head, err)
+		for number := range head.Versions {
+			v, err := s.TemplateVersion(ctx, account, head.ID, number+1)
+			add(v, err)
+		}
+	}
+
+	known, _, err := s.FleetOfAll(ctx)
+	add(known, err)
+
+	return all
+}
+
+// breaking is a Mover whose Import fails once left is used up, after storing its items or before.
 type breaking struct {
 	Server
 	left int
@@ -233,29 +354,36 @@ func (b *breaking) Import(ctx context.Context, items []transfer.Item, place stri
 	if b.left--; b.left >= 0 {
 		return b.Server.Import(ctx, items, place)
 	}
+
 	if b.kept {
 		if err := b.Server.Import(ctx, items, place); err != nil {
 			return err
 		}
 	}
+
 	return errBroken
 }
 
+// resumed breaks off at every batch, and begins again.
 func resumed(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	filled(t, source)
+
 	for try := 0; ; try++ {
 		if try > 100 {
 			t.Fatal("it does not come to an end")
 		}
+
+		// Every second time the batch was stored, and only the answer was lost.
 		b := &breaking{Server: target, kept: try%2 == 0}
-		there, err := transfer.Copy(t.Context(), source, b, quietly)
+		sums, err := transfer.Copy(t.Context(), source, b, noProgress)
 		if err == nil {
-			if try < 2 || there["records"].Items == 0 {
-				t.Errorf("after %d tries it has copied %+v", try, there)
+			if try < 2 || sums["records"].Items == 0 {
+				t.Errorf("after %d tries it has copied %+v", try, sums)
 			}
 			return
 		}
+
 		if !stderrors.Is(err, errBroken) {
 			t.Fatal(err)
 		}
@@ -268,11 +396,18 @@ func resumed(t *testing.T, from, to func(t *testing.T) Server) {
 func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	filled(t, source)
-	_, err := target.CreateKey(t.Context(), [32]byte{9}, wire.Key{ID: "key_9", AccountName: "mine", Scope: wire.ScopeApp, CreatedAt: Start})
+	_, err := target.CreateKey(t.Context(), [32]byte{9}, wire.Key{
+		ID:          "key_9",
+		AccountName: "mine",
+		Scope:       wire.ScopeApp,
+		CreatedAt:   Start,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := transfer.Copy(t.Context(), source, target, quietly); !wire.IsCode(err, wire.CodeConflict) {
+
+	_, err = transfer.Copy(t.Context(), source, target, noProgress)
+	if !wire.IsCode(err, wire.CodeConflict) {
 		t.Errorf("a copy over something else: %v", err)
 	}
 	if _, err := target.KeyByHash(t.Context(), moveKey); !wire.IsCode(err, wire.CodeNotFound) {
@@ -280,16 +415,20 @@ func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 }
 
+// changedMeanwhile deletes a record of the target while it is copied to.
 func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
 	source, target := from(t), to(t)
 	account, events := filled(t, source)
-	there := slices.IndexFunc(events, func(e archive.Event) bool {
+	present := slices.IndexFunc(events, func(e archive.Event) bool {
 		_, _, err := source.Record(t.Context(), account, e.RequestID)
 		return err == nil
 	})
-	_, err := transfer.Copy(t.Context(), source, &breaking{Server: target, left: 1 << 30}, func(p transfer.Progress) {
+
+	deletion := wire.Deletion{RequestID: events[present].RequestID}
+	mover := &breaking{Server: target, left: 1 << 30}
+	_, err := transfer.Copy(t.Context(), source, mover, func(p transfer.Progress) {
 		if p.Stage == "copying" && p.Done["records"].Items > 0 {
-			if _, err := target.Delete(t.Context(), account, wire.Deletion{RequestID: events[there].RequestID}); err != nil {
+			if _, err := target.Delete(t.Context(), account, deletion); err != nil {
 				t.Error(err)
 			}
 		}

@@ -13,9 +13,10 @@ import (
 	"promptspool/spool/archive"
 )
 
-// sameOrphans compares list and tally of the orphans with what the states say.
+// sameOrphans compares the list and the tally of the orphans with those of the states.
 func sameOrphans(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
 	t.Helper()
+
 	var want []wire.Orphan
 	var tally archive.Orphans
 	for _, id := range slices.Sorted(maps.Keys(states)) {
@@ -24,6 +25,7 @@ func sameOrphans(t rapid.TB, states map[string]*archive.State, s archive.Store, 
 			tally.Add(states[id].Waiting())
 		}
 	}
+
 	got, gotTally := listOrphans(t, s, account, 100)
 	if diff := cmp.Diff(want, got); diff != "" || gotTally != tally {
 		t.Fatalf("orphans (-want +got):\n%s\ntally %+v, want %+v", diff, gotTally, tally)
@@ -31,13 +33,16 @@ func sameOrphans(t rapid.TB, states map[string]*archive.State, s archive.Store, 
 }
 
 // listOrphans lists all orphans, in pages of up to limit.
-func listOrphans(t rapid.TB, s archive.Store, account string, limit int) (all []wire.Orphan, tally archive.Orphans) {
+func listOrphans(
+	t rapid.TB, s archive.Store, account string, limit int,
+) (all []wire.Orphan, tally archive.Orphans) {
 	t.Helper()
 	for after := ""; ; after = all[len(all)-1].RequestID {
 		rows, more, now, err := s.Orphans(context.Background(), account, after, limit)
 		if err != nil || len(rows) > limit || more && len(rows) == 0 {
 			t.Fatalf("Orphans: %d rows, more %v, %v", len(rows), more, err)
 		}
+
 		all, tally = append(all, rows...), now
 		if !more {
 			return all, tally
@@ -49,14 +54,16 @@ func orphanList(t *testing.T, open Open) {
 	s, reopen := open(t)
 	var all []archive.Event
 	for i := range 5 {
-		all = append(all, Event(t, 2*i, wire.KindScore, ID(1000+i), `{"score":1}`), Event(t, 2*i+1, wire.KindMetadata, ID(1000+i), `{"metadata":{"a":"b"}}`))
+		all = append(all,
+			Event(t, 2*i, wire.KindScore, ID(1000+i), `{"score":1}`),
+			Event(t, 2*i+1, wire.KindMetadata, ID(1000+i), `{"metadata":{"a":"b"}}`))
 	}
 	apply(t, s, account, all...)
 	apply(t, s, "another", Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`))
 	states, _ := Fold(all)
 	sameOrphans(t, states, s, account)
 
-	// Pages meet each once.
+	// Pages list each once.
 	var ids []string
 	rows, _ := listOrphans(t, s, account, 2)
 	for _, r := range rows {
@@ -66,8 +73,13 @@ func orphanList(t *testing.T, open Open) {
 		t.Errorf("pages list %q", ids)
 	}
 
-	// A request takes its record off the list, in a batch with more events of it; after a restart as well.
-	joining := []archive.Event{Event(t, 60, wire.KindScore, ID(1001), `{"score":2,"name":"x"}`), Event(t, 61, wire.KindRequest, ID(1001), requestBody("x")), all[2]}
+	// A request takes its record off the list, also in a batch with more events of it, and that
+	// survives a restart.
+	joining := []archive.Event{
+		Event(t, 60, wire.KindScore, ID(1001), `{"score":2,"name":"x"}`),
+		Event(t, 61, wire.KindRequest, ID(1001), requestBody("x")),
+		all[2],
+	}
 	apply(t, s, account, joining...)
 	s = reopen()
 	states, _ = Fold(append(all, joining...))
@@ -83,7 +95,8 @@ func orphanList(t *testing.T, open Open) {
 
 func orphansFull(t *testing.T, open Open) {
 	s, _ := open(t)
-	// Counted, and not kept: a score has no need of its body.
+
+	// The body of a score is counted but not stored, so this stays quick.
 	big := make([]byte, archive.RecordBytesMax/2)
 	var fill []archive.Event
 	for i := range archive.OrphanBytesMax / len(big) {
@@ -92,21 +105,30 @@ func orphansFull(t *testing.T, open Open) {
 		fill = append(fill, e)
 	}
 	apply(t, s, account, fill...)
+
+	// Only a new orphan needs room: not a request, nor what belongs to one, nor a repetition.
 	late := Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`)
 	request := Event(t, 51, wire.KindRequest, ID(3000), requestBody("x"))
 	ofIt := Event(t, 52, wire.KindScore, ID(3000), `{"score":1}`)
 	results := apply(t, s, account, late, request, ofIt, fill[0])
-	want := []wire.ResultCode{wire.ResultLater, wire.ResultAccepted, wire.ResultAccepted, wire.ResultDuplicate}
+	want := []wire.ResultCode{
+		wire.ResultLater, wire.ResultAccepted, wire.ResultAccepted, wire.ResultDuplicate,
+	}
 	for i, r := range results {
 		if r.Code != want[i] || (r.Code == wire.ResultLater) != (r.Reason != "") {
 			t.Errorf("event %d: %+v, want %s", i, r, want[i])
 		}
 	}
-	if r := apply(t, s, "another", Event(t, 60, wire.KindScore, ID(1000), `{"score":1}`))[0]; r.Code != wire.ResultAccepted {
+
+	others := Event(t, 60, wire.KindScore, ID(1000), `{"score":1}`)
+	if r := apply(t, s, "another", others)[0]; r.Code != wire.ResultAccepted {
 		t.Errorf("an account suffers from the orphans of another: %+v", r)
 	}
-	// One request that comes makes room.
-	if r := apply(t, s, account, Event(t, 70, wire.KindRequest, ID(1000), `{"function_name":"f"}`), late); r[0].Code == wire.ResultLater || r[1].Code != wire.ResultAccepted {
-		t.Errorf("after a request joined: %+v", r)
+
+	// A request that arrives makes room.
+	joining := Event(t, 70, wire.KindRequest, ID(1000), `{"function_name":"f"}`)
+	results = apply(t, s, account, joining, late)
+	if results[0].Code == wire.ResultLater || results[1].Code != wire.ResultAccepted {
+		t.Errorf("after a request joined: %+v", results)
 	}
 }

@@ -17,12 +17,13 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// Open makes a store for one scene: an empty one, and a function that closes it and opens it again with what it holds.
-// The last that was opened is closed through t.Cleanup, and then proves that it agrees with itself if it can.
+// Open opens an empty store for one scene. reopen closes it and opens it again with what it holds.
+//
+// The store opened last is closed through t.Cleanup. It then checks its own consistency if it can.
 type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
 
-// Run proves that the stores which open makes do what archive.Store promises. Scenes run at the same time, each on a store
-// of its own.
+// Run checks that the stores that open returns do what archive.Store promises. Scenes run at the
+// same time, each with a store of its own.
 func Run(t *testing.T, open Open) {
 	run(t, open, []scene{
 		{"an event that came before changes nothing", duplicates},
@@ -36,6 +37,7 @@ func Run(t *testing.T, open Open) {
 		{"the events of a clock keep its order, however wrong it is", clocks},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},
+
 		{"a search finds what the oracle finds", oracle},
 		{"pages and cursors meet every row once", paging},
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
@@ -45,6 +47,7 @@ func Run(t *testing.T, open Open) {
 		{"statistics are those of the oracle", statistics},
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
+
 		{"a deleted record stays deleted", deletingOne},
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
@@ -54,8 +57,8 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// RunLarge proves the same of many bytes and rows. The race detector takes twenty times as long for these scenes and has
-// nothing to find, for each has one caller.
+// RunLarge is Run for scenes with many bytes and rows. Under the race detector they would take
+// twenty times as long, and it would find nothing, because each has only one caller.
 func RunLarge(t *testing.T, open Open) {
 	run(t, open, []scene{
 		{"the largest batches and events are taken whole", large},
@@ -64,6 +67,7 @@ func RunLarge(t *testing.T, open Open) {
 	})
 }
 
+// scene is one promise and the function that checks it.
 type scene struct {
 	name string
 	play func(t *testing.T, open Open)
@@ -80,10 +84,14 @@ func run(t *testing.T, open Open, scenes []scene) {
 	}
 }
 
-// LimitChecks keeps rapid to n checks of each property, unless the command line says how many: each asks a database some
-// twenty questions. What they are is new in each run, and `make soak` makes many.
+// LimitChecks makes rapid check each property n times, unless the command line gives a number.
+//
+// Each check asks a database about twenty questions. Every run draws new ones, and `make soak`
+// draws many.
 func LimitChecks(t *testing.T, n int) {
 	t.Helper()
+
+	// rapid has no other way to set it.
 	f := flag.Lookup("rapid.checks")
 	if f.Value.String() != f.DefValue {
 		return
@@ -102,6 +110,8 @@ func apply(t rapid.TB, s archive.Store, account string, events ...archive.Event)
 	if err != nil {
 		t.Fatalf("Apply: %v", err)
 	}
+
+	// Sidecars match results to events by their place.
 	if len(results) != len(events) {
 		t.Fatalf("Apply of %d events gave %d results", len(events), len(results))
 	}
@@ -110,16 +120,18 @@ func apply(t rapid.TB, s archive.Store, account string, events ...archive.Event)
 			t.Fatalf("result %d is for %s, and the event is %s", i, r.ID, events[i].ID)
 		}
 	}
+
 	return results
 }
 
-// view is a record as the store holds it.
+// view returns a record as the store holds it.
 func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
 	t.Helper()
 	state, body, err := s.Record(context.Background(), account, requestID)
 	if err != nil {
 		t.Fatalf("Record %s: %v", requestID, err)
 	}
+
 	return state.View(body)
 }
 
@@ -134,6 +146,7 @@ func search(t rapid.TB, s archive.Store, account string, w wire.Search) query.Pa
 	if err != nil {
 		t.Fatalf("Search: %v", err)
 	}
+
 	return page
 }
 
@@ -146,6 +159,8 @@ func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Eve
 		if !want.Orphan() {
 			body = bodies[want.Request.ID]
 		}
+
+		// Fold leaves long values out; a record has them whole.
 		whole := Whole(want, bodies)
 		if diff := cmp.Diff(whole.View(body), view(t, s, account, id), cmp.Comparer(sameJSON)); diff != "" {
 			t.Fatalf("record %s (-want +got):\n%s", id, diff)
@@ -156,6 +171,7 @@ func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Eve
 // sameJSON spares cmp the walk over every byte of a large body.
 func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 
+// sameRows compares lists of rows. Nil and empty ones are the same.
 func sameRows(t rapid.TB, want, got []wire.Row) {
 	t.Helper()
 	if len(want) == 0 && len(got) == 0 {
@@ -166,16 +182,18 @@ func sameRows(t rapid.TB, want, got []wire.Row) {
 	}
 }
 
-// requestBody is a request with a tag.
+// requestBody returns a request with a tag.
 func requestBody(tag string) string { return longBody(tag, 0) }
 
-// longBody is a request with a tag and a prompt of so many bytes.
+// longBody returns a request with a tag and a prompt of so many bytes.
 func longBody(tag string, bytes int) string {
-	return `{"function_name":"openai.Completion.create","kwargs":{"prompt":"` + strings.Repeat("x", bytes) + `"},` +
+	prompt := strings.Repeat("x", bytes)
+
+	return `{"function_name":"openai.Completion.create","kwargs":{"prompt":"` + prompt + `"},` +
 		`"request_response":{},"request_start_time":1,"request_end_time":2,"tags":["` + tag + `"]}`
 }
 
-// tagged finds the records with a tag.
+// tagged returns a filter for the records with a tag.
 func tagged(tag string) *wire.Filter {
 	value, _ := json.Marshal(tag)
 	return &wire.Filter{Field: "tags", Operator: "is", Value: value}
