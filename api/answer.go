@@ -90,7 +90,7 @@ func parseError(version string) func(*fasthttp.RequestCtx, error) {
 			// might take a 400 for one.
 			edge.WriteError(ctx, intake.TimeoutError(err))
 		default:
-			edge.WriteError(ctx, wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request."))
+			edge.WriteError(ctx, wire.Errorf(wire.CodeBadJSON, "This is not a complete, valid HTTP request."))
 		}
 	}
 }

@@ -98,7 +98,7 @@ func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
 	a.c.Logger.Error("a handler panicked", "panic", p, "stack", string(debug.Stack()))
 	ctx.SetConnectionClose()
 	writeError(ctx, a.c.Logger,
-		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool; its log says what."))
+		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool. Its log has the details."))
 }
 
 // finish sets the headers that every answer has, and counts the call.

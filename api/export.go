@@ -58,7 +58,7 @@ func beginExport(places *admission.Pool, owner string) (release func(), err erro
 		}
 	case err != nil:
 		return nil, wire.Unavailable(exportRetry,
-			"The server is already writing as many exports as it can at the same time. Try again later.")
+			"The server is already running as many exports as it can. Try again in a few seconds.")
 	}
 
 	return place.Release, nil

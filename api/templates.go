@@ -158,7 +158,7 @@ func (a *API) archiveTemplate(c *call) error {
 
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *call) error {
-	done := doneAnswer{true, "The template is in use."}
+	done := doneAnswer{true, "The template is restored."}
 	return c.answer(done, a.c.Templates.Restore(c.context, c.id, c.ident))
 }
 

@@ -36,7 +36,7 @@ func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 	}
 
 	return "", wire.Errorf(wire.CodeEncoding,
-		"Content-Encoding %.50q is not known here. Send the body plain, or with gzip or zstd.", encoding)
+		"Content-Encoding %.50q is not supported. Send the body uncompressed, or with gzip or zstd.", encoding)
 }
 
 // zstdPool holds decoders for batches. Decoders of other bodies are not kept, because there may
@@ -83,14 +83,14 @@ func readError(encoding string, err error) error {
 		return wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
 	}
 
-	return wire.Errorf(wire.CodeBadJSON, "The body is not whole, valid %s: %w", encoding, err)
+	return wire.Errorf(wire.CodeBadJSON, "The body is truncated, or not valid %s: %w", encoding, err)
 }
 
 // TimeoutError returns the error of a call that took too long to arrive.
 func TimeoutError(cause error) *wire.Error {
 	return &wire.Error{
 		Code:    wire.CodeTimeout,
-		Message: "The call did not come in time. Send it again, on a new connection.",
+		Message: "The request took too long to arrive. Send it again on a new connection.",
 		Cause:   cause,
 	}
 }

@@ -157,6 +157,6 @@ func (in *Intake) refuseBatch(err error) error {
 }
 
 func tooLarge(max int64) error {
-	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request; "+
-		"large attachments belong elsewhere, with a link in the metadata.", max)
+	return wire.Errorf(wire.CodeTooLarge, "The body is larger than %d bytes. Send less in one request: "+
+		"store large attachments elsewhere, and put a link in the metadata.", max)
 }

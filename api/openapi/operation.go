@@ -221,7 +221,7 @@ var failures = []struct {
 	},
 	{
 		wire.CodeTimeout, "The body came too slowly.",
-		"The call did not come in time. Send it again, on a new connection.",
+		"The request took too long to arrive. Send it again on a new connection.",
 	},
 	{
 		wire.CodeConflict, "Somebody else changed the same thing meanwhile.",
@@ -233,7 +233,7 @@ var failures = []struct {
 	},
 	{
 		wire.CodeEncoding, "A Content-Encoding that is not gzip or zstd.",
-		`Content-Encoding "br" is not known here.`,
+		`Content-Encoding "br" is not supported.`,
 	},
 	{
 		wire.CodeInvalid, "A field is missing or wrong; `fields` lists them.",
@@ -244,8 +244,8 @@ var failures = []struct {
 		"This key met its limit of calls in a second. Send this again after the time in Retry-After.",
 	},
 	{
-		wire.CodeInternal, "A fault of promptspool; its log says what.",
-		"Something failed inside promptspool; its log says what.",
+		wire.CodeInternal, "A fault of promptspool; its log has the details.",
+		"Something failed inside promptspool. Its log has the details.",
 	},
 	{
 		wire.CodeNotImplemented, "This process does not serve the route.",

@@ -227,7 +227,7 @@ var templateOperations = []operation{
 		summary:  "Restore an archived template",
 		optional: true,
 		body:     Empty{},
-		answers:  success("It is in use.", Done{true, "The template is in use."}),
+		answers:  success("It is restored.", Done{true, "The template is restored."}),
 		errors:   []wire.Code{wire.CodeConflict},
 	},
 	{

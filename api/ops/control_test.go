@@ -145,7 +145,7 @@ func TestAProcessesErrorsArrive(t *testing.T) {
 	}{
 		{"POST", "/keys", NewKey{}, wire.Error{Code: wire.CodeInvalid, Message: "account is missing.",
 			Fields: []wire.FieldError{{Field: "account", Reason: "is missing"}, {Field: "scope", Reason: "is odd"}}}},
-		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{Code: wire.CodeInternal, Message: "Something failed inside promptspool; its log says what.",
+		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{Code: wire.CodeInternal, Message: "Something failed inside promptspool. Its log has the details.",
 			Fields: []wire.FieldError{}}},
 		{"POST", "/keys", 7, wire.Error{Code: wire.CodeBadJSON, Message: "The body is not a key to make: json: cannot unmarshal number into Go value of type ops.NewKey",
 			Fields: []wire.FieldError{}}},

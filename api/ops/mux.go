@@ -17,7 +17,7 @@ import (
 const bodyBytesMax = 64 << 10
 
 // panicMessage is what a caller reads about a panic.
-const panicMessage = "Something failed inside promptspool; its log says what."
+const panicMessage = "Something failed inside promptspool. Its log has the details."
 
 // route is one line of a listener's table. A path that ends in "/" stands for every longer one.
 type route struct {
@@ -100,8 +100,8 @@ func parseError(err error) error {
 			"The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
 	}
 	if edge.IsLate(err) {
-		return wire.Errorf(wire.CodeTimeout, "The call did not come in time.")
+		return wire.Errorf(wire.CodeTimeout, "The request took too long to arrive.")
 	}
 
-	return wire.Errorf(wire.CodeBadJSON, "This is not a whole, valid HTTP request.")
+	return wire.Errorf(wire.CodeBadJSON, "This is not a complete, valid HTTP request.")
 }

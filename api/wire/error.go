@@ -164,7 +164,7 @@ func AsError(err error) *Error {
 		return e
 	}
 
-	code, message := CodeInternal, "Something failed inside promptspool; its log says what."
+	code, message := CodeInternal, "Something failed inside promptspool. Its log has the details."
 	if errors.Is(err, context.Canceled) {
 		code, message = CodeUnavailable, "The call ended before it could be answered. Send it again."
 	}
