@@ -2,89 +2,10 @@ package archive
 
 import (
 	"slices"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
-
-// Selectors returns the order time up to which a metadata value was deleted. The value is
-// as a state holds it (see HashStored). ok is false for a value that was not deleted.
-type Selectors func(key, value string) (before time.Time, ok bool)
-
-// Deleted reports whether a deletion by metadata applies to the record, in whatever
-// order its events arrived. It does if, with one of the requests that were kept, a key
-// has a deleted value
-//
-//   - as of the deletion's moment, whatever came later, or
-//   - now, and the request is not later than that moment.
-func (s *State) Deleted(deleted Selectors) bool {
-	if s.Request == nil {
-		return s.deletedWith(nil, deleted)
-	}
-	own := Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}
-	if s.deletedWith(&own, deleted) {
-		return true
-	}
-
-	// Which request is the record's may still change; a deletion must not depend on it.
-	return slices.ContainsFunc(s.Rivals, func(r Stamped[map[string]string]) bool {
-		return s.deletedWith(&r, deleted)
-	})
-}
-
-// deletedWith is Deleted with one of the requests, or nil if none has arrived.
-func (s *State) deletedWith(request *Stamped[map[string]string], deleted Selectors) bool {
-	keys := make(map[string]bool, len(s.Metadata))
-	for key := range s.Metadata {
-		keys[key] = true
-	}
-	if request != nil {
-		for key := range request.Value {
-			keys[key] = true
-		}
-	}
-
-	for key := range keys {
-		values := s.valuesOf(key, request)
-		for i, v := range values {
-			before, ok := deleted(key, v.Value)
-			if !ok {
-				continue
-			}
-
-			// A value holds from its own stamp to that of the next one.
-			last := i == len(values)-1
-			if asOf := !v.At.After(before) && (last || values[i+1].At.After(before)); asOf {
-				return true
-			}
-			if last && request != nil && !request.At.After(before) {
-				return true
-			}
-		}
-	}
-
-	return false
-}
-
-// valuesOf returns the values that a key has had, by stamp.
-func (s *State) valuesOf(key string, request *Stamped[map[string]string]) []Stamped[string] {
-	// A copy: what is appended must not end up in the state.
-	values := slices.Clone(s.Past[key])
-	if now, ok := s.Metadata[key]; ok {
-		values = append(values, now)
-	}
-	if request == nil {
-		return values
-	}
-
-	if own, ok := request.Value[key]; ok {
-		values = append(values, Stamped[string]{request.Stamp, own})
-		slices.SortFunc(values, func(a, b Stamped[string]) int { return a.Compare(b.Stamp) })
-	}
-
-	return values
-}
 
 // putMetadata sets a key, and keeps the value that lost: a deletion may match what the
 // record was at some earlier moment.

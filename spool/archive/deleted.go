@@ -1,0 +1,154 @@
+package archive
+
+import (
+	"slices"
+	"time"
+)
+
+// Selectors returns the order time up to which a metadata value was deleted. The value is
+// as a state holds it (see HashStored). ok is false for a value that was not deleted.
+type Selectors func(key, value string) (before time.Time, ok bool)
+
+// Deleted reports whether a deletion by metadata applies to the record, in whatever order
+// its events arrived. It does if, with one of the requests that were kept, a key has a
+// deleted value
+//
+//   - as of the deletion's moment, whatever came later, or
+//   - now, and the request is not later than that moment.
+func (s *State) Deleted(deleted Selectors) bool {
+	d := s.deletions(deleted)
+	if s.Request == nil {
+		return d.asOf > 0
+	}
+
+	// Which request is the record's may still change; a deletion must not depend on it.
+	own := Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}
+	return d.with(own) || slices.ContainsFunc(s.Rivals, d.with)
+}
+
+// deletions are the deletions that match values of metadata events. They are found once for
+// all requests of a record: there may be thousands of these, and of values.
+type deletions struct {
+	deleted Selectors
+	keys    map[string]*keyValues
+	asOf    int          // how many keys have a value that was there when it was deleted
+	last    []*keyValues // whose last value is deleted, the latest deletion first
+}
+
+// keyValues are the values that metadata events gave to one key.
+type keyValues struct {
+	key    string
+	values []Stamped[string] // by stamp
+
+	// asOf means that some of them were there when they were deleted. newest is the highest
+	// stamp of these values, earliest the first moment of their deletions.
+	asOf     bool
+	newest   Stamp
+	earliest time.Time
+
+	// lastBefore is up to when the last value was deleted; nil if it was not.
+	lastBefore *time.Time
+}
+
+// deletions looks for deletions of the values of metadata events.
+func (s *State) deletions(deleted Selectors) *deletions {
+	d := &deletions{deleted: deleted, keys: make(map[string]*keyValues, len(s.Metadata))}
+	for key, now := range s.Metadata {
+		k := &keyValues{key: key, values: append(slices.Clone(s.Past[key]), now)}
+		k.find(deleted)
+		d.keys[key] = k
+		if k.asOf {
+			d.asOf++
+		}
+		if k.lastBefore != nil {
+			d.last = append(d.last, k)
+		}
+	}
+	slices.SortFunc(d.last, func(a, b *keyValues) int { return b.lastBefore.Compare(*a.lastBefore) })
+
+	return d
+}
+
+// find looks for deletions of the key's values.
+func (k *keyValues) find(deleted Selectors) {
+	for i, v := range k.values {
+		before, ok := deleted(k.key, v.Value)
+		if !ok {
+			continue
+		}
+		last := i == len(k.values)-1
+		if last {
+			k.lastBefore = &before
+		}
+
+		// A value holds from its own stamp to that of the next one.
+		if v.At.After(before) || !last && !k.values[i+1].At.After(before) {
+			continue
+		}
+		if !k.asOf { // the deletion of a later value is later, too
+			k.earliest = before
+		}
+		k.newest, k.asOf = v.Stamp, true
+	}
+}
+
+// with reports whether a deletion applies to the record if this is its request.
+func (d *deletions) with(request Stamped[map[string]string]) bool {
+	// The keys that the request does not set are as without it. They are counted, not
+	// looked at one by one.
+	others := d.asOf
+	for key := range request.Value {
+		if k := d.keys[key]; k != nil && k.asOf {
+			others--
+		}
+	}
+	if others > 0 {
+		return true
+	}
+	for _, k := range d.last {
+		if _, sets := request.Value[k.key]; sets {
+			continue
+		}
+		if !request.At.After(*k.lastBefore) {
+			return true
+		}
+		break // the others were deleted up to earlier moments
+	}
+
+	for key, value := range request.Value {
+		k := d.keys[key]
+		if k == nil {
+			k = &keyValues{}
+		}
+		before, ok := d.deleted(key, value)
+		if k.deletedWith(request.Stamp) || ok && k.had(request.Stamp, before) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// deletedWith reports whether a value of an event is deleted if a request has a value, too.
+func (k *keyValues) deletedWith(request Stamp) bool {
+	// The request's value may have come between one of these and its deletion. It did not
+	// for all of them if the newest came later, or if the earliest deletion did not see it.
+	if k.asOf && (request.Compare(k.newest) < 0 || request.At.After(k.earliest)) {
+		return true
+	}
+
+	return k.lastBefore != nil && k.after(request) < len(k.values) && !request.At.After(*k.lastBefore)
+}
+
+// had reports whether a request's value of this key was the one at a moment.
+func (k *keyValues) had(request Stamp, at time.Time) bool {
+	next := k.after(request)
+	return !request.At.After(at) && (next == len(k.values) || k.values[next].At.After(at))
+}
+
+// after returns the index of the first value behind a stamp.
+func (k *keyValues) after(stamp Stamp) int {
+	byStamp := func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) }
+	i, _ := slices.BinarySearchFunc(k.values, stamp, byStamp)
+	return i
+}

@@ -1,0 +1,146 @@
+package archive_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// A record is deleted as if each of its requests in turn were looked at with every value that each key had.
+func TestDeletedFollowsItsDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s archive.State
+		most := rapid.IntRange(1, 12).Draw(t, "events")
+		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
+			body := map[string]any{"metadata": drawValues(t)}
+			kind := wire.KindMetadata
+			if rapid.Bool().Draw(t, "request") {
+				kind = wire.KindRequest
+				body["function_name"] = "x.y"
+			}
+			text, _ := json.Marshal(body)
+			s.Fold(archivetest.Event(t, n, kind, archivetest.ID(1000), string(text)))
+		}
+
+		before := map[string]time.Time{}
+		for range 3 { // several values of one key may be deleted
+			for key, value := range drawValues(t) {
+				moment := rapid.IntRange(-1, most+1).Draw(t, "moment")
+				before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
+			}
+		}
+		deleted := func(key, value string) (time.Time, bool) {
+			at, ok := before[key+"="+value]
+			return at, ok
+		}
+
+		if got, want := s.Deleted(deleted), isDeleted(&s, deleted); got != want {
+			t.Errorf("Deleted is %v, and by its definition %v", got, want)
+		}
+	})
+}
+
+// Two values of a key were deleted, the first before the second was set: the request's value came after both, and undoes
+// the second deletion only.
+func TestADeletionStandsWhateverCameLater(t *testing.T) {
+	var s archive.State
+	id := archivetest.ID(1000)
+	s.Fold(archivetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"k":"first"}}`))
+	s.Fold(archivetest.Event(t, 3, wire.KindMetadata, id, `{"metadata":{"k":"second"}}`))
+	s.Fold(archivetest.Event(t, 4, wire.KindRequest, id, `{"metadata":{"k":"third"},"function_name":"x.y"}`))
+
+	upTo := map[string]time.Time{
+		"first":  archivetest.Start.Add(2 * time.Second),
+		"second": archivetest.Start.Add(5 * time.Second),
+	}
+	for _, values := range [][]string{{"second"}, {"first"}, {"first", "second"}} {
+		got := s.Deleted(func(_, value string) (time.Time, bool) { return upTo[value], slices.Contains(values, value) })
+		if want := slices.Contains(values, "first"); got != want {
+			t.Errorf("with %v deleted, the record is deleted: %v", values, got)
+		}
+	}
+}
+
+// drawValues draws metadata of few keys and values.
+func drawValues(t *rapid.T) map[string]string {
+	word := rapid.SampledFrom([]string{"a", "b"})
+	return rapid.MapOfN(word, word, 0, 2).Draw(t, "metadata")
+}
+
+func numbers(n int) (all []int) {
+	for i := range n {
+		all = append(all, i)
+	}
+	return all
+}
+
+// isDeleted is the definition of State.Deleted.
+func isDeleted(s *archive.State, deleted archive.Selectors) bool {
+	if s.Request == nil {
+		return isDeletedWith(s, nil, deleted)
+	}
+	requests := append(slices.Clone(s.Rivals),
+		archive.Stamped[map[string]string]{Stamp: s.Request.Stamp, Value: s.Request.Value.Metadata})
+	return slices.ContainsFunc(requests, func(r archive.Stamped[map[string]string]) bool {
+		return isDeletedWith(s, &r, deleted)
+	})
+}
+
+func isDeletedWith(s *archive.State, request *archive.Stamped[map[string]string], deleted archive.Selectors) bool {
+	values := map[string][]archive.Stamped[string]{}
+	for key, now := range s.Metadata {
+		values[key] = append(slices.Clone(s.Past[key]), now)
+	}
+	if request != nil {
+		for key, value := range request.Value {
+			values[key] = append(values[key], archive.Stamped[string]{Stamp: request.Stamp, Value: value})
+		}
+	}
+
+	for key, of := range values {
+		slices.SortFunc(of, func(a, b archive.Stamped[string]) int { return a.Compare(b.Stamp) })
+		for i, v := range of {
+			before, ok := deleted(key, v.Value)
+			last := i == len(of)-1
+			asOf := !v.At.After(before) && (last || of[i+1].At.After(before))
+			now := last && request != nil && !request.At.After(before)
+			if ok && (asOf || now) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// Each event that comes to a record asks whether it is deleted: the values may not be looked at for each request.
+func TestWhetherARecordIsDeletedCostsInProportion(t *testing.T) {
+	// Memory, not time: it is the same however busy the machine is.
+	cost := func(n int) uint64 {
+		s := archive.State{}
+		for i := range n {
+			kind, body := wire.KindMetadata, fmt.Sprintf(`{"metadata":{"k":"v%d"}}`, i)
+			if i%2 == 0 {
+				kind, body = wire.KindRequest, fmt.Sprintf(`{"metadata":{"k":"v%d"},"function_name":"x.y"}`, i)
+			}
+			s.Fold(archivetest.Event(t, i, kind, archivetest.ID(1_000_000), body))
+		}
+
+		before := allocated()
+		if s.Deleted(func(string, string) (time.Time, bool) { return time.Time{}, false }) {
+			t.Error("the record is deleted")
+		}
+		return allocated() - before
+	}
+	if once, fourfold := cost(500), cost(2000); fourfold > 8*once {
+		t.Errorf("four times as many events take %d bytes, not about four times %d", fourfold, once)
+	}
+}
