@@ -25,7 +25,8 @@ type sidecar struct {
 	stop    func()
 }
 
-// start opens the folder and runs a cache over the server. It knows ann's account from the start.
+// start opens the folder and runs a cache over the server. It knows ann's account from
+// the start.
 func start(t *testing.T, dir string, s *server) *sidecar {
 	t.Helper()
 	c := &sidecar{metrics: metrics.New("sidecar", "test"), room: room.New(16<<20, 64<<20)}
@@ -431,7 +432,8 @@ func TestBothSidesGiveTheSameAnswer(t *testing.T) {
 	})
 }
 
-// BenchmarkFetch measures a fetch from the cache, rendered: a chat of about 2 KB with three variables.
+// BenchmarkFetch measures a fetch from the cache, rendered: a chat of about 2 KB with
+// three variables.
 func BenchmarkFetch(b *testing.B) {
 	s := newServer()
 	c, err := registry.NewCache(registry.CacheConfig{

@@ -12,8 +12,8 @@ import (
 	"promptspool/registry/registrytest"
 )
 
-// full makes a registry with a template that has many versions and moves of its labels: "prod" has been
-// at version 1 since the first move, and "next" made all others.
+// full makes a registry with a template that has many versions and moves of its labels:
+// "prod" has been at version 1 since the first move, and "next" made all others.
 func full(t *testing.T, versions, moves int) *registry.Registry {
 	t.Helper()
 	store := registrytest.NewMemory()

@@ -13,7 +13,8 @@ import (
 	"promptspool/registry/registrytest"
 )
 
-// listed returns the names and versions of a page, the total number of templates, and how they were found.
+// listed returns the names and versions of a page, the total number of templates, and how
+// they were found.
 func (c *sidecar) listed(t *testing.T, q wire.TemplateListQuery) string {
 	t.Helper()
 

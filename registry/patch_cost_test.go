@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A patch that appends so many elements that looking for the next one each time would take minutes: this test fails by
-// never ending.
+// A patch that appends so many elements that looking for the next one each time would
+// take minutes: this test fails by never ending.
 func TestAPatchTakesTimeInProportionToItsElements(t *testing.T) {
 	const n = 200_000
 	var b strings.Builder

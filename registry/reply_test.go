@@ -25,7 +25,8 @@ func member(t *testing.T, reply wire.RenderedTemplate, name string) string {
 	return string(o[name])
 }
 
-// SDKs choose the provider's client, and the function to call, by metadata.model of the reply.
+// SDKs choose the provider's client, and the function to call, by metadata.model of the
+// reply.
 func TestAReplyNamesTheModelThatItsArgumentsAreFor(t *testing.T) {
 	const (
 		gpt = `{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.50,"seed":1}},` +
@@ -116,7 +117,8 @@ func TestAProviderBaseURLIsAnObject(t *testing.T) {
 	}
 }
 
-// Another setting of the server is not a change of a template, but sidecars must learn of it.
+// Another setting of the server is not a change of a template, but sidecars must learn of
+// it.
 func TestAnotherProviderBaseURLReachesSidecars(t *testing.T) {
 	store := registrytest.NewMemory()
 	serving := func(url string) *registry.Registry {

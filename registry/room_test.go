@@ -10,8 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Large templates take room to be parsed and rendered, and wait for it. Small ones are served in any
-// case.
+// Large templates take room to be parsed and rendered, and wait for it. Small ones are
+// served in any case.
 func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 	scene(t, "room", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("small", "hello"))

@@ -57,7 +57,8 @@ func (s *server) questions() int {
 	return s.asked
 }
 
-// connect returns a context that ends when the connection breaks, and the error that a call has then.
+// connect returns a context that ends when the connection breaks, and the error that a
+// call has then.
 func (s *server) connect(ctx context.Context) (_ context.Context, broken func(error) error) {
 	s.mu.Lock()
 	down := s.down

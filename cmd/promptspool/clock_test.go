@@ -27,7 +27,8 @@ type role struct {
 	addr string // of its API
 }
 
-// startRole runs a role until stop is called, or the end of the test. run calls ready when it takes calls.
+// startRole runs a role until stop is called, or the end of the test. run calls ready
+// when it takes calls.
 func startRole(t *testing.T, run func(ctx context.Context, ready func(addr string)) error) (r role, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -91,7 +92,8 @@ func sidecarWithClock(
 	})
 }
 
-// call sends a request, and decodes a 200 response into v. It returns false for any other status.
+// call sends a request, and decodes a 200 response into v. It returns false for any other
+// status.
 func (r role) call(method, path string, body, v any) bool {
 	r.t.Helper()
 	text, err := json.Marshal(body)

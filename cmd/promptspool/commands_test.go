@@ -102,7 +102,8 @@ func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 	return wire.Key{ID: id, AccountName: "acme"}, nil
 }
 
-// controlled makes a data folder with a process that has these keys, or none, and this status.
+// controlled makes a data folder with a process that has these keys, or none, and this
+// status.
 func controlled(t *testing.T, keys ops.Keys, status any) (dir string) {
 	t.Helper()
 	return controlledBy(t, ops.ControlConfig{Keys: keys, Status: func() any { return status }})

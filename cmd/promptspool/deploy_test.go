@@ -182,7 +182,8 @@ func (m *manifests) container(w workload, c corev1.Container) {
 	}
 }
 
-// scaled checks that there are several servers of a shared database, and that this stays so when nodes go.
+// scaled checks that there are several servers of a shared database, and that this stays
+// so when nodes go.
 func (m *manifests) scaled(where string, w workload) {
 	if w.kind != "Deployment" || len(w.claims) > 0 {
 		m.fault(where, "a %s, for a server that keeps nothing", w.kind)
@@ -233,7 +234,8 @@ func (m *manifests) memory(where string, c corev1.Container) {
 	}
 }
 
-// volumes checks that the data folder is our own in a volume large enough, and that secrets are where they are read.
+// volumes checks that the data folder is our own in a volume large enough, and that
+// secrets are where they are read.
 func (m *manifests) volumes(where string, w workload, c corev1.Container, u understood) {
 	mounted := map[string]string{}
 	for _, v := range c.VolumeMounts {

@@ -18,8 +18,9 @@ import (
 // docsFolder holds the pages of the documentation.
 const docsFolder = "../../api/dashboard/docs/"
 
-// TestGeneratedPagesFollowTheCode fails when a page lists other commands, flags, metrics or alerts than the
-// program has. `go test ./cmd/promptspool -run GeneratedPages -update` writes the lists anew.
+// TestGeneratedPagesFollowTheCode fails when a page lists other commands, flags, metrics
+// or alerts than the program has. `go test ./cmd/promptspool -run GeneratedPages -update`
+// writes the lists anew.
 func TestGeneratedPagesFollowTheCode(t *testing.T) {
 	withoutVariables(t)
 	for _, part := range []struct{ page, name, text string }{
@@ -62,7 +63,8 @@ func allCommands() map[string]*cli.Command {
 	return all
 }
 
-// commandsInOrder returns the commands that do something, in the table's order, with their full names as HelpName.
+// commandsInOrder returns the commands that do something, in the table's order, with
+// their full names as HelpName.
 func commandsInOrder() (all []*cli.Command) {
 	var add func(prefix string, commands []*cli.Command)
 	add = func(prefix string, commands []*cli.Command) {
@@ -154,7 +156,8 @@ func documented(f cli.Flag) documentedFlag {
 // placeholder is the word of a usage text that stands for the value.
 var placeholder = regexp.MustCompile("`([^` ]+)`")
 
-// withoutPlaceholder takes the backticks off the first word in them, which is how the library marks it.
+// withoutPlaceholder takes the backticks off the first word in them, which is how the
+// library marks it.
 func withoutPlaceholder(usage string) string {
 	at := placeholder.FindStringSubmatchIndex(usage)
 	if at == nil {

@@ -82,7 +82,8 @@ var (
 	identifierBraces = regexp.MustCompile(`\{[^}]*\}`)
 )
 
-// namesCall reports whether a row of the page names a method and a path, with any name for its identifier.
+// namesCall reports whether a row of the page names a method and a path, with any name
+// for its identifier.
 func namesCall(page, method, path string) bool {
 	for line := range strings.Lines(page) {
 		if !strings.HasPrefix(line, "| `") {

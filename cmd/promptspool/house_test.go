@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// imports is which of our own packages each package may import. A package that is not here does not exist.
+// imports is which of our own packages each package may import. A package that is not
+// here does not exist.
 var imports = map[string]string{
 	"metrics": "",
 	"api": "api/admission api/edge api/intake api/room api/wire api/wire/jsonscan api/wire/secrets " +
@@ -117,8 +118,8 @@ type parsedFile struct {
 	file *ast.File
 }
 
-// sources parses every Go file of the project. It reads the files, and not `go list`, whose result the test cache
-// would hide.
+// sources parses every Go file of the project. It reads the files, and not `go list`,
+// whose result the test cache would hide.
 func sources(t *testing.T) []parsedFile {
 	t.Helper()
 	var all []parsedFile

@@ -24,8 +24,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// manifests are the files of deploy by their names, decoded as an API server would with strict field validation, and
-// the faults that were found in them.
+// manifests are the files of deploy by their names, decoded as an API server would with
+// strict field validation, and the faults that were found in them.
 type manifests struct {
 	files     map[string][]byte
 	services  map[string][]corev1.Service // by name: alternatives have the same name
@@ -49,7 +49,8 @@ type workload struct {
 	claims     []corev1.PersistentVolumeClaim
 }
 
-// monitor has the fields that we use of a ServiceMonitor or a PodMonitor. No small module has their types.
+// monitor has the fields that we use of a ServiceMonitor or a PodMonitor. No small module
+// has their types.
 type monitor struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -128,8 +129,8 @@ func (m *manifests) fault(where, format string, args ...any) {
 	m.faults = append(m.faults, where+": "+fmt.Sprintf(format, args...))
 }
 
-// strictly decodes one document: a field that its type does not have, in this very spelling, is a fault, and so is a
-// field that is there twice.
+// strictly decodes one document: a field that its type does not have, in this very
+// spelling, is a fault, and so is a field that is there twice.
 func (m *manifests) strictly(file string, text []byte, into any) {
 	asJSON, err := sigsyaml.YAMLToJSONStrict(text)
 	if err != nil {

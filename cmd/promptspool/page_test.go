@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// What keeps the code readable. Tests may have dense tables, so they are held to the columns only.
+// What keeps the code readable. Tests may have dense tables, so they are held to the
+// columns only.
 const (
 	lineMax      = 120 // columns; a tab is 4
 	airlessMax   = 19  // lines of a function without a blank line
@@ -104,7 +105,8 @@ func wideLines(source string) (faults []string) {
 	return faults
 }
 
-// exported returns the exported names of a file with their comments: a name in a group may share the group's.
+// exported returns the exported names of a file with their comments: a name in a group
+// may share the group's.
 func exported(file *ast.File) map[*ast.Ident]*ast.CommentGroup {
 	names := make(map[*ast.Ident]*ast.CommentGroup)
 	add := func(name *ast.Ident, docs ...*ast.CommentGroup) {
@@ -174,8 +176,8 @@ func TestThePageOfATestFitsTheColumns(t *testing.T) {
 		func(_, text string) []string { return wideLines(text) })
 }
 
-// checkPages reports the faults of the chosen files, except those of the folders that are still to be read,
-// each of which must have one.
+// checkPages reports the faults of the chosen files, except those of the folders that are
+// still to be read, each of which must have one.
 func checkPages(t *testing.T, unread []string, chosen func(parsedFile) bool, faults func(path, text string) []string) {
 	t.Helper()
 	top := os.DirFS("../..")

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A server that is away holds up no pod: its start waits for templates for a while, and then goes on without.
+// A server that is away holds up no pod: its start waits for templates for a while, and
+// then goes on without.
 func TestAStartWaitsForTemplatesForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &preload{deadline: time.Now().Add(preloadMax)}

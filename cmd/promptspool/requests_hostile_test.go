@@ -7,11 +7,12 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// hostile drives a terminal in each way: it clears the screen, rings, reverses the direction of text, returns to the
-// start of the line, and makes a link.
+// hostile drives a terminal in each way: it clears the screen, rings, reverses the
+// direction of text, returns to the start of the line, and makes a link.
 const hostile = `\u001b[2J\u0007\u202e\u0000\r\u009b31m\u001b]8;;http://x\u001b\\`
 
-// TestNoCommandLetsDataDriveTheTerminal gives every command that shows data a response with hostile texts only.
+// TestNoCommandLetsDataDriveTheTerminal gives every command that shows data a response
+// with hostile texts only.
 func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 	withoutVariables(t)
 	h := `"` + hostile + `"`

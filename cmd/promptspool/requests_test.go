@@ -49,7 +49,8 @@ func TestFiltersOfTheCommands(t *testing.T) {
 	}
 }
 
-// TestARecordReadsAsAConversation shows a record with everything, including data that would drive a terminal.
+// TestARecordReadsAsAConversation shows a record with everything, including data that
+// would drive a terminal.
 func TestARecordReadsAsAConversation(t *testing.T) {
 	withoutVariables(t)
 	url, _ := answering(t, `{"success":true,"request_id":"r1","function_name":"anthropic.messages.create",

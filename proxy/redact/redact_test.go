@@ -193,7 +193,8 @@ func TestNoRulesChangeNothing(t *testing.T) {
 	}
 }
 
-// TestDeepPathsStayLinear has a path in which each level could double the work of the one above.
+// TestDeepPathsStayLinear has a path in which each level could double the work of the one
+// above.
 func TestDeepPathsStayLinear(t *testing.T) {
 	r := rulesOf(t, Rule{Path: strings.Repeat("..*", 31) + "..q"})
 	body := strings.Repeat(`{"a":`, 400) + `1` + strings.Repeat(`}`, 400)
@@ -266,8 +267,8 @@ func BenchmarkFloor(b *testing.B) {
 	}
 }
 
-// Every name becomes "[email]" and needs a number of its own. Memory, not time: it is the same however busy the
-// machine is, and each number that is tried is a text.
+// Every name becomes "[email]" and needs a number of its own. Memory, not time: it is the
+// same however busy the machine is, and each number that is tried is a text.
 func TestNamesThatBecomeEqualCostInProportion(t *testing.T) {
 	r := rulesOf(t, all(Mask)...)
 	if got, want := apply(t, r, `{"a":{"a@b.io":1,"b@b.io":2,"[email]~2":3,"c@b.io":4}}`),

@@ -11,8 +11,8 @@ func count(n int64) *int64 { return &n }
 // day is the moment for which most prices are asked.
 var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// TestCosts has one case for each way in which a price is found and added up, computed by hand from
-// the lists of the providers.
+// TestCosts has one case for each way in which a price is found and added up, computed by
+// hand from the lists of the providers.
 func TestCosts(t *testing.T) {
 	io := func(in, out int64) Usage { return Usage{Input: count(in), Output: count(out)} }
 

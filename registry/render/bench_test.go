@@ -49,8 +49,8 @@ func prepared(b *testing.B, format, provider string) (*render.Prepared, render.C
 	}
 }
 
-// BenchmarkKwargs fills in a prepared chat of 2 KB and makes llm_kwargs of it. The floor writes the same bytes as
-// JSON strings.
+// BenchmarkKwargs fills in a prepared chat of 2 KB and makes llm_kwargs of it. The floor
+// writes the same bytes as JSON strings.
 func BenchmarkKwargs(b *testing.B) {
 	for _, c := range []struct{ format, provider string }{
 		{"f-string", "openai"}, {"jinja2", "openai"}, {"f-string", "anthropic"},

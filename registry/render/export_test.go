@@ -10,7 +10,7 @@ func (p *Prepared) Anew(c Call) (json.RawMessage, []string, error) {
 	return p.kwargs(cmp.Or(c.Provider, p.model.Provider), c)
 }
 
-// Planned says whether Kwargs answers a call by a plan.
+// Planned reports whether Kwargs answers a call by a plan.
 func (p *Prepared) Planned(c Call) bool {
 	pl := p.plan(planKey{cmp.Or(c.Provider, p.model.Provider), c.Model, c.Variables != nil})
 	if pl == nil || len(c.Overrides) > 0 {

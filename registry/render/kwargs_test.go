@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestKwargs takes each file of testdata/kwargs through Check, Prepare and Kwargs and compares the result with the
-// .golden file beside it: llm_kwargs, then the warnings.
+// TestKwargs takes each file of testdata/kwargs through Check, Prepare and Kwargs and
+// compares the result with the .golden file beside it: llm_kwargs, then the warnings.
 func TestKwargs(t *testing.T) {
 	files, err := filepath.Glob("testdata/kwargs/*.json")
 	if err != nil || len(files) == 0 {

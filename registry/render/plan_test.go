@@ -28,8 +28,8 @@ func prepare(t rapid.TB, blueprint, metadata string) *render.Prepared {
 	return p
 }
 
-// sameAsAnew compares the results of Kwargs, the first time and by a plan if there is one, with the result without
-// plans.
+// sameAsAnew compares the results of Kwargs, the first time and by a plan if there is
+// one, with the result without plans.
 func sameAsAnew(t rapid.TB, p *render.Prepared, c render.Call) {
 	t.Helper()
 	want, wantWarnings, wantErr := p.Anew(c)
@@ -148,7 +148,8 @@ func TestAPlanMakesWhatIsMadeWithoutOne(t *testing.T) {
 	}
 }
 
-// Which calls are planned is listed here, or the test above could compare a thing with itself.
+// Which calls are planned is listed here, or the test above could compare a thing with
+// itself.
 func TestWhatIsPlanned(t *testing.T) {
 	const plain = `{"role":"system","content":"You are {who}. {{}}"},` +
 		`{"role":"user","content":"{what}, says {who}"},{"role":"assistant","content":null}`

@@ -34,7 +34,8 @@ func (b *browser) look(source string) {
 	b.do("axe-core", chromedp.Evaluate[chromedp.Void](source+";undefined"))
 }
 
-// violations returns what axe-core finds wrong with the page as it is, by all of its rules, or by the given ones.
+// violations returns what axe-core finds wrong with the page as it is, by all of its
+// rules, or by the given ones.
 func (b *browser) violations(rules ...string) []violation {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
@@ -61,8 +62,8 @@ func (b *browser) violations(rules ...string) []violation {
 	return found
 }
 
-// accessible fails the test if axe-core finds something serious on the page, light or dark. In the dark only
-// colours differ.
+// accessible fails the test if axe-core finds something serious on the page, light or
+// dark. In the dark only colours differ.
 func (b *browser) accessible(source, page string) {
 	b.t.Helper()
 	b.look(source)

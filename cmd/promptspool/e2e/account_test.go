@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAnotherAccountSeesNothing calls every route that names something of an account, with a full key of
-// another account.
+// TestAnotherAccountSeesNothing calls every route that names something of an account,
+// with a full key of another account.
 func TestAnotherAccountSeesNothing(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
@@ -45,7 +45,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"POST /rest/prompt-templates/greet/restore": 404,
 		"POST /rest/backtest":                       404,
 
-		// What lists or counts finds nothing, and a deletion deletes nothing of another account's.
+		// What lists or counts finds nothing, and a deletion deletes nothing of another
+		// account's.
 		"POST /api/public/v2/requests/search":                                 200,
 		"POST /api/public/v2/requests/analytics":                              200,
 		"POST /api/public/v2/requests/template-statistics":                    200,

@@ -45,8 +45,8 @@ func fileOf(t *testing.T, pattern string) string {
 	return paths[0]
 }
 
-// One block under a killed sidecar's backlog is unreadable. Its tools report what is lost, and it
-// starts, delivers the rest, counts what it lost, and takes writes.
+// One block under a killed sidecar's backlog is unreadable. Its tools report what is
+// lost, and it starts, delivers the rest, counts what it lost, and takes writes.
 func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	t.Parallel()
 	disk, upstream := disktest.Mount(t), freePort(t)
@@ -124,8 +124,9 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	sidecar.stop()
 }
 
-// A block of an older value log goes bad. A read of it ends the server, with the file's name; the
-// next start leaves the block out and says so, and from then on the server runs.
+// A block of an older value log goes bad. A read of it ends the server, with the file's
+// name; the next start leaves the block out and says so, and from then on the server
+// runs.
 func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	t.Parallel()
 	disk := disktest.Mount(t)

@@ -14,8 +14,9 @@ const (
 	pacedRate   = 1000 // writes a second
 )
 
-// BenchmarkIdle measures how much of a processor an idle sidecar takes: its server is there, it knows a key,
-// polls for changes and sends heartbeats. The floor is a handler that is not called.
+// BenchmarkIdle measures how much of a processor an idle sidecar takes: its server is
+// there, it knows a key, polls for changes and sends heartbeats. The floor is a handler
+// that is not called.
 func BenchmarkIdle(b *testing.B) {
 	for range b.N {
 		sidecar := startDelivering(b)
@@ -32,9 +33,10 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkPaced measures how much of a processor a sidecar takes for writes of 4 KB at an even pace, which it
-// forwards to a server in another process. The floor is a handler that keeps them in a bare file, with one
-// fdatasync for all that wait, and forwards nothing.
+// BenchmarkPaced measures how much of a processor a sidecar takes for writes of 4 KB at
+// an even pace, which it forwards to a server in another process. The floor is a handler
+// that keeps them in a bare file, with one fdatasync for all that wait, and forwards
+// nothing.
 func BenchmarkPaced(b *testing.B) {
 	for range b.N {
 		p := pressure{

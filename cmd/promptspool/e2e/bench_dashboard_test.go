@@ -31,10 +31,11 @@ const (
 	pageBytesMax = 100 << 10
 )
 
-// BenchmarkDashboard asks a real server for each of its pages and prints the time to the first byte and the
-// weight, beside the floor: a page that reads nothing but who is signed in. PROMPTSPOOL_BENCH_RECORDS sets how many
-// records the account has (50,000 by default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is
-// where they are kept from run to run.
+// BenchmarkDashboard asks a real server for each of its pages and prints the time to the
+// first byte and the weight, beside the floor: a page that reads nothing but who is
+// signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
+// default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is where they
+// are kept from run to run.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -188,7 +189,8 @@ func (s *pagesStage) publish(b *testing.B) {
 	}
 }
 
-// signIn gets the cookie of a session. It is kept as a text, for over plain HTTP Go's own jar would not send it.
+// signIn gets the cookie of a session. It is kept as a text, for over plain HTTP Go's own
+// jar would not send it.
 func (s *pagesStage) signIn(b *testing.B) {
 	b.Helper()
 	s.browser = &http.Client{
@@ -297,8 +299,8 @@ func (s *pagesStage) ask(b *testing.B, path string) (f pageFigures) {
 	return f
 }
 
-// get asks for a page. Without an encoding it takes what a browser takes, and unpacks it; otherwise it returns the
-// body as it was served.
+// get asks for a page. Without an encoding it takes what a browser takes, and unpacks it;
+// otherwise it returns the body as it was served.
 func (s *pagesStage) get(
 	b *testing.B, path string, trace *httptrace.ClientTrace, encoding string,
 ) (*http.Response, []byte) {

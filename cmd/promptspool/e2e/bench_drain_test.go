@@ -43,8 +43,9 @@ func drainEvents() int {
 	return 100_000
 }
 
-// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only counts, which is the
-// floor; the same when the page cache has let go of the backlog; then the real one.
+// BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only
+// counts, which is the floor; the same when the page cache has let go of the backlog;
+// then the real one.
 func BenchmarkDraining(b *testing.B) {
 	for _, who := range []string{"sink", "sink-from-disk", "server"} {
 		b.Run(who, func(b *testing.B) {
@@ -129,9 +130,10 @@ func evict(b *testing.B, dir string) {
 	}
 }
 
-// BenchmarkLatencyWhileDraining measures writes at an even pace: to an idle sidecar, then to the same while it
-// drains a backlog. Sidecar, sink and loads share the processors, so both times a handler that does nothing is
-// called beside it: how long that takes is the machine's share.
+// BenchmarkLatencyWhileDraining measures writes at an even pace: to an idle sidecar, then
+// to the same while it drains a backlog. Sidecar, sink and loads share the processors, so
+// both times a handler that does nothing is called beside it: how long that takes is the
+// machine's share.
 func BenchmarkLatencyWhileDraining(b *testing.B) {
 	for range b.N {
 		dir := b.TempDir()
@@ -196,7 +198,8 @@ func pressBoth(b *testing.B, one, other string) (ofOne, ofOther pace) {
 	return ofOne, ofOther
 }
 
-// BenchmarkVisible measures the time from an idle sidecar's 200 until the server finds the record.
+// BenchmarkVisible measures the time from an idle sidecar's 200 until the server finds
+// the record.
 func BenchmarkVisible(b *testing.B) {
 	for range b.N {
 		upstream := freePort(b)
@@ -343,8 +346,9 @@ func fillSpool(b *testing.B, data string, events int) {
 	}
 }
 
-// prose makes texts that pack about as well as English does (measured with zstd's fastest level: 0.335, the book
-// itself 0.322): four words at a time from a book that comes with Go.
+// prose makes texts that pack about as well as English does (measured with zstd's fastest
+// level: 0.335, the book itself 0.322): four words at a time from a book that comes with
+// Go.
 type prose struct{ words []string }
 
 func newProse(b *testing.B) prose {

@@ -24,8 +24,9 @@ const (
 	fetchTemplates = 10_000
 )
 
-// chatOf2KB returns a chat template of some two kilobytes, with variables. Its text depends on the name, and repeats
-// itself no more than prose does: the cache keeps templates packed.
+// chatOf2KB returns a chat template of some two kilobytes, with variables. Its text
+// depends on the name, and repeats itself no more than prose does: the cache keeps
+// templates packed.
 func chatOf2KB(name string) map[string]any {
 	seed := fnv.New64a()
 	_, _ = seed.Write([]byte(name))
@@ -72,8 +73,9 @@ var benchWords = sync.OnceValue(func() []string {
 	})
 })
 
-// BenchmarkTemplateFetch fetches a chat template of 2 KB, filled in, from a sidecar's cache, beside a bare fasthttp
-// handler: one with a short answer, and one that answers the same bytes.
+// BenchmarkTemplateFetch fetches a chat template of 2 KB, filled in, from a sidecar's
+// cache, beside a bare fasthttp handler: one with a short answer, and one that answers
+// the same bytes.
 func BenchmarkTemplateFetch(b *testing.B) {
 	for range b.N {
 		server := beginPlain(b, b.TempDir(), freePort(b), "server")
@@ -147,8 +149,8 @@ func mallocs(b *testing.B, n *node) float64 {
 	return 0
 }
 
-// BenchmarkTemplatesCached measures the memory of a sidecar that has fetched 10,000 templates of 2 KB, and once
-// more after a restart.
+// BenchmarkTemplatesCached measures the memory of a sidecar that has fetched 10,000
+// templates of 2 KB, and once more after a restart.
 func BenchmarkTemplatesCached(b *testing.B) {
 	for range b.N {
 		server := beginPlain(b, b.TempDir(), freePort(b), "server")
@@ -203,7 +205,8 @@ func BenchmarkTemplatesCached(b *testing.B) {
 	}
 }
 
-// rests prints a process's memory after some idle seconds: garbage may have gone back to the system.
+// rests prints a process's memory after some idle seconds: garbage may have gone back to
+// the system.
 func rests(b *testing.B, n *node) {
 	b.Helper()
 	<-time.After(3 * time.Second)

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runFloor runs a process that does as little as a sidecar could do: read a call, keep it if FLOOR names a folder, and
-// answer 200, with FLOOR_ANSWER if it is set. It prints its address and runs until it is killed.
+// runFloor runs a process that does as little as a sidecar could do: read a call, keep it
+// if FLOOR names a folder, and answer 200, with FLOOR_ANSWER if it is set. It prints its
+// address and runs until it is killed.
 func runFloor() {
 	keep := func([]byte) error { return nil }
 	if dir := os.Getenv("FLOOR"); dir != "" {
@@ -47,7 +48,8 @@ func runFloor() {
 	fmt.Fprintln(os.Stderr, s.Serve(ln))
 }
 
-// floorLog is a file to which writes are appended: all that wait share one write and one fdatasync.
+// floorLog is a file to which writes are appended: all that wait share one write and one
+// fdatasync.
 type floorLog struct {
 	file *os.File
 
@@ -64,7 +66,8 @@ type floorGroup struct {
 	err   error
 }
 
-// append returns when body is on the disk. A caller that finds nobody syncing syncs for everybody who waits.
+// append returns when body is on the disk. A caller that finds nobody syncing syncs for
+// everybody who waits.
 func (l *floorLog) append(body []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

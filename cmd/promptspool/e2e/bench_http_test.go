@@ -19,9 +19,9 @@ const (
 	backlogPatience = 10 * time.Minute
 )
 
-// BenchmarkBesideTheFloors measures the sidecar, as it is shipped and with its server away, beside two floors in
-// the same run: a handler that does nothing, and one that appends to a file with one fdatasync for all that wait. It
-// prints a table.
+// BenchmarkBesideTheFloors measures the sidecar, as it is shipped and with its server
+// away, beside two floors in the same run: a handler that does nothing, and one that
+// appends to a file with one fdatasync for all that wait. It prints a table.
 func BenchmarkBesideTheFloors(b *testing.B) {
 	for _, bytes := range []int{4096, 100_000} {
 		for _, connections := range []int{1, 64, 256} {
@@ -60,7 +60,8 @@ func besideTheFloors(b *testing.B, p pressure) {
 	}
 }
 
-// BenchmarkBacklog leaves a million events with a sidecar while its server is away, and prints what they cost.
+// BenchmarkBacklog leaves a million events with a sidecar while its server is away, and
+// prints what they cost.
 func BenchmarkBacklog(b *testing.B) {
 	for range b.N {
 		upstream := freePort(b)
@@ -149,8 +150,8 @@ func startFloorProcess(b *testing.B, env ...string) (addr string, pid int) {
 	return strings.TrimSpace(addr), floor.Process.Pid
 }
 
-// startMeasured starts a sidecar that knows the key and whose server is away. With a key that it does not know it
-// would accept only a part of what the spool may hold.
+// startMeasured starts a sidecar that knows the key and whose server is away. With a key
+// that it does not know it would accept only a part of what the spool may hold.
 func startMeasured(b *testing.B, data, upstream string) *node {
 	b.Helper()
 	server := beginPlain(b, filepath.Join(data, "server"), upstream, "server")

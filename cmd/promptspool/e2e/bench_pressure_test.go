@@ -15,7 +15,8 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// pressure is a load as hard as the other side bears: each connection sends its next write after the last answer.
+// pressure is a load as hard as the other side bears: each connection sends its next
+// write after the last answer.
 type pressure struct {
 	Addr        string        `json:"addr"`
 	Connections int           `json:"connections"`
@@ -37,7 +38,8 @@ type pace struct {
 	Failure   string        `json:"failure"` // one of them
 }
 
-// press runs a pressure in a process of its own, so that whatever is pressed meets the same one.
+// press runs a pressure in a process of its own, so that whatever is pressed meets the
+// same one.
 func press(b *testing.B, p pressure) pace {
 	b.Helper()
 	got, err := tryPress(p)

@@ -11,9 +11,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// runSink runs a process that does as little as a server could do: it unpacks batches, counts their lines and answers
-// that it has them. It prints its address and runs until it is killed. /counted answers the number of events, and of
-// their bytes on the wire and unpacked.
+// runSink runs a process that does as little as a server could do: it unpacks batches,
+// counts their lines and answers that it has them. It prints its address and runs until
+// it is killed. /counted answers the number of events, and of their bytes on the wire and
+// unpacked.
 func runSink() {
 	ln, err := net.Listen("tcp", os.Getenv("SINK"))
 	if err != nil {

@@ -30,18 +30,19 @@ type browser struct {
 // stepTimeMax bounds one step in a browser.
 const stepTimeMax = time.Minute
 
-// pollEvery is how often poll looks at a page. By default it would look whenever the page is painted, which
-// on a busy machine may be never.
+// pollEvery is how often poll looks at a page. By default it would look whenever the page
+// is painted, which on a busy machine may be never.
 const pollEvery = 50 * time.Millisecond
 
 // stopChromium ends the Chromium that chromium started.
 var stopChromium = func() {}
 
-// chromium starts the Chromium in which all tests open their windows: to start one costs as much as a
-// short scene. `make test` installs Debian's.
+// chromium starts the Chromium in which all tests open their windows: to start one costs
+// as much as a short scene. `make test` installs Debian's.
 var chromium = sync.OnceValues(func() (context.Context, error) {
-	// As root a sandbox cannot be made. The other flags keep Chromium from calling anybody but us, and from
-	// spending processes on isolating sites and on pages that nobody returns to: all pages here are ours.
+	// As root a sandbox cannot be made. The other flags keep Chromium from calling
+	// anybody but us, and from spending processes on isolating sites and on pages that
+	// nobody returns to: all pages here are ours.
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-features", "Translate,BackForwardCache,SpareRendererForSitePerProcess,PaintHolding"),
@@ -88,8 +89,8 @@ func openBrowser(t *testing.T, server *node) *browser {
 	return b
 }
 
-// hear collects what the console says against a page, until the tab is closed. A page that reports an
-// error rightly has the status of one.
+// hear collects what the console says against a page, until the tab is closed. A page
+// that reports an error rightly has the status of one.
 func (b *browser) hear(console iter.Seq2[chromedp.ConsoleMessage, error]) {
 	for m, err := range console {
 		if err != nil {
@@ -134,8 +135,8 @@ func (b *browser) press(selector string) {
 	}
 }
 
-// fill writes a text into a field, all in one go, as from the clipboard: a key press costs as much as all of
-// it. What was in the field is replaced.
+// fill writes a text into a field, all in one go, as from the clipboard: a key press
+// costs as much as all of it. What was in the field is replaced.
 func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	insert := chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
@@ -175,7 +176,8 @@ func (b *browser) shows(selector string, texts ...string) {
 	}
 }
 
-// poll waits until an expression is true. It asks again when the page is just being replaced.
+// poll waits until an expression is true. It asks again when the page is just being
+// replaced.
 func (b *browser) poll(expression string) error {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
@@ -220,8 +222,8 @@ func (b *browser) screenshots(name string) {
 	b.do("as before", prefers("light"), chromedp.EmulateViewport(1440, 900))
 }
 
-// prefers sets the colour scheme that the browser's user prefers, and no motion: a click must not meet a
-// page that still scrolls.
+// prefers sets the colour scheme that the browser's user prefers, and no motion: a click
+// must not meet a page that still scrolls.
 func prefers(scheme string) step {
 	return emulates(emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{

@@ -27,8 +27,9 @@ type clientCall struct {
 	Kwargs   map[string]any `json:"kwargs"`
 }
 
-// TestTheProvidersOwnClientsTakeLLMKwargs makes every call of the goldens of llm_kwargs with the client that the
-// provider publishes, and compares what the client sends with what it was given.
+// TestTheProvidersOwnClientsTakeLLMKwargs makes every call of the goldens of llm_kwargs
+// with the client that the provider publishes, and compares what the client sends with
+// what it was given.
 func TestTheProvidersOwnClientsTakeLLMKwargs(t *testing.T) {
 	t.Parallel()
 	calls := goldenCalls(t)
@@ -122,13 +123,15 @@ func goldenCalls(t *testing.T) []clientCall {
 	return calls
 }
 
-// onTheWire returns the body in which a client sends its arguments: as they are, with a few exceptions.
+// onTheWire returns the body in which a client sends its arguments: as they are, with a
+// few exceptions.
 func onTheWire(c clientCall) map[string]any {
 	body := maps.Clone(c.Kwargs)
 	switch {
 	case c.Provider == "amazon.bedrock": // in the URL
 		delete(body, "modelId")
-	// Google: the model is in the URL, the names are in camel case, and some of the configuration is beside it.
+	// Google: the model is in the URL, the names are in camel case, and some of the
+	// configuration is beside it.
 	case body["generation_config"] != nil:
 		config := camel(body["generation_config"]).(map[string]any)
 		contents := body["contents"]
@@ -147,7 +150,8 @@ func onTheWire(c clientCall) map[string]any {
 	return body
 }
 
-// plain removes what clients add by themselves, and writes the types of schemas in lower case, as they were given.
+// plain removes what clients add by themselves, and writes the types of schemas in lower
+// case, as they were given.
 func plain(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -189,7 +189,8 @@ func TestMutualTLSRedactionAndReload(t *testing.T) {
 	}
 }
 
-// The commands reach a server that wants a certificate, with one of its authority, and explain a missing one.
+// The commands reach a server that wants a certificate, with one of its authority, and
+// explain a missing one.
 func TestCommandsReachAServerBehindMutualTLS(t *testing.T) {
 	t.Parallel()
 	ca := newCertAuthority(t)
@@ -228,7 +229,8 @@ func TestCommandsReachAServerBehindMutualTLS(t *testing.T) {
 		"certificate": variables("URL")[:2], // the system's authorities do not know it
 		"go together": variables("URL")[:4], // the key is missing
 
-		// No certificate is shown: the server hangs up, and its reason may be lost on the way.
+		// No certificate is shown: the server hangs up, and its reason may be lost on the
+		// way.
 		"did not answer": append(variables("URL")[:3], "A="),
 	} {
 		if out, errs, code := runCommand(t, env, "requests", "search"); code == 0 || !strings.Contains(errs, want) {

@@ -15,14 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A container is a process with a root that it cannot write, a user without rights, volumes, and a memory cgroup.
-// These scenes make one without a container runtime: so the Dockerfile's binary runs as the manifests say, on any
-// Linux and as root.
+// A container is a process with a root that it cannot write, a user without rights,
+// volumes, and a memory cgroup. These scenes make one without a container runtime: so the
+// Dockerfile's binary runs as the manifests say, on any Linux and as root.
 
 // containerUser runs in the image.
 const containerUser = 65532
 
-// containerVariable gives the helper the container's root and its volume, separated by a colon.
+// containerVariable gives the helper the container's root and its volume, separated by a
+// colon.
 const containerVariable = "PROMPTSPOOL_TEST_CONTAINER"
 
 // container is the part of a manifest's container that these scenes use.
@@ -106,7 +107,8 @@ func newContained(t *testing.T, spec container, secrets map[string]string) *cont
 
 	tool(t, "cp", shipped, root+"/promptspool")
 
-	// As the kubelet hands over a volume with fsGroup: it belongs to root, and the group may write.
+	// As the kubelet hands over a volume with fsGroup: it belongs to root, and the group
+	// may write.
 	if err := os.Chown(c.volume, 0, containerUser); err != nil {
 		t.Fatalf("this test becomes another user, which only root may: "+
 			"run it as root (or leave it out with go test -skip Container): %v", err)
@@ -127,7 +129,8 @@ func newContained(t *testing.T, spec container, secrets map[string]string) *cont
 	return c
 }
 
-// start runs the container with the manifest's arguments and variables. change replaces parts of the arguments.
+// start runs the container with the manifest's arguments and variables. change replaces
+// parts of the arguments.
 func (c *contained) start(listen string, change ...string) *node {
 	c.t.Helper()
 	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY="} // the manifests use a file
@@ -146,7 +149,8 @@ func (c *contained) start(listen string, change ...string) *node {
 	return n
 }
 
-// runContained makes this process the container: it takes a root, a user and no rights, and then runs the program.
+// runContained makes this process the container: it takes a root, a user and no rights,
+// and then runs the program.
 func runContained() {
 	runtime.LockOSThread() // the settings below are of one thread, which then runs the program
 	root, volume, _ := strings.Cut(os.Getenv(containerVariable), ":")
@@ -228,8 +232,8 @@ func (c *contained) probe(n *node) {
 	}
 }
 
-// The whole story in containers of 96 MiB whose root cannot be written: templates, calls and what is attached to them,
-// while server and sidecar are killed in turn.
+// The whole story in containers of 96 MiB whose root cannot be written: templates, calls
+// and what is attached to them, while server and sidecar are killed in turn.
 func TestAContainerKeepsEveryCallThroughKills(t *testing.T) {
 	t.Parallel()
 	addr := freePort(t)

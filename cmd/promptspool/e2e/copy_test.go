@@ -12,7 +12,8 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// What a server on Badger holds moves to a PostgreSQL, the copy killed in its middle, and back again.
+// What a server on Badger holds moves to a PostgreSQL, the copy killed in its middle, and
+// back again.
 func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	t.Parallel()
 	data, dsn := t.TempDir(), postgrestest.DSN(t)

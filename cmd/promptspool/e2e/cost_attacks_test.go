@@ -10,7 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// attacks measure the cost of a server: with the smallest parts, the longest lines, the most names.
+// attacks measure the cost of a server: with the smallest parts, the longest lines, the
+// most names.
 var attacks = append([]attack{
 	// First, for it looks at everything that the account holds.
 	{name: "suggestions: values of a field", n: 100, brief: true, send: func(p target, n int) int {
@@ -71,7 +72,8 @@ var attacks = append([]attack{
 		p.call("POST", "/log-request", body)
 		return len(body)
 	}},
-	// The state of a record is written with each batch. A record has 10,000 events at most, which cost 1.5 s in all.
+	// The state of a record is written with each batch. A record has 10,000 events at
+	// most, which cost 1.5 s in all.
 	{name: "batch: scores of one record", n: 400, most: 400, send: func(p target, n int) int {
 		id := wire.NewID()
 		return batch(p, n, func(i int) wire.Event {

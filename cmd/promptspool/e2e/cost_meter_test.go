@@ -17,8 +17,8 @@ type meter struct {
 // in returns the meter for a subtest.
 func (m meter) in(t testing.TB) meter { return meter{t, m.pid} }
 
-// processor returns the time that all threads of the process have taken. It reads a clock of nanoseconds;
-// the one in /proc/PID/stat ticks each 10 ms.
+// processor returns the time that all threads of the process have taken. It reads a clock
+// of nanoseconds; the one in /proc/PID/stat ticks each 10 ms.
 func (m meter) processor() time.Duration {
 	const sched = 2 // CPUCLOCK_SCHED, in the clock's lowest bits; see clock_getcpuclockid(3)
 	var spent unix.Timespec
@@ -56,7 +56,8 @@ func (g growth) String() string {
 		float64(fourfold.processor)/float64(once.processor), float64(fourfold.memory)/float64(fourfold.bytes))
 }
 
-// measure carries out an attack. It waits for what the attack left to the process's background, and counts it.
+// measure carries out an attack. It waits for what the attack left to the process's
+// background, and counts it.
 func (m meter) measure(p target, a attack, n int) costs {
 	before, held := m.processor(), m.memory()
 	stop, peak := make(chan struct{}), make(chan int64)
@@ -102,8 +103,8 @@ func (m meter) isBusy() bool {
 	return m.processor()-before > 30*time.Millisecond
 }
 
-// judge compares an attack of size n with one of 4n, where n is chosen so that it takes some 50 ms. It
-// returns the fault, "" if there is none.
+// judge compares an attack of size n with one of 4n, where n is chosen so that it takes
+// some 50 ms. It returns the fault, "" if there is none.
 func (m meter) judge(p target, a attack, least time.Duration) (sizes growth, fault string) {
 	once, twice, fourfold := &sizes[0], &sizes[1], &sizes[2]
 	for n := a.n; ; n *= 2 {
@@ -114,8 +115,9 @@ func (m meter) judge(p target, a attack, least time.Duration) (sizes growth, fau
 	}
 	*twice = m.measure(p, a, 2*once.n)
 
-	// What the process does in its background, such as packing and collecting garbage, falls into one measurement or
-	// another. What grows faster than its bytes does so each time, whichever of the smaller ones it is compared with.
+	// What the process does in its background, such as packing and collecting garbage,
+	// falls into one measurement or another. What grows faster than its bytes does so
+	// each time, whichever of the smaller ones it is compared with.
 	for try := range costTries {
 		if try > 0 {
 			if again := m.measure(p, a, once.n); again.processor > once.processor {

@@ -17,8 +17,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// withoutInput are the routes that are not attacked: they take nothing whose size a caller chooses, and
-// show nothing of such a size.
+// withoutInput are the routes that are not attacked: they take nothing whose size a
+// caller chooses, and show nothing of such a size.
 var withoutInput = map[string]string{
 	"GET /sync/key":               "it answers what the key is",
 	"GET /docs":                   "a list of our own pages",
@@ -254,7 +254,8 @@ func routeAttacks() []attack {
 		}},
 	}
 
-	// What is attached to a request, by each spelling of its route: the most members, and a long value.
+	// What is attached to a request, by each spelling of its route: the most members, and
+	// a long value.
 	for _, path := range []string{
 		"/rest/track-request", "/rest/track-score", "/library-track-score",
 		"/rest/track-metadata", "/library-track-metadata", "/rest/track-prompt", "/library-track-prompt",

@@ -18,11 +18,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// What a caller sends may cost processor time and memory in proportion to its bytes, on every route and
-// page. The scenes here send adversarial input of size n and 4n to the real binary, and compare.
+// What a caller sends may cost processor time and memory in proportion to its bytes, on
+// every route and page. The scenes here send adversarial input of size n and 4n to the
+// real binary, and compare.
 //
-// To add a case, add a line to attacks in cost_attacks_test.go. TestEveryRouteIsAttacked reports routes
-// that have none. The brief ones are part of `make test`, all of them of `make soak`.
+// To add a case, add a line to attacks in cost_attacks_test.go. TestEveryRouteIsAttacked
+// reports routes that have none. The brief ones are part of `make test`, all of them of
+// `make soak`.
 
 const (
 	costTimeMin   = 60 * time.Millisecond // of a call of size n, so that other work beside it does not matter
@@ -49,7 +51,8 @@ type attack struct {
 	n int
 	// most bounds the parts; 0: as many as a measurement takes.
 	most int
-	// brief attacks are part of the short form: they found something once, or represent their kind.
+	// brief attacks are part of the short form: they found something once, or represent
+	// their kind.
 	brief bool
 }
 
@@ -192,8 +195,8 @@ func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 	}
 }
 
-// crowdOf carries out an attack sixteen times together. Each is of the given bytes, or of as many as take
-// crowdTime of the processes.
+// crowdOf carries out an attack sixteen times together. Each is of the given bytes, or of
+// as many as take crowdTime of the processes.
 func crowdOf(p target, a attack, bytes int, processes ...meter) {
 	// The first size is far from the wanted one: there, fixed costs weigh most.
 	n := a.n
@@ -253,15 +256,16 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 		}
 	}
 
-	// The server bounds the events of requests that never come: the rest waits in the spool, and must not
-	// hold up what is behind it.
+	// The server bounds the events of requests that never come: the rest waits in the
+	// spool, and must not hold up what is behind it.
 	id := sidecar.track("/rest/track-request", adminKey, chat())
 	reached(t, 5*time.Minute, func() bool {
 		return server.get("/api/public/v2/requests/"+id).Status == 200
 	}, "what is written after the attacks does not arrive")
 }
 
-// The same against a server that joins texts piece by piece must be noticed, or the harness measures nothing.
+// The same against a server that joins texts piece by piece must be noticed, or the
+// harness measures nothing.
 func TestAQuadraticServerIsNoticed(t *testing.T) {
 	t.Parallel()
 	program := exec.Command(os.Args[0])
@@ -310,7 +314,7 @@ func runQuadratic() {
 	}))
 }
 
-// workEndsWithItsCaller checks that the work for a caller who has gone ends.
+// workEndsWithItsCaller checks that work ends when its caller has gone.
 func workEndsWithItsCaller(p target, m meter) {
 	p.t.Helper()
 	publish(p, "spin",
@@ -338,7 +342,8 @@ func workEndsWithItsCaller(p target, m meter) {
 		}
 		leave()
 
-		// Mostly it ends long before. The bound is in processor time, for others may need the processor too.
+		// Mostly it ends long before. The bound is in processor time, for others may need
+		// the processor too.
 		began, left := time.Now(), m.processor()
 		for m.isBusy() && m.processor()-left <= leftMax {
 		}

@@ -12,8 +12,9 @@ import (
 	"promptspool/spool"
 )
 
-// crashBinary is the command with the tag crashpoints: it ends at the point PROMPTSPOOL_CRASH_AT. It has
-// no race detector, with which filling generations would take minutes.
+// crashBinary is the command with the tag crashpoints: it ends at the point
+// PROMPTSPOOL_CRASH_AT. It has no race detector, with which filling generations would
+// take minutes.
 var crashBinary = sync.OnceValues(func() (string, error) {
 	return build("promptspool-crashpoints", "-tags", "crashpoints")
 })
@@ -25,7 +26,8 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *no
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Small bodies fill the spool late, so the bound of unsettled bytes is moved out of the way.
+	// Small bodies fill the spool late, so the bound of unsettled bytes is moved out of
+	// the way.
 	return begin(t, program, env, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream,
 		"--spool-bytes-max", "4GiB", "--drain", "5s")
 }
@@ -119,8 +121,8 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {
 		for _, point := range spool.CrashPoints {
-			// The first time that a point is reached; in later rounds a later time, if there surely is one: a life
-			// makes two generations at least and fills one.
+			// The first time that a point is reached; in later rounds a later time, if
+			// there surely is one: a life makes two generations at least and fills one.
 			count := 1
 			switch point {
 			case spool.CrashBeforeCommit, spool.CrashAfterCommit, spool.CrashBetweenSendAndAck:
@@ -133,10 +135,11 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// dieAt takes a sidecar through its life until it dies at a point: writes while the server is away, a key
-// that the server then refuses, delivery of more than a generation holds; a kill, a new start, a stop.
-// Then it starts one that does not die, and looks for everything that was acked. After the kill, the
-// point counts the first time that it is reached.
+// dieAt takes a sidecar through its life until it dies at a point: writes while the
+// server is away, a key that the server then refuses, delivery of more than a generation
+// holds; a kill, a new start, a stop. Then it starts one that does not die, and looks for
+// everything that was acked. After the kill, the point counts the first time that it is
+// reached.
 func dieAt(t *testing.T, point string, count int) {
 	data, sidecarAddr, serverAddr := t.TempDir(), freePort(t), freePort(t)
 	start := func(count int) *node {
@@ -216,7 +219,8 @@ func (n *node) waiting() int {
 	return int(status["events"].(float64))
 }
 
-// diedOf waits for the process's end and returns the signal that ended it, -1 if it ended itself.
+// diedOf waits for the process's end and returns the signal that ended it, -1 if it ended
+// itself.
 func (n *node) diedOf() syscall.Signal {
 	n.t.Helper()
 	<-n.eof

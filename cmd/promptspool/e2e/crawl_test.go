@@ -99,7 +99,8 @@ func logEverything(server *node) {
 		server.t.Fatalf("archive: %d %s", r.Status, r.Body)
 	}
 
-	// Calls that failed, that call tools, that are in a group, and whose answer has no known shape.
+	// Calls that failed, that call tools, that are in a group, and whose answer has no
+	// known shape.
 	failed := asked("Do you ship to Oslo?", "")
 	failed["request_response"] = map[string]any{
 		"error": map[string]any{"type": "rate_limit_error", "message": "Too many tokens."},
@@ -143,7 +144,8 @@ func logEverything(server *node) {
 	}
 }
 
-// crawlStarts are addresses that people send each other, beside the pages that links lead to.
+// crawlStarts are addresses that people send each other, beside the pages that links lead
+// to.
 var crawlStarts = []string{
 	"/", "/?tags=web&span=7d&bucket=day", "/requests", "/requests?tags=web&span=7d&q=Oslo",
 	"/requests?field=metadata&key=customer&op=is&value=Brisa", "/requests?status=ERROR&col=status&col=model&col=tools",

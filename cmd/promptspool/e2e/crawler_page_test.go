@@ -55,8 +55,9 @@ func (c *crawler) read(at *url.URL, body string) {
 	}
 }
 
-// forbidden is something that no page may hold. The expression is much slower than anything else that is done
-// with a page, so it is given only the lines with one of the words, which are part of all that it can find.
+// forbidden is something that no page may hold. The expression is much slower than
+// anything else that is done with a page, so it is given only the lines with one of the
+// words, which are part of all that it can find.
 type forbidden struct {
 	expression *regexp.Regexp
 	words      []string
@@ -71,7 +72,8 @@ func (w forbidden) in(text string) (found []string) {
 	return found
 }
 
-// forbiddenSource and forbiddenText are forbidden in a page's source and in what a person reads of it.
+// forbiddenSource and forbiddenText are forbidden in a page's source and in what a person
+// reads of it.
 var (
 	forbiddenSource = forbidden{
 		regexp.MustCompile(`<nil>|&lt;nil&gt;|%3[cC]nil%3[eE]|ZgotmplZ|%![a-zA-Z(]|\b0x[0-9a-f]{6,}`),
@@ -93,7 +95,8 @@ func isSpacing(r rune) bool { return r < '0' || r > '9' }
 
 var savedID = regexp.MustCompile(`"request_id":"([0-9a-f-]{36})"`)
 
-// savedRequests counts the requests in an export. One of events also holds those whose request has not come.
+// savedRequests counts the requests in an export. One of events also holds those whose
+// request has not come.
 func savedRequests(kind, body string) int {
 	if strings.Contains(kind, "csv") {
 		rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
@@ -132,8 +135,8 @@ func (c *crawler) link(at *url.URL, a *markup.Node) {
 	c.later(pressing{label: label, from: at, to: to, download: has(a, "download")})
 }
 
-// leavesView reports whether a link is meant to leave the view: it removes a condition, clears them all, or opens
-// another view.
+// leavesView reports whether a link is meant to leave the view: it removes a condition,
+// clears them all, or opens another view.
 func leavesView(a *markup.Node) bool {
 	label := attr(a, "aria-label") + name(a)
 	return strings.HasPrefix(label, "Remove the filter") || strings.HasPrefix(label, "Clear") ||
@@ -161,8 +164,8 @@ func (c *crawler) kept(label string, at, to *url.URL) {
 	c.fault("%s on %s loses %s: it leads to %s", label, at.RequestURI(), strings.Join(lost, ", "), to.RequestURI())
 }
 
-// conditions returns the filters in an address. A stretch of time, as behind a bar, counts as the span that
-// contains it.
+// conditions returns the filters in an address. A stretch of time, as behind a bar,
+// counts as the span that contains it.
 func conditions(u *url.URL) (all []string) {
 	q := u.Query()
 	for i, field := range q["field"] {
@@ -204,7 +207,8 @@ func conditions(u *url.URL) (all []string) {
 	return all
 }
 
-// form notes each button of a form, pressed with the form as it is, and with its fields filled in.
+// form notes each button of a form, pressed with the form as it is, and with its fields
+// filled in.
 func (c *crawler) form(at *url.URL, form *markup.Node) {
 	if attr(form, "method") == "dialog" {
 		return
@@ -247,8 +251,8 @@ func (c *crawler) form(at *url.URL, form *markup.Node) {
 // unfilled is the value of a field that must be filled in before the form is sent.
 const unfilled = "\x00"
 
-// fill reads the fields of a form as a browser would send them: as they are, or with the crawler's answers in
-// those that are empty.
+// fill reads the fields of a form as a browser would send them: as they are, or with the
+// crawler's answers in those that are empty.
 func (c *crawler) fill(form *markup.Node, filled bool) (values url.Values, changed bool) {
 	values = url.Values{}
 	chosen := map[string]bool{}

@@ -11,14 +11,16 @@ import (
 	"strings"
 )
 
-// crawler walks through a dashboard as somebody who presses every link and every button, and
-// notes what a person would call a fault. It resolves links and fills in forms as a browser does.
+// crawler walks through a dashboard as somebody who presses every link and every button,
+// and notes what a person would call a fault. It resolves links and fills in forms as a
+// browser does.
 type crawler struct {
 	base    *url.URL
 	cookie  *http.Cookie
 	answers map[string]string // the texts for the fields of forms, by name
 
-	// refusals are answers other than 200 that are right; each is a part of such a page's text.
+	// refusals are answers other than 200 that are right; each is a part of such a page's
+	// text.
 	refusals []string
 
 	pressed map[string]int // how often each kind of address was visited
@@ -142,8 +144,8 @@ func (c *crawler) press(p pressing) {
 	c.read(res.Request.URL, body)
 }
 
-// renew loads the page of a form again, because an earlier press may have ended the session or removed the
-// form. It reports whether the form is still there.
+// renew loads the page of a form again, because an earlier press may have ended the
+// session or removed the form. It reports whether the form is still there.
 func (c *crawler) renew(p pressing) bool {
 	_, body, err := c.fetch(pressing{from: p.from, to: p.from})
 	token := csrfField.FindStringSubmatch(body)

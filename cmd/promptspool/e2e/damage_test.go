@@ -57,15 +57,17 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	}
 }
 
-// wreck is a sidecar's data folder after a rich life that ended by SIGKILL, with the oracles that know what was acked.
+// wreck is a sidecar's data folder after a rich life that ended by SIGKILL, with the
+// oracles that know what was acked.
 type wreck struct {
 	data      string
 	good, bad *oracle // bad's writes are in the held lane
 	upstream  string
 }
 
-// newWreck makes a folder with events of a good key in generations that were closed and in one that was not, some
-// delivered before, some larger than a frame, and events of a refused key in the held lane.
+// newWreck makes a folder with events of a good key in generations that were closed and
+// in one that was not, some delivered before, some larger than a frame, and events of a
+// refused key in the held lane.
 func newWreck(t *testing.T) *wreck {
 	t.Helper()
 	w := &wreck{
@@ -121,8 +123,9 @@ func (w *wreck) files(t *testing.T) (files []string) {
 	return files
 }
 
-// survive starts a sidecar on a copy of the folder with one fault. It must end with a reason, or deliver: then every
-// acked event is at the server as it was sent, or in a lane, or counted as lost. It returns how many are lost.
+// survive starts a sidecar on a copy of the folder with one fault. It must end with a
+// reason, or deliver: then every acked event is at the server as it was sent, or in a
+// lane, or counted as lost. It returns how many are lost.
 func (w *wreck) survive(t *testing.T, f fault) (missing int, opened bool) {
 	data := w.copyWith(t, f)
 	server := startPlainServer(t, w.upstream)
@@ -246,7 +249,8 @@ func (f fault) offset(file *os.File) (int64, error) {
 // dataPart is a run of bytes that occupies the disk.
 type dataPart struct{ from, size int64 }
 
-// dataParts returns the data of a sparse file, without the zeros at its end, which most faults would hit.
+// dataParts returns the data of a sparse file, without the zeros at its end, which most
+// faults would hit.
 func dataParts(file *os.File) (parts []dataPart, size int64, err error) {
 	for end := int64(0); ; {
 		from, err := file.Seek(end, unix.SEEK_DATA)

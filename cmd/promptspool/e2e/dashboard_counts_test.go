@@ -22,8 +22,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// slowStore is a store on a machine that is busy with something else: each row that is counted by itself takes
-// a while. A scan waits after as many rows as may allows, until may grows.
+// slowStore is a store on a machine that is busy with something else: each row that is
+// counted by itself takes a while. A scan waits after as many rows as may allows, until
+// may grows.
 type slowStore struct {
 	archive.Store
 	each time.Duration
@@ -71,7 +72,8 @@ func (s *slowStore) Scan(
 	})
 }
 
-// slowDashboard serves a dashboard over a slow store with calls, half of them by each of two models.
+// slowDashboard serves a dashboard over a slow store with calls, half of them by each of
+// two models.
 func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	t.Helper()
 	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
@@ -147,8 +149,8 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	store, b := slowDashboard(t, calls)
 	const tile = ".tiles dd"
 
-	// Without a filter every reload shows all calls, though counting them takes longer than a page may
-	// wait for a filter.
+	// Without a filter every reload shows all calls, though counting them takes longer
+	// than a page may wait for a filter.
 	for range 4 {
 		b.visit("/")
 		if shown := b.text(tile); shown != "3\u202f000" {

@@ -156,7 +156,8 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 		t.Errorf("scores are %+v", record.Scores)
 	}
 
-	// An older request under the same id takes the record over, and the newer one stays visible.
+	// An older request under the same id takes the record over, and the newer one stays
+	// visible.
 	older := wire.Event{
 		ID:         wire.NewID(),
 		Kind:       wire.KindRequest,

@@ -120,8 +120,8 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.visit("/template/backtest?name=greet+customers&v=1&sent=1")
 	b.shows("main", "The same would be sent.")
 
-	// The editor: the preview follows the typing. Saving makes a version, which keeps what the form has
-	// no field for.
+	// The editor: the preview follows the typing. Saving makes a version, which keeps
+	// what the form has no field for.
 	b.visit("/template/edit?name=greet+customers")
 	b.shows("#preview", "You greet customers of Nordlys warmly.", `"model": "gpt-4o-mini"`)
 	b.fill("#text-0", "Greet the customers of {shop} like old friends.")

@@ -160,8 +160,8 @@ func TestImagesInARequestAreShownAndNothingIsFetched(t *testing.T) {
 	}
 }
 
-// logDays logs calls over the last days as sidecars would have delivered them, with three versions of a template,
-// each better than the one before.
+// logDays logs calls over the last days as sidecars would have delivered them, with three
+// versions of a template, each better than the one before.
 func logDays(server *node, days int) (calls int) {
 	server.t.Helper()
 	r := rand.New(rand.NewPCG(7, 7))
@@ -237,8 +237,8 @@ func logDays(server *node, days int) (calls int) {
 	return calls
 }
 
-// prints fails the test unless the page, printed, shows everything that a selector finds and nothing to press, in
-// black on white, also for somebody who prefers dark pages.
+// prints fails the test unless the page, printed, shows everything that a selector finds
+// and nothing to press, in black on white, also for somebody who prefers dark pages.
 func (b *browser) prints(content string) {
 	b.t.Helper()
 	b.do("print", emulates(emulation.SetEmulatedMediaParams{

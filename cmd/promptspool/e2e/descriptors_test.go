@@ -23,8 +23,8 @@ func fewFiles(t *testing.T, program string, files int) string {
 	return script
 }
 
-// More connections than files may be open come to either role and say nothing. The role goes on, and
-// others are answered.
+// More connections than files may be open come to either role and say nothing. The role
+// goes on, and others are answered.
 func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 	t.Parallel()
 	program := fewFiles(t, program(t), 64)
@@ -61,8 +61,8 @@ func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 	}
 }
 
-// While no file can be opened, callers wait; then everything is answered: calls, probes, and the
-// commands that go through the control socket.
+// While no file can be opened, callers wait; then everything is answered: calls, probes,
+// and the commands that go through the control socket.
 func TestCallsWaitWhileTooManyFilesAreOpen(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), freePort(t))

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// A disk of 64 MiB is filled from inside, by writes that are not delivered, and from outside, to the last
-// block. The sidecar refuses with 503, also after a kill and a new start, and resumes when there is room.
+// A disk of 64 MiB is filled from inside, by writes that are not delivered, and from
+// outside, to the last block. The sidecar refuses with 503, also after a kill and a new
+// start, and resumes when there is room.
 func TestAFullDiskLosesNothingThatWasAckedAndStopsNobody(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.1) {

@@ -41,14 +41,15 @@ var programs = map[string]struct{ extension, run, compile string }{
 	"json":       {".json", "", ""},
 }
 
-// settled replaces sleep: pages ask people to wait a moment, but a script can wait until the sidecar has delivered.
+// settled replaces sleep: pages ask people to wait a moment, but a script can wait until
+// the sidecar has delivered.
 const settled = `sleep() {
 	until promptspool spool status --data .promptspool -o json | grep -q '"events": 0'; do command sleep 0.1; done
 }
 `
 
-// script returns the shell text that runs a page's examples in a folder, in their order. It fails the test for a
-// block without a mark that says whether it is run.
+// script returns the shell text that runs a page's examples in a folder, in their order.
+// It fails the test for a block that is not marked as run, compiled or shown.
 func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 	t.Helper()
 	var text strings.Builder
@@ -90,8 +91,8 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 	return text.String()
 }
 
-// examplesRun runs the examples of all pages in the folder where up was started, page after page, as a reader
-// would.
+// examplesRun runs the examples of all pages in the folder where up was started, page
+// after page, as a reader would.
 func examplesRun(t *testing.T, dir, sidecar, server string) {
 	t.Helper()
 	bin := t.TempDir()

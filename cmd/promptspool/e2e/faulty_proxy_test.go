@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// between is a proxy between sidecar and server: it passes calls on, or does something else with batches.
+// between is a proxy between sidecar and server: it passes calls on, or does something
+// else with batches.
 type between struct {
 	t    *testing.T
 	addr string // its own
@@ -24,7 +25,8 @@ type between struct {
 	over  chan struct{}
 }
 
-// mischief does something with a batch in place of passing it on. over is closed when the fault ends.
+// mischief does something with a batch in place of passing it on. over is closed when the
+// fault ends.
 type mischief func(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{})
 
 func startBetween(t *testing.T, next string) *between {
@@ -190,7 +192,8 @@ func cutsTheBatchShort(b *between, w http.ResponseWriter, r *http.Request, _ <-c
 	answer(w, b.pass(r, body[:len(body)/2]))
 }
 
-// takesSmallOnes refuses batches larger than most bytes, as a proxy would, or as the server itself.
+// takesSmallOnes refuses batches larger than most bytes, as a proxy would, or as the
+// server itself.
 func takesSmallOnes(most int, refusal mischief) mischief {
 	return func(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
 		body := readAll(r)

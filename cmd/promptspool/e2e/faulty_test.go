@@ -23,9 +23,9 @@ import (
 	"promptspool/api/wire"
 )
 
-// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a sidecar and a server. During
-// each, requests are logged and scored twice; when the fault is over each must be at the server once, with the newer
-// score.
+// TestWhateverHappensBetweenEverythingArrivesOnce has one fault after the other between a
+// sidecar and a server. During each, requests are logged and scored twice; when the fault
+// is over each must be at the server once, with the newer score.
 func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	t.Parallel()
 	watchForRaces(t)
@@ -104,8 +104,8 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	sidecar.t, server.t = t, t
 }
 
-// A batch that is cut on its way is no longer valid zstd. The server refuses it for its content, as it must, and the
-// sidecar must not bury what is whole on its own side.
+// A batch that is cut on its way is no longer valid zstd. The server refuses it for its
+// content, as it must, and the sidecar must not bury what is whole on its own side.
 func TestABatchThatIsCutOnItsWayPausesAndLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := startPlainServer(t, freePort(t))

@@ -37,7 +37,8 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 		t.Errorf("the sidecar's id is %q and the fleet says %s (%v)", text, first.ID, err)
 	}
 
-	// For people, a name cannot drive the terminal; for programs it is whole. A sidecar reports the same fleet.
+	// For people, a name cannot drive the terminal; for programs it is whole. A sidecar
+	// reports the same fleet.
 	for _, url := range []string{"http://" + server.addr, "http://" + sidecar.addr} {
 		out, errs, code := runCommand(t, []string{"PROMPTSPOOL_KEY=" + adminKey}, "status", "--url", url)
 		isPlain := !strings.Contains(out, "\x1b") && strings.Contains(out, "pod [31m-1")

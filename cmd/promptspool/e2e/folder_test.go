@@ -13,15 +13,17 @@ import (
 	"testing"
 )
 
-// folder holds everything that this run of the tests writes: binaries, data folders, images of disks. It is removed
-// at the end; what a killed run leaves, the next one removes.
+// folder holds everything that this run of the tests writes: binaries, data folders,
+// images of disks. It is removed at the end; what a killed run leaves, the next one
+// removes.
 var folder string
 
-// folderPrefix begins the name of such a folder, among the temporary files; the pid of its process follows.
+// folderPrefix begins the name of such a folder, among the temporary files; the pid of
+// its process follows.
 const folderPrefix = "promptspool-tests-"
 
-// ownFolder makes the folder of this process, in which all temporary files are from now on, and removes those of
-// processes that have ended.
+// ownFolder makes the folder of this process, in which all temporary files are from now
+// on, and removes those of processes that have ended.
 func ownFolder() error {
 	if err := removeStale(os.TempDir()); err != nil {
 		return fmt.Errorf("what an earlier run of the tests left cannot be removed: %w", err)
@@ -30,7 +32,8 @@ func ownFolder() error {
 	return errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700), os.Setenv("TMPDIR", folder))
 }
 
-// removeStale removes the folders in dir whose process has ended, with what is mounted in them.
+// removeStale removes the folders in dir whose process has ended, with what is mounted in
+// them.
 func removeStale(dir string) error {
 	stale, err := filepath.Glob(filepath.Join(dir, folderPrefix+"*"))
 	for _, path := range stale {
@@ -43,8 +46,9 @@ func removeStale(dir string) error {
 	return err
 }
 
-// unmountBelow detaches the loop devices of files below a folder and unmounts what is mounted there, innermost first.
-// The devices come first, while their files still have these names; a device in use goes with its mount.
+// unmountBelow detaches the loop devices of files below a folder and unmounts what is
+// mounted there, innermost first. The devices come first, while their files still have
+// these names; a device in use goes with its mount.
 func unmountBelow(dir string) error {
 	if err := detachBelow(dir); err != nil {
 		return err

@@ -78,8 +78,8 @@ func leaveBehind(t *testing.T, dir string) {
 	}
 }
 
-// What a version wrote, a later one of the same format reads. A change of a layout without its number fails here; a
-// change of the number writes the folders anew.
+// What a version wrote, a later one of the same format reads. A change of a layout
+// without its number fails here; a change of the number writes the folders anew.
 func TestFoldersThatAnEarlierVersionWroteAreRead(t *testing.T) {
 	t.Parallel()
 	if *update {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// The image of the disk is on a tmpfs that is smaller, and then full: what the kernel writes to it gets an I/O error,
-// and so does every sync. Callers must learn of it, the process must end, and the next one must deliver what was acked.
+// The image of the disk is on a tmpfs that is smaller, and then full: what the kernel
+// writes to it gets an I/O error, and so does every sync. Callers must learn of it, the
+// process must end, and the next one must deliver what was acked.
 func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 	t.Parallel()
 	under := mountTmpfs(t, t.TempDir())
@@ -43,8 +44,8 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 		t.Errorf("the sidecar ended %v after the disk was full; want a few seconds", took)
 	}
 
-	// How many waited at that moment is chance: none did if all were in a commit that hung until the process
-	// ended. One of them may be the oracle's.
+	// How many waited at that moment is chance: none did if all were in a commit that
+	// hung until the process ended. One of them may be the oracle's.
 	ids, refusals := callers()
 	if waited := strings.Count(sidecar.logged(), "The spool refused a write"); len(refusals) < waited-1 {
 		t.Errorf("of %d writes that waited, %d callers were answered", waited, len(refusals))
@@ -96,8 +97,9 @@ func mountTmpfs(t *testing.T, dir string) string {
 	return dir
 }
 
-// callUntilRefused has callers write to a node, each until an answer other than 200. The function that it returns
-// waits for them, and returns the ids that were acked and the other answers; a caller whose connection broke has none.
+// callUntilRefused has callers write to a node, each until an answer other than 200. The
+// function that it returns waits for them, and returns the ids that were acked and the
+// other answers; a caller whose connection broke has none.
 func callUntilRefused(n *node, callers int) func() (ids []string, refusals []reply) {
 	var mu sync.Mutex
 	var ids []string

@@ -26,9 +26,9 @@ import (
 	"promptspool/api/wire"
 )
 
-// Requests that are broken in every way come to a sidecar and a server, as they are shipped, on several
-// connections. Both stay up and small, nothing panics, all calls of a good client beside them are answered
-// 200, and what it wrote arrives.
+// Requests that are broken in every way come to a sidecar and a server, as they are
+// shipped, on several connections. Both stay up and small, nothing panics, all calls of a
+// good client beside them are answered 200, and what it wrote arrives.
 func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 	t.Parallel()
 	server := &besieged{node: startPlainServer(t, "127.0.0.1:0"), name: "server", memoryMax: 256 << 20}
@@ -44,7 +44,8 @@ func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 
 	s := &siege{seed: 1, short: 250, long: soak(t, 1), patience: 10 * time.Second}
 	if s.long > 0 {
-		// Shaped attacks are paced to half a processor, so nobody has to wait long beside them.
+		// Shaped attacks are paced to half a processor, so nobody has to wait long beside
+		// them.
 		s.seed, s.patience, s.shapes = rand.Uint64(), time.Second, true
 		server.memoryMax = serverMax
 	}
@@ -87,7 +88,8 @@ func TestTheFuzzerSeesWeakness(t *testing.T) {
 		"panics": "1 panics",
 		"hangs":  "the good client",
 		"grows":  "anonymous memory",
-		// It has ended, or takes no connection, or its good client is not answered, whichever is seen first.
+		// It has ended, or takes no connection, or its good client is not answered,
+		// whichever is seen first.
 		"ends": "the handler",
 	} {
 		env := []string{helperVariable + "=weak", "WEAK=" + weakness}
@@ -161,8 +163,8 @@ func runWeak() {
 	_ = (&fasthttp.Server{Handler: handle, Logger: log.New(io.Discard, "", 0)}).Serve(ln)
 }
 
-// siege sends broken requests to processes, and beside them those of a good client, until the time is
-// over or something failed.
+// siege sends broken requests to processes, and beside them those of a good client, until
+// the time is over or something failed.
 type siege struct {
 	seed     uint64 // the same seed sends the same bytes
 	short    int    // broken requests on each of two connections to each process, at least
@@ -228,7 +230,8 @@ func (s *siege) lay(all ...*besieged) {
 // shapeBytesMax is about the size to which the bodies of shaped attacks grow.
 const shapeBytesMax = 1 << 20
 
-// shape carries out attacks of any kind and size, one after the other, and leaves before some are answered.
+// shape carries out attacks of any kind and size, one after the other, and leaves before
+// some are answered.
 func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
 	for time.Since(begun) < s.long && s.faultless() {
 		a := attacks[random.IntN(len(attacks))]
@@ -290,7 +293,8 @@ func (s *siege) faultless() bool {
 // siegeTemplate is the template that the good client fetches.
 const siegeTemplate = "team/besieged"
 
-// useWell is the good client: it writes and fetches, one after the other, and watches the memory.
+// useWell is the good client: it writes and fetches, one after the other, and watches the
+// memory.
 func (s *siege) useWell(b *besieged, over chan struct{}) {
 	client := &http.Client{Timeout: s.patience, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
@@ -343,8 +347,9 @@ func postWith(client *http.Client, addr, path string, body []byte) (status int, 
 	return res.StatusCode, answer, err
 }
 
-// attack sends one or more broken requests, in pieces, and mostly reads what comes back. What random gives
-// does not depend on what comes, so that a seed always sends the same bytes.
+// attack sends one or more broken requests, in pieces, and mostly reads what comes back.
+// What random gives does not depend on what comes, so that a seed always sends the same
+// bytes.
 func (s *siege) attack(b *besieged, random *rand.Rand) {
 	sent, piece, listens := broken(random), 1+random.IntN(4000), random.IntN(8) > 0
 	defer pauseFor(2 * time.Millisecond) // a port is free again only some time later
@@ -393,8 +398,8 @@ func (s *siege) answers(b *besieged, conn net.Conn, sent []byte) (count int) {
 	}
 }
 
-// wellFormed are valid requests to the routes that read most of their input. None deletes anything: the
-// good client's records must be there at the end.
+// wellFormed are valid requests to the routes that read most of their input. None deletes
+// anything: the good client's records must be there at the end.
 var wellFormed = sync.OnceValue(func() (all []string) {
 	id, track := "01890c3e-7c2b-7000-8000-000000000001", string(bodyOf(800))
 	for _, r := range []struct{ line, header, body string }{

@@ -35,8 +35,9 @@ func (n *node) unready(reason string) {
 	}
 }
 
-// A data folder is moved away, or another disk is mounted over it, while its process runs. From then on
-// no write is answered with a 200, the process gives the reason, and it ends when it is stopped.
+// A data folder is moved away, or another disk is mounted over it, while its process
+// runs. From then on no write is answered with a 200, the process gives the reason, and
+// it ends when it is stopped.
 func TestNothingIsAckedInAFolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	gone := map[string]func(t *testing.T, folder string){

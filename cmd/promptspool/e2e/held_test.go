@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A server comes up without its keys, as after restoring an old backup, and later with them.
+// A server comes up without its keys, as after restoring an old backup, and later with
+// them.
 func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
 	t.Parallel()
 	addr, data := freePort(t), t.TempDir()

@@ -18,7 +18,8 @@ import (
 // helperVariable turns this test binary into another process of the harness.
 const helperVariable = "PROMPTSPOOL_TEST_HELPER"
 
-// runHelper runs the process that helperVariable names to its end. It returns false in the process that runs the tests.
+// runHelper runs the process that helperVariable names to its end. It returns false in
+// the process that runs the tests.
 func runHelper() bool {
 	switch os.Getenv(helperVariable) {
 	case "":
@@ -93,11 +94,12 @@ func startPlainServer(t *testing.T, addr string) *node {
 	return n
 }
 
-// soakVariable makes the tests of the spool long: a time such as 10m, of which each scene takes its part. `make soak`
-// sets it.
+// soakVariable makes the tests of the spool long: a time such as 10m, of which each scene
+// takes its part. `make soak` sets it.
 const soakVariable = "PROMPTSPOOL_SOAK"
 
-// soak returns how long a scene with this part of the soak may take, 0 when the tests are short.
+// soak returns how long a scene with this part of the soak may take, 0 when the tests are
+// short.
 func soak(t *testing.T, part float64) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(cmp.Or(os.Getenv(soakVariable), "0s"))

@@ -19,14 +19,14 @@ type image struct {
 	mount  string
 	loop   string // the device; "" while it is not mounted
 
-	// direct: the file holds what a disk would hold, without anything that is only in the page cache of the
-	// mounted side. A file on a tmpfs cannot do it.
+	// direct: the file holds what a disk would hold, without anything that is only in the
+	// page cache of the mounted side. A file on a tmpfs cannot do it.
 	direct bool
 }
 
-// fileSystem is a way to make and mount an image. Everything is written when it is made: later the
-// file holds nothing but what was asked for. Its journal is written as rarely as possible: so what
-// was not synced is not there. A copy can be mounted beside it.
+// fileSystem is a way to make and mount an image. Everything is written when it is made:
+// later the file holds nothing but what was asked for. Its journal is written as rarely
+// as possible: so what was not synced is not there. A copy can be mounted beside it.
 type fileSystem struct {
 	name, from string // from: Debian's package of its mkfs
 	mkfs       []string
@@ -97,8 +97,9 @@ func (i *image) attach() {
 	tool(i.t, "mount", "-t", i.system.name, "-o", i.system.options, i.loop, i.mount)
 }
 
-// writeByPages keeps the loop device honest: it reports success for a write that only succeeded in part, because the
-// file below could not grow (Linux 6.18, lo_complete_rq in drivers/block/loop.c). A page is written wholly or not.
+// writeByPages keeps the loop device honest: it reports success for a write that only
+// succeeded in part, because the file below could not grow (Linux 6.18, lo_complete_rq in
+// drivers/block/loop.c). A page is written wholly or not.
 func (i *image) writeByPages() {
 	limit := filepath.Join("/sys/block", filepath.Base(i.loop), "queue/max_sectors_kb")
 	if err := os.WriteFile(limit, []byte("4"), 0); err != nil {
@@ -119,8 +120,9 @@ func (i *image) detach() {
 	i.loop = ""
 }
 
-// afterPowerCut copies the image as it is at this moment, whatever still waits to be written, and mounts the copy. The
-// process that writes to it must be stopped; afterPowerCut waits for what the kernel still writes for it.
+// afterPowerCut copies the image as it is at this moment, whatever still waits to be
+// written, and mounts the copy. The process that writes to it must be stopped;
+// afterPowerCut waits for what the kernel still writes for it.
 func (i *image) afterPowerCut() *image {
 	i.t.Helper()
 	var copies [2]string

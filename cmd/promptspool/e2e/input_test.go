@@ -16,7 +16,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// badInput is one call that must be refused, with the status and a part of the message, which says what to do.
+// badInput is one call that must be refused, with the status and a part of the message,
+// which says what to do.
 type badInput struct {
 	name         string
 	method, path string

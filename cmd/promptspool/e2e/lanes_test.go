@@ -15,8 +15,8 @@ import (
 
 const lateKey = "a-key-that-the-server-learns-late-and-not-at-first"
 
-// startHolding starts a server, and a sidecar with events of lateKey, which the server does not know. It waits until
-// they are held, and returns their request ids.
+// startHolding starts a server, and a sidecar with events of lateKey, which the server
+// does not know. It waits until they are held, and returns their request ids.
 func startHolding(t *testing.T, count int) (sidecar, server *node, ids []string) {
 	t.Helper()
 	address := freePort(t)
@@ -157,7 +157,8 @@ func TestWhatIsWholeInTheQuarantineIsExported(t *testing.T) {
 	}
 	sidecar.kill()
 
-	// An event's content is no longer what was written: its checksum shows it, and its generation is set aside.
+	// An event's content is no longer what was written: its checksum shows it, and its
+	// generation is set aside.
 	generations, err := filepath.Glob(filepath.Join(sidecar.data, "spool", "gen-*"))
 	if err != nil || len(generations) != 1 {
 		t.Fatalf("generations: %v %v", generations, err)

@@ -21,7 +21,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// saved clicks on a link that saves a file, and returns the name that the server gave it and its content.
+// saved clicks on a link that saves a file, and returns the name that the server gave it
+// and its content.
 func (b *browser) saved(selector string) (name string, content []byte) {
 	b.t.Helper()
 
@@ -64,8 +65,9 @@ func (b *browser) saved(selector string) (name string, content []byte) {
 	return name, content
 }
 
-// filteredView logs calls of two teams in turn, and opens the list of one team's calls through the form. It returns
-// the ids of that team's calls, the newest first. An address cannot hold the team's name as it is.
+// filteredView logs calls of two teams in turn, and opens the list of one team's calls
+// through the form. It returns the ids of that team's calls, the newest first. An address
+// cannot hold the team's name as it is.
 func filteredView(server *node, b *browser, team string) (ids []string) {
 	for n := range 10 {
 		owner := []string{team, "another"}[n%2]

@@ -22,7 +22,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// crowd is many sidecars played by this process, each with a connection of its own, against a real server.
+// crowd is many sidecars played by this process, each with a connection of its own,
+// against a real server.
 type crowd struct {
 	t      testing.TB
 	server *node
@@ -66,8 +67,8 @@ func (c *crowd) batch(events, promptBytes int) []byte {
 	return c.zstd.EncodeAll(plain, nil)
 }
 
-// send delivers one batch, and retries as the server asks. It reports whether the batch was taken
-// before ctx ended.
+// send delivers one batch, and retries as the server asks. It reports whether the batch
+// was taken before ctx ended.
 func (c *crowd) send(ctx context.Context, client *http.Client, key string, events int, batch []byte) bool {
 	for wait := time.Duration(0); ; {
 		select {
@@ -127,9 +128,9 @@ func ownClient(t testing.TB, connections int) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// storm lets sidecars connect together and deliver a few events each: half of them with the first key, the
-// others with the remaining keys in turn. It returns how long the sidecars of each key took, the quickest
-// first.
+// storm lets sidecars connect together and deliver a few events each: half of them with
+// the first key, the others with the remaining keys in turn. It returns how long the
+// sidecars of each key took, the quickest first.
 func (c *crowd) storm(keys []string, sidecars, events int, patience time.Duration) [][]time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -165,8 +166,8 @@ func (c *crowd) storm(keys []string, sidecars, events int, patience time.Duratio
 	return took
 }
 
-// watchMemory watches a process's own memory, without the pages of the files that it maps. The function
-// that it returns ends this and returns the peak.
+// watchMemory watches a process's own memory, without the pages of the files that it
+// maps. The function that it returns ends this and returns the peak.
 func watchMemory(t testing.TB, n *node) (most func() int64) {
 	stop, result := make(chan struct{}), make(chan int64, 1)
 	go func() {
@@ -221,8 +222,8 @@ func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
 			t.Logf("%d of them with another: median %v, last %v", len(times), median, times[len(times)-1])
 		}
 
-		// Nobody waits because another key has more sidecars. Only the long form checks it: it runs
-		// alone, and other tests would take turns at the processor.
+		// Nobody waits because another key has more sidecars. Only the long form checks
+		// it: it runs alone, and other tests would take turns at the processor.
 		if long && median > greedy[len(greedy)/2]*3/2 {
 			t.Errorf("the %d sidecars of key %d took %v, those of the greedy one %v",
 				len(times), k, median, greedy[len(greedy)/2])
@@ -234,8 +235,9 @@ func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
 	}
 }
 
-// shares lets a greedy key and some modest ones deliver as fast as the server takes, and returns how many
-// of the batches it took of each. The batches are made before: the server must be what is short of time.
+// shares lets a greedy key and some modest ones deliver as fast as the server takes, and
+// returns how many of the batches it took of each. The batches are made before: the
+// server must be what is short of time.
 func (c *crowd) shares(keys []string, greedy, modest, batches int, patience time.Duration) []int64 {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -305,9 +307,10 @@ func TestAGreedyKeyDoesNotStarveTheOthers(t *testing.T) {
 	}
 
 	t.Logf("taken: %v; %d turned away; %d MiB of memory", taken, c.turned.Load(), peak>>20)
-	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside other tests, which take
-	// turns at the processor, the check is only that nobody starves. The long form, which runs alone, checks
-	// the shares themselves, and so do the tests of Turns in package api.
+	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside
+	// other tests, which take turns at the processor, the check is only that nobody
+	// starves. The long form, which runs alone, checks the shares themselves, and so do
+	// the tests of Turns in package api.
 	least := int64(5)
 	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
 		least = 18

@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	// With the race detector, a process waits a second before it exits, in case another thread has
-	// something to report. 20 ms are enough here.
+	// With the race detector, a process waits a second before it exits, in case another
+	// thread has something to report. 20 ms are enough here.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=20")
 
 	code := postgrestest.Main(m)
@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(differences.report(code))
 }
 
-// build compiles the command and returns the path of the binary, which is kept until the tests end.
+// build compiles the command and returns the path of the binary, which is kept until the
+// tests end.
 func build(name string, flags ...string) (string, error) {
 	path := filepath.Join(folder, name)
 	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "promptspool/cmd/promptspool")...)
@@ -53,14 +54,15 @@ func build(name string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// racingBinary is the command built with the race detector, which takes several times the processor.
+// racingBinary is the command built with the race detector, which takes several times the
+// processor.
 var racingBinary = sync.OnceValues(func() (string, error) { return build("promptspool-race", "-race") })
 
 // watched holds the tests that called watchForRaces.
 var watched sync.Map
 
-// watchForRaces runs a test's processes with the race detector. It is for scenes in which many
-// callers, kills and both roles meet.
+// watchForRaces runs a test's processes with the race detector. It is for scenes in which
+// many callers, kills and both roles meet.
 func watchForRaces(t *testing.T) {
 	t.Helper()
 	watched.Store(t, true)

@@ -47,7 +47,8 @@ func textContent(n *markup.Node) string {
 	return b.String()
 }
 
-// textOf returns what a person reads on a page, without what others wrote: conversations, code and what is edited.
+// textOf returns what a person reads on a page, without what others wrote: conversations,
+// code and what is edited.
 func textOf(n *markup.Node) string {
 	var b strings.Builder
 	var walk func(*markup.Node)

@@ -27,9 +27,9 @@ const (
 	largeBodyWriter = 6 // together, twice what the cgroup holds; 16 in the long form
 )
 
-// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold, while its server is away. It
-// may answer 503, and every writer gets through by retrying; it must not be killed, and what was answered 200 is on its
-// disk. Then the server comes.
+// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold,
+// while its server is away. It may answer 503, and every writer gets through by retrying;
+// it must not be killed, and what was answered 200 is on its disk. Then the server comes.
 func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	program := limited(t, program(t), cgroupBytes)
@@ -73,7 +73,8 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	isEmpty := func() bool { return sidecar.ended() || sidecar.waiting() == 0 }
 	reached(t, 2*time.Minute, isEmpty, "the spool does not empty")
 	emptied := time.Now()
-	// A little more than after small events: the generation after a large one has the usual size, not the smallest.
+	// A little more than after small events: the generation after a large one has the
+	// usual size, not the smallest.
 	reached(t, 10*time.Second, func() bool { return occupied(t, sidecar.data) <= 40<<20 },
 		"10 s after everything was delivered the data takes more than 40 MiB of disk")
 	t.Logf("%s after everything was delivered: %s", time.Since(emptied).Round(time.Millisecond), heldBy(t, sidecar))
@@ -90,8 +91,8 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	}
 }
 
-// A cgroup smaller than what is promised: bodies that come together are refused with 503 and
-// accepted later, and one that can never fit is refused for good.
+// A cgroup smaller than what is promised: bodies that come together are refused with 503
+// and accepted later, and one that can never fit is refused for good.
 func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
 	t.Parallel()
 	upstream := freePort(t)
@@ -154,7 +155,8 @@ func exportedEvents(t *testing.T, n *node) (events int) {
 	}
 }
 
-// startWithoutServer starts a sidecar that knows the key of its server, which is then killed.
+// startWithoutServer starts a sidecar that knows the key of its server, which is then
+// killed.
 func startWithoutServer(t *testing.T, program, upstream string, arguments ...string) (sidecar, server *node) {
 	t.Helper()
 	server = beginPlain(t, t.TempDir(), upstream, "server")
@@ -195,7 +197,8 @@ func largeText(t *testing.T) []byte {
 	return base64.StdEncoding.AppendEncode(nil, random)
 }
 
-// sendLarge sends one write until it is accepted, and returns its id and how often it was retried.
+// sendLarge sends one write until it is accepted, and returns its id and how often it was
+// retried.
 func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 	id = wire.NewID()
 	head := fmt.Appendf(nil, `{"request_id":%q,"function_name":"f","kwargs":{"model":"gpt-4","image":"`, id)

@@ -20,7 +20,8 @@ type reply struct {
 	JSON   map[string]any
 }
 
-// call sends a request as an app would. body may be a string, bytes or a value to encode as JSON.
+// call sends a request as an app would. body may be a string, bytes or a value to encode
+// as JSON.
 func (n *node) call(method, path string, body any, header ...string) reply {
 	n.t.Helper()
 	r, err := n.try(method, path, body, header...)
@@ -75,7 +76,8 @@ func (n *node) try(method, path string, body any, header ...string) (reply, erro
 	return r, nil
 }
 
-// track sends a write with a key in the body, and expects a 200. It returns the request's id, if any.
+// track sends a write with a key in the body, and expects a 200. It returns the request's
+// id, if any.
 func (n *node) track(path, key string, fields map[string]any) string {
 	n.t.Helper()
 	body := map[string]any{"api_key": key}
@@ -159,8 +161,8 @@ func (n *node) trySpoolStatus() (map[string]any, error) {
 	return status.Spool, err
 }
 
-// emptied waits until every event in the spool was delivered or set aside. It fails when no event
-// leaves the spool for 30 s.
+// emptied waits until every event in the spool was delivered or set aside. It fails when
+// no event leaves the spool for 30 s.
 func (n *node) emptied() {
 	n.t.Helper()
 	n.whileItMoves(
@@ -170,8 +172,8 @@ func (n *node) emptied() {
 	)
 }
 
-// whileItMoves waits for a condition as long as place returns another value every 30 s, however slow
-// the machine is. When it stands still, it fails with the message.
+// whileItMoves waits for a condition as long as place returns another value every 30 s,
+// however slow the machine is. When it stands still, it fails with the message.
 func (n *node) whileItMoves(condition func() bool, place func() any, message func() string) {
 	n.t.Helper()
 	for last := any(nil); !condition(); {

@@ -182,9 +182,9 @@ func (n *node) stop() {
 	}
 }
 
-// freePort returns an address at which nothing listens, and nothing will by chance: the port is below
-// those that the kernel assigns, so it stays free while the process for it is not running. No port is
-// returned twice.
+// freePort returns an address at which nothing listens, and nothing will by chance: the
+// port is below those that the kernel assigns, so it stays free while the process for it
+// is not running. No port is returned twice.
 func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// npmModules installs what dir/package-lock.json pins, once, into the user's cache folder, and returns a
-// folder that has it as node_modules beside the files of dir. No script of a package is run.
+// npmModules installs what dir/package-lock.json pins, once, into the user's cache
+// folder, and returns a folder that has it as node_modules beside the files of dir. No
+// script of a package is run.
 func npmModules(t *testing.T, dir string) string {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))

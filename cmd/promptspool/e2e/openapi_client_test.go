@@ -13,8 +13,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// generatedClientRuns validates the description that a server serves, generates a client from it, and has the client
-// do the README's session.
+// generatedClientRuns validates the description that a server serves, generates a client
+// from it, and has the client do the README's session.
 func generatedClientRuns(t *testing.T, sidecar, server, key string) {
 	t.Helper()
 	status, description := documentation(t, "http://"+server+"/openapi.json")
@@ -41,8 +41,8 @@ func generatedClientRuns(t *testing.T, sidecar, server, key string) {
 	}
 }
 
-// generateClient makes session.js in a folder of npm's modules. It takes seconds, so the result is kept for as long
-// as its inputs do not change.
+// generateClient makes session.js in a folder of npm's modules. It takes seconds, so the
+// result is kept for as long as its inputs do not change.
 func generateClient(t *testing.T, work, description string) {
 	t.Helper()
 	sum := sha256.New()

@@ -29,7 +29,8 @@ func (u *undescribed) add(err error) {
 	u.all = append(u.all, err)
 }
 
-// compareCalls compares each call that goes through net/http's default client with the description of the API.
+// compareCalls compares each call that goes through net/http's default client with the
+// description of the API.
 func compareCalls() error {
 	checker, err := openapi.NewChecker([]byte(docs.OpenAPI("test")))
 	if err != nil {
@@ -44,8 +45,8 @@ func compareCalls() error {
 	return nil
 }
 
-// compared returns the address of a proxy to a listener, which also compares the calls of programs that are not
-// written in Go.
+// compared returns the address of a proxy to a listener, which also compares the calls of
+// programs that are not written in Go.
 func compared(t *testing.T, addr string) string {
 	t.Helper()
 	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr}))
@@ -54,7 +55,8 @@ func compared(t *testing.T, addr string) string {
 	return proxy.Listener.Addr().String()
 }
 
-// report prints the differences. The run fails if there are any: they belong to no single test.
+// report prints the differences. The run fails if there are any: they belong to no single
+// test.
 func (u *undescribed) report(code int) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

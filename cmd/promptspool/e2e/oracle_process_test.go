@@ -23,10 +23,10 @@ import (
 	"promptspool/api/wire"
 )
 
-// contentOf returns the request that is sent under an id: always the same, so that the oracle need not
-// keep it. It holds what a careless store would change. Its size is from zero to twice the average; one
-// in 64 is 64 times as large (at most 8 MiB), which does not fit in one frame of the spool if the
-// average is 64 KiB or more.
+// contentOf returns the request that is sent under an id: always the same, so that the
+// oracle need not keep it. It holds what a careless store would change. Its size is from
+// zero to twice the average; one in 64 is 64 times as large (at most 8 MiB), which does
+// not fit in one frame of the spool if the average is 64 KiB or more.
 func contentOf(id string, average int) []byte {
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, id)
@@ -54,7 +54,8 @@ type sent map[string]int
 // scoresMax is how often a request is scored: with 1, then with 2, and so on.
 const scoresMax = 4
 
-// scored is how far a request's scores came. A score is sent after the one before was answered or given up.
+// scored is how far a request's scores came. A score is sent after the one before was
+// answered or given up.
 type scored struct {
 	last   int // the last that was answered 200
 	acked  int // how many were answered 200
@@ -163,8 +164,8 @@ func (w *witness) load(o order) {
 	}
 }
 
-// write sends one new id and reports whether to go on. An id is never sent again: without an answer,
-// nothing would tell how often it was taken.
+// write sends one new id and reports whether to go on. An id is never sent again: without
+// an answer, nothing would tell how often it was taken.
 func (w *witness) write(ctx context.Context, o order) bool {
 	w.mu.Lock()
 	enough := o.Acks > 0 && len(w.acked) >= o.Acks
@@ -298,7 +299,8 @@ func (w *witness) look(addr, id string, average int, scores scored) (finding, er
 	if status != http.StatusOK {
 		return absent, fmt.Errorf("%d %.200s", status, answer)
 	}
-	// Found by its bytes, not decoded: the race detector makes decoding large records take seconds.
+	// Found by its bytes, not decoded: the race detector makes decoding large records
+	// take seconds.
 	want := slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`))
 	before, after, found := bytes.Cut(answer, want)
 	if !found {

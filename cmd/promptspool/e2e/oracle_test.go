@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// oracle is the harness's end of a witness: a process of its own, so that nothing of the harness dies
-// or pauses with what it watches. It makes ids, sends each once, remembers which were answered 200,
-// and later compares what a server holds with what it sent, byte for byte.
+// oracle is the harness's end of a witness: a process of its own, so that nothing of the
+// harness dies or pauses with what it watches. It makes ids, sends each once, remembers
+// which were answered 200, and later compares what a server holds with what it sent, byte
+// for byte.
 type oracle struct {
 	t       *testing.T
 	in      *json.Encoder
@@ -24,7 +25,8 @@ type oracle struct {
 type order struct {
 	Do   string `json:"do"`             // load, count, halt, verify
 	Addr string `json:"addr,omitempty"` // of the sidecar to load, of the server to verify
-	// Also is another sidecar: each request that was answered 200 is scored at both in turn.
+	// Also is another sidecar: each request that was answered 200 is scored at both in
+	// turn.
 	Also    string `json:"also,omitempty"`
 	Writers int    `json:"writers,omitempty"` // connections
 	Bytes   int    `json:"bytes,omitempty"`   // of a request, on average; see contentOf
@@ -98,8 +100,8 @@ func (o *oracle) tell(command order) account {
 	return a
 }
 
-// load has writers write to a sidecar until acks in all were answered 200, or until halt if acks is 0.
-// It does not wait.
+// load has writers write to a sidecar until acks in all were answered 200, or until halt
+// if acks is 0. It does not wait.
 func (o *oracle) load(n *node, writers, bytes, acks int) {
 	o.t.Helper()
 	o.tell(order{Do: "load", Addr: n.addr, Writers: writers, Bytes: bytes, Acks: acks})
@@ -135,8 +137,8 @@ func (o *oracle) verify(server *node) account {
 	return o.tell(order{Do: "verify", Addr: server.addr})
 }
 
-// wantAll fails the test unless the server holds every acked id once and as it was sent, and no unsure
-// one with other bytes.
+// wantAll fails the test unless the server holds every acked id once and as it was sent,
+// and no unsure one with other bytes.
 func (o *oracle) wantAll(server *node) account {
 	o.t.Helper()
 	a := o.verify(server)
@@ -165,7 +167,8 @@ func TestTheOracleSeesWhatIsMissingDifferentAndTwice(t *testing.T) {
 	if missing.There != 0 || missing.Lost != missing.Acked || len(missing.Missing) < 8 {
 		t.Fatalf("the server holds nothing, but the oracle says %+v", missing)
 	}
-	// All but the first come as they were sent, the second twice, the third with one byte changed.
+	// All but the first come as they were sent, the second twice, the third with one byte
+	// changed.
 	ids := slices.Sorted(slices.Values(missing.Missing))
 	for i, id := range ids[1:] {
 		text := string(contentOf(id, 100))

@@ -71,8 +71,9 @@ func codeIn(t *testing.T, printed string) string {
 	return code
 }
 
-// managesPeople has an operator run every people command beside one server, and people use the links at another
-// server of the same database, in which ann@example.com is the only owner.
+// managesPeople has an operator run every people command beside one server, and people
+// use the links at another server of the same database, in which ann@example.com is the
+// only owner.
 func managesPeople(t *testing.T, beside, other *node) {
 	t.Helper()
 

@@ -123,7 +123,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	server, b := founded(t)
 	publishVersion(server, 0)
 
-	// The session ends while somebody edits; saving leads through the sign-in page, and back.
+	// The session ends while somebody edits; saving leads through the sign-in page, and
+	// back.
 	b.visit("/template/edit?name=greet+customers")
 	b.fill("#text-0", "Greet {shop}'s customers in verse.")
 	b.press("[value=add]")
@@ -145,7 +146,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.press("[value=save]")
 	b.shows("main", "Saved.", "Version 2 the latest", "in verse", "and at length.")
 
-	// What was typed and not saved is offered again, until it is discarded, or saved, or its author signs out.
+	// What was typed and not saved is offered again, until it is discarded, or saved, or
+	// its author signs out.
 	edit := "/template/edit?name=greet+customers"
 	b.visit(edit)
 	if b.text("#draft:not([hidden])") != "" {
@@ -176,7 +178,8 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 		t.Errorf("after signing out %d drafts are left", n)
 	}
 
-	// Another person joins with a link from the owner, and gets one when the password is forgotten.
+	// Another person joins with a link from the owner, and gets one when the password is
+	// forgotten.
 	b.visit("/sign-in")
 	b.signIn("ann@example.com", "another good password")
 	b.visit("/people")

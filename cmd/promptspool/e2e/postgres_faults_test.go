@@ -86,7 +86,8 @@ func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
 	dsn := db.Database(t)
 	server := startShared(t, dsn, "a", freePort(t))
 
-	// Others take the remaining connections, and the server's are ended until others have those as well.
+	// Others take the remaining connections, and the server's are ended until others have
+	// those as well.
 
 	var others []*pgx.Conn
 	for {

@@ -112,8 +112,8 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 	}
 	managesPeople(t, a, b)
 
-	// A label that moves at one server reaches a sidecar of the other within a second. The machine may be busy: the
-	// best of three counts.
+	// A label that moves at one server reaches a sidecar of the other within a second.
+	// The machine may be busy: the best of three counts.
 	for number := 1; number <= 2; number++ {
 		content := fmt.Sprint("number ", number)
 		body := map[string]any{
@@ -152,8 +152,8 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 	t.Logf("a moved label came after %v", best)
 }
 
-// Servers that share a database, their sidecars and the database itself are killed at random. The long form has two
-// sidecars for each server.
+// Servers that share a database, their sidecars and the database itself are killed at
+// random. The long form has two sidecars for each server.
 func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	watchForRaces(t)
@@ -234,7 +234,8 @@ func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing
 		}
 	}
 
-	// The oracle notices missing records: half of them are deleted behind the servers' back. So does the check.
+	// The oracle notices missing records: half of them are deleted behind the servers'
+	// back. So does the check.
 	conn := connect(t, dsn)
 	check := func() (string, int) {
 		out, errs, code := runCommand(t, nil, "archive", "check", "--archive", dsn)

@@ -13,14 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// imageMebibytes has room for two generations with logs of full size; most of it is never written.
+// imageMebibytes has room for two generations with logs of full size; most of it is never
+// written.
 const imageMebibytes = 320
 
 func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 2, 0.2) {
 		t.Run(fmt.Sprint(round+1), func(t *testing.T) {
-			// In turn: small writes of many, large writes that fill generations, one writer alone.
+			// In turn: small writes of many, large writes that fill generations, one
+			// writer alone.
 			load := []order{
 				{Writers: 16, Bytes: 500, Acks: 400},
 				{Writers: 4, Bytes: 64 << 10, Acks: 200},
@@ -32,7 +34,8 @@ func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
 				system = fileSystems[(round+round/3)%3] // another one for each load
 			}
 
-			// Every other time the kernel writes the write-ahead log early, as it does when somebody runs `sync`.
+			// Every other time the kernel writes the write-ahead log early, as it does
+			// when somebody runs `sync`.
 			o, server, sidecar := powerCut(t, system, load, round%2 == 1)
 			if sidecar == nil {
 				t.Fatal("the sidecar does not start after the power cut")
@@ -49,8 +52,8 @@ func TestAPowerCutLosesNothingThatWasAcked(t *testing.T) {
 	}
 }
 
-// The same with a spool that does not sync must lose something: otherwise the test above would pass for
-// any spool.
+// The same with a spool that does not sync must lose something: otherwise the test above
+// would pass for any spool.
 func TestAPowerCutIsSeenByTheOracleWhenNothingIsSynced(t *testing.T) {
 	t.Parallel()
 	load := order{Writers: 16, Bytes: 500, Acks: 400}
@@ -67,10 +70,10 @@ func TestAPowerCutIsSeenByTheOracleWhenNothingIsSynced(t *testing.T) {
 	t.Logf("%d acked, %d lost", a.Acked, a.Lost)
 }
 
-// powerCut loads a sidecar whose data is on an image and whose server is away, until enough was acked, and
-// cuts its power in the middle of the load. Then it starts the server, and a sidecar on what was on the
-// disk; it returns nil for a sidecar that does not start. With early, the write-ahead log is written
-// before the spool syncs it.
+// powerCut loads a sidecar whose data is on an image and whose server is away, until
+// enough was acked, and cuts its power in the middle of the load. Then it starts the
+// server, and a sidecar on what was on the disk; it returns nil for a sidecar that does
+// not start. With early, the write-ahead log is written before the spool syncs it.
 func powerCut(t *testing.T, system fileSystem, load order, early bool, env ...string) (*oracle, *node, *node) {
 	t.Helper()
 	disk, upstream := newImageOf(t, system, t.TempDir(), imageMebibytes, true), freePort(t)
@@ -106,7 +109,8 @@ func powerCut(t *testing.T, system fileSystem, load order, early bool, env ...st
 	return o, server, sidecar
 }
 
-// writeEarly has the kernel write the newest write-ahead log again and again, until stop is called.
+// writeEarly has the kernel write the newest write-ahead log again and again, until stop
+// is called.
 func writeEarly(t *testing.T, spool string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -148,7 +152,8 @@ func (n *node) freeze() {
 		files, _ := filepath.Glob(threads)
 		for _, f := range files {
 			text, err := os.ReadFile(f)
-			// The state follows the name in parentheses. D, waiting for the disk, has not stopped yet.
+			// The state follows the name in parentheses. D, waiting for the disk, has not
+			// stopped yet.
 			if _, state, ok := strings.Cut(string(text), ") "); err == nil && (!ok || state[0] != 'T') {
 				return false
 			}

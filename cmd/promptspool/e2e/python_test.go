@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// pythonCall is a call as the hosted service's Python SDK 0.4.8 puts it on the wire. KEY stands for the key, ID for the
-// request's id, GROUP for the group's. The SDK reads the named members of the answer, and takes any other status for a
-// failure.
+// pythonCall is a call as the hosted service's Python SDK 0.4.8 puts it on the wire. KEY
+// stands for the key, ID for the request's id, GROUP for the group's. The SDK reads the
+// named members of the answer, and takes any other status for a failure.
 type pythonCall struct {
 	method, path, body string
 	inHeader           bool // the key is sent as X-API-KEY, sometimes beside api_key in the body

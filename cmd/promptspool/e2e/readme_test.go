@@ -79,7 +79,8 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	}
 }
 
-// pasted runs shell text with the addresses of this test's processes, and decodes the last line of its output.
+// pasted runs shell text with the addresses of this test's processes, and decodes the
+// last line of its output.
 func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	t.Helper()
 
@@ -111,7 +112,8 @@ func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	return v
 }
 
-// commandsFindTheRolesOfUp runs every command that reads a data folder, with the folder of a running `up`.
+// commandsFindTheRolesOfUp runs every command that reads a data folder, with the folder
+// of a running `up`.
 func commandsFindTheRolesOfUp(t *testing.T, data string) {
 	t.Helper()
 	for line, want := range map[string][]string{

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// releases is a server with a template team/letter, whose text shows where its snippet's label and its own label point.
+// releases is a server with a template team/letter, whose text shows where its snippet's
+// label and its own label point.
 type releases struct {
 	*testing.T
 	server *node
@@ -21,7 +22,8 @@ func (r releases) must(answer reply) reply {
 	return answer
 }
 
-// publish makes a version of team/letter, and of its snippet before it. The first versions get their labels.
+// publish makes a version of team/letter, and of its snippet before it. The first
+// versions get their labels.
 func (r releases) publish(letter, tone string) {
 	r.Helper()
 	for _, t := range [][2]string{{"team/tone", tone}, {"team/letter", letter + " @@@team/tone@label:live@@@"}} {
@@ -53,7 +55,8 @@ func (r releases) move(name string, version int) {
 	r.must(r.server.call("PATCH", fmt.Sprintf("/prompt-labels/%v", id), body, "X-API-KEY", adminKey))
 }
 
-// live returns what the sidecar gives an app that asks for the label, and its X-Cache header.
+// live returns what the sidecar gives an app that asks for the label, and its X-Cache
+// header.
 func live(sidecar *node) (text, cache string) {
 	sidecar.t.Helper()
 	ask := map[string]any{"label": "live", "input_variables": map[string]any{}}
@@ -92,7 +95,8 @@ func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) 
 		t.Errorf("without a moved label it says %q", text)
 	}
 
-	// With the server up, a moved label is seen within a second. The machine may be busy: the best time counts.
+	// With the server up, a moved label is seen within a second. The machine may be busy:
+	// the best time counts.
 	for name, versions := range map[string][2]string{
 		"team/tone":   {"Hello. Bye.", "Hello. Farewell."},
 		"team/letter": {"Hello. Bye.", "Good day. Bye."},
@@ -121,7 +125,8 @@ func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) 
 		t.Errorf("without the server after a restart it says %q, %s", text, cache)
 	}
 
-	// At another address the server gets a new version of both, and the labels move; then it is back at its own.
+	// At another address the server gets a new version of both, and the labels move; then
+	// it is back at its own.
 	r.server = startServer(t, serverData, "127.0.0.1:0")
 	r.publish("Welcome.", "Cheers.")
 	r.move("team/letter", 3)

@@ -10,7 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// TestFindingAndCounting logs calls through a sidecar and makes every query that it passes on to its server.
+// TestFindingAndCounting logs calls through a sidecar and makes every query that it
+// passes on to its server.
 func TestFindingAndCounting(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")

@@ -16,7 +16,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// providers stands in for OpenAI and Anthropic: chat completions and messages, also streamed.
+// providers stands in for OpenAI and Anthropic: chat completions and messages, also
+// streamed.
 type providers struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -159,7 +160,8 @@ func startRunner(t *testing.T, sidecar *node, p *providers) *sdkRunner {
 	return r
 }
 
-// phase has both SDKs do the steps of a phase. The results are named "old NAME" and "new NAME".
+// phase has both SDKs do the steps of a phase. The results are named "old NAME" and "new
+// NAME".
 func (r *sdkRunner) phase(name string) map[string]sdkRun {
 	r.t.Helper()
 
@@ -189,9 +191,9 @@ func (s sdkRun) ran(t *testing.T) (r ran) {
 	return r
 }
 
-// TestThePublishedJavaScriptSDKsRunTemplates has promptlayer 1.0.46 and 1.3.6 run templates with the providers' own
-// clients, unmodified and with nothing but the base URL set: with the server, without it, and when it is back with
-// other provider base URLs.
+// TestThePublishedJavaScriptSDKsRunTemplates has promptlayer 1.0.46 and 1.3.6 run
+// templates with the providers' own clients, unmodified and with nothing but the base URL
+// set: with the server, without it, and when it is back with other provider base URLs.
 func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	t.Parallel()
 
@@ -241,7 +243,8 @@ func TestThePublishedJavaScriptSDKsRunTemplates(t *testing.T) {
 	checkRuns(t, server, back, "openai")
 }
 
-// wants checks the arguments that both SDKs sent since the last time, and that they came through the base URL.
+// wants checks the arguments that both SDKs sent since the last time, and that they came
+// through the base URL.
 func (p *providers) wants(t *testing.T, via string, each int) {
 	t.Helper()
 

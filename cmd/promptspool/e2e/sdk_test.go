@@ -70,7 +70,8 @@ func aModel(t *testing.T) (url string) {
 	return s.URL
 }
 
-// TestThePublishedJavaScriptSDKWorksUnmodified runs promptlayer 1.0.46 as published, with nothing but the base URL set.
+// TestThePublishedJavaScriptSDKWorksUnmodified runs promptlayer 1.0.46 as published, with
+// nothing but the base URL set.
 func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")

@@ -18,7 +18,8 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// leaks are bodies as clients send them. SECRET stands for a credential, which differs each time.
+// leaks are bodies as clients send them. SECRET stands for a credential, which differs
+// each time.
 var leaks = []string{
 	`{"kwargs":{"apiKey":"SECRET"}}`,
 	`{"kwargs":{"openAIApiKey":"SECRET","configuration":{"baseURL":"https://user:SECRET@proxy.example/v1"}}}`,
@@ -193,8 +194,8 @@ func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
 	}
 }
 
-// storeUnmasked puts a request, and metadata that waits for its request, into an archive, as an older version did that
-// masked no keys within texts.
+// storeUnmasked puts a request, and metadata that waits for its request, into an archive,
+// as an older version did that masked no keys within texts.
 func storeUnmasked(t *testing.T, data, account string) {
 	t.Helper()
 	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive")})

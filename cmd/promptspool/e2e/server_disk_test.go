@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// Others fill a server's disk to the last block while it is written, and again before it stops. It
-// answers 503, sidecars keep their events, and it resumes by itself when there is room. A start on
-// the full disk reports what is missing.
+// Others fill a server's disk to the last block while it is written, and again before it
+// stops. It answers 503, sidecars keep their events, and it resumes by itself when there
+// is room. A start on the full disk reports what is missing.
 func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	disk, addr := newImage(t, 128), freePort(t)

@@ -11,8 +11,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// hoard sends most of a large batch under a key, and then nothing more until the connection is closed: the server holds
-// what has come.
+// hoard sends most of a large batch under a key, and then nothing more until the
+// connection is closed: the server holds what has come.
 func hoard(t *testing.T, server *node, key string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.addr)

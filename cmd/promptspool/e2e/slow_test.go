@@ -35,8 +35,9 @@ func begun(t *testing.T, addr, text string) net.Conn {
 	return conn
 }
 
-// Thousands of callers begin a call and never end it, at a sidecar in a small cgroup. They cost little memory, and apps
-// and probes are answered meanwhile, on new connections and on one that they keep.
+// Thousands of callers begin a call and never end it, at a sidecar in a small cgroup.
+// They cost little memory, and apps and probes are answered meanwhile, on new connections
+// and on one that they keep.
 func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 	t.Parallel()
 	plain, err := plainBinary()
@@ -108,7 +109,8 @@ func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 	}
 }
 
-// A slow caller is cut even when nobody needs its place: after 15 s, with an answer if a call was begun.
+// A slow caller is cut even when nobody needs its place: after 15 s, with an answer if a
+// call was begun.
 func TestASlowCallIsCutInTime(t *testing.T) {
 	t.Parallel()
 	sidecar := startSidecar(t, t.TempDir(), freePort(t))

@@ -15,8 +15,9 @@ import (
 	"promptspool/api/ops"
 )
 
-// A day in short: the server comes and goes, and each time that everything was delivered the sidecar is measured. It
-// must hold what it held before, however much has gone through it.
+// A day in short: the server comes and goes, and each time that everything was delivered
+// the sidecar is measured. It must hold what it held before, however much has gone
+// through it.
 func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 	data, upstream := t.TempDir(), freePort(t)
 	serverData := t.TempDir()
@@ -54,7 +55,8 @@ func TestADayInShortLeavesMemoryFilesAndDiskFlat(t *testing.T) {
 		t.Log(s)
 	}
 
-	// An apparent growth may be garbage: it is collected, and given back in the background. A leak stays.
+	// An apparent growth may be garbage: it is collected, and given back in the
+	// background. A leak stays.
 	for try := 0; try < 20 && grown(seen) != ""; try++ {
 		collectGarbage(t, sidecar)
 		pauseFor(500 * time.Millisecond)
@@ -94,16 +96,17 @@ func (h holding) String() string {
 		float64(h.memory)/(1<<20), h.files, float64(h.disk)/(1<<20))
 }
 
-// Between the middle and the end nothing may grow by more than this, which is how much it varies from one moment to
-// the next: the garbage collector's progress, idle connections, a generation more or less.
+// Between the middle and the end nothing may grow by more than this, which is how much it
+// varies from one moment to the next: the garbage collector's progress, idle connections,
+// a generation more or less.
 const (
 	memoryVaries = 8 << 20
 	filesVary    = 12
 	diskVaries   = 20 << 20
 )
 
-// grown compares the end with the middle, each by the lowest of a third of the measurements, and returns what has
-// grown; "" if nothing has.
+// grown compares the end with the middle, each by the lowest of a third of the
+// measurements, and returns what has grown; "" if nothing has.
 func grown(seen []holding) string {
 	third := len(seen) / 3
 	middle, end := lowest(seen[third:2*third]), lowest(seen[2*third:])

@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestTheStoryOfAPromptInTheDashboard goes the whole way that the dashboard is for, with a sidecar between the app and
-// the server.
+// TestTheStoryOfAPromptInTheDashboard goes the whole way that the dashboard is for, with
+// a sidecar between the app and the server.
 func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	watchForRaces(t)
 

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestTemplatesAreEditedThroughASidecar uses every route that changes a template, through a sidecar, as an SDK would.
+// TestTemplatesAreEditedThroughASidecar uses every route that changes a template, through
+// a sidecar, as an SDK would.
 func TestTemplatesAreEditedThroughASidecar(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)

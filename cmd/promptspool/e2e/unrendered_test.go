@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and is returned as it was sent.
+// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and is returned
+// as it was sent.
 const braces = `Answer as {"name": "<x>", "n": [1, 2]}` + "\nfor {who}."
 
 func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {

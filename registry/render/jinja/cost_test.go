@@ -10,8 +10,9 @@ import (
 	"promptspool/registry/render/jinja"
 )
 
-// The server parses a text for each fetch and each publish: what is joined piece by piece, and copied each
-// time, would take quadratic time. The test measures memory, which is the same however busy the machine is.
+// The server parses a text for each fetch and each publish: what is joined piece by
+// piece, and copied each time, would take quadratic time. The test measures memory, which
+// is the same however busy the machine is.
 func TestTextsCostInProportionToTheirLength(t *testing.T) {
 	for name, render := range map[string]func(n int) error{
 		"adjacent strings": func(n int) error {

@@ -15,7 +15,8 @@ import (
 	"promptspool/registry/render/jinja"
 )
 
-// hostile returns templates that want more time or memory than there is, in jinja2 unless they begin with f:.
+// hostile returns templates that want more time or memory than there is, in jinja2 unless
+// they begin with f:.
 func hostile() map[string]string {
 	double := "{% set a = 'xxxxxxxxxxxxxxxx' %}" + strings.Repeat("{% set a = a ~ a %}", 60) + "{{ a }}"
 	nested := "{% set a = [] %}" + strings.Repeat("{% set a = [a, a] %}", 60)
@@ -109,8 +110,8 @@ func hostile() map[string]string {
 	}
 }
 
-// TestHostileTemplatesEnd renders them in a process of its own, which reports how much processor time and memory
-// each took, and is killed if it does not end.
+// TestHostileTemplatesEnd renders them in a process of its own, which reports how much
+// processor time and memory each took, and is killed if it does not end.
 func TestHostileTemplatesEnd(t *testing.T) {
 	if os.Getenv("PROMPTSPOOL_RENDER_HOSTILE") != "" {
 		renderHostile(t)
@@ -174,7 +175,8 @@ func renderHostile(t *testing.T) {
 	fmt.Println("peak", peak)
 }
 
-// processor returns the processor time of this process so far: unlike a clock's, it is the same on a busy machine.
+// processor returns the processor time of this process so far: unlike a clock's, it is
+// the same on a busy machine.
 func processor(t testing.TB) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

@@ -106,7 +106,8 @@ func TestTailShowsEachRecordOnceAndMissesNone(t *testing.T) {
 	}
 	equal(t, "after the burst", f.flushed(t), []string{})
 
-	// A delayed record is shown, one that comes much too late is not, and nothing is shown twice.
+	// A delayed record is shown, one that comes much too late is not, and nothing is
+	// shown twice.
 	f.write("late", 14*time.Second)
 	f.write("too late", 2*time.Second)
 	f.write("new", 15*time.Second)
@@ -127,7 +128,8 @@ func TestTailOverAnEmptyArchive(t *testing.T) {
 	equal(t, "more than a minute late", f.flushed(t), []string{})
 }
 
-// The server goes away at any of a tail's queries, while several pages of a filter are waiting.
+// The server goes away at any of a tail's queries, while several pages of a filter are
+// waiting.
 func TestTailWithAFilterGoesOnWhenTheServerIsBack(t *testing.T) {
 	f := newFollowing(t)
 	f.where = &wire.Filter{Field: "tags", Operator: "is", Value: json.RawMessage(`"n"`)}

@@ -248,7 +248,8 @@ func splitLines(text string) []string {
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// lineRangeOf returns where the lines of one side of a hunk's head begin and end, counted from 0.
+// lineRangeOf returns where the lines of one side of a hunk's head begin and end, counted
+// from 0.
 func lineRangeOf(t *rapid.T, head string, side int) [2]int {
 	start, count := 0, 1 // a head leaves out the count of one line
 	if n, err := fmt.Sscanf(strings.Fields(head)[side][1:], "%d,%d", &start, &count); n == 0 {
