@@ -53,7 +53,7 @@ func newSidecar(t testing.TB, p peer) *sidecar {
 	t.Cleanup(func() {
 		s.stop()
 		if log := s.log.String(); strings.Contains(log, string(annsKey)) || strings.Contains(log, string(bobsKey)) {
-			t.Error("a key stands in the log")
+			t.Error("a key is in the log")
 		}
 	})
 	return s

@@ -44,7 +44,7 @@ func TestKeysAreForTheOwnersEyes(t *testing.T) {
 			}
 			text, err := os.ReadFile(path)
 			if bytes.Contains(text, []byte(annsKey)) {
-				t.Errorf("the key stands in %s", path)
+				t.Errorf("the key is in %s", path)
 			}
 			return err
 		})

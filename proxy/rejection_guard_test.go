@@ -98,7 +98,7 @@ func TestTheBoundFollowsWhatPassesBetween(t *testing.T) {
 			refusals)
 	}
 	if n := b.get(); n < limit/3 {
-		t.Errorf("the bound is %d; the limit lies at %d", n, limit)
+		t.Errorf("the bound is %d; the limit is %d", n, limit)
 	}
 
 	limit = 1 << 30
