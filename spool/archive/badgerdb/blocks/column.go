@@ -118,6 +118,19 @@ func (c *column) verify() error {
 	return nil
 }
 
+// codeWidth returns how many bytes the number of an entry takes.
+func codeWidth(entries int) int {
+	switch {
+	case entries <= 1:
+		return 0
+	case entries <= 1<<8:
+		return 1
+	case entries <= 1<<16:
+		return 2
+	}
+	return 4
+}
+
 // code returns the number of a row's entry.
 func (c *column) code(i int) int {
 	switch c.width {

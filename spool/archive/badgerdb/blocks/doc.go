@@ -4,7 +4,7 @@
 // It knows neither transactions nor keys. A block is a head and a number of parts, which
 // a store keeps under keys of its own, and reads when a [Block] asks for them.
 //
-//	place.go                  where a row is in the list
+//	place.go                  a row, and where it is in the list
 //	head.go, part.go          the head of a block, and the names of its parts
 //	encode.go, integer.go     rows into columns
 //	column.go                 a column, decoded

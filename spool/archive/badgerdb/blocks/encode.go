@@ -10,20 +10,6 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Placed is a row with its place, as in a key.
-type Placed struct {
-	Place Place
-	Row   wire.Row
-}
-
-// Weight returns the weight of all rows together.
-func Weight(rows []Placed) (n int) {
-	for i := range rows {
-		n += rowcode.Weight(&rows[i].Row)
-	}
-	return n
-}
-
 // Encode calls put with each part of a block and its content, which put may keep. head is
 // HeadOf the rows.
 func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
@@ -126,19 +112,6 @@ func encodeDictionary(n int, value func(i int, b []byte) []byte) []byte {
 	}
 
 	return b
-}
-
-// codeWidth returns how many bytes the number of an entry takes.
-func codeWidth(entries int) int {
-	switch {
-	case entries <= 1:
-		return 0
-	case entries <= 1<<8:
-		return 1
-	case entries <= 1<<16:
-		return 2
-	}
-	return 4
 }
 
 // encodeIntegers encodes a column of numbers.

@@ -111,6 +111,18 @@ func DecodeHead(b []byte) (h Head, err error) {
 	return h, nil
 }
 
+// Parts returns the names of all parts of the block.
+func (h *Head) Parts() []Part {
+	parts := []Part{{column: rowcode.ColumnID}, Summary}
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+		parts = append(parts, Part{column: column})
+	}
+	for _, key := range h.keys {
+		parts = append(parts, ofMetadataKey(key))
+	}
+	return parts
+}
+
 // mayStart reports whether a row may start from one time to another. A zero time is no
 // bound.
 func (h *Head) mayStart(from, to time.Time) bool {

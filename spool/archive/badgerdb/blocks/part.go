@@ -24,18 +24,6 @@ func (p Part) AppendTo(b []byte) []byte {
 	return b
 }
 
-// Parts returns the names of all parts of the block.
-func (h *Head) Parts() []Part {
-	parts := []Part{{column: rowcode.ColumnID}, Summary}
-	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
-		parts = append(parts, Part{column: column})
-	}
-	for _, key := range h.keys {
-		parts = append(parts, ofMetadataKey(key))
-	}
-	return parts
-}
-
 // ofMetadataKey returns the part that is the column of one metadata key.
 func ofMetadataKey(key string) Part {
 	return Part{column: rowcode.ColumnMetadata, ofKey: true, key: key}

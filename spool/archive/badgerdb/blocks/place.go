@@ -3,6 +3,9 @@ package blocks
 import (
 	"encoding/binary"
 	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // PlaceBytes is the length of a place.
@@ -35,4 +38,18 @@ func DecodePlace(key []byte) (at time.Time, id [16]byte) {
 		id[i] = ^key[12+i]
 	}
 	return at, id
+}
+
+// Placed is a row with its place, as in a key.
+type Placed struct {
+	Place Place
+	Row   wire.Row
+}
+
+// Weight returns the weight of all rows together.
+func Weight(rows []Placed) (n int) {
+	for i := range rows {
+		n += rowcode.Weight(&rows[i].Row)
+	}
+	return n
 }

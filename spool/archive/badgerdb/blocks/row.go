@@ -2,22 +2,12 @@ package blocks
 
 import (
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
-
-// numbers is what a lent row points to.
-type numbers struct {
-	input, output     int64
-	cached, reasoning int64
-	version           int
-	cost, latency     float64
-	start, end        time.Time
-}
 
 // Row returns a row with the wanted columns. It is lent until the next call. Columns that
 // were not wanted keep what an earlier row had.
@@ -72,47 +62,6 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	share(of, entry, row)
 
 	return nil
-}
-
-// set makes a field of a row point to a number, or to nothing unless ok.
-func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
-	switch of {
-	case rowcode.ColumnInputTokens:
-		n.input, row.InputTokens = v, pointer(&n.input, ok)
-	case rowcode.ColumnOutputTokens:
-		n.output, row.OutputTokens = v, pointer(&n.output, ok)
-	case rowcode.ColumnCachedTokens:
-		n.cached, row.CachedTokens = v, pointer(&n.cached, ok)
-	case rowcode.ColumnReasoningTokens:
-		n.reasoning, row.ReasoningTokens = v, pointer(&n.reasoning, ok)
-
-	// These two are values, not pointers.
-	case rowcode.ColumnTurns:
-		if row.Turns = 0; ok {
-			row.Turns = int(v)
-		}
-	case rowcode.ColumnReadable:
-		row.Readable = ok
-
-	case rowcode.ColumnVersion:
-		n.version, row.PromptVersion = int(v), pointer(&n.version, ok)
-	case rowcode.ColumnCost:
-		n.cost, row.Price = dollarsOf(v), pointer(&n.cost, ok)
-	case rowcode.ColumnLatency:
-		n.latency, row.Latency = secondsOf(v), pointer(&n.latency, ok)
-	case rowcode.ColumnStart:
-		n.start, row.StartTime = time.Unix(0, v).UTC(), pointer(&n.start, ok)
-	case rowcode.ColumnEnd:
-		n.end, row.EndTime = time.Unix(0, v).UTC(), pointer(&n.end, ok)
-	}
-}
-
-// pointer returns p if ok, otherwise nil.
-func pointer[T any](p *T, ok bool) *T {
-	if !ok {
-		return nil
-	}
-	return p
 }
 
 // share copies one column of a row to another row, with whatever it points to.
