@@ -84,6 +84,7 @@ func (tx *accountTx) List(t accounts.Table) (rows []accounts.Row, err error) {
 
 // accountRow decodes a row from a key that serverKey returned, and its value.
 func accountRow(key, value []byte) (accounts.Row, error) {
+	// The letter is behind ofServer; every row of a table decodes into the same type.
 	t := accounts.Table(strings.IndexByte(accountLetters, key[1]))
 	row := accounts.Row{Key: string(key[2:]), Of: t.New()}
 	return row, decode(key, value, row.Of)

@@ -346,6 +346,7 @@ func (f *folding) list(r *record) error {
 		}
 		f.writes = append(f.writes, hide)
 	}
+	// Alone in any case: if a block has an older form of the row, this one hides it.
 	f.listed++
 	key, err := f.db.loneKey(f.txn, f.keys, at)
 	f.writes = append(f.writes, write{key, rowcode.Encode(&row)})

@@ -151,6 +151,7 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 			return b, of, s.end(b.Keys)
 		}
 
+		// fn sees keys whose sum is not proved yet, so it must be able to undo its work.
 		b.add(key.Bytes(), value.Bytes())
 		if fn != nil {
 			if err := fn(key.Bytes(), value.Bytes()); err != nil {
@@ -163,6 +164,7 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 // readBackupHead reads the first line, and returns the format of the database that was
 // backed up.
 func readBackupHead(in *bufio.Reader) (of int, err error) {
+	// ReadSlice fails where the first line does not fit its buffer: then this is another file.
 	line, err := in.ReadSlice('\n')
 	before, after, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ", of a database of format ")
 	number, ours := strings.CutPrefix(before, "promptspool backup, format ")
@@ -220,6 +222,7 @@ func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
 
 // end proves that everything was read as it was written.
 func (s *summed) end(keys uint64) error {
+	// The number is part of the sum. The stored sum is not, so it is read past s.
 	want, err := binary.ReadUvarint(s)
 	if err == nil && want != keys {
 		err = fmt.Errorf("it should hold %d keys and holds %d", want, keys)

@@ -36,6 +36,7 @@ func (db *DB) Check(ctx context.Context) error {
 			return err
 		}
 
+		// Behind the walk: by now it is known what should exist.
 		for k, t := range c.accounts {
 			if err := c.rows(ctx, db, k, t); err != nil {
 				return fmt.Errorf("account %q: %w", k[2:], err)
@@ -156,6 +157,7 @@ func (c *checker) look(key, value []byte) error {
 
 // summary proves that the summary of a block is that of its rows.
 func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
+	// All columns are read on the way, so a damaged one is found here as well.
 	b := block{txn: c.txn, codec: c.db.codec, keys: k}
 	b.open(place, head)
 

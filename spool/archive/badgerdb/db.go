@@ -255,6 +255,7 @@ const closePatience = 2 * time.Second
 // not wait long, because Badger tries forever to write its memtable to the bad disk. What
 // it leaves then is what a crash leaves, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
+	// Closing writes the memtable, and must not do so into a folder that nobody finds.
 	if err := db.lock.present(); err != nil {
 		db.commit.health.fail(err)
 	}
@@ -299,6 +300,7 @@ func (db *DB) Run(ctx context.Context) error {
 	look := time.NewTicker(presentEvery)
 	defer look.Stop()
 
+	// Zero, so that a server that restarts often still drops what is too old.
 	last := time.Time{}
 	for {
 		if now := time.Now(); now.Sub(last) >= retainEvery {

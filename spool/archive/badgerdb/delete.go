@@ -305,6 +305,7 @@ func (f *folding) forget(d wire.Deletion) error {
 		f.buried++
 	}
 
+	// In memory too, for the changes that follow in the same group.
 	known[hash] = before
 	f.writes = append(f.writes, write{f.keys.selector(hash), appendTime(nil, before)})
 
@@ -358,6 +359,7 @@ func (db *DB) countTombstones() error {
 	return db.view(func(txn *badger.Txn) error {
 		for k := range accounts {
 			for _, table := range []byte{tableTombstone, tableSelector} {
+				// Without prefetching, an iterator reads keys and the lengths of values only.
 				it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
 				for it.Rewind(); it.Valid(); it.Next() {
 					db.tombstones.Add(1)

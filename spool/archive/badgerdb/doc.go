@@ -25,7 +25,8 @@
 //	                                  opening after a crash, and on a disk with bad blocks
 //
 // Package blocks is the column store: what a block of rows is, without transactions and
-// without keys.
+// without keys. What is left stays together, because nearly all of it works in the
+// transactions of one committer, on keys that one layout holds together.
 //
 // # Writes
 //

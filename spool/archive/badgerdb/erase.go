@@ -230,6 +230,7 @@ func (db *DB) collect(ctx context.Context, share float64) {
 func (db *DB) collectOne(share float64) error {
 	db.reading.RLock()
 	defer db.reading.RUnlock()
+	// Under the lock of readers, because it reads files that reopen would close.
 	if db.closed || !db.room.has(collectRoom) { // it copies what is kept before the old file goes
 		return badger.ErrNoRewrite
 	}

@@ -31,6 +31,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 			return nil, err
 		}
 
+		// A known sidecar is overwritten, and needs no room.
 		var writes []write
 		if known == nil {
 			if writes, err = db.makeRoom(ctx, txn, k, now); err != nil {
@@ -123,6 +124,7 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 		return f, writes, err
 	}
 
+	// The full fleet: remembered are those that may have to give way first.
 	slices.SortFunc(all, func(a, b silentSince) int { return a.lastSeen.Compare(b.lastSeen) })
 	for _, s := range all[:fleetSilentMax] {
 		if now.Sub(s.lastSeen) >= wire.AliveFor {

@@ -47,6 +47,7 @@ type keys string
 
 // keysOf returns the keys of an account.
 func keysOf(account string) (keys, error) {
+	// No account has an empty id: whoever passes one has lost it.
 	if account == "" || len(account) > accountMax {
 		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
 	}

@@ -52,6 +52,7 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 	// In the order of the keys themselves, so that a key tells what comes behind it.
 	slices.SortFunc(prefixes, bytes.Compare)
 
+	// One snapshot for all of it, as of the moment at which the copy begins or goes on.
 	return db.view(func(txn *badger.Txn) error {
 		for _, prefix := range prefixes {
 			// A copy that is resumed begins behind the last key that it has.
@@ -103,6 +104,7 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err 
 		item.Version = new(wire.Version)
 		err = decode(key, value, item.Version)
 	case tableTombstone:
+		// Its length shows if there was a record; see tombstoneBytes.
 		at, ok := readTime(value)
 		if !ok {
 			return item, damaged(key, errTime)
@@ -248,6 +250,7 @@ func (f *folding) bring(w *transfer.Record) error {
 	}
 
 	r.state.State, r.changed, r.removed = w.State, true, false
+	// Whatever it waited for elsewhere, it counts here from now on.
 	if r.waiting = r.state.Waiting(); r.waiting.Requests > 0 {
 		if err := f.loadOrphans(); err != nil {
 			return err

@@ -27,6 +27,7 @@ func (f *folding) loadOrphans() error {
 // listOrphan writes the line of a record whose request has not arrived, or deletes it
 // once the request has.
 func (f *folding) listOrphan(r *record) error {
+	// r.orphan is what it was before the batch.
 	row, ok := r.state.OrphanRow()
 	switch {
 	case ok:

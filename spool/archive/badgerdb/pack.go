@@ -262,6 +262,7 @@ func (db *DB) packNewest(
 		}
 	}
 
+	// The new block stands before the old first one, so its rows come first.
 	rows, err := db.readLone(txn, k.newest, lone)
 	if err != nil {
 		return step, err
@@ -456,6 +457,7 @@ func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool
 // hide returns the write that takes the row of a place out of the list. A row in a block
 // cannot be removed, so a goneRow hides it.
 func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
+	// Before the first block nothing is hidden: the row's own key is deleted.
 	key, err := db.loneKey(txn, k, place)
 	if err != nil || key[len(k)] == tableTime {
 		return write{key: key}, err

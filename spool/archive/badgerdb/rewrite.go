@@ -30,6 +30,7 @@ func (db *DB) rewrite(
 ) (changed int, err error) {
 	listed := 0
 	err = db.commit.doMany(ctx, 0, len(page), func(txn *badger.Txn) ([]write, error) {
+		// The records are read here, not when the page was: events may have come since.
 		changed = 0
 
 		f := db.newFolding(txn, k)
@@ -142,6 +143,7 @@ func (f *folding) edit(r *record, change archive.Edit) error {
 			return badID(eventID)
 		}
 
+		// Under the same key: the old body stays in the files until they are erased.
 		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(body)})
 		return nil
 	})

@@ -49,6 +49,7 @@ func (db *DB) readRecord(
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
 
+	// State and bodies from one snapshot: an edit in between would mix two forms.
 	err = db.view(func(txn *badger.Txn) error {
 		stored, err := db.state(txn, k, id)
 		if err == nil && len(stored.History) == 0 {
@@ -115,6 +116,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 		return query.Page{}, err
 	}
 
+	// The finder knows what a page is; the scan knows where rows are.
 	f := query.NewFinder(&q)
 	page := query.Page{}
 	err = db.view(func(txn *badger.Txn) error {

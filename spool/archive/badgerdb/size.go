@@ -31,6 +31,7 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	}
 	db.packMu.Unlock()
 
+	// Counted at the start and kept up since; walking over them would take long.
 	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = diskBytes(db.dir)
 	return s, err

@@ -93,6 +93,7 @@ func (u *summing) reach() error {
 // alone reports whether any row stands alone in the block's part of the list.
 func (u *summing) alone() (found bool, err error) {
 	s := u.scan
+	// The block's part of the list ends where the next block begins.
 	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.Place)
 	if err != nil {
 		return false, err
@@ -150,6 +151,7 @@ func (u *summing) rest() error {
 			continue
 		}
 
+		// As it was when the summary was made: the block never changes.
 		row, err := s.block.Row(at, u.want|rowcode.PlaceColumns)
 		if err != nil {
 			return err

@@ -161,6 +161,7 @@ func (db *DB) TemplateVersion(ctx context.Context, account string, id int64, num
 	}
 
 	err = db.view(func(txn *badger.Txn) error {
+		// Read by itself: the head has only the stamps of versions, not their content.
 		found, err := load(txn, k.version(id, number), &v)
 		if err == nil && !found {
 			err = archive.ErrNoVersion(id, number)
@@ -214,6 +215,7 @@ func (db *DB) Templates(
 		return nil, 0, err
 	}
 
+	// Sorted and cut after the read, which holds up Erase while it lasts.
 	page, total := q.PageOf(heads)
 	return page, total, nil
 }

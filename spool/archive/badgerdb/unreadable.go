@@ -83,6 +83,7 @@ func (s *salvage) run() error {
 			return err
 		}
 
+		// Without a mapping: the kernel then returns an error instead of a signal.
 		bad, err := rawlog.ProbePart(path, part)
 		if err == nil && len(bad) > 0 {
 			err = s.repair(path)
@@ -209,6 +210,7 @@ func (s *salvage) keep(path string) error {
 		return err
 	}
 
+	// A file of this name may have been set aside before, and must stay.
 	target := filepath.Join(folder, filepath.Base(path))
 	for n := 2; ; n++ {
 		err := os.Link(path, target)

@@ -81,6 +81,7 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 		addBlock(b, t, []byte(starts[i]), end)
 	}
 
+	// Nothing could be read, so there is no table to put in its place.
 	if b.Empty() {
 		return nil, errNoTable
 	}
@@ -130,6 +131,7 @@ func (s *salvage) forgetTable(id uint64) error {
 	}
 	defer file.Close()
 
+	// end is behind the last whole change, which is where Badger would go on.
 	manifest, end, err := badger.ReplayManifestFile(file, 0, badger.DefaultOptions(s.dir))
 	if err != nil {
 		return err
@@ -144,6 +146,7 @@ func (s *salvage) forgetTable(id uint64) error {
 		return err
 	}
 
+	// As Badger frames each change: its length, its CRC32C, and then itself.
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(set)))
 	head = binary.BigEndian.AppendUint32(head, crc32.Checksum(set, crc32.MakeTable(crc32.Castagnoli)))
 
