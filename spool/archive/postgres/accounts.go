@@ -145,6 +145,7 @@ func (db accountTables) reader(ctx context.Context) *accountTx {
 // all servers together.
 func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts.Tx) error) error {
 	return db.pool.Change(ctx, again, func(tx pgx.Tx) error {
+		// Row locks would not do: two owners may demote each other at once, each in another row.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, connection.PeopleLock); err != nil {
 			return err
 		}

@@ -70,6 +70,7 @@ type checked struct {
 
 // step checks the next records, in the order of the primary key.
 func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
+	// A transaction for each step: one for all would keep VACUUM away for as long.
 	rows, err := tx.Query(ctx, `
 		SELECT account_id, request_id, ts, orphan, state FROM record_states
 		WHERE (account_id, request_id) > ($1, $2)
@@ -215,6 +216,7 @@ func (c *checker) checkTotals(ctx context.Context, tx pgx.Tx) error {
 
 // checkCounts compares account_weeks with the records.
 func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
+	// The sums over all slots: single rows may be negative.
 	rows, err := tx.Query(ctx, `
 		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
 			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest)

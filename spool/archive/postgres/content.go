@@ -31,6 +31,7 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	// Sizes first: a page of small bodies is one query, one of large ones is many.
 	sizes, err := s.sizes(ctx, places)
 	for err == nil && n < len(places) && !s.done {
+		// At least one, however large.
 		end, bytes := n, int64(0)
 		for end < len(places) && (end == n || bytes+sizes[places[end].id] <= s.db.bodiesBytesMax) {
 			bytes += sizes[places[end].id]
@@ -243,6 +244,7 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 // them without reading the bodies.
 func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error) {
 	ids, first, last := idsAndTimes(places)
+	// The lengths are beside the pointers to bodies stored apart: no body is fetched.
 	rows, err := s.tx.Query(ctx, `
 		SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies
 		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)
@@ -300,6 +302,7 @@ func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte)
 // state reads the state of a record that is in the list.
 func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err error) {
 	var packed []byte
+	// ts leaves one partition, of which the primary key names the row.
 	err = s.tx.QueryRow(ctx, `
 		SELECT state FROM record_states
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)

@@ -91,6 +91,8 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 func exportRows[T any](
 	ctx context.Context, db *DB, targets func(*T) []any, item func(*T) exported, sql string, args ...any,
 ) ([]exported, error) {
+	// A statement for each page, not one for the table: a copy takes hours, and a transaction
+	// as long would keep VACUUM from its work.
 	rows, err := connection.QueryRows(ctx, db.pool, targets, sql, args...)
 	page := make([]exported, len(rows))
 	for i := range rows {
@@ -251,6 +253,8 @@ const (
 )
 
 func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []exported, err error) {
+	// By the primary key across all partitions, from behind the last record on: each step
+	// reads only its own rows.
 	rows, err := connection.QueryRows(ctx, db.pool,
 		func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
 		`SELECT account_id, request_id, ts, state FROM record_states
@@ -316,6 +320,7 @@ func (db *DB) exportBodies(
 		id, event uuid
 		packed    []byte
 	}
+	// ts = ANY names the partitions, and together with the ids the rows of the primary key.
 	bodies, err := connection.QueryRows(ctx, db.pool,
 		func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
 		`SELECT request_id, event_id, body FROM record_bodies

@@ -55,6 +55,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 // makeRoom removes sidecars not heard from for archive.FleetKept and, if that is not enough,
 // the one not heard from for the longest time.
 func makeRoom(ctx context.Context, tx pgx.Tx, account string, now time.Time) error {
+	// Only when a new one comes, which is seldom: nobody else has to clean up.
 	if _, err := tx.Exec(ctx, `DELETE FROM sidecars WHERE account_id = $1 AND last_seen < $2`,
 		account, now.Add(-archive.FleetKept)); err != nil {
 		return err

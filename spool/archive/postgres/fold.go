@@ -224,6 +224,7 @@ func (f *folding) hold(r *record) error {
 // loadDeleted reads which metadata values were deleted, of those in the group's events and
 // in their records.
 func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
+	// A second round trip, which accounts that deleted nothing by metadata never make.
 	b := &pgx.Batch{}
 	for _, name := range f.accountNames() {
 		if a := f.accounts[name]; a.deletes && len(a.hashes) > 0 {

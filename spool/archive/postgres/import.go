@@ -30,6 +30,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 				return err
 			}
 		}
+		// There is one row: its key allows no second.
 		b.Queue(`
 			INSERT INTO copying (one, place) VALUES (true, $1)
 			ON CONFLICT (one) DO UPDATE SET place = EXCLUDED.place`, place)
@@ -63,6 +64,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 		b.Queue(insertSidecar, i.Of, i.Sidecar.ID, document, i.Sidecar.LastSeen)
 
 	case i.Registry != nil:
+		// One that exists stays: it may have given out higher numbers since.
 		b.Queue(`
 			INSERT INTO registries (account_id, template, version, revision) VALUES ($1, $2, $3, $4)
 			ON CONFLICT DO NOTHING`,
@@ -127,6 +129,7 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 		if whole == nil {
 			continue
 		}
+		// Added by newImport already, which is why load has read it.
 		key, _ := accountKey(items[i].Of) // checked by newImport
 		r, err := f.addRecord(key, whole.State.RequestID)
 		if err != nil {

@@ -64,6 +64,7 @@ func (db *DB) Orphans(
 func orphanWeeks(
 	ctx context.Context, tx pgx.Tx, account string, tally *archive.Orphans,
 ) (weeks []time.Time, err error) {
+	// From the counts, a few rows for each week: no partition without orphans is touched.
 	rows, err := tx.Query(ctx, `
 		SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint
 		FROM account_weeks WHERE account_id = $1
@@ -100,6 +101,7 @@ func (db *DB) orphansOf(
 	// Sizes first, from the partial index on orphans and the row's head; no state is read.
 	for limit > 0 {
 		step := min(limit, orphansStep)
+		// Behind the last id, so that deleting them meanwhile skips none.
 		rows, err := tx.Query(ctx, `
 			SELECT request_id, octet_length(state) FROM record_states
 			WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4

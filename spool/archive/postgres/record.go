@@ -63,6 +63,7 @@ func (db *DB) readRecord(
 				}
 				return err
 			})
+		// All of them: a record has a bounded size (archive.RecordBytesMax).
 		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
 			key, id, tsOf(id)).
 			Query(func(rows pgx.Rows) (err error) {
@@ -110,6 +111,7 @@ func (c *codec) unpackBodies(
 	s *archive.State, packed map[uuid][]byte, shown bool,
 ) (map[string]json.RawMessage, error) {
 	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) {
+		// A body that is missing unpacks as damaged.
 		event, _ := parseUUID(h.ID)
 		return c.unpackBody(packed[event], h)
 	})

@@ -28,6 +28,7 @@ func (db *DB) Rewrite(
 func (db *DB) rewrite(
 	ctx context.Context, key string, page []query.Position, change archive.Change,
 ) (changed int, err error) {
+	// Outside the transaction: it may run again, and load then forgets what it has read.
 	f := db.newFolding(0)
 	for _, p := range page {
 		if _, err := f.addRecord(key, p.RequestID); err != nil {
@@ -68,6 +69,7 @@ func (db *DB) rewrite(
 
 // requestBody reads the body of a record's request.
 func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, error) {
+	// The history has the hash that the body is checked against.
 	for _, h := range r.state.History {
 		if h.ID != r.state.Request.ID {
 			continue

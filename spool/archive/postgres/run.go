@@ -56,6 +56,7 @@ func (db *DB) Run(ctx context.Context) error {
 func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
 	var failed error
 	err := db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		// Not waited for: whoever holds it does the same work.
 		locked := false
 		err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&locked)
 		if err != nil || !locked {

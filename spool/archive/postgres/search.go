@@ -25,6 +25,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		if err != nil {
 			return err
 		}
+		// Where SQL can decide alone, no row has to come here to be tested.
 		if s.exactInSQL() {
 			page, err = s.page(ctx)
 		} else {
@@ -89,6 +90,7 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 
 // records returns how many records the account has.
 func (s *scan) records() (n int) {
+	// The counts that the scan has read anyway, without a query of its own.
 	for _, w := range s.weeks {
 		n += w.records
 	}
@@ -115,6 +117,7 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 			return n, err
 		}
 
+		// LIMIT inside: the database stops counting where the answer is known to be "more".
 		found := 0
 		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(limit-n) + ") found"
 		if err := s.tx.QueryRow(ctx, sql, st.planned()...).Scan(&found); err != nil {

@@ -77,6 +77,8 @@ func (u *update) load(ctx context.Context, name string) error {
 		ON CONFLICT DO NOTHING`, u.account); err != nil {
 		return err
 	}
+	// Every publisher to the account, at whichever server, waits here until we have committed.
+	// So revisions are committed in their order, and a reader of the feed misses none.
 	if err := u.tx.QueryRow(ctx, `
 		SELECT template, version, revision FROM registries WHERE account_id = $1 FOR UPDATE`, u.account).
 		Scan(&u.last.Template, &u.last.Version, &u.last.Revision); err != nil {

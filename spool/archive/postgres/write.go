@@ -178,6 +178,7 @@ func queueDropDeltas(b *pgx.Batch, r *record) {
 
 // queueUnlist deletes the header that the record had, if any.
 func (f *folding) queueUnlist(b *pgx.Batch, r *record) {
+	// With the old order time, which is in the key.
 	if r.listed {
 		queueOne(b, `DELETE FROM records WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`,
 			r.account, r.at, r.id, r.ts)

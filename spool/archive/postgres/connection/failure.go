@@ -98,6 +98,7 @@ func Unavailable(message string, cause error) error {
 // Away reports whether the database could not be reached, went away, or is not ready yet.
 // Another attempt may reach it, or another host.
 func Away(err error) bool {
+	// An answer of the database settles it, whatever kind of error carries it.
 	switch state := SQLState(err); {
 	case state == "57P01", state == "57P02", state == "57P03", state == "25006", state == "53300",
 		strings.HasPrefix(state, "08"):

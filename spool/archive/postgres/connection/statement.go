@@ -15,6 +15,7 @@ import (
 // the same again. If there is no row, QueryRow returns none; it may be nil if there always is
 // one.
 func (p *Pool) QueryRow(ctx context.Context, none *wire.Error, targets []any, sql string, args ...any) error {
+	// No BEGIN and COMMIT around it, which would be two more round trips.
 	err := p.WithConn(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, sql, args...).Scan(targets...)
 	})

@@ -118,6 +118,7 @@ func (t *Tables) schema(ctx context.Context, all []migration) (done, worksWith i
 // our numbers and other names: they are of a version that was never released.
 func readSchema(ctx context.Context, tx pgx.Tx, all []migration) (done, worksWith int, err error) {
 	var names []string
+	// One row, whatever the table holds: an empty one gives zeros and no names.
 	err = tx.QueryRow(ctx, `
 		SELECT coalesce(max(number), 0), coalesce(max(works_with), 0),
 			coalesce(array_agg(name ORDER BY number), '{}')

@@ -98,6 +98,7 @@ func (t *Tables) listPartitions(ctx context.Context) (map[time.Time]bool, error)
 	tables := make(map[time.Time]int)
 	err := t.pool.View(ctx, func(tx pgx.Tx) error {
 		clear(tables)
+		// Catalogs only, by index: it takes no lock on the tables.
 		rows, err := tx.Query(ctx, `
 			SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 			WHERE i.inhparent = ANY(SELECT to_regclass(name) FROM unnest($1::text[]) name)`, partitioned)
