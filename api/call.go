@@ -43,7 +43,7 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		a.finish(ctx, name, started)
 	}()
 
-	// A head whose end is in doubt goes before everything else: no route may act on it.
+	// A request whose end is in doubt is rejected whatever its route is.
 	r, ident, allow, err := findRoute(ctx.Method(), ctx.URI().PathOriginal())
 	if bad := edge.CheckHead(ctx); bad != nil {
 		r, err = nil, bad

@@ -60,7 +60,7 @@ func TestAServerThatHoldsAllItMayTurnsSidecarsAwayAndTakesThemLater(t *testing.T
 				r.Status, r.Header.Get("Retry-After"), r.Body, status, reason)
 		}
 	}
-	turnedAway(keys[0], 1<<20, http.StatusTooManyRequests, "fair to other keys")
+	turnedAway(keys[0], 1<<20, http.StatusTooManyRequests, "its fair share")
 	turnedAway(adminKey, 31<<20, http.StatusServiceUnavailable, "memory for batches is full")
 
 	// The remaining memory is too little for a large event, but enough for a small one.
