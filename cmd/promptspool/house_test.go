@@ -19,18 +19,19 @@ var imports = map[string]string{
 	"metrics": "",
 	"api": "api/admission api/edge api/intake api/room api/wire api/wire/jsonscan api/wire/secrets " +
 		"metrics",
-	"api/wire":          "api/wire/jsonscan",
-	"api/wire/jsonscan": "",
-	"api/wire/secrets":  "api/wire api/wire/jsonscan",
-	"api/admission":     "api/wire",
-	"api/intake":        "api/admission api/edge api/wire api/wire/jsonscan metrics",
-	"api/room":          "api/wire",
-	"api/edge":          "api/wire metrics",
-	"api/ops":           "api/edge api/wire metrics",
-	"api/auth":          "api/wire",
-	"api/client":        "api/room api/wire",
-	"api/closest":       "api/wire",
-	"api/openapi":       "api/wire api/wire/jsonscan",
+	"api/wire":            "api/wire/jsonscan",
+	"api/wire/jsonscan":   "",
+	"api/wire/secrets":    "api/wire api/wire/jsonscan",
+	"api/wire/yamlreader": "",
+	"api/admission":       "api/wire",
+	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
+	"api/room":            "api/wire",
+	"api/edge":            "api/wire metrics",
+	"api/ops":             "api/edge api/wire metrics",
+	"api/auth":            "api/wire",
+	"api/client":          "api/room api/wire",
+	"api/closest":         "api/wire",
+	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/wire " +
 		"api/wire/jsonscan",
 	"api/dashboard/chart":    "",
@@ -49,6 +50,7 @@ var imports = map[string]string{
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
 	"registry/prices":          "",
+	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
 	"proxy":                    "api/wire metrics spool spool/rawlog",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool":                    "metrics spool/disk spool/frame spool/lane spool/rawlog",
@@ -84,16 +86,15 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/machine":    "api/room api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
-	"cmd/promptspool/internal/yamlreader": "",
-	"cmd/promptspool/internal/config": "api/client api/wire metrics proxy/redact cmd/promptspool/internal/datafolder " +
-		"cmd/promptspool/internal/logging cmd/promptspool/internal/yamlreader",
+	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +
+		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/filter cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry registry/render " +
+	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles registry/render " +
 		"spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
-		"cmd/promptspool/internal/print cmd/promptspool/internal/yamlreader",
+		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
 
-	"promptspool/cmd/promptspool/internal/yamlreader"
+	"promptspool/api/wire/yamlreader"
 )
 
 // configBytesMax bounds a configuration file.

@@ -65,7 +65,7 @@ func planFindings(plan []change) (lines []string) {
 			continue // it is not published
 		}
 		for _, f := range ch.Warnings {
-			lines = append(lines, ch.file.located(f))
+			lines = append(lines, ch.file.Locate(f))
 		}
 	}
 	return lines
@@ -81,27 +81,4 @@ func printWarnings(w io.Writer, lines []string) {
 // errUnrenderable returns the error of a command that refuses to continue without --force.
 func errUnrenderable(outcome string, lines []string) error {
 	return fmt.Errorf("%s; use --force to do it anyway:\n%s", outcome, strings.Join(lines, "\n"))
-}
-
-// located formats a finding with its place in the file: FILE:LINE:COLUMN: FIELD MESSAGE.
-func (f *templateFile) located(finding wire.Finding) string {
-	field := finding.Path
-	if f.lines["prompt_template"] > 0 {
-		field = "prompt_template." + field
-	}
-
-	// The file may have a plain text where the blueprint has a list with one block.
-	for field != "" && f.scalars[field] == nil {
-		field = parentPath(field)
-	}
-	if field == "" {
-		return fmt.Sprintf("%s:%d:1: %s %s", f.path, f.line(finding.Path), finding.Path, finding.Message)
-	}
-
-	line, column, exact := inScalar(f.content, f.scalars[field], finding.Line, finding.Column)
-	if !exact {
-		return fmt.Sprintf("%s:%d:%d: %s, in line %d, column %d of its text, %s",
-			f.path, line, column, field, finding.Line, finding.Column, finding.Message)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s %s", f.path, line, column, field, finding.Message)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -11,6 +12,7 @@ import (
 	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/registry/gitfiles"
 )
 
 // makePlan reads a folder and returns what publishing it would change, every snippet before its users.
@@ -24,21 +26,21 @@ func makePlan(c *cli.Context, dir string, labels []string) ([]change, *client.Cl
 		return nil, nil, id, config.WrongValue(c, "output", form, "is not one of table, json")
 	}
 
-	folder, err := openTemplates(c, dir)
+	folder, err := openFolder(c, dir)
 	if err != nil {
 		return nil, nil, id, err
 	}
-	defer folder.root.Close()
-	if len(folder.files) == 0 {
+	defer folder.Close()
+	if len(folder.Names()) == 0 {
 		return nil, nil, id, fmt.Errorf("there is no %s file in %s; "+
-			"`promptspool templates pull %s` writes the server's templates there", templateSuffix, dir, dir)
+			"`promptspool templates pull %s` writes the server's templates there", gitfiles.Suffix, dir, dir)
 	}
 
 	cl, id, err := config.Remote(c)
 	if err != nil {
 		return nil, nil, id, err
 	}
-	plan, err := folder.compare(c.Context, cl, id, labels)
+	plan, err := compare(c.Context, folder, cl, id, labels)
 	if err != nil {
 		cl.Close()
 		return nil, nil, id, err
@@ -46,9 +48,44 @@ func makePlan(c *cli.Context, dir string, labels []string) ([]change, *client.Cl
 	return plan, cl, id, nil
 }
 
+// openFolder reads a folder of templates.
+func openFolder(c *cli.Context, dir string) (*gitfiles.Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, config.Usagef(c, "the folder of templates: %v", err)
+	}
+
+	return gitfiles.Read(root)
+}
+
+// serverTemplates returns the templates of a server with this status, by name.
+func serverTemplates(
+	ctx context.Context, cl *client.Client, id wire.Identity, status string,
+) (map[string]wire.TemplateListItem, error) {
+	const perPage = 200
+
+	all := map[string]wire.TemplateListItem{}
+	for page := 1; ; page++ {
+		list, err := cl.List(ctx, id, wire.TemplateListQuery{Page: page, PerPage: perPage, Status: status})
+		if err != nil {
+			return nil, err
+		}
+
+		for _, t := range list.Items {
+			if len(t.Metadata) == 0 {
+				t.Metadata = []byte("null")
+			}
+			all[t.Name] = t
+		}
+		if len(list.Items) < perPage {
+			return all, nil
+		}
+	}
+}
+
 // compare returns what publishing the folder would change on the server.
-func (f *templateFolder) compare(
-	ctx context.Context, cl *client.Client, id wire.Identity, labels []string,
+func compare(
+	ctx context.Context, folder *gitfiles.Folder, cl *client.Client, id wire.Identity, labels []string,
 ) ([]change, error) {
 	active, err := serverTemplates(ctx, cl, id, "active")
 	if err != nil {
@@ -59,7 +96,7 @@ func (f *templateFolder) compare(
 		return nil, err
 	}
 
-	files, err := f.publishOrder(ctx, cl, id, labels)
+	files, err := folder.PublishOrder(labels, serverSnippets(ctx, cl, id))
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +105,7 @@ func (f *templateFolder) compare(
 
 // change is what a push of one template would do.
 type change struct {
-	file   *templateFile
+	file   *gitfiles.File
 	server wire.TemplateListItem // what the server has; the zero value if nothing
 	State  string                `json:"state"` // new, changed, restored, labelled or unchanged
 	Name   string                `json:"prompt_name"`
@@ -80,23 +117,23 @@ type change struct {
 
 // changes compares files with what the server has.
 func changes(
-	files []*templateFile, active, archived map[string]wire.TemplateListItem, labels []string,
+	files []*gitfiles.File, active, archived map[string]wire.TemplateListItem, labels []string,
 ) []change {
 	var all []change
 	for _, f := range files {
 		ch := change{
 			file:     f,
-			Name:     f.template.Name,
-			File:     f.path,
+			Name:     f.Template.Name,
+			File:     f.Path,
 			State:    "new",
-			Warnings: f.findings,
+			Warnings: f.Findings,
 		}
 		if ch.Warnings == nil {
 			ch.Warnings = []wire.Finding{} // [] in JSON, not null
 		}
 
 		if item, ok := active[ch.Name]; ok {
-			ch.server, ch.State = item, templateState(f.template, item, labels)
+			ch.server, ch.State = item, templateState(f.Template, item, labels)
 		} else if item, ok := archived[ch.Name]; ok {
 			ch.server, ch.State = item, "restored"
 		}
@@ -109,7 +146,7 @@ func changes(
 // templateState returns what a push would do to a template that is in use on the server.
 func templateState(t wire.Publish, server wire.TemplateListItem, labels []string) string {
 	latest := wire.Publish{Blueprint: server.Blueprint, Metadata: server.Metadata}
-	if !sameContent(t, latest) || t.Tags != nil && !slices.Equal(t.Tags, server.Tags) {
+	if !gitfiles.SameContent(t, latest) || t.Tags != nil && !slices.Equal(t.Tags, server.Tags) {
 		return "changed"
 	}
 
@@ -125,12 +162,12 @@ func templateState(t wire.Publish, server wire.TemplateListItem, labels []string
 // texts returns a template as the server has it and as the folder has it, in the same form.
 func (ch change) texts() (before, after string, err error) {
 	write := func(t wire.Publish) string {
-		text, failed := templateText(t, false)
+		text, failed := gitfiles.Text(t, false)
 		err = cmp.Or(err, failed)
 		return string(text)
 	}
 
-	after = write(withTags(ch.file.template, ch.server.Tags))
+	after = write(withTags(ch.file.Template, ch.server.Tags))
 	if ch.Latest > 0 && ch.State != "restored" {
 		before = write(published(ch.server))
 	}

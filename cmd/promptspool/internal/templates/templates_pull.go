@@ -1,21 +1,17 @@
 package templates
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/registry/gitfiles"
 )
 
 func pullCommand() *cli.Command {
@@ -55,13 +51,13 @@ func pullTemplates(c *cli.Context) error {
 	}
 
 	// A folder with a faulty file is not written to: a person may be editing it.
-	folder, err := openTemplates(c, dir)
+	folder, err := openFolder(c, dir)
 	if err != nil {
 		return err
 	}
-	defer folder.root.Close()
+	defer folder.Close()
 
-	rows, err := folder.pull(active)
+	rows, err := pull(folder, active)
 	if err != nil {
 		return err
 	}
@@ -72,10 +68,10 @@ func pullTemplates(c *cli.Context) error {
 		return err
 	}
 
-	for _, name := range folder.names() {
+	for _, name := range folder.Names() {
 		if _, ok := active[name]; !ok {
 			fmt.Fprintf(c.App.ErrWriter, "%s is not on the server; it was left as it is.\n",
-				print.Printable(folder.files[name].path))
+				print.Printable(folder.File(name).Path))
 		}
 	}
 	return nil
@@ -101,22 +97,18 @@ func printPulled(c *cli.Context, rows []pulled) error {
 }
 
 // pull writes the templates whose files differ from the server's.
-func (f *templateFolder) pull(active map[string]wire.TemplateListItem) ([]pulled, error) {
+func pull(folder *gitfiles.Folder, active map[string]wire.TemplateListItem) ([]pulled, error) {
 	rows := []pulled{}
 	for _, name := range slices.Sorted(maps.Keys(active)) {
-		t := active[name]
-		file, named := defaultPath(t)
-		old := f.files[name]
-		if old != nil {
-			file, named = old.path, old.needsName()
-		}
+		t, old := active[name], folder.File(name)
+		file, named := folder.Place(t)
 
 		row := pulled{"unchanged", name, t.Version, file}
-		if old == nil || templateState(old.template, t, nil) != "unchanged" {
+		if old == nil || templateState(old.Template, t, nil) != "unchanged" {
 			row.State = "written"
-			content, err := templateText(published(t), named)
+			content, err := gitfiles.Text(published(t), named)
 			if err == nil {
-				err = f.write(file, content)
+				err = folder.Write(file, content)
 			}
 			if err != nil {
 				return nil, err
@@ -125,33 +117,4 @@ func (f *templateFolder) pull(active map[string]wire.TemplateListItem) ([]pulled
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-// needsName reports whether a file must give the template's name, because its path does not.
-func (f *templateFile) needsName() bool {
-	return f.template.Name != strings.TrimSuffix(f.path, path.Ext(f.path))
-}
-
-// write puts a file in its place, whole or not at all.
-func (f *templateFolder) write(file string, content []byte) error {
-	if dir := path.Dir(file); dir != "." {
-		if err := f.root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	if current, err := f.root.ReadFile(file); err == nil && bytes.Equal(current, content) {
-		return nil
-	}
-
-	half := path.Join(path.Dir(file), "."+path.Base(file)+".half")
-	err := f.root.WriteFile(half, content, 0o644)
-	if err == nil {
-		err = f.root.Rename(half, file)
-	}
-	if err != nil {
-		if gone := f.root.Remove(half); !errors.Is(gone, fs.ErrNotExist) {
-			err = errors.Join(err, gone)
-		}
-	}
-	return err
 }

@@ -86,18 +86,18 @@ func publishPlan(
 			continue
 		}
 
-		t := ch.file.template
+		t := ch.file.Template
 		t.CommitMessage, t.Labels = common.CommitMessage, common.Labels
 		result, err := cl.Publish(c.Context, id, t)
 		if err != nil {
 			return done, fmt.Errorf("%w\nThe templates listed above are published. Run it again to continue",
-				ch.file.locateErrors(err))
+				ch.file.LocateErrors(err))
 		}
 
 		// A newer server may find more than this program does.
 		if len(ch.Warnings) == 0 {
 			for _, f := range result.Warnings {
-				printWarnings(c.App.ErrWriter, []string{ch.file.located(f)})
+				printWarnings(c.App.ErrWriter, []string{ch.file.Locate(f)})
 			}
 		}
 		done = append(done, pushed{ch, result.VersionNumber})

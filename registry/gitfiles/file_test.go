@@ -1,4 +1,4 @@
-package templates
+package gitfiles
 
 import (
 	"encoding/json"
@@ -15,7 +15,7 @@ import (
 )
 
 func TestAFileIsTheTemplateThatTheAPITakes(t *testing.T) {
-	got, err := parseTemplate("team/greet.yaml", "team/greet", []byte(`
+	got, err := Parse("team/greet.yaml", "team/greet", []byte(`
 # Comments are for those who read it.
 tags: [demo, "2"]
 model:
@@ -37,17 +37,17 @@ messages:
 		t.Fatal(err)
 	}
 
-	equal(t, "name", got.template.Name, "team/greet")
-	equal(t, "tags", got.template.Tags, []string{"demo", "2"})
-	equal(t, "metadata", string(got.template.Metadata), `{"model":{"provider":"openai","name":"gpt-4o-mini",`+
+	equal(t, "name", got.Template.Name, "team/greet")
+	equal(t, "tags", got.Template.Tags, []string{"demo", "2"})
+	equal(t, "metadata", string(got.Template.Metadata), `{"model":{"provider":"openai","name":"gpt-4o-mini",`+
 		`"parameters":{"temperature":0.20,"max_tokens":1000,"seed":16,"stop":["\n","no","2026-01-01"]}},"owner":"ann"}`)
 	want := `{"type":"chat","messages":[
 		{"role":"system","content":[{"type":"text","text":"You are brief."}],"input_variables":[]},
 		{"role":"user","name":null,"content":[
 			{"type":"text","text":"{q}"},{"type":"image_url","image_url":{"url":"{u}"}}],"input_variables":["q","u"]}],
 		"input_variables":["q","u"]}`
-	if !registry.SameJSON(got.template.Blueprint, json.RawMessage(want)) {
-		t.Errorf("blueprint %s", got.template.Blueprint)
+	if !registry.SameJSON(got.Template.Blueprint, json.RawMessage(want)) {
+		t.Errorf("blueprint %s", got.Template.Blueprint)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 		{"content: a\nmodel: {parameters: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}\n",
 			"f.yaml:2: nests deeper than 100"},
 	} {
-		_, err := parseTemplate("f.yaml", "f", []byte(tt.content))
+		_, err := Parse("f.yaml", "f", []byte(tt.content))
 
 		if got := fmt.Sprint(err); got != tt.want && !strings.HasPrefix(got, tt.want) || err == nil {
 			t.Errorf("%q:\n got %s\nwant %s", tt.content, got, tt.want)
@@ -144,14 +144,14 @@ func TestEveryTemplateCanBeWrittenAndReadBack(t *testing.T) {
 			Blueprint: checked,
 			Metadata:  raw(metadata),
 		}
-		content, err := templateText(want, false)
+		content, err := Text(want, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		got, err := parseTemplate("n.yaml", "n", content)
-		if err != nil || !sameContent(got.template, want) ||
-			len(want.Tags) > 0 && !cmp.Equal(got.template.Tags, want.Tags) {
+		got, err := Parse("n.yaml", "n", content)
+		if err != nil || !SameContent(got.Template, want) ||
+			len(want.Tags) > 0 && !cmp.Equal(got.Template.Tags, want.Tags) {
 			t.Errorf("%s\nwas read back as %+v, %v", content, got, err)
 		}
 	})
@@ -164,102 +164,19 @@ func FuzzParseTemplate(f *testing.F) {
 	f.Add([]byte("a: &a [*a]\n"))
 	f.Add([]byte("prompt_template: {type: chat, messages: []}\nname: a/b\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		file, err := parseTemplate("f.yaml", "f", content)
+		file, err := Parse("f.yaml", "f", content)
 		if err != nil {
 			return
 		}
-		text, err := templateText(file.template, file.template.Name != "f")
+		text, err := Text(file.Template, file.Template.Name != "f")
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := parseTemplate("f.yaml", "f", text)
-		if err != nil || !sameContent(back.template, file.template) || back.template.Name != file.template.Name {
+		back, err := Parse("f.yaml", "f", text)
+		if err != nil || !SameContent(back.Template, file.Template) || back.Template.Name != file.Template.Name {
 			t.Fatalf("%q became %q, which is read as %+v, %v", content, text, back, err)
 		}
 	})
-}
-
-func TestALineDiffTurnsTheOneTextIntoTheOther(t *testing.T) {
-	diff, added, removed := lineDiff("1\n2\n3\n4\n5\n6\n7\n8\n9\n", "1\n2\n3\n4\nfive\n6\n7\n8\n9\n10\n")
-	equal(t, "diff", diff, "@@ -2,8 +2,9 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n 9\n+10\n")
-	equal(t, "counts", []int{added, removed}, []int{2, 1})
-
-	line := rapid.SampledFrom([]string{"a", "b", "c", ""})
-	text := rapid.Custom(func(t *rapid.T) string {
-		var text strings.Builder
-		for _, l := range rapid.SliceOf(line).Draw(t, "lines") {
-			text.WriteString(l + "\n")
-		}
-		return text.String()
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		before, after := text.Draw(t, "before"), text.Draw(t, "after")
-		diff, _, _ := lineDiff(before, after)
-		if got := patched(t, before, diff); got != after {
-			t.Fatalf("%q and this diff give %q, not %q:\n%s", before, got, after, diff)
-		}
-	})
-}
-
-// patched applies a diff to a text, as patch does, and checks the heads of its hunks.
-func patched(t *rapid.T, text, diff string) string {
-	lines := splitLines(text)
-	var out []string
-	at, ends := 0, [2]int{} // of the hunk, in each text
-
-	for _, l := range splitLines(diff) {
-		if numbers, ok := strings.CutPrefix(l, "@@ "); ok {
-			if at != ends[0] || len(out) != ends[1] {
-				t.Fatalf("a hunk ends at lines %d and %d, its head says %v", at, len(out), ends)
-			}
-			from, to := lineRangeOf(t, numbers, 0), lineRangeOf(t, numbers, 1)
-			out = append(out, lines[at:from[0]]...)
-			at, ends = from[0], [2]int{from[1], to[1]}
-			if len(out) != to[0] {
-				t.Fatalf("a hunk begins at line %d, its head says %d", len(out), to[0])
-			}
-			continue
-		}
-
-		if l[0] != '+' {
-			if lines[at] != l[1:] {
-				t.Fatalf("line %d is %q, the diff says %q", at, lines[at], l[1:])
-			}
-			at++
-		}
-		if l[0] != '-' {
-			out = append(out, l[1:])
-		}
-	}
-
-	out = append(out, lines[at:]...)
-	if len(out) == 0 {
-		return ""
-	}
-
-	return strings.Join(out, "\n") + "\n"
-}
-
-func splitLines(text string) []string {
-	if text == "" {
-		return nil
-	}
-
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-// lineRangeOf returns where the lines of one side of a hunk's head begin and end, counted
-// from 0.
-func lineRangeOf(t *rapid.T, head string, side int) [2]int {
-	start, count := 0, 1 // a head leaves out the count of one line
-	if n, err := fmt.Sscanf(strings.Fields(head)[side][1:], "%d,%d", &start, &count); n == 0 {
-		t.Fatal(err)
-	}
-	if count > 0 {
-		start--
-	}
-
-	return [2]int{start, start + count}
 }
 
 func TestNoNameLeavesTheFolder(t *testing.T) {

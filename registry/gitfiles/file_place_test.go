@@ -1,4 +1,4 @@
-package templates
+package gitfiles
 
 import (
 	"strings"
@@ -13,17 +13,17 @@ import (
 // foundIn returns the findings of a file, with their places in it.
 func foundIn(t *testing.T, content string) string {
 	t.Helper()
-	f, err := parseTemplate("f.yaml", "f", []byte(content))
+	f, err := Parse("f.yaml", "f", []byte(content))
 	if err != nil {
 		t.Fatalf("%q: %v", content, err)
 	}
-	expanded, err := render.Expand("f", f.template.Blueprint, nil)
+	expanded, err := render.Expand("f", f.Template.Blueprint, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, x := range expanded.Findings(f.template.Metadata) {
-		line, _, _ := strings.Cut(f.located(x), " has ")
+	for _, x := range expanded.Findings(f.Template.Metadata) {
+		line, _, _ := strings.Cut(f.Locate(x), " has ")
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")

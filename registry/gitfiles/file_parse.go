@@ -1,4 +1,4 @@
-package templates
+package gitfiles
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire/jsonscan"
-	"promptspool/cmd/promptspool/internal/yamlreader"
+	"promptspool/api/wire/yamlreader"
 )
 
 // What the objects in a file may hold. Content blocks, parameters and tools are as the API takes them.
@@ -36,8 +36,8 @@ var (
 // yamlFault matches the beginning of the YAML library's errors, not all of which have a line.
 var yamlFault = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// templateParser turns a file into the JSON body that publishes it.
-type templateParser struct {
+// fileParser turns a file into the JSON body that publishes it.
+type fileParser struct {
 	yamlreader.Reader
 	lines     map[string]int
 	scalars   map[string]*yaml.Node
@@ -45,8 +45,8 @@ type templateParser struct {
 	blueprint []string                   // members of the blueprint, as JSON, in their order
 }
 
-func newTemplateParser(path string) *templateParser {
-	return &templateParser{
+func newFileParser(path string) *fileParser {
+	return &fileParser{
 		Reader:  yamlreader.Reader{Path: path},
 		lines:   map[string]int{"": 1},
 		scalars: map[string]*yaml.Node{},
@@ -55,9 +55,9 @@ func newTemplateParser(path string) *templateParser {
 }
 
 // parse returns the body of the publish call, or all faults of the file's form.
-func (p *templateParser) parse(name string, content []byte) ([]byte, error) {
-	if len(content) > templateBytesMax {
-		return nil, fmt.Errorf("%s: is larger than %d bytes", p.Path, templateBytesMax)
+func (p *fileParser) parse(name string, content []byte) ([]byte, error) {
+	if len(content) > fileBytesMax {
+		return nil, fmt.Errorf("%s: is larger than %d bytes", p.Path, fileBytesMax)
 	}
 
 	var document yaml.Node
@@ -80,7 +80,7 @@ func (p *templateParser) parse(name string, content []byte) ([]byte, error) {
 }
 
 // root reads the settings at the top of the file.
-func (p *templateParser) root(node *yaml.Node) {
+func (p *fileParser) root(node *yaml.Node) {
 	p.Members(node, "the file", func(key, value *yaml.Node) {
 		switch {
 		case slices.Contains(blueprintMembers, key.Value):
@@ -99,7 +99,7 @@ func (p *templateParser) root(node *yaml.Node) {
 }
 
 // checkWhole checks the settings against each other.
-func (p *templateParser) checkWhole() {
+func (p *fileParser) checkWhole() {
 	switch {
 	case p.parts["prompt_template"] != nil && p.blueprint != nil:
 		p.Fault(p.lines["prompt_template"],
@@ -115,7 +115,7 @@ func (p *templateParser) checkWhole() {
 }
 
 // body returns the file as the body of the publish call.
-func (p *templateParser) body(name string) []byte {
+func (p *fileParser) body(name string) []byte {
 	blueprint := p.parts["prompt_template"]
 	if blueprint == nil {
 		blueprint = json.RawMessage("{" + strings.Join(p.blueprint, ",") + "}")

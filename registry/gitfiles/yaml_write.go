@@ -1,4 +1,4 @@
-package templates
+package gitfiles
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ type yamlForm struct {
 	whole   bool // the blueprint is not abridged
 }
 
-// templateText writes a template as a file that parseTemplate reads back to the same content.
+// Text returns a template as a file that Parse reads back to the same content.
 //
 // named puts the template's name into the file.
-func templateText(t wire.Publish, named bool) ([]byte, error) {
+func Text(t wire.Publish, named bool) ([]byte, error) {
 	// The most readable form that survives the way back. YAML cannot hold every text in
 	// every style, and not every blueprint can be abridged.
 	forms := []yamlForm{
@@ -32,13 +32,13 @@ func templateText(t wire.Publish, named bool) ([]byte, error) {
 		{whole: true},
 	}
 	for _, form := range forms {
-		text, err := encodeTemplate(t, named, form)
+		text, err := encode(t, named, form)
 		if err != nil {
 			return nil, err
 		}
 
-		back, err := parseTemplate("", t.Name, text)
-		if err == nil && back.template.Name == t.Name && sameContent(back.template, t) {
+		back, err := Parse("", t.Name, text)
+		if err == nil && back.Template.Name == t.Name && SameContent(back.Template, t) {
 			return text, nil
 		}
 	}
@@ -47,13 +47,13 @@ func templateText(t wire.Publish, named bool) ([]byte, error) {
 		"`promptspool templates show -o json` prints it", t.Name)
 }
 
-// sameContent reports whether publishing a over b would create no version.
-func sameContent(a, b wire.Publish) bool {
+// SameContent reports whether two templates are the same version, apart from names and tags.
+func SameContent(a, b wire.Publish) bool {
 	return registry.SameJSON(a.Blueprint, b.Blueprint) && registry.SameJSON(a.Metadata, b.Metadata)
 }
 
-// encodeTemplate writes a template in one form, without checking that it can be read back.
-func encodeTemplate(t wire.Publish, named bool, form yamlForm) ([]byte, error) {
+// encode writes a template in one form, without checking that it can be read back.
+func encode(t wire.Publish, named bool, form yamlForm) ([]byte, error) {
 	w := yamlWriter{literal: form.literal}
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	add := func(name string, value *yaml.Node) {

@@ -1,4 +1,4 @@
-package templates
+package gitfiles
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ const yamlDepthMax = 100
 // value turns a node into JSON and notes the lines of its values.
 //
 // Members keep their order, and numbers are as they are written. On a fault it returns nil.
-func (p *templateParser) value(path string, n *yaml.Node) json.RawMessage {
+func (p *fileParser) value(path string, n *yaml.Node) json.RawMessage {
 	if strings.Count(path, ".")+strings.Count(path, "[") > yamlDepthMax {
 		p.Fault(n.Line, "nests deeper than %d", yamlDepthMax)
 		return nil
@@ -44,7 +44,7 @@ func (p *templateParser) value(path string, n *yaml.Node) json.RawMessage {
 	}
 }
 
-func (p *templateParser) sequence(path string, n *yaml.Node) json.RawMessage {
+func (p *fileParser) sequence(path string, n *yaml.Node) json.RawMessage {
 	b := []byte{'['}
 	for i, element := range n.Content {
 		if i > 0 {
@@ -55,7 +55,7 @@ func (p *templateParser) sequence(path string, n *yaml.Node) json.RawMessage {
 	return append(b, ']')
 }
 
-func (p *templateParser) mapping(path string, n *yaml.Node) json.RawMessage {
+func (p *fileParser) mapping(path string, n *yaml.Node) json.RawMessage {
 	b := []byte{'{'}
 	p.Members(n, path, func(key, value *yaml.Node) {
 		if key.ShortTag() == "!!merge" {
