@@ -71,7 +71,7 @@ func renderTemplate(
 		Model:     f.Model,
 		Variables: f.Variables,
 		Overrides: f.Overrides,
-		Done:      ctx.Done(),
+		Context:   ctx,
 		Room:      f.Room,
 	})
 	switch {

@@ -432,6 +432,48 @@ func TestBothSidesGiveTheSameAnswer(t *testing.T) {
 	})
 }
 
+// unwatched is a call whose end nobody waits for. To be told of the end of a real one costs more than a template from
+// the cache.
+type unwatched struct {
+	context.Context
+	t *testing.T
+}
+
+func (u unwatched) Done() <-chan struct{} {
+	u.t.Error("the end of the call is waited for")
+	return u.Context.Done()
+}
+
+func TestATemplateFromTheCacheDoesNotWatchItsCall(t *testing.T) {
+	s := newServer()
+	c, err := registry.NewCache(registry.CacheConfig{
+		Dir: t.TempDir(), Upstream: s, Metrics: metrics.New("sidecar", "test"), Logger: quiet,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := wire.Publish{
+		Name: "greet", Metadata: json.RawMessage(`{"model":{"provider":"openai","name":"gpt"}}`),
+		Blueprint: json.RawMessage(`{"type":"completion","template_format":"jinja2",` +
+			`"content":[{"type":"text","text":"Hello {{ name }}"}]}`),
+	}
+	if _, err := s.Publish(t.Context(), ann, p); err != nil {
+		t.Fatal(err)
+	}
+
+	fetch := wire.TemplateFetch{
+		Selector:  wire.Selector{Version: 1},
+		Variables: map[string]json.RawMessage{"name": json.RawMessage(`"Ann"`)},
+	}
+	if _, err := c.Fetch(t.Context(), ann, "greet", fetch); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Fetch(unwatched{t.Context(), t}, ann, "greet", fetch)
+	if err != nil || !strings.Contains(string(got.LLMKwargs), "Hello Ann") {
+		t.Errorf("%s, %v", got.LLMKwargs, err)
+	}
+}
+
 // BenchmarkFetch measures a fetch from the cache, rendered: a chat of about 2 KB with
 // three variables.
 func BenchmarkFetch(b *testing.B) {

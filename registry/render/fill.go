@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,16 +25,17 @@ type filler struct {
 // again. If vars is nil, the prompt stays as it is.
 //
 // Nothing is an error here. Warnings, each a sentence, say what is not as the publisher
-// meant it. The prompt is nil if done was closed before the end.
+// meant it. The prompt is nil if ctx, which may be nil, ended before the end.
 func fill(
-	p *prompt.Prompt, vars map[string]json.RawMessage, done <-chan struct{},
+	ctx context.Context, p *prompt.Prompt, vars map[string]json.RawMessage,
 ) (*prompt.Prompt, []string) {
 	if vars == nil {
 		return p, nil
 	}
 
 	f := filler{Rendering: language.NewRendering(vars)}
-	f.Done = done
+	f.Context = ctx
+
 	// A copy: the prompt is shared by all calls of its template.
 	out := *p
 	out.Content = f.blocks(p.Content)

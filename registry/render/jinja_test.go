@@ -1,6 +1,7 @@
 package render_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -71,8 +72,8 @@ func TestJinjaInABlueprint(t *testing.T) {
 }
 
 func TestARenderingEndsWithItsCall(t *testing.T) {
-	ended := make(chan struct{})
-	close(ended)
+	ended, end := context.WithCancel(t.Context())
+	end()
 	work := `{% for i in range(99999) %}{% set x = i ~ 'x' %}{% endfor %}`
 	block, _ := json.Marshal(strings.Repeat(work, 3))
 	blueprint := `{"type":"completion","template_format":"jinja2","content":[` +
@@ -87,7 +88,7 @@ func TestARenderingEndsWithItsCall(t *testing.T) {
 	if _, _, err := p.Kwargs(c); err != nil {
 		t.Errorf("a call that goes on: %v", err)
 	}
-	c.Done = ended
+	c.Context = ended
 	if kwargs, _, err := p.Kwargs(c); !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("a call that has ended got %d bytes, %v", len(kwargs), err)
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"encoding/json"
 	"sync"
 	"sync/atomic"
@@ -70,8 +71,9 @@ type Call struct {
 	// text.
 	Variables map[string]json.RawMessage
 
-	// Done ends the rendering of jinja2 when it is closed. It may be nil.
-	Done <-chan struct{}
+	// Context ends the rendering of jinja2 when it ends. It may be nil. Only a rendering that
+	// takes long looks at it: a call's context costs more than most renderings.
+	Context context.Context
 
 	// Room is memory that kwargs may be written to, see wire.TemplateFetch. It may be
 	// nil.
@@ -89,7 +91,7 @@ type Call struct {
 // it is, each with a warning.
 //
 // wire.CodeInvalid says which part of the blueprint or the call the provider cannot
-// express, and what to do. wire.CodeUnavailable means that c.Done was closed.
+// express, and what to do. wire.CodeUnavailable means that c.Context ended.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	name := c.Provider
 	if name == "" {
@@ -113,7 +115,7 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 
 // kwargs is Kwargs without a plan.
 func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
-	filled, warnings := fill(p.prompt, c.Variables, c.Done)
+	filled, warnings := fill(c.Context, p.prompt, c.Variables)
 	if filled == nil {
 		return nil, nil, wire.Unavailable(0, "The call ended before the template was rendered.")
 	}

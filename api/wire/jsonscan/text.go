@@ -15,6 +15,9 @@ import (
 // not have white space around it.
 func Unquote(quoted json.RawMessage) string {
 	inner := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner) // most names and values of variables
+	}
 
 	var b strings.Builder
 	b.Grow(len(inner))

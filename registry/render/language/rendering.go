@@ -1,6 +1,7 @@
 package language
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -33,12 +34,12 @@ type Rendering struct {
 
 	// What jinja2 has spent. Its limits are in the package jinja.
 	Steps   int            // steps made
-	Looked  int            // Steps when Done was last checked
+	Looked  int            // Steps when Context was last checked
 	Memory  int            // bytes of the values made
 	Decoded map[string]any // variables that were decoded, by name
 
-	Done  <-chan struct{} // closed when nobody waits for the outcome any longer; nil if unknown
-	Ended bool            // Done was closed before the end
+	Context context.Context // ends when nobody waits for the outcome any longer; nil if unknown
+	Ended   bool            // Context ended before the rendering did
 }
 
 // NewRendering begins a rendering with these variables, which are JSON values.
