@@ -291,11 +291,18 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+func (t *Transport) CloseIdleConnections() {
+	if inner, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
+		inner.CloseIdleConnections()
+	}
+}
+
 // checks reports whether an answer is of the API: other pages are no routes, and a header that cannot be read has none.
 func (t *Transport) checks(req *http.Request, res *http.Response) bool {
 	_, known := t.Checker.find(req.Method, req.URL.EscapedPath())
 
-	return known && !res.Uncompressed && res.Header.Get("Content-Encoding") == "" &&
+	return known && res.Header.Get("Content-Encoding") == "" &&
 		!slices.Contains([]int{http.StatusMethodNotAllowed, http.StatusRequestHeaderFieldsTooLarge}, res.StatusCode)
 }
 

@@ -27,13 +27,12 @@ type role struct {
 	addr string // of its API
 }
 
-// startRole runs a role until stop is called, or the end of the test. run calls ready
-// when it takes calls.
-func startRole(t *testing.T, run func(ctx context.Context, ready func(addr string)) error) (r role, stop func()) {
+// startRole runs a role until stop is called, or the end of the test. run calls ready when it takes calls.
+func startRole(t *testing.T, run func(ctx context.Context, ready func(addresses)) error) (r role, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	addr, ended := make(chan string, 1), make(chan error, 1)
-	go func() { ended <- run(ctx, func(a string) { addr <- a }) }()
+	go func() { ended <- run(ctx, func(at addresses) { addr <- at.api }) }()
 
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -55,7 +54,7 @@ func startRole(t *testing.T, run func(ctx context.Context, ready func(addr strin
 // serverWithoutFlags runs a server whose clock is the machine's.
 func serverWithoutFlags(t *testing.T) role {
 	t.Helper()
-	r, _ := startRole(t, func(ctx context.Context, ready func(string)) error {
+	r, _ := startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return server(ctx, serverConfig{
 			data:         t.TempDir(),
 			listen:       config.Address{At: "127.0.0.1:0"},
@@ -64,7 +63,7 @@ func serverWithoutFlags(t *testing.T) role {
 			bootstrapKey: clockKey,
 			prices:       prices.BuiltIn(),
 			logger:       slog.New(slog.DiscardHandler),
-			ready:        func(addr string, _ wire.Secret) { ready(addr) },
+			ready:        func(at addresses, _ wire.Secret) { ready(at) },
 		})
 	})
 	return r
@@ -75,7 +74,7 @@ func sidecarWithClock(
 	t *testing.T, data string, upstream role, now func() time.Time, log io.Writer,
 ) (r role, stop func()) {
 	t.Helper()
-	return startRole(t, func(ctx context.Context, ready func(string)) error {
+	return startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return sidecar(ctx, sidecarConfig{
 			data:          data,
 			listen:        config.Address{At: "127.0.0.1:0"},

@@ -49,11 +49,14 @@ type process struct {
 	failed     <-chan error                  // ends the process immediately; may be nil
 	drain      func(context.Context)         // after the API has ended, before the background does; may be nil
 	lingers    bool                          // a stop goes on taking calls for a while
-	ready      func(addr string)             // called when calls are taken; may be nil
+	ready      func(addresses)               // called when calls are taken; may be nil
 
 	taking  atomic.Bool           // calls are taken
 	failure atomic.Pointer[error] // why the process ends; nil while it runs, or if it was told to end
 }
+
+// addresses are where a running process listens. Their ports are the real ones, also where the flags ask for port 0.
+type addresses struct{ api, ops string }
 
 // run serves until ctx ends or a part fails.
 //
@@ -78,11 +81,10 @@ func (p *process) run(ctx context.Context) error {
 	}
 
 	p.taking.Store(true)
-	addr := listeners.api.Addr().String()
-	p.logger.Info("taking calls",
-		"listen", addr, "ops_listen", listeners.ops.Addr().String(), "data", p.data, "version", version)
+	at := addresses{api: listeners.api.Addr().String(), ops: listeners.ops.Addr().String()}
+	p.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.data, "version", version)
 	if p.ready != nil {
-		p.ready(addr)
+		p.ready(at)
 	}
 
 	failure := p.serve(ctx, running)

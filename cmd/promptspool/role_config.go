@@ -32,7 +32,7 @@ type serverConfig struct {
 
 	// ready is called once, when calls are taken, with the code with which the first person signs up: "" if somebody
 	// has signed up.
-	ready func(addr string, setup wire.Secret)
+	ready func(at addresses, setup wire.Secret)
 }
 
 // sidecarConfig is what a sidecar is started with.
@@ -56,5 +56,5 @@ type sidecarConfig struct {
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger
 	source            config.Source  // of these settings
-	ready             func(addr string)
+	ready             func(addresses)
 }

@@ -195,7 +195,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 			settings.Run,
 		},
 		failed: storage.failed,
-		ready:  func(addr string) { c.ready(addr, setup) },
+		ready:  func(at addresses) { c.ready(at, setup) },
 	}
 	return p.run(ctx)
 }

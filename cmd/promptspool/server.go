@@ -101,7 +101,7 @@ func runServer(c *cli.Context) error {
 	if role.tls.Cert != nil {
 		scheme = "https"
 	}
-	role.ready = func(addr string, setup wire.Secret) { welcome(c.App.Writer, scheme, addr, setup) }
+	role.ready = func(at addresses, setup wire.Secret) { welcome(c.App.Writer, scheme, at.api, setup) }
 
 	return server(c.Context, role)
 }

@@ -74,7 +74,7 @@ func up(c *cli.Context) error {
 	defer stopServer()
 
 	serverUp := make(chan runningServer, 1)
-	serverSide.ready = func(addr string, setup wire.Secret) { serverUp <- runningServer{addr, setup} }
+	serverSide.ready = func(at addresses, setup wire.Secret) { serverUp <- runningServer{at, setup} }
 	group.Go(func() error { return server(serverLife, serverSide) })
 	group.Go(func() error {
 		defer stopServer()
@@ -117,22 +117,22 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 
 // sidecarOf runs the sidecar of a server that is up.
 func sidecarOf(
-	ctx context.Context, c *cli.Context, data string, at runningServer, serverSide serverConfig, role sidecarConfig,
+	ctx context.Context, c *cli.Context, data string, central runningServer, serverSide serverConfig, role sidecarConfig,
 ) error {
-	role.upstream = "http://" + at.addr
+	role.upstream = "http://" + central.at.api
 	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
 		Setting: "upstream", Value: role.upstream, From: "up",
 	}))
-	role.ready = func(addr string) {
+	role.ready = func(at addresses) {
 		banner(c.App.Writer, map[string]string{
 			"Version":    version,
 			"Data":       data,
 			"Key":        string(serverSide.bootstrapKey),
-			"Sidecar":    addr,
-			"SidecarOps": role.opsListen.At,
-			"Server":     at.addr,
-			"ServerOps":  serverSide.opsListen.At,
-			"Setup":      string(at.setup),
+			"Sidecar":    at.api,
+			"SidecarOps": at.ops,
+			"Server":     central.at.api,
+			"ServerOps":  central.at.ops,
+			"Setup":      string(central.setup),
 		})
 	}
 	return sidecar(ctx, role)
@@ -159,9 +159,9 @@ func upSettings(c *cli.Context, role string) (shown []config.ShownSetting) {
 	return shown
 }
 
-// runningServer is a server that is up: its address, and the code with which the first person signs up.
+// runningServer is a server that is up: its addresses, and the code with which the first person signs up.
 type runningServer struct {
-	addr  string
+	at    addresses
 	setup wire.Secret
 }
 

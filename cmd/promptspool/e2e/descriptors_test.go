@@ -66,7 +66,7 @@ func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
 func TestCallsWaitWhileTooManyFilesAreOpen(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), freePort(t))
-	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 20 * time.Second}
+	fresh := &http.Client{Transport: comparing(&http.Transport{DisableKeepAlives: true}), Timeout: 20 * time.Second}
 	get := func(url string) <-chan error {
 		answered := make(chan error, 1)
 		go func() {

@@ -158,6 +158,7 @@ func TestTheCommandsOfATemplatesLife(t *testing.T) {
 			"The label prod of team/greet now points to version 2 (was 1).", 0,
 			[]string{"label", "team/greet", "prod", "2"},
 		},
+		{"The label prod of team/greet already points to version 2.", 0, []string{"label", "team/greet", "prod", "2"}},
 		{`"content": "Good day Bob"`, 0, []string{"render", "team/greet", "--label", "prod", "--var", "name=Bob"}},
 		{"prod=2", 0, []string{"list"}},
 		{"Version 3 of `team/greet` does not exist; the latest is 2.", 1, []string{"label", "team/greet", "prod", "3"}},

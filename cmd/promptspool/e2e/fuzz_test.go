@@ -296,7 +296,7 @@ const siegeTemplate = "team/besieged"
 // useWell is the good client: it writes and fetches, one after the other, and watches the
 // memory.
 func (s *siege) useWell(b *besieged, over chan struct{}) {
-	client := &http.Client{Timeout: s.patience, Transport: &http.Transport{}}
+	client := &http.Client{Timeout: s.patience, Transport: comparing(&http.Transport{})}
 	defer client.CloseIdleConnections()
 	for n := 0; ; n++ {
 		path, id, body := "/prompt-templates/"+siegeTemplate, "", []byte(`{"label":"prod"}`)

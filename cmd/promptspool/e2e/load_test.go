@@ -125,7 +125,7 @@ func ownClient(t testing.TB, connections int) *http.Client {
 		DialContext:         (&net.Dialer{}).DialContext,
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: comparing(transport)}
 }
 
 // storm lets sidecars connect together and deliver a few events each: half of them with

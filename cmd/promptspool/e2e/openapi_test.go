@@ -20,7 +20,7 @@ type undescribed struct {
 	all []error // under mu
 }
 
-// differences collects what compareCalls finds.
+// differences collects what the transports of comparing find.
 var differences undescribed
 
 func (u *undescribed) add(err error) {
@@ -29,20 +29,31 @@ func (u *undescribed) add(err error) {
 	u.all = append(u.all, err)
 }
 
-// compareCalls compares each call that goes through net/http's default client with the
-// description of the API.
-func compareCalls() error {
-	checker, err := openapi.NewChecker([]byte(docs.OpenAPI("test")))
-	if err != nil {
-		return err
+// first returns the first difference, or nil if all calls so far were as described.
+func (u *undescribed) first() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.all) == 0 {
+		return nil
 	}
 
-	http.DefaultTransport = &openapi.Transport{
-		RoundTripper: http.DefaultTransport,
-		Checker:      checker,
-		Report:       differences.add,
+	return u.all[0]
+}
+
+// checker knows the description of the API.
+var checker = sync.OnceValues(func() (*openapi.Checker, error) {
+	return openapi.NewChecker([]byte(docs.OpenAPI("test")))
+})
+
+// comparing returns a transport that compares each call with the description of the API. The clients of
+// all scenes have it; those of benchmarks do not.
+func comparing(transport http.RoundTripper) http.RoundTripper {
+	c, err := checker()
+	if err != nil {
+		panic(err) // the tests of package docs fail for the same reason
 	}
-	return nil
+
+	return &openapi.Transport{RoundTripper: transport, Checker: c, Report: differences.add}
 }
 
 // compared returns the address of a proxy to a listener, which also compares the calls of

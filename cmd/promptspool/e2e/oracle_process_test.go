@@ -93,7 +93,7 @@ type witness struct {
 func runOracle() {
 	w := &witness{
 		key:    os.Getenv("ORACLE_KEY"),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}},
+		client: &http.Client{Transport: comparing(&http.Transport{MaxIdleConnsPerHost: 256})},
 		stop:   func() {},
 		acked:  sent{},
 		unsure: sent{},
@@ -109,6 +109,9 @@ func runOracle() {
 			answer.Error = err.Error()
 		} else {
 			answer = w.obey(o)
+		}
+		if err := differences.first(); err != nil && answer.Error == "" {
+			answer.Error = "the description of the API differs: " + err.Error()
 		}
 		if out.Encode(answer) != nil {
 			return

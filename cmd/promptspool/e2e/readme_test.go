@@ -59,6 +59,10 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	if err != nil || !hasKey || !strings.Contains(banner, "http://"+sidecar) {
 		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
 	}
+	// A port that the system chose is named as it is.
+	if strings.Contains(banner, ":0)") || strings.Contains(banner, ":0\n") {
+		t.Errorf("up names an address that nobody listens on:\n%s", banner)
+	}
 
 	comparedSidecar, comparedServer := compared(t, sidecar), compared(t, server)
 	record := pasted[wire.Record](t, dir, session(t), comparedSidecar, comparedServer)

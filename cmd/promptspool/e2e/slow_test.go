@@ -50,8 +50,8 @@ func TestThousandsOfHalfOpenConnectionsCostLittleAndHinderNobody(t *testing.T) {
 		t.Fatal("the sidecar does not start")
 	}
 
-	fresh := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	kept := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}}
+	fresh := &http.Client{Transport: comparing(&http.Transport{DisableKeepAlives: true})}
+	kept := &http.Client{Transport: comparing(&http.Transport{MaxConnsPerHost: 1})}
 	defer kept.CloseIdleConnections()
 	body := string(bodyOf(4 << 10))
 	slowest, calls := time.Duration(0), 0

@@ -132,6 +132,8 @@ func (m labelMove) apply(
 	case m.version == 0:
 		outcome := fmt.Sprintf("The label %s is removed from version %d of %s.", m.label, current.Version, m.template)
 		return outcome, cl.DeleteLabel(ctx, id, current.ID, "")
+	case current.Version == m.version:
+		return fmt.Sprintf("The label %s of %s already points to version %d.", m.label, m.template, m.version), nil
 	case current.ID == 0:
 		_, err := cl.CreateLabel(ctx, id, m.template, wire.LabelWrite{Name: m.label, Version: m.version}, "")
 		return fmt.Sprintf("The label %s points to version %d of %s.", m.label, m.version, m.template), err
