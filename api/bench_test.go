@@ -19,9 +19,10 @@ import (
 // BenchmarkCall measures what the API itself takes of a call: what is behind it answers immediately. The
 // caller is a connection that has the next request ready, and throws answers away.
 func BenchmarkCall(b *testing.B) {
-	chat := fmt.Sprintf(`{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
-		`"request_response":{"id":"x","choices":[]},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`,
-		strings.Repeat("words ", 640))
+	chat := fmt.Sprintf(`{"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
+		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
+		`"request_response":{"id":"x","choices":[]},`+
+		`"request_start_time":1687000000.25,"request_end_time":1687000001.5}`, strings.Repeat("words ", 640))
 	for name, call := range map[string]struct{ path, body string }{
 		"fetch": {"/prompt-templates/support", `{"label":"prod","provider":"openai",` +
 			`"input_variables":{"company":"a company","name":"Ann","question":"How are you?"}}`},

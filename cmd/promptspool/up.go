@@ -117,7 +117,8 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 
 // sidecarOf runs the sidecar of a server that is up.
 func sidecarOf(
-	ctx context.Context, c *cli.Context, data string, central runningServer, serverSide serverConfig, role sidecarConfig,
+	ctx context.Context, c *cli.Context, data string,
+	central runningServer, serverSide serverConfig, role sidecarConfig,
 ) error {
 	role.upstream = "http://" + central.at.api
 	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
