@@ -41,7 +41,6 @@ func (c *call) answer(v any, err error) error {
 		return err
 	}
 	edge.WriteJSON(c.ctx, 200, v)
-
 	return nil
 }
 

@@ -112,6 +112,5 @@ func (c *callContext) Value(key any) any {
 	if key == room.Key {
 		return &c.claim
 	}
-
 	return c.timed().Value(key)
 }

@@ -17,7 +17,6 @@ func (a *API) takeRoom(c *call) error {
 	if c.route.needs == recorder {
 		return nil
 	}
-
 	return room.Admit(c.context, bodyCopies*len(c.body))
 }
 

@@ -20,7 +20,6 @@ func NewClock(now func() time.Time) *Clock {
 	if now == nil {
 		now = time.Now
 	}
-
 	return &Clock{now: now}
 }
 

@@ -117,7 +117,6 @@ func exportType(e wire.Export) string {
 	if e.Format == wire.FormatCSV {
 		return "text/csv; charset=utf-8"
 	}
-
 	return "application/x-ndjson"
 }
 

@@ -51,7 +51,6 @@ func hostOnly(hostport string) string {
 	if err != nil {
 		host = strings.Trim(hostport, "[]")
 	}
-
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
@@ -60,6 +59,5 @@ func isLoopback(host string) bool {
 		return true
 	}
 	ip := net.ParseIP(host)
-
 	return ip != nil && ip.IsLoopback()
 }

@@ -65,6 +65,5 @@ func orNull(text string) *string {
 	if text == "" {
 		return nil
 	}
-
 	return &text
 }

@@ -28,7 +28,6 @@ func (c *call) recordID() (string, error) {
 	if err != nil {
 		return "", wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
 	}
-
 	return id, nil
 }
 
@@ -119,7 +118,6 @@ func (a *API) deleteRequest(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return a.deleteMatching(c, wire.Deletion{RequestID: id})
 }
 
@@ -171,6 +169,5 @@ func (c *call) member(name string, v any, reason string) error {
 	if ok && json.Unmarshal(raw, v) != nil {
 		return wire.Invalid(wire.FieldError{Field: name, Reason: reason})
 	}
-
 	return nil
 }

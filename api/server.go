@@ -116,6 +116,5 @@ func (b *busy) quiet() time.Duration {
 	if b.calls.Load() > 0 {
 		return 0
 	}
-
 	return time.Since(b.start) - time.Duration(b.last.Load())
 }

@@ -115,6 +115,5 @@ func (r *pacedReader) Close() error {
 	if c, ok := r.Reader.(io.Closer); ok {
 		return c.Close()
 	}
-
 	return nil
 }

@@ -115,7 +115,6 @@ func (a *API) heartbeat(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return c.answer(map[string]bool{"success": true}, a.c.Fleet.Beat(c.context, c.id, h))
 }
 

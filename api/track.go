@@ -79,7 +79,6 @@ func (a *API) trackScore(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.")
 }
 
@@ -88,7 +87,6 @@ func (a *API) trackMetadata(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.")
 }
 
@@ -97,7 +95,6 @@ func (a *API) trackPrompt(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.")
 }
 
@@ -106,7 +103,6 @@ func (a *API) trackGroup(c *call) error {
 	if err != nil {
 		return err
 	}
-
 	return a.track(c, wire.KindGroup, w.RequestID, wire.PromptLink{}, "Group recorded.")
 }
 
@@ -125,7 +121,6 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 	if err := a.recordBody(c, kind, requestID, link); err != nil {
 		return err
 	}
-
 	return c.answer(c.newTrackAnswer(requestID, message), nil)
 }
 
@@ -145,7 +140,6 @@ func (c *call) newTrackAnswer(requestID, message string) trackAnswer {
 	if !c.id.Verified {
 		message += unverifiedNote
 	}
-
 	return trackAnswer{Success: true, Message: message, RequestID: requestID}
 }
 

@@ -89,7 +89,6 @@ func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
-
 	return b
 }
 
@@ -98,6 +97,5 @@ func seconds(n, rate float64) time.Duration {
 	if rate == 0 {
 		return 0
 	}
-
 	return time.Duration(n / rate * float64(time.Second))
 }

@@ -59,7 +59,6 @@ func LeftOver(_ string, others, free int64) int64 {
 	if others == 0 || free < 0 {
 		return math.MaxInt64 // its first claim, or one for which the pool itself is too small
 	}
-
 	return free
 }
 
@@ -155,6 +154,5 @@ func (r *Rules) shared(size int64) int64 {
 	if size <= r.SmallMax {
 		return 0
 	}
-
 	return size
 }

@@ -189,6 +189,5 @@ func (h *lineHeap) Pop() any {
 	l := old[len(old)-1]
 	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
-
 	return l
 }

@@ -107,7 +107,6 @@ func (b *Batch) reserve(more int) error {
 	if err := claim.Resize(claim.Held() + int64(more)); err != nil {
 		return b.body.refuse(err)
 	}
-
 	return nil
 }
 

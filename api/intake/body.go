@@ -78,7 +78,6 @@ func (b *Body) ParseOptional() (wire.Object, error) {
 	if object != nil || err != nil {
 		b.object = object // else the memory of an earlier one stays for the next body
 	}
-
 	return object, err
 }
 

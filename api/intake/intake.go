@@ -130,7 +130,6 @@ func (in *Intake) ClaimBeside(b *Body, bytes int64) (release func(), err error) 
 	if err := claim.Resize(bytes); err != nil {
 		return nil, err
 	}
-
 	return claim.Release, nil
 }
 
