@@ -110,7 +110,6 @@ func New(role, version string) *Metrics {
 	case "server":
 		server.registry = r
 	}
-
 	m.spool(sidecar)
 	m.forward(sidecar)
 	m.archive(server)

@@ -138,7 +138,6 @@ func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
-
 	return list
 }
 

@@ -230,7 +230,6 @@ func (c *Cache) raw(e *entry) (*wire.RawTemplate, error) {
 	if o := e.opened.Load(); o != nil {
 		return o.raw, nil
 	}
-
 	return c.packer.unpack(e.text)
 }
 

@@ -266,6 +266,5 @@ func orKey(by string, id wire.Identity) string {
 	if by != "" {
 		return by
 	}
-
 	return id.KeyID
 }

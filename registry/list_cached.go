@@ -87,6 +87,7 @@ func (c *Cache) listCached(
 	for name, e := range newest {
 		raw, err := c.raw(e)
 		if err != nil {
+			// A damaged copy is left out; fetching it says what is wrong.
 			continue
 		}
 		head := wire.Template{

@@ -175,6 +175,7 @@ func baseOutdated(name string, latest wire.Version) error {
 // Version if there is none.
 func (r *Registry) latest(ctx context.Context, account, name string) (wire.Version, error) {
 	head, err := r.store.Template(ctx, account, name)
+	// A name of digits may find another template by its id: that one is not meant.
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && (head.Name != name || head.Latest() == 0) {
 		return wire.Version{}, nil
 	}

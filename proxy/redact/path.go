@@ -43,7 +43,6 @@ func parsePath(path string) ([]step, error) {
 		if m == nil || len(steps) == 32 {
 			return nil, wrong(rest)
 		}
-
 		s := step{name: m[2], index: -1, deep: m[1] == ".."}
 		if m[3] != "" {
 			s.name = strings.Trim(m[3], `'"`)

@@ -101,7 +101,7 @@ func (w *walker) join(i int) *stream {
 	s := &stream{w: w, lanes: map[string]*lane{}}
 	s.array(i, nil, 0)
 	s.flush()
-
+	// Lane by lane until here, but the walk takes the pieces in their order.
 	slices.SortFunc(s.changed, func(a, b edit) int { return cmp.Compare(a.from, b.from) })
 	return s
 }

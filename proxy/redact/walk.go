@@ -105,6 +105,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 				w.put(c.At, end, map[byte]string{'{': "{}", '[': "[]"}[b])
 				any, prevEnd = true, end
 			} else {
+				// With the comma in front of it.
 				w.put(max(prevEnd, w.copied), end, "")
 				dropped = true
 			}
@@ -274,6 +275,7 @@ func (w *walker) redact(p *pieces) {
 		return
 	}
 
+	// Builtins first: the patterns see what is left.
 	p.edit(w.scan(p.text))
 	for _, rule := range w.r.patterns {
 		var edits []edit

@@ -32,6 +32,7 @@ func Over(under *Table, file []byte) (*Table, error) {
 	if _, err := d.d.Token(); err != nil {
 		return nil, d.syntax(err)
 	}
+	// A second object would be ignored without a word.
 	if _, err := d.d.Token(); err != io.EOF {
 		return nil, d.fault("something follows behind the object")
 	}

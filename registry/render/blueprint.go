@@ -202,6 +202,5 @@ func quotedList(names []string) json.RawMessage {
 	for i, name := range names {
 		list[i] = rawjson.Quote(name)
 	}
-
 	return rawjson.Array(list)
 }

@@ -75,6 +75,5 @@ func join(path, name string) string {
 	if path == "" {
 		return name
 	}
-
 	return path + "." + name
 }

@@ -56,7 +56,6 @@ func Unresolved(err error) (findings []wire.Finding) {
 			Message: f.Reason,
 		})
 	}
-
 	return findings
 }
 

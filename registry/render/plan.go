@@ -70,7 +70,6 @@ func findPlan(plans *[]*plan, k planKey) *plan {
 			return pl
 		}
 	}
-
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 	if err := checkAccount(id); err != nil {
 		return nil, err
 	}
-
+	// One moment for all: they arrived together.
 	now := a.config.Now()
 	results := make([]wire.Result, len(events))
 	decoded := make([]Event, 0, len(events))
@@ -103,7 +103,7 @@ func (a *Archive) decode(e wire.Event, now time.Time, result *wire.Result) (d Ev
 		result.Reason = fmt.Sprintf("this server does not know events of kind %.40q yet; upgrade it", e.Kind)
 		return d, false
 	}
-
+	// A write that the server itself accepted goes by the server's name.
 	if e.Sidecar == "" {
 		e.Sidecar = a.config.Name
 	}

@@ -16,6 +16,7 @@ const conflictBytesMax = 4 << 20
 // secret, because one of them arrived when less was masked than today. It shows the
 // content of the others.
 func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
+	// Nearly all records have one request, and need no second look at the store.
 	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
 		return nil
 	}

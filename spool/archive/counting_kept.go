@@ -53,8 +53,8 @@ func (c *keptCounts) touch(key countKey) *keptCount {
 		c.by[key] = k
 		c.bytes += k.bytes
 	}
-
 	k.used = time.Now()
+	// This question stays, because its caller is about to use it.
 	c.shrink(key)
 
 	return k

@@ -97,6 +97,7 @@ func (s *scan) run(ctx context.Context) error {
 		after = ""
 	}
 
+	// No list shows the orphans, so they are looked at apart.
 	return s.orphans(ctx, after)
 }
 

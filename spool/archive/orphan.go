@@ -110,6 +110,7 @@ func (a *Archive) Orphans(
 
 	after := ""
 	if q.Cursor != "" {
+		// The cursor is the last request id of the page before.
 		var err error
 		if after, err = wire.ParseID(q.Cursor); err != nil {
 			return page, errCursor("next_cursor of an earlier answer")

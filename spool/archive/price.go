@@ -105,6 +105,7 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) 
 func (a *Archive) reread(accepted time.Time, r *Request, body json.RawMessage) (changed bool) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
+		// The record keeps what was read when the body arrived.
 		return false
 	}
 

@@ -30,7 +30,6 @@ func CheckValue(b []byte, i, levels int) int {
 		if levels == 0 {
 			return -1
 		}
-
 		c := Enter(b, i)
 		for c.Next() {
 			c.At = CheckValue(b, c.At, levels-1)
@@ -136,7 +135,6 @@ func checkEscape(b []byte, i int) int {
 		if i+5 > len(b) {
 			return -1
 		}
-
 		for _, c := range b[i+1 : i+5] {
 			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
 				return -1

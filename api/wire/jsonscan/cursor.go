@@ -48,7 +48,6 @@ func (c *Cursor) Next() bool {
 	}
 
 	c.later, c.Start = true, i
-
 	if c.end == '}' {
 		i = checkString(b, i)
 		if i < 0 {

@@ -56,7 +56,6 @@ func SkipString(b []byte, i int) int {
 		if leap < 0 {
 			return len(b)
 		}
-
 		i += leap
 		if Backslashes(b, start, i)%2 == 0 {
 			return i + 1

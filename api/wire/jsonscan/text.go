@@ -27,7 +27,6 @@ func Unquote(quoted json.RawMessage) string {
 		if char < 0 {
 			return b.String()
 		}
-
 		b.WriteRune(char)
 		inner = rest
 	}
@@ -85,7 +84,6 @@ func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 		if len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {
 			pair = utf16.DecodeRune(char, hexRune(rest[2:]))
 		}
-
 		char = pair
 		if char != unicode.ReplacementChar {
 			rest = rest[6:]

@@ -24,7 +24,6 @@ func Find(body []byte, object wire.Object, limit int) []wire.SecretFinding {
 			finding.Begins = string(body[s.from:s.from+shownOfKeyBytes]) + "..."
 		}
 		found = append(found, finding)
-
 		return len(found) < limit
 	})
 
@@ -55,7 +54,6 @@ func pathTo(body []byte, at int) string {
 			if at < end {
 				break
 			}
-
 			c.At = end
 			index++
 		}

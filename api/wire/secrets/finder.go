@@ -109,7 +109,6 @@ func (f *finder) sort() {
 			kept = append(kept, s)
 			continue
 		}
-
 		last.end = max(last.end, s.end)
 	}
 	f.found = kept

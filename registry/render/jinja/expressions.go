@@ -202,6 +202,7 @@ func (e *sliceExpr) eval(x *run) any {
 	x.step()
 	switch v := e.operand.eval(x).(type) {
 	case string:
+		// Python counts characters, not bytes.
 		runes := x.runes(v)
 		places := e.places(x, len(runes))
 		x.pay(16 * len(places))

@@ -107,6 +107,7 @@ var appliedAt = map[string]int{"map": 0, "select": 0, "reject": 0, "selectattr":
 // by its name: {{ list|map("upper") }}.
 func (p *parser) checkApplied(t token, a *argumentExprs) {
 	i, applies := appliedAt[t.text]
+	// By an attribute, map applies no filter.
 	if !applies || i >= len(a.list) || slices.Contains(a.names, "attribute") {
 		return
 	}

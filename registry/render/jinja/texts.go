@@ -47,6 +47,7 @@ func stripped(s, method string, a arguments) string {
 func (x *run) split(s, method string, a arguments) *listValue {
 	separator, given := a.get(0, "sep")
 	most := a.number(1, "maxsplit", -1)
+	// There are at most as many parts as bytes.
 	x.pay(16 * len(s))
 	if !given || separator == nil {
 		return x.texts(splitBlank(s, most, method == "rsplit"))

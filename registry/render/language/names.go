@@ -24,7 +24,6 @@ func (n *Names) Add(more ...string) {
 	if n.seen == nil {
 		n.seen = make(map[string]bool)
 	}
-
 	for _, name := range more {
 		if name != "" && !n.seen[name] && len(n.List) <= VariablesMax {
 			n.seen[name] = true
@@ -39,6 +38,5 @@ func Shorten(s string) string {
 	if len(s) <= bytesMax {
 		return s
 	}
-
 	return strings.ToValidUTF8(s[:bytesMax], "") + "..."
 }

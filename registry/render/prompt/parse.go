@@ -118,7 +118,6 @@ func FormatOf(o wire.Object) string {
 	if rawjson.Text(format) == "" {
 		return "f-string"
 	}
-
 	return rawjson.Text(format)
 }
 
@@ -151,6 +150,8 @@ func ParseTemplate(format, source string) (language.Template, error) {
 
 func parseTool(at string, raw json.RawMessage) Tool {
 	kind := rawjson.Text(rawjson.Member(raw, "type"))
+	// A tool that the provider runs: its members are the
+	// provider's, and stay as they are.
 	if kind != "" && kind != "function" {
 		return Tool{At: at, Kind: kind, Name: rawjson.Text(rawjson.Member(raw, "name")), Raw: raw}
 	}
@@ -169,7 +170,6 @@ func parseFunction(at string, function json.RawMessage) Tool {
 	if parameters := rawjson.Member(function, "parameters"); !rawjson.IsNull(parameters) {
 		t.Parameters = parameters
 	}
-
 	return t
 }
 

@@ -116,6 +116,7 @@ func (c *call) geminiMessage(m *prompt.Message) (role string, parts []json.RawMe
 	}
 
 	if m.Role == "assistant" {
+		// Gemini's word for the assistant.
 		return "model", parts, nil
 	}
 

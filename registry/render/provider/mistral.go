@@ -95,6 +95,7 @@ func (c *call) mistralChunk(m *prompt.Message, b *prompt.Block) (json.RawMessage
 	case f.mime == "application/pdf":
 		return rawjson.NewObject().Str("type", "document_url").Str("document_url", f.asURL()).End(), nil
 	case f.is("audio"):
+		// Mistral takes data and urls in the same place.
 		audio := f.data
 		if audio == "" {
 			audio = f.url

@@ -77,6 +77,7 @@ func Kwargs(
 	for _, name := range names {
 		c.parameters = rawjson.Set(c.parameters, name, overrides[name])
 	}
+	// Overrides may be spelled for another provider, too.
 	c.parameters, _ = spell(c.api(), c.parameters, false)
 	// A parameter must not win over the model that the caller asked for.
 	if model != "" {

@@ -170,7 +170,6 @@ func trimZeros(decimal string) string {
 	if IsInteger(decimal) {
 		return decimal
 	}
-
 	return strings.TrimSuffix(strings.TrimRight(decimal, "0"), ".")
 }
 
@@ -181,7 +180,6 @@ func (s Spec) signOf(negative bool) string {
 	case s.sign == '+' || s.sign == ' ':
 		return string(s.sign)
 	}
-
 	return ""
 }
 

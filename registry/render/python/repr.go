@@ -17,7 +17,6 @@ func Str(v json.RawMessage) string {
 	if v[0] == '"' {
 		return jsonscan.Unquote(v)
 	}
-
 	return string(AppendRepr(nil, v, false))
 }
 
@@ -82,7 +81,6 @@ func AppendScalar(b, token []byte) []byte {
 	if bytes.ContainsAny(token, ".eE") {
 		return append(b, FloatRepr(ParseFloat(string(token)))...)
 	}
-
 	return append(b, token...)
 }
 

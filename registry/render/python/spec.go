@@ -101,7 +101,6 @@ func digits(text string) (n int, found bool, rest string, ok bool) {
 	if end == 0 {
 		return 0, false, text, true
 	}
-
 	n, err := strconv.Atoi(text[:end])
 
 	return n, true, text[end:], err == nil && n <= math.MaxInt32
@@ -115,6 +114,7 @@ func (s Spec) Format(v json.RawMessage) (string, error) {
 	case c == '"':
 		return s.Text(Str(v))
 	case c == 't':
+		// True and false are the integers 1 and 0 to Python's format.
 		return s.number("1")
 	case c == 'f':
 		return s.number("0")

@@ -45,7 +45,6 @@ func Elements(raw json.RawMessage) []json.RawMessage {
 	for _, e := range jsonscan.Elements(raw) {
 		list = append(list, e)
 	}
-
 	return list
 }
 

@@ -72,6 +72,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 var errFound = errors.New("there is something")
 
 func empty(ctx context.Context, target Mover) error {
+	// The first item is enough to know.
 	err := target.Export(ctx, "", func(Item, string) error { return errFound })
 	if errors.Is(err, errFound) {
 		return wire.Errorf(wire.CodeConflict,

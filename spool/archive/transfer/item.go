@@ -106,6 +106,7 @@ func (i *Item) Bytes() (n int) {
 	case i.Template != nil:
 		n = 100 * (len(i.Template.Versions) + len(i.Template.Moves))
 	}
+	// About what the other members take.
 	return n + 200
 }
 
