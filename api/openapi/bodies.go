@@ -6,8 +6,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// The types below are bodies that package api reads member by member, and answers that it does
-// not export. The comments on types and fields are the texts of the description.
+// The types below are bodies that package api reads member by member, and answers that it
+// does not export. The comments on types and fields are the texts of the description.
 
 // WithKey is in the bodies that apps send.
 type WithKey struct {
@@ -19,7 +19,8 @@ type WithKey struct {
 type TrackRequest struct {
 	open
 	WithKey
-	// The function that was called, such as openai.ChatCompletion.create; it tells how to read the response.
+	// The function that was called, such as openai.ChatCompletion.create; it tells how to
+	// read the response.
 	FunctionName string `json:"function_name" jsonschema:"minLength=1,maxLength=1024"`
 	// The provider, if function_name does not begin with it.
 	ProviderType string `json:"provider_type,omitempty" jsonschema:"maxLength=512"`
@@ -47,7 +48,8 @@ type TrackRequest struct {
 	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
 	// The group that the call belongs to.
 	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
-	// SUCCESS, WARNING or ERROR; SUCCESS if it is left out and the response holds no error.
+	// SUCCESS, WARNING or ERROR; SUCCESS if it is left out and the response holds no
+	// error.
 	Status string `json:"status,omitempty" jsonschema:"maxLength=512"`
 	// What kind of error it was.
 	ErrorType string `json:"error_type,omitempty"`
@@ -57,7 +59,8 @@ type TrackRequest struct {
 	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
 	// The span of your own trace: 16 hexadecimal digits. Anything else is passed over.
 	SpanID any `json:"span_id,omitempty"`
-	// If true, the answer has the call as a blueprint, which can be published as a template.
+	// If true, the answer has the call as a blueprint, which can be published as a
+	// template.
 	ReturnBlueprint any `json:"return_prompt_blueprint,omitempty"`
 }
 
@@ -68,7 +71,8 @@ type TrackAnyRequest struct {
 	Response any `json:"request_response"`
 }
 
-// LogRequest is a call to a model of any provider, as blueprints of what went in and what came out.
+// LogRequest is a call to a model of any provider, as blueprints of what went in and what
+// came out.
 type LogRequest struct {
 	open
 	WithKey
@@ -179,7 +183,8 @@ type CreateGroup struct {
 	WithKey
 }
 
-// Blueprint is what goes to a model or comes from it, in a form that belongs to no provider.
+// Blueprint is what goes to a model or comes from it, in a form that belongs to no
+// provider.
 type Blueprint struct {
 	open
 	// Which of the two it is: a chat has messages, a completion has content.
@@ -195,7 +200,8 @@ type Message struct {
 	open
 	// Who says it.
 	Role messageRole `json:"role"`
-	// What is said: content blocks, such as {"type": "text", "text": "Hello"}; or, in a template, one string.
+	// What is said: content blocks, such as {"type": "text", "text": "Hello"}; or, in a
+	// template, one string.
 	Content any `json:"content,omitempty"`
 }
 
@@ -210,7 +216,8 @@ type FetchTemplate struct {
 	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
 	// The label whose version to fetch; it wins over the version.
 	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
-	// The provider that llm_kwargs are made for, such as openai; the template's own if it is left out.
+	// The provider that llm_kwargs are made for, such as openai; the template's own if it
+	// is left out.
 	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
 	// The model that llm_kwargs are made for; the template's own if it is left out.
 	Model string `json:"model,omitempty" jsonschema:"maxLength=512"`
@@ -245,7 +252,8 @@ type PublishedName struct {
 type PublishedVersion struct {
 	open
 	Blueprint Blueprint `json:"prompt_template"`
-	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you want to keep.
+	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you
+	// want to keep.
 	Metadata map[string]any `json:"metadata,omitempty"`
 	// What changed, and why.
 	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
@@ -277,7 +285,8 @@ type PatchTemplate struct {
 	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
 	// The base: the version that a label points to.
 	Label string `json:"label,omitempty" jsonschema:"maxLength=512"`
-	// Messages of a chat: an object of index and message replaces these, an array replaces all.
+	// Messages of a chat: an object of index and message replaces these, an array
+	// replaces all.
 	Messages any `json:"messages,omitempty" jsonschema:"anyof_type=object;array"`
 	// Content of a completion, in the same way.
 	Content any `json:"content,omitempty" jsonschema:"anyof_type=object;array"`
@@ -413,6 +422,7 @@ type OK struct {
 // ExportLine is a line of an export: an event, or now and then, and at the end, a mark.
 type ExportLine struct {
 	open
-	// A cursor that goes on behind the lines before it. An export without a mark that is done was cut.
+	// A cursor that goes on behind the lines before it. An export without a mark that is
+	// done was cut.
 	Export *wire.ExportMark `json:"export,omitempty"`
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker compares calls with a description. Answers must not have members that the description
-// does not list. Safe for concurrent use.
+// Checker compares calls with a description. Answers must not have members that the
+// description does not list. Safe for concurrent use.
 type Checker struct {
 	document any // as decoded by jsonschema.UnmarshalJSON
 	routes   []documented
@@ -28,7 +28,8 @@ type Checker struct {
 	compiled map[string]*jsonschema.Schema // under mu; by JSON pointer
 }
 
-// resource is the name of the description within the compiler; nothing is loaded from there.
+// resource is the name of the description within the compiler; nothing is loaded from
+// there.
 const resource = "https://promptspool/openapi.json"
 
 // documented is one operation of a document.
@@ -87,8 +88,8 @@ func (c *Checker) Calls() (all []string) {
 	return all
 }
 
-// closeObjects changes schemas so that objects have only the members that they list, unless they
-// say otherwise.
+// closeObjects changes schemas so that objects have only the members that they list,
+// unless they say otherwise.
 func closeObjects(schema any) {
 	switch v := schema.(type) {
 	case map[string]any:
@@ -120,7 +121,8 @@ func member(v any, names ...string) any {
 	return v
 }
 
-// find returns the operation of a call: of those that match, the one with the longest fixed part.
+// find returns the operation of a call: of those that match, the one with the longest
+// fixed part.
 func (c *Checker) find(method, path string) (best documented, ok bool) {
 	// The server also accepts more slashes.
 	path = "/" + strings.TrimLeft(path, "/")
@@ -143,7 +145,8 @@ func (c *Checker) find(method, path string) (best documented, ok bool) {
 	return best, ok
 }
 
-// CheckRequest reports how the body of a call that was accepted differs from the description.
+// CheckRequest reports how the body of a call that was accepted differs from the
+// description.
 func (c *Checker) CheckRequest(method, path string, body []byte) error {
 	r, ok := c.find(method, path)
 	content, _ := c.at(r.place + "/requestBody/content").(map[string]any)
@@ -151,7 +154,8 @@ func (c *Checker) CheckRequest(method, path string, body []byte) error {
 		return nil
 	}
 
-	// Only single objects are compared: lines of events are accepted or refused one by one.
+	// Only single objects are compared: lines of events are accepted or refused one by
+	// one.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
 	if err != nil || content[mediaJSON] == nil || value == nil {
 		return nil

@@ -1,10 +1,10 @@
-// Package openapi describes the HTTP API: for programs as OpenAPI 3.1, for people as a page of
-// the documentation.
+// Package openapi describes the HTTP API: for programs as OpenAPI 3.1, for people as a
+// page of the documentation.
 //
-// The description is generated from a table of operations and from the types that cross the
-// wire. The binary contains only the result (openapi.json and api.md in api/dashboard/docs),
-// not this package. Tests compare both with this package, with the route table, and with the
-// calls that the tests themselves make; see Checker.
+// The description is generated from a table of operations and from the types that cross
+// the wire. The binary contains only the result (openapi.json and api.md in
+// api/dashboard/docs), not this package. Tests compare both with this package, with the
+// route table, and with the calls that the tests themselves make; see Checker.
 package openapi
 
 import (
@@ -126,8 +126,8 @@ var keyScheme = map[string]string{
 		"one of scope `full` also searches, publishes and deletes.",
 }
 
-// Describe returns the description. It reads the comments on the types from their source, so it
-// works only in this package's folder.
+// Describe returns the description. It reads the comments on the types from their source,
+// so it works only in this package's folder.
 func Describe() (*Document, error) {
 	s, err := newSchemas()
 	if err != nil {
@@ -179,7 +179,8 @@ func (d *Document) add(s *schemas, o operation, call string, spelling int) {
 		Responses:   o.responses(s),
 	}
 
-	// Generators of clients make a function of every operation, so each needs an id of its own.
+	// Generators of clients make a function of every operation, so each needs an id of
+	// its own.
 	if spelling > 0 {
 		path = call
 		described.ID += strconv.Itoa(spelling + 1)
@@ -200,7 +201,8 @@ func (d *Document) JSON() ([]byte, error) {
 		return nil, err
 	}
 
-	// The reflector refers to definitions beside each schema; here all schemas share one place.
+	// The reflector refers to definitions beside each schema; here all schemas share one
+	// place.
 	text = bytes.ReplaceAll(text, []byte(`"#/$defs/`), []byte(`"`+schemaPrefix))
 
 	var indented bytes.Buffer

@@ -208,7 +208,8 @@ func (p *page) answers(o *operation, d *Operation) {
 	fmt.Fprintf(p, "[Errors](#errors): %s.\n\n", strings.Join(statuses, ", "))
 }
 
-// fields writes the members of an object, or a link to them. sent means that callers send it.
+// fields writes the members of an object, or a link to them. sent means that callers send
+// it.
 func (p *page) fields(s *jsonschema.Schema, sent bool) {
 	name := nameOf(s)
 

@@ -26,8 +26,8 @@ type schemas struct {
 func newSchemas() (*schemas, error) {
 	s := &schemas{all: make(map[string]*jsonschema.Schema), types: make(map[string]reflect.Type)}
 
-	// The reflector takes the package of a comment from the path that it is given: "../wire"
-	// becomes promptspool/api/wire.
+	// The reflector takes the package of a comment from the path that it is given:
+	// "../wire" becomes promptspool/api/wire.
 	comments := new(jsonschema.Reflector)
 	for _, folder := range []string{".", "../wire"} {
 		if err := comments.AddGoComments("promptspool/api/openapi", folder); err != nil {
@@ -72,8 +72,8 @@ func (s *schemas) name(t reflect.Type) string {
 	return name
 }
 
-// specialSchema returns the schema of a type whose JSON differs from what its Go type suggests,
-// otherwise nil.
+// specialSchema returns the schema of a type whose JSON differs from what its Go type
+// suggests, otherwise nil.
 func specialSchema(t reflect.Type) *jsonschema.Schema {
 	words := func(all ...any) *jsonschema.Schema { return &jsonschema.Schema{Type: "string", Enum: all} }
 
@@ -115,8 +115,8 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	return nil
 }
 
-// anyObject returns the schema of an object with any members. It says so explicitly, because
-// some generators take an object without listed members to be empty.
+// anyObject returns the schema of an object with any members. It says so explicitly,
+// because some generators take an object without listed members to be empty.
 func anyObject() *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", AdditionalProperties: jsonschema.TrueSchema}
 }
@@ -140,7 +140,8 @@ func (s *schemas) schemaOf(v any) *jsonschema.Schema {
 	return schema
 }
 
-// refine adds what reflection does not see: which members may be null, and what raw JSON contains.
+// refine adds what reflection does not see: which members may be null, and what raw JSON
+// contains.
 func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 	for _, f := range reflect.VisibleFields(t) {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -242,7 +243,8 @@ func (s *schemas) example(v any) json.RawMessage {
 	return text
 }
 
-// filled returns a copy of a value in which nil lists and maps are empty, as they are in answers.
+// filled returns a copy of a value in which nil lists and maps are empty, as they are in
+// answers.
 func filled(v reflect.Value) reflect.Value {
 	to := reflect.New(v.Type()).Elem()
 	to.Set(v)
@@ -267,7 +269,8 @@ func filled(v reflect.Value) reflect.Value {
 	return to
 }
 
-// sentence returns a Go comment on a name as a text for readers, who see the name beside it.
+// sentence returns a Go comment on a name as a text for readers, who see the name beside
+// it.
 func sentence(name, comment string) string {
 	text := strings.TrimSuffix(strings.Join(strings.Fields(comment), " "), ".")
 	for _, verb := range []string{" is ", " are "} {

@@ -14,18 +14,19 @@ import (
 	"promptspool/api/wire"
 )
 
-// Archive is what the control socket gives access to of a server's archive. Its methods may be
-// called concurrently, and end with ctx.
+// Archive is what the control socket gives access to of a server's archive. Its methods
+// may be called concurrently, and end with ctx.
 type Archive interface {
 	// Backup writes a backup. A truncated one is recognised when it is restored.
 	Backup(ctx context.Context, w io.Writer) error
 
-	// Check reads everything and returns a report, which is encoded as JSON. Damage is an error.
+	// Check reads everything and returns a report, which is encoded as JSON. Damage is an
+	// error.
 	Check(ctx context.Context) (any, error)
 }
 
-// backupReadTimeout is how long the reader of a backup may stop reading. While a backup is
-// written, the database cannot be closed.
+// backupReadTimeout is how long the reader of a backup may stop reading. While a backup
+// is written, the database cannot be closed.
 const backupReadTimeout = 15 * time.Second
 
 // archiveRoutes are the control socket's routes of an archive.
@@ -54,7 +55,8 @@ func streamBackup(ctx *fasthttp.RequestCtx, a Archive, logger *slog.Logger) {
 	ctx.SetContentType("application/octet-stream")
 
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		// This runs in a goroutine of fasthttp's own, where a panic would end the process.
+		// This runs in a goroutine of fasthttp's own, where a panic would end the
+		// process.
 		defer func() {
 			if p := recover(); p != nil {
 				logger.Error("a backup panicked", "panic", p, "stack", string(debug.Stack()))

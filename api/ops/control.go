@@ -19,8 +19,8 @@ type Keys interface {
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)
 }
 
-// ControlConfig is what the control socket gives access to. The routes of a part that is nil
-// answer 501.
+// ControlConfig is what the control socket gives access to. The routes of a part that is
+// nil answer 501.
 type ControlConfig struct {
 	Keys     Keys
 	People   People
@@ -32,7 +32,8 @@ type ControlConfig struct {
 	Logger   *slog.Logger
 }
 
-// Settings returns the configuration in force, without secrets. It may be called concurrently.
+// Settings returns the configuration in force, without secrets. It may be called
+// concurrently.
 type Settings interface{ Settings() any }
 
 // NewKey asks for a key.

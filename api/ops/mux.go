@@ -19,14 +19,15 @@ const bodyBytesMax = 64 << 10
 // panicMessage is what a caller reads about a panic.
 const panicMessage = "Something failed inside promptspool. Its log has the details."
 
-// route is one line of a listener's table. A path that ends in "/" stands for every longer one.
+// route is one line of a listener's table. A path that ends in "/" stands for every
+// longer one.
 type route struct {
 	method, path string
 	handle       handler
 }
 
-// handler answers a call. Its answer is sent as JSON; if it returns neither an answer nor an
-// error, it has written the response itself.
+// handler answers a call. Its answer is sent as JSON; if it returns neither an answer nor
+// an error, it has written the response itself.
 type handler func(ctx *fasthttp.RequestCtx) (any, error)
 
 // mux finds the route of a call. Every error is a JSON object.

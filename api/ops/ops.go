@@ -1,7 +1,7 @@
 // Package ops serves operators and probes.
 //
-// What they read (/metrics, /livez, /readyz, /startupz, /statusz) is on a listener of its own.
-// It shows no payload and needs no key; keep it off public networks all the same.
+// What they read (/metrics, /livez, /readyz, /startupz, /statusz) is on a listener of its
+// own. It shows no payload and needs no key; keep it off public networks all the same.
 //
 // What changes or exports something is on a unix socket in the data folder (control.sock,
 // 0600), which only the process's own user can reach.
@@ -31,19 +31,20 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 
-	// Ready returns why the process cannot take calls, or nil. It must not depend on another
-	// process being reachable, except a server's database: calls should go to a server that
-	// reaches it.
+	// Ready returns why the process cannot take calls, or nil. It must not depend on
+	// another process being reachable, except a server's database: calls should go to a
+	// server that reaches it.
 	Ready func() error
 
-	// Started returns what the start still waits for, or nil. Such waiting is bounded in time.
-	// Without it, the process has started when it is ready.
+	// Started returns what the start still waits for, or nil. Such waiting is bounded in
+	// time. Without it, the process has started when it is ready.
 	Started func() error
 
 	// Status is shown as JSON by /statusz and by the control socket's GET /status.
 	Status func() any
 
-	// Describe writes the status as text for people; /statusz shows it to browsers. Optional.
+	// Describe writes the status as text for people; /statusz shows it to browsers.
+	// Optional.
 	Describe func(io.Writer)
 
 	// ConnectionsMax bounds the open connections; 0 means ConnectionsMax.

@@ -9,7 +9,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// People manages the users of the dashboard, in all accounts. On a server it is auth's Operator.
+// People manages the users of the dashboard, in all accounts. On a server it is auth's
+// Operator.
 type People interface {
 	People(ctx context.Context, account string) ([]wire.User, error)
 	Invite(ctx context.Context, account string, role wire.Role) (wire.Secret, wire.Invite, error)
@@ -93,15 +94,15 @@ func peopleRoutes(people People, server string) []route {
 	}
 }
 
-// checkShared rejects a key for an account that was founded by signing up, unless the caller
-// asked for one.
+// checkShared rejects a key for an account that was founded by signing up, unless the
+// caller asked for one.
 func checkShared(ctx context.Context, people People, n NewKey) error {
 	if people == nil || n.Shared || n.Account == "" {
 		return nil
 	}
 
-	// Where anyone can sign up, a stranger may have taken the account's name, and would read
-	// everything that is logged with the key.
+	// Where anyone can sign up, a stranger may have taken the account's name, and would
+	// read everything that is logged with the key.
 	all, err := people.People(ctx, n.Account)
 	if err != nil {
 		return err

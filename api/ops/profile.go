@@ -8,8 +8,8 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// profileRoutes give Go's profiles of the process's time and memory to its own user. A profile
-// of time runs for ?seconds=, by default 30.
+// profileRoutes give Go's profiles of the process's time and memory to its own user. A
+// profile of time runs for ?seconds=, by default 30.
 func profileRoutes() []route {
 	return []route{
 		{"GET", "/debug/pprof/profile", adapted(pprof.Profile)},

@@ -27,19 +27,20 @@ const (
 	controlAnswerBytesMax = 64 << 20
 )
 
-// ListenControl creates the control socket in a data folder that this process alone has open.
+// ListenControl creates the control socket in a data folder that this process alone has
+// open.
 //
-// The socket of a process that was killed is replaced. The mode is 0600 from the first moment,
-// whatever the folder's is. The socket stays in the folder when the listener closes; the next
-// start replaces it.
+// The socket of a process that was killed is replaced. The mode is 0600 from the first
+// moment, whatever the folder's is. The socket stays in the folder when the listener
+// closes; the next start replaces it.
 func ListenControl(dataDir string) (net.Listener, error) {
 	if err := os.Remove(filepath.Join(dataDir, SocketName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("the control socket of an earlier process cannot be replaced: %w", err)
 	}
 
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		// Linux takes the mode of the new file from the socket's own. To change it once the
-		// file exists would leave others a moment to connect.
+		// Linux takes the mode of the new file from the socket's own. To change it once
+		// the file exists would leave others a moment to connect.
 		failed := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) })
 		return errors.Join(failed, err)
 	}}
@@ -58,8 +59,8 @@ func ListenControl(dataDir string) (net.Listener, error) {
 	return ln, nil
 }
 
-// withShortPath calls f with a path of the socket that fits the 107 bytes of a unix address,
-// however long the folder's own path is. The path is valid until f returns.
+// withShortPath calls f with a path of the socket that fits the 107 bytes of a unix
+// address, however long the folder's own path is. The path is valid until f returns.
 func withShortPath(dataDir string, f func(path string) error) error {
 	path := filepath.Join(dataDir, SocketName)
 	if len(path) <= 100 {
@@ -76,8 +77,8 @@ func withShortPath(dataDir string, f func(path string) error) error {
 
 // Control calls the control socket in a process's data folder.
 //
-// The body, unless it is nil, and the answer are JSON. An error that the process answered is a
-// *wire.Error. The call ends with ctx, or after a minute.
+// The body, unless it is nil, and the answer are JSON. An error that the process answered
+// is a *wire.Error. The call ends with ctx, or after a minute.
 func Control(ctx context.Context, dataDir, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()
@@ -91,8 +92,8 @@ func Control(ctx context.Context, dataDir, method, path string, body, answer any
 	})
 }
 
-// ControlLong is Control for answers that are long or take long. It calls read with the body of
-// a successful answer as it arrives, and ends with ctx only.
+// ControlLong is Control for answers that are long or take long. It calls read with the
+// body of a successful answer as it arrives, and ends with ctx only.
 func ControlLong(
 	ctx context.Context, dataDir, method, path string, body any, read func(io.Reader) error,
 ) error {
@@ -130,7 +131,8 @@ func ControlLong(
 	return nil
 }
 
-// socketClient returns a client that connects to the control socket, whatever the URL's host.
+// socketClient returns a client that connects to the control socket, whatever the URL's
+// host.
 func socketClient(dataDir string) *http.Client {
 	dial := func(ctx context.Context, _, _ string) (conn net.Conn, err error) {
 		err = withShortPath(dataDir, func(path string) (err error) {

@@ -14,8 +14,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Spool is what the control socket gives access to of a sidecar's spool. Its methods may be
-// called concurrently, and end with ctx.
+// Spool is what the control socket gives access to of a sidecar's spool. Its methods may
+// be called concurrently, and end with ctx.
 type Spool interface {
 	// Check reads everything and returns a report, which is encoded as JSON.
 	Check(ctx context.Context) (any, error)
@@ -23,15 +23,16 @@ type Spool interface {
 	// Events yields the events of a lane, or with lane "" those waiting in the spool.
 	Events(ctx context.Context, lane string) iter.Seq2[SpoolEvent, error]
 
-	// Replay moves the picked events of a lane back to the spool, and returns how many. They
-	// are durable there before they leave the lane.
+	// Replay moves the picked events of a lane back to the spool, and returns how many.
+	// They are durable there before they leave the lane.
 	Replay(ctx context.Context, p Pick) (int, error)
 
 	// Purge deletes the picked events of a lane, and returns how many.
 	Purge(ctx context.Context, p Pick) (int, error)
 }
 
-// SpoolEvent is an event as a spool has it. Instead of the key, it holds the key's number.
+// SpoolEvent is an event as a spool has it. Instead of the key, it holds the key's
+// number.
 type SpoolEvent struct {
 	Seq     uint64    `json:"sequence"`
 	Key     uint32    `json:"key_number"`
@@ -49,7 +50,8 @@ type Pick struct {
 	Sequences []uint64 `json:"sequences,omitempty"`
 	All       bool     `json:"all,omitempty"`
 
-	// Key is, for Replay, the secret key under which the events are sent instead of their own.
+	// Key is, for Replay, the secret key under which the events are sent instead of their
+	// own.
 	Key string `json:"key,omitempty"`
 }
 
@@ -107,8 +109,9 @@ func streamEvents(ctx *fasthttp.RequestCtx, s Spool) {
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		encoder := json.NewEncoder(w)
 
-		// This runs in a goroutine of fasthttp's own, where a panic would end the process. An
-		// error after the events streamed so far keeps readers from taking them for all.
+		// This runs in a goroutine of fasthttp's own, where a panic would end the
+		// process. An error after the events streamed so far keeps readers from taking
+		// them for all.
 		defer func() {
 			if p := recover(); p != nil {
 				slog.Error("streaming the spool's events panicked",

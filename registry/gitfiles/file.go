@@ -27,7 +27,8 @@ type File struct {
 	scalars map[string]*yaml.Node // by their path
 }
 
-// Parse reads a file strictly, and reports everything that is wrong with it, with line numbers.
+// Parse reads a file strictly, and reports everything that is wrong with it, with line
+// numbers.
 //
 // name is the template's name unless the file gives another.
 func Parse(file, name string, content []byte) (*File, error) {
@@ -63,7 +64,8 @@ func Parse(file, name string, content []byte) (*File, error) {
 	return t, nil
 }
 
-// LocateErrors adds the file's name and lines to the errors of an API call about the template.
+// LocateErrors adds the file's name and lines to the errors of an API call about the
+// template.
 func (f *File) LocateErrors(err error) error {
 	var e *wire.Error
 	if !errors.As(err, &e) {
@@ -101,7 +103,8 @@ func (f *File) fileField(field string) string {
 	return field
 }
 
-// line returns the line of a value, or of the nearest value around it that is in the file.
+// line returns the line of a value, or of the nearest value around it that is in the
+// file.
 func (f *File) line(field string) int {
 	for field != "" {
 		if line := f.lines[field]; line > 0 {
@@ -140,7 +143,8 @@ func (f *File) Locate(finding wire.Finding) string {
 	return fmt.Sprintf("%s:%d:%d: %s %s", f.Path, line, column, field, finding.Message)
 }
 
-// needsName reports whether a file must give the template's name, because its path does not.
+// needsName reports whether a file must give the template's name, because its path does
+// not.
 func (f *File) needsName() bool {
 	return f.Template.Name != strings.TrimSuffix(f.Path, path.Ext(f.Path))
 }

@@ -16,7 +16,8 @@ import (
 	"promptspool/api/wire/yamlreader"
 )
 
-// What the objects in a file may hold. Content blocks, parameters and tools are as the API takes them.
+// What the objects in a file may hold. Content blocks, parameters and tools are as the
+// API takes them.
 var (
 	fileMembers      = []string{"name", "tags", "model", "metadata", "prompt_template"}
 	blueprintMembers = []string{
@@ -33,7 +34,8 @@ var (
 	}
 )
 
-// yamlFault matches the beginning of the YAML library's errors, not all of which have a line.
+// yamlFault matches the beginning of the YAML library's errors, not all of which have a
+// line.
 var yamlFault = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // fileParser turns a file into the JSON body that publishes it.

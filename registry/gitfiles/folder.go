@@ -23,14 +23,15 @@ const (
 
 // Folder is a folder of templates. It is not safe for concurrent use.
 //
-// The file team/greet.yaml is the template team/greet, unless the file gives another name.
+// The file team/greet.yaml is the template team/greet, unless the file gives another
+// name.
 type Folder struct {
 	root  *os.Root         // nothing outside of it is read or written
 	files map[string]*File // by the name of the template
 }
 
-// Read reads all files of a folder and reports their faults together. It closes the root if it fails;
-// otherwise the caller must close the Folder.
+// Read reads all files of a folder and reports their faults together. It closes the root
+// if it fails; otherwise the caller must close the Folder.
 func Read(root *os.Root) (*Folder, error) {
 	f := &Folder{root: root, files: map[string]*File{}}
 	var faults []error
@@ -104,8 +105,8 @@ func (f *Folder) Names() []string {
 	return names
 }
 
-// Place returns the path of a template's file, also if there is none yet. named reports whether the
-// file must give the template's name.
+// Place returns the path of a template's file, also if there is none yet. named reports
+// whether the file must give the template's name.
 func (f *Folder) Place(t wire.TemplateListItem) (file string, named bool) {
 	if old := f.files[t.Name]; old != nil {
 		return old.Path, old.needsName()

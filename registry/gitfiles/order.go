@@ -12,10 +12,11 @@ type Resolve func(s render.Snippet) (render.ResolvedSnippet, error)
 
 // PublishOrder returns the templates of the folder with every snippet before its users.
 //
-// It also checks that each snippet exists, in the folder or on the server, and notes in Findings what
-// cannot be rendered. labels will point to what is published.
+// It also checks that each snippet exists, in the folder or on the server, and notes in
+// Findings what cannot be rendered. labels will point to what is published.
 func (f *Folder) PublishOrder(labels []string, onServer Resolve) ([]*File, error) {
-	// A snippet by version, or by a label that this push does not move, means what the server has.
+	// A snippet by version, or by a label that this push does not move, means what the
+	// server has.
 	inFolder := func(s render.Snippet) *File {
 		if s.Version > 0 || s.Label != "" && !slices.Contains(labels, s.Label) {
 			return nil

@@ -9,9 +9,9 @@ import (
 
 // inScalar finds the place in a file of one character of a scalar's text.
 //
-// textLine and textColumn are the character's place in the text. inScalar follows the text
-// through the scalar's written form, whatever its style. If the two cannot be matched, it
-// returns where the scalar begins, and exact is false.
+// textLine and textColumn are the character's place in the text. inScalar follows the
+// text through the scalar's written form, whatever its style. If the two cannot be
+// matched, it returns where the scalar begins, and exact is false.
 func inScalar(content []byte, n *yaml.Node, textLine, textColumn int) (line, column int, exact bool) {
 	lines := strings.Split(string(content), "\n")
 	if n.Line < 1 || n.Line > len(lines) {
@@ -102,8 +102,8 @@ func (w *scalarWalk) skip(match func(rune) bool) {
 
 func (w *scalarWalk) quotedBy(quote rune) bool { return len(w.quote) > 0 && w.quote[0] == quote }
 
-// align skips indentation and folded line breaks, up to what stands for the text's first rune.
-// It reports whether it found it, and sets width.
+// align skips indentation and folded line breaks, up to what stands for the text's first
+// rune. It reports whether it found it, and sets width.
 func (w *scalarWalk) align() bool {
 	for len(w.raw) > 0 {
 		r, next := w.raw[0], rune(0)

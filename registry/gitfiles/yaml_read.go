@@ -17,7 +17,8 @@ const yamlDepthMax = 100
 
 // value turns a node into JSON and notes the lines of its values.
 //
-// Members keep their order, and numbers are as they are written. On a fault it returns nil.
+// Members keep their order, and numbers are as they are written. On a fault it returns
+// nil.
 func (p *fileParser) value(path string, n *yaml.Node) json.RawMessage {
 	if strings.Count(path, ".")+strings.Count(path, "[") > yamlDepthMax {
 		p.Fault(n.Line, "nests deeper than %d", yamlDepthMax)
@@ -97,7 +98,8 @@ func scalarJSON(n *yaml.Node) (raw json.RawMessage, fault string) {
 	}
 }
 
-// numberJSON keeps a number as it is written if JSON can, and converts the forms that only YAML has.
+// numberJSON keeps a number as it is written if JSON can, and converts the forms that
+// only YAML has.
 func numberJSON(n *yaml.Node, tag string) (raw json.RawMessage, fault string) {
 	if json.Valid([]byte(n.Value)) {
 		return json.RawMessage(n.Value), ""

@@ -47,7 +47,8 @@ func Text(t wire.Publish, named bool) ([]byte, error) {
 		"`promptspool templates show -o json` prints it", t.Name)
 }
 
-// SameContent reports whether two templates are the same version, apart from names and tags.
+// SameContent reports whether two templates are the same version, apart from names and
+// tags.
 func SameContent(a, b wire.Publish) bool {
 	return registry.SameJSON(a.Blueprint, b.Blueprint) && registry.SameJSON(a.Metadata, b.Metadata)
 }
@@ -103,8 +104,8 @@ func encode(t wire.Publish, named bool, form yamlForm) ([]byte, error) {
 
 // abridged leaves out of a blueprint what publishing it adds again.
 //
-// That is the type, the list around a single text, and input_variables where they are those
-// that the texts use.
+// That is the type, the list around a single text, and input_variables where they are
+// those that the texts use.
 func abridged(blueprint json.RawMessage) json.RawMessage {
 	shorter := abridge(blueprint, true)
 	again, faults := render.Check(shorter)
@@ -154,7 +155,8 @@ func abridgeMessages(messages json.RawMessage, dropVariables bool) json.RawMessa
 	return append(list, ']')
 }
 
-// plainText returns the text of a content that is a single text block, and any other content as it is.
+// plainText returns the text of a content that is a single text block, and any other
+// content as it is.
 func plainText(content json.RawMessage) json.RawMessage {
 	var blocks []map[string]json.RawMessage
 	if json.Unmarshal(content, &blocks) != nil || len(blocks) != 1 || len(blocks[0]) != 2 {

@@ -1,5 +1,5 @@
-// Package authtest holds the suites that every auth.Store and auth.PeopleStore passes, and a
-// simple auth.Store for tests.
+// Package authtest holds the suites that every auth.Store and auth.PeopleStore passes,
+// and a simple auth.Store for tests.
 package authtest
 
 import (
@@ -14,8 +14,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Run checks that the stores that open returns do what auth.Store promises. Each scene opens an
-// empty store of its own, which open closes through t.Cleanup.
+// Run checks that the stores that open returns do what auth.Store promises. Each scene
+// opens an empty store of its own, which open closes through t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 	scenes := []struct {
 		name  string
@@ -212,7 +212,8 @@ func touched(t *testing.T, s store) {
 	used, idle := s.create(hash(1), key(1, "team")), s.create(hash(2), key(2, "team"))
 	late, early := noon.Add(time.Hour), noon.Add(time.Minute)
 
-	// Servers write uses in batches, which may come in any order, and for keys that are gone.
+	// Servers write uses in batches, which may come in any order, and for keys that are
+	// gone.
 	for _, at := range []time.Time{late, early} {
 		if err := s.TouchKeys(t.Context(), map[string]time.Time{used.ID: at, "key_9": at}); err != nil {
 			t.Fatalf("TouchKeys: %v", err)

@@ -11,8 +11,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// RunPeople checks that the stores that open returns do what auth.PeopleStore promises. Each
-// scene opens an empty store of its own, which open closes through t.Cleanup.
+// RunPeople checks that the stores that open returns do what auth.PeopleStore promises.
+// Each scene opens an empty store of its own, which open closes through t.Cleanup.
 func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 	scenes := []struct {
 		name  string
@@ -149,7 +149,8 @@ func taken(t *testing.T, s people) {
 	wantCode(t, err, wire.CodeConflict)
 	same(t, "found", s.find(first.Email), first)
 
-	// The twin must not have taken the name of the account before their email was refused.
+	// The twin must not have taken the name of the account before their email was
+	// refused.
 	s.join(user(4, "new"), noInvite)
 }
 
@@ -320,8 +321,8 @@ func sessions(t *testing.T, s people) {
 	same(t, "session", got, old)
 	same(t, "its person", owner, u)
 
-	// A new session deletes those that ended long ago. One that has just ended is kept, so that
-	// its person learns why they must sign in again.
+	// A new session deletes those that ended long ago. One that has just ended is kept,
+	// so that its person learns why they must sign in again.
 	soon := wire.Session{
 		UserID:    u.ID,
 		CreatedAt: noon.Add(wire.SessionKept),
@@ -431,8 +432,8 @@ func audit(t *testing.T, s people) {
 	same(t, "the others' page", got, []wire.AuditEntry{})
 }
 
-// race calls fn from several goroutines. Exactly one call must succeed, all others must fail with
-// the code.
+// race calls fn from several goroutines. Exactly one call must succeed, all others must
+// fail with the code.
 func (s people) race(code wire.Code, fn func(ctx context.Context, n int) error) {
 	s.t.Helper()
 	const callers = 8

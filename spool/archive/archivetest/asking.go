@@ -156,7 +156,8 @@ func moment(t *rapid.T, operator string) wire.Filter {
 	return Condition("accepted_at", "", operator, at)
 }
 
-// asked stores n requests of three users, each with a tag of its own, and returns the archive.
+// asked stores n requests of three users, each with a tag of its own, and returns the
+// archive.
 func asked(t *testing.T, s archive.Store, n int) (*archive.Archive, wire.Identity) {
 	t.Helper()
 
@@ -252,8 +253,8 @@ func deletingOne(t *testing.T, open Open) {
 	}
 	check(s)
 
-	// Events that were still in a spool must not bring it back, also after a restart. Another
-	// account may use the same id.
+	// Events that were still in a spool must not bring it back, also after a restart.
+	// Another account may use the same id.
 	again := []archive.Event{
 		Event(t, 2, wire.KindRequest, ID(1002), requestBody("Tag-2")),
 		Event(t, 9, wire.KindScore, ID(1002), `{"score":1}`),
@@ -306,7 +307,8 @@ func deletingAValue(t *testing.T, open Open) {
 	}
 	left(s, 1) // the seventh, which is newer
 
-	// Records older than the deletion's moment that arrive late are rejected, however the value comes.
+	// Records older than the deletion's moment that arrive late are rejected, however the
+	// value comes.
 	s = reopen()
 	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1600), ofUser))
 	apply(t, s, account,

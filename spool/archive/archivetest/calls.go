@@ -19,7 +19,8 @@ import (
 // corpusBytes is the size of the text that the records of a benchmark are cut from.
 const corpusBytes = 12 << 20
 
-// corpus returns English text: the comments of Go's own source, in the order of its files.
+// corpus returns English text: the comments of Go's own source, in the order of its
+// files.
 func corpus(b testing.TB) []byte {
 	b.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -51,8 +52,8 @@ func corpus(b testing.TB) []byte {
 	return text[:corpusBytes]
 }
 
-// Calls makes the events of a benchmark. They are calls of a chat model of about 4 KB, every fourth
-// with a score. Safe for concurrent use.
+// Calls makes the events of a benchmark. They are calls of a chat model of about 4 KB,
+// every fourth with a score. Safe for concurrent use.
 type Calls struct {
 	Begin time.Time
 	Step  time.Duration // between two records
@@ -65,9 +66,9 @@ func NewCalls(b testing.TB, begin time.Time, step time.Duration) *Calls {
 	return &Calls{begin, step, corpus(b)}
 }
 
-// What calls have at random. Tags are tag-0 to tag-49, the metadata key user has user-0 to user-199,
-// and templates are versions 1 to 10 of template-0 to template-19. One call of 100,000 has the rare
-// tag or word.
+// What calls have at random. Tags are tag-0 to tag-49, the metadata key user has user-0
+// to user-199, and templates are versions 1 to 10 of template-0 to template-19. One call
+// of 100,000 has the rare tag or word.
 const (
 	CallTags      = 50
 	CallUsers     = 200

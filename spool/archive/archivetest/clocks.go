@@ -39,9 +39,9 @@ type Clocked struct {
 	End      time.Time  // by the server's clock
 }
 
-// DrawClocked draws the writes of three sidecars and a server. Their clocks are up to a day off and
-// change meanwhile. The writes are delivered in any order and batches, some of them again. Two
-// sidecars have the same name.
+// DrawClocked draws the writes of three sidecars and a server. Their clocks are up to a
+// day off and change meanwhile. The writes are delivered in any order and batches, some
+// of them again. Two sidecars have the same name.
 func DrawClocked(t *rapid.T) Clocked {
 	writers := []*writer{
 		{name: "host-a", clock: "a1"},
@@ -76,7 +76,8 @@ func DrawClocked(t *rapid.T) Clocked {
 		waiting = waiting[n:]
 	}
 
-	// The server's time moves only in the steps "wait", so that many events share a moment.
+	// The server's time moves only in the steps "wait", so that many events share a
+	// moment.
 	step := rapid.SampledFrom([]string{"write", "write", "write", "wait", "clock", "deliver", "again"})
 	for range rapid.IntRange(2, 20).Draw(t, "steps") {
 		w := rapid.SampledFrom(writers).Draw(t, "writer")
@@ -129,7 +130,8 @@ func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 		Kind:       rapid.SampledFrom(kinds).Draw(t, "kind"),
 	}
 
-	// The id follows the writer's time, and is random from then on, like that of real events.
+	// The id follows the writer's time, and is random from then on, like that of real
+	// events.
 	const untilRandom = len("00000000-0000-7000-")
 	random := rapid.IntRange(0, 9).Draw(t, "random")
 	e.ID = wire.NewIDAt(at)[:untilRandom] + fmt.Sprintf("8%03x-%012x", random, n)

@@ -14,9 +14,9 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Check compares a record that took the arrivals with what each writer was told. Its events must be
-// in the order of their acknowledgement, and none of its values may be one that the same writer
-// replaced later.
+// Check compares a record that took the arrivals with what each writer was told. Its
+// events must be in the order of their acknowledgement, and none of its values may be one
+// that the same writer replaced later.
 func (c *Clocked) Check(t rapid.TB, s *archive.State) {
 	t.Helper()
 	place := make(map[string]int)
@@ -99,8 +99,8 @@ func clocks(t *testing.T, open Open) {
 			return
 		}
 
-		// Two batches are enough to have more than one commit: each event has its own time of
-		// arrival.
+		// Two batches are enough to have more than one commit: each event has its own
+		// time of arrival.
 		account, oracle := wire.NewID(), new(archive.State)
 		cut := rapid.IntRange(0, len(c.Arrivals)).Draw(t, "cut")
 		apply(t, s, account, c.Arrivals[:cut]...)
@@ -117,7 +117,8 @@ func clocks(t *testing.T, open Open) {
 		sameHistory(t, oracle, &state)
 		sameViews(t, s, account, rapid.Permutation(c.Placed(&state)).Draw(t, "folded"))
 
-		// An export must bring the same order to another server, whatever the lines' order is.
+		// An export must bring the same order to another server, whatever the lines'
+		// order is.
 		other := wire.NewID()
 		apply(t, s, other, rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported")...)
 		imported, _, err := s.Bodies(t.Context(), other, ID(1000))
@@ -143,7 +144,8 @@ func sameHistory(t rapid.TB, want, got *archive.State) {
 	}
 }
 
-// overtaken delivers two scores in the wrong order. The clock of their sidecar is a minute ahead.
+// overtaken delivers two scores in the wrong order. The clock of their sidecar is a
+// minute ahead.
 func overtaken(t *testing.T, open Open) {
 	s, _ := open(t)
 

@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// deletingInAnyOrder delivers events of a few records in any order, with a deletion by metadata
-// among them. It compares the store with what folding the events says.
+// deletingInAnyOrder delivers events of a few records in any order, with a deletion by
+// metadata among them. It compares the store with what folding the events says.
 func deletingInAnyOrder(t *testing.T, open Open) {
 	s, _ := open(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -27,7 +27,8 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 		batches := Batches(t, events)
 		when := rapid.IntRange(0, len(batches)).Draw(t, "when")
 
-		// A record may be deleted only if it had the value at some time, and never comes back.
+		// A record may be deleted only if it had the value at some time, and never comes
+		// back.
 		matched, gone := make(map[string]bool), make(map[string]bool)
 		var arrived []archive.Event
 		look := func() {
@@ -80,8 +81,8 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 	})
 }
 
-// drawOwned draws requests and metadata of two records. Each has an owner or none, and is accepted
-// a second after the one before.
+// drawOwned draws requests and metadata of two records. Each has an owner or none, and is
+// accepted a second after the one before.
 func drawOwned(t *rapid.T) []archive.Event {
 	events := make([]archive.Event, rapid.IntRange(1, 7).Draw(t, "events"))
 	for i := range events {
@@ -111,8 +112,8 @@ func byRequest(events []archive.Event) map[string][]archive.Event {
 	return by
 }
 
-// matches reports whether a deletion may delete a record with these events: it had the value at the
-// deletion's moment, or has it now and is not newer.
+// matches reports whether a deletion may delete a record with these events: it had the
+// value at the deletion's moment, or has it now and is not newer.
 func matches(events []archive.Event, d wire.Deletion) bool {
 	if asOf(events, d) {
 		return true
@@ -146,8 +147,8 @@ func asOf(events []archive.Event, d wire.Deletion) bool {
 	return false
 }
 
-// withEachRequest returns the events of a record with each of its requests as the only one. Which of
-// them had arrived when the deletion came is not known.
+// withEachRequest returns the events of a record with each of its requests as the only
+// one. Which of them had arrived when the deletion came is not known.
 func withEachRequest(events []archive.Event) [][]archive.Event {
 	var others, requests []archive.Event
 	for _, e := range events {

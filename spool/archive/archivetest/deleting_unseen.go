@@ -7,8 +7,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// deletingUnseen deletes more unknown records than a store remembers. Deletions that succeeded must
-// hold, and known records must be deleted all the same.
+// deletingUnseen deletes more unknown records than a store remembers. Deletions that
+// succeeded must hold, and known records must be deleted all the same.
 func deletingUnseen(t *testing.T, open Open) {
 	s, reopen := open(t)
 	const most = 3

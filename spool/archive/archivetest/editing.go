@@ -25,7 +25,8 @@ const (
 // keyed puts Key into its places.
 var keyed = strings.NewReplacer(KeyPlace, Key, KeyName, "apiKey")
 
-// KeyedBody returns a body with Key in each KeyPlace, and a credential's name in each KeyName.
+// KeyedBody returns a body with Key in each KeyPlace, and a credential's name in each
+// KeyName.
 func KeyedBody(body json.RawMessage) json.RawMessage {
 	return json.RawMessage(keyed.Replace(string(body)))
 }
@@ -113,7 +114,8 @@ func editing(t *testing.T, open Open) {
 			t.Errorf("%d records have the old tag", n)
 		}
 
-		// The edit changed the bytes of an orphan, so the tally must have changed with them.
+		// The edit changed the bytes of an orphan, so the tally must have changed with
+		// them.
 		var want archive.Orphans
 		state, _, err := s.Bodies(context.Background(), account, ID(1001))
 		if err != nil {

@@ -10,7 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// vocabulary lists the fields of random filters, with values that random histories may have.
+// vocabulary lists the fields of random filters, with values that random histories may
+// have.
 var vocabulary = []struct {
 	field     string
 	operators []string
@@ -57,7 +58,8 @@ var (
 	numbers      = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}
 )
 
-// Filter draws a filter that query.Compile accepts: a group, with groups in it down to depth.
+// Filter draws a filter that query.Compile accepts: a group, with groups in it down to
+// depth.
 func Filter(t *rapid.T, depth int) wire.Filter {
 	f := wire.Filter{
 		Logic:   rapid.SampledFrom([]string{"", "AND", "OR"}).Draw(t, "logic"),

@@ -24,8 +24,8 @@ type Fleet interface {
 // SidecarID returns the id of a test's nth sidecar.
 func SidecarID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
 
-// RunFleet checks that a database remembers sidecars for as long as it should. open opens an empty
-// one that uses the clock given, and closes it through t.Cleanup.
+// RunFleet checks that a database remembers sidecars for as long as it should. open opens
+// an empty one that uses the clock given, and closes it through t.Cleanup.
 func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet) {
 	t.Run("a sidecar is alive, then silent, then forgotten", func(t *testing.T) {
 		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -45,7 +45,8 @@ func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet)
 			t.Errorf("of all accounts %d are known and %d alive (%v), want 3 and 1", known, alive, err)
 		}
 
-		// A heartbeat deletes the sidecars that are forgotten, until then they are only hidden.
+		// A heartbeat deletes the sidecars that are forgotten, until then they are only
+		// hidden.
 		now = now.Add(30*24*time.Hour - wire.AliveFor - wire.HeartbeatEvery/2)
 		f.want(ours, "a2 alive=false waiting=1; ")
 		f.beat(ours, 4, "new", now)

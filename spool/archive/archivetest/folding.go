@@ -28,7 +28,8 @@ func duplicates(t *testing.T, open Open) {
 	apply(t, s, account, request, score)
 	before := view(t, s, account, ID(1000))
 
-	// The second time it arrives later, and with a clock that gives it another order time.
+	// The second time it arrives later, and with a clock that gives it another order
+	// time.
 	late := score
 	late.OrderTime, late.ArrivedAt = late.OrderTime.Add(time.Hour), late.ArrivedAt.Add(time.Hour)
 	other := Event(t, 3, wire.KindScore, ID(1000), `{"name":"b","score":1}`)
@@ -84,7 +85,8 @@ func anyOrder(t *testing.T, open Open) {
 func isolation(t *testing.T, open Open) {
 	s, _ := open(t)
 
-	// Some names begin with other ones, which must not matter for keys that begin with an account.
+	// Some names begin with other ones, which must not matter for keys that begin with an
+	// account.
 	accounts := []string{"a", "ab", "a\x00", account}
 	for i, a := range accounts {
 		apply(t, s, a, Event(t, 1, wire.KindRequest, ID(1000), requestBody(fmt.Sprint("of ", i))))
@@ -198,7 +200,8 @@ func together(t *testing.T, open Open) {
 			Event(t, 2*i+1, wire.KindScore, ID(1000), fmt.Sprintf(`{"name":"s%d","score":1}`, i)))
 	}
 
-	// All writers send the same events, each beginning elsewhere. Every score is of one record.
+	// All writers send the same events, each beginning elsewhere. Every score is of one
+	// record.
 	var wg sync.WaitGroup
 	accepted := make([]int, writers)
 	for w := range writers {
@@ -236,8 +239,8 @@ func large(t *testing.T, open Open) {
 	s, _ := open(t)
 	batch := make([]archive.Event, wire.BatchEventsMax)
 
-	// First many values just too small for a database to store apart, then as many bytes as a
-	// batch may have.
+	// First many values just too small for a database to store apart, then as many bytes
+	// as a batch may have.
 	bodies := []string{
 		longBody(strings.Repeat("t", 300), 500),
 		longBody("t", wire.BatchBytesMax/wire.BatchEventsMax),

@@ -10,8 +10,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// RunWritten checks that what a store writes for an event does not grow with the event's record.
-// written returns how many bytes it has written so far.
+// RunWritten checks that what a store writes for an event does not grow with the event's
+// record. written returns how many bytes it has written so far.
 func RunWritten(t *testing.T, s archive.Store, events int, written func() int64) {
 	g := newGrowing(t, s)
 
@@ -21,8 +21,8 @@ func RunWritten(t *testing.T, s archive.Store, events int, written func() int64)
 	g.grow(t, events-events/4)
 	rest := written() - begun - first
 
-	// Three times as many events. If each wrote the whole record, the rest would write fifteen
-	// times as much.
+	// Three times as many events. If each wrote the whole record, the rest would write
+	// fifteen times as much.
 	if rest > 6*first {
 		t.Errorf("the first %d events wrote %d bytes, and the other %d wrote %d",
 			events/4, first, events-events/4, rest)

@@ -11,8 +11,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// heavyPages pages through records whose rows weigh half a megabyte each. Pages must end early, and
-// their cursors must lead on.
+// heavyPages pages through records whose rows weigh half a megabyte each. Pages must end
+// early, and their cursors must lead on.
 func heavyPages(t *testing.T, open Open) {
 	const records = 20
 	s, _ := open(t)

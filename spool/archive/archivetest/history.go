@@ -20,8 +20,8 @@ var Start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // ID returns the nth of a fixed series of UUIDv7, in ascending order.
 func ID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
 
-// Random histories have few words, so that events meet in the same places and filters find
-// something.
+// Random histories have few words, so that events meet in the same places and filters
+// find something.
 var (
 	models    = []string{"gpt-4o", "claude-sonnet-4", "GPT-4o-mini"}
 	functions = []string{
@@ -48,10 +48,11 @@ var (
 // longValue begins metadata values of which rows have only references.
 var longValue = strings.Repeat("long ", 300)
 
-// Events draws up to most events of a few requests, in the order in which they were accepted.
+// Events draws up to most events of a few requests, in the order in which they were
+// accepted.
 //
-// Some are accepted at the same moment, and some requests are missing. The events have the ids
-// ID(0) and so on, the requests ID(1000) and so on.
+// Some are accepted at the same moment, and some requests are missing. The events have
+// the ids ID(0) and so on, the requests ID(1000) and so on.
 func Events(t *rapid.T, requests, most int) []archive.Event {
 	n := rapid.IntRange(1, most).Draw(t, "events")
 	events := make([]archive.Event, 0, n)
@@ -90,15 +91,18 @@ func Events(t *rapid.T, requests, most int) []archive.Event {
 	return events
 }
 
-// setPrice sets a price in billionths of a dollar, whose type package archive does not export.
+// setPrice sets a price in billionths of a dollar, whose type package archive does not
+// export.
 func setPrice[Dollars ~int64](price **Dollars, nanos int64) {
 	d := Dollars(nanos)
 	*price = &d
 }
 
-// Event returns the nth event of a record, which was accepted and arrived n seconds after Start.
+// Event returns the nth event of a record, which was accepted and arrived n seconds after
+// Start.
 //
-// body is a JSON object with at least one member. Where the kind needs a request_id, it is added.
+// body is a JSON object with at least one member. Where the kind needs a request_id, it
+// is added.
 func Event(t rapid.TB, n int, kind wire.Kind, requestID, body string) archive.Event {
 	t.Helper()
 	if kind != wire.KindRequest {
@@ -185,7 +189,8 @@ func drawRequest(t *rapid.T) map[string]any {
 	return body
 }
 
-// drawResponse draws a response of OpenAI's chat with its usage, maybe with a text and calls of tools.
+// drawResponse draws a response of OpenAI's chat with its usage, maybe with a text and
+// calls of tools.
 func drawResponse(t *rapid.T) map[string]any {
 	count := func(name string) int { return rapid.IntRange(0, 3).Draw(t, name) }
 	in, out := count("in"), count("out")
@@ -221,7 +226,8 @@ func drawMetadata(t *rapid.T) map[string]string {
 
 func pick(t *rapid.T, words []string) string { return rapid.SampledFrom(words).Draw(t, "word") }
 
-// Batches draws how events arrive: in any order, some of them again, divided into batches.
+// Batches draws how events arrive: in any order, some of them again, divided into
+// batches.
 func Batches(t *rapid.T, events []archive.Event) [][]archive.Event {
 	again := rapid.SliceOfN(rapid.SampledFrom(events), 0, 4).Draw(t, "again")
 	all := rapid.Permutation(slices.Concat(events, again)).Draw(t, "order")
@@ -236,7 +242,8 @@ func Batches(t *rapid.T, events []archive.Event) [][]archive.Event {
 	return batches
 }
 
-// Fold folds events in their order and returns the states by request id and the bodies by event id.
+// Fold folds events in their order and returns the states by request id and the bodies by
+// event id.
 func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[string]json.RawMessage) {
 	states, bodies = make(map[string]*archive.State), make(map[string]json.RawMessage)
 	for _, e := range events {

@@ -43,8 +43,9 @@ type Server interface {
 	Size(ctx context.Context) (archive.Size, error)
 }
 
-// RunMove checks that transfer.Copy copies everything to another database, which then works as if it
-// had always had it. from and to open them, and close them through t.Cleanup.
+// RunMove checks that transfer.Copy copies everything to another database, which then
+// works as if it had always had it. from and to open them, and close them through
+// t.Cleanup.
 func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 	for name, scene := range map[string]func(t *testing.T, from, to func(t *testing.T) Server){
 		"a copy holds everything, and goes on with it":          copied,
@@ -61,8 +62,8 @@ var (
 	moveToken = [32]byte{2}
 )
 
-// filled puts some of everything into a database. It returns the account that most of it belongs to,
-// and the events of its records.
+// filled puts some of everything into a database. It returns the account that most of it
+// belongs to, and the events of its records.
 func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 	t.Helper()
 	f := fleet{t, s}
@@ -94,7 +95,8 @@ func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 	return account, events
 }
 
-// fillKeys creates two accounts with a key each, one of them revoked. It returns the other.
+// fillKeys creates two accounts with a key each, one of them revoked. It returns the
+// other.
 func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 	t.Helper()
 	f := fleet{t, s}
@@ -120,7 +122,8 @@ func fillKeys(t *testing.T, s Server, at time.Time) (account string) {
 	return key.AccountID
 }
 
-// fillPeople creates an account with a person, who is signed in and has invited another one.
+// fillPeople creates an account with a person, who is signed in and has invited another
+// one.
 func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
 	t.Helper()
 	ctx, f := t.Context(), fleet{t, s}
@@ -157,7 +160,8 @@ func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
 	return u.AccountID
 }
 
-// fillTemplates publishes seven versions of three templates. A label follows the latest ones.
+// fillTemplates publishes seven versions of three templates. A label follows the latest
+// ones.
 func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 	t.Helper()
 	for i := range 7 {
@@ -168,7 +172,8 @@ func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 			head.Moves = append(head.Moves, wire.Move{Label: "prod", Version: number, At: at, By: "ann"})
 			head.Tags, head.CreatedAt, head.UpdatedAt = []string{"a"}, at, at
 
-			// A copy must not decode and encode the text, which would lose the number's form.
+			// A copy must not decode and encode the text, which would lose the number's
+			// form.
 			return &wire.Version{
 				Blueprint:     json.RawMessage(`{"n":1.50,"t":"<é\u2028\u0000>"}`),
 				Metadata:      json.RawMessage(`null`),
@@ -220,7 +225,8 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	sameSettings(t, source, target, account)
 	sameRecords(t, source, target, account)
 
-	// The copy must know the events and the deletions, so that nothing comes twice or back.
+	// The copy must know the events and the deletions, so that nothing comes twice or
+	// back.
 	for _, e := range events {
 		for _, r := range apply(t, target, account, e) {
 			if r.Code != wire.ResultDuplicate && !deletedOf(t, source, account, e) {
@@ -283,8 +289,8 @@ func sameLists(t *testing.T, source, target Server, account string) {
 	}
 }
 
-// deletedOf reports whether the source has deleted the record of an event. Late events of such a
-// record are dropped, or wait for its request.
+// deletedOf reports whether the source has deleted the record of an event. Late events of
+// such a record are dropped, or wait for its request.
 func deletedOf(t *testing.T, source Server, account string, e archive.Event) bool {
 	_, _, err := source.Bodies(t.Context(), account, e.RequestID)
 	return wire.IsCode(err, wire.CodeNotFound)
@@ -299,8 +305,8 @@ func sameSettings(t *testing.T, source, target Server, account string) {
 	}
 }
 
-// settings returns everything that filled stored besides records, with times as exact as PostgreSQL
-// stores them.
+// settings returns everything that filled stored besides records, with times as exact as
+// PostgreSQL stores them.
 func settings(t *testing.T, s Server, account string) (all []any) {
 	t.Helper()
 	ctx := t.Context()
@@ -341,7 +347,8 @@ func settings(t *testing.T, s Server, account string) (all []any) {
 	return all
 }
 
-// breaking is a Mover whose Import fails once left is used up, after storing its items or before.
+// breaking is a Mover whose Import fails once left is used up, after storing its items or
+// before.
 type breaking struct {
 	Server
 	left int

@@ -73,8 +73,8 @@ func orphanList(t *testing.T, open Open) {
 		t.Errorf("pages list %q", ids)
 	}
 
-	// A request takes its record off the list, also in a batch with more events of it, and that
-	// survives a restart.
+	// A request takes its record off the list, also in a batch with more events of it,
+	// and that survives a restart.
 	joining := []archive.Event{
 		Event(t, 60, wire.KindScore, ID(1001), `{"score":2,"name":"x"}`),
 		Event(t, 61, wire.KindRequest, ID(1001), requestBody("x")),
@@ -106,7 +106,8 @@ func orphansFull(t *testing.T, open Open) {
 	}
 	apply(t, s, account, fill...)
 
-	// Only a new orphan needs room: not a request, nor what belongs to one, nor a repetition.
+	// Only a new orphan needs room: not a request, nor what belongs to one, nor a
+	// repetition.
 	late := Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`)
 	request := Event(t, 51, wire.KindRequest, ID(3000), requestBody("x"))
 	ofIt := Event(t, 52, wire.KindScore, ID(3000), `{"score":1}`)

@@ -14,8 +14,9 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Ask asks an archive with calls of so many days the questions for which the documentation
-// promises times. It reports the first answer and the 95th percentile of the others.
+// Ask asks an archive with calls of so many days the questions for which the
+// documentation promises times. It reports the first answer and the 95th percentile of
+// the others.
 func Ask(b *testing.B, a *archive.Archive, id wire.Identity, calls *Calls, days int) {
 	b.Helper()
 	s := asker{b, a, id, calls, days}

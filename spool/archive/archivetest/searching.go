@@ -201,7 +201,8 @@ func spans(t *testing.T, open Open) {
 	s, _ := open(t)
 	const hours = 120
 
-	// A record an hour, so that spans begin and end within days, which indexes count as a whole.
+	// A record an hour, so that spans begin and end within days, which indexes count as a
+	// whole.
 	events := make([]archive.Event, hours)
 	for i := range events {
 		e := Event(t, 0, wire.KindRequest, ID(1000+i), fmt.Sprintf(`{"tags":["tag-%d"]}`, i%3))

@@ -17,13 +17,15 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// Open opens an empty store for one scene. reopen closes it and opens it again with what it holds.
+// Open opens an empty store for one scene. reopen closes it and opens it again with what
+// it holds.
 //
-// The store opened last is closed through t.Cleanup. It then checks its own consistency if it can.
+// The store opened last is closed through t.Cleanup. It then checks its own consistency
+// if it can.
 type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
 
-// Run checks that the stores that open returns do what archive.Store promises. Scenes run at the
-// same time, each with a store of its own.
+// Run checks that the stores that open returns do what archive.Store promises. Scenes run
+// at the same time, each with a store of its own.
 func Run(t *testing.T, open Open) {
 	run(t, open, []scene{
 		{"an event that came before changes nothing", duplicates},
@@ -57,8 +59,8 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// RunLarge is Run for scenes with many bytes and rows. Under the race detector they would take
-// twenty times as long, and it would find nothing, because each has only one caller.
+// RunLarge is Run for scenes with many bytes and rows. Under the race detector they would
+// take twenty times as long, and it would find nothing, because each has only one caller.
 func RunLarge(t *testing.T, open Open) {
 	run(t, open, []scene{
 		{"the largest batches and events are taken whole", large},
@@ -84,10 +86,11 @@ func run(t *testing.T, open Open, scenes []scene) {
 	}
 }
 
-// LimitChecks makes rapid check each property n times, unless the command line gives a number.
+// LimitChecks makes rapid check each property n times, unless the command line gives a
+// number.
 //
-// Each check asks a database about twenty questions. Every run draws new ones, and `make soak`
-// draws many.
+// Each check asks a database about twenty questions. Every run draws new ones, and `make
+// soak` draws many.
 func LimitChecks(t *testing.T, n int) {
 	t.Helper()
 

@@ -10,8 +10,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Analytics sums up rows for wire.Analytics. As long as there are no more names than its bounds
-// allow, the result depends on the rows only, not on their order.
+// Analytics sums up rows for wire.Analytics. As long as there are no more names than its
+// bounds allow, the result depends on the rows only, not on their order.
 type Analytics struct {
 	clock       clock
 	metadataKey string // "" for all keys
@@ -108,8 +108,8 @@ func (a *Analytics) count(row *wire.Row, n int64) {
 		a.errors.add(cmp.Or(row.ErrorType, row.Status), row, n)
 	}
 
-	// Names of scores are never taken back: too many of them only keep summaries from being
-	// merged, which costs time and no accuracy.
+	// Names of scores are never taken back: too many of them only keep summaries from
+	// being merged, which costs time and no accuracy.
 	for _, s := range row.Scores {
 		a.scores.add(s.Name)
 	}
@@ -132,8 +132,8 @@ func (a *Analytics) statusesOf(bucket int64) map[string]int64 {
 	return m
 }
 
-// addStatus adds n to a status, unless it is one too many. Callers choose statuses freely, so
-// without a bound the answer could grow with every row.
+// addStatus adds n to a status, unless it is one too many. Callers choose statuses
+// freely, so without a bound the answer could grow with every row.
 func addStatus(m map[string]int64, status string, n int64) {
 	if _, known := m[status]; known || len(m) < wire.AnalyticsListMax {
 		m[status] += n
@@ -150,7 +150,8 @@ func (a *Analytics) prune() {
 		c.prune()
 	}
 
-	// A summary left out the values of a wide key, so what was counted of them is too low.
+	// A summary left out the values of a wide key, so what was counted of them is too
+	// low.
 	a.metadata.prune()
 	maps.DeleteFunc(a.metadata, func(m wire.MetadataRow, _ *count) bool { return a.wide[m.Key] })
 

@@ -45,8 +45,8 @@ func (a *Analytics) Answer() wire.Analytics {
 	return w
 }
 
-// series fills in what the answer has by bucket. Lists and maps of an answer are never nil,
-// because clients of the peer do not expect null.
+// series fills in what the answer has by bucket. Lists and maps of an answer are never
+// nil, because clients of the peer do not expect null.
 func (a *Analytics) series(w *wire.Analytics, series buckets) {
 	w.Stats = []wire.AnalyticsStat{}
 	w.Latency = wire.LatencyByDay{

@@ -8,8 +8,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Condition is a compiled filter or a part of one: All, Any, Not or *Test. A store may take it
-// apart to look at a column for many rows at once, as long as it finds what Match finds.
+// Condition is a compiled filter or a part of one: All, Any, Not or *Test. A store may
+// take it apart to look at a column for many rows at once, as long as it finds what Match
+// finds.
 type Condition interface {
 	Match(s *Subject) bool
 }
@@ -53,18 +54,20 @@ type Test struct {
 	Column rowcode.Column // all that it looks at
 	Key    string         // the metadata key or score that it looks at, if it is only one
 
-	// Number is set for a field with at most one number. It reports whether the test holds.
+	// Number is set for a field with at most one number. It reports whether the test
+	// holds.
 	Number func(values []float64) bool
 
 	// Texts is set if the test asks only whether a text field has one of these values.
 	Texts []string
 
-	// Ranges is set if the test asks only whether a number of the field is in one of these.
+	// Ranges is set if the test asks only whether a number of the field is in one of
+	// these.
 	Ranges []Range
 
-	// From and To are the first and the last moment for which the test of a time can hold;
-	// zero: unbounded. If one is set, the test holds for every moment between them, and for
-	// From and To themselves.
+	// From and To are the first and the last moment for which the test of a time can
+	// hold; zero: unbounded. If one is set, the test holds for every moment between them,
+	// and for From and To themselves.
 	From, To time.Time
 
 	whole bool // it looks into long metadata values
@@ -85,18 +88,20 @@ func (r Range) Has(x float64) bool {
 // Match reports whether the condition holds.
 func (t *Test) Match(s *Subject) bool { return t.match(s) }
 
-// Subject is what a condition is tested on: a row and, on demand, its request's body. Not safe
-// for concurrent use.
+// Subject is what a condition is tested on: a row and, on demand, its request's body. Not
+// safe for concurrent use.
 type Subject struct {
 	Row  *wire.Row
 	Body func() ([]byte, error) // nil: there is no body to look into
 
-	// Metadata returns that of the record, with whole long values. If it is nil, conditions
-	// that must look into a long value do not hold, and Unsure reports that there was one.
+	// Metadata returns that of the record, with whole long values. If it is nil,
+	// conditions that must look into a long value do not hold, and Unsure reports that
+	// there was one.
 	Metadata func() (map[string]string, error)
 	Unsure   bool
 
-	// Err is the first error of Body or Metadata. After it, conditions that need them fail.
+	// Err is the first error of Body or Metadata. After it, conditions that need them
+	// fail.
 	Err error
 
 	content *Content
@@ -223,7 +228,7 @@ func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 		}
 	}
 
-	// Any and Not are taken to hold at any time. Where they do not, that costs time, but no
-	// record is missed.
+	// Any and Not are taken to hold at any time. Where they do not, that costs time, but
+	// no record is missed.
 	return from, to
 }

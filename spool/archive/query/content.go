@@ -75,8 +75,8 @@ func valueOf(m map[string]string, key string) []string {
 	return nil
 }
 
-// textValues returns the object called name in a JSON object, with its values as text: strings
-// as they are, anything else as JSON.
+// textValues returns the object called name in a JSON object, with its values as text:
+// strings as they are, anything else as JSON.
 func textValues(object []byte, name string) map[string]string {
 	var outer map[string]json.RawMessage
 	var inner map[string]json.RawMessage
@@ -96,8 +96,8 @@ func textValues(object []byte, name string) map[string]string {
 	return m
 }
 
-// The peer classifies texts by their tone. We look for phrases: an intent holds if one of its
-// phrases occurs.
+// The peer classifies texts by their tone. We look for phrases: an intent holds if one of
+// its phrases occurs.
 var (
 	userIntents = map[string][]string{
 		"frustrated": {

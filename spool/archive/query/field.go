@@ -11,9 +11,10 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// field is a property of a row that a filter can test. Every field is a set of values: none if
-// unknown, one for most fields, several for lists. Exactly one of text, number, time, flag and
-// content is set; each returns the values, under key if the field is nested.
+// field is a property of a row that a filter can test. Every field is a set of values:
+// none if unknown, one for most fields, several for lists. Exactly one of text, number,
+// time, flag and content is set; each returns the values, under key if the field is
+// nested.
 type field struct {
 	column rowcode.Column
 	nested nesting
@@ -156,7 +157,8 @@ func latencyMS(r *wire.Row, _ string) []float64 {
 	return []float64{Milliseconds(*r.Latency)}
 }
 
-// Milliseconds converts a row's seconds to latency_ms; *1000 alone gives 1234.0000000000002.
+// Milliseconds converts a row's seconds to latency_ms; *1000 alone gives
+// 1234.0000000000002.
 func Milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
 
 func metadataKeys(r *wire.Row, _ string) []string {

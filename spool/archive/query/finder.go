@@ -8,9 +8,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Finder makes the page of a query from the rows that match it. A store gives it all of them,
-// newest first, or only those behind the cursor if nothing before it counts (Query.Streams, or
-// no filter in the order of time). Not safe for concurrent use.
+// Finder makes the page of a query from the rows that match it. A store gives it all of
+// them, newest first, or only those behind the cursor if nothing before it counts
+// (Query.Streams, or no filter in the order of time). Not safe for concurrent use.
 type Finder struct {
 	query  *Query
 	skip   int
@@ -46,7 +46,8 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 		return true, f.sort(fill)
 	}
 
-	// Once a row is behind the cursor, all that follow are: no need to look at their places.
+	// Once a row is behind the cursor, all that follow are: no need to look at their
+	// places.
 	if q.After != nil && !f.behind {
 		row, err := fill(rowcode.PlaceColumns)
 		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
@@ -91,8 +92,9 @@ func (f *Finder) sort(fill Fill) error {
 	return nil
 }
 
-// Finish returns the page. stopped is where looking into bodies ended, or nil. record reads the
-// row of a record: for an order other than time, only positions are kept meanwhile.
+// Finish returns the page. stopped is where looking into bodies ended, or nil. record
+// reads the row of a record: for an order other than time, only positions are kept
+// meanwhile.
 func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.Row, error)) (Page, error) {
 	q := f.query
 	f.page.Stopped = stopped
@@ -120,8 +122,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	return f.page, nil
 }
 
-// topRows holds the positions of the first rows of an order: as many as a page and those before
-// it need.
+// topRows holds the positions of the first rows of an order: as many as a page and those
+// before it need.
 type topRows struct {
 	places []Position
 	last   *Position // once there are enough
@@ -132,8 +134,8 @@ func (t *topRows) wants(q *Query, p Position) bool {
 	return t.last == nil || q.Order.Compare(p, *t.last) < 0
 }
 
-// add keeps a position. It trims only once there are twice as many as needed, so most rows cost
-// no sorting.
+// add keeps a position. It trims only once there are twice as many as needed, so most
+// rows cost no sorting.
 func (t *topRows) add(q *Query, p Position) {
 	// The text is the store's memory, which it uses again.
 	p.Value.Text = strings.Clone(p.Value.Text)

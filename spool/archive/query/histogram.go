@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// histogram counts latencies in classes that reach 1 % to both sides of their middle, so that
-// every percentile is at most 1 % off (Masson and others, "DDSketch", VLDB 2019). Adding and
-// merging commute. The zero histogram is empty.
+// histogram counts latencies in classes that reach 1 % to both sides of their middle, so
+// that every percentile is at most 1 % off (Masson and others, "DDSketch", VLDB 2019).
+// Adding and merging commute. The zero histogram is empty.
 type histogram struct {
 	first   int      // class of counts[0]
 	counts  []uint32 // by class
@@ -83,8 +83,8 @@ func (h *histogram) mean() *float64 {
 	return &m
 }
 
-// quantile returns the latency in seconds that a share q of all do not exceed (the nearest rank);
-// nil for an empty histogram.
+// quantile returns the latency in seconds that a share q of all do not exceed (the
+// nearest rank); nil for an empty histogram.
 func (h *histogram) quantile(q float64) *float64 {
 	if h.total == 0 {
 		return nil

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// MayHold reports whether a body's texts can contain each word of a query, by its bytes alone.
-// False is certain, true is not: so most bodies need not be parsed. It returns the buffer for
-// reuse, which two goroutines must not share.
+// MayHold reports whether a body's texts can contain each word of a query, by its bytes
+// alone. False is certain, true is not: so most bodies need not be parsed. It returns the
+// buffer for reuse, which two goroutines must not share.
 func (q *Query) MayHold(body, buffer []byte) (bool, []byte) {
 	if len(q.Words) == 0 || assembled(body) {
 		return true, buffer
 	}
 
-	// In the buffer, because a body that may hold the words is still parsed. ASCII is enough:
-	// words with other letters are not plain.
+	// In the buffer, because a body that may hold the words is still parsed. ASCII is
+	// enough: words with other letters are not plain.
 	buffer = append(buffer[:0], body...)
 	for i, c := range buffer {
 		if 'A' <= c && c <= 'Z' {
@@ -46,9 +46,9 @@ func plain(word string) bool {
 	return true
 }
 
-// assembled reports whether a body's texts may differ from its bytes in more than their case: by
-// escaped letters, by letters beyond ASCII whose lower case is within it (the Kelvin sign, the
-// dotted I), or because they are assembled from the pieces of a stream.
+// assembled reports whether a body's texts may differ from its bytes in more than their
+// case: by escaped letters, by letters beyond ASCII whose lower case is within it (the
+// Kelvin sign, the dotted I), or because they are assembled from the pieces of a stream.
 func assembled(body []byte) bool {
 	if bytes.Contains(body, []byte("\u212a")) || bytes.Contains(body, []byte("\u0130")) {
 		return true
@@ -57,8 +57,8 @@ func assembled(body []byte) bool {
 		return true
 	}
 
-	// The response of a stream is an array of pieces, and a word may be cut by two of them. A
-	// prompt may say so, too; then the body is parsed needlessly.
+	// The response of a stream is an array of pieces, and a word may be cut by two of
+	// them. A prompt may say so, too; then the body is parsed needlessly.
 	const response = `"request_response"`
 	for {
 		_, rest, found := bytes.Cut(body, []byte(response))
@@ -74,8 +74,9 @@ func assembled(body []byte) bool {
 	}
 }
 
-// escapesLetters reports whether a body escapes a character that a plain word may have, or one
-// whose lower case is such. Most escapes are of quotes, angle brackets and other letters.
+// escapesLetters reports whether a body escapes a character that a plain word may have,
+// or one whose lower case is such. Most escapes are of quotes, angle brackets and other
+// letters.
 func escapesLetters(body []byte) bool {
 	for {
 		i := bytes.Index(body, []byte(`\u`))

@@ -13,10 +13,10 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// negations maps operators to those that they negate. A field may have several values or none,
-// so two rules apply: an operator holds if it holds for one of the values, and its negation
-// holds exactly if it does not. So tags is_not "a" means that no tag is "a", and finds records
-// without tags too.
+// negations maps operators to those that they negate. A field may have several values or
+// none, so two rules apply: an operator holds if it holds for one of the values, and its
+// negation holds exactly if it does not. So tags is_not "a" means that no tag is "a", and
+// finds records without tags too.
 var negations = map[string]string{
 	"is_not":         "is",
 	"neq":            "eq",
@@ -147,8 +147,8 @@ func (o operation) compile(fd field) (*Test, error) {
 	return t, err
 }
 
-// metadata compiles the test of a metadata value. Whole values are compared by their stored
-// form; to find a part, the test must look into long values.
+// metadata compiles the test of a metadata value. Whole values are compared by their
+// stored form; to find a part, the test must look into long values.
 func (o operation) metadata(t *Test, fd field) error {
 	t.Key = o.NestedKey
 	t.Texts = o.texts()
@@ -219,14 +219,14 @@ func (o operation) texts() (wanted []string) {
 	return spelled
 }
 
-// Spellings returns the forms of a word to look up in an index: lower, upper and its own case.
-// An index must also have words of mixed case in lower case.
+// Spellings returns the forms of a word to look up in an index: lower, upper and its own
+// case. An index must also have words of mixed case in lower case.
 func Spellings(word string) []string {
 	lower := strings.ToLower(word)
 	all := []string{lower}
 
-	// Some letters change when they are put in upper case and back; then the form is another
-	// word.
+	// Some letters change when they are put in upper case and back; then the form is
+	// another word.
 	for _, other := range []string{strings.ToUpper(lower), word} {
 		if !slices.Contains(all, other) && strings.ToLower(other) == lower {
 			all = append(all, other)
@@ -271,7 +271,8 @@ func (o operation) ranges() []Range {
 	return ranges
 }
 
-// intent compiles the test of a field that classifies a text. It accepts only the peer's words.
+// intent compiles the test of a field that classifies a text. It accepts only the peer's
+// words.
 func (o operation) intent(t *Test, fd field) error {
 	var wanted []string
 	var err error
@@ -286,7 +287,8 @@ func (o operation) intent(t *Test, fd field) error {
 		return err
 	}
 
-	// A word that the peer does not have would match nothing, and hide a spelling mistake.
+	// A word that the peer does not have would match nothing, and hide a spelling
+	// mistake.
 	for _, w := range lowered(wanted) {
 		if !slices.Contains(fd.intents, w) {
 			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
@@ -299,8 +301,8 @@ func (o operation) intent(t *Test, fd field) error {
 	return nil
 }
 
-// span returns the first and the last moment for which a positive operator on a time can hold,
-// to the nanosecond; zero: unbounded.
+// span returns the first and the last moment for which a positive operator on a time can
+// hold, to the nanosecond; zero: unbounded.
 func (o operation) span() (from, to time.Time) {
 	// The values were already checked by ordered.
 	switch o.Operator {
@@ -337,8 +339,8 @@ func lowered(texts []string) []string {
 	return texts
 }
 
-// text compiles the test of a text field. is and in compare exactly, except for words; parts of
-// a text match in any case.
+// text compiles the test of a text field. is and in compare exactly, except for words;
+// parts of a text match in any case.
 func (o operation) text() (func([]string) bool, error) {
 	switch o.Operator {
 	case "is_null":
@@ -448,7 +450,8 @@ func comparison(operator string, sign int) bool {
 // isNull reports whether a field has no value.
 func isNull[T any](values []T) bool { return len(values) == 0 }
 
-// parser reads a JSON value. If ok is false, expected names the type for the error message.
+// parser reads a JSON value. If ok is false, expected names the type for the error
+// message.
 type parser[T any] func(raw json.RawMessage) (v T, expected string, ok bool)
 
 // one reads a single value of an operation.
@@ -526,7 +529,8 @@ func parseMoment(raw json.RawMessage) (time.Time, string, bool) {
 	return t, expected, ok
 }
 
-// isNullValue reports whether a value is absent or null, which json.Unmarshal accepts as any type.
+// isNullValue reports whether a value is absent or null, which json.Unmarshal accepts as
+// any type.
 func isNullValue(raw json.RawMessage) bool {
 	raw = bytes.TrimSpace(raw)
 	return len(raw) == 0 || string(raw) == "null"

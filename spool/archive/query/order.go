@@ -111,14 +111,15 @@ func (p Position) Compare(other Position) int {
 	return strings.Compare(other.RequestID, p.RequestID)
 }
 
-// formatCursor returns the position of a page's last row as an opaque text: the time and the id
-// and, for an order other than time, the order and the value.
+// formatCursor returns the position of a page's last row as an opaque text: the time and
+// the id and, for an order other than time, the order and the value.
 func formatCursor(p Position, o Order) string {
 	text := p.At.UTC().Format(time.RFC3339Nano) + " " + p.RequestID
 	if o.By != "" {
 		text += " " + o.name()
 
-		// The text comes last because it may have spaces. An unknown value has neither part.
+		// The text comes last because it may have spaces. An unknown value has neither
+		// part.
 		if p.Value.Known {
 			text += " " + strconv.FormatFloat(p.Value.Number, 'g', -1, 64) + " " + p.Value.Text
 		}

@@ -9,8 +9,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Query is a compiled search. Using it does not change it, so any number of goroutines may
-// share it.
+// Query is a compiled search. Using it does not change it, so any number of goroutines
+// may share it.
 type Query struct {
 	Offset   int // matches to skip before the page begins
 	Limit    int // rows of the page, at least 1
@@ -27,15 +27,15 @@ type Query struct {
 	page int
 }
 
-// searchBudget is how long one search looks into prompts and responses. Nobody waits for a
-// later answer, and the cursor continues where it ended.
+// searchBudget is how long one search looks into prompts and responses. Nobody waits for
+// a later answer, and the cursor continues where it ended.
 const searchBudget = 5 * time.Second
 
 // perPageDefault is the peer's.
 const perPageDefault = 10
 
-// Compile checks a search. Its errors are 422 and name the field at fault with what is allowed
-// there.
+// Compile checks a search. Its errors are 422 and name the field at fault with what is
+// allowed there.
 func Compile(s wire.Search) (Query, error) {
 	q := Query{Limit: s.PerPage, page: max(s.Page, 1)}
 	if q.Limit == 0 {
@@ -57,7 +57,8 @@ func Compile(s wire.Search) (Query, error) {
 		return Query{}, err
 	}
 	if s.Cursor != "" {
-		// Nobody can know which page they mean: that of the list or that behind the cursor.
+		// Nobody can know which page they mean: that of the list or that behind the
+		// cursor.
 		if q.Offset > 0 {
 			return Query{}, invalid("page", "cannot be combined with cursor; send one of them")
 		}
@@ -107,8 +108,8 @@ func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where)
 // NeedsBody reports whether the bodies of requests must be looked into.
 func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
 
-// Streams reports whether a page is answered as soon as it is full. Counting what follows, or
-// what precedes a cursor, would take too long where bodies are looked into.
+// Streams reports whether a page is answered as soon as it is full. Counting what
+// follows, or what precedes a cursor, would take too long where bodies are looked into.
 func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
 
 // Columns returns the columns that Where looks at.
@@ -117,14 +118,15 @@ func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 // Span returns the first and the last order time that can match; zero: unbounded.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
 
-// Spanned reports whether the search finds all records of a stretch of time, that of Span.
+// Spanned reports whether the search finds all records of a stretch of time, that of
+// Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
 
 // StartSpan bounds the callers' start times of what can match; zero: unbounded.
 func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnStart) }
 
-// Match reports whether the search finds a record. It defines the meaning of a search: stores
-// that find rows by other means must find the same.
+// Match reports whether the search finds a record. It defines the meaning of a search:
+// stores that find rows by other means must find the same.
 func (q *Query) Match(s *Subject) bool {
 	// The filter comes first, because words need the body.
 	if q.Where != nil && !q.Where.Match(s) {
@@ -134,8 +136,8 @@ func (q *Query) Match(s *Subject) bool {
 	return len(q.Words) == 0 || s.Read().Holds(q.Words)
 }
 
-// Select returns the page that a search makes of rows, newest first. It defines the meaning of
-// a whole search. subject returns the Subject of a row.
+// Select returns the page that a search makes of rows, newest first. It defines the
+// meaning of a whole search. subject returns the Subject of a row.
 func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Page {
 	var found []wire.Row
 	for i := range rows {
@@ -174,8 +176,8 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 	return page
 }
 
-// Answer returns a page in the peer's form. There are no page numbers behind a cursor, nor
-// behind a page that weighs too much: the next number would skip rows.
+// Answer returns a page in the peer's form. There are no page numbers behind a cursor,
+// nor behind a page that weighs too much: the next number would skip rows.
 func (q *Query) Answer(page Page) wire.SearchPage {
 	// Stored references must not leave the archive.
 	for i := range page.Rows {

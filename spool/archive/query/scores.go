@@ -60,8 +60,8 @@ func (s *scoreTally) merge(other *scoreTally) {
 
 // scoreSums are the tallies of the names that rank first, and one of all others.
 //
-// Which names rank first depends on all names counted, not on their order. So the same records
-// give the same answer, in whatever order a store has them.
+// Which names rank first depends on all names counted, not on their order. So the same
+// records give the same answer, in whatever order a store has them.
 type scoreSums struct {
 	kept  []*scoreTally // by rank
 	other *scoreTally   // nil if there are no others
@@ -108,8 +108,9 @@ func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
 	case known:
 		return s.kept[i]
 
-	// Once there are others, some names that rank last were merged into them. A name that ranks
-	// behind all kept ones may be one of these, so it cannot have a tally of its own.
+	// Once there are others, some names that rank last were merged into them. A name that
+	// ranks behind all kept ones may be one of these, so it cannot have a tally of its
+	// own.
 	case i == len(s.kept) && s.other != nil, i >= b.most:
 		return b.others(s)
 	}
@@ -164,10 +165,11 @@ func (b *scoreBound) merge(into, from *scoreSums) {
 	}
 }
 
-// reduce lowers the number of names until there is room for all tallies. all calls a function
-// for each scoreSums.
+// reduce lowers the number of names until there is room for all tallies. all calls a
+// function for each scoreSums.
 //
-// The result depends on what was counted, not on its order: what did not fit once never fits.
+// The result depends on what was counted, not on its order: what did not fit once never
+// fits.
 func (b *scoreBound) reduce(all func(func(*scoreSums))) {
 	// Names asked for are few, and an answer without them would be useless.
 	for b.held > b.room && b.most > len(b.asked) {
@@ -206,8 +208,8 @@ func (s *scoreSums) summaries(most int) []wire.ScoreSum {
 	return sums
 }
 
-// scoreLimits returns how many names an answer may list for each of its parts, and for each
-// bucket of its series.
+// scoreLimits returns how many names an answer may list for each of its parts, and for
+// each bucket of its series.
 func scoreLimits[K comparable](parts []share[K]) (inTotals, inSeries int) {
 	// Totals and series are lists of their own in an answer, each with its bound.
 	var totals, series []*scoreSums

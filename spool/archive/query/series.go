@@ -21,8 +21,8 @@ var (
 	// bucketSeconds are the lengths of wire.Buckets.
 	bucketSeconds = []int64{1, 60, 60 * 60, daySeconds}
 
-	// stepSeconds are the lengths that buckets of a chart may have. There is none between five
-	// minutes and an hour, because many summaries have buckets of an hour.
+	// stepSeconds are the lengths that buckets of a chart may have. There is none between
+	// five minutes and an hour, because many summaries have buckets of an hour.
 	stepSeconds = []int64{
 		1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
 		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds, 364 * daySeconds, 3640 * daySeconds,
@@ -36,14 +36,15 @@ var (
 // daysMax bounds the days of a series that is not for a chart: 27 years.
 const daysMax = cellsMax - 1
 
-// mondaySeconds is the first Monday of 1970, from which buckets longer than a day count: those
-// of weeks begin on Mondays.
+// mondaySeconds is the first Monday of 1970, from which buckets longer than a day count:
+// those of weeks begin on Mondays.
 const mondaySeconds = 4 * daySeconds
 
 // clock divides time into buckets.
 //
-// It begins with the shortest buckets and changes to longer ones when the rows span too many.
-// Where it ends depends on the rows, not on their order. A bucket that the caller chose stays.
+// It begins with the shortest buckets and changes to longer ones when the rows span too
+// many. Where it ends depends on the rows, not on their order. A bucket that the caller
+// chose stays.
 type clock struct {
 	steps      []int64 // lengths that buckets may have, in seconds
 	at         int     // the index of the current length
@@ -101,7 +102,8 @@ func (c *clock) seconds() int64 { return c.steps[c.at] }
 // bucketOf returns the bucket of a time: the second at which it begins.
 func (c *clock) bucketOf(at time.Time) int64 { return c.floor(at.Unix()) }
 
-// floor returns the beginning of the bucket that has second s. It rounds down before 1970, too.
+// floor returns the beginning of the bucket that has second s. It rounds down before
+// 1970, too.
 func (c *clock) floor(s int64) int64 {
 	// Days and shorter buckets begin where those of UTC do.
 	from := int64(0)
@@ -165,8 +167,8 @@ func (b buckets) at(bucket int64) (t *tally, isNew bool) {
 	return t, false
 }
 
-// rebucket merges the tallies into the longer buckets of c, and their scores unless scores is
-// nil.
+// rebucket merges the tallies into the longer buckets of c, and their scores unless
+// scores is nil.
 func (b buckets) rebucket(c *clock, scores *scoreBound) buckets {
 	longer := make(buckets)
 	for at, t := range b {

@@ -6,8 +6,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Statistics returns what Analyze and TemplateStatistics make of rows. It defines the meaning of
-// both.
+// Statistics returns what Analyze and TemplateStatistics make of rows. It defines the
+// meaning of both.
 func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
 	a, v := NewAnalytics(q), NewTemplateVersions(q)
 	for i := range rows {

@@ -11,8 +11,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// A summary is what Analyze needs of rows that follow each other. A store makes one of every
-// block of rows that it packs, so that Analyze does not read each of millions. It is
+// A summary is what Analyze needs of rows that follow each other. A store makes one of
+// every block of rows that it packs, so that Analyze does not read each of millions. It
+// is
 //
 //	1   version of this table, summaryVersion
 //	1   the length of its buckets: an index of wire.Buckets
@@ -25,12 +26,13 @@ import (
 //	n   metadata keys; for each its text, and 1 + n values, each a text and a count; or 0, if
 //	    there are more than wideMin
 //
-// where n is a uvarint, a text its length and its bytes, and the numbers of tallies and counts
-// are varints. A tally ends with scores: n names, for each its text and n different scores, each
-// a uvarint and how often it came; then the scores of all other names together.
+// where n is a uvarint, a text its length and its bytes, and the numbers of tallies and
+// counts are varints. A tally ends with scores: n names, for each its text and n
+// different scores, each a uvarint and how often it came; then the scores of all other
+// names together.
 //
-// Summaries of summaryVersionFirst have the scores of models, templates and providers in their
-// buckets, and have all names.
+// Summaries of summaryVersionFirst have the scores of models, templates and providers in
+// their buckets, and have all names.
 const (
 	summaryVersion      = 2
 	summaryVersionFirst = 1
@@ -40,20 +42,21 @@ const (
 	summaryBytesMax = 256 << 10
 
 	// wideMin is the number of values beyond which a metadata key is wide: it identifies
-	// requests, like a session's id, and does not classify them. A summary leaves its values out.
+	// requests, like a session's id, and does not classify them. A summary leaves its
+	// values out.
 	wideMin = 1000
 
-	// summaryBucketsMax is how many buckets rows may span for a summary with buckets of that
-	// length. Short ones serve statistics of an hour as well as those of a year; long ones keep
-	// the summary small where the rows are spread over months.
+	// summaryBucketsMax is how many buckets rows may span for a summary with buckets of
+	// that length. Short ones serve statistics of an hour as well as those of a year;
+	// long ones keep the summary small where the rows are spread over months.
 	summaryBucketsMax = 48
 )
 
 // ErrSummary means that what was to be merged is no summary.
 var ErrSummary = errors.New("the summary is not one that this version writes")
 
-// Sums is what a store's Sum passes its rows to. Rows and summaries are valid until the method
-// returns.
+// Sums is what a store's Sum passes its rows to. Rows and summaries are valid until the
+// method returns.
 type Sums interface {
 	// Reach announces that a row with this order time follows.
 	Reach(at time.Time)
@@ -64,13 +67,13 @@ type Sums interface {
 	// Remove takes back a row that a merged summary counts.
 	Remove(row *wire.Row)
 
-	// Merge counts the rows of a summary. exact means that none of them will be removed. It
-	// returns false if it needs the rows one by one.
+	// Merge counts the rows of a summary. exact means that none of them will be removed.
+	// It returns false if it needs the rows one by one.
 	Merge(summary []byte, exact bool) (bool, error)
 }
 
-// Summarize returns the summary of at least one row, newest first. It is nil if it would be too
-// large to be useful.
+// Summarize returns the summary of at least one row, newest first. It is nil if it would
+// be too large to be useful.
 func Summarize(rows int, row func(i int) *wire.Row) []byte {
 	span := row(0).AcceptedAt.Sub(row(rows - 1).AcceptedAt)
 
@@ -90,8 +93,8 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 	return nil
 }
 
-// IsSummary reports whether a summary is that of some rows. Its buckets may have any length,
-// because earlier versions chose others.
+// IsSummary reports whether a summary is that of some rows. Its buckets may have any
+// length, because earlier versions chose others.
 func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 	if len(summary) == 0 {
 		return true // none was made, because it would have been too large
@@ -119,8 +122,8 @@ func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 	return false
 }
 
-// isFirstSummary is IsSummary for what earlier versions wrote: it must give the same answer as
-// the rows.
+// isFirstSummary is IsSummary for what earlier versions wrote: it must give the same
+// answer as the rows.
 func isFirstSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 	q := wire.StatisticsQuery{Bucket: wire.Buckets[summary[1]]}
 	merged, counted := NewAnalytics(q), NewAnalytics(q)
@@ -128,7 +131,8 @@ func isFirstSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 		return false
 	}
 
-	// Only the summary knows which keys are wide; the answers must leave out the same values.
+	// Only the summary knows which keys are wide; the answers must leave out the same
+	// values.
 	counted.wide = merged.wide
 	for i := range rows {
 		if err := counted.Add(row(i)); err != nil {

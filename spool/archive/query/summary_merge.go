@@ -13,10 +13,10 @@ func (a *Analytics) Remove(row *wire.Row) { a.count(row, -1) }
 
 // Merge counts the rows of a summary; see Sums.
 //
-// It cannot use one whose buckets are longer than its own, nor one without the values of the
-// metadata key asked for. If rows will be removed, it cannot use one before it knows how long
-// its own buckets must be, nor once scores may have too many names: nothing can be taken back
-// from the sum of the others.
+// It cannot use one whose buckets are longer than its own, nor one without the values of
+// the metadata key asked for. If rows will be removed, it cannot use one before it knows
+// how long its own buckets must be, nor once scores may have too many names: nothing can
+// be taken back from the sum of the others.
 func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	r := summaryReader{b: summary}
 	r.version = r.byte()
@@ -30,8 +30,8 @@ func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 		return false, r.err()
 	}
 
-	// Rows that will be removed must not make buckets longer: without them, the answer would
-	// have shorter ones.
+	// Rows that will be removed must not make buckets longer: without them, the answer
+	// would have shorter ones.
 	if exact {
 		a.Reach(newest)
 		a.Reach(oldest)
@@ -56,8 +56,8 @@ func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	return true, nil
 }
 
-// mayTakeBack reports whether the rows of a summary can be taken back once it is merged: no
-// scores will count as others. The reader is a copy, which is read ahead.
+// mayTakeBack reports whether the rows of a summary can be taken back once it is merged:
+// no scores will count as others. The reader is a copy, which is read ahead.
 func (a *Analytics) mayTakeBack(r summaryReader) bool {
 	// The whole has the name of every score, so what follows it need not be read.
 	for range r.count() {
@@ -86,7 +86,8 @@ func (a *Analytics) scoreBounds() []*scoreBound {
 	}
 }
 
-// merge adds what follows the head of a summary, in the order in which summarize writes it.
+// merge adds what follows the head of a summary, in the order in which summarize writes
+// it.
 func (a *Analytics) merge(r *summaryReader) {
 	// Every score is one of the whole, so only this must learn their names.
 	mergeBuckets(r, a.whole, struct{}{}, a.scores.add)
@@ -146,8 +147,8 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 	}
 }
 
-// mergeBuckets adds the buckets of a name, and calls seen, unless it is nil, with each name of
-// a score.
+// mergeBuckets adds the buckets of a name, and calls seen, unless it is nil, with each
+// name of a score.
 func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen func(score string)) {
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.varint()))

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// summaryReader reads a summary. After a fault everything it reads is zero, so that callers
-// need to check err only once.
+// summaryReader reads a summary. After a fault everything it reads is zero, so that
+// callers need to check err only once.
 type summaryReader struct {
 	version byte
 	b       []byte
@@ -64,8 +64,8 @@ func (r *summaryReader) varint() int64 {
 func (r *summaryReader) count() int {
 	n := r.uvarint()
 
-	// More than there are bytes would keep a caller busy for long. One more is allowed, because
-	// the number of metadata values is written plus 1.
+	// More than there are bytes would keep a caller busy for long. One more is allowed,
+	// because the number of metadata values is written plus 1.
 	if n > uint64(len(r.b))+1 {
 		r.failed, r.b = true, nil
 		return 0
@@ -96,8 +96,8 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 		*n = plus(*n, r.varint())
 	}
 
-	// Classes are bounded because each takes memory, and their counts because they are stored
-	// in 32 bits.
+	// Classes are bounded because each takes memory, and their counts because they are
+	// stored in 32 bits.
 	class := uint64(0)
 	for range r.count() {
 		class += r.uvarint()

@@ -10,7 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// summarize returns a summary with the given buckets. It is nil if scores have too many names.
+// summarize returns a summary with the given buckets. It is nil if scores have too many
+// names.
 func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
 	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
 
@@ -95,8 +96,8 @@ func (w *summaryWriter) tally(t *tally) {
 		w.varint(n)
 	}
 
-	// Only classes that have latencies, each by its distance from the one before: most of these
-	// numbers then take one byte.
+	// Only classes that have latencies, each by its distance from the one before: most of
+	// these numbers then take one byte.
 	classes := 0
 	for _, n := range t.latency.counts {
 		if n > 0 {
@@ -155,7 +156,8 @@ func (w *summaryWriter) statuses(all map[int64]map[string]int64) {
 func (w *summaryWriter) counts(c counts[string], more int) {
 	w.uvarint(len(c) + more)
 
-	// The reader may have room for some names only: those with the most requests come first.
+	// The reader may have room for some names only: those with the most requests come
+	// first.
 	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c[b].requests, c[a].requests), strings.Compare(a, b))
 	})

@@ -8,8 +8,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// tally sums up rows. All sums are of integers, so that they are the same in any order. The zero
-// tally is empty.
+// tally sums up rows. All sums are of integers, so that they are the same in any order.
+// The zero tally is empty.
 type tally struct {
 	requests, errors, unpriced int64
 
@@ -27,8 +27,8 @@ var tallyColumns = rowcode.ColumnsOf(
 	rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens, rowcode.ColumnLatency, rowcode.ColumnScores,
 )
 
-// add counts a row n times, apart from its scores: once, or -1 times to take back one that was
-// counted.
+// add counts a row n times, apart from its scores: once, or -1 times to take back one
+// that was counted.
 func (t *tally) add(row *wire.Row, n int64) {
 	t.requests += n
 	if row.Status != "SUCCESS" {
@@ -67,8 +67,8 @@ func (t *tally) merge(other *tally) {
 // plus adds n to a sum. A sum that would overflow stays at the maximum.
 func plus(sum, n int64) int64 {
 	switch {
-	// Nothing is taken back from the maximum: what was cut off is unknown, and the result must
-	// not depend on the order.
+	// Nothing is taken back from the maximum: what was cut off is unknown, and the result
+	// must not depend on the order.
 	case sum == math.MaxInt64 || n > 0 && sum > math.MaxInt64-n:
 		return math.MaxInt64
 	case n < 0 && sum < math.MinInt64-n:

@@ -60,8 +60,8 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	}
 	v.by.add(key, v.clock.bucketOf(row.AcceptedAt), row, 1)
 
-	// Only a bucket that the caller chose is an error: otherwise there are too many versions
-	// for any, and the answer says how many requests it leaves out.
+	// Only a bucket that the caller chose is an error: otherwise there are too many
+	// versions for any, and the answer says how many requests it leaves out.
 	if v.by.leftOut > 0 && len(v.clock.steps) == 1 {
 		return errTooManyBuckets(v.clock.name())
 	}

@@ -1,3 +1,3 @@
-// Package templates has the commands `promptspool templates ...`: they list, render and label templates, and publish
-// them from files.
+// Package templates has the commands `promptspool templates ...`: they list, render and
+// label templates, and publish them from files.
 package templates

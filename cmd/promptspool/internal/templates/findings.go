@@ -12,7 +12,8 @@ import (
 	"promptspool/registry/render"
 )
 
-// serverSnippets returns a function that resolves snippets on the server, fetching each only once.
+// serverSnippets returns a function that resolves snippets on the server, fetching each
+// only once.
 func serverSnippets(
 	ctx context.Context, cl *client.Client, id wire.Identity,
 ) func(render.Snippet) (render.ResolvedSnippet, error) {
@@ -58,7 +59,8 @@ func versionFindings(
 	return expanded.Findings(raw.Metadata), nil
 }
 
-// planFindings lists what cannot be rendered in the changes of a plan, with file names and lines.
+// planFindings lists what cannot be rendered in the changes of a plan, with file names
+// and lines.
 func planFindings(plan []change) (lines []string) {
 	for _, ch := range plan {
 		if ch.State == "unchanged" {
@@ -78,7 +80,8 @@ func printWarnings(w io.Writer, lines []string) {
 	}
 }
 
-// errUnrenderable returns the error of a command that refuses to continue without --force.
+// errUnrenderable returns the error of a command that refuses to continue without
+// --force.
 func errUnrenderable(outcome string, lines []string) error {
 	return fmt.Errorf("%s; use --force to do it anyway:\n%s", outcome, strings.Join(lines, "\n"))
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 )
 
-// lineDiff returns the lines that differ, as diff -u does but without file names, and how many were added and
-// removed.
+// lineDiff returns the lines that differ, as diff -u does but without file names, and how
+// many were added and removed.
 func lineDiff(before, after string) (diff string, added, removed int) {
 	edits := udiff.Lines(before, after)
 	unified, err := udiff.ToUnifiedDiff("", "", before, edits, udiff.DefaultContextLines)

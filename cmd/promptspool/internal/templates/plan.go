@@ -15,7 +15,8 @@ import (
 	"promptspool/registry/gitfiles"
 )
 
-// makePlan reads a folder and returns what publishing it would change, every snippet before its users.
+// makePlan reads a folder and returns what publishing it would change, every snippet
+// before its users.
 //
 // The caller closes the client.
 func makePlan(c *cli.Context, dir string, labels []string) ([]change, *client.Client, wire.Identity, error) {
@@ -159,7 +160,8 @@ func templateState(t wire.Publish, server wire.TemplateListItem, labels []string
 	return "unchanged"
 }
 
-// texts returns a template as the server has it and as the folder has it, in the same form.
+// texts returns a template as the server has it and as the folder has it, in the same
+// form.
 func (ch change) texts() (before, after string, err error) {
 	write := func(t wire.Publish) string {
 		text, failed := gitfiles.Text(t, false)
@@ -174,7 +176,8 @@ func (ch change) texts() (before, after string, err error) {
 	return before, after, err
 }
 
-// withTags returns a template with the tags that it keeps if its file has no setting for them.
+// withTags returns a template with the tags that it keeps if its file has no setting for
+// them.
 func withTags(t wire.Publish, tags []string) wire.Publish {
 	if t.Tags == nil {
 		t.Tags = tags

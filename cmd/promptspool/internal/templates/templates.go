@@ -12,7 +12,8 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// Command is `promptspool templates`: list templates, publish them from files, move their labels.
+// Command is `promptspool templates`: list templates, publish them from files, move their
+// labels.
 func Command() *cli.Command {
 	return &cli.Command{
 		Name:  "templates",

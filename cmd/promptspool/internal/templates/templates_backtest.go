@@ -70,7 +70,8 @@ func backtest(c *cli.Context) error {
 	return nil
 }
 
-// printBacktests prints each request as it was sent, as it would be now, and the original response.
+// printBacktests prints each request as it was sent, as it would be now, and the original
+// response.
 func printBacktests(p print.Painter, tests []wire.Backtest) {
 	for _, t := range tests {
 		fmt.Fprintf(p.Out, "\n%s  %s  %s  %s\n",

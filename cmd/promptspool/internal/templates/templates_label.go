@@ -169,7 +169,8 @@ func restoreCommand() *cli.Command {
 	}
 }
 
-// withTemplate does something to the template that the argument names, and prints the outcome.
+// withTemplate does something to the template that the argument names, and prints the
+// outcome.
 func withTemplate(
 	c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, outcome string,
 ) error {

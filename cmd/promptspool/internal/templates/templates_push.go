@@ -74,7 +74,8 @@ func pushTemplates(c *cli.Context) error {
 	return failed
 }
 
-// publishPlan publishes the changes of a plan in order, with the message and labels of common.
+// publishPlan publishes the changes of a plan in order, with the message and labels of
+// common.
 //
 // It stops at the first error, and returns what it published before.
 func publishPlan(

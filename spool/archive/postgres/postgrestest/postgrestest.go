@@ -1,8 +1,8 @@
 // Package postgrestest gives tests a real PostgreSQL.
 //
-// All tests of a test binary share one server, and each has a database of its own. A test that
-// stops, kills or starves the server starts one for itself. Without PostgreSQL the test fails
-// and says what to install: a test that is skipped proves nothing.
+// All tests of a test binary share one server, and each has a database of its own. A test
+// that stops, kills or starves the server starts one for itself. Without PostgreSQL the
+// test fails and says what to install: a test that is skipped proves nothing.
 //
 // If TEST_CITUS_DSN names a server with Citus, databases are created there instead.
 package postgrestest
@@ -52,8 +52,8 @@ func Main(m *testing.M) int {
 
 var mainCalled atomic.Bool
 
-// DSN creates an empty database for one test and returns its connection string. The database is
-// dropped when the test ends.
+// DSN creates an empty database for one test and returns its connection string. The
+// database is dropped when the test ends.
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
@@ -67,8 +67,9 @@ func DSN(t testing.TB) string {
 
 // Prepared is DSN for a database that prepare has filled, for example with tables.
 //
-// prepare runs once for all tests of a binary, which get copies, so they must all pass the same
-// function. It must close its connections, because PostgreSQL does not copy a database in use.
+// prepare runs once for all tests of a binary, which get copies, so they must all pass
+// the same function. It must close its connections, because PostgreSQL does not copy a
+// database in use.
 func Prepared(t testing.TB, prepare func(dsn string)) string {
 	t.Helper()
 

@@ -24,13 +24,13 @@ type Options struct {
 	Fsync    bool     // wait for the disk, as real servers do
 	Settings []string // of postgresql.conf, such as "max_connections=10"
 
-	// Dir is an empty folder for the data, by default one below /tmp. It is removed with the
-	// server.
+	// Dir is an empty folder for the data, by default one below /tmp. It is removed with
+	// the server.
 	Dir string
 }
 
-// Server is a PostgreSQL in a temporary folder, listening on a unix socket there. Its methods
-// must not be called concurrently.
+// Server is a PostgreSQL in a temporary folder, listening on a unix socket there. Its
+// methods must not be called concurrently.
 type Server struct {
 	dir  string // of the socket and the log
 	data string
@@ -98,7 +98,8 @@ func (s *Server) prepare(o Options) error {
 		return fmt.Errorf("postgrestest: initdb: %w\n%s", err, out)
 	}
 
-	// Most tests never kill the server, and are much faster if it does not wait for the disk.
+	// Most tests never kill the server, and are much faster if it does not wait for the
+	// disk.
 	settings := []string{
 		"listen_addresses=", "max_connections=100", "shared_buffers=64MB", "fsync=off",
 		"synchronous_commit=off", "full_page_writes=off", "autovacuum_naptime=5s", "logging_collector=off",
@@ -111,8 +112,8 @@ func (s *Server) prepare(o Options) error {
 	return s.run()
 }
 
-// Standby starts a copy that follows the server. From then on each commit of the server waits
-// for it. Promote makes the standby take over.
+// Standby starts a copy that follows the server. From then on each commit of the server
+// waits for it. Promote makes the standby take over.
 func (s *Server) Standby(t testing.TB) *Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "psp-pg-")
@@ -145,7 +146,8 @@ func (s *Server) Standby(t testing.TB) *Server {
 // Promote makes a standby accept writes.
 func (s *Server) Promote(t testing.TB) { t.Helper(); run(t, s.DSN("postgres"), `SELECT pg_promote()`) }
 
-// giveAway gives the folders to the user who will run the server, which refuses to run as root.
+// giveAway gives the folders to the user who will run the server, which refuses to run as
+// root.
 func (s *Server) giveAway() error {
 	if os.Getuid() != 0 {
 		return nil
@@ -187,9 +189,10 @@ func (s *Server) run() error {
 	s.cmd = exec.Command(filepath.Join(s.bin, "postgres"), args...)
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.dir, log, log
 
-	// The server must not outlive a test binary that is killed. The kernel sends the signal when
-	// the thread that started the process ends, so that thread must stay until then. It must not
-	// end with its goroutine either, because it may have started other processes before.
+	// The server must not outlive a test binary that is killed. The kernel sends the
+	// signal when the thread that started the process ends, so that thread must stay
+	// until then. It must not end with its goroutine either, because it may have started
+	// other processes before.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
 	s.exited = make(chan error)
 	started := make(chan error)
@@ -269,11 +272,12 @@ func (s *Server) WholeLog(t testing.TB) string {
 	return string(text)
 }
 
-// Stop stops the server cleanly, but without waiting for its clients (PostgreSQL's "fast").
+// Stop stops the server cleanly, but without waiting for its clients (PostgreSQL's
+// "fast").
 func (s *Server) Stop(t testing.TB) { t.Helper(); s.end(t, syscall.SIGINT) }
 
-// Kill ends the server and its children immediately, like a crash of the machine. The system still
-// writes what it has buffered.
+// Kill ends the server and its children immediately, like a crash of the machine. The
+// system still writes what it has buffered.
 func (s *Server) Kill(t testing.TB) { t.Helper(); s.end(t, syscall.SIGQUIT) }
 
 // end sends a signal and waits for the process to end.
