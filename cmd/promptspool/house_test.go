@@ -66,8 +66,10 @@ var imports = map[string]string{
 	"spool/archive/transfer": "api/wire spool/archive",
 	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/badgerdb/blocks spool/archive/query spool/archive/rowcode spool/archive/transfer spool/rawlog",
+		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/query spool/archive/rowcode " +
+		"spool/archive/transfer spool/rawlog",
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
+	"spool/archive/badgerdb/folder": "spool/rawlog",
 	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
 		"spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
 		"spool/archive/transfer",

@@ -15,6 +15,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/klauspost/compress/zstd"
+
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // A backup is a file of a format of its own, independent of Badger's files:
@@ -66,7 +68,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
 
-	if _, err := fmt.Fprintf(w, backupHead, backupFormat, format); err != nil {
+	if _, err := fmt.Fprintf(w, backupHead, backupFormat, folder.Format); err != nil {
 		return b, err
 	}
 	// Beside a server that is at work: one goroutine, and little memory.
@@ -177,7 +179,7 @@ func readBackupHead(in *bufio.Reader) (of int, err error) {
 	switch {
 	case err1 != nil || err2 != nil || version < 1 || of < 1:
 		return 0, errors.New("the backup's first line is damaged")
-	case version > backupFormat || of > format:
+	case version > backupFormat || of > folder.Format:
 		return 0, fmt.Errorf("a newer promptspool wrote this backup (%s); use that version or a newer one",
 			strings.TrimSpace(string(line)))
 	}

@@ -16,6 +16,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // stocked opens a database with n records of one account, a template and a key, some of it in blocks.
@@ -129,7 +130,7 @@ func TestADamagedBackupIsNeverRestored(t *testing.T) {
 	try("nothing", nil)
 	try("something else", []byte("PK\x03\x04 and so on\n"))
 	try("a newer form", bytes.Replace(file, []byte("format 1,"), []byte("format 9,"), 1))
-	try("of a newer database", bytes.Replace(file, []byte(fmt.Sprintf("format %d\n", format)), []byte("format 99\n"), 1))
+	try("of a newer database", bytes.Replace(file, []byte(fmt.Sprintf("format %d\n", folder.Format)), []byte("format 99\n"), 1))
 	try("more behind it", append(bytes.Clone(file), 'x'))
 	for cut := 1; cut < len(file); cut += len(file)/12 + 1 {
 		try(fmt.Sprint("cut at ", cut), file[:cut])

@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Bounds of what shares one transaction. They limit its memory, and how long its first
@@ -34,7 +35,7 @@ type write struct{ key, value []byte }
 type committer struct {
 	*archive.Committer[change]
 
-	lock   *folderLock
+	lock   *folder.Lock
 	room   *room
 	bdb    *badger.DB
 	health *health
@@ -45,7 +46,7 @@ type committer struct {
 
 type waiting = archive.Waiting[change]
 
-func newCommitter(lock *folderLock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+func newCommitter(lock *folder.Lock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
 	c := &committer{
 		lock:   lock,
 		room:   room,
@@ -89,7 +90,7 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 		// The change reads the database, and a disk that cannot read must not end the
 		// process.
 		var writes []write
-		err := c.health.guard(c.lock.dir.Name(), func() (err error) {
+		err := c.health.guard(c.lock.Path(), func() (err error) {
 			writes, err = w.Change(t.txn)
 			return err
 		})
@@ -133,7 +134,7 @@ func (c *committer) end(t *transaction) error {
 
 		// The fsync may have been of files that are no longer in the folder.
 		if err == nil {
-			err = c.lock.present()
+			err = c.lock.Present()
 		}
 		if err != nil {
 			c.health.fail(err)

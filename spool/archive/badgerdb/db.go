@@ -17,6 +17,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Config is where the database is and what it may take.
@@ -44,7 +45,7 @@ type DB struct {
 	*accounts.Store
 
 	dir    string
-	lock   *folderLock
+	lock   *folder.Lock
 	room   *room
 	bdb    *badger.DB
 	codec  *codec
@@ -154,21 +155,21 @@ func Open(c Config) (*DB, error) {
 	}
 
 	// Files are removed and replaced before Badger opens, so the folder must be ours.
-	lock, err := lockFolder(c.Dir)
+	lock, err := folder.Acquire(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
 	}
 
 	db, err := openLocked(c, lock, room)
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, lock.Release())
 	}
 	return db, nil
 }
 
 // openLocked is Open for a folder that is locked.
-func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
-	if err := prepare(c.Dir); err != nil {
+func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
+	if err := folder.Prepare(c.Dir); err != nil {
 		return nil, err
 	}
 
@@ -179,7 +180,7 @@ func openLocked(c Config, lock *folderLock, room *room) (*DB, error) {
 
 	// Badger logs while it opens, and one of its messages is a failed fsync.
 	h := newHealth()
-	bdb, lost, err := openBadger(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
+	bdb, lost, err := folder.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ const closePatience = 2 * time.Second
 // it leaves then is what a crash leaves, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
 	// Closing writes the memtable, and must not do so into a folder that nobody finds.
-	if err := db.lock.present(); err != nil {
+	if err := db.lock.Present(); err != nil {
 		db.commit.health.fail(err)
 	}
 
@@ -267,7 +268,7 @@ func (db *DB) closeFiles() error {
 	}
 
 	if db.commit.health.fault() == nil {
-		return errors.Join(db.bdb.Close(), db.lock.release())
+		return errors.Join(db.bdb.Close(), db.lock.Release())
 	}
 
 	// Buffered, so that a Close that ends after all does not leak its goroutine.
@@ -276,7 +277,7 @@ func (db *DB) closeFiles() error {
 
 	select {
 	case err := <-closed:
-		return errors.Join(err, db.lock.release())
+		return errors.Join(err, db.lock.Release())
 	case <-time.After(closePatience):
 		db.logger.Error("the database cannot be closed on this disk and is left as a crash would leave it")
 		return nil // the lock stays: Badger may still write
@@ -320,7 +321,7 @@ func (db *DB) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-look.C:
-				if err := db.lock.present(); err != nil {
+				if err := db.lock.Present(); err != nil {
 					db.commit.health.fail(err)
 				}
 			case <-tick.C:

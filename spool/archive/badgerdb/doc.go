@@ -9,7 +9,6 @@
 // # Files of this package
 //
 //	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
-//	folder_lock.go, format.go         who may open the folder, and which version wrote it
 //	room.go, spare.go                 the disk and the memory that Badger takes
 //	key.go, value.go, codec.go        the layout below: keys, reading what is under them, packing
 //	apply.go, state.go, orphan.go     folding events into records
@@ -21,12 +20,12 @@
 //	template.go, accounts.go, fleet.go, audit.go
 //	backup.go, restore.go, move.go    backups, and copies to another kind of database
 //	check.go                          a proof that all of this agrees
-//	open_badger.go, unreadable.go, unreadable_table.go
-//	                                  opening after a crash, and on a disk with bad blocks
 //
-// Package blocks is the column store: what a block of rows is, without transactions and
-// without keys. What is left stays together, because nearly all of it works in the
-// transactions of one committer, on keys that one layout holds together.
+// Package folder is the folder with Badger's files: who may open it, which version wrote
+// it, and what is done about a crash or a bad block. Package blocks is the column store:
+// what a block of rows is, without transactions and without keys. What is left stays
+// together, because nearly all of it works in the transactions of one committer, on keys
+// that one layout holds together.
 //
 // # Writes
 //
@@ -42,16 +41,8 @@
 //
 // # A disk that breaks
 //
-// Badger reads its files through mappings, where a block that the disk cannot read raises
-// SIGBUS instead of returning an error. So whatever Badger reads while it opens is read
-// beforehand (unreadable.go). A file with a bad block is moved to the folder quarantine
-// and replaced:
-//
-//	a value log            by its intact entries, each at its old offset, with fillers between them
-//	a write-ahead log      by its intact entries, no longer in transactions
-//	a table                by a table of its intact blocks. Older versions of the lost keys may show.
-//	                       If its index is lost, it is dropped, and the MANIFEST forgets it
-//	DISCARD, KEYREGISTRY   by nothing; Badger makes new ones
+// Whatever Badger reads while it opens is read beforehand, and what the disk cannot read
+// is set aside and replaced; see package folder.
 //
 // With Config.ReadAll every file is read beforehand, not just what opening needs. That is
 // for the process that starts after one that met such a fault. A fault in a caller's

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Deleted records can no longer be read from the moment of the deletion. Their bytes
@@ -131,7 +133,7 @@ func (db *DB) reopen() error {
 	if err == nil {
 		var bdb *badger.DB
 		var lost int64
-		if bdb, lost, err = openBadger(db.bdb.Opts(), db.logger, false); err == nil {
+		if bdb, lost, err = folder.Open(db.bdb.Opts(), db.logger, false); err == nil {
 			db.unreadable.Add(lost)
 
 			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)

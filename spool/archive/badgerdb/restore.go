@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Bounds of one transaction of a restore: memory, and what Badger accepts.
@@ -70,7 +72,7 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 		return b, err
 	}
 
-	return b, syncDir(filepath.Dir(c.Dir))
+	return b, folder.SyncDir(filepath.Dir(c.Dir))
 }
 
 // fill writes a backup into a new database, which is durable only after syncFiles.
@@ -106,7 +108,7 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 	}
 
 	// The format last: without it the folder is not a database of ours.
-	return b, errors.Join(txn.Commit(), writeFormat(dir, of))
+	return b, errors.Join(txn.Commit(), folder.WriteFormat(dir, of))
 }
 
 // syncFiles makes all files of a folder durable, and the folder itself.
@@ -125,5 +127,5 @@ func syncFiles(dir string) error {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return folder.SyncDir(dir)
 }

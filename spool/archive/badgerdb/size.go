@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Size returns what all accounts hold together. It reads one key of each account, and no
@@ -50,6 +51,17 @@ func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err e
 		return err
 	})
 	return kept, err
+}
+
+// Damage is what the disk has done to a database.
+type Damage struct {
+	Quarantined     int   // files set aside, ever
+	UnreadableBytes int64 // of data that this process could not read: it is lost
+}
+
+// Damage returns what the disk has done to the database.
+func (db *DB) Damage() Damage {
+	return Damage{folder.Quarantined(db.dir), db.unreadable.Load()}
 }
 
 // diskBytes counts the disk blocks of all files below a folder. Files that vanish

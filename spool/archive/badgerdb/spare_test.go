@@ -10,6 +10,8 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
+
+	"promptspool/spool/archive/badgerdb/folder"
 )
 
 // Badger keeps the memory of a table that it made, and would keep that of eight.
@@ -22,11 +24,11 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer bdb.Close()
-	lock, err := lockFolder(bdb.Opts().Dir)
+	lock, err := folder.Acquire(bdb.Opts().Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer lock.release()
+	defer lock.Release()
 	c := newCommitter(lock, &room{dir: bdb.Opts().Dir, logger: log}, bdb, h, log)
 	found := c.spare
 	c.spare = spare{} // nobody lets go of it

@@ -1,4 +1,4 @@
-package badgerdb
+package folder
 
 import (
 	"errors"
@@ -12,14 +12,14 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// format is the version of the layout in doc.go. A change of the layout increments it and
-// says how the previous version is read:
+// Format is the version of the layout of keys, which package badgerdb describes. A change
+// of the layout increments it and says how the previous version is read:
 //
 //	4   the first that is read
 //	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
 //	    format 5 when it is opened
 const (
-	format      = 5
+	Format      = 5
 	formatFirst = 4
 )
 
@@ -28,9 +28,9 @@ const (
 	formatPrefix = "promptspool database, format "
 )
 
-// prepare makes the folder ready, or returns why it must not be opened. Badger itself
+// Prepare makes the folder ready, or returns why it must not be opened. Badger itself
 // would start afresh over tables whose MANIFEST is missing, and delete them.
-func prepare(dir string) error {
+func Prepare(dir string) error {
 	files, manifest, err := badgerFiles(dir)
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func prepare(dir string) error {
 		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); "+
 			"choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
-		return writeFormat(dir, format)
+		return WriteFormat(dir, Format)
 	case rawlog.Unreadable(err):
 		return fmt.Errorf("read the database's format: %w; "+
 			"restore the archive from a backup (promptspool restore)", err)
@@ -54,17 +54,18 @@ func prepare(dir string) error {
 	}
 
 	n, err := readFormat(dir, string(text))
-	if err != nil || n == format {
+	if err != nil || n == Format {
 		return err
 	}
 
 	// Now, before anything is written that an older version would misread.
-	return writeFormat(dir, format)
+	return WriteFormat(dir, Format)
 }
 
 // readFormat reads the content of FORMAT. It returns an error for a version that cannot
 // be opened.
 func readFormat(dir, text string) (n int, err error) {
+	// A torn or edited file must not be taken for a version.
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
 	n, err = strconv.Atoi(number)
 
@@ -73,10 +74,10 @@ func readFormat(dir, text string) (n int, err error) {
 		return 0, fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
 	case n < formatFirst: // written between two releases, never by one
 		return 0, fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); "+
-			"choose an empty folder", dir, n, format)
-	case n > format:
+			"choose an empty folder", dir, n, Format)
+	case n > Format:
 		return 0, fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); "+
-			"run that version or a newer one", dir, n, format)
+			"run that version or a newer one", dir, n, Format)
 	}
 	return n, nil
 }
@@ -100,9 +101,9 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 	return files, manifest, nil
 }
 
-// writeFormat writes FORMAT. It is durable before Badger creates its first file, so a
+// WriteFormat writes FORMAT. It is durable before Badger creates its first file, so a
 // folder with files and no FORMAT is never ours.
-func writeFormat(dir string, format int) error {
+func WriteFormat(dir string, format int) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
 
@@ -117,7 +118,7 @@ func writeFormat(dir string, format int) error {
 		err = os.Rename(temp, path)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = SyncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("write the database's format: %w", err)
@@ -125,8 +126,8 @@ func writeFormat(dir string, format int) error {
 	return nil
 }
 
-// syncDir makes the entries of a folder durable: files created, renamed or removed in it.
-func syncDir(dir string) error {
+// SyncDir makes the entries of a folder durable: files created, renamed or removed in it.
+func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package badgerdb
+package folder
 
 import (
 	"encoding/binary"
@@ -26,7 +26,7 @@ var errNoTable = errors.New("the index of the table cannot be read")
 // place in the MANIFEST. Without its index or its last block, the table is dropped.
 func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
-		content, err := wholeBlocks(path, data)
+		content, err := wholeBlocks(s.options, path, data)
 		if err == nil {
 			_, err = w.Write(content)
 		}
@@ -39,7 +39,7 @@ func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 }
 
 // wholeBlocks returns a table of those blocks of another table that verify.
-func wholeBlocks(path string, data []byte) (content []byte, err error) {
+func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, err error) {
 	defer func() {
 		if damage := recover(); damage != nil { // Badger trusts what it reads, and panics
 			content, err = nil, errNoTable
@@ -52,7 +52,6 @@ func wholeBlocks(path string, data []byte) (content []byte, err error) {
 	}
 	defer file.Close()
 
-	o := badgerOptions(filepath.Dir(path), nil)
 	pool := z.NewAllocatorPool(1)
 	defer pool.Release()
 	options := table.Options{
@@ -110,6 +109,7 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 		bytes += span.End - span.From
 	}
 
+	// Kept first: whoever can read more of it later finds it in quarantine.
 	if err := s.keep(path); err != nil {
 		return 0, err
 	}

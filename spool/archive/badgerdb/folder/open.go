@@ -1,4 +1,4 @@
-package badgerdb
+package folder
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// openBadger opens Badger's files, after replacing those that the disk cannot read. It
-// returns how many bytes were lost by that. The caller has locked the folder.
-func openBadger(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
+// Open opens Badger's files, after replacing those that the disk cannot read. It returns
+// how many bytes were lost by that. The caller has locked the folder.
+func Open(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
 	// What Badger cannot open must go, or be replaced, before it reads anything.
-	s := salvage{dir: options.Dir, readAll: readAll, logger: log}
+	s := salvage{options: options, dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
 	if err == nil {
 		err = s.run()
@@ -65,5 +65,5 @@ func removeEmptyLogs(dir string, log *slog.Logger) error {
 		return nil
 	}
 
-	return syncDir(dir)
+	return SyncDir(dir)
 }

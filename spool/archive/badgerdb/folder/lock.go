@@ -1,4 +1,4 @@
-package badgerdb
+package folder
 
 import (
 	"errors"
@@ -16,13 +16,13 @@ import (
 // own has the same name, so it shows an older promptspool as well.
 const lockName = "LOCK"
 
-// folderLock keeps other processes out of a database's folder. It is the lock that Badger
+// Lock keeps other processes out of a database's folder. It is the lock that Badger
 // would take, an flock on the folder itself. We take it because files are removed before
 // Badger opens. The kernel releases it when the process ends, however it ends.
-type folderLock struct{ dir *os.File }
+type Lock struct{ dir *os.File }
 
-// lockFolder locks a folder, or returns an error with the process that has it locked.
-func lockFolder(path string) (*folderLock, error) {
+// Acquire locks a folder, or returns an error with the process that has it locked.
+func Acquire(path string) (*Lock, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -35,13 +35,14 @@ func lockFolder(path string) (*folderLock, error) {
 			holder(path))
 	}
 
+	// For people only. The lock itself is the kernel's.
 	if err == nil {
 		err = os.WriteFile(filepath.Join(path, lockName), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600)
 	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
-	return &folderLock{dir}, nil
+	return &Lock{dir}, nil
 }
 
 // holder describes the process that has a folder locked.
@@ -53,13 +54,16 @@ func holder(path string) string {
 	return "pid " + strings.TrimSpace(string(pid))
 }
 
-// present returns why a synced write may not be in the folder, or nil.
-func (l *folderLock) present() error {
+// Path returns the folder.
+func (l *Lock) Path() string { return l.dir.Name() }
+
+// Present returns why a synced write may not be in the folder, or nil.
+func (l *Lock) Present() error {
 	return rawlog.Present(l.dir, l.dir.Name())
 }
 
-// release unlocks the folder. Badger must have closed its files.
-func (l *folderLock) release() error {
+// Release unlocks the folder. Badger must have closed its files.
+func (l *Lock) Release() error {
 	err := os.Remove(filepath.Join(l.dir.Name(), lockName))
 	// Whoever removed the folder has removed the file too.
 	if errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,4 @@
-package badgerdb
+package folder
 
 import (
 	"encoding/binary"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/dgraph-io/badger/v4"
 	"golang.org/x/sys/unix"
 
 	"promptspool/spool/rawlog"
@@ -24,20 +25,15 @@ const (
 	salvageSuffix  = ".salvage"   // of a file being written to replace another
 )
 
-// Damage is what the disk has done to a database.
-type Damage struct {
-	Quarantined     int   // files set aside, ever
-	UnreadableBytes int64 // of data that this process could not read: it is lost
-}
-
-// Damage returns what the disk has done to the database.
-func (db *DB) Damage() Damage {
-	entries, _ := os.ReadDir(filepath.Join(db.dir, quarantineName)) // usually missing
-	return Damage{len(entries), db.unreadable.Load()}
+// Quarantined returns how many files were set aside in a folder, ever.
+func Quarantined(dir string) int {
+	entries, _ := os.ReadDir(filepath.Join(dir, quarantineName)) // usually missing
+	return len(entries)
 }
 
 // salvage replaces the files that the disk cannot read.
 type salvage struct {
+	options badger.Options // of the tables
 	dir     string
 	readAll bool // read all of every file, not just what Badger reads while it opens
 	logger  *slog.Logger
@@ -118,6 +114,7 @@ func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err er
 			part.From, err = tableEnd(path)
 		}
 	default:
+		// Files of ours, and of others, are not Badger's to read.
 		switch filepath.Base(path) {
 		case "DISCARD", "KEYREGISTRY", "MANIFEST":
 		default:
@@ -188,12 +185,13 @@ func (s *salvage) repair(path string) error {
 	}
 
 	if err == nil {
-		err = syncDir(s.dir)
+		err = SyncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("set aside %s, which the disk cannot read: %w", path, err)
 	}
 
+	// For each file: what was lost is all that the log will ever tell.
 	s.bytes += bytes
 	s.logger.Error("a part of a file cannot be read; the file was set aside, and what can be read of it is used",
 		"file", path, "unreadable_bytes", bytes, "lost", lost, "set_aside", filepath.Join(s.dir, quarantineName))
@@ -215,7 +213,7 @@ func (s *salvage) keep(path string) error {
 	for n := 2; ; n++ {
 		err := os.Link(path, target)
 		if !errors.Is(err, os.ErrExist) {
-			return errors.Join(err, syncDir(folder))
+			return errors.Join(err, SyncDir(folder))
 		}
 		target = filepath.Join(folder, fmt.Sprintf("%s-%d", filepath.Base(path), n))
 	}
