@@ -26,8 +26,8 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *no
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Small bodies fill the spool late, so the bound of unsettled bytes is moved out of
-	// the way.
+	// Small bodies fill the spool late, so the bound of what is accepted before a key is
+	// verified is moved out of the way.
 	return begin(t, program, env, data, addr, "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream,
 		"--spool-bytes-max", "4GiB", "--drain", "5s")
 }
