@@ -121,6 +121,7 @@ func (s *salvage) partToRead(path string, newest bool) (part rawlog.Span, err er
 			part.End = 0
 		}
 	}
+
 	return part, err
 }
 
