@@ -9,7 +9,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +116,6 @@ func member(v any, names ...string) any {
 		object, _ := v.(map[string]any)
 		v = object[name]
 	}
-
 	return v
 }
 
@@ -236,7 +234,6 @@ func (c *Checker) at(place string) any {
 		unescaped, _ := url.PathUnescape(name)
 		v = member(v, strings.NewReplacer("~1", "/", "~0", "~").Replace(unescaped))
 	}
-
 	return v
 }
 
@@ -256,76 +253,4 @@ func (c *Checker) validate(place string, value any) error {
 	c.mu.Unlock()
 
 	return schema.Validate(value)
-}
-
-// Transport is an http.RoundTripper that checks what passes through it. Answers that are not from promptspool, and
-// those larger than a MiB, pass unseen.
-type Transport struct {
-	http.RoundTripper
-	Checker *Checker
-	Report  func(error) // may be called by several goroutines at once
-}
-
-const checkedBytesMax = 1 << 20
-
-// RoundTrip checks a call once its answer has been read to its end.
-func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	res, err := t.RoundTripper.RoundTrip(req)
-	if err != nil || res.Header.Get("Promptspool-Version") == "" || !t.checks(req, res) {
-		return res, err
-	}
-
-	var sent []byte
-	if req.GetBody != nil && req.ContentLength <= checkedBytesMax && req.Header.Get("Content-Encoding") == "" {
-		if body, err := req.GetBody(); err == nil {
-			sent, _ = io.ReadAll(body)
-		}
-	}
-	res.Body = &witness{ReadCloser: res.Body, end: func(body []byte) {
-		path := req.URL.EscapedPath()
-		err := t.Checker.CheckAnswer(req.Method, path, res.StatusCode, res.Header, body)
-		if err == nil && res.StatusCode < 300 {
-			err = t.Checker.CheckRequest(req.Method, path, sent)
-		}
-		if err != nil {
-			t.Report(fmt.Errorf("%s %s: %w\nsent: %.2000s\nanswer: %.2000s", req.Method, path, err, sent, body))
-		}
-	}}
-
-	return res, nil
-}
-
-// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
-func (t *Transport) CloseIdleConnections() {
-	if inner, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		inner.CloseIdleConnections()
-	}
-}
-
-// checks reports whether an answer is of the API: other pages are no routes, and a header that cannot be read has none.
-func (t *Transport) checks(req *http.Request, res *http.Response) bool {
-	_, known := t.Checker.find(req.Method, req.URL.EscapedPath())
-
-	return known && res.Header.Get("Content-Encoding") == "" &&
-		!slices.Contains([]int{http.StatusMethodNotAllowed, http.StatusRequestHeaderFieldsTooLarge}, res.StatusCode)
-}
-
-// witness keeps what is read, for its end.
-type witness struct {
-	io.ReadCloser
-	seen bytes.Buffer
-	end  func(body []byte)
-}
-
-func (w *witness) Read(p []byte) (int, error) {
-	n, err := w.ReadCloser.Read(p)
-	if w.seen.Len() <= checkedBytesMax {
-		w.seen.Write(p[:n])
-	}
-	if errors.Is(err, io.EOF) && w.end != nil && w.seen.Len() <= checkedBytesMax {
-		w.end(w.seen.Bytes())
-		w.end = nil
-	}
-
-	return n, err
 }

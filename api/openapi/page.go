@@ -338,7 +338,6 @@ const columns = 78
 func inLines(example any) string {
 	var b strings.Builder
 	writeIndented(&b, example.(json.RawMessage), 0)
-
 	return b.String()
 }
 

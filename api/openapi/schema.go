@@ -239,7 +239,6 @@ func (s *schemas) example(v any) json.RawMessage {
 	if err != nil {
 		panic("openapi: " + err.Error()) // of a value in the table
 	}
-
 	return text
 }
 

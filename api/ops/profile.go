@@ -21,7 +21,6 @@ func profileRoutes() []route {
 // adapted turns a handler of net/http into one of ours.
 func adapted(f http.HandlerFunc) handler {
 	handle := fasthttpadaptor.NewFastHTTPHandlerFunc(f)
-
 	return func(ctx *fasthttp.RequestCtx) (any, error) {
 		handle(ctx)
 		return nil, nil

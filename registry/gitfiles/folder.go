@@ -111,7 +111,6 @@ func (f *Folder) Place(t wire.TemplateListItem) (file string, named bool) {
 	if old := f.files[t.Name]; old != nil {
 		return old.Path, old.needsName()
 	}
-
 	return defaultPath(t)
 }
 

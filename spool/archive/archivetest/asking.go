@@ -146,7 +146,6 @@ func matching(
 			rows = append(rows, row)
 		}
 	}
-
 	return rows
 }
 

@@ -27,7 +27,6 @@ func (w *writer) tick(now time.Time) time.Time {
 		at = earliest
 	}
 	w.last = at
-
 	return at
 }
 
@@ -156,7 +155,6 @@ func (c *Clocked) Placed(s *archive.State) []archive.Event {
 		events[i] = c.Events[h.ID]
 		events[i].OrderTime, events[i].ArrivedAt = h.At, h.ArrivedAt
 	}
-
 	return events
 }
 

@@ -108,7 +108,6 @@ func byRequest(events []archive.Event) map[string][]archive.Event {
 	for _, e := range events {
 		by[e.RequestID] = append(by[e.RequestID], e)
 	}
-
 	return by
 }
 
@@ -176,6 +175,5 @@ func owner(events []archive.Event) string {
 	for _, e := range events {
 		s.Fold(e)
 	}
-
 	return s.View(json.RawMessage(`{}`)).Metadata["user"]
 }

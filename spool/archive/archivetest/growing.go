@@ -50,7 +50,6 @@ type growing struct {
 func newGrowing(t testing.TB, s archive.Store) *growing {
 	g := &growing{store: s, record: ID(1000), random: rand.New(rand.NewPCG(1, 2))}
 	g.apply(t, Event(t, 0, wire.KindRequest, g.record, requestBody("x")))
-
 	return g
 }
 

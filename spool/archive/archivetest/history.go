@@ -127,7 +127,6 @@ func Decode(t rapid.TB, e wire.Event, arrived time.Time) archive.Event {
 	if err != nil {
 		t.Fatalf("decode %s: %v", e.Body, err)
 	}
-
 	return d
 }
 

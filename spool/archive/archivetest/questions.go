@@ -84,7 +84,6 @@ func by(conditions ...wire.Filter) wire.Search {
 // day returns the conditions for one of the days, other than the last.
 func (a *asker) day(n int) []wire.Filter {
 	from := a.calls.Begin.Add(time.Duration(n%(a.days-1)) * 24 * time.Hour)
-
 	return []wire.Filter{
 		Condition("accepted_at", "", "gte", from),
 		Condition("accepted_at", "", "lt", from.Add(24*time.Hour)),
@@ -98,7 +97,6 @@ func (a *asker) page(w wire.Search) int {
 	if err != nil {
 		a.b.Fatal(err)
 	}
-
 	return len(page.Items)
 }
 
@@ -108,7 +106,6 @@ func (a *asker) templateStatistics(n int) int {
 	if err != nil {
 		a.b.Fatal(err)
 	}
-
 	return len(w.Versions)
 }
 
@@ -117,7 +114,6 @@ func (a *asker) analytics(int) int {
 	if err != nil {
 		a.b.Fatal(err)
 	}
-
 	return int(w.TotalRequests)
 }
 

@@ -134,7 +134,6 @@ func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
 	if err != nil {
 		t.Fatalf("Record %s: %v", requestID, err)
 	}
-
 	return state.View(body)
 }
 
@@ -191,7 +190,6 @@ func requestBody(tag string) string { return longBody(tag, 0) }
 // longBody returns a request with a tag and a prompt of so many bytes.
 func longBody(tag string, bytes int) string {
 	prompt := strings.Repeat("x", bytes)
-
 	return `{"function_name":"openai.Completion.create","kwargs":{"prompt":"` + prompt + `"},` +
 		`"request_response":{},"request_start_time":1,"request_end_time":2,"tags":["` + tag + `"]}`
 }

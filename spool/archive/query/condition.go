@@ -25,7 +25,6 @@ func (a All) Match(s *Subject) bool {
 			return false
 		}
 	}
-
 	return true
 }
 
@@ -39,7 +38,6 @@ func (a Any) Match(s *Subject) bool {
 			return true
 		}
 	}
-
 	return false
 }
 

@@ -87,7 +87,6 @@ func (d *dimension[K]) scoresOf(name K) *scoreSums {
 		s = &scoreSums{}
 		d.scores[name] = s
 	}
-
 	return s
 }
 

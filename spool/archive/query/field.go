@@ -166,7 +166,6 @@ func metadataKeys(r *wire.Row, _ string) []string {
 	for i, m := range r.Metadata {
 		keys[i] = m.Key
 	}
-
 	return keys
 }
 
@@ -184,7 +183,6 @@ func scoreNames(r *wire.Row, _ string) []string {
 	for i, s := range r.Scores {
 		names[i] = s.Name
 	}
-
 	return names
 }
 

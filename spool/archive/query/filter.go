@@ -71,7 +71,6 @@ func checkLogic(logic, path string) error {
 	if logic == "" || strings.EqualFold(logic, "AND") || strings.EqualFold(logic, "OR") {
 		return nil
 	}
-
 	return invalid(path+".logic", "must be AND or OR")
 }
 

@@ -335,7 +335,6 @@ func lowered(texts []string) []string {
 	for i := range texts {
 		texts[i] = strings.ToLower(texts[i])
 	}
-
 	return texts
 }
 
@@ -460,7 +459,6 @@ func one[T any](o operation, raw json.RawMessage, parse parser[T]) (T, error) {
 	if !ok {
 		return v, invalid(o.path+".value", "must be %s for %s %s", expected, o.Field, o.Operator)
 	}
-
 	return v, nil
 }
 

@@ -132,7 +132,6 @@ func (q *Query) Match(s *Subject) bool {
 	if q.Where != nil && !q.Where.Match(s) {
 		return false
 	}
-
 	return len(q.Words) == 0 || s.Read().Holds(q.Words)
 }
 

@@ -128,7 +128,6 @@ func (b *scoreBound) others(s *scoreSums) *scoreTally {
 	if s.other == nil {
 		s.other = &scoreTally{name: wire.ScoresOther}
 	}
-
 	return s.other
 }
 

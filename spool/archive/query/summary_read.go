@@ -79,7 +79,6 @@ func (r *summaryReader) text() []byte {
 	n = min(n, len(r.b))
 	text := r.b[:n]
 	r.b = r.b[n:]
-
 	return text
 }
 

@@ -34,7 +34,6 @@ var TemplateVersionsColumns = tallyColumns |
 func NewTemplateVersions(q wire.StatisticsQuery) *TemplateVersions {
 	v := &TemplateVersions{clock: newClock(q)}
 	v.by = newDimension[versionKey](&v.clock, scoresAsked(q.FilterGroup)).bySeries()
-
 	return v
 }
 

@@ -268,7 +268,6 @@ func (s *Server) WholeLog(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-
 	return string(text)
 }
 
