@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"promptspool/spool"
+	"promptspool/spool/crashpoint"
 )
 
 // dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine
@@ -178,7 +179,7 @@ func (d *dispatch) acknowledge() error {
 		return nil
 	}
 
-	spool.CrashPoint(spool.CrashBetweenSendAndAck)
+	crashpoint.Reach(crashpoint.BetweenSendAndAck)
 	if err := d.spool.Ack(d.ledger.frontier - 1); err != nil {
 		return err
 	}

@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
-	badger "github.com/dgraph-io/badger/v4"
-
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/frame"
+	"promptspool/spool/generation"
 )
 
 // trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes
@@ -98,9 +98,9 @@ func (s *Spool) count(from, through uint64) (usage, time.Time, error) {
 		// Counted apart and added afterwards, because withOpen may call the function
 		// twice.
 		var part usage
-		err := s.withOpen(g, func(db *badger.DB) error {
+		err := s.withOpen(g, func(r *generation.Reader) error {
 			part, following = usage{}, time.Time{}
-			return walkKeys(db, from, func(k frame.EventKey) bool {
+			return r.Walk(from, func(k frame.EventKey) bool {
 				if k.Seq > through {
 					following = k.At
 					return false
@@ -172,7 +172,7 @@ func (s *Spool) trash(name string) error {
 	if err := os.Rename(s.path(name), trash); err != nil {
 		return err
 	}
-	CrashPoint(CrashGenerationRenamed)
+	crashpoint.Reach(crashpoint.GenerationRenamed)
 
 	return os.RemoveAll(trash)
 }

@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
-	badger "github.com/dgraph-io/badger/v4"
-
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/frame"
-	"promptspool/spool/rawlog"
+	"promptspool/spool/generation"
 )
 
 // commitBytesMax bounds the bytes of a commit that several writers share, so that none of
@@ -19,7 +18,7 @@ const commitBytesMax = 8 << 20
 // write is one Append on its way to the disk.
 type write struct {
 	key    uint32
-	events []event
+	events []generation.Event
 	frames int
 	bytes  int64
 
@@ -31,42 +30,25 @@ type write struct {
 	turn chan error
 }
 
-// event is one event on its way to the disk.
-type event struct {
-	parts  [][]byte
-	bytes  int
-	framed bool // parts are frames with empty headers, see spread
-}
-
 // newWrite sizes the events, and prepares the large ones in place. It takes over the
 // bytes of data.
 func newWrite(key uint32, data [][][]byte) (*write, error) {
 	w := &write{
 		key:    key,
-		events: make([]event, len(data)),
-		frames: len(data),
+		events: make([]generation.Event, len(data)),
 		turn:   make(chan error, 1),
 	}
 
-	// A large event is never copied: its frames are made within the caller's bytes. A
-	// small one is copied into one frame, when it is committed.
 	for i, parts := range data {
-		bytes := 0
-		for _, part := range parts {
-			bytes += len(part)
-		}
-
-		w.events[i] = event{parts, bytes, false}
-		if bytes > frame.PartBytes {
-			w.events[i] = event{spread(parts), bytes, true}
-			w.frames += len(w.events[i].parts) - 1
-		}
-		w.bytes += int64(bytes)
+		w.events[i] = generation.NewEvent(parts)
+		w.frames += w.events[i].Frames()
+		w.bytes += int64(w.events[i].Bytes())
 	}
 
-	if w.bytes > appendBytesMax || w.frames > appendFramesMax {
+	if w.bytes > generation.CommitBytesMax || w.frames > generation.CommitFramesMax {
 		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); "+
-			"append fewer at a time", len(data), w.bytes, appendFramesMax, appendBytesMax)
+			"append fewer at a time",
+			len(data), w.bytes, generation.CommitFramesMax, generation.CommitBytesMax)
 	}
 
 	return w, nil
@@ -223,7 +205,7 @@ func (s *Spool) takeBatchLocked() []*write {
 	var bytes int64
 	for _, w := range s.queue {
 		frames, bytes = frames+w.frames, bytes+w.bytes
-		if n > 0 && (frames > appendFramesMax || bytes > commitBytesMax) {
+		if n > 0 && (frames > generation.CommitFramesMax || bytes > commitBytesMax) {
 			break
 		}
 		n++
@@ -263,15 +245,13 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 	}
 
 	start, first := time.Now(), seq
-	txn := s.writing.db.NewTransaction(true)
+	txn := s.writing.writer.Begin(&s.framer)
 	defer txn.Discard()
-	defer s.framer.reset() // before Discard, which does not look at the buffer
 
 	events := 0
 	for _, w := range batch {
 		for _, e := range w.events {
-			k := frame.EventKey{Seq: seq, Parts: 1, Key: w.key, Bytes: uint32(e.bytes), At: at}
-			if err := s.framer.set(txn, k, e); err != nil {
+			if err := txn.Add(frame.EventKey{Seq: seq, Key: w.key, At: at}, e); err != nil {
 				return err
 			}
 			seq++
@@ -279,38 +259,36 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 		}
 	}
 
-	CrashPoint(CrashBeforeCommit)
-	if err := s.sync(txn); err != nil {
+	crashpoint.Reach(crashpoint.BeforeCommit)
+	if err := s.sync(&txn); err != nil {
 		// The keys may be on the disk without their frames. Nobody gets a 200 for these
 		// events, so the next start must not report them as lost.
-		s.writing.forget(first)
+		s.writing.writer.Forget(first)
 		return err
 	}
-	CrashPoint(CrashAfterCommit)
+	crashpoint.Reach(crashpoint.AfterCommit)
 
 	s.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
 	s.config.Metrics.SpoolCommitEvents.Observe(float64(events))
-	s.writing.frames += frames
-	s.writing.bytes += bytes
 	s.makeSpare()
 	return nil
 }
 
 // sync commits a transaction and returns when all of it is on the disk.
-func (s *Spool) sync(txn *badger.Txn) error {
+func (s *Spool) sync(txn *generation.Transaction) error {
 	if err := txn.Commit(); err != nil {
 		return s.fail(fmt.Errorf("cannot commit to %s: %w", s.path(s.writing.name), err))
 	}
 
 	// When Badger cannot sync the value log, it only logs that and reports a successful
-	// commit. It logs before it returns, so the spool has failed by now; see storeLog.
+	// commit. It logs before it returns, so the spool has failed by now; see generation.Log.
 	if err := s.checkFailed(); err != nil {
 		return err
 	}
 
 	// On a file system that was made read-only, or in a folder that was removed, the
 	// fsync above succeeds without writing anything that the next start would find.
-	if err := rawlog.Present(s.writing.folder, s.path(s.writing.name)); err != nil {
+	if err := s.writing.writer.Present(); err != nil {
 		return s.stopAccepting(err)
 	}
 	return nil
@@ -354,9 +332,9 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 // makeRoom starts a new generation when there is none, or when the current one would grow
 // too large.
 func (s *Spool) makeRoom(seq uint64, frames int, bytes int64) error {
-	if s.writing != nil && s.writing.hasRoom(frames, bytes) {
+	if s.writing != nil && s.writing.writer.HasRoom(frames, bytes) {
 		return nil
 	}
 
-	return s.roll(seq, max(s.config.GenerationBytes, bytes+int64(frames)*frameOverheadBytes))
+	return s.roll(seq, max(s.config.GenerationBytes, generation.CapacityFor(frames, bytes)))
 }

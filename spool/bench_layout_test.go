@@ -100,7 +100,7 @@ func openLayout(b *testing.B, name, dir string) layout {
 		return generationsLayout{s}
 	}
 	// Badger's own settings, but for the caches and the size of files.
-	db, err := badger.Open(badger.DefaultOptions(dir).WithSyncWrites(true).WithValueThreshold(valueThreshold).WithValueLogFileSize(64 << 20).
+	db, err := badger.Open(badger.DefaultOptions(dir).WithSyncWrites(true).WithValueThreshold(32).WithValueLogFileSize(64 << 20).
 		WithMemTableSize(16 << 20).WithNumMemtables(2).WithBlockCacheSize(0).WithCompression(options.None).
 		WithDetectConflicts(false).WithNumCompactors(2).WithLogger(nil))
 	if err != nil {

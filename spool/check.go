@@ -3,6 +3,8 @@ package spool
 import (
 	"context"
 	"fmt"
+
+	"promptspool/spool/generation"
 )
 
 // Check reads and verifies every frame of the folder, and proves that no sequence is
@@ -68,7 +70,7 @@ type inspection struct {
 	folder *Folder
 	// visit is called with every generation that has waiting events, from <= sequence <
 	// end. It may be nil.
-	visit  func(ev evidence, from, end uint64) error
+	visit  func(ev generation.Evidence, from, end uint64) error
 	report Report
 
 	proved uint64 // everything below is at the server, whole, or in report.Lost
@@ -76,7 +78,7 @@ type inspection struct {
 
 func (in *inspection) run(ctx context.Context) error {
 	f, r := in.folder, &in.report
-	names, superseded, err := generationsIn(f.dir)
+	names, superseded, err := generation.In(f.dir)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (in *inspection) run(ctx context.Context) error {
 	// The same rule as in loadGenerations, for a cursor that may be out of date.
 	r.Frontier, r.Next = f.cursor.frontier, max(f.cursor.next, f.cursor.frontier)
 	if len(names) > 0 && (f.cursor.Writes == 0 || f.cursor.Damaged) {
-		first, _, _ := parseGenerationName(names[0])
+		first, _, _ := generation.ParseName(names[0])
 		r.Frontier = max(r.Frontier, first)
 	}
 	in.proved = r.Frontier
@@ -96,7 +98,7 @@ func (in *inspection) run(ctx context.Context) error {
 
 		follower := uint64(0)
 		if i+1 < len(names) {
-			follower, _, _ = parseGenerationName(names[i+1])
+			follower, _, _ = generation.ParseName(names[i+1])
 		}
 		if err := in.generation(name, follower); err != nil {
 			return err
@@ -107,7 +109,7 @@ func (in *inspection) run(ctx context.Context) error {
 	// Older editions that a crash left: Open keeps them only if the newer one lacks
 	// events.
 	for _, name := range superseded {
-		first, _, _ := parseGenerationName(name)
+		first, _, _ := generation.ParseName(name)
 		old := GenerationReport{
 			Name:  name,
 			State: StateDamaged,
@@ -131,7 +133,7 @@ func (in *inspection) run(ctx context.Context) error {
 // for the newest.
 func (in *inspection) generation(name string, follower uint64) error {
 	r := &in.report
-	first, _, _ := parseGenerationName(name)
+	first, _, _ := generation.ParseName(name)
 	g := GenerationReport{Name: name, First: first, Plan: PlanRemove}
 	end := max(r.Next, first)
 	if follower > 0 {
@@ -146,54 +148,52 @@ func (in *inspection) generation(name string, follower uint64) error {
 		return nil
 	}
 
-	ev, err := examine(in.folder.path(name))
+	ev, err := generation.Examine(in.folder.path(name))
 	if err != nil {
 		return err
 	}
-	for _, u := range ev.unreadable {
-		g.Unreadable += u.bytes
+	for _, u := range ev.Unreadable {
+		g.Unreadable += u.Bytes
 	}
-	sealed, err := isSealed(in.folder.path(name))
+	sealed, err := generation.IsSealed(in.folder.path(name))
 	if err != nil {
 		return err
 	}
 
 	// Only the raw files show where the newest generation ends.
 	if follower == 0 {
-		r.Uncertain += ev.dropUncertain(r.Next)
-		end = max(end, ev.end(first))
-		for seq := range ev.events {
-			if sealed {
-				end = max(end, seq+1) // an edition that was rebuilt may begin later
-			}
+		r.Uncertain += ev.DropUncertain(r.Next)
+		end = max(end, ev.End(first))
+		if all := ev.Sequences(); sealed && len(all) > 0 {
+			end = max(end, all[len(all)-1]+1) // an edition that was rebuilt may begin later
 		}
 	}
 
 	// The conditions are those under which Open lets Badger see the generation.
 	from := max(first, r.Frontier)
 	switch {
-	case sealed && (!ev.broken || from >= end):
+	case sealed && (!ev.Broken || from >= end):
 		g.State = StateSealed
-	case !sealed && ev.agrees(first) && refuseWithoutManifest(in.folder.path(name)) == nil:
+	case !sealed && ev.Agrees(first) && generation.CheckManifest(in.folder.path(name)) == nil:
 		g.State = StateOpen
 	default:
 		g.State = StateDamaged
 	}
 	g.Last, g.Acked = end-1, min(from, end)-first
 
-	holes := ev.holes(from, end)
+	holes := ev.Holes(from, end)
 	for _, hole := range holes {
-		g.Damaged += hole.end - hole.from
-		r.lose(hole.from, hole.end, whyLost(name, g))
+		g.Damaged += hole.End - hole.From
+		r.lose(hole.From, hole.End, whyLost(name, g))
 	}
-	for seq, refs := range ev.events {
+	for _, seq := range ev.Sequences() {
 		if from <= seq && seq < end {
 			g.Events++
-			g.Bytes += payloadBytes(refs)
+			g.Bytes += ev.EventBytes(seq)
 		}
 	}
 
-	g.Plan = planFor(g, len(ev.events))
+	g.Plan = planFor(g, ev.Len())
 	in.add(g)
 	if in.visit != nil && g.Events > 0 {
 		return in.visit(ev, from, end)
@@ -236,28 +236,4 @@ func planFor(g GenerationReport, whole int) Plan {
 	}
 
 	return PlanRemove
-}
-
-// holes returns the sequences from <= s < end for which no whole event was found.
-func (ev *evidence) holes(from, end uint64) []seqRange {
-	var holes []seqRange
-	for seq := from; seq < end; seq++ {
-		if ev.events[seq] != nil {
-			continue
-		}
-
-		if n := len(holes); n > 0 && holes[n-1].end == seq {
-			holes[n-1].end++
-		} else {
-			holes = append(holes, seqRange{seq, seq + 1})
-		}
-	}
-	return holes
-}
-
-func payloadBytes(refs []frameRef) (n int64) {
-	for _, ref := range refs {
-		n += int64(ref.key.Bytes)
-	}
-	return n
 }

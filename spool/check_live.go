@@ -3,6 +3,8 @@ package spool
 import (
 	"context"
 	"slices"
+
+	"promptspool/spool/frame"
 )
 
 // Check reads and verifies every frame that waits when it begins, while the spool runs.
@@ -37,10 +39,10 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 
 	// After the reading, which finds gaps.
 	for _, gap := range s.waitingGaps() {
-		r.lose(gap.from, gap.end, "no whole copy is left; the sidecar's log says why")
+		r.lose(gap.From, gap.End, "no whole copy is left; the sidecar's log says why")
 		for i := range r.Generations {
 			g := &r.Generations[i]
-			if from, end := max(gap.from, g.First), min(gap.end, g.Last+1); from < end {
+			if from, end := max(gap.From, g.First), min(gap.End, g.Last+1); from < end {
 				g.Damaged += end - from
 			}
 		}
@@ -84,13 +86,13 @@ func (s *Spool) outline() Report {
 }
 
 // waitingGaps returns the gaps at the frontier and above.
-func (s *Spool) waitingGaps() []seqRange {
+func (s *Spool) waitingGaps() []frame.Range {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
 	gaps := slices.Clone(s.gaps)
 	for i := range gaps {
-		gaps[i].from = max(gaps[i].from, s.frontier)
+		gaps[i].From = max(gaps[i].From, s.frontier)
 	}
-	return slices.DeleteFunc(gaps, func(g seqRange) bool { return g.from >= g.end })
+	return slices.DeleteFunc(gaps, func(g frame.Range) bool { return g.From >= g.End })
 }

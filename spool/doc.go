@@ -40,9 +40,9 @@
 //
 //	append.go, gather.go, roll.go, spare.go    writing: the queue, the leader, the next generation
 //	read.go, rescue.go, ack.go                 reading, and what is done about damage on the way
-//	generation.go, seal.go, reserve.go         one generation: made, sealed, opened
+//	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event
-//	open.go, prove.go, raw.go, rebuild.go      opening: the proof that nothing is missing
+//	open.go, prove.go, rebuild.go              opening: the proof that nothing is missing
 //	lane.go, package lane                      held events and dead letters
 //	guard.go, package disk                     the bounds of disk, and what is asked of a file system
 //	check.go, folder.go, export.go, repair.go  looking without changing, and repairing
@@ -56,7 +56,7 @@
 //	    00001.mem                 keys, while it is written      ┐ each event leaves a key here ...
 //	    000001.vlog               frames (package frame)         ┘ ... and a frame there
 //	    00001.sst                 keys, once it is sealed
-//	    SEAL                      checksums of all files except the value log (seal.go)
+//	    SEAL                      checksums of all files except the value log
 //	    MANIFEST KEYREGISTRY DISCARD
 //	gen-0000000000000f3a.1/       a generation that was rebuilt from the raw files of a damaged one
 //	lanes/                        held events and dead letters, plain files (package lane)
@@ -90,15 +90,15 @@
 // Badger's SyncWrites is on while a generation is appended to. A commit, which holds all
 // appends that wait, returns after an msync of both logs as a whole: first the value log,
 // then the write-ahead log, so that each key in the latter has its frame. The rest is up
-// to this package:
+// to us:
 //
-//   - Badger does not sync the names of new logs. tighten (badger.go) and place
-//     (generation.go) do, before the first commit. A generation never continues in a
-//     second log: see generationFramesMax and generationOptions.
+//   - Badger does not sync the names of new logs. Package generation does, when it makes
+//     one and gives it its place, before the first commit. A generation never continues in
+//     a second log.
 //   - When Badger cannot sync the value log, it only logs that, and the commit succeeds.
-//     storeLog (badger.go) fails the spool before the commit returns.
-//   - A commit that failed may have left its keys without their frames. forget.go removes
-//     them.
+//     generation.Log fails the spool before the commit returns.
+//   - A commit that failed may have left its keys without their frames. Writer.Forget
+//     removes them.
 //   - On a full disk, a write into a hole of a file is SIGBUS (see "A full disk"). A sync
 //     succeeds in a folder that is gone or read-only (see "A disk that breaks").
 //
@@ -108,14 +108,14 @@
 // If the kernel writes the write-ahead log by itself before the value log is synced, and
 // then the power fails, the newest commit lacks frames although it was never answered. So
 // what is missing from the newest commit, and from no other, is counted as uncertain, not
-// as lost (uncertain.go).
+// as lost (Evidence.DropUncertain).
 //
 // # A full disk
 //
 // Badger writes through mappings of files with holes. On a full disk the kernel answers
 // with SIGBUS, which ends the process. So a generation gets all its blocks when it is
-// made (reserve.go), and commits to it need no more. It is made, and the one before it
-// sealed, only while the disk has room for both and --spool-free-min is still left.
+// made, and commits to it need no more. It is made, and the one before it sealed, only
+// while the disk has room for both and --spool-free-min is still left.
 //
 // To close or open the spool on a full disk, a file of ballast is removed first
 // (guard.go). If that is not enough, Close leaves the newest generation as a crash would,
@@ -192,12 +192,6 @@
 // Open would find, Waiting and Lane yield what is whole. Quarantined yields what is whole
 // in the quarantine. Repair does what Open does, and rebuilds the sealed generations that
 // Read would have to search.
-//
-// # Badger 4.9.6
-//
-// The version is pinned, because this package reads Badger's files (raw.go) and its log
-// lines (badger.go), and relies on details of its behaviour. storeOptions and
-// generationOptions hold the settings that matter, each with what happens otherwise.
 //
 // # Measurements
 //

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
-	"promptspool/spool/frame"
+	"promptspool/spool/generation"
 )
 
 // Bounds of one read by Spool.Waiting; a larger event comes alone.
@@ -64,7 +62,7 @@ var errEnough = errors.New("no more is wanted")
 // What is damaged is left out, see Check. The sequence ends after an error.
 func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		in := inspection{folder: f, visit: func(ev evidence, from, end uint64) error {
+		in := inspection{folder: f, visit: func(ev generation.Evidence, from, end uint64) error {
 			return yieldEvents(ev, from, end, yield)
 		}}
 		if err := in.run(context.Background()); err != nil && !errors.Is(err, errEnough) {
@@ -83,8 +81,8 @@ func Quarantined(dir string) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		names, err := folderNames(filepath.Join(dir, quarantineName))
 		for _, name := range names {
-			var ev evidence
-			if ev, err = examine(filepath.Join(dir, quarantineName, name)); err == nil {
+			var ev generation.Evidence
+			if ev, err = generation.Examine(filepath.Join(dir, quarantineName, name)); err == nil {
 				err = yieldEvents(ev, 0, ^uint64(0), yield)
 			}
 			if err != nil {
@@ -100,45 +98,21 @@ func Quarantined(dir string) iter.Seq2[Entry, error] {
 
 // yieldEvents reads the whole events from <= sequence < end from the raw files. It
 // returns errEnough when yield returns false.
-func yieldEvents(ev evidence, from, end uint64, yield func(Entry, error) bool) error {
-	for _, seq := range slices.Sorted(maps.Keys(ev.events)) {
+func yieldEvents(ev generation.Evidence, from, end uint64, yield func(Entry, error) bool) error {
+	for _, seq := range ev.Sequences() {
 		if seq < from || seq >= end {
 			continue
 		}
 
-		e, err := readRefs(ev.events[seq])
+		e, err := ev.Read(seq)
 		if err != nil {
-			return fmt.Errorf("spool: event %d in %s: %w", seq, ev.events[seq][0].file, err)
+			return fmt.Errorf("spool: event %d in %s: %w", seq, ev.EventFile(seq), err)
 		}
 		if !yield(e, nil) {
 			return errEnough
 		}
 	}
 	return nil
-}
-
-// readRefs assembles an event from its frames in the raw files, and verifies each again.
-func readRefs(refs []frameRef) (Entry, error) {
-	k := refs[0].key
-	e := Entry{
-		Seq:  k.Seq,
-		Key:  k.Key,
-		At:   k.At,
-		Data: make([]byte, 0, payloadBytes(refs)),
-	}
-
-	for _, ref := range refs {
-		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
-		if err := readAt(ref.file, b, ref.offset); err != nil {
-			return e, err
-		}
-		f, err := frame.Decode(b)
-		if err != nil {
-			return e, err
-		}
-		e.Data = append(e.Data, f.Payload...)
-	}
-	return e, nil
 }
 
 // folderNames lists the folders in dir; none if dir does not exist.

@@ -79,38 +79,3 @@ func (f *Folder) Close() error {
 func (f *Folder) path(elements ...string) string {
 	return filepath.Join(append([]string{f.dir}, elements...)...)
 }
-
-// generationsIn lists the generations of a folder in order, each by its newest edition.
-// It returns older editions, which a crash in the middle of rebuild leaves, as
-// superseded.
-func generationsIn(dir string) (names, superseded []string, err error) {
-	paths, err := filesBySuffix(dir, "")
-	if err != nil {
-		return nil, nil, err
-	}
-
-	for _, path := range paths {
-		name := filepath.Base(path)
-		first, edition, ok := parseGenerationName(name)
-		if !ok {
-			continue
-		}
-		n := len(names)
-		if n == 0 {
-			names = append(names, name)
-			continue
-		}
-
-		// Names sort as text, so edition 10 comes before edition 9.
-		switch before, editionBefore, _ := parseGenerationName(names[n-1]); {
-		case before != first:
-			names = append(names, name)
-		case editionBefore > edition:
-			superseded = append(superseded, name)
-		default:
-			superseded = append(superseded, names[n-1])
-			names[n-1] = name
-		}
-	}
-	return names, superseded, nil
-}

@@ -3,10 +3,9 @@ package spool
 import (
 	"cmp"
 	"slices"
-)
 
-// seqRange is the sequences from <= s < end.
-type seqRange struct{ from, end uint64 }
+	"promptspool/spool/frame"
+)
 
 // lose counts and logs the sequences from <= s < end as lost, except those that were
 // counted before or are below the frontier. The caller must not hold mu.
@@ -15,39 +14,39 @@ func (s *Spool) lose(from, end uint64, why string) {
 	defer s.mu.Unlock()
 
 	from = max(from, s.frontier)
-	s.gaps = slices.DeleteFunc(s.gaps, func(g seqRange) bool { return g.end <= s.frontier })
+	s.gaps = slices.DeleteFunc(s.gaps, func(g frame.Range) bool { return g.End <= s.frontier })
 
 	// Reading finds the same gap again and again. Count only the parts between the known
 	// gaps, which are in order and apart.
 	known := s.gaps
 	for _, g := range known {
-		if from < g.end && g.from < end {
-			s.countGapLocked(seqRange{from, g.from}, why)
-			from = g.end
+		if from < g.End && g.From < end {
+			s.countGapLocked(frame.Range{From: from, End: g.From}, why)
+			from = g.End
 		}
 	}
-	s.countGapLocked(seqRange{from, end}, why)
-	slices.SortFunc(s.gaps, func(a, b seqRange) int { return cmp.Compare(a.from, b.from) })
+	s.countGapLocked(frame.Range{From: from, End: end}, why)
+	slices.SortFunc(s.gaps, func(a, b frame.Range) int { return cmp.Compare(a.From, b.From) })
 }
 
 // countGapLocked counts a range that overlaps no known gap. It ignores an empty one.
-func (s *Spool) countGapLocked(g seqRange, why string) {
-	if g.from >= g.end {
+func (s *Spool) countGapLocked(g frame.Range, why string) {
+	if g.From >= g.End {
 		return
 	}
 
-	n := g.end - g.from
+	n := g.End - g.From
 	s.gaps = append(s.gaps, g)
 	s.addGapsLocked(n)
 	s.config.Logger.Error("events that were acknowledged to the app are lost",
-		"events", n, "first", g.from, "last", g.end-1, "reason", why, "dir", s.config.Dir)
+		"events", n, "first", g.From, "last", g.End-1, "reason", why, "dir", s.config.Dir)
 }
 
 // afterLostLocked returns the first sequence >= from that is not counted as lost.
 func (s *Spool) afterLostLocked(from uint64) uint64 {
 	for _, g := range s.gaps {
-		if g.from <= from && from < g.end {
-			from = g.end
+		if g.From <= from && from < g.End {
+			from = g.End
 		}
 	}
 
@@ -66,4 +65,22 @@ func (s *Spool) addLaneGaps(events int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.addGapsLocked(uint64(events))
+}
+
+// noteUncertain counts and logs events that are missing and may never have been answered.
+// The caller must not hold mu.
+func (s *Spool) noteUncertain(events int, name string) {
+	if events == 0 {
+		return
+	}
+
+	s.mu.Lock()
+	s.uncertain += uint64(events)
+	s.mu.Unlock()
+
+	s.config.Metrics.SpoolUncertain.Add(float64(events))
+	s.config.Logger.Warn("events of the newest commit are missing; "+
+		"it is not certain that they were acknowledged: "+
+		"the power most likely failed before they could be",
+		"events", events, "generation", s.path(name))
 }

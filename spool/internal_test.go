@@ -142,7 +142,7 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.writing.db.Close(); err != nil { // every commit fails from here
+	if err := s.writing.reader.Close(); err != nil { // every commit fails from here
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -180,7 +180,7 @@ func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
 	if err := st.spool.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := st.spool.writing.db.Close(); err != nil {
+	if err := st.spool.writing.reader.Close(); err != nil {
 		t.Error(err)
 	}
 }
@@ -191,7 +191,7 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
-	defer s.writing.db.Close() // a failed spool leaves it open
+	defer s.writing.reader.Close() // a failed spool leaves it open
 	// Word for word what db.go of Badger 4.9.6 logs.
 	s.storeLog().Errorf("error flushing memtable to disk: %v, retrying", errors.New("input/output error"))
 	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/lane"
 )
 
@@ -65,7 +66,7 @@ func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 		return err
 	}
 
-	CrashPoint(CrashLaneSynced)
+	crashpoint.Reach(crashpoint.LaneSynced)
 	return nil
 }
 

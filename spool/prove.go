@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"promptspool/spool/frame"
+	"promptspool/spool/generation"
 )
 
 // loadGenerations proves every generation, counts what waits in it, and reports every
 // sequence that is missing between them.
 func (s *Spool) loadGenerations() error {
-	names, older, err := generationsIn(s.config.Dir)
+	names, older, err := generation.In(s.config.Dir)
 	if err != nil {
 		return err
 	}
@@ -18,16 +19,16 @@ func (s *Spool) loadGenerations() error {
 	if len(names) > 0 && (s.cursor.Writes == 0 || s.cursor.Damaged) {
 		// The cursor may be older than the last removal. Sending events again is
 		// harmless; a false alarm about delivered ones is not.
-		first, _, _ := parseGenerationName(names[0])
+		first, _, _ := generation.ParseName(names[0])
 		s.frontier = max(s.frontier, first)
 	}
 
 	proved := s.frontier // everything below is counted or was acknowledged
 	for i, name := range names {
 		p := proof{spool: s, name: name, newest: i+1 == len(names)}
-		p.first, _, _ = parseGenerationName(name)
+		p.first, _, _ = generation.ParseName(name)
 		if p.end = max(s.next, p.first); !p.newest {
-			p.end, _, _ = parseGenerationName(names[i+1])
+			p.end, _, _ = generation.ParseName(names[i+1])
 		}
 
 		// A hole between two generations was a generation that is gone. One in which
@@ -42,7 +43,7 @@ func (s *Spool) loadGenerations() error {
 		// Only after the newer edition was proved, because it may turn out to lack
 		// events.
 		for _, name := range older {
-			if first, _, _ := parseGenerationName(name); first == p.first && err == nil {
+			if first, _, _ := generation.ParseName(name); first == p.first && err == nil {
 				err = s.setAsideOlder(name, p.missing)
 			}
 		}
@@ -77,7 +78,7 @@ type proof struct {
 
 	missing bool // it lacks events that wait
 
-	evidence *evidence // of the raw files; nil until they are examined
+	evidence *generation.Evidence // of the raw files; nil until they are examined
 }
 
 // run seals the generation, counts what it holds and what it lost, and adds it to the
@@ -100,7 +101,7 @@ func (p *proof) run() error {
 
 	p.missing = len(w.holes(max(p.first, s.frontier), p.end)) > 0
 	for _, hole := range w.holes(p.first, p.end) {
-		s.lose(hole.from, hole.end, "neither its key nor a whole copy is left")
+		s.lose(hole.From, hole.End, "neither its key nor a whole copy is left")
 	}
 
 	if p.gone {
@@ -120,7 +121,7 @@ func (p *proof) run() error {
 	if !w.lastAt.IsZero() {
 		s.newestAt = w.lastAt
 	}
-	s.generations = append(s.generations, &generation{
+	s.generations = append(s.generations, &generationState{
 		name:    p.name,
 		first:   p.first,
 		last:    p.end - 1,
@@ -133,7 +134,7 @@ func (p *proof) run() error {
 // would lose something by that.
 func (p *proof) seal() error {
 	dir := p.spool.path(p.name)
-	sealed, err := isSealed(dir)
+	sealed, err := generation.IsSealed(dir)
 	if err != nil || sealed {
 		return err
 	}
@@ -141,8 +142,8 @@ func (p *proof) seal() error {
 	if err := p.examine(); err != nil {
 		return err
 	}
-	if p.evidence.agrees(p.first) {
-		err := replay(dir, p.spool.config.GenerationBytes, p.spool.storeLog())
+	if p.evidence.Agrees(p.first) {
+		err := generation.Replay(dir, p.spool.config.GenerationBytes, p.spool.storeLog())
 		if err == nil {
 			return nil
 		}
@@ -165,9 +166,10 @@ func (p *proof) recover(w walked, cause error) (walked, error) {
 
 	// A rebuild costs disk and time, so do it only if it brings back an event.
 	gain := false
+	sequences := p.evidence.Sequences()
 	for _, hole := range w.holes(max(p.first, p.spool.frontier), p.end) {
-		for seq := range p.evidence.events {
-			gain = gain || hole.from <= seq && seq < hole.end
+		for _, seq := range sequences {
+			gain = gain || hole.From <= seq && seq < hole.End
 		}
 	}
 	if cause == nil && !gain {
@@ -195,8 +197,8 @@ func (p *proof) examine() error {
 	// The last commits before a crash are beyond the saved cursor: only these files name
 	// them.
 	if p.newest {
-		p.spool.noteUncertain(ev.dropUncertain(p.spool.next), p.name)
-		p.end = max(p.end, ev.end(p.first))
+		p.spool.noteUncertain(ev.DropUncertain(p.spool.next), p.name)
+		p.end = max(p.end, ev.End(p.first))
 	}
 	return nil
 }
@@ -204,7 +206,7 @@ func (p *proof) examine() error {
 // rebuild replaces the generation by its next edition, or by nothing if no event in it is
 // whole.
 func (p *proof) rebuild() error {
-	if len(p.evidence.events) == 0 {
+	if p.evidence.Len() == 0 {
 		p.gone = true
 		if p.end > max(p.first, p.spool.frontier) {
 			return p.spool.quarantine(p.name)
@@ -219,8 +221,8 @@ func (p *proof) rebuild() error {
 
 // walked is what the keys of a generation say.
 type walked struct {
-	runs            []seqRange // sequences that are there
-	usage           usage      // of those not acknowledged
+	runs            []frame.Range // sequences that are there
+	usage           usage         // of those not acknowledged
 	firstAt, lastAt time.Time
 }
 
@@ -230,7 +232,7 @@ func (p *proof) walk() (walked, error) {
 	if p.gone {
 		return w, nil
 	}
-	db, err := openSealed(p.spool.path(p.name), p.spool.storeLog())
+	open, err := generation.Open(p.spool.path(p.name), p.spool.storeLog())
 	if err != nil {
 		return w, err
 	}
@@ -238,11 +240,11 @@ func (p *proof) walk() (walked, error) {
 	// Acknowledged events are part of the runs, because they prove the sequence, but not
 	// of the usage.
 	frontier := p.spool.frontier
-	err = walkKeys(db, p.first, func(k frame.EventKey) bool {
-		if n := len(w.runs); n > 0 && w.runs[n-1].end == k.Seq {
-			w.runs[n-1].end++
+	err = open.Walk(p.first, func(k frame.EventKey) bool {
+		if n := len(w.runs); n > 0 && w.runs[n-1].End == k.Seq {
+			w.runs[n-1].End++
 		} else {
-			w.runs = append(w.runs, seqRange{k.Seq, k.Seq + 1})
+			w.runs = append(w.runs, frame.Range{From: k.Seq, End: k.Seq + 1})
 		}
 
 		if k.Seq >= frontier {
@@ -260,23 +262,23 @@ func (p *proof) walk() (walked, error) {
 	}
 
 	if n := len(w.runs); n > 0 && p.newest {
-		p.end = max(p.end, w.runs[n-1].end)
+		p.end = max(p.end, w.runs[n-1].End)
 	}
-	return w, db.Close()
+	return w, open.Close()
 }
 
 // holes returns the sequences from <= s < end that are not there.
-func (w walked) holes(from, end uint64) []seqRange {
-	var holes []seqRange
+func (w walked) holes(from, end uint64) []frame.Range {
+	var holes []frame.Range
 	for _, run := range w.runs {
-		if from < run.from {
-			holes = append(holes, seqRange{from, min(run.from, end)})
+		if from < run.From {
+			holes = append(holes, frame.Range{From: from, End: min(run.From, end)})
 		}
-		from = max(from, run.end)
+		from = max(from, run.End)
 	}
 	if from < end {
-		holes = append(holes, seqRange{from, end})
+		holes = append(holes, frame.Range{From: from, End: end})
 	}
 
-	return slices.DeleteFunc(holes, func(h seqRange) bool { return h.from >= h.end })
+	return slices.DeleteFunc(holes, func(h frame.Range) bool { return h.From >= h.End })
 }

@@ -3,10 +3,8 @@ package spool
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 
-	"promptspool/spool/disk"
+	"promptspool/spool/generation"
 )
 
 // Repair carries out the plans that Folder.Check makes for the spool in c.Dir, and closes
@@ -46,9 +44,8 @@ func unseal(ctx context.Context, c Config) error {
 	}
 
 	for _, g := range in.report.Generations {
-		seal := filepath.Join(f.path(g.Name), sealName)
-		if g.Plan == PlanRebuild && disk.Exists(seal) {
-			err = errors.Join(err, os.Remove(seal), disk.SyncDir(f.path(g.Name)))
+		if g.Plan == PlanRebuild {
+			err = errors.Join(err, generation.Unseal(f.path(g.Name)))
 		}
 	}
 	return errors.Join(err, f.Close())

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"promptspool/spool/frame"
+	"promptspool/spool/generation"
 	"promptspool/spool/rawlog"
 )
 
@@ -14,18 +15,18 @@ import (
 // generation is examined once and not for every event, and so that memory does not grow
 // with the damage.
 type rawFiles struct {
-	generation *generation
+	generation *generationState
 	end        uint64 // sequences below it were there when the files were examined
-	evidence   evidence
+	evidence   generation.Evidence
 }
 
 // examine examines the raw files of a generation, and logs what the disk cannot read of
 // them.
-func (s *Spool) examine(name string) (evidence, error) {
-	ev, err := examine(s.path(name))
-	for _, u := range ev.unreadable {
+func (s *Spool) examine(name string) (generation.Evidence, error) {
+	ev, err := generation.Examine(s.path(name))
+	for _, u := range ev.Unreadable {
 		s.config.Logger.Error("the disk cannot read a part of a file; what else is in it is kept",
-			"file", u.path, "bytes", u.bytes)
+			"file", u.Path, "bytes", u.Bytes)
 	}
 
 	return ev, err
@@ -36,7 +37,7 @@ func (s *Spool) examine(name string) (evidence, error) {
 //
 // The generation may be written meanwhile: what is only half there does not verify, and
 // is at end or above. The caller must hold readMu.
-func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
+func (s *Spool) rawEvidence(g *generationState, end uint64) (*generation.Evidence, error) {
 	if s.raw.generation != g || s.raw.end < end {
 		ev, err := s.examine(g.name)
 		if err != nil {
@@ -55,7 +56,7 @@ func (s *Spool) rawEvidence(g *generation, end uint64) (*evidence, error) {
 //
 // why says what is wrong with them in the store. rescue reports full when enough was
 // read.
-func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool, err error) {
+func (r *reading) rescue(g *generationState, from, end uint64, why string) (full bool, err error) {
 	if from >= end {
 		return false, nil
 	}
@@ -68,18 +69,17 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 
 	// The whole events and the lost ones between them, in order.
 	for seq := from; seq < end; seq++ {
-		whole := raw.nextWhole(seq, end)
+		whole := raw.NextWhole(seq, end)
 		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
 		if seq = whole; seq == end {
 			break
 		}
 
-		refs := raw.events[seq]
-		if !r.hasRoomFor(payloadBytes(refs)) {
+		if !r.hasRoomFor(raw.EventBytes(seq)) {
 			return true, nil
 		}
 
-		e, err := readRefs(refs)
+		e, err := raw.Read(seq)
 		switch {
 		case errors.Is(err, frame.ErrDamaged), errors.Is(err, io.EOF), rawlog.Unreadable(err):
 			// Damaged since the files were examined.
@@ -93,24 +93,16 @@ func (r *reading) rescue(g *generation, from, end uint64, why string) (full bool
 	return false, nil
 }
 
-// nextWhole returns the first sequence, from <= s < end, of a whole event, or end if
-// there is none.
-func (ev *evidence) nextWhole(from, end uint64) uint64 {
-	for from < end && ev.events[from] == nil {
-		from++
-	}
-	return from
-}
-
 // restore rebuilds a sealed generation that was damaged since the spool was opened, as
 // the next start would, so that its events need not wait for a restart.
 //
 // cause is why the generation could not be opened. restore returns it if its files are
 // not damaged. Until the next start, lost events still count as waiting for their key:
 // the table that names the key cannot be trusted. The caller must hold readMu.
-func (s *Spool) restore(g *generation, cause error) error {
+func (s *Spool) restore(g *generationState, cause error) error {
 	ev, err := s.examine(g.name)
-	if err != nil || !ev.broken && !errors.Is(cause, errUnsealed) && !errors.Is(cause, errUnreadable) {
+	damaged := ev.Broken || errors.Is(cause, generation.ErrUnsealed) || errors.Is(cause, generation.ErrUnreadable)
+	if err != nil || !damaged {
 		return errors.Join(cause, err)
 	}
 
@@ -129,8 +121,8 @@ func (s *Spool) restore(g *generation, cause error) error {
 	g.name = name
 	s.mu.Unlock()
 
-	for _, hole := range ev.holes(from, end) {
-		s.lose(hole.from, hole.end, "no whole copy of it is left in a damaged generation")
+	for _, hole := range ev.Holes(from, end) {
+		s.lose(hole.From, hole.End, "no whole copy of it is left in a damaged generation")
 	}
 	return nil
 }

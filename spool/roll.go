@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"promptspool/spool/disk"
+	"promptspool/spool/generation"
 )
 
 // roll continues in a new generation of this capacity, from seq on. The full one is
 // sealed in the background. When roll fails, the full one is still the one that is
 // written. Only the leader calls it.
 func (s *Spool) roll(seq uint64, capacity int64) error {
-	g, err := s.nextGeneration(capacity)
+	w, err := s.nextGeneration(capacity)
 	if err != nil {
 		return err
 	}
@@ -20,10 +21,19 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 	// first.
 	s.waitForSeal()
 
-	if err := g.place(s.config.Dir, seq); err != nil {
+	name, err := w.Place(seq)
+	if err != nil {
 		return s.fail(err)
 	}
-	g.unsealed, g.begun = true, s.config.Now()
+	g := &generationState{
+		name:     name,
+		first:    seq,
+		last:     seq - 1,
+		unsealed: true,
+		writer:   w,
+		begun:    s.config.Now(),
+		reader:   w.Reader(),
+	}
 
 	s.mu.Lock()
 	full := s.writing
@@ -38,23 +48,23 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 }
 
 // nextGeneration returns the spare generation, or makes one.
-func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
-	if g := s.takeSpare(capacity); g != nil {
+func (s *Spool) nextGeneration(capacity int64) (*generation.Writer, error) {
+	if w := s.takeSpare(capacity); w != nil {
 		// The blocks of a spare were admitted when it was made. What remains to be
 		// checked is that the generation before it may be sealed.
 		if err := s.guard.admit(0); err != nil {
-			return nil, errors.Join(err, g.discard(s.path(g.name)))
+			return nil, errors.Join(err, w.Discard())
 		}
-		return g, nil
+		return w, nil
 	}
 
-	if err := s.guard.admit(generationRoom(capacity)); err != nil {
+	if err := s.guard.admit(generation.Room(capacity)); err != nil {
 		return nil, err
 	}
 
 	// A full disk is waited for. A broken one ends the spool, because nothing that it
 	// says about earlier writes can be trusted either.
-	g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
+	w, err := generation.Create(s.path(nextName), capacity, s.storeLog())
 	if disk.IsFull(err) {
 		return nil, s.guard.refuse(err)
 	}
@@ -64,11 +74,11 @@ func (s *Spool) nextGeneration(capacity int64) (*generation, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: cannot make a new generation: %w", err)
 	}
-	return g, nil
+	return w, nil
 }
 
 // sealInBackground seals a full generation while the next one is written.
-func (s *Spool) sealInBackground(g *generation) {
+func (s *Spool) sealInBackground(g *generationState) {
 	done := make(chan struct{})
 	s.sealing = done
 
@@ -99,8 +109,9 @@ func (s *Spool) waitForSeal() {
 }
 
 // seal closes and seals a generation that was written. The caller must hold readMu.
-func (s *Spool) seal(g *generation) error {
-	err := g.close()
+func (s *Spool) seal(g *generationState) error {
+	err := g.writer.Close()
+	g.writer, g.reader = nil, nil
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +144,7 @@ func (s *Spool) shrink(idleAt uint64) error {
 	}
 
 	s.dropSpare()
-	if s.writing == nil || s.writing.capacity <= s.config.GenerationBytes {
+	if s.writing == nil || s.writing.writer.Capacity() <= s.config.GenerationBytes {
 		return nil
 	}
 

@@ -1,6 +1,10 @@
 package spool
 
-import "time"
+import (
+	"time"
+
+	"promptspool/spool/generation"
+)
 
 // nextName is the folder of a generation that has no place among the others yet.
 const nextName = buildPrefix + "next"
@@ -20,34 +24,33 @@ const (
 // spare is a generation that is made, or being made, before it is needed. Owned by the
 // leader.
 type spare struct {
-	made       chan struct{} // closed when generation is set
-	generation *generation   // nil if it could not be made; making the next one will report why
-	begun      time.Time
+	made   chan struct{}      // closed when writer is set
+	writer *generation.Writer // nil if it could not be made; making the next one will report why
+	begun  time.Time
 }
 
 // makeSpare starts making the next generation, if it will be needed soon and there is
 // room for it. Commits go on meanwhile. Only the leader calls it.
 func (s *Spool) makeSpare() {
 	g, now := s.writing, s.config.Now()
-	half := 2*(g.bytes+int64(g.frames)*frameOverheadBytes) >= g.capacity || 2*g.frames >= generationFramesMax
-	if s.spare != nil || !half || now.Sub(g.begun) > spareWithin {
+	if s.spare != nil || !g.writer.HalfFull() || now.Sub(g.begun) > spareWithin {
 		return
 	}
 
 	// A spare must never take the last of the disk: it is not needed yet.
 	capacity := s.spareCapacity()
-	if !s.guard.admitSpare(generationRoom(capacity)) {
+	if !s.guard.admitSpare(generation.Room(capacity)) {
 		return
 	}
 
-	// The leader looks at next.generation only after made is closed.
+	// The leader looks at next.writer only after made is closed.
 	next := &spare{made: make(chan struct{}), begun: now}
 	s.spare = next
 	go func() {
 		defer close(next.made)
-		g, err := makeGeneration(s.path(nextName), capacity, s.storeLog())
+		w, err := generation.Create(s.path(nextName), capacity, s.storeLog())
 		if err == nil {
-			next.generation = g
+			next.writer = w
 		}
 	}()
 }
@@ -62,16 +65,16 @@ func (s *Spool) spareCapacity() int64 {
 
 // takeSpare returns the spare generation if it has this capacity or more, and drops a
 // smaller one. It returns nil if there is none. Only the leader calls it.
-func (s *Spool) takeSpare(capacity int64) *generation {
+func (s *Spool) takeSpare(capacity int64) *generation.Writer {
 	if s.spare == nil {
 		return nil
 	}
 
 	<-s.spare.made
-	g := s.spare.generation
-	if g == nil || g.capacity >= capacity {
+	w := s.spare.writer
+	if w == nil || w.Capacity() >= capacity {
 		s.spare = nil
-		return g
+		return w
 	}
 
 	s.dropSpare()
@@ -92,8 +95,8 @@ func (s *Spool) dropSpare() {
 	}
 
 	<-s.spare.made
-	if g := s.spare.generation; g != nil {
-		if err := g.discard(s.path(g.name)); err != nil {
+	if w := s.spare.writer; w != nil {
+		if err := w.Discard(); err != nil {
 			s.config.Logger.Warn("a generation that was made ahead cannot be removed; the next start does it",
 				"dir", s.config.Dir, "error", err)
 		}

@@ -99,7 +99,7 @@ func TestASpareThatNobodyTakesIsDropped(t *testing.T) {
 func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	s, _ := quickly(t)
 	fill(t, s, 3<<10)
-	if got := s.writing.capacity; got != spareGrowth*s.config.GenerationBytes {
+	if got := s.writing.writer.Capacity(); got != spareGrowth*s.config.GenerationBytes {
 		t.Errorf("with 3 MiB that wait a generation has room for %d bytes", got)
 	}
 	if err := s.Ack(s.next - 1); err != nil {
@@ -109,7 +109,7 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.waitForSeal()
-	if got := s.writing.capacity; got != s.config.GenerationBytes || len(s.generations) != 1 {
+	if got := s.writing.writer.Capacity(); got != s.config.GenerationBytes || len(s.generations) != 1 {
 		t.Errorf("when all is acknowledged there are %d generations, the newest with room for %d bytes", len(s.generations), got)
 	}
 }
@@ -123,8 +123,8 @@ func TestASpareThatIsTooSmallForACommitIsDropped(t *testing.T) {
 	if err := s.Append(context.Background(), 1, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if s.writing.capacity < 1<<20 {
-		t.Errorf("writing went on in a generation of %d bytes", s.writing.capacity)
+	if s.writing.writer.Capacity() < 1<<20 {
+		t.Errorf("writing went on in a generation of %d bytes", s.writing.writer.Capacity())
 	}
 	fill(t, s, 1)
 	if n := s.Status().Events; n != 42 {

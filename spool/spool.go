@@ -10,6 +10,7 @@ import (
 
 	"promptspool/metrics"
 	"promptspool/spool/frame"
+	"promptspool/spool/generation"
 	"promptspool/spool/lane"
 )
 
@@ -114,7 +115,7 @@ type Spool struct {
 	readMu sync.Mutex
 	// reading are the sealed generations that are open for reading, at most readingMax.
 	// The most recently used one is last.
-	reading []*generation
+	reading []*generationState
 	raw     rawFiles // of the damaged generation that was read last
 	cursor  *cursor
 
@@ -122,7 +123,7 @@ type Spool struct {
 	guard *guard      // has a lock of its own
 
 	// Owned by the leader.
-	framer  framer
+	framer  generation.Framer
 	spare   *spare
 	sealing chan struct{} // closed when the generation before the current one is sealed
 
@@ -147,12 +148,12 @@ type Spool struct {
 	newestAt time.Time
 	oldestAt time.Time // of the event at the frontier, or of the first one after it
 
-	generations []*generation // in order; the last one may be the one that is written
-	writing     *generation   // that one, else nil; changed by the leader
+	generations []*generationState // in order; the last one may be the one that is written
+	writing     *generationState   // that one, else nil; changed by the leader
 
-	usage     usage      // of the events that wait, including those being committed
-	appended  int64      // bytes committed since the spool was opened
-	gaps      []seqRange // counted as lost
+	usage     usage         // of the events that wait, including those being committed
+	appended  int64         // bytes committed since the spool was opened
+	gaps      []frame.Range // counted as lost
 	gapEvents uint64
 	uncertain uint64 // missing events that may never have been acknowledged to the app
 }
@@ -162,7 +163,9 @@ func (s *Spool) path(elements ...string) string {
 	return filepath.Join(append([]string{s.config.Dir}, elements...)...)
 }
 
-func (s *Spool) storeLog() storeLog { return storeLog{s.config.Logger, s.fail} }
+func (s *Spool) storeLog() generation.Log {
+	return generation.Log{Logger: s.config.Logger, Fail: s.fail}
+}
 
 // Failed delivers the reason, once, when a commit or fsync failed.
 //

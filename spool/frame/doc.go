@@ -12,3 +12,6 @@ type Entry struct {
 	At   time.Time // when it was appended, UTC
 	Data []byte    // owned by the receiver
 }
+
+// Range is the sequences From <= s < End.
+type Range struct{ From, End uint64 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/spool"
+	"promptspool/spool/crashpoint"
 )
 
 // crashBinary is the command with the tag crashpoints: it ends at the point
@@ -120,14 +120,14 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	for round := range rounds(t, 1, 0.25) {
-		for _, point := range spool.CrashPoints {
+		for _, point := range crashpoint.All {
 			// The first time that a point is reached; in later rounds a later time, if
 			// there surely is one: a life makes two generations at least and fills one.
 			count := 1
 			switch point {
-			case spool.CrashBeforeCommit, spool.CrashAfterCommit, spool.CrashBetweenSendAndAck:
+			case crashpoint.BeforeCommit, crashpoint.AfterCommit, crashpoint.BetweenSendAndAck:
 				count += round % 3
-			case spool.CrashGenerationMake, spool.CrashGenerationMkdir, spool.CrashGenerationOpened:
+			case crashpoint.GenerationMake, crashpoint.GenerationMkdir, crashpoint.GenerationOpened:
 				count += round % 2
 			}
 			t.Run(fmt.Sprintf("%s:%d", point, round+1), func(t *testing.T) { dieAt(t, point, count) })

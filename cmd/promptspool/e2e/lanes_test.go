@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"promptspool/spool"
+	"promptspool/spool/crashpoint"
 )
 
 const lateKey = "a-key-that-the-server-learns-late-and-not-at-first"
@@ -128,7 +128,7 @@ func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
 	}
 
 	replay := exec.Command(program, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.data)
-	replay.Env = append(os.Environ(), "PROMPTSPOOL_CRASH_AT="+spool.CrashAfterCommit)
+	replay.Env = append(os.Environ(), "PROMPTSPOOL_CRASH_AT="+crashpoint.AfterCommit)
 	out, _ := replay.CombinedOutput()
 	if status := replay.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
 		t.Fatalf("the replay was to die: %v\n%s", replay.ProcessState, out)

@@ -1,4 +1,4 @@
-package spool
+package generation
 
 import (
 	"context"
@@ -28,13 +28,13 @@ const (
 	// write-ahead log when it replays it after a crash.
 	valueThreshold = 32
 
-	// appendBytesMax bounds what one transaction holds: an event of 32 MiB and its
+	// CommitBytesMax bounds what one transaction holds: an event of 32 MiB and its
 	// envelope.
-	appendBytesMax = 36 << 20
-	// appendFramesMax stays below Badger's bound on the entries of a transaction: 15 % of
-	// the memtable in nodes of 96 bytes is 3,276. Its bound in bytes counts keys and
-	// pointers only, some 50 bytes a frame, and is wider.
-	appendFramesMax = 3072
+	CommitBytesMax = 36 << 20
+	// CommitFramesMax bounds the frames of one transaction. It stays below Badger's bound
+	// on the entries of one: 15 % of the memtable in nodes of 96 bytes is 3,276. Badger's
+	// bound in bytes counts keys and pointers only, some 50 bytes a frame, and is wider.
+	CommitFramesMax = 3072
 )
 
 // storeOptions are the options that all our Badger databases share. There is no cache, no
@@ -47,7 +47,7 @@ const (
 // valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(false). // makeGeneration differs
+		WithSyncWrites(false). // Create differs
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogBytes).
 		WithMemTableSize(memTableBytes).
@@ -63,43 +63,45 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithLogger(log)
 }
 
-// storeLog passes Badger's log on to ours, and reports the failures that Badger only
-// logs: a value log that it cannot sync, whose commit then succeeds, and a memtable that
-// it cannot write out, which it retries forever.
-type storeLog struct {
-	log  *slog.Logger
-	fail func(error) error
+// Log passes Badger's log on to ours, and reports the failures that Badger only logs.
+//
+// Those are a value log that it cannot sync, whose commit then succeeds, and a memtable
+// that it cannot write out, which it retries forever. Badger calls the methods from
+// goroutines of its own, too.
+type Log struct {
+	Logger *slog.Logger
+	Fail   func(error) error // must be safe for concurrent use; what it returns is ignored
 }
 
 // Errorf logs an error of Badger's as a warning. It fails the spool if the commit that the
 // error belongs to cannot be trusted.
-func (l storeLog) Errorf(format string, args ...any) {
+func (l Log) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
-	l.log.Warn("badger: " + text)
+	l.Logger.Warn("badger: " + text)
 
-	// Badger calls this before the commit returns, so sync sees the failure in time.
+	// Badger calls this before the commit returns, so its caller sees the failure in time.
 	if reason, ok := strings.CutPrefix(text, rawlog.FailedSync); ok {
-		_ = l.fail(errors.New("cannot sync the value log" + reason))
+		_ = l.Fail(errors.New("cannot sync the value log" + reason))
 	}
 	if strings.HasPrefix(text, "error flushing memtable") {
-		_ = l.fail(fmt.Errorf("badger: %s", text))
+		_ = l.Fail(fmt.Errorf("badger: %s", text))
 	}
 }
 
 // Warningf logs a warning of Badger's.
-func (l storeLog) Warningf(format string, args ...any) {
-	l.log.Warn("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
+func (l Log) Warningf(format string, args ...any) {
+	l.Logger.Warn("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
 }
 
 // Infof logs what Badger did, at debug level.
-func (l storeLog) Infof(format string, args ...any) { l.debugf(format, args...) }
+func (l Log) Infof(format string, args ...any) { l.debugf(format, args...) }
 
 // Debugf logs details of Badger's, at debug level.
-func (l storeLog) Debugf(format string, args ...any) { l.debugf(format, args...) }
+func (l Log) Debugf(format string, args ...any) { l.debugf(format, args...) }
 
-func (l storeLog) debugf(format string, args ...any) {
-	if l.log.Enabled(context.Background(), slog.LevelDebug) {
-		l.log.Debug("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
+func (l Log) debugf(format string, args ...any) {
+	if l.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		l.Logger.Debug("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}
 }
 
@@ -112,6 +114,7 @@ func tighten(dir string) error {
 		return err
 	}
 
+	// A file that is gone was Badger's own to remove, and needs no mode.
 	for _, f := range files {
 		if f.Type().IsRegular() {
 			if err := os.Chmod(filepath.Join(dir, f.Name()), 0o600); err != nil && !os.IsNotExist(err) {
@@ -120,4 +123,12 @@ func tighten(dir string) error {
 		}
 	}
 	return disk.SyncDir(dir)
+}
+
+// generationOptions are the options of a generation. Nothing compacts, because there is
+// at most one table. The value log has room for a full generation and one more
+// transaction, so that it is one file which never grows beyond its mapping.
+func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
+	valueLogBytes := generationBytes + CommitBytesMax + framesMax*frameOverheadBytes
+	return storeOptions(dir, valueLogBytes, log).WithNumCompactors(0)
 }

@@ -1,4 +1,4 @@
-package spool
+package generation
 
 import (
 	"bytes"
@@ -23,7 +23,8 @@ func sealedAs(f frame.Frame) []byte {
 func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {
 	var log []byte
 	add := func(seq uint64, part, parts uint16) {
-		log = append(log, sealedAs(frame.Frame{Seq: seq, Part: part, Parts: parts, At: time.Unix(1, 0), Payload: []byte("payload")})...)
+		f := frame.Frame{Seq: seq, Part: part, Parts: parts, At: time.Unix(1, 0), Payload: []byte("payload")}
+		log = append(log, sealedAs(f)...)
 	}
 	add(1, 1, 2)
 	add(1, 0, 2)
@@ -31,7 +32,7 @@ func TestAnEventThatLacksAFrameIsNotWhole(t *testing.T) {
 	add(2, 2, 3)
 	add(3, 0, 2)
 	add(4, 1, 2)
-	ev := evidence{events: make(map[uint64][]frameRef)}
+	ev := Evidence{events: make(map[uint64][]frameRef)}
 	if err := ev.examineValueLog("", log); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +47,7 @@ func FuzzRaw(f *testing.F) {
 	f.Add(bytes.Repeat([]byte{0xff}, 100))
 	f.Add(append(make([]byte, rawlog.HeaderBytes), sealed(f, "payload")...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		ev := evidence{events: make(map[uint64][]frameRef)}
+		ev := Evidence{events: make(map[uint64][]frameRef)}
 		if err := ev.examineValueLog("", b); err != nil && !errors.Is(err, frame.ErrNewer) {
 			t.Error(err)
 		}

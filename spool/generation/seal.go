@@ -1,4 +1,4 @@
-package spool
+package generation
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
@@ -23,19 +24,21 @@ const sealName = "SEAL"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var errUnsealed = errors.New("its files do not match its SEAL")
-
-// errUnreadable means that the disk cannot read a part of a sealed generation.
-var errUnreadable = errors.New("the disk cannot read a part of it")
+var (
+	// ErrUnsealed means that a generation was not closed in order, or changed since.
+	ErrUnsealed = errors.New("its files do not match its SEAL")
+	// ErrUnreadable means that the disk cannot read a part of a sealed generation.
+	ErrUnreadable = errors.New("the disk cannot read a part of it")
+)
 
 // closeSealed closes a generation for good and seals it.
 func closeSealed(db *badger.DB) error {
 	dir := db.Opts().Dir
-	CrashPoint(CrashGenerationSeal)
+	crashpoint.Reach(crashpoint.GenerationSeal)
 	if err := errors.Join(db.Close(), tighten(dir)); err != nil {
 		return err
 	}
-	CrashPoint(CrashGenerationClosed)
+	crashpoint.Reach(crashpoint.GenerationClosed)
 
 	seal, err := describeFiles(dir)
 	if err != nil {
@@ -50,9 +53,9 @@ func closeSealed(db *badger.DB) error {
 	return errors.Join(disk.SyncDir(path), disk.SyncDir(dir))
 }
 
-// isSealed reports whether a generation was closed in order and its files are what they
+// IsSealed reports whether a generation was closed in order and its files are what they
 // were then. A file that the disk cannot read counts as different.
-func isSealed(dir string) (bool, error) {
+func IsSealed(dir string) (bool, error) {
 	seal, err := os.ReadFile(filepath.Join(dir, sealName))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
@@ -81,6 +84,7 @@ func describeFiles(dir string) ([]byte, error) {
 
 	var text []byte
 	for _, path := range paths {
+		// LOCK and DISCARD say nothing about events.
 		name := filepath.Base(path)
 		if name == sealName || name == "LOCK" || name == "DISCARD" || strings.HasSuffix(name, ".vlog") {
 			continue
@@ -93,4 +97,31 @@ func describeFiles(dir string) ([]byte, error) {
 		text = fmt.Appendf(text, "%s %d %08x\n", name, len(data), crc32.Checksum(data, castagnoli))
 	}
 	return text, nil
+}
+
+// Unseal makes a sealed generation count as one that was not closed in order. It does
+// nothing to one that is not sealed.
+func Unseal(dir string) error {
+	seal := filepath.Join(dir, sealName)
+	if !disk.Exists(seal) {
+		return nil
+	}
+	return errors.Join(os.Remove(seal), disk.SyncDir(dir))
+}
+
+// Replay lets Badger replay the log of a generation that was not closed, and seals it.
+//
+// Only a generation whose evidence agrees may be replayed: Badger cuts off what it finds
+// wrong. generationBytes is the usual capacity.
+func Replay(dir string, generationBytes int64, log Log) error {
+	if err := CheckManifest(dir); err != nil {
+		return err
+	}
+
+	options := generationOptions(dir, generationBytes, log).WithMemTableSize(recoveryMemTableBytes)
+	db, err := openWritable(options)
+	if err != nil {
+		return err
+	}
+	return closeSealed(db)
 }

@@ -1,6 +1,6 @@
 //go:build crashpoints
 
-package spool
+package crashpoint
 
 import (
 	"os"
@@ -23,9 +23,9 @@ var crashAt, crashLeft = func() (string, *atomic.Int64) {
 	return name, left
 }()
 
-// CrashPoint kills the process with SIGKILL if PROMPTSPOOL_CRASH_AT names this point, as
+// Reach kills the process with SIGKILL if PROMPTSPOOL_CRASH_AT names this point, as
 // a power cut or the kernel would.
-func CrashPoint(name string) {
+func Reach(name string) {
 	if name != crashAt || crashLeft.Add(-1) != 0 {
 		return
 	}
@@ -34,6 +34,6 @@ func CrashPoint(name string) {
 	select {} // the kernel needs a moment
 }
 
-// unsafeNoSync leaves out the sync of every commit, to prove that a test of power cuts
+// NoSync leaves out the sync of every commit, to prove that a test of power cuts
 // would notice.
-var unsafeNoSync = os.Getenv("PROMPTSPOOL_UNSAFE_NO_SYNC") != ""
+var NoSync = os.Getenv("PROMPTSPOOL_UNSAFE_NO_SYNC") != ""

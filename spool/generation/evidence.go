@@ -1,8 +1,9 @@
-package spool
+package generation
 
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 
 	"promptspool/spool/frame"
@@ -18,11 +19,19 @@ import (
 type frameRef struct {
 	file   string
 	offset int64
-	key    frame.EventKey // bytes is of this part
+	key    frame.EventKey // Bytes is of this part
 }
 
-// evidence is what the raw files of a generation prove.
-type evidence struct {
+// Evidence is what the raw files of a generation prove. Not safe for concurrent use.
+type Evidence struct {
+	// Broken means that Badger would cut off whole frames if it opened the generation for
+	// writing, or would not open it at all.
+	Broken bool
+	// Unreadable are the parts of files that the disk cannot read.
+	Unreadable []Unreadable
+
+	dir string // of the generation
+
 	// events maps a sequence to its frames by part, all of them whole. Incomplete events
 	// are left out.
 	events map[uint64][]frameRef
@@ -31,32 +40,27 @@ type evidence struct {
 	committed uint64
 	// newest is the first sequence of the commit that committed belongs to.
 	newest uint64
-	// broken means that Badger would cut off whole frames if it opened the generation for
-	// writing, or would not open it at all.
-	broken bool
-	// unreadable are the parts of files that the disk cannot read.
-	unreadable []unreadable
 }
 
-// unreadable is a part of a file that the disk cannot read.
-type unreadable struct {
-	path  string
-	bytes int64
+// Unreadable is a part of a file that the disk cannot read.
+type Unreadable struct {
+	Path  string
+	Bytes int64
 }
 
 // leaveOut records the parts of a file that cannot be read. Badger must not see the file
 // then: it reads through mappings, and the fault would end the process.
-func (ev *evidence) leaveOut(path string, bad []rawlog.Span) {
+func (ev *Evidence) leaveOut(path string, bad []rawlog.Span) {
 	for _, span := range bad {
-		ev.unreadable = append(ev.unreadable, unreadable{path, span.End - span.From})
-		ev.broken = true
+		ev.Unreadable = append(ev.Unreadable, Unreadable{path, span.End - span.From})
+		ev.Broken = true
 	}
 }
 
-// examine reads the raw files of a generation, without the parts that the disk cannot
+// Examine reads the raw files of a generation, without the parts that the disk cannot
 // read. It fails only if a whole file cannot be read.
-func examine(dir string) (evidence, error) {
-	ev := evidence{events: make(map[uint64][]frameRef)}
+func Examine(dir string) (Evidence, error) {
+	ev := Evidence{dir: dir, events: make(map[uint64][]frameRef)}
 
 	valueLogs, err := filesBySuffix(dir, ".vlog")
 	if err != nil {
@@ -84,7 +88,7 @@ func examine(dir string) (evidence, error) {
 			if newest, last := lastCommitted(data); last > ev.committed {
 				ev.newest, ev.committed = newest, last
 			}
-			ev.broken = ev.broken || !rawlog.IsPlain(data)
+			ev.Broken = ev.Broken || !rawlog.IsPlain(data)
 			return nil
 		})
 		if err != nil {
@@ -96,8 +100,8 @@ func examine(dir string) (evidence, error) {
 
 // examineValueLog finds every whole frame in a value log, including those behind damage,
 // which Badger would cut off.
-func (ev *evidence) examineValueLog(path string, data []byte) error {
-	ev.broken = ev.broken || !rawlog.IsPlain(data)
+func (ev *Evidence) examineValueLog(path string, data []byte) error {
+	ev.Broken = ev.Broken || !rawlog.IsPlain(data)
 	chainEnd := 0 // where Badger would stop
 	for e := range rawlog.Entries(data) {
 		chainEnd = e.End
@@ -136,13 +140,13 @@ func (ev *evidence) examineValueLog(path string, data []byte) error {
 		ev.events[f.Seq] = refs
 
 		// Whole, but behind damage: Badger would cut it off.
-		ev.broken = ev.broken || at > chainEnd
+		ev.Broken = ev.Broken || at > chainEnd
 		at += frame.HeaderBytes + len(f.Payload)
 	}
 }
 
 // dropIncomplete removes events that lack a frame.
-func (ev *evidence) dropIncomplete() {
+func (ev *Evidence) dropIncomplete() {
 	for seq, refs := range ev.events {
 		if slices.ContainsFunc(refs, func(r frameRef) bool { return int(r.key.Parts) != len(refs) }) {
 			delete(ev.events, seq)
@@ -150,13 +154,16 @@ func (ev *evidence) dropIncomplete() {
 	}
 }
 
-// agrees reports whether Badger may open the generation: everything committed is whole,
-// everything whole was committed, and nothing would be cut off.
-func (ev *evidence) agrees(first uint64) bool {
-	if ev.broken {
+// Agrees reports whether Badger may open the generation, which begins with first.
+//
+// It may if everything committed is whole, everything whole was committed, and nothing
+// would be cut off.
+func (ev *Evidence) Agrees(first uint64) bool {
+	if ev.Broken {
 		return false
 	}
 
+	// Counting is enough: sequences inside of the bounds are all different.
 	n := uint64(0)
 	for seq := range ev.events {
 		if seq < first || seq > ev.committed {
@@ -167,13 +174,13 @@ func (ev *evidence) agrees(first uint64) bool {
 	return ev.committed == 0 && n == 0 || n == ev.committed-first+1
 }
 
-// end returns the sequence after the last one that was certainly committed or can be
+// End returns the sequence after the last one that was certainly committed or can be
 // recovered.
 //
 // Beyond the last one that a write-ahead log names, whole events count as long as they
 // follow each other: they were committed and the log is damaged, or the crash came just
 // before. An event after a hole belongs to a commit that never ended.
-func (ev *evidence) end(first uint64) uint64 {
+func (ev *Evidence) End(first uint64) uint64 {
 	end := max(first, ev.committed+1)
 	for ev.events[end] != nil {
 		end++
@@ -184,13 +191,13 @@ func (ev *evidence) end(first uint64) uint64 {
 // lastCommitted returns the first and the last sequence of the last finished transaction
 // of a write-ahead log; 0 and 0 if there is none.
 func lastCommitted(data []byte) (first, last uint64) {
-	var open seqRange // of the transaction that is being read; here end is its last sequence
+	var open frame.Range // of the transaction that is being read; here End is its last sequence
 	for e := range rawlog.Entries(data) {
 		if k, ok := frame.DecodeEventKey(e.Key); ok {
-			if open.from == 0 {
-				open.from = k.Seq
+			if open.From == 0 {
+				open.From = k.Seq
 			}
-			open.from, open.end = min(open.from, k.Seq), max(open.end, k.Seq)
+			open.From, open.End = min(open.From, k.Seq), max(open.End, k.Seq)
 		}
 
 		// A transaction without its end was never finished, and does not count.
@@ -198,10 +205,80 @@ func lastCommitted(data []byte) (first, last uint64) {
 			continue
 		}
 
-		if open.end > last {
-			first, last = open.from, open.end
+		if open.End > last {
+			first, last = open.From, open.End
 		}
-		open = seqRange{}
+		open = frame.Range{}
 	}
 	return first, last
+}
+
+// Holes returns the sequences from <= s < end for which no whole event was found.
+func (ev *Evidence) Holes(from, end uint64) []frame.Range {
+	var holes []frame.Range
+	for seq := from; seq < end; seq++ {
+		if ev.events[seq] != nil {
+			continue
+		}
+
+		if n := len(holes); n > 0 && holes[n-1].End == seq {
+			holes[n-1].End++
+		} else {
+			holes = append(holes, frame.Range{From: seq, End: seq + 1})
+		}
+	}
+	return holes
+}
+
+// Len returns the number of whole events.
+func (ev *Evidence) Len() int { return len(ev.events) }
+
+// Sequences returns those of all whole events, in order.
+func (ev *Evidence) Sequences() []uint64 { return slices.Sorted(maps.Keys(ev.events)) }
+
+// EventBytes returns the length of a whole event, without its frames' headers.
+func (ev *Evidence) EventBytes(seq uint64) (n int64) {
+	for _, ref := range ev.events[seq] {
+		n += int64(ref.key.Bytes)
+	}
+	return n
+}
+
+// EventFile returns the path of the file that a whole event begins in.
+func (ev *Evidence) EventFile(seq uint64) string { return ev.events[seq][0].file }
+
+// NextWhole returns the first sequence, from <= s < end, of a whole event, or end if
+// there is none.
+func (ev *Evidence) NextWhole(from, end uint64) uint64 {
+	for from < end && ev.events[from] == nil {
+		from++
+	}
+	return from
+}
+
+// Read assembles a whole event from its frames, and verifies each again. The data belongs
+// to the caller.
+func (ev *Evidence) Read(seq uint64) (frame.Entry, error) {
+	refs := ev.events[seq]
+	k := refs[0].key
+	e := frame.Entry{
+		Seq:  k.Seq,
+		Key:  k.Key,
+		At:   k.At,
+		Data: make([]byte, 0, ev.EventBytes(seq)),
+	}
+
+	for _, ref := range refs {
+		// The file may have been damaged since it was examined.
+		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
+		if err := readAt(ref.file, b, ref.offset); err != nil {
+			return e, err
+		}
+		f, err := frame.Decode(b)
+		if err != nil {
+			return e, err
+		}
+		e.Data = append(e.Data, f.Payload...)
+	}
+	return e, nil
 }

@@ -1,4 +1,4 @@
-package spool
+package generation
 
 import (
 	"bytes"
@@ -14,8 +14,15 @@ func TestALargeEventIsSpreadOverFramesWhereItStands(t *testing.T) {
 		source[i] = byte(i * 7 >> 3)
 	}
 	for _, sizes := range [][]int{
-		{frame.PartBytes + 1}, {2 * frame.PartBytes}, {len(source)}, {0, len(source) - 1, 1}, {300, frame.PartBytes, 2}, {100, 2*frame.PartBytes + 38, 2},
-		{spreadMin, spreadMin + 1, frame.PartBytes, 38, 0}, {3, frame.PartBytes + spreadMin + 38, 3}, {3, frame.PartBytes + spreadMin + 39},
+		{frame.PartBytes + 1},
+		{2 * frame.PartBytes},
+		{len(source)},
+		{0, len(source) - 1, 1},
+		{300, frame.PartBytes, 2},
+		{100, 2*frame.PartBytes + 38, 2},
+		{spreadMin, spreadMin + 1, frame.PartBytes, 38, 0},
+		{3, frame.PartBytes + spreadMin + 38, 3},
+		{3, frame.PartBytes + spreadMin + 39},
 	} {
 		rest := bytes.Clone(source)
 		var parts [][]byte

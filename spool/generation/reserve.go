@@ -1,4 +1,4 @@
-package spool
+package generation
 
 import (
 	"errors"
@@ -17,19 +17,19 @@ import (
 // meet a full disk. This file gives a generation all its blocks when it is made. From
 // then on it takes no more, and commits succeed even when the disk is full.
 
-// generationRoom returns the disk space that a generation of this capacity takes.
-func generationRoom(capacity int64) int64 {
+// Room returns the disk space that a generation of this capacity takes.
+func Room(capacity int64) int64 {
 	return valueLogRoom(capacity) + writeAheadRoom(capacity) + smallFilesRoom
 }
 
-// valueLogRoom returns the room for the value log. hasRoom counts more for each frame
+// valueLogRoom returns the room for the value log. HasRoom counts more for each frame
 // than it takes.
 func valueLogRoom(capacity int64) int64 { return disk.WholeBlocks(capacity) + disk.BlockBytes }
 
 // writeAheadRoom returns the room for the write-ahead log, where a frame takes at most
 // 128 bytes, including the end of a transaction of its own.
 func writeAheadRoom(capacity int64) int64 {
-	return disk.WholeBlocks(min(generationFramesMax, capacity/frameOverheadBytes)*128) + disk.BlockBytes
+	return disk.WholeBlocks(min(framesMax, capacity/frameOverheadBytes)*128) + disk.BlockBytes
 }
 
 // smallFilesRoom is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block
@@ -38,6 +38,8 @@ const smallFilesRoom = 64 << 10
 
 // reserve gives the files of a new generation all the blocks that will be written.
 func reserve(dir string, capacity int64) error {
+	// Badger made both files, with holes in them. There is exactly one of each in a new
+	// generation, and no second one later: see framesMax and generationOptions.
 	rooms := map[string]int64{".vlog": valueLogRoom(capacity), ".mem": writeAheadRoom(capacity)}
 	for suffix, room := range rooms {
 		paths, err := filesBySuffix(dir, suffix)

@@ -1,0 +1,35 @@
+// Package crashpoint kills the process at chosen moments, for tests.
+//
+// It has an effect only in a binary built with the tag crashpoints: see Reach.
+package crashpoint
+
+// The moments at which a test can have the process killed, in the order in which an event
+// meets them.
+const (
+	BeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
+	AfterCommit       = "after-commit"         // it is fsynced; nobody has been answered
+	GenerationMake    = "generation-make"      // a generation is about to be made; nothing of it exists
+	GenerationMkdir   = "generation-mkdir"     // its folder exists, empty
+	GenerationOpened  = "generation-opened"    // Badger has made its files; their names are not synced
+	GenerationNamed   = "generation-named"     // it has its name, not synced; the one before is not sealed
+	GenerationSeal    = "generation-seal"      // it is full, and about to be closed
+	GenerationClosed  = "generation-closed"    // Badger has closed it; it has no SEAL
+	GenerationRenamed = "generation-renamed"   // it is acknowledged, and has the name of trash
+	BetweenSendAndAck = "between-send-and-ack" // the server has a batch, and nothing is acknowledged
+	LaneSynced        = "lane-synced"          // events are fsynced in a lane, and not acknowledged
+)
+
+// All are the names that Reach is called with.
+var All = []string{
+	BeforeCommit,
+	AfterCommit,
+	GenerationMake,
+	GenerationMkdir,
+	GenerationOpened,
+	GenerationNamed,
+	GenerationSeal,
+	GenerationClosed,
+	GenerationRenamed,
+	BetweenSendAndAck,
+	LaneSynced,
+}

@@ -1,0 +1,26 @@
+// Package generation is one generation of the spool: a small Badger database that holds a
+// run of sequences.
+//
+// It is written during one opening of the spool (Writer), then sealed, which writes its
+// keys to a table, then only read (Reader), and finally removed as a folder. What Badger
+// cannot be trusted with is looked for in its raw files (Evidence), and what is whole there
+// goes to a new edition.
+//
+//	name.go                   the folder's name, and its editions
+//	writer.go, reserve.go     making one, with all its blocks
+//	commit.go                 events on their way to the disk
+//	seal.go                   closing one for good; is it what it was then?
+//	reader.go, files.go       reading a sealed one, or the one that is written
+//	evidence.go, uncertain.go what the raw files prove
+//	rebuild.go                a new edition from the raw files
+//	badger.go                 Badger's options and its log
+//
+// The version of Badger is pinned (4.9.6), because this package reads Badger's files
+// (evidence.go) and its log lines (badger.go), and relies on details of its behaviour.
+// storeOptions and generationOptions hold the settings that matter, each with what happens
+// otherwise. Package spool says how a write becomes durable.
+//
+// The package knows nothing of the queue: which events were acknowledged, where the bounds
+// of disk are, and what becomes of damage is up to the caller, who also keeps two calls
+// that change one folder apart.
+package generation

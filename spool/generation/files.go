@@ -1,0 +1,111 @@
+package generation
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	badger "github.com/dgraph-io/badger/v4"
+	"golang.org/x/sys/unix"
+
+	"promptspool/spool/rawlog"
+)
+
+// readFirstBlocks reads the part of the value logs that Badger reads when it opens them.
+func readFirstBlocks(dir string) error {
+	paths, err := filesBySuffix(dir, ".vlog")
+	for _, path := range paths {
+		err = errors.Join(err, readAt(path, make([]byte, rawlog.HeaderBytes), 0))
+	}
+
+	if errors.Is(err, io.EOF) { // Badger reports a log that is too short
+		return nil
+	}
+	return unreadableOr(err)
+}
+
+// ReadValueLogs reads the value logs of a generation whole, and keeps nothing of them.
+//
+// So what the disk cannot read is found before Badger reads it through a mapping. The error
+// is ErrUnreadable then.
+func ReadValueLogs(dir string) error {
+	paths, err := filesBySuffix(dir, ".vlog")
+	if err != nil {
+		return err
+	}
+
+	for _, path := range paths {
+		bad, err := rawlog.Probe(path)
+		if err != nil {
+			return unreadableOr(err)
+		}
+		if len(bad) > 0 {
+			return fmt.Errorf("%w: %s", ErrUnreadable, path)
+		}
+	}
+	return nil
+}
+
+// unreadableOr wraps an I/O error in ErrUnreadable, and returns any other error as it is.
+func unreadableOr(err error) error {
+	if rawlog.Unreadable(err) {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return err
+}
+
+// FetchAhead asks the kernel to read the value logs of a generation.
+//
+// Badger reads them through a mapping that it advises for random access. In an old
+// backlog, which is no longer in the page cache, each page would be a fault of its own,
+// and a whole processor would wait for the disk with it. If the kernel ignores the
+// request, reading is only slower.
+func FetchAhead(dir string) {
+	paths, _ := filesBySuffix(dir, ".vlog")
+	for _, path := range paths {
+		if file, err := os.Open(path); err == nil {
+			_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_WILLNEED)
+			_ = file.Close()
+		}
+	}
+}
+
+// CheckManifest returns an error if the folder has no MANIFEST: Badger would
+// delete all of its tables.
+func CheckManifest(dir string) error {
+	_, err := os.Stat(filepath.Join(dir, badger.ManifestFilename))
+	return err
+}
+
+// filesBySuffix returns the paths of a folder's entries whose names end in suffix, in
+// order.
+func filesBySuffix(dir, suffix string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	var paths []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix) {
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+func readAt(path string, b []byte, offset int64) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	_, err = file.ReadAt(b, offset)
+	return err
+}

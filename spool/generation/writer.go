@@ -1,0 +1,138 @@
+package generation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/crashpoint"
+	"promptspool/spool/disk"
+	"promptspool/spool/rawlog"
+)
+
+// framesMax keeps all keys of a generation in one memtable: 16,384 of them take some 1.5
+// MiB of its 2, in memory and in its log. So nothing is flushed while a generation is
+// written, and level 0 never holds more than one table.
+const framesMax = 16384
+
+// frameOverheadBytes is what a frame costs in addition to its payload, in both of
+// Badger's files; rounded up.
+const frameOverheadBytes = 192
+
+// CapacityFor returns the capacity of a generation that a commit of this size fills.
+func CapacityFor(frames int, bytes int64) int64 {
+	return bytes + int64(frames)*frameOverheadBytes
+}
+
+// Writer is a generation that takes new events.
+//
+// Its methods are for one goroutine at a time. Its Reader may be used by others meanwhile.
+type Writer struct {
+	dir      string   // Place changes it
+	capacity int64    // the size that it has room for on the disk, counted as HasRoom does
+	folder   *os.File // keeps dir open under whatever name
+	db       *badger.DB
+
+	frames int
+	bytes  int64
+}
+
+// Create makes an empty generation with disk blocks for all that will be written to it.
+//
+// Its folder has a name that is no generation's, until Place. Badger opens the folder by
+// its file descriptor, so that Place can rename it while the database is open. On an error
+// nothing is left of it.
+func Create(dir string, capacity int64, log Log) (w *Writer, err error) {
+	crashpoint.Reach(crashpoint.GenerationMake)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	crashpoint.Reach(crashpoint.GenerationMkdir)
+
+	w = &Writer{dir: dir, capacity: capacity}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.Discard())
+		}
+	}()
+
+	// An open folder keeps its descriptor when it is renamed.
+	if w.folder, err = os.Open(dir); err != nil {
+		return w, err
+	}
+	open := fmt.Sprintf("/proc/self/fd/%d", w.folder.Fd())
+	options := generationOptions(open, capacity, log).WithSyncWrites(!crashpoint.NoSync)
+	w.db, err = createDatabase(options, capacity)
+	return w, err
+}
+
+// createDatabase makes an empty database in an empty folder, with disk blocks for all
+// that will be written to it. It is durable, except for the name of the folder.
+func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) {
+	dir := options.Dir
+	db, err := openWritable(options)
+	if err != nil {
+		return nil, err
+	}
+	crashpoint.Reach(crashpoint.GenerationOpened)
+
+	// Before the first write: from here on a full disk can no longer hit this database.
+	if err := errors.Join(reserve(dir, capacity), tighten(dir)); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+// Place durably gives a new generation its name among the others, which are in the same
+// folder. first is the first sequence that it may hold. Call it before the first commit.
+func (w *Writer) Place(first uint64) (name string, err error) {
+	name = Name(first, 0)
+	parent := filepath.Dir(w.dir)
+	// Badger has the folder open by its descriptor, so the new name does not disturb it.
+	placed := filepath.Join(parent, name)
+	if err := os.Rename(w.dir, placed); err != nil {
+		return "", err
+	}
+	crashpoint.Reach(crashpoint.GenerationNamed)
+
+	w.dir = placed
+	return name, disk.SyncDir(parent)
+}
+
+// Capacity returns the size that the generation has room for, as CapacityFor counts it.
+func (w *Writer) Capacity() int64 { return w.capacity }
+
+// HasRoom reports whether the generation has room for this much more.
+func (w *Writer) HasRoom(frames int, bytes int64) bool {
+	return w.frames+frames <= framesMax && CapacityFor(w.frames+frames, w.bytes+bytes) <= w.capacity
+}
+
+// HalfFull reports whether half of the generation is used.
+func (w *Writer) HalfFull() bool {
+	return 2*CapacityFor(w.frames, w.bytes) >= w.capacity || 2*w.frames >= framesMax
+}
+
+// Reader returns a reader of what is committed. It ends with the Writer: do not close it.
+func (w *Writer) Reader() *Reader { return &Reader{w.db} }
+
+// Present returns an error if the generation's folder is gone, or cannot be written to.
+// A commit would succeed all the same.
+func (w *Writer) Present() error { return rawlog.Present(w.folder, w.dir) }
+
+// Close ends the writing, and seals the generation. Nothing can be used after that.
+func (w *Writer) Close() error { return errors.Join(closeSealed(w.db), w.folder.Close()) }
+
+// Discard removes a generation that nothing was written to, as far as it was made.
+func (w *Writer) Discard() error {
+	var errs []error
+	if w.db != nil {
+		errs = append(errs, w.db.Close())
+	}
+	if w.folder != nil {
+		errs = append(errs, w.folder.Close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
+}
