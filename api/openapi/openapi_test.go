@@ -152,13 +152,14 @@ func TestTheReferenceFollowsTheDescription(t *testing.T) {
 func TestTheTransportReportsWhatDiffers(t *testing.T) {
 	var reported []error
 	transport := &Transport{Checker: description(t), Report: func(err error) { reported = append(reported, err) }}
+	good := `{"success": true, "message": "Group created.", "id": "` + exampleEvent + `"}`
 	for _, tt := range []struct {
 		path, version, answer string
 		reports               bool
 	}{
-		{"/rest/create-group", "1", `{"success": true, "message": "Group created.", "id": "` + exampleEvent + `"}`, false},
+		{"/rest/create-group", "1", good, false},
 		{"/rest/create-group", "1", `{"success": true}`, true},
-		{"/rest/create-group", "", `{"success": true}`, false}, // of something in between
+		{"/rest/create-group", "", `{"success": true}`, false}, // from a proxy in between
 		{"/docs", "1", `{}`, false},
 	} {
 		reported = nil
@@ -166,7 +167,9 @@ func TestTheTransportReportsWhatDiffers(t *testing.T) {
 			header := http.Header{"Content-Type": {"application/json"}, "Promptspool-Version": {tt.version}}
 			return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(tt.answer))}
 		})
-		res, err := (&http.Client{Transport: transport}).Post("http://x"+tt.path, "application/json", strings.NewReader("{}"))
+
+		client := &http.Client{Transport: transport}
+		res, err := client.Post("http://x"+tt.path, "application/json", strings.NewReader("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
