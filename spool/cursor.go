@@ -33,6 +33,7 @@ func peekCursor(path string) (*cursor, error) {
 }
 
 func newCursor(s disk.Slots) *cursor {
+	// Sequences start at 1.
 	c := &cursor{s, cursorState{1, 1}}
 	if s.Writes > 0 {
 		c.cursorState = cursorState{s.Numbers[0], s.Numbers[1]}

@@ -90,6 +90,7 @@ func (s *Spool) abandonDatabase(g *generationState, cause error) error {
 // openForReading returns the database of a generation. Besides the one that is written,
 // the readingMax most recently used ones stay open. The caller must hold readMu.
 func (s *Spool) openForReading(g *generationState) (*generation.Reader, error) {
+	// The one that is written is not in the list, so it is never closed to make way.
 	if g.reader != nil {
 		if i := slices.Index(s.reading, g); i >= 0 {
 			s.reading = append(slices.Delete(s.reading, i, i+1), g)
@@ -162,6 +163,7 @@ func (s *Spool) closeAllReading() error {
 
 // fetchAhead asks the kernel to read the events of a generation, and of the next one.
 func (s *Spool) fetchAhead(g *generationState) {
+	// Only the names, so that mu is not held while files are opened.
 	s.mu.Lock()
 	var names []string
 	if i := slices.Index(s.generations, g); i >= 0 {

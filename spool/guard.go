@@ -240,6 +240,7 @@ func (g *guard) free() (free, freeMin int64, err error) {
 // freeBallast removes the ballast if less than need is free. It returns an error if that
 // is not enough.
 func (g *guard) freeBallast(need int64) error {
+	// While there is room without it, the ballast stays for the next time.
 	free, _, err := g.free()
 	if err != nil || free >= need {
 		return err
@@ -273,6 +274,7 @@ func (g *guard) makeBallast() {
 	if err != nil {
 		return
 	}
+	// With real blocks, or its removal would free nothing.
 	if err := errors.Join(disk.Allocate(file, ballastBytes), file.Close()); err != nil {
 		_ = os.Remove(g.ballast)
 		return

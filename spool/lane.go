@@ -58,6 +58,7 @@ func (s *Spool) Bury(reason string, e Entry) error {
 func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
 	err := s.lanes.Move(lane, reason, s.config.Now(), entries)
 
+	// A gauge of the last move: it falls again with the first one that finds room.
 	s.config.Metrics.LanesFull.Set(0)
 	if errors.Is(err, ErrLanesFull) {
 		s.config.Metrics.LanesFull.Set(1)

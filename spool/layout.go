@@ -117,6 +117,7 @@ func lockDir(dir string) (*dirLock, error) {
 
 // inUse returns the error for a folder whose lock file is locked by another process.
 func inUse(dir string, file *os.File, err error) error {
+	// The pid is for people only. What counts is the lock, which the kernel keeps.
 	holder := make([]byte, 20)
 	n, _ := file.ReadAt(holder, 0)
 	return fmt.Errorf("spool: %s is in use by another process (%s); "+

@@ -19,6 +19,7 @@ func (s *Spool) rebuild(name string, ev generation.Evidence, from, end uint64) (
 	first, edition, _ := generation.ParseName(name)
 	rebuilt := generation.Name(first, edition+1)
 	build := s.path(buildPrefix + rebuilt)
+	// An earlier try may have failed half-way.
 	if err := os.RemoveAll(build); err != nil {
 		return "", err
 	}
@@ -51,6 +52,7 @@ func (s *Spool) quarantine(name string) error {
 		return err
 	}
 
+	// What was set aside earlier, under the same name, stays as it is.
 	target := s.path(quarantineName, filepath.Base(name))
 	for n := 2; disk.Exists(target); n++ {
 		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))

@@ -22,6 +22,7 @@ func Repair(ctx context.Context, c Config) (Status, error) {
 		return Status{}, err
 	}
 
+	// Nothing is locked between the two: a sidecar that starts now does the same work.
 	s, err := Open(c)
 	if err != nil {
 		return Status{}, err

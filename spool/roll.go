@@ -35,6 +35,7 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 		reader:   w.Reader(),
 	}
 
+	// Listed before its first commit: no event may be visible without its generation.
 	s.mu.Lock()
 	full := s.writing
 	s.generations = append(s.generations, g)

@@ -70,6 +70,7 @@ func (s *Spool) takeSpare(capacity int64) *generation.Writer {
 		return nil
 	}
 
+	// One that is being made is waited for: making another would take as long.
 	<-s.spare.made
 	w := s.spare.writer
 	if w == nil || w.Capacity() >= capacity {

@@ -181,7 +181,7 @@ func (s *Spool) fail(err error) error {
 
 	if s.failure == nil {
 		s.failure = fmt.Errorf("%w: %w", ErrFailed, err)
-		s.failed <- s.failure
+		s.failed <- s.failure          // has room for one, and there is only one first error
 		s.refuseQueueLocked(s.failure) // the leader may hang in a commit on the bad disk
 		s.idle.Broadcast()
 		s.config.Logger.Error("the spool failed; restart promptspool once the disk is well",

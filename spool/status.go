@@ -34,6 +34,7 @@ type Status struct {
 // none.
 func (s *Spool) Status() Status {
 	disk := s.guard.walk() // without a lock, because it may take long
+	// Before mu: the lanes report to the spool, which takes mu, with their own lock held.
 	held, dead := s.lanes.Events(LaneHeld), s.lanes.Events(LaneDead)
 
 	s.mu.Lock()
@@ -64,7 +65,7 @@ func (s *Spool) Status() Status {
 // and is zero if none is known. The newest generation is kept even when it is
 // acknowledged, so that both survive a restart.
 func (s *Spool) Newest() (seq uint64, at time.Time) {
-	held := s.lanes.Newest()
+	held := s.lanes.Newest() // before mu, as in Status
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +114,7 @@ func (s *Spool) Run(ctx context.Context) error {
 		if err := s.saveCursor(); err != nil {
 			return s.fail(err)
 		}
+		// newest is of a second ago: if it still is, nobody appends.
 		if err := s.shrink(newest + 1); err != nil {
 			return s.fail(err)
 		}
@@ -151,6 +153,7 @@ func (s *Spool) refreshMetrics(r *rate) {
 
 	m.SpoolOldestSeconds.Set(0)
 	if !st.Oldest.IsZero() {
+		// The clock may have been set back since.
 		m.SpoolOldestSeconds.Set(max(0, now.Sub(st.Oldest).Seconds()))
 	}
 	m.HeldEvents.Set(float64(st.Held))

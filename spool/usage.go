@@ -52,6 +52,7 @@ func (s *Spool) KeyUsage(key uint32) (events int, bytes int64) {
 // Keys returns, in order, the numbers of all keys that some event in the spool or in a
 // lane needs. Any other key may be forgotten.
 func (s *Spool) Keys() []uint32 {
+	// Before mu: the lanes report to the spool, which takes mu, with their own lock held.
 	keys := s.lanes.Keys(LaneHeld, LaneDead)
 
 	s.mu.Lock()

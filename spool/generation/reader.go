@@ -35,6 +35,7 @@ func Open(dir string, log Log) (*Reader, error) {
 		return nil, err
 	}
 
+	// Badger reads the table through a mapping while it opens it.
 	r := new(Reader)
 	err = rawlog.Guard(dir, func() (err error) {
 		r.db, err = badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
@@ -66,7 +67,7 @@ func (r *Reader) Walk(from uint64, yield func(frame.EventKey) bool) error {
 		it.Seek(from)
 
 		for k, ok := it.Next(); ok && yield(k); k, ok = it.Next() {
-			it.it.Next()
+			it.it.Next() // past the first part, without reading the event
 		}
 		return nil
 	})
@@ -101,6 +102,7 @@ func (i Iterator) Next() (k frame.EventKey, ok bool) {
 
 // Close ends the iteration.
 func (i Iterator) Close() {
+	// In this order: Badger panics when a transaction ends before its iterators.
 	i.it.Close()
 	i.txn.Discard()
 }

@@ -67,6 +67,7 @@ func IsSealed(dir string) (bool, error) {
 		return false, err
 	}
 
+	// Not an error: the caller rebuilds what does not match, from what can be read.
 	files, err := describeFiles(dir)
 	if rawlog.Unreadable(err) {
 		return false, nil
@@ -118,6 +119,7 @@ func Replay(dir string, generationBytes int64, log Log) error {
 		return err
 	}
 
+	// An earlier version wrote twice as many frames, whose keys must fit as well.
 	options := generationOptions(dir, generationBytes, log).WithMemTableSize(recoveryMemTableBytes)
 	db, err := openWritable(options)
 	if err != nil {
