@@ -48,6 +48,8 @@ func Parse(file, name string, content []byte) (*File, error) {
 		return nil, t.LocateErrors(err)
 	}
 
+	// The server checks these when it publishes; here they are found before anything is
+	// sent.
 	blueprint, faults := render.Check(t.Template.Blueprint)
 	for _, f := range render.CheckMetadata(t.Template.Metadata) {
 		field := strings.TrimSuffix("metadata."+f.Field, ".")

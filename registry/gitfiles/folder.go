@@ -34,6 +34,8 @@ type Folder struct {
 // if it fails; otherwise the caller must close the Folder.
 func Read(root *os.Root) (*Folder, error) {
 	f := &Folder{root: root, files: map[string]*File{}}
+
+	// A faulty file does not end the walk, so that all faults are reported together.
 	var faults []error
 	err := fs.WalkDir(root.FS(), ".", func(p string, d fs.DirEntry, err error) error {
 		switch {
@@ -118,6 +120,7 @@ func (f *Folder) Place(t wire.TemplateListItem) (file string, named bool) {
 //
 // named reports that no path can express the template's name, so the file must give it.
 func defaultPath(t wire.TemplateListItem) (file string, named bool) {
+	// Not every file system can hold these, and hidden files are not read back.
 	for part := range strings.SplitSeq(t.Name, "/") {
 		reserved := part == "" || part[0] == '.' || strings.HasSuffix(part, ".")
 		if reserved || len(part) > segmentBytesMax || strings.ContainsAny(part, `\:*?"<>|`) {
@@ -134,10 +137,14 @@ func (f *Folder) Write(file string, content []byte) error {
 			return err
 		}
 	}
+
+	// An unchanged file keeps its time, so that editors need not load it again.
 	if current, err := f.root.ReadFile(file); err == nil && bytes.Equal(current, content) {
 		return nil
 	}
 
+	// Renaming is atomic: nobody reads half a file. Its name begins with a dot, so that
+	// one left by a crash is not read as a template.
 	half := path.Join(path.Dir(file), "."+path.Base(file)+".half")
 	err := f.root.WriteFile(half, content, 0o644)
 	if err == nil {

@@ -31,6 +31,8 @@ func (f *Folder) PublishOrder(labels []string, onServer Resolve) ([]*File, error
 		return onServer(s)
 	}
 
+	// Depth first: a snippet comes before its users, also through other snippets. A file
+	// is marked before its snippets are visited, or a cycle would never end.
 	var order []*File
 	visited := map[*File]bool{}
 	var visit func(t *File)
@@ -47,6 +49,8 @@ func (f *Folder) PublishOrder(labels []string, onServer Resolve) ([]*File, error
 		order = append(order, t)
 	}
 
+	// In the order of names, so that the same folder is always published in the same
+	// order.
 	var faults []error
 	for _, name := range f.Names() {
 		t := f.files[name]
