@@ -60,8 +60,11 @@ func (s *State) Bodies(shown bool, read func(Entry) ([]byte, error)) (map[string
 
 	bodies := make(map[string]json.RawMessage)
 	for _, entry := range s.History {
-		if entry.Hash == "" || shown && !slices.Contains(wanted, entry.ID) {
-			continue // not stored, or not needed
+		if entry.Hash == "" {
+			continue // not stored
+		}
+		if _, found := slices.BinarySearch(wanted, entry.ID); shown && !found {
+			continue
 		}
 
 		body, err := read(entry)

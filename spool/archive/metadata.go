@@ -108,15 +108,25 @@ func (s *State) Hidden() []wire.MetadataRow {
 
 // withoutShown removes from values what the record shows.
 func (s *State) withoutShown(values []wire.MetadataRow) []wire.MetadataRow {
-	if len(values) == 0 {
-		return nil
-	}
-
-	shown := s.metadata()
 	return slices.DeleteFunc(values, func(m wire.MetadataRow) bool {
-		now, ok := shown[m.Key]
+		now, ok := s.shownValue(m.Key)
 		return ok && now == m.Value
 	})
+}
+
+// shownValue returns what the record shows under a key. It looks at this key alone, because
+// it is asked for each event of a batch.
+func (s *State) shownValue(key string) (value string, ok bool) {
+	later, ok := s.Metadata[key]
+	if s.Request == nil {
+		return later.Value, ok
+	}
+
+	own, set := s.Request.Value.Metadata[key]
+	if set && (!ok || later.Compare(s.Request.Stamp) < 0) {
+		return own, true
+	}
+	return later.Value, ok
 }
 
 // Had returns all metadata values that the record has or had, each once.
@@ -193,10 +203,8 @@ func (s *State) metadata() map[string]string {
 		return m
 	}
 
-	for key, value := range s.Request.Value.Metadata {
-		if later, ok := s.Metadata[key]; !ok || later.Compare(s.Request.Stamp) < 0 {
-			m[key] = value
-		}
+	for key := range s.Request.Value.Metadata {
+		m[key], _ = s.shownValue(key)
 	}
 
 	return m

@@ -1,6 +1,8 @@
 package archive_test
 
 import (
+	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -23,5 +25,35 @@ func TestARequestWithoutMetadataCountsForADeletion(t *testing.T) {
 	}
 	if !s.Deleted(ann) {
 		t.Error("the record is not deleted")
+	}
+}
+
+// A batch may set one key after the other of one record: what an event hides must not cost more with
+// each of them.
+func TestWhatAnEventHidesCostsByItsOwnKeys(t *testing.T) {
+	costs := func(keys int) float64 {
+		id := archivetest.ID(1000)
+		var s archive.State
+		for i := range keys {
+			s.Fold(archivetest.Event(t, i, wire.KindMetadata, id, fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)))
+		}
+
+		e := archivetest.Event(t, keys, wire.KindMetadata, id, `{"metadata":{"k0":"w"}}`)
+		s.Fold(e)
+		if got := s.HiddenBy(&e); len(got) != 1 || got[0].Value != "v" {
+			t.Errorf("with %d keys: %v is hidden", keys, got)
+		}
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range 100 {
+			s.HiddenBy(&e)
+		}
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / 100
+	}
+
+	if few, many := costs(10), costs(4000); many > 4*few {
+		t.Errorf("with 10 keys it takes %v bytes of memory, with 4,000 keys %v", few, many)
 	}
 }

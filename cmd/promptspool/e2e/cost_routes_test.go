@@ -190,7 +190,8 @@ func routeAttacks() []attack {
 			size := 0
 			for range n {
 				body := `{"id":"` + wire.NewID() + `","name":"` + strings.Repeat("n", 200) +
-					`","version":"v","started_at":"2026-01-01T00:00:00Z"}`
+					`","version":"v","started_at":"2026-01-01T00:00:00Z","backlog_events":0,"backlog_bytes":0,` +
+					`"oldest_seconds":0,"held_events":0,"dead_letters":0,"lost_events":0,"clock_ahead_seconds":null}`
 				p.call("POST", "/sync/heartbeat", body)
 				size += len(body)
 			}
