@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,6 +37,12 @@ func TestAfterAnySingleFaultWhatIsMissingIsCounted(t *testing.T) {
 	}
 
 	random.Shuffle(len(ways), func(i, j int) { ways[i], ways[j] = ways[j], ways[i] })
+
+	// The first fault loses something for certain; all others may hit what nobody needs any more.
+	certain := slices.IndexFunc(ways, func(w way) bool {
+		return w.how == "delete" && strings.HasSuffix(w.file, "/000001.vlog") // the second one is empty
+	})
+	ways[0], ways[certain] = ways[certain], ways[0]
 
 	refused, lost := 0, 0
 	for i := range rounds(t, damageFaults, 0.2) {
