@@ -40,8 +40,6 @@ var unreadTests = []string{
 	"spool/archive/calls",
 	"spool/archive/postgres",
 	"spool/archive/query",
-	"spool/frame",
-	"spool/lane",
 }
 
 // pageFaults returns where a file is hard to read, as "line: what".

@@ -9,13 +9,24 @@ import (
 	"promptspool/spool/frame"
 )
 
+// sealed returns the bytes of a frame around payload.
 func sealed(t testing.TB, payload string) []byte {
 	t.Helper()
-	return sealedAs(frame.Frame{Seq: 5, Key: 7, Part: 1, Parts: 3, At: time.Unix(1, 2), Payload: []byte(payload)})
+
+	return sealedAs(frame.Frame{
+		Seq:     5,
+		Key:     7,
+		Part:    1,
+		Parts:   3,
+		At:      time.Unix(1, 2),
+		Payload: []byte(payload),
+	})
 }
 
+// sealedAs returns the bytes of f as they are written to a file.
 func sealedAs(f frame.Frame) []byte {
 	header := f.Header()
+
 	return append(header[:], f.Payload...)
 }
 
@@ -24,23 +35,27 @@ func TestAFrameComesBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Seq != 5 || f.Key != 7 || f.Part != 1 || f.Parts != 3 || !f.At.Equal(time.Unix(1, 2)) || string(f.Payload) != "payload" {
-		t.Errorf("%+v", f)
+
+	if f.Seq != 5 || f.Key != 7 || f.Part != 1 || f.Parts != 3 ||
+		!f.At.Equal(time.Unix(1, 2)) || string(f.Payload) != "payload" {
+		t.Errorf("decoded %+v", f)
 	}
 }
 
 func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
 	whole := sealed(t, "payload")
+
 	for i := range len(whole) * 8 {
 		b := bytes.Clone(whole)
 		b[i/8] ^= 1 << (i % 8)
 		if _, err := frame.Decode(b); err == nil {
-			t.Errorf("bit %d", i)
+			t.Errorf("a frame with bit %d flipped decodes", i)
 		}
 	}
+
 	for n := range whole {
 		if _, err := frame.Decode(whole[:n]); !errors.Is(err, frame.ErrDamaged) {
-			t.Errorf("cut to %d bytes: %v", n, err)
+			t.Errorf("a frame cut to %d bytes: %v, want ErrDamaged", n, err)
 		}
 	}
 }
@@ -48,19 +63,20 @@ func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
 func TestANewerFrameSaysSo(t *testing.T) {
 	b := sealed(t, "payload")
 	b[5]++
-	b[37]++ // its checksum is of the newer version
+	b[37]++ // the checksum covers the version
 	if _, err := frame.Decode(b); !errors.Is(err, frame.ErrNewer) {
-		t.Errorf("%v", err)
+		t.Errorf("a frame of a newer version: %v, want ErrNewer", err)
 	}
 }
 
-// Nobody has a newer promptspool to start again: to ask for one would stop the spool for good.
+// A damaged version must not ask for a newer promptspool. There is none to install, so the
+// spool would never start again.
 func TestAFrameWithADamagedVersionIsNoNewerOne(t *testing.T) {
 	for bit := range 16 {
 		b := sealed(t, "payload")
 		b[4+bit/8] ^= 1 << (bit % 8)
 		if _, err := frame.Decode(b); !errors.Is(err, frame.ErrDamaged) {
-			t.Errorf("bit %d: %v", bit, err)
+			t.Errorf("bit %d of the version flipped: %v, want ErrDamaged", bit, err)
 		}
 	}
 }
@@ -74,9 +90,10 @@ func FuzzFrame(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		again := sealedAs(got)
 		if !bytes.Equal(again, b[:len(again)]) {
-			t.Errorf("a frame that verifies is written differently: %x, %x", again, b)
+			t.Errorf("a valid frame is written back differently: %x, read from %x", again, b)
 		}
 	})
 }
