@@ -24,6 +24,31 @@ func lastOther(window []byte) int {
 	return -1
 }
 
+// skipShort returns the first index from begin on where keyBytesMin bytes of a key may follow.
+// So many bytes contain one of the words that are looked at here, whole, and most texts have few
+// words without a blank, a quote or a comma.
+func skipShort(source []byte, begin int) int {
+	for at := begin; at+8 <= len(source); at += 8 {
+		word := binary.LittleEndian.Uint64(source[at:])
+		if hasBytesBelow(word, '-') || keyBytes(word) != highBits {
+			continue
+		}
+		if at == begin {
+			return begin
+		}
+
+		before := ^keyBytes(binary.LittleEndian.Uint64(source[at-8:])) & highBits
+		return at - bits.LeadingZeros64(before)/8 // behind the last byte that is not of a key
+	}
+
+	return len(source)
+}
+
+// hasBytesBelow reports whether a byte of a word is below limit, which is at most 0x80.
+func hasBytesBelow(word, limit uint64) bool {
+	return (word-limit*everyByte)&^word&highBits != 0
+}
+
 // keyBytes sets the high bit of each of eight bytes that is a letter, a digit, - or _,
 // and no other bit.
 func keyBytes(word uint64) uint64 {

@@ -3,6 +3,8 @@ package secrets
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,6 +168,34 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 			if keyBytes(word) != ofKeys || base64Bytes(word) != ofBase64 {
 				t.Fatalf("%x: %x and %x, want %x and %x", word, keyBytes(word), base64Bytes(word), ofKeys, ofBase64)
 			}
+		}
+	}
+}
+
+// What is skipped must hold no run of bytes that a key could be, wherever such runs begin and end.
+func TestNoKeyIsSkipped(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	alphabets := []string{"a", "ab -\x80", "ab_-9Z.,+/:;\"\\ \x00\xff"}
+	for range 20_000 {
+		// Long runs of keys' bytes, with others between them.
+		var text []byte
+		for len(text) < 100 {
+			alphabet := alphabets[random.IntN(len(alphabets))]
+			for range random.IntN(30) {
+				text = append(text, alphabet[random.IntN(len(alphabet))])
+			}
+		}
+
+		begin := random.IntN(30)
+		got := skipShort(text, begin)
+		isOther := func(c byte) bool { return byteKinds[c]&ofKey == 0 }
+		for at := begin; at+keyBytesMin <= len(text) && at < got; at++ {
+			if !slices.ContainsFunc(text[at:at+keyBytesMin], isOther) {
+				t.Fatalf("%q from %d: skipped to %d, though a key may begin at %d", text, begin, got, at)
+			}
+		}
+		if got < begin || got > begin && got < len(text) && !isOther(text[got-1]) {
+			t.Fatalf("%q from %d: %d is within a run", text, begin, got)
 		}
 	}
 }

@@ -21,7 +21,11 @@ const (
 // size first, and so skips most of a text without reading it.
 func (f *finder) shapes(from, end int) {
 	source := f.source[:end]
-	for begin := from; begin+keyBytesMin <= end; {
+	for begin := from; ; {
+		begin = skipShort(source, begin)
+		if begin+keyBytesMin > end {
+			return
+		}
 		if other := lastOther(source[begin : begin+keyBytesMin]); other >= 0 {
 			begin += other + 1
 			continue
