@@ -10,7 +10,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// What a test says of itself must be what it does, for stores ask their indexes instead.
+// Stores ask their indexes for the Texts or Ranges of a Test instead of calling Match:
+// both must give the same answer.
 func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.Float64Range(-3, 3)
@@ -21,6 +22,7 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 		case "metadata":
 			f.NestedKey = "a"
 		}
+
 		row := wire.Row{}
 		var value any
 		text := f.Field == "tags" || f.Field == "metadata"
@@ -28,9 +30,12 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 			f.Operator = rapid.SampledFrom(textOperators).Draw(t, "operator")
 			words := rapid.SampledFrom([]string{"x", "X", "y", ""})
 			row.Tags = rapid.SliceOfN(words, 0, 2).Draw(t, "tags")
-			for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 0, 2, rapid.ID).Draw(t, "keys") {
+
+			keys := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 0, 2, rapid.ID)
+			for _, key := range keys.Draw(t, "keys") {
 				row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: words.Draw(t, "value")})
 			}
+
 			value = words.Draw(t, "wanted")
 			if f.Operator == "in" || f.Operator == "not_in" {
 				value = rapid.SliceOfN(words, 0, 2).Draw(t, "wanted")
@@ -40,9 +45,12 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 			if rapid.Bool().Draw(t, "priced") {
 				row.Price = new(number.Draw(t, "price"))
 			}
-			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 0, 2, rapid.ID).Draw(t, "names") {
+
+			names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b"}), 0, 2, rapid.ID)
+			for _, name := range names.Draw(t, "names") {
 				row.Scores = append(row.Scores, wire.Score{Name: name, Score: rapid.IntRange(0, 3).Draw(t, "score")})
 			}
+
 			value = rapid.SampledFrom([]float64{0, 1, 2, -1}).Draw(t, "wanted")
 			switch f.Operator {
 			case "between":
@@ -51,6 +59,7 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 				value = rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1}), 0, 2).Draw(t, "wanted")
 			}
 		}
+
 		f.Value, _ = json.Marshal(value)
 		c, err := compileFilter(f)
 		if err != nil {
@@ -59,21 +68,25 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 		if not, ok := c.(Not); ok {
 			c = not.Condition
 		}
+
 		test := c.(*Test)
 		fd := fields[f.Field]
 		holds := test.Match(&Subject{Row: &row})
 		switch {
 		case test.Texts != nil:
-			if want := slices.ContainsFunc(fd.text(&row, f.NestedKey), func(v string) bool { return slices.Contains(test.Texts, v) }); want != holds {
-				t.Fatalf("%+v of %+v holds: %v, and its texts are %q", f, row, holds, test.Texts)
+			among := func(v string) bool { return slices.Contains(test.Texts, v) }
+			if want := slices.ContainsFunc(fd.text(&row, f.NestedKey), among); want != holds {
+				t.Fatalf("Match of %+v with %+v gives %v, but its Texts are %q", f, row, holds, test.Texts)
 			}
 		case test.Ranges != nil:
-			within := func(x float64) bool { return slices.ContainsFunc(test.Ranges, func(r Range) bool { return r.Has(x) }) }
+			within := func(x float64) bool {
+				return slices.ContainsFunc(test.Ranges, func(r Range) bool { return r.Has(x) })
+			}
 			if want := slices.ContainsFunc(fd.number(&row, f.NestedKey), within); want != holds {
-				t.Fatalf("%+v of %+v holds: %v, and its ranges are %+v", f, row, holds, test.Ranges)
+				t.Fatalf("Match of %+v with %+v gives %v, but its Ranges are %+v", f, row, holds, test.Ranges)
 			}
 		case slices.Contains([]string{"is", "eq", "in", "gt", "lte"}, f.Operator):
-			t.Fatalf("%+v does not say what it asks", f)
+			t.Fatalf("%+v has neither Texts nor Ranges", f)
 		}
 	})
 }

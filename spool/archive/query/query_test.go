@@ -12,52 +12,77 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// condition makes a filter of one condition; an empty value stays absent.
+// condition returns a filter of one condition. An empty value is left out.
 func condition(field, key, operator, value string) *wire.Filter {
 	return &wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: json.RawMessage(value)}
 }
 
 func TestWhatASearchRefuses(t *testing.T) {
-	group := func(n int) *wire.Filter { // n groups in each other
+	group := func(n int) *wire.Filter { // n nested groups
 		f := condition("model", "", "is", `"m"`)
 		for range n {
 			f = &wire.Filter{Filters: []wire.Filter{*f}}
 		}
+
 		return f
 	}
 	many := &wire.Filter{Filters: make([]wire.Filter, 101)}
 	for i := range many.Filters {
 		many.Filters[i] = *condition("model", "", "is", `"m"`)
 	}
+
 	values := `[` + strings.Repeat(`"x",`, 1000) + `"x"]`
+
 	for _, c := range []struct {
 		name   string
 		search wire.Search
 		field  string // at fault
 		says   string
 	}{
-		{"a field that there is not", wire.Search{FilterGroup: condition("colour", "", "is", `"red"`)}, "filter_group.field", "metadata_keys"},
-		{"no field", wire.Search{FilterGroup: &wire.Filter{Filters: []wire.Filter{{}}}}, "filter_group.filters[0].field", "missing"},
-		{"no operator", wire.Search{FilterGroup: condition("model", "", "", `"x"`)}, "filter_group.operator", "starts_with"},
-		{"an operator of another type", wire.Search{FilterGroup: condition("model", "", "gt", `"x"`)}, "filter_group.operator", "contains"},
-		{"a text operator on a number", wire.Search{FilterGroup: condition("cost", "", "contains", `1`)}, "filter_group.operator", "between"},
-		{"a key operator on a list", wire.Search{FilterGroup: condition("tags", "", "key_equals", `"x"`)}, "filter_group.operator", "is_not"},
-		{"metadata without a key", wire.Search{FilterGroup: condition("metadata", "", "is", `"x"`)}, "filter_group.nested_key", "metadata_keys"},
-		{"a key where there is none", wire.Search{FilterGroup: condition("tags", "a", "is", `"x"`)}, "filter_group.nested_key", "tags"},
+		{"a field that there is not", wire.Search{FilterGroup: condition("colour", "", "is", `"red"`)},
+			"filter_group.field", "metadata_keys"},
+		{"no field", wire.Search{FilterGroup: &wire.Filter{Filters: []wire.Filter{{}}}},
+			"filter_group.filters[0].field", "missing"},
+		{"no operator", wire.Search{FilterGroup: condition("model", "", "", `"x"`)},
+			"filter_group.operator", "starts_with"},
+		{"an operator of another type", wire.Search{FilterGroup: condition("model", "", "gt", `"x"`)},
+			"filter_group.operator", "contains"},
+		{"a text operator on a number", wire.Search{FilterGroup: condition("cost", "", "contains", `1`)},
+			"filter_group.operator", "between"},
+		{"a key operator on a list", wire.Search{FilterGroup: condition("tags", "", "key_equals", `"x"`)},
+			"filter_group.operator", "is_not"},
+		{"metadata without a key", wire.Search{FilterGroup: condition("metadata", "", "is", `"x"`)},
+			"filter_group.nested_key", "metadata_keys"},
+		{"a key where there is none", wire.Search{FilterGroup: condition("tags", "a", "is", `"x"`)},
+			"filter_group.nested_key", "tags"},
 		{"no value", wire.Search{FilterGroup: condition("model", "", "is", ``)}, "filter_group.value", "a string"},
-		{"null for a value", wire.Search{FilterGroup: condition("latency_ms", "", "gt", `null`)}, "filter_group.value", "a number"},
-		{"a text for a number", wire.Search{FilterGroup: condition("score", "", "gt", `"50"`)}, "filter_group.value", "a number"},
-		{"a number that is none", wire.Search{FilterGroup: condition("score", "", "gt", `1e999`)}, "filter_group.value", "a number"},
-		{"an object for a text", wire.Search{FilterGroup: condition("model", "", "is", `{}`)}, "filter_group.value", "a string"},
-		{"a time that is none", wire.Search{FilterGroup: condition("accepted_at", "", "after", `"yesterday"`)}, "filter_group.value", "ISO-8601"},
-		{"milliseconds for seconds", wire.Search{FilterGroup: condition("accepted_at", "", "after", `1697495400250`)}, "filter_group.value", "seconds"},
-		{"one value for in", wire.Search{FilterGroup: condition("model", "", "in", `"x"`)}, "filter_group.value", "array"},
-		{"a list of the wrong things", wire.Search{FilterGroup: condition("model", "", "not_in", `["x",true]`)}, "filter_group.value", "a string"},
-		{"too many values", wire.Search{FilterGroup: condition("model", "", "in", values)}, "filter_group.value", "1000"},
-		{"three ends of a range", wire.Search{FilterGroup: condition("score", "", "between", `[1,2,3]`)}, "filter_group.value", "two"},
-		{"an unknown logic", wire.Search{FilterGroup: &wire.Filter{Logic: "XOR", Filters: group(1).Filters}}, "filter_group.logic", "AND or OR"},
-		{"a group that is a condition too", wire.Search{FilterGroup: &wire.Filter{Field: "model", Filters: group(1).Filters}}, "filter_group", "both"},
-		{"too many groups in each other", wire.Search{FilterGroup: group(17)}, "filter_group" + strings.Repeat(".filters[0]", 16), "16"},
+		{"null for a value", wire.Search{FilterGroup: condition("latency_ms", "", "gt", `null`)},
+			"filter_group.value", "a number"},
+		{"a text for a number", wire.Search{FilterGroup: condition("score", "", "gt", `"50"`)},
+			"filter_group.value", "a number"},
+		{"a number that is none", wire.Search{FilterGroup: condition("score", "", "gt", `1e999`)},
+			"filter_group.value", "a number"},
+		{"an object for a text", wire.Search{FilterGroup: condition("model", "", "is", `{}`)},
+			"filter_group.value", "a string"},
+		{"a time that is none", wire.Search{FilterGroup: condition("accepted_at", "", "after", `"yesterday"`)},
+			"filter_group.value", "ISO-8601"},
+		{"milliseconds for seconds", wire.Search{FilterGroup: condition("accepted_at", "", "after", `1697495400250`)},
+			"filter_group.value", "seconds"},
+		{"one value for in", wire.Search{FilterGroup: condition("model", "", "in", `"x"`)},
+			"filter_group.value", "array"},
+		{"a list of the wrong things", wire.Search{FilterGroup: condition("model", "", "not_in", `["x",true]`)},
+			"filter_group.value", "a string"},
+		{"too many values", wire.Search{FilterGroup: condition("model", "", "in", values)},
+			"filter_group.value", "1000"},
+		{"three ends of a range", wire.Search{FilterGroup: condition("score", "", "between", `[1,2,3]`)},
+			"filter_group.value", "two"},
+		{"an unknown logic", wire.Search{FilterGroup: &wire.Filter{Logic: "XOR", Filters: group(1).Filters}},
+			"filter_group.logic", "AND or OR"},
+		{"a group that is a condition too",
+			wire.Search{FilterGroup: &wire.Filter{Field: "model", Filters: group(1).Filters}},
+			"filter_group", "both"},
+		{"too many groups in each other", wire.Search{FilterGroup: group(17)},
+			"filter_group" + strings.Repeat(".filters[0]", 16), "16"},
 		{"too many conditions", wire.Search{FilterGroup: many}, "filter_group", "100"},
 		{"a page of too many", wire.Search{PerPage: 1001}, "per_page", "1000"},
 		{"a page too far", wire.Search{Page: 102, PerPage: 1000}, "page", "cursor"},
@@ -73,26 +98,37 @@ func TestWhatASearchRefuses(t *testing.T) {
 				t.Fatalf("got %v, want a 422 about one field", err)
 			}
 			if e.Fields[0].Field != c.field || !strings.Contains(e.Fields[0].Reason, c.says) {
-				t.Errorf("got %q %q, want %q and something about %q", e.Fields[0].Field, e.Fields[0].Reason, c.field, c.says)
+				t.Errorf("got %q %q, want %q and a reason that contains %q",
+					e.Fields[0].Field, e.Fields[0].Reason, c.field, c.says)
 			}
 		})
 	}
-	for name, f := range map[string]*wire.Filter{"16 groups": group(16), "nothing": {}, "no conditions": {Filters: []wire.Filter{}}, "an empty OR": {Logic: "or"}} {
+
+	for name, f := range map[string]*wire.Filter{
+		"16 groups":     group(16),
+		"nothing":       {},
+		"no conditions": {Filters: []wire.Filter{}},
+		"an empty OR":   {Logic: "or"},
+	} {
 		if _, err := query.Compile(wire.Search{FilterGroup: f}); err != nil {
-			t.Errorf("a filter of %s is refused: %v", name, err)
+			t.Errorf("a filter of %s is rejected: %v", name, err)
 		}
 	}
 }
 
 func TestWhatAFilterFinds(t *testing.T) {
 	states, _ := archivetest.Fold([]archive.Event{
-		event(t, 1, wire.KindRequest, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai","kwargs":{"model":"GPT-4o"},
-			"request_response":{"usage":{"prompt_tokens":10,"completion_tokens":0}},"tags":["production","Müller"],"group_id":7,
-			"metadata":{"user":"Ada","empty":""},"request_start_time":1000,"request_end_time":1001.234,"prompt_id":"greeting","prompt_version":2,"prompt_label":"prod"}`),
+		event(t, 1, wire.KindRequest, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
+			`"kwargs":{"model":"GPT-4o"},
+			"request_response":{"usage":{"prompt_tokens":10,"completion_tokens":0}},`+
+			`"tags":["production","Müller"],"group_id":7,
+			"metadata":{"user":"Ada","empty":""},"request_start_time":1000,"request_end_time":1001.234,`+
+			`"prompt_id":"greeting","prompt_version":2,"prompt_label":"prod"}`),
 		event(t, 2, wire.KindScore, `{"score":80}`),
 		event(t, 3, wire.KindScore, `{"score":20,"name":"style"}`),
 	})
 	full, _ := states[archivetest.ID(1000)].Row()
+
 	states, _ = archivetest.Fold([]archive.Event{event(t, 1, wire.KindRequest, `{}`)})
 	bare, _ := states[archivetest.ID(1000)].Row()
 
@@ -159,11 +195,12 @@ func TestWhatAFilterFinds(t *testing.T) {
 			t.Errorf("%s %s %s %s: %v", c.field, c.key, c.operator, c.value, err)
 			continue
 		}
+
 		if got := q.Match(&query.Subject{Row: &full}); got != c.full {
-			t.Errorf("%s %s %s %s finds the full row: %v", c.field, c.key, c.operator, c.value, got)
+			t.Errorf("%s %s %s %s matches the full row: %v", c.field, c.key, c.operator, c.value, got)
 		}
 		if got := q.Match(&query.Subject{Row: &bare}); got != c.bare {
-			t.Errorf("%s %s %s %s finds the bare row: %v", c.field, c.key, c.operator, c.value, got)
+			t.Errorf("%s %s %s %s matches the bare row: %v", c.field, c.key, c.operator, c.value, got)
 		}
 	}
 }
@@ -174,6 +211,7 @@ func TestGroupsCombineConditions(t *testing.T) {
 	group := func(logic string, parts ...wire.Filter) wire.Filter {
 		return wire.Filter{Logic: logic, Filters: append([]wire.Filter{}, parts...)}
 	}
+
 	for i, c := range []struct {
 		filter wire.Filter
 		want   bool
@@ -193,14 +231,22 @@ func TestGroupsCombineConditions(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := q.Match(&query.Subject{Row: &row}); got != c.want {
-				t.Errorf("%+v: %v, want %v", c.filter, got, c.want)
+				t.Errorf("%+v matches: %v, want %v", c.filter, got, c.want)
 			}
 		})
 	}
 }
 
 func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
-	row := wire.Row{Status: "ERROR", Provider: "OpenAI", FinishReason: "STOP", ErrorType: "PROVIDER_TIMEOUT", Engine: "GPT", Tags: []string{"Demo"}}
+	row := wire.Row{
+		Status:       "ERROR",
+		Provider:     "OpenAI",
+		FinishReason: "STOP",
+		ErrorType:    "PROVIDER_TIMEOUT",
+		Engine:       "GPT",
+		Tags:         []string{"Demo"},
+	}
+
 	for _, c := range []struct {
 		field, operator, value string
 		want                   bool
@@ -221,12 +267,12 @@ func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := q.Match(&query.Subject{Row: &row}); got != c.want {
-			t.Errorf("%s %s %s: %v", c.field, c.operator, c.value, got)
+			t.Errorf("%s %s %s matches: %v, want %v", c.field, c.operator, c.value, got, c.want)
 		}
 	}
 }
 
-// event makes the nth event of the record archivetest.ID(1000); see archivetest.Event.
+// event returns the nth event of the record archivetest.ID(1000), as archivetest.Event does.
 func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 	t.Helper()
 

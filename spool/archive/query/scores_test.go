@@ -15,11 +15,12 @@ import (
 	"promptspool/api/wire"
 )
 
-// manyScores are rows a minute apart, newest first, each with names of its own.
+// manyScores returns rows a minute apart, newest first. Each has its own score names.
 func manyScores(rows, names int) []wire.Row {
 	all := make([]wire.Row, rows)
 	for i := range all {
-		all[i] = wire.Row{AcceptedAt: time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Minute), Engine: "m", Status: "SUCCESS"}
+		at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Minute)
+		all[i] = wire.Row{AcceptedAt: at, Engine: "m", Status: "SUCCESS"}
 		for j := range names {
 			name := fmt.Sprintf("score-%02d-%04d", i, j)
 			all[i].Scores = append(all[i].Scores, wire.Score{Name: name, Score: j % 101})
@@ -31,9 +32,11 @@ func manyScores(rows, names int) []wire.Row {
 
 func TestScoresOfManyNamesTakeLittleRoom(t *testing.T) {
 	rows := manyScores(20, 5000)
+
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
+
 	a := NewAnalytics(wire.StatisticsQuery{})
 	for i := range rows {
 		if err := a.Add(&rows[i]); err != nil {
@@ -48,15 +51,15 @@ func TestScoresOfManyNamesTakeLittleRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if used := after.TotalAlloc - before.TotalAlloc; used > 32<<20 || len(text) > 4<<20 {
-		t.Errorf("100,000 names allocate %d MiB and make an answer of %d bytes", used>>20, len(text))
+		t.Errorf("100,000 names allocate %d MiB and give an answer of %d bytes", used>>20, len(text))
 	}
 
-	told := answer.Overall.Scores
-	if len(told) != scoreNamesMax+1 || told[0].Name != "score-00-0000" || told[scoreNamesMax].Name != wire.ScoresOther {
-		t.Fatalf("of 100,000 names %d are told", len(told))
+	got := answer.Overall.Scores
+	if len(got) != scoreNamesMax+1 || got[0].Name != "score-00-0000" || got[scoreNamesMax].Name != wire.ScoresOther {
+		t.Fatalf("the answer has %d names of 100,000, want %d and %q", len(got), scoreNamesMax, wire.ScoresOther)
 	}
-	if all := told[scoreNamesMax].Count + scoreNamesMax; all != 100_000 {
-		t.Errorf("%d scores are counted", all)
+	if all := got[scoreNamesMax].Count + scoreNamesMax; all != 100_000 {
+		t.Errorf("%d scores are counted, want 100,000", all)
 	}
 }
 
@@ -64,21 +67,24 @@ func TestAScoreAskedForByNameIsToldAmongMany(t *testing.T) {
 	rows := manyScores(20, 5000)
 	for _, f := range []wire.Filter{
 		{Field: "score_name", Operator: "is", Value: json.RawMessage(`"score-07-4321"`)},
-		{Filters: []wire.Filter{{Field: "score_name", Operator: "in", Value: json.RawMessage(`["x", "score-07-4321"]`)}}},
+		{Filters: []wire.Filter{
+			{Field: "score_name", Operator: "in", Value: json.RawMessage(`["x", "score-07-4321"]`)},
+		}},
 		{Field: "score", NestedKey: "score-07-4321", Operator: "gte", Value: json.RawMessage(`0`)},
 	} {
 		got, _, err := Statistics(rows[7:8], wire.StatisticsQuery{FilterGroup: &f})
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		i := slices.IndexFunc(got.Overall.Scores, func(s wire.ScoreSum) bool { return s.Name == "score-07-4321" })
 		if i < 0 || got.Overall.Scores[i].Count != 1 || got.Overall.Scores[i].P50 != 4321%101 {
-			t.Errorf("%+v: the score is not told among %d", f, len(got.Overall.Scores))
+			t.Errorf("%+v: the score is missing or wrong among %d", f, len(got.Overall.Scores))
 		}
 	}
 }
 
-// Statistics must not depend on what a store has summed up at the moment.
+// Statistics must not depend on which rows a store has summarised so far.
 func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfN(rapid.IntRange(0, 400), 1, 40)
@@ -86,6 +92,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 		for i := range rows {
 			at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour)
 			rows[i] = wire.Row{AcceptedAt: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
+
 			drawn := names.Draw(t, "names")
 			slices.Sort(drawn)
 			for _, n := range slices.Compact(drawn) {
@@ -97,7 +104,8 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// Some rows of each summary are taken back and counted by themselves, as after a score that came late.
+		// Some rows of each summary are removed and counted on their own, as happens after a
+		// late score.
 		got := NewAnalytics(wire.StatisticsQuery{})
 		got.Reach(rows[len(rows)-1].AcceptedAt)
 		got.Reach(rows[0].AcceptedAt)
@@ -108,6 +116,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if !merged {
 				late = len(part)
 			}
@@ -122,6 +131,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 				}
 			}
 		}
+
 		if diff := cmp.Diff(want, got.Answer()); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
@@ -133,6 +143,7 @@ func TestASummaryOfAnEarlierVersionIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rows := hourly(60)
 	for i := range rows {
 		for j := range 4 {
@@ -140,6 +151,7 @@ func TestASummaryOfAnEarlierVersionIsTaken(t *testing.T) {
 			rows[i].Scores = append(rows[i].Scores, wire.Score{Name: name, Score: i})
 		}
 	}
+
 	q := wire.StatisticsQuery{Bucket: "day"}
 	want, _, err := Statistics(rows, q)
 	if err != nil {
@@ -148,13 +160,14 @@ func TestASummaryOfAnEarlierVersionIsTaken(t *testing.T) {
 
 	got := NewAnalytics(q)
 	if ok, err := got.Merge(summary, true); !ok || err != nil {
-		t.Fatalf("it is not: %v, %v", ok, err)
+		t.Fatalf("Merge returns %v, %v", ok, err)
 	}
 	if diff := cmp.Diff(want, got.Answer()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !IsSummary(summary, len(rows), func(i int) *wire.Row { return &rows[i] }) ||
-		IsSummary(summary, len(rows)-1, func(i int) *wire.Row { return &rows[i] }) {
-		t.Error("whose summary it is cannot be told")
+
+	row := func(i int) *wire.Row { return &rows[i] }
+	if !IsSummary(summary, len(rows), row) || IsSummary(summary, len(rows)-1, row) {
+		t.Error("IsSummary does not recognise the rows of the summary")
 	}
 }

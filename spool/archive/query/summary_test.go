@@ -11,22 +11,37 @@ import (
 	"promptspool/api/wire"
 )
 
-// hourly are rows an hour apart, newest first, each with a session of its own and one of two users.
+// hourly returns rows an hour apart, newest first. Each has its own session and one of two
+// users.
 func hourly(n int) []wire.Row {
 	rows := make([]wire.Row, n)
 	for i := range rows {
 		price, latency, input, name := float64(i%7)/1000, float64(i%90)/10, int64(i%5), "greet"
-		rows[i] = wire.Row{AcceptedAt: time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour), Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS",
-			Price: &price, Latency: &latency, InputTokens: &input, PromptName: &name, Tags: []string{fmt.Sprint("tag-", i%4)}, ToolNames: []string{"search"},
-			Scores:   []wire.Score{{Name: "default", Score: i % 101}},
-			Metadata: []wire.MetadataRow{{Key: "session", Value: fmt.Sprint(i)}, {Key: "user", Value: fmt.Sprint("user-", i%2)}}}
+		rows[i] = wire.Row{
+			AcceptedAt:  time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour),
+			Engine:      fmt.Sprint("model-", i%3),
+			Status:      "SUCCESS",
+			Price:       &price,
+			Latency:     &latency,
+			InputTokens: &input,
+			PromptName:  &name,
+			Tags:        []string{fmt.Sprint("tag-", i%4)},
+			ToolNames:   []string{"search"},
+			Scores:      []wire.Score{{Name: "default", Score: i % 101}},
+			Metadata: []wire.MetadataRow{
+				{Key: "session", Value: fmt.Sprint(i)},
+				{Key: "user", Value: fmt.Sprint("user-", i%2)},
+			},
+		}
 		if i%10 == 0 {
 			rows[i].Status = "ERROR"
 		}
 	}
+
 	return rows
 }
 
+// summarized returns the statistics of rows from summaries of up to 1,100 rows each.
 func summarized(t *testing.T, rows []wire.Row, q wire.StatisticsQuery) wire.Analytics {
 	t.Helper()
 	a := NewAnalytics(q)
@@ -34,10 +49,12 @@ func summarized(t *testing.T, rows []wire.Row, q wire.StatisticsQuery) wire.Anal
 	for len(rows) > 0 {
 		part := rows[:min(len(rows), block)]
 		rows = rows[len(part):]
-		if ok, err := a.Merge(Summarize(len(part), func(i int) *wire.Row { return &part[i] }), true); err != nil || !ok {
-			t.Fatalf("the summary of %d rows is not taken: %v", len(part), err)
+		summary := Summarize(len(part), func(i int) *wire.Row { return &part[i] })
+		if ok, err := a.Merge(summary, true); err != nil || !ok {
+			t.Fatalf("the summary of %d rows is not merged: %v", len(part), err)
 		}
 	}
+
 	return a.Answer()
 }
 
@@ -58,27 +75,32 @@ func TestAKeyWithAValueForEachRequestIsNotSummedUp(t *testing.T) {
 	if diff := cmp.Diff([]string{"session"}, got.MetadataKeysWide); diff != "" {
 		t.Error(diff)
 	}
-	if len(got.MetadataValueBreakdown) != 2 || got.MetadataValueBreakdown[0].Requests != 1250 || len(got.MetadataKeysTop) != 2 {
-		t.Errorf("the values are %+v", got.MetadataValueBreakdown)
+	values := got.MetadataValueBreakdown
+	if len(values) != 2 || values[0].Requests != 1250 || len(got.MetadataKeysTop) != 2 {
+		t.Errorf("the values are %+v, want two", values)
 	}
-	// Asked for by its name, it wants the rows.
+
+	// A query for this very key needs the rows: the summary has no values of it.
 	a := NewAnalytics(wire.StatisticsQuery{MetadataKey: "session"})
-	if ok, err := a.Merge(Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }), true); ok || err != nil {
-		t.Errorf("a summary without the values asked for is taken: %v, %v", ok, err)
+	summary := Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })
+	if ok, err := a.Merge(summary, true); ok || err != nil {
+		t.Errorf("Merge of a summary without the values of the key returns %v, %v", ok, err)
 	}
 }
 
 func TestASummaryOfDaysIsNotTakenForHours(t *testing.T) {
 	rows := hourly(100)
-	for bucket, want := range map[string]bool{"": false, "hour": false, "day": true} { // 100 hours are few enough to show each
+	// Without a bucket in the query, 100 hours are few enough to show each.
+	for bucket, want := range map[string]bool{"": false, "hour": false, "day": true} {
 		a := NewAnalytics(wire.StatisticsQuery{Bucket: bucket})
-		if ok, err := a.Merge(Summarize(len(rows), func(i int) *wire.Row { return &rows[i] }), true); ok != want || err != nil {
-			t.Errorf("bucket %q: %v, %v", bucket, ok, err)
+		summary := Summarize(len(rows), func(i int) *wire.Row { return &rows[i] })
+		if ok, err := a.Merge(summary, true); ok != want || err != nil {
+			t.Errorf("bucket %q: Merge returns %v, %v, want %v", bucket, ok, err, want)
 		}
 	}
 }
 
-// A busy hour is as quick to sum up as a quiet year.
+// A page that draws a busy hour must be as quick as one that draws a quiet year.
 func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 	rows := hourly(900)
 	for i := range rows {
@@ -96,15 +118,17 @@ func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 		row := func(i int) *wire.Row { return &part[i] }
 		summary := Summarize(len(part), row)
 		if ok, err := got.Merge(summary, true); err != nil || !ok {
-			t.Fatalf("the summary of %d seconds is not taken: %v", len(part), err)
+			t.Fatalf("the summary of %d seconds is not merged: %v", len(part), err)
 		}
+
 		if !IsSummary(summary, len(part), row) || IsSummary(summary, len(part)-1, row) {
-			t.Fatal("whose summary it is cannot be told")
+			t.Fatal("IsSummary does not recognise the rows of the summary")
 		}
 		if older := summarize("hour", len(part), row); !IsSummary(older, len(part), row) {
-			t.Fatal("a summary by the hour, as earlier versions made, is not taken for one")
+			t.Fatal("IsSummary rejects a summary by the hour, as earlier versions made")
 		}
 	}
+
 	if diff := cmp.Diff(want, got.Answer()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -121,7 +145,7 @@ func FuzzMerge(f *testing.F) {
 		if ok, err := a.Merge(b, true); err == nil {
 			a.Answer()
 		} else if ok {
-			t.Errorf("it is taken and at fault: %v", err)
+			t.Errorf("Merge returns true and %v", err)
 		}
 	})
 }
