@@ -37,9 +37,7 @@ var unreadTests = []string{
 	"spool",
 	"spool/archive",
 	"spool/archive/badgerdb",
-	"spool/archive/calls",
 	"spool/archive/postgres",
-	"spool/archive/query",
 }
 
 // pageFaults returns where a file is hard to read, as "line: what".

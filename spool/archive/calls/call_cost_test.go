@@ -9,7 +9,8 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// A call is read by the server of all accounts: nothing that somebody sends may cost more than in proportion to its bytes.
+// The server that reads a call serves all accounts: no call may cost more than in proportion
+// to its bytes.
 func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 	for name, body := range map[string]func(n int) string{
 		"many parts of a text": func(n int) string {
@@ -18,11 +19,13 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 		},
 		"many pieces of a tool's arguments": func(n int) string {
 			return `{"request_response":[` +
-				repeated(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefghijklmnop"}}]}}]}`) + `]}`
+				repeated(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,`+
+					`"function":{"arguments":"abcdefghijklmnop"}}]}}]}`) + `]}`
 		},
 		"text and reasoning in turn": func(n int) string {
 			return `{"request_response":[` +
-				repeated(n, `{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},{"choices":[{"delta":{"content":"abcdefgh"}}]}`) + `]}`
+				repeated(n, `{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},`+
+					`{"choices":[{"delta":{"content":"abcdefgh"}}]}`) + `]}`
 		},
 		"many pieces of Anthropic's": func(n int) string {
 			return `{"request_response":[{"type":"message_start"},` +
@@ -33,7 +36,8 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 				repeated(n, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`) + `]}`
 		},
 		"many choices": func(n int) string {
-			return `{"request_response":{"choices":[` + repeated(n, `{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`) + `]}}`
+			return `{"request_response":{"choices":[` +
+				repeated(n, `{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`) + `]}}`
 		},
 		"many messages": func(n int) string {
 			return `{"kwargs":{"messages":[` + repeated(n, `{"role":"user","content":"abcd"}`) + `]}}`
@@ -43,8 +47,8 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// Memory, not time: it is the same however busy the machine is, and what joined texts piece by piece
-			// allocated as much as it copied.
+			// Memory, not time: it is the same however busy the machine is, and code that joins
+			// texts piece by piece allocates as much as it copies.
 			cost := func(n int) uint64 {
 				text := []byte(body(n))
 				before := allocated()
@@ -57,7 +61,7 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 			}
 
 			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
-				t.Errorf("four times as many take %d bytes, not about four times %d", fourfold, once)
+				t.Errorf("four times as many allocate %d bytes, want about four times %d", fourfold, once)
 			}
 		})
 	}
@@ -65,12 +69,14 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 
 func TestToolsOfAStreamThatBringsItsWholeAnswer(t *testing.T) {
 	call := calls.Read([]byte(`{"request_response":[
-		{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{"}},{"index":1,"function":{"name":"b"}}]}}]},
-		{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text","text":"hello"}]}]}},
+		{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{"}},` +
+		`{"index":1,"function":{"name":"b"}}]}}]},
+		{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text",` +
+		`"text":"hello"}]}]}},
 		{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"c","arguments":"{}"}}]}}]}]}`))
 
 	if len(call.Output) != 1 || len(call.Output[0].ToolCalls) != 1 || call.Output[0].ToolCalls[0].Arguments != "{}" {
-		t.Errorf("%+v", call.Output)
+		t.Errorf("the output is %+v, want one tool call with the arguments {}", call.Output)
 	}
 }
 

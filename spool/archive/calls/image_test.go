@@ -17,9 +17,10 @@ func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
 		"a blueprint":  `{"type":"media","media":{"type":"image/png","url":"data:image/png;base64,iVBORw0KGgo="}}`,
 	} {
 		if got := imageOf(t, part); got != want {
-			t.Errorf("%s: %q", name, got)
+			t.Errorf("%s: got the image %q, want %q", name, got, want)
 		}
 	}
+
 	for name, part := range map[string]string{
 		"an address":     `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
 		"drawn by text":  `{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2Zy8+"}}`,
@@ -30,17 +31,20 @@ func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
 		"something else": `{"type":"image_url","image_url":[1]}`,
 	} {
 		if got := imageOf(t, part); got != "" {
-			t.Errorf("%s is an image: %q", name, got)
+			t.Errorf("%s is read as an image: %q", name, got)
 		}
 	}
 }
 
-// imageOf is the image of a message that says something and then holds a part.
+// imageOf returns the image of a message that has a text and then the part.
 func imageOf(t *testing.T, part string) string {
 	t.Helper()
-	call := Read(fmt.Appendf(nil, `{"kwargs":{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"Look."},%s]}]}}`, part))
+
+	call := Read(fmt.Appendf(nil, `{"kwargs":{"model":"m","messages":[{"role":"user",`+
+		`"content":[{"type":"text","text":"Look."},%s]}]}}`, part))
 	if len(call.Input) != 1 || len(call.Input[0].Parts) != 2 || call.Input[0].Parts[1].Kind != PartMedia {
 		t.Fatalf("%s is read as %+v", part, call.Input)
 	}
+
 	return call.Input[0].Parts[1].Image()
 }

@@ -6,20 +6,31 @@ import (
 	"promptspool/spool/archive/calls"
 )
 
-// An SDK's run gives what the reply to its track-request shows: what went in, and the answer behind it.
+// The run method of an SDK returns what the reply to its track-request shows: the input
+// messages, then the answer.
 func TestTheBlueprintOfAReplyHasTheAnswer(t *testing.T) {
-	const rest = `"functions":[],"tools":[],"function_call":null,"tool_choice":null,"input_variables":[]},"commit_message":null,`
+	const rest = `"functions":[],"tools":[],"function_call":null,"tool_choice":null,"input_variables":[]},` +
+		`"commit_message":null,`
 	const end = `},"provider_base_url_name":null,"report_id":null,"inference_client_name":null}`
 
 	for _, c := range []struct{ what, body, want string }{
-		{"a chat", `{"function_name":"openai.chat.completions.create","provider_type":"openai",
+		{
+			"a chat",
+			`{"function_name":"openai.chat.completions.create","provider_type":"openai",
 			"kwargs":{"model":"gpt-4o","temperature":0.5,"messages":[{"role":"user","content":"Hi <b>"}]},
 			"request_response":{"choices":[{"message":{"role":"assistant","content":"Hey"}}]}}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Hi <b>","type":"text"}]},{"role":"assistant","content":[{"text":"Hey","type":"text"}]}],` +
-				rest + `"metadata":{"model":{"provider":"openai","name":"gpt-4o","parameters":{"temperature":0.5}}` + end},
-		{"a failed call", `{"function_name":"f","kwargs":{"model":"m","prompt":"Once"},"request_response":{},"status":"ERROR"}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Once","type":"text"}]}],` + rest +
-				`"metadata":{"model":{"provider":"f","name":"m","parameters":{}}` + end},
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Hi <b>",` +
+				`"type":"text"}]},{"role":"assistant","content":[{"text":"Hey","type":"text"}]}],` +
+				rest + `"metadata":{"model":{"provider":"openai","name":"gpt-4o",` +
+				`"parameters":{"temperature":0.5}}` + end,
+		},
+		{
+			"a failed call",
+			`{"function_name":"f","kwargs":{"model":"m","prompt":"Once"},"request_response":{},"status":"ERROR"}`,
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Once",` +
+				`"type":"text"}]}],` + rest +
+				`"metadata":{"model":{"provider":"f","name":"m","parameters":{}}` + end,
+		},
 		{"no object", `[]`, ""},
 	} {
 		if got := string(calls.ReplyBlueprint([]byte(c.body))); got != c.want {
