@@ -33,7 +33,6 @@ var unreadTests = []string{
 	"api/dashboard/textdiff",
 	"api/ops",
 	"api/wire",
-	"api/wire/secrets",
 	"spool",
 	"spool/archive",
 	"spool/archive/badgerdb",

@@ -11,7 +11,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// chatBody is a track-request of about 4 KB, as an SDK sends it.
+// chatBody returns a track-request of about 4 KB, as an SDK sends it.
 func chatBody(b *testing.B) []byte {
 	b.Helper()
 	body, err := os.ReadFile("../testdata/chat.json")
@@ -21,8 +21,8 @@ func chatBody(b *testing.B) []byte {
 	return body
 }
 
-// BenchmarkAcceptChat does all that is done with the bytes of a track-request before it
-// is spooled.
+// BenchmarkAcceptChat does everything that happens to the bytes of a track-request
+// before it is spooled.
 func BenchmarkAcceptChat(b *testing.B) {
 	body := chatBody(b)
 
@@ -40,11 +40,13 @@ func BenchmarkAcceptChat(b *testing.B) {
 	}
 }
 
-// BenchmarkStrip takes the secrets out of bodies of 4 KB and 1 MB: chats, and one with a
+// BenchmarkStrip strips the secrets from bodies of 4 KB and 1 MB: chats, and one with a
 // picture.
 func BenchmarkStrip(b *testing.B) {
 	chat := string(chatBody(b))
-	long := strings.Replace(chat, "Be short.", strings.Repeat("The quick brown fox: \\\"a-b_c\\\".\\n", 1<<15), 1)
+	long := strings.Replace(chat, "Be short.",
+		strings.Repeat("The quick brown fox: \\\"a-b_c\\\".\\n", 1<<15), 1)
+
 	noise := make([]byte, 3<<18)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
 	picture := strings.Replace(chat, "Be short.", base64.StdEncoding.EncodeToString(noise), 1)

@@ -11,7 +11,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// Keys of the shapes that are known; none of them was ever issued.
+// Keys of the known shapes. None of them was ever issued.
 const (
 	openAIKey    = "sk-proj-T3BlbkFJ9aQ2xZ7mK4nR8vL1cW6yB5dH0gU3sE"
 	anthropicKey = "sk-ant-api03-Qx8Lm2Zt7Rk4Vw9Yb3Nc6Hd1Jf5Gs0Pa_Ue-AA"
@@ -20,10 +20,11 @@ const (
 	awsSecret    = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 	githubKey    = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
 	slackKey     = "xoxb-263594206564-2343594206574-FGqddMF8t08v8N7Oq4i57vs1"
-	jsonWebToken = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+	jsonWebToken = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0" +
+		".dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 )
 
-// secretNames are the names whose text is a credential, as clients write them.
+// secretNames are the names of members that hold a credential, as clients write them.
 var secretNames = strings.Fields(`apiKey openAIApiKey azureOpenAIApiKey anthropic_api_key api-key x-api-key X-API-Key
 	x-goog-api-key Ocp-Apim-Subscription-Key Cookie Set-Cookie cookie Authorization Proxy-Authorization secretAccessKey
 	aws_secret_access_key aws_secret AWSSecretKey sessionToken aws_session_token x-amz-security-token azure_ad_token
@@ -31,6 +32,7 @@ var secretNames = strings.Fields(`apiKey openAIApiKey azureOpenAIApiKey anthropi
 	refreshToken id_token idToken client_secret clientSecret password Password db_password passwd pwd passphrase
 	private_key privateKey secret_key hf_token api_token`)
 
+// stripped returns what Strip leaves of a body.
 func stripped(t *testing.T, body string) string {
 	t.Helper()
 	return string(Strip([]byte(body), parse(t, body)))
@@ -54,6 +56,7 @@ func TestACredentialIsMaskedByItsName(t *testing.T) {
 			fill := func(value string) string {
 				return strings.Replace(strings.Replace(shape, "%s", name, 1), "%s", value, 1)
 			}
+
 			same(t, name, stripped(t, fill("hunter2 & more")), fill("[masked]"))
 		}
 	}
@@ -63,23 +66,33 @@ func TestWhatIsNoCredentialStaysAsItWasSent(t *testing.T) {
 	schema := `{"type":"function","function":{"name":"login","parameters":{"type":"object","properties":` +
 		`{"password":{"type":"string","description":"the password or token"},"token":{"enum":["token","password"]},` +
 		`"apiKey":{"type":"string"},"x-api-key":{"type":["string","null"]}},"required":["password","token"]}}}`
+
 	for _, body := range []string{
-		`{"kwargs":{"max_tokens":10,"maxTokens":10,"max_completion_tokens":5,"token_count":7,"tokens":"9","n_tokens":"3"}}`,
-		`{"kwargs":{"eos_token":"<|endoftext|>","bos_token":"<s>","pad_token":"<pad>","stop_token":"###","unk_token":"?"}}`,
-		`{"kwargs":{"logit_bias":{"1234":-100},"token":17,"password":true,"secret":null,"cookie":["a"],"access_token":{}}}`,
+		`{"kwargs":{"max_tokens":10,"maxTokens":10,"max_completion_tokens":5,"token_count":7,"tokens":"9",` +
+			`"n_tokens":"3"}}`,
+		`{"kwargs":{"eos_token":"<|endoftext|>","bos_token":"<s>","pad_token":"<pad>","stop_token":"###",` +
+			`"unk_token":"?"}}`,
+		`{"kwargs":{"logit_bias":{"1234":-100},"token":17,"password":true,"secret":null,"cookie":["a"],` +
+			`"access_token":{}}}`,
 		`{"kwargs":{"next_page_token":"abc","continuation_token":"abc","valid_token":"abc","cached_tokens":"1"}}`,
+
 		`{"kwargs":{"tools":[` + schema + `]}}`,
 		`{"input":{"tools":[` + schema + `]},"parameters":{"tools":[` + schema + `]}}`,
 		`{"request_response":{"token":"Rome","password":"x","apiKey":"y"},"metadata":{"token":"x","api_key":"y"}}`,
-		`{"kwargs":{"messages":[{"role":"user","content":"Set {'api_key': 'YOUR_KEY'} or \"password\": \"x\" there."}]}}`,
+		`{"kwargs":{"messages":[{"role":"user",` +
+			`"content":"Set {'api_key': 'YOUR_KEY'} or \"password\": \"x\" there."}]}}`,
 		`{"kwargs":{"prompt":"[INST] 'token': 'x' [/INST]"},"tags":["password: x","'token':'y'"]}`,
 		`{"kwargs":{"token":"","password":"","a":"token","b":["password","x"]}}`,
+
 		`{"kwargs":{"content":"sk-learn, scikit-sk-learn, sk-estimator-id-17, task-force-sk-1234567890abcdef12"}}`,
-		`{"kwargs":{"content":"sk-container-id-1 sk-toggleable__label-arrow sk-fading-circle12 sk-telecommunications-inc"}}`,
+		`{"kwargs":{"content":"sk-container-id-1 sk-toggleable__label-arrow sk-fading-circle12 ` +
+			`sk-telecommunications-inc"}}`,
 		`{"kwargs":{"content":"AKIA AIza ghp_short xoxb-1 eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 Bearer of good news"}}`,
 		`{"kwargs":{"image":"iVBORw0KGgo+/AKIAIOSFODNN7EXAMPLE+AIzaSyD4kQ9xZ7mK2nR8vL1cW6yB5dH0gU3sEat/gh"}}`,
-		`{"kwargs":{"id":"key-550e8400-e29b-41d4-a716-446655440000","hash":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}`,
-		`{"kwargs":{"baseURL":"https://api.example.com/v1?a=b@c","repo":"ssh://git@github.com/a","mail":"mailto:a@b.c"}}`,
+		`{"kwargs":{"id":"key-550e8400-e29b-41d4-a716-446655440000",` +
+			`"hash":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}`,
+		`{"kwargs":{"baseURL":"https://api.example.com/v1?a=b@c","repo":"ssh://git@github.com/a",` +
+			`"mail":"mailto:a@b.c"}}`,
 		`{"kwargs":{"content":"See https://a:b@example.com, and 'https://a:b@example.com'."}}`,
 		`{"kwargs":{"content":"C:\\users\\name: 'it''s' \\\"a\\\": b, ::: \\\":"}}`,
 	} {
@@ -105,8 +118,10 @@ func TestAKeyIsMaskedByItsShape(t *testing.T) {
 		{"a secret on the next line", `aws_access_key_id = ` + awsID + `\naws_secret_access_key = ` + awsSecret + `\n`,
 			`aws_access_key_id = [masked]\naws_secret_access_key = [masked]\n`},
 		{"a secret before its id", awsSecret + ` of ` + awsID, "[masked] of [masked]"},
-		{"a secret with escaped slashes", awsID + `\n` + strings.ReplaceAll(awsSecret, "/", `\/`), `[masked]\n[masked]`},
-		{"an id and a hash", awsID + " da39a3ee5e6b4b0d3255bfef95601890afd80709", "[masked] da39a3ee5e6b4b0d3255bfef95601890afd80709"},
+		{"a secret with escaped slashes", awsID + `\n` + strings.ReplaceAll(awsSecret, "/", `\/`),
+			`[masked]\n[masked]`},
+		{"an id and a hash", awsID + " da39a3ee5e6b4b0d3255bfef95601890afd80709",
+			"[masked] da39a3ee5e6b4b0d3255bfef95601890afd80709"},
 		{"a JSON web token", "authorization: Bearer " + jsonWebToken + ".", "authorization: Bearer [masked]."},
 		{"behind base64", "iVBORw0KGgoAAAANSUhEUgAA+QkYR0/ABCDEFGHIJKLMNOPQRSTU/ VWX" + openAIKey + "/" + githubKey,
 			"iVBORw0KGgoAAAANSUhEUgAA+QkYR0/ABCDEFGHIJKLMNOPQRSTU/ VWX" + openAIKey + "/[masked]"},
@@ -120,6 +135,7 @@ func TestAKeyIsMaskedByItsShape(t *testing.T) {
 			`{"error_message":"%s"}`,
 		} {
 			fill := func(value string) string { return strings.Replace(shape, "%s", value, 1) }
+
 			same(t, tt.what, stripped(t, fill(tt.text)), fill(tt.want))
 		}
 	}
@@ -127,12 +143,16 @@ func TestAKeyIsMaskedByItsShape(t *testing.T) {
 
 func TestTheUserOfAURLIsMasked(t *testing.T) {
 	for _, tt := range []struct{ body, want string }{
-		{`{"kwargs":{"baseURL":"https://me:pass@api.example.com:8443/v1"}}`, `{"kwargs":{"baseURL":"https://[masked]@api.example.com:8443/v1"}}`},
+		{`{"kwargs":{"baseURL":"https://me:pass@api.example.com:8443/v1"}}`,
+			`{"kwargs":{"baseURL":"https://[masked]@api.example.com:8443/v1"}}`},
 		{`{"kwargs":{"api_base":"http://t0ken@h/"}}`, `{"kwargs":{"api_base":"http://[masked]@h/"}}`},
-		{`{"kwargs":{"proxies":{"https":"socks5:\/\/u:p@ss@h:1"}}}`, `{"kwargs":{"proxies":{"https":"socks5:\/\/[masked]@h:1"}}}`},
+		{`{"kwargs":{"proxies":{"https":"socks5:\/\/u:p@ss@h:1"}}}`,
+			`{"kwargs":{"proxies":{"https":"socks5:\/\/[masked]@h:1"}}}`},
 		{`{"kwargs":{"database":"postgres://u:p@h/db"}}`, `{"kwargs":{"database":"postgres://[masked]@h/db"}}`},
-		{`{"function_input":"{'base_url': 'https://u:p@h/v1'}"}`, `{"function_input":"{'base_url': 'https://[masked]@h/v1'}"}`},
-		{`{"function_input":"{\"base_url\":\"https://u:p@h/v1\"}"}`, `{"function_input":"{\"base_url\":\"https://[masked]@h/v1\"}"}`},
+		{`{"function_input":"{'base_url': 'https://u:p@h/v1'}"}`,
+			`{"function_input":"{'base_url': 'https://[masked]@h/v1'}"}`},
+		{`{"function_input":"{\"base_url\":\"https://u:p@h/v1\"}"}`,
+			`{"function_input":"{\"base_url\":\"https://[masked]@h/v1\"}"}`},
 	} {
 		same(t, "stripped", stripped(t, tt.body), tt.want)
 	}
@@ -155,6 +175,7 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 	for c := range 256 {
 		for other := range 256 {
 			word := uint64(c)*everyByte ^ uint64(c^other)<<24
+
 			var ofKeys, ofBase64 uint64
 			for i := range 8 {
 				kinds := byteKinds[byte(word>>(8*i))]
@@ -165,8 +186,10 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 					ofBase64 |= 0x80 << (8 * i)
 				}
 			}
+
 			if keyBytes(word) != ofKeys || base64Bytes(word) != ofBase64 {
-				t.Fatalf("%x: %x and %x, want %x and %x", word, keyBytes(word), base64Bytes(word), ofKeys, ofBase64)
+				t.Fatalf("%x: key bytes %x, base64 bytes %x, want %x and %x",
+					word, keyBytes(word), base64Bytes(word), ofKeys, ofBase64)
 			}
 		}
 	}
@@ -201,8 +224,10 @@ func TestNoKeyIsSkipped(t *testing.T) {
 }
 
 func TestFindingsTellPlacesAndNoSecrets(t *testing.T) {
-	body := `{"api_key":"ps_1","kwargs":{"messages":[{"content":"a"},{"content":"my ` + openAIKey + `"}],"pwd":"hunter2",` +
-		`"api_key":7,"a.b":{"x":["https://u:p@h/"]}},"metadata":{"e":"` + awsID + " " + awsSecret + `"}}`
+	body := `{"api_key":"ps_1","kwargs":{"messages":[{"content":"a"},{"content":"my ` + openAIKey + `"}],` +
+		`"pwd":"hunter2","api_key":7,"a.b":{"x":["https://u:p@h/"]}},` +
+		`"metadata":{"e":"` + awsID + " " + awsSecret + `"}}`
+
 	got := Find([]byte(body), parse(t, body), 10)
 	same(t, "findings", got, []wire.SecretFinding{
 		{Kind: wire.SecretName, Path: "api_key"},
@@ -213,14 +238,17 @@ func TestFindingsTellPlacesAndNoSecrets(t *testing.T) {
 		{Kind: wire.SecretKey, Path: "metadata.e", Begins: "AKIA..."},
 		{Kind: wire.SecretAWS, Path: "metadata.e"},
 	})
+
 	same(t, "some of them", Find([]byte(body), parse(t, body), 2), got[:2])
-	same(t, "masked, it has none", len(Find([]byte(stripped(t, body)), parse(t, stripped(t, body)), 10)), 0)
+	same(t, "findings in the masked body",
+		len(Find([]byte(stripped(t, body)), parse(t, stripped(t, body)), 10)), 0)
 }
 
-// secretSeeds are bodies with something of everything.
+// secretSeeds returns bodies that together hold a secret of every kind.
 func secretSeeds() []string {
 	return []string{
-		`{"kwargs":{"apiKey":"x","headers":{"Cookie":"a=b"},"api_key":{"a":1}},"api_key":"k","args":["https://u:p@h/"]}`,
+		`{"kwargs":{"apiKey":"x","headers":{"Cookie":"a=b"},"api_key":{"a":1}},"api_key":"k",` +
+			`"args":["https://u:p@h/"]}`,
 		`{"function_input":"{'args': (), 'kwargs': {'api_key': 'it\\'s', \"token\": b'x'}}"}`,
 		`{"a":"{\"b\":\"{\\\"password\\\":\\\"c\\\\\\\"d\\\"}\"}","extra_headers":{"api\u002dkey":"x"}}`,
 		`{"a":"\n` + openAIKey + `\\n` + awsID + `\/` + awsSecret + `","b":"Bearer ` + jsonWebToken + `"}`,
@@ -229,8 +257,8 @@ func secretSeeds() []string {
 	}
 }
 
-// FuzzStrip proves of any body that the mask leaves valid JSON, leaves all beside it
-// alone, and is complete.
+// FuzzStrip checks that masking any body yields valid JSON, changes nothing but the
+// secrets, and misses none.
 func FuzzStrip(f *testing.F) {
 	for _, seed := range secretSeeds() {
 		f.Add([]byte(seed))
@@ -240,9 +268,10 @@ func FuzzStrip(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		source := bytes.Clone(body)
 		kept, found := Mask(source, object)
-		same(t, "the source", string(source), string(body))
+		same(t, "the source after Mask", string(source), string(body))
 
 		members := map[string]json.RawMessage{}
 		if err := json.Unmarshal(body, &members); err != nil {
@@ -251,21 +280,24 @@ func FuzzStrip(f *testing.F) {
 
 		out := Strip(source, object)
 		if !json.Valid(out) {
-			t.Fatalf("no JSON: %q", out)
+			t.Fatalf("not valid JSON: %q", out)
 		}
 		checkStripped(t, bytes.Clone(out), members)
+
+		// Nothing is left to mask.
 		again, err := wire.ParseObject(out)
 		if err != nil {
-			t.Fatalf("it does not parse: %v", err)
+			t.Fatalf("the stripped body does not parse: %v", err)
 		}
 		if twice, found := Mask(out, again); found {
 			t.Fatalf("masked twice: %q, then %q", out, twice)
 		}
+
 		if found {
-			same(t, "in a copy", string(kept), string(out))
+			same(t, "masked in a copy", string(kept), string(out))
 		}
 
-		// What stands between the masks is the source's, in its order.
+		// The text between the masks is that of the source, in the same order.
 		left := strings.NewReplacer("\n", " ", "\r", " ").Replace(string(body))
 		for _, m := range again {
 			for part := range strings.SplitSeq(string(m.Value), maskedText) {

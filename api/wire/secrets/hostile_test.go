@@ -9,19 +9,23 @@ import (
 	"promptspool/api/wire"
 )
 
-// Bodies at which a reader that looks at a byte more than a few times would take hours:
-// this test fails by never ending.
+// On these bodies, a parser that reads a byte more than a few times would take hours.
+// This test fails by never ending.
 func TestHostileBodiesTakeLinearTime(t *testing.T) {
 	const size = 2 << 20
+
 	likeNames := make([]string, wire.ObjectMembersMax)
 	for i := range likeNames {
 		likeNames[i] = fmt.Sprintf(`"%s%04d":1`, strings.Repeat("n", size/wire.ObjectMembersMax), i)
 	}
-	deep := strings.Repeat(`{"a":"`+strings.Repeat("x", wire.BodyBytesMax/500-100)+`","b":[`, 255) + "1" + strings.Repeat("]}", 255)
+
+	deep := strings.Repeat(`{"a":"`+strings.Repeat("x", wire.BodyBytesMax/500-100)+`","b":[`, 255) +
+		"1" + strings.Repeat("]}", 255)
+
 	for _, tt := range []struct{ what, kwargs string }{
-		{"as large and nearly as deep as may be, with long strings", deep},
-		{"long names that differ at their end", "{" + strings.Join(likeNames, ",") + "}"},
-		{"quotes, each escaped", `{"a":` + text(`\"`, size/2) + "}"},
+		{"almost the largest and deepest allowed, with long strings", deep},
+		{"long names that differ at the end", "{" + strings.Join(likeNames, ",") + "}"},
+		{"escaped quotes", `{"a":` + text(`\"`, size/2) + "}"},
 		{"backslashes", `{"a":` + text(`\\`, size/2) + "}"},
 		{"blanks", `{"a"` + strings.Repeat(" ", size) + ":1}"},
 		{"line breaks", `{"a":[` + strings.Repeat("\n", size) + "]}"},
@@ -33,12 +37,15 @@ func TestHostileBodiesTakeLinearTime(t *testing.T) {
 			body := []byte(`{"kwargs":` + tt.kwargs + "}")
 			object := parse(t, string(body))
 			if stripped := Strip(body, object); !json.Valid(stripped) {
-				t.Error("stripped of secrets, it is not JSON")
+				t.Error("the stripped body is not valid JSON")
 			}
 		})
 	}
-	t.Run("long names at the top", func(t *testing.T) { parse(t, "{"+strings.Join(likeNames, ",")+"}") })
+
+	t.Run("long names at the top", func(t *testing.T) {
+		parse(t, "{"+strings.Join(likeNames, ",")+"}")
+	})
 }
 
-// text is a JSON string of n times s.
+// text returns a JSON string that repeats s n times.
 func text(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
