@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// chatBody is a track-request of about 4 KB, as an SDK sends it.
+// chatBody returns a track-request of about 4 KB, as an SDK sends it.
 func chatBody(b *testing.B) []byte {
 	b.Helper()
 	body, err := os.ReadFile("testdata/chat.json")
@@ -15,7 +15,7 @@ func chatBody(b *testing.B) []byte {
 	return body
 }
 
-// chatEvent is the event of that request.
+// chatEvent returns the event of that request.
 func chatEvent(b *testing.B) Event {
 	b.Helper()
 	return Event{

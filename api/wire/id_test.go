@@ -15,7 +15,7 @@ func TestNewIDsAreUUIDv7sThatNeverGoBack(t *testing.T) {
 			t.Fatalf("%q is not an id: %v", id, err)
 		}
 		if id <= last {
-			t.Fatalf("%s came after %s", id, last)
+			t.Fatalf("%s follows %s, but is not greater", id, last)
 		}
 		last = id
 	}
@@ -32,11 +32,12 @@ func TestNewIDsOfManyCallersDiffer(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	seen := map[string]bool{}
 	for i := range ids {
 		for _, id := range ids[i] {
 			if seen[id] {
-				t.Fatalf("%s was given twice", id)
+				t.Fatalf("%s was returned twice", id)
 			}
 			seen[id] = true
 		}
@@ -49,11 +50,20 @@ func TestParseID(t *testing.T) {
 			t.Errorf("ParseID(%s) is %q, %v; want %s", s, got, err, someID)
 		}
 	}
+
 	for what, s := range map[string]string{
-		"empty": "", "a number": "12345", "another version": "0195517d-2c00-4abc-8def-0123456789ab", "another variant": "0195517d-2c00-7abc-cdef-0123456789ab",
-		"without dashes": strings.ReplaceAll(someID, "-", ""), "in braces": "{" + someID + "}", "as a URN": "urn:uuid:" + someID,
-		"with a blank": someID[:35] + " ", "cut short": someID[:35], "with a sign that is no digit": someID[:35] + "g",
-		"dashes elsewhere": "0195517d2-c00-7abc-8def-0123456789ab", "of 36 bytes and fewer characters": someID[:34] + "é",
+		"empty":                            "",
+		"a number":                         "12345",
+		"another version":                  "0195517d-2c00-4abc-8def-0123456789ab",
+		"another variant":                  "0195517d-2c00-7abc-cdef-0123456789ab",
+		"without dashes":                   strings.ReplaceAll(someID, "-", ""),
+		"in braces":                        "{" + someID + "}",
+		"as a URN":                         "urn:uuid:" + someID,
+		"with a blank":                     someID[:35] + " ",
+		"cut short":                        someID[:35],
+		"with a sign that is no digit":     someID[:35] + "g",
+		"dashes elsewhere":                 "0195517d2-c00-7abc-8def-0123456789ab",
+		"of 36 bytes and fewer characters": someID[:34] + "é",
 	} {
 		if got, err := ParseID(s); err == nil || got != "" {
 			t.Errorf("%s: ParseID(%q) is %q, %v", what, s, got, err)
@@ -61,8 +71,7 @@ func TestParseID(t *testing.T) {
 	}
 }
 
-// A changed result would log every retried call twice, once before and once after an
-// upgrade.
+// If a result changed, a call retried across an upgrade would be logged twice.
 func TestDeriveIDNeverChanges(t *testing.T) {
 	for key, want := range map[string]string{
 		"":       "00000000-0000-7b56-8ecc-1effc273c6aa",
@@ -72,7 +81,7 @@ func TestDeriveIDNeverChanges(t *testing.T) {
 		got := DeriveID(key)
 		same(t, fmt.Sprintf("id derived from %q", key), got, want)
 		if _, err := ParseID(got); err != nil {
-			t.Errorf("%s is no id: %v", got, err)
+			t.Errorf("%s is not an id: %v", got, err)
 		}
 	}
 }

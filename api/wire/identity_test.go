@@ -13,25 +13,29 @@ import (
 func TestASecretNeverPrints(t *testing.T) {
 	const secret Secret = "ps_very-secret"
 	holder := Identity{Account: "a", Key: secret}
+
 	check := func(how, printed string) {
 		t.Helper()
 		for _, leak := range []string{string(secret), hex.EncodeToString([]byte(secret)), "very", "112 115 95"} {
 			if strings.Contains(strings.ToLower(printed), leak) {
-				t.Errorf("%s shows it: %s", how, printed)
+				t.Errorf("%s shows the secret: %s", how, printed)
 			}
 		}
 		if !strings.Contains(printed, "[secret]") {
-			t.Errorf("%s does not say that something is hidden: %s", how, printed)
+			t.Errorf("%s does not show [secret]: %s", how, printed)
 		}
 	}
+
 	for _, verb := range strings.Fields("%v %+v %#v %s %q %#q %x %X %d %c %U %e %t %o %b %20s %-9.3v %z") {
 		check(verb, fmt.Sprintf(verb, secret))
 		check(verb+" of what holds it", fmt.Sprintf(verb, holder))
 		check(verb+" of a map", fmt.Sprintf(verb, map[Secret][]Secret{secret: {secret}}))
 	}
+
 	check("Print", fmt.Sprint(secret))
 	check("String", secret.String())
 	check("an error", fmt.Errorf("key %v", secret).Error())
+
 	for name, handler := range map[string]func(*bytes.Buffer) slog.Handler{
 		"a log of text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
 		"a log of JSON": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
@@ -42,6 +46,7 @@ func TestASecretNeverPrints(t *testing.T) {
 			check(name+" with "+what, b.String())
 		}
 	}
+
 	marshalled, err := json.Marshal([]any{secret, holder, &holder})
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +69,7 @@ func TestAKeyAllowsItsScope(t *testing.T) {
 	}{
 		{Identity{Scope: ScopeApp, Verified: true}, true, false},
 		{Identity{Scope: ScopeFull, Verified: true}, true, true},
-		{Identity{Scope: ScopeFull}, false, false}, // nobody has vouched for it
+		{Identity{Scope: ScopeFull}, false, false}, // its key was not verified
 		{Identity{Verified: true}, false, false},
 		{Identity{}, false, false},
 	} {

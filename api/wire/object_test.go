@@ -10,11 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-func nested(depth int) string { // the object itself is the first level
+// nested returns an object of this depth. The object itself is the first level.
+func nested(depth int) string {
 	return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
 }
 
-// manyMembersOf is an object with n members m0, m1 and so on.
+// manyMembersOf returns an object with n members: m0, m1 and so on.
 func manyMembersOf(n int, value string) string {
 	b := []byte("{")
 	for i := range n {
@@ -33,15 +34,18 @@ func TestParseObjectListsMembersInTheirOrderWithTheirBytes(t *testing.T) {
 		{"every kind of value", `{"s":"x","n":-1.5e+3,"t":true,"f":false,"z":null,"a":[1,[2]],"o":{"p":{}}}`,
 			`s="x" n=-1.5e+3 t=true f=false z=null a=[1,[2]] o={"p":{}}`},
 		{"blanks around everything", " { \"a\" : 1 , \"b\" :\t[ 1 ,2 ]\n,\"c\":{ } } ", `a=1 b=[ 1 ,2 ] c={ }`},
-		{"brackets, quotes and commas in strings", `{"a":"}],{[\"","b":"\\","c":["\\\"]"],"d":"\\\\"}`, `a="}],{[\"" b="\\" c=["\\\"]"] d="\\\\"`},
+		{"brackets, quotes and commas in strings", `{"a":"}],{[\"","b":"\\","c":["\\\"]"],"d":"\\\\"}`,
+			`a="}],{[\"" b="\\" c=["\\\"]"] d="\\\\"`},
 		{"escaped names", `{"\u0061\n":1,"\"":2,"\\":3}`, "a\n=1 \"=2 \\=3"},
-		{"numbers that no float holds", `{"a":1e400,"b":-1e-400,"c":123456789012345678901234567890,"d":0.1000000000000000055511151231257827}`,
+
+		{"numbers that no float holds",
+			`{"a":1e400,"b":-1e-400,"c":123456789012345678901234567890,"d":0.1000000000000000055511151231257827}`,
 			`a=1e400 b=-1e-400 c=123456789012345678901234567890 d=0.1000000000000000055511151231257827`},
 		{"lone surrogates", `{"a":"\ud800","\udc00":1}`, "a=\"\\ud800\" \ufffd=1"},
 		{"a pair of surrogates and U+0000", `{"\ud83d\ude00":"\u0000"}`, "😀=\"\\u0000\""},
 		{"an empty name", `{"":1}`, "=1"},
 		{"the same name in another case, or deeper", `{"a":{"a":1,"a":2},"A":1}`, `a={"a":1,"a":2} A=1`},
-		{"as deep as may be", nested(JSONDepthMax), "a=" + nested(JSONDepthMax)[5:len(nested(JSONDepthMax))-1]},
+		{"the greatest depth", nested(JSONDepthMax), "a=" + nested(JSONDepthMax)[5:len(nested(JSONDepthMax))-1]},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			var got []string
@@ -55,6 +59,7 @@ func TestParseObjectListsMembersInTheirOrderWithTheirBytes(t *testing.T) {
 
 func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
 	const notJSON, notObject, notUTF8 = "is not JSON", "not an object", "not valid UTF-8"
+
 	for _, tt := range []struct{ what, body, says string }{
 		{"nothing", "", notJSON},
 		{"blanks", " \n", notJSON},
@@ -63,6 +68,7 @@ func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
 		{"null", "null", notObject},
 		{"an array", "[{}]", notObject},
 		{"a string", `"{}"`, notObject},
+
 		{"cut short", `{"a":1`, notJSON},
 		{"cut in a string", `{"a":"b`, notJSON},
 		{"cut in an escape", `{"a":"\`, notJSON},
@@ -73,6 +79,7 @@ func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
 		{"a trailing comma", `{"a":1,}`, notJSON},
 		{"no quotes", `{a:1}`, notJSON},
 		{"single quotes", `{'a':1}`, notJSON},
+
 		{"NaN", `{"a":NaN}`, notJSON},
 		{"Infinity", `{"a":-Infinity}`, notJSON},
 		{"a leading zero", `{"a":01}`, notJSON},
@@ -80,13 +87,15 @@ func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
 		{"a bare point", `{"a":1.}`, notJSON},
 		{"a comment", `{"a":1/*b*/}`, notJSON},
 		{"a line break in a string", "{\"a\":\"b\nc\"}", notJSON},
-		{"an escape that is none", `{"a":"\x"}`, notJSON},
-		{"a blank that JSON does not know", "{\u00a0}", notJSON},
+		{"an invalid escape", `{"a":"\x"}`, notJSON},
+		{"a blank that is not JSON's", "{\u00a0}", notJSON},
+
 		{"invalid UTF-8 in a value", "{\"a\":\"\xff\"}", notUTF8},
 		{"invalid UTF-8 in a name", "{\"\xc3\":1}", notUTF8},
 		{"invalid UTF-8 deep inside", "{\"a\":[[{\"b\":\"\xed\xa0\x80\"}]]}", notUTF8},
 		{"invalid UTF-8 behind the end", "{}\xff", notUTF8},
 		{"UTF-16", "{\x00}\x00\xff\xfe", notUTF8},
+
 		{"one level too deep", nested(JSONDepthMax + 1), "nested"},
 		{"brackets that never end", strings.Repeat("[", 10<<20), "nested"},
 		{"objects that never end", strings.Repeat(`{"a":`, 2<<20), "nested"},
@@ -97,14 +106,14 @@ func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
 				t.Errorf("error is %v, want code %s with %q", err, CodeBadJSON, tt.says)
 			}
 			if object != nil {
-				t.Errorf("there is an object all the same: %v", object)
+				t.Errorf("an object is returned with the error: %v", object)
 			}
 		})
 	}
 }
 
 func TestParseObjectNamesAMemberThatIsTooMuch(t *testing.T) {
-	parse(t, manyMembersOf(ObjectMembersMax, "0")) // as many as may be
+	parse(t, manyMembersOf(ObjectMembersMax, "0")) // the most that are accepted
 	long := strings.Repeat("n", 300)
 	for _, tt := range []struct{ what, body, want string }{
 		{"twice", `{"a":1,"b":2,"a":1}`, "a is given twice"},
@@ -112,7 +121,8 @@ func TestParseObjectNamesAMemberThatIsTooMuch(t *testing.T) {
 		{"twice, with different escapes", `{"\u00e9":1,"é":2}`, "é is given twice"},
 		{"twice, by lone surrogates that no text tells apart", `{"\ud800":1,"\udfff":2}`, "\ufffd is given twice"},
 		{"twice, with a long name", `{"` + long + `":1,"` + long + `":2}`, long[:200] + "... is given twice"},
-		{"one too many", manyMembersOf(ObjectMembersMax+1, "0"), "m1000 is one field too many; at most 1000 are accepted"},
+		{"one too many", manyMembersOf(ObjectMembersMax+1, "0"),
+			"m1000 is one field too many; at most 1000 are accepted"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			_, err := ParseObject([]byte(tt.body))
@@ -126,40 +136,53 @@ func TestGetTakesNullForAbsentAndHasDoesNot(t *testing.T) {
 	for _, tt := range []struct {
 		name, value string
 		got, has    bool
-	}{{"a", "1", true, true}, {"z", "null", false, true}, {"none", "", false, false}} {
+	}{
+		{"a", "1", true, true},
+		{"z", "null", false, true},
+		{"none", "", false, false},
+	} {
 		value, got := o.Get(tt.name)
 		if string(value) != tt.value || got != tt.got || o.Has(tt.name) != tt.has {
-			t.Errorf("%s: Get gives %q, %v and Has %v; want %q, %v, %v", tt.name, value, got, o.Has(tt.name), tt.value, tt.got, tt.has)
+			t.Errorf("%s: Get returns %q, %v and Has %v; want %q, %v, %v",
+				tt.name, value, got, o.Has(tt.name), tt.value, tt.got, tt.has)
 		}
 	}
 }
 
-// FuzzParseObject holds ParseObject against encoding/json.
+// FuzzParseObject compares ParseObject with encoding/json.
 func FuzzParseObject(f *testing.F) {
 	for _, body := range []string{
-		`{}`, ` { "a" : 1 } `, `{"a":[],"b":{},"c":""}`, `{"a":-0.5e+3,"b":10,"c":0,"d":1E-2}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":.5}`,
-		`{"a":true,"b":false,"c":null}`, `{"a":tru}`, `{"a":nulll}`, `{"a":"\u00e9\ud800\n"}`, `{"a":"\u00g0"}`, `{"a":"\x"}`, `{"a":"\`, `{"\u0061":1,"a":2}`,
-		"{\"a\":\"12345678\x1f\"}", "{\"a\":\"1234567\u00e9 90\"}", "{\"a\":\"\xff\"}", `{"a":[1,]}`, `{"a":[1 2]}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"a":1}x`,
-		`{"a":+1}`, `{"a":1,"a":2}`, `{"a":1`, `{,}`, `[]`, manyMembersOf(pairwiseMax, "1"), manyMembersOf(pairwiseMax+1, `"1"`),
+		`{}`, ` { "a" : 1 } `, `{"a":[],"b":{},"c":""}`,
+		`{"a":-0.5e+3,"b":10,"c":0,"d":1E-2}`, `{"a":01}`, `{"a":-}`, `{"a":1.}`, `{"a":1e}`, `{"a":.5}`,
+		`{"a":true,"b":false,"c":null}`, `{"a":tru}`, `{"a":nulll}`,
+		`{"a":"\u00e9\ud800\n"}`, `{"a":"\u00g0"}`, `{"a":"\x"}`, `{"a":"\`, `{"\u0061":1,"a":2}`,
+		"{\"a\":\"12345678\x1f\"}", "{\"a\":\"1234567\u00e9 90\"}", "{\"a\":\"\xff\"}",
+		`{"a":[1,]}`, `{"a":[1 2]}`, `{"a":{"b" 1}}`, `{"a":[}`, `{"a":1}x`, `{"a":+1}`, `{"a":1,"a":2}`, `{"a":1`,
+		`{,}`, `[]`, manyMembersOf(pairwiseMax, "1"), manyMembersOf(pairwiseMax+1, `"1"`),
 	} {
 		f.Add([]byte(body))
 	}
+
 	f.Fuzz(func(t *testing.T, body []byte) {
 		source := bytes.Clone(body)
 		object, err := ParseObject(body)
+
 		var want map[string]json.RawMessage
-		strict := utf8.Valid(body) && json.Unmarshal(body, &want) == nil && want != nil && deepest(t, body) <= JSONDepthMax
+		strict := utf8.Valid(body) && json.Unmarshal(body, &want) == nil && want != nil &&
+			deepest(t, body) <= JSONDepthMax
+
 		switch {
 		case err == nil && !strict:
-			t.Fatal("accepted, but not strict JSON")
+			t.Fatal("accepted, though it is not strict JSON")
 		case IsCode(err, CodeBadJSON) && strict:
-			t.Fatalf("refused, but strict JSON: %v", err)
+			t.Fatalf("rejected, though it is strict JSON: %v", err)
 		case err != nil && !IsCode(err, CodeBadJSON) && !IsCode(err, CodeInvalid):
-			t.Fatalf("error of another code: %v", err)
+			t.Fatalf("the error has another code: %v", err)
 		}
 		if err != nil {
 			return
 		}
+
 		got := map[string]json.RawMessage{}
 		for _, m := range object {
 			got[m.Name] = m.Value
@@ -174,12 +197,13 @@ func FuzzParseObject(f *testing.F) {
 	})
 }
 
-// deepest counts the nesting of valid JSON in another way than jsonscan.Depth.
+// deepest returns the depth of valid JSON. It is independent of jsonscan.Depth.
 func deepest(t *testing.T, body []byte) int {
 	t.Helper()
 	deepest, now := 0, 0
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
+
 	for {
 		token, err := d.Token()
 		if err == io.EOF {
@@ -188,6 +212,7 @@ func deepest(t *testing.T, body []byte) int {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		switch token {
 		case json.Delim('{'), json.Delim('['):
 			now++
@@ -198,28 +223,34 @@ func deepest(t *testing.T, body []byte) int {
 	}
 }
 
+// sameMembers compares members with the places of their values in the body.
 func sameMembers(t *testing.T, got, want Object) {
 	t.Helper()
 	if len(got) != len(want) || (got == nil) != (want == nil) {
-		t.Fatalf("there are %d members, not %d", len(got), len(want))
+		t.Fatalf("the object has %d members, want %d", len(got), len(want))
 	}
 	for i, m := range want {
-		if g := got[i]; g.Name != m.Name || string(g.Value) != string(m.Value) || cap(g.Value) != len(g.Value) || g.Start != m.Start || g.End != m.End {
-			t.Errorf("member %d is %v, not %v", i, g, m)
+		if g := got[i]; g.Name != m.Name || string(g.Value) != string(m.Value) ||
+			cap(g.Value) != len(g.Value) || g.Start != m.Start || g.End != m.End {
+			t.Errorf("member %d is %v, want %v", i, g, m)
 		}
 	}
 }
 
-// Every byte of a string is looked at, wherever among eight it stands.
+// A string is scanned eight bytes at a time, so each byte is tried in every position.
 func TestAStringsEndIsFoundAnywhere(t *testing.T) {
 	for size := range 40 {
 		for _, odd := range []struct {
 			text string
 			ok   bool
-		}{{"", true}, {`\"`, true}, {`\\`, true}, {"\x7f", true}, {"é", true}, {"\x00", false}, {"\x1f", false}, {`\a`, false}} {
+		}{
+			{"", true}, {`\"`, true}, {`\\`, true}, {"\x7f", true}, {"é", true},
+			{"\x00", false}, {"\x1f", false}, {`\a`, false},
+		} {
 			body := `{"a":"` + strings.Repeat("x", size) + odd.text + `","b":1}`
 			object, err := ParseObject([]byte(body))
-			if (err == nil) != odd.ok || odd.ok && (len(object) != 2 || len(object[0].Value) != size+len(odd.text)+2) {
+			if (err == nil) != odd.ok || odd.ok &&
+				(len(object) != 2 || len(object[0].Value) != size+len(odd.text)+2) {
 				t.Errorf("%q: %v, %v", body, object, err)
 			}
 		}
@@ -228,11 +259,14 @@ func TestAStringsEndIsFoundAnywhere(t *testing.T) {
 
 func TestNamesAreReadRightInARoomThatHeldOthers(t *testing.T) {
 	room := parse(t, `{"a":1,"bb":2,"c":3}`)
-	for _, body := range []string{`{"a":4,"bb":5,"c":6}`, `{"bb":1,"a":2}`, `{"a":1,"c":2,"bb":3,"d":4}`, `{"c":1,"bb":2,"c":3}`, `{}`, `{"ab":1}`} {
+	for _, body := range []string{
+		`{"a":4,"bb":5,"c":6}`, `{"bb":1,"a":2}`, `{"a":1,"c":2,"bb":3,"d":4}`,
+		`{"c":1,"bb":2,"c":3}`, `{}`, `{"ab":1}`,
+	} {
 		got, err := room.Parse([]byte(body))
 		want, wrong := ParseObject([]byte(body))
 		if (err == nil) != (wrong == nil) {
-			t.Fatalf("%s: %v, %v", body, err, wrong)
+			t.Fatalf("%s: error %v, ParseObject returns %v", body, err, wrong)
 		}
 		if err == nil {
 			sameMembers(t, got, want)

@@ -5,6 +5,7 @@ import (
 	"testing"
 )
 
+// object parses text, which must be a JSON object.
 func object(t *testing.T, text string) Object {
 	t.Helper()
 	o, err := ParseObject([]byte(text))
@@ -15,16 +16,25 @@ func object(t *testing.T, text string) Object {
 }
 
 func TestAPatchTellsAbsentFromNull(t *testing.T) {
-	p, err := DecodePatch(object(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, "tool_choice": null, "response_format": null, "functions": [],
+	p, err := DecodePatch(object(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, `+
+		`"tool_choice": null, "response_format": null, "functions": [],
 		"content": null, "model_parameters": {"a": 1}, "commit_message": "why", "release_labels": ["next"]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for what, pair := range map[string][2]string{
-		"messages": {string(p.Messages), `{"0": {}}`}, "tools": {string(p.Tools), "null"}, "tool_choice": {string(p.ToolChoice), "null"},
-		"response_format": {string(p.ResponseFormat), "null"}, "functions": {string(p.Functions), "[]"}, "content": {string(p.Content), ""},
-		"function_call": {string(p.FunctionCall), ""}, "model_parameters": {string(p.ModelParameters), `{"a": 1}`},
-		"label": {p.Label, "prod"}, "commit_message": {p.CommitMessage, "why"}, "release_labels": {strings.Join(p.Labels, ","), "next"},
+		"messages":         {string(p.Messages), `{"0": {}}`},
+		"tools":            {string(p.Tools), "null"},
+		"tool_choice":      {string(p.ToolChoice), "null"},
+		"response_format":  {string(p.ResponseFormat), "null"},
+		"functions":        {string(p.Functions), "[]"},
+		"content":          {string(p.Content), ""},
+		"function_call":    {string(p.FunctionCall), ""},
+		"model_parameters": {string(p.ModelParameters), `{"a": 1}`},
+		"label":            {p.Label, "prod"},
+		"commit_message":   {p.CommitMessage, "why"},
+		"release_labels":   {strings.Join(p.Labels, ","), "next"},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s is %q, want %q", what, pair[0], pair[1])
@@ -38,6 +48,7 @@ func TestWhatIsWrongWithAPatchOrALabelIsNamed(t *testing.T) {
 	move := func(o Object) error { _, err := DecodeLabelMove(o); return err }
 	old := func(o Object) error { _, err := DecodeOldPublish(o); return err }
 	fetch := func(o Object) error { _, err := DecodeFetch(o); return err }
+
 	for _, c := range []struct {
 		decode func(Object) error
 		body   string
@@ -63,12 +74,13 @@ func TestWhatIsWrongWithAPatchOrALabelIsNamed(t *testing.T) {
 	} {
 		err := c.decode(object(t, c.body))
 		if e := AsError(err); err == nil || e.Code != CodeInvalid || e.Fields[0].Field != c.field {
-			t.Errorf("%s: %v, want a fault of %s", c.body, err, c.field)
+			t.Errorf("%s: error %v, want a fault of %s", c.body, err, c.field)
 		}
 	}
+
 	f, err := DecodeFetch(object(t, `{"input_variables": {"a": 1}, "skip_input_variable_rendering": true}`))
 	if err != nil || f.Variables != nil {
-		t.Errorf("skipped variables are %v, %v", f.Variables, err)
+		t.Errorf("with rendering skipped, the variables are %v, error %v", f.Variables, err)
 	}
 }
 

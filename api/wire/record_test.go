@@ -6,7 +6,10 @@ import (
 )
 
 func TestASearchWithoutABodyMeansEverything(t *testing.T) {
-	for _, body := range []string{"", "null", " \n", "{}", `{"filter_group":null,"q":null,"sort_by":"","unknown":1}`} {
+	for _, body := range []string{
+		"", "null", " \n", "{}",
+		`{"filter_group":null,"q":null,"sort_by":"","unknown":1}`,
+	} {
 		got, err := decodeSearch([]byte(body))
 		wantFaults(t, err)
 		same(t, body, got, Search{})
@@ -18,18 +21,30 @@ func TestASearchWithoutABodyMeansEverything(t *testing.T) {
 
 func TestDecodeSearchReadsEveryField(t *testing.T) {
 	got, err := decodeSearch([]byte(`{"page":2,"per_page":50,"cursor":"c","filter_group":{"logic":"OR","filters":[
-		{"field":"tags","operator":"contains","value":["prod"]},{"filters":[{"field":"metadata","nested_key":"user","operator":"is","value":1.50}]}]}}`))
+		{"field":"tags","operator":"contains","value":["prod"]},` +
+		`{"filters":[{"field":"metadata","nested_key":"user","operator":"is","value":1.50}]}]}}`))
 	wantFaults(t, err)
-	same(t, "search", got, Search{Page: 2, PerPage: 50, Cursor: "c", FilterGroup: &Filter{Logic: "OR", Filters: []Filter{
-		{Field: "tags", Operator: "contains", Value: json.RawMessage(`["prod"]`)},
-		{Filters: []Filter{{Field: "metadata", NestedKey: "user", Operator: "is", Value: json.RawMessage("1.50")}}},
-	}}})
+	same(t, "search", got, Search{
+		Page:    2,
+		PerPage: 50,
+		Cursor:  "c",
+		FilterGroup: &Filter{Logic: "OR", Filters: []Filter{
+			{Field: "tags", Operator: "contains", Value: json.RawMessage(`["prod"]`)},
+			{Filters: []Filter{
+				{Field: "metadata", NestedKey: "user", Operator: "is", Value: json.RawMessage("1.50")},
+			}},
+		}},
+	})
 }
 
 func TestAFilterOfTheWrongShapeIsRefused(t *testing.T) {
-	for _, filter := range []string{`{"filters":"x"}`, `{"filters":[1]}`, `{"logic":1}`, `{"filters":[{"field":["tags"]}]}`} {
+	for _, filter := range []string{
+		`{"filters":"x"}`, `{"filters":[1]}`, `{"logic":1}`, `{"filters":[{"field":["tags"]}]}`,
+	} {
 		_, err := decodeSearch([]byte(`{"filter_group":` + filter + `}`))
-		wantFaults(t, err, `filter_group must be {"logic": "AND" or "OR", "filters": [...]}, and each filter {"field", "operator", "value"}`)
+		wantFaults(t, err,
+			`filter_group must be {"logic": "AND" or "OR", "filters": [...]}, `+
+				`and each filter {"field", "operator", "value"}`)
 	}
 }
 
@@ -49,11 +64,13 @@ func TestPagingFollowsFromPageItemsAndTotal(t *testing.T) {
 	}
 }
 
-// decodeSearch and decodeFetch read a body that may be left out, as the api does.
+// decodeSearch decodes a body that may be left out, as the API does.
 func decodeSearch(body []byte) (Search, error) { return decodeOptional(body, DecodeSearch) }
 
+// decodeFetch decodes a body that may be left out, as the API does.
 func decodeFetch(body []byte) (TemplateFetch, error) { return decodeOptional(body, DecodeFetch) }
 
+// decodeOptional decodes a body, or an empty object if there is none.
 func decodeOptional[T any](body []byte, decode func(Object) (T, error)) (T, error) {
 	object, err := Object(nil).ParseOptional(body)
 	if err != nil {

@@ -14,7 +14,8 @@ func TestTokensDoNotWrap(t *testing.T) {
 	} {
 		totals := Totals{InputTokens: test.input, OutputTokens: test.output}
 		if got := totals.Tokens(); got != test.want {
-			t.Errorf("%d and %d tokens are %d, want %d", test.input, test.output, got, test.want)
+			t.Errorf("%d input and %d output tokens: the total is %d, want %d",
+				test.input, test.output, got, test.want)
 		}
 	}
 }

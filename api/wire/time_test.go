@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
+// at returns a moment in UTC.
 func at(year int, month time.Month, day, hour, minute, second, nanos int) time.Time {
 	return time.Date(year, month, day, hour, minute, second, nanos, time.UTC)
 }
 
+// readTime decodes a time, given as JSON, from a request.
 func readTime(t *testing.T, value string) (time.Time, error) {
 	t.Helper()
 	w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_start_time", value)), true)
@@ -44,7 +46,8 @@ func TestTimes(t *testing.T) {
 		{"1.9999999999e0", at(1970, 1, 1, 0, 0, 2, 0)},
 		{"-62135596799", at(1, 1, 1, 0, 0, 1, 0)},
 		{"253402300799.999999999", at(9999, 12, 31, 23, 59, 59, 999999999)},
-		// Numbers that are no moment are taken, and unknown.
+
+		// Numbers out of range are accepted, and mean unknown.
 		{"-62135596800", never},
 		{"-62135596800.5", never},
 		{"253402300800", never},
@@ -54,6 +57,7 @@ func TestTimes(t *testing.T) {
 		{"1e12", never},
 		{"1e400", never},
 		{"-1e400", never},
+
 		// ISO-8601.
 		{`"2026-03-01T12:00:00Z"`, at(2026, 3, 1, 12, 0, 0, 0)},
 		{`"2026-03-01T12:00:00.123Z"`, at(2026, 3, 1, 12, 0, 0, 123e6)},
@@ -72,36 +76,42 @@ func TestTimes(t *testing.T) {
 			got, err := readTime(t, tt.value)
 			wantFaults(t, err)
 			if got != tt.want { // not Equal: the zone is UTC as well
-				t.Errorf("is %v, want %v", got, tt.want)
+				t.Errorf("the time is %v, want %v", got, tt.want)
 			}
 		})
 	}
 }
 
 func TestWhatIsNoTimeIsRefused(t *testing.T) {
-	for _, value := range []string{`""`, `"now"`, `"1772366400"`, `"2026-13-01"`, `"2026-02-30T12:00:00Z"`, `"12:00:00"`, `"2026-03-01T25:00:00Z"`,
-		`"2026-03-01T12:00:00Z "`, `"20260301T120000Z"`, `"0001-01-01T00:00:00Z"`, `"0001-01-01T00:00:00+01:00"`, `"0000-06-01"`,
-		`"9999-12-31T23:59:59-00:01"`, "true", "{}", "[1]"} {
+	for _, value := range []string{
+		`""`, `"now"`, `"1772366400"`, `"2026-13-01"`, `"2026-02-30T12:00:00Z"`, `"12:00:00"`,
+		`"2026-03-01T25:00:00Z"`, `"2026-03-01T12:00:00Z "`, `"20260301T120000Z"`,
+		`"0001-01-01T00:00:00Z"`, `"0001-01-01T00:00:00+01:00"`, `"0000-06-01"`,
+		`"9999-12-31T23:59:59-00:01"`, "true", "{}", "[1]",
+	} {
 		t.Run(value, func(t *testing.T) {
 			got, err := readTime(t, value)
-			wantFaults(t, err, "request_start_time must be a number of seconds since 1970, or an ISO-8601 time")
+			wantFaults(t, err,
+				"request_start_time must be a number of seconds since 1970, or an ISO-8601 time")
 			if !got.IsZero() {
-				t.Errorf("is %v all the same", got)
+				t.Errorf("the time is %v, want none", got)
 			}
 		})
 	}
 }
 
-// FuzzTime reads a text as a number and as ISO-8601: whatever comes out can be stored,
-// and a number is exact.
+// FuzzTime reads a text as a number and as ISO-8601. Every time that comes of it can be
+// stored, and that of a number is exact.
 func FuzzTime(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		if moment, ok := ParseTime(s); ok {
 			checkMoment(t, moment)
 		}
+
 		if s == "" || s != strings.TrimSpace(s) || !isNumber(json.RawMessage(s)) || !json.Valid([]byte(s)) {
 			return
 		}
+
 		moment := unixTime(s)
 		if moment.IsZero() {
 			return
@@ -110,9 +120,10 @@ func FuzzTime(f *testing.F) {
 		if len(s) > 50 || strings.ContainsAny(s, "eE") {
 			return // a float's precision, or too large to compute exactly
 		}
+
 		want, ok := new(big.Rat).SetString(s)
 		if !ok {
-			t.Fatalf("%q is no number", s)
+			t.Fatalf("%q is not a number", s)
 		}
 		got := new(big.Rat).SetFrac(big.NewInt(int64(moment.Nanosecond())), big.NewInt(1e9))
 		got.Add(got, new(big.Rat).SetInt64(moment.Unix()))
@@ -122,6 +133,7 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
+// checkMoment checks that a moment is in UTC and survives JSON.
 func checkMoment(t *testing.T, moment time.Time) {
 	t.Helper()
 	if moment.Location() != time.UTC {
@@ -132,6 +144,6 @@ func checkMoment(t *testing.T, moment time.Time) {
 		t.Fatalf("%v cannot be stored: %v", moment, err)
 	}
 	if again, ok := ParseTime(strings.Trim(string(text), `"`)); !ok || again != moment {
-		t.Errorf("%v comes back as %v", moment, again)
+		t.Errorf("%v was stored, and read as %v", moment, again)
 	}
 }

@@ -9,10 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// noon has nanoseconds, which must not be lost.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 
+// someID is a valid UUIDv7.
 const someID = "0195517d-2c00-7abc-8def-0123456789ab"
 
+// parse parses a body that must be a JSON object.
 func parse(t *testing.T, body string) Object {
 	t.Helper()
 	object, err := ParseObject([]byte(body))
@@ -28,6 +31,7 @@ type tester interface {
 	Errorf(format string, args ...any)
 }
 
+// same fails the test, with a diff, if got differs from want.
 func same(t tester, what string, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -35,8 +39,8 @@ func same(t tester, what string, got, want any) {
 	}
 }
 
-// wantFaults expects a 422 with exactly these faults, each as "field reason"; none means
-// no error.
+// wantFaults expects a 422 with exactly these faults, each as "field reason". Without
+// any, it expects no error.
 func wantFaults(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got []string
@@ -68,5 +72,5 @@ func edit(t *testing.T, body, name, value string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// text is a JSON string of n times s.
+// text returns a JSON string that repeats s n times.
 func text(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// The smallest bodies that are accepted, by what decodes them.
+// smallest are the smallest accepted bodies, by the name of their decoder.
 var smallest = map[string]string{
-	"request": `{"function_name":"openai.ChatCompletion.create","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2}`,
-	"score":   `{"request_id":"` + someID + `","score":87}`,
-	"meta":    `{"request_id":"` + someID + `","metadata":{}}`,
-	"prompt":  `{"request_id":"` + someID + `","prompt_name":"greeting","prompt_input_variables":{}}`,
-	"group":   `{"request_id":"` + someID + `","group_id":"g"}`,
-	"fetch":   `{}`,
-	"search":  `{}`,
+	"request": `{"function_name":"openai.ChatCompletion.create","kwargs":{},"request_response":{},` +
+		`"request_start_time":1,"request_end_time":2}`,
+	"score":  `{"request_id":"` + someID + `","score":87}`,
+	"meta":   `{"request_id":"` + someID + `","metadata":{}}`,
+	"prompt": `{"request_id":"` + someID + `","prompt_name":"greeting","prompt_input_variables":{}}`,
+	"group":  `{"request_id":"` + someID + `","group_id":"g"}`,
+	"fetch":  `{}`,
+	"search": `{}`,
 }
 
-// decodeWrite decodes a body as the kind says and returns its error.
+// decodeWrite decodes a body with the decoder of its kind and returns the error.
 func decodeWrite(t *testing.T, kind, body string) (err error) {
 	t.Helper()
 	switch kind {
@@ -42,6 +43,7 @@ func decodeWrite(t *testing.T, kind, body string) (err error) {
 	default:
 		t.Fatalf("no decoder for %q", kind)
 	}
+
 	return err
 }
 
@@ -51,9 +53,14 @@ func TestTheSmallestBodiesAreAccepted(t *testing.T) {
 	}
 }
 
-// One value of each kind that JSON has, numbers with and without a fraction apart.
+// ofEachKind are values of all JSON kinds. Integers and fractions are kinds of their own.
 var ofEachKind = map[string]string{
-	"string": `"x"`, "integer": "7", "fraction": "1.5", "boolean": "true", "array": "[]", "object": "{}",
+	"string":   `"x"`,
+	"integer":  "7",
+	"fraction": "1.5",
+	"boolean":  "true",
+	"array":    "[]",
+	"object":   "{}",
 }
 
 func TestEveryFieldSaysWhatItTakes(t *testing.T) {
@@ -71,7 +78,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		kind, field string
 		required    bool
 		takes       string // kinds of value
-		reason      string // told of all others
+		reason      string // given for all others
 	}{
 		{"request", "function_name", true, "string", str},
 		{"request", "provider_type", false, "string", str},
@@ -91,7 +98,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"request", "error_type", false, "string", str},
 		{"request", "error_message", false, "string", str},
 		{"request", "request_id", false, "", id},
-		{"request", "span_id", false, everything, ""}, // unknown fields are not judged
+		{"request", "span_id", false, everything, ""}, // an unknown field may be anything
 
 		{"score", "request_id", true, "", id},
 		{"score", "score", true, "integer", "must be an integer from 0 to 100"},
@@ -119,7 +126,8 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"search", "cursor", false, "string", str},
 		{"search", "filter_group", false, "object", object},
 		{"search", "q", false, "string", str},
-		{"search", "sort_by", false, "", "must be one of: accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
+		{"search", "sort_by", false, "",
+			"must be one of: accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
 		{"search", "sort_order", false, "", "must be one of: asc, desc"},
 	} {
 		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {
@@ -127,15 +135,18 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 			if tt.required {
 				missing = []string{tt.field + " is missing"}
 			}
+
 			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, "")), missing...)
 			wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, "null")), missing...)
+
 			for _, kind := range slices.Sorted(maps.Keys(ofEachKind)) {
 				want := []string{tt.field + " " + tt.reason}
 				if strings.Contains(tt.takes, kind) {
 					want = nil
 				}
 				t.Run(kind, func(t *testing.T) {
-					wantFaults(t, decodeWrite(t, tt.kind, edit(t, smallest[tt.kind], tt.field, ofEachKind[kind])), want...)
+					body := edit(t, smallest[tt.kind], tt.field, ofEachKind[kind])
+					wantFaults(t, decodeWrite(t, tt.kind, body), want...)
 				})
 			}
 		})
@@ -145,6 +156,7 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 	list := func(n int) string { return "[" + strings.Repeat(`"t",`, n-1) + `"t"]` }
 	object := func(n int) string { return manyMembersOf(n, `"v"`) }
+
 	for _, tt := range []struct{ kind, field, value, want string }{
 		{"request", "tags", list(256), ""},
 		{"request", "tags", list(257), "tags has more than 256 entries"},
@@ -158,9 +170,9 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"request", "metadata", `{` + text("é", 1025) + `:"v"}`, "metadata has a key of more than 1024 characters"},
 		{"request", "metadata", `{"k":` + text("x", 64<<10) + `}`, ""},
 		{"request", "metadata", `{"k":` + text("x", 64<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
-		{"request", "metadata", `{"k":` + text("é", 32<<10) + `}`, ""}, // a value is counted in bytes
+		{"request", "metadata", `{"k":` + text("é", 32<<10) + `}`, ""}, // a value is measured in bytes
 		{"request", "metadata", `{"k":` + text("é", 32<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
-		{"request", "metadata", `{"k":` + text(`\u0041`, 64<<10) + `}`, ""}, // and as text, not as it is escaped
+		{"request", "metadata", `{"k":` + text(`\u0041`, 64<<10) + `}`, ""}, // and without its escapes
 		{"request", "metadata", `{"k":"a","\u006b":"b"}`, "metadata.k is given twice"},
 		{"request", "metadata", `{"k":1}`, "metadata.k must be a string; metadata maps strings to strings"},
 		{"request", "metadata", `{"k":null}`, "metadata.k must be a string; metadata maps strings to strings"},
@@ -176,6 +188,7 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"request", "status", text("é", 513), "status is longer than 512 characters"},
 		{"request", "request_id", `"` + strings.ToUpper(someID) + `"`, ""},
 		{"request", "request_id", `"` + someID + ` "`, "request_id must be a UUIDv7, as track-request returned it"},
+
 		{"score", "name", text("é", 512), ""},
 		{"score", "name", text("é", 513), "name is longer than 512 characters"},
 		{"prompt", "prompt_name", text("é", 512), ""},
@@ -184,6 +197,7 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"prompt", "label", text("é", 513), "label is longer than 512 characters"},
 		{"group", "group_id", `""`, "group_id must not be empty"},
 		{"group", "group_id", text("é", 513), "group_id is longer than 512 characters"},
+
 		{"fetch", "label", text("é", 513), "label is longer than 512 characters"},
 		{"fetch", "input_variables", manyMembersOf(1000, "1"), ""},
 		{"fetch", "input_variables", manyMembersOf(1001, "1"), "input_variables has more than 1000 members"},
@@ -204,19 +218,38 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 }
 
 func TestDecodeRequestReadsEveryField(t *testing.T) {
-	got, err := DecodeRequest(parse(t, `{"request_id":"`+strings.ToUpper(someID)+`","function_name":"openai.ChatCompletion.create","provider_type":"openai",
-		"kwargs":{"model":"gpt-4o"},"args":["a"],"request_response":{"id":"r"},"request_start_time":1772366400.123456789,
-		"request_end_time":"2026-03-01T13:00:01+01:00","tags":["eu","\u0070rod"],"metadata":{"user_id":"u\n1"},"prompt_id":12,"prompt_version":"3",
-		"prompt_label":"prod","prompt_input_variables":{"city":"Rome"},"group_id":7.0,"status":"ERROR","error_type":"Timeout",
+	got, err := DecodeRequest(parse(t, `{"request_id":"`+strings.ToUpper(someID)+`",`+
+		`"function_name":"openai.ChatCompletion.create","provider_type":"openai",
+		"kwargs":{"model":"gpt-4o"},"args":["a"],"request_response":{"id":"r"},`+
+		`"request_start_time":1772366400.123456789,
+		"request_end_time":"2026-03-01T13:00:01+01:00","tags":["eu","\u0070rod"],`+
+		`"metadata":{"user_id":"u\n1"},"prompt_id":12,"prompt_version":"3",
+		"prompt_label":"prod","prompt_input_variables":{"city":"Rome"},"group_id":7.0,`+
+		`"status":"ERROR","error_type":"Timeout",
 		"error_message":"too slow","return_pl_id":true}`), true)
 	wantFaults(t, err)
+
 	same(t, "request", got, RequestWrite{
-		RequestID: someID, FunctionName: "openai.ChatCompletion.create", ProviderType: "openai",
-		Kwargs: json.RawMessage(`{"model":"gpt-4o"}`), Args: json.RawMessage(`["a"]`), Response: json.RawMessage(`{"id":"r"}`),
-		Start: noon, End: noon.Truncate(time.Second).Add(time.Second),
-		Tags: []string{"eu", "prod"}, Metadata: map[string]string{"user_id": "u\n1"},
-		Prompt:  PromptLink{Name: "12", Version: 3, Label: "prod", InputVariables: json.RawMessage(`{"city":"Rome"}`)},
-		GroupID: "7", Status: "ERROR", ErrorType: "Timeout", ErrorMessage: "too slow",
+		RequestID:    someID,
+		FunctionName: "openai.ChatCompletion.create",
+		ProviderType: "openai",
+		Kwargs:       json.RawMessage(`{"model":"gpt-4o"}`),
+		Args:         json.RawMessage(`["a"]`),
+		Response:     json.RawMessage(`{"id":"r"}`),
+		Start:        noon,
+		End:          noon.Truncate(time.Second).Add(time.Second),
+		Tags:         []string{"eu", "prod"},
+		Metadata:     map[string]string{"user_id": "u\n1"},
+		Prompt: PromptLink{
+			Name:           "12",
+			Version:        3,
+			Label:          "prod",
+			InputVariables: json.RawMessage(`{"city":"Rome"}`),
+		},
+		GroupID:      "7",
+		Status:       "ERROR",
+		ErrorType:    "Timeout",
+		ErrorMessage: "too slow",
 	})
 }
 
@@ -224,8 +257,11 @@ func TestDecodeRequestTakesNullForAbsent(t *testing.T) {
 	body := smallest["request"]
 	want, err := DecodeRequest(parse(t, body), true)
 	wantFaults(t, err)
-	for _, field := range []string{"request_id", "provider_type", "args", "tags", "metadata", "prompt_id", "prompt_version", "prompt_label",
-		"prompt_input_variables", "group_id", "status", "error_type", "error_message"} {
+
+	for _, field := range []string{
+		"request_id", "provider_type", "args", "tags", "metadata", "prompt_id", "prompt_version",
+		"prompt_label", "prompt_input_variables", "group_id", "status", "error_type", "error_message",
+	} {
 		body = edit(t, body, field, "null")
 	}
 	got, err := DecodeRequest(parse(t, body), true)
@@ -244,43 +280,61 @@ func TestTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
 }
 
 func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
-	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x","request_start_time":1,
-		"tags":["a",1,"b"],"metadata":{"k":"v","n":1},"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true)
-	wantFaults(t, err, "function_name must be a string", "request_end_time is missing", "tags[1] must be a string",
-		"metadata.n must be a string; metadata maps strings to strings", "prompt_id must be a string or an integer",
-		"prompt_version must be an integer of at least 1", "request_response must be an object",
+	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
+		`"request_start_time":1,
+		"tags":["a",1,"b"],"metadata":{"k":"v","n":1},"prompt_id":1.5,"prompt_version":0,`+
+		`"group_id":"g","request_id":"r1"}`), true)
+
+	wantFaults(t, err,
+		"function_name must be a string",
+		"request_end_time is missing",
+		"tags[1] must be a string",
+		"metadata.n must be a string; metadata maps strings to strings",
+		"prompt_id must be a string or an integer",
+		"prompt_version must be an integer of at least 1",
+		"request_response must be an object",
 		"request_id must be a UUIDv7, as track-request returned it")
 	same(t, "request", got, RequestWrite{
-		Kwargs: json.RawMessage(`{"model":"m"}`), Start: time.Unix(1, 0).UTC(), Tags: []string{"a", "b"},
-		Metadata: map[string]string{"k": "v"}, GroupID: "g",
+		Kwargs:   json.RawMessage(`{"model":"m"}`),
+		Start:    time.Unix(1, 0).UTC(),
+		Tags:     []string{"a", "b"},
+		Metadata: map[string]string{"k": "v"},
+		GroupID:  "g",
 	})
 }
 
 func TestOfManyFaultsTheFirstAreTold(t *testing.T) {
 	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", manyMembersOf(5000, "1"))), true)
 	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "metadata.m0" {
-		t.Errorf("%d faults are told, the first of %q; want 32, metadata.m0", len(e.Fields), e.Fields[0].Field)
+		t.Errorf("%d faults are named, the first of %q; want 32, metadata.m0",
+			len(e.Fields), e.Fields[0].Field)
 	}
 }
 
 func TestScores(t *testing.T) {
 	for score, want := range map[string]int{
-		"0": 0, "100": 100, "87": 87, "87.0": 87, "8.7e1": 87, "870e-1": 87, "1E2": 100, "-0": 0, "-0.0": 0, "0e400": 0, "1e-400": 0,
+		"0": 0, "100": 100, "87": 87, "87.0": 87, "8.7e1": 87, "870e-1": 87, "1E2": 100,
+		"-0": 0, "-0.0": 0, "0e400": 0, "1e-400": 0,
 	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
 		wantFaults(t, err)
 		same(t, score, w, ScoreWrite{RequestID: someID, Name: DefaultScoreName, Score: want})
 	}
-	for _, score := range []string{"-1", "101", "87.5", "1e400", "-1e400", "0.1", `"87"`, `""`, "true", "[87]",
-		"18446744073709551616", "18446744073709551703", "9223372036854775808"} {
+
+	for _, score := range []string{
+		"-1", "101", "87.5", "1e400", "-1e400", "0.1", `"87"`, `""`, "true", "[87]",
+		"18446744073709551616", "18446744073709551703", "9223372036854775808",
+	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "score", score)))
 		wantFaults(t, err, "score must be an integer from 0 to 100")
-		same(t, score+": what could be read", w.Score, 0)
+		same(t, score+": the decoded value", w.Score, 0)
 	}
 }
 
 func TestAScoreHasADefaultName(t *testing.T) {
-	for name, want := range map[string]string{"": "default", "null": "default", `""`: "default", `"speed"`: "speed"} {
+	for name, want := range map[string]string{
+		"": "default", "null": "default", `""`: "default", `"speed"`: "speed",
+	} {
 		w, err := DecodeScore(parse(t, edit(t, smallest["score"], "name", name)))
 		wantFaults(t, err)
 		same(t, "name of "+name, w.Name, want)
@@ -295,36 +349,47 @@ func TestVersions(t *testing.T) {
 		wantFaults(t, err)
 		same(t, "version "+version, w.Version, want)
 	}
-	for _, version := range []string{"0", "-1", "1.5", "2147483648", "1e400", `"0"`, `"-1"`, `" 3"`, `"3 "`, `"1.0"`, `"1e1"`, `"0x10"`,
-		`"0x10p0"`, `"1_0"`, `"+3"`, `"2147483648"`, `"latest"`} {
+
+	for _, version := range []string{
+		"0", "-1", "1.5", "2147483648", "1e400", `"0"`, `"-1"`, `" 3"`, `"3 "`, `"1.0"`, `"1e1"`, `"0x10"`,
+		`"0x10p0"`, `"1_0"`, `"+3"`, `"2147483648"`, `"latest"`,
+	} {
 		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "version", version)))
 		wantFaults(t, err, "version must be an integer of at least 1")
-		same(t, "version "+version+": what could be read", w.Version, 0)
+		same(t, "version "+version+": the decoded value", w.Version, 0)
 	}
 }
 
 func TestNamesMayBeIntegers(t *testing.T) {
 	for name, want := range map[string]string{
-		`"a/b c"`: "a/b c", `"12"`: "12", "12": "12", "12.0": "12", "-5": "-5", "9223372036854775807": "9223372036854775807",
+		`"a/b c"`: "a/b c", `"12"`: "12", "12": "12", "12.0": "12", "-5": "-5",
+		"9223372036854775807": "9223372036854775807",
 	} {
 		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
 		wantFaults(t, err)
 		same(t, "name "+name, w.Name, want)
 	}
+
 	for _, name := range []string{"1.5", "9223372036854775808", "1e300", "true"} {
 		w, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "prompt_name", name)))
 		wantFaults(t, err, "prompt_name must be a string or an integer")
-		same(t, "name "+name+": what could be read", w.Name, "")
+		same(t, "name "+name+": the decoded value", w.Name, "")
 	}
 }
 
 func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
 	prompt, err := DecodePrompt(parse(t, edit(t, smallest["prompt"], "label", `"prod"`)))
 	wantFaults(t, err)
-	same(t, "prompt", prompt, PromptWrite{someID, PromptLink{Name: "greeting", Label: "prod", InputVariables: json.RawMessage("{}")}})
-	meta, err := DecodeMetadata(parse(t, edit(t, smallest["meta"], "metadata", `{"a":"1","\u0062":"\ud83d\ude00"}`)))
+	same(t, "prompt", prompt, PromptWrite{
+		someID,
+		PromptLink{Name: "greeting", Label: "prod", InputVariables: json.RawMessage("{}")},
+	})
+
+	meta, err := DecodeMetadata(parse(t,
+		edit(t, smallest["meta"], "metadata", `{"a":"1","\u0062":"\ud83d\ude00"}`)))
 	wantFaults(t, err)
 	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{"a": "1", "b": "😀"}})
+
 	group, err := DecodeGroup(parse(t, edit(t, smallest["group"], "group_id", "12")))
 	wantFaults(t, err)
 	same(t, "group", group, GroupWrite{someID, "12"})
@@ -340,16 +405,22 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		`,"span_id":"00F067AA0ba902b7"`: {SpanID: "00f067aa0ba902b7"},
 		`,"provider":"openai"`:          {ProviderType: "openai"},
 		`,"provider":{"a":1}`:           {},
-		`,"provider":"x","provider_type":"openai","return_prompt_blueprint":true`: {ProviderType: "openai", ReturnBlueprint: true},
+		`,"provider":"x","provider_type":"openai","return_prompt_blueprint":true`: {
+			ProviderType:    "openai",
+			ReturnBlueprint: true,
+		},
 	} {
-		object, err := ParseObject([]byte(`{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2` + members + `}`))
+		object, err := ParseObject([]byte(`{"function_name":"f","kwargs":{},"request_response":{},` +
+			`"request_start_time":1,"request_end_time":2` + members + `}`))
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		w, err := DecodeRequest(object, true)
-		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType || w.ReturnBlueprint != want.ReturnBlueprint {
-			t.Errorf("%s: %q %q %v, error %v", members, w.SpanID, w.ProviderType, w.ReturnBlueprint, err)
+		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType ||
+			w.ReturnBlueprint != want.ReturnBlueprint {
+			t.Errorf("%s: span_id %q, provider_type %q, return_prompt_blueprint %v, error %v",
+				members, w.SpanID, w.ProviderType, w.ReturnBlueprint, err)
 		}
 	}
 }

@@ -32,7 +32,6 @@ var unreadTests = []string{
 	"api/dashboard/docs",
 	"api/dashboard/textdiff",
 	"api/ops",
-	"api/wire",
 	"spool",
 	"spool/archive",
 	"spool/archive/badgerdb",
