@@ -16,7 +16,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// ring is a server's keys, in memory.
+// ring holds the keys of a server in memory.
 type ring struct {
 	mu   sync.Mutex
 	keys []wire.Key
@@ -27,14 +27,19 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 func (r *ring) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	switch account {
 	case "":
-		return "", wire.Key{}, wire.Invalid(wire.FieldError{Field: "account", Reason: "is missing"}, wire.FieldError{Field: "scope", Reason: "is odd"})
+		return "", wire.Key{}, wire.Invalid(
+			wire.FieldError{Field: "account", Reason: "is missing"},
+			wire.FieldError{Field: "scope", Reason: "is odd"})
 	case "broken":
 		return "ps_secret", wire.Key{}, errors.New("the disk is gone")
 	}
+
 	k := wire.Key{ID: "key_/" + name, AccountName: account, Name: name, Scope: scope, CreatedAt: noon}
 	r.keys = append(r.keys, k)
+
 	return "ps_secret", k, nil
 }
 
@@ -47,24 +52,28 @@ func (r *ring) Keys(context.Context) ([]wire.Key, error) {
 func (r *ring) RevokeKey(_ context.Context, id string) (wire.Key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
 	for i := range r.keys {
 		if r.keys[i].ID == id {
 			r.keys[i].RevokedAt = &noon
 			return r.keys[i], nil
 		}
 	}
+
 	return wire.Key{}, wire.Errorf(wire.CodeNotFound, "There is no key %q.", id)
 }
 
-// control starts a control socket in a folder.
+// control starts a control socket for these keys in a folder.
 func control(t *testing.T, dir string, keys Keys) {
 	t.Helper()
 	controlBy(t, dir, ControlConfig{Keys: keys})
 }
 
+// controlBy starts a control socket with this configuration in a folder.
 func controlBy(t *testing.T, dir string, c ControlConfig) {
 	t.Helper()
 	c.Status, c.Logger = func() any { return "fine" }, slog.New(slog.DiscardHandler)
+
 	ln, err := ListenControl(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -81,6 +90,7 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var list KeyList
 	call("GET", "/keys", nil, &list)
 	same(t, "no keys yet", list, KeyList{Items: []wire.Key{}})
@@ -104,7 +114,8 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	same(t, "status", status, "fine")
 }
 
-// founded are the people of a server on which somebody founded the account "eves" by signing up.
+// founded are the people of a server where a stranger created the account "eves" by
+// signing up.
 type founded struct{ noPeople }
 
 func (founded) People(_ context.Context, account string) ([]wire.User, error) {
@@ -117,6 +128,7 @@ func (founded) People(_ context.Context, account string) ([]wire.User, error) {
 func TestAKeyOfAStrangersAccountIsAskedForTwice(t *testing.T) {
 	dir := t.TempDir()
 	controlBy(t, dir, ControlConfig{Keys: &ring{}, People: founded{}})
+
 	for _, tt := range []struct {
 		key  NewKey
 		want wire.Code
@@ -129,8 +141,9 @@ func TestAKeyOfAStrangersAccountIsAskedForTwice(t *testing.T) {
 		switch {
 		case tt.want == "" && err != nil, tt.want != "" && !wire.IsCode(err, tt.want):
 			t.Errorf("%+v: %v", tt.key, err)
-		case err != nil && (!strings.Contains(err.Error(), "eve@example.com") || !strings.Contains(err.Error(), "--shared")):
-			t.Errorf("%+v: %v does not say who, and what to do", tt.key, err)
+		case err != nil &&
+			(!strings.Contains(err.Error(), "eve@example.com") || !strings.Contains(err.Error(), "--shared")):
+			t.Errorf("%+v: %v does not name the founder and the flag", tt.key, err)
 		}
 	}
 }
@@ -143,15 +156,41 @@ func TestAProcessesErrorsArrive(t *testing.T) {
 		body         any
 		want         wire.Error
 	}{
-		{"POST", "/keys", NewKey{}, wire.Error{Code: wire.CodeInvalid, Message: "account is missing.",
-			Fields: []wire.FieldError{{Field: "account", Reason: "is missing"}, {Field: "scope", Reason: "is odd"}}}},
-		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{Code: wire.CodeInternal, Message: "Something failed inside promptspool. Its log has the details.",
-			Fields: []wire.FieldError{}}},
-		{"POST", "/keys", 7, wire.Error{Code: wire.CodeBadJSON, Message: "The body is not a key to make: json: cannot unmarshal number into Go value of type ops.NewKey",
-			Fields: []wire.FieldError{}}},
-		{"DELETE", "/keys/key_2", nil, wire.Error{Code: wire.CodeNotFound, Message: `There is no key "key_2".`, Fields: []wire.FieldError{}}},
-		{"DELETE", "/keys", nil, wire.Error{Code: wire.CodeMethod, Message: "This path takes GET, POST, not DELETE.", Fields: []wire.FieldError{}}},
-		{"DELETE", "/keys/", nil, wire.Error{Code: wire.CodeNotFound, Message: "There is no route /keys/ here. The API is on another listener.", Fields: []wire.FieldError{}}},
+		{"POST", "/keys", NewKey{}, wire.Error{
+			Code:    wire.CodeInvalid,
+			Message: "account is missing.",
+			Fields: []wire.FieldError{
+				{Field: "account", Reason: "is missing"},
+				{Field: "scope", Reason: "is odd"},
+			},
+		}},
+		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{
+			Code:    wire.CodeInternal,
+			Message: "Something failed inside promptspool. Its log has the details.",
+			Fields:  []wire.FieldError{},
+		}},
+		{"POST", "/keys", 7, wire.Error{
+			Code: wire.CodeBadJSON,
+			Message: "The body is not a key to make: " +
+				"json: cannot unmarshal number into Go value of type ops.NewKey",
+			Fields: []wire.FieldError{},
+		}},
+
+		{"DELETE", "/keys/key_2", nil, wire.Error{
+			Code:    wire.CodeNotFound,
+			Message: `There is no key "key_2".`,
+			Fields:  []wire.FieldError{},
+		}},
+		{"DELETE", "/keys", nil, wire.Error{
+			Code:    wire.CodeMethod,
+			Message: "This path takes GET, POST, not DELETE.",
+			Fields:  []wire.FieldError{},
+		}},
+		{"DELETE", "/keys/", nil, wire.Error{
+			Code:    wire.CodeNotFound,
+			Message: "There is no route /keys/ here. The API is on another listener.",
+			Fields:  []wire.FieldError{},
+		}},
 	} {
 		var answer any
 		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, &answer)
@@ -164,7 +203,8 @@ func TestAProcessWithoutKeysSaysWhoHasThem(t *testing.T) {
 	control(t, dir, nil)
 	for method, path := range map[string]string{"GET": "/keys", "POST": "/keys", "DELETE": "/keys/key_1"} {
 		err := Control(t.Context(), dir, method, path, NewKey{}, new(any))
-		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented || !strings.Contains(e.Message, "--data") {
+		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented ||
+			!strings.Contains(e.Message, "--data") {
 			t.Errorf("%s %s: %v", method, path, err)
 		}
 	}
@@ -180,6 +220,7 @@ func TestTheSocketIsItsOwnersAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+
 	info, err := os.Stat(filepath.Join(dir, SocketName))
 	if err != nil {
 		t.Fatal(err)
@@ -194,10 +235,12 @@ func TestASocketThatAKilledProcessLeftIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = left.Close() // its file stays
+
 	err = Control(t.Context(), dir, "GET", "/status", nil, new(string))
 	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "--data") {
-		t.Errorf("nobody listens, and the call says: %v", err)
+		t.Errorf("calling a socket without a listener: %v", err)
 	}
+
 	control(t, dir, nil)
 	if err := Control(t.Context(), dir, "GET", "/status", nil, new(string)); err != nil {
 		t.Error(err)
@@ -213,6 +256,7 @@ func TestAFolderMayLieDeep(t *testing.T) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
+
 		control(t, dir, nil)
 		if _, err := os.Lstat(filepath.Join(dir, SocketName)); err != nil {
 			t.Error(err)
@@ -224,28 +268,35 @@ func TestAFolderMayLieDeep(t *testing.T) {
 }
 
 func TestAFolderWithoutAProcess(t *testing.T) {
-	for name, dir := range map[string]string{"empty": t.TempDir(), "absent": "/no/such/folder", "absent and deep": "/no/" + strings.Repeat("d", 200)} {
+	for name, dir := range map[string]string{
+		"empty":           t.TempDir(),
+		"absent":          "/no/such/folder",
+		"absent and deep": "/no/" + strings.Repeat("d", 200),
+	} {
 		err := Control(t.Context(), dir, "GET", "/status", nil, new(string))
-		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--data") || strings.Contains(err.Error(), "http:") {
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "--data") ||
+			strings.Contains(err.Error(), "http:") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	if _, err := ListenControl("/no/such/folder"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("listening in a folder that is not there: %v", err)
+		t.Errorf("listening in a folder that does not exist: %v", err)
 	}
 }
 
 func TestACallEndsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
-	ln, err := ListenControl(dir) // and nobody accepts: a process that was stopped
+	ln, err := ListenControl(dir) // it accepts nothing, like a stopped process
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := Control(ctx, dir, "GET", "/status", nil, new(string)); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
+		t.Errorf("the call returned %v", err)
 	}
 }
 
@@ -256,7 +307,12 @@ func TestASocketOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	for _, answer := range []string{"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nhtml", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "garbage\r\n\r\n"} {
+
+	for _, answer := range []string{
+		"HTTP/1.1 500 No\r\nContent-Length: 4\r\n\r\nhtml",
+		"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
+		"garbage\r\n\r\n",
+	} {
 		go func() {
 			conn, err := ln.Accept()
 			if err != nil {
@@ -264,14 +320,16 @@ func TestASocketOfSomebodyElse(t *testing.T) {
 			}
 			answerAndClose(conn, answer)
 		}()
+
 		var status string
-		if err := Control(t.Context(), dir, "GET", "/status", nil, &status); err == nil || !strings.Contains(err.Error(), dir) {
-			t.Errorf("%.20q was taken for an answer: %q, %v", answer, status, err)
+		if err := Control(t.Context(), dir, "GET", "/status", nil, &status); err == nil ||
+			!strings.Contains(err.Error(), dir) {
+			t.Errorf("%.20q was accepted as an answer: %q, error %v", answer, status, err)
 		}
 	}
 }
 
-// answerAndClose reads what there is of a call, answers, and hangs up.
+// answerAndClose reads the first bytes of a call, answers it, and closes the connection.
 func answerAndClose(conn net.Conn, answer string) {
 	_, _ = conn.Read(make([]byte, 4096))
 	_, _ = conn.Write([]byte(answer))

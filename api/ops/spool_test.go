@@ -14,13 +14,14 @@ import (
 	"promptspool/api/wire"
 )
 
-// shelf is a sidecar's spool, in memory: its events by lane, and what was asked of it.
+// shelf is the spool of a sidecar in memory. It records what was picked for replay and
+// purge.
 type shelf struct {
 	lanes  map[string][]SpoolEvent
-	broken error // yielded behind the events
-	err    error // of all else
+	broken error // yielded after the events
+	err    error // returned by the other methods
 	picks  []Pick
-	left   chan struct{} // closed when a reader of the lane "endless" has gone
+	left   chan struct{} // closed when the reader of the lane "endless" is gone
 }
 
 func (s *shelf) Check(context.Context) (any, error) { return map[string]int{"events": 2}, s.err }
@@ -33,11 +34,13 @@ func (s *shelf) Events(_ context.Context, lane string) iter.Seq2[SpoolEvent, err
 				return
 			}
 		}
+
 		for _, e := range s.lanes[lane] {
 			if !yield(e, nil) {
 				return
 			}
 		}
+
 		if lane == "panicking" {
 			panic("a fault of ours")
 		}
@@ -65,11 +68,16 @@ func spoolControl(t *testing.T, s Spool) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve(t, NewControl(ControlConfig{Spool: s, Status: func() any { return "fine" }, Logger: slog.New(slog.DiscardHandler)}), ln)
+	serve(t, NewControl(ControlConfig{
+		Spool:  s,
+		Status: func() any { return "fine" },
+		Logger: slog.New(slog.DiscardHandler),
+	}), ln)
+
 	return dir
 }
 
-// streamed reads the events of a lane, each line one object.
+// streamed returns the events of a lane. Each line of the stream is one of them.
 func streamed(t *testing.T, dir, query string) (events []SpoolEvent) {
 	t.Helper()
 	err := ControlLong(t.Context(), dir, "GET", "/spool/events"+query, nil, func(r io.Reader) error {
@@ -77,6 +85,7 @@ func streamed(t *testing.T, dir, query string) (events []SpoolEvent) {
 		if err != nil {
 			return err
 		}
+
 		for line := range bytes.Lines(text) {
 			var e SpoolEvent
 			if err := json.Unmarshal(line, &e); err != nil {
@@ -84,11 +93,13 @@ func streamed(t *testing.T, dir, query string) (events []SpoolEvent) {
 			}
 			events = append(events, e)
 		}
+
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return events
 }
 
@@ -101,6 +112,7 @@ func TestASpoolIsCheckedReplayedAndPurged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var report map[string]int
 	call("GET", "/spool/check", nil, &report)
 	same(t, "report", report, map[string]int{"events": 2})
@@ -111,53 +123,73 @@ func TestASpoolIsCheckedReplayedAndPurged(t *testing.T) {
 	same(t, "replayed", moved, Moved{2})
 	call("POST", "/spool/purge", purge, &moved)
 	same(t, "purged", moved, Moved{100})
-	same(t, "what was picked", s.picks, []Pick{replay, purge})
+	same(t, "the picks", s.picks, []Pick{replay, purge})
 }
 
 func TestTheEventsOfASpoolAreStreamedLaneByLane(t *testing.T) {
 	waiting := SpoolEvent{Seq: 1, Key: 7, At: noon, Data: []byte("a line with \x00, \xff and a break\n")}
-	held := SpoolEvent{Seq: 2, Key: 8, At: noon, Lane: "held", Reason: "the key is refused", MovedAt: noon, Data: []byte("{}")}
+	held := SpoolEvent{
+		Seq:     2,
+		Key:     8,
+		At:      noon,
+		Lane:    "held",
+		Reason:  "the key is refused",
+		MovedAt: noon,
+		Data:    []byte("{}"),
+	}
 	s := &shelf{lanes: map[string][]SpoolEvent{"": {waiting, {Seq: 4}}, "held": {held}}}
+
 	dir := spoolControl(t, s)
-	same(t, "what waits", streamed(t, dir, ""), []SpoolEvent{waiting, {Seq: 4}})
-	same(t, "the held ones", streamed(t, dir, "?lane=held"), []SpoolEvent{held})
+	same(t, "the waiting events", streamed(t, dir, ""), []SpoolEvent{waiting, {Seq: 4}})
+	same(t, "the held events", streamed(t, dir, "?lane=held"), []SpoolEvent{held})
 	same(t, "an empty lane", streamed(t, dir, "?lane=dead"), []SpoolEvent(nil))
 }
 
 func TestAnEventThatCannotBeReadComesWithItsReason(t *testing.T) {
-	s := &shelf{lanes: map[string][]SpoolEvent{"": {{Seq: 8, Data: []byte("{}")}}}, broken: errors.New("event 9 is damaged")}
+	s := &shelf{
+		lanes:  map[string][]SpoolEvent{"": {{Seq: 8, Data: []byte("{}")}}},
+		broken: errors.New("event 9 is damaged"),
+	}
 	want := []SpoolEvent{{Seq: 8, Data: []byte("{}")}, {Seq: 9, Key: 3, Error: "event 9 is damaged"}}
-	same(t, "what waits", streamed(t, spoolControl(t, s), ""), want)
+	same(t, "the waiting events", streamed(t, spoolControl(t, s), ""), want)
 }
 
-// A stream is written by a goroutine of fasthttp's own: a panic there would end the process, and this test with it.
+// A goroutine of fasthttp writes the stream. A panic there would end the process, and
+// this test with it.
 func TestAPanicInAStreamEndsItWithAnError(t *testing.T) {
-	dir := spoolControl(t, &shelf{lanes: map[string][]SpoolEvent{"panicking": {{Seq: 1, Key: 2, Data: []byte("{}")}}}})
+	dir := spoolControl(t, &shelf{lanes: map[string][]SpoolEvent{
+		"panicking": {{Seq: 1, Key: 2, Data: []byte("{}")}},
+	}})
+
 	events := streamed(t, dir, "?lane=panicking")
-	if len(events) != 2 || events[0].Seq != 1 || events[0].Error != "" || !strings.Contains(events[1].Error, "log") {
-		t.Errorf("streamed %+v", events)
+	if len(events) != 2 || events[0].Seq != 1 || events[0].Error != "" ||
+		!strings.Contains(events[1].Error, "log") {
+		t.Errorf("the stream has %+v", events)
 	}
+
 	if again := streamed(t, dir, "?lane=panicking"); len(again) != 2 {
-		t.Errorf("afterwards it streams %+v", again)
+		t.Errorf("the next stream has %+v", again)
 	}
 }
 
 func TestAStreamEndsWhenItsReaderGoes(t *testing.T) {
 	s := &shelf{left: make(chan struct{})}
 	enough := errors.New("enough")
-	err := ControlLong(t.Context(), spoolControl(t, s), "GET", "/spool/events?lane=endless", nil, func(r io.Reader) error {
-		if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
-			return err
-		}
-		return enough
-	})
+
+	err := ControlLong(t.Context(), spoolControl(t, s), "GET", "/spool/events?lane=endless", nil,
+		func(r io.Reader) error {
+			if _, err := io.ReadFull(r, make([]byte, 100)); err != nil {
+				return err
+			}
+			return enough
+		})
 	if !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	<-s.left
 }
 
-// Half of the events must never pass for all of them.
+// Half of the events must never be mistaken for all of them.
 func TestAStreamThatBreaksOffIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	ln, err := ListenControl(dir)
@@ -165,23 +197,27 @@ func TestAStreamThatBreaksOffIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
+
+	// A process that dies after its first event.
 	go func() {
-		if conn, err := ln.Accept(); err == nil { // a process that dies behind its first event
+		if conn, err := ln.Accept(); err == nil {
 			answerAndClose(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{}\n\r\n")
 		}
 	}()
+
 	err = ControlLong(t.Context(), dir, "GET", "/spool/events", nil, func(r io.Reader) error {
 		got, err := io.ReadAll(r)
-		same(t, "what came", string(got), "{}\n")
+		same(t, "the stream", string(got), "{}\n")
 		return err
 	})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), dir) {
-		t.Errorf("got %v; want an error that names the process's folder", err)
+		t.Errorf("error is %v, want one that names the folder of the process", err)
 	}
 }
 
 func TestWhatASpoolCannotDoIsTold(t *testing.T) {
 	dir := spoolControl(t, &shelf{err: wire.Unavailable(0, "The disk is gone.")})
+
 	for _, tt := range []struct {
 		method, path string
 		body         any
@@ -194,8 +230,11 @@ func TestWhatASpoolCannotDoIsTold(t *testing.T) {
 		{"POST", "/spool/replay", nil, wire.CodeBadJSON, "The body does not say which events"},
 		{"POST", "/spool/replay", 7, wire.CodeBadJSON, "The body does not say which events"},
 		{"POST", "/spool/purge", []int{7}, wire.CodeBadJSON, "The body does not say which events"},
-		{"POST", "/spool/purge", map[string]any{"sequences": []int{-1}}, wire.CodeBadJSON, "The body does not say which events"},
-		{"POST", "/spool/purge", map[string]any{"lane": strings.Repeat("x", bodyBytesMax)}, wire.CodeTooLarge, "too large"},
+		{"POST", "/spool/purge", map[string]any{"sequences": []int{-1}}, wire.CodeBadJSON,
+			"The body does not say which events"},
+		{"POST", "/spool/purge", map[string]any{"lane": strings.Repeat("x", bodyBytesMax)}, wire.CodeTooLarge,
+			"too large"},
+
 		{"POST", "/spool/check", nil, wire.CodeMethod, "This path takes GET, not POST."},
 		{"DELETE", "/spool/events", nil, wire.CodeMethod, "This path takes GET, not DELETE."},
 		{"GET", "/spool/replay", nil, wire.CodeMethod, "This path takes POST, not GET."},
@@ -203,17 +242,25 @@ func TestWhatASpoolCannotDoIsTold(t *testing.T) {
 		{"GET", "/spool", nil, wire.CodeNotFound, "There is no route /spool here."},
 	} {
 		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, new(any))
-		if e := (*wire.Error)(nil); !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Message, tt.says) {
-			t.Errorf("%s %s with %.40v: %v; want %s, %q", tt.method, tt.path, tt.body, err, tt.code, tt.says)
+		if e := (*wire.Error)(nil); !errors.As(err, &e) || e.Code != tt.code ||
+			!strings.Contains(e.Message, tt.says) {
+			t.Errorf("%s %s with %.40v: error %v, want %s, %q",
+				tt.method, tt.path, tt.body, err, tt.code, tt.says)
 		}
 	}
 }
 
 func TestAProcessWithoutASpoolSaysWhoHasOne(t *testing.T) {
 	dir := spoolControl(t, nil)
-	for path, method := range map[string]string{"/spool/check": "GET", "/spool/events": "GET", "/spool/replay": "POST", "/spool/purge": "POST"} {
+	for path, method := range map[string]string{
+		"/spool/check":  "GET",
+		"/spool/events": "GET",
+		"/spool/replay": "POST",
+		"/spool/purge":  "POST",
+	} {
 		err := Control(t.Context(), dir, method, path, Pick{All: true}, new(any))
-		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented || !strings.Contains(e.Message, "--data") {
+		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented ||
+			!strings.Contains(e.Message, "--data") {
 			t.Errorf("%s %s: %v", method, path, err)
 		}
 	}

@@ -31,7 +31,6 @@ var unreadTests = []string{
 	"api/dashboard",
 	"api/dashboard/docs",
 	"api/dashboard/textdiff",
-	"api/ops",
 	"spool",
 	"spool/archive",
 	"spool/archive/badgerdb",
