@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// top is the repository's folder.
+// top is the top folder of the repository.
 const top = "../../.."
 
 func TestEveryFileIsListedAndBeginsWithItsQuestion(t *testing.T) {
@@ -27,21 +27,22 @@ func TestEveryFileIsListedAndBeginsWithItsQuestion(t *testing.T) {
 		p := Find(strings.TrimSuffix(file, ".md"))
 		switch {
 		case p == nil:
-			t.Errorf("%s is in no section", file)
+			t.Errorf("%s is not listed in any section", file)
 		case p.Title == "" || len(p.Summary) < 30 || !strings.HasPrefix(p.Source, "# "+p.Title+"\n"):
 			t.Errorf("%s begins with %q, then %q", file, p.Title, p.Summary)
 		}
 	}
 	if len(Names()) != len(found) {
-		t.Errorf("%d pages are listed, of %d files", len(Names()), len(found))
+		t.Errorf("%d pages are listed, want one for each of %d files", len(Names()), len(found))
 	}
 
-	if next := Find("tutorial").Next; next == nil || next.Previous != Find("tutorial") || Find("tutorial").Previous != nil {
+	if next := Find("tutorial").Next; next == nil || next.Previous != Find("tutorial") ||
+		Find("tutorial").Previous != nil {
 		t.Error("the pages are not in order")
 	}
 }
 
-// sources are all pages and the README, by their places in the repository.
+// sources returns all pages and the README by their paths in the repository.
 func sources(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)
@@ -57,7 +58,7 @@ func sources(t *testing.T) map[string][]byte {
 	return all
 }
 
-// destinations are the links and images of a text as they are written.
+// destinations returns the links and images of a text as written.
 func destinations(source []byte) (all []string) {
 	document := markdown.Parser().Parse(text.NewReader(source))
 	for _, link := range collect[*ast.Link](document) {
@@ -70,7 +71,7 @@ func destinations(source []byte) (all []string) {
 }
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	anchors := make(map[string]string) // the HTML of each text, by its place
+	anchors := make(map[string]string) // the HTML of each text by its path
 	for place, source := range sources(t) {
 		anchors[place] = renderHTML(source)
 	}
@@ -79,6 +80,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	for place, source := range sources(t) {
 		for _, destination := range destinations(source) {
 			links++
+
 			file, anchor, _ := strings.Cut(destination, "#")
 			if strings.Contains(file, "://") {
 				if !strings.HasPrefix(file, "https://") {
@@ -94,12 +96,12 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(top, at)); err != nil {
 				t.Errorf("%s links to %s: %v", place, destination, err)
 			} else if anchor != "" && !strings.Contains(anchors[at], ` id="`+anchor+`"`) {
-				t.Errorf("%s links to %s, which has no such heading", place, destination)
+				t.Errorf("%s links to %s, a heading that does not exist", place, destination)
 			}
 		}
 	}
 	if links < 50 {
-		t.Errorf("only %d links were seen", links)
+		t.Errorf("only %d links were found, want at least 50", links)
 	}
 }
 
@@ -117,16 +119,23 @@ func TestRenderedLinksStayWithinTheBinary(t *testing.T) {
 
 func TestExamplesShowTheReadersAddress(t *testing.T) {
 	got := Find("tutorial").HTML("https://a.example", `http://b"><script>`)
-	for _, want := range []string{`http://b&#34;&gt;&lt;script&gt;/rest/track-request`, `data-copy="example-`} {
+	for _, want := range []string{
+		`http://b&#34;&gt;&lt;script&gt;/rest/track-request`,
+		`data-copy="example-`,
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if strings.Contains(got, "<script") || strings.ContainsAny(got, serverMark+sidecarMark) || strings.Contains(got, SidecarAddress) {
-		t.Error("an address is left, or not escaped")
+
+	if strings.Contains(got, "<script") || strings.ContainsAny(got, serverMark+sidecarMark) ||
+		strings.Contains(got, SidecarAddress) {
+		t.Error("an address is not replaced, or not escaped")
 	}
-	if got := Find("search").HTML("https://a.example", ""); !strings.Contains(got, "curl -s https://a.example/api/public") {
-		t.Error("the server's address is not the reader's")
+
+	got = Find("search").HTML("https://a.example", "")
+	if !strings.Contains(got, "curl -s https://a.example/api/public") {
+		t.Error("the examples do not have the server address of the reader")
 	}
 }
 
@@ -136,20 +145,22 @@ func TestPagesFitATerminal(t *testing.T) {
 		for line := range strings.Lines(printed) {
 			long := utf8.RuneCountInString(strings.TrimRight(line, "\n")) > 80
 			if long && !strings.HasPrefix(line, "    ") && slices.Max(lengths(line)) < 70 {
-				t.Errorf("%s: %s", name, line)
+				t.Errorf("%s: a line of more than 80 columns: %s", name, line)
 			}
 		}
 		if strings.Contains(printed, "](") || strings.Contains(printed, "<!--") {
 			t.Errorf("%s is printed with markup", name)
 		}
 	}
+
 	limits := Find("limits").Text(80)
-	if !strings.HasPrefix(limits, "LIMITS\n\nHow large") || !strings.Contains(limits, "metadata of one write, keys and values\n    At most: 256 KiB\n") {
-		t.Error(limits)
+	if !strings.HasPrefix(limits, "LIMITS\n\nHow large") ||
+		!strings.Contains(limits, "metadata of one write, keys and values\n    At most: 256 KiB\n") {
+		t.Errorf("the page about limits is printed as\n%s", limits)
 	}
 }
 
-// lengths are those of a line's words.
+// lengths returns the lengths of the words of a line.
 func lengths(line string) (all []int) {
 	for word := range strings.FieldsSeq(line) {
 		all = append(all, utf8.RuneCountInString(word))
@@ -161,10 +172,12 @@ func TestPagesAreReadableInTheRepository(t *testing.T) {
 	for place, source := range sources(t) {
 		inCode, generated := false, false
 		for line := range strings.Lines(string(source)) {
-			generated = (generated || strings.HasPrefix(line, "<!-- generated")) && !strings.HasPrefix(line, "<!-- end")
+			generated = (generated || strings.HasPrefix(line, "<!-- generated")) &&
+				!strings.HasPrefix(line, "<!-- end")
 			if strings.HasPrefix(line, "```") {
 				inCode = !inCode
 			}
+
 			table := strings.HasPrefix(line, "|")
 			if n := utf8.RuneCountInString(line); n > 121 && !table && !inCode && !generated {
 				t.Errorf("%s: a line of %d columns: %s", place, n, line)
@@ -176,16 +189,17 @@ func TestPagesAreReadableInTheRepository(t *testing.T) {
 func TestLLMsListsEveryPage(t *testing.T) {
 	for _, name := range Names() {
 		if !strings.Contains(LLMs(), "](/docs/"+name+".md): ") {
-			t.Errorf("%s is missing", name)
+			t.Errorf("LLMs does not list %s", name)
 		}
 	}
 }
 
-// Files that move take their place on the page with them.
+// A file that moves must be renamed on the page as well.
 func TestTheArchitecturePageNamesFilesThatExist(t *testing.T) {
-	files := regexp.MustCompile("`([a-z_]+/[a-z_/]*[a-z_.]+)`").FindAllStringSubmatch(Find("architecture").Source, -1)
+	named := regexp.MustCompile("`([a-z_]+/[a-z_/]*[a-z_.]+)`")
+	files := named.FindAllStringSubmatch(Find("architecture").Source, -1)
 	if len(files) < 40 {
-		t.Fatalf("only %d files are named", len(files))
+		t.Fatalf("only %d files are named, want at least 40", len(files))
 	}
 	for _, m := range files {
 		if _, err := os.Stat(filepath.Join(top, m[1])); err != nil {
@@ -202,10 +216,12 @@ func TestTheDescriptionOfTheAPIIsTheSameAsYAML(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(OpenAPI("true")), &asJSON); err != nil {
 		t.Fatal(err)
 	}
+
 	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
 		t.Error(diff)
 	}
-	if text := OpenAPIAsYAML("1.0"); !strings.HasPrefix(text, "openapi: 3.1.0\ninfo:\n") || strings.Contains(text, "{\n") {
-		t.Errorf("it begins with %.200s", text)
+	if text := OpenAPIAsYAML("1.0"); !strings.HasPrefix(text, "openapi: 3.1.0\ninfo:\n") ||
+		strings.Contains(text, "{\n") {
+		t.Errorf("the YAML begins with %.200s", text)
 	}
 }

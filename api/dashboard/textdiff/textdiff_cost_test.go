@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Long prompts without line breaks are honest, and so are many long lines.
+// Legitimate prompts may be one long line, or many long lines.
 func TestComparingCostsInProportionToTheText(t *testing.T) {
 	cost := func(times int) time.Duration {
 		line := strings.Repeat("word ", 20_000*times)
@@ -23,6 +23,6 @@ func TestComparingCostsInProportionToTheText(t *testing.T) {
 
 	once, fourfold := cost(1), cost(4)
 	if fourfold > 8*once || fourfold > 5*time.Second {
-		t.Errorf("comparing four times as much took %v, not about four times %v", fourfold, once)
+		t.Errorf("comparing four times as much took %v, want about four times %v", fourfold, once)
 	}
 }

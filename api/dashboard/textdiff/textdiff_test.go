@@ -10,13 +10,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// told writes a comparison as diff does it: - for what went, + for what came, [ ] around words that changed.
+// told prints a comparison as diff does: - before removed lines, + before added ones, and
+// [ ] around changed words.
 func told(rows []Row) string {
 	var b strings.Builder
 	side := func(sign string, s Side) {
 		if s.Number == 0 {
 			return
 		}
+
 		b.WriteString(sign)
 		for _, w := range s.Words {
 			if w.Change {
@@ -26,6 +28,7 @@ func told(rows []Row) string {
 		}
 		b.WriteString("\n")
 	}
+
 	for _, r := range rows {
 		switch {
 		case r.Skipped > 0:
@@ -37,17 +40,21 @@ func told(rows []Row) string {
 			side("+ ", r.Right)
 		}
 	}
+
 	return b.String()
 }
 
 func TestADiffTellsLinesAndWordsThatChanged(t *testing.T) {
 	for name, c := range map[string]struct{ left, right, want string }{
-		"nothing":                            {"a\nb", "a\nb", ""},
-		"a word":                             {"You answer in one word.", "You answer in two words.", "- You answer in [one] [word].\n+ You answer in [two] [words].\n"},
-		"a line more":                        {"a\nc", "a\nb\nc", "  a\n+ b\n  c\n"},
-		"a line less":                        {"a\nb\nc", "a\nc", "  a\n- b\n  c\n"},
-		"lines with nothing in common":       {"one two three four", "alpha/beta", "- one two three four\n+ alpha/beta\n"},
-		"far from a change lines are folded": {"1\n2\n3\n4\n5\n6\n7\nx", "1\n2\n3\n4\n5\n6\n7\ny", "...\n  5\n  6\n  7\n- x\n+ y\n"},
+		"nothing": {"a\nb", "a\nb", ""},
+		"a word": {"You answer in one word.", "You answer in two words.",
+			"- You answer in [one] [word].\n+ You answer in [two] [words].\n"},
+		"an added line":  {"a\nc", "a\nb\nc", "  a\n+ b\n  c\n"},
+		"a removed line": {"a\nb\nc", "a\nc", "  a\n- b\n  c\n"},
+		"lines with nothing in common": {"one two three four", "alpha/beta",
+			"- one two three four\n+ alpha/beta\n"},
+		"lines far from a change are folded": {"1\n2\n3\n4\n5\n6\n7\nx", "1\n2\n3\n4\n5\n6\n7\ny",
+			"...\n  5\n  6\n  7\n- x\n+ y\n"},
 	} {
 		if got := told(Lines(c.left, c.right)); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
@@ -57,33 +64,42 @@ func TestADiffTellsLinesAndWordsThatChanged(t *testing.T) {
 
 func TestEachSideOfADiffIsTheTextItself(t *testing.T) {
 	line := rapid.SampledFrom([]string{"", "a b", "a c", "you answer", "ünï cödé {x}"})
-	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(line, 1, 12).Draw(t, "lines"), "\n") })
+	text := rapid.Custom(func(t *rapid.T) string {
+		return strings.Join(rapid.SliceOfN(line, 1, 12).Draw(t, "lines"), "\n")
+	})
+
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := text.Draw(t, "left"), text.Draw(t, "right")
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
-		skip, seen := 0, [2]int{}
+
+		skip, seen := 0, [2]int{} // lines skipped, and lines seen on each side
 		for _, r := range Lines(a, b) {
 			if r.Skipped > 0 {
 				skip += r.Skipped
 				seen[0], seen[1] = seen[0]+r.Skipped, seen[1]+r.Skipped
 				continue
 			}
+
 			for k, s := range []Side{r.Left, r.Right} {
 				if s.Number == 0 {
 					continue
 				}
 				seen[k]++
+
 				var whole strings.Builder
 				for _, w := range s.Words {
 					whole.WriteString(w.Text)
 				}
-				if lines := [][]string{left, right}[k]; s.Number != seen[k] || whole.String() != lines[s.Number-1] {
-					t.Fatalf("line %d of side %d is %q", s.Number, k, whole.String())
+
+				if lines := [][]string{left, right}[k]; s.Number != seen[k] ||
+					whole.String() != lines[s.Number-1] {
+					t.Fatalf("line %d of side %d is shown as %q", s.Number, k, whole.String())
 				}
 			}
 		}
+
 		if a != b && (seen[0] != len(left) || seen[1] != len(right)) {
-			t.Fatalf("%d and %d lines of %d and %d", seen[0], seen[1], len(left), len(right))
+			t.Fatalf("%d and %d lines are seen, want %d and %d", seen[0], seen[1], len(left), len(right))
 		}
 	})
 }
@@ -106,7 +122,7 @@ func TestManyChangesAreFoundOneByOne(t *testing.T) {
 		}
 	}
 	if changed != 500 {
-		t.Errorf("%d lines are shown as changed, 500 were", changed)
+		t.Errorf("%d lines are shown as changed, want 500", changed)
 	}
 }
 
