@@ -10,6 +10,7 @@ import (
 	"promptspool/spool"
 )
 
+// ack acknowledges all events up to and including through.
 func ack(t testing.TB, s *spool.Spool, through uint64) {
 	t.Helper()
 	if err := s.Ack(through); err != nil {
@@ -24,6 +25,7 @@ func generationFolders(t testing.TB, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return folders
 }
 
@@ -33,22 +35,27 @@ func TestAckGivesTheDiskBack(t *testing.T) {
 	for range 10 {
 		appendAll(t, s, 7, strings.Repeat("x", 90_000))
 	}
+
 	before := s.Status()
 	if before.Generations != 10 || before.DiskBytes < before.Bytes {
-		t.Fatalf("before: %+v", before)
+		t.Fatalf("status before anything was acknowledged: %+v", before)
 	}
+
 	ack(t, s, 7)
 	if got := len(generationFolders(t, dir)); got != 3 {
 		t.Errorf("%d folders are left after 7 of 10 generations were acknowledged", got)
 	}
+
 	ack(t, s, 10)
 	after := s.Status()
-	if after.Events != 0 || after.Bytes != 0 || after.DiskBytes > before.DiskBytes-9*90_000 || !after.Oldest.IsZero() {
-		t.Errorf("after: %+v", after)
+	if after.Events != 0 || after.Bytes != 0 ||
+		after.DiskBytes > before.DiskBytes-9*90_000 || !after.Oldest.IsZero() {
+		t.Errorf("status after all was acknowledged: %+v", after)
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".trash-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
+
 	appendAll(t, s, 7, "more")
 	wantTexts(t, s, []string{"more"})
 }
@@ -62,7 +69,7 @@ func TestAckSurvivesARestart(t *testing.T) {
 
 	s = open(t, dir, generationBytes(500))
 	if s.Frontier() != 14 {
-		t.Errorf("frontier %d", s.Frontier())
+		t.Errorf("after a restart the frontier is %d, want 14", s.Frontier())
 	}
 	wantTexts(t, s, numbered(20)[13:])
 	ack(t, s, 20)
@@ -88,7 +95,8 @@ func TestAfterACrashTheFrontierIsNeverAhead(t *testing.T) {
 		}
 		all := readAll(t, after)
 		if last := all[len(all)-1]; last.Seq != 30 || after.Status().Gaps != 0 {
-			t.Errorf("acknowledged through %d, after a crash the last event is %d, with %d gaps", through, last.Seq, after.Status().Gaps)
+			t.Errorf("acknowledged through %d, after a crash the last event is %d, with %d gaps",
+				through, last.Seq, after.Status().Gaps)
 		}
 	}
 }
@@ -98,9 +106,11 @@ func TestRunSyncsTheCursor(t *testing.T) {
 	s := open(t, dir)
 	appendAll(t, s, 7, numbered(5)...)
 	ack(t, s, 3)
+
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
+
 	for frontier := uint64(0); frontier != 4; {
 		after, err := tryOpen(copyDir(t, dir))
 		if err != nil {
@@ -109,6 +119,7 @@ func TestRunSyncsTheCursor(t *testing.T) {
 		frontier = after.Frontier()
 		closeSpool(t, after)
 	}
+
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -148,7 +159,7 @@ func TestAHalfRemovedGenerationIsSwept(t *testing.T) {
 	}
 	s = open(t, dir)
 	if _, err := os.Stat(trash); !os.IsNotExist(err) {
-		t.Errorf("still there: %v", err)
+		t.Errorf("the trash of an interrupted removal is still there: %v", err)
 	}
 	wantTexts(t, s, numbered(1))
 }

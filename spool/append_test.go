@@ -41,6 +41,7 @@ func TestConcurrentAppendsShareCommitsAndKeepOrder(t *testing.T) {
 	dir := t.TempDir()
 	m := metrics.New("sidecar", "test")
 	s := open(t, dir, func(c *spool.Config) { c.Metrics = m }, generationBytes(20_000))
+
 	var wg sync.WaitGroup
 	for w := range uint32(writers) {
 		wg.Go(func() {
@@ -52,15 +53,18 @@ func TestConcurrentAppendsShareCommitsAndKeepOrder(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	if got := commits(t, m); got >= writers*each {
-		t.Errorf("%d appends made %d commits; none was shared", writers*each, got)
+		t.Errorf("%d appends made %d commits, so none was shared", writers*each, got)
 	}
+
 	check := func(s *spool.Spool) {
 		t.Helper()
 		all := readAll(t, s)
 		if len(all) != writers*each {
 			t.Fatalf("read %d events, appended %d", len(all), writers*each)
 		}
+
 		seen := make(map[uint32]int)
 		for i, e := range all {
 			if e.Seq != uint64(i+1) {
@@ -72,6 +76,7 @@ func TestConcurrentAppendsShareCommitsAndKeepOrder(t *testing.T) {
 			seen[e.Key]++
 		}
 	}
+
 	check(s)
 	check(open(t, copyDir(t, dir)))
 }
@@ -88,7 +93,8 @@ func commits(t *testing.T, m *metrics.Metrics) uint64 {
 			return f.GetMetric()[0].GetHistogram().GetSampleCount()
 		}
 	}
-	t.Fatal("the metric of commits is gone")
+	t.Fatal("the metric for commits is missing")
+
 	return 0
 }
 
@@ -131,10 +137,10 @@ func TestAnEventOf32MiBGoesThroughWhole(t *testing.T) {
 func TestWhatFitsInNoCommitIsRefused(t *testing.T) {
 	s := open(t, t.TempDir())
 	if err := s.Append(t.Context(), 7, make([]byte, 20<<20), make([]byte, 20<<20)); err == nil {
-		t.Error("40 MiB in one append were taken")
+		t.Error("an append of 40 MiB succeeded")
 	}
 	if err := s.Append(t.Context(), 7, make([][]byte, 5000)...); err == nil {
-		t.Error("5,000 events in one append were taken")
+		t.Error("an append of 5,000 events succeeded")
 	}
 	if st := s.Status(); st.Events != 0 || st.Next != 1 {
 		t.Errorf("status %+v", st)
@@ -146,22 +152,27 @@ func TestKeyUsageFollowsAppendAndAck(t *testing.T) {
 	s := open(t, dir)
 	appendAll(t, s, 1, "one", "two")
 	appendAll(t, s, 2, "three")
+
 	want := func(s *spool.Spool, key uint32, events int, bytes int64) {
 		t.Helper()
 		if e, b := s.KeyUsage(key); e != events || b != bytes {
 			t.Errorf("key %d: %d events, %d bytes; want %d, %d", key, e, b, events, bytes)
 		}
 	}
+
 	want(s, 1, 2, 6)
 	want(s, 2, 1, 5)
+
 	if err := s.Ack(2); err != nil {
 		t.Fatal(err)
 	}
 	want(s, 1, 0, 0)
+
 	closeSpool(t, s)
 	s = open(t, dir)
 	want(s, 1, 0, 0)
 	want(s, 2, 1, 5)
+
 	if diff := cmp.Diff([]uint32{2}, s.Keys()); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)
 	}

@@ -13,8 +13,8 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// A sync succeeds in a folder that was removed, and where ext4 was made read-only. Neither may be
-// answered as if it were on the disk.
+// A sync succeeds in a folder that was removed, and on an ext4 that turned read-only.
+// Neither write may be acknowledged as durable.
 func TestNothingIsTakenOnceTheFolderIsNotThere(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
@@ -32,18 +32,20 @@ func TestNothingIsTakenOnceTheFolderIsNotThere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			appendAll(t, s, 7, numbered(3)...)
 			if err := s.Ready(); err != nil {
-				t.Errorf("before: %v", err)
+				t.Errorf("the spool is not ready before its folder is gone: %v", err)
 			}
 			if err := leave(dir); err != nil {
 				t.Fatal(err)
 			}
+
 			if err := s.Append(t.Context(), 7, []byte("new")); !errors.Is(err, spool.ErrFailed) {
-				t.Errorf("an append after it is answered with %v", err)
+				t.Errorf("an append without the folder returns %v, want ErrFailed", err)
 			}
 			if s.Ready() == nil {
-				t.Error("it is ready")
+				t.Error("the spool is ready without its folder")
 			}
 			wantTexts(t, s, numbered(3)) // what was accepted before can be delivered
 
@@ -55,33 +57,36 @@ func TestNothingIsTakenOnceTheFolderIsNotThere(t *testing.T) {
 					t.Error(err)
 				}
 			case <-time.After(10 * time.Second):
-				t.Fatal("it does not close")
+				t.Fatal("Close hangs")
 			}
 		})
 	}
 }
 
-// An idle spool says so within seconds, not with the next write.
+// An idle spool notices within seconds, without waiting for the next write.
 func TestAnIdleSpoolSeesThatItsFolderIsGone(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
+
 	dir := filepath.Join(t.TempDir(), "spool")
 	s, err := tryOpen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
+
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(t.Context()) }()
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
+
 	deadline := time.After(10 * time.Second)
 	for s.Ready() == nil {
 		select {
 		case <-deadline:
-			t.Fatal("after 10 s it is ready")
+			t.Fatal("10 s after its folder was removed the spool is still ready")
 		case err := <-ended:
 			t.Fatalf("Run: %v", err)
 		case <-time.After(20 * time.Millisecond):
@@ -96,13 +101,15 @@ func TestAReadOnlyFileSystemIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer folder.Close()
+
 	if err := rawlog.Present(folder, dir); err != nil {
-		t.Errorf("while it can be written: %v", err)
+		t.Errorf("Present on a writable file system: %v", err)
 	}
+
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := rawlog.Present(folder, dir); !errors.Is(err, unix.EROFS) {
-		t.Errorf("once it is read-only: %v", err)
+		t.Errorf("Present on a read-only file system: %v, want EROFS", err)
 	}
 }

@@ -25,16 +25,20 @@ const (
 	layoutBatch    = 16 // events of a commit
 )
 
-// BenchmarkLayouts compares the generations with a queue in one Badger database: 512 MiB are appended with nobody reading, then all are
-// acknowledged. It prints a table; each row is made by a process of its own.
+// BenchmarkLayouts compares the generations with a queue in one Badger database. It appends
+// 512 MiB that nobody reads, then acknowledges everything. It prints a table, each row
+// measured in a process of its own.
 func BenchmarkLayouts(b *testing.B) {
 	if name := os.Getenv(layoutVariable); name != "" {
 		measureLayout(b, name)
 		return
 	}
-	fmt.Printf("\n%-13s %10s %9s %9s %9s %9s %10s %10s\n", "layout", "events/s", "p99", "anon MiB", "written", "disk", "disk after", "after")
+
+	fmt.Printf("\n%-13s %10s %9s %9s %9s %9s %10s %10s\n",
+		"layout", "events/s", "p99", "anon MiB", "written", "disk", "disk after", "after")
 	for _, name := range []string{"generations", "one database"} {
-		child := exec.Command(os.Args[0], "-test.run=^$", "-test.bench=^BenchmarkLayouts$", "-test.benchtime=1x")
+		child := exec.Command(os.Args[0],
+			"-test.run=^$", "-test.bench=^BenchmarkLayouts$", "-test.benchtime=1x")
 		child.Env = append(os.Environ(), layoutVariable+"="+name)
 		out, err := child.CombinedOutput()
 		if err != nil {
@@ -55,11 +59,13 @@ type layout interface {
 	Close() error
 }
 
+// measureLayout fills and empties one layout, and prints its row of the table.
 func measureLayout(b *testing.B, name string) {
 	dir := b.TempDir()
 	q := openLayout(b, name, dir)
 	defer q.Close()
 	before := writtenBytes(b)
+
 	var took []time.Duration
 	start := time.Now()
 	for from := 0; from < layoutEvents; from += layoutBatch {
@@ -74,20 +80,30 @@ func measureLayout(b *testing.B, name string) {
 		}
 		took = append(took, time.Since(begun))
 	}
+
 	rate := layoutEvents / time.Since(start).Seconds()
 	debug.FreeOSMemory()
 	anon := residentAnonymous(b)
 	full := diskBytes(dir, "")
+
 	start = time.Now()
 	if err := q.ackAll(); err != nil {
 		b.Fatal(err)
 	}
 	acked := time.Since(start)
 	written := writtenBytes(b) - before
+
 	slices.Sort(took)
 	const payload = layoutEvents * layoutBytes
-	fmt.Printf("\n%-13s %10.0f %9s %9.1f %9.3f %9.3f %6.1f MiB %10s\n", name, rate, took[len(took)*99/100].Round(10*time.Microsecond), float64(anon)/(1<<20),
-		float64(written)/payload, float64(full)/payload, float64(diskBytes(dir, ""))/(1<<20), acked.Round(time.Millisecond))
+	fmt.Printf("\n%-13s %10.0f %9s %9.1f %9.3f %9.3f %6.1f MiB %10s\n",
+		name,
+		rate,
+		took[len(took)*99/100].Round(10*time.Microsecond),
+		float64(anon)/(1<<20),
+		float64(written)/payload,
+		float64(full)/payload,
+		float64(diskBytes(dir, ""))/(1<<20),
+		acked.Round(time.Millisecond))
 }
 
 func openLayout(b *testing.B, name, dir string) layout {
@@ -99,13 +115,23 @@ func openLayout(b *testing.B, name, dir string) layout {
 		}
 		return generationsLayout{s}
 	}
-	// Badger's own settings, but for the caches and the size of files.
-	db, err := badger.Open(badger.DefaultOptions(dir).WithSyncWrites(true).WithValueThreshold(32).WithValueLogFileSize(64 << 20).
-		WithMemTableSize(16 << 20).WithNumMemtables(2).WithBlockCacheSize(0).WithCompression(options.None).
-		WithDetectConflicts(false).WithNumCompactors(2).WithLogger(nil))
+
+	// Badger's defaults, except for the caches and the sizes of files.
+	db, err := badger.Open(badger.DefaultOptions(dir).
+		WithSyncWrites(true).
+		WithValueThreshold(32).
+		WithValueLogFileSize(64 << 20).
+		WithMemTableSize(16 << 20).
+		WithNumMemtables(2).
+		WithBlockCacheSize(0).
+		WithCompression(options.None).
+		WithDetectConflicts(false).
+		WithNumCompactors(2).
+		WithLogger(nil))
 	if err != nil {
 		b.Fatal(err)
 	}
+
 	return &databaseLayout{DB: db}
 }
 
@@ -117,7 +143,8 @@ func (g generationsLayout) append(batch [][]byte) error {
 
 func (g generationsLayout) ackAll() error { return g.Ack(layoutEvents) }
 
-// databaseLayout is a queue in one database: a key for each event, deleted when it is acknowledged.
+// databaseLayout is a queue in one database. Each event has a key, which is deleted when
+// the event is acknowledged.
 type databaseLayout struct {
 	*badger.DB
 	next uint64
@@ -135,7 +162,7 @@ func (d *databaseLayout) append(batch [][]byte) error {
 	})
 }
 
-// ackAll deletes everything, and does what gives the disk back.
+// ackAll deletes everything, then compacts the database to free its disk space.
 func (d *databaseLayout) ackAll() error {
 	deletes := d.NewWriteBatch()
 	defer deletes.Cancel()
@@ -147,7 +174,8 @@ func (d *databaseLayout) ackAll() error {
 	if err := deletes.Flush(); err != nil {
 		return err
 	}
-	// Only what was flushed is compacted, and Badger flushes when it is closed.
+
+	// Badger compacts only what it has flushed, and Close flushes.
 	opts := d.Opts()
 	if err := d.Close(); err != nil {
 		return err
@@ -156,6 +184,7 @@ func (d *databaseLayout) ackAll() error {
 	if d.DB, err = badger.Open(opts); err != nil {
 		return err
 	}
+
 	if err := d.Flatten(2); err != nil {
 		return err
 	}
@@ -168,12 +197,13 @@ func (d *databaseLayout) ackAll() error {
 	}
 }
 
-// writtenBytes is what this process has sent to the disk.
+// writtenBytes returns how many bytes this process has sent to the disk.
 func writtenBytes(b *testing.B) (n int64) { return numberIn(b, "/proc/self/io", "write_bytes:") }
 
-// residentAnonymous is this process's memory without the pages of files, in bytes.
+// residentAnonymous returns this process's memory in bytes, without the pages of files.
 func residentAnonymous(b *testing.B) int64 { return numberIn(b, "/proc/self/status", "RssAnon:") << 10 }
 
+// numberIn returns the number behind name in a file of /proc.
 func numberIn(b *testing.B, path, name string) (n int64) {
 	b.Helper()
 	text, err := os.ReadFile(path)
@@ -184,5 +214,6 @@ func numberIn(b *testing.B, path, name string) (n int64) {
 	if _, err := fmt.Sscan(rest, &n); err != nil {
 		b.Fatalf("%s in %s: %v", name, path, err)
 	}
+
 	return n
 }

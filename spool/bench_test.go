@@ -14,8 +14,8 @@ import (
 
 const benchEventBytes = 4096
 
-// BenchmarkAppend and BenchmarkFloor belong together: the floor is a bare file to which writers append, sharing an
-// fdatasync. Compare their ratio, not their figures.
+// BenchmarkAppend and BenchmarkFloor belong together. The floor is a bare file to which
+// writers append, sharing an fdatasync. Compare the ratio of the two, not their figures.
 func BenchmarkAppend(b *testing.B) {
 	s := open(b, b.TempDir(), func(c *spool.Config) { c.BytesMax = 1 << 40 })
 	data := make([]byte, benchEventBytes)
@@ -34,10 +34,12 @@ func BenchmarkFloor(b *testing.B) {
 	benchParallel(b, func() error { return f.append(data) })
 }
 
+// benchParallel measures do with one writer and with 64.
 func benchParallel(b *testing.B, do func() error) {
 	for name, writers := range map[string]int{"writers=1": 1, "writers=64": 64} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(benchEventBytes)
+
 			var wg sync.WaitGroup
 			for i := range writers {
 				wg.Go(func() {
@@ -54,7 +56,7 @@ func benchParallel(b *testing.B, do func() error) {
 	}
 }
 
-// floor appends to a file; who comes first syncs for all that came meanwhile.
+// floor appends to a file. The first writer syncs for all who arrived in the meantime.
 type floor struct {
 	file *os.File
 
@@ -66,23 +68,29 @@ type floor struct {
 	syncing bool
 }
 
+// append returns once data is synced, by this writer or by another.
 func (f *floor) append(data []byte) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.buffer = append(f.buffer, data...)
+
 	for round := f.filling; f.done <= round; {
 		if f.syncing {
 			f.cond.Wait()
 			continue
 		}
+
 		buffer := f.buffer
 		f.buffer, f.syncing = nil, true
 		f.filling++
+
+		// Others fill the next buffer during the write.
 		f.mu.Unlock()
 		_, err := f.file.Write(buffer)
 		if err == nil {
 			err = unix.Fdatasync(int(f.file.Fd()))
 		}
+
 		f.mu.Lock()
 		f.syncing = false
 		f.done++
@@ -91,13 +99,15 @@ func (f *floor) append(data []byte) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// BenchmarkOpen opens a spool in which 1 GiB waits, as 262,144 events.
+// BenchmarkOpen opens a spool that holds 1 GiB in 262,144 events.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
 	s := open(b, dir)
+
 	batch := make([][]byte, 256)
 	for i := range batch {
 		batch[i] = make([]byte, 4096)
@@ -107,6 +117,7 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+
 	closeSpool(b, s)
 	for b.Loop() {
 		s, err := spool.Open(spool.Config{Dir: dir})

@@ -15,7 +15,8 @@ import (
 	"promptspool/spool"
 )
 
-// look opens the folder of a stopped spool, and proves at the end of the test that nothing in it was changed.
+// look opens the folder of a stopped spool. At the end of the test it checks that nothing
+// in the folder has changed.
 func look(t *testing.T, dir string) *spool.Folder {
 	t.Helper()
 	before := fingerprint(t, dir)
@@ -23,6 +24,7 @@ func look(t *testing.T, dir string) *spool.Folder {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -36,6 +38,7 @@ func look(t *testing.T, dir string) *spool.Folder {
 			t.Errorf("looking changed the folder (-before +after):\n%s", diff)
 		}
 	})
+
 	return f
 }
 
@@ -55,19 +58,22 @@ func fingerprint(t testing.TB, dir string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return files
 }
 
+// check returns the report on a folder.
 func check(t *testing.T, f *spool.Folder) spool.Report {
 	t.Helper()
 	r, err := f.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return r
 }
 
-// checkDir looks at a folder, changes nothing, and lets it go at once.
+// checkDir checks a folder and reads its events, without changing it or keeping it open.
 func checkDir(t *testing.T, dir string) (r spool.Report, whole []string) {
 	t.Helper()
 	t.Run("look", func(t *testing.T) {
@@ -80,10 +86,11 @@ func checkDir(t *testing.T, dir string) (r spool.Report, whole []string) {
 			whole = append(whole, string(e.Data))
 		}
 	})
+
 	return r, whole
 }
 
-// waiting reads what is whole in an open spool.
+// waiting reads all intact events of an open spool.
 func waiting(t *testing.T, s *spool.Spool) (texts []string) {
 	t.Helper()
 	for e, err := range s.Waiting(t.Context()) {
@@ -92,6 +99,7 @@ func waiting(t *testing.T, s *spool.Spool) (texts []string) {
 		}
 		texts = append(texts, string(e.Data))
 	}
+
 	return texts
 }
 
@@ -101,48 +109,54 @@ func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
 			dir := test.make(t)
 			test.damage(t, dir)
 			lost := test.lost()
+
 			found, whole := checkDir(t, dir)
 			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
-				t.Errorf("whole events (-want +got):\n%s", diff)
+				t.Errorf("intact events (-want +got):\n%s", diff)
 			}
 			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) ||
 				found.Uncertain != test.uncertain || found.Next != uint64(11-test.uncertain) {
-				t.Errorf("%d are lost; the report says %+v", lost, found)
+				t.Errorf("%d events are lost; the report is %+v", lost, found)
 			}
 
 			if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err != nil {
 				t.Fatal(err)
 			}
+
 			repaired, whole := checkDir(t, dir)
 			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
-				t.Errorf("after the repair (-want +got):\n%s", diff)
+				t.Errorf("intact events after the repair (-want +got):\n%s", diff)
 			}
 			if repaired.Work() || repaired.LostEvents() != lost {
-				t.Errorf("after the repair: %+v", repaired)
+				t.Errorf("after the repair the report is %+v", repaired)
 			}
 			wantPlans(t, found, repaired)
+
 			s := open(t, dir)
 			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
 				t.Errorf("opened again (-want +got):\n%s", diff)
 			}
 			if st := s.Status(); st.Gaps != lost {
-				t.Errorf("%d are lost, opened again it counts %+v", lost, st)
+				t.Errorf("%d events are lost; opened again, the status is %+v", lost, st)
 			}
 		})
 	}
 }
 
-// wantPlans says that what repair did with the one generation of a fault is what check had announced.
+// wantPlans compares what Repair did with the one generation of a fault with what Check had
+// announced.
 func wantPlans(t *testing.T, before, after spool.Report) {
 	t.Helper()
 	if len(before.Generations) == 0 {
 		return // it was removed by the fault
 	}
+
 	planned, left := before.Generations[0], ""
 	if len(after.Generations) > 0 {
 		left = after.Generations[0].Name
 	}
 	want, quarantined := planned.Name, 0
+
 	switch planned.Plan {
 	case spool.PlanRebuild:
 		want += ".1"
@@ -154,17 +168,19 @@ func wantPlans(t *testing.T, before, after spool.Report) {
 	case spool.PlanRemove:
 		want = ""
 	}
+
 	if left != want || len(after.Quarantine) != quarantined {
-		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q", planned.Plan, left, after.Quarantine)
+		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q",
+			planned.Plan, left, after.Quarantine)
 	}
 }
 
 func TestRepairRebuildsWhatOnlyTheRawFilesGive(t *testing.T) {
 	dir := closed(t)
-	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum behind event 4, whose frame is whole
+	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum after event 4, whose frame is intact
 	found, whole := checkDir(t, dir)
 	if len(whole) != 10 || !found.Sound() || found.Generations[0].Plan != spool.PlanRebuild {
-		t.Errorf("check says %+v", found)
+		t.Errorf("the report is %+v", found)
 	}
 	if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err != nil {
 		t.Fatal(err)
@@ -172,7 +188,7 @@ func TestRepairRebuildsWhatOnlyTheRawFilesGive(t *testing.T) {
 	log, examinations := examined()
 	wantTexts(t, open(t, dir, log), numbered(10))
 	if *examinations != 0 {
-		t.Error("after the repair Badger still does not give every event")
+		t.Error("after the repair Badger still does not return every event")
 	}
 }
 
@@ -181,6 +197,7 @@ func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
 	s := open(t, dir, generationBytes(900))
 	appendAll(t, s, 7, numbered(20)...)
 	ack(t, s, 7)
+
 	running, err := s.Check(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +205,7 @@ func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
 	crashed, whole := checkDir(t, copyDir(t, dir))
 	closeSpool(t, s)
 	stopped, _ := checkDir(t, dir)
+
 	for name, r := range map[string]spool.Report{"running": running, "crashed": crashed, "stopped": stopped} {
 		acked, events := uint64(0), 0
 		for _, g := range r.Generations {
@@ -195,11 +213,13 @@ func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
 		}
 		first := r.Generations[0].First
 		if r.Events != 13 || events != 13 || acked != 8-first || r.Next != 21 || !r.Sound() {
-			t.Errorf("%s: %+v", name, r)
+			t.Errorf("the report on the %s spool: %+v", name, r)
 		}
 	}
+
 	if running.Bytes != stopped.Bytes || len(whole) != 13 {
-		t.Errorf("%d bytes while it ran, %d when it had stopped; %d events", running.Bytes, stopped.Bytes, len(whole))
+		t.Errorf("%d bytes while the spool ran, %d after it stopped; %d intact events",
+			running.Bytes, stopped.Bytes, len(whole))
 	}
 }
 
@@ -212,8 +232,10 @@ func TestCheckOfARunningSpoolFindsDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []spool.Loss{{First: 2, Last: 2, Reason: r.Lost[0].Reason}}; !cmp.Equal(r.Lost, want) || r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
-		t.Errorf("%+v", r)
+
+	want := []spool.Loss{{First: 2, Last: 2, Reason: r.Lost[0].Reason}}
+	if !cmp.Equal(r.Lost, want) || r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
+		t.Errorf("with event 2 damaged the report is %+v", r)
 	}
 }
 
@@ -222,6 +244,7 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 	s := open(t, dir)
 	appendAll(t, s, 1, numbered(3)...)
 	all := readAll(t, s)
+
 	if err := s.Hold(1, "key refused", all[:2]); err != nil {
 		t.Fatal(err)
 	}
@@ -229,13 +252,16 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	ack(t, s, 3)
+
 	held, dead := lane(t, s, spool.LaneHeld), lane(t, s, spool.LaneDead)
 	crashed := copyDir(t, dir)
 	closeSpool(t, s)
+
 	for name, dir := range map[string]string{"crashed": crashed, "closed": dir} {
 		t.Run(name, func(t *testing.T) {
 			f := look(t, dir)
-			for l, want := range map[spool.Lane][]spool.LaneEntry{spool.LaneHeld: held, spool.LaneDead: dead} {
+			lanes := map[spool.Lane][]spool.LaneEntry{spool.LaneHeld: held, spool.LaneDead: dead}
+			for l, want := range lanes {
 				var got []spool.LaneEntry
 				for e, err := range f.Lane(l) {
 					if err != nil {
@@ -247,12 +273,13 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s", l, diff)
 				}
 			}
+
 			r := check(t, f)
 			if !r.Sound() || r.Lanes[0].Events != 2 || r.Lanes[1].Events != 1 {
 				t.Errorf("%+v", r.Lanes)
 			}
 			if st, err := f.Status(t.Context()); err != nil || st.Held != 2 || st.Dead != 1 {
-				t.Errorf("%+v %v", st, err)
+				t.Errorf("status %+v (error %v)", st, err)
 			}
 		})
 	}
@@ -265,6 +292,7 @@ func TestADamagedLaneIsNotSound(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeSpool(t, s)
+
 	logs, err := filepath.Glob(filepath.Join(dir, "lanes", "dead-*"))
 	if err != nil || len(logs) != 1 {
 		t.Fatal(logs, err)
@@ -276,6 +304,7 @@ func TestADamagedLaneIsNotSound(t *testing.T) {
 	if err := flipBit(logs[0], int64(placeOf(data, "event 1")), 4); err != nil {
 		t.Fatal(err)
 	}
+
 	r, _ := checkDir(t, dir)
 	if dead := r.Lanes[1]; r.Sound() || dead.Damaged != 1 || dead.Events != 0 {
 		t.Errorf("%+v", r.Lanes)
@@ -286,17 +315,20 @@ func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
 	if _, err := spool.OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("looking at an open spool: %v", err)
+		t.Errorf("OpenFolder on an open spool: %v", err)
 	}
-	if _, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()}); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("repairing an open spool: %v", err)
+	_, err := spool.Repair(t.Context(), spool.Config{Dir: dir, Logger: quiet()})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Repair on an open spool: %v", err)
 	}
+
 	closeSpool(t, s)
 	look(t, dir)
 	look(t, dir)
 	refused(t, dir, "in use")
+
 	if _, err := spool.OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no spool") {
-		t.Errorf("a folder that is no spool: %v", err)
+		t.Errorf("OpenFolder on a folder that is not a spool: %v", err)
 	}
 }
 
@@ -304,6 +336,7 @@ func TestQuarantineGivesBackWhatIsWhole(t *testing.T) {
 	dir := crashed(t)
 	flip(t, dir, "*.vlog", at("event 4", 6))
 	s := open(t, dir)
+
 	var got []string
 	for e, err := range spool.Quarantined(dir) {
 		if err != nil {
@@ -312,13 +345,15 @@ func TestQuarantineGivesBackWhatIsWhole(t *testing.T) {
 		got = append(got, string(e.Data))
 	}
 	if diff := cmp.Diff(without(10, 4), got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		t.Errorf("events in quarantine (-want +got):\n%s", diff)
 	}
+
 	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 || r.LostEvents() != 1 {
-		t.Errorf("%+v %v", r, err)
+		t.Errorf("report %+v (error %v)", r, err)
 	}
+
 	for range spool.Quarantined(t.TempDir()) {
-		t.Error("an event came out of nothing")
+		t.Error("an empty folder yields an event from quarantine")
 	}
 }
 
@@ -326,6 +361,7 @@ func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(900))
 	appendAll(t, s, 7, numbered(20)...)
+
 	for e, err := range s.Waiting(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
@@ -335,6 +371,7 @@ func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
 		}
 		appendAll(t, s, 7, "while it is read")
 	}
+
 	n := 0
 	for e, err := range s.Waiting(t.Context()) {
 		if err != nil {
@@ -342,18 +379,20 @@ func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
 		}
 		n++
 		if e.Seq == 10 {
-			ack(t, s, 12) // and what of it was read already may still come
+			ack(t, s, 12) // events that were read before may still come
 		}
 	}
 	if n < 20 || n > 22 {
-		t.Errorf("%d events", n)
+		t.Errorf("%d events were read, want 20 to 22", n)
 	}
+
 	closeSpool(t, s)
 	for _, err := range s.Waiting(t.Context()) {
 		if err == nil {
 			t.Error("a closed spool yields events")
 		}
 	}
+
 	f := look(t, dir)
 	for range f.Waiting() {
 		break

@@ -8,17 +8,19 @@ import (
 	"testing"
 )
 
-// find gives the first file that matches the pattern in dir's first generation.
+// find returns the first file in dir's first generation that matches the pattern.
 func find(t testing.TB, dir, pattern string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(generationFolders(t, dir)[0], pattern))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no %s in %s: %v", pattern, dir, err)
 	}
+
 	return files[0]
 }
 
-// flip inverts one bit of the byte at offset of a file in dir's first generation. The file's first MiB is searched.
+// flip inverts one bit of a file in dir's first generation. It finds the byte by passing
+// the file's first MiB to offset.
 func flip(t testing.TB, dir, pattern string, offset func(data []byte) int) {
 	t.Helper()
 	path := find(t, dir, pattern)
@@ -34,6 +36,7 @@ func flip(t testing.TB, dir, pattern string, offset func(data []byte) int) {
 	}
 }
 
+// cut truncates a file in dir's first generation.
 func cut(t testing.TB, dir, pattern string, size int64) {
 	t.Helper()
 	if err := os.Truncate(find(t, dir, pattern), size); err != nil {
@@ -41,7 +44,7 @@ func cut(t testing.TB, dir, pattern string, size int64) {
 	}
 }
 
-// cutAt cuts the first generation's value log where text begins.
+// cutAt truncates the first generation's value log where text begins.
 func cutAt(t testing.TB, dir, text string) {
 	t.Helper()
 	data, err := os.ReadFile(find(t, dir, "*.vlog"))
@@ -51,16 +54,20 @@ func cutAt(t testing.TB, dir, text string) {
 	cut(t, dir, "*.vlog", int64(at(text, 0)(data)))
 }
 
-// eventKeyBytes is the length of a key in Badger (package frame), less the 8 bytes of version behind it.
+// eventKeyBytes is the length of a key in Badger (package frame), without the 8 bytes of
+// version after it.
 const eventKeyBytes = 28
 
-// at finds where text lies in a file, moved by some bytes.
+// at finds the place of text in a file, moved by some bytes.
 func at(text string, moved int) func([]byte) int {
 	return func(data []byte) int { return placeOf(data, text) + moved }
 }
 
-// placeOf finds the frame of an event of numbered. "event 1" may seem to be "event 12", where a digit happens to be the
-// byte behind it; but it came before.
+// byteAt chooses the byte at an offset, whatever the file holds.
+func byteAt(offset int) func([]byte) int { return func([]byte) int { return offset } }
+
+// placeOf finds the text of an event of numbered in a file. The byte after "event 1" may
+// happen to be a digit, so that it looks like "event 12"; the real one comes later.
 func placeOf(data []byte, text string) int {
 	if len(text) > len("event 1") {
 		return bytes.LastIndex(data, []byte(text))
@@ -74,18 +81,19 @@ func inLog(seq byte) func([]byte) int {
 	return func(data []byte) int { return bytes.Index(data, []byte{0, 0, 0, 0, 0, 0, 0, seq, 0, 0, 0, 1}) }
 }
 
-// without is numbered(n) less some.
+// without returns numbered(n) without the lost ones.
 func without(n int, lost ...int) []string {
 	texts := numbered(n)
 	slices.Sort(lost)
 	for _, l := range slices.Backward(lost) {
 		texts = slices.Delete(texts, l-1, l)
 	}
+
 	return texts
 }
 
-// crashed gives the folder of a spool as ten appends and then a power cut leave it. Its generation is small, because every
-// byte of it is searched after most faults.
+// crashed returns the folder of a spool as ten appends and then a power cut leave it. Its
+// generation is small, because most faults make the spool search every byte of it.
 func crashed(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -93,13 +101,14 @@ func crashed(t testing.TB) string {
 	return copyDir(t, dir)
 }
 
-// closed gives the folder of a spool that was closed after ten appends.
+// closed returns the folder of a spool that was closed after ten appends.
 func closed(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(1<<20))
 	appendAll(t, s, 7, numbered(10)...)
 	closeSpool(t, s)
+
 	return dir
 }
 
@@ -110,12 +119,13 @@ type fault struct {
 	damage func(testing.TB, string)
 	want   []string
 
-	uncertain int // of those that are missing: it is not certain that they were acknowledged
+	uncertain int // how many of the missing events may never have been acknowledged
 }
 
-// lost is how many of the ten events must be counted as lost.
+// lost returns how many of the ten events must be counted as lost.
 func (f fault) lost() uint64 { return uint64(10 - len(f.want) - f.uncertain) }
 
+// faults returns every single fault that a spool must survive.
 func faults() []fault {
 	remove := func(pattern string) func(testing.TB, string) {
 		return func(t testing.TB, dir string) {
@@ -131,40 +141,47 @@ func faults() []fault {
 			}
 		}
 	}
+
 	flipped := func(pattern string, offset func([]byte) int) func(testing.TB, string) {
 		return func(t testing.TB, dir string) { t.Helper(); flip(t, dir, pattern, offset) }
 	}
+
+	all := numbered(10)
+
 	return []fault{
-		{"crashed, nothing damaged", crashed, func(testing.TB, string) {}, numbered(10), 0},
+		{"crashed, nothing damaged", crashed, func(testing.TB, string) {}, all, 0},
 		{"crashed, payload in the value log", crashed, flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
 		{"crashed, last payload in the value log", crashed, flipped("*.vlog", at("event 10", 6)), without(10, 10), 1},
-		{"crashed, Badger's own checksum in the value log", crashed, flipped("*.vlog", at("event 4", 8)), numbered(10), 0},
-		{"crashed, header of the value log's first entry", crashed, flipped("*.vlog", func([]byte) int { return 22 }), numbered(10), 0},
-		{"crashed, header of the value log", crashed, flipped("*.vlog", func([]byte) int { return 2 }), numbered(10), 0},
-		{"crashed, header of the write-ahead log", crashed, flipped("*.mem", func([]byte) int { return 2 }), numbered(10), 0},
-		{"crashed, first key in the write-ahead log", crashed, flipped("*.mem", inLog(1)), numbered(10), 0},
-		{"crashed, middle key in the write-ahead log", crashed, flipped("*.mem", inLog(5)), numbered(10), 0},
-		{"crashed, last key in the write-ahead log", crashed, flipped("*.mem", inLog(10)), numbered(10), 0},
-		{"crashed, write-ahead log removed", crashed, remove("*.mem"), numbered(10), 0},
+		{"crashed, Badger's own checksum in the value log", crashed, flipped("*.vlog", at("event 4", 8)), all, 0},
+		{"crashed, header of the value log's first entry", crashed, flipped("*.vlog", byteAt(22)), all, 0},
+		{"crashed, header of the value log", crashed, flipped("*.vlog", byteAt(2)), all, 0},
+		{"crashed, header of the write-ahead log", crashed, flipped("*.mem", byteAt(2)), all, 0},
+		{"crashed, first key in the write-ahead log", crashed, flipped("*.mem", inLog(1)), all, 0},
+		{"crashed, middle key in the write-ahead log", crashed, flipped("*.mem", inLog(5)), all, 0},
+		{"crashed, last key in the write-ahead log", crashed, flipped("*.mem", inLog(10)), all, 0},
+		{"crashed, write-ahead log removed", crashed, remove("*.mem"), all, 0},
 		{"crashed, value log removed", crashed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 1},
-		{"crashed, MANIFEST removed", crashed, remove("MANIFEST"), numbered(10), 0},
+		{"crashed, MANIFEST removed", crashed, remove("MANIFEST"), all, 0},
 		{"closed, payload in the value log", closed, flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
-		{"closed, Badger's own checksum in the value log", closed, flipped("*.vlog", at("event 4", 8)), numbered(10), 0},
-		{"closed, length in Badger's header around a frame", closed, flipped("*.vlog", at("event 1", -38-eventKeyBytes-8-2)), numbered(10), 0},
-		{"closed, Badger's key beside the last frame", closed, flipped("*.vlog", at("event 10", -38-20)), numbered(10), 0},
-		{"closed, header of the value log's first entry", closed, flipped("*.vlog", func([]byte) int { return 22 }), numbered(10), 0},
-		{"closed, header of the value log", closed, flipped("*.vlog", func([]byte) int { return 2 }), numbered(10), 0},
-		{"closed, value log cut in the middle", closed, func(t testing.TB, dir string) { cutAt(t, dir, "event 6") }, numbered(5), 0},
+		{"closed, Badger's own checksum in the value log", closed, flipped("*.vlog", at("event 4", 8)), all, 0},
+		{"closed, length in Badger's header around a frame", closed,
+			flipped("*.vlog", at("event 1", -38-eventKeyBytes-8-2)), all, 0},
+		{"closed, Badger's key beside the last frame", closed, flipped("*.vlog", at("event 10", -38-20)), all, 0},
+		{"closed, header of the value log's first entry", closed, flipped("*.vlog", byteAt(22)), all, 0},
+		{"closed, header of the value log", closed, flipped("*.vlog", byteAt(2)), all, 0},
+		{"closed, value log cut in the middle", closed,
+			func(t testing.TB, dir string) { cutAt(t, dir, "event 6") }, numbered(5), 0},
 		{"closed, value log removed", closed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0},
-		{"closed, table", closed, flipped("*.sst", func([]byte) int { return 40 }), numbered(10), 0},
-		{"closed, table cut", closed, func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, numbered(10), 0},
-		{"closed, SEAL", closed, flipped("SEAL", func([]byte) int { return 7 }), numbered(10), 0},
-		{"closed, SEAL removed", closed, remove("SEAL"), numbered(10), 0},
-		{"closed, table removed", closed, remove("*.sst"), numbered(10), 0},
-		{"closed, MANIFEST removed", closed, remove("MANIFEST"), numbered(10), 0},
-		{"closed, MANIFEST", closed, flipped("MANIFEST", func([]byte) int { return 1 }), numbered(10), 0},
-		{"closed, key registry", closed, flipped("KEYREGISTRY", func([]byte) int { return 20 }), numbered(10), 0},
-		{"closed, generation removed", closed, func(t testing.TB, dir string) { os.RemoveAll(generationFolders(t, dir)[0]) },
+		{"closed, table", closed, flipped("*.sst", byteAt(40)), all, 0},
+		{"closed, table cut", closed, func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, all, 0},
+		{"closed, SEAL", closed, flipped("SEAL", byteAt(7)), all, 0},
+		{"closed, SEAL removed", closed, remove("SEAL"), all, 0},
+		{"closed, table removed", closed, remove("*.sst"), all, 0},
+		{"closed, MANIFEST removed", closed, remove("MANIFEST"), all, 0},
+		{"closed, MANIFEST", closed, flipped("MANIFEST", byteAt(1)), all, 0},
+		{"closed, key registry", closed, flipped("KEYREGISTRY", byteAt(20)), all, 0},
+		{"closed, generation removed", closed,
+			func(t testing.TB, dir string) { os.RemoveAll(generationFolders(t, dir)[0]) },
 			without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0},
 	}
 }
@@ -174,19 +191,23 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := test.make(t)
 			test.damage(t, dir)
+
 			s := open(t, dir)
 			appendAll(t, s, 7, "new")
 			wantTexts(t, s, append(slices.Clone(test.want), "new"))
 			st := s.Status()
-			if st.Gaps != test.lost() || st.Uncertain != uint64(test.uncertain) || st.Next != uint64(12-test.uncertain) {
-				t.Errorf("%d events are lost and %d uncertain; counted were %d and %d; next is %d", test.lost(), test.uncertain, st.Gaps, st.Uncertain, st.Next)
+			if st.Gaps != test.lost() || st.Uncertain != uint64(test.uncertain) ||
+				st.Next != uint64(12-test.uncertain) {
+				t.Errorf("%d events are lost and %d uncertain; counted were %d and %d; next is %d",
+					test.lost(), test.uncertain, st.Gaps, st.Uncertain, st.Next)
 			}
 			closeSpool(t, s)
 
 			again := open(t, dir)
 			wantTexts(t, again, append(slices.Clone(test.want), "new"))
 			if st := again.Status(); st.Gaps != test.lost() || st.Uncertain != 0 {
-				t.Errorf("opened again, %d events are lost, counted were %d, and %d uncertain", test.lost(), st.Gaps, st.Uncertain)
+				t.Errorf("opened again, %d events are lost; counted were %d, and %d uncertain",
+					test.lost(), st.Gaps, st.Uncertain)
 			}
 			ack(t, again, uint64(11-test.uncertain))
 		})
@@ -199,7 +220,7 @@ func TestWhatIsLostStaysInQuarantine(t *testing.T) {
 	open(t, dir)
 	kept, err := filepath.Glob(filepath.Join(dir, "quarantine", "gen-*", "*.vlog"))
 	if err != nil || len(kept) == 0 {
-		t.Errorf("nothing is in quarantine: %v", err)
+		t.Errorf("the quarantine is empty: %v", err)
 	}
 }
 
@@ -209,15 +230,17 @@ func TestDamageInOneGenerationLeavesTheOthers(t *testing.T) {
 	appendAll(t, s, 7, numbered(20)...)
 	closeSpool(t, s)
 	if n := len(generationFolders(t, dir)); n < 4 {
-		t.Fatalf("%d generations", n)
+		t.Fatalf("%d generations, want at least 4", n)
 	}
+
 	flip(t, dir, "*.vlog", at("event 2", 0))
 	s = open(t, dir)
 	wantTexts(t, s, without(20, 2))
 	wantTexts(t, s, without(20, 2))
 	if st := s.Status(); st.Gaps != 1 {
-		t.Errorf("counted %d gaps after two readings", st.Gaps)
+		t.Errorf("after reading twice %d gaps are counted, want 1", st.Gaps)
 	}
+
 	ack(t, s, 20)
 	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
 		t.Errorf("status %+v", st)
@@ -232,7 +255,8 @@ func TestATornCommitIsNoLoss(t *testing.T) {
 	before := copyDir(t, dir)
 	appendAll(t, s, 7, string(large))
 
-	// The value log as far as the large event's second frame, the write-ahead log without it: so the power failed.
+	// The power failed when the value log had reached the large event's second frame, and
+	// the write-ahead log none of it.
 	written := copyDir(t, dir)
 	cut(t, written, "*.vlog", 5<<20)
 	if err := os.Rename(find(t, before, "*.mem"), find(t, written, "*.mem")); err != nil {
@@ -260,6 +284,7 @@ func TestADamagedCursorIsNoAlarm(t *testing.T) {
 			if err := damage(filepath.Join(dir, "cursor")); err != nil {
 				t.Fatal(err)
 			}
+
 			s = open(t, dir)
 			if st := s.Status(); st.Gaps != 0 || st.Frontier > 13 || st.Next != 21 {
 				t.Errorf("status %+v", st)

@@ -18,8 +18,9 @@ import (
 	"promptspool/spool"
 )
 
-// TestAFullDiskIsNoCrash fills small filesystems under a spool in a process of its own, for Badger's answer to a full disk is
-// SIGBUS. The disk is filled and freed again and again from outside, also in the middle of everything the spool does.
+// TestAFullDiskIsNoCrash fills small filesystems under a spool. The spool has a process
+// of its own, because Badger answers a full disk with SIGBUS. The disk is filled and
+// freed from outside again and again, in the middle of anything the spool does.
 func TestAFullDiskIsNoCrash(t *testing.T) {
 	for name, mount := range map[string]func(*testing.T) string{"tmpfs": mountTmpfs, "ext4": mountExt4} {
 		t.Run(name, func(t *testing.T) {
@@ -29,10 +30,11 @@ func TestAFullDiskIsNoCrash(t *testing.T) {
 			for range 2 {
 				acked = surviveFullDisk(t, disk, dir, acked)
 			}
+
 			s := open(t, dir)
 			all := readAll(t, s)
 			if st := s.Status(); st.Next <= acked || uint64(len(all)) != st.Next-st.Frontier || st.Gaps != 0 {
-				t.Errorf("%d events were appended, %d are there: %+v", acked, len(all), st)
+				t.Errorf("%d events were appended, %d can be read: %+v", acked, len(all), st)
 			}
 			for i, e := range all {
 				if !bytes.Equal(e.Data, diskEvent(e.Seq)) {
@@ -43,13 +45,15 @@ func TestAFullDiskIsNoCrash(t *testing.T) {
 	}
 }
 
-// surviveFullDisk starts the child, fills the disk while it writes, and frees it, until it was refused and went on. Then the
-// child is stopped, on a full disk. It returns how many events are acknowledged in all.
+// surviveFullDisk starts the child and fills the disk while it writes, until it is
+// refused; then frees the disk until the child goes on. At last it stops the child on a
+// full disk. It returns how many events have been acknowledged in all.
 func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), "PROMPTSPOOL_TEST_DISK="+dir)
 	child.Stderr = os.Stderr
+
 	stop, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -58,11 +62,13 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.AfterFunc(5*time.Minute, func() { _ = child.Process.Kill() }) // if it hangs
 	defer deadline.Stop()
+
 	next := func() (last uint64, refused bool) {
 		b := make([]byte, 9)
 		if _, err := io.ReadFull(out, b); err != nil {
@@ -70,6 +76,7 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 		}
 		return binary.BigEndian.Uint64(b), b[8] == 1
 	}
+
 	wait := func(refused bool) {
 		for from := acked; ; {
 			last, was := next()
@@ -79,6 +86,7 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 			}
 		}
 	}
+
 	wait(false)
 	for range 2 {
 		filler := fillDisk(t, disk)
@@ -88,11 +96,13 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 		}
 		wait(false)
 	}
+
 	filler := fillDisk(t, disk)
 	defer os.Remove(filler)
 	if err := stop.Close(); err != nil {
 		t.Fatal(err)
 	}
+
 	for {
 		b := make([]byte, 9)
 		if _, err := io.ReadFull(out, b); err != nil {
@@ -100,13 +110,15 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 		}
 		acked = max(acked, binary.BigEndian.Uint64(b))
 	}
+
 	if err := child.Wait(); err != nil {
-		t.Fatalf("the child did not end in order: %v", err)
+		t.Fatalf("the child did not shut down cleanly: %v", err)
 	}
+
 	return acked
 }
 
-// fillDisk writes a file until not one byte more fits.
+// fillDisk writes a file until not one more byte fits.
 func fillDisk(t *testing.T, disk string) (path string) {
 	t.Helper()
 	path = filepath.Join(disk, "filler")
@@ -115,38 +127,49 @@ func fillDisk(t *testing.T, disk string) (path string) {
 		t.Fatal(err)
 	}
 	defer file.Close()
+
 	for size := 1 << 20; size > 0; {
 		if _, err = file.Write(make([]byte, size)); err != nil {
 			size /= 2
 		}
 	}
+
 	if !errors.Is(err, unix.ENOSPC) {
 		t.Fatal(err)
 	}
+
 	return path
 }
 
-// diskEvent is the content of an event, told by its sequence.
+// diskEvent returns the content of an event, which depends on its sequence only.
 func diskEvent(seq uint64) []byte {
 	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, seq), 512)
 }
 
-// writeUntilStopped is the child: it appends one event after the other, also when it is refused, and writes the last
-// sequence and whether it was refused to stdout. When the spool's own bound is met it acknowledges half of what is there.
+// writeUntilStopped is the child. It appends one event after the other, and goes on when
+// one is refused. After each it writes to stdout the last sequence, and whether it was
+// refused. When the spool reaches its own bound, the child acknowledges half of what is
+// there.
 func writeUntilStopped(dir string) error {
-	s, err := tryOpen(dir, bytesMax(48<<20), generationBytes(1<<20), func(c *spool.Config) { c.FreeMin = 8 << 20 })
+	freeMin := func(c *spool.Config) { c.FreeMin = 8 << 20 }
+	s, err := tryOpen(dir, bytesMax(48<<20), generationBytes(1<<20), freeMin)
 	if err != nil {
 		return err
 	}
-	go func() { // as the sidecar does: an append may hang in Badger, which tries again forever to write a table
+
+	// The sidecar does the same: an append may hang in Badger, which retries writing a
+	// table forever.
+	go func() {
 		fmt.Fprintln(os.Stderr, <-s.Failed())
 		os.Exit(1)
 	}()
+
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
+
 	for ctx.Err() == nil {
 		newest, _ := s.Newest()
 		err := s.Append(context.Background(), 7, diskEvent(newest+1))
@@ -156,6 +179,7 @@ func writeUntilStopped(dir string) error {
 		if err != nil && !errors.Is(err, spool.ErrFull) {
 			return fmt.Errorf("event %d: %w", newest+1, err)
 		}
+
 		told := binary.BigEndian.AppendUint64(nil, newest)
 		if err == nil {
 			told = append(binary.BigEndian.AppendUint64(nil, newest+1), 0)
@@ -166,19 +190,22 @@ func writeUntilStopped(dir string) error {
 			return err
 		}
 	}
+
 	return s.Close()
 }
 
-// TestAFailedSyncEndsTheProcessAndLosesNothing lets fsync fail for good: the image of the disk lies on a tmpfs that is smaller
-// and full, so what the kernel writes to it gets an I/O error.
+// TestAFailedSyncEndsTheProcessAndLosesNothing makes fsync fail for good. The image of
+// the disk is on a tmpfs that is smaller than the image and full, so the kernel's writes
+// to it get an I/O error.
 func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 	under := mountTmpfs(t)
 	image := filepath.Join(under, "image")
 	disk := mountImage(t, image, 256<<20)
-	var told bytes.Buffer
+
+	var stderr bytes.Buffer
 	child := exec.Command(os.Args[0], "-test.run=^$")
 	child.Env = append(os.Environ(), "PROMPTSPOOL_TEST_DISK="+filepath.Join(disk, "spool"))
-	child.Stderr = &told
+	child.Stderr = &stderr
 	if _, err := child.StdinPipe(); err != nil { // open for as long as the child lives
 		t.Fatal(err)
 	}
@@ -186,11 +213,13 @@ func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	deadline := time.AfterFunc(5*time.Minute, func() { _ = child.Process.Kill() }) // if it hangs
 	defer deadline.Stop()
+
 	acked, filler := uint64(0), ""
 	for b := make([]byte, 9); ; {
 		if _, err := io.ReadFull(out, b); err != nil {
@@ -200,12 +229,16 @@ func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 			filler = fillDisk(t, under)
 		}
 	}
-	if err := child.Wait(); err == nil || child.ProcessState.ExitCode() != 1 || !bytes.Contains(told.Bytes(), []byte("the spool failed")) {
-		t.Fatalf("after %d events: %v\n%s", acked, err, told.String())
+
+	err = child.Wait()
+	if err == nil || child.ProcessState.ExitCode() != 1 ||
+		!bytes.Contains(stderr.Bytes(), []byte("the spool failed")) {
+		t.Fatalf("after %d events the child ended with %v\n%s", acked, err, stderr.String())
 	}
 	if err := errors.Join(os.Remove(filler), unix.Unmount(disk, 0), mountLoop(image, disk)); err != nil {
 		t.Fatal(err)
 	}
+
 	s := open(t, filepath.Join(disk, "spool"))
 	if st := s.Status(); st.Next <= acked || st.Gaps != 0 {
 		t.Errorf("%d events were acknowledged: %+v", acked, st)
@@ -224,6 +257,7 @@ func mountTmpfs(t *testing.T) string {
 		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
 	}
 	t.Cleanup(func() { unmount(t, dir) })
+
 	return dir
 }
 
@@ -232,7 +266,8 @@ func mountExt4(t *testing.T) string {
 	return mountImage(t, filepath.Join(t.TempDir(), "image"), 64<<20)
 }
 
-// mountImage makes an ext4 image and mounts it through a loop device, which goes with the mount.
+// mountImage makes an ext4 image and mounts it through a loop device, which disappears with
+// the mount.
 func mountImage(t *testing.T, image string, bytes int64) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -246,6 +281,7 @@ func mountImage(t *testing.T, image string, bytes int64) string {
 		t.Fatalf("%v; this test needs root", err)
 	}
 	t.Cleanup(func() { unmount(t, dir) })
+
 	return dir
 }
 
@@ -254,6 +290,7 @@ func mountLoop(image, dir string) error {
 	if err != nil {
 		return fmt.Errorf("cannot mount %s: %w\n%s", image, err, text)
 	}
+
 	return nil
 }
 
@@ -264,10 +301,12 @@ func unmount(t *testing.T, dir string) {
 	}
 }
 
-// What was made for a large event goes back as well, when all is acknowledged and nothing comes.
+// An idle spool also frees the files it made for large events, once everything is
+// acknowledged.
 func TestAnIdleSpoolGivesBackWhatItTook(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
+
 	data := bytes.Repeat([]byte("x"), 2<<20)
 	for range 20 {
 		if err := s.Append(t.Context(), 1, data, data); err != nil {
@@ -278,12 +317,14 @@ func TestAnIdleSpoolGivesBackWhatItTook(t *testing.T) {
 		t.Fatal(err)
 	}
 	if st := s.Status(); st.DiskBytes > st.Bytes*115/100+32<<20 {
-		t.Errorf("%d bytes take %d of disk", st.Bytes, st.DiskBytes)
+		t.Errorf("%d bytes of events take %d bytes of disk", st.Bytes, st.DiskBytes)
 	}
+
 	newest, _ := s.Newest()
 	if err := s.Ack(newest); err != nil {
 		t.Fatal(err)
 	}
+
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -294,19 +335,21 @@ func TestAnIdleSpoolGivesBackWhatItTook(t *testing.T) {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+
 	if st := s.Status(); st.DiskBytes > 32<<20 {
-		t.Errorf("10 s after all was acknowledged: %+v", st)
+		t.Errorf("10 s after everything was acknowledged the status is %+v", st)
 	}
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+
 	appendAll(t, s, 1, "next")
 	if e := readAll(t, s); len(e) != 1 || e[0].Seq != newest+1 {
 		t.Errorf("%d events, the first %+v", len(e), e)
 	}
 	closeSpool(t, s)
 	if e := readAll(t, open(t, dir)); len(e) != 1 || string(e[0].Data) != "next" {
-		t.Errorf("after a restart %d events", len(e))
+		t.Errorf("after a restart %d events can be read, want the newest one", len(e))
 	}
 }

@@ -9,25 +9,29 @@ import (
 	"promptspool/spool"
 )
 
-// A rebuild gives the new edition its name before the old one goes. If the power fails in between,
-// the next start finds both.
+// A rebuild gives the new edition its name before it removes the old one. If the power
+// fails in between, the next start finds both.
 func TestAnOlderEditionThatHoldsNothingMoreIsRemoved(t *testing.T) {
+	damageKey := func(t testing.TB, dir string) { flip(t, dir, "*.mem", inLog(5)) }
+	damageEvent := func(t testing.TB, dir string) { flip(t, dir, "*.vlog", at("event 4", 6)) }
 	for name, scene := range map[string]struct {
 		damage func(testing.TB, string)
 		want   []string
 		kept   int
 	}{
-		"nothing is missing": {func(t testing.TB, dir string) { flip(t, dir, "*.mem", inLog(5)) }, numbered(10), 0},
-		"an event is":        {func(t testing.TB, dir string) { flip(t, dir, "*.vlog", at("event 4", 6)) }, without(10, 4), 2},
+		"nothing is missing": {damageKey, numbered(10), 0},
+		"an event is":        {damageEvent, without(10, 4), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := crashed(t)
 			scene.damage(t, dir)
 			old := generationFolders(t, dir)[0]
 			copied := filepath.Join(t.TempDir(), "old")
-			if out, err := exec.Command("cp", "-a", "--sparse=always", old, copied).CombinedOutput(); err != nil {
+			out, err := exec.Command("cp", "-a", "--sparse=always", old, copied).CombinedOutput()
+			if err != nil {
 				t.Fatal(err, string(out))
 			}
+
 			s, err := tryOpen(dir)
 			if err != nil {
 				t.Fatal(err)
@@ -42,12 +46,14 @@ func TestAnOlderEditionThatHoldsNothingMoreIsRemoved(t *testing.T) {
 			if scene.kept > 0 {
 				plan = spool.PlanQuarantine
 			}
-			if last := found.Generations[len(found.Generations)-1]; last.Name != filepath.Base(old) || last.Plan != plan {
-				t.Errorf("the check says of the old edition: %+v", last)
+			last := found.Generations[len(found.Generations)-1]
+			if last.Name != filepath.Base(old) || last.Plan != plan {
+				t.Errorf("the check reports the old edition as %+v, want the plan %q", last, plan)
 			}
 
 			s = open(t, dir)
 			wantTexts(t, s, scene.want)
+
 			aside, _ := os.ReadDir(filepath.Join(dir, "quarantine"))
 			if _, err := os.Stat(old); !os.IsNotExist(err) || len(aside) != scene.kept {
 				t.Errorf("the old edition: %v; in quarantine: %v", err, aside)

@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-// gathering is who has the turn to commit, in a spool whose last commit has just begun and where so many waited together of late.
+// gathering starts the leader's wait for other writers, in a spool whose last commit has
+// just begun. Lately, the most writers to wait at the same time were `together`. The
+// channel gets how long the leader waited.
 func gathering(t *testing.T, together int) (s *Spool, done <-chan time.Duration) {
 	t.Helper()
 	s = &Spool{closed: make(chan struct{}), commitBegan: time.Now(), queue: []*write{{}}}
 	s.crowd.note(together, time.Now())
+
 	ended := make(chan time.Duration, 1)
 	go func() {
 		begun := time.Now()
@@ -18,6 +21,7 @@ func gathering(t *testing.T, together int) (s *Spool, done <-chan time.Duration)
 		ended <- time.Since(begun)
 	}()
 	synctest.Wait()
+
 	return s, ended
 }
 
@@ -49,6 +53,7 @@ func TestAWriterWaitsUntilAllCameWhoCameTogetherOfLate(t *testing.T) {
 			t.Fatal("two were enough")
 		default:
 		}
+
 		time.Sleep(time.Millisecond)
 		s.come()
 		if waited := <-done; waited != 2*time.Millisecond {
@@ -97,6 +102,7 @@ func TestNobodyGathersWhenTheSpoolCloses(t *testing.T) {
 func TestACrowdIsForgottenAfterAWhile(t *testing.T) {
 	var c crowd
 	at := time.Unix(1000, 0)
+
 	for _, step := range []struct {
 		after   time.Duration
 		writers int
@@ -112,7 +118,8 @@ func TestACrowdIsForgottenAfterAWhile(t *testing.T) {
 		at = at.Add(step.after)
 		c.note(step.writers, at)
 		if got := c.most(); got != step.most {
-			t.Errorf("%v later, %d writers: the most of late is %d, not %d", step.after, step.writers, got, step.most)
+			t.Errorf("%v later, %d writers: the most lately is %d, want %d",
+				step.after, step.writers, got, step.most)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"promptspool/spool"
 )
 
-// People act on the gauges: they revoke a key when nothing waits. So a start must not tell 0 before
-// it has counted.
+// People act on the gauges: they revoke a key when nothing waits. So a spool must not
+// report 0 at its start, before it has counted.
 func TestGaugesAreRightAsSoonAsTheSpoolIsOpen(t *testing.T) {
 	dir := closed(t)
 	m := metrics.New("sidecar", "test")
@@ -21,16 +21,18 @@ func TestGaugesAreRightAsSoonAsTheSpoolIsOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := map[string]float64{}
+
+	gauges := map[string]float64{}
 	for _, f := range families {
-		told[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+		gauges[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
 	}
-	if told["promptspool_spool_events"] != 10 || told["promptspool_spool_bytes"] != 71 || told["promptspool_spool_oldest_seconds"] <= 0 {
-		t.Errorf("10 events of 71 bytes wait; told are %v", told)
+	if gauges["promptspool_spool_events"] != 10 || gauges["promptspool_spool_bytes"] != 71 ||
+		gauges["promptspool_spool_oldest_seconds"] <= 0 {
+		t.Errorf("10 events of 71 bytes wait; the gauges are %v", gauges)
 	}
 }
 
-// What is lost and counted does not wait, also when nothing follows it.
+// Events that are counted as lost do not wait, even if no event follows them.
 func TestLostNewestEventsDoNotWait(t *testing.T) {
 	for name, lost := range map[string]int{"some": 5, "all": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -46,19 +48,23 @@ func TestLostNewestEventsDoNotWait(t *testing.T) {
 				}
 				whole = entries[len(entries)-1].Seq
 			}
+
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			if _, err := s.Read(ctx, whole+1, 100, 1<<20); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("reading what is lost: %v", err)
 			}
+
 			if whole > 0 {
 				if err := s.Ack(whole); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			st := s.Status()
-			if st.Events != 0 || st.Bytes != 0 || !st.Oldest.IsZero() || st.Frontier != 11 || st.Gaps != uint64(10-lost) {
-				t.Errorf("all that is whole was acknowledged, and the status is %+v", st)
+			if st.Events != 0 || st.Bytes != 0 || !st.Oldest.IsZero() ||
+				st.Frontier != 11 || st.Gaps != uint64(10-lost) {
+				t.Errorf("every intact event was acknowledged, and the status is %+v", st)
 			}
 			if err := s.Ack(whole); err != nil {
 				t.Errorf("acknowledging again: %v", err)

@@ -17,17 +17,19 @@ func bounded(t *testing.T, dir string, now *time.Time, settings ...func(*spool.C
 	settings = append([]func(*spool.Config){generationBytes(100_000), func(c *spool.Config) {
 		c.Now = func() time.Time { return *now }
 	}}, settings...)
+
 	return open(t, dir, settings...)
 }
 
-// fill appends until the spool refuses, and returns how many it took and the refusal.
+// fill appends until the spool refuses. It returns how many events were taken, and the
+// refusal.
 func fill(t *testing.T, s *spool.Spool) (taken int, refusal *spool.FullError) {
 	t.Helper()
 	for ; taken < 1000; taken++ {
 		err := s.Append(t.Context(), 7, bytes.Repeat([]byte("x"), 90_000))
 		if errors.As(err, &refusal) {
 			if !errors.Is(err, spool.ErrFull) {
-				t.Error("it is no ErrFull")
+				t.Error("the refusal is not an ErrFull")
 			}
 			return taken, refusal
 		}
@@ -35,7 +37,8 @@ func fill(t *testing.T, s *spool.Spool) (taken int, refusal *spool.FullError) {
 			t.Fatal(err)
 		}
 	}
-	t.Fatal("no bound is met by 90 MB")
+	t.Fatal("90 MB reach no bound")
+
 	return
 }
 
@@ -50,15 +53,17 @@ func TestAtTheBoundTheSpoolRefusesAndGoesOnByItself(t *testing.T) {
 		t.Errorf("%d bytes of disk are taken", st.DiskBytes)
 	}
 	if got := len(readAll(t, s)); got != taken {
-		t.Errorf("%d of %d events are there", got, taken)
+		t.Errorf("%d of %d events can be read", got, taken)
 	}
+
 	ack(t, s, uint64(taken)/2)
 	if err := s.Append(t.Context(), 7, make([]byte, 90_000)); !errors.Is(err, spool.ErrFull) {
-		t.Errorf("the disk was looked at again within a second: %v", err)
+		t.Errorf("the disk was measured again within a second: %v", err)
 	}
+
 	now = now.Add(time.Second)
 	if more, _ := fill(t, s); more == 0 {
-		t.Error("it takes nothing although half of it was acknowledged")
+		t.Error("the spool refuses events although half of its events were acknowledged")
 	}
 }
 
@@ -68,7 +73,7 @@ func TestASmallEventStillFitsWhenALargeOneIsRefused(t *testing.T) {
 	taken, _ := fill(t, s)
 	appendAll(t, s, 7, "small")
 	if got := len(readAll(t, s)); got != taken+1 {
-		t.Errorf("%d events", got)
+		t.Errorf("%d events can be read, want %d", got, taken+1)
 	}
 }
 
@@ -78,10 +83,13 @@ func TestWhatElseLiesInTheDataFolderCountsForDiskMax(t *testing.T) {
 	if err := os.WriteFile(other, bytes.Repeat([]byte("t"), 20<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := bounded(t, filepath.Join(data, "spool"), &now, func(c *spool.Config) { c.DataDir, c.DiskMax = data, 20<<20 })
+
+	diskMax := func(c *spool.Config) { c.DataDir, c.DiskMax = data, 20<<20 }
+	s := bounded(t, filepath.Join(data, "spool"), &now, diskMax)
 	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--disk-max" {
 		t.Errorf("after %d events: %v", taken, refusal)
 	}
+
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +105,14 @@ func TestBelowTheFreeMinimumNothingIsTaken(t *testing.T) {
 	}
 }
 
-// littered puts a file of so many bytes into a spool's quarantine, as nobody does who tells the guard.
+// littered puts a file of the given size into a spool's quarantine, unknown to the guard.
 func littered(t *testing.T, dir string, bytes int) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Join(dir, "quarantine"), 0o700); err != nil {
+	quarantine := filepath.Join(dir, "quarantine")
+	if err := os.MkdirAll(quarantine, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "quarantine", "large"), make([]byte, bytes), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(quarantine, "large"), make([]byte, bytes), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -119,7 +128,7 @@ func TestGenerationsAreMadeWithoutAWalkOverTheFolderUntilTheBoundIsNear(t *testi
 		t.Errorf("%d bytes of disk are taken", st.DiskBytes)
 	}
 	if taken, refusal := fill(t, s); taken != 0 || refusal.Flag != "--spool-bytes-max" {
-		t.Errorf("after a walk %d events were taken: %v", taken, refusal)
+		t.Errorf("after a walk over the folder %d events were taken: %v", taken, refusal)
 	}
 }
 

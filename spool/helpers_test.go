@@ -21,29 +21,36 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// leavesBehind, in the environment, tells a process that its test may leave goroutines behind.
+// leavesBehind in the environment allows the test of a process to leave goroutines behind.
 const leavesBehind = "PROMPTSPOOL_TEST_LEAVES_BEHIND"
 
-// inOwnProcess reports whether this is a process of the test's own, in which it may leave
-// goroutines behind, because a spool that failed leaves its databases open. Elsewhere it runs the
-// test in one.
+// inOwnProcess reports whether the test has this process to itself. If not, it runs the
+// test in a process of its own. There it may leave goroutines behind, as a spool that
+// failed leaves its databases open.
 func inOwnProcess(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(leavesBehind) != "" {
 		return true
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=5m", "-test.v")
+
+	child := exec.CommandContext(t.Context(), os.Args[0],
+		"-test.run=^"+t.Name()+"$", "-test.timeout=5m", "-test.v")
 	child.Env = append(os.Environ(), leavesBehind+"=1")
-	if out, err := child.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
+
+	out, err := child.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" ") {
 		t.Fatalf("%v\n%s", err, out)
 	}
+
 	return false
 }
 
-// TestMain looks for goroutines that were left behind. Badger leaves these when it fails to open a damaged folder; a
-// database of ours that is not closed leaves others as well.
+// TestMain looks for goroutines that were left behind. Badger leaves the ignored ones
+// when it fails to open a damaged folder. A database that we forget to close leaves
+// others as well.
 func TestMain(m *testing.M) {
 	disktest.Main()
+
 	if os.Getenv(leavesBehind) != "" {
 		os.Exit(m.Run())
 	}
@@ -54,6 +61,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).monitorCache"),
 		goleak.IgnoreTopFunction("github.com/dgraph-io/badger/v4.(*DB).updateSize"),
@@ -61,7 +69,8 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreTopFunction("github.com/dgraph-io/ristretto/v2/z.(*AllocatorPool).freeupAllocators"))
 }
 
-// open opens a spool in dir and closes it after the test. Other settings may be given as functions.
+// open opens a spool in dir and closes it after the test. The functions change its
+// settings.
 func open(t testing.TB, dir string, settings ...func(*spool.Config)) *spool.Spool {
 	t.Helper()
 	s, err := tryOpen(dir, settings...)
@@ -70,17 +79,20 @@ func open(t testing.TB, dir string, settings ...func(*spool.Config)) *spool.Spoo
 	}
 	running.Store(dir, s)
 	t.Cleanup(func() { running.Delete(dir); closeSpool(t, s) })
+
 	return s
 }
 
 // running are the spools that open has opened, by their folders.
 var running sync.Map
 
+// tryOpen opens a spool that the test closes itself, or that it expects not to open.
 func tryOpen(dir string, settings ...func(*spool.Config)) (*spool.Spool, error) {
 	c := spool.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, set := range settings {
 		set(&c)
 	}
+
 	return spool.Open(c)
 }
 
@@ -121,6 +133,7 @@ func readAll(t testing.TB, s *spool.Spool) []spool.Entry {
 		all = append(all, entries...)
 		from = entries[len(entries)-1].Seq + 1
 	}
+
 	return all
 }
 
@@ -129,27 +142,32 @@ func texts(entries []spool.Entry) []string {
 	for _, e := range entries {
 		texts = append(texts, string(e.Data))
 	}
+
 	return texts
 }
 
+// numbered returns the texts "event 1" to "event n".
 func numbered(n int) []string {
 	var texts []string
 	for i := range n {
 		texts = append(texts, fmt.Sprintf("event %d", i+1))
 	}
+
 	return texts
 }
 
 // copyDir copies the folder of an open spool, as a disk would look after the power failed.
 func copyDir(t testing.TB, dir string) string {
 	t.Helper()
-	if s, ok := running.Load(dir); ok { // a copy is not of one moment: nothing may be moved during it
+	// Copying takes a while: no file may be moved during it.
+	if s, ok := running.Load(dir); ok {
 		s.(*spool.Spool).Rest()
 	}
 	target := filepath.Join(t.TempDir(), "copy")
 	if out, err := exec.Command("cp", "-a", "--sparse=always", dir, target).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
+
 	return target
 }
 
@@ -160,7 +178,8 @@ func wantTexts(t testing.TB, s *spool.Spool, want []string) {
 	}
 }
 
-// limitChecks keeps rapid to n checks, unless the command line says how many: its 100 spend many seconds in fsync.
+// limitChecks makes rapid run n checks, unless the command line sets their number. Its
+// default of 100 would spend many seconds in fsync.
 func limitChecks(t *testing.T, n int) {
 	t.Helper()
 	f := flag.Lookup("rapid.checks")

@@ -16,16 +16,17 @@ func openQuiet(t *testing.T) *Spool {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return s
 }
 
-// Rest returns when nothing is being sealed. Nobody may append meanwhile.
+// Rest waits until no generation is being sealed. Nobody may append in the meantime.
 func (s *Spool) Rest() { s.waitForSeal() }
 
-// SaveCursor does what Run does each second.
+// SaveCursor does what Run does every second.
 func (s *Spool) SaveCursor() error { return s.saveCursor() }
 
-// parkingContext tells when somebody waits for it.
+// parkingContext closes parked when a goroutine first waits for the context.
 type parkingContext struct {
 	context.Context
 	once   sync.Once
@@ -37,17 +38,21 @@ func (c *parkingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// stalled is a spool whose first commit hangs until release, with more appends parked behind it.
+// stalled is a spool whose first commit hangs until release. More appends may park behind
+// it.
 type stalled struct {
 	spool   *Spool
 	leader  chan error // the outcome of the append that commits
 	release func()
 }
 
+// stall returns a spool whose first commit is under way and hangs.
 func stall(t *testing.T) stalled {
 	t.Helper()
 	s := openQuiet(t)
-	s.spare = &spare{made: make(chan struct{})} // a first commit needs a generation, and waits for this one
+	// A first commit needs a generation, and waits for this one.
+	s.spare = &spare{made: make(chan struct{})}
+
 	leader := make(chan error, 1)
 	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
 	for leading := false; !leading; {
@@ -57,6 +62,7 @@ func stall(t *testing.T) stalled {
 		runtime.Gosched()
 	}
 	made := s.spare.made
+
 	return stalled{s, leader, func() { close(made) }}
 }
 
@@ -66,6 +72,7 @@ func (st stalled) follow(ctx context.Context) <-chan error {
 	outcome := make(chan error, 1)
 	go func() { outcome <- st.spool.Append(c, 2, []byte("follower")) }()
 	<-c.parked
+
 	return outcome
 }
 
@@ -76,18 +83,20 @@ func TestCloseReleasesParkedAppends(t *testing.T) {
 	go func() { closed <- st.spool.Close() }()
 	for _, f := range followers {
 		if err := <-f; !errors.Is(err, ErrClosed) {
-			t.Errorf("a parked append: %v", err)
+			t.Errorf("a parked append returns %v, want ErrClosed", err)
 		}
 	}
+
 	st.release()
 	if err := <-st.leader; err != nil {
-		t.Errorf("the commit under way: %v", err)
+		t.Errorf("the append whose commit was under way: %v", err)
 	}
 	if err := <-closed; err != nil {
 		t.Error(err)
 	}
+
 	if events, bytes := st.spool.KeyUsage(2); events != 0 || bytes != 0 {
-		t.Errorf("what was refused still counts: %d events, %d bytes", events, bytes)
+		t.Errorf("refused events still count: %d events, %d bytes", events, bytes)
 	}
 }
 
@@ -96,9 +105,11 @@ func TestAnAppendWhoseContextEndsLeavesTheQueue(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	gone, stays := st.follow(ctx), st.follow(context.Background())
 	cancel()
+
 	if err := <-gone; !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("the append whose context ended returns %v", err)
 	}
+
 	st.release()
 	if err := errors.Join(<-st.leader, <-stays); err != nil {
 		t.Error(err)
@@ -113,23 +124,27 @@ func TestAnAppendWhoseContextEndsLeavesTheQueue(t *testing.T) {
 
 func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing.T) {
 	s := openQuiet(t)
-	// The turn is taken, so that both appends queue; then it is handed on as commitQueue does.
+
+	// The turn is taken, so both appends queue. Then it is handed on as commitQueue does.
 	s.mu.Lock()
 	s.leading = true
 	s.mu.Unlock()
+
 	st := stalled{spool: s}
 	ctx, cancel := context.WithCancel(context.Background())
 	first, second := st.follow(ctx), st.follow(context.Background())
+
 	s.mu.Lock()
 	s.queue[0].lead = true
 	s.queue[0].turn <- nil
 	cancel()
 	s.mu.Unlock()
+
 	if err := <-first; err != nil {
-		t.Errorf("the one that has the turn: %v", err)
+		t.Errorf("the append that has the turn: %v", err)
 	}
 	if err := <-second; err != nil {
-		t.Errorf("the other: %v", err)
+		t.Errorf("the append behind it: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -142,6 +157,7 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := s.writing.reader.Close(); err != nil { // every commit fails from here
 		t.Fatal(err)
 	}
@@ -150,6 +166,7 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 			t.Errorf("append: %v", err)
 		}
 	}
+
 	if err := s.Run(ctx); !errors.Is(err, ErrFailed) {
 		t.Errorf("run: %v", err)
 	}
@@ -159,12 +176,13 @@ func TestAFailedCommitEndsTheSpool(t *testing.T) {
 	if status := s.Status(); status.Events != 1 || status.Next != 2 {
 		t.Errorf("status %+v", status)
 	}
+
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// A commit on a bad disk may hang until the process ends. Whoever waits behind it must not.
+// A commit on a bad disk may hang until the process ends. The appends behind it must not.
 func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
 	st := stall(t)
 	waits := st.follow(context.Background())
@@ -192,6 +210,7 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.writing.reader.Close() // a failed spool leaves it open
+
 	// Word for word what db.go of Badger 4.9.6 logs.
 	s.storeLog().Errorf("error flushing memtable to disk: %v, retrying", errors.New("input/output error"))
 	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
@@ -200,6 +219,7 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	if err := s.Bury("why", Entry{Seq: 1}); !errors.Is(err, ErrFailed) {
 		t.Errorf("bury: %v", err)
 	}
+
 	defer s.lanes.Close(ErrClosed)
 	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
 		t.Errorf("failed: %v", err)
@@ -219,6 +239,6 @@ func TestOutageCapacityFollowsTheRate(t *testing.T) {
 		got = r.secondsFor(1e6, (i+1)*1000, now)
 	}
 	if got < 999 || got > 1010 {
-		t.Errorf("1 MB of room at 1 kB/s lasts %v s", got)
+		t.Errorf("1 MB of room at 1 kB/s lasts %v s, want about 1000", got)
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"promptspool/spool"
 )
 
-// withLanes gives the folder of a spool that was closed with held events 1 to 5, in files of three and two, and dead letters 7 and 9.
+// withLanes returns the folder of a closed spool with held events 1 to 5, in files of three
+// and two, and dead letters 7 and 9.
 func withLanes(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := open(t, dir)
+
 	var held []spool.Entry
 	for seq := range uint64(5) {
 		held = append(held, spool.Entry{Seq: seq + 1, Key: 7, Data: []byte("held")})
@@ -22,8 +24,10 @@ func withLanes(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+
 	buried(t, s, 7, 9)
 	closeSpool(t, s)
+
 	return dir
 }
 
@@ -33,6 +37,7 @@ const (
 	oneDead   = "lanes/dead-0000000000000007"
 )
 
+// removed deletes a file or folder of the spool in dir.
 func removed(t *testing.T, dir, name string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
@@ -40,14 +45,14 @@ func removed(t *testing.T, dir, name string) {
 	}
 }
 
-// wantLanes compares what the lanes hold, and what is counted as lost.
+// wantLanes compares how many events the lanes hold, and how many are counted as lost.
 func wantLanes(t *testing.T, s *spool.Spool, held, dead int, gaps uint64) {
 	t.Helper()
 	if st := s.Status(); st.Held != held || st.Dead != dead || st.Gaps != gaps {
 		t.Errorf("%d held, %d dead, %d lost; want %d, %d, %d", st.Held, st.Dead, st.Gaps, held, dead, gaps)
 	}
 	if h, d := len(lane(t, s, spool.LaneHeld)), len(lane(t, s, spool.LaneDead)); h != held || d != dead {
-		t.Errorf("%d held and %d dead are read; want %d, %d", h, d, held, dead)
+		t.Errorf("%d held and %d dead events can be read; want %d, %d", h, d, held, dead)
 	}
 }
 
@@ -74,24 +79,31 @@ func TestALaneThatLostAFileIsCounted(t *testing.T) {
 			dir := withLanes(t)
 			test.damage(t, dir)
 			lost := 7 - test.held - test.dead
+
 			found, _ := checkDir(t, dir)
-			if int(found.LostEvents()) != lost || found.Sound() != (lost == 0) || found.Lanes[0].Events != test.held || found.Lanes[1].Events != test.dead {
-				t.Errorf("check says %+v", found.Lanes)
+			if int(found.LostEvents()) != lost || found.Sound() != (lost == 0) ||
+				found.Lanes[0].Events != test.held || found.Lanes[1].Events != test.dead {
+				t.Errorf("the check of the stopped spool reports %+v", found.Lanes)
 			}
+
 			s := open(t, dir)
 			wantLanes(t, s, test.held, test.dead, uint64(lost))
-			if r, err := s.Check(t.Context()); err != nil || int(r.LostEvents()) != lost || r.Sound() != (lost == 0) {
-				t.Errorf("the running spool says %+v %v", r.Lanes, err)
+			r, err := s.Check(t.Context())
+			if err != nil || int(r.LostEvents()) != lost || r.Sound() != (lost == 0) {
+				t.Errorf("the check of the running spool reports %+v (error %v)", r.Lanes, err)
 			}
+
 			buried(t, s, 11)
 			closeSpool(t, s)
 
-			removed(t, dir, "lanes/dead-000000000000000b") // the count is right again, whatever it was
+			// The count is right again, whatever it was before.
+			removed(t, dir, "lanes/dead-000000000000000b")
 			wantLanes(t, open(t, dir), test.held, test.dead, 1)
 		})
 	}
 }
 
+// flipCount damages one of the two slots of the count.
 func flipCount(t *testing.T, dir string, slot int64) {
 	t.Helper()
 	if err := flipBit(filepath.Join(dir, "lanes.count"), slot+19, 2); err != nil {
@@ -101,11 +113,15 @@ func flipCount(t *testing.T, dir string, slot int64) {
 
 func TestACrashBesideTheCountIsNoLoss(t *testing.T) {
 	for name, change := range map[string]func(*spool.Spool) error{
-		"moved, and not counted": func(s *spool.Spool) error { return s.Bury("why", spool.Entry{Seq: 11}) },
+		"moved, and not counted": func(s *spool.Spool) error {
+			return s.Bury("why", spool.Entry{Seq: 11})
+		},
 		"counted, and not removed": func(s *spool.Spool) error {
 			return s.Release(spool.LaneHeld, []uint64{1, 2, 3})
 		},
-		"counted, and not removed in part": func(s *spool.Spool) error { return s.Release(spool.LaneHeld, []uint64{2}) },
+		"counted, and not removed in part": func(s *spool.Spool) error {
+			return s.Release(spool.LaneHeld, []uint64{2})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := withLanes(t)
@@ -115,11 +131,13 @@ func TestACrashBesideTheCountIsNoLoss(t *testing.T) {
 				t.Fatal(err)
 			}
 			closeSpool(t, s)
+
 			after := s.Status()
 			from, to := dir, before // the count of before, the lanes of after
 			if after.Held < 5 {
 				from, to = before, dir // the count of after, the lanes of before
 			}
+
 			removed(t, to, "lanes")
 			if err := os.Rename(filepath.Join(from, "lanes"), filepath.Join(to, "lanes")); err != nil {
 				t.Fatal(err)
@@ -133,16 +151,18 @@ func TestALaneFileThatGoesUnderARunningSpoolIsCountedOnce(t *testing.T) {
 	dir := withLanes(t)
 	s := open(t, dir)
 	removed(t, dir, twoHeld)
-	told := 0
+
+	reported := 0
 	for e, err := range s.Lane(spool.LaneHeld) {
 		if err != nil && e.Seq == 0 {
-			told++
+			reported++
 		}
 	}
-	if told != 1 {
-		t.Errorf("reading the lane tells of it %d times", told)
+	if reported != 1 {
+		t.Errorf("reading the lane reports the missing file %d times, want once", reported)
 	}
 	wantLanes(t, s, 3, 2, 2)
+
 	removed(t, dir, threeHeld)
 	if err := s.Release(spool.LaneHeld, []uint64{2}); err != nil {
 		t.Error(err)
@@ -152,6 +172,7 @@ func TestALaneFileThatGoesUnderARunningSpoolIsCountedOnce(t *testing.T) {
 		t.Error(err)
 	}
 	wantLanes(t, s, 0, 2, 6)
+
 	closeSpool(t, s)
 	wantLanes(t, open(t, dir), 0, 2, 0)
 }
@@ -165,13 +186,14 @@ func TestAFolderOfLanesInBadgerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, dir, "no file of a lane")
+
 	f := look(t, dir)
 	for _, err := range f.Lane(spool.LaneHeld) {
 		if err == nil {
-			t.Error("a look at it yields events")
+			t.Error("the lane in Badger yields events")
 		}
 	}
 	if r := check(t, f); r.Sound() {
-		t.Errorf("check says %+v", r.Lanes)
+		t.Errorf("the report calls the lanes sound: %+v", r.Lanes)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"promptspool/spool"
 )
 
+// lane reads all events of a lane.
 func lane(t testing.TB, s *spool.Spool, lane spool.Lane) []spool.LaneEntry {
 	t.Helper()
 	var all []spool.LaneEntry
@@ -20,6 +21,7 @@ func lane(t testing.TB, s *spool.Spool, lane spool.Lane) []spool.LaneEntry {
 		}
 		all = append(all, e)
 	}
+
 	return all
 }
 
@@ -40,6 +42,7 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 	appendAll(t, s, 1, "one")
 	appendAll(t, s, 2, "two", "three")
 	all := readAll(t, s)
+
 	later := now.Add(time.Hour)
 	now = later
 	if err := s.Hold(2, "key refused", all[1:]); err != nil {
@@ -48,14 +51,19 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 	if err := s.Bury("not JSON", all[0]); err != nil {
 		t.Fatal(err)
 	}
+
 	now = now.Add(time.Hour)
 	if err := s.Hold(2, "key refused again", all[1:]); err != nil {
 		t.Fatal(err)
 	}
 	ack(t, s, 3)
 
-	held := []spool.LaneEntry{{Entry: all[1], Reason: "key refused", MovedAt: later}, {Entry: all[2], Reason: "key refused", MovedAt: later}}
+	held := []spool.LaneEntry{
+		{Entry: all[1], Reason: "key refused", MovedAt: later},
+		{Entry: all[2], Reason: "key refused", MovedAt: later},
+	}
 	dead := []spool.LaneEntry{{Entry: all[0], Reason: "not JSON", MovedAt: later}}
+
 	check := func(s *spool.Spool) {
 		t.Helper()
 		if diff := cmp.Diff(held, lane(t, s, spool.LaneHeld)); diff != "" {
@@ -71,6 +79,7 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 			t.Errorf("keys (-want +got):\n%s", diff)
 		}
 	}
+
 	check(s)
 	check(open(t, copyDir(t, dir)))
 	closeSpool(t, s)
@@ -95,6 +104,7 @@ func TestLanesTakeEventsOf32MiB(t *testing.T) {
 func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 	s := open(t, t.TempDir(), bytesMax(1<<20))
 	large := bytes.Repeat([]byte("x"), 100<<10)
+
 	seq, err := uint64(1), error(nil)
 	for ; err == nil && seq < 10; seq++ {
 		err = s.Bury("why", spool.Entry{Seq: seq, Data: large})
@@ -102,6 +112,7 @@ func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 	if !errors.Is(err, spool.ErrLanesFull) || seq != 4 { // a quarter of 1 MiB is two and a half of them
 		t.Fatalf("event %d: %v", seq-1, err)
 	}
+
 	if err := s.Release(spool.LaneDead, []uint64{1}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,10 +124,10 @@ func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 func TestEmptyLanesCostNoFolder(t *testing.T) {
 	s := open(t, t.TempDir())
 	if n := len(lane(t, s, spool.LaneHeld)); n != 0 {
-		t.Errorf("%d events", n)
+		t.Errorf("the empty lane holds %d events", n)
 	}
 	if n := s.Status().Generations; n != 0 {
-		t.Errorf("%d generations", n)
+		t.Errorf("empty lanes make %d generations", n)
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"promptspool/spool"
 )
 
-// refused fails the test unless the spool in dir is refused with a message that holds want.
+// refused fails the test unless opening the spool in dir fails with a message that contains
+// want.
 func refused(t *testing.T, dir, want string) {
 	t.Helper()
 	s, err := tryOpen(dir)
@@ -33,7 +34,8 @@ func TestASecondProcessIsKeptOut(t *testing.T) {
 
 func TestANewerFormatIsRefused(t *testing.T) {
 	dir := closed(t)
-	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool spool format 2\n"), 0o600); err != nil {
+	format := []byte("promptspool spool format 2\n")
+	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), format, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, dir, "newer promptspool")
@@ -49,7 +51,7 @@ func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {
 	}
 }
 
-// Advice about room is for a full disk only.
+// The advice to free space is for a full disk only.
 func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
@@ -57,7 +59,8 @@ func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.Append(t.Context(), 7, []byte("event"))
-	if err == nil || strings.Contains(err.Error(), "free space") || !strings.Contains(err.Error(), "file exists") {
+	if err == nil || strings.Contains(err.Error(), "free space") ||
+		!strings.Contains(err.Error(), "file exists") {
 		t.Errorf("append: %v", err)
 	}
 }
@@ -69,7 +72,7 @@ func TestDataWithoutFormatIsRefused(t *testing.T) {
 	}
 	refused(t, dir, "has no FORMAT file")
 	if len(generationFolders(t, dir)) == 0 {
-		t.Error("the events are gone")
+		t.Error("the refusal deleted the events")
 	}
 }
 
@@ -102,6 +105,7 @@ func TestAnInterruptedRebuildIsSettled(t *testing.T) {
 
 func TestNobodyElseMayReadTheFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
+
 	check := func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -119,17 +123,21 @@ func TestNobodyElseMayReadTheFiles(t *testing.T) {
 		}
 		return nil
 	}
-	for _, size := range []int64{100_000, 500} { // one generation, and many of which most are sealed
+
+	for _, size := range []int64{100_000, 500} { // one generation; many, most of them sealed
 		s := open(t, dir, generationBytes(size))
 		appendAll(t, s, 7, numbered(10)...)
 		if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("x")}); err != nil {
 			t.Fatal(err)
 		}
-		if size > 500 { // else Badger makes a table at this moment, in a folder that nobody else may enter
+		// With small generations Badger is writing a table now, in a folder closed to
+		// others.
+		if size > 500 {
 			if err := filepath.WalkDir(dir, check); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		closeSpool(t, s)
 		if err := filepath.WalkDir(dir, check); err != nil {
 			t.Fatal(err)
@@ -146,14 +154,16 @@ func TestAFullGenerationOfTinyEventsIsOneTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	closeSpool(t, s)
 	folders := generationFolders(t, dir)
 	if len(folders) != 2 {
-		t.Fatalf("20,000 events lie in %d generations", len(folders))
+		t.Fatalf("20,000 events take %d generations, want 2", len(folders))
 	}
+
 	for _, folder := range folders {
 		if tables, _ := filepath.Glob(filepath.Join(folder, "*.sst")); len(tables) != 1 {
-			t.Errorf("%s has %d tables", folder, len(tables))
+			t.Errorf("%s has %d tables, want 1", folder, len(tables))
 		}
 	}
 }

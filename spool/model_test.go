@@ -19,6 +19,7 @@ type model struct {
 	frontier int      // how many of them are acknowledged
 }
 
+// reopen opens the spool.
 func (m *model) reopen() {
 	s, err := tryOpen(m.dir, generationBytes(2000))
 	if err != nil {
@@ -52,7 +53,7 @@ func (m *model) Read(t *rapid.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(m.events[from:min(from+n, len(m.events))], texts(entries)); diff != "" {
-		t.Fatalf("(-want +got):\n%s", diff)
+		t.Fatalf("events (-want +got):\n%s", diff)
 	}
 }
 
@@ -81,7 +82,8 @@ func (m *model) Check(t *rapid.T) {
 	st := m.spool.Status()
 	if st.Events != len(m.events)-m.frontier || st.Bytes != int64(bytes) || st.Gaps != 0 ||
 		st.Frontier != uint64(m.frontier+1) || st.Next != uint64(len(m.events)+1) {
-		t.Fatalf("status %+v; want %d events from %d on, %d bytes", st, len(m.events)-m.frontier, m.frontier+1, bytes)
+		t.Fatalf("status %+v; want %d events from %d on, %d bytes",
+			st, len(m.events)-m.frontier, m.frontier+1, bytes)
 	}
 	if events, b := m.spool.KeyUsage(7); events != st.Events || b != st.Bytes {
 		t.Fatalf("the key has %d events, %d bytes; the spool %+v", events, b, st)

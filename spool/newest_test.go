@@ -8,7 +8,8 @@ import (
 	"promptspool/spool"
 )
 
-// What was appended last is known over restarts, also when all was acknowledged or lies in a lane: the sidecar's clock starts there.
+// A restart keeps the newest event's sequence and time, even if all events have been
+// acknowledged or moved to a lane. The sidecar's clock starts there.
 func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 	dir := t.TempDir()
 	at := time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC)
@@ -18,14 +19,16 @@ func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 
 	s := open(t, dir, clock)
 	if seq, newest := s.Newest(); seq != 0 || !newest.IsZero() {
-		t.Errorf("of an empty spool: %d, %v", seq, newest)
+		t.Errorf("the newest event of an empty spool: %d, %v", seq, newest)
 	}
+
 	for range 3 {
 		if err := s.Append(ctx, 7, []byte("event")); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(time.Minute)
 	}
+
 	entries, err := s.Read(ctx, 1, 10, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -33,12 +36,14 @@ func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 	if err := s.Hold(7, "no", entries[2:]); err != nil {
 		t.Fatal(err)
 	}
+
 	if got := s.LaneKeys(spool.LaneHeld); len(got) != 1 || got[0] != 7 {
 		t.Errorf("keys of the held lane: %v", got)
 	}
 	if got := s.LaneKeys(spool.LaneDead); len(got) != 0 {
 		t.Errorf("keys of the dead letters: %v", got)
 	}
+
 	if err := s.Ack(3); err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +52,7 @@ func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 		closeSpool(t, s)
 		s = open(t, dir, clock)
 		if seq, newest := s.Newest(); seq != 3 || !newest.Equal(want) {
-			t.Errorf("after a restart: %d, %v; want 3, %v", seq, newest, want)
+			t.Errorf("the newest event after a restart: %d, %v; want 3, %v", seq, newest, want)
 		}
 	}
 }

@@ -7,11 +7,13 @@ import (
 	"time"
 )
 
-// What others keep in the data folder may be thousands of files: then they are counted now and then, but always before a refusal.
+// Others may keep thousands of files in the data folder. Then the guard counts them only
+// now and then, but always before it refuses an event.
 func TestFilesOfOthersThatTakeLongAreCountedNowAndThen(t *testing.T) {
 	data := t.TempDir()
 	dir := filepath.Join(data, "spool")
 	g := newGuard(Config{Dir: dir, DataDir: data, DiskMax: 1 << 30})
+
 	write := func(path string) {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -21,20 +23,23 @@ func TestFilesOfOthersThatTakeLongAreCountedNowAndThen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	write(filepath.Join(dir, "ours"))
 	write(filepath.Join(data, "templates", "1"))
 	first := g.count(false)
 	if spool := diskBytes(dir, ""); first.spool != spool || first.data != diskBytes(data, "") {
-		t.Fatalf("counted %+v; the spool takes %d and the whole %d", first, spool, diskBytes(data, ""))
+		t.Fatalf("counted %+v; the spool takes %d, the data folder %d", first, spool, diskBytes(data, ""))
 	}
+
 	g.othersTook = time.Minute
 	write(filepath.Join(dir, "ours as well"))
 	write(filepath.Join(data, "templates", "2"))
+
 	whole, spool := diskBytes(data, ""), diskBytes(dir, "")
 	if soon := g.count(false); soon.spool != spool || soon.data != spool+first.data-first.spool {
-		t.Errorf("soon after, %+v; the spool takes %d and the others should be as before", soon, spool)
+		t.Errorf("soon after, %+v; the spool takes %d, the others must be as before", soon, spool)
 	}
 	if fresh := g.count(true); fresh.data != whole {
-		t.Errorf("before a refusal, %+v; the whole takes %d", fresh, whole)
+		t.Errorf("before a refusal, %+v; the data folder takes %d", fresh, whole)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"promptspool/spool"
 )
 
-// watched is a context that tells when somebody first waits for it.
+// watched is a context that closes waiting when a goroutine first waits for it.
 type watched struct {
 	context.Context
 	once    sync.Once
@@ -39,6 +39,7 @@ func parkedRead(ctx context.Context, s *spool.Spool) <-chan readResult {
 		result <- readResult{texts(entries), err}
 	}()
 	<-w.waiting
+
 	return result
 }
 
@@ -46,8 +47,9 @@ func TestReadWaitsForAnAppend(t *testing.T) {
 	s := open(t, t.TempDir())
 	result := parkedRead(t.Context(), s)
 	appendAll(t, s, 7, "event 1")
-	if diff := cmp.Diff(readResult{texts: numbered(1)}, <-result, cmp.AllowUnexported(readResult{})); diff != "" {
-		t.Fatal(diff)
+	want := readResult{texts: numbered(1)}
+	if diff := cmp.Diff(want, <-result, cmp.AllowUnexported(readResult{})); diff != "" {
+		t.Fatalf("result (-want +got):\n%s", diff)
 	}
 }
 
@@ -73,6 +75,7 @@ func TestReadEndsWithTheSpool(t *testing.T) {
 func TestReadKeepsToItsBoundsButGivesOne(t *testing.T) {
 	s := open(t, t.TempDir(), generationBytes(300))
 	appendAll(t, s, 7, numbered(6)...) // 7 bytes each, a generation each
+
 	for _, test := range []struct {
 		name                string
 		from                uint64
@@ -90,7 +93,7 @@ func TestReadKeepsToItsBoundsButGivesOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(test.want, texts(entries)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -11,7 +11,7 @@ import (
 	"promptspool/spool/disk"
 )
 
-// quickly opens a spool of generations of 64 KiB with a clock that the test moves.
+// quickly opens a spool with generations of 64 KiB and a clock that the test moves.
 func quickly(t *testing.T) (s *Spool, now *time.Time) {
 	t.Helper()
 	now = new(time.Time)
@@ -25,10 +25,11 @@ func quickly(t *testing.T) (s *Spool, now *time.Time) {
 			t.Error(err)
 		}
 	})
+
 	return s, now
 }
 
-// fill appends so many events of 1 KiB, at most ten in a commit.
+// fill appends events of 1 KiB, at most ten in a commit.
 func fill(t *testing.T, s *Spool, events int) {
 	t.Helper()
 	for ten := range slices.Chunk(slices.Repeat([][]byte{make([]byte, 1<<10)}, events), 10) {
@@ -38,6 +39,7 @@ func fill(t *testing.T, s *Spool, events int) {
 	}
 }
 
+// madeAhead waits for the spare that is being made, and reports whether there is one.
 func madeAhead(s *Spool) bool {
 	if s.spare != nil {
 		<-s.spare.made
@@ -49,16 +51,19 @@ func TestAGenerationThatFillsQuicklyHasTheNextOneMadeAhead(t *testing.T) {
 	s, _ := quickly(t)
 	fill(t, s, 20)
 	if madeAhead(s) {
-		t.Error("there is a spare although less than half is full")
+		t.Error("there is a spare although less than half of the generation is full")
 	}
+
 	fill(t, s, 20)
 	if !madeAhead(s) {
-		t.Fatal("there is no spare although more than half is full")
+		t.Fatal("there is no spare although more than half of the generation is full")
 	}
+
 	spare, err := os.Stat(s.path(nextName))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	fill(t, s, 20)
 	if taken, err := os.Stat(s.path(s.writing.name)); err != nil || !os.SameFile(spare, taken) {
 		t.Errorf("writing went on in %s, which was not made ahead: %v", s.writing.name, err)
@@ -90,6 +95,7 @@ func TestASpareThatNobodyTakesIsDropped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	if madeAhead(s) {
 		t.Error("the spare is still there")
 	}
@@ -100,8 +106,9 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	s, _ := quickly(t)
 	fill(t, s, 3<<10)
 	if got := s.writing.writer.Capacity(); got != spareGrowth*s.config.GenerationBytes {
-		t.Errorf("with 3 MiB that wait a generation has room for %d bytes", got)
+		t.Errorf("while 3 MiB wait, a generation has room for %d bytes", got)
 	}
+
 	if err := s.Ack(s.next - 1); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +117,8 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	}
 	s.waitForSeal()
 	if got := s.writing.writer.Capacity(); got != s.config.GenerationBytes || len(s.generations) != 1 {
-		t.Errorf("when all is acknowledged there are %d generations, the newest with room for %d bytes", len(s.generations), got)
+		t.Errorf("when all is acknowledged there are %d generations, the newest with room for %d bytes",
+			len(s.generations), got)
 	}
 }
 
@@ -120,12 +128,14 @@ func TestASpareThatIsTooSmallForACommitIsDropped(t *testing.T) {
 	if !madeAhead(s) {
 		t.Fatal("there is no spare")
 	}
+
 	if err := s.Append(context.Background(), 1, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
 	if s.writing.writer.Capacity() < 1<<20 {
 		t.Errorf("writing went on in a generation of %d bytes", s.writing.writer.Capacity())
 	}
+
 	fill(t, s, 1)
 	if n := s.Status().Events; n != 42 {
 		t.Errorf("%d events", n)
@@ -138,10 +148,12 @@ func TestOpenRemovesASpareThatAKillLeft(t *testing.T) {
 	if !madeAhead(s) {
 		t.Fatal("there is no spare")
 	}
+
 	killed := filepath.Join(t.TempDir(), "killed")
 	if err := os.CopyFS(killed, os.DirFS(s.config.Dir)); err != nil {
 		t.Fatal(err)
 	}
+
 	again, err := Open(Config{Dir: killed})
 	if err != nil {
 		t.Fatal(err)

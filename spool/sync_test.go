@@ -12,8 +12,9 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// Badger calls a commit a success although its value log could not be synced; only its log tells.
-// Such a write must not be answered, nor one whose write-ahead log could not be synced.
+// Badger reports success for a commit whose value log could not be synced, and only logs
+// the error. Such a write must not be acknowledged, nor one whose write-ahead log failed
+// to sync.
 func TestAWriteIsNotAnsweredUnlessBothLogsAreSynced(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
@@ -31,27 +32,28 @@ func TestAWriteIsNotAnsweredUnlessBothLogsAreSynced(t *testing.T) {
 			disk.BreakSync(find(t, dir, log))
 			for range 2 {
 				if err := s.Append(t.Context(), 7, []byte("unsynced")); !errors.Is(err, spool.ErrFailed) {
-					t.Errorf("a write that is not synced is answered with %v", err)
+					t.Errorf("an append whose sync failed returns %v, want ErrFailed", err)
 				}
 			}
 			select {
 			case err := <-s.Failed():
 				if !errors.Is(err, spool.ErrFailed) || !strings.Contains(err.Error(), "input/output error") {
-					t.Errorf("the reason is %v", err)
+					t.Errorf("Failed delivers %v", err)
 				}
 			default:
-				t.Error("the process goes on")
+				t.Error("Failed delivers nothing, so the process goes on")
 			}
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
 
-			// The next start does not miss what never came to the disk: nobody was told that it is there.
+			// The next start does not miss an event that never reached the disk, because
+			// it was never acknowledged.
 			after := copyDir(t, filepath.Join(disk.Below, "spool"))
 			zero(t, after, "unsynced")
 			found, whole := checkDir(t, after)
 			if diff := cmp.Diff(numbered(3), whole); diff != "" || !found.Sound() || found.Uncertain != 0 {
-				t.Errorf("the report says %+v; whole events (-want +got):\n%s", found, diff)
+				t.Errorf("the report is %+v; intact events (-want +got):\n%s", found, diff)
 			}
 		})
 	}

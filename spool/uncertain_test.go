@@ -10,9 +10,9 @@ import (
 	"promptspool/spool"
 )
 
-// beforeSync gives the folder of a spool whose power failed while its newest commit, of four
-// events, was being made durable: the write-ahead log is on the disk, and some pages of the value
-// log are not. Ten events were answered before.
+// beforeSync returns the folder of a spool whose power failed while its newest commit, of
+// four events, was being made durable. The write-ahead log is on the disk, and some pages
+// of the value log are not. Ten events had been acknowledged before.
 func beforeSync(t testing.TB, unwritten ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,18 +23,21 @@ func beforeSync(t testing.TB, unwritten ...string) string {
 	for _, text := range unwritten {
 		zero(t, cut, text)
 	}
+
 	return cut
 }
 
 // commitNewest appends events 11 to 14 in one commit.
 func commitNewest(t testing.TB, s *spool.Spool) {
 	t.Helper()
-	if err := s.Append(t.Context(), 7, []byte("event 11"), []byte("event 12"), []byte("event 13"), []byte("event 14")); err != nil {
+	err := s.Append(t.Context(), 7,
+		[]byte("event 11"), []byte("event 12"), []byte("event 13"), []byte("event 14"))
+	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// zero takes the end of an event's frame out of the first generation's value log.
+// zero overwrites the payload of an event in the first generation's value log with zeros.
 func zero(t testing.TB, dir, text string) {
 	t.Helper()
 	path := find(t, dir, "*.vlog")
@@ -42,10 +45,12 @@ func zero(t testing.TB, dir, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	i := placeOf(data, text)
 	if i < 0 {
 		t.Fatalf("%q is not in %s", text, path)
 	}
+
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -65,11 +70,12 @@ func TestWhatThePowerTookBeforeTheSyncIsNotCountedAsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := beforeSync(t, unwritten...)
-			want := slices.DeleteFunc(numbered(14), func(text string) bool { return slices.Contains(unwritten, text) })
+			isUnwritten := func(text string) bool { return slices.Contains(unwritten, text) }
+			want := slices.DeleteFunc(numbered(14), isUnwritten)
 
 			found, whole := checkDir(t, dir)
 			if diff := cmp.Diff(want, whole); diff != "" {
-				t.Errorf("whole events (-want +got):\n%s", diff)
+				t.Errorf("intact events (-want +got):\n%s", diff)
 			}
 			if !found.Sound() || found.Uncertain != len(unwritten) || found.LostEvents() != 0 {
 				t.Errorf("the report says %+v", found)
@@ -79,24 +85,26 @@ func TestWhatThePowerTookBeforeTheSyncIsNotCountedAsLost(t *testing.T) {
 			appendAll(t, s, 7, "new")
 			want = append(want, "new")
 			wantTexts(t, s, want)
-			if st := s.Status(); st.Gaps != 0 || st.Uncertain != uint64(len(unwritten)) || st.Events != len(want) || st.Next != uint64(len(want)+1) {
-				t.Errorf("status %+v", st)
+			st := s.Status()
+			if st.Gaps != 0 || st.Uncertain != uint64(len(unwritten)) ||
+				st.Events != len(want) || st.Next != uint64(len(want)+1) {
+				t.Errorf("status after the power cut: %+v", st)
 			}
 			if r, err := s.Check(t.Context()); err != nil || !r.Sound() || len(r.Quarantine) > 0 {
-				t.Errorf("the running spool says %+v (%v)", r, err)
+				t.Errorf("the report on the running spool is %+v (error %v)", r, err)
 			}
 			closeSpool(t, s)
 
 			again := open(t, dir)
 			wantTexts(t, again, want)
 			if st := again.Status(); st.Gaps != 0 || st.Uncertain != 0 {
-				t.Errorf("opened again: %+v", st)
+				t.Errorf("status when opened again: %+v", st)
 			}
 		})
 	}
 }
 
-// What certainly was answered is counted as lost: the same hole, with a proof beside it.
+// The same hole counts as a loss if something proves that the commit had been acknowledged.
 func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 	for name, proof := range map[string]func(*spool.Spool) error{
 		"a later commit": func(s *spool.Spool) error { return s.Append(t.Context(), 7, []byte("event 15")) },
@@ -113,14 +121,16 @@ func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 			if err := proof(s); err != nil {
 				t.Fatal(err)
 			}
+
 			after := copyDir(t, dir)
 			zero(t, after, "event 12")
 			found, _ := checkDir(t, after)
 			if found.Sound() || found.Uncertain != 0 || found.LostEvents() != 1 {
 				t.Errorf("the report says %+v", found)
 			}
+
 			s = open(t, after)
-			waiting(t, s) // a sealed generation's payloads are verified when they are read
+			waiting(t, s) // the payloads of a sealed generation are verified when they are read
 			if st := s.Status(); st.Gaps != 1 || st.Uncertain != 0 {
 				t.Errorf("status %+v", st)
 			}

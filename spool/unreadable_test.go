@@ -19,22 +19,24 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// wide gives texts of events that are larger than a block.
+// wide returns the texts of n events that are larger than a block.
 func wide(n int) []string {
 	var texts []string
 	for i := range n {
 		texts = append(texts, fmt.Sprintf("event %03d ", i+1)+strings.Repeat("x", 5000))
 	}
+
 	return texts
 }
 
-// withBlocks gives the folder of a spool of 55 such events, as it is after a stop or a power
-// cut; five more are in the held lane.
+// withBlocks returns the folder of a spool with 55 such events waiting, and five more in
+// the held lane, after a stop or a power cut.
 func withBlocks(t testing.TB, crash bool) string {
 	t.Helper()
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(1<<20))
 	appendAll(t, s, 7, wide(60)...)
+
 	held, err := s.Read(t.Context(), 1, 5, 1<<20)
 	if err != nil {
 		t.Fatal(err)
@@ -42,14 +44,17 @@ func withBlocks(t testing.TB, crash bool) string {
 	if err := s.Hold(7, "refused", held); err != nil {
 		t.Fatal(err)
 	}
+
 	ack(t, s, 5)
 	if err := s.SaveCursor(); err != nil {
 		t.Fatal(err)
 	}
+
 	if crash {
 		return copyDir(t, dir)
 	}
 	closeSpool(t, s)
+
 	return dir
 }
 
@@ -58,13 +63,15 @@ func onBadDisk(t testing.TB, folder string) (disk *disktest.Disk, dir string) {
 	t.Helper()
 	disk = disktest.Mount(t)
 	dir = filepath.Join(disk.Dir, "spool")
-	if out, err := exec.Command("cp", "-a", "--sparse=always", folder, filepath.Join(disk.Below, "spool")).CombinedOutput(); err != nil {
+	below := filepath.Join(disk.Below, "spool")
+	if out, err := exec.Command("cp", "-a", "--sparse=always", folder, below).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
+
 	return disk, dir
 }
 
-// readableAt returns the texts of which a value log holds no byte in the block of an offset.
+// readableAt returns the texts that have no byte in the value log's block at offset.
 func readableAt(t testing.TB, path string, offset int64) (left []string) {
 	t.Helper()
 	data := make([]byte, 1<<20)
@@ -76,6 +83,7 @@ func readableAt(t testing.TB, path string, offset int64) (left []string) {
 	if _, err := file.ReadAt(data, 0); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
+
 	from := offset / disktest.BlockBytes * disktest.BlockBytes
 	for _, text := range wide(60)[5:] {
 		const frameHeaderBytes = 38
@@ -87,6 +95,7 @@ func readableAt(t testing.TB, path string, offset int64) (left []string) {
 			left = append(left, text)
 		}
 	}
+
 	return left
 }
 
@@ -116,34 +125,42 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 		{"LOCK", 0, false},
 		{"ballast", 0, false},
 	} {
-		t.Run(fmt.Sprintf("%s at %d, crash %v", strings.ReplaceAll(test.file, "/", ":"), test.offset, test.crash), func(t *testing.T) {
+		name := strings.ReplaceAll(test.file, "/", ":")
+		t.Run(fmt.Sprintf("%s at %d, crash %v", name, test.offset, test.crash), func(t *testing.T) {
 			disk, dir := onBadDisk(t, folders[test.crash])
 			paths, err := filepath.Glob(filepath.Join(dir, test.file))
 			if err != nil || len(paths) != 1 {
 				t.Fatalf("files %v (%v)", paths, err)
 			}
+
 			want := wide(60)[5:]
 			switch {
 			case test.file == "cursor" && test.offset == 0:
-				want = wide(60) // the newer of its slots: what was acknowledged since the older one is sent again
+				// This is the newer slot: events acknowledged since the older one are
+				// sent again.
+				want = wide(60)
 			case strings.HasSuffix(test.file, ".vlog"):
 				want = readableAt(t, paths[0], test.offset)
 			}
+
 			disk.Break(paths[0], test.offset)
 			if file, err := os.Open(paths[0]); err != nil {
 				t.Fatal(err)
-			} else if _, err := file.ReadAt(make([]byte, 1), test.offset); !rawlog.Unreadable(err) || file.Close() != nil {
-				t.Fatalf("the block can be read; the test shows nothing: %v", err)
+			} else if _, err := file.ReadAt(make([]byte, 1), test.offset); !rawlog.Unreadable(err) ||
+				file.Close() != nil {
+				t.Fatalf("the block can be read, so the test proves nothing: %v", err)
 			}
 
 			found := wantLeft(t, dir, want)
-			s := open(t, dir, generationBytes(1<<20)) // what is made anew is small as well
+			s := open(t, dir, generationBytes(1<<20)) // new generations are small as well
 			appendAll(t, s, 7, "new")
 			wantTexts(t, s, append(slices.Clone(want), "new"))
 			st := s.Status()
-			if lost := max(0, 55-len(want)); int(st.Gaps+st.Uncertain) != lost+5-st.Held || st.Gaps != found.LostEvents() {
-				t.Errorf("%d events are lost: %+v", lost, st)
+			lost := max(0, 55-len(want))
+			if int(st.Gaps+st.Uncertain) != lost+5-st.Held || st.Gaps != found.LostEvents() {
+				t.Errorf("%d events are lost, the status is %+v", lost, st)
 			}
+
 			closeSpool(t, s)
 			again := open(t, dir, generationBytes(1<<20))
 			wantTexts(t, again, append(slices.Clone(want), "new"))
@@ -153,7 +170,8 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 	}
 }
 
-// wantLeft looks into a folder that nobody has open: what is left must be told and yielded.
+// wantLeft opens a folder that no spool has open. The report must count the events that are
+// left, and reading must return them.
 func wantLeft(t *testing.T, dir string, want []string) spool.Report {
 	t.Helper()
 	f, err := spool.OpenFolder(dir)
@@ -161,10 +179,12 @@ func wantLeft(t *testing.T, dir string, want []string) spool.Report {
 		t.Fatal(err)
 	}
 	defer f.Close()
+
 	r := check(t, f)
 	if r.Events != len(want) {
-		t.Errorf("%d events are whole, the report says %+v", len(want), r)
+		t.Errorf("%d events are intact, the report is %+v", len(want), r)
 	}
+
 	var whole []string
 	for e, err := range f.Waiting() {
 		if err != nil {
@@ -173,20 +193,22 @@ func wantLeft(t *testing.T, dir string, want []string) spool.Report {
 		whole = append(whole, string(e.Data))
 	}
 	if diff := cmp.Diff(want, whole); diff != "" {
-		t.Errorf("whole events (-want +got):\n%s", diff)
+		t.Errorf("intact events (-want +got):\n%s", diff)
 	}
 	if _, err := f.Status(t.Context()); err != nil {
 		t.Error(err)
 	}
+
 	return r
 }
 
-// A block that was read once and goes bad later is met as a fault, by whoever reads it. Badger
-// cannot be closed then, so this is done in a process of its own.
+// A block that was readable and goes bad later gives a page fault to its next reader.
+// Badger cannot be closed after that, so this test runs in a process of its own.
 func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 	if !inOwnProcess(t) {
 		return
 	}
+
 	disk, dir := onBadDisk(t, withBlocks(t, false))
 	path := find(t, dir, "*.vlog")
 	want := readableAt(t, path, 150_000)
@@ -197,18 +219,21 @@ func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.
 	}
 
 	disk.Break(path, 150_000)
-	if file, err := os.Open(path); err != nil || file.Close() != nil { // takes it out of the page cache
+	// Opening and closing the file drops it from the page cache.
+	if file, err := os.Open(path); err != nil || file.Close() != nil {
 		t.Fatal(err)
 	}
+
 	appendAll(t, s, 7, "new")
 	wantTexts(t, s, append(slices.Clone(want), "new"))
 	if st := s.Status(); st.Gaps != uint64(55-len(want)) || st.Gaps == 0 {
 		t.Errorf("%d events are lost: %+v", 55-len(want), st)
 	}
+
 	newest, _ := s.Newest()
 	ack(t, s, newest)
 	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
-		t.Errorf("all is acknowledged or counted as lost, and what is lost still waits: %+v", st)
+		t.Errorf("every event is acknowledged or lost, and some still wait: %+v", st)
 	}
 	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 {
 		t.Errorf("the report says %+v (%v)", r, err)
