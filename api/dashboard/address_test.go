@@ -8,8 +8,9 @@ import (
 	"text/template/parse"
 )
 
-// A page must not put an address together: html/template escapes a whole query as one value, so that a filter
-// becomes a single unknown name. It must not print by itself either: a pointer prints as an address in memory.
+// A page must not assemble an address: html/template escapes a whole query as one value,
+// and a filter becomes a single unknown name. Nor must it call print: a pointer prints as
+// an address in memory.
 func TestPagesAreHandedTheirAddresses(t *testing.T) {
 	for name, page := range parsePages() {
 		for _, part := range page.Templates() {
@@ -36,22 +37,24 @@ func TestPagesAreHandedTheirAddresses(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := faultsOf(tree["control"].Root.String()); len(got) != want {
-			t.Errorf("%s: %q, not %d faults", text, got, want)
+			t.Errorf("%s: faults are %q, want %d", text, got, want)
 		}
 	}
 }
 
+// What faultsOf looks for in the source of a page.
 var (
 	attribute  = regexp.MustCompile(`(?:href|src|action)="(?:[^"{]|{{[^}]*}})*"`)
 	wholeQuery = regexp.MustCompile(`[?&](?:{{with [^}]*}})?{{[^}]*}}`)
 	printed    = regexp.MustCompile(`{{[^}]*\bprint(?:ln)?\b[^}]*}}`)
 )
 
-// faultsOf are the addresses of a page's source that it puts together from a query, and what it prints.
+// faultsOf returns the addresses that the source of a page assembles from a query, and
+// its calls of print.
 func faultsOf(source string) []string {
 	faults := printed.FindAllString(source, -1)
 	for _, address := range attribute.FindAllString(source, -1) {
-		own := strings.NewReplacer("{{.Version}}", "", "{{$.Version}}", "") // of our own files
+		own := strings.NewReplacer("{{.Version}}", "", "{{$.Version}}", "") // of our static files
 		for _, query := range wholeQuery.FindAllString(own.Replace(address), -1) {
 			faults = append(faults, query+" of "+address)
 		}

@@ -15,16 +15,18 @@ import (
 	"promptspool/api/dashboard/chart"
 )
 
-var update = goflag.Bool("update", false, "write the golden files anew")
+var update = goflag.Bool("update", false, "rewrite the golden files")
 
-// hours are points an hour apart.
+// hours returns points an hour apart.
 func hours(values ...[]float64) (points []chart.Point) {
 	for i, v := range values {
 		points = append(points, chart.Point{At: time.Date(2026, 11, 14, i, 0, 0, 0, time.UTC), Values: v})
 	}
+
 	return points
 }
 
+// drawn returns the HTML of a chart.
 func drawn(t *testing.T, c *chart.Chart) string {
 	t.Helper()
 	var b strings.Builder
@@ -37,18 +39,35 @@ func drawn(t *testing.T, c *chart.Chart) string {
 func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 	none := math.NaN()
 	link := func(p chart.Point) string { return "/requests?span=" + (stretch{p.At, time.Hour}).String() }
+
 	for name, c := range map[string]*chart.Chart{
-		"empty":       {Title: "Nothing", Names: []string{"a"}, Format: count, Bucket: time.Hour},
-		"one-point":   {Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour, Points: hours([]float64{0.2, 1.5}), Link: link},
-		"one-bar":     {Title: "Requests", Names: []string{"success", "other"}, Format: count, Bars: true, Bucket: time.Hour, Points: hours([]float64{9, 1}), Link: link},
-		"gaps":        {Title: "Scores", Names: []string{"tone", "<b>"}, Format: count, Bucket: time.Hour, Points: hours([]float64{40, none}, []float64{none, none}, []float64{60, 10}, []float64{70, 0})},
-		"huge":        {Title: "Tokens", Names: []string{"in"}, Format: count, Bars: true, Bucket: time.Hour, Points: hours([]float64{9e18}, []float64{1}, []float64{0})},
-		"nothing-yet": {Title: "Cost", Names: []string{"cost"}, Format: dollars, Bars: true, Bucket: 24 * time.Hour, Points: hours([]float64{0})},
-		"linked-values": {Title: "Latency, p50", Names: []string{"version 1", "version 2"}, Format: seconds, Bucket: time.Hour, Points: hours([]float64{1, none}, []float64{none, 2}), Link: link, Bare: true,
-			LinkValue: func(p chart.Point, i int) string { return link(p) + "&prompt_version_number=" + string(rune('1'+i)) }},
+		"empty": {Title: "Nothing", Names: []string{"a"}, Format: count, Bucket: time.Hour},
+		"one-point": {Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour,
+			Points: hours([]float64{0.2, 1.5}), Link: link},
+		"one-bar": {Title: "Requests", Names: []string{"success", "other"}, Format: count, Bars: true,
+			Bucket: time.Hour, Points: hours([]float64{9, 1}), Link: link},
+		"gaps": {Title: "Scores", Names: []string{"tone", "<b>"}, Format: count, Bucket: time.Hour,
+			Points: hours([]float64{40, none}, []float64{none, none}, []float64{60, 10}, []float64{70, 0})},
+		"huge": {Title: "Tokens", Names: []string{"in"}, Format: count, Bars: true, Bucket: time.Hour,
+			Points: hours([]float64{9e18}, []float64{1}, []float64{0})},
+		"nothing-yet": {Title: "Cost", Names: []string{"cost"}, Format: dollars, Bars: true, Bucket: 24 * time.Hour,
+			Points: hours([]float64{0})},
+		"linked-values": {
+			Title:  "Latency, p50",
+			Names:  []string{"version 1", "version 2"},
+			Format: seconds,
+			Bucket: time.Hour,
+			Points: hours([]float64{1, none}, []float64{none, 2}),
+			Link:   link,
+			Bare:   true,
+			LinkValue: func(p chart.Point, i int) string {
+				return link(p) + "&prompt_version_number=" + string(rune('1'+i))
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := drawn(t, c)
+
 			path := filepath.Join("testdata", "chart-"+name+".html")
 			if *update {
 				if err := os.MkdirAll("testdata", 0o700); err != nil {
@@ -58,37 +77,49 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+
 			want, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("write it anew with -update if that is meant (-want +got):\n%s", diff)
+				t.Errorf("the chart differs; if that is intended, run with -update (-want +got):\n%s", diff)
 			}
+
 			for _, wrong := range []string{"NaN", "Inf", "<b>"} {
 				if strings.Contains(got, wrong) {
-					t.Errorf("it holds %s", wrong)
+					t.Errorf("the chart contains %s", wrong)
 				}
 			}
 		})
 	}
 }
 
-// TestAChartsTableSaysWhatItDraws is for those who cannot see it.
+// The table is for readers who cannot see the chart.
 func TestAChartsTableSaysWhatItDraws(t *testing.T) {
-	c := &chart.Chart{Title: "Latency", Names: []string{"p50", "p95"}, Format: seconds, Bucket: time.Hour,
-		Points: hours([]float64{0.25, 1.5}, []float64{math.NaN(), 2}), Link: func(p chart.Point) string { return "/there" }}
+	c := &chart.Chart{
+		Title:  "Latency",
+		Names:  []string{"p50", "p95"},
+		Format: seconds,
+		Bucket: time.Hour,
+		Points: hours([]float64{0.25, 1.5}, []float64{math.NaN(), 2}),
+		Link:   func(p chart.Point) string { return "/there" },
+	}
+
 	table := drawn(t, c)
 	table = table[strings.Index(table, "<table>"):]
 	for _, part := range []string{
 		`<th>From</th><th class="number">p50</th><th class="number">p95</th>`,
-		`<td><a href="/there">2026-11-14 00:00 UTC</a></td><td class="number">250 ms</td><td class="number">1.50 s</td>`,
-		`<td><a href="/there">2026-11-14 01:00 UTC</a></td><td class="number">–</td><td class="number">2.00 s</td>`,
+		`<td><a href="/there">2026-11-14 00:00 UTC</a></td>` +
+			`<td class="number">250 ms</td><td class="number">1.50 s</td>`,
+		`<td><a href="/there">2026-11-14 01:00 UTC</a></td>` +
+			`<td class="number">–</td><td class="number">2.00 s</td>`,
 	} {
 		if !strings.Contains(table, part) {
 			t.Errorf("the table has no %s:\n%s", part, table)
 		}
 	}
+
 	c.Bare = true
 	if strings.Contains(drawn(t, c)[strings.Index(drawn(t, c), "<table>"):], "<a ") {
 		t.Error("the table of a bare chart has links")
@@ -97,8 +128,14 @@ func TestAChartsTableSaysWhatItDraws(t *testing.T) {
 
 func TestAnImageIsABudgetOfItsPage(t *testing.T) {
 	picture := "data:image/png;base64," + strings.Repeat("A", pageImagesMax/2)
-	parts := newTexts(nil).messages([]Message{{Parts: []Part{{Kind: "media", Text: "image/png", Image: picture}, {Kind: "media", Text: "image/png", Image: picture}, {Kind: "media", Text: "javascript:alert(1)"}}}})[0].Texts
+	parts := newTexts(nil).messages([]Message{{Parts: []Part{
+		{Kind: "media", Text: "image/png", Image: picture},
+		{Kind: "media", Text: "image/png", Image: picture},
+		{Kind: "media", Text: "javascript:alert(1)"},
+	}}})[0].Texts
+
 	if parts[0].Image != template.URL(picture) || parts[1].Image != "" || parts[2].Link != "" {
-		t.Errorf("shown are images of %d and %d bytes, a link %q", len(parts[0].Image), len(parts[1].Image), parts[2].Link)
+		t.Errorf("the page has images of %d and %d bytes, and the link %q; want one image and no link",
+			len(parts[0].Image), len(parts[1].Image), parts[2].Link)
 	}
 }

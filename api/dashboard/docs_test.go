@@ -9,7 +9,7 @@ import (
 	"promptspool/api/dashboard"
 )
 
-// documentation answers a call for a page where nobody signs in.
+// documentation returns the answer for a page of the documentation without a sign-in.
 func documentation(path, host string) *httptest.ResponseRecorder {
 	w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
 	r.Host = host
@@ -37,12 +37,14 @@ func TestTheDocumentationNeedsNobody(t *testing.T) {
 	} {
 		got := documentation(path, "localhost:8787")
 		if got.Code != want.status || !strings.Contains(got.Body.String(), want.says) {
-			t.Errorf("%s: %d %.300s", path, got.Code, got.Body)
+			t.Errorf("%s: status %d, body %.300s", path, got.Code, got.Body)
 		}
+
 		policy := got.Header().Get("Content-Security-Policy")
 		if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-			t.Errorf("%s: its policy is %q", path, policy)
+			t.Errorf("%s: the policy is %q", path, policy)
 		}
+
 		if strings.Contains(got.Body.String(), "/sign-in") {
 			t.Errorf("%s leads to a sign-in that does not exist", path)
 		}
@@ -51,8 +53,9 @@ func TestTheDocumentationNeedsNobody(t *testing.T) {
 
 func TestTheDocumentationShowsTheReadersAddressAsText(t *testing.T) {
 	got := documentation("/docs/log-curl", `a"><script>alert(1)</script>`).Body.String()
-	if strings.Contains(got, "<script>alert") || !strings.Contains(got, "http://a&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;/rest/track-request") {
-		t.Error("the Host is not escaped, or not shown")
+	if strings.Contains(got, "<script>alert") ||
+		!strings.Contains(got, "http://a&#34;&gt;&lt;script&gt;alert(1)&lt;/script&gt;/rest/track-request") {
+		t.Error("the Host header is not escaped, or not shown")
 	}
 }
 
@@ -60,6 +63,6 @@ func TestALongHostIsNotRepeatedInEachExample(t *testing.T) {
 	usual := documentation("/docs/log-curl", "127.0.0.1:8787").Body.Len()
 	long := documentation("/docs/log-curl", strings.Repeat("x", 10_000)).Body.Len()
 	if long > usual+100 {
-		t.Errorf("the page has %d bytes for a long host, and usually %d", long, usual)
+		t.Errorf("the page has %d bytes with a long host, and %d with a usual one", long, usual)
 	}
 }

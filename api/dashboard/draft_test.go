@@ -10,12 +10,24 @@ import (
 	"promptspool/api/wire"
 )
 
-// typed is a draft as a browser sends it.
+// typed returns a draft as the form that a browser sends.
 func typed(d draft) url.Values {
 	f := url.Values{
-		"name": {d.Name}, "new": {strconv.FormatBool(d.New)}, "base": {strconv.Itoa(d.Base)}, "kind": {d.Kind}, "tools": {d.Tools}, "other": {d.Other},
-		"provider": {d.Provider}, "model": {d.Model}, "settings": {d.Settings}, "metadata": {d.Metadata}, "tags": {d.Tags}, "oldtags": {d.OldTags},
-		"message": {d.Message}, "variables": {d.Variables}, "for": {d.For},
+		"name":      {d.Name},
+		"new":       {strconv.FormatBool(d.New)},
+		"base":      {strconv.Itoa(d.Base)},
+		"kind":      {d.Kind},
+		"tools":     {d.Tools},
+		"other":     {d.Other},
+		"provider":  {d.Provider},
+		"model":     {d.Model},
+		"settings":  {d.Settings},
+		"metadata":  {d.Metadata},
+		"tags":      {d.Tags},
+		"oldtags":   {d.OldTags},
+		"message":   {d.Message},
+		"variables": {d.Variables},
+		"for":       {d.For},
 	}
 	for _, m := range d.Messages {
 		f.Add("role", m.Role)
@@ -24,30 +36,45 @@ func typed(d draft) url.Values {
 		f.Add("json", strconv.FormatBool(m.JSON))
 		f.Add("more", m.More)
 	}
+
 	return f
 }
 
 func TestWhatTheEditorHasNoFieldForOutlivesIt(t *testing.T) {
 	for name, c := range map[string]struct{ blueprint, metadata string }{
-		"a chat": {`{"type":"chat","messages":[{"role":"system","content":[{"type":"text","text":"a\n b <&> {x}"}]},{"role":"user","template_format":"jinja2","content":[{"type":"text","text":"{{ y }}"}]}]}`,
-			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"responses","parameters":{"temperature":0.40,"seed":12345678901234567890}},"owner":"ann"}`},
-		"tools, calls and images": {`{"type":"chat","tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"messages":[
-			{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"ok"}]},
-			{"role":"placeholder","name":"history"},{"role":"user","content":[{"type":"text","text":"see"},{"type":"image_url","image_url":{"url":"https://x.example/a.png"}}]}]}`, `null`},
-		"a completion":    {`{"type":"completion","content":[{"type":"text","text":"Say {x}"}],"template_format":"f-string","extra":1}`, `null`},
+		"a chat": {`{"type":"chat","messages":[` +
+			`{"role":"system","content":[{"type":"text","text":"a\n b <&> {x}"}]},` +
+			`{"role":"user","template_format":"jinja2","content":[{"type":"text","text":"{{ y }}"}]}]}`,
+			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"responses",` +
+				`"parameters":{"temperature":0.40,"seed":12345678901234567890}},"owner":"ann"}`},
+		"tools, calls and images": {`{"type":"chat","tool_choice":"auto",` +
+			`"tools":[{"type":"function","function":{"name":"f"}}],"messages":[
+			{"role":"assistant","tool_calls":[` +
+			`{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+			`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"ok"}]},
+			{"role":"placeholder","name":"history"},` +
+			`{"role":"user","content":[{"type":"text","text":"see"},` +
+			`{"type":"image_url","image_url":{"url":"https://x.example/a.png"}}]}]}`, `null`},
+		"a completion": {`{"type":"completion","content":[{"type":"text","text":"Say {x}"}],` +
+			`"template_format":"f-string","extra":1}`, `null`},
 		"an image's text": {`{"type":"completion","content":[{"type":"text","text":"x","cache":true}]}`, `{"a":[1]}`},
 	} {
-		raw := wire.RawTemplate{Blueprint: json.RawMessage(c.blueprint), Metadata: json.RawMessage(c.metadata)}
+		raw := wire.RawTemplate{
+			Blueprint: json.RawMessage(c.blueprint),
+			Metadata:  json.RawMessage(c.metadata),
+		}
 		d, err := draftFrom(wire.Template{Name: "n", Tags: []string{"a, b", "c"}}, raw)
 		if err != nil {
 			t.Fatal(name, err)
 		}
+
 		back := readDraft(typed(d))
 		p, err := back.publish()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+
 		if p.Metadata == nil {
 			p.Metadata = json.RawMessage("null")
 		}
@@ -57,6 +84,7 @@ func TestWhatTheEditorHasNoFieldForOutlivesIt(t *testing.T) {
 	}
 }
 
+// same reports whether two texts are the same JSON.
 func same(a, b json.RawMessage) bool {
 	var x, y any
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
@@ -65,24 +93,31 @@ func same(a, b json.RawMessage) bool {
 func TestTheEditorNamesFieldsThatAreNoJSON(t *testing.T) {
 	d := newDraft("n")
 	d.Settings, d.Tools, d.Metadata, d.Messages[0].More = "[1]", "{}", "nonsense", "null"
+
 	_, err := d.publish()
 	var fields []string
 	for _, f := range wire.AsError(err).Fields {
 		fields = append(fields, f.Field)
 	}
-	if want := []string{"Message 1, more", "Tools", "Other metadata", "Settings"}; !reflect.DeepEqual(fields, want) {
-		t.Errorf("%v names %q", err, fields)
+
+	want := []string{"Message 1, more", "Tools", "Other metadata", "Settings"}
+	if !reflect.DeepEqual(fields, want) {
+		t.Errorf("%v names the fields %q, want %q", err, fields, want)
 	}
 }
 
 func FuzzADraftIsReadOrRefused(f *testing.F) {
 	f.Add("chat", "user", "hi {x}", `{"a":1}`, `{"model":{}}`, "add")
 	f.Add("completion", "", "[", "null", `{"model":1}`, "remove-0")
+
 	f.Fuzz(func(t *testing.T, kind, role, text, more, metadata, do string) {
-		d := readDraft(url.Values{"name": {"n"}, "kind": {kind}, "role": {role}, "text": {text}, "json": {"true"}, "more": {more}, "metadata": {metadata}, "tools": {more}, "other": {more}})
+		d := readDraft(url.Values{
+			"name": {"n"}, "kind": {kind}, "role": {role}, "text": {text}, "json": {"true"}, "more": {more},
+			"metadata": {metadata}, "tools": {more}, "other": {more},
+		})
 		d.apply(do)
 		if p, err := d.publish(); err == nil && !json.Valid(p.Blueprint) {
-			t.Errorf("it publishes %s", p.Blueprint)
+			t.Errorf("the draft publishes invalid JSON: %s", p.Blueprint)
 		}
 	})
 }

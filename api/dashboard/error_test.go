@@ -9,7 +9,9 @@ import (
 
 func TestAnErrorIsAPageThatNamesItsCauseAndAWayOn(t *testing.T) {
 	s := openSite(t)
-	const ann, vic, overview, signIn = "ann@example.com", "vic@example.com", `href="/">Go to Overview`, `href="/sign-in">Sign in`
+	const ann, vic = "ann@example.com", "vic@example.com"
+	const overview, signIn = `href="/">Go to Overview`, `href="/sign-in">Sign in`
+
 	for _, tt := range []struct {
 		who, method, path string
 		status            int
@@ -19,18 +21,22 @@ func TestAnErrorIsAPageThatNamesItsCauseAndAWayOn(t *testing.T) {
 		{ann, "GET", "/nowhere", 404, "", []string{"Page not found", overview, `href="/requests"`}},
 		{"", "GET", "/nowhere", 404, "", []string{"Page not found", signIn}},
 		{ann, "GET", "/requests/a/b/c", 404, "", []string{"Page not found", overview}},
-		{ann, "GET", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd", 404, "", []string{"<h1>Not found</h1>", overview}},
+		{ann, "GET", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd", 404, "",
+			[]string{"<h1>Not found</h1>", overview}},
 		{ann, "GET", "/static/", 404, "", []string{"Page not found", overview}},
 		{ann, "GET", "/static/nothing.js", 404, "", []string{"Page not found"}},
 		{ann, "GET", "/sign-out", 405, "POST", []string{"Nothing to show here", overview}},
 		{ann, "POST", "/requests", 405, "GET", []string{"Nothing to show here", overview}},
 		{"", "DELETE", "/requests", 405, "GET", []string{"Nothing to show here", signIn}},
 		{ann, "POST", "/keys", 403, "", []string{"Form out of date", overview}}, // without a token
-		{vic, "GET", "/keys", 403, "", []string{"No access", "Only owners can do this. Your role is viewer", overview}},
-		{vic, "GET", "/template/edit", 403, "", []string{"No access", "Only editors and owners can do this. Your role is viewer", overview}},
+		{vic, "GET", "/keys", 403, "",
+			[]string{"No access", "Only owners can do this. Your role is viewer", overview}},
+		{vic, "GET", "/template/edit", 403, "",
+			[]string{"No access", "Only editors and owners can do this. Your role is viewer", overview}},
 	} {
 		got := s.call(tt.who, tt.method, tt.path, nil)
 		isPage(t, tt.method+" "+tt.path, got, tt.status, tt.says...)
+
 		if allow := got.Header().Get("Allow"); allow != tt.allow {
 			t.Errorf("%s %s allows %q, want %q", tt.method, tt.path, allow, tt.allow)
 		}
@@ -42,26 +48,30 @@ func TestWhatIsNotThereAndAWrongPasswordAreNamed(t *testing.T) {
 	const ann = "ann@example.com"
 
 	gone := s.call(ann, "POST", "/keys/key_gone/revoke", s.form(ann))
-	isPage(t, "an unknown key", gone, http.StatusNotFound, "<h1>Not found</h1>", "This account has no such key.")
+	isPage(t, "an unknown key", gone, http.StatusNotFound, "<h1>Not found</h1>",
+		"This account has no such key.")
 
-	wrong := s.call(ann, "POST", "/password", s.form(ann, "old", "not this one", "password", "a good new password"))
+	wrong := s.call(ann, "POST", "/password",
+		s.form(ann, "old", "not this one", "password", "a good new password"))
 	isPage(t, "a wrong password", wrong, http.StatusUnauthorized, "The current password is wrong.")
 	if says(wrong, "email or password") {
-		t.Error("somebody who is signed in is told of an email")
+		t.Error("the page for a signed-in person mentions an email")
 	}
 }
 
-// isPage fails the test unless an answer is a whole page with a status that says all texts.
+// isPage checks that an answer is a whole page with this status and all these texts.
 func isPage(t *testing.T, what string, got *httptest.ResponseRecorder, status int, says ...string) {
 	t.Helper()
 	body := got.Body.String()
-	if kind := got.Header().Get("Content-Type"); got.Code != status || kind != "text/html; charset=utf-8" || !strings.Contains(body, "</html>") {
+	if kind := got.Header().Get("Content-Type"); got.Code != status || kind != "text/html; charset=utf-8" ||
+		!strings.Contains(body, "</html>") {
 		t.Errorf("%s answers %d %s: %s", what, got.Code, kind, body)
 		return
 	}
+
 	for _, text := range says {
 		if !strings.Contains(body, text) {
-			t.Errorf("%s does not say %q:\n%s", what, text, body)
+			t.Errorf("%s does not contain %q:\n%s", what, text, body)
 		}
 	}
 }
@@ -73,18 +83,22 @@ func TestAnErrorLeadsBackToThePageBeforeIt(t *testing.T) {
 		r.Header.Set("Referer", referer)
 		w := httptest.NewRecorder()
 		s.d.ServeHTTP(w, r)
+
 		return w.Body.String()
 	}
-	if body := ask("GET", "http://localhost/requests?tags=a&span=7d"); !strings.Contains(body, `href="/requests?tags=a&amp;span=7d">Back`) {
-		t.Errorf("it does not lead back:\n%s", body)
+
+	body := ask("GET", "http://localhost/requests?tags=a&span=7d")
+	if !strings.Contains(body, `href="/requests?tags=a&amp;span=7d">Back`) {
+		t.Errorf("the page does not link back:\n%s", body)
 	}
+
 	for _, referer := range []string{"", "http://other.example/requests", "http://localhost/nowhere", "::"} {
 		if body := ask("GET", referer); strings.Contains(body, "Back<") {
-			t.Errorf("%q leads back:\n%s", referer, body)
+			t.Errorf("a page with the Referer %q links back:\n%s", referer, body)
 		}
 	}
 	if body := ask("GET", "http://localhost//other.example/"); strings.Contains(body, "other.example") {
-		t.Errorf("it leads to another site:\n%s", body)
+		t.Errorf("the page links to another site:\n%s", body)
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 	"promptspool/api/wire"
 )
 
+// shownLink matches the link that a page shows once.
 var shownLink = regexp.MustCompile(`<code id="link">http://localhost([^<]+)</code>`)
 
-// link makes a link by a form of ann's.
+// link sends a form as ann and returns the path of the link that the page shows.
 func (s *site) link(path string, pairs ...string) string {
 	s.t.Helper()
 	got := s.call("ann@example.com", "POST", path, s.form("ann@example.com", pairs...))
@@ -21,9 +22,11 @@ func (s *site) link(path string, pairs ...string) string {
 	if got.Code != http.StatusOK || m == nil {
 		s.t.Fatalf("%s shows no link: %d %s", path, got.Code, got.Body)
 	}
+
 	return html.UnescapeString(m[1])
 }
 
+// codeOf returns the code of a link.
 func codeOf(t *testing.T, link string) string {
 	t.Helper()
 	u, err := url.Parse(link)
@@ -39,15 +42,20 @@ func TestAnInviteIsALinkThatSaysWhatOneJoins(t *testing.T) {
 	if again := s.call("ann@example.com", "GET", "/people", nil); says(again, codeOf(t, link)) {
 		t.Error("the code is shown again")
 	}
+
 	page := s.call("", "GET", link, nil)
-	for _, want := range []string{"<b>default</b> as an editor", `name="code" value="` + codeOf(t, link) + `"`} {
+	for _, want := range []string{
+		"<b>default</b> as an editor",
+		`name="code" value="` + codeOf(t, link) + `"`,
+	} {
 		if page.Code != http.StatusOK || !says(page, want) {
 			t.Errorf("the link answers %d without %q: %s", page.Code, want, page.Body)
 		}
 	}
+
 	h := page.Header()
 	if h.Get("Referrer-Policy") != "same-origin" || h.Get("Cache-Control") != "no-store" {
-		t.Errorf("the page of a code may leave this site: %v", page.Header())
+		t.Errorf("the headers let the code leave this site: %v", page.Header())
 	}
 
 	form := url.Values{"code": {codeOf(t, link)}, "email": {"bob@example.com"}, "password": {"short"}}
@@ -55,10 +63,12 @@ func TestAnInviteIsALinkThatSaysWhatOneJoins(t *testing.T) {
 	if !says(got, "at least 12") || !says(got, "as an editor") {
 		t.Errorf("a short password answers %d: %s", got.Code, got.Body)
 	}
+
 	form.Set("password", password)
 	if got := s.call("", "POST", "/sign-up", form); got.Code != http.StatusSeeOther {
 		t.Fatalf("signing up answers %d: %s", got.Code, got.Body)
 	}
+
 	spent := s.call("", "GET", link, nil)
 	if spent.Code != http.StatusForbidden || !says(spent, "invalid or has expired.") || says(spent, "default") {
 		t.Errorf("the spent link answers %d: %s", spent.Code, spent.Body)
@@ -71,31 +81,37 @@ func TestAnOwnersLinkSetsAForgottenPasswordOnce(t *testing.T) {
 	for range 20 { // until she is locked out
 		s.call("", "POST", "/sign-in", signInForm(eve.Email, "a wrong one, again"))
 	}
+
 	link := s.link("/people/" + eve.ID + "/reset")
 	if page := s.call("", "GET", link, nil); page.Code != http.StatusOK || !says(page, eve.Email) {
 		t.Fatalf("the link answers %d: %s", page.Code, page.Body)
 	}
 
-	short := s.call("", "POST", "/reset-password", url.Values{"code": {codeOf(t, link)}, "password": {"short"}})
+	short := s.call("", "POST", "/reset-password",
+		url.Values{"code": {codeOf(t, link)}, "password": {"short"}})
 	if short.Code != http.StatusUnprocessableEntity || !says(short, codeOf(t, link)) {
 		t.Errorf("a short password answers %d: %s", short.Code, short.Body)
 	}
+
 	set := url.Values{"code": {codeOf(t, link)}, "password": {"a new one to remember"}}
 	got := s.call("", "POST", "/reset-password", set)
 	if got.Code != http.StatusSeeOther {
 		t.Fatalf("a new password answers %d: %s", got.Code, got.Body)
 	}
 	if _, err := s.people.Session(t.Context(), wire.Secret(got.Result().Cookies()[0].Value)); err != nil {
-		t.Errorf("nobody is signed in by it: %v", err)
+		t.Errorf("the new password does not sign in: %v", err)
 	}
+
 	if old := s.call(eve.Email, "GET", "/", nil); old.Code != http.StatusSeeOther {
-		t.Errorf("an old session goes on: %d", old.Code)
+		t.Errorf("an old session still answers %d", old.Code)
 	}
+
 	for password, want := range map[string]int{password: 401, "a new one to remember": 303} {
 		if got := s.call("", "POST", "/sign-in", signInForm(eve.Email, password)); got.Code != want {
 			t.Errorf("signing in with %q answers %d: %s", password, got.Code, got.Body)
 		}
 	}
+
 	for _, again := range []func() int{
 		func() int { return s.call("", "GET", link, nil).Code },
 		func() int { return s.call("", "POST", "/reset-password", set).Code },
@@ -106,9 +122,11 @@ func TestAnOwnersLinkSetsAForgottenPasswordOnce(t *testing.T) {
 	}
 
 	log := s.call("ann@example.com", "GET", "/audit", nil).Body.String()
-	for _, want := range []string{"make reset link", "reset password", "with a link made by ann@example.com"} {
+	for _, want := range []string{
+		"make reset link", "reset password", "with a link made by ann@example.com",
+	} {
 		if !strings.Contains(log, want) || strings.Contains(log, codeOf(t, link)) {
-			t.Errorf("the audit log lacks %q, or has the code: %s", want, log)
+			t.Errorf("the audit log lacks %q, or shows the code: %s", want, log)
 		}
 	}
 }
@@ -116,6 +134,7 @@ func TestAnOwnersLinkSetsAForgottenPasswordOnce(t *testing.T) {
 func TestWhoMayResetWhosePassword(t *testing.T) {
 	s := openSite(t)
 	eve, ann := s.signed["eve@example.com"].User, s.signed["ann@example.com"].User
+
 	for _, tt := range []struct {
 		by, id string
 		want   int
@@ -123,12 +142,12 @@ func TestWhoMayResetWhosePassword(t *testing.T) {
 		{"mallory@example.com", eve.ID, http.StatusNotFound},
 		{"vic@example.com", eve.ID, http.StatusForbidden},
 		{"eve@example.com", eve.ID, http.StatusForbidden},
-		{"ann@example.com", ann.ID, http.StatusForbidden}, // her own takes the old one
+		{"ann@example.com", ann.ID, http.StatusForbidden}, // her own needs the old one
 		{"ann@example.com", "nobody", http.StatusNotFound},
 	} {
 		got := s.call(tt.by, "POST", "/people/"+tt.id+"/reset", s.form(tt.by))
 		if got.Code != tt.want || shownLink.MatchString(got.Body.String()) {
-			t.Errorf("%s resets %s: %d %s", tt.by, tt.id, got.Code, got.Body)
+			t.Errorf("%s resets the password of %s: %d %s", tt.by, tt.id, got.Code, got.Body)
 		}
 	}
 }
@@ -137,13 +156,14 @@ func TestGuessingCodesEndsAndHindersNobody(t *testing.T) {
 	s := openSite(t)
 	good := s.link("/people/" + s.signed["vic@example.com"].User.ID + "/reset")
 	invite := s.link("/invites", "role", "viewer")
+
 	refused := 0
 	for n := range 120 {
 		path := []string{"/reset-password", "/sign-up"}[n%2] + "?code=aaaaa-bbbbb-ccccc-ddddd"
 		switch got := s.call("", "GET", path, nil); got.Code {
 		case http.StatusForbidden:
 			if refused > 0 {
-				t.Fatal("a guess is looked at after the bound")
+				t.Fatal("a guess is checked after the limit")
 			}
 		case http.StatusTooManyRequests:
 			refused++
@@ -154,12 +174,14 @@ func TestGuessingCodesEndsAndHindersNobody(t *testing.T) {
 	if refused != 70 {
 		t.Errorf("%d of 120 guesses were refused, want 70", refused)
 	}
+
 	for _, link := range []string{good, invite} {
 		if got := s.call("", "GET", link, nil); got.Code != http.StatusOK {
 			t.Errorf("a good link from the same address answers %d", got.Code)
 		}
 	}
-	if got := s.call("", "POST", "/sign-in", signInForm("vic@example.com", password)); got.Code != http.StatusSeeOther {
+	got := s.call("", "POST", "/sign-in", signInForm("vic@example.com", password))
+	if got.Code != http.StatusSeeOther {
 		t.Errorf("signing in from the same address answers %d", got.Code)
 	}
 }
@@ -168,24 +190,32 @@ func TestDisablingSaysWhom(t *testing.T) {
 	s := openSite(t)
 	eve, ann := s.signed["eve@example.com"].User, s.signed["ann@example.com"].User
 	reset := s.link("/people/" + eve.ID + "/reset")
-	for disabled, can := range map[string]string{"true": "can no longer sign in.", "false": "can sign in again."} {
+
+	for disabled, can := range map[string]string{
+		"true":  "can no longer sign in.",
+		"false": "can sign in again.",
+	} {
 		want, form := eve.Email+" "+can, s.form("ann@example.com", "disabled", disabled)
 		got := s.call("ann@example.com", "POST", "/people/"+eve.ID+"/disabled", form)
 		page := s.call("ann@example.com", "GET", got.Header().Get("Location"), nil)
 		if !says(page, want) {
-			t.Errorf("the page says no %q: %s", want, page.Body)
+			t.Errorf("the page does not contain %q: %s", want, page.Body)
 		}
 	}
+
 	if got := s.call("", "GET", reset, nil); got.Code != http.StatusForbidden {
-		t.Errorf("a reset link outlives its person's disabling: %d", got.Code)
+		t.Errorf("the reset link of a disabled person answers %d", got.Code)
 	}
+
 	form := s.form("ann@example.com", "disabled", "true")
 	last := s.call("ann@example.com", "POST", "/people/"+ann.ID+"/disabled", form)
-	if last.Code != http.StatusConflict || !says(last, "needs at least one owner. Promote someone else first.") {
-		t.Errorf("the last owner: %d %s", last.Code, last.Body)
+	if last.Code != http.StatusConflict ||
+		!says(last, "needs at least one owner. Promote someone else first.") {
+		t.Errorf("disabling the last owner answers %d: %s", last.Code, last.Body)
 	}
+
 	other := s.call("mallory@example.com", "GET", "/people?done=disabled&who="+eve.ID, nil)
 	if says(other, "eve@") {
-		t.Error("another account learns an email by its id")
+		t.Error("another account sees an email")
 	}
 }

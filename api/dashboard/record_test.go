@@ -15,7 +15,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// searches answers searches with nothing, and keeps until when each one looked.
+// searches finds nothing, and records the end of the time span of each search.
 type searches struct {
 	Records
 
@@ -31,19 +31,23 @@ func (s *searches) Search(_ context.Context, _ wire.Identity, q wire.Search) (wi
 		}
 	}
 	s.until = append(s.until, until)
+
 	if s.found != nil {
 		s.found()
 	}
 	if len(s.until) > 20 {
 		return wire.SearchPage{}, errors.New("this is the 21st search")
 	}
+
 	return wire.SearchPage{}, nil
 }
 
 func TestTheNewerNeighbourOfAnyRecordIsFoundInFewSearches(t *testing.T) {
 	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	for _, accepted := range []string{"0001-01-02T00:00:00Z", "1700-01-01T00:00:00Z", "1980-01-01T00:00:00Z",
-		"2026-07-31T00:00:00Z", "2026-08-01T11:59:59Z", "2026-08-01T12:00:00Z", "9999-12-31T00:00:00Z"} {
+	for _, accepted := range []string{
+		"0001-01-02T00:00:00Z", "1700-01-01T00:00:00Z", "1980-01-01T00:00:00Z", "2026-07-31T00:00:00Z",
+		"2026-08-01T11:59:59Z", "2026-08-01T12:00:00Z", "9999-12-31T00:00:00Z",
+	} {
 		at, err := time.Parse(time.RFC3339, accepted)
 		if err != nil {
 			t.Fatal(err)
@@ -57,7 +61,7 @@ func TestTheNewerNeighbourOfAnyRecordIsFoundInFewSearches(t *testing.T) {
 		}
 
 		if n := len(s.until); at.Before(now) && (n == 0 || s.until[n-1].Before(now)) {
-			t.Errorf("accepted at %s: looked only until %v", accepted, s.until)
+			t.Errorf("accepted at %s: the searches ended at %v", accepted, s.until)
 		}
 	}
 }
@@ -67,13 +71,14 @@ func TestTheSearchForANeighbourEndsWithItsCall(t *testing.T) {
 	s := &searches{found: cancel}
 	d := &Dashboard{Config: Config{Records: s, Now: time.Now}}
 	c := &call{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil)}
+
 	_, err := d.newer(c, filter{}, wire.Record{AcceptedAt: time.Now().AddDate(-1, 0, 0)})
 	if !errors.Is(err, context.Canceled) || len(s.until) != 1 {
-		t.Errorf("%d searches, %v", len(s.until), err)
+		t.Errorf("%d searches, error %v", len(s.until), err)
 	}
 }
 
-// manyVariables is an object of n variables with values of a length each.
+// manyVariables returns an object of n variables with values of this length.
 func manyVariables(n, length int) json.RawMessage {
 	values := map[string]string{}
 	for i := range n {
@@ -94,8 +99,9 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 		}
 		return n
 	}
+
 	if n := len(newTexts(manyVariables(1000, 10)).values); n != 100 {
-		t.Errorf("%d of 1000 values are looked for, want 100", n)
+		t.Errorf("%d of 1000 values are searched for, want 100", n)
 	}
 	if n := marked(manyVariables(1, 4<<10), []string{strings.Repeat("v", (4<<10)-7) + "1000000"}); n != 1 {
 		t.Errorf("a value of 4 KiB has %d marks, want 1", n)
@@ -112,7 +118,7 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 	}
 	n := 0
 	took := processor(t, func() { n = marked(variables, texts) })
-	if n == 0 || took > 5*time.Second { // it was 13 s, without the race detector
+	if n == 0 || took > 5*time.Second { // a slow search took 13 s without the race detector
 		t.Errorf("%d marks after %v of processor time", n, took)
 	}
 }
@@ -135,7 +141,8 @@ func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
 		s := newTexts(nil)
 		shown := s.messages(tt.messages)
 		if len(shown) != tt.shown || s.hidden != tt.hidden {
-			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d", name, len(shown), s.hidden, tt.shown, tt.hidden)
+			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d",
+				name, len(shown), s.hidden, tt.shown, tt.hidden)
 		}
 	}
 }

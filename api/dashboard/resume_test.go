@@ -13,15 +13,19 @@ import (
 	"promptspool/api/wire"
 )
 
+// typedText must survive a lost session.
 const typedText = "what eve typed, for an hour"
 
-// edited is the editor's form as somebody's browser sends it.
+// edited returns the form of the editor, as the browser of this person sends it.
 func (s *site) edited(email string) url.Values {
-	return s.form(email, "session", s.signed[email].FormSession(), "new", "true", "kind", "chat", "name", "greet",
-		"role", "user", "format", "", "json", "false", "text", typedText, "more", "", "settings", "{}", "variables", "{}", "do", "save")
+	return s.form(email,
+		"session", s.signed[email].FormSession(),
+		"new", "true", "kind", "chat", "name", "greet",
+		"role", "user", "format", "", "json", "false", "text", typedText, "more", "",
+		"settings", "{}", "variables", "{}", "do", "save")
 }
 
-// end ends somebody's session, as their sign-out in another tab does.
+// end ends a session, as a sign-out in another tab does.
 func (s *site) end(email string) {
 	s.t.Helper()
 	if err := s.people.SignOut(s.t.Context(), s.signed[email].Token); err != nil {
@@ -34,14 +38,15 @@ func says(answer *httptest.ResponseRecorder, text string) bool {
 	return strings.Contains(answer.Body.String(), text)
 }
 
-// signInForm is what the page to sign in sends.
+// signInForm returns the form that the sign-in page sends.
 func signInForm(email, password string) url.Values {
 	return url.Values{"email": {email}, "password": {password}}
 }
 
+// pendingField matches the form that a sign-in page keeps.
 var pendingField = regexp.MustCompile(`name="pending" value="([^"]*)"`)
 
-// pendingIn is the form that a sign-in page carries.
+// pendingIn returns the form that a sign-in page keeps, or "" if there is none.
 func pendingIn(page *httptest.ResponseRecorder) string {
 	m := pendingField.FindStringSubmatch(page.Body.String())
 	if m == nil {
@@ -50,15 +55,16 @@ func pendingIn(page *httptest.ResponseRecorder) string {
 	return html.UnescapeString(m[1])
 }
 
-// signInWith signs somebody in on a page that carries a form.
+// signInWith signs in on a page that keeps a form.
 func (s *site) signInWith(email, pending string) *httptest.ResponseRecorder {
 	form := signInForm(email, password)
 	form.Set("next", "/templates")
 	form.Set("pending", pending)
+
 	return s.call("", "POST", "/sign-in", form)
 }
 
-// published reports whether there is a template.
+// published reports whether the template exists.
 func (s *site) published(name string) bool {
 	s.t.Helper()
 	account := s.signed["eve@example.com"].User.AccountID
@@ -67,15 +73,18 @@ func (s *site) published(name string) bool {
 	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 		s.t.Fatal(err)
 	}
+
 	return err == nil
 }
 
+// csrfField matches the token in a form.
 var csrfField = regexp.MustCompile(`name="csrf" value="([^"]*)"`)
 
 func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 	s := openSite(t)
 	form := s.edited("eve@example.com")
 	s.end("eve@example.com")
+
 	page := s.call("eve@example.com", "POST", "/template/edit", form)
 	const expired = "Your session has expired. Sign in to continue; your changes are kept."
 	if page.Code != http.StatusUnauthorized || !says(page, expired) {
@@ -86,7 +95,7 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 	tried.Set("pending", pendingIn(page))
 	wrong := s.call("", "POST", "/sign-in", tried)
 	if pendingIn(wrong) != pendingIn(page) {
-		t.Errorf("a wrong password loses the form: %s", wrong.Body)
+		t.Errorf("after a wrong password the form is lost: %s", wrong.Body)
 	}
 
 	again := s.signInWith("eve@example.com", pendingIn(page))
@@ -94,7 +103,7 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 		t.Fatalf("after signing in: %d %s", again.Code, again.Body)
 	}
 	if s.published("greet") {
-		t.Error("the form was sent without its author")
+		t.Error("the form was saved before its author confirmed it")
 	}
 
 	cookie := again.Result().Cookies()[0]
@@ -103,10 +112,11 @@ func TestSavingWithoutASessionLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signed["eve@example.com"] = fresh
+
 	form.Set("csrf", html.UnescapeString(csrfField.FindStringSubmatch(again.Body.String())[1]))
 	saved := s.call("eve@example.com", "POST", "/template/edit", form)
 	if saved.Code != http.StatusSeeOther || !s.published("greet") {
-		t.Errorf("saving it then answers %d: %s", saved.Code, saved.Body)
+		t.Errorf("saving the form then answers %d: %s", saved.Code, saved.Body)
 	}
 }
 
@@ -118,6 +128,7 @@ func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.signed["eve@example.com"] = fresh // in another tab
+
 	again := s.call("eve@example.com", "POST", "/template/edit", form)
 	if again.Code != http.StatusOK || !says(again, typedText) || s.published("greet") {
 		t.Errorf("the form is answered %d: %s", again.Code, again.Body)
@@ -138,7 +149,9 @@ func TestAFormOfAnEarlierSessionIsShownAgain(t *testing.T) {
 func TestNobodySeesTheFormOfAnother(t *testing.T) {
 	s := openSite(t)
 	form := s.edited("eve@example.com")
-	for _, other := range []string{"ann@example.com", "mallory@example.com"} { // of the same account, and of another one
+
+	// One has the same account, the other another.
+	for _, other := range []string{"ann@example.com", "mallory@example.com"} {
 		got := s.call(other, "POST", "/template/edit", form)
 		if got.Code != http.StatusForbidden || says(got, typedText) {
 			t.Errorf("the form in a session of %s is answered %d: %s", other, got.Code, got.Body)
@@ -148,18 +161,19 @@ func TestNobodySeesTheFormOfAnother(t *testing.T) {
 	s.end("eve@example.com")
 	pending := pendingIn(s.call("", "POST", "/template/edit", form))
 	if pending == "" {
-		t.Fatal("there is no form to steal")
+		t.Fatal("the sign-in page does not keep the form")
 	}
 	for _, other := range []string{"ann@example.com", "mallory@example.com"} {
 		got := s.signInWith(other, pending)
 		to := got.Header().Get("Location")
 		if got.Code != http.StatusSeeOther || to != "/templates?done=other-person" || says(got, typedText) {
-			t.Errorf("%s signs in and gets %d %v: %s", other, got.Code, got.Header(), got.Body)
+			t.Errorf("signing in as %s answers %d %v: %s", other, got.Code, got.Header(), got.Body)
 		}
 	}
+
 	next := s.call("ann@example.com", "GET", "/templates?done=other-person", nil)
 	if !says(next, "You signed in as someone else") || says(next, "eve@") {
-		t.Errorf("they are told: %s", next.Body)
+		t.Errorf("the next page is: %s", next.Body)
 	}
 }
 
@@ -175,16 +189,21 @@ func TestNoFormIsPlanted(t *testing.T) {
 		fn(&p)
 		return string(encoded(p))
 	}
+
 	for what, pending := range map[string]string{
-		"an attacker's session":       change(func(p *pendingForm) { p.Session = mallory.FormSession() }),
-		"no session":                  change(func(p *pendingForm) { p.Session = "" }),
-		"an invented session":         change(func(p *pendingForm) { p.Session = invented.FormSession() }),
-		"a CSRF for a session":        change(func(p *pendingForm) { p.Session = s.signed["eve@example.com"].CSRF() }),
-		"the path of a key":           change(func(p *pendingForm) { p.Path = "/keys" }),
-		"the path of a role":          change(func(p *pendingForm) { p.Path = "/people/" + mallory.User.ID + "/role" }),
+		"an attacker's session": change(func(p *pendingForm) { p.Session = mallory.FormSession() }),
+		"no session":            change(func(p *pendingForm) { p.Session = "" }),
+		"an invented session":   change(func(p *pendingForm) { p.Session = invented.FormSession() }),
+		"a CSRF for a session": change(func(p *pendingForm) {
+			p.Session = s.signed["eve@example.com"].CSRF()
+		}),
+		"the path of a key": change(func(p *pendingForm) { p.Path = "/keys" }),
+		"the path of a role": change(func(p *pendingForm) {
+			p.Path = "/people/" + mallory.User.ID + "/role"
+		}),
 		"a path that leads elsewhere": change(func(p *pendingForm) { p.Path = "/requests/../keys" }),
 		"another site":                change(func(p *pendingForm) { p.Path = "//evil.example/template/edit" }),
-		"a path that is not there":    change(func(p *pendingForm) { p.Path = "/nowhere" }),
+		"a path that does not exist":  change(func(p *pendingForm) { p.Path = "/nowhere" }),
 		"no fields":                   change(func(p *pendingForm) { p.Fields = nil }),
 		"no JSON":                     "{",
 	} {
@@ -193,31 +212,39 @@ func TestNoFormIsPlanted(t *testing.T) {
 			t.Errorf("%s: %d %s", what, got.Code, got.Body)
 		}
 	}
-	if got := s.signInWith("eve@example.com", string(encoded(good))); got.Code != http.StatusOK || !says(got, typedText) {
-		t.Errorf("the form in order, of which those were made, answers %d", got.Code)
+
+	if got := s.signInWith("eve@example.com", string(encoded(good))); got.Code != http.StatusOK ||
+		!says(got, typedText) {
+		t.Errorf("the valid form, from which the others were made, answers %d", got.Code)
 	}
 
 	link := s.call("", "GET", "/sign-in?"+url.Values{"pending": {string(encoded(good))}}.Encode(), nil)
 	if pendingIn(link) != "" || says(link, typedText) {
-		t.Errorf("a link brings a form: %s", link.Body)
+		t.Errorf("a link can bring a form: %s", link.Body)
 	}
+
 	for _, path := range []string{"/sign-in", "/template/edit"} {
-		body := url.Values{"email": {"eve@example.com"}, "password": {password}, "pending": {string(encoded(good))}}
+		body := url.Values{
+			"email":    {"eve@example.com"},
+			"password": {password},
+			"pending":  {string(encoded(good))},
+		}
 		if path == "/template/edit" {
 			body = good.Fields
 		}
+
 		r := httptest.NewRequest("POST", "http://localhost"+path, strings.NewReader(body.Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		w := httptest.NewRecorder()
 		s.d.ServeHTTP(w, r)
 		if w.Code != http.StatusForbidden || says(w, typedText) {
-			t.Errorf("another site's post to %s answers %d: %s", path, w.Code, w.Body)
+			t.Errorf("a form of another site to %s answers %d: %s", path, w.Code, w.Body)
 		}
 	}
 
 	if s.published("greet") {
-		t.Error("one of them was carried out")
+		t.Error("one of the forms was saved")
 	}
 }
 
@@ -228,8 +255,10 @@ func TestAViewerIsNotShownAFormForEditors(t *testing.T) {
 	if _, err := s.people.SetRole(t.Context(), ann, eve.ID, wire.RoleViewer); err != nil {
 		t.Fatal(err)
 	}
+
 	page := s.call("eve@example.com", "POST", "/template/edit", form)
-	if got := s.signInWith("eve@example.com", pendingIn(page)); got.Code != http.StatusForbidden || s.published("greet") {
+	if got := s.signInWith("eve@example.com", pendingIn(page)); got.Code != http.StatusForbidden ||
+		s.published("greet") {
 		t.Errorf("after losing the role: %d %s", got.Code, got.Body)
 	}
 }
@@ -240,36 +269,43 @@ func TestOnlySomeFormsAreCarriedAlong(t *testing.T) {
 	for email := range s.signed {
 		s.end(email)
 	}
+
 	for _, r := range routes(t) {
 		if r.method != http.MethodPost {
 			continue
 		}
-		form := s.form("ann@example.com", "session", s.signed["ann@example.com"].FormSession(), "name", typedText)
+
+		form := s.form("ann@example.com",
+			"session", s.signed["ann@example.com"].FormSession(), "name", typedText)
 		page := s.call("ann@example.com", "POST", r.path, form)
+
 		var p pendingForm
 		if pending := pendingIn(page); pending != "" && json.Unmarshal([]byte(pending), &p) != nil {
-			t.Fatalf("%s carries %q", r.path, pending)
+			t.Fatalf("%s keeps %q", r.path, pending)
 		}
+
 		if p.Path != "" {
 			carried[strings.TrimPrefix(p.Path, "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd")] = true
 		} else if says(page, typedText) || says(page, "are kept") {
-			t.Errorf("%s shows what was sent: %s", r.path, page.Body)
+			t.Errorf("%s shows what was sent, or says that it is kept: %s", r.path, page.Body)
 		}
 	}
+
 	want := []string{"/template/edit", "/template/label", "/score"}
 	for _, path := range want {
 		if !carried[path] {
-			t.Errorf("%s is not carried along", path)
+			t.Errorf("the form for %s is not kept", path)
 		}
 	}
 	if len(carried) != len(want) {
-		t.Errorf("carried along are %v, want %v", carried, want)
+		t.Errorf("the forms for %v are kept, want %v", carried, want)
 	}
 }
 
 func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
 	s := openSite(t)
 	s.end("ann@example.com")
+
 	for referer, want := range map[string]string{
 		"http://localhost/keys?done=revoked": "/keys",
 		"http://localhost/requests?q=a":      "/requests?q=a",
@@ -278,11 +314,13 @@ func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
 		"http://evil.example/keys":           "/",
 		"":                                   "/",
 	} {
-		r := httptest.NewRequest("POST", "http://localhost/keys", strings.NewReader(s.form("ann@example.com", "name", "x").Encode()))
+		r := httptest.NewRequest("POST", "http://localhost/keys",
+			strings.NewReader(s.form("ann@example.com", "name", "x").Encode()))
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Referer", referer)
 		w := httptest.NewRecorder()
 		s.d.ServeHTTP(w, r)
+
 		next := `name="next" value="` + html.EscapeString(want) + `"`
 		if w.Code != http.StatusUnauthorized || !says(w, next) {
 			t.Errorf("from %q: %d, want %s in: %s", referer, w.Code, next, w.Body)
@@ -292,13 +330,14 @@ func TestAfterSigningInOneIsOnThePageOfTheForm(t *testing.T) {
 
 func TestAShortFormIsShownAgainWithWhatWasFilledIn(t *testing.T) {
 	s := openSite(t)
-	form := s.form("eve@example.com", "session", s.signed["eve@example.com"].FormSession(), "score", "87", "name", "")
+	form := s.form("eve@example.com",
+		"session", s.signed["eve@example.com"].FormSession(), "score", "87", "name", "")
 	s.end("eve@example.com")
 	page := s.call("eve@example.com", "POST", "/requests/01a1fcdb-6cb7-7ca5-a7cd-791d677e22cd/score", form)
 
 	again := s.signInWith("eve@example.com", pendingIn(page))
 	isPage(t, "the form again", again, http.StatusOK, "Set this score?", "<dt>score</dt><dd>87</dd>")
 	if says(again, "<dt>name</dt>") {
-		t.Errorf("a field that was left empty is listed: %s", again.Body)
+		t.Errorf("an empty field is listed: %s", again.Body)
 	}
 }
