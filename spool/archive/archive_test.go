@@ -19,7 +19,8 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// server is an archive over a real database, with a clock that stands still an hour after archivetest.Start.
+// server is an archive over a real database. Its clock stands still, an hour after
+// archivetest.Start.
 type server struct {
 	*archive.Archive
 	metrics *metrics.Metrics
@@ -38,15 +39,30 @@ func newServer(t *testing.T, versions archive.Versions) server {
 			t.Error(err)
 		}
 	})
+
 	m := metrics.New("server", "test")
-	a := archive.New(archive.Config{Store: db, Versions: versions, Metrics: m, Logger: quiet, Name: "the server",
-		Now: func() time.Time { return archivetest.Start.Add(time.Hour) }})
+	a := archive.New(archive.Config{
+		Store:    db,
+		Versions: versions,
+		Metrics:  m,
+		Logger:   quiet,
+		Name:     "the server",
+		Now:      func() time.Time { return archivetest.Start.Add(time.Hour) },
+	})
+
 	return server{a, m, wire.Identity{Account: "account-a", Verified: true}}
 }
 
+// write returns the nth event of the record archivetest.ID(1000), accepted n seconds after the
+// start.
 func write(n int, kind wire.Kind, body string) wire.Event {
-	return wire.Event{ID: archivetest.ID(n), Kind: kind, RequestID: archivetest.ID(1000), AcceptedAt: archivetest.Start.Add(time.Duration(n) * time.Second),
-		Body: json.RawMessage(body)}
+	return wire.Event{
+		ID:         archivetest.ID(n),
+		Kind:       kind,
+		RequestID:  archivetest.ID(1000),
+		AcceptedAt: archivetest.Start.Add(time.Duration(n) * time.Second),
+		Body:       json.RawMessage(body),
+	}
 }
 
 func (s server) record(t *testing.T, events ...wire.Event) []wire.Result {
@@ -55,16 +71,18 @@ func (s server) record(t *testing.T, events ...wire.Event) []wire.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return results
 }
 
-// counted is what promptspool_archive_events_total says for a result.
+// counted returns the value of promptspool_archive_events_total for a result.
 func (s server) counted(t *testing.T, result string) float64 {
 	t.Helper()
 	families, err := s.metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == "promptspool_archive_events_total" && m.GetLabel()[0].GetValue() == result {
@@ -73,6 +91,7 @@ func (s server) counted(t *testing.T, result string) float64 {
 		}
 	}
 	t.Fatalf("no metric for %s", result)
+
 	return 0
 }
 
@@ -80,6 +99,7 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 	s := newServer(t, nil)
 	badID := write(5, wire.KindScore, `{}`)
 	badID.ID = "x"
+
 	results := s.record(t,
 		write(1, "embedding", `{}`),
 		write(2, wire.KindScore, `{"score":50}`),
@@ -88,6 +108,7 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 		badID,
 		write(4, wire.KindRequest, chat),
 	)
+
 	var got []wire.ResultCode
 	for i, r := range results {
 		got = append(got, r.Code)
@@ -96,15 +117,24 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 			t.Errorf("result %d, %s, has the reason %q", i, r.Code, r.Reason)
 		}
 	}
-	want := []wire.ResultCode{wire.ResultLater, wire.ResultAccepted, wire.ResultInvalid, wire.ResultDuplicate, wire.ResultInvalid, wire.ResultAccepted}
+	want := []wire.ResultCode{
+		wire.ResultLater,
+		wire.ResultAccepted,
+		wire.ResultInvalid,
+		wire.ResultDuplicate,
+		wire.ResultInvalid,
+		wire.ResultAccepted,
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
+
 	for code, want := range map[string]float64{"accepted": 2, "duplicate": 1, "invalid": 2, "later": 1} {
 		if got := s.counted(t, code); got != want {
 			t.Errorf("the metric counts %v %s, want %v", got, code, want)
 		}
 	}
+
 	rec, err := s.Request(t.Context(), s.id, strings.ToUpper(archivetest.ID(1000)))
 	if err != nil || len(rec.Events) != 2 || rec.Events[0].Sidecar != "the server" {
 		t.Errorf("the record is %+v (%v)", rec, err)
@@ -138,14 +168,15 @@ func TestARequestThatIsNotThereSaysWhy(t *testing.T) {
 	}
 }
 
-// registry knows the template "greeting", id 7, whose version 1 was replaced by 2 a second after the start, and whose
-// label prod points to 1.
+// registry knows the template "greeting" with the id 7. Version 2 replaced version 1 a second
+// after the start; the label prod points to version 1.
 type registry struct{ fault error }
 
 func (r registry) VersionAt(_ context.Context, _, ident string, sel wire.Selector, at time.Time) (string, int, error) {
 	if r.fault != nil {
 		return "", 0, r.fault
 	}
+
 	switch {
 	case ident != "greeting" && ident != "7":
 		return "", 0, wire.Errorf(wire.CodeNotFound, "There is none.")
@@ -158,6 +189,7 @@ func (r registry) VersionAt(_ context.Context, _, ident string, sel wire.Selecto
 	case at.Before(archivetest.Start.Add(time.Second)):
 		return "greeting", 1, nil
 	}
+
 	return "greeting", 2, nil
 }
 
@@ -174,27 +206,42 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 		{"latest, before the second version", registry{}, 0, 0, `{"prompt_name":"greeting"}`, "greeting", 1},
 		{"latest, after it", registry{}, 2, 0, `{"prompt_name":"greeting"}`, "greeting", 2},
 		{"by its label", registry{}, 2, 0, `{"prompt_name":"greeting","label":"prod"}`, "greeting", 1},
-		{"by its label, which wins over the version", registry{}, 2, 0, `{"prompt_name":"greeting","label":"prod","version":2}`, "greeting", 1},
-		{"by an unknown label", registry{}, 2, 0, `{"prompt_name":"greeting","label":"x","version":2}`, "greeting", 0},
+		{"by its label, which wins over the version", registry{}, 2, 0,
+			`{"prompt_name":"greeting","label":"prod","version":2}`, "greeting", 1},
+		{"by an unknown label", registry{}, 2, 0,
+			`{"prompt_name":"greeting","label":"x","version":2}`, "greeting", 0},
 		{"by its id", registry{}, 2, 0, `{"prompt_name":7}`, "greeting", 2},
 		{"by its id, with a version", registry{}, 2, 0, `{"prompt_name":"7","version":1}`, "greeting", 1},
-		{"by a version that is not there", registry{}, 2, 0, `{"prompt_name":"greeting","version":9}`, "greeting", 9},
-		{"by its id, with a version that is not there", registry{}, 2, 0, `{"prompt_name":7,"version":9}`, "greeting", 9},
+		{"by a version that is not there", registry{}, 2, 0,
+			`{"prompt_name":"greeting","version":9}`, "greeting", 9},
+		{"by its id, with a version that is not there", registry{}, 2, 0,
+			`{"prompt_name":7,"version":9}`, "greeting", 9},
 		{"of an unknown template", registry{}, 2, 0, `{"prompt_name":"other"}`, "other", 0},
 		{"as the sidecar resolved it", registry{}, 2, 1, `{"prompt_name":"greeting"}`, "greeting", 1},
-		{"as the sidecar resolved its label", registry{}, 2, 2, `{"prompt_name":"7","label":"prod"}`, "greeting", 2},
+		{"as the sidecar resolved its label", registry{}, 2, 2,
+			`{"prompt_name":"7","label":"prod"}`, "greeting", 2},
 		{"without a registry", nil, 2, 0, `{"prompt_name":"7"}`, "7", 0},
-		{"without a registry, with a version", nil, 2, 0, `{"prompt_name":"greeting","version":3}`, "greeting", 3},
-		{"as the sidecar resolved it, with the registry away", registry{errors.New("away")}, 2, 1, `{"prompt_name":"greeting"}`, "greeting", 1},
+		{"without a registry, with a version", nil, 2, 0,
+			`{"prompt_name":"greeting","version":3}`, "greeting", 3},
+		{"as the sidecar resolved it, with the registry away", registry{errors.New("away")}, 2, 1,
+			`{"prompt_name":"greeting"}`, "greeting", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newServer(t, c.versions)
 			link := write(c.second, wire.KindPrompt, c.body)
 			link.Version = c.resolved
-			own := write(9, wire.KindRequest, strings.Replace(strings.NewReplacer(`"prompt_name"`, `"prompt_id"`, `"version"`, `"prompt_version"`, `"label"`, `"prompt_label"`).
-				Replace(c.body), "{", `{"function_name":"f",`, 1))
+
+			// A request has the same link in members of other names.
+			members := strings.NewReplacer(
+				`"prompt_name"`, `"prompt_id"`,
+				`"version"`, `"prompt_version"`,
+				`"label"`, `"prompt_label"`,
+			)
+			own := write(9, wire.KindRequest,
+				strings.Replace(members.Replace(c.body), "{", `{"function_name":"f",`, 1))
 			own.RequestID, own.AcceptedAt, own.Version = archivetest.ID(1001), link.AcceptedAt, c.resolved
 			s.record(t, link, write(8, wire.KindRequest, chat), own)
+
 			for _, id := range []string{link.RequestID, own.RequestID} {
 				rec, err := s.Request(t.Context(), s.id, id)
 				if err != nil {
@@ -205,7 +252,8 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 					version = *rec.Prompt.Version
 				}
 				if rec.Prompt.Name != c.want || version != c.version {
-					t.Errorf("%s is linked to %s version %d, want %s version %d", id, rec.Prompt.Name, version, c.want, c.version)
+					t.Errorf("%s is linked to %s version %d, want %s version %d",
+						id, rec.Prompt.Name, version, c.want, c.version)
 				}
 			}
 		})
@@ -215,9 +263,13 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 func TestNothingIsFoldedWhileTheRegistryCannotAnswer(t *testing.T) {
 	away := wire.Unavailable(time.Second, "away")
 	s := newServer(t, registry{away})
-	_, err := s.Record(t.Context(), s.id, []wire.Event{write(1, wire.KindRequest, chat), write(2, wire.KindPrompt, `{"prompt_name":"greeting"}`)})
+
+	_, err := s.Record(t.Context(), s.id, []wire.Event{
+		write(1, wire.KindRequest, chat),
+		write(2, wire.KindPrompt, `{"prompt_name":"greeting"}`),
+	})
 	if !errors.Is(err, away) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want %v", err, away)
 	}
 	if page, err := s.Search(t.Context(), s.id, wire.Search{}); err != nil || page.Total != 0 {
 		t.Errorf("total %d (%v), want none", page.Total, err)
@@ -227,9 +279,11 @@ func TestNothingIsFoldedWhileTheRegistryCannotAnswer(t *testing.T) {
 func TestASearchAnswersInPages(t *testing.T) {
 	s := newServer(t, nil)
 	page, err := s.Search(t.Context(), s.id, wire.Search{})
-	if err != nil || page.Items == nil || len(page.Items) != 0 || page.HasNext || page.NextCursor != nil || page.PerPage != 10 {
+	if err != nil || page.Items == nil || len(page.Items) != 0 ||
+		page.HasNext || page.NextCursor != nil || page.PerPage != 10 {
 		t.Errorf("an empty archive answers %+v (%v)", page, err)
 	}
+
 	var events []wire.Event
 	for i := range 5 {
 		e := write(i, wire.KindRequest, chat)
@@ -237,23 +291,28 @@ func TestASearchAnswersInPages(t *testing.T) {
 		events = append(events, e)
 	}
 	s.record(t, events...)
+
 	first, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2})
-	if err != nil || first.Total != 5 || first.Pages != 3 || !first.HasNext || *first.NextNum != 2 || first.Items[0].ID != archivetest.ID(1004) {
+	if err != nil || first.Total != 5 || first.Pages != 3 ||
+		!first.HasNext || *first.NextNum != 2 || first.Items[0].ID != archivetest.ID(1004) {
 		t.Fatalf("the first page is %+v (%v)", first, err)
 	}
 	second, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2, Cursor: *first.NextCursor})
-	if err != nil || second.Total != 5 || !second.HasNext || second.NextNum != nil || second.Items[0].ID != archivetest.ID(1002) {
-		t.Errorf("the page behind the cursor is %+v (%v)", second, err)
+	if err != nil || second.Total != 5 || !second.HasNext || second.NextNum != nil ||
+		second.Items[0].ID != archivetest.ID(1002) {
+		t.Errorf("the page after the cursor is %+v (%v)", second, err)
 	}
 	last, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2, Page: 3})
-	if err != nil || last.HasNext || last.NextNum != nil || last.NextCursor != nil || !last.HasPrev || len(last.Items) != 1 {
+	if err != nil || last.HasNext || last.NextNum != nil || last.NextCursor != nil ||
+		!last.HasPrev || len(last.Items) != 1 {
 		t.Errorf("the last page is %+v (%v)", last, err)
 	}
+
 	beyond, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2, Page: 9})
 	if err != nil || beyond.Total != 5 || len(beyond.Items) != 0 || beyond.HasNext {
 		t.Errorf("a page beyond the last is %+v (%v)", beyond, err)
 	}
 	if _, err := s.Search(t.Context(), s.id, wire.Search{Cursor: "nonsense"}); !wire.IsCode(err, wire.CodeInvalid) {
-		t.Errorf("a cursor of nonsense gives %v", err)
+		t.Errorf("an invalid cursor gives %v, want %s", err, wire.CodeInvalid)
 	}
 }

@@ -13,29 +13,54 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// TestARecordHasItsBlueprint compares the blueprints of calls with what the peer shows of such.
+// TestARecordHasItsBlueprint compares the blueprints of calls with those that the peer
+// shows for such calls.
 func TestARecordHasItsBlueprint(t *testing.T) {
 	s := newServer(t, nil)
 	for n, c := range []struct{ call, want string }{
-		{`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4","temperature":0.2,"stream":false,"user":"sk-secret","messages":[{"role":"user","content":"Hello, <world>!"}]}}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text","text":"Hello, <world>!"}]}]},"metadata":{"model":{"provider":"openai","name":"gpt-4","parameters":{"temperature":0.2,"stream":false}}},"inference_client_name":null}`},
-		{`{"function_name":"anthropic.messages.create","kwargs":{"model":"claude-sonnet-4-5","max_tokens":9,"system":"Be kind.","tools":[{"name":"find"}],"messages":[
-			{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"find","input":{"a":1}}]},{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://a.test/x.png"}}]}]}}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"system","content":[{"type":"text","text":"Be kind."}]},
-			{"role":"assistant","content":[],"tool_calls":[{"id":"t1","type":"function","function":{"name":"find","arguments":"{\"a\":1}"}}]},
-			{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a.test/x.png"}}]}],"tools":[{"name":"find"}]},
-			"metadata":{"model":{"provider":"anthropic","name":"claude-sonnet-4-5","parameters":{"max_tokens":9}}},"inference_client_name":null}`},
-		{`{"provider":"mistral","model":"m","parameters":{"top_p":1},"input":{"type":"completion","content":[{"type":"text","text":"Once"}]},"output":{"type":"completion","content":[]}}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text","text":"Once"}]}]},"metadata":{"model":{"provider":"mistral","name":"m","parameters":{"top_p":1}}},"inference_client_name":null}`},
-		{`{"function_name":"f","kwargs":{}}`, `{"prompt_template":{"type":"chat","messages":[]},"metadata":{"model":{"provider":"f","name":"","parameters":{}}},"inference_client_name":null}`},
+		{
+			`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4","temperature":0.2,` +
+				`"stream":false,"user":"sk-secret","messages":[{"role":"user","content":"Hello, <world>!"}]}}`,
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
+				`"text":"Hello, <world>!"}]}]},"metadata":{"model":{"provider":"openai","name":"gpt-4",` +
+				`"parameters":{"temperature":0.2,"stream":false}}},"inference_client_name":null}`,
+		},
+		{
+			`{"function_name":"anthropic.messages.create","kwargs":{"model":"claude-sonnet-4-5",` +
+				`"max_tokens":9,"system":"Be kind.","tools":[{"name":"find"}],"messages":[
+			{"role":"assistant","content":[{"type":"tool_use","id":"t1","name":"find","input":{"a":1}}]},` +
+				`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://a.test/x.png"}}]}]}}`,
+			`{"prompt_template":{"type":"chat","messages":[{"role":"system","content":[{"type":"text",` +
+				`"text":"Be kind."}]},
+			{"role":"assistant","content":[],"tool_calls":[{"id":"t1","type":"function",` +
+				`"function":{"name":"find","arguments":"{\"a\":1}"}}]},
+			{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://a.test/x.png"}}]}],` +
+				`"tools":[{"name":"find"}]},
+			"metadata":{"model":{"provider":"anthropic","name":"claude-sonnet-4-5",` +
+				`"parameters":{"max_tokens":9}}},"inference_client_name":null}`,
+		},
+		{
+			`{"provider":"mistral","model":"m","parameters":{"top_p":1},"input":{"type":"completion",` +
+				`"content":[{"type":"text","text":"Once"}]},"output":{"type":"completion","content":[]}}`,
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
+				`"text":"Once"}]}]},"metadata":{"model":{"provider":"mistral","name":"m",` +
+				`"parameters":{"top_p":1}}},"inference_client_name":null}`,
+		},
+		{
+			`{"function_name":"f","kwargs":{}}`,
+			`{"prompt_template":{"type":"chat","messages":[]},"metadata":{"model":{"provider":"f","name":"",` +
+				`"parameters":{}}},"inference_client_name":null}`,
+		},
 	} {
 		e := write(n, wire.KindRequest, c.call)
 		e.RequestID = archivetest.ID(1000 + n)
 		s.record(t, e)
+
 		r, err := s.Request(t.Context(), s.id, e.RequestID)
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		var got, want any
 		if err := json.Unmarshal(r.Blueprint, &got); err != nil {
 			t.Fatalf("%s: %v", r.Blueprint, err)
@@ -45,7 +70,7 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 			t.Errorf("call %d (-want +got):\n%s", n, diff)
 		}
 		if bytes.Contains(r.Blueprint, []byte("sk-secret")) {
-			t.Errorf("call %d shows a text: %s", n, r.Blueprint)
+			t.Errorf("the blueprint of call %d has a secret: %s", n, r.Blueprint)
 		}
 	}
 }
@@ -57,6 +82,7 @@ func TestSuggestionsOfOneTemplate(t *testing.T) {
 		e.RequestID = archivetest.ID(1000 + n)
 		s.record(t, e)
 	}
+
 	for id, want := range map[string][]string{"": {"greeting", "other"}, "7": {"greeting"}, "8": {}} {
 		got, err := s.Suggest(t.Context(), s.id, wire.SuggestQuery{Field: "prompt", TemplateID: id})
 		if diff := cmp.Diff(want, got.Values); err != nil || diff != "" {
@@ -65,7 +91,7 @@ func TestSuggestionsOfOneTemplate(t *testing.T) {
 	}
 }
 
-// A body may take long to read, so the clock is looked at for each.
+// A body may take long to read: the budget is checked after each.
 func TestSuggestionsFromBodiesEndInTime(t *testing.T) {
 	s := newServer(t, nil)
 	for n := range 20 {

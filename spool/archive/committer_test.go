@@ -23,8 +23,12 @@ func TestAPanicReleasesThoseWhoWait(t *testing.T) {
 		if err := c.enqueue(&change{Change: func() { panic("a change") }, done: make(chan error, 1)}); err != nil {
 			t.Fatal(err)
 		}
+
 		go func() {
-			answer <- c.Do(context.Background(), &change{Change: func() { t.Error("a neighbour was carried out") }})
+			answer <- c.Do(context.Background(), &change{Change: func() {
+				t.Error("the other change of the " +
+					"group was applied")
+			}})
 		}()
 		synctest.Wait()
 
@@ -36,18 +40,19 @@ func TestAPanicReleasesThoseWhoWait(t *testing.T) {
 			}()
 			c.commitGroup(context.Background(), lane)
 		}()
+
 		if err := <-answer; !wire.IsCode(err, wire.CodeInternal) {
-			t.Errorf("the neighbour: %v", err)
+			t.Errorf("the other change of the group: %v, want %s", err, wire.CodeInternal)
 		}
 
 		done := false
 		if err := c.Do(context.Background(), &change{Change: func() { done = true }}); err != nil || !done {
-			t.Errorf("the next change: %v", err)
+			t.Errorf("the next change: applied %v, error %v", done, err)
 		}
 	})
 }
 
-// queued has these changes waiting, by their events.
+// queued returns a committer in which changes of so many events and bytes wait.
 func queued(t *testing.T, events ...int) *Committer[int] {
 	t.Helper()
 	c := NewCommitter(1, 1<<20, 1000, func(context.Context, int, []*Waiting[int]) {})
@@ -64,7 +69,7 @@ func TestSmallChangesDoNotWaitBehindLargeOnes(t *testing.T) {
 	c := queued(t, 900, 800, 1, 700, 2, 90)
 
 	for _, want := range [][]int{
-		{0, 2, 4, 5}, // what waited longest, the small ones, and what still fits
+		{0, 2, 4, 5}, // the oldest, the small ones, and what still fits
 		{1},
 		{3},
 		nil,

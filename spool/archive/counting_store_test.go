@@ -14,13 +14,14 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// slowStore holds rows that all match, and takes a while for each. It is to be used within synctest, where that time passes at once.
+// slowStore has rows that all match, and takes a while for each. Use it within synctest, where
+// that time passes immediately.
 type slowStore struct {
 	archive.Store
 	rows  int
 	each  time.Duration
-	walks int   // that were begun
-	err   error // behind the last row
+	walks int   // begun so far
+	err   error // after the last row
 }
 
 func (s *slowStore) row(ctx context.Context, i int) (*wire.Row, error) {
@@ -52,7 +53,8 @@ func (s *slowStore) Sum(ctx context.Context, _ string, _ query.Query, _ rowcode.
 	return s.err
 }
 
-func (s *slowStore) Scan(ctx context.Context, _ string, _ query.Query, _ rowcode.Columns, fn func(*wire.Row) (bool, error)) (*query.Position, error) {
+func (s *slowStore) Scan(ctx context.Context, _ string, _ query.Query, _ rowcode.Columns,
+	fn func(*wire.Row) (bool, error)) (*query.Position, error) {
 	s.walks++
 
 	for i := range s.rows {
@@ -69,5 +71,9 @@ func (s *slowStore) Scan(ctx context.Context, _ string, _ query.Query, _ rowcode
 }
 
 func (s *slowStore) archive() *archive.Archive {
-	return archive.New(archive.Config{Store: s, Metrics: metrics.New("server", "test"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	return archive.New(archive.Config{
+		Store:   s,
+		Metrics: metrics.New("server", "test"),
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 }

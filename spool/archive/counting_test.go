@@ -17,14 +17,14 @@ var counter = wire.Identity{Account: "a"}
 
 const waiting = 80 * time.Millisecond
 
-// ofModel asks for the requests of a model: a filter, which makes a store look at each record.
+// ofModel asks for the requests of a model. The filter makes a store look at each record.
 func ofModel(model string) wire.StatisticsQuery {
 	filter := &wire.Filter{Field: "model", Operator: "is", Value: fmt.Appendf(nil, "%q", model)}
 
 	return wire.StatisticsQuery{FilterGroup: filter, Budget: waiting, Key: model}
 }
 
-// counting runs a test over a slow store, in a time that passes at once.
+// counting runs a test over a slow store, within synctest.
 func counting(t *testing.T, s *slowStore, test func(t *testing.T, c *archive.Counting)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -61,7 +61,8 @@ func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 		if n := first.TotalRequests; n < 60 || n > 200 || !first.Incomplete || !first.Counting {
 			t.Errorf("at first %d are counted, %+v", n, first.Progress)
 		}
-		if want := time.Unix(1_800_000_000, 0).Add(-time.Duration(first.TotalRequests-1) * time.Second); !first.Since.Equal(want) {
+		want := time.Unix(1_800_000_000, 0).Add(-time.Duration(first.TotalRequests-1) * time.Second)
+		if !first.Since.Equal(want) {
 			t.Errorf("the numbers are those since %s, want %s", first.Since, want)
 		}
 
@@ -86,8 +87,9 @@ func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
 		if w := analyze(t, c, counter, whole); w.TotalRequests != 1000 || w.Progress != (wire.Progress{}) {
 			t.Fatalf("%d are counted, %+v", w.TotalRequests, w.Progress)
 		}
-		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 1000 || w.Incomplete || w.Counting || w.AsOf.IsZero() || s.walks != 1 {
-			t.Errorf("right behind, %d are counted by %d walks, %+v", w.TotalRequests, s.walks, w.Progress)
+		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 1000 ||
+			w.Incomplete || w.Counting || w.AsOf.IsZero() || s.walks != 1 {
+			t.Errorf("right after it, %d are counted by %d walks, %+v", w.TotalRequests, s.walks, w.Progress)
 		}
 
 		s.rows = 1500
@@ -117,17 +119,19 @@ func TestACountThatNobodyAsksForEnds(t *testing.T) {
 	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
 	counting(t, s, func(t *testing.T, c *archive.Counting) {
 		before := analyze(t, c, counter, ofModel("m"))
-		time.Sleep(15 * time.Second) // it ends meanwhile, and leaves its place to another
+		time.Sleep(15 * time.Second) // it ends meanwhile, which frees its place for another
 		synctest.Wait()
+
 		other := ofModel("other")
 		analyze(t, c, counter, other)
 		time.Sleep(time.Second)
 		if w := analyze(t, c, counter, other); w.TotalRequests < 1000 {
-			t.Errorf("another of the account has no place: %d are counted", w.TotalRequests)
+			t.Errorf("another question of the account does not run: %d are counted", w.TotalRequests)
 		}
 
-		// What was counted until then stays.
-		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests < 9000 || w.TotalRequests < before.TotalRequests || !w.Counting {
+		// What was counted until then is kept.
+		w := analyze(t, c, counter, ofModel("m"))
+		if w.TotalRequests < 9000 || w.TotalRequests < before.TotalRequests || !w.Counting {
 			t.Errorf("%d are counted after %d, %+v", w.TotalRequests, before.TotalRequests, w.Progress)
 		}
 	})
@@ -158,6 +162,7 @@ func TestFewCountAtATime(t *testing.T) {
 			ask(account, "n")
 		}
 		time.Sleep(2 * time.Second)
+
 		for _, want := range []struct {
 			account, model string
 			goesOn         bool
@@ -167,7 +172,7 @@ func TestFewCountAtATime(t *testing.T) {
 			}
 		}
 
-		// All come to their end, if they are asked for.
+		// Each completes while clients keep asking for it.
 		for range 40 {
 			time.Sleep(time.Second)
 			ask("c", "m")
@@ -202,17 +207,20 @@ func TestWhatEndsACountWithAFaultIsTold(t *testing.T) {
 		q := ofModel("m")
 		q.Budget = time.Second
 		if _, err := c.Analyze(t.Context(), counter, q); !errors.Is(err, s.err) {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("Analyze returns %v, want %v", err, s.err)
 		}
 	})
 }
 
-// Whatever is asked when, the numbers of a question do not shrink while nothing is deleted.
+// Whenever a question is asked, its numbers do not shrink while nothing is deleted.
 func TestNumbersDoNotShrink(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		rows := rapid.IntRange(1, 1500).Draw(r, "rows")
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) [2]int {
-			return [2]int{rapid.IntRange(0, 2).Draw(r, "question"), rapid.SampledFrom([]int{0, 1, 50, 500, 5000, 30_000}).Draw(r, "pause")}
+			return [2]int{
+				rapid.IntRange(0, 2).Draw(r, "question"),
+				rapid.SampledFrom([]int{0, 1, 50, 500, 5000, 30_000}).Draw(r, "pause"),
+			}
 		}), 1, 30).Draw(r, "steps")
 
 		counting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *archive.Counting) {
@@ -220,10 +228,11 @@ func TestNumbersDoNotShrink(t *testing.T) {
 			for i, step := range steps {
 				w := analyze(t, c, counter, ofModel(fmt.Sprint(step[0])))
 				if w.TotalRequests < last[step[0]] || w.TotalRequests > int64(rows) {
-					t.Fatalf("step %d of %v: %d of %d are counted after %d", i, steps, w.TotalRequests, rows, last[step[0]])
+					t.Fatalf("step %d of %v: %d of %d are counted after %d",
+						i, steps, w.TotalRequests, rows, last[step[0]])
 				}
 				if !w.Incomplete && w.TotalRequests != int64(rows) {
-					t.Fatalf("step %d of %v: %d of %d are said to be all", i, steps, w.TotalRequests, rows)
+					t.Fatalf("step %d of %v: the answer is complete with %d of %d", i, steps, w.TotalRequests, rows)
 				}
 				last[step[0]] = w.TotalRequests
 				time.Sleep(time.Duration(step[1]) * time.Millisecond)

@@ -14,7 +14,8 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// A record is deleted as if each of its requests in turn were looked at with every value that each key had.
+// Deleted must agree with its definition, which looks at each of the requests in turn, with
+// every value that each key had.
 func TestDeletedFollowsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s archive.State
@@ -26,6 +27,7 @@ func TestDeletedFollowsItsDefinition(t *testing.T) {
 				kind = wire.KindRequest
 				body["function_name"] = "x.y"
 			}
+
 			text, _ := json.Marshal(body)
 			s.Fold(archivetest.Event(t, n, kind, archivetest.ID(1000), string(text)))
 		}
@@ -43,13 +45,13 @@ func TestDeletedFollowsItsDefinition(t *testing.T) {
 		}
 
 		if got, want := s.Deleted(deleted), isDeleted(&s, deleted); got != want {
-			t.Errorf("Deleted is %v, and by its definition %v", got, want)
+			t.Errorf("Deleted is %v, by its definition %v", got, want)
 		}
 	})
 }
 
-// Two values of a key were deleted, the first before the second was set: the request's value came after both, and undoes
-// the second deletion only.
+// Two values of a key were deleted, the first before the second was set. The value of the
+// request came after both, and undoes only the second deletion.
 func TestADeletionStandsWhateverCameLater(t *testing.T) {
 	var s archive.State
 	id := archivetest.ID(1000)
@@ -82,11 +84,12 @@ func numbers(n int) (all []int) {
 	return all
 }
 
-// isDeleted is the definition of State.Deleted.
+// isDeleted defines State.Deleted.
 func isDeleted(s *archive.State, deleted archive.Selectors) bool {
 	if s.Request == nil {
 		return isDeletedWith(s, nil, deleted)
 	}
+
 	requests := append(slices.Clone(s.Rivals),
 		archive.Stamped[map[string]string]{Stamp: s.Request.Stamp, Value: s.Request.Value.Metadata})
 	return slices.ContainsFunc(requests, func(r archive.Stamped[map[string]string]) bool {
@@ -121,7 +124,8 @@ func isDeletedWith(s *archive.State, request *archive.Stamped[map[string]string]
 	return false
 }
 
-// Each event that comes to a record asks whether it is deleted: the values may not be looked at for each request.
+// Each event that reaches a record asks whether it is deleted. That must not look at all
+// values once for each request.
 func TestWhetherARecordIsDeletedCostsInProportion(t *testing.T) {
 	// Memory, not time: it is the same however busy the machine is.
 	cost := func(n int) uint64 {
@@ -138,9 +142,11 @@ func TestWhetherARecordIsDeletedCostsInProportion(t *testing.T) {
 		if s.Deleted(func(string, string) (time.Time, bool) { return time.Time{}, false }) {
 			t.Error("the record is deleted")
 		}
+
 		return allocated() - before
 	}
+
 	if once, fourfold := cost(500), cost(2000); fourfold > 8*once {
-		t.Errorf("four times as many events take %d bytes, not about four times %d", fourfold, once)
+		t.Errorf("four times as many events allocate %d bytes, want about four times %d", fourfold, once)
 	}
 }

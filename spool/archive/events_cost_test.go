@@ -11,8 +11,8 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// A record may have thousands of scores and of replaced metadata values, and an export writes the events of every record:
-// finding what each of them did must not take a look at all the others.
+// A record may have thousands of scores and replaced metadata values, and an export writes the
+// events of every record. Finding what one event did must not look at all the others.
 func TestTheEventsOfARecordCostInProportion(t *testing.T) {
 	event := func(s *archive.State, i int, kind wire.Kind, body string) {
 		id := wire.NewIDAt(archivetest.Start.Add(time.Duration(i) * time.Millisecond))
@@ -31,7 +31,8 @@ func TestTheEventsOfARecordCostInProportion(t *testing.T) {
 			event(s, i, wire.KindScore, fmt.Sprintf(`{"request_id":%q,"name":"n%d","score":1}`, s.RequestID, i))
 		},
 		"replaced metadata": func(s *archive.State, i int) {
-			event(s, i, wire.KindMetadata, fmt.Sprintf(`{"request_id":%q,"metadata":{"k%d":"v%d"}}`, s.RequestID, i/2, i))
+			event(s, i, wire.KindMetadata, fmt.Sprintf(`{"request_id":%q,"metadata":{`+
+				`"k%d":"v%d"}}`, s.RequestID, i/2, i))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,10 +47,12 @@ func TestTheEventsOfARecordCostInProportion(t *testing.T) {
 				if events := s.Events(nil); len(events) != n {
 					t.Errorf("%d events, want %d", len(events), n)
 				}
+
 				return allocated() - before
 			}
+
 			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
-				t.Errorf("four times as many events take %d bytes, not about four times %d", fourfold, once)
+				t.Errorf("four times as many events allocate %d bytes, want about four times %d", fourfold, once)
 			}
 		})
 	}

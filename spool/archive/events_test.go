@@ -19,6 +19,7 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		events := archivetest.Events(t, 3, 14)
 		states, all := archivetest.Fold(events)
+
 		var again []archive.Event
 		for _, s := range states {
 			bodies := map[string]json.RawMessage{}
@@ -43,20 +44,23 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 				again = append(again, d)
 			}
 		}
+
 		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, again)...))
 		for id, want := range states {
 			body := json.RawMessage(nil)
 			if !want.Orphan() {
 				body = all[want.Request.ID]
 			}
-			// No event has a price: the archive finds it when it records.
-			if diff := cmp.Diff(want.View(body), got[id].View(body), cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt"),
+
+			// No event has a price: the archive computes it when it records.
+			if diff := cmp.Diff(want.View(body), got[id].View(body),
+				cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt"),
 				cmpopts.IgnoreFields(wire.Record{}, "Price")); diff != "" {
 				t.Fatalf("record %s, as it was (-) and from its export (+):\n%s", id, diff)
 			}
 			for i, h := range want.History {
 				if !got[id].History[i].At.Equal(h.At) {
-					t.Fatalf("event %s is ordered at %v, and was at %v", h.ID, got[id].History[i].At, h.At)
+					t.Fatalf("event %s is ordered at %v, but was at %v", h.ID, got[id].History[i].At, h.At)
 				}
 			}
 		}
@@ -73,7 +77,8 @@ func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
 		o.RequestID = archivetest.ID(20_000 + i)
 		s.record(t, e, o)
 	}
-	// Each call ends at its first mark, and the next goes on behind it.
+
+	// Each call ends at its first mark; the next continues after it.
 	var ids []string
 	search := wire.Search{}
 	enough := wire.Errorf(wire.CodeConflict, "enough")
@@ -92,6 +97,7 @@ func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	var want []string
 	for i := range records {
 		want = append(want, archivetest.ID(10_000+records-1-i)) // newest first

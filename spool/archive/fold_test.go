@@ -16,19 +16,20 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// event makes the nth event of the record archivetest.ID(1000); see archivetest.Event.
+// event returns the nth event of the record archivetest.ID(1000), as archivetest.Event does.
 func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 	t.Helper()
 	return archivetest.Event(t, n, kind, archivetest.ID(1000), body)
 }
 
-// record folds events and shows the record.
+// record folds events and returns the record.
 func record(events ...archive.Event) wire.Record {
 	states, bodies := archivetest.Fold(events)
 	s := states[archivetest.ID(1000)]
 	if s.Orphan() {
 		return s.View(nil)
 	}
+
 	return s.View(bodies[s.Request.ID])
 }
 
@@ -54,7 +55,8 @@ func TestAStateSurvivesJSON(t *testing.T) {
 		if err := json.Unmarshal(encoded, &decoded); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(states, decoded, cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(archive.State{})); diff != "" {
+		if diff := cmp.Diff(states, decoded, cmpopts.EquateEmpty(),
+			cmpopts.IgnoreUnexported(archive.State{})); diff != "" {
 			t.Fatalf("before (-) and after (+):\n%s", diff)
 		}
 	})
@@ -74,6 +76,7 @@ func TestTheLatestOfEachPlaceStays(t *testing.T) {
 		"prompt_input_variables":{"who":"early"},"tags":["early"]}`
 	const late = `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2,
 		"metadata":{"lost":"yes"},"prompt_id":"lost","group_id":"lost","tags":["lost"]}`
+
 	rec := record(
 		event(t, 9, wire.KindRequest, late),
 		event(t, 5, wire.KindMetadata, `{"metadata":{"user":"five"}}`),
@@ -85,6 +88,7 @@ func TestTheLatestOfEachPlaceStays(t *testing.T) {
 		event(t, 1, wire.KindRequest, early),
 		event(t, 0, wire.KindMetadata, `{"metadata":{"plan":"before the request"}}`),
 	)
+
 	if diff := cmp.Diff(map[string]string{"user": "five", "session": "s", "plan": "early"}, rec.Metadata); diff != "" {
 		t.Errorf("metadata (-want +got):\n%s", diff)
 	}
@@ -97,11 +101,13 @@ func TestTheLatestOfEachPlaceStays(t *testing.T) {
 	if !slices.Equal(rec.Tags, []string{"early"}) || string(rec.Request) != early {
 		t.Errorf("the record shows another request than the first: tags %q", rec.Tags)
 	}
+
 	one := 1
 	want := &wire.RecordPrompt{Name: "greeting", Version: &one, InputVariables: json.RawMessage(`{"who":"early"}`)}
 	if diff := cmp.Diff(want, rec.Prompt); diff != "" {
 		t.Errorf("prompt (-want +got):\n%s", diff)
 	}
+
 	var conflicts []string
 	for _, e := range rec.Events {
 		if e.Conflict {
@@ -117,7 +123,7 @@ func TestARetryWithTheSameContentIsNoConflict(t *testing.T) {
 	const body = `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2}`
 	rec := record(event(t, 1, wire.KindRequest, body), event(t, 2, wire.KindRequest, body))
 	if len(rec.Events) != 2 || rec.Events[0].Conflict || rec.Events[1].Conflict {
-		t.Errorf("history %+v", rec.Events)
+		t.Errorf("the events are %+v, want two without a conflict", rec.Events)
 	}
 }
 
@@ -138,9 +144,20 @@ func TestAClockFarAheadDoesNotOrder(t *testing.T) {
 	for _, c := range []struct {
 		ahead time.Duration
 		want  time.Time
-	}{{-time.Hour, now.Add(-time.Hour)}, {5 * time.Second, now.Add(5 * time.Second)}, {5*time.Second + 1, now}, {100 * 365 * 24 * time.Hour, now}} {
-		e := archivetest.Decode(t, wire.Event{ID: archivetest.ID(1), RequestID: archivetest.ID(2), Kind: wire.KindScore,
-			AcceptedAt: now.Add(c.ahead), Body: json.RawMessage(`{"score":1}`)}, now)
+	}{
+		{-time.Hour, now.Add(-time.Hour)},
+		{5 * time.Second, now.Add(5 * time.Second)},
+		{5*time.Second + 1, now},
+		{100 * 365 * 24 * time.Hour, now},
+	} {
+		e := archivetest.Decode(t, wire.Event{
+			ID:         archivetest.ID(1),
+			RequestID:  archivetest.ID(2),
+			Kind:       wire.KindScore,
+			AcceptedAt: now.Add(c.ahead),
+			Body:       json.RawMessage(`{"score":1}`),
+		}, now)
+
 		if !e.OrderTime.Equal(c.want) || !e.AcceptedAt.Equal(now.Add(c.ahead)) || !e.ArrivedAt.Equal(now) {
 			t.Errorf("accepted %v ahead: order time %v, want %v", c.ahead, e.OrderTime, c.want)
 		}
@@ -167,10 +184,12 @@ func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
 			t.Errorf("%s %s: the body is not kept", c.kind, c.body)
 		}
 	}
+
 	if e := event(t, 1, wire.KindScore, `{"score":1}`); e.Hash != "" {
-		t.Error("the body of a score that could be read is kept")
+		t.Error("the body of a valid score is kept")
 	}
-	// A part that can be read counts, though its neighbour cannot.
+
+	// A valid part counts although the part beside it is invalid.
 	if rec := record(event(t, 1, wire.KindMetadata, `{"metadata":{"a":"1","b":2}}`)); rec.Metadata["a"] != "1" {
 		t.Errorf("metadata %v", rec.Metadata)
 	}
@@ -182,6 +201,7 @@ func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	for n := range archive.RecordEventsMax - 1 {
 		s.History = append(s.History, archive.Entry{Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(n)}})
 	}
+
 	if r := s.Take(e); r.Code != wire.ResultAccepted {
 		t.Errorf("the last event that a record takes: %+v", r)
 	}
@@ -194,16 +214,19 @@ func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	}
 }
 
-// FuzzFold folds hostile events: whatever a sidecar sends is refused, or it gives a record that can be stored and shown.
+// FuzzFold folds hostile events. Whatever a sidecar sends must be rejected, or give a record
+// that can be stored and shown.
 func FuzzFold(f *testing.F) {
 	for _, body := range []string{
 		`{}`, `{"score":1e999}`, `{"request_response":{"usage":{"prompt_tokens":-1,"completion_tokens":1.5}}}`,
-		`{"request_start_time":"9999-12-31T23:59:59-23:59","request_end_time":1e30}`, `{"metadata":{"\u0000":"\ud800"}}`,
+		`{"request_start_time":"9999-12-31T23:59:59-23:59","request_end_time":1e30}`,
+		`{"metadata":{"\u0000":"\ud800"}}`,
 		`{"kwargs":[[[[]]]],"request_response":"x","tags":[null],"prompt_id":1e3,"prompt_input_variables":{"a": {}}}`,
 	} {
 		f.Add("request", "2026-03-01T12:00:00Z", []byte(body))
 		f.Add("prompt", "0000-01-01T00:00:00+23:59", []byte(body))
 	}
+
 	f.Fuzz(func(t *testing.T, kind, accepted string, body []byte) {
 		line := []byte(`{"id":"` + archivetest.ID(1) + `","kind":"` + kind + `","request_id":"` + archivetest.ID(2) +
 			`","accepted_at":"` + accepted + `","sidecar":"s","body":` + string(body) + `}`)
@@ -215,6 +238,7 @@ func FuzzFold(f *testing.F) {
 		if err != nil {
 			return
 		}
+
 		var s archive.State
 		s.Fold(d)
 		row, _ := s.Row()

@@ -15,7 +15,7 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// archiveAt is an archive over a store of its own, at a moment.
+// archiveAt returns an archive over its own store. Its clock stands still.
 func archiveAt(t *testing.T, now time.Time) *archive.Archive {
 	t.Helper()
 	return archive.New(archive.Config{
@@ -27,8 +27,9 @@ func archiveAt(t *testing.T, now time.Time) *archive.Archive {
 }
 
 func forged(n int, requestID string, at time.Time, user string) wire.Event {
-	body := fmt.Sprintf(`{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,"request_end_time":2,`+
-		`"metadata":{"user":%q}}`, user)
+	body := fmt.Sprintf(`{"function_name":"f","kwargs":{},"request_response":{},`+
+		`"request_start_time":1,"request_end_time":2,"metadata":{"user":%q}}`, user)
+
 	return wire.Event{
 		ID:         archivetest.ID(n),
 		Kind:       wire.KindRequest,
@@ -38,7 +39,7 @@ func forged(n int, requestID string, at time.Time, user string) wire.Event {
 	}
 }
 
-// written has a key of a scope write events.
+// written writes events with a key of a scope.
 func written(t *testing.T, a *archive.Archive, scope wire.Scope, events ...wire.Event) {
 	t.Helper()
 	results, err := a.Record(context.Background(), wire.Identity{Account: "acme", Scope: scope}, events)
@@ -63,29 +64,38 @@ func TestAnAppKeyCannotWriteHistoryOfLongAgo(t *testing.T) {
 
 		imported, err := a.Request(context.Background(), id, archivetest.ID(2000+i))
 		if err != nil || !imported.AcceptedAt.Equal(now.Add(-age)) {
-			t.Errorf("what a full key imports of %v ago is of %v (%v)", age, imported.AcceptedAt, err)
+			t.Errorf("a request that a full key imports of %v ago is of %v (%v)", age, imported.AcceptedAt, err)
 		}
+
 		rec, err := a.Request(context.Background(), id, archivetest.ID(1000+i))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := now.Sub(rec.AcceptedAt)
-		if within := age < 400*24*time.Hour; within && got != age || got > 400*24*time.Hour || !within && got < 399*24*time.Hour {
-			t.Errorf("what an app key wrote %v ago is of %v ago", age, got)
+		within := age < 400*24*time.Hour
+		if within && got != age || got > 400*24*time.Hour || !within && got < 399*24*time.Hour {
+			t.Errorf("a request that an app key wrote of %v ago is of %v ago", age, got)
 		}
 	}
 }
 
-// A sidecar that comes back after years keeps the order of its events, in whatever batches they arrive.
+// The events of a sidecar that comes back after years keep their order, in whatever batches
+// they arrive.
 func TestEventsOfLongAgoKeepTheirOrder(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	a := archiveAt(t, now)
 	written(t, a, wire.ScopeApp, forged(1, archivetest.ID(1000), now.AddDate(-3, 0, 0), "ann"))
 	for _, n := range []int{4, 3, 2} {
-		e := wire.Event{ID: archivetest.ID(n), Kind: wire.KindScore, RequestID: archivetest.ID(1000), AcceptedAt: now.AddDate(-2, 0, n)}
+		e := wire.Event{
+			ID:         archivetest.ID(n),
+			Kind:       wire.KindScore,
+			RequestID:  archivetest.ID(1000),
+			AcceptedAt: now.AddDate(-2, 0, n),
+		}
 		e.Body = json.RawMessage(fmt.Sprintf(`{"request_id":%q,"score":%d}`, e.RequestID, n))
 		written(t, a, wire.ScopeApp, e)
 	}
+
 	rec, err := a.Request(context.Background(), wire.Identity{Account: "acme"}, archivetest.ID(1000))
 	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Score != 4 {
 		t.Errorf("the scores are %+v (%v)", rec.Scores, err)
@@ -96,7 +106,8 @@ func TestAForgedOlderRequestHidesNothing(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	a := archiveAt(t, now)
 	id := wire.Identity{Account: "acme"}
-	stood, older := forged(5, archivetest.ID(1000), now, "ann"), forged(6, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory")
+	stood := forged(5, archivetest.ID(1000), now, "ann")
+	older := forged(6, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory")
 	written(t, a, wire.ScopeApp, stood)
 	written(t, a, wire.ScopeApp, older, forged(7, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory"))
 
@@ -104,13 +115,14 @@ func TestAForgedOlderRequestHidesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rec.Conflicts) != 1 || rec.Conflicts[0].EventID != stood.ID || string(rec.Conflicts[0].Request) != string(stood.Body) {
-		t.Errorf("the content that stood is not shown: %+v", rec.Conflicts)
+	if len(rec.Conflicts) != 1 || rec.Conflicts[0].EventID != stood.ID ||
+		string(rec.Conflicts[0].Request) != string(stood.Body) {
+		t.Errorf("the content from before is not shown: %+v", rec.Conflicts)
 	}
 
 	deleted, err := a.Delete(context.Background(), id, wire.Deletion{Key: "user", Value: "ann", Before: now})
 	if err != nil || deleted.Records != 1 {
-		t.Errorf("deleting what ann wrote deletes %d records (%v)", deleted.Records, err)
+		t.Errorf("deleting what ann wrote deletes %d records (%v), want 1", deleted.Records, err)
 	}
 }
 
@@ -127,10 +139,12 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
+
 		most := 200
 		if q.PointsMax > 0 {
 			most = q.PointsMax + 1
 		}
+
 		sum := int64(0)
 		for _, s := range analytics.Stats {
 			sum += s.Requests
@@ -143,8 +157,8 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 		}
 	}
 
-	// A bucket that the caller chose stays.
+	// A bucket that the caller chose is not widened.
 	if _, _, err := query.Statistics(rows, wire.StatisticsQuery{Bucket: "hour"}); !wire.IsCode(err, wire.CodeInvalid) {
-		t.Errorf("10,200 hours of one's own choice: %v", err)
+		t.Errorf("the caller's bucket of an hour: %v, want %s", err, wire.CodeInvalid)
 	}
 }

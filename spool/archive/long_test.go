@@ -11,12 +11,14 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Neither a state nor a row holds long values, and the record shows all of them.
+// Neither a state nor a row holds long values, but the record shows them whole.
 func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 	id, long := archivetest.ID(1000), strings.Repeat("ä", 30_000)
-	request := archivetest.Event(t, 1, wire.KindRequest, id, `{"function_name":"x.y","metadata":{"a":"`+long+`","b":"short"}}`)
+	request := archivetest.Event(t, 1, wire.KindRequest, id,
+		`{"function_name":"x.y","metadata":{"a":"`+long+`","b":"short"}}`)
 	metadata := archivetest.Event(t, 2, wire.KindMetadata, id, `{"metadata":{"c":"`+long+`"}}`)
-	prompt := archivetest.Event(t, 3, wire.KindPrompt, id, `{"prompt_name":"p","version":1,"prompt_input_variables":{"x":"`+long+`"}}`)
+	prompt := archivetest.Event(t, 3, wire.KindPrompt, id,
+		`{"prompt_name":"p","version":1,"prompt_input_variables":{"x":"`+long+`"}}`)
 	states, bodies := archivetest.Fold([]archive.Event{request, metadata, prompt})
 	s := states[id]
 
@@ -40,15 +42,17 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 		t.Errorf("the variables are %.20s", view.Prompt.InputVariables)
 	}
 
-	// Without the bodies the beginning is shown.
+	// Without the bodies, the record shows how the values begin.
 	for _, key := range []string{"a", "c"} {
-		if got := s.View(nil).Metadata[key]; !strings.HasPrefix(got, "ää") || !strings.HasSuffix(got, "ä…") || len(got) > 300 {
+		got := s.View(nil).Metadata[key]
+		if !strings.HasPrefix(got, "ää") || !strings.HasSuffix(got, "ä…") || len(got) > 300 {
 			t.Errorf("%s is shown as %q", key, got)
 		}
 	}
 }
 
-// A state and a row of an earlier version have long values whole: they find and show the same.
+// A state and a row of an earlier version have long values whole. Searches and records must
+// give the same.
 func TestLongValuesOfEarlierVersions(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	whole := wire.Row{Metadata: []wire.MetadataRow{{Key: "k", Value: long}}}
@@ -59,23 +63,25 @@ func TestLongValuesOfEarlierVersions(t *testing.T) {
 	if row.Metadata[0].Value != rowcode.StoredValue("k", long) || len(row.Metadata[0].Value) > 400 {
 		t.Errorf("the row has %q", row.Metadata[0].Value)
 	}
-	if rowcode.HashStored("k", row.Metadata[0].Value) != rowcode.HashValue("k", long) || rowcode.HashStored("k", long) != rowcode.HashValue("k", long) {
+	if rowcode.HashStored("k", row.Metadata[0].Value) != rowcode.HashValue("k", long) ||
+		rowcode.HashStored("k", long) != rowcode.HashValue("k", long) {
 		t.Error("the hashes differ")
 	}
 
 	s := archive.State{RequestID: archivetest.ID(1), Metadata: map[string]archive.Stamped[string]{"k": {Value: long}}}
 	if got := s.View(nil).Metadata["k"]; got != long {
-		t.Errorf("the record shows %d bytes", len(got))
+		t.Errorf("the record shows %d bytes, want %d", len(got), len(long))
 	}
 }
 
-// A value that looks like what stands for a long one is itself.
+// A value that looks like the reference to a long value must stay what it is.
 func TestAValueThatLooksLikeAReference(t *testing.T) {
 	spoof := rowcode.StoredValue("k", strings.Repeat("x", 5000))
 	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
 	var s archive.State
 	s.Take(e)
-	if s.Metadata["k"].Value == spoof || rowcode.HashStored("k", s.Metadata["k"].Value) != rowcode.HashValue("k", spoof) {
+	if s.Metadata["k"].Value == spoof ||
+		rowcode.HashStored("k", s.Metadata["k"].Value) != rowcode.HashValue("k", spoof) {
 		t.Errorf("it is stored as %q", s.Metadata["k"].Value)
 	}
 	if s.Restore(map[string]json.RawMessage{e.ID: e.Body}); s.Whole()["k"] != spoof {

@@ -25,30 +25,36 @@ const (
 	name  = archivetest.KeyName
 )
 
-// withKey is an event as an app sends it, with a key.
+// withKey returns an event as an app sends it, with a key.
 func withKey(e wire.Event) wire.Event {
 	e.Body = archivetest.KeyedBody(e.Body)
+
 	return e
 }
 
-// keyedEvents are events of all kinds with a key in each, as an older sidecar or an export has them.
+// keyedEvents returns events of all kinds with a key in each, as an older sidecar or an export
+// has them.
 func keyedEvents() []wire.Event {
 	request, long := archivetest.ID(1000), strings.Repeat("long ", 300)
+
 	return []wire.Event{
-		write(1, wire.KindRequest, `{"function_name":"openai.f","kwargs":{"`+name+`":"`+place+`","model":"m"},"tags":["`+place+`"],`+
+		write(1, wire.KindRequest, `{"function_name":"openai.f",`+
+			`"kwargs":{"`+name+`":"`+place+`","model":"m"},"tags":["`+place+`"],`+
 			`"metadata":{"a":"`+place+`"},"error_type":"`+place+`","error_message":"401: `+place+`","api_key":"ps_x",`+
 			`"request_response":{"choices":[{"message":{"content":"`+place+`"}}]}}`),
 		write(2, wire.KindMetadata, `{"request_id":"`+request+`","metadata":{"note":"see `+place+`"}}`),
 		write(3, wire.KindScore, `{"request_id":"`+request+`","name":"`+place+`","score":50}`),
-		write(4, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p","prompt_input_variables":{"x":"`+place+`"}}`),
+		write(4, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p",`+
+			`"prompt_input_variables":{"x":"`+place+`"}}`),
 		write(5, wire.KindGroup, `{"request_id":"`+request+`","group_id":"`+place+`"}`),
 		write(6, wire.KindScore, `{"request_id":"`+request+`","score":"`+place+`"}`),
 		write(7, wire.KindMetadata, `{"request_id":"`+request+`","metadata":{"long":"`+place+" "+long+`"}}`),
-		write(8, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p","prompt_input_variables":{"x":"`+place+" "+long+`"}}`),
+		write(8, wire.KindPrompt, `{"request_id":"`+request+`","prompt_name":"p",`+
+			`"prompt_input_variables":{"x":"`+place+" "+long+`"}}`),
 	}
 }
 
-// holdsKey lists everything in which an archive still has the key.
+// holdsKey returns the places in which an archive still shows the key.
 func holdsKey(t *testing.T, s server) (places []string) {
 	t.Helper()
 	look := func(where string, v any) {
@@ -60,19 +66,27 @@ func holdsKey(t *testing.T, s server) (places []string) {
 			places = append(places, where)
 		}
 	}
-	err := s.ExportEvents(t.Context(), s.id, wire.Search{}, func(events []wire.Event) error { look("events", events); return nil },
-		func(string) error { return nil })
+
+	err := s.ExportEvents(t.Context(), s.id, wire.Search{}, func(events []wire.Event) error {
+		look("events", events)
+		return nil
+	}, func(string) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Export(t.Context(), s.id, wire.ExportQuery{}, func(e wire.Exported) error { look("export", e.Record); return nil }); err != nil {
+	if err := s.Export(t.Context(), s.id, wire.ExportQuery{}, func(e wire.Exported) error {
+		look("export", e.Record)
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
+
 	page, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
 	look("search", page)
+
 	return places
 }
 
@@ -84,16 +98,19 @@ func TestTheArchiveMasksWhatArrives(t *testing.T) {
 	if places := holdsKey(t, s); len(places) > 0 {
 		t.Errorf("the key is in %v", places)
 	}
+
 	rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(string(rec.Request), "api_key") || !strings.Contains(string(rec.Request), `"apiKey":"[masked]","model":"m"`) {
+	if strings.Contains(string(rec.Request), "api_key") ||
+		!strings.Contains(string(rec.Request), `"apiKey":"[masked]","model":"m"`) {
 		t.Errorf("the body is %s", rec.Request)
 	}
 }
 
-// An event that was stored as it came, and comes again masked, is the same one; and so is one that comes the other way.
+// An event that was stored unmasked and arrives again masked is a duplicate, and so is one that
+// was stored masked and arrives again unmasked.
 func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 	body := `{"function_name":"f","kwargs":{"` + name + `":"hunter2"}}`
 	masked := `{"function_name":"f","kwargs":{"apiKey":"[masked]"}}`
@@ -129,6 +146,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 			if r := s.record(t, next); r[0].Code != wire.ResultAccepted {
 				t.Errorf("another event of the request is %+v", r[0])
 			}
+
 			s.record(t, write(7, wire.KindRequest, `{"function_name":"another","kwargs":{}}`))
 			conflicts := func() (ids []string) {
 				rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
@@ -140,6 +158,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 						ids = append(ids, e.ID)
 					}
 				}
+
 				return ids
 			}
 			if diff := cmp.Diff([]string{archivetest.ID(7)}, conflicts()); diff != "" {
@@ -158,7 +177,10 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 
 func openStore(t *testing.T) *badgerdb.DB {
 	t.Helper()
-	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(t.TempDir(), "db"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	db, err := badgerdb.Open(badgerdb.Config{
+		Dir:    filepath.Join(t.TempDir(), "db"),
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,29 +192,42 @@ func openStore(t *testing.T) *badgerdb.DB {
 			t.Error(err)
 		}
 	})
+
 	return db
 }
 
-// serverOver is an archive over a store. Without a clock, time stands still.
+// serverOver returns an archive over a store. Without a clock, time stands still.
 func serverOver(db *badgerdb.DB, now func() time.Time) server {
 	m := metrics.New("server", "test")
 	if now == nil {
 		now = func() time.Time { return archivetest.Start.Add(time.Hour) }
 	}
-	a := archive.New(archive.Config{Store: db, Metrics: m, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: now, Audit: db})
+	a := archive.New(archive.Config{
+		Store:   db,
+		Metrics: m,
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Now:     now,
+		Audit:   db,
+	})
+
 	return server{a, m, wire.Identity{Account: "account-a", KeyID: "k1", Verified: true}}
 }
 
 func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	db := openStore(t)
 	now := archivetest.Start.Add(time.Hour)
-	s := serverOver(db, func() time.Time { now = now.Add(time.Second); return now }) // so each call sees two or three records
+	s := serverOver(db, func() time.Time { // runs on, so that each call looks at two or three records
+		now = now.Add(time.Second)
+		return now
+	})
+
 	var all []archive.Event
 	for i := range 7 {
 		id := archivetest.ID(1000 + i)
 		body := `{"function_name":"f","kwargs":{"model":"m"},"tags":["clean"]}`
 		if i%2 == 0 {
-			body = `{"function_name":"f","kwargs":{"` + name + `":"hunter2","messages":[{"content":"use ` + place + `"}]},"tags":["` + place + `"]}`
+			body = `{"function_name":"f","kwargs":{"` + name + `":"hunter2",` +
+				`"messages":[{"content":"use ` + place + `"}]},"tags":["` + place + `"]}`
 		}
 		e := archivetest.Event(t, 10*i, wire.KindRequest, id, body)
 		all = append(all, archivetest.WithKey(t, e))
@@ -212,6 +247,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 				t.Fatal(err)
 			}
 			calls++
+
 			sum.Seen, sum.Found, sum.Masked = sum.Seen+told.Seen, sum.Found+told.Found, sum.Masked+told.Masked
 			sum.Items = append(sum.Items, told.Items...)
 			for kind, n := range told.Kinds {
@@ -222,18 +258,29 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 			}
 		}
 	}
+
 	sum, calls := scan(false)
 	want := map[wire.SecretKind]int{wire.SecretName: 4, wire.SecretKey: 9}
-	if diff := cmp.Diff(want, sum.Kinds); diff != "" || sum.Seen != 8 || sum.Found != 5 || sum.Masked != 0 || calls < 3 {
+	if diff := cmp.Diff(want, sum.Kinds); diff != "" ||
+		sum.Seen != 8 || sum.Found != 5 || sum.Masked != 0 || calls < 3 {
 		t.Errorf("after %d calls %+v; kinds (-want +got):\n%s", calls, sum, diff)
 	}
 	last := sum.Items[len(sum.Items)-1]
-	if last != (wire.FoundSecret{RequestID: archivetest.ID(2000), SecretFinding: wire.SecretFinding{Kind: wire.SecretKey, Path: "metadata.note.value", Begins: "sk-p..."}}) {
-		t.Errorf("the orphan's is %+v", last)
+	if last != (wire.FoundSecret{
+		RequestID: archivetest.ID(2000),
+		SecretFinding: wire.SecretFinding{
+			Kind:   wire.SecretKey,
+			Path:   "metadata.note.value",
+			Begins: "sk-p...",
+		},
+	}) {
+		t.Errorf("the orphan's finding is %+v", last)
 	}
-	if text, _ := json.Marshal(sum); strings.Contains(string(text), archivetest.Key) || strings.Contains(string(text), "hunter2") {
-		t.Errorf("the answer tells a secret: %s", text)
+	if text, _ := json.Marshal(sum); strings.Contains(string(text), archivetest.Key) ||
+		strings.Contains(string(text), "hunter2") {
+		t.Errorf("the answer shows a secret: %s", text)
 	}
+
 	if places := holdsKey(t, s); len(places) == 0 {
 		t.Fatal("the key is not stored, so there is nothing to mask")
 	}
@@ -242,10 +289,10 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 		t.Errorf("after %d calls %d are masked, want 5", calls, sum.Masked)
 	}
 	if places := holdsKey(t, s); len(places) > 0 {
-		t.Errorf("masked, the key is in %v", places)
+		t.Errorf("after masking, the key is in %v", places)
 	}
 	if sum, _ = scan(true); sum.Found != 0 || sum.Masked != 0 {
-		t.Errorf("there are still %+v", sum)
+		t.Errorf("a second run finds %+v, want nothing", sum)
 	}
 
 	log, err := db.AuditLog(t.Context(), s.id.Account, "", 100)

@@ -11,8 +11,8 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// A deletion by metadata is for a record of two requests also with the one that has no metadata: with it,
-// the value that an event gave stands.
+// A deletion by metadata looks at each of a record's two requests, also at the one that has no
+// metadata: with that one, the value that an event gave counts.
 func TestARequestWithoutMetadataCountsForADeletion(t *testing.T) {
 	id := archivetest.ID(1000)
 	var s archive.State
@@ -28,8 +28,8 @@ func TestARequestWithoutMetadataCountsForADeletion(t *testing.T) {
 	}
 }
 
-// A batch may set one key after the other of one record: what an event hides must not cost more with
-// each of them.
+// A batch may set many keys of one record, one after the other. Finding what an event hides
+// must not cost more with each of them.
 func TestWhatAnEventHidesCostsByItsOwnKeys(t *testing.T) {
 	costs := func(keys int) float64 {
 		id := archivetest.ID(1000)
@@ -50,10 +50,11 @@ func TestWhatAnEventHidesCostsByItsOwnKeys(t *testing.T) {
 			s.HiddenBy(&e)
 		}
 		runtime.ReadMemStats(&after)
+
 		return float64(after.TotalAlloc-before.TotalAlloc) / 100
 	}
 
 	if few, many := costs(10), costs(4000); many > 4*few {
-		t.Errorf("with 10 keys it takes %v bytes of memory, with 4,000 keys %v", few, many)
+		t.Errorf("with 10 keys it allocates %v bytes, with 4,000 keys %v", few, many)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// TestRepricingKeepsToTheTimeOfTheCall prices calls of a model whose price was cut in August, in November.
+// TestRepricingKeepsToTheTimeOfTheCall prices calls in November. The price of their model was
+// cut in August.
 func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
@@ -22,30 +23,44 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
+
 	id := wire.Identity{Account: "a", Verified: true}
 	open := func(table *prices.Table) *archive.Archive {
-		return archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Logger: quiet, Prices: table,
-			Now: func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) }})
+		return archive.New(archive.Config{
+			Store:   db,
+			Metrics: metrics.New("server", "test"),
+			Logger:  quiet,
+			Prices:  table,
+			Now:     func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) },
+		})
 	}
-	call := `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-5.6-sol"},"request_response":{"usage":{"prompt_tokens":1000,"completion_tokens":100}}`
+
+	call := `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-5.6-sol"},` +
+		`"request_response":{"usage":{"prompt_tokens":1000,"completion_tokens":100}}`
 	var events []wire.Event
 	for n, rest := range []string{
-		`}`, // without a start: the moment at which it was accepted counts
-		`,"request_start_time":1788220800,"request_end_time":1788220801}`, // a clock that is ahead, in September: it was accepted before
+		// Without a start, the time at which the call was accepted counts.
+		`}`,
+		// A clock that is ahead, in September: the call was accepted before.
+		`,"request_start_time":1788220800,"request_end_time":1788220801}`,
 		`,"request_start_time":1767225600,"request_end_time":1767225601}`,
 	} {
 		e := write(n, wire.KindRequest, call+rest)
 		e.RequestID = archivetest.ID(1000 + n)
 		events = append(events, e)
 	}
-	given := write(3, wire.KindRequest, `{"provider":"openai","model":"gpt-5.6-sol","input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]},"price":7,"input_tokens":1,"output_tokens":1}`)
+	given := write(3, wire.KindRequest, `{"provider":"openai","model":"gpt-5.6-sol",`+
+		`"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]},`+
+		`"price":7,"input_tokens":1,"output_tokens":1}`)
 	given.RequestID = archivetest.ID(1003)
 	late := write(4, wire.KindRequest, call+`}`)
 	late.RequestID, late.AcceptedAt = archivetest.ID(1004), time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+
 	a := open(prices.BuiltIn())
 	if _, err := a.Record(t.Context(), id, append(events, given, late)); err != nil {
 		t.Fatal(err)
 	}
+
 	check := func(what string, want ...float64) {
 		t.Helper()
 		for n, dollars := range want {
@@ -57,14 +72,18 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	}
 	reprice := func(changed int) {
 		t.Helper()
-		if told, err := a.Reprice(t.Context(), id, ""); err != nil || told.Seen != 5 || told.Changed != changed || !told.Done {
-			t.Errorf("repriced %+v (%v), want %d changed", told, err, changed)
+		got, err := a.Reprice(t.Context(), id, "")
+		if err != nil || got.Seen != 5 || got.Changed != changed || !got.Done {
+			t.Errorf("repriced %+v (%v), want %d changed", got, err, changed)
 		}
 	}
+
 	check("as they came", 0.008, 0.008, 0.008, 7, 0.006)
 	reprice(0)
 	check("priced again", 0.008, 0.008, 0.008, 7, 0.006)
-	table, err := prices.Over(prices.BuiltIn(), []byte(`{"gpt-5.6-sol":{"input_cost_per_token":1e-6,"output_cost_per_token":1e-6}}`))
+
+	table, err := prices.Over(prices.BuiltIn(),
+		[]byte(`{"gpt-5.6-sol":{"input_cost_per_token":1e-6,"output_cost_per_token":1e-6}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// scanned is a store that notices who asks it for a record while a scan is under way.
+// scanned is a store that notices if it is asked for a record while a scan runs.
 type scanned struct {
 	*badgerdb.DB
 	scanning, asked atomic.Bool
@@ -38,8 +38,8 @@ func (s *scanned) Record(ctx context.Context, account, requestID string) (archiv
 	return s.DB.Record(ctx, account, requestID)
 }
 
-// A store that waits to be alone waits for the scan, which would wait for the record, which waits behind the store: nothing
-// was read or written any more.
+// A store that waits for exclusive access waits for the scan. If the scan waited for a record,
+// and the record for the store, nothing would be read or written any more.
 func TestNoRecordIsReadWithinAScan(t *testing.T) {
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
@@ -47,16 +47,22 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	store := &scanned{DB: db}
-	a := archive.New(archive.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet, Name: "the server",
-		Now: func() time.Time { return archivetest.Start.Add(time.Hour) }})
+	a := archive.New(archive.Config{
+		Store:   store,
+		Metrics: metrics.New("server", "test"),
+		Logger:  quiet,
+		Name:    "the server",
+		Now:     func() time.Time { return archivetest.Start.Add(time.Hour) },
+	})
 	id := wire.Identity{Account: "account-a", Verified: true}
 
 	// More than are read at a time.
 	var events []wire.Event
 	for n := range 150 {
-		e := write(n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{"choices":[{"message":{"role":"assistant","content":"{\"v\":\"`+
-			archivetest.ID(n)+`\"}"}}]}}`)
+		e := write(n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{"choices":[`+
+			`{"message":{"role":"assistant","content":"{\"v\":\"`+archivetest.ID(n)+`\"}"}}]}}`)
 		e.RequestID = archivetest.ID(1000 + n)
 		events = append(events, e)
 	}
@@ -66,9 +72,9 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 
 	got, err := a.Suggest(t.Context(), id, wire.SuggestQuery{Field: "output", Key: "v", Prefix: "0"})
 	if err != nil || len(got.Values) == 0 || !got.Complete && len(got.Values) < 10 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("Suggest returns %+v, %v", got, err)
 	}
 	if store.asked.Load() {
-		t.Error("a record was asked for within a scan")
+		t.Error("the store was asked for a record during a scan")
 	}
 }

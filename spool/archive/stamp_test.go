@@ -20,6 +20,7 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 		if len(c.Events) == 0 {
 			return
 		}
+
 		var state archive.State
 		for _, e := range c.Arrivals {
 			state.Take(e)
@@ -29,7 +30,7 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 		for _, e := range c.Events {
 			e = archivetest.Decode(t, e.Event, c.End.Add(time.Hour))
 			if r := state.Take(e); r.Code != wire.ResultDuplicate {
-				t.Fatalf("an event that came again is %s", r.Code)
+				t.Fatalf("an event that arrives again is %s, want duplicate", r.Code)
 			}
 		}
 		c.Check(t, &state)
@@ -43,7 +44,8 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 			t.Fatalf("the same stamps fold to something else (-as it arrived +in another order):\n%s", diff)
 		}
 
-		// An export says where its events stood, so nothing is placed anew, in whatever order they come.
+		// An export has the place of each event, so an import places none anew, in whatever
+		// order they arrive.
 		bodies := map[string]json.RawMessage{}
 		for _, e := range placed {
 			bodies[e.ID] = e.Body
@@ -53,32 +55,35 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 		}
 		for i, h := range state.History {
 			if again.History[i].Stamp != h.Stamp {
-				t.Fatalf("event %d stood at %v, and from the export at %v", i, h.Stamp, again.History[i].Stamp)
+				t.Fatalf("event %d was at %v, and is at %v after the import", i, h.Stamp, again.History[i].Stamp)
 			}
 		}
 	})
 }
 
-// early makes a score of a clock that is a minute ahead.
+// early returns a score of a clock that is a minute ahead.
 func early(t *testing.T, id, clock string, second, value int) wire.Event {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"request_id": archivetest.ID(1000), "score": value})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return wire.Event{
 		ID: id, Kind: wire.KindScore, RequestID: archivetest.ID(1000), Sidecar: "pod", Clock: clock, Body: body,
 		AcceptedAt: archivetest.Start.Add(time.Minute + time.Duration(second)*time.Second),
 	}
 }
 
-// arriving takes events one after the other, a second apart, and returns the score that the record shows in the end.
+// arriving takes events one after the other, a second apart. It returns the score that the
+// record shows in the end.
 func arriving(t *testing.T, events ...wire.Event) int {
 	t.Helper()
 	var s archive.State
 	for i, e := range events {
 		s.Take(archivetest.Decode(t, e, archivetest.Start.Add(time.Duration(i)*time.Second)))
 	}
+
 	return s.Scores["default"].Value
 }
 
@@ -95,12 +100,12 @@ func TestTwoClocksUnderOneNameDoNotOrderEachOther(t *testing.T) {
 	ahead := early(t, archivetest.ID(9), "ahead", 600, 20)
 	right := early(t, archivetest.ID(8), "right", -59, 30)
 	if got := arriving(t, ahead, right); got != 30 {
-		t.Errorf("the score is %d; want that of the other process, which came later", got)
+		t.Errorf("the score is %d, want that of the other process, which came later", got)
 	}
 }
 
-// The first is believed, five seconds ahead. The second is not, and arrives before the moment
-// at which the first says that it was accepted.
+// The time of the first event, five seconds ahead, is accepted. That of the second is not, and
+// it arrives before the time at which the first claims to have been accepted.
 func TestAClockAtTheBoundOfWhatIsBelievedKeepsItsOrder(t *testing.T) {
 	ten, twelve := early(t, archivetest.ID(1), "c", -55, 10), early(t, archivetest.ID(2), "c", -53, 12)
 	if got := arriving(t, ten, twelve); got != 12 {

@@ -31,7 +31,7 @@ func foldAll(events []archive.Event) *archive.State {
 	return s
 }
 
-// reread is a state as it comes back from where it was stored.
+// reread returns a state as it comes back from a store.
 func reread(t rapid.TB, s *archive.State) *archive.State {
 	t.Helper()
 	again := new(archive.State)
@@ -71,7 +71,7 @@ func TestStatesJoinedInAnyOrderAreTheEventsFoldedIntoOne(t *testing.T) {
 	})
 }
 
-// distinct leaves each event once.
+// distinct returns the events without repetitions.
 func distinct(events []archive.Event) []archive.Event {
 	known := make(map[string]bool)
 	return slices.DeleteFunc(slices.Clone(events), func(e archive.Event) bool {
@@ -80,7 +80,7 @@ func distinct(events []archive.Event) []archive.Event {
 	})
 }
 
-// disk is what a Store has of one record.
+// disk holds what a Store has of one record.
 type disk struct {
 	whole  []byte
 	deltas []archive.Delta
@@ -126,14 +126,15 @@ func TestWhatIsStoredInPartsIsReadAsIfItWereWhole(t *testing.T) {
 			s := d.read(t, min)
 			for _, e := range batch {
 				if a, b := s.Take(e), want.Take(e); a != b {
-					t.Fatalf("it is taken as %+v, and should be as %+v", a, b)
+					t.Fatalf("Take returns %+v, want %+v", a, b)
 				}
 			}
 			if len(s.History) > 0 {
 				d.write(t, &s)
 			}
+
 			if s.Weight() != reread(t, &s.State).Weight() || s.Bytes() != reread(t, &s.State).Bytes() {
-				t.Fatalf("it weighs %d and should weigh %d", s.Weight(), reread(t, &s.State).Weight())
+				t.Fatalf("the weight is %d, want %d", s.Weight(), reread(t, &s.State).Weight())
 			}
 		}
 
@@ -153,6 +154,7 @@ func TestOnlyLargeStatesHaveDeltas(t *testing.T) {
 		s.Take(event(t, i, wire.KindScore, `{"score":1}`))
 		size := d.write(t, &s)
 		written += size
+
 		beside := 0
 		for _, delta := range d.deltas {
 			beside += len(delta.Value)
@@ -166,7 +168,7 @@ func TestOnlyLargeStatesHaveDeltas(t *testing.T) {
 		most = max(most, len(d.deltas))
 	}
 
-	// Each event has less than 500 bytes; whole states of all sizes would have 5 MB.
+	// Each event has less than 500 bytes. Writing the whole state each time would take 5 MB.
 	if most < 10 || written > 4*500*events {
 		t.Errorf("%d bytes were written, with at most %d deltas", written, most)
 	}
@@ -175,7 +177,10 @@ func TestOnlyLargeStatesHaveDeltas(t *testing.T) {
 func TestDeltasThatDoNotBelongToAStateAreDamage(t *testing.T) {
 	whole := encoded(t, foldAll([]archive.Event{event(t, 1, wire.KindScore, `{"score":1}`)}))
 	delta := encoded(t, foldAll([]archive.Event{event(t, 2, wire.KindScore, `{"score":2}`)}))
-	other := encoded(t, foldAll([]archive.Event{archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1001), `{"score":2}`)}))
+	other := encoded(t, foldAll([]archive.Event{
+		archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1001), `{"score":2}`),
+	}))
+
 	for name, deltas := range map[string][]archive.Delta{
 		"the first is missing": {{After: 2, Value: []byte(delta)}},
 		"another record's":     {{After: 1, Value: []byte(other)}},
@@ -187,7 +192,7 @@ func TestDeltasThatDoNotBelongToAStateAreDamage(t *testing.T) {
 			err = s.Join(deltas)
 		}
 		if err == nil {
-			t.Errorf("%s: it is read", name)
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

@@ -9,12 +9,14 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// A record's row is written with each of its scores, so it must not grow with them; the record shows all.
+// The row of a record is written with each of its scores, so it must not grow with them. The
+// record shows all.
 func TestARowShowsTheFirstScores(t *testing.T) {
 	id := archivetest.ID(1000)
 	events := []archive.Event{archivetest.Event(t, 0, wire.KindRequest, id, `{"function_name":"f"}`)}
 	for i := range 400 {
-		events = append(events, archivetest.Event(t, 1+i, wire.KindScore, id, fmt.Sprintf(`{"name":"s%03d","score":1}`, 399-i)))
+		body := fmt.Sprintf(`{"name":"s%03d","score":1}`, 399-i)
+		events = append(events, archivetest.Event(t, 1+i, wire.KindScore, id, body))
 	}
 	state := foldAll(events)
 

@@ -15,12 +15,19 @@ import (
 func TestALongSidecarIsCut(t *testing.T) {
 	var s archive.State
 	for i := range 12 {
-		e := wire.Event{ID: archivetest.ID(i), Kind: wire.KindScore, RequestID: archivetest.ID(1000), AcceptedAt: time.Now(),
-			Sidecar: strings.Repeat("ä", 10<<20), Body: json.RawMessage(`{"request_id":"` + archivetest.ID(1000) + `","score":1}`)}
+		e := wire.Event{
+			ID:         archivetest.ID(i),
+			Kind:       wire.KindScore,
+			RequestID:  archivetest.ID(1000),
+			AcceptedAt: time.Now(),
+			Sidecar:    strings.Repeat("ä", 10<<20),
+			Body:       json.RawMessage(`{"request_id":"` + archivetest.ID(1000) + `","score":1}`),
+		}
 		if r := s.Take(archivetest.Decode(t, e, time.Now())); r.Code != wire.ResultAccepted {
-			t.Fatalf("it is not taken: %+v", r)
+			t.Fatalf("it is not accepted: %+v", r)
 		}
 	}
+
 	text, err := json.Marshal(s)
 	if err != nil || len(text) > 12*1000 {
 		t.Errorf("the state has %d bytes (%v)", len(text), err)
@@ -30,7 +37,7 @@ func TestALongSidecarIsCut(t *testing.T) {
 	}
 }
 
-// What a state holds beside the bodies counts as well.
+// What a state holds beside the bodies counts too.
 func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
 	s := archive.State{RequestID: archivetest.ID(1000)}
 	for i := range 5 { // as an earlier version kept them
@@ -40,13 +47,14 @@ func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
 			Sidecar: strings.Repeat("s", archive.RecordBytesMax/4),
 		})
 	}
-	if r := s.Take(archivetest.Event(t, 9, wire.KindScore, archivetest.ID(1000), `{"score":1}`)); r.Code != wire.ResultInvalid {
+
+	e := archivetest.Event(t, 9, wire.KindScore, archivetest.ID(1000), `{"score":1}`)
+	if r := s.Take(e); r.Code != wire.ResultInvalid {
 		t.Errorf("one more event is %+v", r)
 	}
 }
 
-// Values that later ones have overtaken weigh much more than the bodies that they came in, if
-// these are many.
+// Many values that later ones have replaced weigh much more than the bodies that they came in.
 func TestARecordIsFullOfOvertakenValues(t *testing.T) {
 	past := make([]archive.Stamped[string], 4)
 	for i := range past {
@@ -68,8 +76,10 @@ func TestMetadataOfOneWriteIsBounded(t *testing.T) {
 		for i := range values {
 			pairs = append(pairs, fmt.Sprintf(`"key-%03d":%q`, i, strings.Repeat("v", 60_000)))
 		}
+
 		return `{"metadata":{` + strings.Join(pairs, ",") + `}}`
 	}
+
 	for values, want := range map[int]bool{4: true, 5: false} {
 		object, err := wire.ParseObject([]byte(`{"request_id":"` + archivetest.ID(1) + `",` + metadata(values)[1:]))
 		if err != nil {
@@ -80,11 +90,12 @@ func TestMetadataOfOneWriteIsBounded(t *testing.T) {
 		}
 	}
 
-	// What waits in a spool was taken by an earlier version, and is kept whole.
+	// An event that waits in a spool was accepted by an earlier version, and is kept whole.
 	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), metadata(100))
 	var s archive.State
 	r := s.Take(e)
-	if s.Restore(map[string]json.RawMessage{e.ID: e.Body}); r.Code != wire.ResultAccepted || len(s.Whole()["key-099"]) != 60_000 {
+	s.Restore(map[string]json.RawMessage{e.ID: e.Body})
+	if r.Code != wire.ResultAccepted || len(s.Whole()["key-099"]) != 60_000 {
 		t.Errorf("of 100 values %d are kept: %+v", len(s.Metadata), r)
 	}
 }
