@@ -78,7 +78,8 @@ func TestWhatTheEditorHasNoFieldForOutlivesIt(t *testing.T) {
 		if p.Metadata == nil {
 			p.Metadata = json.RawMessage("null")
 		}
-		if !same(p.Blueprint, raw.Blueprint) || !same(p.Metadata, raw.Metadata) || p.Tags != nil || *p.Base != 0 {
+		if !same(p.Blueprint, raw.Blueprint) || !same(p.Metadata, raw.Metadata) ||
+			p.Tags != nil || *p.Base != 0 {
 			t.Errorf("%s became\n%s\n%s, tags %q", name, p.Blueprint, p.Metadata, p.Tags)
 		}
 	}

@@ -70,7 +70,8 @@ func TestAnInviteIsALinkThatSaysWhatOneJoins(t *testing.T) {
 	}
 
 	spent := s.call("", "GET", link, nil)
-	if spent.Code != http.StatusForbidden || !says(spent, "invalid or has expired.") || says(spent, "default") {
+	if spent.Code != http.StatusForbidden || !says(spent, "invalid or has expired.") ||
+		says(spent, "default") {
 		t.Errorf("the spent link answers %d: %s", spent.Code, spent.Body)
 	}
 }

@@ -51,7 +51,8 @@ func TestARenderedTemplateIsWrittenAsEncodingJSONWouldDo(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if got := r.AppendJSON([]byte("x")); string(got) != "x"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+		got := r.AppendJSON([]byte("x"))
+		if string(got) != "x"+string(bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
 			t.Errorf("got  %s\nwant %s", got, want.Bytes())
 		}
 	})

@@ -40,7 +40,11 @@ func TestASecretNeverPrints(t *testing.T) {
 		"a log of text": func(b *bytes.Buffer) slog.Handler { return slog.NewTextHandler(b, nil) },
 		"a log of JSON": func(b *bytes.Buffer) slog.Handler { return slog.NewJSONHandler(b, nil) },
 	} {
-		for what, value := range map[string]any{"it": secret, "what holds it": holder, "a list": []Secret{secret}} {
+		for what, value := range map[string]any{
+			"it":            secret,
+			"what holds it": holder,
+			"a list":        []Secret{secret},
+		} {
 			var b bytes.Buffer
 			slog.New(handler(&b)).Info("x", "value", value)
 			check(name+" with "+what, b.String())

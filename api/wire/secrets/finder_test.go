@@ -195,7 +195,7 @@ func TestEightBytesAreJudgedAsEachIs(t *testing.T) {
 	}
 }
 
-// What is skipped must hold no run of bytes that a key could be, wherever such runs begin and end.
+// Skipped bytes must hold no run that could be a key, wherever such runs begin and end.
 func TestNoKeyIsSkipped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	alphabets := []string{"a", "ab -\x80", "ab_-9Z.,+/:;\"\\ \x00\xff"}
