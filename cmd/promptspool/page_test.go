@@ -29,7 +29,6 @@ var unusual = []string{"says whether", "say whether", "tells whether", "is no er
 // unreadTests are the folders with lines of tests that are too wide. The list only gets shorter.
 var unreadTests = []string{
 	"spool/archive/badgerdb",
-	"spool/archive/postgres",
 }
 
 // pageFaults returns where a file is hard to read, as "line: what".

@@ -18,10 +18,14 @@ import (
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
-// BenchmarkArchive fills a database and asks it what the documentation promises, in one run so that the figures belong together, with PostgreSQL
-// on the same machine, waiting for its disk. PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long
-// form), PROMPTSPOOL_BENCH_DSN names a database that is kept from run to run, so that a long fill may be done in parts: what is there
-// is not made again; PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.
+// BenchmarkArchive fills a database and asks it what the documentation promises, in one run, so
+// that the figures belong together. PostgreSQL runs on the same machine and waits for its disk.
+//
+//   - PROMPTSPOOL_BENCH_RECORDS is the number of records: 100,000 by default, 2,000,000 in the
+//     long form.
+//   - PROMPTSPOOL_BENCH_DSN names a database that is kept from run to run. A long fill may then
+//     be done in parts: records that exist are not made again.
+//   - PROMPTSPOOL_BENCH_FILL ends a part after so many seconds.
 func BenchmarkArchive(b *testing.B) {
 	s := newStage(b)
 	for range b.N {
@@ -33,7 +37,7 @@ func BenchmarkArchive(b *testing.B) {
 	}
 }
 
-// benchDays is over how many days the records of a benchmark are spread.
+// benchDays is the number of days over which the records of a benchmark are spread.
 const benchDays = 10
 
 type stage struct {
@@ -46,8 +50,15 @@ type stage struct {
 
 var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
 
-// benchSettings are those of a server of 8 GB: a quarter of it for its cache, and checkpoints that do not come all the time.
-var benchSettings = []string{"shared_buffers=2GB", "max_wal_size=4GB", "checkpoint_timeout=15min", "autovacuum_naptime=20s", "wal_compression=off"}
+// benchSettings are those of a server with 8 GB: a quarter of it for its cache, and checkpoints
+// that are rare.
+var benchSettings = []string{
+	"shared_buffers=2GB",
+	"max_wal_size=4GB",
+	"checkpoint_timeout=15min",
+	"autovacuum_naptime=20s",
+	"wal_compression=off",
+}
 
 func newStage(b *testing.B) *stage {
 	s := &stage{records: 100_000, dsn: os.Getenv("PROMPTSPOOL_BENCH_DSN")}
@@ -57,28 +68,37 @@ func newStage(b *testing.B) *stage {
 	if s.dsn == "" {
 		s.dsn = postgrestest.Start(b, postgrestest.Options{Fsync: true, Settings: benchSettings}).Database(b)
 	}
+
 	// In the long form each account has 100,000 records a day.
 	span := benchDays * 24 * time.Hour
 	s.calls = archivetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
 	s.db = open(b, s.dsn)
-	s.archive = archive.New(archive.Config{Store: s.db, Metrics: metrics.New("server", "bench"), Logger: quiet,
-		Now: func() time.Time { return s.calls.At(s.records).Add(time.Hour) }})
+	s.archive = archive.New(archive.Config{
+		Store:   s.db,
+		Metrics: metrics.New("server", "bench"),
+		Logger:  quiet,
+		Now:     func() time.Time { return s.calls.At(s.records).Add(time.Hour) },
+	})
+
 	return s
 }
 
-// fill makes the records that are not there yet, with four batches on their way as a forwarder has, and says whether all are there.
+// fill makes the missing records, with four batches at a time, as a forwarder does. It reports
+// whether all exist.
 func (s *stage) fill(b *testing.B) bool {
 	const batch, round = 500, 20 * 500
 	size, err := s.db.Size(context.Background())
 	if err != nil {
 		b.Fatal(err)
 	}
-	first := int(size.Records) / round * round // a part that was broken off is made again, and changes nothing
+	first := int(size.Records) / round * round // an incomplete round is made again, and changes nothing
 	made, begun := first, time.Now()
+
 	deadline := begun.Add(time.Hour)
 	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_FILL")); err == nil {
 		deadline = begun.Add(time.Duration(n) * time.Second)
 	}
+
 	for made < s.records && time.Now().Before(deadline) {
 		var wg sync.WaitGroup
 		end := min(made+round, s.records)
@@ -97,6 +117,7 @@ func (s *stage) fill(b *testing.B) bool {
 				}
 			})
 		}
+
 		for n := made; n < end; n += batch {
 			work <- n
 		}
@@ -104,25 +125,31 @@ func (s *stage) fill(b *testing.B) bool {
 		wg.Wait()
 		made = end
 	}
+
 	if took := time.Since(begun); made > first {
 		b.ReportMetric(float64(made-first)/took.Seconds(), "ingest-records/s")
-		b.Logf("%d to %d of %d records in %v: %.0f/s", first, made, s.records, took.Round(time.Second), float64(made-first)/took.Seconds())
+		b.Logf("%d to %d of %d records in %v: %.0f/s",
+			first, made, s.records, took.Round(time.Second), float64(made-first)/took.Seconds())
 	}
+
 	return made == s.records
 }
 
-// settle does what autovacuum and the server's own housekeeping do within minutes, and says what the database takes.
+// settle does what autovacuum and the server's maintenance do within minutes. It reports the
+// size of the database.
 func (s *stage) settle(b *testing.B) {
 	conn, err := pgx.Connect(b.Context(), s.dsn)
 	if err != nil {
 		b.Fatal(err)
 	}
 	defer conn.Close(b.Context())
+
 	begun := time.Now()
 	if err := s.db.Summarize(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	b.Logf("summaries made in %v", time.Since(begun).Round(time.Millisecond))
+
 	begun = time.Now()
 	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
 		b.Fatal(err)
@@ -131,6 +158,7 @@ func (s *stage) settle(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("settled in %v; payload %d MB, on disk %d MB", time.Since(begun).Round(time.Millisecond), size.Bytes>>20, size.DiskBytes>>20)
+	b.Logf("settled in %v; payload %d MB, on disk %d MB",
+		time.Since(begun).Round(time.Millisecond), size.Bytes>>20, size.DiskBytes>>20)
 	b.ReportMetric(float64(size.DiskBytes)/float64(size.Bytes), "disk/payload")
 }

@@ -27,14 +27,16 @@ func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 			}
 			return nil
 		})
+
 		var wg sync.WaitGroup
 		do := func(b *batch, want bool) {
 			wg.Go(func() {
 				if err := c.Do(context.Background(), b); (err == nil) != want {
-					t.Errorf("%s: %v", b.Change.account, err)
+					t.Errorf("the write of %s: %v", b.Change.account, err)
 				}
 			})
 		}
+
 		for range lanes {
 			do(named("first"), true)
 			<-entered
@@ -61,6 +63,7 @@ func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 			release, _ := c.Hold(nil)
 			holds = append(holds, release)
 		}
+
 		var wg sync.WaitGroup
 		for range 3 {
 			wg.Go(func() {
@@ -74,6 +77,7 @@ func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 			release()
 		}
 		wg.Wait()
+
 		if calls != 1 {
 			t.Errorf("%d tries, want 1", calls)
 		}
@@ -81,7 +85,7 @@ func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 }
 
 func TestACallThatEndedIsNotCarriedOut(t *testing.T) {
-	c := newCommitter(func(context.Context, int, []*batch) error { return errors.New("nobody should call this") })
+	c := newCommitter(func(context.Context, int, []*batch) error { return errors.New("this must not be called") })
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := c.Do(ctx, &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {

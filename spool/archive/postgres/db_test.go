@@ -32,16 +32,19 @@ func open(t testing.TB, dsn string) *postgres.DB {
 	return db
 }
 
-// spreadOut spreads the tables over the nodes of a Citus, as its users do, unless they are.
+// spreadOut spreads the tables over the nodes of a Citus, as its users do, unless they are
+// spread already.
 func spreadOut(t testing.TB, dsn string) {
 	t.Helper()
 	conn, spread := connect(t, dsn), 0
-	if err := conn.QueryRow(context.Background(), `SELECT count(*) FROM pg_dist_partition`).Scan(&spread); err != nil || spread > 0 {
+	if err := conn.QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_dist_partition`).Scan(&spread); err != nil || spread > 0 {
 		if err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
+
 	statements, err := os.ReadFile("citus.sql")
 	if err == nil {
 		_, err = conn.PgConn().Exec(context.Background(), string(statements)).ReadAll()
@@ -51,7 +54,7 @@ func spreadOut(t testing.TB, dsn string) {
 	}
 }
 
-// empty is a database for one test that has its tables and no records.
+// empty returns a database for one test, with its tables but without records.
 func empty(t testing.TB) string {
 	t.Helper()
 	return postgrestest.Prepared(t, func(dsn string) {
@@ -63,7 +66,7 @@ func empty(t testing.TB) string {
 	})
 }
 
-// checked opens a database that must agree with itself when the test ends.
+// checked opens a database and checks that it agrees with itself when the test ends.
 func checked(t testing.TB, dsn string) *postgres.DB {
 	t.Helper()
 	db := open(t, dsn)
@@ -89,7 +92,8 @@ func openEmpty(t *testing.T) (archive.Store, func() archive.Store) {
 	return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
 }
 
-// summed is a database that makes summaries of everything at once, so that small scenes meet them.
+// summed is a database that summarises everything immediately, so that small scenes meet
+// summaries.
 type summed struct{ *postgres.DB }
 
 func openSummed(t *testing.T, dsn string) summed {
@@ -100,7 +104,8 @@ func openSummed(t *testing.T, dsn string) summed {
 
 func (s summed) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
 	results, err := s.DB.Apply(ctx, account, events)
-	if random := account != "account-a"; err == nil && random { // the scenes of one account have many records, or few
+	// The scenes of this one account have many records, or few.
+	if random := account != "account-a"; err == nil && random {
 		err = s.SummarizeAccount(ctx, account)
 	}
 	return results, err

@@ -5,8 +5,8 @@ import (
 	"io/fs"
 )
 
-// InSmallSteps lets summaries be made of a few rows, as soon as there are any, few bodies and
-// states be held at a time, and deltas be beside all states.
+// InSmallSteps makes all bounds small: summaries of a few rows, made as soon as there are any,
+// few bodies and states held at a time, and deltas for states of any size.
 func (db *DB) InSmallSteps() {
 	db.summarizing = summarizing{rows: 3, least: 1, bytes: 1500}
 	db.bodiesBytesMax = 600
@@ -28,5 +28,5 @@ func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error { return db.tabl
 // MakeAhead makes the partitions of the weeks to come.
 func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(ctx) }
 
-// RememberUnseen bounds the tombstones of records that were not there.
+// RememberUnseen bounds the tombstones of records that never arrived.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }

@@ -20,8 +20,10 @@ func TestMove(t *testing.T) {
 				t.Errorf("Check: %v", err)
 			}
 		})
+
 		return db
 	}
+
 	inFolder := func(t *testing.T) archivetest.Server {
 		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
 		if err != nil {
@@ -33,8 +35,10 @@ func TestMove(t *testing.T) {
 			}
 			_ = db.Close()
 		})
+
 		return db
 	}
+
 	t.Run("from Badger", func(t *testing.T) { archivetest.RunMove(t, inFolder, here) })
 	t.Run("to Badger", func(t *testing.T) { archivetest.RunMove(t, here, inFolder) })
 }

@@ -14,7 +14,8 @@ import (
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
-// files makes migrations behind those that the database knows, which stand there by their numbers alone.
+// files returns migrations that follow those which the database knows. Of the known ones, only
+// the names matter: their text would fail if it were executed again.
 func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 	t.Helper()
 	f := fstest.MapFS{}
@@ -24,12 +25,16 @@ func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, name := range names {
-		f["migrations/"+name+".sql"] = &fstest.MapFile{Data: []byte("-- works with 1\nSELECT nothing FROM nowhere")} // is not carried out again
+		f["migrations/"+name+".sql"] = &fstest.MapFile{
+			Data: []byte("-- works with 1\nSELECT nothing FROM nowhere"),
+		}
 	}
 	for i, sql := range more {
 		f["migrations/"+number(len(names)+i+1)+"_more.sql"] = &fstest.MapFile{Data: []byte(sql)}
 	}
+
 	return f
 }
 
@@ -71,12 +76,16 @@ func TestServersThatStartTogetherMakeTheTablesOnce(t *testing.T) {
 func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	db := open(t, dsn)
-	err := db.MigrateTo(context.Background(), files(t, dsn, "-- works with 1\nCREATE TABLE half (x int);\nSELECT nothing FROM nowhere;"))
+	err := db.MigrateTo(context.Background(), files(t, dsn,
+		"-- works with 1\nCREATE TABLE half (x int);\nSELECT nothing FROM nowhere;"))
 	if err == nil {
-		t.Fatal("a migration that cannot be carried out is no error")
+		t.Fatal("a migration that fails gives no error")
 	}
-	// Mended, it is carried out from its beginning, with the one behind it.
-	if err := db.MigrateTo(context.Background(), files(t, dsn, "-- works with 1\nCREATE TABLE half (x int);", "-- works with 2\nALTER TABLE half ADD y int;")); err != nil {
+
+	// Once it is mended, it is executed from its beginning, and so is the next.
+	if err := db.MigrateTo(context.Background(), files(t, dsn,
+		"-- works with 1\nCREATE TABLE half (x int);",
+		"-- works with 2\nALTER TABLE half ADD y int;")); err != nil {
 		t.Fatal(err)
 	}
 	execute(t, dsn, "INSERT INTO half (x, y) VALUES (1, 2)")
@@ -85,12 +94,17 @@ func TestAMigrationThatFailsLeavesNothing(t *testing.T) {
 func TestTablesOfANewerVersionAreRefusedUnlessTheyWorkWithThis(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	open(t, dsn)
-	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) VALUES (90, 'a newer one', 2, '2026-01-01')`)
-	open(t, dsn) // a rollout: the newer server has made its tables beside these
-	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) VALUES (91, 'another', 91, '2026-01-01')`)
+
+	// A rollout: the newer server has made its tables beside these.
+	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) `+
+		`VALUES (90, 'a newer one', 2, '2026-01-01')`)
+	open(t, dsn)
+
+	execute(t, dsn, `INSERT INTO promptspool_schema (number, name, works_with, applied_at) `+
+		`VALUES (91, 'another', 91, '2026-01-01')`)
 	_, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
 	if err == nil || !strings.Contains(err.Error(), "Start the newer version again") {
-		t.Errorf("tables that it cannot know were opened: %v", err)
+		t.Errorf("tables of a version that this one cannot know were opened: %v", err)
 	}
 }
 
@@ -100,6 +114,6 @@ func TestTablesOfAVersionThatWasNeverReleasedAreRefused(t *testing.T) {
 	execute(t, dsn, `UPDATE promptspool_schema SET name = '0001_records' WHERE number = 1`)
 	_, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
 	if err == nil || !strings.Contains(err.Error(), "requests export") {
-		t.Errorf("tables that others made were opened: %v", err)
+		t.Errorf("tables of a version that was never released were opened: %v", err)
 	}
 }

@@ -37,16 +37,20 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 		}
 		hosts[i] = u.Query().Get("host")
 	}
-	dsn := with(t, first.DSN("postgres"), "host", strings.Join(hosts, ","), "target_session_attrs", "read-write", "search", "prefer-standby")
-	// What this one writes is there at the standby too when it is answered.
+	dsn := with(t, first.DSN("postgres"),
+		"host", strings.Join(hosts, ","),
+		"target_session_attrs", "read-write",
+		"search", "prefer-standby")
+
+	// What this one writes has been applied at the standby too when the write returns.
 	db := open(t, with(t, dsn, "synchronous_commit", "remote_apply"))
 	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	apply(t, db, requestAt(t, begin, 1))
 	if n := total(t, db); n != 1 {
-		t.Fatalf("%d records are found, want the one that the standby has as well", n)
+		t.Fatalf("%d records are found, want the one that the standby has too", n)
 	}
 
-	// The standby keeps what it gets, and shows nothing of it.
+	// The standby keeps what it receives, but does not show it.
 	execute(t, second.DSN("postgres"), `SELECT pg_wal_replay_pause()`)
 	state, standby := "", connect(t, second.DSN("postgres"))
 	for state != "paused" {
@@ -54,14 +58,15 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	db = open(t, dsn)
 	late := requestAt(t, begin, 2)
 	apply(t, db, late)
 	if n := total(t, db); n != 1 {
-		t.Errorf("%d records are found: it was not the standby that was searched", n)
+		t.Errorf("%d records are found, want 1: the standby was not searched", n)
 	}
 	if _, _, err := db.Record(context.Background(), account, late.RequestID); err != nil {
-		t.Errorf("a record is read where it was written: %v", err)
+		t.Errorf("a record must be read from where it was written: %v", err)
 	}
 
 	second.Kill(t)
@@ -71,8 +76,9 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 }
 
 func TestWhatIsSearchedIsSpeltRight(t *testing.T) {
-	_, err := postgres.Open(context.Background(), postgres.Config{DSN: with(t, postgrestest.DSN(t), "search", "standby"), Logger: quiet})
+	dsn := with(t, postgrestest.DSN(t), "search", "standby")
+	_, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
 	if err == nil || !strings.Contains(err.Error(), "prefer-standby") {
-		t.Errorf("a wrong word: %v", err)
+		t.Errorf("an unknown value of search: %v", err)
 	}
 }

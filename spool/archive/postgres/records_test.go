@@ -21,22 +21,33 @@ import (
 
 const account = "account-a"
 
-// idAt is an id that a clock made at that moment.
+// idAt returns the nth id that a clock made at that moment.
 func idAt(at time.Time, n int) string {
 	ms := uint64(at.UnixMilli())
+
 	return fmt.Sprintf("%08x-%04x-7000-8000-%012x", ms>>16, ms&0xffff, n)
 }
 
-// eventAt is an event of a record, accepted at that moment.
+// eventAt returns an event of a record, accepted at that moment.
 func eventAt(t testing.TB, at time.Time, kind wire.Kind, requestID string, n int, body string) archive.Event {
 	t.Helper()
-	return archivetest.Decode(t, wire.Event{ID: idAt(at, 1_000_000+n), Kind: kind, RequestID: requestID, AcceptedAt: at, Sidecar: "host-a", Body: json.RawMessage(body)}, at)
+
+	return archivetest.Decode(t, wire.Event{
+		ID:         idAt(at, 1_000_000+n),
+		Kind:       kind,
+		RequestID:  requestID,
+		AcceptedAt: at,
+		Sidecar:    "host-a",
+		Body:       json.RawMessage(body),
+	}, at)
 }
 
-// requestAt is the request of a record whose id is of the same moment.
+// requestAt returns the request of a record whose id is of the same moment.
 func requestAt(t testing.TB, at time.Time, n int) archive.Event {
 	t.Helper()
-	return eventAt(t, at, wire.KindRequest, idAt(at, n), n, fmt.Sprintf(`{"function_name":"f","tags":["number %d"],"kwargs":{}}`, n))
+	body := fmt.Sprintf(`{"function_name":"f","tags":["number %d"],"kwargs":{}}`, n)
+
+	return eventAt(t, at, wire.KindRequest, idAt(at, n), n, body)
 }
 
 func apply(t testing.TB, db archive.Store, events ...archive.Event) []wire.Result {
@@ -48,7 +59,7 @@ func apply(t testing.TB, db archive.Store, events ...archive.Event) []wire.Resul
 	return results
 }
 
-// total is how many records a search finds, and how many the account has.
+// total returns how many records the account has, and checks that a search lists them all.
 func total(t testing.TB, db archive.Store) (found int) {
 	t.Helper()
 	q, err := query.Compile(wire.Search{PerPage: 100})
@@ -62,13 +73,18 @@ func total(t testing.TB, db archive.Store) (found int) {
 	if len(page.Rows) != page.Total {
 		t.Errorf("%d rows are listed of %d", len(page.Rows), page.Total)
 	}
+
 	return page.Total
 }
 
 // at opens a database whose clock stands still.
 func at(t testing.TB, dsn string, now time.Time) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet, Now: func() time.Time { return now }})
+	db, err := postgres.Open(context.Background(), postgres.Config{
+		DSN:    dsn,
+		Logger: quiet,
+		Now:    func() time.Time { return now },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,14 +108,18 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	for n := range 8 {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*week), n))
 	}
-	// Of the first week a late record stays, and an orphan of the second goes.
+
+	// A late record of the first week stays; an orphan of the second is dropped.
 	apply(t, db, eventAt(t, now, wire.KindRequest, idAt(monday, 100), 100, `{"function_name":"f"}`))
-	apply(t, db, eventAt(t, monday.Add(week), wire.KindScore, idAt(monday.Add(week), 101), 101, `{"request_id":"`+idAt(monday.Add(week), 101)+`","score":1}`))
+	apply(t, db, eventAt(t, monday.Add(week), wire.KindScore, idAt(monday.Add(week), 101), 101,
+		`{"request_id":"`+idAt(monday.Add(week), 101)+`","score":1}`))
 	db.InSmallSteps()
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
 	}
-	dropped, err := db.Retain(context.Background(), archive.Retention{Age: now.Sub(monday.Add(4 * week))})
+
+	tooOld := archive.Retention{Age: now.Sub(monday.Add(4 * week))}
+	dropped, err := db.Retain(context.Background(), tooOld)
 	if err != nil || dropped != 5 {
 		t.Errorf("%d were dropped, want 4 records and an orphan (%v)", dropped, err)
 	}
@@ -112,21 +132,24 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	if n := partitions(t, dsn, "records_w20260302"); n != 1 {
 		t.Error("the partition of the late record is gone")
 	}
-	// What still comes of a week that was dropped is taken, and goes with the next look.
+
+	// A record that still arrives for a dropped week is accepted, and dropped the next time.
 	apply(t, db, requestAt(t, monday.Add(2*week), 102))
 	if n := total(t, db); n != 6 {
 		t.Errorf("%d are there after one came late, want 6", n)
 	}
-	if dropped, err := db.Retain(context.Background(), archive.Retention{Age: now.Sub(monday.Add(4 * week))}); err != nil || dropped != 1 {
+	if dropped, err := db.Retain(context.Background(), tooOld); err != nil || dropped != 1 {
 		t.Errorf("%d were dropped the next time (%v), want the one that came late", dropped, err)
 	}
 }
 
 func partitions(t testing.TB, dsn, name string) (n int) {
 	t.Helper()
-	if err := connect(t, dsn).QueryRow(context.Background(), `SELECT count(*) FROM pg_class WHERE relname = $1`, name).Scan(&n); err != nil {
+	if err := connect(t, dsn).QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_class WHERE relname = $1`, name).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -153,11 +176,14 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 	for _, table := range []string{"records", "record_states", "record_bodies"} {
 		execute(t, dsn, `DROP TABLE `+table+`_w20260302`)
 	}
-	// The server knew them, so what comes lies in the partition without bounds, and is found.
+
+	// The server believes that they exist, so new records go to the default partition, where
+	// they are found.
 	apply(t, db, requestAt(t, monday, 1), requestAt(t, monday.Add(time.Hour), 2))
 	if n := total(t, db); n != 2 {
 		t.Errorf("%d of 2 are found", n)
 	}
+
 	if err := db.MakeAhead(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +191,8 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 		t.Error("the partition was not made again")
 	}
 	var strays int
-	if err := connect(t, dsn).QueryRow(context.Background(), `SELECT count(*) FROM records_default`).Scan(&strays); err != nil || strays != 0 {
+	if err := connect(t, dsn).QueryRow(context.Background(),
+		`SELECT count(*) FROM records_default`).Scan(&strays); err != nil || strays != 0 {
 		t.Errorf("%d records were left behind (%v)", strays, err)
 	}
 	apply(t, db, requestAt(t, monday.Add(2*time.Hour), 3))
@@ -176,15 +203,23 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 
 func TestIdsOfNoClockAreKept(t *testing.T) {
 	db := at(t, empty(t), monday)
-	ids := []string{"00000000-0000-7000-8000-000000000001", "ffffffff-ffff-7fff-bfff-ffffffffffff", idAt(monday.Add(50*week), 3), idAt(monday.Add(-30*52*week), 4)}
-	for i, id := range ids {
-		apply(t, db, eventAt(t, monday.Add(time.Duration(i)*time.Second), wire.KindRequest, id, i, `{"function_name":"f","tags":["x"]}`))
+	ids := []string{
+		"00000000-0000-7000-8000-000000000001",
+		"ffffffff-ffff-7fff-bfff-ffffffffffff",
+		idAt(monday.Add(50*week), 3),
+		idAt(monday.Add(-30*52*week), 4),
 	}
+	for i, id := range ids {
+		apply(t, db, eventAt(t, monday.Add(time.Duration(i)*time.Second), wire.KindRequest, id, i,
+			`{"function_name":"f","tags":["x"]}`))
+	}
+
 	if n := total(t, db); n != len(ids) {
 		t.Errorf("%d of %d are found", n, len(ids))
 	}
 	for _, id := range ids {
-		if _, body, err := db.Record(context.Background(), account, id); err != nil || !strings.Contains(string(body), `"x"`) {
+		_, body, err := db.Record(context.Background(), account, id)
+		if err != nil || !strings.Contains(string(body), `"x"`) {
 			t.Errorf("record %s: %q (%v)", id, body, err)
 		}
 	}
@@ -204,11 +239,16 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 		row, _ := state.Row()
 		rows, ids = append(rows, row), append(ids, e.RequestID)
 	}
+
 	waits := idAt(monday, 50)
 	apply(t, db, eventAt(t, monday, wire.KindScore, waits, 50, `{"request_id":"`+waits+`","score":1}`))
 	in := func(ids ...string) wire.Filter {
 		return archivetest.Condition("request_id", "", "in", append([]string{}, ids...))
 	}
+	tagged := func(operator string) wire.Filter {
+		return archivetest.Condition("tags", "", operator, "number 4")
+	}
+
 	for name, f := range map[string]wire.Filter{
 		"one":                     archivetest.Condition("request_id", "", "is", ids[2]),
 		"several weeks":           in(ids[0], ids[5], ids[3]),
@@ -216,9 +256,9 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 		"an orphan":               in(waits),
 		"no id":                   in("x", "", strings.ToUpper(ids[1])),
 		"none":                    in(),
-		"an id and its tag":       {Filters: []wire.Filter{in(ids...), archivetest.Condition("tags", "", "is", "number 4")}},
-		"an id and another's tag": {Filters: []wire.Filter{in(ids[1]), archivetest.Condition("tags", "", "contains", "number 4")}},
-		"an id or a tag":          {Logic: "OR", Filters: []wire.Filter{in(ids[1]), archivetest.Condition("tags", "", "is", "number 4")}},
+		"an id and its tag":       {Filters: []wire.Filter{in(ids...), tagged("is")}},
+		"an id and another's tag": {Filters: []wire.Filter{in(ids[1]), tagged("contains")}},
+		"an id or a tag":          {Logic: "OR", Filters: []wire.Filter{in(ids[1]), tagged("is")}},
 		"all others":              archivetest.Condition("request_id", "", "not_in", ids[:2]),
 	} {
 		for _, order := range []string{"", "accepted_at"} {
@@ -244,14 +284,16 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 		request := requestAt(t, monday, r)
 		events = append(events, request)
 		for n := range scores {
-			events = append(events, eventAt(t, monday.Add(time.Duration(n)*time.Second), wire.KindScore, request.RequestID, 1000*r+n+1,
+			when := monday.Add(time.Duration(n) * time.Second)
+			events = append(events, eventAt(t, when, wire.KindScore, request.RequestID, 1000*r+n+1,
 				fmt.Sprintf(`{"request_id":%q,"name":"score %d","score":%d}`, request.RequestID, n, n)))
 		}
 	}
+
 	var wg sync.WaitGroup
 	accepted := make([]int, 6)
 	for w := range accepted {
-		wg.Go(func() { // each event comes to two servers, in different batches
+		wg.Go(func() { // each event reaches two servers, in different batches
 			for i := range events {
 				from := (i*7 + w*31) % len(events)
 				batch := events[from:min(from+3, len(events))]
@@ -269,17 +311,18 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
+
 	sum := 0
 	for _, n := range accepted {
 		sum += n
 	}
 	if sum != len(events) {
-		t.Errorf("%d events were accepted, of %d that each came several times", sum, len(events))
+		t.Errorf("%d events were accepted, want %d, each of which was sent several times", sum, len(events))
 	}
 	for r := range records {
 		state, _, err := servers[0].Record(context.Background(), account, idAt(monday, r))
 		if err != nil || len(state.Scores) != scores || len(state.History) != scores+1 {
-			t.Errorf("record %d has %d scores of %d (%v)", r, len(state.Scores), scores, err)
+			t.Errorf("record %d has %d scores, want %d (%v)", r, len(state.Scores), scores, err)
 		}
 	}
 }
@@ -290,10 +333,14 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	for n := range 3 {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*time.Hour), n))
 	}
-	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50, `{"request_id":"`+idAt(monday, 50)+`","score":1}`))
+	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50,
+		`{"request_id":"`+idAt(monday, 50)+`","score":1}`))
 	db.InSmallSteps()
-	for n := range 2 { // the first is written with the whole state, as one that may have deltas
-		apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 0), 60+n, `{"request_id":"`+idAt(monday, 0)+`","score":1}`))
+
+	// The first is written with the whole state, which may have deltas from then on.
+	for n := range 2 {
+		apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 0), 60+n,
+			`{"request_id":"`+idAt(monday, 0)+`","score":1}`))
 	}
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
@@ -301,6 +348,7 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	if err := db.Check(context.Background()); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, harm := range []string{
 		`DELETE FROM records`,
 		`UPDATE records SET terms = '{1}'`,
@@ -329,7 +377,7 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 			}
 			execute(t, dsn, `DELETE FROM `+table+`; INSERT INTO `+table+` TABLE harmed; DROP TABLE harmed`)
 			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("mended again: %v", err)
+				t.Errorf("after the repair: %v", err)
 			}
 		})
 	}

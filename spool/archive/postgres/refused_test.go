@@ -9,7 +9,8 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// refuse has the database refuse states for which a condition holds, as Citus refuses statements that it cannot carry out.
+// refuse makes the database reject states for which a condition holds, as Citus rejects
+// statements that it does not support.
 func refuse(t *testing.T, db *DB, condition string) {
 	t.Helper()
 	for _, sql := range []string{

@@ -19,7 +19,7 @@ import (
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-// servers opens one database as several servers do.
+// servers opens one database several times, as several servers do.
 func servers(t *testing.T, n int) []*DB {
 	t.Helper()
 	dsn := postgrestest.DSN(t)
@@ -39,6 +39,7 @@ func servers(t *testing.T, n int) []*DB {
 	if t.Failed() {
 		t.FailNow()
 	}
+
 	t.Cleanup(func() {
 		for _, db := range dbs {
 			_ = db.Close()
@@ -68,6 +69,7 @@ func TestPublishersAtSeveralServersLeaveNoGap(t *testing.T) {
 		}
 	}
 	publishers.Wait()
+
 	head, err := dbs[0].Template(t.Context(), "acme", "greet")
 	if err != nil {
 		t.Fatal(err)
@@ -76,14 +78,15 @@ func TestPublishersAtSeveralServersLeaveNoGap(t *testing.T) {
 		t.Errorf("%d versions and revision %d, want %d", head.Latest(), head.Revision, each*len(dbs))
 	}
 	for i, stamp := range head.Versions {
-		if v, err := dbs[1].TemplateVersion(t.Context(), "acme", head.ID, i+1); err != nil || v.ID != stamp.ID || v.ID != int64(i+1) {
+		v, err := dbs[1].TemplateVersion(t.Context(), "acme", head.ID, i+1)
+		if err != nil || v.ID != stamp.ID || v.ID != int64(i+1) {
 			t.Errorf("version %d has the id %d, the head says %d (%v)", i+1, v.ID, stamp.ID, err)
 		}
 	}
 }
 
-// A reader who stands at a revision must never miss one below it that is committed later. Each template is published once, so whatever the
-// reader passes by is never told again.
+// A reader at a revision must never miss a lower one that is committed later. Each template is
+// published once, so a change that the reader misses is not repeated.
 func TestAReaderOfTheChangesMissesNone(t *testing.T) {
 	dbs := servers(t, 3)
 	const publishersEach, templatesEach = 3, 20
@@ -99,25 +102,26 @@ func TestAReaderOfTheChangesMissesNone(t *testing.T) {
 			})
 		}
 	}
+
 	all := len(dbs) * publishersEach * templatesEach
-	told := map[string]bool{}
+	seen := map[string]bool{}
 	for position := uint64(0); position < uint64(all) && !t.Failed(); {
-		c, err := dbs[len(told)%len(dbs)].TemplateChanges(t.Context(), "acme", position)
+		c, err := dbs[len(seen)%len(dbs)].TemplateChanges(t.Context(), "acme", position)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range c.Names {
-			told[name] = true
+			seen[name] = true
 		}
 		position = c.Revision
 	}
 	publishers.Wait()
-	if len(told) != all {
-		t.Errorf("%d templates were told, %d were published", len(told), all)
+	if len(seen) != all {
+		t.Errorf("the reader saw %d templates, want %d", len(seen), all)
 	}
 }
 
-// watched is a registry over a database that others write to as well.
+// watched returns a registry over a database that others write to too.
 func watched(t *testing.T, db *DB) *registry.Registry {
 	t.Helper()
 	r := registry.New(registry.Config{Store: db, Logger: silent})
@@ -133,7 +137,7 @@ func watched(t *testing.T, db *DB) *registry.Registry {
 	return r
 }
 
-// listeners counts the connections that listen, and ends them if it is told to.
+// listeners returns how many connections listen, and ends them on request.
 func listeners(t *testing.T, db *DB, end bool) (n int) {
 	t.Helper()
 	sql := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'`
@@ -153,30 +157,36 @@ func TestAChangeAtOneServerWakesWhoWaitsAtAnother(t *testing.T) {
 		t.Helper()
 		for deadline := time.Now().Add(10 * time.Second); listeners(t, dbs[0], false) == 0; {
 			if time.Now().After(deadline) {
-				t.Fatal("nobody listens")
+				t.Fatal("no connection listens")
 			}
 		}
 	}
+
 	id := wire.Identity{Account: "acme"}
 	for round, prepare := range []func(){
 		await,
-		func() { await(); listeners(t, dbs[0], true) }, // the connection is lost, and comes again later than the next look
+		func() { // the connection is lost, and returns only after the next look
+			await()
+			listeners(t, dbs[0], true)
+		},
 	} {
 		prepare()
-		told := make(chan wire.Changes, 1)
+		answers := make(chan wire.Changes, 1)
 		go func() {
-			c, err := here.Changes(context.Background(), id, wire.ChangesQuery{Since: uint64(round), Wait: 30 * time.Second})
+			q := wire.ChangesQuery{Since: uint64(round), Wait: 30 * time.Second}
+			c, err := here.Changes(context.Background(), id, q)
 			if err != nil {
 				t.Error(err)
 			}
-			told <- c
+			answers <- c
 		}()
+
 		begun := time.Now()
 		if _, err := publish(t.Context(), dbs[0], "acme", fmt.Sprint("greet", round)); err != nil {
 			t.Fatal(err)
 		}
-		if c := <-told; c.Revision != uint64(round)+1 || time.Since(begun) > 5*time.Second {
-			t.Errorf("round %d: after %v it was told %+v", round, time.Since(begun), c)
+		if c := <-answers; c.Revision != uint64(round)+1 || time.Since(begun) > 5*time.Second {
+			t.Errorf("round %d: after %v it received %+v", round, time.Since(begun), c)
 		}
 	}
 }
@@ -194,6 +204,7 @@ func TestNotificationsTellTheAccount(t *testing.T) {
 			break
 		}
 	}
+
 	if _, err := publish(t.Context(), dbs[0], "acmed", "greet"); err != nil {
 		t.Fatal(err)
 	}
@@ -216,16 +227,19 @@ func TestALookWakesOnlyAccountsThatChanged(t *testing.T) {
 	var woken []string
 	look := func(seen map[string]uint64) map[string]uint64 {
 		woken = nil
-		return dbs[1].look(t.Context(), []string{"a", "b", "nobody"}, seen, func(account string) { woken = append(woken, account) })
+		wake := func(account string) { woken = append(woken, account) }
+		return dbs[1].look(t.Context(), []string{"a", "b", "nobody"}, seen, wake)
 	}
+
 	seen := look(nil)
 	if len(woken) != 2 {
 		t.Errorf("the first look woke %v", woken)
 	}
 	if seen = look(seen); woken != nil {
-		t.Errorf("a look after which nothing changed woke %v", woken)
+		t.Errorf("a look without a change woke %v", woken)
 	}
-	for _, account := range []string{"b", "c"} { // nobody waits for c
+
+	for _, account := range []string{"b", "c"} { // no caller waits for c
 		if _, err := publish(t.Context(), dbs[0], account, "greet"); err != nil {
 			t.Fatal(err)
 		}
@@ -244,11 +258,19 @@ func TestAFleetIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.pool.Exec(t.Context(), `INSERT INTO sidecars (account_id, id, heartbeat, last_seen)
-		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, $2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`, h, now, archive.FleetMax); err != nil {
+		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, `+
+		`$2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`,
+		h, now, archive.FleetMax); err != nil {
 		t.Fatal(err)
 	}
+
 	one := func(n int) error {
-		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: archivetest.SidecarID(n), Name: "new", Version: "1", StartedAt: now})
+		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{
+			ID:        archivetest.SidecarID(n),
+			Name:      "new",
+			Version:   "1",
+			StartedAt: now,
+		})
 	}
 	if err := one(archive.FleetMax); !wire.IsCode(err, wire.CodeTooMany) {
 		t.Errorf("one more, while all are alive: %v", err)
@@ -256,6 +278,7 @@ func TestAFleetIsBounded(t *testing.T) {
 	if err := one(7); err != nil {
 		t.Errorf("one that is known: %v", err)
 	}
+
 	now = now.Add(time.Hour)
 	if err := one(archive.FleetMax); err != nil {
 		t.Errorf("one more, while all are silent: %v", err)
@@ -273,19 +296,34 @@ func TestTheOwnerOfTwoServersStays(t *testing.T) {
 		var owners [2]wire.User
 		for i := range owners {
 			hash := [32]byte{1, byte(round)}
-			u := wire.User{ID: wire.NewID(), AccountName: account, Email: fmt.Sprintf("p%d-%d@example.com", round, i), Role: wire.RoleOwner, CreatedAt: time.Now(), SessionsFrom: time.Now()}
+			u := wire.User{
+				ID:           wire.NewID(),
+				AccountName:  account,
+				Email:        fmt.Sprintf("p%d-%d@example.com", round, i),
+				Role:         wire.RoleOwner,
+				CreatedAt:    time.Now(),
+				SessionsFrom: time.Now(),
+			}
 			var invite [32]byte
 			if i == 1 {
 				invite = hash
-				if err := dbs[0].CreateInvite(ctx, hash, wire.Invite{ID: wire.NewID(), AccountName: account, Role: wire.RoleOwner, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}); err != nil {
+				if err := dbs[0].CreateInvite(ctx, hash, wire.Invite{
+					ID:          wire.NewID(),
+					AccountName: account,
+					Role:        wire.RoleOwner,
+					CreatedAt:   time.Now(),
+					ExpiresAt:   time.Now().Add(time.Hour),
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			var err error
 			if owners[i], err = dbs[i].CreateUser(ctx, u, "hash", invite); err != nil {
 				t.Fatal(err)
 			}
 		}
+
 		var errs [2]error
 		var changes sync.WaitGroup
 		for i, u := range owners {
@@ -295,7 +333,7 @@ func TestTheOwnerOfTwoServersStays(t *testing.T) {
 		}
 		changes.Wait()
 		if (errs[0] == nil) == (errs[1] == nil) {
-			t.Fatalf("each owner made a viewer of themselves at a server of their own: %v, %v; one must be refused", errs[0], errs[1])
+			t.Fatalf("each owner becomes a viewer at a different server: %v, %v; want one rejected", errs[0], errs[1])
 		}
 	}
 }
@@ -316,6 +354,7 @@ func TestSigningUpDoesNotWaitForMaintenance(t *testing.T) {
 			CreatedAt:    time.Now(),
 			SessionsFrom: time.Now(),
 		}, "hash", [32]byte{})
+
 		return err
 	})
 	if err != nil {

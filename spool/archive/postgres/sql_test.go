@@ -17,7 +17,8 @@ import (
 	"promptspool/spool/archive/postgres/schema"
 )
 
-// rule is something that Citus refuses, or does otherwise than PostgreSQL, on a table that is spread over several nodes.
+// rule is something that Citus rejects, or does differently from PostgreSQL, on a table that is
+// spread over several nodes.
 // See https://docs.citusdata.com/en/stable/develop/reference_workarounds.html.
 type rule struct {
 	pattern *regexp.Regexp
@@ -29,20 +30,69 @@ type rule struct {
 const spread = `(record_states|record_deltas|records|record_bodies|tombstones|account_weeks|summaries|deleted_values)`
 
 var rules = []rule{
-	{regexp.MustCompile(`(?is)\bFROM\s+` + spread + `\b.*\bFOR\s+(NO\s+KEY\s+)?(UPDATE|SHARE|KEY)\b`), "rows of several nodes cannot be locked", `SELECT state FROM record_states WHERE request_id = ANY($1) FOR UPDATE`},
-	{regexp.MustCompile(`(?i)\b(now|clock_timestamp|random|gen_random_uuid|statement_timestamp)\s*\(|\bCURRENT_(TIMESTAMP|DATE|TIME)\b`), "what is not the same on every node cannot stand in a change; pass it", `INSERT INTO records (at) VALUES ($1) ON CONFLICT DO UPDATE SET at = now()`},
-	{regexp.MustCompile(`(?i)\b(BIG|SMALL)?SERIAL\b|\bGENERATED\b.*\bIDENTITY\b|\bnextval\b`), "a sequence is of one node", `CREATE TABLE x (id bigserial PRIMARY KEY)`},
-	{regexp.MustCompile(`(?i)\bREFERENCES\b`), "a foreign key needs both tables spread alike", `CREATE TABLE record_bodies (id uuid REFERENCES records)`},
-	{regexp.MustCompile(`(?i)\bCREATE\s+(OR\s+REPLACE\s+)?(CONSTRAINT\s+)?(TRIGGER|RULE)\b`), "triggers and rules do not run on the nodes", `CREATE TRIGGER t AFTER INSERT ON records`},
-	{regexp.MustCompile(`(?i)\bWITH\s+RECURSIVE\b|\bGROUPING\s+SETS\b|\bROLLUP\s*\(|\bCUBE\s*\(|\bTABLESAMPLE\b|\bMERGE\s+INTO\b|\bEXCLUDE\s+USING\b`), "it is not carried out over several nodes", `WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x`},
-	{regexp.MustCompile(`(?i)\bDROP\s+(TABLE|INDEX)\s+(IF\s+EXISTS\s+)?[a-z_]+\s*,`), "one table or index for each statement", `DROP INDEX a, b`},
-	{regexp.MustCompile(`(?i)\bUPDATE\s+(record_states|record_deltas|records|record_bodies|tombstones)\b.*\bSET\b[^;]*\brequest_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE records SET request_id = $1 WHERE at = $2`},
-	{regexp.MustCompile(`(?i)\bUPDATE\s+(account_weeks|summaries|deleted_values)\b.*\bSET\b[^;]*\baccount_id\s*=[^;]*\bWHERE\b`), "the column by which a table is spread cannot be changed", `UPDATE summaries SET account_id = $1 WHERE newest = $2`},
-	{regexp.MustCompile(`(?i)\(\s*SELECT\s+FROM\b`), "a sub-select needs a column to be carried to the nodes", `SELECT EXISTS (SELECT FROM records_default WHERE true)`},
-	{regexp.MustCompile(`(?i)\bSELECT\s+\*`), "an older server reads a newer table by the names of its columns", `SELECT * FROM records`},
+	{
+		regexp.MustCompile(`(?is)\bFROM\s+` + spread + `\b.*\bFOR\s+(NO\s+KEY\s+)?(UPDATE|SHARE|KEY)\b`),
+		"rows of several nodes cannot be locked",
+		`SELECT state FROM record_states WHERE request_id = ANY($1) FOR UPDATE`,
+	},
+	{
+		regexp.MustCompile(`(?i)\b(now|clock_timestamp|random|gen_random_uuid|statement_timestamp)\s*\(|` +
+			`\bCURRENT_(TIMESTAMP|DATE|TIME)\b`),
+		"a change cannot use what differs from node to node; pass it as a parameter",
+		`INSERT INTO records (at) VALUES ($1) ON CONFLICT DO UPDATE SET at = now()`,
+	},
+	{
+		regexp.MustCompile(`(?i)\b(BIG|SMALL)?SERIAL\b|\bGENERATED\b.*\bIDENTITY\b|\bnextval\b`),
+		"a sequence exists on one node only",
+		`CREATE TABLE x (id bigserial PRIMARY KEY)`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bREFERENCES\b`),
+		"a foreign key needs both tables spread alike",
+		`CREATE TABLE record_bodies (id uuid REFERENCES records)`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bCREATE\s+(OR\s+REPLACE\s+)?(CONSTRAINT\s+)?(TRIGGER|RULE)\b`),
+		"triggers and rules do not run on the nodes",
+		`CREATE TRIGGER t AFTER INSERT ON records`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bWITH\s+RECURSIVE\b|\bGROUPING\s+SETS\b|\bROLLUP\s*\(|\bCUBE\s*\(|` +
+			`\bTABLESAMPLE\b|\bMERGE\s+INTO\b|\bEXCLUDE\s+USING\b`),
+		"it is not supported over several nodes",
+		`WITH RECURSIVE x AS (SELECT 1) SELECT * FROM x`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bDROP\s+(TABLE|INDEX)\s+(IF\s+EXISTS\s+)?[a-z_]+\s*,`),
+		"a statement may drop only one table or index",
+		`DROP INDEX a, b`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bUPDATE\s+(record_states|record_deltas|records|record_bodies|tombstones)\b` +
+			`.*\bSET\b[^;]*\brequest_id\s*=[^;]*\bWHERE\b`),
+		"the column by which a table is spread cannot be changed",
+		`UPDATE records SET request_id = $1 WHERE at = $2`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bUPDATE\s+(account_weeks|summaries|deleted_values)\b` +
+			`.*\bSET\b[^;]*\baccount_id\s*=[^;]*\bWHERE\b`),
+		"the column by which a table is spread cannot be changed",
+		`UPDATE summaries SET account_id = $1 WHERE newest = $2`,
+	},
+	{
+		regexp.MustCompile(`(?i)\(\s*SELECT\s+FROM\b`),
+		"a sub-select needs a column to be sent to the nodes",
+		`SELECT EXISTS (SELECT FROM records_default WHERE true)`,
+	},
+	{
+		regexp.MustCompile(`(?i)\bSELECT\s+\*`),
+		"an older server reads a newer table by the names of its columns",
+		`SELECT * FROM records`,
+	},
 }
 
-// moving is the one place where whole rows are meant: a partition takes over what lay elsewhere.
+// moving is the one statement that needs whole rows: a new partition takes over its rows from
+// the default one.
 var moving = regexp.MustCompile(`^INSERT INTO .* SELECT \* FROM`)
 
 func broken(sql string) (why []string) {
@@ -54,6 +104,7 @@ func broken(sql string) (why []string) {
 			why = append(why, r.why)
 		}
 	}
+
 	return why
 }
 
@@ -68,18 +119,21 @@ func TestAllSQLIsSuchAsCitusTakes(t *testing.T) {
 func TestTheRulesOfCitusAreKept(t *testing.T) {
 	for _, r := range rules {
 		if len(broken(r.example)) == 0 {
-			t.Errorf("nobody would notice %s", r.example)
+			t.Errorf("no rule matches %s", r.example)
 		}
 	}
 }
 
-// isSQL says whether a text of the source is a statement, or a piece of one.
-var isSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|LOCK|SET|WITH|COPY|FROM|AND|ORDER BY)\s`)
+// isSQL matches string literals of the sources that are a statement, or a piece of one.
+var isSQL = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|LOCK|SET|WITH|` +
+	`COPY|FROM|AND|ORDER BY)\s`)
 
-// statements are those of the package's sources, put together where they are added up, and the migrations.
+// statements returns the SQL statements of the package's sources, with concatenations joined,
+// and those of the migrations.
 func statements(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
+
 	var paths []string
 	for _, pattern := range []string{"*.go", "connection/*.go", "schema/*.go"} {
 		found, _ := filepath.Glob(pattern)
@@ -94,6 +148,7 @@ func statements(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
+
 		ast.Inspect(file, func(n ast.Node) bool {
 			e, ok := n.(ast.Expr)
 			if !ok {
@@ -109,6 +164,7 @@ func statements(t *testing.T) map[string]string {
 	if len(all) < 60 {
 		t.Fatalf("only %d statements were found; the test does not look at the package", len(all))
 	}
+
 	names, _ := fs.Glob(schema.Migrations, "migrations/*.sql")
 	for _, name := range names {
 		text, _ := fs.ReadFile(schema.Migrations, name)
@@ -116,10 +172,12 @@ func statements(t *testing.T) map[string]string {
 			all[fmt.Sprintf("%s, statement %d", name, i+1)] = strings.TrimSpace(sql)
 		}
 	}
+
 	return all
 }
 
-// textOf is a text, or texts that are added up; what is no text in between stands as "x".
+// textOf returns a string literal, or a concatenation, in which "x" replaces what is not a
+// literal.
 func textOf(e ast.Expr) (text string, whole bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -136,6 +194,7 @@ func textOf(e ast.Expr) (text string, whole bool) {
 			}
 		}
 	}
+
 	return "x", false
 }
 
@@ -148,11 +207,14 @@ func TestEveryTableIsSpreadOrOnEveryNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	by := make(map[string]string)
-	for _, m := range regexp.MustCompile(`create_distributed_table\('(\w+)', '(\w+)'|create_reference_table\('(\w+)'`).FindAllStringSubmatch(string(text), -1) {
+	spreads := regexp.MustCompile(`create_distributed_table\('(\w+)', '(\w+)'|create_reference_table\('(\w+)'`)
+	for _, m := range spreads.FindAllStringSubmatch(string(text), -1) {
 		by[m[1]+m[3]] = m[2]
 	}
-	// Bookkeeping of the servers themselves, which no query joins with anything.
+
+	// These are bookkeeping of the servers, and no query joins them with other tables.
 	local := []string{"promptspool_schema", "copying"}
 	tables := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*)\)`)
 	seen := 0
@@ -162,20 +224,22 @@ func TestEveryTableIsSpreadOrOnEveryNode(t *testing.T) {
 			continue
 		}
 		seen++
+
 		column, said := by[m[1]]
 		delete(by, m[1])
 		if said == slices.Contains(local, m[1]) {
-			t.Errorf("citus.sql does not say where the table %s lies", m[1])
+			t.Errorf("citus.sql does not say where the table %s is", m[1])
 		}
 		key := regexp.MustCompile(`PRIMARY KEY \(([^)]*)\)`).FindStringSubmatch(sql)
 		if column != "" && (key == nil || !slices.Contains(strings.Split(key[1], ", "), column)) {
-			t.Errorf("the primary key of %s does not hold %s, by which it is spread", m[1], column)
+			t.Errorf("the primary key of %s lacks %s, by which it is spread", m[1], column)
 		}
 	}
+
 	for table := range by {
 		t.Errorf("citus.sql spreads %s, which no migration makes", table)
 	}
 	if seen < 10 {
-		t.Errorf("only %d tables were seen", seen)
+		t.Errorf("only %d tables were found", seen)
 	}
 }

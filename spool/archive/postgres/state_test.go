@@ -12,16 +12,18 @@ import (
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
-// walBytes is how much the server has ever written ahead.
+// walBytes returns how many bytes of write-ahead log the server has ever written.
 func walBytes(t testing.TB, dsn string) (n int64) {
-	err := connect(t, dsn).QueryRow(context.Background(), `SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
+	err := connect(t, dsn).QueryRow(context.Background(),
+		`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
-// Not beside other tests, which write to the same server.
+// It must not run in parallel with other tests, which write to the same server.
 func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 	dsn := empty(t)
 	db := checked(t, dsn)
@@ -51,7 +53,8 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	var missing, weeks int
 	err := connect(t, dsn).QueryRow(context.Background(), `
 		SELECT count(*) FILTER (WHERE to_regclass(replace(relname, 'states', 'deltas')) IS NULL), count(*)
-		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid WHERE inhparent = 'record_states'::regclass`).Scan(&missing, &weeks)
+		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid `+
+		`WHERE inhparent = 'record_states'::regclass`).Scan(&missing, &weeks)
 	if err != nil || missing > 0 || weeks < 2 {
 		t.Errorf("of %d partitions %d are missing (%v)", weeks, missing, err)
 	}
@@ -79,7 +82,8 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 	for n := range orphans {
 		id := idAt(monday, n)
 		apply(t, db, eventAt(t, monday, wire.KindMetadata, id, n,
-			`{"request_id":"`+id+`","metadata":{"a":"`+strings.Repeat("x", 1000)+`","b":"`+strings.Repeat("y", 1000)+`"}}`))
+			`{"request_id":"`+id+`",`+
+				`"metadata":{"a":"`+strings.Repeat("x", 1000)+`","b":"`+strings.Repeat("y", 1000)+`"}}`))
 	}
 
 	found, pages := 0, 0
@@ -94,7 +98,7 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 		after = rows[len(rows)-1].RequestID
 	}
 	if found != orphans {
-		t.Errorf("%d pages have %d of %d orphans", pages, found, orphans)
+		t.Errorf("%d pages have %d orphans, want %d", pages, found, orphans)
 	}
 
 	d := wire.Deletion{Key: "a", Value: strings.Repeat("x", 1000), Before: monday.Add(time.Hour)}
