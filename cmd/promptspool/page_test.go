@@ -26,11 +26,6 @@ const (
 // unusual are words that a native reader stumbles over in a comment.
 var unusual = []string{"says whether", "say whether", "tells whether", "is no error", "tells of", "who waits"}
 
-// unreadTests are the folders with lines of tests that are too wide. The list only gets shorter.
-var unreadTests = []string{
-	"spool/archive/badgerdb",
-}
-
 // pageFaults returns where a file is hard to read, as "line: what".
 func pageFaults(t *testing.T, name, source string) (faults []string) {
 	t.Helper()
@@ -153,21 +148,19 @@ func firstSentence(doc string) string {
 }
 
 func TestTheCodeReadsWell(t *testing.T) {
-	checkPages(t, nil, func(s parsedFile) bool { return !s.test },
+	checkPages(t, func(s parsedFile) bool { return !s.test },
 		func(path, text string) []string { return pageFaults(t, path, text) })
 }
 
 func TestThePageOfATestFitsTheColumns(t *testing.T) {
-	checkPages(t, unreadTests, func(s parsedFile) bool { return s.test },
+	checkPages(t, func(s parsedFile) bool { return s.test },
 		func(_, text string) []string { return wideLines(text) })
 }
 
-// checkPages reports the faults of the chosen files, except those of the folders that are
-// still to be read, each of which must have one.
-func checkPages(t *testing.T, unread []string, chosen func(parsedFile) bool, faults func(path, text string) []string) {
+// checkPages reports the faults of the chosen files.
+func checkPages(t *testing.T, chosen func(parsedFile) bool, faults func(path, text string) []string) {
 	t.Helper()
 	top := os.DirFS("../..")
-	still := make(map[string]bool) // folders of unread with faults
 	for _, s := range sources(t) {
 		if !chosen(s) {
 			continue
@@ -176,18 +169,9 @@ func checkPages(t *testing.T, unread []string, chosen func(parsedFile) bool, fau
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, fault := range faults(s.path, string(text)) {
-			if slices.Contains(unread, s.dir) {
-				still[s.dir] = true
-				continue
-			}
-			t.Errorf("%s:%s", s.path, fault)
-		}
-	}
 
-	for _, dir := range unread {
-		if !still[dir] {
-			t.Errorf("%s reads well now: take it off the list of those that nobody has read", dir)
+		for _, fault := range faults(s.path, string(text)) {
+			t.Errorf("%s:%s", s.path, fault)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// A server whose folder was removed must neither answer writes nor hang when it is stopped.
+// A server whose folder was removed must not acknowledge writes, nor hang when it stops.
 func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
 	for name, writes := range map[string]bool{"a write meets it": true, "the stop meets it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -28,9 +28,11 @@ func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}
+
 			if writes {
-				if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 2, 10)}); !wire.IsCode(err, wire.CodeUnavailable) {
-					t.Errorf("a write into a folder that is gone is answered with %v", err)
+				_, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 2, 10)})
+				if !wire.IsCode(err, wire.CodeUnavailable) {
+					t.Errorf("a write to a removed folder returns %v, want the code unavailable", err)
 				}
 			}
 
@@ -39,13 +41,13 @@ func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
 			select {
 			case <-closed:
 			case <-time.After(15 * time.Second):
-				t.Fatal("it does not close")
+				t.Fatal("Close hangs")
 			}
 		})
 	}
 }
 
-// A server that nobody writes to says so as well.
+// A server without writes notices as well.
 func TestAnIdleDatabaseSeesThatItsFolderIsGone(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "archive")
 	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
@@ -53,6 +55,7 @@ func TestAnIdleDatabaseSeesThatItsFolderIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+
 	ended := make(chan error, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { ended <- db.Run(ctx) }()
@@ -63,11 +66,12 @@ func TestAnIdleDatabaseSeesThatItsFolderIsGone(t *testing.T) {
 	select {
 	case err := <-db.Failed():
 		if !strings.Contains(err.Error(), "is not there any more") {
-			t.Errorf("it fails for %v", err)
+			t.Errorf("Failed delivers %v", err)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("it does not see that its folder is gone")
+		t.Error("the database does not notice that its folder is gone")
 	}
+
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

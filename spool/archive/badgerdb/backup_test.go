@@ -19,7 +19,8 @@ import (
 	"promptspool/spool/archive/badgerdb/folder"
 )
 
-// stocked opens a database with n records of one account, a template and a key, some of it in blocks.
+// stocked opens a database with n records of one account beside those of harmed, some of
+// them in blocks.
 func stocked(t *testing.T, n int) *DB {
 	t.Helper()
 	db := harmed(t) // one record and a template already
@@ -27,17 +28,21 @@ func stocked(t *testing.T, n int) *DB {
 	for i := range n {
 		addRecord(t, db, i)
 	}
+
 	return db
 }
 
+// addRecord adds the ith record.
 func addRecord(t *testing.T, db *DB, i int) {
 	t.Helper()
-	e := archivetest.Event(t, 10_000+i, wire.KindRequest, archivetest.ID(20_000+i), secretBody(i, fmt.Sprint("user-", i)))
+	body := secretBody(i, fmt.Sprint("user-", i))
+	e := archivetest.Event(t, 10_000+i, wire.KindRequest, archivetest.ID(20_000+i), body)
 	if _, err := db.Apply(context.Background(), "a", []archive.Event{e}); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// backedUp returns the file of a backup, and what Backup reports about it.
 func backedUp(t *testing.T, db *DB) ([]byte, Backup) {
 	t.Helper()
 	var out bytes.Buffer
@@ -45,17 +50,24 @@ func backedUp(t *testing.T, db *DB) ([]byte, Backup) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return out.Bytes(), b
 }
 
-// contents are all keys of a database with their values.
+// contents returns all keys of a database with their values.
 func contents(t *testing.T, db *DB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	file, _ := backedUp(t, db)
-	if _, err := ReadBackup(bytes.NewReader(file), func(k, v []byte) error { all[string(k)] = string(v); return nil }); err != nil {
+
+	_, err := ReadBackup(bytes.NewReader(file), func(k, v []byte) error {
+		all[string(k)] = string(v)
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+
 	return all
 }
 
@@ -63,25 +75,30 @@ func TestABackupIsRestoredToTheSame(t *testing.T) {
 	db := stocked(t, 50)
 	file, made := backedUp(t, db)
 	if made.Records != 51 || made.Keys < 51 {
-		t.Errorf("%+v", made)
+		t.Errorf("the backup reports %+v, want 51 records", made)
 	}
+
 	dir := filepath.Join(t.TempDir(), "archive")
 	restored, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil)
 	if err != nil || restored != made {
-		t.Fatalf("%+v (%v), want %+v", restored, err, made)
+		t.Fatalf("restored %+v (%v), want %+v", restored, err, made)
 	}
+
 	again, err := Open(Config{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(contents(t, db), contents(t, again)); diff != "" {
-		t.Error(diff)
+		t.Errorf("contents (-want +got):\n%s", diff)
 	}
-	addRecord(t, again, 99) // it goes on
+
+	addRecord(t, again, 99) // the restored database takes writes
 	if err := errors.Join(again.Check(t.Context()), again.Close()); err != nil {
 		t.Error(err)
 	}
-	if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "already exists") {
+
+	_, err = Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil)
+	if err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("a second restore to the same place: %v", err)
 	}
 }
@@ -101,37 +118,45 @@ func TestABackupIsOneMoment(t *testing.T) {
 			}
 		}
 	}()
+
 	for round := range 5 {
 		file, _ := backedUp(t, db)
-		// Restore proves that what it holds agrees with itself, which a mixture of moments does not.
-		if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(round))}, bytes.NewReader(file), nil); err != nil {
+		// Restore checks that the database is consistent. A mixture of moments would not
+		// be.
+		dir := filepath.Join(t.TempDir(), fmt.Sprint(round))
+		if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil); err != nil {
 			t.Error(err)
 		}
 	}
+
 	close(stop)
 	if n := <-stopped; n < 10 {
-		t.Errorf("only %d writes went on beside the backups", n)
+		t.Errorf("only %d writes were made during the backups, want at least 10", n)
 	}
 }
 
 func TestADamagedBackupIsNeverRestored(t *testing.T) {
 	file, _ := backedUp(t, stocked(t, 5))
 	parent := t.TempDir()
+
 	try := func(what string, harmed []byte) {
 		t.Helper()
 		dir := filepath.Join(parent, "archive")
 		if _, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(harmed), nil); err == nil {
-			t.Errorf("%s: it is restored", what)
+			t.Errorf("%s: the backup was restored", what)
 		}
 		if left, _ := os.ReadDir(parent); len(left) > 0 {
-			t.Fatalf("%s: %v is left", what, left)
+			t.Fatalf("%s: a failed restore leaves %v", what, left)
 		}
 	}
+
 	try("nothing", nil)
 	try("something else", []byte("PK\x03\x04 and so on\n"))
 	try("a newer form", bytes.Replace(file, []byte("format 1,"), []byte("format 9,"), 1))
-	try("of a newer database", bytes.Replace(file, []byte(fmt.Sprintf("format %d\n", folder.Format)), []byte("format 99\n"), 1))
+	format := []byte(fmt.Sprintf("format %d\n", folder.Format))
+	try("of a newer database", bytes.Replace(file, format, []byte("format 99\n"), 1))
 	try("more behind it", append(bytes.Clone(file), 'x'))
+
 	for cut := 1; cut < len(file); cut += len(file)/12 + 1 {
 		try(fmt.Sprint("cut at ", cut), file[:cut])
 	}
@@ -151,8 +176,10 @@ func TestADatabaseThatDisagreesIsNotRestored(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, _ := backedUp(t, db)
-	if _, err := Restore(t.Context(), Config{Dir: filepath.Join(t.TempDir(), "x")}, bytes.NewReader(file), nil); err == nil || !strings.Contains(err.Error(), "count") {
-		t.Errorf("%v", err)
+	dir := filepath.Join(t.TempDir(), "x")
+	_, err := Restore(t.Context(), Config{Dir: dir}, bytes.NewReader(file), nil)
+	if err == nil || !strings.Contains(err.Error(), "count") {
+		t.Errorf("Restore of a database with a wrong count: %v", err)
 	}
 }
 

@@ -26,10 +26,11 @@ func open(t *testing.T, dir string) *badgerdb.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeChecked(t, db) })
+
 	return db
 }
 
-// closeChecked proves that the database agrees with itself, and closes it.
+// closeChecked checks that the database is consistent, and closes it.
 func closeChecked(t *testing.T, db *badgerdb.DB) {
 	t.Helper()
 	if err := db.Check(context.Background()); err != nil {
@@ -42,9 +43,13 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 
 func TestArchive(t *testing.T) { inEachLayout(t, archivetest.Run) }
 
-// inEachLayout runs a suite on rows that lie alone, and on rows that are packed into blocks as soon as there are any.
+// inEachLayout runs a suite with rows that stand alone, and with rows that are packed into
+// blocks as soon as possible.
 func inEachLayout(t *testing.T, run func(*testing.T, archivetest.Open)) {
-	layouts := map[string]func(*badgerdb.DB){"rows alone": func(*badgerdb.DB) {}, "blocks": (*badgerdb.DB).PackEagerly}
+	layouts := map[string]func(*badgerdb.DB){
+		"rows alone": func(*badgerdb.DB) {},
+		"blocks":     (*badgerdb.DB).PackEagerly,
+	}
 	for name, prepare := range layouts {
 		t.Run(name, func(t *testing.T) {
 			run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
@@ -55,6 +60,7 @@ func inEachLayout(t *testing.T, run func(*testing.T, archivetest.Open)) {
 				}
 				prepare(db)
 				t.Cleanup(func() { closeChecked(t, db) })
+
 				return db, func() archive.Store {
 					closeChecked(t, db)
 					if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {

@@ -21,10 +21,17 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// BenchmarkArchive fills a database and asks it what the documentation promises, in one run so that the figures belong together.
-// PROMPTSPOOL_BENCH_RECORDS says how many records (100,000 by default, 2,000,000 is the long form), PROMPTSPOOL_BENCH_DIR
-// where the database is kept from run to run, so that a long fill may be done in parts: what is there is not made again;
-// PROMPTSPOOL_BENCH_FILL stops a part after so many seconds.
+// BenchmarkArchive fills a database and measures the queries that the documentation gives
+// figures for. It does both in one run, so that the figures belong together. The
+// environment sets its size:
+//
+// PROMPTSPOOL_BENCH_RECORDS is the number of records: 100,000 by default, 2,000,000 in
+// the long form.
+//
+// PROMPTSPOOL_BENCH_DIR keeps the database from run to run. A long fill can then be done
+// in parts, because records that exist are not made again.
+//
+// PROMPTSPOOL_BENCH_FILL ends a part after this many seconds.
 func BenchmarkArchive(b *testing.B) {
 	s := newStage(b)
 	for range b.N {
@@ -37,9 +44,10 @@ func BenchmarkArchive(b *testing.B) {
 	}
 }
 
-// benchDays is over how many days the records of a benchmark are spread.
+// benchDays is the number of days over which a benchmark spreads its records.
 const benchDays = 10
 
+// stage is the database of a benchmark, with the records to fill it.
 type stage struct {
 	dir     string
 	records int
@@ -52,6 +60,7 @@ type stage struct {
 
 var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
 
+// newStage opens the database that the environment asks for, and watches the memory.
 func newStage(b *testing.B) *stage {
 	debug.SetMemoryLimit(192 << 20) // as the server does
 	s := &stage{records: 100_000, dir: os.Getenv("PROMPTSPOOL_BENCH_DIR")}
@@ -61,20 +70,24 @@ func newStage(b *testing.B) *stage {
 	if s.dir == "" {
 		s.dir = b.TempDir()
 	}
+
 	// In the long form each account has 100,000 records a day.
 	span := benchDays * 24 * time.Hour
-	s.calls = archivetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
+	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	s.calls = archivetest.NewCalls(b, begin, span/time.Duration(s.records))
+
 	b.Cleanup(s.watch())
 	s.open(b)
 	b.Cleanup(func() { s.db.Close() })
+
 	return s
 }
 
-// benchMemory is what a server may hold of anonymous memory at any moment. The records to come and the text that they are cut from are
-// in what is measured.
+// benchMemory is how much anonymous memory a server may hold at any moment. The measurement
+// includes the records to come, and the text that they are cut from.
 const benchMemory = 256 << 20
 
-// watch looks at the memory until the function that it returns is called.
+// watch measures the memory until the function that it returns is called.
 func (s *stage) watch() (end func()) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -88,33 +101,43 @@ func (s *stage) watch() (end func()) {
 			}
 		}
 	}()
+
 	return func() { close(stop); <-stopped }
 }
 
+// open opens the database and its archive.
 func (s *stage) open(b *testing.B) {
 	db, err := badgerdb.Open(badgerdb.Config{Dir: s.dir, Logger: quiet})
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.db = db
-	s.archive = archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet,
-		Now: func() time.Time { return s.calls.At(s.records).Add(time.Hour) }})
+	s.archive = archive.New(archive.Config{
+		Store:   db,
+		Metrics: metrics.New("server", "bench"),
+		Logger:  quiet,
+		Now:     func() time.Time { return s.calls.At(s.records).Add(time.Hour) },
+	})
 }
 
-// fill makes the records that are not there yet, with four batches on their way as a forwarder has, and says whether all are there.
+// fill makes the records that do not exist yet, and reports whether all exist now. Like a
+// forwarder, it has four batches under way at a time.
 func (s *stage) fill(b *testing.B) bool {
 	const batch = 500
 	deadline := time.Now().Add(time.Hour)
 	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_FILL")); err == nil {
 		deadline = time.Now().Add(time.Duration(n) * time.Second)
 	}
+
 	progress := filepath.Join(s.dir, "bench-progress")
 	if text, err := os.ReadFile(progress); err == nil {
 		s.made, _ = strconv.Atoi(string(text))
 	}
+
 	first, begun, cpu, written := s.made, time.Now(), cpuTime(), bytesWritten()
 	raw := int64(0)
 	var mu sync.Mutex
+
 	for s.made < s.records && time.Now().Before(deadline) {
 		var wg sync.WaitGroup
 		round := min(s.made+20*batch, s.records)
@@ -139,6 +162,7 @@ func (s *stage) fill(b *testing.B) bool {
 				}
 			})
 		}
+
 		for n := s.made; n < round; n += batch {
 			work <- n
 		}
@@ -147,6 +171,7 @@ func (s *stage) fill(b *testing.B) bool {
 		s.made = round
 		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
 	}
+
 	took := time.Since(begun)
 	if s.made > first {
 		perSecond := float64(s.made-first) / took.Seconds()
@@ -154,6 +179,7 @@ func (s *stage) fill(b *testing.B) bool {
 		n := float64(s.made - first)
 		b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/n, "ingest-cpu-us/record")
 		b.ReportMetric(float64(bytesWritten()-written)/n, "ingest-written-B/record")
+
 		payload := filepath.Join(s.dir, "bench-payload")
 		if text, err := os.ReadFile(payload); err == nil && first > 0 {
 			before, _ := strconv.ParseInt(string(text), 10, 64)
@@ -161,17 +187,22 @@ func (s *stage) fill(b *testing.B) bool {
 		}
 		_ = os.WriteFile(payload, strconv.AppendInt(nil, raw, 10), 0o600)
 		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
-		b.Logf("%d to %d of %d records in %v: %.0f/s", first, s.made, s.records, took.Round(time.Second), perSecond)
+		b.Logf("%d to %d of %d records in %v: %.0f/s",
+			first, s.made, s.records, took.Round(time.Second), perSecond)
 	}
+
 	s.tellMemory(b)
+
 	return s.made == s.records
 }
 
-// restart closes the database and opens it again: what is asked next is asked cold, as far as this process goes.
+// restart closes the database and opens it again. So the next queries find this process's
+// caches cold.
 func (s *stage) restart(b *testing.B) {
 	if err := s.db.Close(); err != nil {
 		b.Fatal(err)
 	}
+
 	text, _ := os.ReadFile(filepath.Join(s.dir, "bench-payload"))
 	payload, _ := strconv.ParseInt(string(text), 10, 64)
 	disk := int64(0)
@@ -181,30 +212,36 @@ func (s *stage) restart(b *testing.B) {
 		}
 		return nil
 	})
+
 	b.Logf("payload %d MB, on disk %d MB", payload>>20, disk>>20)
 	b.ReportMetric(float64(disk)/float64(payload), "disk/payload")
+
 	begun := time.Now()
 	s.open(b)
 	b.ReportMetric(float64(time.Since(begun).Milliseconds()), "open-ms")
 }
 
-// cpuTime is what this process has had of the processors, collecting garbage and compacting included: on a machine that is
-// shared it tells more than the clock. The making of the records is in it.
+// cpuTime returns the CPU time of this process, including garbage collection, compaction
+// and making the records. On a shared machine it says more than the clock.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// bytesWritten are those that this process has had written to disks; 0 where the system does not tell.
+// bytesWritten returns how many bytes this process has written to disks, or 0 where the
+// system does not report it.
 func bytesWritten() (n int64) {
 	io, _ := os.ReadFile("/proc/self/io")
 	if _, rest, ok := bytes.Cut(io, []byte("\nwrite_bytes: ")); ok {
 		_, _ = fmt.Sscan(string(rest), &n)
 	}
+
 	return n
 }
 
+// lookAtMemory notes the anonymous memory that the process holds now.
 func (s *stage) lookAtMemory() {
 	status, _ := os.ReadFile("/proc/self/status")
 	if _, rest, ok := bytes.Cut(status, []byte("RssAnon:")); ok {
@@ -214,6 +251,7 @@ func (s *stage) lookAtMemory() {
 	}
 }
 
+// tellMemory reports the most memory seen, which must be within benchMemory.
 func (s *stage) tellMemory(b *testing.B) {
 	most := s.memory.Load()
 	b.ReportMetric(float64(most)/1024, "MB-anonymous")

@@ -14,11 +14,13 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Earlier versions kept long metadata values whole: in a column of their key's own, and in the one that the others share.
+// Earlier versions stored long metadata values in full, both in a key's own column and in
+// the column that the other keys share.
 func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	k, _ := keysOf("a")
 	long := strings.Repeat("long ", 1000) + "Ada"
+
 	rows := make([]blocks.Placed, 100)
 	for i := range rows {
 		at := query.Position{At: time.Unix(int64(1000-i), 0), RequestID: archivetest.ID(i)}
@@ -27,6 +29,7 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 		rows[i].Row = wire.Row{AcceptedAt: at.At, Metadata: []wire.MetadataRow{{Key: "own", Value: "x"}}}
 	}
 	rows[7].Row.Metadata = []wire.MetadataRow{{Key: "other", Value: long}, {Key: "own", Value: long}}
+
 	writes := db.codec.writeBlock(k, rows[0].Place[:], rows)
 	if err := db.exclusively(func(*badger.Txn) ([]write, error) { return writes, nil }); err != nil {
 		t.Fatal(err)
@@ -40,10 +43,12 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 		}
 		b := block{txn: txn, codec: db.codec, keys: k}
 		b.open(rows[0].Place[:], head)
+
 		c := checker{db: db, txn: txn}
 		if err := c.summary(k, rows[0].Place[:], head); err != nil {
 			t.Error(err)
 		}
+
 		row, err := b.Row(7, rowcode.AllColumns)
 		if err != nil {
 			return err
@@ -71,10 +76,12 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 				}
 			}
 		}
+
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := db.exclusively(func(*badger.Txn) ([]write, error) { return removed, nil }); err != nil {
 		t.Fatal(err)
 	}

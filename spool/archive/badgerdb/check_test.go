@@ -24,17 +24,20 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	id, _ := parseUUID(archivetest.ID(1000))
 	event, _ := parseUUID(archivetest.ID(1))
 	at := archivetest.Start.Add(time.Second)
+
+	otherState := []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)
+	otherDelta := []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[{}]}`)
 	for name, harm := range map[string]write{
 		"a row is missing":             {key: k.newest(blocks.EncodePlace(at, id))},
 		"a row says something else":    {k.newest(blocks.EncodePlace(at, id)), []byte(`{}`)},
 		"a row in the wrong table":     {k.late(blocks.EncodePlace(at, id)), []byte(`{}`)},
 		"a row without a record":       {k.newest(blocks.EncodePlace(at.Add(1), id)), []byte(`{}`)},
 		"a record is missing":          {key: k.record(id)},
-		"a record under another's key": {k.record(event), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)},
+		"a record under another's key": {k.record(event), otherState},
 		"a record that is no JSON":     {k.record(id), []byte(`{`)},
 		"a delta is missing":           {key: k.delta(id, 1)},
 		"a delta without a record":     {k.delta(event, 1), []byte(`{}`)},
-		"a delta of something else":    {k.delta(id, 3), []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[{}]}`)},
+		"a delta of something else":    {k.delta(id, 3), otherDelta},
 		"a delta that is no JSON":      {k.delta(id, 1), []byte(`{`)},
 		"a body is missing":            {key: k.body(id, event)},
 		"a body of something else":     {k.body(id, event), []byte(`{}`)},
@@ -51,8 +54,9 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db := harmed(t)
 			if err := db.Check(t.Context()); err != nil {
-				t.Fatalf("before: %v", err)
+				t.Fatalf("Check before any harm: %v", err)
 			}
+
 			err := db.bdb.Update(func(txn *badger.Txn) error {
 				if harm.value == nil {
 					return txn.Delete(harm.key)
@@ -62,15 +66,16 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+
 			if err := db.Check(t.Context()); err == nil {
-				t.Error("Check finds nothing")
+				t.Error("Check does not find the harm")
 			}
 		})
 	}
 }
 
-// harmed opens a database with one record, which has a delta, and one template, which is not
-// checked when the test ends.
+// harmed opens a database with one record, which has a delta, and one template. A test
+// may harm it, because it is not checked at the end.
 func harmed(t *testing.T) *DB {
 	t.Helper()
 	db, err := Open(Config{Dir: t.TempDir()})
@@ -82,33 +87,44 @@ func harmed(t *testing.T) *DB {
 			t.Error(err)
 		}
 	})
+
 	db.deltaMin = 1
 	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1000), `{"function_name":"f"}`)
 	_, applied := db.Apply(context.Background(), "a", []archive.Event{e})
 	_, added := db.Apply(context.Background(), "a", []archive.Event{
 		archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1000), `{"score":1}`),
 	})
-	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", func(*wire.Template) (*wire.Version, bool, error) {
+
+	firstVersion := func(*wire.Template) (*wire.Version, bool, error) {
 		return &wire.Version{CreatedAt: archivetest.Start}, true, nil
-	})
+	}
+	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", firstVersion)
 	if err := errors.Join(applied, added, updated); err != nil {
 		t.Fatal(err)
 	}
+
 	return db
 }
 
 func TestRowsSortAsPositionsDo(t *testing.T) {
 	position := rapid.Custom(func(t *rapid.T) query.Position {
 		// From the year 1 to 9999, close together as often as far apart.
-		seconds := rapid.OneOf(rapid.Int64Range(-62135596799, 253402300799), rapid.Int64Range(-1, 1)).Draw(t, "seconds")
+		anywhere := rapid.Int64Range(-62135596799, 253402300799)
+		seconds := rapid.OneOf(anywhere, rapid.Int64Range(-1, 1)).Draw(t, "seconds")
 		nanos := rapid.Int64Range(0, 999_999_999).Draw(t, "nanos")
-		return query.Position{At: time.Unix(seconds, nanos).UTC(), RequestID: archivetest.ID(rapid.IntRange(0, 2).Draw(t, "id"))}
+
+		return query.Position{
+			At:        time.Unix(seconds, nanos).UTC(),
+			RequestID: archivetest.ID(rapid.IntRange(0, 2).Draw(t, "id")),
+		}
 	})
+
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := position.Draw(t, "a"), position.Draw(t, "b")
 		if rapid.Bool().Draw(t, "same time") {
 			b.At = a.At
 		}
+
 		ka, _ := placeOf(a)
 		kb, _ := placeOf(b)
 		byKey := 0
@@ -133,13 +149,15 @@ func TestNoAccountsKeysLieAmongAnothers(t *testing.T) {
 		if err := errors.Join(errA, errB); err != nil {
 			t.Fatal(err)
 		}
+
 		if prefixed := len(ka) <= len(kb) && kb[:len(ka)] == ka; prefixed != (a == b) {
 			t.Fatalf("account %q is a prefix of %q", a, b)
 		}
 		if k, table, rest := accountOf(ka.head(b)); k != ka || table != tableHead || string(rest) != b {
-			t.Fatalf("a key of %q is taken apart as %q %q %q", a, k, table, rest)
+			t.Fatalf("a key of %q is parsed as %q %q %q", a, k, table, rest)
 		}
 	})
+
 	for _, account := range []string{"", string(make([]byte, accountMax+1))} {
 		if _, err := keysOf(account); err == nil {
 			t.Errorf("an account of %d bytes has keys", len(account))

@@ -22,6 +22,8 @@ import (
 	"promptspool/spool/rawlog"
 )
 
+// openIn opens a database. When the test ends, it is checked, unless it has failed, and
+// closed.
 func openIn(t *testing.T, dir string) *DB {
 	t.Helper()
 	db, err := Open(Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
@@ -36,22 +38,26 @@ func openIn(t *testing.T, dir string) *DB {
 			t.Errorf("Close: %v", err)
 		}
 	})
+
 	return db
 }
 
-// hold keeps commits from running; what is written meanwhile waits, and shares a group once release is called.
+// hold stops commits from running. Changes made in the meantime wait, and share a group
+// once release is called.
 func hold(db *DB) (release func()) {
 	release, _ = db.commit.Hold(nil)
 	return release
 }
 
-// start makes a change on its own goroutine and returns when it waits; the channel gives its answer.
+// start makes a change on a goroutine of its own and returns once it waits. The channel
+// gets the outcome.
 func start(db *DB, bytes int, c change) <-chan error {
 	before, answer := db.commit.Len(), make(chan error, 1)
 	go func() { answer <- db.commit.do(context.Background(), bytes, c) }()
 	for db.commit.Len() == before {
 		runtime.Gosched()
 	}
+
 	return answer
 }
 
@@ -62,12 +68,18 @@ func set(name string) change {
 
 func testKey(name string) []byte { return append(keys("\x01\x04test").table('z'), name...) }
 
+// has reports whether the key that set writes exists.
 func has(t *testing.T, db *DB, name string) bool {
 	t.Helper()
 	var value []byte
-	if err := db.view(func(txn *badger.Txn) (err error) { value, err = loadBytes(txn, testKey(name)); return err }); err != nil {
+	err := db.view(func(txn *badger.Txn) (err error) {
+		value, err = loadBytes(txn, testKey(name))
+		return err
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
+
 	return value != nil
 }
 
@@ -75,16 +87,19 @@ func TestWritersThatWaitShareOneTransaction(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	release := hold(db)
 	before := db.bdb.MaxVersion()
+
 	var answers []<-chan error
 	for i := range 20 {
 		answers = append(answers, start(db, 10, set(fmt.Sprint(i))))
 	}
+
 	release()
 	for i, answer := range answers {
 		if err := <-answer; err != nil || !has(t, db, fmt.Sprint(i)) {
 			t.Errorf("writer %d: %v", i, err)
 		}
 	}
+
 	if n := db.bdb.MaxVersion() - before; n != 1 {
 		t.Errorf("20 writers that waited made %d transactions, want 1", n)
 	}
@@ -94,7 +109,12 @@ func TestAGroupIsBoundedByItsBodies(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	release := hold(db)
 	before := db.bdb.MaxVersion()
-	answers := []<-chan error{start(db, 2*groupBytesMax, set("a")), start(db, groupBytesMax, set("b")), start(db, 1, set("c"))}
+
+	answers := []<-chan error{
+		start(db, 2*groupBytesMax, set("a")),
+		start(db, groupBytesMax, set("b")),
+		start(db, 1, set("c")),
+	}
 	release()
 	for _, answer := range answers {
 		if err := <-answer; err != nil {
@@ -110,8 +130,11 @@ func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	failure := errors.New("no")
 	release := hold(db)
+
 	first := start(db, 0, set("first"))
-	fails := start(db, 0, func(*badger.Txn) ([]write, error) { return []write{{testKey("fails"), []byte("x")}}, failure })
+	fails := start(db, 0, func(*badger.Txn) ([]write, error) {
+		return []write{{testKey("fails"), []byte("x")}}, failure
+	})
 	tooLarge := start(db, 0, func(*badger.Txn) (writes []write, err error) {
 		for i := range 10_000 {
 			writes = append(writes, write{testKey(fmt.Sprint("large", i)), make([]byte, valueThreshold-1)})
@@ -123,6 +146,7 @@ func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
 	})
 	last := start(db, 0, set("last"))
 	release()
+
 	if err := <-fails; !errors.Is(err, failure) || has(t, db, "fails") {
 		t.Errorf("the change that fails: %v", err)
 	}
@@ -134,7 +158,7 @@ func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
 	}
 	for name, answer := range map[string]<-chan error{"first": first, "last": last} {
 		if err := <-answer; err != nil || !has(t, db, name) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("the %s change: %v", name, err)
 		}
 	}
 }
@@ -149,6 +173,7 @@ func loadCount(txn *badger.Txn, key []byte) (uint64, error) {
 	if len(raw) != 8 {
 		return 0, damaged(key, errors.New("it is not a number of 8 bytes"))
 	}
+
 	return binary.BigEndian.Uint64(raw), nil
 }
 
@@ -156,28 +181,36 @@ func TestAGroupBeyondOneTransactionIsSplit(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	release := hold(db)
 	before := db.bdb.MaxVersion()
+
 	var answers []<-chan error
 	for b := range 4 {
 		answers = append(answers, start(db, 0, func(txn *badger.Txn) (writes []write, err error) {
-			count, err := loadCount(txn, testKey("count")) // each builds on the one before, across the split too
+			// Each batch builds on the one before, even across the split.
+			count, err := loadCount(txn, testKey("count"))
 			for i := range 2000 {
 				writes = append(writes, write{testKey(fmt.Sprint(b, "-", i)), make([]byte, valueThreshold-1)})
 			}
 			return append(writes, write{testKey("count"), []byte{7: byte(count + 1)}}), err
 		}))
 	}
+
 	release()
 	for i, answer := range answers {
 		if err := <-answer; err != nil || !has(t, db, fmt.Sprint(i, "-1999")) {
 			t.Errorf("batch %d: %v", i, err)
 		}
 	}
+
 	var count uint64
-	if err := db.view(func(txn *badger.Txn) (err error) { count, err = loadCount(txn, testKey("count")); return err }); err != nil || count != 4 {
+	err := db.view(func(txn *badger.Txn) (err error) {
+		count, err = loadCount(txn, testKey("count"))
+		return err
+	})
+	if err != nil || count != 4 {
 		t.Errorf("the last batch counted %d (%v), want 4", count, err)
 	}
 	if n := db.bdb.MaxVersion() - before; n < 2 {
-		t.Errorf("8 MB of small values made %d transactions", n)
+		t.Errorf("8 MB of small values made %d transactions, want more than one", n)
 	}
 }
 
@@ -185,6 +218,7 @@ func TestCloseReleasesThoseWhoWait(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	release := hold(db)
 	answers := []<-chan error{start(db, 0, set("a")), start(db, 0, set("b"))}
+
 	closed := make(chan error, 1)
 	go func() { closed <- db.Close() }()
 	for _, answer := range answers {
@@ -192,10 +226,12 @@ func TestCloseReleasesThoseWhoWait(t *testing.T) {
 			t.Errorf("a writer that waited: %v", err)
 		}
 	}
+
 	release()
 	if err := <-closed; err != nil {
 		t.Errorf("Close: %v", err)
 	}
+
 	_, applied := db.Apply(t.Context(), "a", nil)
 	_, _, read := db.Record(t.Context(), "a", archivetest.ID(1))
 	_, searched := db.Search(t.Context(), "a", query.Query{Limit: 1})
@@ -224,17 +260,20 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 	if err := db.commit.do(t.Context(), 0, set("before")); err != nil {
 		t.Fatal(err)
 	}
+
 	err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
-		// As Badger does while this transaction is committed, which it then calls a success.
+		// Badger logs this while it commits the transaction, then reports success.
 		badgerLog{db.logger, db.commit.health}.Errorf(rawlog.FailedSync+": %v\n", "input/output error")
 		return []write{{testKey("during"), []byte("x")}}, nil
 	})
 	if !wire.IsCode(err, wire.CodeUnavailable) {
 		t.Errorf("the write whose fsync failed: %v", err)
 	}
-	if err := db.commit.do(t.Context(), 0, set("after")); !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "after") {
-		t.Errorf("the write after it: %v", err)
+	err = db.commit.do(t.Context(), 0, set("after"))
+	if !wire.IsCode(err, wire.CodeUnavailable) || has(t, db, "after") {
+		t.Errorf("the write after the failed fsync: %v", err)
 	}
+
 	select {
 	case err := <-db.Failed():
 		if err == nil || !strings.Contains(err.Error(), "input/output error") {
@@ -244,19 +283,20 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 		t.Error("Failed delivers nothing, so the process goes on")
 	}
 	if !has(t, db, "before") {
-		t.Error("what was written before can no longer be read")
+		t.Error("a value written before the failed fsync can no longer be read")
 	}
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = openIn(t, dir)
 	if err := db.commit.do(t.Context(), 0, set("after")); err != nil || !has(t, db, "before") {
-		t.Errorf("opened again: %v", err)
+		t.Errorf("a write after opening again: %v", err)
 	}
 }
 
 func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
-	// Not by what the binary says of its files: with -trimpath it names no folder.
+	// The go command knows the folder. The binary does not, if it is built with -trimpath.
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/dgraph-io/badger/v4").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -267,6 +307,7 @@ func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
 	}
 
 	if !strings.Contains(string(source), `Errorf("`+rawlog.FailedSync) {
-		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now", rawlog.FailedSync)
+		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now",
+			rawlog.FailedSync)
 	}
 }

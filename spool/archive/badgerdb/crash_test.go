@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// crashDir, in the environment, tells the test binary to be the process that is killed.
+// crashDir in the environment makes the test binary the process that is killed.
 const crashDir = "BADGERDB_TEST_CRASH_DIR"
 
 // batchOf is how many events the killed process writes at once to a record of their own: a
@@ -27,6 +27,7 @@ func TestKilledInTheMiddleOfFolding(t *testing.T) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		foldForever(t, dir)
 	}
+
 	t.Parallel()
 	dir := t.TempDir()
 	child := exec.Command(os.Args[0], "-test.run=^TestKilledInTheMiddleOfFolding$")
@@ -39,14 +40,16 @@ func TestKilledInTheMiddleOfFolding(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	acked := 0
 	for lines := bufio.NewScanner(out); acked < 300 && lines.Scan(); {
 		if acked, err = strconv.Atoi(lines.Text()); err != nil {
-			t.Fatalf("the child says %q", lines.Text())
+			t.Fatalf("the child writes %q, want the number of a batch", lines.Text())
 		}
 	}
-	_ = child.Process.Kill() // SIGKILL, while it goes on writing
-	_ = child.Wait()         // tells that it was killed
+
+	_ = child.Process.Kill() // SIGKILL, in the middle of writing
+	_ = child.Wait()         // returns an error, because the child was killed
 	if acked < 300 {
 		t.Fatalf("the child ended after %d batches", acked)
 	}
@@ -55,29 +58,35 @@ func TestKilledInTheMiddleOfFolding(t *testing.T) {
 	for n := 1; n <= acked; n++ {
 		state, _, err := db.Record(t.Context(), "a", archivetest.ID(1_000_000+n))
 		if err != nil || len(state.History) != batchOf {
-			t.Fatalf("batch %d of %d that were answered has %d of %d events (%v)", n, acked, len(state.History), batchOf, err)
+			t.Fatalf("batch %d of %d acknowledged ones has %d of %d events (%v)",
+				n, acked, len(state.History), batchOf, err)
 		}
 	}
+
 	state, _, err := db.Record(t.Context(), "a", growing)
 	if err != nil || len(state.History) < acked {
-		t.Fatalf("of %d scores that were answered %d are there (%v)", acked, len(state.History), err)
+		t.Fatalf("%d scores were acknowledged, %d can be read (%v)", acked, len(state.History), err)
 	}
 }
 
-// foldForever writes batches and says the number of each after it was answered, until it is killed.
+// foldForever writes batches until it is killed. It prints the number of each one once it
+// is acknowledged.
 func foldForever(t *testing.T, dir string) {
 	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for n := 1; ; n++ {
-		batch := []archive.Event{request(t, n, 20*n)} // growing, so that some go to the value log and some do not
+		// The size grows, so that some bodies go to the value log and some do not.
+		batch := []archive.Event{request(t, n, 20*n)}
 		for i := range batchOf - 1 {
 			score := batch[0]
 			score.ID = archivetest.ID(batchOf*n + i + 10_000_000)
 			score.Request, score.Hash = nil, ""
 			batch = append(batch, score)
 		}
+
 		shared := batch[1]
 		shared.ID, shared.RequestID = archivetest.ID(batchOf*n+20_000_000), growing
 		batch = append(batch, shared)

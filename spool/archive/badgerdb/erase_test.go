@@ -20,17 +20,19 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// secretBody is a request whose text no packing makes shorter, of a user.
+// secretBody returns the body of a user's request, with a text that does not compress.
 func secretBody(n int, user string) string {
 	r := rand.New(rand.NewPCG(uint64(n), 7))
 	text := make([]byte, 3000)
 	for i := range text {
 		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.IntN(64)]
 	}
-	return `{"function_name":"f","kwargs":{"prompt":"` + string(text) + `"},"metadata":{"user":"` + user + `"}}`
+
+	return `{"function_name":"f","kwargs":{"prompt":"` + string(text) + `"},` +
+		`"metadata":{"user":"` + user + `"}}`
 }
 
-// inFiles says whether bytes lie in any file of a folder.
+// inFiles reports whether any file in a folder contains the bytes.
 func inFiles(t *testing.T, dir string, needle []byte) bool {
 	t.Helper()
 	found := false
@@ -45,22 +47,26 @@ func inFiles(t *testing.T, dir string, needle []byte) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return found
 }
 
-// versions counts what Badger has of keys that end in or hold an id, deleted and older ones too.
+// versions counts the versions of all keys that contain an id, deleted and older ones
+// included.
 func versions(t *testing.T, db *DB, k keys, id uuid) (n int) {
 	t.Helper()
 	var inverted uuid
 	for i, b := range id {
 		inverted[i] = ^b
 	}
+
 	err := db.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(k)})
 		defer it.Close()
 		for it.Rewind(); it.Valid(); it.Next() {
 			key := it.Item().Key()
-			if key[len(k)] != tableTombstone && (bytes.Contains(key, id[:]) || bytes.Contains(key, inverted[:])) {
+			if key[len(k)] != tableTombstone &&
+				(bytes.Contains(key, id[:]) || bytes.Contains(key, inverted[:])) {
 				n++
 			}
 		}
@@ -69,6 +75,7 @@ func versions(t *testing.T, db *DB, k keys, id uuid) (n int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return n
 }
 
@@ -82,25 +89,30 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 			db := openIn(t, dir)
 			db.PackEagerly()
 			k, _ := keysOf("a")
+
 			var bodies [][]byte
 			for n := range 20 {
-				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), secretBody(n, fmt.Sprint("user-", n)))
+				body := secretBody(n, fmt.Sprint("user-", n))
+				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), body)
 				bodies = append(bodies, db.codec.packBody(e.Body)[100:1000])
 				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
 					t.Fatal(err)
 				}
 			}
+
 			gone, _ := parseUUID(archivetest.ID(1007))
 			if !inFiles(t, dir, bodies[7]) || versions(t, db, k, gone) == 0 {
-				t.Fatal("the test does not find what is there")
+				t.Fatal("the test does not find a record that exists")
 			}
+
 			sum, err := db.Delete(t.Context(), "a", d)
 			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
 				t.Fatalf("deleted %+v (%v), want one record", sum, err)
 			}
 			if !inFiles(t, dir, bodies[7]) {
-				t.Fatal("the bytes are gone before anything was erased; the test is of no use")
+				t.Fatal("the bytes are gone before anything was erased, so the test proves nothing")
 			}
+
 			if err := db.Erase(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -108,8 +120,9 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 				t.Error("the body's bytes are still in the files")
 			}
 			if n := versions(t, db, k, gone); n != 0 {
-				t.Errorf("%d versions of keys with its id are left", n)
+				t.Errorf("%d versions of keys with the record's id are left", n)
 			}
+
 			for n := range 20 {
 				if n != 7 && !inFiles(t, dir, bodies[n]) {
 					t.Errorf("the body of record %d is gone too", n)
@@ -125,6 +138,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir)
+
 	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1000), secretBody(1, "x"))
 	if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
 		t.Fatal(err)
@@ -132,21 +146,23 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	if _, err := db.Delete(t.Context(), "a", wire.Deletion{RequestID: archivetest.ID(1000)}); err != nil {
 		t.Fatal(err)
 	}
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	db = openIn(t, dir)
 	if db.eraseAsked.Load() == 0 {
-		t.Error("after the restart nobody knows that there is something to erase")
+		t.Error("the restart forgot that there is something to erase")
 	}
 	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, db.codec.packBody(e.Body)[100:1000]) {
-		t.Errorf("Erase: %v, or its bytes are still there", err)
+		t.Errorf("Erase: %v, or the record's bytes are still in the files", err)
 	}
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if db = openIn(t, dir); db.eraseAsked.Load() != 0 {
-		t.Error("what was erased is to be erased again")
+		t.Error("a restart asks to erase again what was erased")
 	}
 }
 
@@ -163,6 +179,7 @@ func TestRetention(t *testing.T) {
 			db := openIn(t, t.TempDir())
 			db.PackEagerly()
 			db.now = func() time.Time { return archivetest.Start.Add(29 * time.Second) }
+
 			var bytes int64
 			for n := range 30 {
 				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), secretBody(1, "x"))
@@ -173,16 +190,19 @@ func TestRetention(t *testing.T) {
 					}
 				}
 			}
+
 			dropped, err := db.Retain(t.Context(), c.keep(bytes))
 			if err != nil || dropped != int64(2*(30-c.left)) {
 				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
 			}
+
 			page, err := db.Search(t.Context(), "a", query.Query{Limit: 100})
 			if err != nil || len(page.Rows) != c.left || page.Total != c.left {
-				t.Fatalf("%d rows are left in a total of %d (%v), want %d", len(page.Rows), page.Total, err, c.left)
+				t.Fatalf("%d rows are left in a total of %d (%v), want %d",
+					len(page.Rows), page.Total, err, c.left)
 			}
 			if c.left > 0 && page.Rows[0].RequestID != archivetest.ID(1029) {
-				t.Errorf("the newest is %s", page.Rows[0].RequestID)
+				t.Errorf("the newest record is %s, want %s", page.Rows[0].RequestID, archivetest.ID(1029))
 			}
 		})
 	}
@@ -192,42 +212,49 @@ func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir)
 	db.PackEagerly()
+
 	for n := range 20 {
 		tag := "clean"
 		if n == 7 {
 			tag = archivetest.KeyPlace
 		}
-		e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), `{"tags":["`+tag+`"],`+secretBody(n, tag)[1:])
+		body := `{"tags":["` + tag + `"],` + secretBody(n, tag)[1:]
+		e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), body)
 		if _, err := db.Apply(t.Context(), "a", []archive.Event{archivetest.WithKey(t, e)}); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if !inFiles(t, dir, []byte(archivetest.Key)) {
-		t.Fatal("the test does not find what is there")
+		t.Fatal("the test does not find a key that exists")
 	}
 
 	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test")})
 	if n, err := a.MaskAll(t.Context(), wire.Identity{Account: "a"}); err != nil || n != 1 {
 		t.Fatalf("%d masked (%v), want 1", n, err)
 	}
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if db = openIn(t, dir); db.eraseAsked.Load() == 0 {
-		t.Error("after a restart nobody knows that there is something to erase")
+		t.Error("the restart forgot that there is something to erase")
 	}
 	if err := db.Erase(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+
 	if inFiles(t, dir, []byte(archivetest.Key)) {
 		t.Error("the key is still in the files")
 	}
-	if _, body, err := db.Record(t.Context(), "a", archivetest.ID(1007)); err != nil || !bytes.Contains(body, []byte("[masked]")) {
-		t.Errorf("the record: %v, %s", err, body)
+
+	_, body, err := db.Record(t.Context(), "a", archivetest.ID(1007))
+	if err != nil || !bytes.Contains(body, []byte("[masked]")) {
+		t.Errorf("the masked record: %v, %s", err, body)
 	}
 }
 
-// A long read does not hold up writes when the database is to be opened again.
+// A long read does not block writes while the database waits to be reopened.
 func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	reading, read := make(chan bool), make(chan bool)
@@ -238,6 +265,7 @@ func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
 			return nil
 		})
 	}()
+
 	<-reading
 	erased := make(chan error, 1)
 	go func() { erased <- db.Erase(context.Background()) }()
@@ -250,7 +278,7 @@ func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
 	}
 	select {
 	case err := <-erased:
-		t.Errorf("it was alone while somebody read: %v", err)
+		t.Errorf("Erase did not wait for a read: %v", err)
 	default:
 	}
 

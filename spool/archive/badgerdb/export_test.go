@@ -2,20 +2,20 @@ package badgerdb
 
 import "github.com/dgraph-io/badger/v4"
 
-// PackEagerly makes blocks of a few rows, as soon as there are any, so that small scenes meet all of them. Some rows, and some
-// states, are too heavy to be together; and all states have deltas.
+// PackEagerly makes small blocks as soon as possible, so that small tests reach every case.
+// Some rows and states are too heavy to share a block, and all states have deltas.
 func (db *DB) PackEagerly() {
 	db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, rows: 5, bytes: 1500}
 	db.heldBytesMax, db.deltaMin = 3000, 1
 }
 
-// RememberUnseen bounds the tombstones of records that were not there.
+// RememberUnseen bounds the tombstones of records that did not exist.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = int64(max) }
 
-// DeltasFrom makes large what is large to a test.
+// DeltasFrom sets the size from which a record gets deltas.
 func (db *DB) DeltasFrom(bytes int) { db.deltaMin = bytes }
 
-// Written is how many bytes were ever written, as long as no table was compacted.
+// Written returns how many bytes were ever written, as long as no table has been compacted.
 func (db *DB) Written() (bytes int64) {
 	_ = db.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true})
@@ -25,5 +25,6 @@ func (db *DB) Written() (bytes int64) {
 		}
 		return nil
 	})
+
 	return bytes
 }

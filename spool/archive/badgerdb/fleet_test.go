@@ -18,30 +18,40 @@ import (
 
 func sidecarID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
 
+// heartbeat returns the first heartbeat of the nth sidecar.
+func heartbeat(n int, name string, at time.Time) wire.Heartbeat {
+	return wire.Heartbeat{ID: sidecarID(n), Name: name, Version: "1", StartedAt: at}
+}
+
 func TestAForgottenSidecarLeavesTheDisk(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	db := openIn(t, t.TempDir())
 	db.now = func() time.Time { return now }
 	for n := range 2 {
-		if err := db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}); err != nil {
+		if err := db.Beat(t.Context(), wire.Identity{Account: "a"}, heartbeat(n, "n", now)); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(archive.FleetKept + time.Second)
 	}
-	if _, err := loadOf(db, keysFor(t, "a").sidecar(mustUUID(t, sidecarID(0)))); !errors.Is(err, badger.ErrKeyNotFound) {
+
+	_, err := loadOf(db, keysFor(t, "a").sidecar(mustUUID(t, sidecarID(0))))
+	if !errors.Is(err, badger.ErrKeyNotFound) {
 		t.Errorf("the row of a forgotten sidecar is still there (%v)", err)
 	}
 }
 
-// A full fleet is not read for each new sidecar, whether that is refused or takes another one's place.
+// A new sidecar does not make the server read a full fleet, whether it is refused or takes
+// another one's place.
 func TestAFleetIsBounded(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	db := openIn(t, t.TempDir())
 	db.now = func() time.Time { return now }
 	fillFleet(t, db, now)
+
 	one := func(n int) error {
-		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: sidecarID(n), Name: "new", Version: "1", StartedAt: now})
+		return db.Beat(t.Context(), wire.Identity{Account: "a"}, heartbeat(n, "new", now))
 	}
+
 	const strangers = 50
 	each := func(beat func(n int)) {
 		t.Helper()
@@ -52,7 +62,7 @@ func TestAFleetIsBounded(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 
-		// One look at all is some allocations for each sidecar of the fleet.
+		// Reading the fleet once takes some allocations for each of its sidecars.
 		if made := (after.Mallocs - before.Mallocs) / strangers; made > archive.FleetMax {
 			t.Errorf("%d allocations for each, in a fleet of %d", made, archive.FleetMax)
 		}
@@ -60,16 +70,17 @@ func TestAFleetIsBounded(t *testing.T) {
 
 	each(func(n int) {
 		if err := one(n); !wire.IsCode(err, wire.CodeTooMany) {
-			t.Errorf("one more, while all are alive: %v", err)
+			t.Errorf("a new sidecar in a full fleet that is alive: %v", err)
 		}
 	})
+
 	now = now.Add(time.Hour)
 	if err := one(7); err != nil {
-		t.Errorf("one that is known: %v", err)
+		t.Errorf("a known sidecar in a full fleet: %v", err)
 	}
 	each(func(n int) {
 		if err := one(n); err != nil {
-			t.Errorf("one more, while all are silent: %v", err)
+			t.Errorf("a new sidecar in a full fleet that is silent: %v", err)
 		}
 	})
 
@@ -78,25 +89,30 @@ func TestAFleetIsBounded(t *testing.T) {
 		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
 	}
 	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == sidecarID(7) }) {
-		t.Error("one that was heard made room for one that came later")
+		t.Error("a sidecar that was heard from lately lost its place to a new one")
 	}
 }
 
-// fillFleet fills the fleet of account a with sidecars that were heard now.
+// fillFleet fills the fleet of account a with sidecars that were heard from now.
 func fillFleet(t *testing.T, db *DB, now time.Time) {
 	t.Helper()
 	k := keysFor(t, "a")
 	var writes []write
 	for n := range archive.FleetMax {
-		s := wire.FleetSidecar{Heartbeat: wire.Heartbeat{ID: sidecarID(n), Name: "n", Version: "1", StartedAt: now}, LastSeen: now.Add(time.Duration(n) * time.Millisecond)}
+		s := wire.FleetSidecar{
+			Heartbeat: heartbeat(n, "n", now),
+			LastSeen:  now.Add(time.Duration(n) * time.Millisecond),
+		}
 		value, err := jsonscan.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}
 		writes = append(writes, write{k.sidecar(mustUUID(t, s.ID)), value})
 	}
+
 	for part := range slices.Chunk(writes, 2000) {
-		if err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) { return part, nil }); err != nil {
+		all := func(*badger.Txn) ([]write, error) { return part, nil }
+		if err := db.commit.do(t.Context(), 0, all); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -108,6 +124,7 @@ func keysFor(t *testing.T, account string) keys {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return k
 }
 
@@ -117,10 +134,11 @@ func mustUUID(t *testing.T, s string) uuid {
 	if !ok {
 		t.Fatal(s)
 	}
+
 	return id
 }
 
-// loadOf reads a key, and says ErrKeyNotFound if it is not there.
+// loadOf reads a key. It returns ErrKeyNotFound if the key does not exist.
 func loadOf(db *DB, key []byte) (value []byte, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		item, err := txn.Get(key)
@@ -129,5 +147,6 @@ func loadOf(db *DB, key []byte) (value []byte, err error) {
 		}
 		return err
 	})
+
 	return value, err
 }

@@ -16,20 +16,21 @@ import (
 	"promptspool/spool/disktest"
 )
 
-// request makes the nth request of an account, with a prompt of so many bytes.
+// request returns the nth request of an account, with a prompt of the given size.
 func request(t testing.TB, n, bytes int) archive.Event {
 	t.Helper()
 	return archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1_000_000+n),
 		`{"function_name":"f","kwargs":{"prompt":"`+noise(bytes)+`"}}`)
 }
 
-// noise is text of so many bytes that no packing makes shorter.
+// noise returns a text of n bytes that does not compress.
 func noise(n int) string {
 	r := rand.NewChaCha8([32]byte{1})
 	b := make([]byte, n)
 	for i := range b {
 		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.Uint64()%64]
 	}
+
 	return string(b)
 }
 
@@ -45,6 +46,7 @@ func oneRecord(t *testing.T, bytes int) string {
 		t.Fatal(err)
 	}
 	closeChecked(t, db)
+
 	return dir
 }
 
@@ -55,16 +57,21 @@ func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
 	}
 }
 
+// writeFormat replaces the format that a folder declares.
+func writeFormat(dir, text string) error {
+	return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte(text), 0o600)
+}
+
 func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 	for _, c := range []struct {
 		name, says string
 		harm       func(dir string) error
 	}{
 		{"a newer format", "newer promptspool", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 99\n"), 0o600)
+			return writeFormat(dir, "promptspool database, format 99\n")
 		}},
 		{"an older format", "unreleased promptspool", func(dir string) error {
-			return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte("promptspool database, format 3\n"), 0o600)
+			return writeFormat(dir, "promptspool database, format 3\n")
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)
@@ -81,13 +88,14 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 			if err := c.harm(dir); err != nil {
 				t.Fatal(err)
 			}
+
 			before := names(t, dir)
 			_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
 			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want something about %q", err, c.says)
+				t.Errorf("Open returns %v, want an error with %q", err, c.says)
 			}
 			if after := names(t, dir); after != before {
-				t.Errorf("the folder held %s and now %s", before, after)
+				t.Errorf("the folder held %s before, and holds %s now", before, after)
 			}
 		})
 	}
@@ -96,8 +104,10 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 func TestOneProcessAtATime(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
-	if _, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err == nil || !strings.Contains(err.Error(), "another promptspool") {
-		t.Errorf("the second opening gives %v", err)
+
+	_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), "another promptspool") {
+		t.Errorf("opening the folder a second time: %v", err)
 	}
 }
 
@@ -108,12 +118,13 @@ func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	_, body, err := db.Record(t.Context(), "a", archivetest.ID(1_000_001))
 	if !wire.IsCode(err, wire.CodeInternal) || body != nil {
 		t.Errorf("the body is %.20q (%v), want an internal error", body, err)
 	}
 	if err := db.Check(t.Context()); err == nil {
-		t.Error("Check finds nothing")
+		t.Error("Check does not find the damage")
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
@@ -128,6 +139,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// names lists the files in a folder.
 func names(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -138,16 +150,18 @@ func names(t *testing.T, dir string) string {
 	for _, e := range entries {
 		s = append(s, e.Name())
 	}
+
 	return strings.Join(s, " ")
 }
 
-// flip changes one bit of the first file with this extension that holds text.
+// flip inverts one bit of text, in the first file with this extension that contains it.
 func flip(t *testing.T, dir, extension, text string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"+extension))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	for _, path := range files {
 		content, err := disktest.ReadFile(path)
 		if err != nil {
@@ -171,5 +185,5 @@ func flip(t *testing.T, dir, extension, text string) {
 		}
 		return
 	}
-	t.Fatalf("no %s file holds the text", extension)
+	t.Fatalf("no %s file contains the text", extension)
 }

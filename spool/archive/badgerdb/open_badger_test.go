@@ -13,8 +13,8 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// A kill between naming a log and sizing it, or between cutting one and removing it, leaves a log
-// of 0 bytes. The next start must be like any other.
+// A kill between naming a log and sizing it, or between cutting one and removing it,
+// leaves a log of 0 bytes. The next start must be like any other.
 func TestALogFileOfNoBytesStopsNoStart(t *testing.T) {
 	for _, name := range []string{"00001.mem", "00007.mem", "000001.vlog", "000002.vlog", "000046.vlog"} {
 		t.Run(name, func(t *testing.T) {
@@ -36,8 +36,9 @@ func TestOnlyALockedFolderSaysThatAnotherProcessUsesIt(t *testing.T) {
 	dir := oneRecord(t, 10)
 	first := open(t, dir)
 	_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("another promptspool (pid %d)", os.Getpid())) {
-		t.Errorf("a folder in use: %v", err)
+	hint := fmt.Sprintf("another promptspool (pid %d)", os.Getpid())
+	if err == nil || !strings.Contains(err.Error(), hint) {
+		t.Errorf("opening a folder in use: %v", err)
 	}
 	wantRecord(t, first, 10)
 
@@ -45,12 +46,13 @@ func TestOnlyALockedFolderSaysThatAnotherProcessUsesIt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(broken, "MANIFEST"), []byte("no manifest"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = badgerdb.Open(badgerdb.Config{Dir: broken, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	_, err = badgerdb.Open(badgerdb.Config{Dir: broken, Logger: log})
 	if err == nil || strings.Contains(err.Error(), "another promptspool") {
-		t.Errorf("a damaged folder that nobody uses: %v", err)
+		t.Errorf("opening a damaged folder that nobody uses: %v", err)
 	}
 	if _, err := os.Lstat(filepath.Join(broken, "LOCK")); err == nil {
-		t.Error("a failed opening leaves its LOCK")
+		t.Error("a failed Open leaves its LOCK")
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// Whatever is written while rows are being packed, the list has each record's row afterwards, as it is
-// now, and no other.
+// Whatever is written while rows are being packed, afterwards the list has each record's
+// current row, and no other.
 func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, rows: 6, bytes: 1 << 20}
@@ -58,7 +58,10 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 			step = nil
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"a request": func(*rapid.T) { wrote = true; request() },
+			"a request": func(*rapid.T) {
+				wrote = true
+				request()
+			},
 			"a score": func(t *rapid.T) {
 				wrote = true
 				record := rapid.IntRange(0, records-1).Draw(t, "record")
@@ -66,7 +69,8 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 			},
 			"a deletion": func(t *rapid.T) {
 				wrote = true
-				d := wire.Deletion{RequestID: archivetest.ID(1000 + rapid.IntRange(0, records-1).Draw(t, "record"))}
+				record := rapid.IntRange(0, records-1).Draw(t, "record")
+				d := wire.Deletion{RequestID: archivetest.ID(1000 + record)}
 				if _, err := db.Delete(t.Context(), account, d); err != nil {
 					t.Fatal(err)
 				}
@@ -102,6 +106,7 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 				}
 			},
 		})
+
 		if step != nil {
 			settle()
 		}
@@ -111,11 +116,11 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 	})
 
 	if settledBeside == 0 {
-		t.Error("no step was settled with other writes: the test shows nothing")
+		t.Error("no packing step was settled beside other writes, so the test proves nothing")
 	}
 }
 
-// A write goes on while rows are being packed, which can take seconds.
+// A write does not wait while rows are being packed, which can take seconds.
 func TestAWriteGoesOnWhileABlockIsMade(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	k, err := keysOf("a")

@@ -13,12 +13,15 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// smallRequest is a request of its own.
+// smallRequest returns a small request with an id of its own.
 func smallRequest(t *testing.T) archive.Event {
 	t.Helper()
 	e, err := archive.Decode(wire.Event{
-		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now(),
-		Body: json.RawMessage(`{"function_name":"f"}`),
+		ID:         wire.NewID(),
+		Kind:       wire.KindRequest,
+		RequestID:  wire.NewID(),
+		AcceptedAt: time.Now(),
+		Body:       json.RawMessage(`{"function_name":"f"}`),
 	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -27,14 +30,15 @@ func smallRequest(t *testing.T) archive.Event {
 	return e
 }
 
-// Whoever writes one row does not wait while the rows of others are packed, not even if it is the one by which there are
-// enough.
+// The writer of a single row does not wait while other rows are packed, even if its row
+// completes a block.
 func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	k, err := keysOf("a")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	write := func() {
 		t.Helper()
 		if _, err := db.Apply(t.Context(), "a", []archive.Event{smallRequest(t)}); err != nil {
@@ -54,7 +58,7 @@ func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 	write()
 	db.packOne.Unlock()
 
-	// A batch is: its rows are what there is to pack.
+	// The writer of a batch waits: the rows to pack are its own.
 	db.packers.Wait()
 	var batch []archive.Event
 	for range db.packing.every / packedByFew {
@@ -62,6 +66,7 @@ func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 	}
 	db.packOne.Lock()
 	enough()
+
 	done := make(chan error)
 	go func() {
 		_, err := db.Apply(t.Context(), "a", batch)
@@ -79,13 +84,14 @@ func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 		default:
 		}
 	}
+
 	db.packOne.Unlock()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 }
 
-// Rows that are too heavy for one block are packed into several, and stay as they are.
+// Rows that are too heavy for one block are packed into several, and do not change.
 func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	k, _ := keysOf("a")
@@ -112,7 +118,7 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 		apply(i, wire.KindRequest, i, `{"function_name":"x.y","tags":[`+tags+`"y"]}`)
 	}
 	pack()
-	for i := range records { // they stand alone again, each in its block's part
+	for i := range records { // each row stands alone again, within its block's range
 		apply(records+i, wire.KindScore, i, `{"score":7}`)
 	}
 	pack()
@@ -131,7 +137,8 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	if heaviest > bound+bound/2 || n < 10 {
-		t.Errorf("of %d blocks the heaviest has %d bytes", n, heaviest)
+		t.Errorf("of %d blocks the heaviest has %d bytes; want at least 10, and at most %d bytes",
+			n, heaviest, bound+bound/2)
 	}
 	if err := db.Check(t.Context()); err != nil {
 		t.Error(err)

@@ -11,7 +11,8 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// What brings new bodies is refused before what is small: deletions make room.
+// Near a full disk, events with bodies are refused before small writes are, because
+// deletions make room.
 func TestBodiesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 	dir := t.TempDir()
 	var st unix.Statfs_t
@@ -39,9 +40,11 @@ func TestBodiesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 			if took := err == nil; took != scene.bodies {
 				t.Errorf("a request: %v", err)
 			}
-			if err != nil && (!wire.IsCode(err, wire.CodeUnavailable) || !strings.Contains(err.Error(), "--free-min")) {
+			if err != nil && (!wire.IsCode(err, wire.CodeUnavailable) ||
+				!strings.Contains(err.Error(), "--free-min")) {
 				t.Errorf("the refusal: %v", err)
 			}
+
 			err = db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{ID: wire.NewID()})
 			if took := err == nil; took != scene.small {
 				t.Errorf("a heartbeat: %v", err)

@@ -16,7 +16,8 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 	const n = 40
 	for i := range n {
 		e := archivetest.Event(t, i, wire.KindRequest, archivetest.ID(1000+i),
-			`{"function_name":"openai.chat.completions.create","kwargs":{"messages":[{"role":"user","content":"needle"}]}}`)
+			`{"function_name":"openai.chat.completions.create",`+
+				`"kwargs":{"messages":[{"role":"user","content":"needle"}]}}`)
 		if i > 0 {
 			e = archivetest.Event(t, i, wire.KindRequest, archivetest.ID(1000+i), `{"function_name":"f"}`)
 		}
@@ -24,11 +25,13 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	q, err := query.Compile(wire.Search{Q: "needle"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	q.Budget = time.Nanosecond
+
 	for steps := 1; steps <= n; steps++ {
 		page, err := db.Search(t.Context(), "a", q)
 		if err != nil {
@@ -36,17 +39,17 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 		}
 		if page.Stopped == nil {
 			if len(page.Rows) != 1 || page.Rows[0].RequestID != archivetest.ID(1000) || steps == 1 {
-				t.Errorf("after %d steps it found %+v", steps, page.Rows)
+				t.Errorf("after %d steps the search found %+v", steps, page.Rows)
 			}
 			return
 		}
 		if q.After != nil && q.After.Compare(*page.Stopped) >= 0 {
-			t.Fatalf("it stopped at %v and before at %v", page.Stopped, q.After)
+			t.Fatalf("the search stopped at %v, and the time before at %v", page.Stopped, q.After)
 		}
 		if len(page.Rows) > 0 {
-			return // found, and stopped behind it
+			return // found, and stopped after it
 		}
 		q.After = page.Stopped
 	}
-	t.Error("it never comes to the end")
+	t.Error("the search never ends")
 }

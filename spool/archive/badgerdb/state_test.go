@@ -41,8 +41,9 @@ func TestAFolderWithoutDeltasGetsTheirFormat(t *testing.T) {
 	if err := os.WriteFile(format, []byte("promptspool database, format 4\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	open(t, dir)
 	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 5\n") {
-		t.Errorf("the folder says %q (%v)", text, err)
+		t.Errorf("the folder's format is %q (%v), want format 5", text, err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"promptspool/spool/archive/archivetest"
 )
 
-// Each tombstone counts once, however it came to be, and still after a restart.
+// Each tombstone counts once, whatever made it, and survives a restart.
 func TestTombstonesAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	db := openIn(t, dir)
@@ -25,6 +25,7 @@ func TestTombstonesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	ann := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1001), secretBody(1, "ann"))
 	late := archivetest.Event(t, 2, wire.KindRequest, archivetest.ID(1002), secretBody(2, "ann"))
 	bob := archivetest.Event(t, 3, wire.KindRequest, archivetest.ID(1003), secretBody(3, "bob"))
@@ -33,24 +34,29 @@ func TestTombstonesAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+
 	want(0, "before any deletion")
 	for range 2 {
 		remove("a", wire.Deletion{RequestID: bob.RequestID})
 		want(1, "a record that is deleted, and deleted again")
 	}
+
 	forget := wire.Deletion{Key: "user", Value: "ann", Before: archivetest.Start.Add(time.Hour)}
 	for range 2 {
 		remove("a", forget)
 		want(3, "a value and the record that has it, again and again")
 	}
+
 	for range 2 {
 		if _, err := db.Apply(t.Context(), "a", []archive.Event{late, bob}); err != nil {
 			t.Fatal(err)
 		}
 		want(4, "a record that came late, and one that was deleted")
 	}
+
 	remove("b", wire.Deletion{RequestID: bob.RequestID})
 	want(5, "a record of another account")
+
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -23,11 +23,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// blockRecords is how many records the folders of withBlocks have, each larger than a block and
-// written by itself.
+// blockRecords is the number of records in the folders of withBlocks. Each is larger than a
+// block, and written on its own.
 const blockRecords = 60
 
-// withBlocks makes the folder of a database as a stop leaves it, or a power cut.
+// withBlocks returns the folder of a database as a stop or a power cut leaves it.
 func withBlocks(t *testing.T, crash bool) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "archive")
@@ -49,6 +49,7 @@ func withBlocks(t *testing.T, crash bool) string {
 	if crash {
 		return after
 	}
+
 	return dir
 }
 
@@ -59,22 +60,23 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// onBadDisk copies a folder to a disk of which blocks can be made bad.
+// onBadDisk copies a folder to a disk whose blocks can be made bad.
 func onBadDisk(t *testing.T, folder string) (disk *disktest.Disk, dir string) {
 	t.Helper()
 	disk = disktest.Mount(t)
 	below := filepath.Join(disk.Below, "archive")
 	copyFolder(t, folder, below)
 
-	// A hole has no block that could be bad, and here DISCARD holds nothing yet.
+	// A hole has no block to break, and DISCARD is a hole so far.
 	if err := os.WriteFile(filepath.Join(below, "DISCARD"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	return disk, filepath.Join(disk.Dir, "archive")
 }
 
-// breakBlock makes a block of the one file with this name unreadable. An offset below 0 counts
-// from the end.
+// breakBlock makes a block of the one file with this name unreadable. An offset below 0
+// counts from the end.
 func breakBlock(t *testing.T, disk *disktest.Disk, pattern string, offset int64) (path string) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
@@ -96,12 +98,14 @@ func breakBlock(t *testing.T, disk *disktest.Disk, pattern string, offset int64)
 	}
 	defer file.Close()
 	if _, err := file.ReadAt(make([]byte, 1), offset); !rawlog.Unreadable(err) {
-		t.Fatalf("the block can be read; the test shows nothing: %v", err)
+		t.Fatalf("the block can be read, so the test proves nothing: %v", err)
 	}
+
 	return paths[0]
 }
 
-// wholeRecords counts the records of which the body is as it was written. Others must be errors.
+// wholeRecords counts the records whose body is as it was written. Reading any other must
+// fail.
 func wholeRecords(t *testing.T, db *badgerdb.DB) (whole int) {
 	t.Helper()
 	for n := range blockRecords {
@@ -115,11 +119,12 @@ func wholeRecords(t *testing.T, db *badgerdb.DB) (whole int) {
 			t.Errorf("record %d: %v", n, err)
 		}
 	}
+
 	return whole
 }
 
-// A server must start on a disk with a bad block, keep what is not in it, say what it lost, and
-// take writes.
+// A server must start on a disk with a bad block. It must keep all records outside the
+// block, report what it lost, and take writes.
 func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 	folders := map[bool]string{false: withBlocks(t, false), true: withBlocks(t, true)}
 	for _, test := range []struct {
@@ -139,7 +144,9 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s at %d, crash %v", test.file, test.offset, test.crash), func(t *testing.T) {
 			disk, dir := onBadDisk(t, folders[test.crash])
-			t.Parallel() // from here on: a process that is being started holds our locks for a moment
+
+			// Not earlier: a process that is just starting holds our locks for a moment.
+			t.Parallel()
 			path := breakBlock(t, disk, filepath.Join(dir, test.file), test.offset)
 			var log bytes.Buffer
 			config := badgerdb.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))}
@@ -149,8 +156,9 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if whole := wholeRecords(t, db); blockRecords-whole > test.lost {
-				t.Errorf("%d of %d records are whole", whole, blockRecords)
+				t.Errorf("%d of %d records are intact", whole, blockRecords)
 			}
+
 			aside := filepath.Join(dir, "quarantine", filepath.Base(path))
 			if _, err := os.Stat(aside); err != nil {
 				t.Errorf("the file was not set aside: %v", err)
@@ -158,10 +166,13 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 			if !strings.Contains(log.String(), path) || !strings.Contains(log.String(), "quarantine") {
 				t.Errorf("the log does not say what was lost: %s", log.String())
 			}
+
 			d := db.Damage()
-			if d.Quarantined != 1 || (d.UnreadableBytes > 0) != (test.lost > 0) || d.UnreadableBytes > disktest.BlockBytes {
+			if d.Quarantined != 1 || (d.UnreadableBytes > 0) != (test.lost > 0) ||
+				d.UnreadableBytes > disktest.BlockBytes {
 				t.Errorf("the damage is %+v", d)
 			}
+
 			if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1000, 5000)}); err != nil {
 				t.Errorf("a new write: %v", err)
 			}
@@ -175,7 +186,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, _, err := again.Record(t.Context(), "a", archivetest.ID(1_001_000)); err != nil {
-				t.Errorf("what was written since: %v", err)
+				t.Errorf("the record written since: %v", err)
 			}
 			if d := again.Damage(); d.Quarantined != 1 || d.UnreadableBytes != 0 {
 				t.Errorf("at the next start the damage is %+v", d)
@@ -187,8 +198,8 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 	}
 }
 
-// A block in the midst of a table is met by a compaction at the latest. What is in the other
-// blocks stays.
+// A compaction finds a bad block in the middle of a table, if no reader does before. The
+// other blocks must survive.
 func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
 	const records = 500
 	folder := filepath.Join(t.TempDir(), "archive")
@@ -196,6 +207,7 @@ func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var batch []archive.Event
 	for n := range records {
 		batch = append(batch, request(t, n, 500))
@@ -204,6 +216,7 @@ func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeChecked(t, db)
+
 	disk, dir := onBadDisk(t, folder)
 	breakBlock(t, disk, filepath.Join(dir, "*.sst"), 5*disktest.BlockBytes)
 
@@ -220,15 +233,15 @@ func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
 		}
 	}
 	if whole < records*9/10 || whole == records {
-		t.Errorf("%d of %d records are whole", whole, records)
+		t.Errorf("%d of %d records are intact, want most but not all", whole, records)
 	}
 	if d := db.Damage(); d.Quarantined != 1 || d.UnreadableBytes != disktest.BlockBytes {
 		t.Errorf("the damage is %+v", d)
 	}
 }
 
-// Badger's garbage collection copies the entries of a value log up to the first damaged one, and
-// deletes the file.
+// Badger's garbage collection copies a value log's entries up to the first damaged one,
+// then deletes the file.
 func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
 	disk, dir := onBadDisk(t, withBlocks(t, false))
 	breakBlock(t, disk, filepath.Join(dir, "*.vlog"), 20_000)
@@ -247,12 +260,12 @@ func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := wholeRecords(t, db); after != before-1 || before < blockRecords-2 {
-		t.Errorf("%d records were whole, %d are when one was deleted", before, after)
+		t.Errorf("%d records were intact; after one was deleted, %d are", before, after)
 	}
 }
 
-// Without its MANIFEST nobody knows what a table holds, and without FORMAT what its keys mean. To
-// guess would bring back what was deleted.
+// Without the MANIFEST it is unknown what a table holds, and without FORMAT what its keys
+// mean. A guess could bring back deleted records.
 func TestAFileWithoutWhichNothingCanBeReadIsNamedWithItsRemedy(t *testing.T) {
 	folder := withBlocks(t, false)
 	for _, name := range []string{"MANIFEST", "FORMAT"} {
