@@ -12,18 +12,6 @@ const (
 	highBits  = 0x80 * everyByte
 )
 
-// lastOther returns the index of the last byte of a window of keyBytesMin bytes that is
-// not of a key, or -1.
-func lastOther(window []byte) int {
-	// Three words cover the 20 bytes; the last one overlaps.
-	for _, i := range [...]int{keyBytesMin - 8, keyBytesMin - 16, 0} {
-		if others := ^keyBytes(binary.LittleEndian.Uint64(window[i:])) & highBits; others != 0 {
-			return i + 7 - bits.LeadingZeros64(others)/8
-		}
-	}
-	return -1
-}
-
 // skipShort returns the first index from begin on where keyBytesMin bytes of a key may follow.
 // So many bytes contain one of the words that are looked at here, whole, and most texts have few
 // words without a blank, a quote or a comma.

@@ -17,8 +17,7 @@ const (
 )
 
 // shapes finds the well-known keys of from <= i < end. A key is a run of at least
-// keyBytesMin letters, digits, - and _, so it looks at the end of each window of that
-// size first, and so skips most of a text without reading it.
+// keyBytesMin letters, digits, - and _.
 func (f *finder) shapes(from, end int) {
 	source := f.source[:end]
 	for begin := from; ; {
@@ -26,17 +25,17 @@ func (f *finder) shapes(from, end int) {
 		if begin+keyBytesMin > end {
 			return
 		}
-		if other := lastOther(source[begin : begin+keyBytesMin]); other >= 0 {
-			begin += other + 1
-			continue
-		}
 
-		runEnd := begin + keyBytesMin
+		runEnd := begin
 		for runEnd+8 <= end && keyBytes(binary.LittleEndian.Uint64(source[runEnd:])) == highBits {
 			runEnd += 8
 		}
 		for runEnd < end && byteKinds[source[runEnd]]&ofKey != 0 {
 			runEnd++
+		}
+		if runEnd-begin < keyBytesMin {
+			begin = runEnd + 1
+			continue
 		}
 		begin = max(runEnd, f.run(from, begin, runEnd, end)) + 1
 
