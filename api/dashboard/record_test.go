@@ -8,11 +8,11 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics/cputime"
 )
 
 // searches finds nothing, and records the end of the time span of each search.
@@ -117,7 +117,7 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 		texts[i] = strings.Repeat("vvv1000000.", 200) + strings.Repeat("vvv10000", 2000)[:13_800]
 	}
 	n := 0
-	took := processor(t, func() { n = marked(variables, texts) })
+	took := cputime.Of(func() { n = marked(variables, texts) })
 	if n == 0 || took > 5*time.Second { // a slow search took 13 s without the race detector
 		t.Errorf("%d marks after %v of processor time", n, took)
 	}
@@ -162,21 +162,4 @@ func TestAPageOfVersionsThatDoesNotExistIsTheLastOne(t *testing.T) {
 			}
 		}
 	}
-}
-
-// processor returns the processor time that this process spends in run.
-func processor(t *testing.T, run func()) time.Duration {
-	t.Helper()
-	spent := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-
-	before := spent()
-	run()
-
-	return spent() - before
 }

@@ -16,7 +16,8 @@ import (
 // imports is which of our own packages each package may import. A package that is not
 // here does not exist.
 var imports = map[string]string{
-	"metrics": "",
+	"metrics":         "",
+	"metrics/cputime": "",
 	"api": "api/admission api/edge api/intake api/room api/wire api/wire/jsonscan api/wire/secrets " +
 		"metrics",
 	"api/wire":            "api/wire/jsonscan",
@@ -79,8 +80,8 @@ var imports = map[string]string{
 	"spool/archive/postgres/connection": "api/wire",
 	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/archive/archivetest": "api/wire metrics spool/archive spool/archive/query spool/archive/rowcode " +
-		"spool/archive/transfer",
+	"spool/archive/archivetest": "api/wire metrics metrics/cputime spool/archive spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer",
 	"registry/registrytest": "registry api/wire",
 	// A disk with bad blocks for tests.
 	"spool/disktest": "spool/rawlog",

@@ -4,11 +4,12 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"promptspool/metrics/cputime"
 )
 
 // shape is a form in which chunks of a provider's stream carry pieces of a text.
@@ -181,21 +182,10 @@ func TestStreamsTakeTimeInProportion(t *testing.T) {
 		"deep in depth": `{"r":[{"choices":` + strings.Repeat(`{"a":`, 400) + `"` + long + `"` +
 			strings.Repeat(`}`, 400) + `}]}`,
 	} {
-		start := processor(t)
+		start := cputime.Used()
 		apply(t, r, body)
-		if took := processor(t) - start; took > 10*time.Second {
+		if took := cputime.Used() - start; took > 10*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(body), took)
 		}
 	}
-}
-
-// processor returns the processor time of this process so far: unlike a clock's, it is
-// the same on a busy machine.
-func processor(t *testing.T) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

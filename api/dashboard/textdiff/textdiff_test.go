@@ -3,9 +3,7 @@ package textdiff
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 )
@@ -124,21 +122,4 @@ func TestManyChangesAreFoundOneByOne(t *testing.T) {
 	if changed != 500 {
 		t.Errorf("%d lines are shown as changed, want 500", changed)
 	}
-}
-
-// processor returns the processor time that this process spends in run.
-func processor(t *testing.T, run func()) time.Duration {
-	t.Helper()
-	spent := func() time.Duration {
-		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			t.Fatal(err)
-		}
-		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-	}
-
-	before := spent()
-	run()
-
-	return spent() - before
 }

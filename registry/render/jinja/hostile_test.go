@@ -7,10 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"promptspool/metrics/cputime"
 	"promptspool/registry/render/fstring"
 	"promptspool/registry/render/jinja"
 )
@@ -142,7 +142,7 @@ func renderHostile(t *testing.T) {
 		"big", `"`+strings.Repeat("lorem ipsum ", 4<<20/12)+`"`)
 	bounded := 0
 	for name, template := range hostile() {
-		start := processor(t)
+		start := cputime.Used()
 		var out string
 		var err error
 		if text, ok := strings.CutPrefix(template, "f:"); strings.HasPrefix(name, "f:") || ok {
@@ -156,7 +156,7 @@ func renderHostile(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "mistake in promptspool") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := processor(t) - start; took > 10*time.Second || len(out) > 16<<20 {
+		if took := cputime.Used() - start; took > 10*time.Second || len(out) > 16<<20 {
 			t.Errorf("%s: %d bytes in %v", name, len(out), took)
 		} else if took > 200*time.Millisecond {
 			t.Logf("%s: %d bytes in %v, error %v", name, len(out), took, err)
@@ -173,17 +173,6 @@ func renderHostile(t *testing.T) {
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "\n")
 	fmt.Println("peak", peak)
-}
-
-// processor returns the processor time of this process so far: unlike a clock's, it is
-// the same on a busy machine.
-func processor(t testing.TB) time.Duration {
-	t.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func FuzzJinja(f *testing.F) {
@@ -210,12 +199,12 @@ func FuzzJinja(f *testing.F) {
 			}
 			return
 		}
-		start := processor(t)
+		start := cputime.Used()
 		out, missing, err := j.Render(golden.Variables)
 		if err != nil && strings.Contains(err.Error(), "mistake in promptspool") {
 			t.Fatalf("%q: %v", template, err)
 		}
-		if took := processor(t) - start; took > 5*time.Second || len(out) > 16<<20 {
+		if took := cputime.Used() - start; took > 5*time.Second || len(out) > 16<<20 {
 			t.Fatalf("%q: %d bytes in %v", template, len(out), took)
 		}
 		again, missingAgain, errAgain := j.Render(golden.Variables)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics/cputime"
 	"promptspool/spool/archive"
 )
 
@@ -133,7 +133,7 @@ func (a *asker) freeText(n int) int {
 // measure asks one question and reports its times.
 func (a *asker) measure(q question) {
 	var took []time.Duration
-	found, cpu := 0, cpuTime()
+	found, cpu := 0, cputime.Used()
 	for n := range q.times {
 		begun := time.Now()
 		found += q.ask(n)
@@ -141,7 +141,7 @@ func (a *asker) measure(q question) {
 	}
 
 	// The first one reads from the disk what later ones find in caches.
-	each := (cpuTime() - cpu) / time.Duration(q.times)
+	each := (cputime.Used() - cpu) / time.Duration(q.times)
 	first := took[0]
 	slices.Sort(took)
 	p95 := took[(len(took)*95+99)/100-1]
@@ -159,11 +159,4 @@ func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 func Condition(field, key, operator string, value any) wire.Filter {
 	raw, _ := json.Marshal(value)
 	return wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: raw}
-}
-
-// cpuTime returns the processor time that this process has used.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/metrics/cputime"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
@@ -134,7 +134,7 @@ func (s *stage) fill(b *testing.B) bool {
 		s.made, _ = strconv.Atoi(string(text))
 	}
 
-	first, begun, cpu, written := s.made, time.Now(), cpuTime(), bytesWritten()
+	first, begun, cpu, written := s.made, time.Now(), cputime.Used(), bytesWritten()
 	raw := int64(0)
 	var mu sync.Mutex
 
@@ -177,7 +177,7 @@ func (s *stage) fill(b *testing.B) bool {
 		perSecond := float64(s.made-first) / took.Seconds()
 		b.ReportMetric(perSecond, "ingest-records/s")
 		n := float64(s.made - first)
-		b.ReportMetric(float64((cpuTime()-cpu).Microseconds())/n, "ingest-cpu-us/record")
+		b.ReportMetric(float64((cputime.Used()-cpu).Microseconds())/n, "ingest-cpu-us/record")
 		b.ReportMetric(float64(bytesWritten()-written)/n, "ingest-written-B/record")
 
 		payload := filepath.Join(s.dir, "bench-payload")
@@ -219,15 +219,6 @@ func (s *stage) restart(b *testing.B) {
 	begun := time.Now()
 	s.open(b)
 	b.ReportMetric(float64(time.Since(begun).Milliseconds()), "open-ms")
-}
-
-// cpuTime returns the CPU time of this process, including garbage collection, compaction
-// and making the records. On a shared machine it says more than the clock.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // bytesWritten returns how many bytes this process has written to disks, or 0 where the
