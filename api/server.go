@@ -10,12 +10,13 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
 // Server serves an API on listeners.
 type Server struct {
-	s   *fasthttp.Server
+	s   *edge.Server
 	api *API
 }
 
@@ -46,7 +47,7 @@ func (a *API) NewServer() *Server {
 	}
 	a.conns.Bound(s)
 
-	return &Server{api: a, s: s}
+	return &Server{api: a, s: &edge.Server{HTTP: s}}
 }
 
 // A slow client holds a connection and its buffer. The head of a call must come within headTime
@@ -85,7 +86,7 @@ func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
 // contexts of calls, so that those that wait for something end, too.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.api.cancelRoot()
-	return s.s.ShutdownWithContext(ctx)
+	return s.s.Shutdown(ctx)
 }
 
 // printfLogger passes fasthttp's own messages, all of them about connections, to slog.

@@ -57,6 +57,40 @@ func TestAFileThatCannotBeReadIsSetAside(t *testing.T) {
 	}
 }
 
+func TestWhatWasServedIsOnDisk(t *testing.T) {
+	scene(t, "releases and a removal", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("greet", "release 0 "))
+		c := start(t, dir, s)
+		c.fetched(t, "greet", latest)
+		number := func(text string) (n int) {
+			_, after, _ := strings.Cut(text, "release ")
+			if _, err := fmt.Sscan(after, &n); err != nil {
+				t.Errorf("%s names no release: %v", text, err)
+			}
+			return n
+		}
+
+		for release := 1; release <= 30; release++ {
+			s.publish(t, says("greet", fmt.Sprint("release ", release, " ")))
+			for served := 0; served < release && !t.Failed(); {
+				served = number(c.fetched(t, "greet", latest))
+				content, err := os.ReadFile(only(t, dir, "*.template"))
+				if saved := number(string(content)); saved < served || err != nil {
+					t.Errorf("release %d was served, but the file has %d, error %v", served, saved, err)
+				}
+			}
+		}
+
+		s.set(func() { s.err = wire.Errorf(wire.CodeNotFound, "deleted") })
+		s.publish(t, says("greet", "again"))
+		for c.fetched(t, "greet", latest) != "not_found" {
+		}
+		if files, err := filepath.Glob(filepath.Join(dir, "*")); len(files) > 0 {
+			t.Errorf("it was told to be deleted, but %v is there, error %v", files, err)
+		}
+	})
+}
+
 func TestFilesAndFolderAreForTheirOwnerOnly(t *testing.T) {
 	scene(t, "modes", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("a/../../b", "one"))

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"promptspool/api/room"
@@ -114,54 +115,91 @@ func (c *Cache) runFlight(f *flight, k key) {
 		f.entry = c.packer.entry(k, &raw, c.now())
 	}
 
-	// Before done is closed: what an app was served is on disk.
 	for _, k := range c.storeAnswer(f, k) {
 		c.syncFile(k)
 	}
 }
 
-// storeAnswer puts a flight's answer into the cache. It returns the keys whose files must
-// follow.
+// storeAnswer puts a flight's answer onto the disk and then into the cache. It returns the
+// keys whose files must follow.
+//
+// The file comes first: a release that an app was served must not be taken back by a
+// restart. Until it is written, callers wait for the flight.
 func (c *Cache) storeAnswer(f *flight, k key) []key {
+	file := c.fileLock(k)
+	file.Lock()
+	defer file.Unlock()
+
+	c.mu.Lock()
+	mustWrite := f.err == nil && c.isNeededLocked(f, k)
+	mustRemove := c.isMissingLocked(f, k)
+	c.mu.Unlock()
+
+	var err error
+	switch {
+	case mustWrite:
+		err = c.writeFile(f.entry, f.entry.currentAt)
+		f.entry.saved = err == nil
+	case mustRemove:
+		err = c.disk.remove(k)
+	}
+	c.logUnsaved(k, err)
+
+	return c.keepAnswer(f, k)
+}
+
+// keepAnswer puts a flight's answer into memory, and ends the flight. It returns the keys
+// whose files must follow.
+func (c *Cache) keepAnswer(f *flight, k key) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	// If a change was reported meanwhile, markLocked removed this flight, and newer
-	// callers wait for another one.
-	isLatest := c.flights[k] == f
-	if isLatest {
+	// Looked at again: the feed may have reported a change while the file was written.
+	isNeeded, isMissing := c.isNeededLocked(f, k), c.isMissingLocked(f, k)
+	if c.flights[k] == f {
 		delete(c.flights, k)
 	}
 
 	feed := c.feeds[k.account]
 	switch {
-	case f.err == nil:
-		old := c.entries.byKey[k]
-		if old != nil && !old.invalid && !isLatest {
-			return nil // a newer flight has answered already
-		}
-		if old == nil && !f.isWanted {
-			return nil // it was to be refreshed in the background, and was dropped meanwhile
-		}
-
+	case f.err == nil && isNeeded:
 		// The answer may be older than a change that the feed has reported since.
 		f.entry.invalid = f.epoch != feed.epoch || f.entry.meta.revision < feed.position
 		c.entries.put(f.entry)
 
-		return append(c.entries.shrink(), k)
+		return c.entries.shrink()
+	case f.err == nil:
+		return []key{k} // its file must not stay without it
 	case !isVerdict(f.err):
 		// The feed may hang on a dead connection. Until it
 		// answers, it must not vouch for copies.
 		feed.distrustLocked()
-	case isLatest && wire.IsCode(f.err, wire.CodeNotFound):
+	case isMissing:
 		// It was deleted: a copy must not bring it back after a restart.
 		c.entries.drop(k)
 		c.rememberMissingLocked(k, f.err)
-
-		return []key{k}
 	}
 
 	return nil
+}
+
+// isNeededLocked reports whether the version that a flight brought belongs into the cache.
+// mu must be held.
+func (c *Cache) isNeededLocked(f *flight, k key) bool {
+	old := c.entries.byKey[k]
+	if old == nil {
+		return f.isWanted // else it was refreshed in the background, and dropped meanwhile
+	}
+
+	// If a change was reported meanwhile, markLocked removed this flight, and a newer one
+	// may have answered already.
+	return old.invalid || c.flights[k] == f
+}
+
+// isMissingLocked reports whether a flight found that there is no such template. mu must be
+// held.
+func (c *Cache) isMissingLocked(f *flight, k key) bool {
+	return c.flights[k] == f && wire.IsCode(f.err, wire.CodeNotFound)
 }
 
 // rememberMissingLocked keeps the answer that a template does not exist for negativeTTL.
@@ -186,7 +224,7 @@ func (c *Cache) rememberMissingLocked(k key, err error) {
 // depend on the order of writers. If the disk fails, an app loses nothing but the copy
 // after a restart.
 func (c *Cache) syncFile(k key) {
-	file := &c.files[int(k.digest()[0])%len(c.files)]
+	file := c.fileLock(k)
 	file.Lock()
 	defer file.Unlock()
 
@@ -208,18 +246,17 @@ func (c *Cache) syncFile(k key) {
 	case mustWrite:
 		err = c.writeFile(e, currentAt)
 	}
-	if err != nil {
-		c.log.Error("template not saved to disk; after a restart it is available only while the server is",
-			"name", k.ident, "error", err)
-		return
-	}
+	c.logUnsaved(k, err)
 
-	if mustWrite {
+	if mustWrite && err == nil {
 		c.mu.Lock()
 		e.saved = true
 		c.mu.Unlock()
 	}
 }
+
+// fileLock returns what guards a key's file.
+func (c *Cache) fileLock(k key) *sync.Mutex { return &c.files[int(k.digest()[0])%len(c.files)] }
 
 func (c *Cache) writeFile(e *entry, currentAt time.Time) error {
 	raw, err := c.packer.unpack(e.text)
@@ -228,4 +265,12 @@ func (c *Cache) writeFile(e *entry, currentAt time.Time) error {
 	}
 
 	return c.disk.write(e.key, encodeFile(e.key, *raw, currentAt))
+}
+
+// logUnsaved logs an error of a key's file, if there is one.
+func (c *Cache) logUnsaved(k key, err error) {
+	if err != nil {
+		c.log.Error("template not saved to disk; after a restart it is available only while the server is",
+			"name", k.ident, "error", err)
+	}
 }

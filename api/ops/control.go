@@ -68,7 +68,7 @@ func NewControl(c ControlConfig) *Server {
 	server := newServer(c.Logger, nil, routes)
 
 	// An export takes as long as its reader does, and that is the process's own user.
-	server.s.WriteTimeout = 0
+	server.s.HTTP.WriteTimeout = 0
 	return server
 }
 

@@ -53,7 +53,7 @@ type Config struct {
 
 // Server serves either the operations listener or the control socket.
 type Server struct {
-	s     *fasthttp.Server
+	s     *edge.Server
 	conns *edge.Connections // nil for the control socket: our own user may open any number
 }
 
@@ -69,7 +69,7 @@ func (s *Server) Serve(ln net.Listener) error {
 const ConnectionsMax = 128
 
 // Shutdown closes the listener and waits for handlers until ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error { return s.s.ShutdownWithContext(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error { return s.s.Shutdown(ctx) }
 
 // New makes the server of the operations listener.
 func New(c Config) *Server {
@@ -88,7 +88,7 @@ func New(c Config) *Server {
 	})
 
 	server.conns = edge.NewConnections(cmp.Or(c.ConnectionsMax, ConnectionsMax), c.Metrics)
-	server.conns.Bound(server.s)
+	server.conns.Bound(server.s.HTTP)
 	return server
 }
 
@@ -125,8 +125,7 @@ func (c Config) status(ctx *fasthttp.RequestCtx) (any, error) {
 
 // newServer serves a table of routes. It counts panics in panics, unless that is nil.
 func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
-	s := &Server{}
-	s.s = &fasthttp.Server{
+	s := &fasthttp.Server{
 		Handler:            (&mux{logger, panics, routes}).handle,
 		ErrorHandler:       writeParseError,
 		Name:               "promptspool",
@@ -138,7 +137,7 @@ func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *
 		CloseOnShutdown:    true,
 		Logger:             noLog{},
 	}
-	return s
+	return &Server{s: &edge.Server{HTTP: s}}
 }
 
 func writeParseError(ctx *fasthttp.RequestCtx, err error) { edge.WriteError(ctx, parseError(err)) }
