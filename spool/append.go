@@ -45,6 +45,8 @@ func newWrite(key uint32, data [][][]byte) (*write, error) {
 		w.bytes += int64(w.events[i].Bytes())
 	}
 
+	// Refused before it is queued: a leader could neither split it nor commit it with
+	// others.
 	if w.bytes > generation.CommitBytesMax || w.frames > generation.CommitFramesMax {
 		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); "+
 			"append fewer at a time",
@@ -211,6 +213,7 @@ func (s *Spool) takeBatchLocked() []*write {
 		n++
 	}
 
+	// A copy, because writers that arrive during the commit reuse the queue's array.
 	batch := slices.Clone(s.queue[:n])
 	s.queue = slices.Delete(s.queue, 0, n)
 	return batch

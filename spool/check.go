@@ -22,6 +22,7 @@ func (f *Folder) Check(ctx context.Context) (Report, error) {
 	}
 
 	for _, lane := range []Lane{LaneHeld, LaneDead} {
+		// A file of the lane that is gone shows only in the lane's own count.
 		r := checkLane(lane, f.Lane(lane))
 		r.lose(f.lanes.AtLeast(lane) - r.Events - r.Damaged)
 		in.report.Lanes = append(in.report.Lanes, r)
@@ -223,6 +224,7 @@ func (in *inspection) add(g GenerationReport) {
 // acknowledged ones included.
 func planFor(g GenerationReport, whole int) Plan {
 	switch {
+	// The same conditions as those of a proof: the plan is what the next start will do.
 	case g.Last+1 == g.First && g.State != StateDamaged:
 		return PlanRemove
 	case g.State == StateSealed:

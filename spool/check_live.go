@@ -68,6 +68,7 @@ func (s *Spool) outline() Report {
 
 	r := Report{Frontier: s.frontier, Next: s.next}
 	for _, g := range s.generations {
+		// One that waits for its seal takes no more events either.
 		state := StateSealed
 		if g == s.writing {
 			state = StateWritten
@@ -90,6 +91,7 @@ func (s *Spool) waitingGaps() []frame.Range {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
+	// A copy, because lose changes the gaps in place.
 	gaps := slices.Clone(s.gaps)
 	for i := range gaps {
 		gaps[i].From = max(gaps[i].From, s.frontier)

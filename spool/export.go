@@ -83,6 +83,8 @@ func Quarantined(dir string) iter.Seq2[Entry, error] {
 		for _, name := range names {
 			var ev generation.Evidence
 			if ev, err = generation.Examine(filepath.Join(dir, quarantineName, name)); err == nil {
+				// All sequences: today's frontier says nothing about a folder set aside
+				// long ago.
 				err = yieldEvents(ev, 0, ^uint64(0), yield)
 			}
 			if err != nil {
@@ -125,6 +127,7 @@ func folderNames(dir string) ([]string, error) {
 	var names []string
 	for _, e := range entries {
 		if e.IsDir() {
+			// Damaged files of lanes are set aside there, too, but hold no generation.
 			names = append(names, e.Name())
 		}
 	}

@@ -62,6 +62,7 @@ func shareDir(dir string) (*os.File, error) {
 		return nil, err
 	}
 
+	// Without waiting: a sidecar keeps its lock for as long as it runs.
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}

@@ -44,6 +44,7 @@ func (s *Spool) countGapLocked(g frame.Range, why string) {
 
 // afterLostLocked returns the first sequence >= from that is not counted as lost.
 func (s *Spool) afterLostLocked(from uint64) uint64 {
+	// The gaps are in order, so one pass is enough even where they touch.
 	for _, g := range s.gaps {
 		if g.From <= from && from < g.End {
 			from = g.End

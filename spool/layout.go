@@ -62,6 +62,8 @@ func createFormat(dir, path string) error {
 	if err != nil {
 		return err
 	}
+	// The lock is taken before this, and a crash may have left FORMAT.new. Anything else
+	// may be data that this version does not know.
 	for _, e := range entries {
 		if name := e.Name(); name != lockName && !strings.HasPrefix(name, formatName) {
 			return fmt.Errorf("spool: %s is not empty (%s) and has no %s file; "+
@@ -81,6 +83,8 @@ func createFormat(dir, path string) error {
 	if err := os.Rename(path+".new", path); err != nil {
 		return err
 	}
+	// The folder may be new as well: without its own name on the disk, a power failure
+	// would take all that is in it.
 	return errors.Join(disk.SyncDir(dir), disk.SyncDir(filepath.Dir(dir)))
 }
 

@@ -25,6 +25,7 @@ func Open(c Config) (*Spool, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
+	// Before anything is read: another process may be changing it.
 	lock, err := lockDir(c.Dir)
 	if err != nil {
 		return nil, err
@@ -40,6 +41,7 @@ func Open(c Config) (*Spool, error) {
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
 
+	// What load opened must be closed, or a second try would meet our own lock.
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeAllReading(), lock.release()}
 		if s.cursor != nil {
@@ -108,6 +110,8 @@ func (s *Spool) sweep() error {
 	}
 
 	for _, e := range entries {
+		// What was being built is not part of the spool yet, and what was being removed
+		// no longer is: no waiting event is only there.
 		if strings.HasPrefix(e.Name(), trashPrefix) || strings.HasPrefix(e.Name(), buildPrefix) {
 			if err := os.RemoveAll(s.path(e.Name())); err != nil {
 				return err

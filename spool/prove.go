@@ -148,6 +148,7 @@ func (p *proof) seal() error {
 		if err == nil {
 			return nil
 		}
+		// The raw files have every event, so a failed replay loses none.
 		p.spool.config.Logger.Error("a generation cannot be replayed and is rebuilt",
 			"generation", dir, "error", err)
 	}
@@ -281,5 +282,6 @@ func (w walked) holes(from, end uint64) []frame.Range {
 		holes = append(holes, frame.Range{From: from, End: end})
 	}
 
+	// A run that begins beyond end leaves an empty hole, or one with its ends reversed.
 	return slices.DeleteFunc(holes, func(h frame.Range) bool { return h.From >= h.End })
 }

@@ -45,6 +45,8 @@ func unseal(ctx context.Context, c Config) error {
 	}
 
 	for _, g := range in.report.Generations {
+		// Open trusts a SEAL, and does not read the value log then. Without one it
+		// examines the raw files.
 		if g.Plan == PlanRebuild {
 			err = errors.Join(err, generation.Unseal(f.path(g.Name)))
 		}

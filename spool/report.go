@@ -102,6 +102,7 @@ func (r *Report) Sound() bool {
 			return false
 		}
 	}
+	// Damaged events of generations are in Lost.
 	return len(r.Lost) == 0
 }
 
@@ -130,6 +131,7 @@ func checkLane(lane Lane, events iter.Seq2[LaneEntry, error]) LaneReport {
 		case err == nil:
 			r.Events++
 			r.Bytes += int64(len(e.Data))
+		// An error without a sequence is about a whole file.
 		case e.Seq > 0:
 			r.Damaged++
 		default:

@@ -116,6 +116,7 @@ func (s *Spool) seal(g *generationState) error {
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// If it is not sealed, it must stay: the next start examines it.
 	g.unsealed = err != nil
 	if s.writing == g {
 		s.writing = nil
@@ -150,6 +151,8 @@ func (s *Spool) shrink(idleAt uint64) error {
 	}
 
 	if err := s.roll(idleAt, s.config.GenerationBytes); err != nil {
+		// Only a failure matters: without room for a small one, the large one stays for
+		// now.
 		if errors.Is(err, ErrFailed) {
 			return err
 		}

@@ -96,6 +96,7 @@ func (s *Spool) dropSpare() {
 	}
 
 	<-s.spare.made
+	// Its name is free again then, for the next one to be made.
 	if w := s.spare.writer; w != nil {
 		if err := w.Discard(); err != nil {
 			s.config.Logger.Warn("a generation that was made ahead cannot be removed; the next start does it",

@@ -176,11 +176,13 @@ type rate struct {
 // how long room lasts; +Inf when nothing arrives.
 func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
+		// An exponential average: a rate of a minute ago counts for about a third.
 		weight := 1 - math.Exp(-seconds/60)
 		r.perSecond += weight * (float64(bytes-r.bytes)/seconds - r.perSecond)
 	}
 	r.bytes, r.at = bytes, now
 
+	// The average nears zero without reaching it.
 	if r.perSecond < 0.5 {
 		return math.Inf(1)
 	}
@@ -201,6 +203,7 @@ func diskBytes(dir, except string) int64 {
 
 		if info, err := d.Info(); err == nil {
 			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				// The kernel's unit, whatever the block size of the file system.
 				bytes += st.Blocks * 512
 			}
 		}

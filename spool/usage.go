@@ -28,6 +28,7 @@ func (u *usage) add(key uint32, events int, bytes int64) {
 	t := u.keys[key]
 	t.events += events
 	t.bytes += bytes
+	// A key that stayed here would never be forgotten; see Keys.
 	if u.keys[key] = t; t.events == 0 {
 		delete(u.keys, key)
 	}
