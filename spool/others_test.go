@@ -43,3 +43,23 @@ func TestFilesOfOthersThatTakeLongAreCountedNowAndThen(t *testing.T) {
 		t.Errorf("before a refusal, %+v; the data folder takes %d", fresh, whole)
 	}
 }
+
+// A person may give the data folder as a relative path. The spool's own files must not be
+// taken for those of others, or half of --disk-max would be all that there is.
+func TestTheSpoolIsNotCountedAsOthersUnderARelativeDataFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("data/spool", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("data/spool/ours", make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	c := Config{Dir: "data/spool", DataDir: "./data", DiskMax: 1 << 30}
+	if err := c.defaults(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := newGuard(c).count(true).data, diskBytes("data", ""); got != want {
+		t.Errorf("%d bytes are counted in the data folder, which takes %d", got, want)
+	}
+}

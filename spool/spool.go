@@ -65,6 +65,12 @@ func (c *Config) defaults() error {
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return err
 	}
+	// In the same form as Dir, which a walk over the data folder has to recognise.
+	if c.DataDir != "" {
+		if c.DataDir, err = filepath.Abs(c.DataDir); err != nil {
+			return err
+		}
+	}
 
 	if c.BytesMax == 0 {
 		c.BytesMax = 1 << 30
