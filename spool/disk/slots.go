@@ -88,6 +88,7 @@ func (s *Slots) replace(path string) error {
 	}
 
 	if s.Writes > 0 {
+		// In its own slot, so that the next save goes into the other one.
 		_, err = file.WriteAt(s.encode(s.Writes, s.Numbers), int64(s.Writes%2)*slotApart)
 	}
 	err = errors.Join(err, file.Sync())
@@ -154,6 +155,7 @@ func readSlots(file *os.File, magic string) (Slots, error) {
 			s.Damaged = true
 			continue
 		}
+		// Both slots may verify. The numbers themselves do not tell which are newer.
 		if w := binary.BigEndian.Uint64(b[4:]); w > s.Writes {
 			s.Writes = w
 			s.Numbers = [2]uint64{binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint64(b[20:])}
@@ -168,6 +170,7 @@ func (s *Slots) Sure() bool { return s.Writes > 0 && !s.Damaged }
 // Save makes the numbers durable, in the older slot. It does nothing if they are already
 // on disk.
 func (s *Slots) Save(numbers [2]uint64) error {
+	// An idle spool asks for this each second, and must not keep its disk awake.
 	if numbers == s.Numbers && s.Sure() {
 		return nil
 	}

@@ -112,6 +112,7 @@ func Decode(b []byte) (Frame, error) {
 		At:      time.Unix(0, int64(binary.BigEndian.Uint64(b[22:]))).UTC(),
 		Payload: b[HeaderBytes:],
 	}
+	// It verifies, but was never made by us: its event could not be put together.
 	if f.Part >= f.Parts {
 		return Frame{}, ErrDamaged
 	}

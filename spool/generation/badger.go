@@ -100,6 +100,7 @@ func (l Log) Infof(format string, args ...any) { l.debugf(format, args...) }
 func (l Log) Debugf(format string, args ...any) { l.debugf(format, args...) }
 
 func (l Log) debugf(format string, args ...any) {
+	// Badger logs a lot, and formatting it would cost more than dropping it.
 	if l.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		l.Logger.Debug("badger: " + strings.TrimSpace(fmt.Sprintf(format, args...)))
 	}

@@ -139,6 +139,8 @@ func (m *Framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
 		frames = [][]byte{m.join(e)}
 	}
 
+	// The key of every part repeats how many there are: a part that is missing must show,
+	// whichever it is.
 	k.Parts = uint16(len(frames))
 	for i, b := range frames {
 		k.Part = uint16(i)
@@ -171,6 +173,7 @@ func (m *Framer) join(e Event) []byte {
 
 // reset takes the buffer back, once the transaction is over.
 func (m *Framer) reset() {
+	// What one large commit needed is not kept for the usual small ones.
 	if m.buffer = m.buffer[:0]; cap(m.buffer) > framerBytesMax {
 		m.buffer = nil
 	}

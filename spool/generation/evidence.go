@@ -119,6 +119,7 @@ func (ev *Evidence) examineValueLog(path string, data []byte) error {
 			return err
 		}
 		if err != nil {
+			// The magic may be part of a payload.
 			at++
 			continue
 		}
@@ -216,6 +217,7 @@ func lastCommitted(data []byte) (first, last uint64) {
 // Holes returns the sequences from <= s < end for which no whole event was found.
 func (ev *Evidence) Holes(from, end uint64) []frame.Range {
 	var holes []frame.Range
+	// Each sequence is looked up: events is a map, and sorting it would cost more.
 	for seq := from; seq < end; seq++ {
 		if ev.events[seq] != nil {
 			continue

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
@@ -39,6 +38,8 @@ func ReadValueLogs(dir string) error {
 	}
 
 	for _, path := range paths {
+		// By reads of our own: an error of a read is an error, one of a mapping is a
+		// signal.
 		bad, err := rawlog.Probe(path)
 		if err != nil {
 			return unreadableOr(err)
@@ -89,13 +90,13 @@ func filesBySuffix(dir, suffix string) ([]string, error) {
 		return nil, err
 	}
 
+	// ReadDir sorts them. SEAL is compared byte by byte, and relies on that.
 	var paths []string
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) {
 			paths = append(paths, filepath.Join(dir, e.Name()))
 		}
 	}
-	slices.Sort(paths)
 	return paths, nil
 }
 

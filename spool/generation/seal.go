@@ -104,6 +104,7 @@ func describeFiles(dir string) ([]byte, error) {
 // nothing to one that is not sealed.
 func Unseal(dir string) error {
 	seal := filepath.Join(dir, sealName)
+	// A generation that was never sealed may have to be rebuilt, too.
 	if !disk.Exists(seal) {
 		return nil
 	}

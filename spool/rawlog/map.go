@@ -88,6 +88,7 @@ func ProbePart(path string, part Span) ([]Span, error) {
 	if err != nil {
 		return nil, err
 	}
+	// From the start of a block: a block is good or bad as a whole.
 	return probe(file, Span{part.From / BlockBytes * BlockBytes, min(size, part.End)})
 }
 
@@ -96,6 +97,7 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 	b := make([]byte, probeBytes)
 	for at := part.From; at < part.End; at += probeBytes {
 		n := min(probeBytes, part.End-at)
+		// Badger may cut the file meanwhile: what is gone is not unreadable.
 		if _, err := file.ReadAt(b[:n], at); err == nil || errors.Is(err, io.EOF) {
 			continue
 		} else if !Unreadable(err) {
@@ -168,6 +170,7 @@ func mappedAt(address uintptr) string {
 		if n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s", &from, &to, &mode, &offset, &device, &inode); n < 6 {
 			continue
 		}
+		// A path may have blanks, so it is all that follows the first slash.
 		if _, path, ok := strings.Cut(line, "/"); ok && from <= address && address < to {
 			return "/" + strings.TrimSpace(path)
 		}

@@ -78,9 +78,11 @@ func filler(bytes int) ([]byte, error) {
 		return nil, errors.New("a part of a value log that cannot be read is smaller than any entry")
 	}
 
+	// Of its value only the length matters: what cannot be read stays as zeros.
 	value := uint32(bytes - fillerBytesMin)
 	b := make([]byte, 0, bytes)
 	b = append(b, metaDelete, 0, byte(len(fillerKey)))
+	// A varint of five bytes, whatever the number: all but the last have the top bit set.
 	for range 4 {
 		b = append(b, byte(value)|0x80)
 		value >>= 7
@@ -163,6 +165,7 @@ func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
 		}
 
 		open = append(open, e)
+		// Outside of a transaction, an entry is whole by itself.
 		if e.Meta&metaTransaction == 0 {
 			flush()
 		}
