@@ -128,6 +128,7 @@ func (a *Archive) report(account string, results []wire.Result) {
 		}
 	}
 
+	// One line for a batch: a sidecar with a fault sends a thousand at a time.
 	if refused > 0 {
 		a.config.Logger.Warn("events were refused",
 			"account", account, "refused", refused, "last_reason", reason)
@@ -149,6 +150,7 @@ func (a *Archive) apply(
 	}
 	a.config.Metrics.ArchiveBatchEvents.Observe(float64(len(events)))
 	a.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
+	// Events that could not be decoded have their results already.
 	for i, place := range places {
 		results[place] = applied[i]
 	}

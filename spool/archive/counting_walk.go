@@ -78,6 +78,8 @@ func (c *Counting) place(w *walk) {
 		return
 	}
 
+	// Few at a time, and one for each account: nobody's questions keep the others from
+	// theirs.
 	account := w.asked.key.account
 	if len(c.walking) >= walksMax || c.walking[account] {
 		w.cancel(errWalkBusy)
@@ -172,6 +174,7 @@ func (w *walk) await(ctx context.Context, budget time.Duration) error {
 
 	select {
 	case <-w.done:
+	// Not an error: the caller answers with what is counted by now.
 	case <-timer.C:
 	case <-ctx.Done():
 		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())

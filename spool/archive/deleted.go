@@ -64,6 +64,7 @@ func (s *State) deletions(deleted Selectors) *deletions {
 			d.last = append(d.last, k)
 		}
 	}
+	// The latest first: of the keys that a request leaves alone, that one decides.
 	slices.SortFunc(d.last, func(a, b *keyValues) int { return b.lastBefore.Compare(*a.lastBefore) })
 
 	return d

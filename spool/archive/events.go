@@ -108,6 +108,7 @@ func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 		}
 		link := s.Prompt.Value
 		body["prompt_name"], body["prompt_input_variables"] = link.Name, link.InputVariables
+		// What a label meant is in the event's Version.
 		if link.Label != "" {
 			body["label"] = link.Label
 		} else if link.Version > 0 {
@@ -121,6 +122,7 @@ func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 func (s *State) groupsWithoutBody(bodies map[string]json.RawMessage) []string {
 	groups := slices.Clone(s.GroupIDs)
 	for _, h := range s.History {
+		// Events with a body bring their groups by themselves.
 		if h.Kind != wire.KindGroup || bodies[h.ID] == nil {
 			continue
 		}

@@ -144,6 +144,7 @@ func (a *Archive) exportOrphans(
 			return mark("")
 		}
 		after = *page.NextCursor
+		// The prefix: what continues here must not go through the listed records again.
 		if err := mark(orphanCursor + after); err != nil {
 			return err
 		}

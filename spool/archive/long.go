@@ -18,6 +18,7 @@ func (e *Event) shorten() (long bool) {
 	}
 	for key, value := range metadata {
 		if stored := rowcode.StoredValue(key, value); stored != value {
+			// The map is the event's own: it was made when the body was read.
 			metadata[key] = stored
 			long = true
 		}
@@ -45,6 +46,7 @@ func (s *State) Shown() (ids []string) {
 	if s.Prompt != nil && s.Prompt.Value.Elsewhere {
 		ids = append(ids, s.Prompt.ID)
 	}
+	// One event may have set several long values.
 	slices.Sort(ids)
 
 	return slices.Compact(ids)
@@ -140,6 +142,7 @@ func (s *State) refer(bodies map[string]json.RawMessage) {
 		return rowcode.StoredValue(key, stored)
 	})
 
+	// Without its body, the state has the only copy of the variables.
 	if p := s.Prompt; p != nil && bodies[p.ID] != nil && len(p.Value.InputVariables) > rowcode.LongBytes {
 		p.Value.InputVariables, p.Value.Elsewhere = nil, true
 	}

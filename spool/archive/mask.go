@@ -250,6 +250,7 @@ func (s *scan) audit(ctx context.Context) error {
 	if s.answer.Masked == 0 || log == nil {
 		return nil
 	}
+	// A restore masks without anybody's key.
 	actor, records := "this server", "records"
 	if s.id.KeyID != "" {
 		actor = "key " + s.id.KeyID

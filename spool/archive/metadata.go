@@ -203,6 +203,7 @@ func (s *State) metadata() map[string]string {
 		return m
 	}
 
+	// Where an event set the same key, the later of the two is shown.
 	for key := range s.Request.Value.Metadata {
 		m[key], _ = s.shownValue(key)
 	}

@@ -211,6 +211,7 @@ func (s *State) remember(e Event) {
 
 	s.sums.bytes += entry.Bytes
 	s.sums.weight += weighEntry(&entry)
+	// Otherwise the next event would make the whole index anew.
 	if s.index != nil {
 		s.index[e.ID] = struct{}{}
 	}

@@ -66,6 +66,8 @@ func (a *Archive) sum(
 	}
 
 	defer a.observeQuery(time.Now())
+	// All rows of a span count, so a store may answer from the sums that it has made of
+	// them.
 	if sums, ok := to.(query.Sums); ok && q.Spanned() {
 		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
@@ -153,6 +155,7 @@ func (a *Archive) suggestFromBodies(
 				return false, err
 			}
 
+			// The value is in the body. Of the row, no more than the id was read.
 			s := query.Subject{
 				Row:  &wire.Row{RequestID: p.RequestID},
 				Body: func() ([]byte, error) { return body, nil },

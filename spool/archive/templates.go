@@ -34,6 +34,7 @@ func (r *Registry) Change(head *wire.Template, v *wire.Version) {
 		})
 	}
 
+	// Also without a new version: caches learn of a moved label by the revision.
 	r.Revision++
 	head.Revision = r.Revision
 }

@@ -16,6 +16,7 @@ func Apart[T any](items []T, fn func(items []T) error) error {
 		return err
 	}
 
+	// What the first half changed stays even if the second fails.
 	half := len(items) / 2
 	if err := Apart(items[:half], fn); err != nil {
 		return err
@@ -50,6 +51,7 @@ func (s *State) Weight() (n int) {
 		return s.sums.weight
 	}
 
+	// This must come to the same as adding up what events bring, one by one.
 	for i := range s.History {
 		n += weighEntry(&s.History[i])
 	}
