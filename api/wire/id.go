@@ -55,9 +55,16 @@ func ParseID(s string) (string, error) {
 func DeriveID(idempotencyKey string) string {
 	sum := sha256.Sum256([]byte("promptspool idempotency-key\x00" + idempotencyKey))
 
-	// It must look like a UUIDv7, because ParseID takes nothing else.
+	return idOf(sum, 0)
+}
+
+// idOf makes a UUIDv7 of a hash and a time in milliseconds: ParseID takes nothing else.
+func idOf(sum [32]byte, ms uint64) string {
 	var id uuid.UUID
 	copy(id[6:], sum[:10])
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
 	id[6] = id[6]&0x0f | 0x70 // version 7
 	id[8] = id[8]&0x3f | 0x80 // variant RFC 4122
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 func TestNewIDsAreUUIDv7sThatNeverGoBack(t *testing.T) {
@@ -82,6 +84,44 @@ func TestDeriveIDNeverChanges(t *testing.T) {
 		same(t, fmt.Sprintf("id derived from %q", key), got, want)
 		if _, err := ParseID(got); err != nil {
 			t.Errorf("%s is not an id: %v", got, err)
+		}
+	}
+}
+
+func TestIDsOfSpansNeverChange(t *testing.T) {
+	trace, span := [16]byte{1, 2, 3}, [8]byte{4, 5}
+	const start = 1_795_318_943_782_000_000
+
+	record := SpanRecordID(trace, span, start)
+	if got := SpanRecordID(trace, span, start); got != record {
+		t.Errorf("%s and %s for one span", record, got)
+	}
+	id, err := SpanEventID(record, []byte(`{"a":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, _ := SpanEventID(record, []byte(`{"a":2}`))
+	if id == changed {
+		t.Error("a changed body has the same event id")
+	}
+
+	// Both lie in the week of the start, whenever they are made.
+	for _, s := range []string{record, id, changed} {
+		if _, err := ParseID(s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+		if sec, nsec := uuid.MustParse(s).Time().UnixTime(); sec*1e9+nsec != start {
+			t.Errorf("%s has the time %d.%09d", s, sec, nsec)
+		}
+	}
+
+	// As they were when the first of them were stored.
+	if record != "01a20159-1026-766d-9b6e-e40ca046f9a2" || id != "01a20159-1026-7e13-ab99-d576a9be156f" {
+		t.Errorf("record %s and event %s have changed", record, id)
+	}
+	for _, start := range []uint64{0, 5, 1 << 63, 1<<64 - 1} {
+		if got := SpanRecordID(trace, span, start); got[:13] != "00000000-0000" {
+			t.Errorf("a start of %d gives %s", start, got)
 		}
 	}
 }

@@ -25,6 +25,7 @@ var imports = map[string]string{
 	"api/wire/secrets":    "api/wire api/wire/jsonscan",
 	"api/wire/yamlreader": "",
 	"api/admission":       "api/wire",
+	"api/otlp":            "api/wire api/wire/jsonscan",
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/room":            "api/wire",
 	"api/edge":            "api/wire metrics",

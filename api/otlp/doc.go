@@ -1,0 +1,48 @@
+// Package otlp decodes the spans of OpenTelemetry's OTLP, in protobuf and in JSON, into
+// JSON of our own.
+//
+// That JSON is the body of a span's event. It holds the span with its scope and resource,
+// and loses nothing that OTLP defines. Both encodings of the same span give the same
+// bytes, which is how a span that was sent twice is recognised.
+//
+//	{"resource":{"attributes":[KV ...],"droppedAttributesCount":1},"resourceSchemaUrl":"",
+//	 "scope":{"name":"","version":"","attributes":[KV ...],"droppedAttributesCount":1},
+//	 "scopeSchemaUrl":"",
+//	 "span":{"traceId":"32 hex digits","spanId":"16 hex digits","traceState":"",
+//	  "parentSpanId":"16 hex digits","flags":1,"name":"","kind":3,
+//	  "startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001500000000",
+//	  "attributes":[KV ...],"droppedAttributesCount":1,
+//	  "events":[{"timeUnixNano":"","name":"","attributes":[],"droppedAttributesCount":1}],
+//	  "droppedEventsCount":1,
+//	  "links":[{"traceId":"","spanId":"","traceState":"","attributes":[],
+//	   "droppedAttributesCount":1,"flags":1}],"droppedLinksCount":1,
+//	  "status":{"message":"","code":2}}}
+//
+// Members come in this order. What is empty or zero is left out, except resource, scope,
+// span and the span's traceId, spanId and name. KV is {"key":"k","value":V}, and V one of
+//
+//	{"stringValue":"s"} {"boolValue":true} {"intValue":"25"} {"doubleValue":0.5}
+//	{"arrayValue":{"values":[V ...]}} {"kvlistValue":{"values":[KV ...]}}
+//	{"bytesValue":"base64"} {}
+//
+// # What is not as it should be
+//
+// A bad value is kept and marked, and never costs more than itself:
+//
+//   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place. Its
+//     bytes are kept beside it in base64: in bytesValue beside stringValue, otherwise in
+//     nameBytes beside name, and so on.
+//   - A double that is no number is "NaN", "Infinity" or "-Infinity", or null if it was.
+//   - A value that is not of the type that its member names is {"stringValue":"as it was
+//     sent","malformed":true}.
+//   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}",
+//     "nested":true}. So the body is never too deep for other readers.
+//   - An enum that is not known is kept as the number or the text that it was.
+//   - An unreadable time is left out.
+//
+// Only a span whose trace or span id is missing, zero or of another length is refused,
+// one that is not protobuf or is nested deeper than 5000, and one that becomes too large.
+// The others of its request are not affected.
+//
+// Nothing here does I/O. Time and memory are linear in the bytes of the request.
+package otlp

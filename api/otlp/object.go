@@ -1,0 +1,152 @@
+package otlp
+
+import (
+	"bytes"
+	"encoding/base64"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"promptspool/api/wire/jsonscan"
+)
+
+// object writes a JSON object, and leaves out members that are empty or zero.
+type object struct {
+	b     []byte
+	comma bool
+}
+
+// begin opens an object behind b.
+func begin(b []byte) object { return object{b: append(b, '{')} }
+
+// end closes the object and returns all bytes.
+func (o *object) end() []byte { return append(o.b, '}') }
+
+// member writes a name, behind which the caller appends the value to o.b.
+func (o *object) member(name string) {
+	if o.comma {
+		o.b = append(o.b, ',')
+	}
+	o.comma = true
+	o.b = append(append(append(o.b, '"'), name...), `":`...)
+}
+
+// text writes a text. One that is not UTF-8 gets its bytes beside it.
+func (o *object) text(name string, text []byte) {
+	if len(text) > 0 {
+		o.textAlways(name, name+"Bytes", text)
+	}
+}
+
+// textAlways is text for a member that is written even if it is empty. The member with
+// the bytes is called besides.
+func (o *object) textAlways(name, besides string, text []byte) {
+	o.member(name)
+	o.b = jsonscan.AppendString(o.b, string(text))
+
+	if !utf8.Valid(text) {
+		o.member(besides)
+		o.b = appendBase64(o.b, text)
+	}
+}
+
+// number writes a number as a JSON number.
+func (o *object) number(name string, n uint64) {
+	if n != 0 {
+		o.member(name)
+		o.b = strconv.AppendUint(o.b, n, 10)
+	}
+}
+
+// nanos writes a time, as a string like every 64-bit number of OTLP/JSON.
+func (o *object) nanos(name string, n uint64) {
+	if n != 0 {
+		o.member(name)
+		o.b = append(strconv.AppendUint(append(o.b, '"'), n, 10), '"')
+	}
+}
+
+// raw writes JSON as it is.
+func (o *object) raw(name string, value []byte) {
+	if len(value) > 0 {
+		o.member(name)
+		o.b = append(o.b, value...)
+	}
+}
+
+// list writes the elements of a list, which is left out if it has none.
+func (o *object) list(name string, elements []byte) {
+	if len(elements) > 0 {
+		o.member(name)
+		o.b = append(append(append(o.b, '['), elements...), ']')
+	}
+}
+
+// appendBase64 appends bytes as a JSON string.
+func appendBase64(b, data []byte) []byte {
+	b = append(b, '"')
+	b = base64.StdEncoding.AppendEncode(b, data)
+	return append(b, '"')
+}
+
+// appendString appends the value of a text.
+func appendString(b, text []byte) []byte {
+	o := begin(b)
+	o.textAlways("stringValue", "bytesValue", text)
+	return o.end()
+}
+
+// appendMalformed appends a text that is not of the type it should be.
+func appendMalformed(b, text []byte) []byte {
+	o := begin(b)
+	o.textAlways("stringValue", "bytesValue", text)
+	o.raw("malformed", []byte("true"))
+	return o.end()
+}
+
+// appendNested appends a value that is too deep, as the text of its JSON.
+func appendNested(b, value []byte) []byte {
+	o := begin(b)
+	o.textAlways("stringValue", "bytesValue", value)
+	o.raw("nested", []byte("true"))
+	return o.end()
+}
+
+func appendBool(b []byte, value bool) []byte {
+	return append(strconv.AppendBool(append(b, `{"boolValue":`...), value), '}')
+}
+
+func appendInt(b []byte, value int64) []byte {
+	return append(strconv.AppendInt(append(b, `{"intValue":"`...), value, 10), `"}`...)
+}
+
+func appendDouble(b []byte, value float64) []byte {
+	b = append(b, `{"doubleValue":`...)
+	switch {
+	case math.IsNaN(value):
+		b = append(b, `"NaN"`...)
+	case math.IsInf(value, 1):
+		b = append(b, `"Infinity"`...)
+	case math.IsInf(value, -1):
+		b = append(b, `"-Infinity"`...)
+	default:
+		b = strconv.AppendFloat(b, value, 'g', -1, 64)
+	}
+
+	return append(b, '}')
+}
+
+func appendBytes(b, value []byte) []byte {
+	return append(appendBase64(append(b, `{"bytesValue":`...), value), '}')
+}
+
+// appendComma appends a comma unless b is empty or an opening bracket is right before it.
+func appendComma(b []byte) []byte {
+	if n := len(b); n > 0 && b[n-1] != '[' {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// isZero reports whether all bytes are zero.
+func isZero(id []byte) bool { return len(bytes.Trim(id, "\x00")) == 0 }
