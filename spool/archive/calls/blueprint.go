@@ -74,6 +74,8 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 			}
 		}
 		if tools := node(arguments["tools"]); tools.isArray() {
+			// As sent: each provider has a form of its own, and a client knows the one
+			// that it uses.
 			b.Template.Tools = json.RawMessage(tools)
 		}
 	}
@@ -93,6 +95,7 @@ func (m *Message) blueprint() blueprintMessage {
 		b.Content = append(b.Content, p.blueprint())
 	}
 	for _, c := range m.ToolCalls {
+		// OpenAI's form, which the peer's clients read for every provider.
 		function := map[string]string{"name": c.Name, "arguments": c.Arguments}
 		b.ToolCalls = append(b.ToolCalls, blueprintCall{c.ID, "function", function})
 	}

@@ -125,6 +125,7 @@ func (c *Call) Tools() []string {
 
 // Shape returns the kind of the output, "" if there is none.
 func (c *Call) Shape() string {
+	// A call beside a text counts as a call: the app acts on it.
 	if len(c.Tools()) > 0 {
 		return ShapeToolCall
 	}
@@ -189,6 +190,8 @@ func readModel(response, kwargs node) string {
 	if m := response.first("llm_output", "llmOutput").texts("model_name", "model"); m != "" {
 		return Clip(m)
 	}
+	// Older clients of OpenAI say engine, Bedrock's say modelId, and LangChain nests its
+	// own.
 	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")
 	if m == "" {
 		m = kwargs.at("kwargs").texts("model", "model_name")

@@ -111,6 +111,7 @@ func providerError(r node, failed bool) *Failure {
 func namedError(e node) *Failure {
 	f := Failure{Message: e.texts("message", "Message", "detail")}
 	for _, name := range []string{"type", "status", "__type", "name", "Code", "code"} {
+		// The words come first: a code is often no more than the HTTP status.
 		if word := e.at(name).compact(); word != "" && word != "error" && f.Type == "" {
 			f.Type = word
 		}

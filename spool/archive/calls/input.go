@@ -66,6 +66,7 @@ func unwrapped(args node) node {
 func isMessages(n node) bool {
 	found := false
 	n.each(func(e node) {
+		// One is enough: what else is in the list is read as far as it can be.
 		found = found || e.isObject() && isMessage(e)
 	})
 
@@ -105,6 +106,7 @@ func readItems(n node) []Message {
 
 	var messages []Message
 	n.each(func(e node) {
+		// Calls and their results are items of their own here, beside the messages.
 		if m := readItem(e, "user"); !m.empty() {
 			messages = append(messages, m)
 		}

@@ -69,6 +69,7 @@ func ReadLogDetails(object wire.Object) LogDetails {
 
 // readBlueprint reads a blueprint: a chat's messages, or a completion's content.
 func readBlueprint(n node, usual string) []Message {
+	// A completion has no messages: its content is one, of the usual role.
 	messages := n.at("messages")
 	if !messages.isArray() {
 		m := Message{Role: usual}

@@ -68,6 +68,7 @@ func (n node) text() string {
 		return ""
 	}
 
+	// A copy: what is read must not hold a body of many megabytes in memory.
 	return jsonscan.Unquote(json.RawMessage(n))
 }
 

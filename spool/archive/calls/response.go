@@ -67,6 +67,7 @@ func (c *Call) choices(r node) bool {
 		return false
 	}
 
+	// Other APIs have choices of their own, so the list alone says little.
 	known := false
 	choices.each(func(choice node) {
 		if !choice.isObject() {
@@ -154,6 +155,7 @@ func readItem(n node, usual string) Message {
 	case t == "function_call" || strings.HasSuffix(t, "_call"):
 		m.Role = "assistant"
 		m.call(n)
+		// An item has an id of its own as well; results refer to the call's.
 		if id := n.texts("call_id"); id != "" && len(m.ToolCalls) > 0 {
 			m.ToolCalls[0].ID = id
 		}
@@ -182,9 +184,11 @@ func (c *Call) anthropic(r node) bool {
 	switch {
 	case r.at("content").isArray():
 		c.answer(readMessage(r, "assistant"))
+	// An answer without a word is an answer, so the part is made by hand: add drops empty
+	// ones.
 	case r.at("completion").isText():
 		m := Message{Role: "assistant"}
-		m.Parts = []Part{{Kind: PartText, Text: r.at("completion").text()}} // even an empty one
+		m.Parts = []Part{{Kind: PartText, Text: r.at("completion").text()}}
 		c.answer(m)
 	default:
 		return false
@@ -229,6 +233,7 @@ func (c *Call) generations(r node) bool {
 // cohere reads Cohere's chat (v2: message, v1: text), Ollama's, and a bare text
 // of LangChain's completions.
 func (c *Call) cohere(r node) bool {
+	// An object under message is a chat's; a lone text is an error's, see providerError.
 	switch m := r.at("message"); {
 	case m.isObject():
 		c.answer(readMessage(m, "assistant"))
@@ -249,6 +254,7 @@ func (c *Call) cohere(r node) bool {
 func (c *Call) bedrockModels(r node) bool {
 	result, output := r.at("results").element(), r.at("outputs").element()
 	switch {
+	// Each has one member that the others lack, so their order does not matter.
 	case result.at("outputText").isText():
 		c.answer(readMessage(result.at("outputText"), "assistant"))
 		c.finish(result.texts("completionReason"))

@@ -63,16 +63,19 @@ func (s *stream) chunk(n node) {
 		return
 	}
 
+	// Anthropic names the model in its first message, the responses API in each response.
 	if m := readModel(n.first("message", "response"), nil); m != "" {
 		s.call.Model = m
 	} else if m := readModel(n, nil); m != "" {
 		s.call.Model = m
 	}
+	// Before whole, which may end the reading of this chunk.
 	s.usage(n)
 	if s.whole(n) {
 		return
 	}
 
+	// Nothing says whose stream this is, but a chunk has the members of one provider only.
 	s.openai(n.at("choices").element())
 	s.gemini(n.at("candidates").element())
 	s.anthropic(n)

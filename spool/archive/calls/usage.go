@@ -77,6 +77,8 @@ func usageOf(u node) Usage {
 
 	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
 	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")
+	// The first name that exists wins: proxies add their own numbers beside the
+	// provider's.
 	usage := Usage{
 		Input: u.counts("prompt_tokens", "promptTokenCount", "prompt_token_count", "promptTokens"),
 		Output: u.counts("completion_tokens", "output_tokens", "outputTokens", "candidatesTokenCount",
