@@ -86,7 +86,13 @@ type Config struct {
 	Name    string // of the process that accepts events, which carry it; 1..255 bytes
 	Version string // sent as Promptspool-Version; sidecars recognize the server's answers by it
 
-	Recorder      Recorder
+	Recorder Recorder
+
+	// RecorderKeepsNothing means that the Recorder has no use for the bytes of bodies once it
+	// has returned without an error, so their memory serves the next calls. A spool has written
+	// them to its disk by then; an archive may keep them.
+	RecorderKeepsNothing bool
+
 	Querier       Querier
 	Analyst       Analyst
 	Keeper        Keeper

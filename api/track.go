@@ -170,6 +170,9 @@ func (a *API) record(c *call, events ...wire.Event) error {
 		return err
 	}
 	a.count(results)
+	if a.c.RecorderKeepsNothing {
+		c.source.TakeBack()
+	}
 
 	for _, r := range results {
 		switch r.Code {

@@ -3,12 +3,14 @@ package api_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"promptspool/api"
+	"promptspool/api/wire"
 )
 
 // answered returns the members of an answer.
@@ -63,5 +65,31 @@ func TestALoggedCallIsAnsweredWithItsBlueprintIfThatIsAskedFor(t *testing.T) {
 
 	if _, ok := s.answered("/rest/track-score", score)["prompt_blueprint"]; ok {
 		t.Error("a score has a blueprint")
+	}
+}
+
+func TestOnlyARecorderThatKeepsNothingGetsTheSameMemoryAgain(t *testing.T) {
+	const writes = 30
+	memory := func(keepsNothing bool, err error) (places int) {
+		s := start(t, func(c *api.Config) { c.RecorderKeepsNothing = keepsNothing })
+		seen := map[*byte][]byte{} // what is kept here, the garbage collector does not give away
+		s.recorder.do = func(events []wire.Event) ([]wire.Result, error) {
+			seen[&events[0].Body[0]] = events[0].Body
+			return []wire.Result{{ID: events[0].ID, Code: wire.ResultAccepted}}, err
+		}
+		for range writes {
+			s.call("POST", "/rest/track-score", score)
+		}
+		return len(seen)
+	}
+
+	if n := memory(true, nil); n > writes/2 {
+		t.Errorf("%d writes were in %d places", writes, n)
+	}
+	if n := memory(false, nil); n != writes {
+		t.Errorf("what a recorder keeps was used again: %d writes in %d places", writes, n)
+	}
+	if n := memory(true, errors.New("disk on fire")); n != writes {
+		t.Errorf("what was refused was used again, though it may still be written: %d in %d places", writes, n)
 	}
 }

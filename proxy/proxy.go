@@ -64,8 +64,8 @@ func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) 
 const appendBytesMax = 256 << 10
 
 // Record spools events: on return without an error all are durable, on one machine. An
-// event that is recorded twice is forwarded twice, and folded once. The spool owns the
-// bytes of the bodies from then on.
+// event that is recorded twice is forwarded twice, and folded once. On return without an
+// error the bodies are the caller's again; otherwise they belong to the spool.
 func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	lines, size := make([][][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))

@@ -45,6 +45,9 @@ var bodyPool = sync.Pool{New: func() any { return new(Body) }}
 // Take leaves the bytes to the caller: Release does not reuse them.
 func (b *Body) Take() { b.taken = true }
 
+// TakeBack undoes Take: whoever had the bytes needs them no longer.
+func (b *Body) TakeBack() { b.taken = false }
+
 // Release gives the memory back. Neither Bytes, unless they were taken, nor a parsed object may
 // be used afterwards.
 func (b *Body) Release() {
