@@ -104,6 +104,11 @@ type Config struct {
 	Authenticator Authenticator
 	Pages         Pages // nil serves no pages
 
+	// BasePath is the path below which the API and the pages are reached, such as /promptspool; ""
+	// is the root. It may be in front of a call's path or not: a proxy may have removed it.
+	BasePath string
+	Proxies  edge.Proxies // who may say for whom they call
+
 	// Blueprint makes the prompt blueprint of a track-request's body, for callers who ask for
 	// it in the answer. If it is nil, they get null.
 	Blueprint func(body json.RawMessage) json.RawMessage

@@ -43,6 +43,8 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		a.finish(ctx, name, started)
 	}()
 
+	a.cutBasePath(ctx)
+
 	// A request whose end is in doubt is rejected whatever its route is.
 	r, ident, allow, err := findRoute(ctx.Method(), ctx.URI().PathOriginal())
 	if bad := edge.CheckHead(ctx); bad != nil {

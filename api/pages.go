@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -56,20 +55,6 @@ func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 	return !programPaths[firstSegment(path)] && bytes.Contains(accepts, []byte("text/html"))
 }
 
-// programPaths are the first segments of all paths that programs call.
-var programPaths = func() map[string]bool {
-	all := map[string]bool{}
-	for _, r := range routes {
-		all[firstSegment(r.path)] = true
-	}
-	return all
-}()
-
-func firstSegment(path string) string {
-	first, _, _ := strings.Cut(strings.TrimLeft(path, "/"), "/")
-	return first
-}
-
 // page answers a call with a page.
 func (a *API) page(ctx *fasthttp.RequestCtx) {
 	pageCtx := &callContext{parent: a.root, deadline: time.Now().Add(callTimeMax)}
@@ -82,10 +67,10 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 	b, err := a.intake.Read(ctx, pageBodyBytesMax, noKey)
 	if err != nil {
 		intake.Drain(ctx)
-		a.c.Pages.Refuse(w, pageRequest(pageCtx, ctx, nil), err)
+		a.c.Pages.Refuse(w, a.pageRequest(pageCtx, ctx, nil), err)
 	} else {
 		defer b.Release()
-		a.c.Pages.ServeHTTP(w, pageRequest(pageCtx, ctx, b.Bytes))
+		a.c.Pages.ServeHTTP(w, a.pageRequest(pageCtx, ctx, b.Bytes))
 	}
 
 	w.send(a, ctx)
@@ -96,7 +81,7 @@ func noKey() (owner string, err error) { return intake.Anonymous, nil }
 
 // pageRequest makes a request of net/http. It shares nothing with ctx but the body's bytes. An
 // address that net/http cannot read belongs to no page; its path stays as it came.
-func pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, body []byte) *http.Request {
+func (a *API) pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, body []byte) *http.Request {
 	method := string(ctx.Method())
 	r, err := http.NewRequestWithContext(pageCtx, method, string(ctx.RequestURI()), bytes.NewReader(body))
 	if err != nil {
@@ -111,11 +96,11 @@ func pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, body []byte)
 	// All strings are copies: fasthttp reuses the bytes of ctx for the connection's next call.
 	r.Host = string(ctx.Host())
 	r.RequestURI = string(ctx.RequestURI())
-	r.RemoteAddr = ctx.RemoteAddr().String()
 	r.TLS = ctx.TLSConnectionState()
 	for k, v := range ctx.Request.Header.All() {
 		r.Header.Add(string(k), string(v))
 	}
+	a.c.Proxies.Apply(r, ctx.RemoteAddr())
 
 	return r
 }

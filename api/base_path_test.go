@@ -1,0 +1,85 @@
+package api_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"promptspool/api"
+)
+
+func TestABasePathIsCutOffUnlessAProxyDidSo(t *testing.T) {
+	_, addr := startTCP(t, func(c *api.Config) {
+		c.Pages = onePage{}
+		c.BasePath = "/team/prompts"
+	})
+	for target, want := range map[string]string{
+		"/team/prompts/requests?a=/team/prompts": "the page for /requests",
+		"/requests":                              "the page for /requests",
+		"/team/prompts/rest/track-request":       `"error":"method_not_allowed"`,
+		"/rest/track-request":                    `"error":"method_not_allowed"`,
+		"/team/prompts//rest/track-request":      `"error":"method_not_allowed"`,
+		"/team/prompts":                          "There is no route /.",
+		"/team/prompts?a=b":                      "There is no route /.",
+		"/team/promptspool/requests":             "There is no route /team/promptspool/requests.",
+		"/team/prompts/team/prompts/requests":    "There is no route /team/prompts/requests.",
+	} {
+		res, err := http.Get("http://" + addr + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %s, want %s", target, res.StatusCode, body, want)
+		}
+	}
+}
+
+func TestABasePathIsNoneOfOurOwn(t *testing.T) {
+	for path, want := range map[string]bool{
+		"/promptspool": false, "/team/requests": false, "/prompts": true,
+		"/requests": true, "/requests/team": true, "/rest": true, "/api/prompts": true, "/sync": true,
+	} {
+		if got := api.OwnPath(path, onePage{}); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+}
+
+// callerPage says who called it.
+type callerPage struct{ onePage }
+
+func (callerPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	fmt.Fprint(w, r.RemoteAddr, " over ", r.Header.Get("X-Forwarded-Proto"), ";")
+}
+
+func TestPagesLearnTheClientFromTrustedProxiesOnly(t *testing.T) {
+	for _, c := range []struct{ trusted, want string }{
+		{"127.0.0.0/8", "192.0.2.1 over https;"},
+		{"10.0.0.0/8", "127.0.0.1:"},
+	} {
+		_, addr := startTCP(t, func(config *api.Config) {
+			config.Pages = callerPage{}
+			if err := config.Proxies.Add(c.trusted); err != nil {
+				t.Fatal(err)
+			}
+		})
+		r, err := http.NewRequest("GET", "http://"+addr+"/requests", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"X-Forwarded-For": {"198.51.100.9, 192.0.2.1"}, "X-Forwarded-Proto": {"https"}}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if !strings.HasPrefix(string(body), c.want) || strings.Contains(string(body), "https") != (c.trusted == "127.0.0.0/8") {
+			t.Errorf("with %s trusted: %s, want %s", c.trusted, body, c.want)
+		}
+	}
+}
