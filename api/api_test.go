@@ -176,7 +176,7 @@ func serve(
 
 // description returns what the calls of all tests are compared with.
 var description = sync.OnceValue(func() *openapi.Checker {
-	c, err := openapi.NewChecker([]byte(docs.OpenAPI("test")))
+	c, err := openapi.NewChecker([]byte(docs.OpenAPI("test", "")))
 	if err != nil {
 		panic(err)
 	}

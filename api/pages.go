@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -53,6 +54,20 @@ func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 	accepts := ctx.Request.Header.PeekCanonical(acceptHeader)
 
 	return !programPaths[firstSegment(path)] && bytes.Contains(accepts, []byte("text/html"))
+}
+
+// programPaths are the first segments of all paths that programs call.
+var programPaths = func() map[string]bool {
+	all := map[string]bool{}
+	for _, r := range routes {
+		all[firstSegment(r.path)] = true
+	}
+	return all
+}()
+
+func firstSegment(path string) string {
+	first, _, _ := strings.Cut(strings.TrimLeft(path, "/"), "/")
+	return first
 }
 
 // page answers a call with a page.

@@ -131,7 +131,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 			} `json:"requestBody"`
 		}
 	}
-	if err := json.Unmarshal([]byte(docs.OpenAPI("test")), &description); err != nil {
+	if err := json.Unmarshal([]byte(docs.OpenAPI("test", "")), &description); err != nil {
 		t.Fatal(err)
 	}
 

@@ -89,7 +89,8 @@ type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// Config is what a Dashboard is made from. All fields but Now are required.
+// Config is what a Dashboard is made from. All fields are required, except Now
+// and those about the address.
 type Config struct {
 	People    People
 	Keys      Keys
@@ -104,6 +105,11 @@ type Config struct {
 	Logger    *slog.Logger
 	Now       func() time.Time // time.Now if nil
 
+	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
+	// they call it. CookiesInsecure lets sessions travel over plain HTTP. See public_url.go.
+	PublicURL       *url.URL
+	CookiesInsecure bool
+
 	// Read reads the model call in a record's request. It must accept any JSON.
 	Read func(request json.RawMessage) Conversation
 }
@@ -116,6 +122,8 @@ type Dashboard struct {
 	guarded http.Handler // mux, behind the protection against other sites' calls
 	pages   pages
 	reviews map[string]review // by the patterns of their routes
+	links   *strings.Replacer // puts the base path in front of a page's addresses
+	cookie  http.Cookie       // of a session, without its value
 }
 
 //go:embed html static
@@ -141,6 +149,8 @@ func newDashboard(c Config, pages pages) *Dashboard {
 		mux:     http.NewServeMux(),
 		pages:   pages,
 		reviews: map[string]review{},
+		links:   newLinks(c.basePath()),
+		cookie:  c.newCookie(),
 	}
 
 	static, err := fs.Sub(files, "static")
@@ -186,6 +196,14 @@ func Routes() []Route {
 // protect rejects calls made by other sites.
 func (d *Dashboard) protect() {
 	protection := http.NewCrossOriginProtection()
+
+	// A proxy may call with another Host than the browser's, and old browsers send an Origin only.
+	if d.PublicURL != nil {
+		origin := d.PublicURL.Scheme + "://" + d.PublicURL.Host
+		if err := protection.AddTrustedOrigin(origin); err != nil {
+			panic("dashboard: " + err.Error())
+		}
+	}
 	protection.SetDenyHandler(http.HandlerFunc(d.refuseCrossSite))
 	d.guarded = protection.Handler(d.mux)
 }
@@ -212,7 +230,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setSecurityHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 
-	d.guarded.ServeHTTP(w, r)
+	d.guarded.ServeHTTP(d.below(w), r)
 }
 
 // formBytesMax bounds a form. The longest one is a template's.

@@ -34,13 +34,13 @@ func (d *Dashboard) docRoutes() {
 	d.open("GET /docs/{page}", d.docsPage)
 
 	d.open("GET /llms.txt", func(c *call) error {
-		return sendText(c, "text/plain; charset=utf-8", docs.LLMs())
+		return sendText(c, "text/plain; charset=utf-8", docs.LLMs(d.basePath()))
 	})
 	d.open("GET /openapi.json", func(c *call) error {
-		return sendText(c, "application/json", docs.OpenAPI(d.Version))
+		return sendText(c, "application/json", docs.OpenAPI(d.Version, d.publicAddress()))
 	})
 	d.open("GET /openapi.yaml", func(c *call) error {
-		return sendText(c, "application/yaml", docs.OpenAPIAsYAML(d.Version))
+		return sendText(c, "application/yaml", docs.OpenAPIAsYAML(d.Version, d.publicAddress()))
 	})
 }
 
@@ -74,9 +74,9 @@ func (d *Dashboard) pageFor(c *call, p *docs.Page) template.HTML {
 	switch {
 	case len(c.Host) > hostBytesMax:
 	case d.People == nil:
-		sidecar = base(c.Request)
+		sidecar = d.base(c.Request)
 	default:
-		server = base(c.Request)
+		server = d.base(c.Request)
 	}
 
 	// It holds nothing but our own pages and an address, which is escaped.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -62,7 +61,7 @@ func (d *Dashboard) fail(c *call, err error) {
 	}
 
 	setRetryAfter(c.w.Header(), e)
-	v := errorView{e, previousPage(c.Request)}
+	v := errorView{e, d.previousPage(c.Request)}
 	if showErr := d.show(c, e.Status(), "error", errorTitle(err), "", v); showErr != nil {
 		d.Logger.Error("the error page failed", "error", showErr)
 	}
@@ -79,6 +78,7 @@ func setRetryAfter(h http.Header, e *wire.Error) {
 func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	// Other handlers call this too, for which ServeHTTP has not set the headers.
 	setSecurityHeaders(w.Header())
+	w = d.below(w)
 
 	c := &call{Request: r, w: w}
 	d.findReader(c)
@@ -107,12 +107,9 @@ func (d *Dashboard) refuseCrossSite(w http.ResponseWriter, r *http.Request) {
 }
 
 // previousPage returns the page of ours that a call came from, or "".
-func previousPage(r *http.Request) string {
-	from, err := url.Parse(r.Referer())
-	if err != nil || from.Host != r.Host {
-		return ""
-	}
-	if from.Path == "" || from.Path == r.URL.Path {
+func (d *Dashboard) previousPage(r *http.Request) string {
+	from := d.referer(r)
+	if from == nil || from.Path == "" || from.Path == r.URL.Path {
 		return "" // "Back" would lead to the same error
 	}
 

@@ -103,7 +103,7 @@ func (d *Dashboard) exportRequests(c *call) error {
 	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
 
 	// The server streams long answers after the handler has returned, within bounds.
-	streamer, streams := c.w.(interface {
+	streamer, streams := innermost(c.w).(interface {
 		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 	})
 	if streams {

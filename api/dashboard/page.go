@@ -170,8 +170,8 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 		Notice:  cmp.Or(c.notice, notices[c.URL.Query().Get("done")]),
 		Version: d.Version,
 		Now:     d.Now(),
-		Curl:    exampleCurl(c.Request),
-		Base:    base(c.Request),
+		Curl:    exampleCurl(d.base(c.Request)),
+		Base:    d.base(c.Request),
 		SignIn:  d.People != nil,
 		Data:    data,
 	}
@@ -216,6 +216,8 @@ var notices = map[string]string{
 	"resumed":    "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
 	"other-person": "You signed in as someone else. The changes that were not sent yet belonged to " +
 		"another person, and were discarded.",
+	"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
+		"Allow cookies for this site, and see whether this page names another reason.",
 	"saved":      "Saved. Apps requesting the latest version get it within a second.",
 	"unchanged":  "Nothing was changed, so no new version was created.",
 	"label":      "The label now points to this version. Apps requesting it get it within a second.",
@@ -242,21 +244,11 @@ func (c *call) redirect(to, word string) error {
 }
 
 // exampleCurl returns a command that logs a call, for accounts without any.
-func exampleCurl(r *http.Request) string {
-	return "curl " + base(r) + `/rest/track-request -H 'Content-Type: application/json' -d '{
+func exampleCurl(base string) string {
+	return "curl " + base + `/rest/track-request -H 'Content-Type: application/json' -d '{
   "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
   "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
   "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
     "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
   "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'`
-}
-
-// base returns this server's address as the caller wrote it.
-func base(r *http.Request) string {
-	// A proxy that terminates TLS says so in the header.
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return "https://" + r.Host
-	}
-
-	return "http://" + r.Host
 }

@@ -86,8 +86,8 @@ func (d *Dashboard) showPeople(c *call, status int, v peopleView) error {
 }
 
 // codeLink returns the address of a page of this server with a code.
-func codeLink(c *call, page string, code wire.Secret) string {
-	return base(c.Request) + page + "?" + url.Values{"code": {string(code)}}.Encode()
+func (d *Dashboard) codeLink(c *call, page string, code wire.Secret) string {
+	return d.base(c.Request) + page + "?" + url.Values{"code": {string(code)}}.Encode()
 }
 
 func (d *Dashboard) invite(c *call) error {
@@ -96,7 +96,7 @@ func (d *Dashboard) invite(c *call) error {
 		return err
 	}
 
-	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/sign-up", code), Invited: i})
+	return d.showPeople(c, http.StatusOK, peopleView{Link: d.codeLink(c, "/sign-up", code), Invited: i})
 }
 
 func (d *Dashboard) uninvite(c *call) error {
@@ -113,7 +113,7 @@ func (d *Dashboard) makeReset(c *call) error {
 		return d.peopleFault(c, err)
 	}
 
-	return d.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/reset-password", code), Reset: &u})
+	return d.showPeople(c, http.StatusOK, peopleView{Link: d.codeLink(c, "/reset-password", code), Reset: &u})
 }
 
 func (d *Dashboard) setRole(c *call) error {

@@ -121,7 +121,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	f := readFilter(c.URL.Query())
 	v := recordView{
 		Record: r,
-		Curl:   replayCurl(c.Request, r.Request),
+		Curl:   replayCurl(d.base(c.Request), r.Request),
 		Back:   address("/requests", f.values()),
 		Query:  f.values().Encode(),
 	}
@@ -298,15 +298,15 @@ func (d *Dashboard) recordScore(c *call, id string, body json.RawMessage) error 
 // replayBytesMax bounds the requests that are offered for pasting.
 const replayBytesMax = 16 << 10
 
-// replayCurl returns a command that logs a request again. The key comes from a variable
+// replayCurl returns a command that logs a request again at base. The key comes from a variable
 // of the shell.
-func replayCurl(r *http.Request, body json.RawMessage) string {
+func replayCurl(base string, body json.RawMessage) string {
 	if len(body) > replayBytesMax {
 		return ""
 	}
 
 	// Double quotes around the key, so that the shell expands the variable.
-	return "curl " + base(r) + `/rest/track-request -H "X-API-KEY: $PROMPTSPOOL_KEY" ` +
+	return "curl " + base + `/rest/track-request -H "X-API-KEY: $PROMPTSPOOL_KEY" ` +
 		`-H 'Content-Type: application/json' -d ` + shellQuote(string(body))
 }
 

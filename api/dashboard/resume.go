@@ -101,7 +101,7 @@ func (d *Dashboard) expired(c *call) error {
 		return err
 	}
 
-	v := signView{Next: d.formPage(c), Insecure: insecure(c.Request), Pending: d.pending(c)}
+	v := signView{Next: d.formPage(c), Connection: d.connection(c.Request), Pending: d.pending(c)}
 	message := "Your session has expired. Sign in to continue."
 	if v.Pending != "" {
 		message = "Your session has expired. Sign in to continue; your changes are kept."
@@ -113,8 +113,8 @@ func (d *Dashboard) expired(c *call) error {
 
 // formPage returns the page from which a form was sent, if it is one of ours.
 func (d *Dashboard) formPage(c *call) string {
-	u, err := url.Parse(c.Referer())
-	if err != nil || u.Host != c.Host {
+	u := d.referer(c.Request)
+	if u == nil {
 		return "/"
 	}
 	if !slices.Contains(d.methods(u.Path), http.MethodGet) {

@@ -170,7 +170,7 @@ func (s *site) call(email, method, path string, form url.Values) *httptest.Respo
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if email != "" {
-		r.AddCookie(&http.Cookie{Name: sessionCookie, Value: string(s.signed[email].Token)})
+		r.AddCookie(&http.Cookie{Name: s.d.cookie.Name, Value: string(s.signed[email].Token)})
 	}
 
 	w := httptest.NewRecorder()

@@ -9,10 +9,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// sessionCookie names the cookie of a session. The prefix __Host- (RFC 6265bis) makes
-// browsers accept it only over TLS or on localhost, and return it only to this host.
-const sessionCookie = "__Host-promptspool"
-
 // call is one call of a page, with the session of whoever makes it.
 type call struct {
 	*http.Request
@@ -54,7 +50,7 @@ func (d *Dashboard) authorize(c *call, role wire.Role, page func(c *call) error)
 	// answered with the sign-in page itself.
 	switch {
 	case wire.IsCode(err, wire.CodeUnauthorized) && get:
-		return c.redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), "")
+		return c.redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), d.lostCookie(c.Request))
 	case wire.IsCode(err, wire.CodeUnauthorized):
 		return d.expired(c)
 	case err != nil:
@@ -91,7 +87,7 @@ func (c *call) readForm() error {
 
 // session returns the session that a call belongs to.
 func (d *Dashboard) session(r *http.Request) (wire.SignedIn, error) {
-	cookie, err := r.Cookie(sessionCookie)
+	cookie, err := r.Cookie(d.cookie.Name)
 	if err != nil || d.People == nil {
 		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized,
 			"Your session has expired. Sign in to continue.")
@@ -108,30 +104,10 @@ func (d *Dashboard) findReader(c *call) {
 	}
 }
 
-// setSession stores a session in the browser. The zero session deletes the cookie.
-func setSession(w http.ResponseWriter, s wire.SignedIn) {
-	cookie := &http.Cookie{
-		Name:     sessionCookie,
-		Value:    string(s.Token),
-		Path:     "/",
-		Secure:   true,
-		HttpOnly: true,
-		SameSite: http.SameSiteLaxMode,
-
-		// A session that has ended still shows whose browser this is.
-		Expires: s.ExpiresAt.Add(wire.SessionKept),
-	}
-	if s.Token == "" {
-		cookie.MaxAge = -1
-	}
-
-	http.SetCookie(w, cookie)
-}
-
 // browser returns where a sign-in comes from.
-func browser(r *http.Request) wire.Browser {
+func (d *Dashboard) browser(r *http.Request) wire.Browser {
 	from := wire.Browser{IP: ip(r)}
-	if cookie, err := r.Cookie(sessionCookie); err == nil {
+	if cookie, err := r.Cookie(d.cookie.Name); err == nil {
 		from.Session = wire.Secret(cookie.Value)
 	}
 
@@ -158,23 +134,4 @@ func localAddress(next string) string {
 	}
 
 	return next
-}
-
-// insecure reports whether the browser will discard the session's cookie, because the call
-// came over plain HTTP and not from this machine.
-func insecure(r *http.Request) bool {
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
-		return false
-	}
-
-	// Browsers trust localhost without TLS, and keep the cookie there.
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host // without a port
-	}
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return false
-	}
-
-	return !net.ParseIP(strings.Trim(host, "[]")).IsLoopback()
 }

@@ -42,18 +42,18 @@ type signView struct {
 	Pending                    string       // a form that waits, see resume.go; "" for none
 	Invite                     *wire.Invite // the invite that Code belongs to, if any
 	Error                      *wire.Error
-	Insecure                   bool // the browser will not keep the session
+	Connection                 connection
 	Open                       bool // accounts can be created without an invite
 }
 
 func (d *Dashboard) signView(c *call) signView {
 	return signView{
-		Email:    c.FormValue("email"),
-		Next:     localAddress(c.FormValue("next")),
-		Account:  c.FormValue("account"),
-		Code:     c.FormValue("code"),
-		Insecure: insecure(c.Request),
-		Open:     d.People.SignUp() == wire.SignUpOpen,
+		Email:      c.FormValue("email"),
+		Next:       localAddress(c.FormValue("next")),
+		Account:    c.FormValue("account"),
+		Code:       c.FormValue("code"),
+		Connection: d.connection(c.Request),
+		Open:       d.People.SignUp() == wire.SignUpOpen,
 
 		// From a post's body only: a link must not carry a form.
 		Pending: c.PostForm.Get("pending"),
@@ -66,13 +66,13 @@ func (d *Dashboard) signInPage(c *call) error {
 
 func (d *Dashboard) signIn(c *call) error {
 	f := c.PostForm
-	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), browser(c.Request))
+	s, err := d.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), d.browser(c.Request))
 	if err != nil {
 		return d.signFault(c, "sign-in", "Sign in", d.signView(c), err)
 	}
 
 	// A form that was waiting is shown immediately, to the session that begins here.
-	setSession(c.w, s)
+	d.setSession(c.w, s)
 	c.SignedIn = s
 
 	return d.resume(c)
@@ -136,7 +136,7 @@ func (d *Dashboard) signUp(c *call) error {
 		return d.signFault(c, "sign-up", "Sign up", v, err)
 	}
 
-	setSession(c.w, s)
+	d.setSession(c.w, s)
 
 	return c.redirect("/", "")
 }
@@ -160,7 +160,7 @@ func (d *Dashboard) resetPassword(c *call) error {
 		return d.resetFault(c, err)
 	}
 
-	setSession(c.w, s)
+	d.setSession(c.w, s)
 
 	return c.redirect("/", "password")
 }
@@ -173,7 +173,7 @@ func (d *Dashboard) resetFault(c *call, err error) error {
 		return err
 	}
 
-	v := signView{Error: e}
+	v := signView{Error: e, Connection: d.connection(c.Request)}
 	if e.Code == wire.CodeInvalid {
 		v.Code, v.Email = c.FormValue("code"), c.FormValue("email")
 	}
@@ -186,13 +186,15 @@ func (d *Dashboard) signOut(c *call) error {
 		return err
 	}
 
-	setSession(c.w, wire.SignedIn{})
+	d.setSession(c.w, wire.SignedIn{})
 
 	return c.redirect("/sign-in", "signed-out")
 }
 
 func (d *Dashboard) passwordPage(c *call) error {
-	return d.show(c, http.StatusOK, "password", "Change your password", "", signView{})
+	v := signView{Connection: d.connection(c.Request)}
+
+	return d.show(c, http.StatusOK, "password", "Change your password", "", v)
 }
 
 func (d *Dashboard) setPassword(c *call) error {
@@ -205,7 +207,7 @@ func (d *Dashboard) setPassword(c *call) error {
 		return d.signFault(c, "password", "Change your password", d.signView(c), err)
 	}
 
-	setSession(c.w, s)
+	d.setSession(c.w, s)
 
 	return c.redirect("/password", "password")
 }

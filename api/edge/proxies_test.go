@@ -23,7 +23,8 @@ func TestOnlyTrustedProxiesAreBelieved(t *testing.T) {
 			trusted: "10.0.0.0/8", peer: tcp("192.0.2.66"), headers: []string{"10.0.0.1"}, want: "192.0.2.66:4711",
 		},
 		"one proxy": {
-			trusted: "10.0.0.0/8", peer: tcp("10.0.0.1"), headers: []string{"192.0.2.1"}, want: "192.0.2.1", proto: "https",
+			trusted: "10.0.0.0/8", peer: tcp("10.0.0.1"), headers: []string{"192.0.2.1"},
+			want: "192.0.2.1", proto: "https",
 		},
 		"the client forges its own entry": {
 			trusted: "10.0.0.1", peer: tcp("10.0.0.1"), headers: []string{"198.51.100.9, 192.0.2.1"},

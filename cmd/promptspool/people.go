@@ -19,7 +19,7 @@ import (
 func peopleCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
 	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; "+
-		"without it the address that the server listens on, unless that is a unix socket")
+		"without it the server's --public-url, or the address that it listens on, unless that is a unix socket")
 	both := []cli.Flag{data, config.OutputFlag()}
 	links := append([]cli.Flag{address}, both...)
 
@@ -163,11 +163,10 @@ func linkBase(c *cli.Context) (string, error) {
 		return "", nil
 	}
 	u, err := url.Parse(given)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.Trim(u.Path, "/") != "" ||
-		u.RawQuery != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" {
 		return "", config.WrongValue(c, "url", given, "is not a URL such as https://prompts.example.com")
 	}
-	return u.Scheme + "://" + u.Host, nil
+	return u.Scheme + "://" + u.Host + strings.TrimRight(u.EscapedPath(), "/"), nil
 }
 
 // linkTo is the address of a page with a code. A server that listens on all addresses is reached as localhost.
@@ -179,7 +178,8 @@ func linkTo(base, page, code string) string {
 	if ip := net.ParseIP(u.Hostname()); ip != nil && ip.IsUnspecified() {
 		u.Host = net.JoinHostPort("localhost", u.Port())
 	}
-	u.Path, u.RawQuery = page, url.Values{"code": {code}}.Encode()
+	u = u.JoinPath(page)
+	u.RawQuery = url.Values{"code": {code}}.Encode()
 	return u.String()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -164,7 +165,8 @@ func (p *process) newOperations() *ops.Server {
 // newControl returns the server of the control socket.
 func (p *process) newControl(apiAddr net.Addr) *ops.Server {
 	config := p.control
-	config.Server, config.Status, config.Logger = p.tls.Url(apiAddr), p.ops.Status, p.logger
+	config.Server = cmp.Or(config.Server, p.tls.Url(apiAddr))
+	config.Status, config.Logger = p.ops.Status, p.logger
 	return ops.NewControl(config)
 }
 

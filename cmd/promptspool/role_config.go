@@ -18,6 +18,7 @@ type serverConfig struct {
 	archive           wire.Secret // a postgres:// URL; "": Badger in data
 	listen, opsListen config.Address
 	tls               *config.Certificates // of the API's listener; nil for none
+	public            publicAddress
 	name              string
 	bootstrapKey      wire.Secret // "" for none
 	prices            *prices.Table

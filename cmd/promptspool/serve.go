@@ -136,6 +136,9 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Retention: dashboard.Retention(c.retention),
 		Version:   version,
 		Logger:    c.logger,
+
+		PublicURL:       c.public.url,
+		CookiesInsecure: c.public.cookiesInsecure,
 	})
 	handlers := api.New(api.Config{
 		Name:           c.name,
@@ -150,6 +153,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Changes:        templates,
 		Fleet:          db,
 		Pages:          pages,
+		BasePath:       c.public.basePath(),
+		Proxies:        c.public.proxies,
 		Authenticator:  keys,
 		Limiter:        limiter,
 		ConnectionsMax: connections,
@@ -180,6 +185,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		ops:       operations,
 		opsListen: c.opsListen,
 		control: ops.ControlConfig{
+			Server:   c.public.or(""),
 			Keys:     keys,
 			People:   people.Operator(),
 			Archive:  storage.tools,

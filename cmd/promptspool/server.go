@@ -75,6 +75,7 @@ func serverCommand() *cli.Command {
 	flags = append(flags, config.ArchiveFlags()...)
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
+	flags = append(flags, publicFlags()...)
 	flags = append(flags, limitFlags()...)
 	flags = append(flags, retentionFlags()...)
 	flags = append(flags, config.TextFlag("free-min", "",
@@ -101,7 +102,9 @@ func runServer(c *cli.Context) error {
 	if role.tls.Cert != nil {
 		scheme = "https"
 	}
-	role.ready = func(at addresses, setup wire.Secret) { welcome(c.App.Writer, scheme, at.api, setup) }
+	role.ready = func(at addresses, setup wire.Secret) {
+		welcome(c.App.Writer, role.public.or(scheme+"://"+at.api), setup)
+	}
 
 	return server(c.Context, role)
 }
@@ -127,10 +130,10 @@ func signUpOf(r *config.Reader) wire.SignUp {
 // welcome tells whoever started a fresh server how to sign up.
 //
 // It is printed, not logged: logs are kept, and others read them.
-func welcome(w io.Writer, scheme, addr string, setup wire.Secret) {
+func welcome(w io.Writer, url string, setup wire.Secret) {
 	if setup != "" {
-		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s://%s/sign-up, with the setup code %s\n",
-			scheme, addr, string(setup))
+		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s/sign-up, with the setup code %s\n",
+			url, string(setup))
 	}
 }
 
@@ -146,6 +149,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	role.archive = r.ArchiveURL()
 	role.listen = r.Address("listen")
 	role.opsListen = r.Address("ops-listen")
+	role.public = publicAddressOf(r)
 	role.name = r.Name()
 	role.bootstrapKey = r.Secret("bootstrap-key")
 	role.limits = limitsOf(r)

@@ -38,6 +38,7 @@ func upCommand() *cli.Command {
 			"where the server's metrics and probes are served: `host:port`"),
 		config.SwitchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"),
 	)
+	flags = append(flags, publicFlags()...)
 	flags = append(flags, spoolFlags()...)
 
 	return &cli.Command{
@@ -100,6 +101,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 		data:         filepath.Join(data, "server"),
 		listen:       r.Address("server-listen"),
 		opsListen:    r.Address("server-ops-listen"),
+		public:       publicAddressOf(r),
 		name:         sidecarSide.name,
 		bootstrapKey: r.Secret("bootstrap-key"),
 		signUp:       signUpOf(r),
@@ -133,6 +135,7 @@ func sidecarOf(
 			"SidecarOps": at.ops,
 			"Server":     central.at.api,
 			"ServerOps":  central.at.ops,
+			"Dashboard":  serverSide.public.or("http://" + central.at.api),
 			"Setup":      string(central.setup),
 		})
 	}
@@ -189,7 +192,7 @@ var bannerText = template.Must(template.New("").Parse(
 
   sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}})
   server                  http://{{.Server}}   (operations on http://{{.ServerOps}})
-  dashboard               http://{{.Server}}/{{if .Setup}}sign-up   (setup code {{.Setup}}){{end}}
+  dashboard               {{.Dashboard}}/{{if .Setup}}sign-up   (setup code {{.Setup}}){{end}}
   key                     {{.Key}}
 
 Paste this into another terminal to log a call, and to find it on the server:

@@ -20,7 +20,7 @@ var sections = []struct{ title, pages string }{
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search"},
-	{"Operate", "deploy kubernetes postgresql backup alerts troubleshooting"},
+	{"Operate", "deploy reverse-proxy kubernetes postgresql backup alerts troubleshooting"},
 	{"Reference", "commands configuration metrics api limits security"},
 	{"Contribute", "architecture contributing"},
 }
@@ -97,8 +97,8 @@ func readPages() library {
 	return all
 }
 
-// LLMs is llms.txt: an overview of the pages for language models, with links to the Markdown.
-func LLMs() string {
+// LLMs is llms.txt: an overview of the pages for language models, with links to the Markdown below a base path.
+func LLMs(base string) string {
 	var b strings.Builder
 	b.WriteString("# promptspool\n\n> A durable record of every call to a language model: prompt, answer, " +
 		"latency, cost, score, user, and which version of which template. " +
@@ -106,10 +106,10 @@ func LLMs() string {
 	for _, s := range Sections() {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Title)
 		for _, p := range s.Pages {
-			fmt.Fprintf(&b, "- [%s](/docs/%s.md): %s\n", p.Title, p.Name, p.Summary)
+			fmt.Fprintf(&b, "- [%s](%s/docs/%s.md): %s\n", p.Title, base, p.Name, p.Summary)
 		}
 	}
-	b.WriteString("\n## Optional\n\n- [OpenAPI 3.1](/openapi.json): The HTTP API for programs.\n")
+	b.WriteString("\n## Optional\n\n- [OpenAPI 3.1](" + base + "/openapi.json): The HTTP API for programs.\n")
 
 	return b.String()
 }

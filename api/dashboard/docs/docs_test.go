@@ -188,7 +188,7 @@ func TestPagesAreReadableInTheRepository(t *testing.T) {
 
 func TestLLMsListsEveryPage(t *testing.T) {
 	for _, name := range Names() {
-		if !strings.Contains(LLMs(), "](/docs/"+name+".md): ") {
+		if !strings.Contains(LLMs(""), "](/docs/"+name+".md): ") {
 			t.Errorf("LLMs does not list %s", name)
 		}
 	}
@@ -210,17 +210,17 @@ func TestTheArchitecturePageNamesFilesThatExist(t *testing.T) {
 
 func TestTheDescriptionOfTheAPIIsTheSameAsYAML(t *testing.T) {
 	var asJSON, asYAML any
-	if err := yaml.Unmarshal([]byte(OpenAPIAsYAML("true")), &asYAML); err != nil {
+	if err := yaml.Unmarshal([]byte(OpenAPIAsYAML("true", "")), &asYAML); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.Unmarshal([]byte(OpenAPI("true")), &asJSON); err != nil {
+	if err := yaml.Unmarshal([]byte(OpenAPI("true", "")), &asJSON); err != nil {
 		t.Fatal(err)
 	}
 
 	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
 		t.Error(diff)
 	}
-	if text := OpenAPIAsYAML("1.0"); !strings.HasPrefix(text, "openapi: 3.1.0\ninfo:\n") ||
+	if text := OpenAPIAsYAML("1.0", ""); !strings.HasPrefix(text, "openapi: 3.1.0\ninfo:\n") ||
 		strings.Contains(text, "{\n") {
 		t.Errorf("the YAML begins with %.200s", text)
 	}

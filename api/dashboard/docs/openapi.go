@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	_ "embed" // for the description
 	"strconv"
 	"strings"
@@ -15,13 +16,23 @@ import (
 var openAPI string
 
 // OpenAPI is the description of the HTTP API as JSON, for a version of the program.
-func OpenAPI(version string) string {
-	return strings.Replace(openAPI, `"version": "VERSION"`, `"version": `+strconv.Quote(version), 1)
+//
+// server is the address at which the API is called; "" is where the description was read.
+func OpenAPI(version, server string) string {
+	own := strings.NewReplacer(
+		`"version": "VERSION"`, `"version": `+strconv.Quote(version),
+		`"url": "/"`, `"url": `+strconv.Quote(cmp.Or(server, "/")),
+	)
+	return own.Replace(openAPI)
 }
 
 // OpenAPIAsYAML is the same as YAML.
-func OpenAPIAsYAML(version string) string {
-	return strings.Replace(asYAML(), "version: VERSION", "version: "+strconv.Quote(version), 1)
+func OpenAPIAsYAML(version, server string) string {
+	own := strings.NewReplacer(
+		"version: VERSION", "version: "+strconv.Quote(version),
+		"url: /\n", "url: "+strconv.Quote(cmp.Or(server, "/"))+"\n",
+	)
+	return own.Replace(asYAML())
 }
 
 // asYAML converts the description, once: it takes a while, and anybody may ask for it.

@@ -25,7 +25,7 @@
 
   let signingOut = false;
   document.addEventListener("submit", (event) => {
-    if (event.target.getAttribute("action") !== "/sign-out") return;
+    if (!event.target.getAttribute("action")?.endsWith("/sign-out")) return;
     signingOut = true;
     attempt(() => drafts().forEach(remove));
   });

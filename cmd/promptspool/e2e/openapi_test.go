@@ -42,7 +42,7 @@ func (u *undescribed) first() error {
 
 // checker knows the description of the API.
 var checker = sync.OnceValues(func() (*openapi.Checker, error) {
-	return openapi.NewChecker([]byte(docs.OpenAPI("test")))
+	return openapi.NewChecker([]byte(docs.OpenAPI("test", "")))
 })
 
 // comparing returns a transport that compares each call with the description of the API. The clients of

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api"
+	"promptspool/api/dashboard"
+	"promptspool/api/edge"
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// publicFlags say at which address people and apps reach a server, and through what.
+func publicFlags() []cli.Flag {
+	return []cli.Flag{
+		config.TextFlag("public-url", "",
+			"the `URL` at which people and apps reach this server, such as https://prompts.example.com, "+
+				"or https://example.com/promptspool below a path; if absent wherever they call it"),
+		config.ListFlag("trusted-proxy",
+			"a reverse `proxy` in front of this server, as 10.0.0.0/8, 10.1.2.3 or unix, that is believed about "+
+				"the client (X-Forwarded-For and X-Forwarded-Proto); may be repeated"),
+		config.SwitchFlag("cookies-insecure",
+			"let people sign in over plain HTTP, in a private network: others on it can read their passwords"),
+	}
+}
+
+// publicAddress is what publicFlags say.
+type publicAddress struct {
+	url             *url.URL // without a slash at its end; nil for none
+	proxies         edge.Proxies
+	cookiesInsecure bool
+}
+
+// publicAddressOf reads publicFlags.
+func publicAddressOf(r *config.Reader) publicAddress {
+	p := publicAddress{url: publicURLOf(r), cookiesInsecure: r.Given("cookies-insecure")}
+	for _, text := range r.Hosts("trusted-proxy") {
+		if err := p.proxies.Add(text); err != nil {
+			r.RejectValue("trusted-proxy", text, err.Error())
+		}
+	}
+
+	switch {
+	case p.url == nil:
+	case p.cookiesInsecure && p.url.Scheme == "https":
+		r.Reject("public-url", "is https://, where --cookies-insecure would only do harm; leave one of them out")
+	case !p.cookiesInsecure && p.url.Scheme == "http" && !config.IsLoopback(p.url.Hostname()):
+		r.Reject("public-url", "lets nobody sign in, because browsers keep a session over HTTPS only; "+
+			"take https://, or allow it with --cookies-insecure")
+	}
+
+	return p
+}
+
+// plainPath is a path that looks the same in every encoding.
+var plainPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$`)
+
+// publicURLOf reads --public-url.
+func publicURLOf(r *config.Reader) *url.URL {
+	text := strings.TrimRight(r.Text("public-url"), "/")
+	if text == "" {
+		return nil
+	}
+
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.User != nil || strings.ContainsAny(text, "?#") {
+		r.Reject("public-url", "is not a URL such as https://prompts.example.com or https://example.com/promptspool")
+		return nil
+	}
+
+	// Browsers write an origin in small letters, and without the usual port.
+	u.Host = strings.ToLower(u.Host)
+	if port := u.Port(); u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		u.Host = strings.TrimSuffix(u.Host, ":"+port)
+	}
+
+	first, _, _ := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/")
+	switch {
+	case !plainPath.MatchString(u.EscapedPath()):
+		r.Reject("public-url", "has a path with more than letters, digits and . _ ~ -")
+	case ownSegments()[first]:
+		// Nobody could tell whether a proxy has removed such a path.
+		r.Reject("public-url", "begins like a path of the server itself, /"+first+
+			"; take another one, such as /promptspool")
+	}
+
+	return u
+}
+
+// ownSegments are the first segments of all paths that a server has.
+func ownSegments() map[string]bool {
+	own := map[string]bool{"static": true}
+	add := func(pattern string) {
+		_, path, _ := strings.Cut(pattern, " /")
+		first, _, _ := strings.Cut(path, "/")
+		own[first] = true
+	}
+
+	for _, route := range api.Routes() {
+		add(route)
+	}
+	for _, page := range dashboard.Routes() {
+		add(page.Pattern)
+	}
+	delete(own, "") // of the first page
+	delete(own, "{$}")
+
+	return own
+}
+
+// basePath returns the path below which the server is reached, or "".
+func (p publicAddress) basePath() string {
+	if p.url == nil {
+		return ""
+	}
+
+	return p.url.Path
+}
+
+// or returns the public address, or another one if there is none.
+func (p publicAddress) or(address string) string {
+	if p.url == nil {
+		return address
+	}
+
+	return p.url.String()
+}
