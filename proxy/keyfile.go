@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // keyFile is the content of a key's file, which is named by the key's number: one
@@ -120,7 +120,7 @@ func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
 	text, damage := os.ReadFile(path)
 	if damage == nil {
 		key, damage = decodeKey(text, number)
-	} else if !rawlog.Unreadable(damage) {
+	} else if !disk.IsUnreadable(damage) {
 		return nil, damage
 	}
 

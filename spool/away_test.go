@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/spool"
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // A sync succeeds in a folder that was removed, and on an ext4 that turned read-only.
@@ -102,14 +102,14 @@ func TestAReadOnlyFileSystemIsSeen(t *testing.T) {
 	}
 	defer folder.Close()
 
-	if err := rawlog.Present(folder, dir); err != nil {
+	if err := disk.Present(folder, dir); err != nil {
 		t.Errorf("Present on a writable file system: %v", err)
 	}
 
 	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := rawlog.Present(folder, dir); !errors.Is(err, unix.EROFS) {
+	if err := disk.Present(folder, dir); !errors.Is(err, unix.EROFS) {
 		t.Errorf("Present on a read-only file system: %v, want EROFS", err)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"promptspool/spool/disk"
 	"promptspool/spool/lane"
 )
@@ -63,7 +61,7 @@ func shareDir(dir string) (*os.File, error) {
 	}
 
 	// Without waiting: a sidecar keeps its lock for as long as it runs.
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
+	if err := disk.Share(file); err != nil {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 	return file, nil

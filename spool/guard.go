@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"promptspool/spool/disk"
 )
 
@@ -226,15 +224,15 @@ func (g *guard) overBoundLocked(bytes int64) error {
 // free returns how much of the disk may be used, and how much must stay free, which is
 // never less than it takes to seal.
 func (g *guard) free() (free, freeMin int64, err error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(g.config.Dir, &st); err != nil {
+	room, err := disk.RoomAt(g.config.Dir)
+	if err != nil {
 		return 0, 0, fmt.Errorf("spool: cannot tell the free space of %s: %w", g.config.Dir, err)
 	}
 
 	if freeMin = g.config.FreeMin; freeMin == 0 {
-		freeMin = min(freeMinDefault, int64(st.Blocks)*st.Bsize/freeMinDefaultShare)
+		freeMin = min(freeMinDefault, room.Total/freeMinDefaultShare)
 	}
-	return int64(st.Bavail) * st.Bsize, max(freeMin, sealRoom), nil
+	return room.Free, max(freeMin, sealRoom), nil
 }
 
 // freeBallast removes the ballast if less than need is free. It returns an error if that

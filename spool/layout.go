@@ -8,10 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"promptspool/spool/disk"
-	"promptspool/spool/rawlog"
 )
 
 // Names in the spool's folder besides those of generations.
@@ -37,7 +34,7 @@ func checkFormat(dir string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return createFormat(dir, path)
 	}
-	if rawlog.Unreadable(err) {
+	if disk.IsUnreadable(err) {
 		return fmt.Errorf("spool: %w; if the folder is a spool of this version, "+
 			"remove the file and write %q into a new one", err, formatPrefix+"1")
 	}
@@ -100,18 +97,18 @@ func lockDir(dir string) (*dirLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := disk.Lock(file); err != nil {
 		return nil, errors.Join(inUse(dir, file, err), file.Close())
 	}
 
 	// Overwrite the earlier pid without truncating the file, which takes no block of a
 	// full disk.
-	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !rawlog.Unreadable(err) {
+	if err := writeAll(file, fmt.Sprintf("%-19d\n", os.Getpid())); err != nil && !disk.IsUnreadable(err) {
 		return nil, errors.Join(err, file.Close())
 	}
 
 	// Kept open to notice when the folder at this path becomes another one: see
-	// rawlog.Present.
+	// disk.Present.
 	folder, err := os.Open(dir)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())

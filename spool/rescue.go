@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/frame"
 	"promptspool/spool/generation"
-	"promptspool/spool/rawlog"
 )
 
 // rawFiles is the evidence from the raw files of one generation, which was examined
@@ -81,7 +81,7 @@ func (r *reading) rescue(g *generationState, from, end uint64, why string) (full
 
 		e, err := raw.Read(seq)
 		switch {
-		case errors.Is(err, frame.ErrDamaged), errors.Is(err, io.EOF), rawlog.Unreadable(err):
+		case errors.Is(err, frame.ErrDamaged), errors.Is(err, io.EOF), disk.IsUnreadable(err):
 			// Damaged since the files were examined.
 			r.spool.lose(seq, seq+1, err.Error())
 		case err != nil:

@@ -6,10 +6,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // Status is what the spool holds at one moment.
@@ -106,7 +105,7 @@ func (s *Spool) Run(ctx context.Context) error {
 		}
 
 		// Nothing may be written to a folder that is gone, or that became read-only.
-		if err := rawlog.Present(s.lock.folder, s.config.Dir); err != nil {
+		if err := disk.Present(s.lock.folder, s.config.Dir); err != nil {
 			_ = s.stopAccepting(err)
 			continue
 		}
@@ -202,10 +201,7 @@ func diskBytes(dir, except string) int64 {
 		}
 
 		if info, err := d.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				// The kernel's unit, whatever the block size of the file system.
-				bytes += st.Blocks * 512
-			}
+			bytes += disk.Blocks(info)
 		}
 		return nil
 	})

@@ -3,8 +3,6 @@ package edge
 import (
 	"net"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // HasLeft reports whether the other end of a connection has closed it, or sends nothing more. It
@@ -30,13 +28,8 @@ func isClosed(c syscall.Conn) (closed bool) {
 		return false
 	}
 
-	// The only error is that we have closed the connection ourselves. A poll without a timeout asks,
-	// and does not wait.
-	_ = raw.Control(func(fd uintptr) {
-		ends := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(ends, 0)
-		closed = err == nil && n > 0 && ends[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-	})
+	// The only error is that we have closed the connection ourselves.
+	_ = raw.Control(func(socket uintptr) { closed = hasHungUp(socket) })
 
 	return closed
 }

@@ -12,10 +12,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
 )
 
@@ -38,16 +38,9 @@ func ListenControl(dataDir string) (net.Listener, error) {
 		return nil, fmt.Errorf("the control socket of an earlier process cannot be replaced: %w", err)
 	}
 
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		// Linux takes the mode of the new file from the socket's own. To change it once
-		// the file exists would leave others a moment to connect.
-		failed := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) })
-		return errors.Join(failed, err)
-	}}
-
 	var ln net.Listener
 	err := withShortPath(dataDir, func(path string) (err error) {
-		ln, err = config.Listen(context.Background(), "unix", path)
+		ln, err = edge.ListenUnix(path, 0o600)
 		return err
 	})
 	if err != nil {
@@ -59,20 +52,24 @@ func ListenControl(dataDir string) (net.Listener, error) {
 	return ln, nil
 }
 
-// withShortPath calls f with a path of the socket that fits the 107 bytes of a unix
-// address, however long the folder's own path is. The path is valid until f returns.
+// socketPathMax fits into the 103 bytes of an address on macOS, with what edge.ListenUnix
+// adds to it.
+const socketPathMax = 80
+
+// withShortPath calls f with a path of the socket that fits into an address, however long
+// the folder's own path is. The path is valid until f returns.
 func withShortPath(dataDir string, f func(path string) error) error {
 	path := filepath.Join(dataDir, SocketName)
-	if len(path) <= 100 {
+	if len(path) <= socketPathMax {
 		return f(path)
 	}
 
-	dir, err := os.Open(dataDir)
+	short, done, err := edge.ShortPath(dataDir)
 	if err != nil {
 		return err
 	}
-	defer dir.Close()
-	return f("/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + SocketName)
+	defer done()
+	return f(filepath.Join(short, SocketName))
 }
 
 // Control calls the control socket in a process's data folder.

@@ -53,7 +53,7 @@ var imports = map[string]string{
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
 	"registry/prices":          "",
 	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
-	"proxy":                    "api/wire metrics spool spool/crashpoint spool/rawlog",
+	"proxy":                    "api/wire metrics spool spool/crashpoint spool/disk",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool": "metrics spool/crashpoint spool/disk spool/frame spool/generation spool/lane " +
 		"spool/rawlog",
@@ -61,8 +61,8 @@ var imports = map[string]string{
 	"spool/lane":       "spool/disk spool/frame spool/rawlog",
 	"spool/crashpoint": "",
 	"spool/frame":      "",
-	"spool/disk":       "spool/rawlog",
-	"spool/rawlog":     "",
+	"spool/disk":       "",
+	"spool/rawlog":     "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
 		"spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":  "api/wire",
@@ -72,9 +72,9 @@ var imports = map[string]string{
 	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
 		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/query spool/archive/rowcode " +
-		"spool/archive/transfer spool/rawlog",
+		"spool/archive/transfer spool/disk spool/rawlog",
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
-	"spool/archive/badgerdb/folder": "spool/rawlog",
+	"spool/archive/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
 		"spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
 		"spool/archive/transfer",
@@ -85,13 +85,13 @@ var imports = map[string]string{
 		"spool/archive/rowcode spool/archive/transfer",
 	"registry/registrytest": "registry api/wire",
 	// A disk with bad blocks for tests.
-	"spool/disktest": "spool/rawlog",
+	"spool/disktest": "spool/disk",
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "",
 	"api/auth/authtest":                   "api/auth api/wire",
 	// The rooms of the command. Nothing imports the command itself.
 	"cmd/promptspool/internal/machine":    "api/room api/wire",
-	"cmd/promptspool/internal/datafolder": "api/ops spool/rawlog",
+	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,11 +8,9 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"promptspool/api/edge"
 	"promptspool/cmd/promptspool/internal/config"
 )
 
@@ -22,6 +19,11 @@ func listen(a config.Address) (net.Listener, error) {
 	path, isUnix := strings.CutPrefix(a.At, "unix:")
 	if !isUnix {
 		return net.Listen("tcp", a.At)
+	}
+
+	if len(a.UIDs) > 0 && !knowsPeers {
+		return nil, errors.New("this system does not tell who connects to a unix socket: leave out --allow-uid, " +
+			"and protect the socket's folder")
 	}
 
 	// A process that ended without closing its socket leaves the file.
@@ -33,21 +35,15 @@ func listen(a config.Address) (net.Listener, error) {
 		return nil, err
 	}
 
-	mode := uint32(0o660)
+	mode := os.FileMode(0o660)
 	if len(a.UIDs) > 0 {
 		mode = 0o666 // whoever connects, the kernel is asked which user it is
 	}
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
-		// Linux takes the mode of the new file from the socket's own, less the umask.
-		failed := c.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), mode) })
-		return errors.Join(failed, err)
-	}}
-
-	ln, err := config.Listen(context.Background(), "unix", path)
+	ln, err := edge.ListenUnix(path, mode)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, os.FileMode(mode)); err != nil {
+	if err := os.Chmod(path, mode); err != nil { // whatever the umask took away
 		return nil, errors.Join(err, ln.Close())
 	}
 
@@ -96,20 +92,4 @@ func turnAway(conn net.Conn) {
 	_, _ = io.WriteString(conn, notAllowed)
 	_ = conn.(*net.UnixConn).CloseWrite()
 	_, _ = io.Copy(io.Discard, conn)
-}
-
-// peerOf is the user at the other end of a unix socket.
-func peerOf(conn net.Conn) (uint32, error) {
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var cred *unix.Ucred
-	failed := raw.Control(func(fd uintptr) {
-		cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err := errors.Join(failed, err); err != nil {
-		return 0, err
-	}
-	return cred.Uid, nil
 }

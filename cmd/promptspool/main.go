@@ -40,7 +40,7 @@ func main() {
 
 		second := <-signals
 		signal.Reset()
-		_ = syscall.Kill(os.Getpid(), second.(syscall.Signal))
+		endBy(second)
 	}()
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }

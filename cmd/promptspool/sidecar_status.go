@@ -10,7 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool"
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // sidecarStatus is what /statusz and the control socket of a sidecar tell.
@@ -48,7 +48,7 @@ func idOf(data string) (string, error) {
 	if id, bad := wire.ParseID(strings.TrimSpace(string(text))); err == nil && bad == nil {
 		return id, nil
 	}
-	if err != nil && !errors.Is(err, os.ErrNotExist) && !rawlog.Unreadable(err) {
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !disk.IsUnreadable(err) {
 		return "", fmt.Errorf("the sidecar's id: %w", err)
 	}
 

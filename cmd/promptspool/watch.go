@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"promptspool/metrics"
 	"promptspool/registry"
+	"promptspool/spool/disk"
 )
 
 // watchEvery is how often metrics are set that nothing sets when it happens.
@@ -32,9 +31,8 @@ func every(look func(context.Context)) func(context.Context) error {
 // watchDisk tells how much is free on the disk of the data folder.
 func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
 	return every(func(context.Context) {
-		var disk unix.Statfs_t
-		if err := unix.Statfs(data, &disk); err == nil {
-			m.DataFree.Set(float64(disk.Bavail) * float64(disk.Bsize))
+		if room, err := disk.RoomAt(data); err == nil {
+			m.DataFree.Set(float64(room.Free))
 		}
 	})
 }

@@ -1,14 +1,35 @@
 // Package disk holds what the spool asks of a file system beyond package os.
 //
 // That is: names that survive a power failure, files with all their blocks, two numbers
-// that are replaced together (Slots), and what an error says about the disk. Except for
-// Slots, everything is safe for concurrent use.
+// that are replaced together (Slots), locks, how much room there is, and what an error says
+// about the disk. Except for Slots, everything is safe for concurrent use.
+//
+// Each system has its own files (*_linux.go, *_darwin.go, *_windows.go). What only Linux can
+// do has a slower form for the others in portable.go. The build tag portable takes those
+// forms on Linux as well, so that they are tested there.
 package disk
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// SyncDir makes the names in a folder, or the content of a file, durable.
+// ErrLocked means that another process holds a lock.
+var ErrLocked = errors.New("another process has locked it")
+
+// Room is the size of a file system, in bytes.
+type Room struct {
+	Free  int64 // for processes without special rights
+	Total int64
+}
+
+// SyncDir makes the names in a folder, or the content of a file, durable. On Windows, where
+// the file system keeps names durable by itself, a folder is left alone.
 func SyncDir(dir string) error {
+	if info, err := os.Stat(dir); !syncsFolders && err == nil && info.IsDir() {
+		return nil
+	}
+
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

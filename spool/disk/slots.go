@@ -8,8 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"promptspool/spool/rawlog"
 )
 
 // Slots are two numbers in a small file, which are replaced together and durably.
@@ -136,7 +134,7 @@ func readSlots(file *os.File, magic string) (Slots, error) {
 	for slot := range int64(2) {
 		b := make([]byte, slotBytes)
 		n, err := file.ReadAt(b, slot*slotApart)
-		if rawlog.Unreadable(err) {
+		if IsUnreadable(err) {
 			s.Damaged, s.unreadable = true, true
 			continue
 		}

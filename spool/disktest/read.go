@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // ReadFile reads a file up to its last data. Badger makes each value log as long as it may ever be: some hundred
@@ -16,7 +16,7 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer file.Close()
 
-	end, err := rawlog.DataEnd(file)
+	end, err := disk.DataEnd(file)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	badger "github.com/dgraph-io/badger/v4"
-	"golang.org/x/sys/unix"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -53,7 +53,7 @@ func ReadValueLogs(dir string) error {
 
 // unreadableOr wraps an I/O error in ErrUnreadable, and returns any other error as it is.
 func unreadableOr(err error) error {
-	if rawlog.Unreadable(err) {
+	if disk.IsUnreadable(err) {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return err
@@ -69,7 +69,7 @@ func FetchAhead(dir string) {
 	paths, _ := filesBySuffix(dir, ".vlog")
 	for _, path := range paths {
 		if file, err := os.Open(path); err == nil {
-			_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_WILLNEED)
+			disk.WillNeed(file)
 			_ = file.Close()
 		}
 	}

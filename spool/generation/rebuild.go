@@ -9,7 +9,6 @@ import (
 
 	"promptspool/spool/disk"
 	"promptspool/spool/frame"
-	"promptspool/spool/rawlog"
 )
 
 // Rebuild writes the whole events to a new sealed generation in the folder build.
@@ -40,7 +39,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 
 		// One commit an event, so that one which cannot be read takes no other with it.
 		err := copyEvent(db, ev.events[seq])
-		if rawlog.Unreadable(err) { // a block went bad since the files were examined
+		if disk.IsUnreadable(err) { // a block went bad since the files were examined
 			delete(ev.events, seq)
 			continue
 		}

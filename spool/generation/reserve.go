@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 
 	badger "github.com/dgraph-io/badger/v4"
-	"golang.org/x/sys/unix"
 
 	"promptspool/spool/disk"
 )
@@ -68,7 +67,7 @@ func openWritable(options badger.Options) (db *badger.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
-			db, err = nil, fmt.Errorf("badger met a full disk (%v): %w", fault, unix.ENOSPC)
+			db, err = nil, fmt.Errorf("badger met a full disk (%v): %w", fault, disk.ErrFull)
 		}
 	}()
 

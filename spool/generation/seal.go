@@ -13,7 +13,6 @@ import (
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
-	"promptspool/spool/rawlog"
 )
 
 // A sealed generation has a file SEAL: one line with name, size and CRC32C for each of
@@ -60,7 +59,7 @@ func IsSealed(dir string) (bool, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
-	if rawlog.Unreadable(err) {
+	if disk.IsUnreadable(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -69,7 +68,7 @@ func IsSealed(dir string) (bool, error) {
 
 	// Not an error: the caller rebuilds what does not match, from what can be read.
 	files, err := describeFiles(dir)
-	if rawlog.Unreadable(err) {
+	if disk.IsUnreadable(err) {
 		return false, nil
 	}
 	return bytes.Equal(seal, files), err

@@ -10,7 +10,6 @@ import (
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
-	"promptspool/spool/rawlog"
 )
 
 // framesMax keeps all keys of a generation in one memtable: 16,384 of them take some 1.5
@@ -120,7 +119,7 @@ func (w *Writer) Reader() *Reader { return &Reader{w.db} }
 
 // Present returns an error if the generation's folder is gone, or cannot be written to.
 // A commit would succeed all the same.
-func (w *Writer) Present() error { return rawlog.Present(w.folder, w.dir) }
+func (w *Writer) Present() error { return disk.Present(w.folder, w.dir) }
 
 // Close ends the writing, and seals the generation. Nothing can be used after that.
 func (w *Writer) Close() error { return errors.Join(closeSealed(w.db), w.folder.Close()) }

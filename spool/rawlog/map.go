@@ -15,7 +15,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/dgraph-io/ristretto/v2/z"
+
+	"promptspool/spool/disk"
 )
 
 // BlockBytes is the unit in which a file is unreadable: a page, because pages are mapped.
@@ -27,12 +29,6 @@ const probeBytes = 128 << 10
 
 // Span is the bytes From <= offset < End of a file.
 type Span struct{ From, End int64 }
-
-// Unreadable reports whether an error means that a block of a disk cannot be read.
-func Unreadable(err error) bool {
-	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EBADMSG) ||
-		errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.ENODATA)
-}
 
 // Map calls fn with the content of a file and with the parts of it that cannot be read.
 //
@@ -46,7 +42,7 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 	}
 	defer file.Close()
 
-	size, err := DataEnd(file)
+	size, err := disk.DataEnd(file)
 	if err != nil || size == 0 {
 		return err
 	}
@@ -55,16 +51,15 @@ func Map(path string, fn func(data []byte, bad []Span) error) (err error) {
 		return err
 	}
 
-	data, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	mapped, err := z.Mmap(file, false, size)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unix.Munmap(data)) }()
+	defer func() { err = errors.Join(err, z.Munmap(mapped)) }()
 
-	for _, span := range bad {
-		if err := blank(data, span); err != nil {
-			return err
-		}
+	data, err := withoutBad(file, mapped, bad)
+	if err != nil {
+		return err
 	}
 
 	// A block may still go bad between the probe and the read.
@@ -84,7 +79,7 @@ func ProbePart(path string, part Span) ([]Span, error) {
 	}
 	defer file.Close()
 
-	size, err := DataEnd(file)
+	size, err := disk.DataEnd(file)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +95,7 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 		// Badger may cut the file meanwhile: what is gone is not unreadable.
 		if _, err := file.ReadAt(b[:n], at); err == nil || errors.Is(err, io.EOF) {
 			continue
-		} else if !Unreadable(err) {
+		} else if !disk.IsUnreadable(err) {
 			return nil, err
 		}
 
@@ -110,7 +105,7 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 			_, err := file.ReadAt(b[:end-block], block)
 			switch {
 			case err == nil || errors.Is(err, io.EOF):
-			case !Unreadable(err):
+			case !disk.IsUnreadable(err):
 				return nil, err
 			case len(bad) > 0 && bad[len(bad)-1].End == block:
 				bad[len(bad)-1].End = end
@@ -120,17 +115,6 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 		}
 	}
 	return bad, nil
-}
-
-// blank maps zeros over a part of a mapping, without touching the part itself.
-func blank(data []byte, span Span) error {
-	at := uintptr(addressOf(data)) + uintptr(span.From)
-	bytes := uintptr(span.End-span.From+BlockBytes-1) / BlockBytes * BlockBytes
-	const flags = unix.MAP_FIXED | unix.MAP_PRIVATE | unix.MAP_ANONYMOUS
-	if _, _, errno := unix.Syscall6(unix.SYS_MMAP, at, bytes, unix.PROT_READ, flags, ^uintptr(0), 0); errno != 0 {
-		return fmt.Errorf("leave out a part that cannot be read: %w", errno)
-	}
-	return nil
 }
 
 // Guard calls fn, which reads files through mappings, and returns an error if the disk
@@ -186,21 +170,5 @@ func (e *FaultError) Error() string {
 	return fmt.Sprintf("read %s: the disk failed under a mapped file", e.Name)
 }
 
-// Unwrap makes it an I/O error, so that Unreadable recognises it.
-func (e *FaultError) Unwrap() error { return unix.EIO }
-
-// DataEnd returns where the last data of a sparse file ends.
-func DataEnd(file *os.File) (end int64, err error) {
-	for {
-		data, err := file.Seek(end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return end, nil // only holes follow
-		}
-		if err != nil {
-			return 0, err
-		}
-		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
-			return 0, err
-		}
-	}
-}
+// Unwrap makes it an I/O error, so that disk.IsUnreadable recognises it.
+func (e *FaultError) Unwrap() error { return disk.ErrBroken }

@@ -5,11 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"promptspool/api/wire"
+	"promptspool/spool/disk"
 )
 
 // Badger writes through mappings of sparse files, in goroutines of its own as well. When
@@ -43,16 +41,16 @@ type room struct {
 // tell, it returns that everything is free: the folder may be gone, which
 // folderLock.present notices.
 func (r *room) free() (free, freeMin int64) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(r.dir, &st); err != nil {
+	found, err := disk.RoomAt(r.dir)
+	if err != nil {
 		return 1 << 62, 0
 	}
 
 	// Of a small disk the default would take too large a share.
 	if freeMin = r.freeMin; freeMin == 0 {
-		freeMin = min(freeMinDefault, int64(st.Blocks)*st.Bsize/freeMinDefaultShare)
+		freeMin = min(freeMinDefault, found.Total/freeMinDefaultShare)
 	}
-	return int64(st.Bavail) * st.Bsize, max(freeMin, freeMinLeast)
+	return found.Free, max(freeMin, freeMinLeast)
 }
 
 // admission decides which changes of a group the disk has room for.
@@ -105,7 +103,7 @@ func (r *room) canOpen() error {
 	for _, log := range logs {
 		// Its blocks, not its size: the file is sparse.
 		if info, err := os.Stat(log); err == nil {
-			need += info.Sys().(*syscall.Stat_t).Blocks * 512
+			need += disk.Blocks(info)
 		}
 	}
 
@@ -116,7 +114,7 @@ func (r *room) canOpen() error {
 
 	return fmt.Errorf("the disk is full: opening the database takes %d bytes, and %d are free; "+
 		"free %d more and start again: %w",
-		need, free, need-free, unix.ENOSPC)
+		need, free, need-free, disk.ErrFull)
 }
 
 // has reports whether bytes can be taken and still leave free what writes need.

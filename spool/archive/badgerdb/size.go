@@ -4,13 +4,13 @@ import (
 	"context"
 	"io/fs"
 	"path/filepath"
-	"syscall"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/folder"
+	"promptspool/spool/disk"
 )
 
 // Size returns what all accounts hold together. It reads one key of each account, and no
@@ -73,9 +73,7 @@ func diskBytes(dir string) (bytes int64) {
 		}
 
 		if info, err := d.Info(); err == nil {
-			if st, ok := info.Sys().(*syscall.Stat_t); ok {
-				bytes += st.Blocks * 512
-			}
+			bytes += disk.Blocks(info)
 		}
 		return nil
 	})

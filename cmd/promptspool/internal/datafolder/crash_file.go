@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -35,7 +36,7 @@ func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
-	if rawlog.Unreadable(err) {
+	if disk.IsUnreadable(err) {
 		text, err = []byte(faultMark+err.Error()), nil
 	}
 	crashOutput.Do(func() {

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"promptspool/api/ops"
+	"promptspool/spool/disk"
 )
 
 // UpRoles are the roles that `up` runs, each in a folder of this name within its own.
@@ -58,20 +57,16 @@ func Open(data string) (*os.File, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("the data folder: %w", err)
 	}
-	folder, err := os.Open(data)
-	if err != nil {
-		return nil, fmt.Errorf("the data folder: %w", err)
-	}
-	err = unix.Flock(int(folder.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	lock, err := disk.LockFolder(data)
 	if err == nil {
-		return folder, nil
+		return lock, nil
 	}
 
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if errors.Is(err, disk.ErrLocked) {
 		err = fmt.Errorf("it is in use by another process (%s); stop that one first, or choose another folder",
 			holderOf(data))
 	}
-	return nil, errors.Join(fmt.Errorf("the data folder %s: %w", data, err), folder.Close())
+	return nil, fmt.Errorf("the data folder %s: %w", data, err)
 }
 
 // holderOf describes the process that has a data folder open.

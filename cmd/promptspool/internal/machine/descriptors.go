@@ -1,11 +1,6 @@
 package machine
 
-import (
-	"log/slog"
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "log/slog"
 
 // Files and connections take a descriptor each, and a process may have only so many. If
 // connections took them all, the database could not open its next file.
@@ -25,22 +20,18 @@ const connectionsMin = 4
 // database is open: half of the descriptors that are left, or filesMax, stay for files and
 // for calls to others.
 func ConnectionBounds(most, opsMost int, logger *slog.Logger) (api, ops int) {
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+	limit, open, ok := descriptors()
+	if !ok {
 		return most, opsMost
 	}
-	open, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return most, opsMost
-	}
-	left := int(min(limit.Cur, 1<<30)) - len(open)
+	left := limit - open
 
 	// For a moment there are a quarter more than may be: those that are being cut.
 	api = min(most, max(connectionsMin, (left-min(left/2, filesMax))*4/5))
 	ops = min(opsMost, max(connectionsMin, left/opsPart))
 	if api < most {
 		logger.Info("the limit of open files (ulimit -n) bounds the connections",
-			"open_files_max", limit.Cur, "connections_max", api)
+			"open_files_max", limit, "connections_max", api)
 	}
 
 	return api, ops

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // Style is how a terminal shows a text.
@@ -46,11 +46,11 @@ func TerminalWidth(w io.Writer) int {
 	if !ok {
 		return 0
 	}
-	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
+	width, _, err := term.GetSize(int(file.Fd()))
 	if err != nil {
 		return 0
 	}
-	return int(size.Col)
+	return width
 }
 
 // Painter writes texts with styles, or without where nothing shows them.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/spool/rawlog"
+	"promptspool/spool/disk"
 )
 
 // Format is the version of the layout of keys, which package badgerdb describes. A change
@@ -43,7 +43,7 @@ func Prepare(dir string) error {
 			"choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
 		return WriteFormat(dir, Format)
-	case rawlog.Unreadable(err):
+	case disk.IsUnreadable(err):
 		return fmt.Errorf("read the database's format: %w; "+
 			"restore the archive from a backup (promptspool restore)", err)
 	case err != nil:

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
-	"golang.org/x/sys/unix"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -147,7 +147,7 @@ func tableEnd(path string) (int64, error) {
 	for range 2 {
 		var length [4]byte
 		from -= int64(len(length))
-		if _, err := file.ReadAt(length[:], max(0, from)); rawlog.Unreadable(err) {
+		if _, err := file.ReadAt(length[:], max(0, from)); disk.IsUnreadable(err) {
 			return max(0, from), nil // the probe will find it
 		} else if err != nil && !errors.Is(err, io.EOF) {
 			return 0, err
@@ -176,7 +176,7 @@ func (s *salvage) repair(path string) error {
 	default:
 		if name == "MANIFEST" {
 			return fmt.Errorf("%s, without which the tables cannot be read, has a bad block; "+
-				"restore the archive from a backup (promptspool restore): %w", path, unix.EIO)
+				"restore the archive from a backup (promptspool restore): %w", path, disk.ErrBroken)
 		}
 
 		// Badger makes a new one, and needs nothing of the old.

@@ -1,0 +1,26 @@
+//go:build unix
+
+package machine
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// descriptors returns how many descriptors the process may have, and how many it has.
+func descriptors() (limit, open int, ok bool) {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		return 0, 0, false
+	}
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		entries, err = os.ReadDir("/dev/fd") // macOS
+	}
+	if err != nil {
+		return 0, 0, false
+	}
+
+	return int(min(l.Cur, 1<<30)), len(entries), true
+}

@@ -1,0 +1,40 @@
+//go:build linux && !portable
+
+package disk
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Allocate gives the first bytes of a file real blocks, without changing their content.
+// Writing there then succeeds on a full disk.
+func Allocate(file *os.File, bytes int64) error {
+	err := unix.Fallocate(int(file.Fd()), 0, 0, bytes)
+	if !errors.Is(err, unix.EOPNOTSUPP) {
+		return err
+	}
+
+	return rewrite(file, bytes)
+}
+
+// DataEnd returns where the last data of a sparse file ends.
+func DataEnd(file *os.File) (end int64, err error) {
+	for {
+		data, err := file.Seek(end, unix.SEEK_DATA)
+		if errors.Is(err, unix.ENXIO) {
+			return end, nil // only holes follow
+		}
+		if err != nil {
+			return 0, err
+		}
+		if end, err = file.Seek(data, unix.SEEK_HOLE); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// WillNeed lets the kernel read a file in the background, because it will be read soon.
+func WillNeed(file *os.File) { _ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_WILLNEED) }

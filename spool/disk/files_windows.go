@@ -1,0 +1,79 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/windows"
+)
+
+const errReadOnly = windows.ERROR_WRITE_PROTECT
+
+const syncsFolders = false
+
+// ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
+// that failed.
+const (
+	ErrFull   = windows.ERROR_DISK_FULL
+	ErrBroken = windows.ERROR_IO_DEVICE
+)
+
+// IsFull reports whether an error means that the disk, or the user's part of it, has no
+// room.
+func IsFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
+		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
+}
+
+// IsBroken reports whether an error means that the disk could not write, or is read-only.
+func IsBroken(err error) bool {
+	return errors.Is(err, windows.ERROR_IO_DEVICE) || errors.Is(err, windows.ERROR_WRITE_FAULT) ||
+		errors.Is(err, windows.ERROR_WRITE_PROTECT)
+}
+
+// IsUnreadable reports whether an error means that a block of a disk cannot be read.
+func IsUnreadable(err error) bool {
+	return errors.Is(err, windows.ERROR_CRC) || errors.Is(err, windows.ERROR_READ_FAULT) ||
+		errors.Is(err, windows.ERROR_IO_DEVICE) || errors.Is(err, windows.ERROR_FILE_CORRUPT)
+}
+
+// Blocks returns how many bytes of the disk a file takes. NTFS makes no holes unless a
+// program asks for them, and Badger does not.
+func Blocks(info fs.FileInfo) int64 { return info.Size() }
+
+// Lock locks an open file for this process alone, or returns ErrLocked. The kernel
+// releases the lock when the file is closed or the process ends, however it ends.
+func Lock(file *os.File) error { return lock(file, windows.LOCKFILE_EXCLUSIVE_LOCK) }
+
+// Share is Lock, beside others that share.
+func Share(file *os.File) error { return lock(file, 0) }
+
+// lock locks a byte far behind the end. Others may still read what a locked file says of
+// its holder.
+func lock(file *os.File, flags uint32) error {
+	at := &windows.Overlapped{OffsetHigh: 1 << 30}
+	err := windows.LockFileEx(windows.Handle(file.Fd()), flags|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return ErrLocked
+	}
+
+	return err
+}
+
+// folderLockName is the file that is locked for its folder: folders themselves cannot be.
+const folderLockName = "LOCKED"
+
+// LockFolder locks a folder for this process until the file that it returns is closed.
+func LockFolder(path string) (*os.File, error) {
+	file, err := os.OpenFile(filepath.Join(path, folderLockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := Lock(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+
+	return file, nil
+}

@@ -1,0 +1,24 @@
+package disk
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// RoomAt returns the room of the file system that a path is on.
+func RoomAt(path string) (Room, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return Room{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+
+	return Room{Free: int64(st.Bavail) * st.Bsize, Total: int64(st.Blocks) * st.Bsize}, nil
+}
+
+func isReadOnly(folder *os.File) bool {
+	var st unix.Statfs_t
+	err := unix.Fstatfs(int(folder.Fd()), &st)
+
+	return err == nil && st.Flags&unix.ST_RDONLY != 0
+}

@@ -1,0 +1,74 @@
+//go:build unix
+
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const errReadOnly = unix.EROFS
+
+const syncsFolders = true
+
+// ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
+// that failed.
+const (
+	ErrFull   = unix.ENOSPC
+	ErrBroken = unix.EIO
+)
+
+// IsFull reports whether an error means that the disk, or the user's part of it, has no
+// room.
+func IsFull(err error) bool {
+	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// IsBroken reports whether an error means that the disk could not write. The kernel may
+// have made it read-only for that reason.
+func IsBroken(err error) bool {
+	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
+}
+
+// Blocks returns how many bytes of the disk a file takes, which differs from its size if
+// it has holes.
+func Blocks(info fs.FileInfo) int64 {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return st.Blocks * 512 // the kernel's unit, whatever the block size of the file system
+	}
+
+	return info.Size()
+}
+
+// Lock locks an open file or folder for this process alone, or returns ErrLocked. The
+// kernel releases the lock when the file is closed or the process ends, however it ends.
+func Lock(file *os.File) error { return flock(file, unix.LOCK_EX) }
+
+// Share is Lock, beside others that share.
+func Share(file *os.File) error { return flock(file, unix.LOCK_SH) }
+
+func flock(file *os.File, how int) error {
+	err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return ErrLocked
+	}
+
+	return err
+}
+
+// LockFolder opens a folder and locks it, as Lock does.
+func LockFolder(path string) (*os.File, error) {
+	folder, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := Lock(folder); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+
+	return folder, nil
+}
