@@ -42,6 +42,7 @@ func (s *Store) EndSession(ctx context.Context, hash [32]byte, at time.Time) err
 	return s.db.Change(ctx, true, func(tx Tx) error {
 		var session wire.Session
 		found, err := tx.Get(Sessions, string(hash[:]), &session)
+		// One that has ended keeps the moment at which it did.
 		if !found || err != nil || session.ExpiresAt.Before(at) {
 			return err
 		}
@@ -100,6 +101,7 @@ func (s *Store) TakeBackFailure(ctx context.Context, sources [][32]byte) error {
 		for _, source := range sources {
 			var f wire.Failures
 			_, err := tx.Get(Failures, string(source[:]), &f)
+			// It may have been forgotten meanwhile, or begun anew.
 			if err == nil && f.Count > 0 {
 				f.Count--
 				err = tx.Put(Failures, string(source[:]), &f)

@@ -251,6 +251,8 @@ func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error 
 	t.wanted[tableOrphan]++
 	t.orphansWanted.Add(state.Waiting())
 
+	// Byte for byte, as listOrphan writes it: no field of the line may lag behind the
+	// record.
 	want, err := jsonscan.Marshal(row)
 	if err != nil {
 		return err

@@ -55,6 +55,7 @@ func newCommitter(lock *folder.Lock, room *room, bdb *badger.DB, h *health, logg
 		logger: logger,
 		spare:  spareOf(bdb),
 	}
+	// One lane: Badger looks for no conflicts, because nobody else writes.
 	c.Committer = archive.NewCommitter(1, groupBytesMax, groupEventsMax, c.commitGroup)
 
 	return c
@@ -198,6 +199,7 @@ func (t *transaction) fits(writes []write) bool {
 	count, bytes, held := t.count+1, t.bytes, t.held // one more: Badger's own mark at the end
 
 	for _, w := range writes {
+		// Badger would fail the whole transaction for it.
 		if len(w.key) > keyBytesMax {
 			return false
 		}

@@ -129,6 +129,7 @@ func (db *DB) deleteShown(
 // hiddenIDs returns the records that have, or had, a value that their rows do not show.
 func (db *DB) hiddenIDs(ctx context.Context, k keys, d wire.Deletion) (ids []string, err error) {
 	err = db.view(func(txn *badger.Txn) error {
+		// What a record hides is in none of its rows, so it has a table of its own.
 		hash := rowcode.HashValue(d.Key, d.Value)
 		prefix := append(k.table(tableHidden), hash[:]...)
 
@@ -385,6 +386,7 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 		return known, nil
 	}
 
+	// Read whole, once: each event of each later write asks for them.
 	known := make(map[[16]byte]time.Time)
 	prefix := f.keys.table(tableSelector)
 	err := f.db.each(context.Background(), f.txn, prefix, nil, func(key, value []byte) (bool, error) {
@@ -393,6 +395,7 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 			return false, damaged(key, rowcode.ErrRow)
 		}
 
+		// The key ends with the hash of the value, which itself is kept nowhere.
 		known[[16]byte(key[len(key)-16:])] = at
 		return true, nil
 	})

@@ -142,6 +142,7 @@ func (db *DB) reopen() error {
 		}
 	}
 
+	// Closed and not open again: only a new start can find out what is on the disk.
 	err = fmt.Errorf("reopen the database: %w", err)
 	db.commit.health.fail(err)
 	db.closed = true // there is nothing left to read from
@@ -217,6 +218,7 @@ func (db *DB) compact() error {
 // none.
 func (db *DB) collect(ctx context.Context, share float64) {
 	for ctx.Err() == nil {
+		// One file a round, until none has that much to give back.
 		err := db.collectOne(share)
 		switch {
 		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):

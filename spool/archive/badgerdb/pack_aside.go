@@ -211,6 +211,7 @@ func (db *DB) exclusively(change func(txn *badger.Txn) ([]write, error)) error {
 	t := c.begin()
 	defer func() { t.txn.Discard() }()
 
+	// In one transaction or not at all: half of a block would show rows twice, or never.
 	if !t.fits(writes) {
 		return errors.New("the rows of a block do not fit into one transaction of the database")
 	}

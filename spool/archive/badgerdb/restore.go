@@ -123,6 +123,7 @@ func syncFiles(dir string) error {
 		if err != nil {
 			return err
 		}
+		// Syncing the folder alone makes names durable, and no content.
 		if err := errors.Join(f.Sync(), f.Close()); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ const retainStep = 200
 func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
+		// By age first: what is gone then no longer counts against the bytes.
 		if err == nil && r.Age > 0 {
 			dropped, err = db.dropOlder(ctx, k, db.now().Add(-r.Age), dropped)
 		}

@@ -297,6 +297,7 @@ func (s *scan) gather(rows, heads *badger.Iterator) error {
 	for ; s.before(rows, heads); rows.Next() {
 		l := lone{bytes: int(rows.Item().ValueSize())}
 
+		// Of a long run only so much is held. The rest is read one by one, see load.
 		if room -= l.bytes; room > 0 {
 			if err := l.take(rows.Item()); err != nil {
 				return err

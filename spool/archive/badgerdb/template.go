@@ -86,6 +86,7 @@ func (u *update) load(txn *badger.Txn, name string) error {
 
 	found, err := load(txn, u.keys.head(name), &u.head)
 	if err == nil && !found {
+		// Not stored yet: publishing may still be refused.
 		u.isNew = true
 		u.head = u.last.NewTemplate(name)
 	}

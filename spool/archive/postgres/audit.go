@@ -17,6 +17,7 @@ func (db *DB) Audit(ctx context.Context, account string, e wire.AuditEntry) erro
 	if err != nil {
 		return err
 	}
+	// The id is new, so a conflict means that a lost answer is being tried again.
 	return db.pool.Exec(ctx, insertAudit, account, e.ID, entry)
 }
 

@@ -244,6 +244,7 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 		if r.account != name {
 			continue
 		}
+		// Also what the record no longer shows, because a deletion may be of that.
 		for _, m := range r.state.Had() {
 			h := rowcode.HashStored(m.Key, m.Value)
 			hashes = append(hashes, h[:])

@@ -219,6 +219,8 @@ func (s *statement) versions(parts []query.Condition) (others []query.Condition,
 		return parts, ""
 	}
 
+	// A term for each pair: by the template alone, all of its versions would have to be
+	// read.
 	terms := []int64{}
 	for _, name := range template.Texts {
 		for _, r := range version.Ranges {

@@ -64,6 +64,8 @@ func (db *DB) look(
 	// Accounts that nobody waits for any more are not carried along.
 	now := make(map[string]uint64, len(rows))
 	for _, r := range rows {
+		// The first look at an account always wakes: a caller that finds nothing new
+		// waits again.
 		if now[r.account] = r.revision; seen[r.account] != r.revision {
 			wake(r.account)
 		}

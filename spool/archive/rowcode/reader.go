@@ -22,6 +22,7 @@ func (r *Reader) pass(used int) {
 
 // Uvarint reads what binary.AppendUvarint wrote.
 func (r *Reader) Uvarint() uint64 {
+	// After a fault Rest is empty, so this fails again and returns 0.
 	n, used := binary.Uvarint(r.Rest)
 	r.pass(used)
 	return n

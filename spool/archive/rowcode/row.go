@@ -35,6 +35,7 @@ func clone[T any](p *T) *T {
 
 // Weight returns about how many bytes a row holds: its texts, and a little for all else.
 func Weight(row *wire.Row) int {
+	// Roughly what is not text: numbers, times, and what Go adds to each string.
 	const fixed, each = 200, 8
 
 	n := fixed + len(row.FunctionName) + len(row.Engine) + len(row.Sidecar)

@@ -103,6 +103,7 @@ func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 		return AppendTexts(b, row.GroupIDs)
 	case ColumnMetadata:
 		for _, m := range row.Metadata {
+			// In the order of State.Row, so that equal rows have equal bytes.
 			b = AppendText(AppendText(b, m.Key), m.Value)
 		}
 		return b
@@ -127,6 +128,7 @@ func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 		return appendMoment(b, row.EndTime)
 	}
 
+	// The others are integers, which blocks store in a way of their own.
 	if n, ok := IntegerOf(c, row); ok {
 		b = binary.AppendVarint(b, n)
 	}
@@ -146,6 +148,7 @@ func IntegerOf(c Column, row *wire.Row) (n int64, ok bool) {
 	case ColumnReasoningTokens:
 		p = row.ReasoningTokens
 	case ColumnTurns:
+		// A call without messages and one whose messages could not be read look the same.
 		return int64(row.Turns), row.Turns != 0
 	case ColumnReadable:
 		return 1, row.Readable
@@ -175,6 +178,8 @@ func appendMoment(b []byte, t *time.Time) []byte {
 	if t == nil {
 		return b
 	}
+	// Not one count of nanoseconds: that reaches from 1678 to 2262 only, and callers
+	// write what they like.
 	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
 }
 
@@ -218,6 +223,7 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, r.Text())})
 		}
 	case ColumnScores:
+		// Never nil, or lists would show null where they show [] of a record.
 		row.Scores = []wire.Score{}
 		for len(r.Rest) > 0 && r.Err == nil {
 			row.Scores = append(row.Scores, wire.Score{Name: r.Text(), Score: int(r.Varint())})
@@ -252,6 +258,7 @@ func (r *rowReader) optional() *string {
 	if len(r.Rest) == 0 {
 		return nil
 	}
+	// Behind the 1 of appendOptional.
 	s := string(r.Rest[1:])
 	return &s
 }
@@ -260,6 +267,7 @@ func (r *rowReader) number() *float64 {
 	if len(r.Rest) == 0 {
 		return nil
 	}
+	// The bits as they were: a sum must not depend on how its numbers were stored.
 	bits := r.Take(8)
 	if r.Err != nil {
 		return nil

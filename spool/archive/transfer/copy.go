@@ -27,6 +27,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	switch _, unfinished, err := source.Copying(ctx); {
 	case err != nil:
 		return nil, err
+	// The copy of half a database would be proved as well.
 	case unfinished:
 		return nil, wire.Errorf(wire.CodeConflict,
 			"The source is itself the target of a copy that is not finished. Finish that first.")
@@ -101,6 +102,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 		if err := done.Add(item); err != nil {
 			return err
 		}
+		// Before the item is added: the place of a batch is that of its last item.
 		if weight := item.Bytes(); len(batch) == ImportItemsMax || bytes+weight > ImportBytesMax {
 			if err := flush(); err != nil {
 				return err

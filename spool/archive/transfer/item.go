@@ -104,6 +104,7 @@ func (i *Item) Bytes() (n int) {
 	case i.Version != nil:
 		n = len(i.Version.Blueprint) + len(i.Version.Metadata)
 	case i.Template != nil:
+		// What its versions say are items of their own.
 		n = 100 * (len(i.Template.Versions) + len(i.Template.Moves))
 	}
 	// About what the other members take.
@@ -133,6 +134,7 @@ func (i *Item) Kind() string {
 		return "templates"
 	case i.Version != nil:
 		return "template versions"
+	// Both keep out what was deleted, and that is all that people want to know.
 	case i.Tombstone != nil, i.Forgotten != nil:
 		return "tombstones"
 	}
@@ -204,6 +206,8 @@ func (i Item) rounded() Item {
 		}
 	}
 
+	// Copies are changed, because the caller goes on with the item. What is not here is
+	// kept as JSON in every database, with all of its digits.
 	switch {
 	case i.Account != nil:
 		a := *i.Account

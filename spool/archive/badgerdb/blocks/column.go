@@ -159,6 +159,7 @@ func (c *column) number(i int) (n int64, ok bool) {
 		return c.least + int64(binary.LittleEndian.Uint32(c.codes[4*i:])), true
 	}
 
+	// The difference of two integers may be larger than any: it is added modulo 2^64.
 	return int64(uint64(c.least) + binary.LittleEndian.Uint64(c.codes[8*i:])), true
 }
 
@@ -198,5 +199,6 @@ func (c *column) text(i int) (s string, ok bool) {
 	if len(entry) == 0 {
 		return "", false
 	}
+	// A copy: what a query keeps must not hold the whole block.
 	return string(entry[1:]), true // the first byte marks that it has one
 }

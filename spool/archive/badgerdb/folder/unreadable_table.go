@@ -32,6 +32,7 @@ func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 		}
 		return err
 	})
+	// Without its index nothing tells where its blocks are.
 	if errors.Is(err, errNoTable) {
 		return s.dropTable(path)
 	}

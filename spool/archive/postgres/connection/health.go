@@ -29,6 +29,7 @@ func (p *Pool) WatchHealth(ctx context.Context, report func(error)) error {
 	defer tick.Stop()
 	for {
 		err := p.ping(ctx, &conn)
+		// The end of ctx fails the ping, too, but says nothing about the database.
 		if ctx.Err() != nil {
 			return nil
 		}
