@@ -166,6 +166,7 @@ func (d disk) load() ([]*entry, error) {
 	for _, file := range files {
 		path := filepath.Join(d.dir, file.Name())
 		switch filepath.Ext(file.Name()) {
+		// A process that was killed has left it, before it had its name.
 		case fileTemp:
 			err = errors.Join(err, os.Remove(path))
 		case fileEnd:

@@ -180,6 +180,8 @@ func (r *Registry) Restore(ctx context.Context, id wire.Identity, ident string) 
 	}
 
 	_, err = r.update(ctx, id.Account, head.Name, func(t *wire.Template, _ time.Time) (bool, error) {
+		// A template that is not deleted stays as it is, and makes no change for caches
+		// to fetch.
 		changed := t.DeletedAt != nil
 		t.DeletedAt = nil
 		return changed, nil

@@ -53,6 +53,7 @@ func patchBlueprint(blueprint json.RawMessage, p wire.TemplatePatch) (json.RawMe
 		return nil, err
 	}
 
+	// A base has one of two types; each has members of its own.
 	base, isChat := "a completion", false
 	if string(o["type"]) == `"chat"` {
 		base, isChat = "a chat", true
@@ -196,6 +197,7 @@ func merge(object json.RawMessage, members map[string]json.RawMessage) (json.Raw
 	}
 
 	for name, v := range members {
+		// A patch takes a member away with null, as RFC 7396 does.
 		if string(v) == "null" {
 			delete(o, name)
 		} else {

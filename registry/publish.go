@@ -224,6 +224,8 @@ func moveLabel(t *wire.Template, label string, number int, now time.Time, by str
 	i, found := findLabel(t.Labels, label)
 	switch {
 	case !found:
+		// Counted up for good: a label that is made again under its old name is another
+		// one.
 		t.LabelsMade++
 		id := wire.LabelID(t.ID, t.LabelsMade)
 		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: id, Name: label, Version: number})

@@ -257,6 +257,7 @@ func notSelected(t *wire.Template, s wire.Selector) error {
 			quote(t.Name), quote(s.Label))
 	}
 
+	// A template may have many labels, and an error is read by people.
 	const namesMax = 20
 	var names []string
 	for i, l := range t.Labels {

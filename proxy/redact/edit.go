@@ -42,6 +42,7 @@ func (p *pieces) edit(edits []edit) {
 
 	grown, next := 0, 0 // by the edits that came before an end, and the edit after them
 	for i, end := range p.ends {
+		// All that ends in this piece moves its end, and those of all later ones.
 		for next < len(edits) && edits[next].to <= end {
 			grown += len(edits[next].text) - (edits[next].to - edits[next].from)
 			next++
@@ -108,6 +109,8 @@ func hexadecimal(text []byte) (byte, bool) {
 func places(edits []edit, escapes []escape) {
 	next, before := 0, escape{at: -1}
 	place := func(at int) int {
+		// Edits and escapes are both in order, so one pass over the escapes is enough for
+		// all.
 		for next < len(escapes) && escapes[next].at < at {
 			before = escapes[next]
 			next++

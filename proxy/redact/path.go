@@ -87,6 +87,7 @@ func (w *walker) step(states []state, object bool, name []byte, index int) (next
 			continue
 		}
 
+		// Of several rules that end here the first one acts, as they are written.
 		if s.step+1 < len(rule.steps) {
 			follow(state{s.rule, s.step + 1})
 		} else if action == "" {

@@ -25,6 +25,7 @@ func (b *Before) Set(rules *Rules) { b.rules.Store(rules) }
 
 // Record hands events on with redacted bodies. The caller's are not changed.
 func (b *Before) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	// Once: a reload must not change the rules within a batch.
 	rules := b.rules.Load()
 	if rules.Empty() {
 		return b.Next.Record(ctx, id, events)

@@ -106,6 +106,7 @@ func (s scans) next(text []byte, from int) (k kind, start, end int) {
 // email finds the address around the @ at i, whose local part does not begin before from.
 // The limits of RFC 5321, 64 and 255 bytes, also bound the time.
 func email(text []byte, from, i int) (start, end int) {
+	// Back from the @, but not into what an earlier match has taken.
 	start = i
 	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
 		start--
@@ -254,6 +255,7 @@ func isCard(d []byte) bool {
 	default:
 		return false
 	}
+	// Luhn: most numbers of this length and beginning are no card's.
 	sum := 0
 	for i := range d {
 		x := int(d[len(d)-1-i])
@@ -298,6 +300,7 @@ func token(text []byte, i int) int {
 
 // provider returns the end of a provider's key that begins at i; 0 if there is none.
 func provider(text []byte, i int) (end int) {
+	// By the same table as the masking of keys, which servers do on arrival.
 	least := secrets.KeyLength(text[i:])
 	if least == 0 {
 		return 0
