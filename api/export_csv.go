@@ -10,7 +10,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// writeCSV writes a line for each record that the search finds, without its texts: what a
+// writeCSV writes a line for each record that the search finds, with the first line of its texts: what a
 // spreadsheet takes. It begins with page, and holds no more than one page of rows. An answer that
 // cannot be finished is cut, so that nobody takes a part for the whole.
 func (a *API) writeCSV(

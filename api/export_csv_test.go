@@ -128,6 +128,8 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 		Metadata:      []wire.MetadataRow{{Key: "k", Value: "v\"w"}},
 		Scores:        []wire.Score{{Name: "=a", Score: 1}},
 		Sidecar:       "host\nb",
+		InputExcerpt:  "=1+1",
+		OutputExcerpt: "@",
 	}
 
 	lines, _, err := exported(t, pages{rows: map[string][]wire.Row{"": {row}}}, `{"format":"csv"}`)
@@ -137,7 +139,8 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 
 	want := []string{
 		"r1", "2026-03-01T12:00:00Z", "'+x", "'\t=x", "'=cmd|'/c calc'!A0", "'-1", "'@sum", "'|x", "1.25", "3",
-		"", "", "", "0.00000275", "'\r=1+1", "4", "", "'=a=1", "'@a,b,c", `k=v"w`, "", "host\nb", "",
+		"", "", "", "0.00000275", "'\r=1+1", "4", "", "'=a=1", "'@a,b,c", `k=v"w`, "", "host\nb",
+		"'=1+1", "'@", "",
 	}
 	if diff := cmp.Diff(want, lines[1]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -7,11 +7,14 @@ import "slices"
 type column struct {
 	Name, Text string
 	Number     bool
+	Excerpt    bool // the beginning of a text, in one line
 	byDefault  bool // shown if the address names no columns
 }
 
 var columns = []column{
 	{Name: "status", Text: "Status", byDefault: true},
+	{Name: "input", Text: "Input", Excerpt: true, byDefault: true},
+	{Name: "output", Text: "Output", Excerpt: true, byDefault: true},
 	{Name: "model", Text: "Model", byDefault: true},
 	{Name: "provider", Text: "Provider"},
 	{Name: "template", Text: "Template", byDefault: true},

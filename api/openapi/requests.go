@@ -29,6 +29,8 @@ var exampleRow = wire.Row{
 	Turns:         1,
 	OutputShape:   "plain_text",
 	Readable:      true,
+	InputExcerpt:  "Say hello to Ann.",
+	OutputExcerpt: "Hello, Ann!",
 }
 
 var exampleDay = wire.AnalyticsStat{
@@ -74,7 +76,7 @@ type Statistics struct {
 type Export struct {
 	open
 	wire.Search
-	// Events, one a line, or CSV: a line for each record, without its texts.
+	// Events, one a line, or CSV: a line for each record, with the first line of its texts.
 	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
 }
 
@@ -135,24 +137,26 @@ var requestOperations = []operation{
 		call:    "GET /api/public/v2/requests/{request_id}",
 		summary: "Read a record",
 		answers: success("The record.", wire.Record{
-			Success:      true,
-			ID:           exampleRequest,
-			RequestID:    exampleRequest,
-			FunctionName: exampleRow.FunctionName,
-			Provider:     "openai",
-			Model:        exampleRow.Engine,
-			InputTokens:  exampleRow.InputTokens,
-			OutputTokens: exampleRow.OutputTokens,
-			Tokens:       new(int64(16)),
-			Price:        exampleRow.Price,
-			LatencyMS:    new(750.0),
-			Status:       "SUCCESS",
-			FinishReason: "stop",
-			Readable:     true,
-			Tags:         []string{"demo"},
-			Metadata:     map[string]string{"user_id": "ann"},
-			Scores:       exampleRow.Scores,
-			AcceptedAt:   exampleTime,
+			Success:       true,
+			ID:            exampleRequest,
+			RequestID:     exampleRequest,
+			FunctionName:  exampleRow.FunctionName,
+			Provider:      "openai",
+			Model:         exampleRow.Engine,
+			InputTokens:   exampleRow.InputTokens,
+			OutputTokens:  exampleRow.OutputTokens,
+			Tokens:        new(int64(16)),
+			Price:         exampleRow.Price,
+			LatencyMS:     new(750.0),
+			Status:        "SUCCESS",
+			FinishReason:  "stop",
+			Readable:      true,
+			InputExcerpt:  exampleRow.InputExcerpt,
+			OutputExcerpt: exampleRow.OutputExcerpt,
+			Tags:          []string{"demo"},
+			Metadata:      map[string]string{"user_id": "ann"},
+			Scores:        exampleRow.Scores,
+			AcceptedAt:    exampleTime,
 			Prompt: &wire.RecordPrompt{
 				Name:           "greet",
 				Version:        new(1),

@@ -16,7 +16,7 @@ type ExportMark struct {
 // The formats of an export.
 const (
 	FormatEvents = "events" // newline-delimited JSON, with an ExportMark now and then; the default
-	FormatCSV    = "csv"    // a line for each record, without prompts and responses; see CSVColumns
+	FormatCSV    = "csv"    // a line for each record, with the first line of its texts; see CSVColumns
 )
 
 // Export is the body of POST /api/public/v2/requests/export.
@@ -59,7 +59,8 @@ var CSVColumns = []string{
 	"request_id", "accepted_at", "function_name", "provider", "model",
 	"status", "error_type", "finish_reason", "latency_seconds",
 	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
-	"template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar", "cursor",
+	"template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar",
+	"input_excerpt", "output_excerpt", "cursor",
 }
 
 // CSVLine returns the row as a line of CSVColumns, with no cell that a spreadsheet takes
@@ -85,7 +86,8 @@ func (r *Row) CSVLine(cursor string) []string {
 		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
 		textCell(r.PromptName), version, textCell(r.PromptLabel),
 		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
-		strings.Join(r.GroupIDs, ","), r.Sidecar, cursor,
+		strings.Join(r.GroupIDs, ","), r.Sidecar,
+		r.InputExcerpt, r.OutputExcerpt, cursor,
 	}
 	for i := range line {
 		// Every cell: names, tags and metadata are what callers sent.

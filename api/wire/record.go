@@ -26,10 +26,12 @@ type Record struct {
 	LatencyMS       *float64          `json:"latency_ms"` // null if unknown or negative
 	Status          string            `json:"status"`     // SUCCESS, or as sent
 	ErrorType       string            `json:"error_type,omitempty"`
-	ErrorMessage    string            `json:"error_message,omitempty"` // the caller's, else the provider's
-	FinishReason    string            `json:"finish_reason"`           // the provider's word; "" if unknown
-	ToolNames       []string          `json:"tool_names"`              // the called tools, one for each call
-	Readable        bool              `json:"readable"`                // false if the response was not parseable
+	ErrorMessage    string            `json:"error_message,omitempty"`  // the caller's, else the provider's
+	FinishReason    string            `json:"finish_reason"`            // the provider's word; "" if unknown
+	ToolNames       []string          `json:"tool_names"`               // the called tools, one for each call
+	Readable        bool              `json:"readable"`                 // false if the response was not parseable
+	InputExcerpt    string            `json:"input_excerpt,omitempty"`  // first line of the last user message
+	OutputExcerpt   string            `json:"output_excerpt,omitempty"` // first line of the answer or the error
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"`
 	Scores          []Score           `json:"scores"` // sorted by name
@@ -136,10 +138,12 @@ type Row struct {
 	Sidecar         string        `json:"sidecar,omitempty"`
 	FinishReason    string        `json:"finish_reason,omitempty"`
 	ErrorType       string        `json:"error_type,omitempty"`
-	ToolNames       []string      `json:"tool_names,omitempty"`   // the called tools, one for each call
-	Turns           int           `json:"turns,omitempty"`        // messages in the request
-	OutputShape     string        `json:"output_shape,omitempty"` // one of json, tool_call and plain_text
-	Readable        bool          `json:"readable"`               // false if the response could not be parsed
+	ToolNames       []string      `json:"tool_names,omitempty"`     // the called tools, one for each call
+	Turns           int           `json:"turns,omitempty"`          // messages in the request
+	OutputShape     string        `json:"output_shape,omitempty"`   // one of json, tool_call and plain_text
+	Readable        bool          `json:"readable"`                 // false if the response could not be parsed
+	InputExcerpt    string        `json:"input_excerpt,omitempty"`  // first line of the last user message
+	OutputExcerpt   string        `json:"output_excerpt,omitempty"` // first line of the answer or the error
 }
 
 // MetadataRow is one key of a record's metadata.

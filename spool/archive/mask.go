@@ -284,6 +284,11 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 		bodies[h.ID] = masked
 		h.Bytes, h.Hash = len(masked), HashBody(masked)
 		changed = true
+
+		// An excerpt may end within a secret, which then no longer looks like one.
+		if s.Request != nil && h.ID == s.Request.ID {
+			s.Request.Value.readExcerpts(masked)
+		}
 	}
 
 	// References are to values as they were before masking, so they no longer match.

@@ -18,6 +18,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/calls"
 )
 
 const (
@@ -172,6 +173,32 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 				t.Errorf("conflicts after masking (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Cut in the middle, a secret no longer looks like one.
+func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
+	db := openStore(t)
+	s := serverOver(db, nil)
+	text := strings.Repeat("x ", calls.ExcerptBytesMax/2-8)
+	body := `{"function_name":"f","kwargs":{"prompt":"` + text + place + `"},"request_response":"` + text + place + `"}`
+	old := archivetest.WithKey(t, archivetest.Decode(t, write(1, wire.KindRequest, body), archivetest.Start))
+	cut := (text + archivetest.Key)[:calls.ExcerptBytesMax]
+	old.Request.InputExcerpt, old.Request.OutputExcerpt = cut, cut
+	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := page.Items[0]
+	if row.InputExcerpt != text+"[masked]" || row.OutputExcerpt != text+"[masked]" {
+		t.Errorf("the excerpts are %q and %q", row.InputExcerpt, row.OutputExcerpt)
 	}
 }
 

@@ -39,6 +39,11 @@ type Request struct {
 	OutputShape  string   `json:"output_shape,omitempty"` // one of calls.Shape...; "" without output
 	Unreadable   bool     `json:"unreadable,omitempty"`   // the response has no known shape
 
+	// See calls.Excerpts. They are here and not in the row: a list shows few of them at a
+	// time, and in the rows every scan would pass them.
+	InputExcerpt  string `json:"input_excerpt,omitempty"`
+	OutputExcerpt string `json:"output_excerpt,omitempty"`
+
 	Start     *time.Time        `json:"start,omitempty"` // as the caller sent it; nil if it is no time
 	End       *time.Time        `json:"end,omitempty"`
 	Status    string            `json:"status"`
@@ -90,6 +95,7 @@ func (r *Request) take(c *calls.Call) {
 	r.Turns, r.OutputShape = len(c.Input), c.Shape()
 	r.Tools = c.Tools()
 	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
+	r.InputExcerpt, r.OutputExcerpt = c.Excerpts()
 
 	u := &c.Usage
 	r.InputTokens, r.OutputTokens = u.Input, u.Output

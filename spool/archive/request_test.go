@@ -165,6 +165,8 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 		Turns:         1,
 		OutputShape:   "tool_call",
 		Readable:      true,
+		InputExcerpt:  "What is the weather?",
+		OutputExcerpt: `get_current_weather {"location":"Boston"}`,
 	}
 	if diff := cmp.Diff(want, row); diff != "" {
 		t.Errorf("row (-want +got):\n%s", diff)

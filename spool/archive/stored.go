@@ -49,6 +49,22 @@ func ReadStored(value []byte, large bool) (s Stored, err error) {
 	return s, err
 }
 
+// ReadExcerpts sets the excerpts of a row to those in the value of its state, which must
+// not have deltas. It reads nothing else of the state.
+func ReadExcerpts(value []byte, row *wire.Row) {
+	stamped, _ := jsonscan.Lookup(value, "request")
+	request, _ := jsonscan.Lookup(stamped, "value")
+	excerpt := func(name string) string {
+		quoted, ok := jsonscan.Lookup(request, name)
+		if !ok || quoted[0] != '"' {
+			return ""
+		}
+		return jsonscan.Unquote(quoted)
+	}
+
+	row.InputExcerpt, row.OutputExcerpt = excerpt("input_excerpt"), excerpt("output_excerpt")
+}
+
 // Large reports whether there may be deltas beside the state.
 func (s *Stored) Large() bool { return s.large }
 

@@ -55,6 +55,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 		call := calls.ReadObject(object)
 		rec.Blueprint = calls.Blueprint(&call, r.Provider, object)
 		rec.Readable = call.Readable
+		rec.InputExcerpt, rec.OutputExcerpt = call.Excerpts()
 		if call.Failure != nil {
 			rec.ErrorMessage = call.Failure.Message
 		}
@@ -90,6 +91,8 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		Turns:           r.Turns,
 		OutputShape:     r.OutputShape,
 		Readable:        !r.Unreadable,
+		InputExcerpt:    r.InputExcerpt,
+		OutputExcerpt:   r.OutputExcerpt,
 		StartTime:       r.Start,
 		EndTime:         r.End,
 		Tags:            append([]string{}, r.Tags...),

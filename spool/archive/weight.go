@@ -90,7 +90,7 @@ func (e *Event) weight() int {
 	}
 	if e.Request != nil {
 		// As the record's request or as a rival, whichever weighs more.
-		n += entryBytes + stampedBytes + textsBytes(e.Request.Metadata)
+		n += entryBytes + stampedBytes + textsBytes(e.Request.Metadata) + e.Request.excerptBytes()
 	}
 
 	return n
@@ -113,8 +113,10 @@ func weighRequest(r *Stamped[Request]) int {
 	if r == nil {
 		return 0
 	}
-	return entryBytes + textsBytes(r.Value.Metadata)
+	return entryBytes + textsBytes(r.Value.Metadata) + r.Value.excerptBytes()
 }
+
+func (r *Request) excerptBytes() int { return len(r.InputExcerpt) + len(r.OutputExcerpt) }
 
 func textsBytes(texts map[string]string) (n int) {
 	for key, value := range texts {

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -127,6 +128,19 @@ func TestFoldersThatAnEarlierVersionWroteAreRead(t *testing.T) {
 	if rec.Scores[0].Score != 87 || rec.Metadata["user_id"] != "ann" || !prompted || *rec.InputTokens != 82 {
 		t.Errorf("the record: %+v", rec)
 	}
+
+	// The version that wrote the folders knew no excerpts.
+	server.eventually(func() bool {
+		var page wire.SearchPage
+		r := server.call("POST", "/api/public/v2/requests/search", map[string]any{}, "X-API-KEY", adminKey)
+		if err := json.Unmarshal(r.Body, &page); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(page.Items, func(r wire.Row) bool {
+			return r.RequestID == left.Delivered && r.InputExcerpt != "" && r.OutputExcerpt != ""
+		})
+	}, func() string { return "the list shows no excerpts of an older record" })
+
 	server.record(left.Waiting, func(r wire.Record) bool { return r.Model == "gpt-4-0613-answered" })
 	r = server.get("/prompt-templates/team/greet/labels")
 	if r.Status != 200 || !strings.Contains(string(r.Body), "prod") {

@@ -55,6 +55,8 @@ func Run(t *testing.T, open Open) {
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"requests are rewritten in steps", rewriting},
+		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
+		{"older records are renewed, however often that is stopped", renewing},
 		{"records are edited whole", editing},
 	})
 }

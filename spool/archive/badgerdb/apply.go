@@ -154,6 +154,7 @@ type record struct {
 
 	waiting archive.Orphans // its current part in the tally
 	changed bool
+	sameRow bool // the row in the list says all of it
 	removed bool // for good: later events are duplicates
 }
 
@@ -286,7 +287,7 @@ func (f *folding) finish() error {
 		if err := f.listOrphan(r); err != nil {
 			return err
 		}
-		if r.state.Orphan() {
+		if r.state.Orphan() || r.sameRow {
 			continue
 		}
 

@@ -292,9 +292,9 @@ const (
 	collectShare = 0.5
 )
 
-// Run drops records beyond the retention, erases deleted ones and returns disk space,
-// until ctx ends. It returns nil. Every second it checks that the folder is still there;
-// see Failed.
+// Run maintains the database until ctx ends, and returns nil. It drops records beyond the
+// retention, erases deleted ones, returns disk space, and brings the records of earlier
+// versions up to date. Every second it checks that the folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -308,6 +308,7 @@ func (db *DB) Run(ctx context.Context) error {
 			last = now
 			db.tidy(ctx)
 		}
+		db.renew(ctx)
 
 		if db.eraseDue() {
 			if err := db.Erase(ctx); err != nil && ctx.Err() == nil {

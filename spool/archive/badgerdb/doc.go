@@ -13,6 +13,7 @@
 //	key.go, value.go, codec.go        the layout below: keys, reading what is under them, packing
 //	apply.go, state.go, orphan.go     folding events into records
 //	rewrite.go, delete.go, retain.go  changing and deleting records
+//	renew.go                          bringing the records of earlier versions up to date
 //	erase.go                          getting deleted bytes out of the files
 //	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
 //	scan.go, sift.go                  a pass over the list; words in bodies
@@ -67,6 +68,7 @@
 //	00 'f' hash 32   wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
 //	00 'x'           since when something deleted may still be in the files, 12 bytes
 //	00 'c'           how far an unfinished copy into this database has come: text, newline
+//	00 'n'           archive.Renewal: how far the records of earlier versions are up to date
 //
 // Behind 01, the length of the account's id in one byte, and the id:
 //

@@ -85,7 +85,7 @@ func (db *DB) packGone(ctx context.Context) error {
 }
 
 // Accounts returns the ids of all accounts that have any data.
-func (db *DB) Accounts() (ids []string, err error) {
+func (db *DB) Accounts(context.Context) (ids []string, err error) {
 	accounts, err := db.accountKeys()
 	for k := range accounts {
 		ids = append(ids, string(k[2:]))

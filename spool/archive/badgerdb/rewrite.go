@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -8,6 +9,7 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Rewrite changes what is derived from requests; see archive.Store.
@@ -46,11 +48,17 @@ func (db *DB) rewrite(
 				continue
 			}
 
+			row, _ := r.state.Row()
+			before := rowcode.Encode(&row)
 			body := func() ([]byte, error) { return db.requestBody(txn, k, r.state.RequestID) }
 			var err error
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
+
+			// Excerpts are not in the row, which then stays in its block.
+			row, _ = r.state.Row()
+			r.sameRow = bytes.Equal(before, rowcode.Encode(&row))
 
 			if r.changed {
 				changed++

@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -153,6 +154,9 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 			row, _ = state.Row()
 			return row, err
 		})
+		if err == nil {
+			err = db.loadExcerpts(txn, k, page.Rows)
+		}
 
 		return err
 	})
@@ -161,6 +165,35 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 	}
 
 	return page, nil
+}
+
+// loadExcerpts fills in what a page shows and rows do not have: it is in their states.
+func (db *DB) loadExcerpts(txn *badger.Txn, k keys, rows []wire.Row) error {
+	for i := range rows {
+		row := &rows[i]
+		id, ok := parseUUID(row.RequestID)
+		if !ok {
+			return badID(row.RequestID)
+		}
+		value, err := loadBytes(txn, k.record(id))
+		if err != nil {
+			return err
+		}
+
+		// A large state may have deltas, and one of these the request.
+		if bytes.HasPrefix(value, largeState) {
+			state, err := db.joinState(txn, k, id, value)
+			if err != nil {
+				return err
+			}
+			whole, _ := state.Row()
+			row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
+			continue
+		}
+		archive.ReadExcerpts(value, row)
+	}
+
+	return nil
 }
 
 // Scan calls fn with the rows that match; see archive.Store.

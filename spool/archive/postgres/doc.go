@@ -53,11 +53,13 @@
 //	db.go, run.go                                opening and closing; maintenance
 //	apply.go, commit.go, fold.go, write.go       events to records
 //	key.go, codec.go, header.go, term.go         how a record is represented in rows
-//	search.go, scan.go, content.go, window.go    reading a list
+//	search.go, scan.go, content.go, window.go,
+//	excerpts.go                                  reading a list
 //	predicate.go                                 a filter as SQL
 //	summary.go                                   statistics from summaries
 //	record.go, state.go, orphan.go               reading single records
-//	delete.go, retain.go, rewrite.go, check.go   maintenance of records
+//	delete.go, retain.go, rewrite.go, renew.go,
+//	check.go                                     maintenance of records
 //	template.go, watch.go                        the template registry
 //	accounts.go, audit.go, fleet.go, size.go     accounts, sidecars, totals
 //	export.go, import.go                         copying to and from another database

@@ -51,6 +51,7 @@ type record struct {
 
 	// What the group does to it.
 	changed bool
+	sameRow bool // the header says all of it
 	removed bool // it is deleted, or has a tombstone
 	buried  bool // a tombstone is to be written
 	bodies  []keptBody

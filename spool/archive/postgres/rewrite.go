@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 
@@ -8,6 +9,7 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Rewrite changes what is derived from requests; see archive.Store.
@@ -49,10 +51,16 @@ func (db *DB) rewrite(
 			}
 
 			// Read only if change asks for it: most changes need the state alone.
+			row, _ := r.state.Row()
+			before := rowcode.Encode(&row)
 			body := func() ([]byte, error) { return db.requestBody(ctx, tx, r) }
 			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return err
 			}
+
+			// Excerpts are not in the header, which then stays, and with it its summary.
+			row, _ = r.state.Row()
+			r.sameRow = bytes.Equal(before, rowcode.Encode(&row))
 			if r.changed {
 				changed++
 			}

@@ -31,6 +31,9 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		} else {
 			page, err = s.find(ctx)
 		}
+		if err == nil {
+			err = s.loadExcerpts(ctx, page.Rows)
+		}
 		return err
 	})
 	if err != nil {

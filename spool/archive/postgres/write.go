@@ -102,6 +102,11 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 		queueDropDeltas(b, r)
 	}
 
+	// Only a Rewrite leaves the header as it is, and it adds no bodies.
+	if r.sameRow {
+		return nil
+	}
+
 	// The order time is part of the header's key: a header that moves in the list is deleted
 	// and added again.
 	if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
@@ -268,7 +273,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
 		var places []int64
 		for _, r := range f.order {
-			if r.account != name || !r.changed {
+			if r.account != name || !r.changed || r.sameRow {
 				continue
 			}
 			// Where it was and where it is now: it may have moved.

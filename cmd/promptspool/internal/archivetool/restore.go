@@ -65,7 +65,7 @@ func restore(c *cli.Context) error {
 // An older version may have stored them in the clear; a backup must not bring them back.
 func maskRestored(version string) func(context.Context, *badgerdb.DB) error {
 	return func(ctx context.Context, db *badgerdb.DB) error {
-		accounts, err := db.Accounts()
+		accounts, err := db.Accounts(ctx)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,8 @@ func fullRow(t *testing.T) wire.Row {
 	}
 	row.RequestID = "0195529c-1c00-7000-8000-000000000001"
 	row.ID = row.RequestID
+	// These are in the record's state.
+	row.InputExcerpt, row.OutputExcerpt = "", ""
 	return row
 }
 

@@ -1,0 +1,136 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/query"
+)
+
+// Renewable is a Store that brings the records of earlier versions up to date.
+type Renewable interface {
+	Store
+
+	// Accounts returns the ids of all accounts that have records.
+	Accounts(ctx context.Context) ([]string, error)
+
+	// Renewal returns what SetRenewal kept last, the zero Renewal at first.
+	Renewal(ctx context.Context) (Renewal, error)
+
+	// SetRenewal keeps a Renewal, durably when it returns.
+	SetRenewal(ctx context.Context, r Renewal) error
+}
+
+// Renewal is how far the records of a Store have been brought up to date. Accounts are
+// renewed in the order of their ids, and each account from its newest record on.
+type Renewal struct {
+	Form    int    `json:"form"`              // of the records when it is done; see renewalForm
+	Account string `json:"account,omitempty"` // the one that is being renewed
+	Cursor  string `json:"cursor,omitempty"`  // continues within that account
+	Done    bool   `json:"done,omitempty"`
+}
+
+// renewalForm counts what was added to the records of earlier versions:
+//
+//	1   excerpts
+//
+// What is added next increments it. Then all records are walked again.
+const renewalForm = 1
+
+// renewalStep is how many records one transaction renews. Writers wait for it.
+const renewalStep = 100
+
+// Renew adds what this version derives from requests to the records of earlier versions,
+// for about as long as budget. It continues where an earlier call ended, also one in a
+// process that was killed. Repeating it changes nothing. Only one call may run at a time.
+//
+// Records that arrive meanwhile have everything already.
+func Renew(ctx context.Context, s Renewable, budget time.Duration) error {
+	r, err := s.Renewal(ctx)
+	if err != nil || r.Done && r.Form >= renewalForm {
+		return err
+	}
+	if r.Form != renewalForm {
+		r = Renewal{Form: renewalForm}
+	}
+
+	accounts, err := s.Accounts(ctx)
+	if err != nil {
+		return err
+	}
+	slices.Sort(accounts)
+
+	end := time.Now().Add(budget)
+	for _, account := range accounts {
+		if account < r.Account {
+			continue
+		}
+		if account != r.Account {
+			r.Account, r.Cursor = account, ""
+		}
+		if err := renewAccount(ctx, s, &r, end); err != nil {
+			return err
+		}
+
+		// An account of less than a step is renewed again, which changes nothing.
+		if isOver(ctx, end) {
+			return s.SetRenewal(ctx, r)
+		}
+	}
+
+	return s.SetRenewal(ctx, Renewal{Form: renewalForm, Done: true})
+}
+
+// renewAccount renews the records of one account until the time is over.
+func renewAccount(ctx context.Context, s Renewable, r *Renewal, end time.Time) (err error) {
+	var after *query.Position
+	if p, ok := query.ParseCursor(r.Cursor); ok {
+		after = &p
+	}
+
+	for {
+		after, _, err = s.Rewrite(ctx, r.Account, after, renewalStep, renewRequest)
+		if err != nil || after == nil {
+			return err
+		}
+
+		// The step is durable by now, so none is left out after a crash.
+		r.Cursor = after.Cursor()
+		if err := s.SetRenewal(ctx, *r); err != nil || isOver(ctx, end) {
+			return err
+		}
+	}
+}
+
+func isOver(ctx context.Context, end time.Time) bool {
+	return ctx.Err() != nil || time.Now().After(end)
+}
+
+// renewRequest is a Change.
+func renewRequest(_ time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error) {
+	raw, err := body()
+	// A damaged body must not keep all other records from being renewed.
+	if wire.IsCode(err, wire.CodeInternal) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+
+	return r.readExcerpts(raw), nil
+}
+
+// readExcerpts derives the excerpts from the request's body, and reports whether
+// they changed.
+func (r *Request) readExcerpts(body json.RawMessage) (changed bool) {
+	call := calls.Read(body)
+	in, out := call.Excerpts()
+	changed = in != r.InputExcerpt || out != r.OutputExcerpt
+	r.InputExcerpt, r.OutputExcerpt = in, out
+
+	return changed
+}
