@@ -54,6 +54,7 @@ func checkConfig(c *cli.Context) error {
 
 	var faults []error
 	for _, role := range config.Sections {
+		// A role without a section is one that this file does not configure.
 		if _, exists := file.Sections[role]; exists {
 			faults = append(faults, config.EvaluateFile(newApp, role, path, checkRole(role)))
 		}
@@ -61,6 +62,7 @@ func checkConfig(c *cli.Context) error {
 	if err := errors.Join(faults...); err != nil {
 		return config.Usagef(c, "%v", err)
 	}
+	// Most likely the settings stand at the top: a start with it would ignore them all.
 	if len(file.Sections) == 0 {
 		return fmt.Errorf("%s has neither a section sidecar nor a section server, so it sets nothing", path)
 	}
@@ -122,6 +124,8 @@ func fileSettings(c *cli.Context, path string) (shown []config.ShownSetting, err
 		if _, exists := file.Sections[role]; !exists {
 			continue
 		}
+		// With the variables of this shell, because a process started here would have
+		// them, too.
 		args := []string{"promptspool", role, "--config", path}
 		err := config.Evaluate(newApp, args, func(c *cli.Context) error {
 			shown = append(shown, ofRole(role, config.SettingsOf(c))...)
@@ -154,6 +158,7 @@ func runningSettings(c *cli.Context, data string) (shown []config.ShownSetting, 
 // ofRole puts a role's name before its settings.
 func ofRole(role string, settings []config.ShownSetting) []config.ShownSetting {
 	for i := range settings {
+		// As they are nested in a file; two roles have settings of the same name.
 		settings[i].Setting = role + "." + settings[i].Setting
 	}
 	return settings

@@ -103,5 +103,6 @@ func recordToTry(path string) ([]byte, error) {
 	}
 	defer in.Close()
 
+	// One byte more than is taken: what is too long gets the error that an app would get.
 	return io.ReadAll(io.LimitReader(in, wire.BodyBytesMax+1))
 }

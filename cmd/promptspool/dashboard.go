@@ -9,6 +9,7 @@ import (
 
 // readCall reads a request for the dashboard.
 func readCall(request json.RawMessage) dashboard.Conversation {
+	// Here and not in the dashboard, which knows neither the archive nor the providers.
 	call := calls.Read(request)
 	read := dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output), Raw: call.RawText()}
 	if call.Failure != nil {

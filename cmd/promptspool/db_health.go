@@ -22,6 +22,7 @@ type dbHealth struct {
 func (h *dbHealth) set(err error) {
 	if err == nil {
 		h.metrics.ArchiveUp.Set(1)
+		// Only the change is logged: this is called every two seconds.
 		if h.away.Swap(nil) != nil {
 			h.logger.Info("the database is back")
 		}
@@ -54,6 +55,7 @@ func (h *dbHealth) reason() string {
 // always answers.
 func (h *dbHealth) watch(db remoteDatabase) func(context.Context) error {
 	return func(ctx context.Context) error {
+		// A database in this process is not watched: its metric would stay at 0.
 		h.set(nil)
 		if db == nil {
 			<-ctx.Done()

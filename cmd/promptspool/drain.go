@@ -14,6 +14,7 @@ func drainSpool(ctx context.Context, queue *spool.Spool, c sidecarConfig) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 
+	// The forwarder is still running. Nothing new comes, because the API has ended.
 	for queue.Status().Events > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():

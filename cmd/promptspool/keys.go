@@ -58,6 +58,8 @@ func createKey(c *cli.Context) error {
 		Scope:   wire.Scope(v.Text("scope")),
 		Shared:  c.Bool("shared"),
 	}
+	// Through the control socket, which only the folder's owner may open: of a new server
+	// there is no key yet to show.
 	var key ops.CreatedKey
 	if err := control(c, "POST", "/keys", wanted, &key); err != nil {
 		return err
@@ -81,6 +83,7 @@ func listKeys(c *cli.Context) error {
 	return print.Output(c, list, func(t *print.Table) {
 		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
 		for _, k := range list.Items {
+			// Ids, never keys: the server could not show these if it wanted to.
 			t.Row(k.ID, k.AccountName, k.Scope, k.Name, print.Moment(k.CreatedAt),
 				print.MomentOrNone(k.LastUsedAt), print.MomentOrNone(k.RevokedAt))
 		}

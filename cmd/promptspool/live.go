@@ -63,6 +63,8 @@ func prepareSidecar(c sidecarConfig, live sidecarLive) config.Prepare {
 			return nil, err
 		}
 
+		// From here on nothing can fail: either all of a configuration is in force, or
+		// none of it.
 		return func() {
 			if live.ownKey != nil {
 				live.ownKey.Set(n.apiKey, n.localKey)

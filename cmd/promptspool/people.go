@@ -95,6 +95,7 @@ type printedInvite struct {
 }
 
 func invitePerson(c *cli.Context) error {
+	// Before anything is made: a wrong --url must not leave an invite behind.
 	base, err := linkBase(c)
 	if err != nil {
 		return err
@@ -121,6 +122,7 @@ func resetPassword(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// Before anything is made, as for an invite.
 	base, err := linkBase(c)
 	if err != nil {
 		return err
@@ -159,6 +161,7 @@ func emailArgument(c *cli.Context) (string, error) {
 // linkBase is --url, without a slash at its end; "" if it is absent.
 func linkBase(c *cli.Context) (string, error) {
 	given := config.Read(c).Text("url")
+	// The server then names its own address, which only it knows.
 	if given == "" {
 		return "", nil
 	}

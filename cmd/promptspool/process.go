@@ -125,6 +125,7 @@ type listeners struct{ api, ops, control net.Listener }
 
 // listen opens all listeners, or none.
 func (p *process) listen() (listeners, error) {
+	// Before anything runs: a port that is in use ends the start.
 	apiListener, err := listen(p.apiListen)
 	if err != nil {
 		return listeners{}, fmt.Errorf("--listen: %w", err)
@@ -152,6 +153,7 @@ func (p *process) newOperations() *ops.Server {
 		switch failure := p.failure.Load(); {
 		case failure != nil:
 			return *failure
+		// A load balancer stops sending calls here before the listener closes.
 		case !p.taking.Load():
 			return errors.New("the process is starting or stopping")
 		case partsReady != nil:

@@ -49,6 +49,7 @@ func retentionFlags() []cli.Flag {
 func retentionOf(r *config.Reader) archive.Retention {
 	retention := archive.Retention{Bytes: r.SizeOr("retention-bytes", 0)}
 	if r.Text("retention-age") != "" {
+		// No default of 0s: an age of nothing would delete everything.
 		retention.Age = r.Duration("retention-age")
 	}
 	return retention
@@ -97,11 +98,13 @@ func runServer(c *cli.Context) error {
 		return err
 	}
 
+	// What a reload reads again, and `config print` shows.
 	role.source = config.SourceOf(newApp, c)
 	scheme := "http"
 	if role.tls.Cert != nil {
 		scheme = "https"
 	}
+	// Known only then: the port may have been given by the system.
 	role.ready = func(at addresses, setup wire.Secret) {
 		welcome(c.App.Writer, role.public.or(scheme+"://"+at.api), setup)
 	}
@@ -171,6 +174,7 @@ func providerURLsOf(r *config.Reader) wire.ProviderBaseURLs {
 	urls := wire.ProviderBaseURLs{}
 	for _, pair := range r.List("provider-base-url") {
 		provider, text, ok := strings.Cut(pair, "=")
+		// Checked here, because each app would fail only when it calls.
 		u, err := url.Parse(text)
 		isURL := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
 		if !ok || !isURL || !slices.Contains(render.Providers(), provider) {

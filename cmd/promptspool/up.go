@@ -112,6 +112,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 		return serverConfig{}, sidecarConfig{}, err
 	}
 
+	// Both write to one stderr.
 	serverSide.logger = sidecarSide.logger.With("role", "server")
 	sidecarSide.logger = sidecarSide.logger.With("role", "sidecar")
 	return serverSide, sidecarSide, nil
@@ -122,6 +123,7 @@ func sidecarOf(
 	ctx context.Context, c *cli.Context, data string,
 	central runningServer, serverSide serverConfig, role sidecarConfig,
 ) error {
+	// The real address: a port of 0 is known only once the server is up.
 	role.upstream = "http://" + central.at.api
 	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
 		Setting: "upstream", Value: role.upstream, From: "up",

@@ -52,6 +52,8 @@ func revision() string {
 	}
 
 	for _, s := range info.Settings {
+		// The build records it by itself, unless it is made from a copy without its
+		// history.
 		if s.Key == "vcs.revision" {
 			return s.Value
 		}
