@@ -39,6 +39,14 @@ deps:
 		install $$dir/usr/bin/promtool /usr/local/bin/promtool
 		rm -r $$dir
 	fi
+	# nginx alone, for the same reason.
+	if ! command -v nginx >/dev/null; then
+		dir=$$(mktemp -d)
+		apt-get update -qq
+		(cd $$dir && apt-get download -qq nginx && dpkg-deb --fsys-tarfile nginx_*.deb | tar -x ./usr/sbin/nginx)
+		install $$dir/usr/sbin/nginx /usr/local/bin/nginx
+		rm -r $$dir
+	fi
 	# PostgreSQL's programs alone are needed: its package shall make and start no database.
 	if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then
 		mkdir -p /etc/postgresql-common

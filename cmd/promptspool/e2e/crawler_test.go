@@ -42,8 +42,8 @@ type pressing struct {
 	download bool
 }
 
-// sessionName is the cookie that carries a browser's session.
-const sessionName = "__Host-promptspool"
+// sessionName ends the names of the cookies that carry a browser's session.
+const sessionName = "promptspool"
 
 const (
 	pressesOfAKindMax = 2
@@ -194,7 +194,7 @@ func (c *crawler) fetch(p pressing) (res *http.Response, body string, err error)
 			return nil, "", err
 		}
 		for _, cookie := range res.Cookies() {
-			if cookie.Name == sessionName {
+			if strings.HasSuffix(cookie.Name, sessionName) {
 				c.cookie = cookie
 			}
 		}
@@ -212,6 +212,9 @@ func (c *crawler) fetch(p pressing) (res *http.Response, body string, err error)
 
 // later notes a press, unless enough of its kind were noted.
 func (c *crawler) later(p pressing) {
+	if !strings.HasPrefix(p.to.Path, c.base.Path) {
+		c.fault("%s on %s leads out of %s, to %s", p.label, p.from.RequestURI(), c.base.Path, p.to.Path)
+	}
 	kind, path := kindOf(p), identifier.ReplaceAllString(p.to.Path, "/{id}")
 	if c.pressed[kind] >= pressesOfAKindMax || c.pressed[path+" in all"] >= pressesOfAPathMax {
 		return
