@@ -180,6 +180,7 @@ func printCheck(c *cli.Context, report archiveReport, err error) error {
 		if e.Code == wire.CodeUnavailable {
 			return errors.New(Explain(err)) // the archive was not read, so it may be sound
 		}
+		// The message is for callers of the API. Here a person looks for the damage.
 		if e.Cause != nil {
 			err = e.Cause
 		}

@@ -68,6 +68,7 @@ func copyArchive(c *cli.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 
+	// For the progress alone.
 	size, err := source.Size(c.Context)
 	if err != nil {
 		return err
@@ -94,6 +95,7 @@ func copyError(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return errors.New("the copy was interrupted; " + resume)
+	// A database that went away for a moment is the usual reason.
 	case wire.IsCode(err, wire.CodeUnavailable):
 		return fmt.Errorf("%s\n%s", Explain(err), resume)
 	}
@@ -121,6 +123,7 @@ func openMovableFolder(c *cli.Context, flag, dir string, existing bool) (movable
 		return nil, config.Usagef(c, "--%s: %v", flag, err)
 	}
 
+	// Before the folder is opened: its lock could not say which process to stop.
 	err = ops.Control(c.Context, dir, "GET", "/status", nil, &struct{}{})
 	switch {
 	case err == nil:
@@ -149,6 +152,7 @@ func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 		return nil, err
 	}
 	query := u.Query()
+	// By this name its connections are told from those of servers.
 	query.Set("application_name", copierName)
 	if !query.Has("statement_timeout") {
 		query.Set("statement_timeout", "0") // a step of a copy may take longer than a server's query

@@ -47,6 +47,7 @@ func backup(c *cli.Context) error {
 		})
 	}
 
+	// The numbers go to stderr, because stdout has the backup.
 	if path == "-" {
 		if err := write(c.App.Writer); err != nil {
 			return err
@@ -68,6 +69,8 @@ func backup(c *cli.Context) error {
 // fetchBackup copies the backup that a running server makes, and verifies it on the way.
 func fetchBackup(ctx context.Context, data string, w io.Writer) (made badgerdb.Backup, err error) {
 	err = ops.ControlLong(ctx, data, "GET", "/archive/backup", nil, func(r io.Reader) (err error) {
+		// Read as a restore would read it: a connection that broke must not leave half a
+		// backup.
 		made, err = badgerdb.ReadBackup(io.TeeReader(r, w), nil)
 		if err != nil {
 			err = fmt.Errorf("%w; the server's log may say why", err)

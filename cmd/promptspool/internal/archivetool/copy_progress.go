@@ -26,6 +26,7 @@ func showProgress(w io.Writer, records int64, now func() time.Time) func(transfe
 	begun, last, stage := now(), time.Time{}, ""
 
 	return func(p transfer.Progress) {
+		// Each stage has a pace of its own, so the estimate begins anew.
 		if p.Stage != stage {
 			begun, stage = now(), p.Stage
 		} else if now().Sub(last) < time.Second {

@@ -23,6 +23,7 @@ func writeNew(path string, write func(io.Writer) error) (err error) {
 		return err
 	}
 	w := bufio.NewWriterSize(f, 1<<20)
+	// Synced before it has its name: a file of this name is always whole.
 	if err := errors.Join(write(w), w.Flush(), f.Sync(), f.Close()); err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}

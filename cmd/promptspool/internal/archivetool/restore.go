@@ -48,6 +48,7 @@ func restore(c *cli.Context) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return fmt.Errorf("the data folder: %w", err)
 	}
+	// A folder with an archive in it is refused: nothing is ever restored over data.
 	target := badgerdb.Config{Dir: datafolder.Archive(data), Logger: config.ToolLogger(c)}
 	made, err := badgerdb.Restore(c.Context, target, in, maskRestored(c.App.Version))
 	if err != nil {

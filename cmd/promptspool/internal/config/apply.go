@@ -39,10 +39,13 @@ func Apply(c *cli.Context) error {
 		return UsageError{CommandName(c) + " ", err.Error()}
 	}
 
+	// The section of the other role is checked as well, and else ignored.
 	section := file.Sections[c.Command.Name]
 	c.App.Metadata[rulesKey] = section.redact
 	_, fileFirst := c.App.Metadata[fileFirstKey]
 	for _, s := range section.settings {
+		// An empty variable is often set by a template that means nothing by it: the file
+		// counts.
 		if origins[s.name] != "" && !fileFirst && hasValue(c, s.name) {
 			continue
 		}
@@ -67,6 +70,7 @@ func hasValue(c *cli.Context, name string) bool {
 // The library does not tell which. Where both have the same value it does not matter.
 func originOf(c *cli.Context, f cli.Flag) string {
 	name, variable := f.Names()[0], f.(cli.DocGenerationFlag).GetEnvVars()[0]
+	// A flag goes before its variable: the variable's own value shows that it counted.
 	value, set := os.LookupEnv(variable)
 	if set && (c.String(name) == value || f.IsSet() && c.String(name) == "") {
 		return variable
@@ -98,6 +102,7 @@ func EvaluateFile(newApp AppMaker, role, path string, see func(*cli.Context) err
 }
 
 func evaluateWith(newApp AppMaker, args []string, metadata map[string]any, see func(*cli.Context) error) error {
+	// It prints into nothing: a reload must not write to the output of the process.
 	app := newApp(&bytes.Buffer{}, &bytes.Buffer{})
 	for key, value := range metadata {
 		app.Metadata[key] = value

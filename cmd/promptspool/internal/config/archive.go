@@ -49,6 +49,8 @@ func IsPostgres(dsn string) bool {
 func ShowArchive(dsn string) string {
 	u, err := url.Parse(dsn)
 	if err != nil || u.Scheme == "" {
+		// It may be a URL with a slip, or a DSN of another form: either may have a
+		// password in it.
 		if strings.ContainsAny(dsn, "@=:") {
 			return "[not a URL]"
 		}

@@ -85,6 +85,7 @@ func takesValue(flags []cli.Flag, arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range flags {
 		if slices.Contains(f.Names(), name) {
+			// A switch takes no value: the next word is an argument.
 			_, isBool := f.(*cli.BoolFlag)
 			return !isBool
 		}

@@ -104,6 +104,7 @@ func (p *configParser) section(role string, node *yaml.Node) Section {
 			s.redact = p.rules(value)
 			return
 		}
+		// Strictly, because a bound that is written wrongly would be no bound.
 		flag, known := flags[key.Value]
 		if !known {
 			p.Fault(key.Line, "there is no setting %q of %s%s", key.Value, role, nearest(key.Value, flags))
@@ -158,6 +159,8 @@ func nearest(name string, flags map[string]cli.Flag) string {
 		return strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(s))
 	}
 	for known := range flags {
+		// Most often it is a name as another program writes it: spool_bytes_max,
+		// spoolBytesMax.
 		if plain(known) == plain(name) {
 			return fmt.Sprintf("; %s is meant, perhaps", known)
 		}

@@ -41,6 +41,7 @@ func (r *Reader) Address(name string) Address {
 	}
 
 	if path, isUnix := strings.CutPrefix(a.At, "unix:"); isUnix {
+		// Probes and scrapers speak to a port.
 		if name == "ops-listen" || path == "" {
 			r.Reject(name, "is not an address such as 127.0.0.1:8787")
 		}

@@ -33,6 +33,7 @@ func (r *Reader) Logger() (*slog.Logger, *slog.LevelVar) {
 	default:
 		r.Reject("log-format", "is not one of text, json")
 	}
+	// In front of the handler, so that repetitions cost no formatting.
 	return slog.New(logging.NewThin(handler)), level
 }
 

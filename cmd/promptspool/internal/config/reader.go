@@ -129,6 +129,7 @@ func (r *Reader) Count(name string, most int) int {
 // Hosts returns the host names of a list, which a variable separates by commas.
 func (r *Reader) Hosts(name string) []string {
 	var hosts []string
+	// The library does not split variables here, because a tag may hold a comma.
 	for _, h := range strings.Split(strings.Join(r.List(name), ","), ",") {
 		if h = strings.ToLower(strings.TrimSpace(h)); h != "" {
 			hosts = append(hosts, h)
@@ -168,6 +169,7 @@ func (r *Reader) Secret(name string) wire.Secret {
 		return ""
 	}
 
+	// Read here and not when it is needed: a file that is missing must fail the start.
 	content, err := os.ReadFile(path)
 	if err != nil {
 		r.Note(Usagef(r.c, "%s: %v", SettingName(r.c, name+"-file"), err))

@@ -77,6 +77,7 @@ func (r *Reader) RedactRules() *redact.Rules {
 
 	made, index, err := redact.New(rules, []byte(secret))
 	switch {
+	// With the line of the rule: the package that checks it knows none.
 	case err != nil && index >= 0:
 		r.Note(fmt.Errorf("%s: redact: %w", placed[index].place, err))
 	case err != nil:

@@ -157,6 +157,8 @@ func (r *reloader) reload(why string) {
 
 // needRestart names the settings that changed and that are not reloadable.
 func needRestart(before, after []ShownSetting) (names []string) {
+	// Both are of the same command, so the settings stand at the same places. Only the
+	// rules of redaction at the end may be more or fewer, and these are reloadable.
 	for i, s := range after {
 		changed := i < len(before) && s.Setting == before[i].Setting && s.Value != before[i].Value
 		if changed && !slices.Contains(reloadable, strings.TrimSuffix(s.Setting, "-file")) {

@@ -34,6 +34,7 @@ func (r *Reader) Remote() (*client.Client, wire.Identity) {
 		return nil, wire.Identity{}
 	}
 
+	// Only after all else was sound: a wrong flag is to be reported before a missing key.
 	key, trust := r.Required("key"), r.Trust("url")
 	if !r.Sound() {
 		return nil, wire.Identity{}

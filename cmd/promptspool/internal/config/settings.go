@@ -28,6 +28,7 @@ func SettingsOf(c *cli.Context) []ShownSetting {
 			s.Value = strings.Join(r.List(name), ", ")
 		}
 		switch {
+		// It is shown, because people look for the database; only its password is not.
 		case name == "archive":
 			s.Value = ShowArchive(s.Value)
 		case IsSecret(name) && s.Value != "":

@@ -135,6 +135,7 @@ func (l *LiveTLS) Serve(ln net.Listener) net.Listener {
 func (l *LiveTLS) serverConfig(*tls.ClientHelloInfo) (*tls.Config, error) {
 	now := l.Load()
 	if now.Cert == nil {
+		// Never in the clear instead: the keys of callers would travel so.
 		return nil, errors.New("the certificate was taken away; start again without --tls-cert-file")
 	}
 

@@ -36,9 +36,12 @@ func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
+	// The disk that cannot read this file is the fault that it would tell of.
 	if disk.IsUnreadable(err) {
 		text, err = []byte(faultMark+err.Error()), nil
 	}
+	// The runtime writes to one file only. In `up` both roles end with the process, so
+	// one of their folders is enough to tell the next start.
 	crashOutput.Do(func() {
 		err = errors.Join(err, debug.SetCrashOutput(file, debug.CrashOptions{}))
 	})

@@ -22,6 +22,7 @@ func Spool(data string) string { return filepath.Join(data, "spool") }
 
 // IsUp reports whether a folder is that of `up`. A role's own data folder never is, whatever else it holds.
 func IsUp(data string) bool {
+	// A role's folder may hold a folder called server: what is its own decides.
 	for _, own := range []string{filepath.Join(data, ops.SocketName), Archive(data), Spool(data)} {
 		if exists(own) {
 			return false

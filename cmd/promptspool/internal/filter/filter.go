@@ -106,6 +106,7 @@ func (f *Builder) template(s string) {
 	}
 
 	name, selector, ok := cutLast(s, "@")
+	// A number is taken for a version. A label of digits has its own flag.
 	if n, err := strconv.Atoi(selector); ok && err == nil {
 		f.Add("prompt_name", "is", name, "")
 		f.Add("prompt_version_number", "eq", n, "")
@@ -149,6 +150,7 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 		if bound.text == "" {
 			continue
 		}
+		// The server sees numbers: it knows no units.
 		n, err := read(bound.text)
 		if err != nil {
 			f.settings.RejectValue(flag, bound.text, "is not a bound of a range here; see --help")

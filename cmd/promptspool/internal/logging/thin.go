@@ -76,6 +76,7 @@ func (s *thinState) passes(through slog.Handler, r slog.Record) bool {
 	}
 
 	m.leftOut++
+	// A copy: the caller may reuse the record.
 	m.last, m.through = r.Clone(), through
 	return false
 }

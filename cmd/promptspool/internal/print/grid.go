@@ -65,6 +65,7 @@ func (g *Grid) Flush() error {
 	if g.widths == nil {
 		g.widths = make([]int, len(g.right))
 	}
+	// Columns only grow, because a tail goes on below what it has printed.
 	for _, row := range g.rows {
 		for i, c := range row {
 			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(c.text))
@@ -86,6 +87,7 @@ func (g *Grid) line(row []Cell) string {
 	var b strings.Builder
 	left := g.Width
 	put := func(s Style, text string) {
+		// Cut before it gets its style, whose bytes take no columns.
 		if n := utf8.RuneCountInString(text); g.Width > 0 && n > left {
 			text = string([]rune(text)[:left])
 			if left > 0 && s != blank {

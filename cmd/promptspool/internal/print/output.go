@@ -76,6 +76,7 @@ func shorten(text string) string {
 // Printable replaces what drives the terminal by blanks: what is printed may come from anybody.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
+		// One blank for each, so that columns stay in line.
 		if DrivesTerminal(r) {
 			return ' '
 		}
@@ -108,6 +109,7 @@ func encodeJSON(w io.Writer, v any, indent string) error {
 			out = append(out, string(r)...)
 			continue
 		}
+		// JSON escapes what is beyond 16 bits as two units.
 		for _, unit := range utf16.Encode([]rune{r}) {
 			out = fmt.Appendf(out, `\u%04x`, unit)
 		}

@@ -80,6 +80,7 @@ const shownRunesMax = 20_000
 
 // Lines prints a text line by line, without what drives a terminal.
 func (p Painter) Lines(s Style, text string) {
+	// By characters: a cut within one would print as rubbish.
 	runes := []rune(text)
 	cut := len(runes) > shownRunesMax
 	if cut {
@@ -105,6 +106,7 @@ func (p Painter) Indent() Painter {
 type indented struct{ w io.Writer }
 
 func (i indented) Write(b []byte) (int, error) {
+	// In one write, so that a line is never torn from its indent.
 	if _, err := i.w.Write(append([]byte("  "), b...)); err != nil {
 		return 0, err
 	}

@@ -29,6 +29,7 @@ const closestMax = 3 * time.Second
 func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, where *wire.Filter) {
 	p := print.NewPainter(c)
 	if where == nil {
+		// Without a filter there is nothing that could be close.
 		fmt.Fprintln(p.Out, "No requests.")
 		return
 	}
@@ -44,6 +45,7 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, w
 		}
 		found := humanize.Comma(int64(value.Found.Total))
 		if value.Found.TotalIsLowerBound {
+			// Counting it to the end is not worth a person's time here.
 			found += "+"
 		}
 		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text), found))

@@ -59,6 +59,7 @@ func deleteRequests(c *cli.Context) error {
 	if !c.Bool("yes") {
 		what := "the record " + d.RequestID
 		if where != nil {
+			// By the same condition as the deletion, so that the number is what would go.
 			page, err := cl.Search(c.Context, id, wire.Search{FilterGroup: where, PerPage: 1})
 			if err != nil {
 				return err
@@ -78,6 +79,7 @@ func deleteRequests(c *cli.Context) error {
 	return print.Output(c, deleted, func(t *print.Table) {
 		t.Row("records", deleted.Records)
 		t.Row("events", deleted.Events)
+		// PostgreSQL gives its space back when it likes, and no moment can be told.
 		if !deleted.GoneBy.IsZero() {
 			t.Row("off the disk", "by "+print.Moment(deleted.GoneBy))
 		}
@@ -87,6 +89,7 @@ func deleteRequests(c *cli.Context) error {
 // keyAndValue splits key=value, and reports whether both are there.
 func keyAndValue(pair string) (key, value string, ok bool) {
 	for i := range pair {
+		// At the first one: a value may have more of them.
 		if pair[i] == '=' {
 			return pair[:i], pair[i+1:], i > 0 && i+1 < len(pair)
 		}

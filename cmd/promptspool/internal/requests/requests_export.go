@@ -57,6 +57,8 @@ func exportRequests(c *cli.Context) error {
 
 	search := wire.Search{FilterGroup: where, Q: words, Cursor: v.Text("cursor")}
 	if order == "asc" {
+		// The server keeps its list newest first. Any other order is sorted, and costs it
+		// memory.
 		search.SortBy, search.SortOrder = "request_start_time", order
 	}
 	out, closeOut, err := exportTarget(c, search.Cursor != "")
@@ -67,6 +69,7 @@ func exportRequests(c *cli.Context) error {
 		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
 	}
 
+	// Without a buffer, each line would be a system call.
 	w := bufio.NewWriterSize(out, 1<<20)
 	lines, failures := int64(0), 0
 	for done := false; !done; {
@@ -138,6 +141,7 @@ func exportTarget(c *cli.Context, resumed bool) (io.Writer, func() error, error)
 
 	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if resumed {
+		// What an earlier run wrote stays in front.
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
 	file, err := os.OpenFile(path, mode, 0o600)

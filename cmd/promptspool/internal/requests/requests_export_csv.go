@@ -39,6 +39,8 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 		case err == nil:
 			done = true
 			err = x.flush()
+		// Counted since the cursor moved last: a slow network may break a long export
+		// many times.
 		case x.failures <= 3 && retriesExport(c.Context, err):
 			err = nil
 		}
@@ -67,6 +69,7 @@ func (x *csvExport) call(c *cli.Context, cl *client.Client, id wire.Identity) er
 
 	return cl.ExportCSV(c.Context, id, x.search, func(columns []string) error {
 		last := len(columns) - 1
+		// The last column is ours, and names a place to continue at, if there is one.
 		columns, cursor := columns[:last], columns[last]
 		if expectHeading {
 			expectHeading = false

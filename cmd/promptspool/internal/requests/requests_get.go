@@ -90,6 +90,7 @@ func printUnparsed(p print.Painter, call *calls.Call) {
 // laidOut lays out JSON; any other text stays as it is.
 func laidOut(text string) string {
 	var b bytes.Buffer
+	// A response need not be JSON: libraries log the text of an exception.
 	if json.Indent(&b, []byte(text), "", "  ") != nil {
 		return text
 	}

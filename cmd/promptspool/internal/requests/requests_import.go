@@ -55,6 +55,7 @@ func importEvents(c *cli.Context) error {
 	}
 	defer in.Close()
 
+	// The window of sidecars: a larger one would cost the server memory.
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20))
 	if err != nil {
 		return err
@@ -98,6 +99,7 @@ type importer struct {
 
 func (im *importer) run(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewScanner(in)
+	// The default of 64 KiB is less than a call with a picture.
 	lines.Buffer(nil, wire.BatchBodyBytesMax)
 
 	var batch []numberedLine
@@ -112,6 +114,7 @@ func (im *importer) run(ctx context.Context, in io.Reader) error {
 
 		event, err := wire.ParseEvent(text)
 		if err != nil {
+			// One bad line must not keep the others out.
 			im.refuse(number, err.Error())
 			continue
 		}
@@ -149,6 +152,7 @@ func (im *importer) send(ctx context.Context, batch []numberedLine) error {
 	if away := (*wire.Away)(nil); err != nil && !errors.As(err, &away) {
 		e := wire.AsError(err)
 		switch status := e.Status(); {
+		// Any other status is about the key or the server, and no half would fare better.
 		case status != 400 && status != 413 && status != 422:
 			return err
 		case len(batch) == 1:

@@ -66,6 +66,7 @@ func addScan(sum, step *wire.Scanned) {
 	for kind, n := range step.Kinds {
 		sum.Kinds[kind] += n
 	}
+	// Bounded here as well: an archive from before the masking may be full of them.
 	sum.Items = append(sum.Items, step.Items[:min(len(step.Items), scanListMax-len(sum.Items))]...)
 }
 

@@ -57,6 +57,7 @@ func searchRequests(c *cli.Context) error {
 	if asJSON {
 		return print.JSON(c.App.Writer, page)
 	}
+	// A page may be empty although there is more: looking into texts has a budget.
 	if len(page.Items) == 0 && page.NextCursor == nil {
 		printUnmatched(c, cl, id, where)
 		return nil
@@ -79,6 +80,7 @@ func tellTotal(c *cli.Context, page wire.SearchPage) {
 	if page.Total > len(page.Items) {
 		of := humanize.Comma(int64(page.Total))
 		if page.TotalIsLowerBound {
+			// Without this, a count that was cut short would read like a fact.
 			of = "more than " + of
 		}
 		fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", len(page.Items), of)))

@@ -47,6 +47,7 @@ func requestStats(c *cli.Context) error {
 	defer cl.Close()
 
 	q := wire.StatisticsQuery{FilterGroup: where, Q: words, Bucket: v.Text("bucket")}
+	// Also for versions, which have no line of all requests.
 	sums, err := cl.Analyze(c.Context, id, q)
 	if err != nil {
 		return err
@@ -74,6 +75,7 @@ func requestStats(c *cli.Context) error {
 	}
 	g := statsGrid(c, map[string]string{"model": "MODEL", "provider": "PROVIDER"}[by], sums.Progress)
 	names := slices.SortedFunc(maps.Keys(totals), func(a, b string) int {
+		// The busiest first; names decide among equals, so that two runs look the same.
 		return cmp.Or(cmp.Compare(totals[b].Requests, totals[a].Requests), strings.Compare(a, b))
 	})
 	for _, name := range names {
@@ -88,6 +90,7 @@ func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.An
 	all := make(map[string]bool)
 	for _, v := range versions.Versions {
 		for _, b := range v.Series {
+			// Not all versions have all dates, and their trends must stand in line.
 			all[b.Date] = true
 		}
 	}
@@ -220,6 +223,7 @@ func scoreOf(scores []wire.ScoreSum) (mean, spread string) {
 
 // costOf marks a sum that leaves something out.
 func costOf(t wire.Totals, partial bool) string {
+	// A sum of nothing would be $0.0000, as if the calls had been free.
 	if t.Unpriced == t.Requests {
 		return "-"
 	}

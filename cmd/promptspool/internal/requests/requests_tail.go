@@ -58,6 +58,7 @@ func tailRequests(c *cli.Context) error {
 	t := &tail{where: where, words: words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
+		// Oldest first, because a terminal grows downwards.
 		for i := len(rows) - 1; i >= 0; i-- {
 			if !asJSON {
 				listRow(g, rows[i])
@@ -89,6 +90,7 @@ func tailRequests(c *cli.Context) error {
 			away = false
 		case !wire.IsCode(err, wire.CodeUnavailable):
 			return err
+		// Once, not every second for as long as it lasts.
 		case !away:
 			away = true
 			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n",
@@ -180,6 +182,8 @@ func (t *tail) above() *wire.Filter {
 		return t.where
 	}
 	from, _ := json.Marshal(t.edge.at)
+	// From the edge on, with it: others may have the same time, and tell knows what was
+	// shown.
 	f := &wire.Filter{Filters: []wire.Filter{{Field: "accepted_at", Operator: "gte", Value: from}}}
 	if t.where != nil {
 		f.Filters = append(f.Filters, *t.where)
@@ -209,6 +213,7 @@ func (t *tail) forget() {
 	}
 	since := order[len(order)-1].at.Add(-tailBehind)
 	drop, _ := slices.BinarySearchFunc(order, place{at: since}, place.compare)
+	// The older bound counts in quiet times, this one in busy ones.
 	drop = max(drop, len(order)-tailKnown)
 	for _, p := range order[:drop] {
 		delete(t.known, p.id)

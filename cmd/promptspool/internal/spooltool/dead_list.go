@@ -58,6 +58,7 @@ func newDeadRow(e ops.SpoolEvent) deadRow {
 		Reason:    e.Reason,
 		MovedAt:   e.MovedAt,
 	}
+	// That it cannot be read matters more than why it was refused.
 	if e.Error != "" {
 		row.Reason = e.Error
 	}

@@ -63,6 +63,7 @@ func readPick(c *cli.Context) (ops.Pick, error) {
 	if err != nil {
 		return ops.Pick{}, err
 	}
+	// Nothing given must not mean everything: purging cannot be undone.
 	if (len(seqs) == 0) != c.Bool("all") {
 		return ops.Pick{}, config.Usagef(c,
 			"give the sequences of events, which `promptspool dead list` shows, or --all")
@@ -86,6 +87,7 @@ func replayDead(c *cli.Context) error {
 		if err != nil {
 			return fmt.Errorf("--key-file: %w", err)
 		}
+		// Editors end a file with a line break.
 		pick.Key = strings.TrimSpace(string(key))
 		if pick.Key == "" {
 			return fmt.Errorf("--key-file: %s is empty; it must hold one key", path)
@@ -109,6 +111,7 @@ func purgeDead(c *cli.Context) error {
 	}
 
 	if !c.Bool("yes") {
+		// Counted and not guessed: the number is what makes a person stop.
 		n, err := countDead(c, pick)
 		if err != nil {
 			return err

@@ -44,6 +44,7 @@ func decodeEach(r io.Reader, do func(ops.SpoolEvent) error) error {
 	decoder := json.NewDecoder(r)
 	for {
 		var e ops.SpoolEvent
+		// One at a time: a lane may hold more than fits in memory.
 		err := decoder.Decode(&e)
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -62,6 +63,7 @@ func decodeEach(r io.Reader, do func(ops.SpoolEvent) error) error {
 func doEach(ctx context.Context, events iter.Seq2[ops.SpoolEvent, error], do func(ops.SpoolEvent) error) error {
 	for e, err := range events {
 		if err != nil {
+			// The others can still be listed, and this one must show.
 			e.Data, e.Error = nil, err.Error()
 		}
 		if err := errors.Join(ctx.Err(), do(e)); err != nil {

@@ -55,6 +55,7 @@ func eachLane(
 	matches := pickMatches(pick)
 	for _, lane := range lanes {
 		n, err := do(lane, matches)
+		// Also on an error: what was moved stays moved.
 		total += n
 		if err != nil {
 			return total, err

@@ -44,6 +44,7 @@ func checkSpool(c *cli.Context) error {
 	if err := print.Output(c, report, func(t *print.Table) { reportTable(t, report) }); err != nil {
 		return err
 	}
+	// After the report, whose details say what to repair; scripts see the exit code.
 	if !report.Sound() {
 		return fmt.Errorf("the disk lost %s that the app was told to be safe, or damaged a lane; "+
 			"see `promptspool spool repair --data %s` and its quarantine",
@@ -70,6 +71,7 @@ func folderStatus(c *cli.Context, data string) (status spool.Status, err error) 
 
 // damageTable prints the losses and the damage in a report.
 func damageTable(t *print.Table, r spool.Report) {
+	// The columns of what follows are others.
 	_ = t.Flush()
 
 	for _, l := range r.Lost {
@@ -96,6 +98,7 @@ func reportTable(t *print.Table, r spool.Report) {
 	}
 	damageTable(t, r)
 
+	// Apart from what is lost: the app may never have been told that these are safe.
 	if r.Uncertain > 0 {
 		t.Row("not certain", print.Quantity(r.Uncertain, "event")+" of the newest commit missing; "+
 			"the power most likely failed before the app was told of safety")

@@ -45,6 +45,7 @@ func drainStopped(c *cli.Context) error {
 	if err := v.Err(); err != nil {
 		return err
 	}
+	// Before the spool is opened, which changes its files: a wrong URL must change nothing.
 	upstream, err := client.New(client.Config{URL: address, Version: c.App.Version, TLS: trust})
 	if err != nil {
 		return config.WrongValue(c, "upstream", address, err.Error())
@@ -67,6 +68,7 @@ func drainStopped(c *cli.Context) error {
 	proxy.New(stopped.queue, stopped.keys, nobody{}, logger).RetryHeld(ctx)
 	numbers := metrics.New("sidecar", c.App.Version)
 	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, numbers, logger)
+	// The same forwarder as in a sidecar: what is refused goes to the same lanes.
 	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, drainProgress(c))
 	left := stopped.queue.Status()
 	if err := errors.Join(err, stopped.close()); err != nil {
@@ -85,6 +87,7 @@ func drainStopped(c *cli.Context) error {
 // undelivered returns an error that says what became of the events that were not delivered; nil if all were.
 func undelivered(left spool.Status, data string) error {
 	switch {
+	// What can be done about it comes first: a second try often delivers the rest.
 	case left.Events > 0:
 		return fmt.Errorf("%s left in the spool; run this again when the server answers",
 			print.Quantity(left.Events, "event"))

@@ -52,6 +52,7 @@ func exportSpool(c *cli.Context) error {
 	if lane != "" {
 		return config.Usagef(c, "give one of --lane and --quarantine")
 	}
+	// No matter whether a sidecar runs: it writes nothing into what it has set aside.
 	data, err := config.RoleData(c, "sidecar")
 	if err != nil {
 		return err
@@ -87,6 +88,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 		if failed != nil {
 			return fmt.Errorf("the file to write to must be new: %w", failed)
 		}
+		// Synced, because a purge may follow: then this is the only copy.
 		defer func() { err = errors.Join(err, file.Sync(), file.Close()) }()
 		out = file
 	}
@@ -99,6 +101,7 @@ func export(c *cli.Context, events func(do func(ops.SpoolEvent) error) error) (e
 	)
 	err = events(func(e ops.SpoolEvent) error {
 		if e.Error != "" {
+			// It is named as it comes, and counted for the exit code at the end.
 			unread++
 			fmt.Fprintln(c.App.ErrWriter, "promptspool:", print.Printable(e.Error))
 			return nil // the others can still be exported

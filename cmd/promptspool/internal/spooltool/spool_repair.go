@@ -35,6 +35,7 @@ func repairSpool(c *cli.Context) error {
 		if _, err := spool.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
 			return err
 		}
+		// What is shown then is what the next start will find.
 		report, err = checkFolder(c, data)
 		if err != nil {
 			return err

@@ -23,6 +23,7 @@ func spoolStatus(c *cli.Context) error {
 		return err
 	}
 	if !running {
+		// A stopped sidecar's folder does not say where it forwarded to.
 		status.Upstream = "- (no sidecar runs here)"
 		status.Spool, err = folderStatus(c, data)
 		if err != nil {

@@ -42,6 +42,7 @@ func spoolTarget(c *cli.Context) (data string, running bool, status sidecarState
 
 	err = ops.Control(c.Context, data, "GET", "/status", nil, &status)
 	switch {
+	// No socket, or one that a process left when it was killed.
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return data, false, status, nil
 	case err == nil && status.Role != "sidecar":
@@ -55,6 +56,7 @@ func spoolTarget(c *cli.Context) (data string, running bool, status sidecarState
 func stoppedSpool(c *cli.Context) (data string, err error) {
 	data, running, _, err := spoolTarget(c)
 	if err == nil && running {
+		// Here the message can name the sidecar. The lock of the spool would refuse it, too.
 		err = fmt.Errorf("a sidecar runs on %s, and this changes its files: stop it first", data)
 	}
 	return data, err
@@ -91,6 +93,8 @@ func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSi
 	if err != nil {
 		return stoppedSidecar{}, err
 	}
+	// After the spool, which knows the keys that its events need: all others are
+	// forgotten.
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir:           filepath.Join(data, "keys"),
 		Asker:         asker,

@@ -20,10 +20,12 @@ func serverSnippets(
 	known := map[render.Snippet]render.ResolvedSnippet{}
 
 	return func(s render.Snippet) (render.ResolvedSnippet, error) {
+		// One snippet is often in all of a folder's templates.
 		if r, ok := known[s]; ok {
 			return r, nil
 		}
 
+		// As published: a rendered one would have its own snippets filled in.
 		raw, err := cl.Source(ctx, id, s.Name, wire.Selector{Version: s.Version, Label: s.Label})
 		if wire.IsCode(err, wire.CodeNotFound) {
 			return render.ResolvedSnippet{}, wire.Invalid(wire.FieldError{
@@ -51,6 +53,7 @@ func versionFindings(
 
 	expanded, err := render.Expand(raw.Name, raw.Blueprint, serverSnippets(ctx, cl, id))
 	if wire.IsCode(err, wire.CodeInvalid) {
+		// A snippet that is gone is a finding like any other, not the end of the command.
 		return render.Unresolved(err), nil
 	}
 	if err != nil {

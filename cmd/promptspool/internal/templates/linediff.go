@@ -26,6 +26,7 @@ func lineDiff(before, after string) (diff string, added, removed int) {
 		}
 	}
 
+	// The heading with empty names: the caller prints one that says more.
 	_, diff, _ = strings.Cut(unified.String(), "+++ \n")
 	return diff, added, removed
 }

@@ -67,6 +67,8 @@ func serverTemplates(
 
 	all := map[string]wire.TemplateListItem{}
 	for page := 1; ; page++ {
+		// Templates that are published meanwhile may be missed, as if push had run before
+		// them.
 		list, err := cl.List(ctx, id, wire.TemplateListQuery{Page: page, PerPage: perPage, Status: status})
 		if err != nil {
 			return nil, err
@@ -74,6 +76,8 @@ func serverTemplates(
 
 		for _, t := range list.Items {
 			if len(t.Metadata) == 0 {
+				// A file always has the member, and comparing must not see a difference
+				// in that.
 				t.Metadata = []byte("null")
 			}
 			all[t.Name] = t
@@ -97,6 +101,7 @@ func compare(
 		return nil, err
 	}
 
+	// After the lists: what is neither in the folder nor there is an error of one file.
 	files, err := folder.PublishOrder(labels, serverSnippets(ctx, cl, id))
 	if err != nil {
 		return nil, err
@@ -147,6 +152,7 @@ func changes(
 // templateState returns what a push would do to a template that is in use on the server.
 func templateState(t wire.Publish, server wire.TemplateListItem, labels []string) string {
 	latest := wire.Publish{Blueprint: server.Blueprint, Metadata: server.Metadata}
+	// A file without tags leaves those of the server alone.
 	if !gitfiles.SameContent(t, latest) || t.Tags != nil && !slices.Equal(t.Tags, server.Tags) {
 		return "changed"
 	}
@@ -169,6 +175,7 @@ func (ch change) texts() (before, after string, err error) {
 		return string(text)
 	}
 
+	// Both by the same writer: what differs is content, never form.
 	after = write(withTags(ch.file.Template, ch.server.Tags))
 	if ch.Latest > 0 && ch.State != "restored" {
 		before = write(published(ch.server))

@@ -63,6 +63,7 @@ func backtest(c *cli.Context) error {
 	}
 
 	for _, t := range tests {
+		// A line for each: hundreds of requests need not be in a program's memory.
 		if err := print.JSONLine(c.App.Writer, t); err != nil {
 			return err
 		}
@@ -91,6 +92,7 @@ func printBacktest(p print.Painter, t wire.Backtest) {
 	if t.Sent.Version != nil {
 		sentVersion = strconv.Itoa(*t.Sent.Version)
 	}
+	// Both sides by the reader of logged calls, whatever the provider.
 	sent := calls.Read(t.Sent.Request)
 	printConversation(p, "sent then, version "+sentVersion, print.Red, sent.Input)
 

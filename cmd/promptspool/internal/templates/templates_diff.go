@@ -43,6 +43,7 @@ func diffTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	// All is compared by now, and printing may wait for a pager.
 	cl.Close()
 	printWarnings(c.App.ErrWriter, planFindings(plan))
 
@@ -75,6 +76,7 @@ func printDifferences(p print.Painter, differences []difference, total int) erro
 	fmt.Fprintf(p.Out, "%d of %d templates would be published.\n", len(differences), total)
 
 	for _, d := range differences {
+		// A label that moves changes no line.
 		if d.Diff != "" {
 			printDiff(p, d)
 		}

@@ -73,6 +73,7 @@ func labelTemplate(c *cli.Context) error {
 	}
 	defer cl.Close()
 
+	// By its id a label is moved or deleted, and only the server knows that.
 	labels, err := cl.Labels(c.Context, id, m.template)
 	if err != nil {
 		return err
@@ -109,6 +110,7 @@ func checkRenderable(c *cli.Context, cl *client.Client, id wire.Identity, m labe
 	}
 
 	if c.Bool("force") {
+		// The person has decided, perhaps because only this server cannot render it.
 		printWarnings(c.App.ErrWriter, lines)
 		return nil
 	}

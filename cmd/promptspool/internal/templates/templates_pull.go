@@ -69,6 +69,7 @@ func pullTemplates(c *cli.Context) error {
 	}
 
 	for _, name := range folder.Names() {
+		// It may be new and not pushed yet, so it is never deleted.
 		if _, ok := active[name]; !ok {
 			fmt.Fprintf(c.App.ErrWriter, "%s is not on the server; it was left as it is.\n",
 				print.Printable(folder.File(name).Path))
@@ -101,9 +102,12 @@ func pull(folder *gitfiles.Folder, active map[string]wire.TemplateListItem) ([]p
 	rows := []pulled{}
 	for _, name := range slices.Sorted(maps.Keys(active)) {
 		t, old := active[name], folder.File(name)
+		// Where the template's file is, or would be. Its name is in the file only if the
+		// path cannot say it.
 		file, named := folder.Place(t)
 
 		row := pulled{"unchanged", name, t.Version, file}
+		// A file that says the same keeps its layout and its comments.
 		if old == nil || templateState(old.Template, t, nil) != "unchanged" {
 			row.State = "written"
 			content, err := gitfiles.Text(published(t), named)

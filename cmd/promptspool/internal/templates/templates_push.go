@@ -83,10 +83,12 @@ func publishPlan(
 ) ([]pushed, error) {
 	done := []pushed{}
 	for _, ch := range plan {
+		// A version that says nothing new would move latest for nothing.
 		if ch.State == "unchanged" {
 			continue
 		}
 
+		// A copy: the folder's own template has no message.
 		t := ch.file.Template
 		t.CommitMessage, t.Labels = common.CommitMessage, common.Labels
 		result, err := cl.Publish(c.Context, id, t)

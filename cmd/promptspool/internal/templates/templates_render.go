@@ -74,6 +74,7 @@ func parseVariable(c *cli.Context, pair string) (name string, value json.RawMess
 		return "", nil, config.WrongValue(c, "var", pair, "is not name=text, nor name:=JSON")
 	}
 
+	// As HTTPie and others write it: = is text, := is JSON.
 	name, isJSON := strings.CutSuffix(name, ":")
 	if !isJSON {
 		return name, jsonscan.AppendString(nil, given), nil
