@@ -72,6 +72,9 @@ func beginExport(places *admission.Pool, owner string) (release func(), err erro
 // continues with the cursor.
 func (a *API) exportRequests(c *call) error {
 	e, err := wire.DecodeExport(c.object)
+	if err == nil {
+		err = a.carryOut(&e.FilterLine, &e.FilterGroup, &e.Q)
+	}
 	if err != nil {
 		return err
 	}

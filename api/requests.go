@@ -9,7 +9,7 @@ import (
 
 // searchRequests lists records, newest first.
 func (a *API) searchRequests(c *call) error {
-	return answerFrom(c, wire.DecodeSearch, a.c.Querier.Search)
+	return answerFrom(c, a.decodeSearch, a.c.Querier.Search)
 }
 
 // getRequest returns one whole record.
@@ -49,12 +49,12 @@ func (a *API) listOrphans(c *call) error {
 
 // analyzeRequests aggregates what a search with the same filter would find.
 func (a *API) analyzeRequests(c *call) error {
-	return answerFrom(c, wire.DecodeStatistics, a.c.Analyst.Analyze)
+	return answerFrom(c, a.decodeStatistics, a.c.Analyst.Analyze)
 }
 
 // templateStatistics aggregates it by template version.
 func (a *API) templateStatistics(c *call) error {
-	return answerFrom(c, wire.DecodeStatistics, a.c.Analyst.TemplateStatistics)
+	return answerFrom(c, a.decodeStatistics, a.c.Analyst.TemplateStatistics)
 }
 
 // suggestValues completes what a person types into a filter.
@@ -76,6 +76,11 @@ func (a *API) suggestValues(c *call) error {
 	if q.FilterGroup, err = c.filterArg(); err != nil {
 		return err
 	}
+	selection, err := a.readLine(wire.FilterLine{Line: string(args.Peek("filter")), Zone: string(args.Peek("tz"))})
+	if err != nil {
+		return err
+	}
+	q.FilterGroup = selection.Narrow(q.FilterGroup, "").Group()
 
 	// With any other field the number is ignored: in the peer's schema it is the number
 	// of a template, and narrows the field prompt only.

@@ -92,7 +92,8 @@ type SuggestQuery struct {
 	ID int64 `json:"prompt_id,omitempty" jsonschema:"minimum=1"`
 	// Only values of the records that this filter finds: JSON, as in a search.
 	Filter string `json:"filter_group,omitempty"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000,default=50"`
+	wire.FilterLine
+	Limit int `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000,default=50"`
 }
 
 // OrphanQuery chooses a page of orphans.

@@ -51,6 +51,9 @@ var statuses = map[Code]int{
 type FieldError struct {
 	Field  string `json:"field"`  // its path in the body: "tags[3]"
 	Reason string `json:"reason"` // a predicate: "must be a string"
+
+	// Offset is where in a filter line the fault is, in characters from 0.
+	Offset *int `json:"offset,omitempty"`
 }
 
 // Error is the one error type that crosses the wire.

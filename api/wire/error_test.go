@@ -48,7 +48,7 @@ func TestErrorfKeepsItsCause(t *testing.T) {
 }
 
 func TestTheTextOfAnErrorTellsFieldsAndCause(t *testing.T) {
-	e := Invalid(FieldError{"a", "is missing"}, FieldError{"b", "is wrong"})
+	e := Invalid(FieldError{Field: "a", Reason: "is missing"}, FieldError{Field: "b", Reason: "is wrong"})
 	e.Cause = io.EOF
 	same(t, "message", e.Message, "a is missing.")
 	same(t, "text", e.Error(), "invalid: a is missing.; b: is wrong: EOF") // each once
@@ -56,11 +56,11 @@ func TestTheTextOfAnErrorTellsFieldsAndCause(t *testing.T) {
 }
 
 func TestInvalidCutsNamesThatCallersChose(t *testing.T) {
-	e := Invalid(FieldError{"tags." + strings.Repeat("é", 1<<20), "is wrong"})
+	e := Invalid(FieldError{Field: "tags." + strings.Repeat("é", 1<<20), Reason: "is wrong"})
 	same(t, "field", e.Fields[0].Field, "tags."+strings.Repeat("é", 97)+"...") // not within a character
 	same(t, "message", e.Message, e.Fields[0].Field+" is wrong.")
 	name := strings.Repeat("n", 200)
-	same(t, "a field that just fits", Invalid(FieldError{name, "x"}).Fields[0].Field, name)
+	same(t, "a field that just fits", Invalid(FieldError{Field: name, Reason: "x"}).Fields[0].Field, name)
 }
 
 func TestACallThatWasCanceledDidNotFail(t *testing.T) {

@@ -26,7 +26,7 @@ func (f *fields) fault(name, format string, args ...any) {
 	if len(f.errs) == faultsMax {
 		return
 	}
-	f.errs = append(f.errs, FieldError{name, fmt.Sprintf(format, args...)})
+	f.errs = append(f.errs, FieldError{Field: name, Reason: fmt.Sprintf(format, args...)})
 }
 
 // err returns an Invalid of everything collected, or nil.

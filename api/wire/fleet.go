@@ -61,30 +61,30 @@ type Fleet struct {
 func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	var h Heartbeat
 	if err := json.Unmarshal(body, &h); err != nil {
-		return h, Invalid(FieldError{"body", "must be a heartbeat: " + err.Error()})
+		return h, Invalid(FieldError{Field: "body", Reason: "must be a heartbeat: " + err.Error()})
 	}
 
 	id, err := ParseID(h.ID)
 	if err != nil {
-		return h, Invalid(FieldError{"id", "must be a UUIDv7"})
+		return h, Invalid(FieldError{Field: "id", Reason: "must be a UUIDv7"})
 	}
 	h.ID = id
 
 	for field, s := range map[string]string{"name": h.Name, "version": h.Version} {
 		if s == "" || len(s) > heartbeatTextMax || !utf8.ValidString(s) {
 			reason := "must be a string of 1 to " + strconv.Itoa(heartbeatTextMax) + " bytes"
-			return h, Invalid(FieldError{field, reason})
+			return h, Invalid(FieldError{Field: field, Reason: reason})
 		}
 	}
 
 	if !isMoment(h.StartedAt) {
-		return h, Invalid(FieldError{"started_at", "must be a time"})
+		return h, Invalid(FieldError{Field: "started_at", Reason: "must be a time"})
 	}
 	h.StartedAt = h.StartedAt.UTC()
 
 	least := min(h.BacklogEvents, h.BacklogBytes, h.HeldEvents, h.DeadLetters, h.LostEvents)
 	if least < 0 || h.OldestSeconds < 0 {
-		return h, Invalid(FieldError{"backlog_events", "and the other counts must not be negative"})
+		return h, Invalid(FieldError{Field: "backlog_events", Reason: "and the other counts must not be negative"})
 	}
 
 	return h, nil

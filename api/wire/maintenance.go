@@ -125,17 +125,17 @@ func DecodeDeletion(key, value, before string) (Deletion, error) {
 	d := Deletion{Key: key, Value: value}
 	var faults []FieldError
 	if key == "" {
-		faults = append(faults, FieldError{"metadata_key", "is missing from the query"})
+		faults = append(faults, FieldError{Field: "metadata_key", Reason: "is missing from the query"})
 	}
 	if value == "" {
-		faults = append(faults, FieldError{"metadata_value", "is missing from the query"})
+		faults = append(faults, FieldError{Field: "metadata_value", Reason: "is missing from the query"})
 	}
 
 	if before != "" {
 		var err error
 		d.Before, err = time.Parse(time.RFC3339Nano, before)
 		if err != nil {
-			faults = append(faults, FieldError{"before", "must be a time such as 2026-03-01T12:00:00Z"})
+			faults = append(faults, FieldError{Field: "before", Reason: "must be a time such as 2026-03-01T12:00:00Z"})
 		}
 	}
 

@@ -103,9 +103,9 @@ func (o Object) fault() *FieldError {
 		switch {
 		case i == ObjectMembersMax:
 			reason := fmt.Sprintf("is one field too many; at most %d are accepted", ObjectMembersMax)
-			return &FieldError{name, reason}
+			return &FieldError{Field: name, Reason: reason}
 		case seen[name], seen == nil && o[:i].Has(name):
-			return &FieldError{name, "is given twice"}
+			return &FieldError{Field: name, Reason: "is given twice"}
 		case seen != nil:
 			seen[name] = true
 		}

@@ -12,6 +12,24 @@ import (
 // QueryRunesMax bounds the free text of a search.
 const QueryRunesMax = 1000
 
+// LineRunesMax bounds a filter line.
+const LineRunesMax = 4000
+
+// FilterLine is a filter as people write it; package filterline has its grammar.
+type FilterLine struct {
+	// Line is a filter line, such as "status:error latency:>2s since:yesterday". It is combined
+	// with filter_group and q: all of them must match.
+	Line string `json:"filter,omitempty"`
+
+	// Zone is the time zone of the line's days, such as Europe/Berlin or +02:00; UTC by default.
+	Zone string `json:"tz,omitempty"`
+}
+
+// filterLine reads filter and tz.
+func (f *fields) filterLine() FilterLine {
+	return FilterLine{Line: f.text("filter", false, LineRunesMax), Zone: f.text("tz", false, NameRunesMax)}
+}
+
 // Filter is one condition of a search, or a group of conditions, which has filters.
 type Filter struct {
 	Logic   string   `json:"logic,omitempty"` // AND (the default) or OR
@@ -28,6 +46,7 @@ type Filter struct {
 type Search struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
 	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	FilterLine          // the same in one line; the API has made them of it when a search is carried out
 
 	// SortBy is what to sort by: accepted_at (the default), request_start_time,
 	// input_tokens, output_tokens, cost, latency_ms or status.
@@ -66,6 +85,7 @@ func DecodeSearch(object Object) (Search, error) {
 	s := Search{
 		FilterGroup: f.filter(),
 		Q:           f.text("q", false, QueryRunesMax),
+		FilterLine:  f.filterLine(),
 		Page:        f.count("page", PageOffsetMax),
 		PerPage:     f.count("per_page", PageItemsMax),
 		Cursor:      f.text("cursor", false, CursorRunesMax),

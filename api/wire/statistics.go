@@ -16,6 +16,7 @@ var Buckets = []string{"second", "minute", "hour", "day"}
 type StatisticsQuery struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // what records must match
 	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response
+	FilterLine          // see Search
 
 	// Bucket is the interval of a series: second, minute, hour or day. The default
 	// depends on the time that the records span.
@@ -45,6 +46,7 @@ func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	q := StatisticsQuery{
 		FilterGroup: f.filter(),
 		Q:           f.text("q", false, QueryRunesMax),
+		FilterLine:  f.filterLine(),
 		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),
 		Bucket:      f.oneOf("bucket", Buckets),
 	}

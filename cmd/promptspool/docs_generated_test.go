@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/filterline"
 	"promptspool/metrics"
 )
 
@@ -28,6 +29,7 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 		{"configuration", "flags", flagsText()},
 		{"metrics", "metrics", metricsText(t)},
 		{"alerts", "alerts", alertsText(t)},
+		{"filter", "fields", fieldsText()},
 	} {
 		path := docsFolder + part.page + ".md"
 		content, err := os.ReadFile(path)
@@ -231,6 +233,34 @@ func alertsText(t *testing.T) string {
 	for _, r := range rule.Spec.Groups[0].Rules {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | %s | %s | %s |\n",
 			r.Alert, strings.ToLower(r.Alert), r.Labels["severity"], r.Annotations["summary"], r.For)
+	}
+	return b.String()
+}
+
+// fieldsText is a table of what a filter line can ask for.
+func fieldsText() string {
+	kinds := map[filterline.Kind]string{
+		filterline.Text: "text", filterline.Content: "part of a text", filterline.Template: "name, `name@version` or " +
+			"`name@label`", filterline.Number: "number", filterline.Duration: "`500ms`, `2s`, `1m30s`",
+		filterline.Time: "time",
+	}
+
+	var b strings.Builder
+	b.WriteString("| Key | Values | Meaning | Example | In the JSON filter |\n|---|---|---|---|---|\n")
+	for i := range filterline.Fields {
+		f := &filterline.Fields[i]
+		if !f.Listed() {
+			continue
+		}
+		values := kinds[f.Kind]
+		if f.Values != nil {
+			values = "`" + strings.Join(f.Values, "`, `") + "`"
+		}
+		inJSON := "`" + f.JSON + "`"
+		if f.JSON == "" {
+			inJSON = "`is_` and the value"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", f.Title(), values, sentence(f.Help)+".", f.Example, inJSON)
 	}
 	return b.String()
 }

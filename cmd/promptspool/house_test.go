@@ -18,8 +18,9 @@ import (
 var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
-	"api": "api/admission api/edge api/intake api/room api/wire api/wire/jsonscan api/wire/secrets " +
-		"metrics",
+	"api": "api/admission api/edge api/filterline api/intake api/room api/wire api/wire/jsonscan " +
+		"api/wire/secrets metrics",
+	"api/filterline":      "api/wire",
 	"api/wire":            "api/wire/jsonscan",
 	"api/wire/jsonscan":   "",
 	"api/wire/secrets":    "api/wire api/wire/jsonscan",
@@ -34,8 +35,8 @@ var imports = map[string]string{
 	"api/client":          "api/room api/wire",
 	"api/closest":         "api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
-	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/wire " +
-		"api/wire/jsonscan",
+	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/filterline " +
+		"api/wire api/wire/jsonscan",
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "",
 	"api/dashboard/textdiff": "",
@@ -96,11 +97,11 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/filter": "api/wire cmd/promptspool/internal/config",
+	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/filter cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles registry/render " +
-		"spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+	"cmd/promptspool/internal/templates": "api/client api/filterline api/wire api/wire/jsonscan registry/gitfiles " +
+		"registry/render spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",

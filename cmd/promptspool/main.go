@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // zones of filter lines, where the machine has none
 
 	"github.com/urfave/cli/v2"
 

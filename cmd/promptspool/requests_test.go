@@ -39,6 +39,20 @@ func TestFiltersOfTheCommands(t *testing.T) {
 		`{"field":"prompt_name","operator":"is","value":"a"},`+
 		`{"field":"label","operator":"is","value":"prod"}]}]}]},"per_page":20}`)
 
+	say(t, "requests", "search", "--filter", `status:error "broken kettle" since:2026-11-21`, "--utc",
+		"--tag", "x", "--text", "now", "--output", "json", "--url", url, "--key", "k")
+	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
+		`{"field":"status","operator":"is","value":"error"},{"logic":"OR","filters":[`+
+		`{"field":"input_text","operator":"contains","value":"broken kettle"},`+
+		`{"field":"output_text","operator":"contains","value":"broken kettle"}]},`+
+		`{"field":"accepted_at","operator":"gte","value":"2026-11-21T00:00:00Z"},{"logic":"AND","filters":[`+
+		`{"field":"tags","operator":"is","value":"x"}]}]},"q":"broken kettle now","per_page":20}`)
+
+	got := say(t, "requests", "search", "--filter", "é latency:fast", "--url", url, "--key", "k")
+	if got.Code != 2 || !strings.Contains(got.Err, "is wrong at character 11: latency takes a time with its unit") {
+		t.Errorf("a wrong line: %+v", got)
+	}
+
 	for _, invalid := range [][]string{
 		{"--score", "80"}, {"--score", ".."}, {"--cost", "much.."}, {"--latency", "5.."}, {"--metadata", "x"},
 	} {

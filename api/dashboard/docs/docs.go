@@ -19,7 +19,7 @@ var sections = []struct{ title, pages string }{
 	{"Start", "tutorial concepts"},
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain metadata scores"},
 	{"Templates", "templates templates-ci"},
-	{"Find and count", "search"},
+	{"Find and count", "search filter"},
 	{"Operate", "deploy reverse-proxy kubernetes postgresql backup alerts troubleshooting"},
 	{"Reference", "commands configuration metrics api limits security"},
 	{"Contribute", "architecture contributing"},

@@ -178,6 +178,12 @@ var attacks = append([]attack{
 		p.call("POST", "/api/public/v2/requests/analytics", body)
 		return 2 * len(body)
 	}},
+	{name: "search: a filter line", n: 100, most: 400, send: func(p target, n int) int {
+		body := `{"filter":"tag:(` + strings.Repeat("*a* or ", n) + `b) ` + strings.Repeat("-c ", n/20) + `"}`
+		p.call("POST", "/api/public/v2/requests/search", body)
+		p.call("POST", "/api/public/v2/requests/analytics", `{"filter":"`+strings.Repeat(`(\"`, n)+`"}`)
+		return 2 * len(body)
+	}},
 	{name: "sign-in: a long form", n: 200_000, send: func(p target, n int) int {
 		body := "email=" + strings.Repeat("a", n) + "&password=" + strings.Repeat("b", n) + strings.Repeat("&c=d", n)
 		p.call("POST", "/sign-in", body, "Content-Type", "application/x-www-form-urlencoded")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,6 +71,8 @@ func TestFindingAndCounting(t *testing.T) {
 		t.Errorf("suggested %v", suggested.Values)
 	}
 
+	askForALine(t, ask, ids)
+
 	var sums wire.Analytics
 	ask("POST", "/api/public/v2/requests/analytics", map[string]any{}, &sums)
 	if sums.TotalRequests != 4 || sums.TotalCost != 0.00084 || sums.Overall.Unpriced != 0 {
@@ -122,5 +125,56 @@ func TestFindingAndCounting(t *testing.T) {
 	}
 	if r := ask("POST", "/rest/backtest", map[string]any{"prompt_name": "nobody"}, nil); r.Status != 404 {
 		t.Errorf("a backtest of no template: %d %s", r.Status, r.Body)
+	}
+}
+
+// askForALine checks that a filter line narrows whatever takes a filter.
+func askForALine(t *testing.T, ask func(method, path string, body, into any) reply, ids []string) {
+	t.Helper()
+	const line = `status:success template:greet@1 user_id:u1 Hi -refund since:today`
+	const zone = "Pacific/Kiritimati"
+	requests := "/api/public/v2/requests/"
+
+	var page wire.SearchPage
+	ask("POST", requests+"search", map[string]any{"filter": line, "tz": zone}, &page)
+	if page.Total != 2 {
+		t.Errorf("a line finds %d requests, want 2", page.Total)
+	}
+	narrow := map[string]any{"filter": line, "tz": zone, "filter_group": map[string]any{
+		"field": "request_id", "operator": "is", "value": ids[1],
+	}}
+	if ask("POST", requests+"search", narrow, &page); page.Total != 1 {
+		t.Errorf("a line and a filter find %d requests, want 1", page.Total)
+	}
+	if ask("POST", requests+"search", map[string]any{"filter": "-" + line}, &page); page.Total != 0 {
+		t.Errorf("a negated line finds %d requests", page.Total)
+	}
+
+	var sums wire.Analytics
+	if ask("POST", requests+"analytics", map[string]any{"filter": line, "tz": zone}, &sums); sums.TotalRequests != 2 {
+		t.Errorf("a line sums up %d requests, want 2", sums.TotalRequests)
+	}
+	var versions wire.TemplateStatistics
+	ask("POST", requests+"template-statistics", map[string]any{"filter": "user_id:u0"}, &versions)
+	if len(versions.Versions) != 1 || versions.Versions[0].Requests != 2 {
+		t.Errorf("a line compares %+v", versions.Versions)
+	}
+	var suggested wire.Suggestions
+	ask("GET", requests+"suggestions?field=metadata_values&metadata_key=user_id&filter=user_id:u1+Hi", nil, &suggested)
+	if !slices.Equal(suggested.Values, []string{"u1"}) {
+		t.Errorf("a line narrows the suggestions to %v", suggested.Values)
+	}
+	exported := ask("POST", requests+"export", map[string]any{"filter": line, "tz": zone}, nil)
+	if n := strings.Count(string(exported.Body), `"user_id":"u1"`); n != 2 || exported.Status != http.StatusOK {
+		t.Errorf("a line exports %d requests, want 2: %s", n, exported.Body)
+	}
+
+	for _, body := range []map[string]any{{"filter": "é latency:fast"}, {"filter": "a", "tz": "Moon"}} {
+		wrong := ask("POST", requests+"search", body, nil)
+		place := `"field":"filter","reason":"is wrong at character 11: latency takes a time with its unit, as in 2s, ` +
+			`500ms or 1m30s","offset":10}`
+		if wrong.Status != 422 || body["tz"] == nil && !strings.Contains(string(wrong.Body), place) {
+			t.Errorf("%v: %d %s", body, wrong.Status, wrong.Body)
+		}
 	}
 }

@@ -51,8 +51,8 @@ var vocabulary = []struct {
 var (
 	flags = []string{"is_true", "is_false"}
 	texts = []string{
-		"is", "is_not", "contains", "not_contains", "starts_with", "ends_with", "in", "not_in", "is_empty",
-		"is_not_null",
+		"is", "is_not", "contains", "not_contains", "starts_with", "not_starts_with", "ends_with", "not_ends_with",
+		"in", "not_in", "is_empty", "is_not_null",
 	}
 	metadataOnly = []string{"key_equals", "key_not_equals", "key_contains"}
 	numbers      = []string{"eq", "neq", "gt", "gte", "lt", "lte", "between", "is_null", "is_not_null"}

@@ -18,14 +18,16 @@ import (
 // negation holds exactly if it does not. So tags is_not "a" means that no tag is "a", and
 // finds records without tags too.
 var negations = map[string]string{
-	"is_not":         "is",
-	"neq":            "eq",
-	"not_in":         "in",
-	"not_contains":   "contains",
-	"is_not_empty":   "is_empty",
-	"is_not_null":    "is_null",
-	"key_not_equals": "key_equals",
-	"is_false":       "is_true",
+	"is_not":          "is",
+	"neq":             "eq",
+	"not_in":          "in",
+	"not_contains":    "contains",
+	"not_starts_with": "starts_with",
+	"not_ends_with":   "ends_with",
+	"is_not_empty":    "is_empty",
+	"is_not_null":     "is_null",
+	"key_not_equals":  "key_equals",
+	"is_false":        "is_true",
 }
 
 // Operators by the type of the field, in the order in which errors list them.
@@ -33,7 +35,9 @@ var (
 	anyOperators = []string{
 		"is", "is_not", "eq", "neq", "in", "not_in", "is_null", "is_not_null", "is_empty", "is_not_empty",
 	}
-	partOperators   = []string{"contains", "not_contains", "starts_with", "ends_with"}
+	partOperators = []string{
+		"contains", "not_contains", "starts_with", "not_starts_with", "ends_with", "not_ends_with",
+	}
 	textOperators   = append(partOperators, anyOperators...)
 	keyOperators    = append([]string{"key_equals", "key_not_equals", "key_contains"}, textOperators...)
 	numberOperators = append([]string{"gt", "gte", "lt", "lte", "between"}, anyOperators...)

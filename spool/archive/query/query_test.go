@@ -141,6 +141,8 @@ func TestWhatAFilterFinds(t *testing.T) {
 		{"model", "", "contains", `"gpt"`, true, false},
 		{"model", "", "starts_with", `"gPt-"`, true, false},
 		{"model", "", "ends_with", `"4O"`, true, false},
+		{"model", "", "not_starts_with", `"gPt-"`, false, true},
+		{"model", "", "not_ends_with", `"4O"`, false, true},
 		{"model", "", "is_not", `"GPT-4o"`, false, true},
 		{"model", "", "not_contains", `"claude"`, true, true},
 		{"model", "", "in", `["a","GPT-4o"]`, true, false},

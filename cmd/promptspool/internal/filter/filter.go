@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 )
@@ -15,6 +16,10 @@ import (
 // Flags select the records of a command.
 func Flags() []cli.Flag {
 	return []cli.Flag{
+		config.TextFlag("filter", "", "only what this `line` finds, such as "+
+			"'status:error latency:>2s since:yesterday'; `promptspool docs filter` explains it"),
+		config.SwitchFlag("utc", "days and times of --filter are in UTC, instead of this machine's time zone"),
+
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
 		config.TextFlag("model", "", "only of this `model`"),
@@ -81,10 +86,27 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 		}
 	}
 
+	selection := line(v)
 	if f.Filters == nil {
-		return nil, v.Text("text")
+		selection = selection.Narrow(nil, v.Text("text"))
+	} else {
+		selection = selection.Narrow(&wire.Filter{Logic: "AND", Filters: f.Filters}, v.Text("text"))
 	}
-	return &wire.Filter{Logic: "AND", Filters: f.Filters}, v.Text("text")
+	return selection.Filter, selection.Words
+}
+
+// line reads --filter.
+func line(v *config.Reader) filterline.Selection {
+	clock := filterline.Clock{Now: time.Now(), Zone: time.Local}
+	if v.Given("utc") {
+		clock.Zone = time.UTC
+	}
+
+	selection, err := filterline.Read(v.Text("filter"), clock)
+	if err != nil {
+		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
+	}
+	return selection
 }
 
 // Builder collects conditions that must all hold.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -36,9 +37,7 @@ func backtestCommand() *cli.Command {
 func backtest(c *cli.Context) error {
 	v := config.Read(c)
 	where, words := filter.Read(v)
-	if words != "" {
-		v.Reject("text", "cannot narrow a backtest")
-	}
+	where = filterline.Selection{Filter: where, Words: words}.Group()
 	q := wire.BacktestQuery{
 		Name:     v.Argument("one template's name"),
 		Selector: wire.Selector{Version: v.Count("version", math.MaxInt32)},

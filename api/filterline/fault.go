@@ -1,0 +1,21 @@
+package filterline
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+)
+
+// faultAt returns a 422 about a place in a line, which is given in bytes. Callers get it in
+// characters, whatever their language counts in.
+func faultAt(text string, at int, format string, args ...any) error {
+	offset := utf8.RuneCountInString(text[:min(at, len(text))])
+	reason := fmt.Sprintf(format, args...)
+
+	return wire.Invalid(wire.FieldError{
+		Field:  "filter",
+		Reason: fmt.Sprintf("is wrong at character %d: %s", offset+1, reason),
+		Offset: &offset,
+	})
+}

@@ -1,0 +1,178 @@
+package filterline
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is the kind of values that a field has.
+type Kind int
+
+// The kinds. Texts are compared as a whole, or by their beginning, end or any part with a *.
+const (
+	Text     Kind = iota
+	Content       // a long text, which is searched for a part
+	Template      // a template's name, perhaps with @version or @label
+	Number
+	Duration
+	Time
+	Flag // what a request is, as in is:json
+)
+
+// Field is a key that a line can have.
+type Field struct {
+	Name    string
+	Kind    Kind
+	Help    string   // what it is, as the documentation and completions show it
+	Example string   // a term
+	JSON    string   // the field of a JSON filter; "" for Flag, whose values are fields
+	Aliases []string // other names, such as those of the JSON filter
+	Values  []string // those that exist, if they are few
+
+	// Part names what may follow the name and a dot, as in score.helpfulness; "" if nothing may.
+	// If NeedsPart is set, it must.
+	Part      string
+	NeedsPart bool
+
+	bound  string // the comparison that the name itself makes, as since does
+	closed bool   // it has no other values than Values
+	many   bool   // one request may have several values
+	plain  bool   // only another spelling of a field above, which is left out of lists
+}
+
+// moment is the field of a JSON filter that stands for the time of a request.
+const moment = "accepted_at"
+
+// Fields lists what a line can ask for, in the order in which it is shown.
+var Fields = []Field{
+	{Name: "status", JSON: "status", Example: "status:error",
+		Help: "how the call ended, in any case", Values: []string{"SUCCESS", "WARNING", "ERROR"}},
+	{Name: "template", Kind: Template, JSON: "prompt_name", Aliases: []string{"prompt_name", "prompt_id"},
+		Help: "template, perhaps with a version or a label", Example: "template:support/triage@3"},
+	{Name: "version", Kind: Number, JSON: "prompt_version_number", Aliases: []string{"prompt_version_number"},
+		Help: "version of the template", Example: "version:>=3"},
+	{Name: "label", JSON: "label", Example: "label:prod",
+		Help: "label through which the template was fetched"},
+	{Name: "model", JSON: "model", Aliases: []string{"engine"},
+		Help: "model that answered", Example: "model:gpt-4o*"},
+	{Name: "provider", JSON: "provider", Aliases: []string{"provider_type"},
+		Help: "provider, in any case", Example: "provider:openai"},
+	{Name: "tag", JSON: "tags", Aliases: []string{"tags"}, many: true,
+		Help: "tag of the request", Example: "tag:(beta or canary)"},
+	{Name: "metadata", JSON: "metadata", Part: "KEY", NeedsPart: true,
+		Help:    "metadata; metadata. can be left out in front of a key that is no field",
+		Example: "metadata.customer:acme"},
+	{Name: "since", Kind: Time, JSON: moment, bound: "gte",
+		Help: "at that time or later", Example: "since:yesterday"},
+	{Name: "before", Kind: Time, JSON: moment, bound: "lt", Help: "before that time", Example: "before:2026-11-21"},
+	{Name: "after", Kind: Time, JSON: moment, bound: "gt",
+		Help: "after that time, or after the end of that day", Example: "after:2026-11-21T18:00"},
+	{Name: "until", Kind: Time, JSON: moment, bound: "lte",
+		Help: "up to that time, or to the end of that day", Example: "until:2026-11-21"},
+	{Name: "time", Kind: Time, JSON: moment, Aliases: []string{"accepted_at"},
+		Help: "when the request was received", Example: "time:2026-11-01..2026-11-07"},
+	{Name: "started", Kind: Time, JSON: "request_start_time", Aliases: []string{"request_start_time"},
+		Help: "start of the call, as the app sent it", Example: "started:today"},
+	{Name: "ended", Kind: Time, JSON: "request_end_time", Aliases: []string{"request_end_time"},
+		Help: "end of the call, as the app sent it", Example: "ended:>=2026-11-21T18:00"},
+	{Name: "latency", Kind: Duration, JSON: "latency_ms", Help: "how long the call took", Example: "latency:>2s"},
+	{Name: "cost", Kind: Number, JSON: "cost", Help: "cost in dollars", Example: "cost:>0.01"},
+	{Name: "input_tokens", Kind: Number, JSON: "input_tokens", Help: "tokens in", Example: "input_tokens:1000.."},
+	{Name: "output_tokens", Kind: Number, JSON: "output_tokens", Help: "tokens out", Example: "output_tokens:<50"},
+	{Name: "cached_tokens", Kind: Number, JSON: "cached_tokens",
+		Help: "tokens in that came from the provider's cache", Example: "cached_tokens:>0"},
+	{Name: "reasoning_tokens", Kind: Number, JSON: "reasoning_tokens",
+		Help: "tokens out that the model thought with", Example: "reasoning_tokens:>500"},
+	{Name: "score", Kind: Number, JSON: "score", Part: "NAME", many: true,
+		Help: "a score, of one name or of any", Example: "score.helpfulness:<50"},
+	{Name: "score_name", JSON: "score_name", many: true, Help: "name of a score", Example: "-score_name:helpfulness"},
+	{Name: "input", Kind: Content, JSON: "input_text", Aliases: []string{"input_text"},
+		Help: "part of the prompt, in any case", Example: `input:"order number"`},
+	{Name: "output", Kind: Content, JSON: "output_text", Aliases: []string{"output_text"},
+		Help: "part of the response, in any case", Example: "output:refund"},
+	{Name: "output", JSON: "output", Part: "KEY", NeedsPart: true,
+		Help: "value in a response that is a JSON object", Example: "output.intent:refund"},
+	{Name: "output_key", JSON: "output_keys", Aliases: []string{"output_keys"}, many: true,
+		Help: "key of a response that is a JSON object", Example: "output_key:intent"},
+	{Name: "variable", JSON: "input_variables", Aliases: []string{"input_variables"}, Part: "NAME", NeedsPart: true,
+		Help: "value of a template's variable", Example: "variable.city:Oslo"},
+	{Name: "variable_key", JSON: "input_variable_keys", Aliases: []string{"input_variable_keys"}, many: true,
+		Help: "name of a template's variable", Example: "variable_key:city"},
+	{Name: "is", Kind: Flag, closed: true, Values: []string{"json", "tool_call", "plain_text"},
+		Help: "what the response is", Example: "is:tool_call"},
+	{Name: "tool", JSON: "tool_names", Aliases: []string{"tool_names"}, many: true,
+		Help: "tool that was called", Example: "tool:get_weather"},
+	{Name: "finish", JSON: "finish_reason", Aliases: []string{"finish_reason"},
+		Help: "finish reason, in any case", Example: "finish:length"},
+	{Name: "error", JSON: "error_type", Aliases: []string{"error_type"},
+		Help: "type of the error, in any case", Example: "error:RateLimitError"},
+	{Name: "user_intent", JSON: "user_intent", closed: true, Help: "tone of the prompt",
+		Example: "user_intent:frustrated", Values: []string{"curious", "frustrated", "satisfied"}},
+	{Name: "agent_intent", JSON: "agent_intent", closed: true, Help: "tone of the response",
+		Example: "agent_intent:refusal", Values: []string{"apologetic", "refusal", "uncertain"}},
+	{Name: "group", JSON: "group_id", Aliases: []string{"group_id"}, many: true,
+		Help: "group of the request, by its id", Example: "group:7f3a*"},
+	{Name: "sidecar", JSON: "sidecar", Help: "sidecar that took the request", Example: "sidecar:pod-1"},
+	{Name: "function", JSON: "function_name", Aliases: []string{"function_name"},
+		Help: "function that was called", Example: "function:openai.*"},
+	{Name: "metadata_key", JSON: "metadata_keys", Aliases: []string{"metadata_keys"}, many: true,
+		Help: "key of metadata", Example: "metadata_key:customer"},
+	{Name: "id", JSON: "request_id", Aliases: []string{"request_id", "pl_id", "id"},
+		Help: "request, by its id", Example: "id:0198c1f2*"},
+	{Name: "latency_ms", Kind: Number, JSON: "latency_ms", plain: true,
+		Help: "latency in milliseconds", Example: "latency_ms:>2000"},
+}
+
+// flagFields maps the values of Flag to the fields of a JSON filter.
+var flagFields = map[string]string{"json": "is_json", "tool_call": "is_tool_call", "plain_text": "is_plain_text"}
+
+// metadata is the field of a key that is no field.
+var metadata = find("metadata", true)
+
+// find returns the field of a name in any case, with or without a part behind a dot; nil if it
+// does not exist.
+func find(name string, dotted bool) *Field {
+	name = strings.ToLower(name)
+	for i := range Fields {
+		f := &Fields[i]
+		if f.Name != name && !slices.Contains(f.Aliases, name) {
+			continue
+		}
+		if dotted && f.Part != "" || !dotted && !f.NeedsPart {
+			return f
+		}
+	}
+
+	return nil
+}
+
+// resolve returns the field of a key that is not quoted, and the part behind its dot.
+func resolve(key string) (f *Field, part string) {
+	if f := find(key, false); f != nil {
+		return f, ""
+	}
+	if name, part, _ := strings.Cut(key, "."); part != "" {
+		if f := find(name, true); f != nil {
+			return f, part
+		}
+	}
+
+	return metadata, key
+}
+
+// isOrdered reports whether values can be compared by > and <.
+func (f *Field) isOrdered() bool { return f.Kind == Number || f.Kind == Duration || f.Kind == Time }
+
+// Listed reports whether lists show the field; others are spellings for programs.
+func (f *Field) Listed() bool { return !f.plain }
+
+// Title returns the name, with what must or may follow a dot.
+func (f *Field) Title() string {
+	switch {
+	case f.NeedsPart:
+		return f.Name + "." + f.Part
+	case f.Part != "":
+		return f.Name + "[." + f.Part + "]"
+	}
+	return f.Name
+}

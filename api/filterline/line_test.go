@@ -1,0 +1,270 @@
+package filterline_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+func TestWhatALineAsksFor(t *testing.T) {
+	for line, want := range map[string]string{
+		"":              "null",
+		" ":             "null",
+		"refund  Order": "q=refund Order null",
+		"foo AND bar":   "q=foo bar null",
+		`"refund"`:      "q=refund null",
+		`"purple elephant"`: `q=purple elephant {"logic":"AND","filters":[{"logic":"OR","filters":[` +
+			`{"field":"input_text","operator":"contains","value":"purple elephant"},` +
+			`{"field":"output_text","operator":"contains","value":"purple elephant"}]}]}`,
+		"-error": `{"logic":"AND","filters":[{"field":"input_text","operator":"not_contains","value":"error"},` +
+			`{"field":"output_text","operator":"not_contains","value":"error"}]}`,
+		"STATUS:error": `{"logic":"AND","filters":[{"field":"status","operator":"is","value":"error"}]}`,
+		"customer:acme": `{"logic":"AND","filters":[{"field":"metadata","operator":"is","value":"acme",` +
+			`"nested_key":"customer"}]}`,
+		`metadata."a key":"a: b"`: `{"logic":"AND","filters":[{"field":"metadata","operator":"is","value":"a: b",` +
+			`"nested_key":"a key"}]}`,
+		"metadata.status:x": `{"logic":"AND","filters":[{"field":"metadata","operator":"is","value":"x",` +
+			`"nested_key":"status"}]}`,
+		"url:http://a/?b=c": `{"logic":"AND","filters":[{"field":"metadata","operator":"is","value":"http://a/?b=c",` +
+			`"nested_key":"url"}]}`,
+		"template:a/b@3": `{"logic":"AND","filters":[{"field":"prompt_name","operator":"is","value":"a/b"},` +
+			`{"field":"prompt_version_number","operator":"is","value":3}]}`,
+		"template:a@prod": `{"logic":"AND","filters":[{"logic":"OR","filters":[` +
+			`{"field":"prompt_name","operator":"is","value":"a@prod"},{"logic":"AND","filters":[` +
+			`{"field":"prompt_name","operator":"is","value":"a"},` +
+			`{"field":"label","operator":"is","value":"prod"}]}]}]}`,
+		`template:"a@3"`: `{"logic":"AND","filters":[{"field":"prompt_name","operator":"is","value":"a@3"}]}`,
+		"status:(error, warning)": `{"logic":"AND","filters":[{"field":"status","operator":"in",` +
+			`"value":["error","warning"]}]}`,
+		`tag:"*"`:    `{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"*"}]}`,
+		"cost:>$0.5": `{"logic":"AND","filters":[{"field":"cost","operator":"gt","value":0.5}]}`,
+	} {
+		if got := carriedOut(t, line); got != want {
+			t.Errorf("%s\n\tgot  %s\n\twant %s", line, got, want)
+		}
+	}
+}
+
+// A whole line is printed as it was typed, except for blanks and quotes that are not needed.
+func TestALineIsPrintedAsItIsRead(t *testing.T) {
+	for line, want := range map[string]string{
+		"status:error template:support/triage@3 latency:>2s user_id:user-42 customer:acme " +
+			`"purple elephant" -env:staging since:yesterday`: "",
+		` Status:error   "word" tag:"x" `:       "status:error word tag:x",
+		`engine:gpt-4o prompt_name:"a b"`:       `model:gpt-4o template:"a b"`,
+		`status:( error,"warning"  OR x )`:      "status:(error or warning or x)",
+		`tag:("or" or "a,b")`:                   "",
+		`"OR" "-x" "a:b" "(x" -"a b"`:           "",
+		`metadata.status:x metadata."a b":c`:    "",
+		`metadata.user:x score.style:>5 tag:*b`: "user:x score.style:>5 tag:*b",
+		`"say \"hi\" \\o/"`:                     "",
+		`cost:0.5..1 cost:.5.. time:..2026-11`:  "",
+		`refund* *up*`:                          "refund up",
+	} {
+		parsed, err := filterline.Parse(line)
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		if want == "" {
+			want = line
+		}
+		if got := parsed.String(); got != want {
+			t.Errorf("%s is printed as %s, want %s", line, got, want)
+		}
+	}
+}
+
+func TestAFaultNamesItsPlace(t *testing.T) {
+	for _, c := range []struct {
+		line   string
+		offset int
+		reason string
+	}{
+		{`tag:a "open`, 6, "quote is not closed"},
+		{`é status:`, 9, "a value is missing: status:VALUE"},
+		{`status:(error`, 7, "parenthesis is not closed"},
+		{`status:(error warning)`, 14, "separated by or"},
+		{`status:()`, 8, "a value is missing"},
+		{`status:(a or (b))`, 13, "cannot be nested"},
+		{`a (b or c)`, 2, "only the values of a field can be grouped"},
+		{`a OR b`, 2, "OR is no condition"},
+		{`a :b`, 2, "a key is missing"},
+		{`"a":b`, 0, "only what follows a dot can be quoted"},
+		{`"a"b`, 3, "a blank is missing"},
+		{`tag:"a"b`, 7, "a blank is missing"},
+		{`metadata."":b`, 0, "a quoted key needs"},
+		{`tag:a*b`, 5, "a * can be at the beginning and at the end"},
+		{`x *`, 2, "* stands for any value"},
+		{`x ""`, 2, "nothing to look for"},
+		{`status:>5`, 7, "no numbers or times that could be compared"},
+		{`latency:>2`, 8, "2s, 500ms or 1m30s"},
+		{`latency:1s..fast`, 12, "2s, 500ms or 1m30s"},
+		{`cost:cheap`, 5, "cost takes a number"},
+		{`cost:5..1`, 5, "ends before it begins"},
+		{`cost:..`, 5, "at least one end"},
+		{`cost:>`, 6, "a value is missing behind the comparison"},
+		{`since:tomorow`, 6, "today, yesterday"},
+		{`since:>today`, 6, "compares by itself"},
+		{`since:*`, 6, "takes a whole value"},
+		{`is:red`, 3, "is is one of: json, tool_call, plain_text"},
+		{`user_intent:angry`, 12, "one of: curious, frustrated, satisfied"},
+		{`template:a@`, 10, "a version or a label is missing"},
+		{`-score:>5`, 0, "several of score"},
+		{strings.Repeat("tag:a ", filterline.TermsMax) + "x", 600, "more than 100 conditions"},
+		{strings.Repeat("-a ", 51), 150, "asks for too much"},
+		{strings.Repeat("a", filterline.RunesMax+1), filterline.RunesMax + 1, "at most 4000"},
+		{strings.Repeat("a", wire.QueryRunesMax), 0, "asks for too much"},
+	} {
+		_, err := filterline.Read(c.line, clock)
+		if err == nil {
+			t.Errorf("%s is accepted", c.line)
+			continue
+		}
+		if e := faultOf(t, err); *e.Offset != c.offset || !strings.Contains(e.Reason, c.reason) {
+			t.Errorf("%s: at %d %q, want %d %q", c.line, *e.Offset, e.Reason, c.offset, c.reason)
+		}
+	}
+}
+
+// The days of a line are those of its reader.
+func TestTheTimesOfALine(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 10, 26, 9, 30, 0, 0, time.UTC) // the Monday after summer time ended
+
+	for line, want := range map[string]string{
+		"since:yesterday":                   "gte 2026-10-24T22:00:00Z", // 25 hours long
+		"before:yesterday":                  "lt 2026-10-24T22:00:00Z",
+		"after:yesterday":                   "gte 2026-10-25T23:00:00Z",
+		"until:yesterday":                   "lt 2026-10-25T23:00:00Z",
+		"time:yesterday":                    "gte 2026-10-24T22:00:00Z lt 2026-10-25T23:00:00Z",
+		"time:today":                        "gte 2026-10-25T23:00:00Z lt 2026-10-26T23:00:00Z",
+		"since:this-week":                   "gte 2026-10-25T23:00:00Z",
+		"time:Last-Week":                    "gte 2026-10-18T22:00:00Z lt 2026-10-25T23:00:00Z",
+		"since:this-month":                  "gte 2026-09-30T22:00:00Z",
+		"before:last-month":                 "lt 2026-08-31T22:00:00Z",
+		"time:2026-02":                      "gte 2026-01-31T23:00:00Z lt 2026-02-28T23:00:00Z",
+		"since:2h":                          "gte 2026-10-26T07:30:00Z",
+		"since:7d":                          "gte 2026-10-19T09:30:00Z",
+		"before:1.5d":                       "lt 2026-10-24T21:30:00Z",
+		"after:1w":                          "gt 2026-10-19T09:30:00Z",
+		"since:2026-10-01T08:00":            "gte 2026-10-01T06:00:00Z",
+		`since:"2026-10-01 08:00:30"`:       "gte 2026-10-01T06:00:30Z",
+		"since:2026-10-01T08:00Z":           "gte 2026-10-01T08:00:00Z",
+		"until:2026-10-01T08:00:00.5-01:00": "lte 2026-10-01T09:00:00.5Z",
+		"time:2026-10-01..2026-10-07":       "gte 2026-09-30T22:00:00Z lt 2026-10-07T22:00:00Z",
+		"time:2026-10-01..":                 "gte 2026-09-30T22:00:00Z",
+		"time:>=2026-10-01":                 "gte 2026-09-30T22:00:00Z",
+	} {
+		s, err := filterline.Read(line, filterline.Clock{Now: now, Zone: berlin})
+		if err != nil {
+			t.Errorf("%s: %v", line, err)
+			continue
+		}
+		var got []string
+		for _, f := range s.Filter.Filters {
+			var at string
+			if err := json.Unmarshal(f.Value, &at); err != nil || f.Field != "accepted_at" {
+				t.Errorf("%s: %v", line, f)
+			}
+			got = append(got, f.Operator+" "+at)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s means %s, want %s", line, strings.Join(got, " "), want)
+		}
+	}
+}
+
+func TestTheZonesOfALine(t *testing.T) {
+	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	for text, want := range map[string]string{
+		"": "12:00", "UTC": "12:00", "Europe/Berlin": "14:00", "+05:30": "17:30", "-03:00": "09:00",
+		"Local": "", "Moon/Base": "", "../../etc/passwd": "", "5": "",
+	} {
+		zone, ok := filterline.ParseZone(text)
+		if ok != (want != "") || ok && at.In(zone).Format("15:04") != want {
+			t.Errorf("%q is the zone %v (%v), want %s", text, zone, ok, want)
+		}
+	}
+}
+
+// What takes no words finds the same with a group.
+func TestTheGroupOfALineHasItsWords(t *testing.T) {
+	s, err := filterline.Read("refund tag:x", clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _ := json.Marshal(s.Group())
+	want := `{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"x"},{"logic":"OR","filters":[` +
+		`{"field":"input_text","operator":"contains","value":"refund"},` +
+		`{"field":"output_text","operator":"contains","value":"refund"}]}]}`
+	if string(raw) != want {
+		t.Errorf("the group is %s, want %s", raw, want)
+	}
+
+	both := s.Narrow(&wire.Filter{Field: "model", Operator: "is_null"}, "order")
+	if raw, _ = json.Marshal(both); string(raw) != `{"Filter":{"logic":"AND","filters":[`+
+		`{"field":"tags","operator":"is","value":"x"},{"field":"model","operator":"is_null"}]},`+
+		`"Words":"refund order"}` {
+		t.Errorf("both are %s", raw)
+	}
+}
+
+// Each example of the table is a line, and asks for its field.
+func TestTheExamplesOfTheFields(t *testing.T) {
+	for _, f := range filterline.Fields {
+		line, err := filterline.Parse(f.Example)
+		if err != nil || len(line.Terms) != 1 || line.Terms[0].Field == nil || line.Terms[0].Field.Name != f.Name {
+			t.Errorf("%s is no example of %s: %v", f.Example, f.Name, err)
+		}
+		carriedOut(t, f.Example)
+	}
+}
+
+// FuzzLine checks that a line that was printed is read as the same line, whatever was typed.
+func FuzzLine(f *testing.F) {
+	for _, field := range filterline.Fields {
+		f.Add(field.Example)
+		f.Add("-" + field.Name + ":(" + `"a b" or >5, *x*` + ")")
+	}
+	f.Add(`status:error "purple elephant" -env:staging template:"a@b"@3 metadata."a \" b".c:x..y`)
+	f.Add("\u00a0a\u2003:b\x00 -- - \" \\\" (or) cost:(1..2 or ..5) *\"x\"*")
+
+	f.Fuzz(func(t *testing.T, text string) {
+		first, err := filterline.Parse(text)
+		if err != nil {
+			faultOf(t, err)
+			return
+		}
+		printed := first.String()
+		second, err := filterline.Parse(printed)
+		if err != nil {
+			if faultOf(t, err).Reason != "" && len(printed) > filterline.RunesMax/2 {
+				return // quotes made it too long
+			}
+			t.Fatalf("%q is printed as %q: %v", text, printed, err)
+		}
+		if again := second.String(); again != printed {
+			t.Fatalf("%q is printed as %q, and that as %q", text, printed, again)
+		}
+
+		one, err := first.Compile(clock)
+		two, errTwo := second.Compile(clock)
+		if (err == nil) != (errTwo == nil) || !reflect.DeepEqual(one, two) {
+			t.Fatalf("%q and %q do not ask for the same: %v, %v; %v, %v", text, printed, one, err, two, errTwo)
+		}
+		if err == nil {
+			if back, ok := filterline.FromFilter(one.Filter, one.Words); ok {
+				_ = back.String()
+			}
+		}
+	})
+}

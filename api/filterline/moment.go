@@ -1,0 +1,131 @@
+package filterline
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Clock is what the times of a line refer to.
+type Clock struct {
+	Now  time.Time
+	Zone *time.Location // in which days begin, and of times without a zone; nil is UTC
+}
+
+// ParseZone reads a time zone: a name such as Europe/Berlin, or an offset such as +02:00. An empty
+// text is UTC.
+func ParseZone(text string) (*time.Location, bool) {
+	if at, err := time.Parse("-07:00", text); err == nil {
+		_, seconds := at.Zone()
+		return time.FixedZone(text, seconds), true
+	}
+	// Local is the zone of this machine, which is nobody's who reads.
+	zone, err := time.LoadLocation(text)
+
+	return zone, err == nil && text != "Local"
+}
+
+// TimeWords are the words that stand for a time.
+var TimeWords = []string{"today", "yesterday", "this-week", "last-week", "this-month", "last-month"}
+
+// span is what a time in a line stands for: from its beginning until before its end. Both are the
+// same for a moment.
+type span struct{ from, to time.Time }
+
+func (s span) isMoment() bool { return s.from.Equal(s.to) }
+
+// momentLayouts are the spellings of moments without a zone.
+var momentLayouts = []string{
+	"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05",
+}
+
+// zonedLayouts are those of times with a zone.
+var zonedLayouts = []string{
+	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00",
+}
+
+// span reads a time: a word, a day or month, a moment, or a duration, which is that long ago.
+func (c Clock) span(text string) (span, bool) {
+	zone := c.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+
+	if s, ok := spanOfWord(strings.ToLower(text), c.Now.In(zone)); ok {
+		return s, true
+	}
+	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
+		return checked(span{t, t.AddDate(0, 0, 1)})
+	}
+	if t, err := time.ParseInLocation("2006-01", text, zone); err == nil {
+		return checked(span{t, t.AddDate(0, 1, 0)})
+	}
+
+	if d, ok := parseDuration(text); ok && d > 0 {
+		t := c.Now.Add(-d)
+		return checked(span{t, t})
+	}
+	for _, layout := range momentLayouts {
+		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return checked(span{t, t})
+		}
+	}
+	for _, layout := range zonedLayouts {
+		if t, err := time.Parse(layout, text); err == nil {
+			return checked(span{t, t})
+		}
+	}
+
+	return span{}, false
+}
+
+// checked rejects times that JSON cannot hold.
+func checked(s span) (span, bool) {
+	from, to := s.from.UTC(), s.to.UTC()
+
+	return span{from, to}, from.Year() >= 1 && to.Year() <= 9999
+}
+
+// spanOfWord returns the span of one of TimeWords. A week begins on Monday.
+func spanOfWord(word string, now time.Time) (span, bool) {
+	day := func(year int, month time.Month, day int) time.Time {
+		return time.Date(year, month, day, 0, 0, 0, 0, now.Location())
+	}
+	y, m, d := now.Date()
+	monday := d - (int(now.Weekday())+6)%7
+
+	switch word {
+	case "today":
+		return checked(span{day(y, m, d), day(y, m, d+1)})
+	case "yesterday":
+		return checked(span{day(y, m, d-1), day(y, m, d)})
+	case "this-week":
+		return checked(span{day(y, m, monday), day(y, m, monday+7)})
+	case "last-week":
+		return checked(span{day(y, m, monday-7), day(y, m, monday)})
+	case "this-month":
+		return checked(span{day(y, m, 1), day(y, m+1, 1)})
+	case "last-month":
+		return checked(span{day(y, m-1, 1), day(y, m, 1)})
+	}
+
+	return span{}, false
+}
+
+// parseDuration reads Go's form, and days and weeks.
+func parseDuration(text string) (time.Duration, bool) {
+	for unit, hours := range map[string]float64{"d": 24, "w": 24 * 7} {
+		number, ok := strings.CutSuffix(text, unit)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err == nil && n >= 0 && n < 1e5 {
+			return time.Duration(n * hours * float64(time.Hour)), true
+		}
+	}
+
+	d, err := time.ParseDuration(text)
+
+	return d, err == nil && d >= 0
+}

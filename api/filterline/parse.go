@@ -1,0 +1,354 @@
+package filterline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+)
+
+// Bounds of a line.
+const (
+	RunesMax = wire.LineRunesMax
+	TermsMax = 100
+)
+
+// Parse reads a line. Its errors are 422 and name the place.
+func Parse(text string) (Line, error) {
+	p := parser{text: text}
+	if n := utf8.RuneCountInString(text); n > RunesMax {
+		return Line{}, faultAt(text, len(text), "the line has %d characters, at most %d are allowed", n, RunesMax)
+	}
+	if !utf8.ValidString(text) {
+		return Line{}, faultAt(text, 0, "the line is not valid UTF-8")
+	}
+
+	line := Line{text: text}
+	for p.skipBlanks(); p.at < len(text); p.skipBlanks() {
+		if len(line.Terms) == TermsMax {
+			return Line{}, p.fault(p.at, "more than %d conditions", TermsMax)
+		}
+		t, err := p.term()
+		if err != nil {
+			return Line{}, err
+		}
+		if t != nil {
+			line.Terms = append(line.Terms, *t)
+		}
+	}
+
+	return line, nil
+}
+
+// parser is a line and the place reached, in bytes.
+type parser struct {
+	text string
+	at   int
+}
+
+func (p *parser) fault(at int, format string, args ...any) error {
+	return faultAt(p.text, at, format, args...)
+}
+
+func (p *parser) skipBlanks() {
+	rest := p.text[p.at:]
+	p.at += len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
+}
+
+// begins reports whether the rest of the line begins so.
+func (p *parser) begins(prefix string) bool { return strings.HasPrefix(p.text[p.at:], prefix) }
+
+// take skips a prefix if the rest of the line begins with it.
+func (p *parser) take(prefix string) bool {
+	if !p.begins(prefix) {
+		return false
+	}
+	p.at += len(prefix)
+
+	return true
+}
+
+// ended reports whether a blank or the end of the line follows.
+func (p *parser) ended() bool {
+	c, _ := utf8.DecodeRuneInString(p.text[p.at:])
+	return p.at == len(p.text) || unicode.IsSpace(c)
+}
+
+// term reads a term; nil for an AND between two, which says nothing.
+func (p *parser) term() (*Term, error) {
+	t := &Term{at: p.at}
+	if p.begins("-") {
+		p.at++
+		if t.Not = !p.ended(); !t.Not {
+			p.at-- // a dash alone is a word
+		}
+	}
+
+	switch {
+	case p.begins(`"`):
+		return t, p.phrase(t)
+	case p.begins("("):
+		return nil, p.fault(p.at,
+			"only the values of a field can be grouped, as in status:(error or warning); quote what begins with a (")
+	}
+
+	from := p.at
+	part, isKey, err := p.key()
+	if err != nil {
+		return nil, err
+	}
+	if isKey {
+		return t, p.field(t, from, part)
+	}
+
+	word := p.text[from:p.at]
+	switch {
+	case word == "AND" && !t.Not:
+		return nil, nil
+	case reserved[word]:
+		return nil, p.fault(from, "%s is no condition: all conditions must hold, -key:value negates one, "+
+			"key:(a or b) has several values, and %q looks for the word", word, word)
+	}
+
+	// A word is found within other words anyway.
+	if word = strings.Trim(word, "*"); word == "" {
+		return nil, p.fault(from, "* stands for any value of a field, as in customer:*; quote it to look for it")
+	}
+	t.Values = []Value{{Text: word, at: from}}
+
+	return t, nil
+}
+
+// phrase reads a quoted text that stands alone.
+func (p *parser) phrase(t *Term) error {
+	from := p.at
+	text, err := p.quoted()
+	switch {
+	case err != nil:
+		return err
+	case strings.TrimSpace(text) == "":
+		return p.fault(from, "there is nothing to look for between these quotes")
+	case p.begins(":"):
+		return p.fault(from, `only what follows a dot can be quoted in a key, as in metadata."a key":value`)
+	case !p.ended():
+		return p.fault(p.at, "a blank is missing behind the closing quote")
+	}
+	t.Values = []Value{{Text: text, Quoted: true, at: from}}
+
+	return nil
+}
+
+// key reads up to the colon of a key. If there is none, it is a word. part is what was quoted
+// behind a dot.
+func (p *parser) key() (part string, isKey bool, err error) {
+	from := p.at
+	for p.at < len(p.text) {
+		c, size := utf8.DecodeRuneInString(p.text[p.at:])
+		switch {
+		case unicode.IsSpace(c):
+			return "", false, nil
+		case c == ':' && p.at > from:
+			return "", true, nil
+		case c == ':':
+			return "", false, p.fault(p.at, "a key is missing in front of the colon; quote a text that has one")
+
+		case c == '"' && p.at > from && p.text[p.at-1] == '.' && find(p.text[from:p.at-1], true) != nil:
+			if part, err = p.quoted(); err != nil {
+				return "", false, err
+			}
+			if part == "" || !p.begins(":") {
+				return "", false, p.fault(from, `a quoted key needs a colon and a value, as in metadata."a key":value`)
+			}
+			return part, true, nil
+		}
+		p.at += size
+	}
+
+	return "", false, nil
+}
+
+// field reads the values of the key that begins at from and ends here, at its colon.
+func (p *parser) field(t *Term, from int, part string) error {
+	key := p.text[from:p.at]
+	if part == "" {
+		t.Field, t.Part = resolve(key)
+	} else {
+		name, _, _ := strings.Cut(key, ".")
+		t.Field, t.Part = find(name, true), part
+	}
+	p.at++ // the colon
+
+	opening := p.at
+	if !p.take("(") {
+		v, err := p.item(t, false)
+		t.Values = []Value{v}
+		if err == nil && !p.ended() {
+			err = p.fault(p.at, "a blank is missing behind the closing quote")
+		}
+		return err
+	}
+
+	for {
+		p.skipBlanks()
+		v, err := p.item(t, true)
+		if err != nil {
+			return err
+		}
+		t.Values = append(t.Values, v)
+
+		p.skipBlanks()
+		switch {
+		case p.at == len(p.text):
+			return p.fault(opening, "this parenthesis is not closed")
+		case p.take(")"):
+			if !p.ended() {
+				return p.fault(p.at, "a blank is missing behind the parenthesis")
+			}
+			return nil
+		case p.take(","):
+		default:
+			if at := p.at; !strings.EqualFold(p.bare(true), "or") {
+				return p.fault(at, "values are separated by or, as in status:(error or warning); quote one with blanks")
+			}
+		}
+	}
+}
+
+// item reads one value of a term, which is one of several if listed.
+func (p *parser) item(t *Term, listed bool) (Value, error) {
+	v := Value{at: p.at}
+	switch {
+	case p.ended() || listed && (p.begins(")") || p.begins(",")):
+		return v, p.fault(p.at, "a value is missing: %s:VALUE, or %s:* if any will do", t.key(), t.key())
+	case listed && p.begins("("):
+		return v, p.fault(p.at, "parentheses cannot be nested; quote a value that begins so")
+	}
+	compared, err := p.comparison(t, &v)
+	if err != nil {
+		return v, err
+	}
+
+	// A star in front of a quote belongs to the value; one in front of anything else is read with it.
+	begin := !compared && p.begins(`*"`)
+	if begin {
+		p.at++
+	}
+	if p.begins(`"`) {
+		v.Text, err = p.quoted()
+		v.Quoted = true
+		end := !compared && err == nil && p.take("*")
+		if err != nil {
+			return v, err
+		}
+		return p.starred(t, v, begin, end)
+	}
+
+	v.Text = p.bare(listed)
+	low, high, isRange := strings.Cut(v.Text, "..")
+	switch {
+	case compared:
+		return v, nil
+	case isRange && t.Field.isOrdered() && t.Field.bound == "":
+		v.Operator, v.Text, v.To = Between, low, high
+		if low == "" && high == "" {
+			return v, p.fault(v.at, "a range needs at least one end, as in 1..5, 1.. or ..5")
+		}
+		return v, nil
+	}
+
+	return p.stars(t, v)
+}
+
+// comparison reads an operator such as >= in front of a value, if there is one.
+func (p *parser) comparison(t *Term, v *Value) (compared bool, err error) {
+	for _, c := range comparisons {
+		if !compared && p.take(c.text) {
+			v.Operator, compared = c.operator, true
+		}
+	}
+
+	switch {
+	case !compared:
+	case !t.Field.isOrdered():
+		err = p.fault(v.at, "%s has no numbers or times that could be compared; quote a value that begins so", t.key())
+	case t.Field.bound != "":
+		err = p.fault(v.at, "%s compares by itself; write %s:TIME, or time: for other comparisons",
+			t.Field.Name, t.Field.Name)
+	case p.ended():
+		err = p.fault(p.at, "a value is missing behind the comparison")
+	}
+
+	return compared, err
+}
+
+// stars reads the stars of a value that is not quoted.
+func (p *parser) stars(t *Term, v Value) (Value, error) {
+	if v.Text == "*" || v.Text == "**" {
+		v.Operator, v.Text = Exists, ""
+		return p.starred(t, v, false, false)
+	}
+
+	begin, end := strings.HasPrefix(v.Text, "*"), strings.HasSuffix(v.Text, "*")
+	v.Text = strings.TrimSuffix(strings.TrimPrefix(v.Text, "*"), "*")
+	if i := strings.Index(v.Text, "*"); i >= 0 {
+		return v, p.fault(v.at+i,
+			"a * can be at the beginning and at the end of a value only; quote the value if it has one")
+	}
+
+	return p.starred(t, v, begin, end)
+}
+
+// starred sets the operator of a value that has a star at its beginning or end.
+func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
+	kind := t.Field.Kind
+	switch {
+	case v.Operator == Exists && (t.Field.closed || t.Field.bound != ""),
+		(begin || end) && (t.Field.closed || t.Field.isOrdered()):
+		return v, p.fault(v.at, "%s takes a whole value, without *", t.key())
+	case begin && end:
+		v.Operator = Contains
+	case begin:
+		v.Operator = Ends
+	case end:
+		v.Operator = Begins
+	case kind == Content && v.Operator == Is:
+		v.Operator = Contains
+	}
+
+	return v, nil
+}
+
+// bare reads what is not quoted, to a blank, or to what separates values.
+func (p *parser) bare(listed bool) string {
+	rest := p.text[p.at:]
+	end := strings.IndexFunc(rest, func(c rune) bool {
+		return unicode.IsSpace(c) || listed && (c == ',' || c == ')')
+	})
+	if end < 0 {
+		end = len(rest)
+	}
+	p.at += end
+
+	return rest[:end]
+}
+
+// quoted reads a text in quotes.
+func (p *parser) quoted() (string, error) {
+	from := p.at
+	var b strings.Builder
+	for p.at++; p.at < len(p.text); p.at++ {
+		c := p.text[p.at]
+		switch {
+		case c == '"':
+			p.at++
+			return b.String(), nil
+		case c == '\\' && p.at+1 < len(p.text) && (p.text[p.at+1] == '"' || p.text[p.at+1] == '\\'):
+			p.at++
+			c = p.text[p.at]
+		}
+		b.WriteByte(c)
+	}
+
+	return "", p.fault(from, "this quote is not closed")
+}
