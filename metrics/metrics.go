@@ -193,6 +193,8 @@ func (m *Metrics) spool(f factory) {
 		"Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
 
+	// Two metrics, because only the first is an alarm: nobody was promised the other
+	// events.
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total",
 		"Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost "+
 			"data.")
@@ -262,6 +264,7 @@ func (m *Metrics) archive(f factory) {
 
 	m.ArchiveQuerySeconds = f.histogram("promptspool_archive_query_seconds",
 		"Time of one search, suggestion or statistics in the database.")
+	// At 0 from here on, and set once the database was asked.
 	m.ArchiveUp = f.gauge("promptspool_archive_up", "1 while the server's database answers.")
 	m.ArchiveConns = f.gauge("promptspool_archive_connections",
 		"Connections to the database that are in use at the moment; 0 for Badger.")
@@ -284,6 +287,7 @@ func (m *Metrics) archive(f factory) {
 
 	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars",
 		"Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
+	// Both exist from the start: a series that appears with its first value has no rate.
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")
 

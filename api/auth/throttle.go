@@ -78,6 +78,8 @@ func (t throttle) check(
 	}
 
 	for i, f := range failures {
+		// An attempt is counted before it is judged, so that many at once do not all
+		// pass.
 		if f.Count-own >= sources[i].max && now.Before(f.Until) {
 			return &wire.Error{Code: wire.CodeTooMany, RetryAfter: f.Until.Sub(now), Message: message}
 		}

@@ -48,9 +48,11 @@ func Find(
 	defer cancel()
 
 	for _, c := range equalities(*filter, nil) {
+		// Only a value that no record has is mistyped. The others exclude each other.
 		if page, err := count(ctx, records, id, c); err != nil || page.Total > 0 {
 			continue
 		}
+		// A third of the time: counting what was found needs the rest.
 		found, err := records.Suggest(ctx, id, wire.SuggestQuery{
 			Field:  c.Field,
 			Key:    c.NestedKey,
@@ -99,6 +101,7 @@ func count(ctx context.Context, records Records, id wire.Identity, f wire.Filter
 // what begins alike, then what differs by a few letters.
 func Among(value string, values []string) []string {
 	value = strings.ToLower(value)
+	// A longer word may have more slips before it is another word.
 	most := 1 + len([]rune(value))/4
 	rank := make(map[string]int)
 	for _, v := range values {
@@ -130,6 +133,7 @@ func distance(a, b string, most int) int {
 		return most + 1
 	}
 
+	// Levenshtein's, with one row: of the table only the line above is ever needed.
 	row := make([]int, len(to)+1)
 	for j := range row {
 		row[j] = j

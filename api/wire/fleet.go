@@ -80,8 +80,10 @@ func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	if !isMoment(h.StartedAt) {
 		return h, Invalid(FieldError{Field: "started_at", Reason: "must be a time"})
 	}
+	// Stored and shown as the server's own times are.
 	h.StartedAt = h.StartedAt.UTC()
 
+	// Together, because a sidecar that counts below zero is broken anyhow.
 	least := min(h.BacklogEvents, h.BacklogBytes, h.HeldEvents, h.DeadLetters, h.LostEvents)
 	if least < 0 || h.OldestSeconds < 0 {
 		return h, Invalid(FieldError{Field: "backlog_events", Reason: "and the other counts must not be negative"})

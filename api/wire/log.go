@@ -202,6 +202,7 @@ func (f *fields) logMessage(path string, m json.RawMessage) {
 		f.fault(path+".role", "must be one of %s", strings.Join(logRoles, ", "))
 	}
 
+	// A message that only calls tools has none.
 	if content, ok := jsonscan.Lookup(m, "content"); ok {
 		f.blocks(path+".content", content, true)
 	}

@@ -53,6 +53,7 @@ func (u User) Allow(role Role) error {
 	}
 
 	who := "editors and owners"
+	// Named by what they may do, so that a viewer knows whom to ask.
 	if role == RoleOwner {
 		who = "owners"
 	}

@@ -99,6 +99,7 @@ func NewPaging(page, perPage, total int) Paging {
 		HasPrev: page > 1,
 	}
 
+	// Null and not 0 at the ends, as the peer's clients look for.
 	if p.HasPrev {
 		n := page - 1
 		p.PrevNum = &n

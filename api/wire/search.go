@@ -105,6 +105,7 @@ func (f *fields) filter() *Filter {
 		return nil
 	}
 
+	// Only the shape is read here: the archive knows the fields and their operators.
 	filter := new(Filter)
 	if err := json.Unmarshal(raw, filter); err != nil {
 		f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, `+
@@ -116,6 +117,7 @@ func (f *fields) filter() *Filter {
 // oneOf reads one of a list of words; "" if it is absent or empty.
 func (f *fields) oneOf(name string, words []string) string {
 	v, ok := f.raw(name, false)
+	// A form that leaves its choice open sends an empty string.
 	if !ok || string(v) == `""` {
 		return ""
 	}

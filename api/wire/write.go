@@ -163,12 +163,14 @@ func spanID(object Object) string {
 func DecodeScore(object Object) (ScoreWrite, error) {
 	f := fields{object: object}
 	w := ScoreWrite{RequestID: f.requestID(), Name: f.text("name", false, NameRunesMax)}
+	// Named, so that a second score without a name replaces the first.
 	if w.Name == "" {
 		w.Name = DefaultScoreName
 	}
 
 	if v, ok := f.raw("score", true); ok {
 		n, ok := integer(v)
+		// The peer's scale. A caller with another one has to convert it.
 		if !ok || n < 0 || n > 100 {
 			f.fault("score", "must be an integer from 0 to 100")
 		} else {

@@ -160,6 +160,8 @@ func (e communityEntry) rates(suffix string) (r rates, found bool, err error) {
 		"input_cost_per_audio_token":                &r.audioIn,
 		"output_cost_per_audio_token":               &r.audioOut,
 	} {
+		// The same prices for a tier or for long prompts have the same names with a
+		// suffix.
 		name += suffix
 		value, ok := e[name]
 		if !ok || string(value) == "null" {

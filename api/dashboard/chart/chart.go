@@ -161,6 +161,7 @@ func niceStep(highest float64) float64 {
 	}
 
 	rough := highest / 4
+	// Steps of 1, 2 and 5 are those that people count in.
 	power := math.Pow(10, math.Floor(math.Log10(rough)))
 	for _, m := range []float64{1, 2, 5} {
 		if rough <= m*power*1.0001 {

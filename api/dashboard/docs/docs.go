@@ -76,12 +76,15 @@ func readPages() library {
 	for _, s := range sections {
 		section := Section{Title: s.title}
 		for name := range strings.FieldsSeq(s.pages) {
+			// In the order of the table: it is also the order of the links at a page's
+			// end.
 			source, err := files.ReadFile(name + ".md")
 			if err != nil {
 				panic("docs: " + err.Error())
 			}
 			p := &Page{Name: name, Section: s.title, Source: string(source), Previous: previous}
 			p.Title, p.Summary = opening(source)
+			// On the first request of a page: a sidecar has most of them for nobody.
 			p.html = sync.OnceValue(func() string { return renderHTML(source) })
 
 			if previous != nil {

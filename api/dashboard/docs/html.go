@@ -66,6 +66,7 @@ func parse(source []byte) ast.Node {
 	document := markdown.Parser().Parse(text.NewReader(source))
 	for _, link := range collect[*ast.Link](document) {
 		link.Destination = []byte(servedAt(string(link.Destination)))
+		// A link that leads nowhere is worse than its text alone.
 		if len(link.Destination) == 0 {
 			unlink(link)
 		}
@@ -80,6 +81,7 @@ func servedAt(destination string) string {
 	switch {
 	case file == "" || strings.Contains(file, "://"):
 		return destination
+	// Pages link to each other's files, so that they also work in the repository.
 	case path.Ext(file) == ".md" && !strings.Contains(file, "/"):
 		address := "/docs/" + strings.TrimSuffix(file, ".md")
 		if anchor != "" {

@@ -30,6 +30,7 @@ type terminal struct {
 // block writes a block and an empty line.
 func (t *terminal) block(n ast.Node, indent string) {
 	switch n := n.(type) {
+	// The marks around what is generated: comments, which nobody has to read.
 	case *ast.HTMLBlock:
 		return
 	case *ast.Heading:
@@ -67,6 +68,7 @@ func (t *terminal) list(n *ast.List, indent string) {
 				t.list(inner, indent+"  ")
 				continue
 			}
+			// As it is: a wrapped command could not be pasted.
 			if _, ok := child.(*ast.FencedCodeBlock); ok {
 				t.block(child, indent+"  ")
 				continue
@@ -94,6 +96,7 @@ func (t *terminal) table(n *extension.Table, indent string) {
 		rows = append(rows, cells)
 	}
 
+	// Too wide a table is wrapped by the terminal, and its columns are lost.
 	total := len(indent)
 	for _, w := range widths {
 		total += w + 2
@@ -110,6 +113,7 @@ func (t *terminal) table(n *extension.Table, indent string) {
 	}
 
 	for _, cells := range rows[1:] {
+		// The first cell is what a reader looks for; the headings name the others.
 		t.wrapped(cells[0], indent, indent)
 		for i, cell := range cells[1:] {
 			if cell != "" {

@@ -47,6 +47,8 @@ func Lines(left, right string) []Row {
 	rows := []Row{}
 	i, j := 0, 0
 	for _, same := range commonPairs(a, b) {
+		// What lies between two common lines was replaced, as far as both sides have
+		// some.
 		rows = appendReplaced(rows, a, b, i, same[0], j, same[1])
 		rows = append(rows, Row{
 			Left:  wholeLine(same[0], a[same[0]], false),
@@ -170,6 +172,7 @@ func commonPairs(a, b []string) [][2]int {
 	}
 
 	for _, c := range changes(a, b, roundsMax) {
+		// The library reports what differs. What it steps over is in common.
 		keep(c.Start)
 		i, j = c.End, c.ReplEnd
 	}

@@ -27,6 +27,7 @@ func (p *Reader) Members(node *yaml.Node, what string, each func(key, value *yam
 		return
 	}
 
+	// The library lets the last one win, which hides a slip.
 	seen := map[string]int{}
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]

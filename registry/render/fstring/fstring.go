@@ -217,6 +217,7 @@ func nameEnd(text string) (int, error) {
 		case '{':
 			return 0, errSingle
 		case '[':
+			// What is in brackets is a key, and may have any of the other characters.
 			n := strings.IndexByte(text[i:], ']')
 			if n < 0 {
 				return 0, errOpen
@@ -264,6 +265,7 @@ func parseName(text string) (*field, error) {
 	if end < 0 {
 		end = len(text)
 	}
+	// The source is kept for errors, which show what the person wrote.
 	f := &field{source: text, name: text[:end]}
 	if !isName(f.name) {
 		return nil, fmt.Errorf("has {%s}, which is no variable's name; write {{ and }} for braces",

@@ -161,6 +161,7 @@ func reach(value json.RawMessage, step string) (found json.RawMessage) {
 	case '{':
 		for m := range jsonscan.Members(value) {
 			if m.Name == step {
+				// The last of several, as JSON is read elsewhere.
 				found = m.Value
 			}
 		}

@@ -70,6 +70,7 @@ func findTag(s string) int {
 			return -1
 		}
 		i += n
+		// A brace alone is text: prompts are full of JSON.
 		if strings.IndexByte("{%#", s[i+1]) >= 0 {
 			return i
 		}
@@ -160,6 +161,7 @@ func (l *lexer) raw(began int) bool {
 // cutEndraw cuts off "endraw %}". strip means that the whitespace before the tag goes,
 // trim that after it.
 func cutEndraw(s string) (rest string, strip, trim, ok bool) {
+	// Jinja allows +, -, or both on either side.
 	s = strings.TrimPrefix(s, "+")
 	strip = strings.HasPrefix(s, "-")
 	s, ok = strings.CutPrefix(trimSpaceLeft(strings.TrimPrefix(s, "-")), "endraw")

@@ -69,6 +69,7 @@ func (x *run) appendRepr(b *[]byte, v any) {
 		return
 	}
 
+	// What was written above, whatever it was.
 	x.pay(len(*b) - start)
 }
 
@@ -88,6 +89,7 @@ func (x *run) appendItems(b *[]byte, l *listValue) {
 			x.appendRepr(b, item)
 		}
 	})
+	// As Python writes a tuple of one: (1,).
 	if l.tuple && len(l.items) == 1 {
 		*b = append(*b, ',')
 	}

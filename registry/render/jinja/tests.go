@@ -99,6 +99,7 @@ func init() {
 }
 
 func testDivisibleBy(x *run, v any, a arguments) bool {
+	// By the operator itself, whose errors and types a division has in Python.
 	rest := (&binaryExpr{op: "%", left: constant{v}, right: constant{a.must(0, "num")}}).eval(x)
 	return !x.truth(rest)
 }
@@ -111,6 +112,7 @@ func testSameAs(x *run, v any, a arguments) bool {
 func testLower(x *run, v any, _ arguments) bool {
 	s := x.str(v)
 	x.read(3 * len(s)) // changing the case is slower than reading
+	// A text without letters has no case, and is neither.
 	return s != strings.ToUpper(s) && s == strings.ToLower(s)
 }
 
@@ -130,6 +132,7 @@ func parity(v any) int {
 		return int(i & 1)
 	}
 
+	// Go's remainder keeps the sign.
 	switch math.Abs(math.Mod(n.(float64), 2)) {
 	case 0:
 		return 0

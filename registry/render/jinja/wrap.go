@@ -71,6 +71,7 @@ func (w *lineWrapper) breakWord(word string, n int) (string, int) {
 			continue
 		}
 
+		// By characters, as Python counts columns.
 		runes := []rune(word)
 		w.line += string(runes[:room])
 		word = string(runes[room:])

@@ -38,5 +38,6 @@ func Shorten(s string) string {
 	if len(s) <= bytesMax {
 		return s
 	}
+	// The cut may be within a character.
 	return strings.ToValidUTF8(s[:bytesMax], "") + "..."
 }

@@ -22,6 +22,7 @@ func isGeminiSchema(schema json.RawMessage) bool {
 	}
 
 	for _, m := range o {
+		// One member that Gemini does not know makes it reject the whole request.
 		if !isGeminiMember(m.Name, m.Value) {
 			return false
 		}
@@ -32,6 +33,7 @@ func isGeminiSchema(schema json.RawMessage) bool {
 
 func isGeminiMember(name string, value json.RawMessage) bool {
 	switch name {
+	// JSON Schema allows a list of types here, and Gemini one only.
 	case "type":
 		return value[0] == '"'
 	case "items":

@@ -32,6 +32,7 @@ func (c *call) eachMessage(
 ) ([]json.RawMessage, error) {
 	list := c.Messages
 	if !c.Chat {
+		// Chat is all that these APIs have.
 		list = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
 
@@ -67,6 +68,7 @@ func (c *call) chunks(
 	list := make([]json.RawMessage, 0, len(m.Content))
 	for i := range m.Content {
 		b := &m.Content[i]
+		// A part without its images would be rejected by the provider.
 		if b.IsUnfilled() {
 			continue
 		}

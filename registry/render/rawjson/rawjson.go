@@ -41,6 +41,7 @@ func Elements(raw json.RawMessage) []json.RawMessage {
 		return nil
 	}
 
+	// Never nil, which callers take for something that is no array.
 	list := []json.RawMessage{}
 	for _, e := range jsonscan.Elements(raw) {
 		list = append(list, e)
@@ -54,6 +55,7 @@ func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "
 // Set replaces a member in its place, or appends it. It may change o.
 func Set(o wire.Object, name string, value json.RawMessage) wire.Object {
 	for i := range o {
+		// In its place, because people read what is rendered.
 		if o[i].Name == name {
 			o[i].Value = value
 			return o
@@ -85,6 +87,7 @@ func Quote(text string) json.RawMessage { return jsonscan.AppendString(nil, text
 // Encode writes an object with its members in their order. Values keep their text; nil is
 // null.
 func Encode(o wire.Object) json.RawMessage {
+	// In one allocation: a template with pictures is many megabytes.
 	size := 2
 	for _, m := range o {
 		size += len(m.Name) + len(m.Value) + 4
