@@ -1,4 +1,5 @@
-# make test   everything that must pass; installs what is missing (Debian, as root)
+# make test   everything that must pass. As root on Debian it installs what is missing; elsewhere it leaves out the tests that need it, says so in
+#             its last line, and fails, unless QUICK=1 is given
 # make build  the binary, static
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
 # make bench  the benchmarks, beside their floors
@@ -6,58 +7,52 @@
 #             the README's picture is the upper part of overview-light-1440.png
 # make fuzz   each fuzz target for a minute
 
+ifeq ($(filter oneshell,$(.FEATURES)),)
+$(error GNU make 4 is needed. On macOS, `brew install make` has it as gmake)
+endif
+
 SHELL := /bin/bash
 .ONESHELL:
 .SHELLFLAGS := -euo pipefail -c
 # What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
-.PHONY: test build soak bench screenshots fuzz deps fmt vet lint unit race scenes plain
+.PHONY: test build soak bench screenshots fuzz absent deps install fmt vet lint unit race scenes plain
 
-test: deps fmt vet lint unit
+test:
+	@$(MAKE) --no-print-directory deps
+	export PROMPTSPOOL_ABSENT="$$($(MAKE) -s --no-print-directory absent | paste -sd ' ' -)"
+	export PROMPTSPOOL_LEFT_OUT=$$(mktemp)
+	trap 'rm $$PROMPTSPOOL_LEFT_OUT' EXIT
+	$(MAKE) --no-print-directory fmt vet lint unit
+	[ -n "$$PROMPTSPOOL_ABSENT" ] || exit 0
+	sort -u $$PROMPTSPOOL_LEFT_OUT
+	echo "Left out: $$(sort -u $$PROMPTSPOOL_LEFT_OUT | wc -l | tr -d ' ') of the tests. Missing: $$PROMPTSPOOL_ABSENT"
+	[ -n "$(QUICK)" ]
 
-# The race detector needs cgo; the examples of the documentation need curl and python3; the dashboard's tests need a browser; power cuts and full disks need images of disks, and root;
-# the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
+# The parts that tests need beyond Go and that this machine lacks, by the names that metrics/parts.Need is given.
+# The race detector needs cgo; the examples of the documentation need curl and python3; the dashboard's tests need a browser, and a proxy in front of it; power cuts and full disks
+# need images of disks, and root; the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
+absent:
+	@for part in curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool; do
+		command -v $$part >/dev/null || echo $$part
+	done
+	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || echo gcc
+	ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || echo postgres
+	[ "$$(id -u)" = 0 ] || echo root
+
+# Installs what is missing, or names it where that is not possible.
 deps:
-	# Only what is missing: where node came from its maker's own package, Debian's npm cannot stand beside it.
-	missing=
-	need() { command -v $$1 >/dev/null || missing="$$missing $$2"; }
-	need curl curl
-	need losetup mount
-	need mount mount
-	need mkfs.ext4 e2fsprogs
-	need chromium chromium
-	need node nodejs
-	need npm npm
-	need python3 python3
-	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"
-	# promtool alone: its package would start a Prometheus.
-	if ! command -v promtool >/dev/null; then
-		dir=$$(mktemp -d)
-		apt-get update -qq
-		(cd $$dir && apt-get download -qq prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb | tar -x ./usr/bin/promtool)
-		install $$dir/usr/bin/promtool /usr/local/bin/promtool
-		rm -r $$dir
+	@absent=$$($(MAKE) -s --no-print-directory absent | paste -sd ' ' -)
+	if [ -n "$$absent" ]; then
+		echo "Missing: $$absent"
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+			$(MAKE) --no-print-directory install ABSENT="$$absent"
+		else
+			echo "They are installed as root on Debian. Tests that need one of them are left out."
+		fi
 	fi
-	# nginx alone, for the same reason.
-	if ! command -v nginx >/dev/null; then
-		dir=$$(mktemp -d)
-		apt-get update -qq
-		(cd $$dir && apt-get download -qq nginx && dpkg-deb --fsys-tarfile nginx_*.deb | tar -x ./usr/sbin/nginx)
-		install $$dir/usr/sbin/nginx /usr/local/bin/nginx
-		rm -r $$dir
-	fi
-	# PostgreSQL's programs alone are needed: its package shall make and start no database.
-	if ! ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then
-		mkdir -p /etc/postgresql-common
-		[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
-		apt-get update -qq
-		apt-get install -y --no-install-recommends postgresql
-	fi
-	if [ -n "$$missing" ]; then
-		apt-get update -qq
-		apt-get install -y --no-install-recommends ca-certificates $$missing
-	fi
+	command -v npm >/dev/null || exit 0
 	# The packages that tests run with node, where npm_test.go looks for them. Here nothing else takes the processor.
 	for lock in cmd/promptspool/e2e/testdata/*/package-lock.json; do
 		dir=$$(dirname $$lock)
@@ -68,8 +63,39 @@ deps:
 		cp -r $$dir/. $$half
 		(cd $$half && npm ci --ignore-scripts --no-audit --no-fund)
 		chmod 755 $$half
-		mv -T $$half $$folder
+		[ -e $$folder ] || mv $$half $$folder
 	done
+
+# Installs the parts in ABSENT. What is there is left alone: where node came from its maker's own package, Debian's npm cannot stand beside it.
+install:
+	@apt-get update -qq
+	# The program of a package alone, where the package would start a server.
+	program() {
+		dir=$$(mktemp -d)
+		(cd $$dir && apt-get download -qq $$1 && dpkg-deb --fsys-tarfile $$1_*.deb | tar -x ./$$2)
+		install $$dir/$$2 /usr/local/bin/
+		rm -r $$dir
+	}
+	packages=
+	for part in $(ABSENT); do
+		case $$part in
+		promtool) program prometheus usr/bin/promtool ;;
+		nginx) program nginx usr/sbin/nginx ;;
+		# PostgreSQL's programs alone are needed: its package shall make and start no database.
+		postgres)
+			mkdir -p /etc/postgresql-common
+			[ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
+			packages="$$packages postgresql" ;;
+		losetup) packages="$$packages mount" ;;
+		mkfs.ext4) packages="$$packages e2fsprogs" ;;
+		node) packages="$$packages nodejs" ;;
+		gcc) packages="$$packages gcc libc6-dev" ;;
+		*) packages="$$packages $$part" ;;
+		esac
+	done
+	[ -z "$$packages" ] || apt-get install -y --no-install-recommends ca-certificates $$packages
+	absent=$$($(MAKE) -s --no-print-directory absent | paste -sd ' ' -)
+	if [ -n "$$absent" ]; then echo "Still missing, although it was installed: $$absent"; exit 1; fi
 
 fmt:
 	unformatted=$$(gofmt -l .)
@@ -90,7 +116,13 @@ unit:
 GOTEST := go test -vet=off -count=1 -timeout 18m
 
 race:
-	CGO_ENABLED=1 $(GOTEST) -race ./spool/... $$(go list ./... | grep -v '/cmd/promptspool/e2e$$')
+	cgo=1
+	detector=-race
+	case " $${PROMPTSPOOL_ABSENT:-} " in *" gcc "*)
+		cgo=0
+		detector= ;;
+	esac
+	CGO_ENABLED=$$cgo $(GOTEST) $$detector ./spool/... $$(go list ./... | grep -v '/cmd/promptspool/e2e$$')
 
 # The scenes of processes have the race detector in the processes that need it (watchForRaces), not in the test itself.
 scenes:

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"promptspool/metrics/parts"
 	"promptspool/spool"
 )
 
@@ -252,6 +253,7 @@ func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 
 func mountTmpfs(t *testing.T) string {
 	t.Helper()
+	parts.Need(t, "root")
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"); err != nil {
 		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)
@@ -270,6 +272,7 @@ func mountExt4(t *testing.T) string {
 // the mount.
 func mountImage(t *testing.T, image string, bytes int64) string {
 	t.Helper()
+	parts.Need(t, "root", "mount", "mkfs.ext4")
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, bytes)); err != nil {
 		t.Fatal(err)

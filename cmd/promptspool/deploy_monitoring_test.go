@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/metrics"
+	"promptspool/metrics/parts"
 )
 
 const monitoring = "deploy/kubernetes/monitoring"
@@ -58,6 +59,7 @@ func readRules(t *testing.T) (rule prometheusRule, spec []byte) {
 // file of unit tests for them.
 func promtool(t *testing.T, rules, tests []byte) (output string, err error) {
 	t.Helper()
+	parts.Need(t, "promtool")
 	dir := t.TempDir()
 	named := strings.Replace(string(tests), "[RULES]", "[rules.yaml]", 1)
 	for name, content := range map[string][]byte{"rules.yaml": rules, "test.yaml": []byte(named)} {

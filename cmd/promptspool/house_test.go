@@ -18,6 +18,7 @@ import (
 var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
+	"metrics/parts":   "",
 	"api": "api/admission api/edge api/filterline api/intake api/room api/wire api/wire/jsonscan " +
 		"api/wire/secrets metrics",
 	"api/filterline":      "api/wire",
@@ -86,9 +87,9 @@ var imports = map[string]string{
 		"spool/archive/rowcode spool/archive/transfer",
 	"registry/registrytest": "registry api/wire",
 	// A disk with bad blocks for tests.
-	"spool/disktest": "spool/disk",
+	"spool/disktest": "metrics/parts spool/disk",
 	// A real PostgreSQL for tests.
-	"spool/archive/postgres/postgrestest": "",
+	"spool/archive/postgres/postgrestest": "metrics/parts",
 	"api/auth/authtest":                   "api/auth api/wire",
 	// The rooms of the command. Nothing imports the command itself.
 	"cmd/promptspool/internal/machine":    "api/room api/wire",

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/metrics/parts"
 )
 
 // onSocket serves 200 to these users on a unix socket.
@@ -74,6 +75,7 @@ func TestASocketIsForOurUserAndGroup(t *testing.T) {
 func TestASocketAsksTheKernelWhoCalls(t *testing.T) {
 	path := onSocket(t, 65532)
 	Equal(t, "our own user", callSocket(t, path), "in")
+	parts.Need(t, "root", "curl")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test becomes another user, which only root may: " +
 			"run it as root (or leave it out with go test -skip Socket)")

@@ -21,6 +21,8 @@ import (
 	fuse "github.com/hanwen/go-fuse/v2/fs"
 	protocol "github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
+
+	"promptspool/metrics/parts"
 )
 
 // folderVariable, in the environment, makes a test binary the process that serves this folder.
@@ -53,6 +55,7 @@ func Main() {
 // Mount mounts an empty disk until the test ends.
 func Mount(t testing.TB) *Disk {
 	t.Helper()
+	parts.Need(t, "root")
 	folder := t.TempDir()
 	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), t: t}
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"promptspool/metrics/parts"
 )
 
 // browser is a window of the tests' Chromium. An error in its console fails the test.
@@ -63,6 +65,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 func openBrowser(t *testing.T, server *node) *browser {
 	t.Helper()
 
+	parts.Need(t, "chromium")
 	shared, err := chromium()
 	if err != nil {
 		t.Fatalf("chromium: %v (make test installs it)", err)

@@ -13,6 +13,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
+
+	"promptspool/metrics/parts"
 )
 
 // A container is a process with a root that it cannot write, a user without rights,
@@ -84,6 +86,7 @@ type contained struct {
 // newContained makes a container's root and its volume, with the secrets that it reads.
 func newContained(t *testing.T, spec container, secrets map[string]string) *contained {
 	t.Helper()
+	parts.Need(t, "root")
 	shipped, err := plainBinary()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"promptspool/metrics/parts"
 )
 
 // The image of the disk is on a tmpfs that is smaller, and then full: what the kernel
@@ -82,6 +84,7 @@ func TestASyncThatFailsEndsTheSidecarAndLosesNothingThatWasAcked(t *testing.T) {
 // mountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.
 func mountTmpfs(t *testing.T, dir string) string {
 	t.Helper()
+	parts.Need(t, "root")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"promptspool/metrics/parts"
 )
 
 // image is a file system in a file, mounted through a loop device.
@@ -59,6 +61,7 @@ func newImageIn(t *testing.T, dir string, mebibytes int, direct bool) *image {
 // newImageOf is newImageIn with a file system of choice.
 func newImageOf(t *testing.T, system fileSystem, dir string, mebibytes int, direct bool) *image {
 	t.Helper()
+	parts.Need(t, "root", "losetup", "mount", "mkfs.ext4")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts disk images, which only root may: " +
 			"run it as root (or leave it out with go test -skip 'Power|Disk')")

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"promptspool/metrics/parts"
 	"promptspool/spool/archive/postgres/postgrestest"
 	"promptspool/spool/disktest"
 )
@@ -77,6 +78,7 @@ func program(t testing.TB) string {
 
 	build := plainBinary
 	if _, ok := watched.Load(t); ok {
+		parts.Need(t, "gcc")
 		build = racingBinary
 	}
 

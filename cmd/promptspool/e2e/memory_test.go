@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics/parts"
 	"promptspool/spool"
 )
 
@@ -269,6 +270,7 @@ const cgroupPrefix = "promptspool-test-"
 // limited returns a program that runs the given one in a memory cgroup of its own.
 func limited(t *testing.T, program string, bytes int64) string {
 	t.Helper()
+	parts.Need(t, "root")
 	parent, file := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(filepath.Join(parent, file)); err != nil {
 		parent, file = "/sys/fs/cgroup", "memory.max"

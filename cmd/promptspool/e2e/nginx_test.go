@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"promptspool/metrics/parts"
 )
 
 // nginxServer returns a server block of the documentation's page about reverse proxies. It
@@ -36,6 +38,7 @@ func nginxServer(t *testing.T, listen, upstream string) string {
 // 127.0.0.2, so that it can be told apart from other callers.
 func startNginx(t *testing.T, servers ...string) {
 	t.Helper()
+	parts.Need(t, "nginx")
 	dir := t.TempDir()
 	config := `
 daemon off;

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"promptspool/metrics/parts"
 )
 
 // npmModules installs what dir/package-lock.json pins, once, into the user's cache
@@ -16,6 +18,7 @@ import (
 // script of a package is run.
 func npmModules(t *testing.T, dir string) string {
 	t.Helper()
+	parts.Need(t, "node", "npm")
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)

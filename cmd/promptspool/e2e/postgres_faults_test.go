@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sys/unix"
 
+	"promptspool/metrics/parts"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
@@ -193,6 +194,7 @@ func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
 // smallDisk returns a folder for a tablespace, alone on a disk of some MiB.
 func smallDisk(t *testing.T, db *postgrestest.Server, mebibytes int) string {
 	t.Helper()
+	parts.Need(t, "root")
 	mount, err := os.MkdirTemp("/tmp", "psp-small-") // where another user than root can go
 	if err != nil {
 		t.Fatal(err)

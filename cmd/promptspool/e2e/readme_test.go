@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/metrics/parts"
 )
 
 // session returns the README's session, as a reader would paste it.
@@ -31,6 +32,7 @@ func session(t *testing.T) string {
 }
 
 func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
+	parts.Need(t, "curl", "node", "python3") // its examples are run, too
 	dir := t.TempDir()
 	sidecar, server := freePort(t), freePort(t)
 	cmd := exec.Command(program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",

@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"promptspool/metrics/parts"
 )
 
 // shared is the server that most tests of a binary use.
@@ -97,6 +99,7 @@ func sharedServer(t testing.TB) *Server {
 	if !mainCalled.Load() {
 		t.Fatal("postgrestest: the package's TestMain must call postgrestest.Main, which ends the server")
 	}
+	parts.Need(t, "postgres")
 	shared.once.Do(func() { shared.server, shared.err = start(Options{}) })
 	if shared.err != nil {
 		t.Fatal(shared.err)

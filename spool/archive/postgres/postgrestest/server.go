@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"promptspool/metrics/parts"
 )
 
 // Options change a server from the usual.
@@ -45,6 +47,7 @@ type Server struct {
 // Start starts a server for one test, which ends with it.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
+	parts.Need(t, "postgres")
 	s, err := start(o)
 	if err != nil {
 		t.Fatal(err)

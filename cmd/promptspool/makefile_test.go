@@ -1,0 +1,166 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// laptop is a machine on which somebody runs `make test`: a PATH with the tools that every
+// machine has, and with programs that only note how they were called.
+type laptop struct {
+	t   *testing.T
+	bin string
+}
+
+// plainTools are what the Makefile takes for granted.
+var plainTools = strings.Fields("make bash cat cp cut chmod dirname grep mkdir mktemp mv paste rm sed sha256sum " +
+	"sort tr wc")
+
+// newLaptop makes a machine that has all the parts that tests need, except the missing ones.
+func newLaptop(t *testing.T, uid string, missing ...string) laptop {
+	t.Helper()
+	l := laptop{t, t.TempDir()}
+	for _, name := range plainTools {
+		path, err := exec.LookPath(name)
+		if err == nil {
+			err = os.Symlink(path, filepath.Join(l.bin, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	const notes = `echo "$(basename "$0") $* absent=[$PROMPTSPOOL_ABSENT]" >>"$CALLS"` + "\n"
+	l.stub("basename", `echo "${1##*/}"`)
+	l.stub("ls", "") // finds a PostgreSQL
+	l.stub("id", "echo "+uid)
+	l.stub("gofmt", "")
+	l.stub("go", notes+`case " $* " in *"/e2e "*)
+		echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
+	esac`)
+	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool") {
+		l.stub(part, "")
+	}
+	l.stub("gcc", "cat >/dev/null") // it is given a program to compile
+	for _, part := range missing {
+		if err := os.Remove(filepath.Join(l.bin, part)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return l
+}
+
+// stub makes a program of a shell text.
+func (l laptop) stub(name, text string) {
+	l.t.Helper()
+	if err := os.WriteFile(filepath.Join(l.bin, name), []byte("#!/bin/bash\n"+text+"\n"), 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// makesTest runs `make test`, and returns its exit code, what it prints to standard output,
+// and the calls that were noted.
+func (l laptop) makesTest(args ...string) (code int, out, calls string) {
+	l.t.Helper()
+	dir := l.t.TempDir()
+	file := filepath.Join(dir, "calls")
+	cmd := exec.Command(filepath.Join(l.bin, "make"), append([]string{"test"}, args...)...)
+	cmd.Dir = "../.."
+	cmd.Env = []string{"PATH=" + l.bin, "HOME=" + dir, "TMPDIR=" + dir, "CALLS=" + file}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	text, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		l.t.Fatal(err)
+	}
+
+	noted, _ := os.ReadFile(file)
+	l.t.Logf("make test: %d\n%s%s", cmd.ProcessState.ExitCode(), text, stderr.String())
+
+	return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(text)), string(noted)
+}
+
+// lastLine returns the last line of a text.
+func lastLine(text string) string { return text[strings.LastIndex(text, "\n")+1:] }
+
+func TestMakeTestSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t, "1000", "chromium", "nginx")
+	l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"`)
+	const want = "Left out: 1 of the tests. Missing: chromium nginx root"
+
+	code, out, calls := l.makesTest()
+	if code == 0 || lastLine(out) != want {
+		t.Errorf("the code is %d, and the last line %q", code, lastLine(out))
+	}
+	if !strings.Contains(out, "Missing: chromium nginx root\n") || !strings.Contains(out, "TestOne needs chromium\n") {
+		t.Errorf("it does not name what is missing and left out:\n%s", out)
+	}
+	if strings.Contains(calls, "apt-get") {
+		t.Errorf("it installs without being root:\n%s", calls)
+	}
+	if n := strings.Count(calls, "absent=[chromium nginx root]"); n < 5 || !strings.Contains(calls, "go test") {
+		t.Errorf("the tests are not told what is absent:\n%s", calls)
+	}
+
+	if code, out, _ := l.makesTest("QUICK=1"); code != 0 || lastLine(out) != want {
+		t.Errorf("with QUICK=1 the code is %d, and the last line %q", code, lastLine(out))
+	}
+
+	// A test that fails is no matter of parts.
+	l.stub("go", `[ "$1" != test ]`)
+	if code, out, _ := l.makesTest("QUICK=1"); code == 0 || strings.Contains(out, "Left out") {
+		t.Errorf("with a failing test the code is %d:\n%s", code, out)
+	}
+}
+
+func TestMakeTestRunsEverythingWhereItCan(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t, "0")
+	l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"`)
+	code, out, calls := l.makesTest()
+	if code != 0 || strings.Contains(out, "Left out") || strings.Contains(out, "Missing") {
+		t.Errorf("the code is %d:\n%s", code, out)
+	}
+	isWhole := strings.Contains(calls, "-race") && strings.Contains(calls, "absent=[]")
+	if strings.Contains(calls, "apt-get") || !isWhole {
+		t.Errorf("it calls:\n%s", calls)
+	}
+
+	// Without a compiler for C there is no race detector.
+	l = newLaptop(t, "1000", "gcc")
+	code, _, calls = l.makesTest()
+	if code == 0 || strings.Contains(calls, "-race") || !strings.Contains(calls, "go test") {
+		t.Errorf("without gcc the code is %d, and it calls:\n%s", code, calls)
+	}
+}
+
+// CI runs as root on Debian: there nothing is ever left out.
+func TestMakeTestInstallsAsRootOnDebian(t *testing.T) {
+	t.Parallel()
+	l := newLaptop(t, "0", "chromium", "node")
+	l.stub("apt-get", `echo "apt-get $*" >>"$CALLS"
+		[ "$1" = install ] || exit 0
+		for part in chromium node; do
+			echo "#!/bin/bash" >"${0%/*}/$part"
+			chmod 755 "${0%/*}/$part"
+		done`)
+	code, out, calls := l.makesTest()
+	if code != 0 || strings.Contains(out, "Left out") ||
+		!strings.Contains(calls, "--no-install-recommends ca-certificates chromium nodejs\n") {
+		t.Errorf("the code is %d, and it calls:\n%s", code, calls)
+	}
+
+	for name, installer := range map[string]string{"fails": "exit 1", "installs nothing": "true"} {
+		l := newLaptop(t, "0", "chromium")
+		l.stub("apt-get", installer)
+		if code, out, calls := l.makesTest("QUICK=1"); code == 0 || strings.Contains(calls, "go test") {
+			t.Errorf("when apt-get %s, the code is %d:\n%s\n%s", name, code, out, calls)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Package parts lets tests name what they need beyond Go: a program such as chromium, or
+// the rights of root.
+//
+// A test whose part is absent fails. Only `make test`, on a machine where it may not install
+// the part, leaves such tests out, and its last line says so.
+package parts
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The environment in which `make test` runs the tests: the parts that are absent, separated
+// by spaces, and the file that lists the tests that were left out, one a line.
+const (
+	absentVariable = "PROMPTSPOOL_ABSENT"
+	listVariable   = "PROMPTSPOOL_LEFT_OUT"
+)
+
+// Need leaves a test out if `make test` said that one of the parts is absent.
+func Need(t testing.TB, parts ...string) {
+	t.Helper()
+	absent := strings.Fields(os.Getenv(absentVariable))
+	for _, part := range parts {
+		if !slices.Contains(absent, part) {
+			continue
+		}
+
+		// Unless it is listed, nobody would know.
+		if err := list(t.Name() + " needs " + part); err != nil {
+			t.Fatalf("%s is absent, and the test cannot be listed in %s: %v", part, listVariable, err)
+		}
+		t.Skip("left out: " + part + " is absent")
+	}
+}
+
+// list adds a line to the list of the tests that were left out. Several processes write it.
+func list(line string) error {
+	f, err := os.OpenFile(os.Getenv(listVariable), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = fmt.Fprintln(f, line)
+
+	return err
+}
