@@ -71,6 +71,7 @@ var imports = map[string]string{
 	"spool/archive/calls":    "api/wire api/wire/jsonscan",
 	"spool/archive/query":    "api/wire spool/archive/calls spool/archive/rowcode",
 	"spool/archive/transfer": "api/wire spool/archive",
+	"spool/archive/counting": "api/wire spool/archive spool/archive/query spool/archive/rowcode",
 	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
 		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/query spool/archive/rowcode " +

@@ -30,6 +30,7 @@ import (
 	"promptspool/spool"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/counting"
 )
 
 // This file shows what each role is made of. A role opens its storage, builds its parts from the bottom up, each out
@@ -113,8 +114,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Audit:    db,
 	})
 	writes := api.NewWriteQueue(records, m)
-	counting := archive.NewCounting(records)
-	defer counting.Close() // it reads the database
+	counted := counting.New(records)
+	defer counted.Close() // it reads the database
 
 	// What follows the configuration while the server runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
@@ -126,7 +127,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 	pages := dashboard.New(dashboard.Config{
 		People:    people,
 		Keys:      keys,
-		Records:   counting,
+		Records:   counted,
 		Recorder:  writes,
 		Templates: templates,
 		Sidecars:  db,

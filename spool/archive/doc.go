@@ -21,5 +21,6 @@
 //
 // The rooms below it hold what needs no Store: package calls reads a provider's call,
 // query defines what searches and statistics mean, rowcode is the form of a list's row.
-// Package transfer copies one database into another.
+// Package transfer copies one database into another. Package counting goes on with
+// statistics that take longer than their caller waits.
 package archive

@@ -11,17 +11,17 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// statisticsBudget is how long statistics and suggestions look into
-// prompts and responses.
-const statisticsBudget = 20 * time.Second
+// StatisticsBudget is how long statistics and suggestions look into prompts and
+// responses.
+const StatisticsBudget = 20 * time.Second
 
 // Analyze sums up the records that a search with the same filter finds. It counts to the
-// end, however long that takes; see Counting.
+// end, however long that takes; see package counting.
 func (a *Archive) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
 	sums := query.NewAnalytics(q)
-	progress, err := a.sum(ctx, id, q, query.AnalyticsColumns, sums)
+	progress, err := a.Sum(ctx, id, q, query.AnalyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
@@ -38,7 +38,7 @@ func (a *Archive) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
 	sums := query.NewTemplateVersions(q)
-	progress, err := a.sum(ctx, id, q, query.TemplateVersionsColumns, sums)
+	progress, err := a.Sum(ctx, id, q, query.TemplateVersionsColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
@@ -49,13 +49,13 @@ func (a *Archive) TemplateStatistics(
 	return w, nil
 }
 
-// adder counts rows. One that is also query.Sums gets summaries where it can.
-type adder interface{ Add(row *wire.Row) error }
+// Adder counts rows. One that is also query.Sums gets summaries where it can.
+type Adder interface{ Add(row *wire.Row) error }
 
-// sum gives the rows that a query finds to an adder. Only looking into bodies has a
+// Sum gives the rows that a query finds to an Adder. Only looking into bodies has a
 // budget: with no filter but time, the numbers are those of every record, at any load.
-func (a *Archive) sum(
-	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to adder,
+func (a *Archive) Sum(
+	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to Adder,
 ) (wire.Progress, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Progress{}, err
@@ -73,7 +73,7 @@ func (a *Archive) sum(
 	}
 
 	if q.NeedsBody() || q.NeedsWhole() {
-		q.Budget = statisticsBudget
+		q.Budget = StatisticsBudget
 	}
 	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
 		return true, to.Add(row)
@@ -104,14 +104,14 @@ func (a *Archive) Suggest(
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	q.Budget = statisticsBudget
+	q.Budget = StatisticsBudget
 
 	spent := patience{began: time.Now(), budget: s.Budget}
 	defer a.observeQuery(spent.began)
 	if g.Column() == rowcode.ColumnBody {
 		// Each value costs the reading of a body, so the clock is looked at after each.
 		spent.each = 1
-		spent.budget = cmp.Or(spent.budget, statisticsBudget)
+		spent.budget = cmp.Or(spent.budget, StatisticsBudget)
 		complete, err := a.suggestFromBodies(ctx, id, q, g, &spent)
 		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
 	}

@@ -18,6 +18,7 @@ import (
 	"promptspool/registry"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/counting"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -112,8 +113,8 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 		t.Fatal(err)
 	}
 
-	counting := archive.NewCounting(records)
-	t.Cleanup(counting.Close)
+	counted := counting.New(records)
+	t.Cleanup(counted.Close)
 	templates := registry.New(registry.Config{Store: db, Logger: quiet})
 	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{
 		Name:      "greet",
@@ -125,7 +126,7 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	pages := httptest.NewServer(dashboard.New(dashboard.Config{
 		People:    people,
 		Keys:      auth.New(auth.Config{Store: db}),
-		Records:   counting,
+		Records:   counted,
 		Recorder:  records,
 		Templates: templates,
 		Sidecars:  db,

@@ -1,4 +1,9 @@
-package archive
+// Package counting answers statistics in time, and goes on counting behind its answer.
+//
+// An answer that would take long has what is counted so far. The count goes on for a
+// while, for callers that ask the same again, and what is whole is kept for a moment. Few
+// count at a time, and none without end, so that questions stay cheap for the Store.
+package counting
 
 import (
 	"context"
@@ -6,6 +11,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -14,12 +20,12 @@ import (
 const (
 	walksMax     = 2                      // at a time, one for each account
 	walkFree     = 100 * time.Millisecond // every walk may take this long: most end within it
-	walkPatience = statisticsBudget
+	walkPatience = archive.StatisticsBudget
 	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted anew
 )
 
-// Counting is an Archive whose statistics answer within StatisticsQuery.Budget.
+// Archive is an archive.Archive whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
 // counting goes on for callers that ask the same again: the numbers of one question grow
@@ -27,8 +33,8 @@ const (
 // no budget; they are always exact.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
-type Counting struct {
-	*Archive
+type Archive struct {
+	*archive.Archive
 
 	life  context.Context
 	end   context.CancelFunc
@@ -39,11 +45,11 @@ type Counting struct {
 	walking map[string]bool // accounts with a walk that takes longer than walkFree
 }
 
-// NewCounting returns a Counting over an Archive.
-func NewCounting(a *Archive) *Counting {
+// New returns an Archive over another, which must outlive it.
+func New(a *archive.Archive) *Archive {
 	life, end := context.WithCancel(context.Background())
 
-	return &Counting{
+	return &Archive{
 		Archive: a,
 		life:    life,
 		end:     end,
@@ -53,7 +59,7 @@ func NewCounting(a *Archive) *Counting {
 }
 
 // Close ends all counting and waits for it.
-func (c *Counting) Close() {
+func (c *Archive) Close() {
 	// No walk begins once life has ended; see walkOf.
 	c.mu.Lock()
 	c.end()
@@ -64,7 +70,7 @@ func (c *Counting) Close() {
 
 // Analyze sums up the records that a search with the same filter finds, within q.Budget
 // if there is a filter.
-func (c *Counting) Analyze(
+func (c *Archive) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
@@ -86,7 +92,7 @@ func (c *Counting) Analyze(
 }
 
 // TemplateStatistics sums up records by template version, within q.Budget.
-func (c *Counting) TemplateStatistics(
+func (c *Archive) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.TemplateStatistics, err error) {
 	if q.Budget == 0 {
@@ -111,16 +117,16 @@ type question struct {
 	sums func() counter
 }
 
-// counter is an adder that can answer at any time with what it has counted so far.
+// counter is an archive.Adder that can answer at any time with what it has counted so far.
 type counter interface {
-	adder
+	archive.Adder
 	counted() any
 }
 
 // counterOf is a counter whose answer is a T.
 type counterOf[T any] struct {
 	sums interface {
-		adder
+		archive.Adder
 		Answer() T
 	}
 }
@@ -130,7 +136,7 @@ func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
 func (c counterOf[T]) counted() any            { return c.sums.Answer() }
 
 // ask calls take with the best answer that exists after q.Budget.
-func (c *Counting) ask(
+func (c *Archive) ask(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question, take func(answer any),
 ) (wire.Progress, error) {
 	w, err := c.walkOf(id, q, asked)
@@ -182,7 +188,7 @@ func (c *Counting) ask(
 
 // walkOf joins the walk that counts the answer to a question, or begins one. It returns
 // nil if the kept answer is recent enough.
-func (c *Counting) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
+func (c *Archive) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -1,7 +1,7 @@
-package archive
+package counting
 
 // Kept returns how many answers are kept, and their size.
-func (c *Counting) Kept() (answers, bytes int) {
+func (c *Archive) Kept() (answers, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -1,4 +1,4 @@
-package archive
+package counting
 
 import (
 	"context"
@@ -32,16 +32,16 @@ type walk struct {
 	rows int64
 	at   time.Time // order time of the last row
 
-	// Guarded by Counting.mu.
-	placed bool // it has one of the places in Counting.walking
+	// Guarded by Archive.mu.
+	placed bool // it has one of the places in Archive.walking
 	over   bool
 	whole  bool
 	answer any   // if whole
 	err    error // if it failed
 }
 
-// beginLocked begins a walk. Counting.mu must be held.
-func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
+// beginLocked begins a walk. Archive.mu must be held.
+func (c *Archive) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
 	w := &walk{
 		asked: asked,
 		begun: time.Now(),
@@ -56,7 +56,7 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked q
 	long := time.AfterFunc(walkPatience, func() { w.cancel(errWalkLong) })
 
 	c.walks.Go(func() {
-		progress, err := c.sum(w.ctx, id, q, asked.want, w)
+		progress, err := c.Sum(w.ctx, id, q, asked.want, w)
 		for _, timer := range []*time.Timer{w.unasked, place, long} {
 			timer.Stop()
 		}
@@ -70,7 +70,7 @@ func (c *Counting) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked q
 // place gives a walk that takes longer than most one of the few places for these, or ends
 // it. What it counted is kept, and the next caller begins another walk: one that waited
 // for its turn would hold a snapshot of the store meanwhile.
-func (c *Counting) place(w *walk) {
+func (c *Archive) place(w *walk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -91,7 +91,7 @@ func (c *Counting) place(w *walk) {
 }
 
 // finish keeps what a walk has counted.
-func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
+func (c *Archive) finish(w *walk, progress wire.Progress, err error) {
 	part := w.part()
 
 	c.mu.Lock()
@@ -120,7 +120,7 @@ func (c *Counting) finish(w *walk, progress wire.Progress, err error) {
 		part.progress = progress
 		c.kept.keepPart(w.asked.key, k, part)
 	default:
-		part.progress = wire.Progress{AsOf: c.config.Now()}
+		part.progress = wire.Progress{AsOf: time.Now()}
 		w.whole, w.answer = true, part.answer
 		c.kept.keep(w.asked.key, k, part)
 	}

@@ -1,4 +1,4 @@
-package archive_test
+package counting_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/counting"
 )
 
 var counter = wire.Identity{Account: "a"}
@@ -24,17 +24,17 @@ func ofModel(model string) wire.StatisticsQuery {
 	return wire.StatisticsQuery{FilterGroup: filter, Budget: waiting, Key: model}
 }
 
-// counting runs a test over a slow store, within synctest.
-func counting(t *testing.T, s *slowStore, test func(t *testing.T, c *archive.Counting)) {
+// withCounting runs a test over a slow store, within synctest.
+func withCounting(t *testing.T, s *slowStore, test func(t *testing.T, c *counting.Archive)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := archive.NewCounting(s.archive())
+		c := counting.New(s.archive())
 		defer c.Close()
 		test(t, c)
 	})
 }
 
-func analyze(t testing.TB, c *archive.Counting, id wire.Identity, q wire.StatisticsQuery) wire.Analytics {
+func analyze(t testing.TB, c *counting.Archive, id wire.Identity, q wire.StatisticsQuery) wire.Analytics {
 	t.Helper()
 	w, err := c.Analyze(t.Context(), id, q)
 	if err != nil {
@@ -45,7 +45,7 @@ func analyze(t testing.TB, c *archive.Counting, id wire.Identity, q wire.Statist
 }
 
 func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
-	counting(t, &slowStore{rows: 2000, each: time.Millisecond}, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, &slowStore{rows: 2000, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
 		w := analyze(t, c, counter, wire.StatisticsQuery{Budget: waiting})
 
 		if w.TotalRequests != 2000 || w.Progress != (wire.Progress{}) {
@@ -56,7 +56,7 @@ func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
 
 func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 	s := &slowStore{rows: 2000, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		first := analyze(t, c, counter, ofModel("m"))
 		if n := first.TotalRequests; n < 60 || n > 200 || !first.Incomplete || !first.Counting {
 			t.Errorf("at first %d are counted, %+v", n, first.Progress)
@@ -81,7 +81,7 @@ func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 
 func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
 	s := &slowStore{rows: 1000, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		whole := ofModel("m")
 		whole.Budget = time.Minute
 		if w := analyze(t, c, counter, whole); w.TotalRequests != 1000 || w.Progress != (wire.Progress{}) {
@@ -106,7 +106,7 @@ func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
 
 func TestWhatIsCountedQuicklyIsNeverOld(t *testing.T) {
 	s := &slowStore{rows: 10, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		analyze(t, c, counter, ofModel("m"))
 		s.rows = 20
 		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 20 || w.Progress != (wire.Progress{}) {
@@ -117,7 +117,7 @@ func TestWhatIsCountedQuicklyIsNeverOld(t *testing.T) {
 
 func TestACountThatNobodyAsksForEnds(t *testing.T) {
 	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		before := analyze(t, c, counter, ofModel("m"))
 		time.Sleep(15 * time.Second) // it ends meanwhile, which frees its place for another
 		synctest.Wait()
@@ -139,7 +139,7 @@ func TestACountThatNobodyAsksForEnds(t *testing.T) {
 
 func TestACountThatTakesTooLongEnds(t *testing.T) {
 	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		w := analyze(t, c, counter, ofModel("m"))
 		for range 25 {
 			time.Sleep(time.Second)
@@ -153,7 +153,7 @@ func TestACountThatTakesTooLongEnds(t *testing.T) {
 
 func TestFewCountAtATime(t *testing.T) {
 	s := &slowStore{rows: 5000, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		ask := func(account, model string) int64 {
 			return analyze(t, c, wire.Identity{Account: account}, ofModel(model)).TotalRequests
 		}
@@ -185,7 +185,7 @@ func TestFewCountAtATime(t *testing.T) {
 
 func TestManyQuestionsAreNotKeptForEver(t *testing.T) {
 	s := &slowStore{rows: 500, each: time.Millisecond}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		whole := func(model string) {
 			q := ofModel(model)
 			q.Budget = time.Minute
@@ -203,7 +203,7 @@ func TestManyQuestionsAreNotKeptForEver(t *testing.T) {
 
 func TestWhatEndsACountWithAFaultIsTold(t *testing.T) {
 	s := &slowStore{rows: 100, each: time.Millisecond, err: errors.New("the disk is broken")}
-	counting(t, s, func(t *testing.T, c *archive.Counting) {
+	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
 		q := ofModel("m")
 		q.Budget = time.Second
 		if _, err := c.Analyze(t.Context(), counter, q); !errors.Is(err, s.err) {
@@ -223,7 +223,7 @@ func TestNumbersDoNotShrink(t *testing.T) {
 			}
 		}), 1, 30).Draw(r, "steps")
 
-		counting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *archive.Counting) {
+		withCounting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
 			last := map[int]int64{}
 			for i, step := range steps {
 				w := analyze(t, c, counter, ofModel(fmt.Sprint(step[0])))

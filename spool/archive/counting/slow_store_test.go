@@ -1,4 +1,4 @@
-package archive_test
+package counting_test
 
 import (
 	"context"
