@@ -11,6 +11,10 @@
 //
 // Every answer is a JSON object. Errors are {"success":false,"error":code,"message":what
 // happened and the next step,"fields":[{"field","reason"}]}.
+//
+// routes.go is the table. Beside it are the handlers, a file for each kind of route, and the steps of a
+// call (guard.go, call.go, call_room.go, answer.go). Reading bodies, admission and connections are
+// packages below. Handlers stay here, because all of them need the call and its capabilities.
 package api
 
 import (

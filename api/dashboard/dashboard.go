@@ -11,6 +11,23 @@
 //
 // Whatever was logged is data: it is escaped wherever it is shown, and the
 // Content-Security-Policy allows no script, style or image but our own.
+//
+// # Files
+//
+//	dashboard.go, page.go, error.go, public_url.go   routes, and the frame of every page
+//	session.go, sign.go, resume.go                   signing in; a form that outlives its session
+//	overview.go, statistics.go, counted.go           numbers and charts
+//	requests.go, column.go, span.go, export.go       the list of requests
+//	filter.go, suggest.go, closest.go                its filter
+//	record.go, conversation.go, number.go            one request
+//	templates.go, template.go, compare.go,
+//	backtest.go                                      templates and their versions
+//	editor.go, draft.go, finding.go                  the form of a version
+//	people.go, account.go, operations.go, docs.go    people, keys, sidecars, the docs
+//
+// Charts, the comparison of texts and the docs are packages of their own. What is left are
+// pages: each is a method on the one type that knows sessions and layout, and all of them
+// share the filter. Apart, they would only reach each other through it.
 package dashboard
 
 import (

@@ -4,4 +4,8 @@
 //
 // Field comments name what a JSON member means. jsonscan reads JSON below these types;
 // secrets masks credentials in bodies.
+//
+// Each file is one noun, with its types and their decoder. They stay together, because a
+// field is checked by one reader (field.go) that makes one kind of error (error.go), and
+// both roles need all of them.
 package wire

@@ -3,6 +3,10 @@
 // It is one binary with two roles. A sidecar beside the app takes writes on localhost, answers once they are
 // on disk, and forwards them. A server keeps the records, the templates and the keys. serve.go shows what
 // each is made of.
+//
+// The files here are the roles, their parts, and the commands about a process as a whole. Commands about one
+// noun, and what commands share, are packages in internal. Some files are one thing on several systems:
+// peer_linux.go, peer_darwin.go.
 package main
 
 import (

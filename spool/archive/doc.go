@@ -23,4 +23,10 @@
 // query defines what searches and statistics mean, rowcode is the form of a list's row.
 // Package transfer copies one database into another. Package counting goes on with
 // statistics that take longer than their caller waits.
+//
+// What is left here is one noun and what is asked of it: how events become a State
+// (event.go, request.go, stamp.go, state.go, metadata.go, long.go, stored.go), what a State
+// shows and weighs (view.go, events.go, weight.go, deleted.go, orphan.go, price.go), the
+// Store and what both stores share (store.go, committer.go, keep.go, templates.go, fleet.go),
+// and the Archive over it. Nearly all of it reads the State's fields or changes them.
 package archive
