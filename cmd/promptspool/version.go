@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -11,13 +12,17 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// version is that of this source; a release sets it with -ldflags "-X main.version=...".
-var version = "0.1.0"
+// version is that of this source. A release sets all three with -ldflags "-X main.version=...".
+var (
+	version = "0.1.0"
+	commit  = "" // if empty, what Go recorded of the working copy counts
+	date    = "" // of the commit, so that the same source always gives the same binary
+)
 
 func versionCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "version",
-		Usage:  "say which version this is",
+		Usage:  "show the version, its commit and the commit's date",
 		Flags:  []cli.Flag{config.OutputFlag()},
 		Action: printVersion,
 	}
@@ -26,7 +31,8 @@ func versionCommand() *cli.Command {
 // versionInfo is what `version -o json` prints.
 type versionInfo struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"`
+	Revision string `json:"revision,omitempty"` // the commit
+	Date     string `json:"date,omitempty"`     // of the commit
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -34,29 +40,31 @@ type versionInfo struct {
 func printVersion(c *cli.Context) error {
 	v := versionInfo{
 		Version:  version,
-		Revision: revision(),
+		Revision: cmp.Or(commit, recorded("vcs.revision")),
+		Date:     cmp.Or(date, recorded("vcs.time")),
 		Go:       runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
+
 	return print.Output(c, v, func(t *print.Table) {
-		words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision}
+		words := []string{"promptspool", v.Version, v.Platform, v.Go, v.Revision, v.Date}
 		t.Row(strings.TrimSpace(strings.Join(words, " ")))
 	})
 }
 
-// revision returns the commit that the binary was built from; "" if the build does not record it.
-func revision() string {
+// recorded returns what Go recorded of the working copy that the binary was built from. It is
+// empty for a build outside git, or with -buildvcs=false.
+func recorded(key string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""
 	}
 
 	for _, s := range info.Settings {
-		// The build records it by itself, unless it is made from a copy without its
-		// history.
-		if s.Key == "vcs.revision" {
+		if s.Key == key {
 			return s.Value
 		}
 	}
+
 	return ""
 }
