@@ -112,14 +112,21 @@ func (m *manifests) check() {
 	m.network()
 	m.composition()
 
+	folders := map[string]string{}
 	for file, args := range m.units {
-		config := slices.Index(args, "--config") // the file does not exist here
-		if config < 0 || !strings.Contains(string(m.files[file]), "\nTimeoutStopSec=30\n") {
-			m.fault(file, "no configuration file, or no time for a stop")
-			continue
+		u := m.understand(file, args, nil)
+		if "systemd/promptspool-"+u.role+".service" != file {
+			m.fault(file, "it starts a %q", u.role)
 		}
-		without := slices.Delete(slices.Clone(args), config, config+2)
-		m.understand(file, append(without, "--upstream", "https://server"), nil)
+		if other, taken := folders[u.data]; taken {
+			m.fault(file, "%s has the same folder, %s", other, u.data)
+		}
+		folders[u.data] = file
+
+		isFile := slices.Contains(args, "--config")
+		if !isFile || !strings.Contains(string(m.files[file]), "\nTimeoutStopSec=30\n") {
+			m.fault(file, "no configuration file, or no time for a stop")
+		}
 	}
 }
 
@@ -378,7 +385,7 @@ func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 	}
 	kubernetes := len(m.workloads) == 4 && len(m.services["promptspool"]) == 2 && len(m.policies) == 2 &&
 		len(m.budgets) == 1 && len(m.scalers) == 1 && len(m.monitors) == 2
-	if !kubernetes || len(m.compose.Services) != 2 || len(m.units) != 1 {
+	if !kubernetes || len(m.compose.Services) != 2 || len(m.units) != 2 {
 		t.Errorf("not everything was seen: %d workloads, %d services, %d policies, %d monitors, "+
 			"%d of Compose, %d units",
 			len(m.workloads), len(m.services), len(m.policies), len(m.monitors), len(m.compose.Services), len(m.units))
@@ -442,7 +449,10 @@ func TestAManifestWithAFaultIsFound(t *testing.T) {
 		{"compose.yaml", "--upstream=http://server:8788", "--upstream=http://serve:8788"},
 		{"compose.yaml", "127.0.0.1:9787:9787", "9787:9787"},
 		{"compose.yaml", "PROMPTSPOOL_BOOTSTRAP_KEY: ", "PROMPTSPOOL_BOOTSTRAPKEY: "},
-		{"promptspool-sidecar.service", "--data", "--folder"},
+		{"systemd/promptspool-sidecar.service", "--data", "--folder"},
+		{"systemd/promptspool-sidecar.service", "ExecStart=promptspool sidecar", "ExecStart=promptspool server"},
+		{"systemd/promptspool-server.service", "=promptspool-server\nStateDirectoryM", "=promptspool\nStateDirectoryM"},
+		{"systemd/promptspool-server.service", "TimeoutStopSec=30", "TimeoutStopSec=3"},
 	} {
 		files := deployFiles(t)
 		text := string(files[c.file])

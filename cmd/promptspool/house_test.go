@@ -110,6 +110,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +
 		"spool/archive/postgres spool/archive/transfer cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
+	// A tool of releases, in a module of its own.
+	"cmd/promptspool/deploy/release/sbom": "",
 	// Tests of the whole program, as processes.
 	"cmd/promptspool/e2e": "",
 }

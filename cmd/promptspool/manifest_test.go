@@ -91,7 +91,7 @@ type composeFile struct {
 func deployFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
-	for _, pattern := range []string{"kubernetes/*/*.yaml", "*.yaml", "*.service"} {
+	for _, pattern := range []string{"kubernetes/*/*.yaml", "*.yaml", "systemd/*.service"} {
 		names, err := filepath.Glob("deploy/" + pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatal(pattern, err)
@@ -242,13 +242,18 @@ func chosen(selector, labels map[string]string) bool {
 
 // unit reads the command line of a systemd unit.
 func (m *manifests) unit(file, text string) {
-	text = strings.ReplaceAll(text, "${STATE_DIRECTORY}", "/var/lib/promptspool") // of its StateDirectory
-	_, line, ok := strings.Cut(text, "\nExecStart=/usr/local/bin/promptspool ")
-	if !ok || !strings.Contains(text, "\nStateDirectory=promptspool\n") {
+	_, folder, ok := strings.Cut(text, "\nStateDirectory=")
+	folder, _, _ = strings.Cut(folder, "\n")
+	_, line, starts := strings.Cut(text, "\nExecStart=promptspool ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !ok || !starts {
 		m.fault(file, "it does not start promptspool on a folder of its own")
 		return
 	}
-	line, _, _ = strings.Cut(line, "\n")
+
+	// The package puts the file of settings there.
+	line = strings.ReplaceAll(line, "/etc/promptspool/config.yaml", "deploy/systemd/config.yaml")
+	line = strings.ReplaceAll(line, "${STATE_DIRECTORY}", "/var/lib/"+folder)
 	m.units[file] = strings.Fields(line)
 }
 

@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// top is the project's folder.
+const top = "../../.."
+
+// packageOf builds the Debian package of a version as a release does: with the same packager,
+// from the same section of its settings. The binary is the one that is shipped.
+func packageOf(t *testing.T, version string) (path string) {
+	t.Helper()
+	text, err := os.ReadFile(top + "/cmd/promptspool/deploy/release/goreleaser.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var release struct{ NFPMs []map[string]any }
+	if err := yaml.Unmarshal(text, &release); err != nil || len(release.NFPMs) != 1 {
+		t.Fatal(err, release)
+	}
+	binary, err := plainBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// What GoReleaser itself adds or reads, the packager does not know.
+	settings := release.NFPMs[0]
+	program := map[string]any{
+		"src":       binary,
+		"dst":       fmt.Sprint(settings["bindir"], "/promptspool"),
+		"file_info": map[string]any{"mode": 0o755},
+	}
+	settings["contents"] = append(settings["contents"].([]any), program)
+	settings["name"], settings["arch"], settings["version"] = "promptspool", runtime.GOARCH, version
+	settings["mtime"] = "2026-01-02T03:04:05Z"
+	for _, key := range []string{"bindir", "formats", "file_name_template"} {
+		delete(settings, key)
+	}
+
+	text, err = yaml.Marshal(settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "promptspool.deb")
+	cmd := exec.Command("go", "tool", "-modfile", "cmd/promptspool/deploy/release/go.mod",
+		"nfpm", "package", "--packager", "deb", "--config", "/dev/stdin", "--target", path)
+	cmd.Dir, cmd.Stdin = top, bytes.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	return path
+}
+
+// machine is this machine with changes of its own: what a command in it changes stays in the
+// test's folder. It has no other file systems than the root, and looks as if systemd ran.
+type machine struct {
+	*testing.T
+	dir string
+}
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	m := machine{t, t.TempDir()}
+	for _, name := range []string{"changed", "work", "root"} {
+		if err := os.Mkdir(filepath.Join(m.dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	m.write("/run/systemd/system/here", "")
+	m.write("/usr/bin/systemctl", "#!/bin/sh\necho \"$@\" >>/systemctl\n")
+
+	return m
+}
+
+// changed returns the path of a file that was changed.
+func (m machine) changed(path string) string { return filepath.Join(m.dir, "changed", path) }
+
+func (m machine) write(path, text string) {
+	m.Helper()
+	if err := os.MkdirAll(filepath.Dir(m.changed(path)), 0o755); err != nil {
+		m.Fatal(err)
+	}
+	if err := os.WriteFile(m.changed(path), []byte(text), 0o755); err != nil {
+		m.Fatal(err)
+	}
+}
+
+// asked returns what systemctl was told since the last time.
+func (m machine) asked() string {
+	m.Helper()
+	said, err := os.ReadFile(m.changed("/systemctl"))
+	if err != nil && !os.IsNotExist(err) {
+		m.Fatal(err)
+	}
+	if err := os.RemoveAll(m.changed("/systemctl")); err != nil {
+		m.Fatal(err)
+	}
+
+	return string(said)
+}
+
+// script returns a program that runs a command in the machine, and passes its arguments on.
+// The mounts end with it.
+func (m machine) script(command string) string {
+	m.Helper()
+	path := written(m.T, "in", fmt.Sprintf(`#!/bin/sh
+exec unshare --mount sh -euc '
+	mount -t overlay overlay -o lowerdir=/,upperdir=%[1]s/changed,workdir=%[1]s/work %[1]s/root
+	mount -t proc proc %[1]s/root/proc
+	mount --bind /dev %[1]s/root/dev
+	exec chroot %[1]s/root %[2]s "$@"' sh "$@"
+`, m.dir, command))
+	if err := os.Chmod(path, 0o700); err != nil {
+		m.Fatal(err)
+	}
+
+	return path
+}
+
+// run runs a command in the machine and returns what it printed.
+func (m machine) run(command string, args ...string) string {
+	m.Helper()
+	return tool(m.T, m.script(command), args...)
+}
+
+// has reports whether the machine has a file that was written, and not removed again.
+func (m machine) has(path string) bool {
+	info, err := os.Lstat(m.changed(path))
+	return err == nil && info.Mode()&os.ModeCharDevice == 0 // an overlay's mark of what was removed
+}
+
+const (
+	installedUnits = "daemon-reload\ntry-restart promptspool-server.service promptspool-sidecar.service\n"
+	removedUnits   = "disable --now promptspool-server.service promptspool-sidecar.service\ndaemon-reload\n"
+)
+
+func TestTheDebianPackageKeepsASpoolOverAnUpgradeAndItsRemoval(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	const (
+		program  = "/usr/bin/promptspool"
+		unit     = "/usr/lib/systemd/system/promptspool-sidecar.service"
+		settings = "/etc/promptspool/config.yaml"
+		data     = "/var/lib/promptspool"
+	)
+	install := func(version string) {
+		t.Helper()
+		deb, err := os.ReadFile(packageOf(t, version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.write("/promptspool.deb", string(deb))
+		m.run("dpkg", "--install", "/promptspool.deb")
+
+		if got := m.run("dpkg-query", "-f", "${Version} ${Status}", "-W", "promptspool"); got !=
+			version+" install ok installed" {
+			t.Errorf("dpkg knows %q", got)
+		}
+		if got := m.asked(); got != installedUnits {
+			t.Errorf("systemctl was told %q", got)
+		}
+	}
+
+	install("1.0.0")
+	m.run("promptspool", "config", "check", settings)
+	m.run("systemd-analyze", "verify", unit, strings.Replace(unit, "sidecar", "server", 1))
+
+	// A call is taken while the server is away, and the sidecar is killed.
+	upstream := freePort(t)
+	start := func() *node {
+		t.Helper()
+		n := begin(t, m.script("promptspool"), nil, data, "127.0.0.1:0",
+			"sidecar", "--config", settings, "--upstream", "http://"+upstream)
+		if !n.takes() {
+			t.Fatal("the sidecar does not start")
+		}
+		return n
+	}
+	sidecar := start()
+	id := sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.kill()
+
+	// The next version delivers it, with the settings that somebody changed.
+	m.run("sh", "-c", "echo '# ours' >>"+settings)
+	install("1.1.0")
+	if text := m.run("cat", settings); !strings.HasSuffix(text, "\n# ours\n") {
+		t.Errorf("after the upgrade the settings are %q", text)
+	}
+	sidecar = start()
+	server := startServer(t, t.TempDir(), upstream)
+	server.record(id, events(1))
+	server.stop()
+	id = sidecar.track("/rest/track-request", adminKey, chat())
+	sidecar.kill()
+
+	for _, purge := range []bool{false, true} {
+		option := map[bool]string{false: "--remove", true: "--purge"}[purge]
+		said := m.run("dpkg", option, "promptspool")
+		if m.has(program) || m.has(unit) || m.has(settings) == purge {
+			t.Errorf("after %s: program %v, unit %v, settings %v",
+				option, m.has(program), m.has(unit), m.has(settings))
+		}
+		if !purge && !strings.Contains(said, data) {
+			t.Errorf("nobody learns where the data is: %s", said)
+		}
+	}
+	if got := m.asked(); got != removedUnits {
+		t.Errorf("systemctl was told %q", got)
+	}
+	if len(filesHolding(t, m.changed(data), id)) == 0 {
+		t.Errorf("the spool is gone with the package")
+	}
+
+	// Nothing of it stays on the machine of the tests.
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil || strings.Contains(string(mounts), m.dir) {
+		t.Errorf("%v: something is still mounted", err)
+	}
+	if _, err := os.Stat("/var/lib/dpkg/info/promptspool.list"); err == nil {
+		t.Error("the package is installed on this machine")
+	}
+}
