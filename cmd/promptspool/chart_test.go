@@ -1,0 +1,113 @@
+//go:build !race
+
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// chartFolders hold what Helm renders, and what came out.
+var chartFolders = []string{"deploy/helm", "deploy/release/helm.mod", "testdata/helm"}
+
+// chartSums returns the sums of these files as `make chart` writes them.
+func chartSums(t *testing.T) string {
+	t.Helper()
+	var paths []string
+	for _, folder := range chartFolders {
+		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && d.Name() != "sums" {
+				paths = append(paths, filepath.ToSlash(path))
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	slices.Sort(paths)
+
+	var b strings.Builder
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(content), path)
+	}
+
+	return b.String()
+}
+
+// renderedChart returns a file that Helm made of the chart.
+func renderedChart(t *testing.T, name string) map[string][]byte {
+	t.Helper()
+	content, err := os.ReadFile("testdata/helm/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return map[string][]byte{name: content}
+}
+
+func TestTheRenderedChartIsThatOfTheChart(t *testing.T) {
+	sums, err := os.ReadFile("testdata/helm/sums")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := func(text string) []string { return strings.Split(text, "\n") }
+	Equal(t, "files of the chart; after a change run `make chart`", lines(chartSums(t)), lines(string(sums)))
+}
+
+func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
+	withoutVariables(t)
+	for name, kinds := range map[string]string{
+		"badger.yaml":     "1 services, 1 policies, 0 budgets, 0 scalers, [StatefulSet]",
+		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, [Deployment]",
+		"app.yaml":        "1 services, 1 policies, 0 budgets, 0 scalers, [Deployment StatefulSet]",
+	} {
+		m := readManifests(renderedChart(t, name))
+		m.check()
+		for _, f := range m.faults {
+			t.Error(f)
+		}
+
+		var workloads []string
+		for _, w := range m.workloads {
+			workloads = append(workloads, w.kind)
+		}
+		Equal(t, name, fmt.Sprintf("%d services, %d policies, %d budgets, %d scalers, %v",
+			len(m.services), len(m.policies), len(m.budgets), len(m.scalers), workloads), kinds)
+	}
+}
+
+func TestAChartWithAFaultIsFound(t *testing.T) {
+	withoutVariables(t)
+	for _, c := range []struct{ file, old, new string }{
+		{"badger.yaml", "--listen=", "--lisen="},
+		{"badger.yaml", "readOnlyRootFilesystem", "readonlyRootFilesystem"},
+		{"badger.yaml", "GOMEMLIMIT, value: 819MiB", "GOMEMLIMIT, value: 1024MiB"},
+		{"postgresql.yaml", "minReplicas: 2", "minReplicas: 1"},
+		{"app.yaml", "http://app-promptspool:8788", "http://promptspool:8788"},
+		{"app.yaml", "            - --upstream-plaintext", "            #"},
+		{"app.yaml", "sizeLimit: 1600Mi", "sizeLimit: 1280Mi"},
+	} {
+		files := renderedChart(t, c.file)
+		harmed := strings.Replace(string(files[c.file]), c.old, c.new, 1)
+		if harmed == string(files[c.file]) {
+			t.Fatalf("%s holds no %q", c.file, c.old)
+		}
+
+		m := readManifests(map[string][]byte{c.file: []byte(harmed)})
+		m.check()
+		if len(m.faults) == 0 {
+			t.Errorf("%s with %q in the place of %q is accepted", c.file, c.new, c.old)
+		}
+	}
+}
