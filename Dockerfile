@@ -1,10 +1,15 @@
 # syntax=docker/dockerfile:1
-FROM golang:1.26.8-bookworm AS build
+# For both processors, and with what `version` shows of a release:
+#   docker buildx build --platform linux/amd64,linux/arm64 --build-arg VERSION=x \
+#     --build-arg COMMIT=$(git rev-parse HEAD) --build-arg DATE=$(git log -1 --format=%cI) .
+FROM --platform=$BUILDPLATFORM golang:1.26.8-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o /promptspool ./cmd/promptspool \
+ARG TARGETOS TARGETARCH VERSION COMMIT DATE
+ENV GOOS=$TARGETOS GOARCH=$TARGETARCH
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w${VERSION:+ -X main.version=$VERSION -X main.commit=$COMMIT -X main.date=$DATE}" -o /promptspool ./cmd/promptspool \
  && mkdir /data && chmod 0700 /data
 
 FROM gcr.io/distroless/static-debian12:nonroot

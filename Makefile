@@ -1,6 +1,9 @@
 # make test   everything that must pass. As root on Debian it installs what is missing; elsewhere it leaves out the tests that need it, says so in
 #             its last line, and fails, unless QUICK=1 is given
 # make build  the binary, static
+# make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be (see the page Install)
+# make release-check  a whole release, twice: the chart and every byte must come out the same
+# make chart  renders the Helm chart anew for the tests, after a change to it
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
 # make bench  the benchmarks, beside their floors
 # make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots);
@@ -17,7 +20,7 @@ SHELL := /bin/bash
 # What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
-.PHONY: test build soak bench screenshots fuzz absent deps install fmt vet lint unit race scenes plain
+.PHONY: test build soak bench screenshots release release-check chart fuzz absent deps install fmt vet lint unit race scenes plain
 
 test:
 	@$(MAKE) --no-print-directory deps
@@ -32,9 +35,10 @@ test:
 
 # The parts that tests need beyond Go and that this machine lacks, by the names that metrics/parts.Need is given.
 # The race detector needs cgo; the examples of the documentation need curl and python3; the dashboard's tests need a browser, and a proxy in front of it; power cuts and full disks
-# need images of disks, and root; the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one.
+# need images of disks, and root; the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one;
+# packages are installed by dpkg, and their units checked by systemd.
 absent:
-	@for part in curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool; do
+	@for part in curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool dpkg unshare systemd-analyze; do
 		command -v $$part >/dev/null || echo $$part
 	done
 	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || echo gcc
@@ -89,6 +93,8 @@ install:
 		losetup) packages="$$packages mount" ;;
 		mkfs.ext4) packages="$$packages e2fsprogs" ;;
 		node) packages="$$packages nodejs" ;;
+		unshare) packages="$$packages util-linux" ;;
+		systemd-analyze) packages="$$packages systemd" ;;
 		gcc) packages="$$packages gcc libc6-dev" ;;
 		*) packages="$$packages $$part" ;;
 		esac
@@ -137,6 +143,43 @@ plain:
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
+
+# GoReleaser and what it calls are of the module beside their settings. What is released is a commit.
+release:
+	[ -n "$(VERSION)" ] || { echo "say which version: make release VERSION=x"; exit 1; }
+	[ -z "$$(git status --porcelain)" ] || { echo "commit first: a release is built from a commit"; exit 1; }
+	tools=$$(mktemp -d)
+	trap 'rm -r "$$tools"' EXIT
+	CGO_ENABLED=0 go build -C $(releasing) -o $$tools ./sbom github.com/goreleaser/goreleaser/v2
+	VERSION=$(VERSION) RELEASES_URL=$(RELEASES_URL) PATH=$$tools:$$PATH \
+		goreleaser release --snapshot --clean --config $(releasing)/goreleaser.yaml
+	cp $(releasing)/install.sh $(releasing)/install.ps1 .dist
+
+releasing := cmd/promptspool/deploy/release
+
+# What the real Helm makes of the chart, and the sums of what it was made from: the tests check
+# both, and so need no Helm, which takes minutes to compile.
+chart:
+	cd cmd/promptspool
+	helm() { CGO_ENABLED=0 go tool -modfile=deploy/release/helm.mod helm "$$@"; }
+	helm lint --strict --quiet deploy/helm testdata/helm/app
+	helm template promptspool deploy/helm >testdata/helm/badger.yaml
+	helm template promptspool deploy/helm --set server.postgresql=true >testdata/helm/postgresql.yaml
+	helm template app testdata/helm/app >testdata/helm/app.yaml
+	find deploy/helm deploy/release/helm.mod testdata/helm -type f ! -name sums | LC_ALL=C sort | xargs sha256sum >sums
+	mv sums testdata/helm/sums
+
+# The same commit in two folders. What differs is named.
+release-check:
+	twice=$$(mktemp -d)
+	trap 'rm -rf "$$twice"' EXIT
+	for clone in first second/deeper; do
+		git clone --quiet . $$twice/$$clone
+		$(MAKE) -C $$twice/$$clone --no-print-directory chart release VERSION=0.0.0-check RELEASES_URL=http://127.0.0.1
+		(cd $$twice/$$clone/.dist && find . -type f ! -name '*.json' -o -name '*.cdx.json' | sort | xargs sha256sum) >$$twice/sums-$${clone%%/*}
+	done
+	diff $$twice/sums-first $$twice/sums-second
+	cat $$twice/sums-first
 
 # The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"promptspool/metrics/parts"
 )
 
 // top is the project's folder.
@@ -71,6 +73,7 @@ type machine struct {
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
+	parts.Need(t, "root", "mount", "unshare", "dpkg", "systemd-analyze")
 	m := machine{t, t.TempDir()}
 	for _, name := range []string{"changed", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(m.dir, name), 0o755); err != nil {

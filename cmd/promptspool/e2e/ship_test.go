@@ -65,7 +65,7 @@ func TestTheImageIsBuiltWithTheGoThatIsPinned(t *testing.T) {
 	}
 	_, version, pinned := strings.Cut(string(out), "\ntoolchain go")
 	version, _, _ = strings.Cut(version, "\n")
-	if !pinned || !strings.Contains(string(dockerfile), "FROM golang:"+version+"-bookworm AS build\n") {
+	if !pinned || !strings.Contains(string(dockerfile), " golang:"+version+"-bookworm AS build\n") {
 		t.Errorf("go.mod pins Go %q, and the Dockerfile says:\n%s", version, dockerfile)
 	}
 }
