@@ -16,7 +16,7 @@ var files embed.FS
 
 // sections are the pages by what their readers do, in the order in which they are listed.
 var sections = []struct{ title, pages string }{
-	{"Start", "tutorial concepts"},
+	{"Start", "tutorial install concepts"},
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
