@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"promptspool/metrics/parts"
 	"promptspool/spool"
 	"promptspool/spool/disktest"
 )
@@ -205,6 +206,7 @@ func wantLeft(t *testing.T, dir string, want []string) spool.Report {
 // A block that was readable and goes bad later gives a page fault to its next reader.
 // Badger cannot be closed after that, so this test runs in a process of its own.
 func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.T) {
+	parts.Need(t, "root")
 	if !inOwnProcess(t) {
 		return
 	}
