@@ -1,7 +1,7 @@
 # make test   everything that must pass. As root on Debian it installs what is missing; elsewhere it leaves out the tests that need it, says so in
 #             its last line, and fails, unless QUICK=1 is given
 # make build  the binary, static
-# make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be (see the page Install)
+# make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and Scoop (see the page Install)
 # make release-check  a whole release, twice: the chart and every byte must come out the same
 # make chart  renders the Helm chart anew for the tests, after a change to it
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
@@ -151,9 +151,14 @@ release:
 	tools=$$(mktemp -d)
 	trap 'rm -r "$$tools"' EXIT
 	CGO_ENABLED=0 go build -C $(releasing) -o $$tools ./sbom github.com/goreleaser/goreleaser/v2
+	skip=
+	[ -n "$(RELEASES_URL)" ] || skip=--skip=homebrew,scoop
 	VERSION=$(VERSION) RELEASES_URL=$(RELEASES_URL) PATH=$$tools:$$PATH \
-		goreleaser release --snapshot --clean --config $(releasing)/goreleaser.yaml
+		goreleaser release --snapshot --clean $$skip --config $(releasing)/goreleaser.yaml
 	cp $(releasing)/install.sh $(releasing)/install.ps1 .dist
+	# GoReleaser's own notes, and the programs that are in the archives.
+	rm -r .dist/artifacts.json .dist/metadata.json .dist/config.yaml .dist/promptspool_*/
+	[ -z "$$skip" ] || echo "No Homebrew formula and no Scoop manifest: they need RELEASES_URL, where the release will be."
 
 releasing := cmd/promptspool/deploy/release
 
@@ -175,8 +180,10 @@ release-check:
 	trap 'rm -rf "$$twice"' EXIT
 	for clone in first second/deeper; do
 		git clone --quiet . $$twice/$$clone
-		$(MAKE) -C $$twice/$$clone --no-print-directory chart release VERSION=0.0.0-check RELEASES_URL=http://127.0.0.1
-		(cd $$twice/$$clone/.dist && find . -type f ! -name '*.json' -o -name '*.cdx.json' | sort | xargs sha256sum) >$$twice/sums-$${clone%%/*}
+		$(MAKE) -C $$twice/$$clone --no-print-directory chart
+		git -C $$twice/$$clone diff --exit-code
+		$(MAKE) -C $$twice/$$clone --no-print-directory release VERSION=0.0.0-check RELEASES_URL=http://127.0.0.1
+		(cd $$twice/$$clone/.dist && find . -type f | LC_ALL=C sort | xargs sha256sum) >$$twice/sums-$${clone%%/*}
 	done
 	diff $$twice/sums-first $$twice/sums-second
 	cat $$twice/sums-first
