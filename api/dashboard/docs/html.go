@@ -147,10 +147,15 @@ func (b *blocks) example(w util.BufWriter, source []byte, n ast.Node, entering b
 		return ast.WalkContinue, nil
 	}
 
-	code := string(n.Lines().Value(source))
+	code := html.EscapeString(string(n.Lines().Value(source)))
+
+	// A proxy calls the server itself, not the address at which readers find it behind the proxy.
+	if block := n.(*ast.FencedCodeBlock); string(block.Language(source)) != "nginx" {
+		code = marked.Replace(code)
+	}
+
 	id := fmt.Sprintf("example-%d", n.Lines().At(0).Start)
-	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`,
-		id, marked.Replace(html.EscapeString(code)))
+	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`, id, code)
 	fmt.Fprintf(w, `<button type="button" data-copy="%s">Copy</button></div>`+"\n", id)
 
 	return ast.WalkSkipChildren, nil
