@@ -20,14 +20,14 @@ SHELL := /bin/bash
 # What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
-.PHONY: test build soak bench screenshots release release-check chart fuzz absent deps install fmt vet lint unit race scenes plain
+.PHONY: test build soak bench screenshots release release-check chart fuzz absent deps install fmt vet lint cross unit race scenes plain
 
 test:
 	@$(MAKE) --no-print-directory deps
 	export PROMPTSPOOL_ABSENT="$$($(MAKE) -s --no-print-directory absent | paste -sd ' ' -)"
 	export PROMPTSPOOL_LEFT_OUT=$$(mktemp)
 	trap 'rm $$PROMPTSPOOL_LEFT_OUT' EXIT
-	$(MAKE) --no-print-directory fmt vet lint unit
+	$(MAKE) --no-print-directory fmt vet lint cross unit
 	[ -n "$$PROMPTSPOOL_ABSENT" ] || exit 0
 	sort -u $$PROMPTSPOOL_LEFT_OUT
 	echo "Left out: $$(sort -u $$PROMPTSPOOL_LEFT_OUT | wc -l | tr -d ' ') of the tests. Missing: $$PROMPTSPOOL_ABSENT"
@@ -113,6 +113,16 @@ vet:
 
 lint:
 	CGO_ENABLED=0 go tool staticcheck ./...
+
+# The other systems that the program is for, with their tests. Two are vetted, which compiles them first; what differs
+# in the processor alone is only compiled.
+cross:
+	for system in darwin/arm64 windows/amd64; do
+		GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 go vet ./...
+	done
+	for system in linux/arm64 darwin/amd64 windows/arm64; do
+		GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 go build ./...
+	done
 
 # Two runs side by side, each with its output in one piece; the first that ends makes room for plain.
 unit:

@@ -1,3 +1,5 @@
+//go:build linux
+
 package spool_test
 
 import (

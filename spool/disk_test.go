@@ -1,3 +1,5 @@
+//go:build linux
+
 package spool_test
 
 import (
@@ -146,6 +148,8 @@ func fillDisk(t *testing.T, disk string) (path string) {
 func diskEvent(seq uint64) []byte {
 	return bytes.Repeat(binary.BigEndian.AppendUint64(nil, seq), 512)
 }
+
+func init() { diskChild = writeUntilStopped }
 
 // writeUntilStopped is the child. It appends one event after the other, and goes on when
 // one is refused. After each it writes to stdout the last sequence, and whether it was

@@ -1,5 +1,3 @@
-//go:build linux && !portable
-
 package edge
 
 import "golang.org/x/sys/unix"

@@ -1,3 +1,5 @@
+//go:build linux
+
 package e2e
 
 import (
@@ -42,7 +44,13 @@ func TestMain(m *testing.M) {
 // tests end.
 func build(name string, flags ...string) (string, error) {
 	path := filepath.Join(folder, name)
-	cmd := exec.Command("go", append(append([]string{"build"}, flags...), "-o", path, "promptspool/cmd/promptspool")...)
+	args := slices.Concat([]string{"build"}, flags, []string{"-o", path, "promptspool/cmd/promptspool"})
+	if i := slices.Index(args, "-tags"); i > 0 {
+		args[i+1] += "," + systemTag
+	} else {
+		args = slices.Insert(args, 1, "-tags", systemTag)
+	}
+	cmd := exec.Command("go", args...)
 
 	// Only the race detector needs cgo; without it, most packages are compiled already.
 	cgo := "CGO_ENABLED=0"

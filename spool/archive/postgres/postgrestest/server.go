@@ -31,6 +31,9 @@ type Options struct {
 	Dir string
 }
 
+// owner is a user of the system and their group.
+type owner struct{ uid, gid int }
+
 // Server is a PostgreSQL in a temporary folder, listening on a unix socket there. Its
 // methods must not be called concurrently.
 type Server struct {
@@ -39,9 +42,9 @@ type Server struct {
 	bin  string // of PostgreSQL's programs
 
 	settings []string
-	cred     *syscall.Credential // of the user who runs the server; nil for our own
-	cmd      *exec.Cmd           // nil while the server does not run
-	exited   chan error          // closed when the process has ended
+	owner    *owner     // the user who runs the server; nil for our own
+	cmd      *exec.Cmd  // nil while the server does not run
+	exited   chan error // closed when the process has ended
 }
 
 // Start starts a server for one test, which ends with it.
@@ -95,7 +98,7 @@ func (s *Server) prepare(o Options) error {
 
 	initdb := exec.Command(filepath.Join(s.bin, "initdb"), "-D", s.data, "-U", "postgres", "-A", "trust",
 		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
-	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred}
+	initdb.SysProcAttr = s.owner.process(0)
 	initdb.Dir = s.dir
 	if out, err := initdb.CombinedOutput(); err != nil {
 		return fmt.Errorf("postgrestest: initdb: %w\n%s", err, out)
@@ -132,7 +135,7 @@ func (s *Server) Standby(t testing.TB) *Server {
 
 	backup := exec.Command(filepath.Join(s.bin, "pg_basebackup"), "-h", s.dir, "-U", "postgres", "-D", b.data,
 		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-	backup.SysProcAttr = &syscall.SysProcAttr{Credential: b.cred}
+	backup.SysProcAttr = b.owner.process(0)
 	backup.Dir = dir
 	if out, err := backup.CombinedOutput(); err != nil {
 		t.Fatalf("postgrestest: pg_basebackup: %v\n%s", err, out)
@@ -165,7 +168,7 @@ func (s *Server) giveAway() error {
 
 	uid, _ := strconv.Atoi(u.Uid)
 	gid, _ := strconv.Atoi(u.Gid)
-	s.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	s.owner = &owner{uid, gid}
 	if err := os.Chown(s.dir, uid, gid); err != nil {
 		return err
 	}
@@ -196,7 +199,7 @@ func (s *Server) run() error {
 	// signal when the thread that started the process ends, so that thread must stay
 	// until then. It must not end with its goroutine either, because it may have started
 	// other processes before.
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.cred, Pdeathsig: syscall.SIGQUIT}
+	s.cmd.SysProcAttr = s.owner.process(syscall.SIGQUIT)
 	s.exited = make(chan error)
 	started := make(chan error)
 	go func(cmd *exec.Cmd, exited chan error) {
@@ -310,7 +313,7 @@ func (s *Server) Restart(t testing.TB) {
 func (s *Server) close() {
 	if s.cmd != nil {
 		// A process that a test has stopped would not notice the second signal.
-		_ = s.cmd.Process.Signal(syscall.SIGCONT)
+		_ = s.cmd.Process.Signal(resume)
 		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
 		<-s.exited
 		s.cmd = nil
