@@ -105,7 +105,7 @@ func readKeys(dir string, needed []uint32, logger *slog.Logger) ([]*key, error) 
 				keys = append(keys, key)
 			}
 		case suffix == newSuffix, suffix == badSuffix && !slices.Contains(needed, number):
-			if err := os.Remove(path); err != nil {
+			if err := disk.Remove(path); err != nil {
 				return nil, fmt.Errorf("the rest of a key's file: %w", err)
 			}
 		}
@@ -131,7 +131,7 @@ func readKey(path string, number uint32, logger *slog.Logger) (*key, error) {
 		logger.Error("The file of a key is damaged and was set aside. "+
 			"Events of this key that are still in the spool will be held.",
 			"key", number, "file", bad, "error", damage)
-		return nil, os.Rename(path, bad)
+		return nil, disk.Rename(path, bad)
 	}
 
 	return key, nil
@@ -166,7 +166,7 @@ func (k *Keyring) saveLocked(key *key) error {
 // remove removes a key's file. After a power cut it may be back; the next start
 // removes it again.
 func (k *Keyring) remove(key *key) {
-	if err := os.Remove(k.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := disk.Remove(k.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		k.logger.Error("The file of a key that is not needed any more could not be removed.",
 			"key", key.number, "error", err)
 	}
@@ -184,13 +184,9 @@ func writeFile(path string, text []byte) error {
 	}
 
 	// The content is on disk before the name, and the name before we return.
-	if err := os.Rename(unfinished, path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
+	if err := disk.Rename(unfinished, path); err != nil {
 		return err
 	}
 
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncDir(filepath.Dir(path))
 }

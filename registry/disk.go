@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	files "promptspool/spool/disk"
 )
 
 // disk is the folder of a Cache, with one file per entry. A file is written under a
@@ -121,11 +122,11 @@ func (d disk) write(k key, content []byte) error {
 	_, err = temp.Write(content)
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err == nil {
-		err = os.Rename(temp.Name(), d.path(k))
+		err = files.Rename(temp.Name(), d.path(k))
 	}
 	// No temporary file may pile up while the disk is full.
 	if err != nil {
-		return errors.Join(err, os.Remove(temp.Name()))
+		return errors.Join(err, files.Remove(temp.Name()))
 	}
 
 	return d.sync()
@@ -133,7 +134,7 @@ func (d disk) write(k key, content []byte) error {
 
 // remove deletes a file. It does not sync: a removal that a crash undoes does no harm.
 func (d disk) remove(k key) error {
-	if err := os.Remove(d.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := files.Remove(d.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
@@ -141,14 +142,7 @@ func (d disk) remove(k key) error {
 }
 
 // sync makes the names in the folder durable.
-func (d disk) sync() error {
-	dir, err := os.Open(d.dir)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(dir.Sync(), dir.Close())
-}
+func (d disk) sync() error { return files.SyncDir(d.dir) }
 
 // load reads every file, and deletes temporary files that a killed process left behind.
 // The entry that was confirmed last comes last, so that it counts as the most recently
@@ -157,18 +151,18 @@ func (d disk) load() ([]*entry, error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
-	files, err := os.ReadDir(d.dir)
+	names, err := os.ReadDir(d.dir)
 	if err != nil {
 		return nil, err
 	}
 
 	var loaded []*entry
-	for _, file := range files {
+	for _, file := range names {
 		path := filepath.Join(d.dir, file.Name())
 		switch filepath.Ext(file.Name()) {
 		// A process that was killed has left it, before it had its name.
 		case fileTemp:
-			err = errors.Join(err, os.Remove(path))
+			err = errors.Join(err, files.Remove(path))
 		case fileEnd:
 			if e := d.read(path); e != nil {
 				loaded = append(loaded, e)
@@ -199,7 +193,7 @@ func (d disk) read(path string) *entry {
 	// The bytes stay, for whoever wants to know what broke; the template is fetched
 	// again.
 	aside := strings.TrimSuffix(path, fileEnd) + fileBad
-	err = errors.Join(err, os.Rename(path, aside))
+	err = errors.Join(err, files.Rename(path, aside))
 	d.log.Error("cannot read a cached template; it will be fetched again on its next use",
 		"set_aside", aside, "error", err)
 

@@ -3,10 +3,10 @@ package spool
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"promptspool/spool/crashpoint"
+	"promptspool/spool/disk"
 	"promptspool/spool/frame"
 	"promptspool/spool/generation"
 )
@@ -166,13 +166,13 @@ func (s *Spool) removeAcked() error {
 // so that a crash never leaves half a database.
 func (s *Spool) trash(name string) error {
 	trash := s.path(trashPrefix + name)
-	if err := os.RemoveAll(trash); err != nil {
+	if err := disk.RemoveAll(trash); err != nil {
 		return err
 	}
-	if err := os.Rename(s.path(name), trash); err != nil {
+	if err := disk.Rename(s.path(name), trash); err != nil {
 		return err
 	}
 	crashpoint.Reach(crashpoint.GenerationRenamed)
 
-	return os.RemoveAll(trash)
+	return disk.RemoveAll(trash)
 }

@@ -244,7 +244,7 @@ func (g *guard) freeBallast(need int64) error {
 		return err
 	}
 
-	if err := os.Remove(g.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := disk.Remove(g.ballast); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	if free, _, err = g.free(); err != nil || free >= need {
@@ -274,7 +274,7 @@ func (g *guard) makeBallast() {
 	}
 	// With real blocks, or its removal would free nothing.
 	if err := errors.Join(disk.Allocate(file, ballastBytes), file.Close()); err != nil {
-		_ = os.Remove(g.ballast)
+		_ = disk.Remove(g.ballast)
 		return
 	}
 	g.add(ballastBytes)

@@ -77,7 +77,7 @@ func createFormat(dir, path string) error {
 	if err := disk.SyncDir(path + ".new"); err != nil {
 		return err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	if err := disk.Rename(path+".new", path); err != nil {
 		return err
 	}
 	// The folder may be new as well: without its own name on the disk, a power failure

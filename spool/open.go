@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"promptspool/spool/disk"
+	"promptspool/spool/generation"
 	"promptspool/spool/lane"
 )
 
@@ -112,8 +114,9 @@ func (s *Spool) sweep() error {
 	for _, e := range entries {
 		// What was being built is not part of the spool yet, and what was being removed
 		// no longer is: no waiting event is only there.
-		if strings.HasPrefix(e.Name(), trashPrefix) || strings.HasPrefix(e.Name(), buildPrefix) {
-			if err := os.RemoveAll(s.path(e.Name())); err != nil {
+		unfinished := strings.HasPrefix(e.Name(), trashPrefix) || strings.HasPrefix(e.Name(), buildPrefix)
+		if unfinished || generation.IsUnplaced(s.path(e.Name())) {
+			if err := disk.RemoveAll(s.path(e.Name())); err != nil {
 				return err
 			}
 		}

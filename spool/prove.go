@@ -58,16 +58,6 @@ func (s *Spool) loadGenerations() error {
 	return nil
 }
 
-// setAsideOlder removes the older edition of a generation, which a crash in the middle of
-// rebuild left, or moves it to quarantine if the newer one lacks events.
-func (s *Spool) setAsideOlder(name string, missing bool) error {
-	if missing {
-		return s.quarantine(name)
-	}
-
-	return s.trash(name)
-}
-
 // proof is the examination of one generation when the spool is opened.
 type proof struct {
 	spool  *Spool

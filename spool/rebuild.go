@@ -20,7 +20,7 @@ func (s *Spool) rebuild(name string, ev generation.Evidence, from, end uint64) (
 	rebuilt := generation.Name(first, edition+1)
 	build := s.path(buildPrefix + rebuilt)
 	// An earlier try may have failed half-way.
-	if err := os.RemoveAll(build); err != nil {
+	if err := disk.RemoveAll(build); err != nil {
 		return "", err
 	}
 
@@ -31,7 +31,7 @@ func (s *Spool) rebuild(name string, ev generation.Evidence, from, end uint64) (
 	if err != nil {
 		return "", err
 	}
-	if err := errors.Join(os.Rename(build, s.path(rebuilt)), disk.SyncDir(s.config.Dir)); err != nil {
+	if err := errors.Join(disk.Rename(build, s.path(rebuilt)), disk.SyncDir(s.config.Dir)); err != nil {
 		return "", err
 	}
 
@@ -40,10 +40,25 @@ func (s *Spool) rebuild(name string, ev generation.Evidence, from, end uint64) (
 	missing := end - from - uint64(kept)
 	s.config.Logger.Warn("a generation was rebuilt from its raw files",
 		"generation", s.path(name), "events", kept, "missing", missing)
-	if missing == 0 {
-		return rebuilt, s.trash(name)
+	return rebuilt, s.setAsideOlder(name, missing > 0)
+}
+
+// setAsideOlder removes an edition of a generation that has a newer one, or moves it to
+// quarantine if the newer one lacks events.
+func (s *Spool) setAsideOlder(name string, missing bool) error {
+	move := s.trash
+	if missing {
+		move = s.quarantine
 	}
-	return rebuilt, s.quarantine(name)
+
+	// On Windows it may have to stay: Badger keeps files open that it could not read. The
+	// next start finds both editions, as after a crash, and sets this one aside.
+	err := move(name)
+	if disk.IsInUse(err) {
+		s.config.Logger.Warn("a damaged folder is in use; the next start sets it aside", "folder", s.path(name))
+		return nil
+	}
+	return err
 }
 
 // quarantine moves a folder or file aside, for a person to look at. Nothing removes it.
@@ -57,7 +72,7 @@ func (s *Spool) quarantine(name string) error {
 	for n := 2; disk.Exists(target); n++ {
 		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))
 	}
-	if err := os.Rename(s.path(name), target); err != nil {
+	if err := disk.Rename(s.path(name), target); err != nil {
 		return err
 	}
 

@@ -12,7 +12,7 @@ import (
 // sealed in the background. When roll fails, the full one is still the one that is
 // written. Only the leader calls it.
 func (s *Spool) roll(seq uint64, capacity int64) error {
-	w, err := s.nextGeneration(capacity)
+	w, err := s.nextGeneration(seq, capacity)
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,8 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 	return s.checkFailed()
 }
 
-// nextGeneration returns the spare generation, or makes one.
-func (s *Spool) nextGeneration(capacity int64) (*generation.Writer, error) {
+// nextGeneration returns the spare generation, or makes one that begins with seq.
+func (s *Spool) nextGeneration(seq uint64, capacity int64) (*generation.Writer, error) {
 	if w := s.takeSpare(capacity); w != nil {
 		// The blocks of a spare were admitted when it was made. What remains to be
 		// checked is that the generation before it may be sealed.
@@ -65,7 +65,7 @@ func (s *Spool) nextGeneration(capacity int64) (*generation.Writer, error) {
 
 	// A full disk is waited for. A broken one ends the spool, because nothing that it
 	// says about earlier writes can be trusted either.
-	w, err := generation.Create(s.path(nextName), capacity, s.storeLog())
+	w, err := generation.Create(s.path(nextName), seq, capacity, s.storeLog())
 	if disk.IsFull(err) {
 		return nil, s.guard.refuse(err)
 	}

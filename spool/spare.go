@@ -33,7 +33,7 @@ type spare struct {
 // room for it. Commits go on meanwhile. Only the leader calls it.
 func (s *Spool) makeSpare() {
 	g, now := s.writing, s.config.Now()
-	if s.spare != nil || !g.writer.HalfFull() || now.Sub(g.begun) > spareWithin {
+	if !generation.MadeAhead || s.spare != nil || !g.writer.HalfFull() || now.Sub(g.begun) > spareWithin {
 		return
 	}
 
@@ -48,7 +48,7 @@ func (s *Spool) makeSpare() {
 	s.spare = next
 	go func() {
 		defer close(next.made)
-		w, err := generation.Create(s.path(nextName), capacity, s.storeLog())
+		w, err := generation.Create(s.path(nextName), 0, capacity, s.storeLog())
 		if err == nil {
 			next.writer = w
 		}

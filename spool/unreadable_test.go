@@ -18,6 +18,7 @@ import (
 	"promptspool/metrics/parts"
 	"promptspool/spool"
 	"promptspool/spool/disktest"
+	"promptspool/spool/generation"
 )
 
 // wide returns the texts of n events that are larger than a block.
@@ -237,7 +238,14 @@ func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.
 	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
 		t.Errorf("every event is acknowledged or lost, and some still wait: %+v", st)
 	}
-	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 {
+
+	// Badger has the folder mapped still. Where such a folder cannot be moved, the next start
+	// does it.
+	aside := 0
+	if generation.MadeAhead {
+		aside = 1
+	}
+	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != aside {
 		t.Errorf("the report says %+v (%v)", r, err)
 	}
 }

@@ -41,7 +41,7 @@ var imports = map[string]string{
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "",
 	"api/dashboard/textdiff": "",
-	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render",
+	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +
 		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
 		"registry/render/rawjson",
@@ -108,7 +108,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +
-		"spool/archive/postgres spool/archive/transfer cmd/promptspool/internal/config " +
+		"spool/archive/postgres spool/archive/transfer spool/disk cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// A tool of releases, in a module of its own.
 	"cmd/promptspool/deploy/release/sbom": "",

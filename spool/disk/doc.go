@@ -23,23 +23,19 @@ type Room struct {
 	Total int64
 }
 
-// SyncDir makes the names in a folder, or the content of a file, durable. On Windows, where
-// the file system keeps names durable by itself, a folder is left alone.
+// SyncDir makes the names in a folder, or the content of a file, durable. On Windows a folder
+// is left alone: NTFS has a journal of names, which each sync of a file takes along.
 func SyncDir(dir string) error {
 	if info, err := os.Stat(dir); !syncsFolders && err == nil && info.IsDir() {
 		return nil
 	}
 
-	d, err := os.Open(dir)
+	d, err := os.OpenFile(dir, openToSync, 0)
 	if err != nil {
 		return err
 	}
 
-	err = d.Sync()
-	if e := d.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Exists reports whether there is something at path. A link counts, wherever it leads.

@@ -13,6 +13,12 @@ const errReadOnly = windows.ERROR_WRITE_PROTECT
 
 const syncsFolders = false
 
+// HasHoles reports whether a part of a file that was never written takes no room.
+const HasHoles = false
+
+// openToSync is how a file is opened to be synced.
+const openToSync = os.O_RDWR
+
 // ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
 // that failed.
 const (

@@ -64,7 +64,8 @@ func OpenSlots(path, magic string) (Slots, error) {
 	// file.
 	if s.unreadable {
 		if err := s.replace(path); err != nil {
-			return Slots{}, errors.Join(fmt.Errorf("spool: cannot make %s again: %w", path, err), file.Close())
+			_ = file.Close() // unless it is closed already
+			return Slots{}, fmt.Errorf("spool: cannot make %s again: %w", path, err)
 		}
 		file = s.file
 	}
@@ -89,16 +90,16 @@ func (s *Slots) replace(path string) error {
 		// In its own slot, so that the next save goes into the other one.
 		_, err = file.WriteAt(s.encode(s.Writes, s.Numbers), int64(s.Writes%2)*slotApart)
 	}
-	err = errors.Join(err, file.Sync())
-	if err == nil {
-		err = errors.Join(os.Rename(path+".new", path), SyncDir(filepath.Dir(path)))
+	// Windows renames no open file, and replaces none.
+	if err := errors.Join(err, file.Sync(), file.Close(), s.file.Close()); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, file.Close())
+	if err := errors.Join(Rename(path+".new", path), SyncDir(filepath.Dir(path))); err != nil {
+		return err
 	}
 
-	err = s.file.Close()
-	s.file, s.unreadable = file, false
+	s.file, err = os.OpenFile(path, os.O_RDWR, 0)
+	s.unreadable = err != nil
 	return err
 }
 

@@ -15,6 +15,12 @@ const errReadOnly = unix.EROFS
 
 const syncsFolders = true
 
+// HasHoles reports whether a part of a file that was never written takes no room.
+const HasHoles = true
+
+// openToSync is how a file or folder is opened to be synced.
+const openToSync = os.O_RDONLY
+
 // ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
 // that failed.
 const (

@@ -130,6 +130,9 @@ func tighten(dir string) error {
 // at most one table. The value log has room for a full generation and one more
 // transaction, so that it is one file which never grows beyond its mapping.
 func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
-	valueLogBytes := generationBytes + CommitBytesMax + framesMax*frameOverheadBytes
-	return storeOptions(dir, valueLogBytes, log).WithNumCompactors(0)
+	return storeOptions(dir, valueLogBytes(generationBytes), log).WithNumCompactors(0)
+}
+
+func valueLogBytes(generationBytes int64) int64 {
+	return generationBytes + CommitBytesMax + framesMax*frameOverheadBytes
 }

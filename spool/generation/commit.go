@@ -76,6 +76,9 @@ func (t *Transaction) Commit() error {
 	if err := t.txn.Commit(); err != nil {
 		return err
 	}
+	if err := t.writer.sync(); err != nil {
+		return err
+	}
 
 	// Only what is on the disk uses room: a failed commit ends the spool.
 	t.writer.frames += t.frames

@@ -26,7 +26,7 @@ func quiet(t *testing.T) generation.Log {
 func create(t *testing.T, first uint64) (*generation.Writer, string) {
 	t.Helper()
 	parent := t.TempDir()
-	w, err := generation.Create(filepath.Join(parent, "unplaced"), 1<<20, quiet(t))
+	w, err := generation.Create(filepath.Join(parent, "unplaced"), first, 1<<20, quiet(t))
 	if err != nil {
 		t.Fatal(err)
 	}

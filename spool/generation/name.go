@@ -46,7 +46,7 @@ func In(dir string) (names, superseded []string, err error) {
 	for _, path := range paths {
 		name := filepath.Base(path)
 		first, edition, ok := ParseName(name)
-		if !ok {
+		if !ok || IsUnplaced(path) {
 			continue
 		}
 		n := len(names)

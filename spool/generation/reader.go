@@ -38,7 +38,7 @@ func Open(dir string, log Log) (*Reader, error) {
 	// Badger reads the table through a mapping while it opens it.
 	r := new(Reader)
 	err = rawlog.Guard(dir, func() (err error) {
-		r.db, err = badger.Open(generationOptions(dir, 0, log).WithReadOnly(true))
+		r.db, err = badger.Open(readOnly(generationOptions(dir, 0, log)))
 		return err
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 	db, err := createDatabase(options, capacity)
 	if err != nil {
 		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", ev.dir, disk.RoomAdvice(err), err)
-		return 0, errors.Join(err, os.RemoveAll(build))
+		return 0, errors.Join(err, disk.RemoveAll(build))
 	}
 
 	for _, seq := range ev.Sequences() {

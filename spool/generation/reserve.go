@@ -18,6 +18,10 @@ import (
 
 // Room returns the disk space that a generation of this capacity takes.
 func Room(capacity int64) int64 {
+	if !disk.HasHoles { // Badger makes both files twice as long as they may become
+		return 2*(valueLogBytes(capacity)+memTableBytes) + smallFilesRoom
+	}
+
 	return valueLogRoom(capacity) + writeAheadRoom(capacity) + smallFilesRoom
 }
 

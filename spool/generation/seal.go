@@ -34,7 +34,7 @@ var (
 func closeSealed(db *badger.DB) error {
 	dir := db.Opts().Dir
 	crashpoint.Reach(crashpoint.GenerationSeal)
-	if err := errors.Join(db.Close(), tighten(dir)); err != nil {
+	if err := errors.Join(db.Close(), syncClosed(dir), tighten(dir)); err != nil {
 		return err
 	}
 	crashpoint.Reach(crashpoint.GenerationClosed)
@@ -107,7 +107,7 @@ func Unseal(dir string) error {
 	if !disk.Exists(seal) {
 		return nil
 	}
-	return errors.Join(os.Remove(seal), disk.SyncDir(dir))
+	return errors.Join(disk.Remove(seal), disk.SyncDir(dir))
 }
 
 // Replay lets Badger replay the log of a generation that was not closed, and seals it.

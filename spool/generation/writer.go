@@ -2,7 +2,6 @@ package generation
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -34,6 +33,8 @@ type Writer struct {
 	capacity int64    // the size that it has room for on the disk, counted as HasRoom does
 	folder   *os.File // keeps dir open under whatever name
 	db       *badger.DB
+	mapped   mapped
+	unplaced
 
 	frames int
 	bytes  int64
@@ -41,10 +42,9 @@ type Writer struct {
 
 // Create makes an empty generation with disk blocks for all that will be written to it.
 //
-// Its folder has a name that is no generation's, until Place. Badger opens the folder by
-// its file descriptor, so that Place can rename it while the database is open. On an error
-// nothing is left of it.
-func Create(dir string, capacity int64, log Log) (w *Writer, err error) {
+// It is no generation until Place. first is the first sequence that it may hold, or 0 if
+// that is not known yet: see MadeAhead. On an error nothing is left of it.
+func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err error) {
 	crashpoint.Reach(crashpoint.GenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
@@ -58,13 +58,20 @@ func Create(dir string, capacity int64, log Log) (w *Writer, err error) {
 		}
 	}()
 
-	// An open folder keeps its descriptor when it is renamed.
-	if w.folder, err = os.Open(dir); err != nil {
+	if err := w.prepare(first); err != nil {
 		return w, err
 	}
-	open := fmt.Sprintf("/proc/self/fd/%d", w.folder.Fd())
-	options := generationOptions(open, capacity, log).WithSyncWrites(!crashpoint.NoSync)
-	w.db, err = createDatabase(options, capacity)
+	// An open folder keeps its descriptor when it is renamed.
+	if w.folder, err = os.Open(w.dir); err != nil {
+		return w, err
+	}
+
+	options := generationOptions(openPath(w.folder), capacity, log).
+		WithSyncWrites(syncedByBadger && !crashpoint.NoSync)
+	if w.db, err = createDatabase(options, capacity); err != nil {
+		return w, err
+	}
+	w.mapped, err = openMapped(w.db)
 	return w, err
 }
 
@@ -88,17 +95,12 @@ func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) 
 // Place durably gives a new generation its name among the others, which are in the same
 // folder. first is the first sequence that it may hold. Call it before the first commit.
 func (w *Writer) Place(first uint64) (name string, err error) {
-	name = Name(first, 0)
-	parent := filepath.Dir(w.dir)
-	// Badger has the folder open by its descriptor, so the new name does not disturb it.
-	placed := filepath.Join(parent, name)
-	if err := os.Rename(w.dir, placed); err != nil {
+	if err := w.place(first); err != nil {
 		return "", err
 	}
 	crashpoint.Reach(crashpoint.GenerationNamed)
 
-	w.dir = placed
-	return name, disk.SyncDir(parent)
+	return Name(first, 0), disk.SyncDir(filepath.Dir(w.dir))
 }
 
 // Capacity returns the size that the generation has room for, as CapacityFor counts it.
@@ -117,21 +119,33 @@ func (w *Writer) HalfFull() bool {
 // Reader returns a reader of what is committed. It ends with the Writer: do not close it.
 func (w *Writer) Reader() *Reader { return &Reader{w.db} }
 
+// sync makes a commit durable where Badger does not.
+func (w *Writer) sync() error {
+	if crashpoint.NoSync {
+		return nil
+	}
+
+	return w.mapped.sync()
+}
+
 // Present returns an error if the generation's folder is gone, or cannot be written to.
 // A commit would succeed all the same.
 func (w *Writer) Present() error { return disk.Present(w.folder, w.dir) }
 
 // Close ends the writing, and seals the generation. Nothing can be used after that.
-func (w *Writer) Close() error { return errors.Join(closeSealed(w.db), w.folder.Close()) }
+func (w *Writer) Close() error {
+	// Badger removes files when it closes, which nothing else may have open then.
+	return errors.Join(w.mapped.close(), closeSealed(w.db), w.folder.Close())
+}
 
 // Discard removes a generation that nothing was written to, as far as it was made.
 func (w *Writer) Discard() error {
-	var errs []error
+	errs := []error{w.mapped.close()}
 	if w.db != nil {
 		errs = append(errs, w.db.Close())
 	}
 	if w.folder != nil {
 		errs = append(errs, w.folder.Close())
 	}
-	return errors.Join(append(errs, os.RemoveAll(w.dir))...)
+	return errors.Join(append(errs, w.remove())...)
 }

@@ -51,7 +51,7 @@ func (l *Lanes) load() error {
 		// What a crash left unfinished was never reported as done: its events are still
 		// in the spool, or in the file that it was to replace.
 		if n.unfinished {
-			err = os.Remove(filepath.Join(l.dir, n.name))
+			err = disk.Remove(filepath.Join(l.dir, n.name))
 		} else {
 			err = l.loadSegmentLocked(n.lane, n.name)
 		}
@@ -141,14 +141,14 @@ func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
 // describeSegment reads the headers of a segment.
 func describeSegment(path string, lane Lane) (segment, []frame.EventKey, error) {
 	g := segment{path: path, lane: lane}
-	file, err := os.Open(path)
+	file, err := disk.OpenSnapshot(path)
 	if err != nil {
 		return g, nil, err
 	}
 	defer file.Close()
 
 	// A segment is never written without events, so an empty one is damaged, too.
-	refs, err := segmentRefs(file)
+	refs, err := segmentRefs(file.SectionReader)
 	if err != nil || len(refs) == 0 {
 		return g, nil, errors.Join(err, frame.ErrDamaged)
 	}

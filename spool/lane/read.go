@@ -6,6 +6,7 @@ import (
 	"iter"
 	"os"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/frame"
 )
 
@@ -23,8 +24,8 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 			return
 		}
 
-		// No lock is held here: the loop may call Release, and a file stays readable
-		// while it is open, even if it is replaced or removed meanwhile.
+		// No lock is held here: the loop may call Release, and a snapshot of a file stays
+		// readable, even if the file is replaced or removed meanwhile.
 		for _, g := range segments {
 			if !g.each(yield) {
 				return
@@ -38,7 +39,7 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 
 // each yields the events of a segment. It returns false when yield did.
 func (g segment) each(yield func(Entry, error) bool) bool {
-	file, err := os.Open(g.path)
+	file, err := disk.OpenSnapshot(g.path)
 	if errors.Is(err, os.ErrNotExist) {
 		return true // released meanwhile, or lost, which stillThere reports
 	}
@@ -47,7 +48,7 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 	}
 	defer file.Close()
 
-	refs, err := segmentRefs(file)
+	refs, err := segmentRefs(file.SectionReader)
 	if err != nil {
 		err = fmt.Errorf("spool: %s cannot be read; restart promptspool to have it examined: %w", g.path, err)
 		return yield(Entry{}, err)

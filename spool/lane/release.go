@@ -3,7 +3,6 @@ package lane
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"promptspool/spool/disk"
@@ -47,12 +46,12 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 		return err
 	}
 
-	file, err := os.Open(g.path)
+	file, err := disk.OpenSnapshot(g.path)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	refs, err := segmentRefs(file)
+	refs, err := segmentRefs(file.SectionReader)
 	if err != nil {
 		return err
 	}
@@ -88,7 +87,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	// leaves the old file, whose events are then released once more.
 	left := g
 	if len(rest) == 0 {
-		err = errors.Join(os.Remove(g.path), disk.SyncDir(l.dir))
+		err = errors.Join(disk.Remove(g.path), disk.SyncDir(l.dir))
 	} else {
 		left, err = writeSegment(g.path, g.lane, rest)
 	}

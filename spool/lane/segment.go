@@ -103,7 +103,7 @@ func writeSegment(path string, lane Lane, events []event) (g segment, err error)
 	}
 	defer func() {
 		if err != nil {
-			_ = os.Remove(unfinished)
+			_ = disk.Remove(unfinished)
 		}
 	}()
 
@@ -140,7 +140,7 @@ func writeSegment(path string, lane Lane, events []event) (g segment, err error)
 	if err := errors.Join(w.Flush(), file.Sync(), file.Close()); err != nil {
 		return g, err
 	}
-	return g, errors.Join(os.Rename(unfinished, path), disk.SyncDir(filepath.Dir(path)))
+	return g, errors.Join(disk.Rename(unfinished, path), disk.SyncDir(filepath.Dir(path)))
 }
 
 func segmentHeader(count int) []byte {
@@ -153,12 +153,7 @@ func segmentHeader(count int) []byte {
 //
 // It returns frame.ErrDamaged when the frames do not follow each other up to the end of the file,
 // or when their number differs from the file's header.
-func segmentRefs(file *os.File) ([]eventRef, error) {
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-
+func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 	r := bufio.NewReaderSize(file, 4<<10)
 	header := make([]byte, segmentHeaderBytes)
 	if _, err := io.ReadFull(r, header); err != nil {
@@ -171,7 +166,7 @@ func segmentRefs(file *os.File) ([]eventRef, error) {
 
 	var refs []eventRef
 	b := make([]byte, frame.HeaderBytes)
-	for at := int64(segmentHeaderBytes); at < info.Size(); {
+	for at := int64(segmentHeaderBytes); at < file.Size(); {
 		if _, err := io.ReadFull(r, b); err != nil {
 			return nil, frame.ErrDamaged
 		}
@@ -182,7 +177,7 @@ func segmentRefs(file *os.File) ([]eventRef, error) {
 
 		// The header is not verified here, so its length may be anything.
 		next := at + frame.HeaderBytes + int64(k.Bytes)
-		if k.Bytes > frame.PayloadMax || next > info.Size() {
+		if k.Bytes > frame.PayloadMax || next > file.Size() {
 			return nil, frame.ErrDamaged
 		}
 		if _, err := r.Discard(int(k.Bytes)); err != nil {
@@ -208,7 +203,7 @@ func segmentRefs(file *os.File) ([]eventRef, error) {
 }
 
 // readEvent reads and verifies the frames of one event.
-func readEvent(file *os.File, ref eventRef) (event, error) {
+func readEvent(file io.ReaderAt, ref eventRef) (event, error) {
 	b := make([]byte, ref.end-ref.offset)
 	if _, err := file.ReadAt(b, ref.offset); err != nil {
 		return event{key: ref.key}, err
@@ -236,7 +231,7 @@ func readEvent(file *os.File, ref eventRef) (event, error) {
 }
 
 // rawEvent reads the frames of an event as they are, without verifying them.
-func rawEvent(file *os.File, ref eventRef) (event, error) {
+func rawEvent(file io.ReaderAt, ref eventRef) (event, error) {
 	e := event{key: ref.key, raw: make([]byte, ref.end-ref.offset)}
 	_, err := file.ReadAt(e.raw, ref.offset)
 	return e, err

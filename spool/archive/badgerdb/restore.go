@@ -12,6 +12,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive/badgerdb/folder"
+	"promptspool/spool/disk"
 )
 
 // Bounds of one transaction of a restore: memory, and what Badger accepts.
@@ -34,12 +35,12 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 
 	// What an interrupted restore left is removed.
 	temp := c.Dir + ".restoring"
-	if err := errors.Join(os.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
+	if err := errors.Join(disk.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return b, fmt.Errorf("restore: %w", err)
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(temp))
+			err = errors.Join(err, disk.RemoveAll(temp))
 		}
 	}()
 
@@ -68,11 +69,11 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 	}
 
 	// The rename is what makes it appear, so every file must be durable before.
-	if err := errors.Join(syncFiles(temp), os.Rename(temp, c.Dir)); err != nil {
+	if err := errors.Join(syncFiles(temp), disk.Rename(temp, c.Dir)); err != nil {
 		return b, err
 	}
 
-	return b, folder.SyncDir(filepath.Dir(c.Dir))
+	return b, disk.SyncDir(filepath.Dir(c.Dir))
 }
 
 // fill writes a backup into a new database, which is durable only after syncFiles.
@@ -128,5 +129,5 @@ func syncFiles(dir string) error {
 			return err
 		}
 	}
-	return folder.SyncDir(dir)
+	return disk.SyncDir(dir)
 }

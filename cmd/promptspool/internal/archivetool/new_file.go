@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"promptspool/spool/disk"
 )
 
 // writeNew creates a file, whole and durable, or none. It must not exist yet.
@@ -31,13 +33,5 @@ func writeNew(path string, write func(io.Writer) error) (err error) {
 	if err := os.Rename(partial, path); err != nil {
 		return err
 	}
-	return syncFolder(filepath.Dir(path)) // the new name must survive a power failure, too
-}
-
-func syncFolder(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return disk.SyncDir(filepath.Dir(path)) // the new name must survive a power failure, too
 }

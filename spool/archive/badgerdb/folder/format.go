@@ -115,22 +115,13 @@ func WriteFormat(dir string, format int) error {
 
 	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, format)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(temp, path)
+		err = disk.Rename(temp, path)
 	}
 	if err == nil {
-		err = SyncDir(dir)
+		err = disk.SyncDir(dir)
 	}
 	if err != nil {
 		return fmt.Errorf("write the database's format: %w", err)
 	}
 	return nil
-}
-
-// SyncDir makes the entries of a folder durable: files created, renamed or removed in it.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -64,7 +64,7 @@ func (l *Lock) Present() error {
 
 // Release unlocks the folder. Badger must have closed its files.
 func (l *Lock) Release() error {
-	err := os.Remove(filepath.Join(l.dir.Name(), lockName))
+	err := disk.Remove(filepath.Join(l.dir.Name(), lockName))
 	// Whoever removed the folder has removed the file too.
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/disk"
 )
 
 // Open opens Badger's files, after replacing those that the disk cannot read. It returns
@@ -55,7 +57,7 @@ func removeEmptyLogs(dir string, log *slog.Logger) error {
 
 		path := filepath.Join(dir, e.Name())
 		log.Warn("removing an empty log file that was being made or deleted when the last process ended", "file", path)
-		if err := os.Remove(path); err != nil {
+		if err := disk.Remove(path); err != nil {
 			return err
 		}
 		removed = true
@@ -65,5 +67,5 @@ func removeEmptyLogs(dir string, log *slog.Logger) error {
 		return nil
 	}
 
-	return SyncDir(dir)
+	return disk.SyncDir(dir)
 }

@@ -68,7 +68,7 @@ func (s *salvage) run() error {
 
 		// What an interrupted repair left.
 		if filepath.Ext(path) == salvageSuffix {
-			if err := os.Remove(path); err != nil {
+			if err := disk.Remove(path); err != nil {
 				return err
 			}
 			continue
@@ -181,12 +181,12 @@ func (s *salvage) repair(path string) error {
 
 		// Badger makes a new one, and needs nothing of the old.
 		if err = s.keep(path); err == nil {
-			err = os.Remove(path)
+			err = disk.Remove(path)
 		}
 	}
 
 	if err == nil {
-		err = SyncDir(s.dir)
+		err = disk.SyncDir(s.dir)
 	}
 	if err != nil {
 		return fmt.Errorf("set aside %s, which the disk cannot read: %w", path, err)
@@ -214,7 +214,7 @@ func (s *salvage) keep(path string) error {
 	for n := 2; ; n++ {
 		err := os.Link(path, target)
 		if !errors.Is(err, os.ErrExist) {
-			return errors.Join(err, SyncDir(folder))
+			return errors.Join(err, disk.SyncDir(folder))
 		}
 		target = filepath.Join(folder, fmt.Sprintf("%s-%d", filepath.Base(path), n))
 	}
@@ -240,8 +240,8 @@ func (s *salvage) rewrite(path string, write func(io.Writer, []byte, []rawlog.Sp
 		err = s.keep(path)
 	}
 	if err != nil {
-		return bytes, errors.Join(err, os.Remove(file.Name()))
+		return bytes, errors.Join(err, disk.Remove(file.Name()))
 	}
 
-	return bytes, os.Rename(file.Name(), path)
+	return bytes, disk.Rename(file.Name(), path)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/dgraph-io/ristretto/v2/z"
 	"google.golang.org/protobuf/proto"
 
+	"promptspool/spool/disk"
 	"promptspool/spool/rawlog"
 )
 
@@ -121,7 +122,7 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 			return 0, err
 		}
 	}
-	return bytes, os.Remove(path)
+	return bytes, disk.Remove(path)
 }
 
 // forgetTable appends the deletion of a table to the MANIFEST, as Badger does.
