@@ -146,6 +146,30 @@ func (m machine) has(path string) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice == 0 // an overlay's mark of what was removed
 }
 
+// exposureMax is systemd's score of what a unit leaves open, times ten: 100 is a unit without
+// any restriction.
+const exposureMax = 20
+
+// unitFaults returns what systemd itself finds in a unit.
+func (m machine) unitFaults(path string) (faults []string) {
+	m.Helper()
+	// It only warns of a setting that it does not know, and may have to say something about
+	// other units.
+	said := m.run("sh", "-c", "systemd-analyze verify "+path+" 2>&1 || true")
+	for line := range strings.Lines(said) {
+		if strings.Contains(line, "promptspool") {
+			faults = append(faults, line)
+		}
+	}
+
+	score := fmt.Sprintf("systemd-analyze security --offline=true --threshold=%d %s", exposureMax, path)
+	if said := m.run("sh", "-c", "said=$("+score+" 2>&1) || echo \"$said\" | tail -n 1"); said != "" {
+		faults = append(faults, said)
+	}
+
+	return faults
+}
+
 const (
 	installedUnits = "daemon-reload\ntry-restart promptspool-server.service promptspool-sidecar.service\n"
 	removedUnits   = "disable --now promptspool-server.service promptspool-sidecar.service\ndaemon-reload\n"
@@ -180,7 +204,16 @@ func TestTheDebianPackageKeepsASpoolOverAnUpgradeAndItsRemoval(t *testing.T) {
 
 	install("1.0.0")
 	m.run("promptspool", "config", "check", settings)
-	m.run("systemd-analyze", "verify", unit, strings.Replace(unit, "sidecar", "server", 1))
+	for _, unit := range []string{unit, strings.Replace(unit, "sidecar", "server", 1)} {
+		if faults := m.unitFaults(unit); len(faults) > 0 {
+			t.Error(strings.Join(faults, "\n"))
+		}
+	}
+	const faulty = "/promptspool-faulty.service"
+	m.run("sh", "-c", "printf '[Service]\nExecStart=promptspool server\nNoNewPrivilege=yes\n' >"+faulty)
+	if faults := m.unitFaults(faulty); len(faults) != 2 {
+		t.Errorf("a unit with a misspelt setting, and open to everything, has the faults %q", faults)
+	}
 
 	// A call is taken while the server is away, and the sidecar is killed.
 	upstream := freePort(t)
