@@ -66,17 +66,17 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 	}
 	raw, _ := object.Get(from)
 	var arguments map[string]json.RawMessage
-	if json.Unmarshal(kwargsOf(node(raw)), &arguments) == nil {
+	if json.Unmarshal(kwargsOf(nodeOf(raw)).raw, &arguments) == nil {
 		for name, value := range arguments {
 			// By their first byte these are numbers, true or false.
 			if strings.ContainsAny(string(value[:1]), "-0123456789tf") {
 				b.Metadata.Model.Parameters[name] = value
 			}
 		}
-		if tools := node(arguments["tools"]); tools.isArray() {
+		if tools := nodeOf(arguments["tools"]); tools.isArray() {
 			// As sent: each provider has a form of its own, and a client knows the one
 			// that it uses.
-			b.Template.Tools = json.RawMessage(tools)
+			b.Template.Tools = tools.raw
 		}
 	}
 

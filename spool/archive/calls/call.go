@@ -2,6 +2,7 @@ package calls
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -51,14 +52,14 @@ func Read(body json.RawMessage) Call {
 func ReadObject(object wire.Object) Call {
 	member := func(name string) node {
 		v, _ := object.Get(name)
-		return node(v)
+		return nodeOf(v)
 	}
 	if wire.IsLog(object) {
 		return readLogRequest(member)
 	}
 
-	response := responseOf(member("request_response"))
-	kwargs := kwargsOf(member("kwargs"))
+	response := responseOf(member("request_response").indexed()).indexed()
+	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
 	call := Call{
 		Input: readInput(kwargs, member("args")),
 		Usage: readUsage(response),
@@ -155,13 +156,13 @@ func (c *Call) keepRaw(response node) {
 		return
 	}
 	if c.Failure == nil || !response.isText() || strings.TrimSpace(response.text()) != c.Failure.Message {
-		c.Raw = json.RawMessage(response)
+		c.Raw = response.raw
 	}
 }
 
 // RawText returns Raw as text: the content of a string, otherwise the JSON.
 func (c *Call) RawText() string {
-	if n := node(c.Raw); n.isText() {
+	if n := nodeOf(c.Raw); n.isText() {
 		return n.text()
 	}
 
@@ -204,17 +205,17 @@ func readModel(response, kwargs node) string {
 // JSON in body.
 func kwargsOf(kwargs node) node {
 	body := kwargs.at("body").inner()
-	if !body.isObject() || kwargs.first("modelId", "model_id") == nil {
+	if !body.isObject() || !kwargs.first("modelId", "model_id").exists() {
 		return kwargs
 	}
 	// A body may name its model itself; {} has no member to put another in front of.
-	if body.at("model") != nil || len(body) < 3 {
+	if body.at("model").exists() || len(body.raw) < 3 {
 		return body
 	}
 
 	// The model is outside: make one object with both.
 	id := kwargs.first("modelId", "model_id")
-	return append(append(append(node(`{"modelId":`), id...), ','), body[1:]...)
+	return nodeOf(slices.Concat([]byte(`{"modelId":`), id.raw, []byte{','}, body.raw[1:]))
 }
 
 // Provider returns the caller's provider, otherwise the first segment of

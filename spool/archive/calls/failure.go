@@ -56,8 +56,8 @@ func newFailure(member func(string) node, provided *Failure) *Failure {
 func providerError(r node, failed bool) *Failure {
 	// Most responses are answers, and searching their bytes is much faster
 	// than reading members.
-	if !failed && !bytes.Contains(r, []byte("rror")) && !bytes.Contains(r, []byte("$fault")) &&
-		!bytes.Contains(r, []byte("__type")) {
+	if !failed && !bytes.Contains(r.raw, []byte("rror")) && !bytes.Contains(r.raw, []byte("$fault")) &&
+		!bytes.Contains(r.raw, []byte("__type")) {
 		return nil
 	}
 
@@ -95,7 +95,7 @@ func providerError(r node, failed bool) *Failure {
 	}
 
 	// Without an error member, something else must mark the object as an error.
-	marked := r.texts("type") == "error" || r.texts("object") == "error" || r.first("__type", "$fault") != nil
+	marked := r.texts("type") == "error" || r.texts("object") == "error" || r.first("__type", "$fault").exists()
 	if !marked && !failed {
 		return nil
 	}

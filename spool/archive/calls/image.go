@@ -21,7 +21,7 @@ func (p *Part) Image() string {
 		return ""
 	}
 
-	n := node(p.Media)
+	n := nodeOf(p.Media)
 	for _, place := range []node{
 		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"), n,
 	} {
@@ -40,7 +40,7 @@ func (p *Part) Image() string {
 		}
 	}
 
-	if image := n.at("image"); image != nil { // Bedrock's
+	if image := n.at("image"); image.exists() { // Bedrock's
 		return dataURL("image/"+image.texts("format"), image.at("source").texts("bytes"))
 	}
 

@@ -19,7 +19,7 @@ func readInput(kwargs, args node) []Message {
 		in[i].Role = "system" // Gemini writes its system instruction as a user's content
 	}
 	messages := kwargs.first("messages", "contents", "history", "chat_history")
-	if messages.isArray() && !isMessages(messages) && kwargs.at("contents") != nil {
+	if messages.isArray() && !isMessages(messages) && kwargs.at("contents").exists() {
 		add("user", messages) // Gemini accepts a list of parts as one user's content
 	} else {
 		in = append(in, readMessages(messages)...)
@@ -76,7 +76,7 @@ func isMessages(n node) bool {
 // isMessage reports whether an object has a member that messages have, or a role
 // as its type.
 func isMessage(n node) bool {
-	return n.first("role", "content", "parts", "author", "data", "lc") != nil || roles[n.texts("type")] != ""
+	return n.first("role", "content", "parts", "author", "data", "lc").exists() || roles[n.texts("type")] != ""
 }
 
 // readMessages reads a list of messages, or a single one.

@@ -45,12 +45,12 @@ type LogDetails struct {
 func ReadLogDetails(object wire.Object) LogDetails {
 	member := func(name string) node {
 		v, _ := object.Get(name)
-		return node(v)
+		return nodeOf(v)
 	}
 
 	details := LogDetails{
 		Provider: Clip(member("provider").text()),
-		Price:    json.RawMessage(member("price")),
+		Price:    member("price").raw,
 		Prompt: wire.PromptLink{
 			Name:  Clip(member("prompt_name").text()),
 			Label: Clip(member("prompt_label").text()),

@@ -92,8 +92,9 @@ func readMessage(n node, usual string) Message {
 		return m
 	}
 
-	if inner, class := langchainMessage(n); inner != nil {
-		n = inner
+	n = n.indexed()
+	if inner, class := langchainMessage(n); inner.exists() {
+		n = inner.indexed()
 		m.Role = role(class)
 	}
 	m.readRole(n)
@@ -137,16 +138,16 @@ func (m *Message) readRole(n node) {
 func langchainMessage(n node) (inner node, role string) {
 	// {type, data}, as messages_to_dict writes it; {lc, id, kwargs}, as
 	// dumps does. The class is the last part of id.
-	if data := n.at("data"); data.isObject() && n.at("type").isText() && n.at("content") == nil {
+	if data := n.at("data"); data.isObject() && n.at("type").isText() && !n.at("content").exists() {
 		return data, n.texts("type")
 	}
-	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc") != nil {
+	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc").exists() {
 		class := ""
 		n.at("id").each(func(e node) { class = e.text() })
 		return kwargs, class
 	}
 
-	return nil, ""
+	return node{}, ""
 }
 
 // content reads a message's content: a text, a part, or a list of them.
@@ -200,7 +201,7 @@ func (m *Message) part(n node) {
 			return
 		}
 	}
-	if r := n.at("reasoningContent"); r != nil {
+	if r := n.at("reasoningContent"); r.exists() {
 		m.add(PartThinking, r.at("reasoningText").texts("text"))
 		return
 	}
@@ -210,7 +211,7 @@ func (m *Message) part(n node) {
 		text = text.at("value")
 	}
 	switch {
-	case text.isText() && string(n.at("thought")) == "true": // Gemini's thoughts
+	case text.isText() && string(n.at("thought").raw) == "true": // Gemini's thoughts
 		m.add(PartThinking, text.text())
 	case text.isText():
 		m.add(PartText, text.text())
@@ -258,7 +259,7 @@ func (m *Message) result(n node) {
 			m.add(PartText, p.text())
 		case t.isText():
 			m.add(PartText, t.text())
-		case p.at("json") != nil:
+		case p.at("json").exists():
 			m.add(PartText, p.at("json").compact())
 		default:
 			m.media(p)
@@ -281,7 +282,7 @@ func (m *Message) thinking(n node) {
 // media adds a part that is not text, named by its URL or its kind.
 func (m *Message) media(n node) {
 	m.add(PartMedia, Clip(mediaName(n)))
-	m.Parts[len(m.Parts)-1].Media = json.RawMessage(n)
+	m.Parts[len(m.Parts)-1].Media = n.raw
 }
 
 // mediaName returns the URL of a part that is not text, otherwise its kind.
@@ -306,7 +307,7 @@ func mediaName(n node) string {
 
 	// Bedrock and Gemini name the kind by a member.
 	for _, name := range []string{"image", "document", "video", "inlineData", "fileData", "audio"} {
-		if kind == "" && n.at(name) != nil {
+		if kind == "" && n.at(name).exists() {
 			kind = name
 		}
 	}

@@ -12,40 +12,101 @@ import (
 
 // node is a JSON value inside a body that wire.ParseObject accepted, or empty where there
 // is none. Every method works on every node: what does not fit is treated as absent.
-type node json.RawMessage
+type node struct {
+	raw json.RawMessage
+
+	// members are those of an object that is asked for many names, else nil. To look each
+	// up in raw would scan all values in front of it, or all where it is absent.
+	members []member
+}
+
+// member is where a member is within the raw bytes of its object, which are at most a
+// body, so 32 bits hold each place.
+type member struct {
+	name, nameEnd, value, end int32
+}
+
+// indexedMembers is how many members of an object are indexed at most. Objects with more
+// are nobody's calls, and an index of them would take more memory than they do.
+const indexedMembers = 48
+
+func nodeOf(raw json.RawMessage) node { return node{raw: raw} }
+
+// indexed returns the node for a caller who looks up many names.
+func (n node) indexed() node {
+	if !n.isObject() || n.members != nil {
+		return n
+	}
+
+	members := make([]member, 0, 8)
+	for c := jsonscan.Enter(n.raw, 0); c.Next(); {
+		if len(members) == indexedMembers {
+			return n
+		}
+		end := jsonscan.SkipValue(n.raw, c.At)
+		nameEnd := c.Start + len(c.Name)
+		members = append(members, member{int32(c.Start), int32(nameEnd), int32(c.At), int32(end)})
+		c.At = end
+	}
+	n.members = members
+
+	return n
+}
 
 // at follows names into nested objects.
 func (n node) at(names ...string) node {
-	raw := json.RawMessage(n)
 	for _, name := range names {
-		v, ok := jsonscan.Lookup(raw, name)
-		if !ok {
-			return nil
-		}
-		raw = v
+		n = n.member(name)
 	}
 
-	return node(raw)
+	return n
+}
+
+// member returns the first member called name, unless it is null.
+func (n node) member(name string) node {
+	if n.members == nil {
+		value, ok := jsonscan.Lookup(n.raw, name)
+		if !ok {
+			return node{}
+		}
+		return nodeOf(value)
+	}
+
+	for _, m := range n.members {
+		if string(jsonscan.UnquoteBytes(n.raw[m.name:m.nameEnd])) != name {
+			continue
+		}
+		value := n.raw[m.value:m.end]
+		if string(value) == "null" {
+			return node{}
+		}
+		return nodeOf(value)
+	}
+
+	return node{}
 }
 
 // first returns the first existing member among names.
 func (n node) first(names ...string) node {
 	for _, name := range names {
-		if v := n.at(name); v != nil {
+		if v := n.member(name); v.exists() {
 			return v
 		}
 	}
 
-	return nil
+	return node{}
 }
+
+// exists reports whether there is a value.
+func (n node) exists() bool { return n.raw != nil }
 
 // kind returns the first byte, which tells the type of the value; 0 for an empty node.
 func (n node) kind() byte {
-	if len(n) == 0 {
+	if len(n.raw) == 0 {
 		return 0
 	}
 
-	return n[0]
+	return n.raw[0]
 }
 
 func (n node) isObject() bool { return n.kind() == '{' }
@@ -69,7 +130,7 @@ func (n node) text() string {
 	}
 
 	// A copy: what is read must not hold a body of many megabytes in memory.
-	return jsonscan.Unquote(json.RawMessage(n))
+	return jsonscan.Unquote(n.raw)
 }
 
 // texts returns the first non-empty text among the members called names.
@@ -88,27 +149,27 @@ func (n node) each(visit func(node)) {
 	if !n.isArray() {
 		return
 	}
-	for _, e := range jsonscan.Elements(json.RawMessage(n)) {
-		visit(node(e))
+	for _, e := range jsonscan.Elements(n.raw) {
+		visit(nodeOf(e))
 	}
 }
 
 // element returns the first element of an array.
 func (n node) element() node {
 	if n.isArray() {
-		for _, e := range jsonscan.Elements(json.RawMessage(n)) {
-			return node(e)
+		for _, e := range jsonscan.Elements(n.raw) {
+			return nodeOf(e)
 		}
 	}
 
-	return nil
+	return node{}
 }
 
 // count returns a whole number of 0 or more that a float64 holds exactly, nil
 // for anything else.
 func (n node) count() *int64 {
 	var x float64
-	if len(n) == 0 || json.Unmarshal(n, &x) != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
+	if len(n.raw) == 0 || json.Unmarshal(n.raw, &x) != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
 		return nil
 	}
 	if n.kind() == 'n' { // null decodes as 0
@@ -148,24 +209,24 @@ func (n node) inner() node {
 	text := []byte(n.text())
 	// JSON in a string was not checked with the body, so it gets the same bounds here.
 	if _, err := wire.ParseObject(text); err != nil {
-		return nil
+		return node{}
 	}
 
-	return node(bytes.TrimSpace(text))
+	return nodeOf(bytes.TrimSpace(text))
 }
 
 // compact returns a value as text: the content of a string, otherwise
 // JSON without blanks.
 func (n node) compact() string {
 	switch {
-	case len(n) == 0 || n.kind() == 'n':
+	case len(n.raw) == 0 || n.kind() == 'n':
 		return ""
 	case n.isText():
 		return n.text()
 	}
 
 	var b bytes.Buffer
-	if json.Compact(&b, n) != nil {
+	if json.Compact(&b, n.raw) != nil {
 		return ""
 	}
 

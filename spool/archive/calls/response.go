@@ -6,7 +6,7 @@ import "strings"
 // JSON in body.
 func responseOf(n node) node {
 	body := n.at("body").inner()
-	if body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata") != nil {
+	if body.isObject() && n.first("ResponseMetadata", "contentType", "$metadata").exists() {
 		return body
 	}
 
@@ -87,7 +87,7 @@ func (c *Call) choices(r node) bool {
 		}
 		// A choice without any of these is of an unknown shape.
 		known = known || choice.first("message", "delta", "text", "content", "role", "tool_calls",
-			"function_call", "finish_reason") != nil
+			"function_call", "finish_reason").exists()
 		c.answer(m)
 		c.finish(choice.texts("finish_reason", "stop_reason"))
 	})
@@ -145,7 +145,7 @@ func readItem(n node, usual string) Message {
 		m.thinking(n)
 	case t == "function_call_output" || t == "custom_tool_call_output":
 		m.result(n)
-	case strings.HasSuffix(t, "_call") && t != "function_call" && n.at("name") == nil:
+	case strings.HasSuffix(t, "_call") && t != "function_call" && !n.at("name").exists():
 		m.Role = "assistant"
 		m.ToolCalls = []ToolCall{{
 			ID:        n.texts("call_id", "id"),
@@ -273,14 +273,14 @@ func (c *Call) bedrockModels(r node) bool {
 
 // embeddings recognises answers without text.
 func (c *Call) embeddings(r node) bool {
-	return r.first("embeddings", "embedding") != nil ||
-		r.at("data").element().first("embedding", "url", "b64_json") != nil
+	return r.first("embeddings", "embedding").exists() ||
+		r.at("data").element().first("embedding", "url", "b64_json").exists()
 }
 
 // message reads a lone message, as some wrappers send instead of a response.
 func (c *Call) message(r node) bool {
 	m := readMessage(r, "assistant")
-	if m.empty() || r.first("content", "tool_calls", "function_call", "parts", "data", "kwargs") == nil {
+	if m.empty() || !r.first("content", "tool_calls", "function_call", "parts", "data", "kwargs").exists() {
 		return false
 	}
 

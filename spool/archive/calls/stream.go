@@ -15,7 +15,7 @@ package calls
 func isStream(n node) bool {
 	e := n.element()
 	// A list of whole messages is no stream.
-	if !e.isObject() || e.at("role") != nil && e.at("content") != nil {
+	if !e.isObject() || e.at("role").exists() && e.at("content").exists() {
 		return false
 	}
 
@@ -24,7 +24,7 @@ func isStream(n node) bool {
 		return true
 	}
 
-	return e.first("choices", "candidates", "messageStart", "contentBlockDelta") != nil
+	return e.first("choices", "candidates", "messageStart", "contentBlockDelta").exists()
 }
 
 // stream is a call's answer while its chunks are read. Texts and arguments are gathered
@@ -64,9 +64,9 @@ func (s *stream) chunk(n node) {
 	}
 
 	// Anthropic names the model in its first message, the responses API in each response.
-	if m := readModel(n.first("message", "response"), nil); m != "" {
+	if m := readModel(n.first("message", "response"), node{}); m != "" {
 		s.call.Model = m
-	} else if m := readModel(n, nil); m != "" {
+	} else if m := readModel(n, node{}); m != "" {
 		s.call.Model = m
 	}
 	// Before whole, which may end the reading of this chunk.

@@ -74,6 +74,7 @@ func usageOf(u node) Usage {
 	} else if tokens := u.at("tokens"); tokens.isObject() {
 		u = tokens
 	}
+	u = u.indexed()
 
 	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
 	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")
@@ -124,7 +125,7 @@ func (u *Usage) addGemini(n node) {
 	if thoughts := n.counts("thoughtsTokenCount", "thoughts_token_count"); thoughts != nil {
 		u.Reasoning = thoughts
 		u.Output = sum(thoughts, u.Output)
-	} else if u.Output == nil && n.first("promptTokenCount", "prompt_token_count") != nil && u.Input != nil {
+	} else if u.Output == nil && n.first("promptTokenCount", "prompt_token_count").exists() && u.Input != nil {
 		// A blocked answer has no candidates and no count of them. The total shows that
 		// there were none.
 		if total := n.counts("totalTokenCount", "total_token_count"); total != nil && *total == *u.Input {
