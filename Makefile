@@ -20,7 +20,7 @@ SHELL := /bin/bash
 # What is compiled names no folder, so that a clone anywhere finds it in Go's cache.
 export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 
-.PHONY: test build soak bench screenshots release release-check chart fuzz absent deps install fmt vet lint cross unit race scenes plain
+.PHONY: test build soak bench screenshots release release-check chart fuzz absent deps install fmt vet lint cross unit race scenes plain portable portable-short
 
 test:
 	@$(MAKE) --no-print-directory deps
@@ -126,7 +126,7 @@ cross:
 
 # Two runs side by side, each with its output in one piece; the first that ends makes room for plain.
 unit:
-	$(MAKE) --no-print-directory --output-sync=target -j 2 race scenes plain
+	$(MAKE) --no-print-directory --output-sync=target -j 2 race scenes plain portable-short
 
 # -count=1: the end-to-end tests build and run the binary, which the test cache does not see. -vet=off: vet has been run.
 GOTEST := go test -vet=off -count=1 -timeout 18m
@@ -150,6 +150,17 @@ names = sed -n 's/^func \(Test[^(]*\)(t .*/\1/p' $$($(unraced)) | sort -u | past
 
 plain:
 	CGO_ENABLED=0 $(GOTEST) -run "^($$($(names)))$$" $$(dirname $$($(unraced)) | sort -u)
+
+# What other systems run instead of Linux's own: in whole, and what of it takes little.
+portable_job = ^(TestACallOnLocalhost|TestEnrichmentsMayCome|TestTheServerTakes|TestTemplatesAreServed|TestCommandsBeside)
+
+portable:
+	CGO_ENABLED=0 $(GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
+	CGO_ENABLED=0 $(GOTEST) -tags portable -run '$(portable_job)' ./cmd/promptspool/e2e
+
+portable-short:
+	CGO_ENABLED=0 $(GOTEST) -tags portable ./spool/generation ./spool/lane ./spool/disk ./spool/rawlog ./api/edge
+	CGO_ENABLED=0 $(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool
 
 build:
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool

@@ -75,6 +75,13 @@ func (s *Spool) nextGeneration(seq uint64, capacity int64) (*generation.Writer, 
 	if err != nil {
 		return nil, fmt.Errorf("spool: cannot make a new generation: %w", err)
 	}
+
+	// Without a spare this is where it takes long, and the disk may have filled up meanwhile.
+	if !generation.MadeAhead {
+		if err := s.guard.admit(0); err != nil {
+			return nil, errors.Join(err, w.Discard())
+		}
+	}
 	return w, nil
 }
 

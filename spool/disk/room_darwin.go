@@ -6,6 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MapWarning says what a power failure may take from a database that only msync makes
+// durable.
+const MapWarning = "a power failure may take the last writes of this database, " +
+	"because msync does not empty the cache of a Mac's disk"
+
 // RoomAt returns the room of the file system that a path is on.
 func RoomAt(path string) (Room, error) {
 	var st unix.Statfs_t

@@ -6,6 +6,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// MapWarning says what a power failure may take from a database that only msync makes
+// durable. It is empty where msync suffices.
+const MapWarning = ""
+
 // RoomAt returns the room of the file system that a path is on.
 func RoomAt(path string) (Room, error) {
 	var st unix.Statfs_t

@@ -6,6 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// MapWarning says what a power failure may take from a database that only msync makes
+// durable.
+const MapWarning = "a power failure, or a crash of Windows, may take the last writes of this database, " +
+	"because Badger does not sync its files on Windows"
+
 // RoomAt returns the room of the file system that a path is on.
 func RoomAt(path string) (Room, error) {
 	name, err := windows.UTF16PtrFromString(path)

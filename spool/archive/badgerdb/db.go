@@ -18,6 +18,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/badgerdb/folder"
+	"promptspool/spool/disk"
 )
 
 // Config is where the database is and what it may take.
@@ -158,6 +159,10 @@ func Open(c Config) (*DB, error) {
 	lock, err := folder.Acquire(c.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
+	}
+
+	if disk.MapWarning != "" {
+		c.Logger.Warn(disk.MapWarning+"; keep it on Linux, or in PostgreSQL, if that matters", "dir", c.Dir)
 	}
 
 	db, err := openLocked(c, lock, room)
