@@ -63,6 +63,10 @@ func (d *Dashboard) setSession(w http.ResponseWriter, s wire.SignedIn) {
 // lostCookie returns the word of a notice if a browser that has just signed in comes
 // without a session.
 func (d *Dashboard) lostCookie(r *http.Request) string {
+	if _, err := r.Cookie(d.cookie.Name); err == nil {
+		return "" // it came, but its session has ended
+	}
+
 	from := d.referer(r)
 	if from != nil && slices.Contains([]string{"/sign-in", "/sign-up", "/reset-password"}, from.Path) {
 		return "no-cookie"

@@ -219,6 +219,13 @@ func TestABrowserThatKeepsNoCookieIsTold(t *testing.T) {
 		}
 	}
 
+	// A session that has ended is another matter.
+	ended := s.visit("https://example.com/requests", "Referer", "https://example.com/p/sign-in",
+		"Cookie", s.d.cookie.Name+"=ended")
+	if to := ended.Header().Get("Location"); strings.Contains(to, "no-cookie") {
+		t.Errorf("with a session that has ended: to %s", to)
+	}
+
 	const notice = "your browser did not keep the session"
 	if got := s.visit("https://example.com/sign-in?done=no-cookie").Body.String(); !strings.Contains(got, notice) {
 		t.Errorf("the page does not say so: %s", got)
