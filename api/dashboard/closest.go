@@ -1,8 +1,6 @@
 package dashboard
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"promptspool/api/closest"
@@ -21,25 +19,14 @@ type closeLink struct {
 func (d *Dashboard) suggestClosest(c *call, v *filterView) {
 	group := v.Filter.group(d.Now())
 	for _, value := range closest.Find(c.Context(), d.Records, c.identity(), group, closestMax) {
-		// Which of the filter's conditions would the value replace?
-		i := slices.IndexFunc(v.Filter.Conditions, func(candidate condition) bool {
-			f := candidate.filter()
-			return f.Field == value.Instead.Field && f.NestedKey == value.Instead.NestedKey &&
-				string(f.Value) == string(value.Instead.Value)
-		})
-		if i < 0 {
+		text, term, ok := v.Filter.line.Replaced(value.Instead, value.Text)
+		if !ok {
 			continue
 		}
 
-		// The page shows the filter as it is, so the suggestion changes a copy.
-		f := v.Filter
-		f.Conditions = slices.Clone(f.Conditions)
-		f.Conditions[i].Value = value.Text
-
-		name := strings.ToLower(fieldText(f.Conditions[i].Field)) + " " + f.Conditions[i].Key
 		link := closeLink{
-			Text:     strings.TrimSpace(name) + " " + value.Text,
-			Href:     address(v.Path, f.values()),
+			Text:     term,
+			Href:     address(v.Path, v.Filter.withLine(text).values()),
 			Requests: grouped(int64(value.Found.Total)),
 		}
 		if value.Found.TotalIsLowerBound {

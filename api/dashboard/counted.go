@@ -26,6 +26,7 @@ const countAll = "all"
 type countedPage struct {
 	path    string
 	query   url.Values
+	zone    *time.Location // of days in its filter; nil is UTC
 	patient bool
 }
 
@@ -36,6 +37,9 @@ func (p countedPage) bounded(q wire.StatisticsQuery) wire.StatisticsQuery {
 		q.Budget = patientMax
 	}
 	q.Key = address(p.path, p.query)
+	if p.zone != nil {
+		q.Key += "#" + p.zone.String() // today is another day elsewhere
+	}
 
 	return q
 }

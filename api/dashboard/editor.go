@@ -83,14 +83,11 @@ func (d *Dashboard) newestVariables(c *call, name string) (string, error) {
 // templateFilter returns the filter for the requests of a template's version, or of all
 // its versions if version is 0.
 func templateFilter(name string, version int) *wire.Filter {
-	f := filter{Conditions: []condition{{"prompt_name", "", "is", name}}}
-	if version > 0 {
-		f = f.with(condition{"prompt_version_number", "", "is", strconv.Itoa(version)})
-	}
-
 	all := &wire.Filter{Logic: "AND"}
-	for _, c := range f.Conditions {
-		all.Filters = append(all.Filters, c.filter())
+	all.Filters = append(all.Filters, condition{"prompt_name", "", "is", name}.filter())
+	if version > 0 {
+		of := condition{"prompt_version_number", "", "is", strconv.Itoa(version)}
+		all.Filters = append(all.Filters, of.filter())
 	}
 
 	return all

@@ -89,8 +89,11 @@ func (d *Dashboard) exportRequests(c *call) error {
 		return err
 	}
 
-	f := readFilter(query)
-	id, s := c.identity(), wire.Search{FilterGroup: f.group(d.Now()), Q: f.Q}
+	id := c.identity()
+	s, err := c.filter(query).search(d.Now())
+	if err != nil {
+		return err
+	}
 
 	// An invalid filter must be rejected now. Once the first line is sent, an answer can
 	// only be cut off.

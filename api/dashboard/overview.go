@@ -59,27 +59,31 @@ type breakdownRow struct {
 
 func (d *Dashboard) overviewPage(c *call) error {
 	query := c.URL.Query()
-	f := readFilter(query)
+	f := c.filter(query)
 	v := overviewView{
 		filterView: viewFilter("/", f),
 		Bucket:     query.Get("bucket"),
 		Buckets:    wire.Buckets,
 	}
 
-	page := countedPage{"/", f.values(), query.Has(countAll)}
+	page := countedPage{"/", f.values(), f.zone, query.Has(countAll)}
 	if v.Bucket != "" {
 		page.query.Set("bucket", v.Bucket)
 	}
-	a, err := d.Records.Analyze(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()),
-		Q:           f.Q,
-		Bucket:      v.Bucket,
-		PointsMax:   pointsMax,
-	}))
+	var a wire.Analytics
+	s, err := f.search(d.Now())
+	if err == nil {
+		a, err = d.Records.Analyze(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
+			FilterGroup: s.FilterGroup,
+			Q:           s.Q,
+			Bucket:      v.Bucket,
+			PointsMax:   pointsMax,
+		}))
+	}
 
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
-		v.Error = e
+		v.reject(e)
 		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
 	}
 	if err != nil {

@@ -48,9 +48,9 @@ func TestBelowABasePathEveryAddressIsBelowIt(t *testing.T) {
 	s.reopen("https://example.com/team/promptspool", false)
 
 	// What people wrote is not an address, whatever it looks like.
-	const typed = ` href="/elsewhere"`
+	const typed = `metadata. href="/elsewhere"` // a wrong line, which is shown as it is
 	quoted := strings.ReplaceAll(typed, `"`, "&#34;")
-	search := s.call("ann@example.com", "GET", "/requests?q="+url.QueryEscape(typed), nil)
+	search := s.call("ann@example.com", "GET", "/requests?filter="+url.QueryEscape(typed+" ("), nil)
 	if got := search.Body.String(); !strings.Contains(got, quoted) {
 		t.Errorf("what was searched for is not on the page: %s", got)
 	}

@@ -118,7 +118,7 @@ func (d *Dashboard) recordPage(c *call) error {
 		return err
 	}
 
-	f := readFilter(c.URL.Query())
+	f := c.filter(c.URL.Query())
 	v := recordView{
 		Record: r,
 		Curl:   replayCurl(d.base(c.Request), r.Request),
@@ -164,12 +164,16 @@ func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound)
 		at, _ := json.Marshal(b.at)
 		all = append(all, wire.Filter{Field: "accepted_at", Operator: b.operator, Value: at})
 	}
-	if group := f.group(d.Now()); group != nil {
-		all = append(all, *group)
+	found, err := f.search(d.Now())
+	if err != nil {
+		return "", nil
+	}
+	if found.FilterGroup != nil {
+		all = append(all, *found.FilterGroup)
 	}
 
 	s.FilterGroup = &wire.Filter{Logic: "AND", Filters: all}
-	s.Q, s.PerPage = f.Q, 1
+	s.Q, s.PerPage = found.Q, 1
 	page, err := d.Records.Search(c.Context(), c.identity(), s)
 	switch {
 	case wire.IsCode(err, wire.CodeInvalid):

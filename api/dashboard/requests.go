@@ -3,7 +3,10 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
+	"strings"
+	"unicode"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -19,41 +22,89 @@ func (d *Dashboard) requestRoutes() {
 type requestsView struct {
 	filterView
 	Page    wire.SearchPage
-	Error   *wire.Error // what is wrong with the filter
-	Next    string      // the address of the next page; "" on the last one
-	First   string      // the address of the first page; "" on that page
+	Next    string // the address of the next page; "" on the last one
+	First   string // the address of the first page; "" on that page
 	Exports []exportLink
 }
 
 // filterView is a page's filter, with what its form offers.
 type filterView struct {
-	Filter    filter
-	Path      string
-	Spans     []span
-	Fields    []filterField
-	Operators []operator
-	Chips     []chip
-	Columns   []column // all that can be shown
-	Closest   []closeLink
+	Filter  filter
+	Path    string
+	Error   *wire.Error // what is wrong with the filter
+	Marked  markedLine  // where, if that is known
+	Chips   []chip
+	Times   []timeLink
+	Columns []column // all that can be shown
+	Closest []closeLink
 }
+
+// timeLink leads to the page at another time.
+type timeLink struct {
+	Text, Href string
+	Current    bool
+}
+
+// markedLine is a line with the place of its fault, up to the next blank.
+type markedLine struct{ Before, Wrong, After, Reason string }
 
 // chip is a condition in force, with the address of the page without it.
 type chip struct{ Text, Without string }
 
+// chipsMax bounds the chips, each of which has the whole line in its address.
+const chipsMax = 20
+
 func viewFilter(path string, f filter) filterView {
-	v := filterView{
-		Filter:    f,
-		Path:      path,
-		Spans:     spansWith(f.Span),
-		Fields:    filterFields,
-		Operators: operators,
-		Columns:   columns,
+	v := filterView{Filter: f, Path: path, Columns: columns}
+	if f.fault != nil {
+		return v // another time would lose what was typed
 	}
-	for i, c := range f.Conditions {
-		v.Chips = append(v.Chips, chip{c.Describe(), address(path, f.without(i).values())})
+	for i := range min(len(f.line.Terms), chipsMax) {
+		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), address(path, f.without(i).values())})
+	}
+
+	for _, t := range times {
+		other := f.during(t.Line)
+		v.Times = append(v.Times, timeLink{t.Text, address(path, other.values()), other.Text == f.Text})
 	}
 
 	return v
+}
+
+// reject shows what is wrong with the filter, in its form, where it can be corrected.
+func (v *filterView) reject(e *wire.Error) {
+	v.Error = e
+	if len(e.Fields) == 0 || e.Fields[0].Offset == nil {
+		return
+	}
+
+	line := []rune(v.Filter.Text)
+	at := min(*e.Fields[0].Offset, len(line))
+	rest := string(line[at:])
+	end := strings.IndexFunc(rest, unicode.IsSpace)
+	if end < 0 {
+		end = len(rest)
+	}
+	_, reason, _ := strings.Cut(e.Fields[0].Reason, ": ") // the mark says where
+	v.Marked = markedLine{Before: string(line[:at]), Wrong: rest[:end], After: rest[end:], Reason: reason + "."}
+	if v.Marked.Wrong == "" {
+		v.Marked.Wrong = "…" // something is missing here
+	}
+}
+
+// zoneCookie has the browser's time zone, which the page's script sets.
+const zoneCookie = "zone"
+
+// filter reads the filter in an address, in the reader's zone.
+func (c *call) filter(q url.Values) filter {
+	f := readFilter(q)
+	if cookie, err := c.Cookie(zoneCookie); err == nil {
+		if name, err := url.QueryUnescape(cookie.Value); err == nil {
+			f.zone, _ = filterline.ParseZone(name)
+		}
+	}
+
+	return f
 }
 
 // address joins a path and a query.
@@ -67,19 +118,19 @@ func address(path string, q url.Values) string {
 
 func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
-	f := readFilter(query)
+	f := c.filter(query)
 	v := requestsView{filterView: viewFilter("/requests", f), Exports: exportLinks(f)}
 
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
-		FilterGroup: f.group(d.Now()),
-		Q:           f.Q,
-		PerPage:     requestsPerPage,
-		Cursor:      query.Get("cursor"),
-	})
+	var page wire.SearchPage
+	s, err := f.search(d.Now())
+	if err == nil {
+		s.PerPage, s.Cursor = requestsPerPage, query.Get("cursor")
+		page, err = d.Records.Search(c.Context(), c.identity(), s)
+	}
 
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
-		v.Error = e
+		v.reject(e)
 		return d.show(c, e.Status(), "requests", "Requests", "requests", v)
 	}
 	if err != nil {

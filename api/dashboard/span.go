@@ -50,20 +50,6 @@ func readStretch(text string) (s stretch, ok bool) {
 	return stretch{at, d}, errAt == nil && errLong == nil && d > 0 && d%time.Second == 0
 }
 
-// Describe returns a stretch in words.
-func (s stretch) Describe() string {
-	layout := "2006-01-02 15:04:05 UTC"
-	midnight := s.from.Hour() == 0 && s.from.Minute() == 0 && s.from.Second() == 0
-	switch {
-	case midnight && s.long%(24*time.Hour) == 0:
-		layout = time.DateOnly
-	case s.from.Second() == 0:
-		layout = "2006-01-02 15:04 UTC"
-	}
-
-	return s.from.Format(layout) + ", " + roughly(s.long)
-}
-
 // readSpan reads the span in an address. It returns "" for anything that is not one.
 func readSpan(text string) string {
 	for _, s := range spans {
@@ -78,11 +64,27 @@ func readSpan(text string) string {
 	return ""
 }
 
-// spansWith returns the spans that a form offers: all of them, and the stretch in force.
-func spansWith(current string) []span {
-	if s, ok := readStretch(current); ok {
-		return append([]span{{current, s.Describe(), 0}}, spans...)
+// spanLine returns the condition of a span in a line; "" for all time. Both ends are whole seconds.
+func spanLine(span string) string {
+	if s, ok := readStretch(span); ok {
+		from, to := s.from.UTC(), s.from.Add(s.long).UTC()
+		return "since:" + from.Format(time.RFC3339) + " before:" + to.Format(time.RFC3339)
+	}
+	if span == "" {
+		return ""
 	}
 
-	return spans
+	return "since:" + span
+}
+
+// times are the conditions that a page offers for the time of its requests.
+var times = []struct{ Line, Text string }{
+	{"since:1h", "Last hour"},
+	{"since:24h", "Last 24 hours"},
+	{"since:7d", "Last 7 days"},
+	{"since:30d", "Last 30 days"},
+	{"since:today", "Today"},
+	{"time:yesterday", "Yesterday"},
+	{"since:this-week", "This week"},
+	{"", "All time"},
 }

@@ -65,14 +65,14 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	}
 
 	// Only what changes the numbers identifies the page.
-	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, q.Has(countAll)}
+	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, nil, q.Has(countAll)}
 	for _, name := range []string{"span", "score", "bucket"} {
 		if value := q.Get(name); value != "" {
 			page.query.Set(name, value)
 		}
 	}
 
-	f := filter{Span: v.Span, Conditions: []condition{{"prompt_name", "", "is", head.Name}}}
+	f := filter{}.during(spanLine(readSpan(v.Span))).with(condition{"prompt_name", "", "is", head.Name})
 	query := page.bounded(wire.StatisticsQuery{
 		FilterGroup: f.group(d.Now()),
 		Bucket:      v.Bucket,

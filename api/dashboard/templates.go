@@ -149,7 +149,7 @@ func (v *templatesView) query(page int) wire.TemplateListQuery {
 
 // callsByTemplate counts the recent requests of each template.
 func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
-	recent := filter{Span: useSpan}
+	recent := newFilter(spanLine(useSpan))
 	query := wire.StatisticsQuery{PointsMax: 1, FilterGroup: recent.group(d.Now())}
 	a, err := d.Records.Analyze(c.Context(), c.identity(), query)
 

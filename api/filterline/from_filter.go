@@ -246,3 +246,33 @@ func texts(raw json.RawMessage) (string, bool) {
 
 	return number.String(), true
 }
+
+// Replaced returns the line with another text in place of the value that a condition demands. It
+// returns the changed term as well, and reports false if no term has just that value.
+func (l Line) Replaced(demand wire.Filter, text string) (line, term string, ok bool) {
+	for i := range l.Terms {
+		t := &l.Terms[i]
+		if t.Field == nil || t.Not || len(t.Values) != 1 || t.Part != demand.NestedKey ||
+			t.Field.JSON != demand.Field && !slices.Contains(t.Field.Aliases, demand.Field) {
+			continue
+		}
+
+		// The template in name@3 is the part in front.
+		v := t.Values[0]
+		old, isText := texts(demand.Value)
+		if selector, found := strings.CutPrefix(v.Text, old+"@"); found && t.Field.Kind == Template && !v.Quoted {
+			v.Text = text + "@" + selector
+		} else if isText && v.Operator == Is && v.Text == old {
+			v.Text, v.Quoted = text, true
+		} else {
+			continue
+		}
+
+		other := Line{Terms: slices.Clone(l.Terms)}
+		other.Terms[i].Values = []Value{v}
+
+		return other.String(), other.Terms[i].String(), true
+	}
+
+	return "", "", false
+}

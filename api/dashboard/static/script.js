@@ -62,20 +62,90 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   });
 }
 
-// The values that a field has are offered while one is typed.
-for (const box of document.querySelectorAll("[data-suggest]")) {
-  const [field, key, value] = ["field", "key", "value"].map((name) => box.querySelector(`[name=${name}]`));
-  const list = value.list;
-  let waiting, asked = 0;
+// The server reads days of a filter in this zone.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (zone) document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; SameSite=Lax`;
+
+// A filter is completed while it is typed: fields, keys and values, with the numbers of their requests.
+for (const field of document.querySelectorAll("[data-suggest]")) {
+  const list = document.getElementById("offers");
+  let waiting, asked = 0, kept = "", at = -1;
+  field.setAttribute("role", "combobox");
+  field.setAttribute("aria-autocomplete", "list");
+  field.setAttribute("aria-controls", list.id);
+  field.setAttribute("aria-expanded", false);
+  const mark = (next) => {
+    at = next;
+    [...list.children].forEach((item, i) => item.setAttribute("aria-selected", i === at));
+    list.children[at]?.scrollIntoView({ block: "nearest" });
+    if (at < 0) field.removeAttribute("aria-activedescendant");
+    else field.setAttribute("aria-activedescendant", list.children[at].id);
+  };
+  const show = (offers) => {
+    list.replaceChildren(...offers.map(({ text, note }, i) => {
+      const item = document.createElement("li");
+      const told = document.createElement("span");
+      told.textContent = note;
+      item.append(text, " ", told);
+      item.dataset.text = text;
+      item.id = `offer-${i}`;
+      item.setAttribute("role", "option");
+      return item;
+    }));
+    list.hidden = offers.length === 0;
+    field.setAttribute("aria-expanded", !list.hidden);
+    mark(-1);
+  };
+  const close = () => { asked++; clearTimeout(waiting); show([]); };
   const ask = async () => {
     const mine = ++asked;
-    const query = new URLSearchParams({ of: field.value, its: key.value, prefix: value.value });
-    const answer = field.value && await fetch(`${box.dataset.suggest}?${query}`).catch(() => null);
-    const values = answer?.ok ? await answer.json() : [];
-    if (mine !== asked) return;
-    list.replaceChildren(...values.map((v) => new Option(v, v)));
+    const query = new URLSearchParams({ line: field.value.slice(0, field.selectionStart) });
+    const answer = await fetch(`${field.dataset.suggest}?${query}`).catch(() => null);
+    const found = answer?.ok ? await answer.json() : { kept: "", offers: [] };
+    if (mine !== asked || document.activeElement !== field) return;
+    kept = found.kept;
+    show(found.offers);
   };
-  for (const event of ["input", "focusin"]) box.addEventListener(event, () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });
+  const take = (text) => {
+    const rest = field.value.slice(field.selectionStart);
+    const open = text.endsWith(":") || text.endsWith(".");
+    const head = kept + text + (open || /^[\s)]/.test(rest) ? "" : " ");
+    field.value = head + rest;
+    field.setSelectionRange(head.length, head.length);
+    close();
+    field.focus();
+    if (open) ask();
+  };
+  field.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });
+  field.addEventListener("blur", close);
+  field.addEventListener("keydown", (event) => {
+    const n = list.children.length;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && n === 0) ask();
+    else if (step) mark((at + step + (at < 0 && step < 0 ? 1 : 0) + n) % n);
+    else if (event.key === "Escape" && n > 0) close();
+    else if (event.key === "Tab" && n > 0 && !event.shiftKey) take(list.children[Math.max(at, 0)].dataset.text);
+    else return;
+    event.preventDefault();
+  });
+  field.form.addEventListener("submit", (event) => { // by Enter
+    if (at < 0) return;
+    event.preventDefault();
+    take(list.children[at].dataset.text);
+  });
+  list.addEventListener("pointerdown", (event) => {
+    event.preventDefault(); // the field keeps the focus
+    const item = event.target.closest("li");
+    if (item) take(item.dataset.text);
+  });
+  document.addEventListener("click", (event) => {
+    const term = event.target.closest("[data-edit]")?.dataset.edit;
+    if (term === undefined) return;
+    event.preventDefault();
+    const from = field.value.indexOf(term);
+    field.focus();
+    if (from >= 0) field.setSelectionRange(from, from + term.length);
+  });
 }
 
 // A live list is loaded again every few seconds, with its count and its pager, unless somebody is using it.

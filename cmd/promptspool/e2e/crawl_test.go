@@ -29,7 +29,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 			"in the meantime. Review that change", // a template saved under a name that is taken
 		},
 		answers: map[string]string{
-			"q": "Oslo", "span": "7d", "field": "tags", "value": "web", "label": "prod", "tag": "shop", "bucket": "day",
+			"filter": "Oslo tag:web since:7d", "span": "7d", "label": "prod", "tag": "shop", "bucket": "day",
 			"score": "80", "name": "crawled", "message": "as the crawler wants it",
 			"provider": "openai", "model": "gpt-4o-mini",
 			"text": "Say hello to {name}.", "v": "2", "sent": "1", "account": "crawlers", "code": "none",
@@ -150,7 +150,8 @@ func logEverything(server *node) {
 // to.
 var crawlStarts = []string{
 	"/", "/?tags=web&span=7d&bucket=day", "/requests", "/requests?tags=web&span=7d&q=Oslo",
-	"/requests?field=metadata&key=customer&op=is&value=Brisa", "/requests?status=ERROR&col=status&col=model&col=tools",
+	"/requests?field=metadata&key=customer&op=is&value=Brisa",
+	"/requests?filter=customer:Brisa+latency:>1ms", "/requests?status=ERROR&col=status&col=model&col=tools",
 	"/requests?tags=nothing+has+this", "/template?name=old+greeting",
 	"/template/statistics?name=greet+customers&span=7d", "/templates?status=deleted", "/sign-in", "/sign-up",
 }
@@ -230,7 +231,7 @@ func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 		`the link "Broken" on / leads to /gone: 404`,
 		`the link "As data" on / leads to /data, which shows application/json`,
 		`the button "Do it" on / leads to /refused: 403`,
-		`the link "Export" on /requests?tags=web&span=7d loses a span, tags=web`,
+		`the link "Export" on /requests?tags=web&span=7d loses a span, tag:web`,
 		`which shows 3 requests, saves 1`,
 		`leads elsewhere, to https://elsewhere.example/`,
 		`/nil holds "&lt;nil&gt;"`,

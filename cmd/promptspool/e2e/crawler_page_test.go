@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -12,6 +13,9 @@ import (
 	"strings"
 
 	markup "golang.org/x/net/html"
+
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
 )
 
 // read checks a page, and notes what there is to press on it.
@@ -137,12 +141,12 @@ func (c *crawler) link(at *url.URL, a *markup.Node) {
 	c.later(pressing{label: label, from: at, to: to, download: has(a, "download")})
 }
 
-// leavesView reports whether a link is meant to leave the view: it removes a condition,
-// clears them all, or opens another view.
+// leavesView reports whether a link is meant to leave the view: it removes a condition or has
+// another time, clears them all, or opens another view.
 func leavesView(a *markup.Node) bool {
 	label := attr(a, "aria-label") + name(a)
 	return strings.HasPrefix(label, "Remove the filter") || strings.HasPrefix(label, "Clear") ||
-		has(a, "aria-current") || inside(a, "aside")
+		has(a, "aria-current") || inside(a, "aside") || inside(a, "menu")
 }
 
 // kept reports a fault if a link of a view loses a filter.
@@ -166,47 +170,46 @@ func (c *crawler) kept(label string, at, to *url.URL) {
 	c.fault("%s on %s loses %s: it leads to %s", label, at.RequestURI(), strings.Join(lost, ", "), to.RequestURI())
 }
 
-// conditions returns the filters in an address. A stretch of time, as behind a bar,
-// counts as the span that contains it.
+// conditions returns the filters in an address, as terms of a line. A stretch of time, as
+// behind a bar, counts as the span that contains it.
 func conditions(u *url.URL) (all []string) {
 	q := u.Query()
-	for i, field := range q["field"] {
-		at := func(name string) string {
-			if i < len(q[name]) {
-				return q[name][i]
-			}
-			return ""
+	add := func(field, key, operator, value string) {
+		raw, _ := json.Marshal(value)
+		line, _ := filterline.FromFilter(&wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: raw}, "")
+		all = append(all, line.String())
+	}
+	line, err := filterline.Parse(q.Get("filter") + " " + q.Get("q"))
+	if err != nil {
+		return []string{q.Get("filter")}
+	}
+	for i := range line.Terms {
+		if line.Terms[i].IsTime() {
+			all = append(all, "a span")
+		} else {
+			all = append(all, line.Terms[i].String())
 		}
-		switch {
-		case field == "":
-		case at("op") == "is" && at("key") == "":
-			all = append(all, field+"="+at("value"))
-		default:
-			all = append(all, strings.Join([]string{field, at("key"), at("op"), at("value")}, " "))
-		}
+	}
+	if q.Get("span") != "" {
+		all = append(all, "a span")
 	}
 
-	for name, values := range q {
-		switch name {
-		case "field", "key", "op", "value", "col", "cursor", "done", "all", "bucket", "score", "format", "page":
-			continue
-		case "name":
-			if strings.HasPrefix(u.Path, "/template") {
-				name = "prompt_name"
-			}
-		case "span":
-			name = ""
-			if values[0] != "" {
-				all = append(all, "a span")
-			}
-		}
-		for _, value := range values {
-			if name != "" && value != "" {
-				all = append(all, name+"="+value)
-			}
+	for i, field := range q["field"] {
+		if field != "" {
+			add(field, q["key"][i], q["op"][i], q["value"][i])
 		}
 	}
-	return all
+	for _, field := range []string{"tags", "status", "model"} {
+		for _, value := range q[field] {
+			add(field, "", "is", value)
+		}
+	}
+	if strings.HasPrefix(u.Path, "/template") && q.Has("name") {
+		add("prompt_name", "", "is", q.Get("name"))
+	}
+	slices.Sort(all)
+
+	return slices.Compact(all)
 }
 
 // form notes each button of a form, pressed with the form as it is, and with its fields

@@ -76,18 +76,30 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 
 	b.visit("/requests")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
-	b.do("unfold", chromedp.Click(".more summary"))
-	b.choose(".more [name=field]", "tags")
-	b.fill(".more [name=value]", "demo")
-	b.press(".more button")
-	b.shows("main", "1 request,", "gpt-demo", "Tag is demo")
+	b.fill("#line", `Tag:"demo"`)
+	b.press(".filter .primary")
+	b.shows("main", "1 request,", "gpt-demo", "tag:demo")
+	b.holds("the line is in the address", `new URL(location).searchParams.get("filter") === 'Tag:"demo"'`)
 	b.screenshots("requests")
 	if strings.Contains(b.text("table"), "gpt-other") {
 		t.Error("the filter finds what it should not")
 	}
 
-	b.press(".chips a")
+	b.do("edit the chip", chromedp.Click(".chips .edit"))
+	b.holds("its condition is selected", `document.activeElement.id === "line" &&
+		document.getSelection().toString() === "tag:demo"`)
+	b.press(".chips a:last-child")
 	b.shows("main", "2 requests")
+	b.do("unfold", chromedp.Click(".times summary"))
+	b.press(".times a[href*=today]")
+	b.shows(".chips", "since:today")
+	b.shows("main", "2 requests")
+
+	// A mistake is shown at its place.
+	b.visit("/requests?filter=tag:demo+latency:fast")
+	b.shows(".fault mark", "fast")
+	b.shows(".fault", "tag:demo latency:fast", "latency takes a time with its unit")
+	b.screenshots("requests-fault")
 
 	b.visit("/requests?col=sidecar&col=model")
 	b.shows("thead", "Received", "Model", "Sidecar")
@@ -207,7 +219,7 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.shows(".tiles", "40", "10.0 %", "69.5")
 	b.shows("main", "gpt-4o-mini", "user_id = ann")
 	b.press(".charts section a")
-	b.shows("main", "20 requests", "Model is gpt-4o")
+	b.shows("main", "20 requests", "model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")
 	third := b.text("main code")
 	b.press("[rel=prev]")
@@ -224,10 +236,10 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.shows("main", "4 requests")
 	for _, page := range []string{"/", "/requests"} {
 		b.visit(page + "?model=gpt4o")
-		b.shows(".empty", "No requests match these filters. Closest: model gpt-4o (20). Clear filters")
+		b.shows(".empty", "No requests match these filters. Closest: model:gpt-4o (20). Clear filters")
 		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
 		b.press(".empty a")
-		b.shows("main", "20", "Model is gpt-4o")
+		b.shows("main", "20", "model:gpt-4o")
 	}
 	for _, c := range []struct{ flag, value, want string }{
 		{"--status", "error", ""},

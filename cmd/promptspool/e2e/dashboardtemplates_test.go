@@ -114,7 +114,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.visit("/template/statistics?name=greet+customers")
 	b.shows("table", "prod", "61.5 of 4", "85.5 of 4 best", "first version")
 	b.press("tbody tr:last-child a")
-	b.shows("main", "4 requests", "Template version is 1")
+	b.shows("main", "4 requests", "version:1")
 
 	b.visit("/template/backtest?name=greet+customers&v=3&sent=1")
 	b.shows("main", "As it was sent", "With version 3", "Never promise a discount.")

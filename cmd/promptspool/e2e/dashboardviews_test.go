@@ -19,6 +19,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/api/wire"
 )
@@ -60,7 +61,7 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 
 	b.visit("/requests")
 	b.key("/")
-	b.holds("/ searches", `document.activeElement.matches("[name=q]")`)
+	b.holds("/ searches", `document.activeElement.matches("[name=filter]")`)
 	b.key("j?")
 	b.holds("a field takes letters as letters",
 		`document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
@@ -100,40 +101,52 @@ func TestValuesAreOfferedWhileAFilterIsTyped(t *testing.T) {
 		call["metadata"] = map[string]string{"user_id": "user of " + model}
 		server.track("/rest/track-request", adminKey, call)
 	}
-	offers := func(name string, values ...string) {
+	offers := func(name string, want ...string) {
 		t.Helper()
-		list, err := json.Marshal(append([]string{}, values...))
+		list, err := json.Marshal(append([]string{}, want...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		const offered = `JSON.stringify([...document.querySelectorAll("#values option")]` +
-			`.map((o) => o.value).sort()) === JSON.stringify(%s)`
-		b.holds(name, fmt.Sprintf(offered, list))
+		const offered = `JSON.stringify([...document.querySelectorAll("#offers li")]` +
+			`.map((o) => o.innerText.replace(/\s+/g, " ").trim()).sort()) === JSON.stringify(%s)`
+		if err := b.poll(fmt.Sprintf(offered, list)); err != nil {
+			t.Fatalf("%s: %s is not what is offered: %s", name, list, b.text("#offers"))
+		}
 	}
-
-	// Keys cannot clear the field: what is offered keeps the browser from it.
-	refill := func(selector, text string) {
+	keys := func(keys string) {
 		t.Helper()
-		empty := fmt.Sprintf(`document.querySelector(%q).value = ""`, selector)
-		b.do("refill "+selector, chromedp.Evaluate[chromedp.Void](empty), chromedp.SendKeys(selector, text))
+		b.do("press a key", chromedp.SendKeys("#line", keys))
 	}
 
 	b.visit("/requests")
-	b.do("unfold", chromedp.Click(".more summary"))
-	b.choose(".more [name=field]", "model")
-	b.do("begin", chromedp.SendKeys(".more [name=value]", "g"))
-	offers("models are offered", "gpt-4.1", "gpt-4o")
-	refill(".more [name=value]", "cl")
-	offers("those that begin so", "claude-sonnet-4-5")
+	b.fill("#line", "MOD")
+	offers("a field is offered", "model: model that answered")
+	keys(kb.ArrowDown + kb.Enter)
+	b.holds("it is taken", `document.querySelector("#line").value === "model:"`)
+	offers("then its values", "claude-sonnet-4-5 1", "gpt-4.1 1", "gpt-4o 1")
+	b.screenshots("requests-offers")
+	b.fill("#line", "model:G")
+	offers("those that begin so, in any case", "gpt-4.1 1", "gpt-4o 1")
+	b.fill("#line", "status:error -model:(gpt-4o or c")
+	offers("one of several", "claude-sonnet-4-5 1")
+	keys(kb.Tab)
+	b.holds("it is taken at its place",
+		`document.querySelector("#line").value === "status:error -model:(gpt-4o or claude-sonnet-4-5 "`)
 
-	b.choose(".more [name=field]", "metadata")
-	refill(".more [name=key]", "user_id")
-	refill(".more [name=value]", "user of g")
-	offers("values of a key", "user of gpt-4.1", "user of gpt-4o")
-
-	b.choose(".more [name=field]", "latency_ms")
-	refill(".more [name=value]", "1")
+	b.fill("#line", "us")
+	offers("fields and keys", "user_id: metadata", "user_intent: tone of the prompt")
+	b.fill("#line", "user_id:User")
+	offers("values of a key", `"user of claude-sonnet-4-5" 1`, `"user of gpt-4.1" 1`, `"user of gpt-4o" 1`)
+	b.fill("#line", "since:y")
+	offers("times", "yesterday")
+	b.fill("#line", "latency:1")
 	offers("a number has none")
+
+	b.fill("#line", `user_id:"user of gpt-4o" since:today`)
+	b.press(".filter .primary")
+	b.shows(".count", "1 request,")
+	b.holds("the days are the reader's", `document.cookie.includes("zone=" +
+		encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone))`)
 }
 
 // pixel is a PNG of one red pixel.
@@ -288,12 +301,11 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	good, _ := strconv.Atoi(counted[len(counted)-2])
 	other, _ := strconv.Atoi(counted[len(counted)-1])
 	b.shows("main", fmt.Sprint(good+other, " request"))
-	b.shows("[name=span]", ", 4 h")
+	b.shows(".chips", "since:", "before:")
 
 	b.visit("/template/statistics?name=greet+customers&span=7d")
 	b.shows("tbody", "best")
 	b.screenshots("statistics")
 	b.press(".chart circle")
-	b.shows("main", "Template is greet customers")
-	b.shows("main", "Template version is")
+	b.shows("main", `template:"greet customers"`, "version:")
 }

@@ -1,0 +1,155 @@
+package filterline
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Typing is what somebody is writing at the end of an unfinished line: a key, or a value.
+type Typing struct {
+	Kept   string // the line in front of it
+	Prefix string // what is written of it
+	Field  *Field // of a value, or of the part behind a dot; nil: any key
+	Part   string
+	Value  bool // a value, and not a key
+
+	listed bool
+}
+
+// TypingAt returns what is being written at the end of head. It is never a fault: much of what is
+// unfinished would be one.
+func TypingAt(head string) Typing {
+	start, colon, item := lastTerm(head)
+	term := head[start:]
+	bare := strings.TrimPrefix(term, "-")
+	start += len(term) - len(bare)
+
+	if colon < 0 {
+		t := Typing{Kept: head[:start], Prefix: bare}
+		if name, part, dotted := strings.Cut(bare, "."); dotted && find(name, true) != nil {
+			t.Field, t.Prefix = find(name, true), strings.Trim(part, `"`)
+		}
+		return t
+	}
+
+	key := head[start:colon]
+	t := Typing{Value: true, Kept: head[:item], Prefix: head[item:], listed: item > colon+1}
+	t.Field, t.Part = resolve(key)
+	if name, part, _ := strings.Cut(key, "."); strings.HasPrefix(part, `"`) {
+		t.Field, t.Part = metadata, strings.ReplaceAll(strings.Trim(part, `"`), `\"`, `"`)
+		if f := find(name, true); f != nil {
+			t.Field = f
+		}
+	}
+	for _, c := range comparisons {
+		if rest, ok := strings.CutPrefix(t.Prefix, c.text); ok && t.Field.isOrdered() {
+			t.Kept, t.Prefix = t.Kept+c.text, rest
+		}
+	}
+	t.Prefix = strings.TrimLeft(t.Prefix, `"*`)
+
+	return t
+}
+
+// lastTerm returns where the last term of a line begins, its colon (-1: none), and its last value.
+func lastTerm(head string) (start, colon, item int) {
+	quoted, listed := false, false
+	colon = -1
+	for i, c := range head {
+		switch {
+		case c == '"' && (i == 0 || head[i-1] != '\\'):
+			quoted = !quoted
+		case quoted:
+		case c == ':' && colon < 0:
+			colon, item = i, i+1
+			listed = strings.HasPrefix(head[i+1:], "(")
+		case c == '(' && i == colon+1 && listed, c == ',' && listed:
+			item = i + 1
+		case c == ')' && listed:
+			listed = false
+		case unicode.IsSpace(c) && listed:
+			if word := strings.TrimSpace(head[item:i]); word == "" || strings.HasSuffix(strings.ToLower(word), " or") {
+				item = i + len(string(c))
+			}
+		case unicode.IsSpace(c):
+			start, colon, item = i+len(string(c)), -1, 0
+		}
+	}
+
+	return start, colon, item
+}
+
+// IsText reports whether what is written is a text to look for, which nothing completes.
+func (t Typing) IsText() bool {
+	return !t.Value && t.Field == nil && strings.ContainsAny(t.Prefix, `"*(`)
+}
+
+// Keys returns the fields whose names begin as what is written.
+func (t Typing) Keys() (all []*Field) {
+	for i := range Fields {
+		f := &Fields[i]
+		if f.Listed() && strings.HasPrefix(f.Name, strings.ToLower(t.Prefix)) {
+			all = append(all, f)
+		}
+	}
+
+	return all
+}
+
+// Completed returns the line with a key in place of what is written, ready for its value.
+func (f *Field) Completed() string {
+	if f.NeedsPart {
+		return f.Name + "."
+	}
+	return f.Name + ":"
+}
+
+// CompletedPart returns the key of a field with a part, ready for its value.
+func (f *Field) CompletedPart(part string) string {
+	t := Term{Field: f, Part: part}
+	return t.key() + ":"
+}
+
+// CompletedValue returns a value as the line has it.
+func (t Typing) CompletedValue(text string) string {
+	v := Value{Text: text, Quoted: true}
+	return v.print(t.Field, t.listed)
+}
+
+// Condition returns the term of a whole value, to count what it finds.
+func (t Typing) Condition(text string) Line {
+	return Line{Terms: []Term{{Field: t.Field, Part: t.Part, Values: []Value{{Text: text, Quoted: true}}}}}
+}
+
+// PartField returns the field of a JSON filter that lists the parts of a field; "" if none does.
+func (f *Field) PartField() string {
+	return map[string]string{
+		"metadata":        "metadata_keys",
+		"score":           "score_name",
+		"output":          "output_keys",
+		"input_variables": "input_variable_keys",
+	}[f.JSON]
+}
+
+// Words returns the values of a field that are known without asking anybody.
+func (t Typing) Words() []string {
+	known := t.Field.Values
+	if t.Field.Kind == Time {
+		known = slices.Concat(TimeWords, []string{"1h", "24h", "7d", "30d"})
+	}
+	var all []string
+	for _, word := range known {
+		if strings.HasPrefix(strings.ToLower(word), strings.ToLower(t.Prefix)) {
+			all = append(all, word)
+		}
+	}
+
+	return all
+}
+
+// IsTime reports whether the term limits the time of requests.
+func (t *Term) IsTime() bool { return t.Field != nil && t.Field.JSON == moment }
+
+// OfMetadata returns the field of metadata.
+func OfMetadata() *Field { return metadata }

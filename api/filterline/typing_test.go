@@ -1,0 +1,47 @@
+package filterline_test
+
+import (
+	"testing"
+
+	"promptspool/api/filterline"
+)
+
+func TestWhatIsBeingTyped(t *testing.T) {
+	for _, c := range []struct{ head, kept, prefix, key string }{
+		{"", "", "", ""},
+		{"sta", "", "sta", ""},
+		{"tag:a -sta", "tag:a -", "sta", ""},
+		{"model:", "model:", "", "model"},
+		{"a -status:err", "a -status:", "err", "status"},
+		{"tag:(a or b", "tag:(a or ", "b", "tag"},
+		{"tag:(a or ", "tag:(a or ", "", "tag"},
+		{"tag:(a, b", "tag:(a, ", "b", "tag"},
+		{"tag:(", "tag:(", "", "tag"},
+		{"tag:(a or b) mo", "tag:(a or b) ", "mo", ""},
+		{`user:"a b`, "user:", "a b", "metadata"},
+		{`"a b: c" mo`, `"a b: c" `, "mo", ""},
+		{`metadata."a b":c`, `metadata."a b":`, "c", "metadata"},
+		{"score.hel", "", "hel", "score"},
+		{"time:>=yes", "time:>=", "yes", "time"},
+	} {
+		got := filterline.TypingAt(c.head)
+		key := ""
+		if got.Field != nil {
+			key = got.Field.Name
+		}
+		if got.Kept != c.kept || got.Prefix != c.prefix || key != c.key {
+			t.Errorf("%q is %q of %q behind %q, want %q of %q behind %q",
+				c.head, got.Prefix, key, got.Kept, c.prefix, c.key, c.kept)
+		}
+	}
+
+	// What completes a line is a line, and in its place.
+	for head, want := range map[string]string{
+		"tag:(a or b": `tag:(a or "b, c"`, `user:"a b`: `user:"b, c"`,
+	} {
+		typing := filterline.TypingAt(head)
+		if got := typing.Kept + typing.CompletedValue("b, c"); got != want {
+			t.Errorf("%s is completed to %s, want %s", head, got, want)
+		}
+	}
+}
