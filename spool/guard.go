@@ -268,11 +268,12 @@ func (g *guard) makeBallast() {
 		return
 	}
 
-	file, err := os.OpenFile(g.ballast, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(g.ballast, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return
 	}
-	// With real blocks, or its removal would free nothing.
+	// With real blocks, or its removal would free nothing. Where none can be reserved, Allocate
+	// reads the file as well.
 	if err := errors.Join(disk.Allocate(file, ballastBytes), file.Close()); err != nil {
 		_ = disk.Remove(g.ballast)
 		return
