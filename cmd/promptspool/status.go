@@ -166,6 +166,7 @@ func skewText(ahead *float64) string {
 	switch {
 	case ahead == nil:
 		return "-"
+	// The journey of an answer alone can make that much.
 	case *ahead > -0.1 && *ahead < 0.1:
 		return "right"
 	case *ahead < 0:

@@ -121,6 +121,7 @@ func (a *Archive) Orphans(
 	if err != nil {
 		return page, err
 	}
+	// Of all pages, as of the same moment as the rows.
 	page.Total, page.Events = tally.Requests, tally.Events
 	if more && len(rows) > 0 {
 		page.NextCursor = &rows[len(rows)-1].RequestID

@@ -94,6 +94,7 @@ func (r *Request) take(c *calls.Call) {
 	r.Unreadable = !c.Readable
 	r.Turns, r.OutputShape = len(c.Input), c.Shape()
 	r.Tools = c.Tools()
+	// An agent may call hundreds, and the row is read with every list.
 	r.Tools = r.Tools[:min(len(r.Tools), toolsMax)]
 	r.InputExcerpt, r.OutputExcerpt = c.Excerpts()
 
@@ -145,6 +146,7 @@ func (r *Request) latency() *time.Duration {
 		return nil
 	}
 	d := r.End.Sub(*r.Start)
+	// A wrong latency would spoil every average that it is in.
 	if d < 0 || d > latencyMax {
 		return nil
 	}

@@ -219,6 +219,7 @@ func (s *State) remember(e Event) {
 
 // put keeps the value with the highest stamp under a name.
 func put[T any](m map[string]Stamped[T], name string, stamp Stamp, value T) map[string]Stamped[T] {
+	// Whichever comes first: the order of arrival must not matter.
 	if old, ok := m[name]; ok && old.Compare(stamp) > 0 {
 		return m
 	}

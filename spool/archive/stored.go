@@ -95,6 +95,7 @@ func (s *Stored) Join(deltas []Delta) error {
 func (s *Stored) Take(e Event) wire.Result {
 	// The delta must hold the event with the order time that the state gave it.
 	r := s.take(&e)
+	// Beyond half of the whole, the next write makes one value of all: see Stored.
 	if r.Code == wire.ResultAccepted && s.large && s.beside < s.whole/2 {
 		if s.added == nil {
 			s.added = new(State)

@@ -40,6 +40,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	rec.CachedTokens, rec.ReasoningTokens = r.CachedTokens, r.ReasoningTokens
 	rec.Price = dollars(r.Price)
 	rec.FinishReason, rec.ErrorType = r.FinishReason, r.ErrorType
+	// A copy that is never nil, for people and for what may change the record.
 	rec.ToolNames = append([]string{}, r.Tools...)
 	rec.Readable = !r.Unreadable
 	rec.StartTime, rec.EndTime = r.Start, r.End

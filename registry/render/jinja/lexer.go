@@ -161,7 +161,7 @@ func (l *lexer) raw(began int) bool {
 // cutEndraw cuts off "endraw %}". strip means that the whitespace before the tag goes,
 // trim that after it.
 func cutEndraw(s string) (rest string, strip, trim, ok bool) {
-	// A + keeps the blanks that trim_blocks would take; here there are none to keep.
+	// A + turns lstrip_blocks off, which is never on here.
 	s = strings.TrimPrefix(s, "+")
 	strip = strings.HasPrefix(s, "-")
 	s, ok = strings.CutPrefix(trimSpaceLeft(strings.TrimPrefix(s, "-")), "endraw")
