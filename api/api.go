@@ -55,6 +55,11 @@ type Analyst interface {
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
 }
 
+// Tracer reads traces.
+type Tracer interface {
+	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
+}
+
 // Keeper changes what was recorded. When Delete returns, the records can no longer be found.
 // Reprice and Scan work for a few seconds and return a cursor to continue from.
 type Keeper interface {
@@ -100,6 +105,7 @@ type Config struct {
 	Querier       Querier
 	Analyst       Analyst
 	Keeper        Keeper
+	Tracer        Tracer
 	Templates     Templates
 	Changes       Changes
 	Fleet         Fleet

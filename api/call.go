@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"crypto/subtle"
+	"encoding/base64"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -70,7 +72,11 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 		}
-		writeError(ctx, a.c.Logger, err)
+		if r != nil && r.body == otlpBody {
+			a.writeOTLPError(ctx, err)
+		} else {
+			writeError(ctx, a.c.Logger, err)
+		}
 	}
 }
 
@@ -125,6 +131,8 @@ var (
 	originHeader  = []byte("Origin")
 	siteHeader    = []byte("Sec-Fetch-Site")
 	acceptHeader  = []byte("Accept")
+
+	authorizationHeader = []byte("Authorization")
 )
 
 func (a *API) countCall(name string, status int, took time.Duration) {
@@ -232,7 +240,7 @@ func (a *API) headKey(c *call) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
 		if a.wantsKey() {
-			key = wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
+			key = c.headerKey()
 			if key == "" {
 				return intake.Anonymous, nil
 			}
@@ -283,7 +291,32 @@ func (a *API) authenticate(c *call) error {
 	return nil
 }
 
-// key returns the X-API-KEY header or the body's api_key. If both are there they must agree.
+// headerKey returns the key in the call's head: X-API-KEY or, if there is none, the credentials of
+// Authorization. Proxies set that one, too, so it never overrules another.
+func (c *call) headerKey() wire.Secret {
+	h := &c.ctx.Request.Header
+	if key := h.PeekCanonical(keyHeader); len(key) > 0 {
+		return wire.Secret(key)
+	}
+
+	scheme, rest, _ := strings.Cut(string(h.PeekCanonical(authorizationHeader)), " ")
+	rest = strings.TrimSpace(rest)
+	switch strings.ToLower(scheme) {
+	case "bearer":
+		return wire.Secret(rest)
+	case "basic":
+		// Public and secret key, as some exporters are configured: the second one counts.
+		pair, err := base64.StdEncoding.DecodeString(rest)
+		if _, key, ok := strings.Cut(string(pair), ":"); err == nil && ok {
+			return wire.Secret(key)
+		}
+	}
+
+	return ""
+}
+
+// key returns the X-API-KEY header or the body's api_key. If both are there they must agree. Only
+// without them does Authorization count.
 func (c *call) key() (wire.Secret, error) {
 	header := string(c.ctx.Request.Header.PeekCanonical(keyHeader))
 	inBody := ""
@@ -296,8 +329,11 @@ func (c *call) key() (wire.Secret, error) {
 
 	switch {
 	case header == "" && inBody == "":
+		if key := c.headerKey(); key != "" {
+			return key, nil
+		}
 		return "", wire.Errorf(wire.CodeUnauthorized,
-			"The key is missing. Send it as the header X-API-KEY or as api_key in the body. "+
+			"The key is missing. Send it as the header X-API-KEY or Authorization: Bearer, or as api_key in the body. "+
 				"`promptspool keys create` makes one.")
 	case header == "":
 		return wire.Secret(inBody), nil

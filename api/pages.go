@@ -60,7 +60,9 @@ func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
 var programPaths = func() map[string]bool {
 	all := map[string]bool{}
 	for _, r := range routes {
-		all[firstSegment(r.path)] = true
+		if first := firstSegment(r.path); first != "" {
+			all[first] = true
+		}
 	}
 	return all
 }()

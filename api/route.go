@@ -42,7 +42,7 @@ func (r *route) isForApps() bool {
 // or deletes something continues.
 func (r *route) isReadOnly() bool {
 	switch r.needs {
-	case querier, analyst, changes, fleet, exporter:
+	case querier, analyst, changes, fleet, exporter, tracer:
 		return true
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template")
@@ -50,7 +50,7 @@ func (r *route) isReadOnly() bool {
 }
 
 // hasIdent reports whether the path has an identifier.
-func (r *route) hasIdent() bool { return r.path[len(r.path)-1] == '/' }
+func (r *route) hasIdent() bool { return len(r.path) > 1 && r.path[len(r.path)-1] == '/' }
 
 // match reports whether the route has this path, and returns the identifier in it, as it was
 // sent.
@@ -82,6 +82,7 @@ const (
 	changes
 	fleet
 	exporter
+	tracer
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -100,6 +101,9 @@ func (a *API) missingCapability(r *route) error {
 		missing = c.Analyst == nil
 	case keeper:
 		missing = c.Keeper == nil
+	case tracer:
+		missing = c.Tracer == nil
+		where = "the server, which a sidecar is given by --upstream"
 	case templates:
 		missing = c.Templates == nil
 	case exporter:
@@ -124,6 +128,7 @@ const (
 	noBody       bodyKind = iota // drained unread
 	objectBody                   // one JSON object, which may have api_key
 	optionalBody                 // the same, or absent, empty or null
+	otlpBody                     // an OTLP request in protobuf or JSON
 	batchBody                    // newline-delimited events, bounded by wire.BatchBodyBytesMax
 )
 
@@ -143,6 +148,10 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 		r := &routes[i]
 		rest, ok := r.match(path)
 		if !ok {
+			continue
+		}
+		// Nobody but an exporter means this one, so it is not there for other methods.
+		if r.path == "/" && r.method != string(method) {
 			continue
 		}
 		// Another route may have the same path with this method.

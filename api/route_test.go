@@ -56,7 +56,7 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 		code         wire.Code
 		allow        string
 	}{
-		{"POST", "/", wire.CodeNotFound, ""},
+		{"GET", "/", wire.CodeNotFound, ""},
 		{"POST", "/rest/track-requests", wire.CodeNotFound, ""},
 		{"POST", "/rest/track-request/", wire.CodeNotFound, ""},
 		{"POST", "/prompt-templates/", wire.CodeNotFound, ""},
@@ -81,6 +81,7 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 	apps := map[string]bool{
 		"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true,
 		"create-group": true, "track-group": true, "log-request": true,
+		"otlp-traces": true, "otlp-logs": true, "otlp-metrics": true,
 		"fetch-template": true, "raw-template": true, "get-template": true,
 		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true,
 	}
@@ -157,7 +158,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	served := map[string]facts{}
 	for i, call := range Routes() {
 		body := routes[i].body
-		if body == batchBody {
+		if body == batchBody || body == otlpBody {
 			body = objectBody
 		}
 		served[call] = facts{routes[i].scope, body}

@@ -30,6 +30,20 @@ var routes = expandSpellings([]route{
 	{name: "log-request", path: "/log-request", unverified: true,
 		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).logRequest},
 
+	// OpenTelemetry. Exporters append the path to a base, or post to the base itself, and users
+	// put the whole path into the base.
+	{name: "otlp-traces", path: "/v1/traces /v1/traces/v1/traces " +
+		"/api/public/otel/v1/traces /api/public/otel/v1/traces/v1/traces " +
+		"/otel/v1/traces /otel/v1/traces/v1/traces /", unverified: true,
+		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportTraces},
+	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /api/public/otel/v1/logs /otel/v1/logs", unverified: true,
+		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportLogs},
+	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /api/public/otel/v1/metrics " +
+		"/otel/v1/metrics", unverified: true,
+		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportMetrics},
+	{method: "GET", name: "get-trace", path: "/api/public/v2/traces/",
+		needs: tracer, scope: wire.ScopeFull, handle: (*API).trace},
+
 	// Templates and labels.
 	{method: "GET", name: "template-labels", path: "/prompt-templates/", suffix: "/labels",
 		needs: templates, scope: wire.ScopeFull, handle: (*API).templateLabels},

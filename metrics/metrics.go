@@ -23,6 +23,7 @@ type Metrics struct {
 	HTTPRequests *prometheus.CounterVec   // by route and code
 	HTTPSeconds  *prometheus.HistogramVec // by route
 	Accepted     prometheus.Counter
+	OTLPRefused  *prometheus.CounterVec // by signal
 	Refused      *prometheus.CounterVec // by reason
 	DataFree     prometheus.Gauge
 	Connections  prometheus.Gauge
@@ -129,6 +130,10 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.Accepted = f.counter("promptspool_accepted_events_total",
 		"Events that were answered as accepted: by a sidecar once they are on its disk, by a server "+
 			"once they are folded.")
+	m.OTLPRefused = f.counterVec("promptspool_otlp_refused_total",
+		"What OTLP exporters sent and was not kept: single spans and log records, and requests with metrics.",
+		"signal")
+	each(m.OTLPRefused, "spans", "logs", "metrics")
 	m.Refused = f.counterVec("promptspool_refused_total",
 		"Calls that were refused, by the error's code.", "reason")
 	// All labels are there from the start: a rate needs

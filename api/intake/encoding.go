@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
 	"github.com/klauspost/compress/zstd"
 	"github.com/valyala/fasthttp"
 
@@ -18,7 +19,7 @@ import (
 // normalize it for each call.
 var encodingHeader = []byte("Content-Encoding")
 
-// Encoding returns how a call's body is packed: "gzip", "zstd", or "" if it is not. It rejects
+// Encoding returns how a call's body is packed: "gzip", "deflate", "zstd", or "" if it is not. It rejects
 // another encoding (415), and a body whose announced length is more than max bytes (413).
 func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 	if int64(ctx.Request.Header.ContentLength()) > max {
@@ -31,12 +32,12 @@ func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 		return "", nil
 	case "gzip", "x-gzip":
 		return "gzip", nil
-	case "zstd":
+	case "zstd", "deflate":
 		return encoding, nil
 	}
 
 	return "", wire.Errorf(wire.CodeEncoding,
-		"Content-Encoding %.50q is not supported. Send the body uncompressed, or with gzip or zstd.", encoding)
+		"Content-Encoding %.50q is not supported. Send the body uncompressed, or with gzip, deflate or zstd.", encoding)
 }
 
 // zstdPool holds decoders for batches. Decoders of other bodies are not kept, because there may
@@ -59,6 +60,12 @@ func unpack(encoding string, r io.Reader, decoder func() *zstd.Decoder) (io.Read
 	case "gzip":
 		// Without a header there is no gzip at all; io.EOF would look like the end of a body.
 		z, err := gzip.NewReader(r)
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return z, err
+	case "deflate":
+		z, err := zlib.NewReader(r)
 		if err == io.EOF {
 			err = io.ErrUnexpectedEOF
 		}

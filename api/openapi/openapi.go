@@ -112,9 +112,10 @@ const VersionMark = "VERSION"
 const introduction = "The HTTP API of promptspool, the same for a server and a sidecar. " +
 	"A sidecar answers writes and fetched templates by itself, and passes everything else on to its server." +
 	"\n\n" +
-	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`. " +
+	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`; " +
+	"without both, the credentials of `Authorization: Bearer` count, or the password of `Basic`. " +
 	"A member of a body that is null counts as absent. Unknown members are kept and forwarded. " +
-	"Bodies may be compressed with gzip or zstd. " +
+	"Bodies may be compressed with gzip, deflate or zstd. " +
 	"Every answer has the header `Promptspool-Version`; answers may gain members."
 
 var keyScheme = map[string]string{

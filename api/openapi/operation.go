@@ -46,15 +46,17 @@ const (
 	mediaJSON  = "application/json"
 	mediaLines = "application/x-ndjson"
 	mediaCSV   = "text/csv"
+	mediaOTLP  = "application/x-protobuf"
 )
 
 // operations returns the whole table.
 func operations() []operation {
-	return slices.Concat(writeOperations, templateOperations, requestOperations, syncOperations)
+	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations, syncOperations)
 }
 
 const (
 	tagWrites    = "Log calls"
+	tagOTLP      = "OpenTelemetry"
 	tagTemplates = "Templates"
 	tagRequests  = "Find and count"
 	tagSync      = "Sidecars"
@@ -62,6 +64,7 @@ const (
 
 var tags = []tag{
 	{tagWrites, "What an app sends: calls to models, and what is said of them afterwards."},
+	{tagOTLP, "What OTLP exporters send over HTTP, in protobuf or JSON; gRPC is not served."},
 	{tagTemplates, "Fetching, publishing and labelling prompt templates."},
 	{tagRequests, "Reading, searching, summing up, exporting and deleting what was logged."},
 	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too."},
@@ -76,6 +79,10 @@ var pathParameters = map[string]Parameter{
 	"request_id": {
 		Description: "The id that the logging of the request was answered with.",
 		Schema:      &jsonschema.Schema{Type: "string", Format: "uuid"}, Example: exampleRequest,
+	},
+	"trace_id": {
+		Description: "The trace's id: 32 hexadecimal digits.",
+		Schema:      &jsonschema.Schema{Type: "string"}, Example: exampleTrace,
 	},
 	"label_id": {
 		Description: "The label's id, as the list of a template's labels has it.",
@@ -113,8 +120,16 @@ func (o *operation) requestBody(s *schemas) *Body {
 	}
 
 	media := Media{Schema: s.schemaOf(o.body), Example: s.example(o.body)}
-	return &Body{Required: !o.optional, Content: map[string]Media{cmp.Or(o.bodyType, mediaJSON): media}}
+	content := map[string]Media{cmp.Or(o.bodyType, mediaJSON): media}
+	if o.tag == tagOTLP {
+		content[mediaOTLP] = binary
+	}
+
+	return &Body{Required: !o.optional, Content: content}
 }
+
+// binary is a body in protobuf.
+var binary = Media{Schema: &jsonschema.Schema{Type: "string", Format: "binary"}}
 
 // responses returns the answers by their status.
 func (o *operation) responses(s *schemas) map[string]*Response {
@@ -127,6 +142,9 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 			all[status] = &Response{Description: a.text}
 		}
 		all[status].add(s, a)
+		if o.body != nil && o.tag == tagOTLP {
+			all[status].Content[mediaOTLP] = binary
+		}
 	}
 
 	for _, code := range o.errorCodes() {
@@ -232,7 +250,7 @@ var failures = []struct {
 		"The body is larger than 33554432 bytes. Send less in one request.",
 	},
 	{
-		wire.CodeEncoding, "A Content-Encoding that is not gzip or zstd.",
+		wire.CodeEncoding, "A Content-Encoding that is not gzip, deflate or zstd.",
 		`Content-Encoding "br" is not supported.`,
 	},
 	{

@@ -117,7 +117,10 @@ func (p *page) call(o *operation) {
 	}
 
 	if d.Body != nil {
-		for _, media := range d.Body.Content {
+		for kind, media := range d.Body.Content {
+			if kind == mediaOTLP {
+				continue
+			}
 			p.WriteString("The body:\n\n")
 			p.fields(media.Schema, true)
 		}
@@ -153,6 +156,9 @@ func (p *page) example(o *operation, d *Operation) {
 	command, body := "curl -s", ""
 	if d.Body != nil {
 		for kind, media := range d.Body.Content {
+			if kind == mediaOTLP { // the same in JSON is shown
+				continue
+			}
 			body = inLines(media.Example)
 
 			// A line must stay one.

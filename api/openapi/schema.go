@@ -97,7 +97,8 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[templateOrder]():
 		return words("name", "id", "created_at", "updated_at")
 	case reflect.TypeFor[wire.Kind]():
-		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup)
+		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup,
+			wire.KindSpan)
 	case reflect.TypeFor[wire.Scope]():
 		return words(wire.ScopeApp, wire.ScopeFull)
 	case reflect.TypeFor[wire.ResultCode]():

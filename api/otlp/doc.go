@@ -40,6 +40,9 @@
 //   - An enum that is not known is kept as the number or the text that it was.
 //   - An unreadable time is left out.
 //
+// The value of an attribute whose key names a credential is {"stringValue":"[masked]"}.
+// Other secrets, within texts, are found by package secrets.
+//
 // Only a span whose trace or span id is missing, zero or of another length is refused,
 // one that is not protobuf or is nested deeper than 5000, and one that becomes too large.
 // The others of its request are not affected.

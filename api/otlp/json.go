@@ -21,6 +21,16 @@ const jsonLevelsMax = 4*levelsMax + 32
 // jsonTraces reads an ExportTraceServiceRequest. It is read like a message of protobuf:
 // what is not of the type that OTLP defines does not exist.
 func (d *decoding) jsonTraces(body []byte) error {
+	return eachJSON(body, func(name string, value json.RawMessage) error {
+		if name != "resourceSpans" {
+			return nil
+		}
+		return eachElement(value, d.jsonResource)
+	})
+}
+
+// eachJSON is eachMember for a whole request.
+func eachJSON(body []byte, fn func(name string, value json.RawMessage) error) error {
 	i := jsonscan.SkipSpace(body, 0)
 	end := jsonscan.CheckValue(body, i, jsonLevelsMax)
 	switch {
@@ -30,12 +40,7 @@ func (d *decoding) jsonTraces(body []byte) error {
 		return fmt.Errorf("%w: it is JSON, but not an object", ErrMalformed)
 	}
 
-	return eachMember(body[i:end], func(name string, value json.RawMessage) error {
-		if name != "resourceSpans" {
-			return nil
-		}
-		return eachElement(value, d.jsonResource)
-	})
+	return eachMember(body[i:end], fn)
 }
 
 // eachMember calls fn with the members of an object, in lowerCamelCase and without those

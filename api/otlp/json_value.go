@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"promptspool/api/wire/jsonscan"
+	"promptspool/api/wire/secrets"
 )
 
 // jsonAttributes returns attributes as the elements of a list. They are a list of pairs,
@@ -44,22 +45,32 @@ func jsonPairs(b, json []byte, i, level int) ([]byte, int) {
 // has to be looked at twice.
 func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 	o := begin(appendComma(b))
-	hasKey, hasValue := false, false
+	hasKey, hasValue, secret := false, false, false
+
+	valueAt, valueEnd := 0, 0
 
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
 		switch name := string(c.Name); {
 		case name == `"key"` && !hasKey:
 			end := jsonscan.SkipValue(json, c.At)
-			o.textAlways("key", "keyBytes", jsonText(json[c.At:end]))
-			hasKey, c.At = true, end
+			key := jsonText(json[c.At:end])
+			o.textAlways("key", "keyBytes", key)
+			hasKey, c.At, secret = true, end, secrets.IsAttribute(key)
 		case name == `"value"` && !hasValue:
 			o.member("value")
+			valueAt = len(o.b)
 			o.b, c.At = jsonValue(o.b, json, c.At, level)
-			hasValue = true
+			hasValue, valueEnd = true, len(o.b)
 		default:
 			c.At = jsonscan.SkipValue(json, c.At)
 		}
+	}
+
+	// The key may have come behind its value.
+	if secret && hasValue {
+		rest := string(o.b[valueEnd:])
+		o.b = append(append(o.b[:valueAt], maskedValue...), rest...)
 	}
 
 	// Both are always there, as in what was sent in protobuf.
@@ -173,9 +184,14 @@ func plainMembers(b, json []byte, i, level int) ([]byte, int) {
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
 		o := begin(appendComma(b))
-		o.textAlways("key", "keyBytes", jsonText(c.Name))
+		key := jsonText(c.Name)
+		o.textAlways("key", "keyBytes", key)
 		o.member("value")
-		o.b, c.At = jsonValue(o.b, json, c.At, level)
+		if secrets.IsAttribute(key) {
+			o.b, c.At = append(o.b, maskedValue...), jsonscan.SkipValue(json, c.At)
+		} else {
+			o.b, c.At = jsonValue(o.b, json, c.At, level)
+		}
 		b = o.end()
 	}
 

@@ -148,5 +148,8 @@ func appendComma(b []byte) []byte {
 	return b
 }
 
+// maskedValue stands for the value of a credential.
+const maskedValue = `{"stringValue":"[masked]"}`
+
 // isZero reports whether all bytes are zero.
 func isZero(id []byte) bool { return len(bytes.Trim(id, "\x00")) == 0 }

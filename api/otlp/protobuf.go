@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"promptspool/api/wire/secrets"
 )
 
 // field is one field of a protobuf message.
@@ -303,6 +305,10 @@ func protobufPair(b, message []byte, level int) ([]byte, error) {
 	o := begin(appendComma(b))
 	o.textAlways("key", "keyBytes", key)
 	o.member("value")
+	if secrets.IsAttribute(key) {
+		o.b = append(o.b, maskedValue...)
+		return o.end(), nil
+	}
 	o.b, err = protobufValue(o.b, value, level)
 
 	return o.end(), err

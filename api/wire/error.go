@@ -84,6 +84,7 @@ type ErrorBody struct {
 	Error   Code         `json:"error"`
 	Message string       `json:"message"`
 	Fields  []FieldError `json:"fields"`
+	Code    int          `json:"code,omitempty"` // of google.rpc.Status, for OTLP exporters only
 }
 
 // Body returns the part of the error that is sent.

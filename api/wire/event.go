@@ -20,12 +20,13 @@ const (
 	KindMetadata Kind = "metadata"
 	KindPrompt   Kind = "prompt"
 	KindGroup    Kind = "group"
+	KindSpan     Kind = "span" // its body is that of package otlp
 )
 
 // Known reports whether this version folds the kind.
 func (k Kind) Known() bool {
 	switch k {
-	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup:
+	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup, KindSpan:
 		return true
 	}
 	return false

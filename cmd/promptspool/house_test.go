@@ -19,7 +19,7 @@ var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
 	"metrics/parts":   "",
-	"api": "api/admission api/edge api/filterline api/intake api/room api/wire api/wire/jsonscan " +
+	"api": "api/admission api/edge api/filterline api/intake api/otlp api/room api/wire api/wire/jsonscan " +
 		"api/wire/secrets metrics",
 	"api/filterline":      "api/wire",
 	"api/wire":            "api/wire/jsonscan",
@@ -27,7 +27,7 @@ var imports = map[string]string{
 	"api/wire/secrets":    "api/wire api/wire/jsonscan",
 	"api/wire/yamlreader": "",
 	"api/admission":       "api/wire",
-	"api/otlp":            "api/wire api/wire/jsonscan",
+	"api/otlp":            "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/room":            "api/wire",
 	"api/edge":            "api/wire metrics",

@@ -146,6 +146,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Version:        version,
 		Recorder:       writes,
 		Querier:        records,
+		Tracer:         records,
 		Analyst:        records,
 		Keeper:         records,
 		Exporter:       records,

@@ -16,6 +16,16 @@ var kept = map[string]bool{
 	"prompt_version": true, "prompt_label": true, "version": true, "label": true, "group_id": true,
 }
 
+// keptOfSpan are the members of a span, and of its events and links, that the server needs
+// unchanged. All their digits could be taken for a card's.
+var keptOfSpan = map[string]bool{
+	"traceId": true, "spanId": true, "parentSpanId": true,
+	"startTimeUnixNano": true, "endTimeUnixNano": true, "timeUnixNano": true,
+}
+
+// spanDepth is how deep these members are: in the span, or in an element of one of its lists.
+const spanDepth = 4
+
 // nestedMax bounds how deep JSON within strings within JSON is followed.
 const nestedMax = 3
 
@@ -45,6 +55,7 @@ type walker struct {
 	copied int     // src before this index is done with
 	nested int     // in how many strings this is
 	depth  int     // in how many containers
+	inSpan bool    // in the top-level member span
 	stream *stream // the array of chunks that this is in, or nil
 	count  func(rule, action string)
 }
@@ -87,7 +98,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		}
 
 		// Only at the top: further down, a member of this name is the app's own.
-		left := top && kept[string(name)]
+		left := top && kept[string(name)] || w.inSpan && w.depth <= spanDepth && keptOfSpan[string(name)]
 		next, action := w.step(states, object, name, n)
 		if left {
 			action = ""
@@ -123,6 +134,9 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		}
 		if action == "" {
 			action = force
+		}
+		if top {
+			w.inSpan = string(name) == "span"
 		}
 		if left {
 			c.At = jsonscan.SkipValue(w.src, c.At)

@@ -14,7 +14,7 @@ import (
 )
 
 // Event is one accepted write after decoding: what State.Fold merges. At most one of
-// Request, Score, Metadata, Prompt and GroupID is set. None is set if the body could not
+// Request, Score, Metadata, Prompt, GroupID and Span is set. None is set if the body could not
 // be read: then only the history shows the event, and its body is kept.
 type Event struct {
 	wire.Event
@@ -28,6 +28,7 @@ type Event struct {
 	Metadata map[string]string // as StoredValue, likewise that of Request
 	Prompt   *Link
 	GroupID  string
+	Span     *Span
 }
 
 // Link ties a record to a template version.
@@ -85,7 +86,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	d.read(object)
 
 	// Other bodies are not kept: what they say is in the state.
-	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Unread {
+	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Kind == wire.KindSpan || d.Unread {
 		d.Hash = HashBody(e.Body)
 	}
 
@@ -122,6 +123,8 @@ func (e *Event) read(object wire.Object) {
 		var w wire.GroupWrite
 		w, err = wire.DecodeGroup(object)
 		e.GroupID = w.GroupID
+	case wire.KindSpan:
+		e.Span = readSpan(object)
 	}
 
 	e.Unread = err != nil

@@ -48,7 +48,7 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, again)...))
 		for id, want := range states {
 			body := json.RawMessage(nil)
-			if !want.Orphan() {
+			if want.Listed() {
 				body = all[want.Request.ID]
 			}
 

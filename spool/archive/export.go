@@ -78,6 +78,7 @@ func (a *Archive) positions(
 const (
 	exportStep   = 100  // records between two cursors
 	orphanCursor = "o." // begins the cursor of an export that has reached the orphans
+	spanCursor   = "s." // likewise of one that has reached the spans
 )
 
 // ExportEvents calls fn with the events of every record that s finds, in its order, one
@@ -91,6 +92,9 @@ func (a *Archive) ExportEvents(
 	fn func([]wire.Event) error, mark func(cursor string) error,
 ) error {
 	s.Page, s.PerPage = 0, exportStep
+	if after, inSpans := strings.CutPrefix(s.Cursor, spanCursor); inSpans {
+		return a.exportSpans(ctx, id, after, fn, mark)
+	}
 	after, inOrphans := strings.CutPrefix(s.Cursor, orphanCursor)
 	for !inOrphans {
 		page, err := a.Search(ctx, id, s)
@@ -113,7 +117,7 @@ func (a *Archive) ExportEvents(
 		}
 	}
 
-	// No filter can match an orphan: it has no row.
+	// No filter can match an orphan or a span: it has no row.
 	if s.FilterGroup != nil || s.Q != "" {
 		return mark("")
 	}
@@ -141,7 +145,7 @@ func (a *Archive) exportOrphans(
 		}
 
 		if page.NextCursor == nil {
-			return mark("")
+			return a.exportSpans(ctx, id, "", fn, mark)
 		}
 		after = *page.NextCursor
 		// The prefix: what continues here must not go through the listed records again.
@@ -149,6 +153,46 @@ func (a *Archive) exportOrphans(
 			return err
 		}
 	}
+}
+
+// exportSpans is ExportEvents for the records that are only a span, behind a cursor.
+func (a *Archive) exportSpans(
+	ctx context.Context, id wire.Identity, after string,
+	fn func([]wire.Event) error, mark func(string) error,
+) error {
+	for {
+		page, err := a.spans(ctx, id, after)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			if err := a.exportRecord(ctx, id, p.RequestID, fn); err != nil {
+				return err
+			}
+		}
+
+		if len(page) < exportStep {
+			return mark("")
+		}
+		after = page[len(page)-1].Cursor()
+		if err := mark(spanCursor + after); err != nil {
+			return err
+		}
+	}
+}
+
+// spans returns the next places of spans behind a cursor.
+func (a *Archive) spans(ctx context.Context, id wire.Identity, cursor string) ([]query.Position, error) {
+	var after *query.Position
+	if cursor != "" {
+		p, ok := query.ParseCursor(cursor)
+		if !ok {
+			return nil, errCursor("cursor of an earlier answer")
+		}
+		after = &p
+	}
+
+	return a.config.Store.Spans(ctx, id.Account, after, exportStep)
 }
 
 // exportRecord calls fn with the events of one record, unless it was deleted meanwhile.

@@ -26,11 +26,7 @@ func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 func record(events ...archive.Event) wire.Record {
 	states, bodies := archivetest.Fold(events)
 	s := states[archivetest.ID(1000)]
-	if s.Orphan() {
-		return s.View(nil)
-	}
-
-	return s.View(bodies[s.Request.ID])
+	return s.View(s.ShownBody(bodies))
 }
 
 func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {

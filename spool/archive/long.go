@@ -37,6 +37,8 @@ func (e *Event) shorten() (long bool) {
 func (s *State) Shown() (ids []string) {
 	if s.Request != nil {
 		ids = append(ids, s.Request.ID)
+	} else if s.Span != nil {
+		ids = append(ids, s.Span.ID)
 	}
 	for _, v := range s.Metadata {
 		if rowcode.IsReference(v.Value) {

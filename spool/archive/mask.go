@@ -88,6 +88,9 @@ type scan struct {
 
 // run looks at records from the cursor on until the time or the records run out.
 func (s *scan) run(ctx context.Context) error {
+	if after, inSpans := strings.CutPrefix(s.answer.Cursor, spanCursor); inSpans {
+		return s.spans(ctx, after)
+	}
 	after, inOrphans := strings.CutPrefix(s.answer.Cursor, orphanCursor)
 	if !inOrphans {
 		more, err := s.listed(ctx)
@@ -151,6 +154,30 @@ func (s *scan) orphans(ctx context.Context, after string) error {
 		}
 
 		if !more {
+			return s.spans(ctx, "")
+		}
+	}
+}
+
+// spans looks at the records that are only a span, behind a cursor.
+func (s *scan) spans(ctx context.Context, after string) error {
+	for {
+		page, err := s.archive.spans(ctx, s.id, after)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			after = p.Cursor()
+			if err := s.look(ctx, p.RequestID); err != nil {
+				return err
+			}
+			s.answer.Cursor = spanCursor + after
+			if s.isOver() {
+				return nil
+			}
+		}
+
+		if len(page) < exportStep {
 			s.answer.Cursor, s.answer.Done = "", true
 			return nil
 		}

@@ -59,7 +59,9 @@ func (s *State) Waiting() Orphans {
 
 // WouldWait reports whether folding the event would make the record an orphan, or
 // a larger one.
-func (s *State) WouldWait(e Event) bool { return s.Orphan() && e.Request == nil && !s.knows(e.ID) }
+func (s *State) WouldWait(e Event) bool {
+	return !s.Listed() && e.Request == nil && e.Span == nil && !s.knows(e.ID)
+}
 
 // orphanSidecarsMax bounds the sidecars named in an orphan's row.
 const orphanSidecarsMax = 16

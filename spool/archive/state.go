@@ -22,7 +22,8 @@ const (
 type State struct {
 	RequestID string            `json:"request_id"`
 	History   []Entry           `json:"history"`           // by stamp
-	Request   *Stamped[Request] `json:"request,omitempty"` // nil for an orphan
+	Request   *Stamped[Request] `json:"request,omitempty"` // nil for an orphan and a span
+	Span      *Stamped[Span]    `json:"span,omitempty"`    // the one with the highest stamp
 
 	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
 	// of metadata and prompt events; the request has its own.
@@ -121,6 +122,11 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.GroupID != "" {
 		s.addGroup(e.GroupID)
 	}
+	if e.Span != nil {
+		old := s.Span
+		s.Span = newest(old, &Stamped[Span]{stamp, *e.Span})
+		s.sums.weight += weighSpan(s.Span) - weighSpan(old)
+	}
 
 	return true
 }
@@ -161,8 +167,18 @@ func (s *State) addGroup(id string) {
 	s.sums.weight += len(id)
 }
 
-// Orphan reports whether the request itself has not arrived yet.
-func (s *State) Orphan() bool { return s.Request == nil }
+// Orphan reports whether the record waits for its request. A span waits for nothing, but
+// what is attached to it does: only a request shows it.
+func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
+
+// Listed reports whether lists of requests show the record.
+func (s *State) Listed() bool { return s.Request != nil }
+
+// Bare reports whether the record is a span and nothing else.
+func (s *State) Bare() bool {
+	return s.Request == nil && s.Span != nil && s.Prompt == nil &&
+		len(s.Scores)+len(s.Metadata)+len(s.GroupIDs) == 0
+}
 
 // knows reports whether an event is in the history.
 func (s *State) knows(eventID string) bool {

@@ -24,7 +24,7 @@ type Store interface {
 	// The store keeps no references to events.
 	Apply(ctx context.Context, account string, events []Event) ([]wire.Result, error)
 
-	// Record returns a state and the body of its request, which is nil for an orphan.
+	// Record returns a state and the body that it shows (State.ShownBody), nil for an orphan.
 	// The long values that the record shows are restored (State.Restore). Both belong to
 	// the caller. The error is CodeNotFound for an unknown record, and CodeInternal for
 	// a damaged body.
@@ -83,6 +83,17 @@ type Store interface {
 	Orphans(
 		ctx context.Context, account, after string, limit int,
 	) (rows []wire.Orphan, more bool, tally Orphans, err error)
+
+	// Spans returns the places of up to limit records that are only a span (State.Bare),
+	// newest first behind after.
+	Spans(ctx context.Context, account string, after *query.Position, limit int) ([]query.Position, error)
+
+	// Trace returns up to limit records that have a span of a trace, by request id behind
+	// after ("" for the beginning). It may stop once they weigh HeldBytesMax. more reports
+	// that others follow.
+	Trace(
+		ctx context.Context, account string, trace UUID, after string, limit int,
+	) (states []State, more bool, err error)
 }
 
 // Change may change what is derived from a request, and reports whether it did.

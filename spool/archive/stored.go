@@ -141,6 +141,7 @@ func (s *State) Join(others ...*State) {
 		}
 		s.joinMetadata(o)
 		s.Prompt = newest(s.Prompt, o.Prompt)
+		s.Span = newest(s.Span, o.Span)
 		s.GroupIDs = append(s.GroupIDs, o.GroupIDs...)
 	}
 

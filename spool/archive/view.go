@@ -12,8 +12,8 @@ import (
 )
 
 // View returns the record as it is shown; of long values it shows what Restore has put
-// there. body is that of the event s.Request.ID, and the result aliases it. An orphan
-// shows its enrichments and no request.
+// there. body is that of the event s.Request.ID, or of s.Span.ID in a record that is only
+// a span, and the result aliases it. An orphan shows its enrichments and no request.
 func (s *State) View(body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success:   true,
@@ -28,6 +28,12 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	}
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
+	}
+	if s.Bare() {
+		rec.Request, rec.Span = nil, body
+		rec.ToolNames = []string{}
+		rec.AcceptedAt = s.Span.At
+		rec.StartTime, rec.EndTime = s.Span.Value.Start, s.Span.Value.End
 	}
 	if s.Request == nil {
 		return rec

@@ -73,7 +73,7 @@ func (s *State) Weight() (n int) {
 		n += len(id)
 	}
 
-	return n + weighPrompt(s.Prompt) + weighRequest(s.Request)
+	return n + weighPrompt(s.Prompt) + weighRequest(s.Request) + weighSpan(s.Span)
 }
 
 // weight returns at most what folding the event adds to Weight.
@@ -87,6 +87,9 @@ func (e *Event) weight() int {
 	}
 	if e.Prompt != nil {
 		n += stampedBytes + len(e.Prompt.InputVariables)
+	}
+	if e.Span != nil {
+		n += entryBytes + e.Span.bytes()
 	}
 	if e.Request != nil {
 		// As the record's request or as a rival, whichever weighs more.
@@ -107,6 +110,13 @@ func weighPrompt(p *Stamped[Link]) int {
 		return 0
 	}
 	return stampedBytes + len(p.Value.InputVariables)
+}
+
+func weighSpan(s *Stamped[Span]) int {
+	if s == nil {
+		return 0
+	}
+	return entryBytes + s.Value.bytes()
 }
 
 func weighRequest(r *Stamped[Request]) int {

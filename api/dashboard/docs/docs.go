@@ -17,7 +17,7 @@ var files embed.FS
 // sections are the pages by what their readers do, in the order in which they are listed.
 var sections = []struct{ title, pages string }{
 	{"Start", "tutorial install concepts"},
-	{"Log calls", "log-python log-javascript log-go log-curl log-langchain metadata scores"},
+	{"Log calls", "log-python log-javascript log-go log-curl log-langchain log-opentelemetry metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
 	{"Operate", "deploy reverse-proxy kubernetes postgresql backup alerts troubleshooting"},

@@ -92,3 +92,20 @@ func mayBeCredential(name []byte) bool {
 	n := len(name)
 	return endingPairs[name[n-2]&31][name[n-1]&31] || name[0]|0x20 == 'a' && name[1]|0x20 == 'w'
 }
+
+// IsAttribute reports whether an attribute of a span is a credential by its key, such as
+// llm.api_key or http.request.header.cookie. Headers have more such names than other
+// attributes have.
+func IsAttribute(key []byte) bool {
+	if len(key) < 3 || len(key) > 4*nameBytesMax {
+		return false
+	}
+
+	simple := simpleName(make([]byte, 0, 4*nameBytesMax), key)
+	if isCredentialText(simple) {
+		return true
+	}
+
+	last := key[bytes.LastIndexByte(key, '.')+1:]
+	return bytes.Contains(simple, []byte("header")) && isCredentialText(simpleName(nil, last))
+}

@@ -34,6 +34,7 @@ var (
 	labels    = []string{"prod", "canary"}
 	names     = []string{"default", "compiles"}
 	groups    = []string{"g1", "g2"}
+	traces    = []string{"52adf2cf8206e15bbdd5b2da7b55fa89", "9ccdfeb0d3e94a91d462b13619a33a3c"}
 	sidecars  = []string{"host-a", "host-b"}
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
 	tools     = []string{"find", "Get_Weather"}
@@ -41,7 +42,7 @@ var (
 	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds     = []wire.Kind{
 		wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt,
-		wire.KindGroup,
+		wire.KindGroup, wire.KindSpan,
 	}
 )
 
@@ -145,6 +146,13 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 		}
 	case wire.KindGroup:
 		return map[string]any{"group_id": pick(t, groups)}
+	case wire.KindSpan:
+		return map[string]any{"span": map[string]any{
+			"traceId":           pick(t, traces),
+			"spanId":            "00000000000000ab",
+			"name":              pick(t, values),
+			"startTimeUnixNano": "1795318943782000000",
+		}}
 	}
 
 	return drawRequest(t)

@@ -33,6 +33,7 @@ func Run(t *testing.T, open Open) {
 		{"one of another account's ids is unknown", isolation},
 		{"what came before its request waits for it unseen", orphans},
 		{"orphans are listed and tallied until their requests come", orphanList},
+		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
 		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},
@@ -159,10 +160,7 @@ func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Eve
 	t.Helper()
 	states, bodies := Fold(events)
 	for id, want := range states {
-		var body json.RawMessage
-		if !want.Orphan() {
-			body = bodies[want.Request.ID]
-		}
+		body := want.ShownBody(bodies)
 
 		// Fold leaves long values out; a record has them whole.
 		whole := Whole(want, bodies)

@@ -148,7 +148,8 @@ type record struct {
 	state archive.Stored
 
 	// What it was before the batch.
-	row    []byte // the place of its row; nil if it had none
+	row    []byte   // the place of its row; nil if it had none
+	spans  [][]byte // its keys among the spans
 	orphan bool
 	bytes  uint64 // of its events
 
@@ -234,9 +235,10 @@ func (f *folding) record(requestID string) (*record, error) {
 	}
 
 	// What it counts for until now, which finish takes away again.
-	if !r.state.Orphan() {
+	if r.state.Listed() {
 		r.row = blocks.EncodePlace(r.state.Request.At, id)
 	}
+	r.spans = f.spanKeys(r)
 	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
 	r.orphan = r.waiting.Requests > 0
@@ -276,6 +278,7 @@ func (f *folding) finish() error {
 			}
 		}
 
+		f.writeSpans(r)
 		if !r.changed || r.removed {
 			continue
 		}
@@ -287,7 +290,7 @@ func (f *folding) finish() error {
 		if err := f.listOrphan(r); err != nil {
 			return err
 		}
-		if r.state.Orphan() || r.sameRow {
+		if !r.state.Listed() || r.sameRow {
 			continue
 		}
 

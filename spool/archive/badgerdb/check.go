@@ -86,7 +86,8 @@ func (t *tally) agrees() error {
 	}
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
-	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange} {
+	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange,
+		tableSpan, tableTrace} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}
@@ -195,6 +196,20 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 
 		t.wanted[tableBody]++
 		if _, err := c.db.loadBody(c.txn, k, id, h); err != nil {
+			return err
+		}
+	}
+
+	// Its keys among the spans, as a batch would write them.
+	f := folding{keys: k}
+	for _, key := range f.spanKeys(&record{id: id, state: archive.Stored{State: *state}}) {
+		_, table, _ := accountOf(key)
+		t.wanted[table]++
+		value, err := loadBytes(c.txn, key)
+		if err == nil && value == nil {
+			err = fmt.Errorf("record %s: its span has no key %q", state.RequestID, key)
+		}
+		if err != nil {
 			return err
 		}
 	}

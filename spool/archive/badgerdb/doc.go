@@ -12,6 +12,7 @@
 //	room.go, spare.go                 the disk and the memory that Badger takes
 //	key.go, value.go, codec.go        the layout below: keys, reading what is under them, packing
 //	apply.go, state.go, orphan.go     folding events into records
+//	span.go                           the places of spans, and of those of a trace
 //	rewrite.go, delete.go, retain.go  changing and deleting records
 //	renew.go                          bringing the records of earlier versions up to date
 //	erase.go                          getting deleted bytes out of the files
@@ -89,6 +90,8 @@
 //	'p' hash 16, request 16    mark: the record has, or had, a metadata value its row does not show
 //	'o' request 16             wire.Orphan: a record whose request has not arrived
 //	'w'                        archive.Orphans: the tally of these
+//	'g' ^time 12, ^request 16  mark: a record that is only a span
+//	'j' trace 16, request 16   mark: a record that has a span of this trace
 //	's' sidecar 16             wire.FleetSidecar: the last heartbeat of a sidecar
 //	'h' name                   wire.Template: the head of a template
 //	'i' id 8                   name of the template with this id: text

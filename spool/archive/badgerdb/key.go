@@ -31,6 +31,8 @@ const (
 	tableOrphan    = 'o'
 	tableOrphans   = 'w'
 	tableSidecar   = 's'
+	tableSpan      = 'g'
+	tableTrace     = 'j'
 )
 
 // What a key begins with.

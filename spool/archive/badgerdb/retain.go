@@ -1,8 +1,10 @@
 package badgerdb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -66,10 +68,40 @@ func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped i
 		}
 	}
 
+	if err == nil {
+		dropped, err = db.dropOlderSpans(ctx, k, cutoff, dropped)
+	}
+	if err != nil {
+		return dropped, err
+	}
+
 	// Orphans have no row: their age is that of their last event.
 	old := func(s *archive.State) bool { return s.History[len(s.History)-1].At.Before(cutoff) }
 	n, err := db.deleteOrphans(ctx, k, old, false)
 	return dropped + n.Records, err
+}
+
+// dropOlderSpans is dropOlder for records that are only a span, which have no row.
+func (db *DB) dropOlderSpans(ctx context.Context, k keys, cutoff time.Time, dropped int64) (int64, error) {
+	for {
+		var ids []string
+		err := db.view(func(txn *badger.Txn) error {
+			for _, p := range oldestSpans(txn, k, retainStep) {
+				if p.At.Before(cutoff) {
+					ids = append(ids, p.RequestID)
+				}
+			}
+			return nil
+		})
+		if err != nil || len(ids) == 0 {
+			return dropped, err
+		}
+
+		n, err := db.deleteRecords(ctx, k, ids, nil, false)
+		if dropped += n.Records; err != nil {
+			return dropped, err
+		}
+	}
 }
 
 // firstIDs returns the ids of the first records that a query finds.
@@ -88,33 +120,62 @@ func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (i
 // returns dropped plus their number.
 func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int64, error) {
 	for {
-		var count accountCount
 		var oldest []string
-		err := db.view(func(txn *badger.Txn) (err error) {
-			if count, err = loadTally(txn, k); err == nil && int64(count.bytes) > most {
-				oldest, err = db.oldest(ctx, txn, k)
+		err := db.view(func(txn *badger.Txn) error {
+			count, err := loadTally(txn, k)
+			if err == nil && int64(count.bytes) > most {
+				oldest, err = db.oldest(ctx, txn, k, int64(count.bytes)-most)
 			}
 			return err
 		})
-		if err != nil || int64(count.bytes) <= most || len(oldest) == 0 {
+		if err != nil || len(oldest) == 0 {
 			return dropped, err
 		}
 
-		// As many as the excess is worth in records of average size: at worst a few too
-		// many or too few go.
-		excess := (count.bytes - uint64(most)) * max(count.records, 1) / count.bytes
-		step := min(max(int(excess), 1), retainStep, len(oldest))
-
-		n, err := db.deleteRecords(ctx, k, oldest[len(oldest)-step:], nil, false)
+		n, err := db.deleteRecords(ctx, k, oldest, nil, false)
 		if dropped += n.Records; err != nil {
 			return dropped, err
 		}
 	}
 }
 
-// oldest returns the ids of the account's last records, newest first: those from the last
-// block on.
-func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string, err error) {
+// oldest returns the ids of the account's oldest records and spans, up to retainStep, that
+// together have as many bytes.
+func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys, excess int64) (ids []string, err error) {
+	rows, err := db.oldestRows(ctx, txn, k)
+	if err != nil {
+		return nil, err
+	}
+
+	slices.Reverse(rows)
+	rows = rows[:min(len(rows), retainStep)]
+	places := append(rows, oldestSpans(txn, k, retainStep)...)
+	slices.SortFunc(places, func(a, b query.Position) int {
+		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.RequestID, b.RequestID))
+	})
+
+	for _, p := range places[:min(len(places), retainStep)] {
+		if excess <= 0 {
+			break
+		}
+
+		id, _ := parseUUID(p.RequestID)
+		state, err := db.state(txn, k, id)
+		if err != nil {
+			return nil, err
+		}
+		excess -= int64(state.Bytes())
+		ids = append(ids, p.RequestID)
+	}
+
+	return ids, nil
+}
+
+// oldestRows returns the places of the account's last rows, newest first: those from the
+// last block on.
+func (db *DB) oldestRows(
+	ctx context.Context, txn *badger.Txn, k keys,
+) (places []query.Position, err error) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
 	defer it.Close()
 
@@ -129,11 +190,11 @@ func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys) (ids []string
 		}
 
 		_, err = db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
-			ids = append(ids, row.RequestID)
+			places = append(places, query.PositionOf(row))
 			return true, nil
 		})
-		if err != nil || len(ids) > 0 || q.After == nil {
-			return ids, err
+		if err != nil || len(places) > 0 || q.After == nil {
+			return places, err
 		}
 
 		it.Next() // every row of the block has been deleted already

@@ -44,7 +44,7 @@ func (db *DB) rewrite(
 
 		for _, r := range f.order {
 			// It has no request yet that anything could derive from.
-			if r.state.Orphan() {
+			if !r.state.Listed() {
 				continue
 			}
 

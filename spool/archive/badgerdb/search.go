@@ -14,7 +14,7 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Record returns a state and the body of its request; see archive.Store.
+// Record returns a state and the body that it shows; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
 	state, bodies, err := db.readRecord(account, requestID, true)
 	if err != nil {
@@ -23,10 +23,7 @@ func (db *DB) Record(ctx context.Context, account, requestID string) (archive.St
 
 	// Long values are in the bodies only; the state has the beginning of each.
 	state.Restore(bodies)
-	if state.Orphan() {
-		return state, nil, nil
-	}
-	return state, bodies[state.Request.ID], nil
+	return state, state.ShownBody(bodies), nil
 }
 
 // Bodies returns a state and the bodies of its events; see archive.Store.
@@ -249,7 +246,7 @@ func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, er
 	}
 
 	state, err := db.state(txn, k, id)
-	if err != nil || state.Orphan() {
+	if err != nil || !state.Listed() {
 		return nil, err
 	}
 

@@ -34,7 +34,7 @@ func BenchmarkScoresOfOneRecord(b *testing.B) {
 	}
 }
 
-func TestAFolderWithoutDeltasGetsTheirFormat(t *testing.T) {
+func TestAFolderOfAnEarlierFormatGetsThisOne(t *testing.T) {
 	t.Parallel()
 	dir := oneRecord(t, 10)
 	format := filepath.Join(dir, "FORMAT")
@@ -43,7 +43,7 @@ func TestAFolderWithoutDeltasGetsTheirFormat(t *testing.T) {
 	}
 
 	open(t, dir)
-	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 5\n") {
-		t.Errorf("the folder's format is %q (%v), want format 5", text, err)
+	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 6\n") {
+		t.Errorf("the folder's format is %q (%v), want format 6", text, err)
 	}
 }

@@ -66,13 +66,16 @@ type checked struct {
 	record
 	orphan bool // the column
 	packed []byte
+
+	traceColumn *uuid
+	spanColumn  *int64
 }
 
 // step checks the next records, in the order of the primary key.
 func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	// A transaction for each step: one for all would keep VACUUM away for as long.
 	rows, err := tx.Query(ctx, `
-		SELECT account_id, request_id, ts, orphan, state FROM record_states
+		SELECT account_id, request_id, ts, orphan, state, trace, span_at FROM record_states
 		WHERE (account_id, request_id) > ($1, $2)
 		ORDER BY account_id, request_id LIMIT $3`, c.account, c.id, checkStep)
 	if err != nil {
@@ -80,7 +83,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	}
 	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
-		if err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed); err != nil {
+		if err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed, &r.traceColumn, &r.spanColumn); err != nil {
 			return r, err
 		}
 		r.state, err = c.db.codec.unpackState(r.packed, r.id)
@@ -96,8 +99,9 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			return false, err
 		}
 		c.deltas += int64(len(r.state.Deltas()))
-		// Both columns are copies of what the state says, and statements rely on them.
-		if r.orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+		// These columns are copies of what the state says, and statements rely on them.
+		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
+			r.orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 
@@ -219,7 +223,8 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	// The sums over all slots: single rows may be negative.
 	rows, err := tx.Query(ctx, `
 		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
-			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest)
+			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest),
+			sum(spans)::bigint
 		FROM account_weeks GROUP BY account_id, week`)
 	if err != nil {
 		return err
@@ -231,7 +236,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	targets := []any{
 		&account, &week, &stored.records, &stored.bytes,
 		&stored.orphans.Requests, &stored.orphans.Events, &stored.orphans.Bytes,
-		&stored.newest, &stored.oldest,
+		&stored.newest, &stored.oldest, &stored.spans,
 	}
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		key := accountWeek{account, week.UTC()}
@@ -244,7 +249,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		// The stored range may be too wide: a deletion does not narrow it.
 		inside := found.newest == nil ||
 			stored.newest != nil && *stored.newest >= *found.newest && *stored.oldest <= *found.oldest
-		if stored.records != found.records || stored.bytes != found.bytes ||
+		if stored.records != found.records || stored.spans != found.spans || stored.bytes != found.bytes ||
 			stored.orphans != found.orphans || !inside {
 			return fmt.Errorf("account %q, week of %s: the counts are %+v and should be %+v",
 				account, week.Format(time.DateOnly), stored, *found)

@@ -14,12 +14,14 @@ import (
 // A packed value is
 //
 //	1   packVersion; or packLarge for a state of archive.DeltaMin or more. It may have deltas,
-//	    which a server of an earlier version would not see
+//	    which a server of an earlier version would not see. Or one of these plus packSpan for
+//	    a record with a span, which a server of an earlier version would lose
 //	1   how the rest is packed: 0 not at all, 1 zstd with the dictionary that its frame names
 //	n   the rest
 const (
 	packVersion = 1
 	packLarge   = 2
+	packSpan    = 2
 	packedPlain = 0
 	packedZstd  = 1
 )
@@ -73,7 +75,7 @@ var errPacked = errors.New("it is not packed as this version does")
 // unpack returns what was packed, in buffer if there is room.
 func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 	switch {
-	case len(packed) < 2 || packed[0] != packVersion && packed[0] != packLarge:
+	case len(packed) < 2 || packed[0] < packVersion || packed[0] > packLarge+packSpan:
 		return nil, errPacked
 	case packed[1] == packedPlain:
 		// Copied, so that callers may use the buffer again in either case.
@@ -95,15 +97,23 @@ func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err erro
 	if after == 0 && len(plain) >= c.deltaMin {
 		packed[0] = packLarge
 	}
+	if s.Span != nil {
+		packed[0] += packSpan
+	}
 
 	return packed, after, nil
+}
+
+// isLarge reports whether a packed state may have deltas.
+func isLarge(packed []byte) bool {
+	return len(packed) > 0 && (packed[0] == packLarge || packed[0] == packLarge+packSpan)
 }
 
 // unpackState unpacks a state, without its deltas.
 func (c *codec) unpackState(packed []byte, id uuid) (s archive.Stored, err error) {
 	plain, err := c.unpack(packed, nil)
 	if err == nil {
-		s, err = archive.ReadStored(plain, packed[0] == packLarge)
+		s, err = archive.ReadStored(plain, isLarge(packed))
 	}
 	if err != nil {
 		return archive.Stored{}, damaged("the state of record "+id.String(), err)

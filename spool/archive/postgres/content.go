@@ -312,7 +312,7 @@ func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err er
 	if err == nil {
 		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
 	}
-	if err == nil && state.Orphan() {
+	if err == nil && !state.Listed() {
 		err = damaged("the state of record "+id.String(), errors.New("it is listed but has no request"))
 	}
 

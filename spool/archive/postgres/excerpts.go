@@ -61,7 +61,7 @@ func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large map[
 	var revision int64
 	var packed, plain []byte
 	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
-		if len(packed) > 0 && packed[0] == packLarge {
+		if isLarge(packed) {
 			state, err := c.unpackState(packed, id)
 			large[id] = &state
 			return err

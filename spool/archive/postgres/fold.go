@@ -45,6 +45,7 @@ type record struct {
 	revision int64 // 0 if the record did not exist
 	state    archive.Stored
 	listed   bool  // it had a header
+	bare     bool  // it was only a span
 	at       int64 // the order time of that header
 	bytes    int64 // of its events
 	waiting  archive.Orphans
@@ -206,7 +207,8 @@ func (f *folding) loaded(r *record) error {
 
 	// What counts so far; write subtracts it and adds what there is then.
 	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
-	if r.listed = !r.state.Orphan() && r.revision > 0; r.listed {
+	r.bare = r.state.Bare() && r.revision > 0
+	if r.listed = r.state.Listed() && r.revision > 0; r.listed {
 		r.at = nanosOf(r.state.Request.At)
 	}
 

@@ -89,7 +89,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		// Only now, behind the locks, do the counts include every write to the week.
 		stays := false
 		if err := tx.QueryRow(ctx, `
-			SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records), 0)::bigint
+			SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records + spans), 0)::bigint
 			FROM account_weeks WHERE week = $1`, week, nanosOf(cutoff)).
 			Scan(&stays, &dropped); err != nil || stays {
 			dropped = 0
@@ -128,9 +128,13 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 	for err == nil {
 		var ids []uuid
 		ids, err = connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
-			SELECT request_id FROM records
+			(SELECT request_id FROM records
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4
-			ORDER BY at LIMIT $5`, account, from, to, nanosOf(cutoff), deleteStep)
+			ORDER BY at LIMIT $5)
+			UNION ALL
+			(SELECT request_id FROM record_states
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at < $4
+			ORDER BY span_at LIMIT $5)`, account, from, to, nanosOf(cutoff), deleteStep)
 		if err != nil || len(ids) == 0 {
 			break
 		}
@@ -164,7 +168,7 @@ func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int
 	for {
 		var records, bytes int64
 		err := db.pool.QueryRow(ctx, nil, []any{&records, &bytes}, `
-			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
+			SELECT coalesce(sum(records + spans), 0)::bigint, coalesce(sum(bytes), 0)::bigint
 			FROM account_weeks WHERE account_id = $1`, account)
 		if err != nil || bytes <= limit || records == 0 {
 			return dropped, err
@@ -184,7 +188,7 @@ func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int
 	}
 }
 
-// oldest returns the ids of an account's n oldest records.
+// oldest returns the ids of an account's n oldest records and spans.
 func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, err error) {
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids = nil
@@ -198,8 +202,15 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 		for i := len(pieces) - 1; i >= 0 && len(ids) < n; i-- {
 			p := pieces[i]
 			rows, err := tx.Query(ctx, `
-				SELECT request_id FROM records
-				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5
+				SELECT request_id FROM (
+					(SELECT at, request_id FROM records
+					WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5
+					ORDER BY at, request_id LIMIT $6)
+					UNION ALL
+					(SELECT span_at, request_id FROM record_states
+					WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at >= $4 AND span_at <= $5
+					ORDER BY span_at, request_id LIMIT $6)
+				) both_kinds
 				ORDER BY at, request_id LIMIT $6`,
 				account, p.from, p.to, p.oldest, p.newest, n-len(ids))
 			if err != nil {

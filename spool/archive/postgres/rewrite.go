@@ -46,7 +46,7 @@ func (db *DB) rewrite(
 		for _, p := range page {
 			id, _ := parseUUID(p.RequestID)
 			r := f.records[recordKey{key, id}]
-			if r.state.Orphan() {
+			if !r.state.Listed() {
 				continue // deleted since the page was read
 			}
 

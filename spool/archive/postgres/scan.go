@@ -128,7 +128,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 		var packed []byte
 		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
 			state, err := s.db.codec.unpackState(packed, id)
-			if err == nil && !state.Orphan() {
+			if err == nil && state.Listed() {
 				at := nanosOf(state.Request.At)
 				places = append(places, weekSpan{week: week, oldest: at, newest: at})
 			}

@@ -46,8 +46,10 @@ func BenchmarkScoresOfOneRecord(b *testing.B) {
 func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	dsn := empty(t)
 	at(t, dsn, monday) // makes the partitions of some weeks
-	execute(t, dsn, `DROP TABLE record_deltas`)
-	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number = 9`)
+	execute(t, dsn, `DROP TABLE record_deltas, renewal`)
+	execute(t, dsn, `ALTER TABLE record_states DROP COLUMN trace, DROP COLUMN span_at`)
+	execute(t, dsn, `ALTER TABLE account_weeks DROP COLUMN spans`)
+	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number >= 9`)
 	db := at(t, dsn, monday)
 
 	var missing, weeks int

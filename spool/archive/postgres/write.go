@@ -66,7 +66,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 type addedRows struct{ states, deltas, headers, bodies [][]any }
 
 var (
-	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state"}
+	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at"}
 	deltaColumns = []string{"account_id", "request_id", "ts", "after", "delta"}
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
@@ -85,20 +85,21 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	// The revision in WHERE is the only guard: no row was locked when it was read.
 	switch {
 	case r.revision == 0:
-		added.states = append(added.states, []any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed})
+		added.states = append(added.states,
+			[]any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed, r.trace(), r.spanAt()})
 
 	case after > 0: // packed is a delta
 		queueOne(b, `
-			UPDATE record_states SET revision = revision + 1, orphan = $5
+			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7
 			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.state.Orphan())
+			r.account, r.id, r.ts, r.revision, r.state.Orphan(), r.trace(), r.spanAt())
 		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
 
 	default:
 		queueOne(b, `
-			UPDATE record_states SET revision = revision + 1, orphan = $5, state = $6
+			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7, state = $8
 			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.state.Orphan(), packed)
+			r.account, r.id, r.ts, r.revision, r.state.Orphan(), r.trace(), r.spanAt(), packed)
 		queueDropDeltas(b, r)
 	}
 
@@ -192,6 +193,8 @@ func (f *folding) queueUnlist(b *pgx.Batch, r *record) {
 
 // weekCount is what a group adds to the counts of an account in one week.
 type weekCount struct {
+	spans int64 // records that are only a span
+
 	account        string
 	week           time.Time
 	records, bytes int64
@@ -225,18 +228,19 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 	for _, c := range counts {
 		b.Queue(`
 			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,
-				orphans, orphan_events, orphan_bytes, newest, oldest)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+				orphans, orphan_events, orphan_bytes, newest, oldest, spans)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 			ON CONFLICT (account_id, week, slot) DO UPDATE SET
 				records = w.records + excluded.records,
 				bytes = w.bytes + excluded.bytes,
 				orphans = w.orphans + excluded.orphans,
 				orphan_events = w.orphan_events + excluded.orphan_events,
 				orphan_bytes = w.orphan_bytes + excluded.orphan_bytes,
+				spans = w.spans + excluded.spans,
 				newest = greatest(w.newest, excluded.newest),
 				oldest = least(w.oldest, excluded.oldest)`,
 			c.account, c.week, f.slot, c.records, c.bytes,
-			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes, c.newest, c.oldest)
+			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes, c.newest, c.oldest, c.spans)
 	}
 }
 
@@ -248,18 +252,26 @@ func (c *weekCount) add(r *record) {
 	if r.listed {
 		c.records--
 	}
+	if r.bare {
+		c.spans--
+	}
 	if r.removed {
 		return
 	}
 
 	c.bytes += int64(r.state.Bytes())
 	c.orphans.Add(r.state.Waiting())
-	if r.state.Orphan() {
+	var at int64
+	switch {
+	case r.state.Listed():
+		c.records++
+		at = nanosOf(r.state.Request.At)
+	case r.state.Bare():
+		c.spans++
+		at = nanosOf(r.state.Span.At)
+	default:
 		return
 	}
-
-	c.records++
-	at := nanosOf(r.state.Request.At)
 	if c.newest == nil || at > *c.newest {
 		c.newest = &at
 	}
@@ -280,7 +292,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			if r.listed {
 				places = append(places, r.at)
 			}
-			if !r.removed && !r.state.Orphan() {
+			if !r.removed && r.state.Listed() {
 				places = append(places, nanosOf(r.state.Request.At))
 			}
 		}

@@ -18,8 +18,9 @@ import (
 //	4   the first that is read
 //	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
 //	    format 5 when it is opened
+//	6   spans, likewise
 const (
-	Format      = 5
+	Format      = 6
 	formatFirst = 4
 )
 

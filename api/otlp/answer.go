@@ -1,0 +1,73 @@
+package otlp
+
+import (
+	"strconv"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// ContentType returns the type of a request in a form, and of its answer.
+func (f Form) ContentType() string {
+	if f == JSON {
+		return "application/json"
+	}
+	return "application/x-protobuf"
+}
+
+// Answer returns the body of a 200, which names what was refused of the request. member
+// counts it in JSON, such as rejectedSpans.
+func (r Refused) Answer(form Form, member string) []byte {
+	if r.Spans == 0 {
+		if form == JSON {
+			return []byte("{}")
+		}
+		return nil
+	}
+
+	if form == JSON {
+		b := append([]byte(`{"partialSuccess":{"`), member...)
+		b = strconv.AppendInt(append(b, `":"`...), int64(r.Spans), 10)
+		b = jsonscan.AppendString(append(b, `","errorMessage":`...), r.Reason)
+		return append(b, `}}`...)
+	}
+
+	var partial []byte
+	partial = protowire.AppendTag(partial, 1, protowire.VarintType)
+	partial = protowire.AppendVarint(partial, uint64(r.Spans))
+	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
+	partial = protowire.AppendString(partial, r.Reason)
+
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
+}
+
+// Status returns the body of an error in protobuf, a google.rpc.Status.
+func Status(e *wire.Error) []byte {
+	b := protowire.AppendTag(nil, 1, protowire.VarintType)
+	b = protowire.AppendVarint(b, uint64(StatusCode(e)))
+	b = protowire.AppendTag(b, 2, protowire.BytesType)
+
+	return protowire.AppendString(b, e.Message)
+}
+
+// StatusCode returns the code of google.rpc.Status that fits an error.
+func StatusCode(e *wire.Error) int {
+	switch e.Status() {
+	case 401:
+		return 16 // unauthenticated
+	case 403:
+		return 7 // permission denied
+	case 404, 405, 501:
+		return 12 // unimplemented
+	case 429:
+		return 8 // resource exhausted
+	case 500:
+		return 13 // internal
+	case 408, 503:
+		return 14 // unavailable
+	}
+
+	return 3 // invalid argument
+}

@@ -1,0 +1,218 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+)
+
+// oneSpan is a request with a span; badSpan has one more, whose id is no id.
+const (
+	oneSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
+		`"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000"}]}]}]}`
+	badSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
+		`"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000"},{"name":"x"}]}]}]}`
+)
+
+// export posts a request as an exporter does, and returns the answer.
+func (s *scene) export(path, body string, header ...string) (status int, kind, answer string, h http.Header) {
+	s.t.Helper()
+	req, err := http.NewRequest("POST", "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	if req.Header.Get("Content-Type") == "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return res.StatusCode, res.Header.Get("Content-Type"), string(text), res.Header
+}
+
+// spanRequest is oneSpan in protobuf.
+func spanRequest(t *testing.T) string {
+	t.Helper()
+	span := "0a105b8efff798038103d269b633813fc60c" + "1208eee19b7ec3c1b174" + "2a0663686174206d" +
+		"3900002a36fe9c9717"
+	nest := func(tag string, inner string) string {
+		return tag + hex.EncodeToString([]byte{byte(len(inner) / 2)}) + inner
+	}
+	b, err := hex.DecodeString(nest("0a", nest("12", nest("12", span))))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(b)
+}
+
+func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
+	s := start(t, nil)
+	pack := func(w io.WriteCloser, b *bytes.Buffer, err error) string {
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(w, oneSpan)
+		_ = w.Close()
+		return b.String()
+	}
+	var zipped, deflated, zstandard bytes.Buffer
+	encoder, err := zstd.NewWriter(&zstandard)
+	basic := base64.StdEncoding.EncodeToString([]byte("public:app"))
+	const protobuf = "application/x-protobuf"
+
+	for _, c := range []struct {
+		path, body string
+		header     []string
+	}{
+		{"/v1/traces", oneSpan, []string{"X-API-KEY", "app"}},
+		{"/v1/traces?close_after=true", oneSpan, []string{"Authorization", "Bearer app"}},
+		{"/v1/traces/v1/traces", oneSpan, []string{"Authorization", "Basic " + basic}},
+		{"/api/public/otel/v1/traces", oneSpan, []string{"Authorization", "bearer  app"}},
+		{"/otel/v1/traces", oneSpan, []string{"X-API-KEY", "app", "Authorization", "Bearer of-a-proxy"}},
+		{"/", spanRequest(t), []string{"X-API-KEY", "app", "Content-Type", protobuf}},
+		{"/", oneSpan, []string{"X-API-KEY", "app", "Content-Type", "application/json; charset=utf-8"}},
+		{"/v1/traces", pack(gzip.NewWriter(&zipped), &zipped, nil),
+			[]string{"X-API-KEY", "app", "Content-Encoding", "gzip"}},
+		{"/v1/traces", pack(zlib.NewWriter(&deflated), &deflated, nil),
+			[]string{"X-API-KEY", "app", "Content-Encoding", "deflate"}},
+		{"/v1/traces", pack(encoder, &zstandard, err),
+			[]string{"X-API-KEY", "app", "Content-Encoding", "zstd"}},
+	} {
+		status, kind, answer, _ := s.export(c.path, c.body, c.header...)
+		wantKind, want := "application/json", "{}"
+		if c.body == spanRequest(t) {
+			wantKind, want = protobuf, ""
+		}
+		if status != 200 || kind != wantKind || answer != want {
+			t.Errorf("%s %v: %d %s %q", c.path, c.header, status, kind, answer)
+		}
+	}
+
+	if len(s.recorder.events) != 10 {
+		t.Fatalf("%d events were recorded, want 10", len(s.recorder.events))
+	}
+	first := s.recorder.events[0]
+	for _, e := range s.recorder.events {
+		if e.Kind != wire.KindSpan || e.ID != first.ID || e.RequestID != first.RequestID ||
+			!bytes.Equal(e.Body, first.Body) {
+			t.Errorf("another event: %+v with %s", e, e.Body)
+		}
+	}
+}
+
+func TestASpanThatCannotBeKeptDoesNotCostTheOthers(t *testing.T) {
+	s := start(t, nil)
+	status, _, answer, _ := s.export("/v1/traces", badSpan, "X-API-KEY", "app")
+	if status != 200 || answer != `{"partialSuccess":{"rejectedSpans":"1",`+
+		`"errorMessage":"traceId must be 16 bytes, not all zero"}}` || len(s.recorder.events) != 1 {
+		t.Errorf("%d %s, and %d events", status, answer, len(s.recorder.events))
+	}
+}
+
+func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
+	full := false
+	s := start(t, func(c *api.Config) {
+		c.Recorder.(*recorder).do = func(events []wire.Event) ([]wire.Result, error) {
+			if full {
+				return nil, wire.Unavailable(1e11, "The spool is full.")
+			}
+			return make([]wire.Result, len(events)), nil
+		}
+	})
+
+	const protobuf = "application/x-protobuf"
+	for _, c := range []struct {
+		path, body, kind string
+		status           int
+		want             string
+	}{
+		{"/v1/traces", "{", "application/json", 400, `"code":3`},
+		{"/v1/traces", "\x0a\x05", protobuf, 400, "\x08\x03\x12"},
+		{"/v1/traces", oneSpan, "text/plain", 415, `"code":3`},
+		{"/v1/traces", "", protobuf, 200, ""},
+		{"/v1/traces", `{"resourceSpans":[]}`, "application/json", 200, "{}"},
+		{"/v1/logs", `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{},{}]}]}]}`, "application/json", 200,
+			`{"partialSuccess":{"rejectedLogRecords":"2"`},
+		{"/v1/logs", "\x0a\x06\x12\x04\x12\x00\x12\x00", protobuf, 200, "\x0a"},
+		{"/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
+	} {
+		status, kind, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app", "Content-Type", c.kind)
+		isProtobuf := kind == protobuf
+		if status != c.status || isProtobuf != (c.kind == protobuf) || !strings.Contains(answer, c.want) {
+			t.Errorf("%s %q: %d %s %q", c.path, c.body, status, kind, answer)
+		}
+	}
+
+	// After a longer time an exporter would have dropped its spans.
+	full = true
+	status, _, answer, header := s.export("/v1/traces", oneSpan, "X-API-KEY", "app")
+	if status != 503 || header.Get("Retry-After") != "2" || !strings.Contains(answer, `"code":14`) {
+		t.Errorf("a full spool: %d %v %s", status, header, answer)
+	}
+	status, _, answer, _ = s.export("/v1/traces", oneSpan)
+	if status != 401 || !strings.Contains(answer, `"code":16`) {
+		t.Errorf("without a key: %d %s", status, answer)
+	}
+}
+
+func TestSecretsInSpansAreMasked(t *testing.T) {
+	text, err := os.ReadFile("otlp/testdata/promptlayer-python-wrapped.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded struct {
+		Body []byte `json:"body_base64"`
+	}
+	if err := json.Unmarshal(text, &recorded); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, nil)
+	s.export("/v1/traces", string(recorded.Body), "X-API-KEY", "app", "Content-Type", "application/x-protobuf")
+
+	attributes := `[{"key":"llm.api_key","value":{"stringValue":"plain-one"}},
+		{"value":{"stringValue":"plain-two"},"key":"http.request.header.cookie"},
+		{"key":"x","value":{"kvlistValue":{"values":[{"key":"password","value":{"stringValue":"plain-three"}}]}}},
+		{"key":"headers","value":{"stringValue":"{\"Authorization\":\"Basic plain-four\"}"}},
+		{"key":"gen_ai.usage.input_tokens","value":{"intValue":"25"}}]`
+	body := strings.Replace(oneSpan, `"name"`, `"attributes":`+attributes+`,"name"`, 1)
+	s.export("/v1/traces", body, "X-API-KEY", "app")
+
+	if len(s.recorder.events) != 3 {
+		t.Fatalf("%d events", len(s.recorder.events))
+	}
+	for _, e := range s.recorder.events {
+		for _, secret := range []string{"SECRET", "plain-"} {
+			if bytes.Contains(e.Body, []byte(secret)) {
+				t.Errorf("%q is in %s", secret, e.Body)
+			}
+		}
+	}
+	if last := string(s.recorder.events[2].Body); !strings.Contains(last, `{"intValue":"25"}`) {
+		t.Errorf("a count of tokens is masked: %s", last)
+	}
+}

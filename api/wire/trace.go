@@ -1,0 +1,27 @@
+package wire
+
+import "time"
+
+// Trace answers GET /api/public/v2/traces/{id}.
+type Trace struct {
+	Success bool        `json:"success"`
+	TraceID string      `json:"trace_id"`
+	Spans   []TraceSpan `json:"spans"` // by start
+
+	// Truncated is set if the trace has more than TraceSpansMax spans.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// TraceSpan is one span of a trace.
+type TraceSpan struct {
+	ID           string     `json:"id"` // of its record
+	Name         string     `json:"name"`
+	SpanID       string     `json:"span_id"`
+	ParentID     *string    `json:"parent_id"`
+	RequestLogID *string    `json:"request_log_id"` // of the request that it is; null if it is none
+	StartTime    *time.Time `json:"start_time"`
+	EndTime      *time.Time `json:"end_time"`
+}
+
+// TraceSpansMax bounds the spans that a trace is answered with.
+const TraceSpansMax = 10_000

@@ -1,0 +1,144 @@
+package badgerdb
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/badgerdb/blocks"
+	"promptspool/spool/archive/query"
+)
+
+// spanKeys returns the keys of a record among the spans: by its trace and, if it is only a
+// span, by time.
+func (f *folding) spanKeys(r *record) (found [][]byte) {
+	if trace, ok := r.state.Trace(); ok {
+		found = append(found, f.keys.trace(trace, r.id))
+	}
+	if r.state.Bare() {
+		found = append(found, f.keys.span(blocks.EncodePlace(r.state.Span.At, r.id)))
+	}
+
+	return found
+}
+
+// writeSpans writes and deletes keys of a record among the spans, as the batch changed it.
+func (f *folding) writeSpans(r *record) {
+	var now [][]byte
+	switch {
+	case r.removed:
+	case r.changed:
+		now = f.spanKeys(r)
+	default:
+		return
+	}
+
+	has := func(all [][]byte, key []byte) bool {
+		return slices.ContainsFunc(all, func(k []byte) bool { return string(k) == string(key) })
+	}
+	for _, key := range r.spans {
+		if !has(now, key) {
+			f.writes = append(f.writes, write{key: key})
+		}
+	}
+	for _, key := range now {
+		if !has(r.spans, key) {
+			f.writes = append(f.writes, write{key, mark})
+		}
+	}
+}
+
+// span returns the key of a record that is only a span, by its place.
+func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), place...) }
+
+// trace returns the key of a record that has a span of a trace.
+func (k keys) trace(trace, id uuid) []byte {
+	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
+}
+
+// Spans returns places of spans; see archive.Store.
+func (db *DB) Spans(
+	ctx context.Context, account string, after *query.Position, limit int,
+) (places []query.Position, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+
+	var from []byte
+	if after != nil {
+		place, ok := placeOf(*after)
+		if !ok {
+			return nil, badID(after.RequestID)
+		}
+		from = append(k.span(place), 0) // the first key behind it
+	}
+
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, k.table(tableSpan), from, func(key, _ []byte) (bool, error) {
+			if len(places) == limit {
+				return false, nil
+			}
+			places = append(places, spanPosition(key))
+			return true, nil
+		})
+	})
+
+	return places, err
+}
+
+func spanPosition(key []byte) query.Position {
+	at, id := blocks.DecodePlace(key)
+	return query.Position{At: at, RequestID: uuid(id).String()}
+}
+
+// oldestSpans returns the places of up to limit spans, oldest first.
+func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableSpan), Reverse: true})
+	defer it.Close()
+
+	// Behind every key of the table.
+	end := append(k.table(tableSpan), slices.Repeat([]byte{0xff}, blocks.PlaceBytes+1)...)
+	for it.Seek(end); it.Valid() && len(places) < limit; it.Next() {
+		places = append(places, spanPosition(it.Item().Key()))
+	}
+
+	return places
+}
+
+// Trace returns the records that have a span of a trace; see archive.Store.
+func (db *DB) Trace(
+	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) (states []archive.State, more bool, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, false, err
+	}
+
+	prefix := append(k.table(tableTrace), trace[:]...)
+	var from []byte
+	if after != "" {
+		id, ok := parseUUID(after)
+		if !ok {
+			return nil, false, badID(after)
+		}
+		from = append(k.trace(trace, id), 0) // the first key behind it
+	}
+
+	held := 0
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
+			if more = len(states) == limit || held > db.heldBytesMax; more {
+				return false, nil
+			}
+			state, err := db.state(txn, k, uuid(key[len(key)-16:]))
+			held += state.Weight()
+			states = append(states, state.State)
+			return true, err
+		})
+	})
+
+	return states, more, err
+}

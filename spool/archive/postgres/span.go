@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+)
+
+// trace is the column with the trace of the record's span.
+func (r *record) trace() *uuid {
+	if trace, ok := r.state.Trace(); ok {
+		id := uuid(trace)
+		return &id
+	}
+	return nil
+}
+
+// spanAt is the column with the order time of a record that is only a span.
+func (r *record) spanAt() *int64 {
+	if !r.state.Bare() {
+		return nil
+	}
+	at := nanosOf(r.state.Span.At)
+
+	return &at
+}
+
+// equal reports whether a column has the value that it should.
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+// Spans returns places of spans; see archive.Store.
+func (db *DB) Spans(
+	ctx context.Context, account string, after *query.Position, limit int,
+) (places []query.Position, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, err
+	}
+	behind := place{at: nanosMost}
+	if after != nil {
+		behind.at = nanosOf(after.At)
+		var ok bool
+		if behind.id, ok = parseUUID(after.RequestID); !ok {
+			return nil, badID(after.RequestID)
+		}
+	}
+
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		places = nil
+		rows, err := tx.Query(ctx, `
+			SELECT span_at, request_id FROM record_states
+			WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
+			ORDER BY span_at DESC, request_id DESC LIMIT $4`, key, behind.at, behind.id, limit)
+		if err != nil {
+			return err
+		}
+
+		var p place
+		_, err = pgx.ForEachRow(rows, []any{&p.at, &p.id}, func() error {
+			places = append(places, query.Position{At: time.Unix(0, p.at).UTC(), RequestID: p.id.String()})
+			return nil
+		})
+		return err
+	})
+
+	return places, err
+}
+
+// Trace returns the records that have a span of a trace; see archive.Store.
+func (db *DB) Trace(
+	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) (states []archive.State, more bool, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, false, err
+	}
+
+	var from uuid
+	if after != "" {
+		var ok bool
+		if from, ok = parseUUID(after); !ok {
+			return nil, false, badID(after)
+		}
+	}
+
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		states, more = nil, false
+		held, behind := 0, from
+
+		// In steps, so that packed states do not all lie in memory together.
+		for {
+			page, err := db.traceStep(ctx, tx, key, uuid(trace), behind)
+			if err != nil || len(page) == 0 {
+				return err
+			}
+
+			for i := range page {
+				if more = len(states) == limit || held > db.heldBytesMax; more {
+					return nil
+				}
+				held += page[i].state.Weight()
+				states, behind = append(states, page[i].state.State), page[i].id
+			}
+		}
+	})
+
+	return states, more, err
+}
+
+// traceStepRecords is how many records of a trace are read at a time.
+const traceStepRecords = 100
+
+// traceStep reads the next records of a trace behind an id.
+func (db *DB) traceStep(
+	ctx context.Context, tx pgx.Tx, account string, trace, behind uuid,
+) (page []record, err error) {
+	rows, err := tx.Query(ctx, `
+		SELECT request_id, state FROM record_states
+		WHERE account_id = $1 AND trace = $2 AND request_id > $3
+		ORDER BY request_id LIMIT $4`, account, trace, behind, traceStepRecords)
+	if err != nil {
+		return nil, err
+	}
+
+	page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r record, err error) {
+		var packed []byte
+		if err = row.Scan(&r.id, &packed); err == nil {
+			r.state, err = db.codec.unpackState(packed, r.id)
+		}
+		return r, err
+	})
+	for i := range page {
+		if err == nil {
+			err = db.codec.joinDeltas(ctx, tx, account, page[i].id, &page[i].state)
+		}
+	}
+
+	return page, err
+}

@@ -1,0 +1,189 @@
+package archive
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Span is what a record's state remembers of its span. Everything else is in the body,
+// which is always kept.
+type Span struct {
+	TraceID  string     `json:"trace_id"` // 32 hexadecimal digits; "" if the body has none
+	SpanID   string     `json:"span_id"`  // 16 hexadecimal digits
+	ParentID string     `json:"parent_id,omitempty"`
+	Name     string     `json:"name"` // at most spanNameBytes of it
+	Start    *time.Time `json:"start,omitempty"`
+	End      *time.Time `json:"end,omitempty"`
+}
+
+// spanNameBytes bounds the name of a span in the state.
+const spanNameBytes = 256
+
+// readSpan reads the body of a span, as package otlp makes it. It takes what it can read:
+// a sidecar has answered 200 to it.
+func readSpan(body wire.Object) *Span {
+	s := &Span{}
+	span, _ := body.Get("span")
+	text := func(name string) string {
+		value, ok := jsonscan.Lookup(span, name)
+		if !ok || value[0] != '"' {
+			return ""
+		}
+		return jsonscan.Unquote(value)
+	}
+
+	if trace, ok := ParseTrace(text("traceId")); ok {
+		s.TraceID = hex.EncodeToString(trace[:])
+	}
+	s.SpanID, s.ParentID = cut(text("spanId"), 16), cut(text("parentSpanId"), 16)
+	s.Name = cut(text("name"), spanNameBytes)
+	s.Start, s.End = nanosTime(text("startTimeUnixNano")), nanosTime(text("endTimeUnixNano"))
+
+	return s
+}
+
+// cut returns at most n bytes of a text, in whole characters.
+func cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+
+	return text[:n]
+}
+
+// nanosTime reads nanoseconds since 1970; nil if there are none.
+func nanosTime(text string) *time.Time {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil || n == 0 || n > math.MaxInt64 {
+		return nil
+	}
+	t := time.Unix(0, int64(n)).UTC()
+
+	return &t
+}
+
+// bytes returns the length of the span's texts.
+func (s *Span) bytes() int {
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name)
+}
+
+// Trace returns the trace of the record's span; ok is false if it has none.
+func (s *State) Trace() (trace UUID, ok bool) {
+	if s.Span == nil {
+		return trace, false
+	}
+	return ParseTrace(s.Span.Value.TraceID)
+}
+
+// ParseTrace reads the id of a trace: 32 hexadecimal digits.
+func ParseTrace(text string) (trace UUID, ok bool) {
+	id, err := hex.DecodeString(text)
+	if err != nil || len(id) != len(trace) {
+		return trace, false
+	}
+	return UUID(id), true
+}
+
+// ShownBody returns the body that View shows, out of those of the record's events.
+func (s *State) ShownBody(bodies map[string]json.RawMessage) json.RawMessage {
+	switch {
+	case s.Request != nil:
+		return bodies[s.Request.ID]
+	case s.Bare():
+		return bodies[s.Span.ID]
+	}
+
+	return nil
+}
+
+// Trace returns the spans of a trace of the identity's account, by their start.
+func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Trace{}, err
+	}
+	parsed, ok := ParseTrace(strings.ToLower(trace))
+	if !ok {
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound,
+			"There is no such trace: a trace id must have 32 hexadecimal digits.")
+	}
+
+	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
+	after := ""
+	for {
+		states, more, err := a.config.Store.Trace(ctx, id.Account, parsed, after, traceStep)
+		if err != nil {
+			return wire.Trace{}, err
+		}
+
+		// Of each state only these few fields stay in memory.
+		answer.Spans = append(answer.Spans, traceSpans(states)...)
+		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
+			break
+		}
+		after = states[len(states)-1].RequestID
+	}
+	if len(answer.Spans) == 0 {
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This account has no trace %.32s. If a sidecar "+
+			"has just accepted its spans, they may still be on their way.", trace)
+	}
+
+	slices.SortFunc(answer.Spans, func(a, b wire.TraceSpan) int {
+		return cmp.Or(startOf(&a).Compare(startOf(&b)), cmp.Compare(a.ID, b.ID))
+	})
+
+	return answer, nil
+}
+
+// traceStep is how many records of a trace are read at a time.
+const traceStep = 500
+
+// traceSpans returns the spans of states as a trace shows them.
+func traceSpans(states []State) []wire.TraceSpan {
+	spans := make([]wire.TraceSpan, 0, len(states))
+	for i := range states {
+		s := &states[i]
+		if s.Span == nil {
+			continue
+		}
+
+		v := &s.Span.Value
+		span := wire.TraceSpan{
+			ID:        s.RequestID,
+			Name:      v.Name,
+			SpanID:    v.SpanID,
+			StartTime: v.Start,
+			EndTime:   v.End,
+		}
+		if v.ParentID != "" {
+			span.ParentID = &v.ParentID
+		}
+		if s.Listed() {
+			span.RequestLogID = &s.RequestID
+		}
+		spans = append(spans, span)
+	}
+
+	return spans
+}
+
+// startOf returns when a span began; the zero time if that is unknown.
+func startOf(s *wire.TraceSpan) time.Time {
+	if s.StartTime == nil {
+		return time.Time{}
+	}
+	return *s.StartTime
+}
