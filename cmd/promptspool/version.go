@@ -55,6 +55,7 @@ func printVersion(c *cli.Context) error {
 // recorded returns what Go recorded of the working copy that the binary was built from. It is
 // empty for a build outside git, or with -buildvcs=false.
 func recorded(key string) string {
+	// Go writes it into the binary: no script has to.
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return ""

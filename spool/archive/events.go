@@ -43,6 +43,7 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 		}
 		// Its body was not kept, because the state had all of it.
 		if e.Body == nil {
+			// Enough to fold the same effect again, and no more than the state remembers.
 			body := map[string]any{"request_id": s.RequestID}
 			s.addEffect(body, h, left)
 			if h.Kind == wire.KindGroup && len(groups) > 0 {

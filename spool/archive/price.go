@@ -21,6 +21,7 @@ var selfHosted = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface
 // unknown, when it was accepted. It reports whether that changed anything. A price
 // from the caller stays.
 func (r *Request) price(table *prices.Table, accepted time.Time) (changed bool) {
+	// The caller knows its discounts, and no table does.
 	if r.PriceGiven {
 		return false
 	}
