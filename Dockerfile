@@ -9,7 +9,7 @@ RUN go mod download
 COPY . .
 ARG TARGETOS TARGETARCH VERSION COMMIT DATE
 ENV GOOS=$TARGETOS GOARCH=$TARGETARCH
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w${VERSION:+ -X main.version=$VERSION -X main.commit=$COMMIT -X main.date=$DATE}" -o /promptspool ./cmd/promptspool \
+RUN CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags "-s -w${VERSION:+ -X main.version=$VERSION -X main.commit=$COMMIT -X main.date=$DATE}" -o /promptspool ./cmd/promptspool \
  && mkdir /data && chmod 0700 /data
 
 FROM gcr.io/distroless/static-debian12:nonroot

@@ -163,7 +163,7 @@ portable-short:
 	CGO_ENABLED=0 $(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool
 
 build:
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o promptspool ./cmd/promptspool
+	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags '-s -w' -o promptspool ./cmd/promptspool
 
 # GoReleaser and what it calls are of the module beside their settings. What is released is a commit.
 release:

@@ -38,6 +38,12 @@ func TestTheBinaryIsTheSameWhereverItIsBuilt(t *testing.T) {
 		t.Error("the same source, built in two folders, makes two binaries")
 	}
 
+	// A laptop downloads it, and a node of a cluster with each pod.
+	const most = 30 << 20
+	if len(built[0]) > most {
+		t.Errorf("it has %d bytes, more than %d", len(built[0]), most)
+	}
+
 	// With -trimpath=false, the folder's name is found.
 	dir := t.TempDir()
 	source := filepath.Join(dir, "main.go")
