@@ -18,6 +18,8 @@ const MadeAhead = true
 func openPath(folder *os.File) string { return fmt.Sprintf("/proc/self/fd/%d", folder.Fd()) }
 
 // unplaced is what a generation that has no place yet knows of it: nothing.
+//
+//lint:ignore U1000 the portable form has fields
 type unplaced struct{}
 
 // prepare does nothing: the folder gets its name in place.

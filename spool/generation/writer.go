@@ -34,7 +34,7 @@ type Writer struct {
 	folder   *os.File // keeps dir open under whatever name
 	db       *badger.DB
 	mapped   mapped
-	unplaced
+	unplaced //lint:ignore U1000 the portable form has fields
 
 	frames int
 	bytes  int64
