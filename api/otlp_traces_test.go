@@ -216,3 +216,13 @@ func TestSecretsInSpansAreMasked(t *testing.T) {
 		t.Errorf("a count of tokens is masked: %s", last)
 	}
 }
+
+func TestAnExporterIsAskedToComeBackWhenThereIsNoMemory(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 16<<10, 40<<10 })
+	body := strings.Replace(oneSpan, "chat m", strings.Repeat("m", 8<<10), 1)
+	// An exporter drops its spans after a 500.
+	if status, _, answer, h := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 503 ||
+		h.Get("Retry-After") != "1" || !strings.Contains(answer, `"code":14`) {
+		t.Errorf("%d %s, Retry-After %q", status, answer, h.Get("Retry-After"))
+	}
+}

@@ -124,11 +124,11 @@ func (in *Intake) Read(
 }
 
 // ClaimBeside claims memory for something that is made of a body, in the name of the body's
-// owner. The caller must call release.
+// owner. The caller must call release. Its error is an answer.
 func (in *Intake) ClaimBeside(b *Body, bytes int64) (release func(), err error) {
 	claim := in.bodies.Claim(b.claim.Owner())
 	if err := claim.Resize(bytes); err != nil {
-		return nil, err
+		return nil, refuseBody(err)
 	}
 	return claim.Release, nil
 }

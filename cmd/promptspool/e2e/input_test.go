@@ -96,7 +96,7 @@ func badInputs(t *testing.T) []badInput {
 			[]string{"Content-Encoding", "zstd"}, 401, "X-API-KEY"},
 		{"no zstd", "POST", request, change(request, "x", 1), []string{"Content-Encoding", "zstd"}, 400, "zstd"},
 		{"another encoding", "POST", request, change(request, "x", 1),
-			[]string{"Content-Encoding", "br"}, 415, "gzip or zstd"},
+			[]string{"Content-Encoding", "br"}, 415, "gzip, deflate or zstd"},
 		{"a member twice", "POST", score, `{"score": 1, "score": 2}`, nil, 422, "twice"},
 
 		{"wrong method", "GET", request, nil, nil, 405, "POST"},

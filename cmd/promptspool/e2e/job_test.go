@@ -127,9 +127,13 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		FinishReason: "function_call",
 		ToolNames:    []string{"get_weather"},
 		Readable:     true,
-		Tags:         []string{"weather", "prod"},
-		Metadata:     map[string]string{"user_id": "u1", "location": "Boston"},
-		Scores:       []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
+
+		InputExcerpt:  "Weather in Boston?",
+		OutputExcerpt: `get_weather {"city": "Boston"}`,
+
+		Tags:     []string{"weather", "prod"},
+		Metadata: map[string]string{"user_id": "u1", "location": "Boston"},
+		Scores:   []wire.Score{{Name: "default", Score: 87}, {Name: "tone", Score: 3}},
 		Prompt: &wire.RecordPrompt{
 			Name:           "team/greet",
 			Version:        pointer(1),

@@ -1,0 +1,89 @@
+//go:build linux
+
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"strings"
+)
+
+// otlpAttacks send spans: many, and one with many attributes, many values or much text.
+var otlpAttacks = []attack{
+	{name: "spans: many of one resource", n: 1000, brief: true, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = span(`"attributes":[{"key":"gen_ai.system","value":{"stringValue":"openai"}}]`)
+		}
+		return export(p, strings.Join(spans, ","))
+	}},
+	{name: "spans: attributes of one", n: 8000, send: func(p target, n int) int {
+		return export(p, span(`"attributes":[`+elements(n, `{"key":"a","value":{"intValue":"1"}}`)+`]`))
+	}},
+	{name: "spans: values of an attribute", n: 16000, send: func(p target, n int) int {
+		values := elements(n, `{"boolValue":true}`)
+		return export(p, span(`"attributes":[{"key":"a","value":{"arrayValue":{"values":[`+values+`]}}}]`))
+	}},
+	{name: "spans: JSON in a text", n: 16000, send: func(p target, n int) int {
+		text := quoted("[" + elements(n, `{"headers":{"authorization":"x"}}`) + "]")
+		return export(p, span(`"attributes":[{"key":"gen_ai.prompt","value":{"stringValue":`+text+`}}]`))
+	}},
+	{name: "spans: events of one", n: 8000, send: func(p target, n int) int {
+		return export(p, span(`"events":[`+elements(n, `{"name":"e","timeUnixNano":"1"}`)+`]`))
+	}},
+	{name: "spans: log records", n: 16000, send: func(p target, n int) int {
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, `{"body":{"stringValue":"x"}}`) + `]}]}]}`
+		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
+		return len(body)
+	}},
+	{name: "spans: metrics", n: 16000, send: func(p target, n int) int {
+		body := `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[` + elements(n, `{"name":"m"}`) + `]}]}]}`
+		p.call("POST", "/v1/metrics", body, "Content-Type", "application/json")
+		return len(body)
+	}},
+	{name: "spans: a trace", n: 400, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = span(`"name":"step"`)
+		}
+		size := export(p, strings.Join(spans, ","))
+		p.call("GET", "/api/public/v2/traces/"+attackedTrace, "")
+		return size
+	}},
+}
+
+// attackedTrace is the trace of all spans that the attacks send.
+var attackedTrace = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()|1)
+
+// span returns a span with an id of its own and these members.
+func span(members string) string {
+	return fmt.Sprintf(`{"traceId":"%s","spanId":"%016x","startTimeUnixNano":"1700000000000000000",`+
+		`"endTimeUnixNano":"1700000001000000000",%s}`, attackedTrace, rand.Uint64()|1, members)
+}
+
+// export sends spans as an OTLP exporter does, and returns the size of what it sent.
+func export(p target, spans string) int {
+	body := `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"app"}}]},` +
+		`"scopeSpans":[{"spans":[` + spans + `]}]}]}`
+	p.call("POST", "/v1/traces", body, "Content-Type", "application/json")
+
+	return len(body)
+}
+
+func init() {
+	attacks = append(attacks, otlpAttacks...)
+
+	// Each signal has other paths, as people mistype them.
+	aliases := map[string]string{"POST /": "a path of /v1/traces"}
+	for _, signal := range []string{"traces", "logs", "metrics"} {
+		path := "/v1/" + signal
+		for _, alias := range []string{path + path, "/otel" + path, "/api/public/otel" + path} {
+			aliases["POST "+alias] = "a path of " + path
+		}
+	}
+	for _, alias := range []string{"/otel/v1/traces/v1/traces", "/api/public/otel/v1/traces/v1/traces"} {
+		aliases["POST "+alias] = "a path of /v1/traces"
+	}
+	maps.Copy(withoutInput, aliases)
+}
