@@ -33,7 +33,8 @@ var otlpAttacks = []attack{
 		return export(p, span(`"events":[`+elements(n, `{"name":"e","timeUnixNano":"1"}`)+`]`))
 	}},
 	{name: "spans: log records", n: 16000, send: func(p target, n int) int {
-		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, `{"body":{"stringValue":"x"}}`) + `]}]}]}`
+		records := elements(n, `{"body":{"stringValue":"x"}}`)
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`
 		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
 		return len(body)
 	}},
