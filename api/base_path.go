@@ -21,6 +21,7 @@ func (a *API) cutBasePath(ctx *fasthttp.RequestCtx) {
 	case len(rest) == 0 || rest[0] == '?':
 		ctx.Request.SetRequestURI("/" + string(rest))
 	case rest[0] == '/':
-		ctx.Request.SetRequestURI(string(rest))
+		// What begins with two slashes would name a host.
+		ctx.Request.SetRequestURI("/" + string(bytes.TrimLeft(rest, "/")))
 	}
 }

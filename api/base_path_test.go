@@ -38,6 +38,46 @@ func TestABasePathIsCutOffUnlessAProxyDidSo(t *testing.T) {
 	}
 }
 
+// hostPage says at which host it was called, and refuses forms of other sites as the dashboard does.
+type hostPage struct{ onePage }
+
+func (hostPage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "host ", r.Host) }
+	http.NewCrossOriginProtection().Handler(http.HandlerFunc(answer)).ServeHTTP(w, r)
+}
+
+func (hostPage) Serves(string) bool { return true }
+
+func TestThePathOfACallNamesNoHost(t *testing.T) {
+	_, addr := startTCP(t, func(c *api.Config) {
+		c.Pages = hostPage{}
+		c.BasePath = "/team"
+	})
+	for _, target := range []string{
+		"//evil.example/docs/x?y=://", "/team//evil.example/docs/x?y=://", "/docs/x?y=//evil.example/://",
+	} {
+		for method, want := range map[string]int{"GET": http.StatusOK, "POST": http.StatusForbidden} {
+			r, err := http.NewRequest(method, "http://"+addr+target, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if method == "POST" {
+				r.Header.Set("Origin", "http://evil.example")
+			}
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			body, _ := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if res.StatusCode != want || want == http.StatusOK && string(body) != "host "+addr {
+				t.Errorf("%s %s: %d %s, want %d at %s", method, target, res.StatusCode, body, want, addr)
+			}
+		}
+	}
+}
+
 // callerPage says who called it.
 type callerPage struct{ onePage }
 

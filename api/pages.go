@@ -111,7 +111,8 @@ func (a *API) pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, bod
 	}
 
 	// All strings are copies: fasthttp reuses the bytes of ctx for the connection's next call.
-	r.Host = string(ctx.Host())
+	// The Host is the header's: ctx.Host would take it from a target such as //host/path?a=://.
+	r.Host = string(ctx.Request.Header.Host())
 	r.RequestURI = string(ctx.RequestURI())
 	r.TLS = ctx.TLSConnectionState()
 	for k, v := range ctx.Request.Header.All() {
