@@ -47,6 +47,7 @@ func TestAnOldAddressIsReadAsALine(t *testing.T) {
 		"prompt_version_number=3&tags=demo": "version:3 tag:demo",
 		"status=ERROR&span=24h":             "since:24h status:ERROR",
 		"field=metadata&key=user&op=is&value=ann":       "user:ann",
+		"field=status&key=customer&op=is&value=ERROR":   "status:ERROR",
 		"field=score&key=&op=gt&span=7d&value=50&q=a+b": "a b since:7d score:>50",
 		"field=latency_ms&op=gte&value=1500":            "latency:>=1.5s",
 		"field=is_json&op=is_false":                     "-is:json",

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -33,27 +34,36 @@ type offer struct {
 // suggest answers with what completes a line, of which the address has the part in front of the
 // cursor. The page's script offers it.
 func (d *Dashboard) suggest(c *call) error {
-	typing := filterline.TypingAt(c.URL.Query().Get("line"))
-	ctx := c.Context()
-	found := suggestions{Kept: typing.Kept, Offers: []offer{}}
-	switch {
-	case typing.IsText():
-	case typing.Value:
-		found.Offers = d.offerValues(ctx, c.identity(), typing)
-	case typing.Field != nil:
-		found.Offers = d.offerParts(ctx, c.identity(), typing.Field, typing.Prefix)
-	default:
-		for _, f := range typing.Keys() {
-			found.Offers = append(found.Offers, offer{Text: f.Completed(), Note: f.Help})
-		}
-		metadata := filterline.OfMetadata()
-		found.Offers = append(found.Offers, d.offerParts(ctx, c.identity(), metadata, typing.Prefix)...)
+	line := c.URL.Query().Get("line")
+	found := suggestions{Kept: line, Offers: []offer{}}
+	if utf8.RuneCountInString(line) <= filterline.RunesMax {
+		found = d.completed(c.Context(), c.identity(), filterline.TypingAt(line))
 	}
 
 	c.w.Header().Set("Content-Type", "application/json")
 	c.w.WriteHeader(http.StatusOK)
 
 	return json.NewEncoder(c.w).Encode(found)
+}
+
+// completed returns what completes a line.
+func (d *Dashboard) completed(ctx context.Context, id wire.Identity, typing filterline.Typing) suggestions {
+	found := suggestions{Kept: typing.Kept, Offers: []offer{}}
+	switch {
+	case typing.IsText():
+	case typing.Value:
+		found.Offers = d.offerValues(ctx, id, typing)
+	case typing.Field != nil:
+		found.Offers = d.offerParts(ctx, id, typing.Field, typing.Prefix)
+	default:
+		for _, f := range typing.Keys() {
+			found.Offers = append(found.Offers, offer{Text: f.Completed(), Note: f.Help})
+		}
+		metadata := filterline.OfMetadata()
+		found.Offers = append(found.Offers, d.offerParts(ctx, id, metadata, typing.Prefix)...)
+	}
+
+	return found
 }
 
 // offerParts suggests what follows a field's dot, such as the keys of metadata.

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"promptspool/api/filterline"
 )
 
 // The line is completed with fields, with keys that exist, and with values that exist.
@@ -17,6 +19,8 @@ func TestALineIsCompleted(t *testing.T) {
 		"since:last":     "last-week last-month",
 		`"a text`:        "",
 		"latency:":       "",
+
+		strings.Repeat("x ", filterline.RunesMax/2) + "stat": "", // too long for a line
 	} {
 		var got suggestions
 		body := s.call("ann@example.com", "GET", "/suggestions?line="+url.QueryEscape(line), nil).Body.Bytes()

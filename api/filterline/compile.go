@@ -25,9 +25,14 @@ func (s Selection) Group() *wire.Filter {
 		return s.Filter
 	}
 	all := wire.Filter{Logic: "AND"}
-	if s.Filter != nil {
-		all.Filters = slices.Clone(s.Filter.Filters)
+	switch f := s.Filter; {
+	case f == nil || emptyFilter(f):
+	case f.Filters != nil && strings.EqualFold(f.Logic, "AND"):
+		all.Filters = slices.Clone(f.Filters)
+	default:
+		all.Filters = append(all.Filters, *f)
 	}
+
 	for word := range strings.FieldsSeq(s.Words) {
 		all.Filters = append(all.Filters, anywhere(word))
 	}
@@ -41,7 +46,7 @@ func (s Selection) Narrow(f *wire.Filter, words string) Selection {
 	switch {
 	case s.Filter == nil:
 		s.Filter = f
-	case f != nil:
+	case f != nil && !emptyFilter(f):
 		both := group("AND", append(slices.Clone(s.Filter.Filters), *f)...)
 		s.Filter = &both
 	}

@@ -120,7 +120,10 @@ func fromCondition(c wire.Filter) ([]Term, bool) {
 	if f == nil || f.NeedsPart && c.NestedKey == "" {
 		return nil, false
 	}
-	t := Term{Field: f, Part: c.NestedKey}
+	t := Term{Field: f}
+	if f.Part != "" {
+		t.Part = c.NestedKey // a filter ignores that of other fields
+	}
 	ordered := f.isOrdered()
 
 	// A number or time is empty exactly if it is absent; a text may also be "".

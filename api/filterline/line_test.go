@@ -105,6 +105,8 @@ func TestAFaultNamesItsPlace(t *testing.T) {
 		{`status:>5`, 7, "no numbers or times that could be compared"},
 		{`latency:>2`, 8, "2s, 500ms or 1m30s"},
 		{`latency:1s..fast`, 12, "2s, 500ms or 1m30s"},
+		{`latency:>99999w`, 8, "2s, 500ms or 1m30s"},
+		{`since:99999w`, 6, "today, yesterday"},
 		{`cost:cheap`, 5, "cost takes a number"},
 		{`cost:5..1`, 5, "ends before it begins"},
 		{`cost:..`, 5, "at least one end"},
@@ -215,6 +217,32 @@ func TestTheGroupOfALineHasItsWords(t *testing.T) {
 		`{"field":"tags","operator":"is","value":"x"},{"field":"model","operator":"is_null"}]},`+
 		`"Words":"refund order"}` {
 		t.Errorf("both are %s", raw)
+	}
+}
+
+// A filter of a caller is no line: it may be one condition, or an OR.
+func TestTheGroupOfWordsKeepsAnotherFilterWhole(t *testing.T) {
+	line, err := filterline.Read("refund", clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const word = `{"logic":"OR","filters":[{"field":"input_text","operator":"contains","value":"refund"},` +
+		`{"field":"output_text","operator":"contains","value":"refund"}]}`
+	const a, b = `{"field":"model","operator":"is_null"}`, `{"field":"cost","operator":"is_null"}`
+	for given, want := range map[string]string{
+		`{}`: "",
+		a:    a + ",",
+		`{"logic":"OR","filters":[` + a + "," + b + `]}`:  `{"logic":"OR","filters":[` + a + "," + b + `]},`,
+		`{"logic":"and","filters":[` + a + "," + b + `]}`: a + "," + b + ",",
+	} {
+		var f wire.Filter
+		if err := json.Unmarshal([]byte(given), &f); err != nil {
+			t.Fatal(err)
+		}
+		raw, _ := json.Marshal(line.Narrow(&f, "").Group())
+		if whole := `{"logic":"AND","filters":[` + want + word + `]}`; string(raw) != whole {
+			t.Errorf("with %s the group is %s, want %s", given, raw, whole)
+		}
 	}
 }
 

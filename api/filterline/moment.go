@@ -1,6 +1,7 @@
 package filterline
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -120,8 +121,8 @@ func parseDuration(text string) (time.Duration, bool) {
 			continue
 		}
 		n, err := strconv.ParseFloat(number, 64)
-		if err == nil && n >= 0 && n < 1e5 {
-			return time.Duration(n * hours * float64(time.Hour)), true
+		if d := n * hours * float64(time.Hour); err == nil && d >= 0 && d < math.MaxInt64 {
+			return time.Duration(d), true
 		}
 	}
 

@@ -69,7 +69,8 @@ func lastTerm(head string) (start, colon, item int) {
 		case c == ')' && listed:
 			listed = false
 		case unicode.IsSpace(c) && listed:
-			if word := strings.TrimSpace(head[item:i]); word == "" || strings.HasSuffix(strings.ToLower(word), " or") {
+			word := strings.TrimSpace(head[item:i])
+			if word == "" || strings.EqualFold(word[max(0, len(word)-len(" or")):], " or") {
 				item = i + len(string(c))
 			}
 		case unicode.IsSpace(c):
