@@ -222,6 +222,28 @@ func TestCache(t *testing.T) {
 		equal(t, "then", c.fetched(t, "greet", latest), "two hit")
 	})
 
+	scene(t, "a late answer does not replace a newer release", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("greet", "one"))
+		c := start(t, dir, s)
+		c.fetched(t, "greet", latest)
+		synctest.Wait()
+
+		s.set(func() { s.hold = 1500 * time.Millisecond })
+		s.publish(t, says("greet", "two"))
+		synctest.Wait()
+		s.set(func() { s.hold = 0 })
+		s.publish(t, says("greet", "three"))
+		synctest.Wait()
+		equal(t, "asked after both", c.fetched(t, "greet", latest), "three miss")
+
+		s.set(func() { s.hold = time.Hour })
+		s.publish(t, says("greet", "four"))
+		<-time.After(3 * time.Second) // the second has come, and the fourth is given up
+		s.goAway()
+		synctest.Wait()
+		equal(t, "while the fourth does not come", c.fetched(t, "greet", latest), "three stale")
+	})
+
 	scene(t, "many who ask the same together make one question", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("greet", "one"))
 		c := start(t, dir, s)

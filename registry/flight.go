@@ -131,7 +131,7 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 	defer file.Unlock()
 
 	c.mu.Lock()
-	mustWrite := f.err == nil && c.isNeededLocked(f, k)
+	mustWrite := c.isNeededLocked(f, k)
 	mustRemove := c.isMissingLocked(f, k)
 	c.mu.Unlock()
 
@@ -145,12 +145,12 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 	}
 	c.logUnsaved(k, err)
 
-	return c.keepAnswer(f, k)
+	return c.keepAnswer(f, k, mustWrite || mustRemove)
 }
 
 // keepAnswer puts a flight's answer into memory, and ends the flight. It returns the keys
-// whose files must follow.
-func (c *Cache) keepAnswer(f *flight, k key) []key {
+// whose files must follow. isChanged tells whether the file was made to agree with the answer.
+func (c *Cache) keepAnswer(f *flight, k key, isChanged bool) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -162,38 +162,46 @@ func (c *Cache) keepAnswer(f *flight, k key) []key {
 
 	feed := c.feeds[k.account]
 	switch {
-	case f.err == nil && isNeeded:
+	case isNeeded:
 		// The answer may be older than a change that the feed has reported since.
 		f.entry.invalid = f.epoch != feed.epoch || f.entry.meta.revision < feed.position
 		c.entries.put(f.entry)
 
 		return c.entries.shrink()
-	case f.err == nil:
-		return []key{k} // its file must not stay without it
-	case !isVerdict(f.err):
-		// The feed may hang on a dead connection. Until it
-		// answers, it must not vouch for copies.
-		feed.distrustLocked()
 	case isMissing:
 		// It was deleted: a copy must not bring it back after a restart.
 		c.entries.drop(k)
 		c.rememberMissingLocked(k, f.err)
+	case f.err == nil || isChanged:
+		// Its file must not stay without it, nor an entry without its file.
+		if old := c.entries.byKey[k]; old != nil && isChanged {
+			old.saved = false
+		}
+
+		return []key{k}
+	case !isVerdict(f.err):
+		// The feed may hang on a dead connection. Until it
+		// answers, it must not vouch for copies.
+		feed.distrustLocked()
 	}
 
 	return nil
 }
 
-// isNeededLocked reports whether the version that a flight brought belongs into the cache.
+// isNeededLocked reports whether a flight brought a version that belongs into the cache.
 // mu must be held.
 func (c *Cache) isNeededLocked(f *flight, k key) bool {
+	if f.err != nil {
+		return false
+	}
 	old := c.entries.byKey[k]
 	if old == nil {
 		return f.isWanted // else it was refreshed in the background, and dropped meanwhile
 	}
 
 	// If a change was reported meanwhile, markLocked removed this flight, and a newer one
-	// may have answered already.
-	return old.invalid || c.flights[k] == f
+	// may have answered already. Its answer stays, even if another change made it outdated.
+	return c.flights[k] == f || old.invalid && f.entry.meta.revision >= old.meta.revision
 }
 
 // isMissingLocked reports whether a flight found that there is no such template. mu must be
