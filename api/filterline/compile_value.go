@@ -26,6 +26,7 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 		return l.compileNumber(t, v)
 	}
 
+	// A value that can never be found is a slip of the hand.
 	if f.closed {
 		i := slices.IndexFunc(f.Values, func(known string) bool { return strings.EqualFold(known, v.Text) })
 		if i < 0 {
@@ -55,6 +56,7 @@ func (l Line) compileTemplate(f *Field, v *Value) (wire.Filter, error) {
 	case err == nil:
 		return group("AND", named, condition("prompt_version_number", "", "is", n)), nil
 	}
+	// A name with an @ of its own, or a label: whichever of them there is.
 	labelled := group("AND", named, condition("label", "", "is", selector))
 
 	return group("OR", whole, labelled), nil
@@ -75,6 +77,7 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 		return condition(t.Field.JSON, t.Part, operators[v.Operator], n), err
 	}
 
+	// Either end may be missing, not both: Parse has seen to that.
 	low, high := 0.0, 0.0
 	var err error
 	if v.Text != "" {
@@ -128,6 +131,7 @@ func (l Line) compileTime(f *Field, v *Value, clock Clock) (wire.Filter, error) 
 		return s
 	}
 
+	// since: and before: compare by their name.
 	operator := operators[v.Operator]
 	if f.bound != "" {
 		operator = f.bound
@@ -157,6 +161,7 @@ func (l Line) compileTime(f *Field, v *Value, clock Clock) (wire.Filter, error) 
 // timeFilter compares a time with a span.
 func timeFilter(field, operator string, s span) wire.Filter {
 	at := func(operator string, t time.Time) wire.Filter { return condition(field, "", operator, t) }
+	// A day is a span: after it means after its end, until it includes it.
 	switch {
 	case s.isMoment() || operator == "gte" || operator == "lt":
 		return at(operator, s.from)

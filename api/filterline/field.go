@@ -148,6 +148,7 @@ func find(name string, dotted bool) *Field {
 
 // resolve returns the field of a key that is not quoted, and the part behind its dot.
 func resolve(key string) (f *Field, part string) {
+	// A whole name wins over one with a part: metadata_keys is a field of its own.
 	if f := find(key, false); f != nil {
 		return f, ""
 	}

@@ -71,6 +71,7 @@ func (t *Term) String() string {
 	if t.Not {
 		not = "-"
 	}
+	// A text alone may look like a condition: it is quoted by other rules than a value.
 	if t.Field == nil {
 		return not + printWord(t.Values[0].Text)
 	}
@@ -111,6 +112,7 @@ func (v *Value) print(f *Field, listed bool) string {
 		return "*"
 	}
 
+	// What is in quotes is never split, so they stand wherever a part would be taken for a sign.
 	text := v.Text
 	at := f.Kind == Template && v.Quoted && strings.Contains(text, "@")
 	if at || needsQuotes(text, listed) || f.isOrdered() && strings.Contains(text, "..") {
@@ -119,7 +121,7 @@ func (v *Value) print(f *Field, listed bool) string {
 
 	switch v.Operator {
 	case Contains:
-		if f.Kind == Content {
+		if f.Kind == Content { // it is found within its text without stars
 			return text
 		}
 		return "*" + text + "*"

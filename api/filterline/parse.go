@@ -93,6 +93,7 @@ func (p *parser) term() (*Term, error) {
 			"only the values of a field can be grouped, as in status:(error or warning); quote what begins with a (")
 	}
 
+	// Until its colon, a key looks like a word.
 	from := p.at
 	part, isKey, err := p.key()
 	if err != nil {
@@ -153,6 +154,7 @@ func (p *parser) key() (part string, isKey bool, err error) {
 		case c == ':':
 			return "", false, p.fault(p.at, "a key is missing in front of the colon; quote a text that has one")
 
+		// Only behind the dot of a field that has parts: elsewhere a quote is part of the word.
 		case c == '"' && p.at > from && p.text[p.at-1] == '.' && find(p.text[from:p.at-1], true) != nil:
 			if part, err = p.quoted(); err != nil {
 				return "", false, err
@@ -170,6 +172,7 @@ func (p *parser) key() (part string, isKey bool, err error) {
 
 // field reads the values of the key that begins at from and ends here, at its colon.
 func (p *parser) field(t *Term, from int, part string) error {
+	// A key that is no field's is one of the metadata, so a line never fails for its names.
 	key := p.text[from:p.at]
 	if part == "" {
 		t.Field, t.Part = resolve(key)
@@ -199,6 +202,7 @@ func (p *parser) field(t *Term, from int, part string) error {
 
 		p.skipBlanks()
 		switch {
+		// The fault is shown at its beginning: its end could be anywhere.
 		case p.at == len(p.text):
 			return p.fault(opening, "this parenthesis is not closed")
 		case p.take(")"):
@@ -234,6 +238,7 @@ func (p *parser) item(t *Term, listed bool) (Value, error) {
 	if begin {
 		p.at++
 	}
+	// In quotes stars and dots stand for themselves.
 	if p.begins(`"`) {
 		v.Text, err = p.quoted()
 		v.Quoted = true
@@ -268,6 +273,7 @@ func (p *parser) comparison(t *Term, v *Value) (compared bool, err error) {
 		}
 	}
 
+	// A value may begin so all the same, where it is quoted.
 	switch {
 	case !compared:
 	case !t.Field.isOrdered():
@@ -303,6 +309,7 @@ func (p *parser) stars(t *Term, v Value) (Value, error) {
 func (p *parser) starred(t *Term, v Value, begin, end bool) (Value, error) {
 	kind := t.Field.Kind
 	switch {
+	// Of a closed set of values, and of numbers and times, a part says nothing.
 	case v.Operator == Exists && (t.Field.closed || t.Field.bound != ""),
 		(begin || end) && (t.Field.closed || t.Field.isOrdered()):
 		return v, p.fault(v.at, "%s takes a whole value, without *", t.key())
@@ -343,6 +350,7 @@ func (p *parser) quoted() (string, error) {
 		case c == '"':
 			p.at++
 			return b.String(), nil
+		// Any other backslash is one: paths of Windows need no care.
 		case c == '\\' && p.at+1 < len(p.text) && (p.text[p.at+1] == '"' || p.text[p.at+1] == '\\'):
 			p.at++
 			c = p.text[p.at]

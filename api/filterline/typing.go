@@ -25,6 +25,7 @@ func TypingAt(head string) Typing {
 	bare := strings.TrimPrefix(term, "-")
 	start += len(term) - len(bare)
 
+	// A field is offered from its first letter, a part from the dot behind its field.
 	if colon < 0 {
 		t := Typing{Kept: head[:start], Prefix: bare}
 		if name, part, dotted := strings.Cut(bare, "."); dotted && find(name, true) != nil {
@@ -47,6 +48,7 @@ func TypingAt(head string) Typing {
 			t.Kept, t.Prefix = t.Kept+c.text, rest
 		}
 	}
+	// Values are offered by how they begin, also while a quote is still open.
 	t.Prefix = strings.TrimLeft(t.Prefix, `"*`)
 
 	return t
@@ -114,6 +116,7 @@ func (f *Field) CompletedPart(part string) string {
 
 // CompletedValue returns a value as the line has it.
 func (t Typing) CompletedValue(text string) string {
+	// As if it had been quoted: an @ or a star in it is part of the value.
 	v := Value{Text: text, Quoted: true}
 	return v.print(t.Field, t.listed)
 }

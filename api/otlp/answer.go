@@ -20,6 +20,7 @@ func (f Form) ContentType() string {
 // Answer returns the body of a 200, which names what was refused of the request. member
 // counts it in JSON, such as rejectedSpans.
 func (r Refused) Answer(form Form, member string) []byte {
+	// Nothing refused is an empty message: exporters warn of a partial success that is set.
 	if r.Spans == 0 {
 		if form == JSON {
 			return []byte("{}")
@@ -29,6 +30,7 @@ func (r Refused) Answer(form Form, member string) []byte {
 
 	if form == JSON {
 		b := append([]byte(`{"partialSuccess":{"`), member...)
+		// 64 bits are a text in OTLP's JSON.
 		b = strconv.AppendInt(append(b, `":"`...), int64(r.Spans), 10)
 		b = jsonscan.AppendString(append(b, `","errorMessage":`...), r.Reason)
 		return append(b, `}}`...)

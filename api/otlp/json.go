@@ -51,7 +51,7 @@ func eachMember(object json.RawMessage, fn func(name string, value json.RawMessa
 	}
 
 	for m := range jsonscan.Members(object) {
-		if isNull(m.Value) {
+		if isNull(m.Value) { // a member that is not set
 			continue
 		}
 		if err := fn(camelCase(m.Name), m.Value); err != nil {
@@ -112,6 +112,7 @@ func (d *decoding) jsonResource(object json.RawMessage) error {
 		return nil
 	})
 
+	// A resource without spans is allowed, and says nothing.
 	written := h.appendResource()
 	if scopes == nil {
 		return nil
@@ -153,9 +154,10 @@ func (d *decoding) jsonScope(resource []byte, object json.RawMessage) error {
 		return nil
 	})
 	if spans == nil {
-		return nil
+		return nil // as some exporters flush
 	}
 
+	// The scope is written once, although its spans may come first.
 	written := h.appendScope()
 
 	return eachElement(spans, func(span json.RawMessage) error {
@@ -341,6 +343,7 @@ func jsonUint(value json.RawMessage) uint64 {
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
 		return n
 	}
+	// Some write 64 bits as a double, which loses the last digits: better than the time.
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(0 <= f && f < math.MaxUint64) {
 		return 0
@@ -357,6 +360,7 @@ func jsonHalf(value json.RawMessage) int64 {
 
 // jsonID decodes an id of n bytes from hexadecimal digits or base64; nil if it is neither.
 func jsonID(value json.RawMessage, n int) []byte {
+	// OTLP wants digits; what turns protobuf into JSON by its own rules writes base64.
 	text := jsonText(value)
 	if len(text) == 2*n {
 		id, err := hex.DecodeString(string(text))
@@ -383,6 +387,7 @@ func jsonShownID(value json.RawMessage, n int) []byte {
 
 // decodeBase64 decodes either alphabet, padded or not.
 func decodeBase64(text []byte) ([]byte, error) {
+	// Both forms are about: of protobuf's own JSON, and of URLs.
 	text = bytes.TrimRight(text, "=")
 	if bytes.ContainsAny(text, "-_") {
 		return base64.RawURLEncoding.AppendDecode(nil, text)

@@ -46,8 +46,7 @@ func jsonPairs(b, json []byte, i, level int) ([]byte, int) {
 func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 	o := begin(appendComma(b))
 	hasKey, hasValue, secret := false, false, false
-
-	valueAt, valueEnd := 0, 0
+	valueAt, valueEnd := 0, 0 // in what is written
 
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
@@ -63,6 +62,7 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 			o.b, c.At = jsonValue(o.b, json, c.At, level)
 			hasValue, valueEnd = true, len(o.b)
 		default:
+			// Unknown to us, or there already: of members with one name the first counts.
 			c.At = jsonscan.SkipValue(json, c.At)
 		}
 	}
@@ -86,6 +86,7 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 
 // jsonValue appends an AnyValue. Of several members the first counts that is not null.
 func jsonValue(b, json []byte, i, level int) ([]byte, int) {
+	// Deeper ones are JSON within a text, which readers need not follow.
 	if level == plainLevelsMax {
 		inner, end := jsonValue(nil, json, i, level+1)
 		return appendNested(b, inner), end
@@ -156,6 +157,7 @@ func jsonValues(
 		return append(b, `]}}`...), jsonscan.SkipValue(json, i)
 	}
 
+	// Whatever else the object has is skipped, so that the index behind it is right.
 	c := jsonscan.Enter(json, i)
 	for done := false; c.Next(); {
 		if done || string(c.Name) != `"values"` || json[c.At] != '[' {
@@ -204,6 +206,7 @@ func isAnyValue(json []byte, i int) bool {
 	if !c.Next() {
 		return true
 	}
+	// Its first member decides: to look at all of them would cost each level of nesting anew.
 	switch camelCase(jsonscan.Unquote(c.Name)) {
 	case "stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue":
 		return true
@@ -233,6 +236,7 @@ func plainValue(b, json []byte, i, level int) ([]byte, int) {
 	case 'n':
 		b = append(b, `{}`...)
 	default:
+		// Kinds of numbers are told apart by how they are written, as JSON has one only.
 		if bytes.ContainsAny(raw, ".eE") {
 			b = appendJSONDouble(b, raw)
 		} else {
@@ -244,6 +248,7 @@ func plainValue(b, json []byte, i, level int) ([]byte, int) {
 }
 
 func appendJSONBool(b []byte, raw json.RawMessage) []byte {
+	// Some senders put it between quotes.
 	text := jsonText(raw)
 	if value := string(text); value == "true" || value == "false" {
 		return appendBool(b, value == "true")

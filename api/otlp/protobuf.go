@@ -52,6 +52,7 @@ func eachField(message []byte, fn func(f *field) error) error {
 			v, n = protowire.ConsumeFixed32(message)
 			f.n = uint64(v)
 		default:
+			// Groups and whatever a later protobuf adds: skipped, as unknown fields are.
 			n = protowire.ConsumeFieldValue(f.number, f.kind, message)
 		}
 		if n < 0 {
@@ -99,6 +100,7 @@ func (d *decoding) protobufResource(message []byte) error {
 		}
 		return nil
 	})
+	// Read only once all its parts are joined: they may be far from each other.
 	if err == nil {
 		err = eachField(resource, func(f *field) (err error) {
 			switch {
@@ -114,6 +116,7 @@ func (d *decoding) protobufResource(message []byte) error {
 		return err
 	}
 
+	// Written once, and repeated as bytes with each span.
 	written := h.appendResource()
 
 	return eachField(message, func(f *field) error {
@@ -127,6 +130,7 @@ func (d *decoding) protobufResource(message []byte) error {
 // merge joins the parts of a message that was sent in several: protobuf reads them as if
 // they followed each other.
 func merge(message, more []byte) []byte {
+	// Without room behind it: an append must not overwrite the request, of which it is part.
 	if message == nil {
 		return more[:len(more):len(more)]
 	}
@@ -171,6 +175,7 @@ func (d *decoding) protobufScope(resource, message []byte) error {
 		if !f.isMessage(2) {
 			return nil
 		}
+		// An error of the span goes with it: the next one may be whole.
 		p, err := protobufSpan(f.bytes)
 		return d.add(resource, written, p, err)
 	})
@@ -217,6 +222,7 @@ func protobufSpan(message []byte) (*parts, error) {
 		}
 		return err
 	})
+	// It is refused with this error, whatever of it was read.
 	if err != nil {
 		return &p, err
 	}
@@ -239,6 +245,7 @@ func enum(n uint64) []byte {
 	if n == 0 {
 		return nil
 	}
+	// Negative values of an enum are sent with 64 bits.
 	return strconv.AppendInt(nil, int64(int32(n)), 10)
 }
 
@@ -305,6 +312,7 @@ func protobufPair(b, message []byte, level int) ([]byte, error) {
 	o := begin(appendComma(b))
 	o.textAlways("key", "keyBytes", key)
 	o.member("value")
+	// Masked before it is ever written: what the value looks like says nothing.
 	if secrets.IsAttribute(key) {
 		o.b = append(o.b, maskedValue...)
 		return o.end(), nil
@@ -320,6 +328,7 @@ func protobufValue(b, message []byte, level int) ([]byte, error) {
 	case levelsMax:
 		return b, errDeep
 	case plainLevelsMax:
+		// Deeper ones are JSON within a text, which readers need not follow.
 		inner, err := protobufValue(nil, message, level+1)
 		return appendNested(b, inner), err
 	}
@@ -367,6 +376,7 @@ func protobufList(
 	element func(b, message []byte, level int) ([]byte, error),
 ) ([]byte, error) {
 	b = append(b, opening...)
+	// Empty lists are kept: they are not the same as no value.
 	err := eachField(message, func(f *field) (err error) {
 		if f.isMessage(1) {
 			b, err = element(b, f.bytes, level)

@@ -28,6 +28,7 @@ func RemoveAll(path string) error {
 // while, with an error that IsInUse recognises.
 func whenUnused(do func() error, paths ...string) error {
 	for wait := time.Millisecond; ; wait *= 2 {
+		// Asked first, for a system that would not refuse.
 		err := checkUnused(paths)
 		if err == nil {
 			err = do()

@@ -24,6 +24,7 @@ func DataEnd(file *os.File) (int64, error) {
 		return 0, err
 	}
 
+	// From the end: of a log that was made in advance, most is zeros.
 	chunk := make([]byte, chunkBytes)
 	for end := info.Size(); end > 0; {
 		from := (end - 1) / chunkBytes * chunkBytes

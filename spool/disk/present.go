@@ -12,6 +12,7 @@ import (
 // Either the file system was made read-only, where ext4 syncs successfully without
 // writing, or the folder was removed, moved or mounted over. Call it after the sync.
 func Present(folder *os.File, path string) error {
+	// Asked first: on such a file system everything else looks as it should.
 	if isReadOnly(folder) {
 		return fmt.Errorf("%s is on a file system that has been made read-only: %w", path, errReadOnly)
 	}

@@ -21,6 +21,7 @@ func RoomAt(path string) (Room, error) {
 }
 
 func isReadOnly(folder *os.File) bool {
+	// Of the open folder: something else may be mounted over its path by now.
 	var st unix.Statfs_t
 	err := unix.Fstatfs(int(folder.Fd()), &st)
 

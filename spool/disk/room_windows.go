@@ -18,6 +18,7 @@ func RoomAt(path string) (Room, error) {
 		return Room{}, err
 	}
 
+	// What is free for this user, whose quota may be less than what is free in all.
 	var free, total, all uint64
 	if err := windows.GetDiskFreeSpaceEx(name, &free, &total, &all); err != nil {
 		return Room{}, &os.PathError{Op: "GetDiskFreeSpaceEx", Path: path, Err: err}

@@ -124,6 +124,7 @@ func PeekSlots(path, magic string) (Slots, error) {
 		return Slots{}, err
 	}
 
+	// Without the file nothing can be saved by mistake.
 	s, err := readSlots(file, magic)
 	s.file = nil
 	return s, errors.Join(err, file.Close())

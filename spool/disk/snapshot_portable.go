@@ -28,6 +28,7 @@ func OpenSnapshot(path string) (Snapshot, error) {
 
 	content := make([]byte, info.Size())
 	_, err = file.ReadAt(content, 0)
+	// One bad block must not take the good ones with it.
 	if IsUnreadable(err) {
 		err = readGoodBlocks(file, content)
 	}

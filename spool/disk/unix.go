@@ -58,6 +58,7 @@ func Lock(file *os.File) error { return flock(file, unix.LOCK_EX) }
 func Share(file *os.File) error { return flock(file, unix.LOCK_SH) }
 
 func flock(file *os.File, how int) error {
+	// Not waited for: whoever holds it may run for months.
 	err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked
@@ -68,6 +69,7 @@ func flock(file *os.File, how int) error {
 
 // LockFolder opens a folder and locks it, as Lock does.
 func LockFolder(path string) (*os.File, error) {
+	// The folder itself is locked, so no file is left in it after a kill.
 	folder, err := os.Open(path)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,7 @@ func realPath(path string) (string, error) {
 		return "", err
 	}
 
+	// The folder's links are followed, and the last name's are not.
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if errors.Is(err, os.ErrNotExist) {
 		return path, nil
@@ -65,6 +66,7 @@ func filesInUse() (names []string, err error) {
 		}
 	}
 
+	// A mapping keeps its file in use also after the file was closed.
 	maps, err := os.ReadFile("/proc/self/maps")
 	for line := range strings.Lines(string(maps)) {
 		if at := strings.IndexByte(line, '/'); at > 0 {

@@ -79,6 +79,7 @@ func outlineAt(data []byte, at int) (Entry, bool) {
 		return Entry{}, false
 	}
 
+	// Lengths of key and value, and when it expires, which ours never do.
 	h := at + 2
 	var lengths [3]uint64
 	for i := range lengths {

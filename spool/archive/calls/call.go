@@ -58,6 +58,7 @@ func ReadObject(object wire.Object) Call {
 		return readLogRequest(member)
 	}
 
+	// Both are asked for many names, by readers of all providers.
 	response := responseOf(member("request_response").indexed()).indexed()
 	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
 	call := Call{

@@ -40,6 +40,7 @@ func (n node) indexed() node {
 
 	members := make([]member, 0, 8)
 	for c := jsonscan.Enter(n.raw, 0); c.Next(); {
+		// Each look-up walks the list: a long one would cost the square of its length.
 		if len(members) == indexedMembers {
 			return n
 		}
@@ -64,6 +65,7 @@ func (n node) at(names ...string) node {
 
 // member returns the first member called name, unless it is null.
 func (n node) member(name string) node {
+	// Most nodes are asked for one name or two, which an index would not repay.
 	if n.members == nil {
 		value, ok := jsonscan.Lookup(n.raw, name)
 		if !ok {
@@ -72,6 +74,7 @@ func (n node) member(name string) node {
 		return nodeOf(value)
 	}
 
+	// Of members with one name the first counts, as in Lookup.
 	for _, m := range n.members {
 		if string(jsonscan.UnquoteBytes(n.raw[m.name:m.nameEnd])) != name {
 			continue

@@ -97,6 +97,7 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 
 // line reads --filter.
 func line(v *config.Reader) filterline.Selection {
+	// Who types at a terminal means the days of its clock.
 	clock := filterline.Clock{Now: time.Now(), Zone: time.Local}
 	if v.Given("utc") {
 		clock.Zone = time.UTC
