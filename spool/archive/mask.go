@@ -316,6 +316,12 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 		if s.Request != nil && h.ID == s.Request.ID {
 			s.Request.Value.readExcerpts(masked)
 		}
+		// So may the name of a span, of which the state has only the beginning.
+		if s.Span != nil && h.ID == s.Span.ID {
+			if body, err := wire.ParseObject(masked); err == nil {
+				s.Span.Value.Name = readSpan(body).Name
+			}
+		}
 	}
 
 	// References are to values as they were before masking, so they no longer match.

@@ -202,6 +202,28 @@ func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
 	}
 }
 
+// The state has only the beginning of a span's name.
+func TestMaskingAlsoMasksANameOfASpanThatEndsWithinASecret(t *testing.T) {
+	db := openStore(t)
+	s := serverOver(db, nil)
+	text := strings.Repeat("x ", 120)
+	body := `{"resource":{},"scope":{},"span":{"traceId":"0af7651916cd43dd8448eb211c80319c",` +
+		`"spanId":"b7ad6b7169203331","name":"` + text + place + `"}}`
+	old := archivetest.WithKey(t, archivetest.Decode(t, write(1, wire.KindSpan, body), archivetest.Start))
+	old.Span.Name = (text + archivetest.Key)[:256]
+	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
+		t.Fatal(err)
+	}
+	trace, err := s.Trace(t.Context(), s.id, "0af7651916cd43dd8448eb211c80319c")
+	if err != nil || len(trace.Spans) != 1 || trace.Spans[0].Name != text+"[masked]" {
+		t.Errorf("the trace is %+v, %v", trace, err)
+	}
+}
+
 func openStore(t *testing.T) *badgerdb.DB {
 	t.Helper()
 	db, err := badgerdb.Open(badgerdb.Config{
