@@ -27,44 +27,62 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 
 	// One round trip, and a query for each week, which reads one partition.
 	b := &pgx.Batch{}
-	large := make(map[uuid]*archive.Stored)
+	var large []uuid
 	for week, ids := range byWeek {
 		from, to := schema.WeekEnds(week)
-		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) error {
-			return s.db.codec.readExcerpts(found, byID, large)
+		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) (err error) {
+			large, err = s.db.codec.readExcerpts(found, byID, large)
+			return err
 		})
-	}
-	if err := sendBatch(ctx, s.tx, b); err != nil || len(large) == 0 {
-		return err
-	}
-
-	// A large state may have deltas, and one of these the request.
-	b = &pgx.Batch{}
-	for id, state := range large {
-		s.db.codec.queueDeltas(b, s.account, id, tsOf(id), state)
 	}
 	if err := sendBatch(ctx, s.tx, b); err != nil {
 		return err
 	}
-	for id, state := range large {
-		whole, _ := state.Row()
-		byID[id].InputExcerpt, byID[id].OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
+
+	// One at a time: a page of them may be more than fits in memory.
+	for _, id := range large {
+		if err := s.loadLargeExcerpts(ctx, id, byID[id]); err != nil {
+			return err
+		}
 	}
 
 	return nil
 }
 
-// readExcerpts reads the excerpts out of the rows of selectStates. It puts states that may
-// have deltas into large instead.
-func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large map[uuid]*archive.Stored) error {
+// loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
+// these the request.
+func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) error {
+	var packed []byte
+	err := s.tx.QueryRow(ctx, `
+		SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
+		s.account, id, tsOf(id)).Scan(&packed)
+	if err != nil {
+		return err
+	}
+	state, err := s.db.codec.unpackState(packed, id)
+	if err != nil {
+		return err
+	}
+	if err := s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state); err != nil {
+		return err
+	}
+
+	whole, _ := state.Row()
+	row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
+
+	return nil
+}
+
+// readExcerpts reads the excerpts out of the rows of selectStates. Records whose states may
+// have deltas it adds to large instead.
+func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uuid) ([]uuid, error) {
 	var id uuid
 	var revision int64
 	var packed, plain []byte
 	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
 		if isLarge(packed) {
-			state, err := c.unpackState(packed, id)
-			large[id] = &state
-			return err
+			large = append(large, id)
+			return nil
 		}
 
 		if plain, err = c.unpack(packed, plain); err != nil {
@@ -74,5 +92,5 @@ func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large map[
 		return nil
 	})
 
-	return err
+	return large, err
 }
