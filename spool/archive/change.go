@@ -125,16 +125,12 @@ func RewritePage(
 	})
 	// A page of very long records may be too much for one
 	// transaction: then its halves are.
-	if err != nil {
-		return nil, 0, err
-	}
-
 	// A page that is not full is the last one.
 	if len(page) == limit {
 		end = &page[limit-1]
 	}
 
-	return end, changed, nil
+	return end, changed, err
 }
 
 // Edited calls change on a record with these bodies, and keep for each body

@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -48,8 +49,9 @@ const renewalStep = 100
 // for about as long as budget. It continues where an earlier call ended, also one in a
 // process that was killed. Repeating it changes nothing. Only one call may run at a time.
 //
-// Records that arrive meanwhile have everything already.
-func Renew(ctx context.Context, s Renewable, budget time.Duration) error {
+// Records that arrive meanwhile have everything already. A damaged one is logged and left
+// as it is.
+func Renew(ctx context.Context, s Renewable, budget time.Duration, logger *slog.Logger) error {
 	r, err := s.Renewal(ctx)
 	if err != nil || r.Done && r.Form >= renewalForm {
 		return err
@@ -72,7 +74,7 @@ func Renew(ctx context.Context, s Renewable, budget time.Duration) error {
 		if account != r.Account {
 			r.Account, r.Cursor = account, ""
 		}
-		if err := renewAccount(ctx, s, &r, end); err != nil {
+		if err := renewAccount(ctx, s, &r, end, logger); err != nil {
 			return err
 		}
 
@@ -86,15 +88,21 @@ func Renew(ctx context.Context, s Renewable, budget time.Duration) error {
 }
 
 // renewAccount renews the records of one account until the time is over.
-func renewAccount(ctx context.Context, s Renewable, r *Renewal, end time.Time) (err error) {
+func renewAccount(
+	ctx context.Context, s Renewable, r *Renewal, end time.Time, logger *slog.Logger,
+) (err error) {
 	var after *query.Position
 	if p, ok := query.ParseCursor(r.Cursor); ok {
 		after = &p
 	}
 
 	for {
-		after, _, err = s.Rewrite(ctx, r.Account, after, renewalStep, renewRequest)
-		if err != nil || after == nil {
+		var next *query.Position
+		next, _, err = s.Rewrite(ctx, r.Account, after, renewalStep, renewRequest)
+		if wire.IsCode(err, wire.CodeInternal) {
+			next, err = renewEach(ctx, s, r.Account, after, logger)
+		}
+		if after = next; err != nil || after == nil {
 			return err
 		}
 
@@ -104,6 +112,26 @@ func renewAccount(ctx context.Context, s Renewable, r *Renewal, end time.Time) (
 			return err
 		}
 	}
+}
+
+// renewEach renews a step whose records cannot be renewed together, each on its own. A
+// damaged one must not keep all others from being renewed.
+func renewEach(
+	ctx context.Context, s Renewable, account string, after *query.Position, logger *slog.Logger,
+) (*query.Position, error) {
+	for range renewalStep {
+		next, _, err := s.Rewrite(ctx, account, after, 1, renewRequest)
+		if next != nil && wire.IsCode(err, wire.CodeInternal) {
+			logger.Error("a damaged record could not be brought up to date; it stays as it is",
+				"account", account, "request_id", next.RequestID, "error", err)
+			err = nil
+		}
+		if after = next; err != nil || after == nil {
+			return after, err
+		}
+	}
+
+	return after, nil
 }
 
 func isOver(ctx context.Context, end time.Time) bool {

@@ -64,7 +64,8 @@ type Store interface {
 	// Rewrite calls change with the requests of up to limit records, newest first behind
 	// after, and stores those that it changed, durably when it returns. change must be
 	// quick and must not call the Store. Rewrite returns where it ended, nil at the end,
-	// and how many changed. Events that arrive meanwhile are not lost.
+	// and how many changed; on an error of these records, the end that it would have
+	// reached. Events that arrive meanwhile are not lost.
 	Rewrite(
 		ctx context.Context, account string, after *query.Position, limit int, change Change,
 	) (end *query.Position, changed int, err error)

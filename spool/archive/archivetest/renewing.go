@@ -3,6 +3,7 @@ package archivetest
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -111,7 +112,8 @@ func renewing(t *testing.T, open Open) {
 		}
 		for done := false; !done; {
 			budget := rapid.SampledFrom([]time.Duration{0, time.Minute}).Draw(r, "budget")
-			if err := archive.Renew(context.Background(), renewable, budget); err != nil && err != errKilled {
+			err := archive.Renew(context.Background(), renewable, budget, slog.New(slog.DiscardHandler))
+			if err != nil && err != errKilled {
 				r.Fatal(err)
 			}
 			p, err := renewable.Renewal(context.Background())
@@ -128,7 +130,7 @@ func renewing(t *testing.T, open Open) {
 
 		// Once it is done, nothing is read again.
 		renewable.kill = func() bool { return true }
-		if err := archive.Renew(context.Background(), renewable, 0); err != nil {
+		if err := archive.Renew(context.Background(), renewable, 0, slog.New(slog.DiscardHandler)); err != nil {
 			r.Fatalf("a finished renewal goes on: %v", err)
 		}
 	})

@@ -1,6 +1,10 @@
 package badgerdb
 
-import "github.com/dgraph-io/badger/v4"
+import (
+	"context"
+
+	"github.com/dgraph-io/badger/v4"
+)
 
 // PackEagerly makes small blocks as soon as possible, so that small tests reach every case.
 // Some rows and states are too heavy to share a block, and all states have deltas.
@@ -27,4 +31,20 @@ func (db *DB) Written() (bytes int64) {
 	})
 
 	return bytes
+}
+
+// SpoilState replaces the state of a record by something that cannot be read.
+func (db *DB) SpoilState(ctx context.Context, account, requestID string) error {
+	k, err := keysOf(account)
+	if err != nil {
+		return err
+	}
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return badID(requestID)
+	}
+
+	return db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
+		return []write{{k.record(id), []byte("spoilt")}}, nil
+	})
 }

@@ -26,6 +26,10 @@ func (db *DB) Rewrite(
 	})
 }
 
+// rewriteBytesMax bounds the states and bodies of the records that one transaction rewrites,
+// unless one alone has more: all other writers wait for it.
+const rewriteBytesMax = 4 << 20
+
 // rewrite rewrites some records in one transaction.
 func (db *DB) rewrite(
 	ctx context.Context, k keys, page []query.Position, change archive.Change,
@@ -36,9 +40,16 @@ func (db *DB) rewrite(
 		changed = 0
 
 		f := db.newFolding(txn, k)
+		size := 0
 		for _, p := range page {
-			if _, err := f.record(p.RequestID); err != nil {
+			r, err := f.record(p.RequestID)
+			if err != nil {
 				return nil, err
+			}
+
+			// Before change is called: it may count, and must not see a record twice.
+			if size += rewriteBytes(r); size > rewriteBytesMax && len(f.order) > 1 {
+				return nil, archive.ErrHeavy
 			}
 		}
 
@@ -75,6 +86,22 @@ func (db *DB) rewrite(
 
 	db.rowsWritten(k, listed)
 	return changed, nil
+}
+
+// rewriteBytes returns about how many bytes are read to rewrite a record.
+func rewriteBytes(r *record) int {
+	n := r.state.Weight()
+	if !r.state.Listed() {
+		return n
+	}
+
+	for _, h := range r.state.History {
+		if h.ID == r.state.Request.ID {
+			n += h.Bytes
+		}
+	}
+
+	return n
 }
 
 // Edit changes whole records; see archive.Store.

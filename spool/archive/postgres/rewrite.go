@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -82,6 +83,7 @@ func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, er
 		if h.ID != r.state.Request.ID {
 			continue
 		}
+
 		// By the whole primary key, and ts keeps it to one partition.
 		event, _ := parseUUID(h.ID)
 		var packed []byte
@@ -89,6 +91,9 @@ func (db *DB) requestBody(ctx context.Context, tx pgx.Tx, r *record) ([]byte, er
 			SELECT body FROM record_bodies
 			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
 			r.account, r.id, r.ts, event).Scan(&packed)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil, damaged("the body of event "+h.ID, err)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ func (db *DB) Run(ctx context.Context) error {
 			}
 		}
 
-		return errors.Join(err, archive.Renew(ctx, db, renewTime), db.Summarize(ctx))
+		return errors.Join(err, archive.Renew(ctx, db, renewTime, db.logger), db.Summarize(ctx))
 	}
 
 	for {
