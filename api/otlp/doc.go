@@ -29,16 +29,17 @@
 //
 // A bad value is kept and marked, and never costs more than itself:
 //
-//   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place. Its
-//     bytes are kept beside it in base64: in bytesValue beside stringValue, otherwise in
-//     nameBytes beside name, and so on.
+//   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place, and
+//     as a value is marked: {"stringValue":"...","malformed":true}. Its bytes are not kept:
+//     secrets would not be found in them.
 //   - A double that is no number is "NaN", "Infinity" or "-Infinity", or null if it was.
 //   - A value that is not of the type that its member names is {"stringValue":"as it was
 //     sent","malformed":true}.
 //   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}",
 //     "nested":true}. So the body is never too deep for other readers.
-//   - An enum that is not known is kept as the number or the text that it was.
-//   - An unreadable time is left out.
+//   - An enum that is not known is kept as the number or the text that it was. So is the id
+//     of a parent or a link.
+//   - An unreadable time is left out, and so is such an enum or id of more than 64 bytes.
 //
 // The value of an attribute whose key names a credential is {"stringValue":"[masked]"}.
 // Other secrets, within texts, are found by package secrets.

@@ -79,9 +79,13 @@ func eachElement(array json.RawMessage, fn func(element json.RawMessage) error) 
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }
 
+// nameMax is longer than the name of any member that OTLP defines.
+const nameMax = 40
+
 // camelCase returns a name in lowerCamelCase, which some senders write in snake_case.
 func camelCase(name string) string {
-	if !strings.Contains(name, "_") {
+	// Joining the parts of a long name would take quadratic time.
+	if len(name) > nameMax || !strings.Contains(name, "_") {
 		return name
 	}
 
@@ -382,7 +386,13 @@ func jsonShownID(value json.RawMessage, n int) []byte {
 	if id := jsonID(value, n); id != nil {
 		return shownID(id)
 	}
-	return jsonText(value)
+
+	text := jsonText(value)
+	if len(text) > shownMax {
+		return nil
+	}
+
+	return text
 }
 
 // decodeBase64 decodes either alphabet, padded or not.
@@ -415,7 +425,7 @@ func jsonEnum(value json.RawMessage, prefix string, names []string) []byte {
 			return enum(uint64(n))
 		}
 	}
-	if text == "" {
+	if text == "" || len(text) > shownMax {
 		return nil
 	}
 

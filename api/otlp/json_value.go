@@ -54,7 +54,7 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 		case name == `"key"` && !hasKey:
 			end := jsonscan.SkipValue(json, c.At)
 			key := jsonText(json[c.At:end])
-			o.textAlways("key", "keyBytes", key)
+			o.textAlways("key", key)
 			hasKey, c.At, secret = true, end, secrets.IsAttribute(key)
 		case name == `"value"` && !hasValue:
 			o.member("value")
@@ -75,7 +75,7 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 
 	// Both are always there, as in what was sent in protobuf.
 	if !hasKey {
-		o.textAlways("key", "keyBytes", nil)
+		o.textAlways("key", nil)
 	}
 	if !hasValue {
 		o.raw("value", []byte(`{}`))
@@ -187,7 +187,7 @@ func plainMembers(b, json []byte, i, level int) ([]byte, int) {
 	for c.Next() {
 		o := begin(appendComma(b))
 		key := jsonText(c.Name)
-		o.textAlways("key", "keyBytes", key)
+		o.textAlways("key", key)
 		o.member("value")
 		if secrets.IsAttribute(key) {
 			o.b, c.At = append(o.b, maskedValue...), jsonscan.SkipValue(json, c.At)

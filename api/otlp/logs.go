@@ -7,10 +7,7 @@ import "encoding/json"
 func CountLogs(body []byte, form Form) (n int, err error) {
 	d := &decoding{}
 	if form == JSON {
-		err = eachJSON(body, func(name string, value json.RawMessage) error {
-			return countJSON(name, value, &n)
-		})
-		return n, err
+		return countJSON(body)
 	}
 
 	// The same numbers as those of traces, resource by resource and scope by scope.
@@ -34,21 +31,29 @@ func CountLogs(body []byte, form Form) (n int, err error) {
 	return n, d.apart(err)
 }
 
-// countJSON counts the log records in a member of a request, of a resource or of a scope.
-func countJSON(name string, value json.RawMessage, n *int) error {
-	switch name {
-	case "resourceLogs", "scopeLogs":
-		return eachElement(value, func(object json.RawMessage) error {
-			return eachMember(object, func(name string, value json.RawMessage) error {
-				return countJSON(name, value, n)
-			})
-		})
-	case "logRecords":
-		return eachElement(value, func(json.RawMessage) error {
-			*n++
-			return nil
-		})
-	}
+// countJSON counts the log records of a request in JSON.
+func countJSON(body []byte) (n int, err error) {
+	err = eachJSON(body, elementsOf("resourceLogs", func(resource json.RawMessage) error {
+		return eachMember(resource, elementsOf("scopeLogs", func(scope json.RawMessage) error {
+			return eachMember(scope, elementsOf("logRecords", func(json.RawMessage) error {
+				n++
+				return nil
+			}))
+		}))
+	}))
 
-	return nil
+	return n, err
+}
+
+// elementsOf returns a function for the members of an object. It calls fn with the elements of the
+// one with this name.
+func elementsOf(
+	member string, fn func(element json.RawMessage) error,
+) func(name string, value json.RawMessage) error {
+	return func(name string, value json.RawMessage) error {
+		if name != member {
+			return nil
+		}
+		return eachElement(value, fn)
+	}
 }

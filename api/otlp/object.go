@@ -31,23 +31,18 @@ func (o *object) member(name string) {
 	o.b = append(append(append(o.b, '"'), name...), `":`...)
 }
 
-// text writes a text. One that is not UTF-8 gets its bytes beside it.
+// text writes a text, with U+FFFD for what is not UTF-8. Its bytes are not kept in any other form:
+// nothing would find the secrets in it.
 func (o *object) text(name string, text []byte) {
 	if len(text) > 0 {
-		o.textAlways(name, name+"Bytes", text)
+		o.textAlways(name, text)
 	}
 }
 
-// textAlways is text for a member that is written even if it is empty. The member with
-// the bytes is called besides.
-func (o *object) textAlways(name, besides string, text []byte) {
+// textAlways is text for a member that is written even if it is empty.
+func (o *object) textAlways(name string, text []byte) {
 	o.member(name)
 	o.b = jsonscan.AppendString(o.b, string(text))
-
-	if !utf8.Valid(text) {
-		o.member(besides)
-		o.b = appendBase64(o.b, text)
-	}
 }
 
 // number writes a number as a JSON number.
@@ -91,15 +86,20 @@ func appendBase64(b, data []byte) []byte {
 
 // appendString appends the value of a text.
 func appendString(b, text []byte) []byte {
+	if !utf8.Valid(text) {
+		return appendMalformed(b, text)
+	}
+
 	o := begin(b)
-	o.textAlways("stringValue", "bytesValue", text)
+	o.textAlways("stringValue", text)
+
 	return o.end()
 }
 
-// appendMalformed appends a text that is not of the type it should be.
+// appendMalformed appends a text that is not of the type it should be, or not UTF-8.
 func appendMalformed(b, text []byte) []byte {
 	o := begin(b)
-	o.textAlways("stringValue", "bytesValue", text)
+	o.textAlways("stringValue", text)
 	o.raw("malformed", []byte("true"))
 	return o.end()
 }
@@ -107,7 +107,7 @@ func appendMalformed(b, text []byte) []byte {
 // appendNested appends a value that is too deep, as the text of its JSON.
 func appendNested(b, value []byte) []byte {
 	o := begin(b)
-	o.textAlways("stringValue", "bytesValue", value)
+	o.textAlways("stringValue", value)
 	o.raw("nested", []byte("true"))
 	return o.end()
 }

@@ -240,11 +240,11 @@ func TestABadValueIsKeptAndMarked(t *testing.T) {
 		{`[{"key":"k","value":{"doubleValue":"-Infinity"}}]`, `{"key":"k","value":{"doubleValue":"-Infinity"}}`},
 		{`[{"key":"k","value":{"stringValue":null}},{"key":"l"}]`, `{"key":"k","value":{}},{"key":"l","value":{}}`},
 		{`[{"key":"k","value":{"stringValue":"a\udce4b"}}]`,
-			`{"key":"k","value":{"stringValue":"a\ufffdb","bytesValue":"Ye2zpGI="}}`},
+			`{"key":"k","value":{"stringValue":"a\ufffdb","malformed":true}}`},
 		{`[{"key":"k","value":{"stringValue":"\ud83d\ude00\ud83d"}}]`,
-			`{"key":"k","value":{"stringValue":"😀\ufffd\ufffd\ufffd","bytesValue":"8J+YgO2gvQ=="}}`},
+			`{"key":"k","value":{"stringValue":"😀\ufffd\ufffd\ufffd","malformed":true}}`},
 		{"[{\"key\":\"k\xff\",\"value\":{\"boolValue\":true}}]",
-			`{"key":"k\ufffd","keyBytes":"a/8=","value":{"boolValue":true}}`},
+			`{"key":"k\ufffd","value":{"boolValue":true}}`},
 		{`{"a":1,"b":{"c":[1.5,{"d":null}]},"e":{"stringValue":"s"}}`,
 			`{"key":"a","value":{"intValue":"1"}},{"key":"b","value":{"kvlistValue":{"values":[{"key":"c",` +
 				`"value":{"arrayValue":{"values":[{"doubleValue":1.5},{"kvlistValue":{"values":[` +
@@ -325,8 +325,83 @@ func TestAResourceIsNotRepeatedWithoutEnd(t *testing.T) {
 		bytes += len(s.Body)
 		return nil
 	})
-	if err != nil || refused.Spans == 0 || bytes > wire.BodyBytesMax+16*len(body) {
+	if err != nil || refused.Spans == 0 || bytes > 4<<20+16*len(body) {
 		t.Errorf("%d bytes of bodies, refused %+v, %v", bytes, refused, err)
+	}
+}
+
+func TestASpanIsMeasuredAsItIsWritten(t *testing.T) {
+	// Six times as long as JSON, and so too long.
+	control := bytes.Repeat([]byte{1}, wire.BodyBytesMax/5)
+	bodies, refused := decode(t, request(message(5, control), nil), otlp.Protobuf)
+	if len(bodies) != 1 || refused.Spans != 1 || !strings.Contains(refused.Reason, "is larger than") {
+		t.Errorf("%d spans are taken, and refused %+v", len(bodies), refused)
+	}
+
+	// What escaping adds counts for the bound of all spans, too.
+	resource := message(1, message(1, message(1, []byte("k")), message(2, message(1, make([]byte, 1<<20)))))
+	spans := bytes.Repeat(message(2, message(1, bytes.Repeat([]byte{1}, 16)), message(2, bytes.Repeat([]byte{2}, 8)),
+		message(5, make([]byte, 1<<10))), 200)
+	body := message(1, resource, message(2, spans))
+	written := 0
+	refused, err := otlp.Traces(body, otlp.Protobuf, func(s otlp.Span) error {
+		written += len(s.Body)
+		return nil
+	})
+	if err != nil || refused.Spans == 0 || written > 4<<20+16*len(body) {
+		t.Errorf("%d bytes of bodies, refused %+v, %v", written, refused, err)
+	}
+}
+
+func TestIDsAndEnumsOfAnyLengthAreLeftOut(t *testing.T) {
+	long := `"` + strings.Repeat("x", 65) + `"`
+	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"01010101010101010101010101010101",
+		"spanId":"0000000000000001","name":"n","parentSpanId":` + long + `,"kind":` + long + `,
+		"links":[{"traceId":` + long + `,"spanId":"short"}],"status":{"code":` + long + `,"message":"m"}}]}]}]}`
+	got, _ := decode(t, []byte(body), otlp.JSON)
+	want := []string{`{"resource":{},"scope":{},"span":{"traceId":"01010101010101010101010101010101",` +
+		`"spanId":"0000000000000001","name":"n","links":[{"spanId":"short"}],"status":{"message":"m"}}}`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+
+	got, _ = decode(t, request(message(4, bytes.Repeat([]byte{1}, 33))), otlp.Protobuf)
+	if len(got) != 1 || strings.Contains(got[0], "parentSpanId") {
+		t.Errorf("a parent of 33 bytes: %s", got)
+	}
+}
+
+func TestManySmallSpansHaveRoomForTheirResource(t *testing.T) {
+	var attributes []byte
+	for range 60 {
+		value := message(2, message(1, bytes.Repeat([]byte("v"), 86)))
+		attributes = append(attributes, message(1, message(1, []byte("some.key")), value)...)
+	}
+	ids := slices.Concat(message(1, bytes.Repeat([]byte{1}, 16)), message(2, bytes.Repeat([]byte{2}, 8)))
+	spans := bytes.Repeat(message(2, ids, message(5, bytes.Repeat([]byte("n"), 170))), 512)
+	bodies, refused := decode(t, message(1, message(1, attributes), message(2, spans)), otlp.Protobuf)
+	if len(bodies) != 512 || refused.Spans > 0 {
+		t.Errorf("%d spans are taken, and refused %+v", len(bodies), refused)
+	}
+}
+
+func TestHostileNamesAndNestingTakeLinearTime(t *testing.T) {
+	// Quadratic, this would take minutes.
+	name := `{"` + strings.Repeat("_a", 1<<19) + `":1,"resourceSpans":[]}`
+	if bodies, refused := decode(t, []byte(name), otlp.JSON); len(bodies)+refused.Spans > 0 {
+		t.Errorf("%d spans", len(bodies))
+	}
+
+	const levels = 6_000
+	nested := strings.Repeat(`{"resourceLogs":[`, levels) + `{"scopeLogs":[{"logRecords":[{},{}]}]}` +
+		strings.Repeat(`]}`, levels)
+	for body, want := range map[string]int{
+		nested: 0,
+		`{"resource_logs":[{"scope_logs":[{"log_records":[{},{}]},{"logRecords":[1]}]}],"logRecords":[1]}`: 3,
+	} {
+		if n, err := otlp.CountLogs([]byte(body), otlp.JSON); n != want || err != nil {
+			t.Errorf("%.40s has %d records, %v, want %d", body, n, err, want)
+		}
 	}
 }
 

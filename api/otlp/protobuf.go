@@ -310,7 +310,7 @@ func protobufPair(b, message []byte, level int) ([]byte, error) {
 	}
 
 	o := begin(appendComma(b))
-	o.textAlways("key", "keyBytes", key)
+	o.textAlways("key", key)
 	o.member("value")
 	// Masked before it is ever written: what the value looks like says nothing.
 	if secrets.IsAttribute(key) {

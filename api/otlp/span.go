@@ -42,7 +42,7 @@ var ErrMalformed = errors.New("the body is not an OTLP request")
 func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 	d := &decoding{
 		take: take,
-		room: wire.BodyBytesMax + repeatedMax*len(body),
+		room: repeatedBytes + repeatedMax*len(body),
 	}
 
 	var err error
@@ -55,9 +55,17 @@ func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 	return d.refused, err
 }
 
-// repeatedMax bounds the repetition of resources and scopes: all bodies together have at
-// most this many times the bytes of the request, and wire.BodyBytesMax.
-const repeatedMax = 16
+// These bound the repetition of resources and scopes: all bodies together have at most so many
+// times the bytes of the request, and so many bytes besides. That is enough for 512 small spans,
+// as many as exporters send by default, with a resource of 6 KiB.
+const (
+	repeatedMax   = 16
+	repeatedBytes = 4 << 20
+)
+
+// shownMax is the length of a parent's or a linked id, and of the name of an enum, beyond which
+// it is left out.
+const shownMax = 64
 
 // Bounds of nesting of a value.
 const (
@@ -134,9 +142,22 @@ func (d *decoding) add(resource, scope []byte, p *parts, err error) error {
 		return nil
 	}
 
+	// What is refused below has been copied, and so is paid for, too.
 	d.room -= size
 	body := slices.Grow([]byte(nil), size)
 	body = p.append(append(append(body, resource...), scope...))
+
+	// Escaped, a text may have six times its length.
+	more := len(body) - size
+	switch {
+	case len(body) > wire.BodyBytesMax:
+		d.refuse(errLarge)
+		return nil
+	case more > d.room:
+		d.refuse(errRoom)
+		return nil
+	}
+	d.room -= more
 
 	return d.take(Span{
 		TraceID: [16]byte(p.traceID),
@@ -146,7 +167,7 @@ func (d *decoding) add(resource, scope []byte, p *parts, err error) error {
 	})
 }
 
-// size returns about how many bytes append adds.
+// size returns about how many bytes append adds if it need not escape any.
 func (p *parts) size() int {
 	return len(p.attributes) + len(p.events) + len(p.links) + len(p.name) + len(p.message) + len(p.traceState) + 400
 }
@@ -162,7 +183,7 @@ func (p *parts) append(b []byte) []byte {
 	o.text("traceState", p.traceState)
 	o.text("parentSpanId", p.parent)
 	o.number("flags", p.flags)
-	o.textAlways("name", "nameBytes", p.name)
+	o.textAlways("name", p.name)
 	o.raw("kind", p.kind)
 	o.nanos("startTimeUnixNano", p.start)
 	o.nanos("endTimeUnixNano", p.end)
@@ -269,7 +290,7 @@ func appendHex(b, id []byte) []byte {
 
 // shownID returns a parent's or a linked id as it is written: nothing if it is zero.
 func shownID(id []byte) []byte {
-	if isZero(id) {
+	if isZero(id) || hex.EncodedLen(len(id)) > shownMax {
 		return nil
 	}
 	return hex.AppendEncode(nil, id)
