@@ -14,9 +14,10 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// Spans are recorded in batches of this many bytes. So nearly every request is one batch with one
-// fsync, and one of many repetitions of a large resource takes bounded memory.
-const spansBytes = 8 << 20
+// Spans are recorded in batches of about this many bytes, and of at most wire.BatchEventsMax. So
+// nearly every request is one batch with one fsync, and one of many repetitions of a large
+// resource takes bounded memory.
+const spansBytes = 2 << 20
 
 // exportTraces takes the spans of an OTLP exporter, and answers when all of them are durable.
 func (a *API) exportTraces(c *call) error {
@@ -25,7 +26,8 @@ func (a *API) exportTraces(c *call) error {
 		return err
 	}
 
-	release, err := a.intake.ClaimBeside(c.source, min(16*int64(len(c.body)), spansBytes)+int64(len(c.body)))
+	// More than an eighth of the largest body might never fit beside one.
+	release, err := a.intake.ClaimBeside(c.id.KeyID, min(16*int64(len(c.body)), spansBytes, a.c.BodyBytesMax/8))
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (s *spans) add(span otlp.Span) error {
 	}
 
 	s.events = append(s.events, e)
-	if s.bytes += len(body); s.bytes < spansBytes {
+	if s.bytes += len(body); s.bytes < spansBytes && len(s.events) < wire.BatchEventsMax {
 		return nil
 	}
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,32 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 	}
 }
 
+func TestManySmallSpansAreRecordedInBatchesOfTheUsualSize(t *testing.T) {
+	var batches []int
+	s := start(t, func(c *api.Config) {
+		c.Recorder.(*recorder).do = func(events []wire.Event) ([]wire.Result, error) {
+			batches = append(batches, len(events))
+			return make([]wire.Result, len(events)), nil
+		}
+	})
+
+	const span = `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"}`
+	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(span+",", 2999) + span + `]}]}]}`
+	status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app")
+	if want := []int{1000, 1000, 1000}; status != 200 || answer != "{}" || !slices.Equal(batches, want) {
+		t.Errorf("%d %s, and batches %v, want %v", status, answer, batches, want)
+	}
+}
+
+func TestSpansOfTheLargestSizeAlwaysFit(t *testing.T) {
+	// As a sidecar divides its memory.
+	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 6<<20, 8<<20 })
+	body := strings.Replace(oneSpan, "chat m", strings.Repeat("m", 6<<20-1024), 1)
+	if status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
 func TestASpanThatCannotBeKeptDoesNotCostTheOthers(t *testing.T) {
 	s := start(t, nil)
 	status, _, answer, _ := s.export("/v1/traces", badSpan, "X-API-KEY", "app")
@@ -218,7 +245,7 @@ func TestSecretsInSpansAreMasked(t *testing.T) {
 }
 
 func TestAnExporterIsAskedToComeBackWhenThereIsNoMemory(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 16<<10, 40<<10 })
+	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 16<<10, 9<<10 })
 	body := strings.Replace(oneSpan, "chat m", strings.Repeat("m", 8<<10), 1)
 	// An exporter drops its spans after a 500.
 	if status, _, answer, h := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 503 ||

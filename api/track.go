@@ -54,7 +54,7 @@ func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, release func()
 	}
 
 	// Too little memory is no reason to refuse the write itself.
-	release, err := a.intake.ClaimBeside(c.source, int64(blueprintTimes*len(c.body)))
+	release, err := a.intake.ClaimBeside(c.id.KeyID, int64(blueprintTimes*len(c.body)))
 	if err != nil {
 		return nil, func() {}
 	}

@@ -123,10 +123,10 @@ func (in *Intake) Read(
 	return b, nil
 }
 
-// ClaimBeside claims memory for something that is made of a body, in the name of the body's
-// owner. The caller must call release. Its error is an answer.
-func (in *Intake) ClaimBeside(b *Body, bytes int64) (release func(), err error) {
-	claim := in.bodies.Claim(b.claim.Owner())
+// ClaimBeside claims memory for something that is made of a body, in the name of the key that
+// sent it. The caller must call release. Its error is an answer.
+func (in *Intake) ClaimBeside(owner string, bytes int64) (release func(), err error) {
+	claim := in.bodies.Claim(owner)
 	if err := claim.Resize(bytes); err != nil {
 		return nil, refuseBody(err)
 	}
