@@ -320,8 +320,15 @@ func TestKeysAreTakenFromHeaderOrBody(t *testing.T) {
 		}
 	}
 
-	if len(s.recorder.events) != 3 {
-		t.Errorf("%d events were recorded, want 3", len(s.recorder.events))
+	// "app" as a password; only exporters of spans send their key like that.
+	for header, want := range map[string]int{"Bearer app": 200, "Basic eDphcHA=": 401} {
+		if a := s.call("POST", "/rest/track-score", without, "Authorization", header); a.Status != want {
+			t.Errorf("%s: %+v, want %d", header, a, want)
+		}
+	}
+
+	if len(s.recorder.events) != 4 {
+		t.Errorf("%d events were recorded, want 4", len(s.recorder.events))
 	}
 }
 

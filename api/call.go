@@ -233,14 +233,17 @@ func (c *call) takeBody() []byte {
 	return secrets.Strip(c.body, c.object)
 }
 
-// headKey returns a function that authenticates the key in the call's head, for a large body
-// that is not read without one. authenticate checks whether the key may call this route later,
-// with the whole call in hand.
+// headKey returns a function that authenticates the key in the call's head, for a large body.
+// Authorization counts only where a body has no key of its own, because it may be a proxy's.
+// authenticate checks whether the key may call this route later, with the whole call in hand.
 func (a *API) headKey(c *call) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
 		if a.wantsKey() {
-			key = c.headerKey()
+			key = wire.Secret(c.ctx.Request.Header.PeekCanonical(keyHeader))
+			if key == "" && c.route.body == otlpBody {
+				key = c.authorization()
+			}
 			if key == "" {
 				return intake.Anonymous, nil
 			}
@@ -291,20 +294,20 @@ func (a *API) authenticate(c *call) error {
 	return nil
 }
 
-// headerKey returns the key in the call's head: X-API-KEY or, if there is none, the credentials of
-// Authorization. Proxies set that one, too, so it never overrules another.
-func (c *call) headerKey() wire.Secret {
-	h := &c.ctx.Request.Header
-	if key := h.PeekCanonical(keyHeader); len(key) > 0 {
-		return wire.Secret(key)
-	}
-
-	scheme, rest, _ := strings.Cut(string(h.PeekCanonical(authorizationHeader)), " ")
+// authorization returns the credentials of Authorization. Proxies set that header, too, so it
+// never overrules another key, and Basic counts only where exporters send it.
+func (c *call) authorization() wire.Secret {
+	header := c.ctx.Request.Header.PeekCanonical(authorizationHeader)
+	scheme, rest, _ := strings.Cut(string(header), " ")
 	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(scheme) {
 	case "bearer":
 		return wire.Secret(rest)
 	case "basic":
+		if c.route.body != otlpBody {
+			return ""
+		}
+
 		// Public and secret key, as some exporters are configured: the second one counts.
 		pair, err := base64.StdEncoding.DecodeString(rest)
 		if _, key, ok := strings.Cut(string(pair), ":"); err == nil && ok {
@@ -329,7 +332,7 @@ func (c *call) key() (wire.Secret, error) {
 
 	switch {
 	case header == "" && inBody == "":
-		if key := c.headerKey(); key != "" {
+		if key := c.authorization(); key != "" {
 			return key, nil
 		}
 		return "", wire.Errorf(wire.CodeUnauthorized,

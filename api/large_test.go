@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -75,6 +76,8 @@ func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
 func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 	s := start(t, nil)
 	large := score[:len(score)-1] + strings.Repeat(" ", 4<<20) + "}"
+	spans := strings.Replace(oneSpan, "{", "{"+strings.Repeat(" ", 4<<20), 1)
+	ofProxy := base64.StdEncoding.EncodeToString([]byte("proxy:password"))
 
 	for _, c := range []struct {
 		name, body string
@@ -91,10 +94,22 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 			"not JSON (which would be 400), an unknown key in the head", strings.Repeat("x", 4<<20),
 			[]string{"X-API-KEY", "wrong"}, 401,
 		},
+		{"the key in the body, behind Basic of a proxy", large, []string{"Authorization", "Basic " + ofProxy}, 200},
+		{"the key in the body, behind Bearer of a proxy", large, []string{"Authorization", "Bearer of-a-proxy"}, 200},
 		{"packed and small, the key in the body", zipped(t, score), []string{"Content-Encoding", "gzip"}, 200},
 	} {
 		if a := s.call("POST", "/rest/track-score", c.body, c.header...); a.Status != c.status {
 			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
+		}
+	}
+
+	// Spans have no key in their body, so Authorization counts for them.
+	zippedSpans := zipped(t, spans)
+	for authorization, want := range map[string]int{"Bearer app": 200, "Basic " + ofProxy: 401} {
+		status, _, answer, _ := s.export("/v1/traces", zippedSpans,
+			"Content-Encoding", "gzip", "Authorization", authorization)
+		if status != want {
+			t.Errorf("spans with %s: %d %s, want %d", authorization, status, answer, want)
 		}
 	}
 }

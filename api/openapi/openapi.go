@@ -113,7 +113,8 @@ const introduction = "The HTTP API of promptspool, the same for a server and a s
 	"A sidecar answers writes and fetched templates by itself, and passes everything else on to its server." +
 	"\n\n" +
 	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`; " +
-	"without both, the credentials of `Authorization: Bearer` count, or the password of `Basic`. " +
+	"without both, the credentials of `Authorization: Bearer` count, " +
+	"and on the routes for OpenTelemetry the password of `Basic`, too. " +
 	"A member of a body that is null counts as absent. Unknown members are kept and forwarded. " +
 	"Bodies may be compressed with gzip, deflate or zstd. " +
 	"Every answer has the header `Promptspool-Version`; answers may gain members."
