@@ -149,7 +149,7 @@ func (c *Cache) storeAnswer(f *flight, k key) []key {
 }
 
 // keepAnswer puts a flight's answer into memory, and ends the flight. It returns the keys
-// whose files must follow. isChanged tells whether the file was made to agree with the answer.
+// whose files must follow. isChanged: the file was made to agree with the answer.
 func (c *Cache) keepAnswer(f *flight, k key, isChanged bool) []key {
 	c.mu.Lock()
 	defer c.mu.Unlock()
