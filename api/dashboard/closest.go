@@ -17,7 +17,10 @@ type closeLink struct {
 
 // suggestClosest suggests values that exist, for a filter that finds nothing.
 func (d *Dashboard) suggestClosest(c *call, v *filterView) {
-	group := v.Filter.group(d.Now())
+	group, err := v.Filter.group(d.Now())
+	if err != nil {
+		return
+	}
 	for _, value := range closest.Find(c.Context(), d.Records, c.identity(), group, closestMax) {
 		text, term, ok := v.Filter.line.Replaced(value.Instead, value.Text)
 		if !ok {

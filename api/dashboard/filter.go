@@ -21,6 +21,8 @@ type filter struct {
 	line  filterline.Line
 	fault error          // what is wrong with the line; then it is as it was typed
 	zone  *time.Location // of its days; nil is UTC
+
+	unsaid []condition // of a page, which the line cannot say; an address with them is a fault
 }
 
 // newFilter returns the filter of a line.
@@ -52,8 +54,7 @@ func readFilter(q url.Values) filter {
 	line, sound := addressLine(q)
 	f := newFilter(line)
 	if !sound && f.fault == nil {
-		f.fault = wire.Invalid(wire.FieldError{Field: "filter",
-			Reason: "does not have all that this address asks for, because a line cannot say it"})
+		f.fault = errUnsaid()
 	}
 
 	for _, c := range columns {
@@ -63,6 +64,12 @@ func readFilter(q url.Values) filter {
 	}
 
 	return f
+}
+
+// errUnsaid is the fault of a filter whose line leaves out a condition.
+func errUnsaid() error {
+	return wire.Invalid(wire.FieldError{Field: "filter",
+		Reason: "does not have all that this address asks for, because a line cannot say it"})
 }
 
 // addressLine returns the line of an address. It reports false if it cannot say it all.
@@ -115,6 +122,12 @@ func (f filter) values() url.Values {
 	for _, name := range f.Columns {
 		q.Add("col", name)
 	}
+	for _, c := range f.unsaid {
+		q.Add("field", c.Field)
+		q.Add("key", c.Key)
+		q.Add("op", c.Op)
+		q.Add("value", c.Value)
+	}
 
 	return q
 }
@@ -127,12 +140,25 @@ func (f filter) withLine(text string) filter {
 	other := newFilter(text)
 	other.Columns, other.zone = f.Columns, f.zone
 
-	return other
+	return other.lacking(f.unsaid)
+}
+
+// lacking returns the filter with a fault if there are conditions that its line cannot say.
+func (f filter) lacking(unsaid []condition) filter {
+	f.unsaid = unsaid
+	if len(unsaid) > 0 && f.fault == nil {
+		f.fault = errUnsaid()
+	}
+
+	return f
 }
 
 // with returns the filter with one more condition.
 func (f filter) with(c condition) filter {
-	part, _ := c.line()
+	part, ok := c.line()
+	if !ok {
+		return f.lacking(append(slices.Clone(f.unsaid), c))
+	}
 
 	return f.withLine(strings.TrimSpace(f.Text + " " + part))
 }
@@ -169,11 +195,11 @@ func (f filter) search(now time.Time) (wire.Search, error) {
 	return wire.Search{FilterGroup: selection.Filter, Q: selection.Words}, err
 }
 
-// group returns what the filter finds as conditions only, or nil for all records.
-func (f filter) group(now time.Time) *wire.Filter {
-	s, _ := f.search(now)
+// group returns what the filter finds as conditions only, nil for all records, or what is wrong with it.
+func (f filter) group(now time.Time) (*wire.Filter, error) {
+	s, err := f.search(now)
 
-	return filterline.Selection{Filter: s.FilterGroup, Words: s.Q}.Group()
+	return filterline.Selection{Filter: s.FilterGroup, Words: s.Q}.Group(), err
 }
 
 // filter returns the condition as the archive takes it. Conditions that make no sense are

@@ -73,6 +73,20 @@ func TestAnOldAddressIsReadAsALine(t *testing.T) {
 	}
 }
 
+// Neither does a link of a page: what it leads to says so.
+func TestALinkDoesNotLeadToMoreThanItSays(t *testing.T) {
+	at := time.Date(2026, 11, 14, 5, 0, 0, 0, time.UTC)
+	f := newFilter("tag:a").with(condition{"user_intent", "", "is_null", ""}).between(at, at.Add(time.Hour))
+	if _, err := f.group(at); err == nil {
+		t.Error("a filter with a condition that no line has finds everything")
+	}
+
+	q := f.values()
+	if again := readFilter(q); again.fault == nil || again.Text != f.Text {
+		t.Errorf("%s is %s, fault %v; want a fault", q.Encode(), again.Text, again.fault)
+	}
+}
+
 func TestAFaultIsMarkedInTheLineThatIsShown(t *testing.T) {
 	for typed, want := range map[string]markedLine{
 		`  Tag:"demo"  latency:fast x`: {"tag:demo latency:", "fast", " x", ""},

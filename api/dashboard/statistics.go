@@ -73,8 +73,12 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	}
 
 	f := filter{}.during(spanLine(readSpan(v.Span))).with(condition{"prompt_name", "", "is", head.Name})
+	group, err := f.group(d.Now())
+	if err != nil {
+		return err
+	}
 	query := page.bounded(wire.StatisticsQuery{
-		FilterGroup: f.group(d.Now()),
+		FilterGroup: group,
 		Bucket:      v.Bucket,
 		PointsMax:   versionPointsMax,
 	})

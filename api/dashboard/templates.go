@@ -149,8 +149,11 @@ func (v *templatesView) query(page int) wire.TemplateListQuery {
 
 // callsByTemplate counts the recent requests of each template.
 func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
-	recent := newFilter(spanLine(useSpan))
-	query := wire.StatisticsQuery{PointsMax: 1, FilterGroup: recent.group(d.Now())}
+	recent, err := newFilter(spanLine(useSpan)).group(d.Now())
+	if err != nil {
+		return nil, err
+	}
+	query := wire.StatisticsQuery{PointsMax: 1, FilterGroup: recent}
 	a, err := d.Records.Analyze(c.Context(), c.identity(), query)
 
 	return a.ByTemplate, err
