@@ -46,6 +46,10 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 				"or allow it with --listen-public"},
 		{"half a certificate", "server:\n  tls-cert-file: c\n",
 			"F:2: tls-cert-file and --tls-key-file (or PROMPTSPOOL_TLS_KEY_FILE) go together; one of them is missing"},
+		{"insecure cookies over TLS", "server:\n  cookies-insecure: true\n  tls-cert-file: c\n  tls-key-file: k\n",
+			"F:3: tls-cert-file: open c: no such file or directory\n" +
+				"F:2: cookies-insecure: \"true\" would only do harm with --tls-cert-file, " +
+				"where everybody comes over HTTPS; leave one of them out"},
 		{"authorities without a certificate of our own, and not there", "server:\n  tls-client-ca-file: /no/such\n",
 			"F:2: tls-client-ca-file: open /no/such: no such file or directory\n" +
 				"F:2: tls-client-ca-file needs --tls-cert-file and --tls-key-file"},

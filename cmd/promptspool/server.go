@@ -157,6 +157,10 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	role.bootstrapKey = r.Secret("bootstrap-key")
 	role.limits = limitsOf(r)
 	role.tls = r.ListenTLS()
+	if role.public.cookiesInsecure && role.tls.Cert != nil {
+		r.Reject("cookies-insecure",
+			"would only do harm with --tls-cert-file, where everybody comes over HTTPS; leave one of them out")
+	}
 	role.retention = retentionOf(r)
 	role.freeMin = r.SizeOr("free-min", 0)
 
