@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -42,7 +43,28 @@ func (o *object) text(name string, text []byte) {
 // textAlways is text for a member that is written even if it is empty.
 func (o *object) textAlways(name string, text []byte) {
 	o.member(name)
-	o.b = jsonscan.AppendString(o.b, string(text))
+	o.b = appendText(o.b, text)
+}
+
+// textStep is how much of a text is written at once.
+const textStep = 64 << 10
+
+// appendText appends a text as a JSON string. Beyond the largest body it stops, because the span
+// is going to be refused: escaped, a text may take six times its memory.
+func appendText(b, text []byte) []byte {
+	b = append(b, '"')
+	for len(text) > 0 && len(b) <= wire.BodyBytesMax {
+		n := min(textStep, len(text))
+		for range utf8.UTFMax - 1 { // not within a character
+			if n < len(text) && !utf8.RuneStart(text[n]) {
+				n--
+			}
+		}
+		b = jsonscan.AppendEscaped(b, string(text[:n]))
+		text = text[n:]
+	}
+
+	return append(b, '"')
 }
 
 // number writes a number as a JSON number.

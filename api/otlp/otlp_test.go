@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -350,6 +351,30 @@ func TestASpanIsMeasuredAsItIsWritten(t *testing.T) {
 	})
 	if err != nil || refused.Spans == 0 || written > 4<<20+16*len(body) {
 		t.Errorf("%d bytes of bodies, refused %+v, %v", written, refused, err)
+	}
+}
+
+func TestATextThatIsTooLongIsNotWrittenToItsEnd(t *testing.T) {
+	control := bytes.Repeat([]byte{1}, wire.BodyBytesMax-1<<10)
+	for name, body := range map[string][]byte{
+		"name": request(message(5, control)), "value": request(attribute("k", message(1, control))),
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if _, refused := decode(t, body, otlp.Protobuf); refused.Spans != 1 {
+			t.Errorf("%s: refused %+v", name, refused)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 8*wire.BodyBytesMax {
+			t.Errorf("%s: %d MiB are allocated", name, took>>20)
+		}
+	}
+
+	// Written in steps, no character is torn apart.
+	text := strings.Repeat("x", 64<<10-2) + "😀" + strings.Repeat("é", 64<<10)
+	got, _ := decode(t, request(message(5, []byte(text))), otlp.Protobuf)
+	if len(got) != 1 || !strings.Contains(got[0], `"`+text+`"`) {
+		t.Error("a long text is not kept as it is")
 	}
 }
 
