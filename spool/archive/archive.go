@@ -242,7 +242,7 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 			parsed)
 	case err != nil:
 		return wire.Record{}, err
-	case state.Orphan():
+	case state.Orphan() && state.Span == nil:
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
 			"The request %s has not arrived yet. %s for it arrived already and will be part of it.",
 			parsed, english.Plural(len(state.History), "event", ""))

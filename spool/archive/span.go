@@ -103,7 +103,7 @@ func (s *State) ShownBody(bodies map[string]json.RawMessage) json.RawMessage {
 	switch {
 	case s.Request != nil:
 		return bodies[s.Request.ID]
-	case s.Bare():
+	case s.Span != nil:
 		return bodies[s.Span.ID]
 	}
 

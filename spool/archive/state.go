@@ -168,7 +168,7 @@ func (s *State) addGroup(id string) {
 }
 
 // Orphan reports whether the record waits for its request. A span waits for nothing, but
-// what is attached to it does: only a request shows it.
+// what is attached to it does: only a request shows it in lists.
 func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 
 // Listed reports whether lists of requests show the record.

@@ -12,8 +12,8 @@ import (
 )
 
 // View returns the record as it is shown; of long values it shows what Restore has put
-// there. body is that of the event s.Request.ID, or of s.Span.ID in a record that is only
-// a span, and the result aliases it. An orphan shows its enrichments and no request.
+// there. body is that of the event s.Request.ID or, without a request, of s.Span.ID, and the
+// result aliases it. An orphan shows its enrichments and no request.
 func (s *State) View(body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success:   true,
@@ -29,7 +29,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
-	if s.Bare() {
+	if s.Request == nil && s.Span != nil {
 		rec.Request, rec.Span = nil, body
 		rec.ToolNames = []string{}
 		rec.AcceptedAt = s.Span.At
