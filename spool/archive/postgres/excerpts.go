@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,7 +30,8 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	// One round trip, and a query for each week, which reads one partition.
 	b := &pgx.Batch{}
 	var large []uuid
-	for week, ids := range byWeek {
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		ids := byWeek[week]
 		from, to := schema.WeekEnds(week)
 		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) (err error) {
 			large, err = s.db.codec.readExcerpts(found, byID, large)
