@@ -163,6 +163,7 @@ func layOut(s string) string {
 
 	var b strings.Builder
 	e := json.NewEncoder(&b)
+	// The page escapes it: escaped here it would be shown with its escapes.
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if e.Encode(json.RawMessage(s)) != nil {

@@ -74,6 +74,7 @@ func errUnsaid() error {
 
 // addressLine returns the line of an address. It reports false if it cannot say it all.
 func addressLine(q url.Values) (text string, sound bool) {
+	// A line and the older parameters may stand beside each other: all of them hold.
 	words, _ := filterline.FromFilter(nil, q.Get("q"))
 	parts := []string{strings.TrimSpace(q.Get("filter")), words.String(), spanLine(readSpan(q.Get("span")))}
 	sound = true
@@ -122,6 +123,7 @@ func (f filter) values() url.Values {
 	for _, name := range f.Columns {
 		q.Add("col", name)
 	}
+	// What the line cannot say goes on as the conditions of an older address.
 	for _, c := range f.unsaid {
 		q.Add("field", c.Field)
 		q.Add("key", c.Key)

@@ -92,6 +92,7 @@ func grouped(n int64) string {
 	head := len(digits) % 3
 	out := digits[:head]
 	for i := head; i < len(digits); i += 3 {
+		// A narrow blank that breaks no line, since a comma is a decimal point to some.
 		if out != "" {
 			out += "\u202f"
 		}

@@ -38,6 +38,7 @@ func (c *Config) newCookie() http.Cookie {
 		SameSite: http.SameSiteLaxMode,
 	}
 
+	// Browsers keep a cookie of the first prefix with Path=/ only, and of both over TLS only.
 	switch {
 	case c.CookiesInsecure:
 		cookie.Name = "promptspool"

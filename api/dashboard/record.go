@@ -176,6 +176,7 @@ func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound)
 	s.Q, s.PerPage = found.Q, 1
 	page, err := d.Records.Search(c.Context(), c.identity(), s)
 	switch {
+	// The record is shown all the same, without a link to the next one.
 	case wire.IsCode(err, wire.CodeInvalid):
 		return "", nil
 	case err != nil || len(page.Items) == 0:
@@ -277,6 +278,7 @@ func (d *Dashboard) recordScore(c *call, id string, body json.RawMessage) error 
 	if err != nil {
 		return err
 	}
+	// As the API checks it: the archive keeps whatever it is given.
 	if _, err := wire.DecodeScore(object); err != nil {
 		return err
 	}

@@ -130,6 +130,7 @@ func (d *Dashboard) formPage(c *call) string {
 
 // otherSession answers a form that was made in another session than the one it came with.
 func (d *Dashboard) otherSession(c *call) error {
+	// Whoever signed in is perhaps not who wrote it.
 	author, err := d.People.MadeFor(c.Context(), c.PostForm.Get("session"))
 	r, ok := d.reviewOf(c.URL.Path)
 	if err != nil || !ok || author.ID != c.User.ID {

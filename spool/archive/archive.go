@@ -242,6 +242,7 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 			parsed)
 	case err != nil:
 		return wire.Record{}, err
+	// A span is shown, with whatever was attached to it: no request need ever follow.
 	case state.Orphan() && state.Span == nil:
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
 			"The request %s has not arrived yet. %s for it arrived already and will be part of it.",

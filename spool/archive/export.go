@@ -171,6 +171,7 @@ func (a *Archive) exportSpans(
 			}
 		}
 
+		// Marked behind a whole page: an export that is taken up again repeats at most one.
 		if len(page) < exportStep {
 			return mark("")
 		}

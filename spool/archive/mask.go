@@ -153,6 +153,7 @@ func (s *scan) orphans(ctx context.Context, after string) error {
 			}
 		}
 
+		// Then what has neither a row nor a place among the orphans.
 		if !more {
 			return s.spans(ctx, "")
 		}
@@ -171,6 +172,7 @@ func (s *scan) spans(ctx context.Context, after string) error {
 			if err := s.look(ctx, p.RequestID); err != nil {
 				return err
 			}
+			// With each record: the time may be over before the page is.
 			s.answer.Cursor = spanCursor + after
 			if s.isOver() {
 				return nil

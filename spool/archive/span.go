@@ -43,6 +43,7 @@ func readSpan(body wire.Object) *Span {
 		return jsonscan.Unquote(value)
 	}
 
+	// In one spelling, or the spans of one trace would lie apart.
 	if trace, ok := ParseTrace(text("traceId")); ok {
 		s.TraceID = hex.EncodeToString(trace[:])
 	}
@@ -67,6 +68,7 @@ func cut(text string, n int) string {
 
 // nanosTime reads nanoseconds since 1970; nil if there are none.
 func nanosTime(text string) *time.Time {
+	// Beyond what an int64 holds is the year 2262: no clock says that.
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n == 0 || n > math.MaxInt64 {
 		return nil
@@ -101,6 +103,7 @@ func ParseTrace(text string) (trace UUID, ok bool) {
 // ShownBody returns the body that View shows, out of those of the record's events.
 func (s *State) ShownBody(bodies map[string]json.RawMessage) json.RawMessage {
 	switch {
+	// A call that was logged says more than the span around it.
 	case s.Request != nil:
 		return bodies[s.Request.ID]
 	case s.Span != nil:
@@ -141,6 +144,7 @@ func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wi
 			"has just accepted its spans, they may still be on their way.", trace)
 	}
 
+	// Stores list them by id, which need not be in the order of time.
 	slices.SortFunc(answer.Spans, func(a, b wire.TraceSpan) int {
 		return cmp.Or(startOf(&a).Compare(startOf(&b)), cmp.Compare(a.ID, b.ID))
 	})

@@ -88,6 +88,8 @@ func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
 		return
 	}
+	// Whoever writes that much waits for its packing, or rows would pile up faster than
+	// they are packed.
 	if rows >= db.packing.every/packedByFew {
 		db.packNow(k)
 		return

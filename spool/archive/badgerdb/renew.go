@@ -18,6 +18,7 @@ var renewalKey = []byte{ofServer, 'n'}
 
 // renew brings records of earlier versions up to date, a part of them each time.
 func (db *DB) renew(ctx context.Context) {
+	// What failed is tried again in a minute, from where it stopped.
 	err := archive.Renew(ctx, db, renewTime, db.logger)
 	if err != nil && ctx.Err() == nil && !wire.IsCode(err, wire.CodeUnavailable) {
 		db.logger.Error("older records could not be brought up to date; retrying", "error", err)

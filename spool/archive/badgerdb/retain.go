@@ -86,6 +86,7 @@ func (db *DB) dropOlderSpans(ctx context.Context, k keys, cutoff time.Time, drop
 	for {
 		var ids []string
 		err := db.view(func(txn *badger.Txn) error {
+			// In steps: a transaction holds only so many deletions.
 			for _, p := range oldestSpans(txn, k, retainStep) {
 				if p.At.Before(cutoff) {
 					ids = append(ids, p.RequestID)
@@ -123,6 +124,7 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 		var oldest []string
 		err := db.view(func(txn *badger.Txn) error {
 			count, err := loadTally(txn, k)
+			// Asked anew each time: others write and delete meanwhile.
 			if err == nil && int64(count.bytes) > most {
 				oldest, err = db.oldest(ctx, txn, k, int64(count.bytes)-most)
 			}
@@ -147,6 +149,7 @@ func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys, excess int64)
 		return nil, err
 	}
 
+	// Rows and spans lie in tables of their own, and go by one age.
 	slices.Reverse(rows)
 	rows = rows[:min(len(rows), retainStep)]
 	places := append(rows, oldestSpans(txn, k, retainStep)...)

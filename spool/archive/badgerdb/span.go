@@ -38,6 +38,7 @@ func (f *folding) writeSpans(r *record) {
 	has := func(all [][]byte, key []byte) bool {
 		return slices.ContainsFunc(all, func(k []byte) bool { return string(k) == string(key) })
 	}
+	// Only the difference is written: most events leave a span's keys as they are.
 	for _, key := range r.spans {
 		if !has(now, key) {
 			f.writes = append(f.writes, write{key: key})
@@ -96,6 +97,7 @@ func spanPosition(key []byte) query.Position {
 
 // oldestSpans returns the places of up to limit spans, oldest first.
 func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
+	// Places begin with the newest, so the oldest are at the end of the table.
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableSpan), Reverse: true})
 	defer it.Close()
 
@@ -130,6 +132,7 @@ func (db *DB) Trace(
 	held := 0
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
+			// One record at least, however large it is: or a reader would never come further.
 			if more = len(states) == limit || held > db.heldBytesMax; more {
 				return false, nil
 			}

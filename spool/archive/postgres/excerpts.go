@@ -70,6 +70,7 @@ func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) er
 		return err
 	}
 
+	// Only two short texts of it stay: the next one may be as large.
 	whole, _ := state.Row()
 	row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
 
@@ -83,6 +84,7 @@ func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uu
 	var revision int64
 	var packed, plain []byte
 	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
+		// Its deltas are not here: reading them now would need a second connection.
 		if isLarge(packed) {
 			large = append(large, id)
 			return nil

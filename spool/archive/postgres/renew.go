@@ -31,7 +31,7 @@ func (db *DB) Renewal(ctx context.Context) (r archive.Renewal, err error) {
 	document := ""
 	err = db.pool.QueryRow(ctx, nil, []any{&document}, `SELECT renewal FROM renewal`)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return r, nil
+		return r, nil // nothing was renewed yet
 	}
 	if err == nil {
 		err = json.Unmarshal([]byte(document), &r)

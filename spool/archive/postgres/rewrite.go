@@ -40,7 +40,7 @@ func (db *DB) rewrite(
 	}
 
 	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		changed = 0
+		changed = 0 // after a conflict this runs again
 		if err := f.load(ctx, tx, false); err != nil {
 			return err
 		}

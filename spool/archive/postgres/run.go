@@ -27,6 +27,7 @@ func (db *DB) Run(ctx context.Context) error {
 
 	retained := time.Time{}
 	maintain := func() error {
+		// First, since without the next week nothing could be written.
 		err := db.tables.MakeAhead(ctx)
 
 		if time.Since(retained) >= retainEvery {
@@ -41,6 +42,7 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 
 	for {
+		// One server of a database does this at a time; the others try again later.
 		err := db.withLock(ctx, connection.RunLock, maintain)
 		if err != nil && ctx.Err() == nil {
 			db.logger.Error("Database maintenance failed; it will be retried", "error", err)

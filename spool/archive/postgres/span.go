@@ -24,7 +24,7 @@ func (r *record) spanAt() *int64 {
 	if !r.state.Bare() {
 		return nil
 	}
-	at := nanosOf(r.state.Span.At)
+	at := nanosOf(r.state.Span.At) // an integer, since the database's times lack nanoseconds
 
 	return &at
 }
@@ -40,6 +40,7 @@ func (db *DB) Spans(
 	if err != nil {
 		return nil, err
 	}
+	// Without a place to go on from: behind everything, as the newest come first.
 	behind := place{at: nanosMost}
 	if after != nil {
 		behind.at = nanosOf(after.At)
@@ -50,7 +51,7 @@ func (db *DB) Spans(
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		places = nil
+		places = nil // View may call this again, after a lost connection
 		rows, err := tx.Query(ctx, `
 			SELECT span_at, request_id FROM record_states
 			WHERE account_id = $1 AND span_at IS NOT NULL AND (span_at, request_id) < ($2, $3)
@@ -88,7 +89,7 @@ func (db *DB) Trace(
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		states, more = nil, false
+		states, more = nil, false // as in Spans
 		held, behind := 0, from
 
 		// In steps, so that packed states do not all lie in memory together.
@@ -133,6 +134,7 @@ func (db *DB) traceStep(
 		}
 		return r, err
 	})
+	// After the rows are read: a connection answers one query at a time.
 	for i := range page {
 		if err == nil {
 			err = db.codec.joinDeltas(ctx, tx, account, page[i].id, &page[i].state)
