@@ -66,8 +66,8 @@ func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
 	if s := sidecar.spoolStatus(); s["gaps"] != 0.0 || s["dead"] != 0.0 || s["held"] != 0.0 {
 		t.Errorf("the spool says %v", s)
 	}
-	if a := o.wantAll(server); a.Acked < 20 {
-		t.Errorf("only %d writes were acked; the test shows nothing", a.Acked)
+	if a := o.wantAll(server); a.Acked < 20 || a.Spans < 5 {
+		t.Errorf("only %d writes were acked, %d of them spans; the test shows nothing", a.Acked, a.Spans)
 	}
 }
 
@@ -114,8 +114,9 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 		}
 	}
 
-	if a := o.wantAll(server); a.Acked < 20 || a.Scored < 40 {
-		t.Errorf("only %d writes and %d scores were acked; the test shows nothing", a.Acked, a.Scored)
+	if a := o.wantAll(server); a.Acked < 20 || a.Spans < 5 || a.Scored < 40 {
+		t.Errorf("only %d writes, %d of them spans, and %d scores were acked; the test shows nothing",
+			a.Acked, a.Spans, a.Scored)
 	}
 }
 
@@ -149,6 +150,7 @@ func dieAt(t *testing.T, point string, count int) {
 	}
 
 	good, bad := startOracle(t, adminKey), startOracle(t, "a key that no server knows")
+	bad.spans = 0 // a held event for each write
 	sidecar := start(count)
 
 	alive := func() bool { return !sidecar.ended() }

@@ -85,6 +85,7 @@ func newWreck(t *testing.T) *wreck {
 		good:     startOracle(t, adminKey),
 		bad:      startOracle(t, "a key that no server knows"),
 	}
+	w.good.spans, w.bad.spans = 0, 0 // as many events as writes
 
 	sidecar := startSidecar(t, w.data, w.upstream)
 	w.bad.loaded(sidecar, 1, 500, 10)

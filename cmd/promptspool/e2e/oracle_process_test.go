@@ -30,6 +30,15 @@ import (
 // zero to twice the average; one in 64 is 64 times as large (at most 8 MiB), which does
 // not fit in one frame of the spool if the average is 64 KiB or more.
 func contentOf(id string, average int) []byte {
+	return fmt.Appendf(nil, `{"request_id":%q,"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
+		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
+		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}},`+
+		`"request_start_time":1687000000.25,"request_end_time":1687000001.5,"odd":[1,2.50,1e400,"\u2028<&>\"é\\"]}`,
+		id, noiseOf(id, average))
+}
+
+// noiseOf returns the text of the request or span with an id.
+func noiseOf(id string, average int) string {
 	sum := fnv.New64a()
 	_, _ = io.WriteString(sum, id)
 	random := rand.New(rand.NewPCG(sum.Sum64(), 0))
@@ -43,15 +52,17 @@ func contentOf(id string, average int) []byte {
 		noise = little.LittleEndian.AppendUint64(noise, random.Uint64())
 	}
 
-	return fmt.Appendf(nil, `{"request_id":%q,"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
-		`"kwargs":{"model":"gpt-4","messages":[{"role":"user","content":"%s"}]},`+
-		`"request_response":{"id":"x","choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}},`+
-		`"request_start_time":1687000000.25,"request_end_time":1687000001.5,"odd":[1,2.50,1e400,"\u2028<&>\"é\\"]}`,
-		id, base64.StdEncoding.EncodeToString(noise))
+	return base64.StdEncoding.EncodeToString(noise)
 }
 
-// sent holds ids; the value is the average size that contentOf was given.
-type sent map[string]int
+// content is what was sent under an id.
+type content struct {
+	bytes int       // the average size that noiseOf was given
+	span  *spanSent // nil for a request
+}
+
+// sent holds what was sent, by the ids.
+type sent map[string]content
 
 // scoresMax is how often a request is scored: with 1, then with 2, and so on.
 const scoresMax = 4
@@ -145,6 +156,11 @@ func (w *witness) count() account {
 	for _, s := range w.scores {
 		a.Scored += s.acked
 	}
+	for _, c := range w.acked {
+		if c.span != nil {
+			a.Spans++
+		}
+	}
 	return a
 }
 
@@ -169,8 +185,7 @@ func (w *witness) load(o order) {
 	}
 }
 
-// write sends one new id and reports whether to go on. An id is never sent again: without
-// an answer, nothing would tell how often it was taken.
+// write sends one new request or a batch of new spans, and reports whether to go on.
 func (w *witness) write(ctx context.Context, o order) bool {
 	w.mu.Lock()
 	enough := o.Acks > 0 && len(w.acked) >= o.Acks
@@ -179,20 +194,12 @@ func (w *witness) write(ctx context.Context, o order) bool {
 		return false
 	}
 
-	id := wire.NewID()
-	status, answer, err := w.call(ctx, "POST", "http://"+o.Addr+"/rest/track-request", contentOf(id, o.Bytes))
-
-	w.mu.Lock()
-	if status == http.StatusOK {
-		w.acked[id] = o.Bytes
+	var status int
+	var err error
+	if o.Spans > 0 && rand.IntN(o.Spans) == 0 {
+		status, err = w.export(ctx, o)
 	} else {
-		w.unsure[id] = o.Bytes
-		w.refusal = fmt.Sprintf("%d %.300s %v", status, answer, err)
-	}
-	w.mu.Unlock()
-
-	if status == http.StatusOK && o.Also != "" {
-		w.score(ctx, o, id)
+		status, err = w.request(ctx, o)
 	}
 
 	// The sidecar is away or full: do not retry as fast as the processor can.
@@ -207,6 +214,29 @@ func (w *witness) write(ctx context.Context, o order) bool {
 	return true
 }
 
+// request sends one new request. Its id is never sent again: without an answer, nothing
+// would tell how often it was taken.
+func (w *witness) request(ctx context.Context, o order) (status int, err error) {
+	id := wire.NewID()
+	url := "http://" + o.Addr + "/rest/track-request"
+	status, answer, err := w.call(ctx, "POST", url, contentOf(id, o.Bytes), "")
+
+	w.mu.Lock()
+	if status == http.StatusOK {
+		w.acked[id] = content{bytes: o.Bytes}
+	} else {
+		w.unsure[id] = content{bytes: o.Bytes}
+		w.refusal = fmt.Sprintf("%d %.300s %v", status, answer, err)
+	}
+	w.mu.Unlock()
+
+	if status == http.StatusOK && o.Also != "" {
+		w.score(ctx, o, id)
+	}
+
+	return status, err
+}
+
 // score scores a request at both sidecars in turn.
 func (w *witness) score(ctx context.Context, o order, id string) {
 	for value := 1; value <= scoresMax && ctx.Err() == nil; value++ {
@@ -215,7 +245,7 @@ func (w *witness) score(ctx context.Context, o order, id string) {
 			addr = o.Also
 		}
 		body := fmt.Appendf(nil, `{"request_id":%q,"score":%d}`, id, value)
-		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", body)
+		status, _, _ := w.call(ctx, "POST", "http://"+addr+"/rest/track-score", body, "")
 
 		w.mu.Lock()
 		s := w.scores[id]
@@ -230,19 +260,23 @@ func (w *witness) score(ctx context.Context, o order, id string) {
 	}
 }
 
-func (w *witness) call(ctx context.Context, method, url string, body []byte) (status int, answer []byte, err error) {
+// call makes a call with a body of a Content-Type; "" names none.
+func (w *witness) call(ctx context.Context, method, url string, body []byte, form string) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, err
 	}
 	req.Header.Set("X-API-KEY", w.key)
+	if form != "" {
+		req.Header.Set("Content-Type", form)
+	}
 	res, err := w.client.Do(req)
 	if err != nil {
 		return 0, nil, err
 	}
 	defer res.Body.Close()
 
-	answer, err = io.ReadAll(res.Body)
+	answer, err := io.ReadAll(res.Body)
 	return res.StatusCode, answer, err
 }
 
@@ -296,17 +330,17 @@ const (
 
 var scoreIn = regexp.MustCompile(`"scores":\[\{"name":"default","score":(\d+)`)
 
-func (w *witness) look(addr, id string, average int, scores scored) (finding, error) {
-	status, answer, err := w.call(context.Background(), "GET", "http://"+addr+"/api/public/v2/requests/"+id, nil)
-	if err != nil || status == http.StatusNotFound {
-		return absent, err
+func (w *witness) look(addr, id string, c content, scores scored) (finding, error) {
+	if c.span != nil {
+		return w.lookSpan(addr, id, c)
 	}
-	if status != http.StatusOK {
-		return absent, fmt.Errorf("%d %.200s", status, answer)
+	answer, err := w.read(addr, "/api/public/v2/requests/"+id)
+	if answer == nil {
+		return absent, err
 	}
 	// Found by its bytes, not decoded: the race detector makes decoding large records
 	// take seconds.
-	want := slices.Concat([]byte(`"request":`), contentOf(id, average), []byte(`,"events":[`))
+	want := slices.Concat([]byte(`"request":`), contentOf(id, c.bytes), []byte(`,"events":[`))
 	before, after, found := bytes.Cut(answer, want)
 	if !found {
 		return different, nil

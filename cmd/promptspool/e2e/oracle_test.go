@@ -21,6 +21,10 @@ type oracle struct {
 	t       *testing.T
 	in      *json.Encoder
 	answers *bufio.Reader
+
+	// spans is how many writes there are for each batch of spans; 0 means requests alone.
+	// Spans may be sent again, so a spool may hold more events than were acked.
+	spans int
 }
 
 // order is a command to the oracle, as one line of JSON; one answer follows each.
@@ -32,12 +36,14 @@ type order struct {
 	Also    string `json:"also,omitempty"`
 	Writers int    `json:"writers,omitempty"` // connections
 	Bytes   int    `json:"bytes,omitempty"`   // of a request, on average; see contentOf
+	Spans   int    `json:"spans,omitempty"`   // as of the oracle
 	Acks    int    `json:"acks,omitempty"`    // the load ends when this many were answered 200; 0: at halt
 }
 
 // account is an oracle's answer.
 type account struct {
 	Acked   int    `json:"acked"`   // ids answered 200
+	Spans   int    `json:"spans"`   // of them, those of spans
 	Unsure  int    `json:"unsure"`  // ids sent and not answered 200: each may be there or not
 	Loading bool   `json:"loading"` // writers are at work
 	Refusal string `json:"refusal"` // the last answer other than 200
@@ -77,7 +83,7 @@ func startOracle(t *testing.T, key string) *oracle {
 		_ = cmd.Wait()
 	})
 
-	return &oracle{t, json.NewEncoder(in), bufio.NewReader(out)}
+	return &oracle{t: t, in: json.NewEncoder(in), answers: bufio.NewReader(out), spans: 4}
 }
 
 func (o *oracle) tell(command order) account {
@@ -106,13 +112,13 @@ func (o *oracle) tell(command order) account {
 // if acks is 0. It does not wait.
 func (o *oracle) load(n *node, writers, bytes, acks int) {
 	o.t.Helper()
-	o.tell(order{Do: "load", Addr: n.addr, Writers: writers, Bytes: bytes, Acks: acks})
+	o.tell(order{Do: "load", Addr: n.addr, Writers: writers, Bytes: bytes, Spans: o.spans, Acks: acks})
 }
 
 // loadBoth has writers write to one sidecar and score at both, until halt.
 func (o *oracle) loadBoth(a, b *node, writers, bytes int) {
 	o.t.Helper()
-	o.tell(order{Do: "load", Addr: a.addr, Also: b.addr, Writers: writers, Bytes: bytes})
+	o.tell(order{Do: "load", Addr: a.addr, Also: b.addr, Writers: writers, Bytes: bytes, Spans: o.spans})
 }
 
 // halt ends the load, including calls in flight, and counts.
@@ -156,40 +162,74 @@ func (o *oracle) wantAll(server *node) account {
 func TestTheOracleSeesWhatIsMissingDifferentAndTwice(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
-	o := startOracle(t, adminKey)
-	o.loaded(sidecar, 2, 100, 8)
-	sidecar.emptied()
-
-	if a := o.wantAll(server); a.Unsure != 0 || a.There < 8 {
-		t.Fatalf("the server holds everything, but the oracle says %+v", a)
-	}
-
 	elsewhere := startServer(t, t.TempDir(), "127.0.0.1:0")
-	missing := o.verify(elsewhere)
-	if missing.There != 0 || missing.Lost != missing.Acked || len(missing.Missing) < 8 {
-		t.Fatalf("the server holds nothing, but the oracle says %+v", missing)
+
+	post := func(path, text string) {
+		t.Helper()
+		r := elsewhere.call("POST", path, text, "X-API-KEY", adminKey, "Content-Type", otlpJSON)
+		if r.Status != 200 {
+			t.Fatalf("%d %s", r.Status, r.Body)
+		}
 	}
-	// All but the first come as they were sent, the second twice, the third with one byte
-	// changed.
-	ids := slices.Sorted(slices.Values(missing.Missing))
-	for i, id := range ids[1:] {
+	request := func(id string, changed bool) {
 		text := string(contentOf(id, 100))
-		if i == 1 {
+		if changed {
 			text = strings.Replace(text, `2.50`, `2.51`, 1)
 		}
-		for range 1 + max(0, 1-i) {
-			if r := elsewhere.call("POST", "/rest/track-request", text, "X-API-KEY", adminKey); r.Status != 200 {
-				t.Fatalf("%d %s", r.Status, r.Body)
-			}
+		post("/rest/track-request", text)
+	}
+	span := func(id string, changed bool) {
+		text := string(server.record(id, events(1)).Span)
+		if changed {
+			text = strings.Replace(text, `{"doubleValue":2.5}`, `{"doubleValue":2.51}`, 1)
 		}
+		resource, rest, _ := strings.Cut(text, `,"scope":`)
+		scope, spans, _ := strings.Cut(rest, `,"span":`)
+		post("/v1/traces", `{"resourceSpans":[`+resource+`,"scopeSpans":[{"scope":`+scope+
+			`,"spans":[`+strings.TrimSuffix(spans, "}")+`]}]}]}`)
 	}
 
-	a := o.verify(elsewhere)
-	asWanted := slices.Equal(a.Missing, ids[:1]) &&
-		slices.Equal(a.Twice, ids[1:2]) &&
-		slices.Equal(a.Different, ids[2:3])
-	if !asWanted || a.There != a.Acked-3 {
-		t.Errorf("want missing %v, twice %v, different %v; the oracle says %+v", ids[:1], ids[1:2], ids[2:3], a)
+	for _, c := range []struct {
+		name string
+		// spans is as of the oracle.
+		spans int
+		// send sends what has an id to the other server, perhaps with one byte changed.
+		send func(id string, changed bool)
+		// first is whether the first of the two that count as twice is changed. Of
+		// requests the first stays, of spans the last.
+		first bool
+	}{
+		{"requests", 0, request, false},
+		{"spans", 1, span, true},
+	} {
+		o := startOracle(t, adminKey)
+		o.spans = c.spans
+		o.loaded(sidecar, 2, 100, 8)
+		sidecar.emptied()
+		if a := o.wantAll(server); a.Unsure != 0 || a.There < 8 || a.Spans != c.spans*a.Acked {
+			t.Fatalf("%s: the server holds everything, but the oracle says %+v", c.name, a)
+		}
+
+		missing := o.verify(elsewhere)
+		if missing.There != 0 || missing.Lost != missing.Acked || len(missing.Missing) < 8 {
+			t.Fatalf("%s: the server holds nothing, but the oracle says %+v", c.name, missing)
+		}
+
+		// All but the first come as they were sent, the second twice, the third changed.
+		ids := slices.Sorted(slices.Values(missing.Missing))
+		c.send(ids[1], c.first)
+		for i, id := range ids[1:] {
+			c.send(id, i == 1)
+		}
+
+		a := o.verify(elsewhere)
+		asWanted := slices.Equal(a.Missing, ids[:1]) &&
+			slices.Equal(a.Twice, ids[1:2]) &&
+			slices.Equal(a.Different, ids[2:3])
+		if !asWanted || a.There != a.Acked-3 {
+			t.Errorf("%s: want missing %v, twice %v, different %v; the oracle says %+v",
+				c.name, ids[:1], ids[1:2], ids[2:3], a)
+		}
 	}
 }
 
@@ -197,6 +237,7 @@ func TestTheOracleSeesScoresThatAreOldOrMissing(t *testing.T) {
 	server := startPlainServer(t, freePort(t))
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 	o := startOracle(t, adminKey)
+	o.spans = 0
 	o.loadBoth(sidecar, sidecar, 2, 100)
 	sidecar.eventually(
 		func() bool { return o.count().Acked >= 8 && o.count().Scored >= 16 },
