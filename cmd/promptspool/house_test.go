@@ -114,6 +114,9 @@ var imports = map[string]string{
 	"cmd/promptspool/deploy/release/sbom": "",
 	// Tests of the whole program, as processes.
 	"cmd/promptspool/e2e": "",
+	// What they log where a page needs something to show.
+	"cmd/promptspool/e2e/seed":      "api/wire",
+	"cmd/promptspool/e2e/seed/load": "cmd/promptspool/e2e/seed",
 }
 
 // command may import everything.

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 
 	code := postgrestest.Main(m)
 	stopChromium()
+	stopSeeded()
 	_ = os.RemoveAll(folder)
 	os.Exit(differences.report(code))
 }
