@@ -3,6 +3,7 @@ package api
 import (
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 )
 
 // A filter line is carried out as filter_group and q, here: what is behind the API, which may be
@@ -21,9 +22,12 @@ func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
 // decodeStatistics reads a question about statistics.
 func (a *API) decodeStatistics(object wire.Object) (wire.StatisticsQuery, error) {
 	q, err := wire.DecodeStatistics(object)
-	if err == nil {
-		err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+	if err != nil {
+		return q, err
 	}
+	zone := q.Zone // also of the days of a series
+	err = a.carryOut(&q.FilterLine, &q.FilterGroup, &q.Q)
+	q.Zone = zone
 
 	return q, err
 }
@@ -42,7 +46,7 @@ func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string
 
 // readLine returns what a filter line selects now.
 func (a *API) readLine(line wire.FilterLine) (filterline.Selection, error) {
-	zone, ok := filterline.ParseZone(line.Zone)
+	zone, ok := calendar.ParseZone(line.Zone)
 	if !ok {
 		return filterline.Selection{}, wire.Invalid(wire.FieldError{
 			Field:  "tz",

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"unicode"
 
-	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 )
 
 const requestsPerPage = 50
@@ -100,7 +100,7 @@ func (c *call) filter(q url.Values) filter {
 	f := readFilter(q)
 	if cookie, err := c.Cookie(zoneCookie); err == nil {
 		if name, err := url.QueryUnescape(cookie.Value); err == nil {
-			f.zone, _ = filterline.ParseZone(name)
+			f.zone, _ = calendar.ParseZone(name)
 		}
 	}
 

@@ -5,25 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"promptspool/api/wire/calendar"
 )
 
 // Clock is what the times of a line refer to.
 type Clock struct {
 	Now  time.Time
 	Zone *time.Location // in which days begin, and of times without a zone; nil is UTC
-}
-
-// ParseZone reads a time zone: a name such as Europe/Berlin, or an offset such as +02:00. An empty
-// text is UTC.
-func ParseZone(text string) (*time.Location, bool) {
-	if at, err := time.Parse("-07:00", text); err == nil {
-		_, seconds := at.Zone()
-		return time.FixedZone(text, seconds), true
-	}
-	// Local is the zone of this machine, which is nobody's who reads.
-	zone, err := time.LoadLocation(text)
-
-	return zone, err == nil && text != "Local"
 }
 
 // TimeWords are the words that stand for a time.
@@ -55,11 +44,11 @@ func (c Clock) span(text string) (span, bool) {
 	if s, ok := spanOfWord(strings.ToLower(text), c.Now.In(zone)); ok {
 		return s, true
 	}
-	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return checked(span{t, t.AddDate(0, 0, 1)})
+	if t, err := time.Parse(time.DateOnly, text); err == nil {
+		return checked(dates(t, t.AddDate(0, 0, 1), zone))
 	}
-	if t, err := time.ParseInLocation("2006-01", text, zone); err == nil {
-		return checked(span{t, t.AddDate(0, 1, 0)})
+	if t, err := time.Parse("2006-01", text); err == nil {
+		return checked(dates(t, t.AddDate(0, 1, 0), zone))
 	}
 
 	if d, ok := parseDuration(text); ok && d > 0 {
@@ -87,10 +76,17 @@ func checked(s span) (span, bool) {
 	return span{from, to}, from.Year() >= 1 && to.Year() <= 9999
 }
 
+// dates returns the span from the beginning of one date to that of another.
+func dates(from, to time.Time, zone *time.Location) span {
+	begin := func(t time.Time) time.Time { return calendar.StartOfDay(t.Year(), t.Month(), t.Day(), zone) }
+
+	return span{begin(from), begin(to)}
+}
+
 // spanOfWord returns the span of one of TimeWords. A week begins on Monday.
 func spanOfWord(word string, now time.Time) (span, bool) {
 	day := func(year int, month time.Month, day int) time.Time {
-		return time.Date(year, month, day, 0, 0, 0, 0, now.Location())
+		return calendar.StartOfDay(year, month, day, now.Location())
 	}
 	y, m, d := now.Date()
 	monday := d - (int(now.Weekday())+6)%7

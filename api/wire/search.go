@@ -21,7 +21,8 @@ type FilterLine struct {
 	// with filter_group and q: all of them must match.
 	Line string `json:"filter,omitempty"`
 
-	// Zone is the time zone of the line's days, such as Europe/Berlin or +02:00; UTC by default.
+	// Zone is the time zone of the line's days, and of the days and hours of statistics, such as
+	// Europe/Berlin or +02:00; UTC by default.
 	Zone string `json:"tz,omitempty"`
 }
 

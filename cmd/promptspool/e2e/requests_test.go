@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -155,6 +156,11 @@ func askForALine(t *testing.T, ask func(method, path string, body, into any) rep
 	var sums wire.Analytics
 	if ask("POST", requests+"analytics", map[string]any{"filter": line, "tz": zone}, &sums); sums.TotalRequests != 2 {
 		t.Errorf("a line sums up %d requests, want 2", sums.TotalRequests)
+	}
+	byDay := map[string]any{"filter": line, "tz": zone, "bucket": "day"}
+	today := time.Now().UTC().Add(14 * time.Hour).Format(time.DateOnly) // there
+	if ask("POST", requests+"analytics", byDay, &sums); len(sums.Stats) != 1 || sums.Stats[0].Date != today {
+		t.Errorf("the requests of %s are those of %+v", today, sums.Stats)
 	}
 	var versions wire.TemplateStatistics
 	ask("POST", requests+"template-statistics", map[string]any{"filter": "user_id:u0"}, &versions)

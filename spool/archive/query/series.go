@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 )
 
 // Bounds of a series.
@@ -21,11 +22,12 @@ var (
 	// bucketSeconds are the lengths of wire.Buckets.
 	bucketSeconds = []int64{1, 60, 60 * 60, daySeconds}
 
-	// stepSeconds are the lengths that buckets of a chart may have. There is none between
-	// five minutes and an hour, because many summaries have buckets of an hour.
+	// stepSeconds are the lengths that buckets of a chart may have. Each divides the next, so that
+	// what was counted in shorter buckets can be added up. There is none between five minutes and
+	// an hour, because many summaries have buckets of an hour.
 	stepSeconds = []int64{
-		1, 2, 5, 15, 30, 60, 2 * 60, 5 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
-		daySeconds, 2 * daySeconds, 7 * daySeconds, 28 * daySeconds, 364 * daySeconds, 3640 * daySeconds,
+		1, 5, 15, 30, 60, 5 * 60, 60 * 60, 2 * 60 * 60, 4 * 60 * 60, 12 * 60 * 60,
+		daySeconds, 7 * daySeconds, 28 * daySeconds, 364 * daySeconds, 3640 * daySeconds,
 		36400 * daySeconds,
 	}
 
@@ -52,10 +54,29 @@ type clock struct {
 	mostDays   int64   // bounds it for buckets of a day, unless it is 0
 	begun      bool
 	first, end int64 // the order times of the oldest and the newest row, in seconds
+
+	zone *time.Location // by whose clocks days and hours begin; nil is UTC
+	last stretch        // the bucket that was found last: rows that follow each other share one
 }
+
+// stretch is a part of a bucket, from its beginning on, in seconds.
+type stretch struct{ bucket, to int64 }
+
+func (s stretch) has(second int64) bool { return s.bucket <= second && second <= s.to }
 
 // newClock returns the clock for a question.
 func newClock(q wire.StatisticsQuery) clock {
+	c := newSteps(q)
+	// The API has rejected what is no zone.
+	if zone, ok := calendar.ParseZone(q.Zone); ok && zone != time.UTC {
+		c.zone = zone
+	}
+	c.last.to = math.MinInt64
+
+	return c
+}
+
+func newSteps(q wire.StatisticsQuery) clock {
 	// The caller's choice has only one length, so that it never becomes longer.
 	if i := slices.Index(wire.Buckets, q.Bucket); i >= 0 {
 		return clock{steps: bucketSeconds[i : i+1], most: bucketsMax}
@@ -95,7 +116,10 @@ func (c *clock) limit() int64 {
 // longest reports whether buckets cannot become longer.
 func (c *clock) longest() bool { return c.at == len(c.steps)-1 }
 
-func (c *clock) lengthen() { c.at++ }
+func (c *clock) lengthen() {
+	c.at++
+	c.last.to = math.MinInt64
+}
 
 func (c *clock) seconds() int64 { return c.steps[c.at] }
 
@@ -105,6 +129,15 @@ func (c *clock) bucketOf(at time.Time) int64 { return c.floor(at.Unix()) }
 // floor returns the beginning of the bucket that has second s. It rounds down before
 // 1970, too.
 func (c *clock) floor(s int64) int64 {
+	// Asking the calendar takes longer than counting the row.
+	if c.zone != nil {
+		if !c.last.has(s) {
+			length := time.Duration(c.seconds()) * time.Second
+			c.last = stretch{calendar.Floor(time.Unix(s, 0), length, c.zone).Unix(), s}
+		}
+		return c.last.bucket
+	}
+
 	// Days and shorter buckets begin where those of UTC do.
 	from := int64(0)
 	if c.seconds() > daySeconds {
@@ -116,6 +149,9 @@ func (c *clock) floor(s int64) int64 {
 // date returns the name of a bucket.
 func (c *clock) date(bucket int64) string {
 	t := time.Unix(bucket, 0).UTC()
+	if c.zone != nil {
+		t = t.In(c.zone)
+	}
 
 	// A bucket of a century may begin before the year 1, which ISO 8601 cannot write.
 	if t.Year() < 1 {
@@ -126,6 +162,16 @@ func (c *clock) date(bucket int64) string {
 		return t.Format(time.DateOnly)
 	}
 	return t.Format(time.RFC3339)
+}
+
+// takes reports whether none of our buckets divides one of a summary.
+func (c *clock) takes(bucket int, newest, oldest time.Time) bool {
+	length := bucketSeconds[bucket]
+	if c.seconds()%length != 0 {
+		return false
+	}
+
+	return c.zone == nil || calendar.Fits(time.Duration(length)*time.Second, oldest, newest, c.zone)
 }
 
 // interval returns the length of the buckets in the form of the API.

@@ -38,7 +38,7 @@ func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	}
 
 	// Its buckets must fit into ours as a whole.
-	if !a.clock.covers(newest, oldest) || a.clock.seconds()%bucketSeconds[bucket] != 0 {
+	if !a.clock.covers(newest, oldest) || !a.clock.takes(bucket, newest, oldest) {
 		return false, nil
 	}
 	if !exact && !a.mayTakeBack(r) {

@@ -1,0 +1,97 @@
+package query
+
+import (
+	"slices"
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+)
+
+func inZone(zone string, q wire.StatisticsQuery) wire.StatisticsQuery {
+	q.Zone = zone
+	return q
+}
+
+func TestTheDaysOfASeriesAreThoseOfItsZone(t *testing.T) {
+	rows := []wire.Row{
+		{RequestID: "a", AcceptedAt: time.Date(2026, 11, 2, 7, 59, 59, 0, time.UTC)},
+		{RequestID: "b", AcceptedAt: time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)},
+		{RequestID: "c", AcceptedAt: time.Date(2026, 11, 1, 6, 59, 59, 0, time.UTC)},
+	}
+	for bucket, want := range map[string][]string{
+		"day": {"2026-10-31", "2026-11-01"}, // the latter has 25 hours
+		"hour": {"2026-10-31T23:00:00-07:00", "2026-11-01T00:00:00-07:00",
+			"2026-11-01T23:00:00-08:00"},
+	} {
+		a, _, err := Statistics(rows, inZone("America/Los_Angeles", wire.StatisticsQuery{Bucket: bucket}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dates []string
+		for _, s := range a.Stats {
+			dates = append(dates, s.Date)
+		}
+		if diff := cmp.Diff(want, dates); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", bucket, diff)
+		}
+	}
+}
+
+// Neither the order of rows nor what is summed up before changes what a page shows, in any zone.
+func TestASeriesDependsOnItsRowsOnly(t *testing.T) {
+	merged := 0
+	rapid.Check(t, func(t *rapid.T) {
+		spread := rapid.SampledFrom([]int64{100, 5_000, 100_000, 3_000_000, 90_000_000}).Draw(t, "spread")
+		rows := hourly(rapid.IntRange(1, 40).Draw(t, "rows"))
+		for i := range rows {
+			rows[i].AcceptedAt = time.Unix(1_793_000_000+rapid.Int64Range(0, spread).Draw(t, "second"), 0)
+		}
+		slices.SortFunc(rows, func(a, b wire.Row) int { return b.AcceptedAt.Compare(a.AcceptedAt) })
+
+		q := wire.StatisticsQuery{
+			Bucket:    rapid.SampledFrom([]string{"", "day"}).Draw(t, "bucket"),
+			PointsMax: rapid.SampledFrom([]int{0, 20, 50}).Draw(t, "points"),
+		}
+		q.Zone = rapid.SampledFrom([]string{
+			"", "Europe/London", "America/Los_Angeles", "Asia/Kolkata", "Australia/Lord_Howe", "Africa/Cairo",
+		}).Draw(t, "zone")
+		want, _, err := Statistics(rows, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		again, _, err := Statistics(rapid.Permutation(rows).Draw(t, "order"), q)
+		if diff := cmp.Diff(want, again); err != nil || diff != "" {
+			t.Fatalf("in another order: %v\n%s", err, diff)
+		}
+
+		// A summary is merged, or its rows are counted: as the stores do.
+		sums := NewAnalytics(q)
+		for part := range slices.Chunk(rows, 7) {
+			ok, err := sums.Merge(Summarize(len(part), func(i int) *wire.Row { return &part[i] }), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				merged++
+				continue
+			}
+			for i := range part {
+				if err := sums.Add(&part[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if diff := cmp.Diff(want, sums.Answer()); diff != "" {
+			t.Fatalf("with summaries:\n%s", diff)
+		}
+	})
+	if merged == 0 {
+		t.Error("no summary was merged")
+	}
+}
