@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,12 +30,15 @@ func TestABackupUnderLoadHoldsEveryWriteThatWasAcknowledged(t *testing.T) {
 				default:
 				}
 				r, err := server.try("POST", "/rest/track-request", chat(), "X-API-KEY", adminKey)
-				if err != nil || r.Status != 200 {
-					t.Errorf("a write: %d %v", r.Status, err)
+				span := newSpan([16]byte{1})
+				sent, err2 := server.try("POST", "/v1/traces", exportOf([]*spanSent{span}, 500, otlpJSON),
+					"X-API-KEY", adminKey, "Content-Type", otlpJSON)
+				if err = errors.Join(err, err2); err != nil || r.Status != 200 || sent.Status != 200 {
+					t.Errorf("a write: %d, %d %v", r.Status, sent.Status, err)
 					return
 				}
 				mu.Lock()
-				acked = append(acked, r.JSON["request_id"].(string))
+				acked = append(acked, r.JSON["request_id"].(string), span.recordID())
 				if len(acked) == 200 {
 					close(enough)
 				}

@@ -43,20 +43,33 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 			"prompt_input_variables": map[string]any{"name": i},
 		})
 	}
+	// Two batches, each a trace.
+	traces := [][16]byte{{1}, {2}}
+	for _, trace := range traces {
+		spans := []*spanSent{newSpan(trace), newSpan(trace), newSpan(trace)}
+		r := from.call("POST", "/v1/traces", exportOf(spans, 500, otlpJSON),
+			"X-API-KEY", adminKey, "Content-Type", otlpJSON)
+		if r.Status != 200 {
+			t.Fatalf("%d %s", r.Status, r.Body)
+		}
+		for _, s := range spans {
+			ids = append(ids, s.recordID())
+		}
+	}
 	orphan := wire.NewID()
 	from.track("/rest/track-score", adminKey, map[string]any{"request_id": orphan, "score": 5})
 
 	env := []string{"PROMPTSPOOL_KEY=" + adminKey}
 	file := filepath.Join(t.TempDir(), "events")
 	out, errs, code := runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr)
-	if code != 0 || !strings.Contains(errs, "721 events") {
+	if code != 0 || !strings.Contains(errs, "727 events") {
 		t.Fatalf("export: %d\n%s%s", code, out, errs)
 	}
 	_, errs, code = runCommand(t, env, "requests", "export", file, "--url", "http://"+from.addr)
 	if code != 1 || !strings.Contains(errs, "exists") {
 		t.Errorf("an export over a file: %d %s", code, errs)
 	}
-	for round, want := range []string{"accepted         721", "already present  721"} {
+	for round, want := range []string{"accepted         727", "already present  727"} {
 		out, errs, code = runCommand(t, env, "requests", "import", file, "--url", "http://"+to.addr)
 		if code != 0 || !strings.Contains(out, want) {
 			t.Fatalf("import, round %d: %d\n%s%s", round, code, out, errs)
@@ -77,8 +90,15 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 		}
 	}
 
-	if n := to.total(map[string]any{}); n != len(ids) {
-		t.Errorf("%d records arrived, of %d", n, len(ids))
+	if n := to.total(map[string]any{}); n != 120 {
+		t.Errorf("%d requests arrived, of 120", n)
+	}
+	for _, trace := range traces {
+		path := fmt.Sprintf("/api/public/v2/traces/%x", trace)
+		there, here := from.get(path), to.get(path)
+		if string(here.Body) != string(there.Body) || strings.Count(string(here.Body), `"span_id"`) != 3 {
+			t.Errorf("a trace is %s, there it was %s", here.Body, there.Body)
+		}
 	}
 
 	var orphans wire.OrphanPage

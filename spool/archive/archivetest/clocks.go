@@ -142,7 +142,7 @@ func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 		wire.KindMetadata: fmt.Sprintf(`{"request_id":%q,"metadata":{%q:"%d"}}`, ID(1000), pick(t, keys), n),
 		wire.KindPrompt:   fmt.Sprintf(prompt, ID(1000), n+1),
 		wire.KindGroup:    fmt.Sprintf(`{"request_id":%q,"group_id":"g%d"}`, ID(1000), n),
-		wire.KindSpan:     spanBody(traces[0], 1, fmt.Sprint(n)),
+		wire.KindSpan:     SpanBody(traces[0], 1, fmt.Sprint(n)),
 	}
 	e.Body = json.RawMessage(bodies[e.Kind])
 

@@ -81,8 +81,8 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 	})
 }
 
-// drawOwned draws requests and metadata of two records. Each has an owner or none, and is
-// accepted a second after the one before.
+// drawOwned draws requests, spans and metadata of two records. Each has an owner or none, and
+// is accepted a second after the one before.
 func drawOwned(t *rapid.T) []archive.Event {
 	events := make([]archive.Event, rapid.IntRange(1, 7).Draw(t, "events"))
 	for i := range events {
@@ -93,8 +93,11 @@ func drawOwned(t *rapid.T) []archive.Event {
 		}
 
 		kind, body := wire.KindRequest, `{`+metadata+requestBody(ID(i))[1:]
-		if metadata != "" && rapid.Bool().Draw(t, "late") {
+		switch {
+		case metadata != "" && rapid.Bool().Draw(t, "late"):
 			kind, body = wire.KindMetadata, `{`+metadata+`"note":1}`
+		case metadata == "" && rapid.Bool().Draw(t, "traced"):
+			kind, body = wire.KindSpan, SpanBody(traces[0], i, "step")
 		}
 		events[i] = Event(t, i, kind, id, body)
 	}

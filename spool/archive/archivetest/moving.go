@@ -273,12 +273,22 @@ func sameRecords(t *testing.T, source, target Server, account string) {
 	}
 }
 
-// sameLists compares what searches find, and the orphans.
+// sameLists compares what searches find, the spans and traces, and the orphans.
 func sameLists(t *testing.T, source, target Server, account string) {
 	t.Helper()
 	for _, w := range []wire.Search{{}, {FilterGroup: tagged("production")}} {
 		if diff := cmp.Diff(search(t, source, account, w), search(t, target, account, w)); diff != "" {
 			t.Errorf("search (-source +copy):\n%s", diff)
+		}
+	}
+
+	if diff := cmp.Diff(allSpans(t, source, account), allSpans(t, target, account)); diff != "" {
+		t.Errorf("spans (-source +copy):\n%s", diff)
+	}
+	for _, trace := range traces {
+		want := ofTrace(t, source, account, trace)
+		if diff := cmp.Diff(want, ofTrace(t, target, account, trace)); diff != "" || len(want) == 0 {
+			t.Errorf("trace %s of %d spans (-source +copy):\n%s", trace, len(want), diff)
 		}
 	}
 

@@ -11,8 +11,8 @@ import (
 	"promptspool/spool/archive/query"
 )
 
-// spanBody returns the body of a span of a trace.
-func spanBody(trace string, span int, name string) string {
+// SpanBody returns the body of a span of a trace.
+func SpanBody(trace string, span int, name string) string {
 	return fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x","name":%q,`+
 		`"startTimeUnixNano":"1795318943782000000"}}`, trace, span, name)
 }
@@ -60,15 +60,15 @@ func tracing(t *testing.T, open Open) {
 	one, other := traces[0], traces[1]
 	var events []archive.Event
 	for i := range 5 {
-		events = append(events, Event(t, i, wire.KindSpan, ID(1000+i), spanBody(one, i, "first")))
+		events = append(events, Event(t, i, wire.KindSpan, ID(1000+i), SpanBody(one, i, "first")))
 	}
 	events = append(events,
-		Event(t, 5, wire.KindSpan, ID(1005), spanBody(other, 5, "other")),
-		Event(t, 6, wire.KindSpan, ID(1006), spanBody(one, 6, "scored")),
+		Event(t, 5, wire.KindSpan, ID(1005), SpanBody(other, 5, "other")),
+		Event(t, 6, wire.KindSpan, ID(1006), SpanBody(one, 6, "scored")),
 		Event(t, 7, wire.KindScore, ID(1006), `{"score":1}`),
-		Event(t, 8, wire.KindSpan, ID(1007), spanBody(one, 7, "a request too")),
+		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
 		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
-		Event(t, 10, wire.KindSpan, ID(1000), spanBody(one, 0, "second")))
+		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")))
 	apply(t, s, "a", events...)
 	for _, r := range apply(t, s, "a", events...) {
 		if r.Code != wire.ResultDuplicate {

@@ -25,7 +25,7 @@ func RunSpanRetention(t *testing.T, open func(now time.Time) Retainer) {
 	s := open(Start.Add(20 * week))
 	var events []archive.Event
 	for i := range 20 {
-		kind, body := wire.KindSpan, spanBody(traces[0], i, fmt.Sprint(i))
+		kind, body := wire.KindSpan, SpanBody(traces[0], i, fmt.Sprint(i))
 		if i%4 == 3 {
 			kind, body = wire.KindRequest, requestBody("x")
 		}

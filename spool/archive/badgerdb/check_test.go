@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	event, _ := parseUUID(archivetest.ID(1))
 	at := archivetest.Start.Add(time.Second)
 
+	span, _ := parseUUID(archivetest.ID(1001))
+	trace, _ := parseUUID(harmedTrace)
+	spanAt := archivetest.Start.Add(3 * time.Second)
+
 	otherState := []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[]}`)
 	otherDelta := []byte(`{"request_id":"` + archivetest.ID(1000) + `","history":[{}]}`)
 	for name, harm := range map[string]write{
@@ -44,6 +49,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a body without an event":      {k.body(id, id), []byte(`{}`)},
 		"the count is wrong":           {k.count(), accountCount{2, 3}.encode()},
 		"the count is missing":         {key: k.count()},
+		"a span has no place":          {key: k.span(blocks.EncodePlace(spanAt, span))},
+		"a span has another place":     {k.span(blocks.EncodePlace(spanAt.Add(1), span)), mark},
+		"a trace lacks its span":       {key: k.trace(trace, span)},
+		"a trace has another span":     {k.trace(trace, id), mark},
 		"a version is missing":         {key: k.version(1, 1)},
 		"a version of nothing":         {k.version(2, 1), []byte(`{}`)},
 		"an id is missing":             {key: k.templateName(1)},
@@ -74,8 +83,11 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	}
 }
 
-// harmed opens a database with one record, which has a delta, and one template. A test
-// may harm it, because it is not checked at the end.
+// harmedTrace is the trace of the span in a database of harmed, as a UUID.
+const harmedTrace = "52adf2cf-8206-e15b-bdd5-b2da7b55fa89"
+
+// harmed opens a database with one record, which has a delta, one span and one template. A
+// test may harm it, because it is not checked at the end.
 func harmed(t *testing.T) *DB {
 	t.Helper()
 	db, err := Open(Config{Dir: t.TempDir()})
@@ -95,11 +107,16 @@ func harmed(t *testing.T) *DB {
 		archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1000), `{"score":1}`),
 	})
 
+	span := archivetest.SpanBody(strings.ReplaceAll(harmedTrace, "-", ""), 1, "step")
+	_, traced := db.Apply(context.Background(), "a", []archive.Event{
+		archivetest.Event(t, 3, wire.KindSpan, archivetest.ID(1001), span),
+	})
+
 	firstVersion := func(*wire.Template) (*wire.Version, bool, error) {
 		return &wire.Version{CreatedAt: archivetest.Start}, true, nil
 	}
 	_, updated := db.UpdateTemplate(context.Background(), "a", "greeting", firstVersion)
-	if err := errors.Join(applied, added, updated); err != nil {
+	if err := errors.Join(applied, added, traced, updated); err != nil {
 		t.Fatal(err)
 	}
 

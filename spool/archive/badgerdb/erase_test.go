@@ -80,11 +80,17 @@ func versions(t *testing.T, db *DB, k keys, id uuid) (n int) {
 }
 
 func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
-	for _, d := range []wire.Deletion{
-		{RequestID: archivetest.ID(1007)},
-		{Key: "user", Value: "user-7", Before: archivetest.Start.Add(time.Hour)},
+	byID := wire.Deletion{RequestID: archivetest.ID(1007)}
+	byValue := wire.Deletion{Key: "user", Value: "user-7", Before: archivetest.Start.Add(time.Hour)}
+	for name, c := range map[string]struct {
+		deletion wire.Deletion
+		kind     wire.Kind
+	}{
+		"a request, by its id":  {byID, wire.KindRequest},
+		"a request, by a value": {byValue, wire.KindRequest},
+		"a span":                {byID, wire.KindSpan},
 	} {
-		t.Run(d.RequestID+d.Value, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			db := openIn(t, dir)
 			db.PackEagerly()
@@ -93,7 +99,10 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 			var bodies [][]byte
 			for n := range 20 {
 				body := secretBody(n, fmt.Sprint("user-", n))
-				e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), body)
+				if c.kind == wire.KindSpan {
+					body = archivetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", n, body)
+				}
+				e := archivetest.Event(t, n, c.kind, archivetest.ID(1000+n), body)
 				bodies = append(bodies, db.codec.packBody(e.Body)[100:1000])
 				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
 					t.Fatal(err)
@@ -105,7 +114,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 				t.Fatal("the test does not find a record that exists")
 			}
 
-			sum, err := db.Delete(t.Context(), "a", d)
+			sum, err := db.Delete(t.Context(), "a", c.deletion)
 			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
 				t.Fatalf("deleted %+v (%v), want one record", sum, err)
 			}

@@ -378,6 +378,8 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	}
 	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50,
 		`{"request_id":"`+idAt(monday, 50)+`","score":1}`))
+	apply(t, db, eventAt(t, monday, wire.KindSpan, idAt(monday, 51), 51,
+		archivetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", 1, "step")))
 	db.InSmallSteps()
 
 	// The first is written with the whole state, which may have deltas from then on.
@@ -400,11 +402,14 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		`UPDATE record_bodies SET body = body || 'x'`,
 		`DELETE FROM record_states`,
 		`UPDATE record_states SET orphan = NOT orphan`,
+		`UPDATE record_states SET trace = NULL`,
+		`UPDATE record_states SET span_at = span_at + 1`,
 		`DELETE FROM record_deltas`,
 		`UPDATE record_deltas SET after = after + 1`,
 		`UPDATE record_deltas SET delta = '\x010178'`,
 		`UPDATE record_deltas SET request_id = '01955295-0000-7000-8000-000000000000'`,
 		`UPDATE account_weeks SET records = records + 1`,
+		`UPDATE account_weeks SET spans = spans + 1`,
 		`UPDATE account_weeks SET orphan_events = 0`,
 		`UPDATE account_weeks SET newest = oldest - 1`,
 		`DELETE FROM account_weeks`,
