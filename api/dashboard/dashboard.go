@@ -17,7 +17,8 @@
 //	dashboard.go, page.go, error.go, public_url.go   routes, and the frame of every page
 //	session.go, sign.go, resume.go                   signing in; a form that outlives its session
 //	overview.go, statistics.go, counted.go           numbers and charts
-//	requests.go, column.go, span.go, export.go       the list of requests
+//	requests.go, column.go, export.go                the list of requests
+//	span.go, zone.go                                 times
 //	filter.go, suggest.go, closest.go                its filter
 //	record.go, conversation.go, number.go            one request
 //	templates.go, template.go, compare.go,
@@ -186,6 +187,7 @@ func newDashboard(c Config, pages pages) *Dashboard {
 // pageRoutes registers the pages of a server.
 func (d *Dashboard) pageRoutes() {
 	d.signRoutes()
+	d.zoneRoutes()
 	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -55,6 +56,11 @@ func readFilter(q url.Values) filter {
 	f := newFilter(line)
 	if !sound && f.fault == nil {
 		f.fault = errUnsaid()
+	}
+
+	// The dates of the form take the place of another time.
+	if part := datesLine(q.Get("from"), q.Get("to")); part != "" && f.fault == nil {
+		f = f.during(part)
 	}
 
 	for _, c := range columns {
@@ -176,7 +182,10 @@ func (f filter) during(part string) filter {
 // between returns the filter for the requests from a time until before another. Both are
 // whole seconds.
 func (f filter) between(from, to time.Time) filter {
-	return f.during(spanLine(stretch{from, to.Sub(from)}.String()))
+	zone := cmp.Or(f.zone, time.UTC)
+	line := "since:" + from.In(zone).Format(time.RFC3339) + " before:" + to.In(zone).Format(time.RFC3339)
+
+	return f.during(line)
 }
 
 // without returns the filter without condition i.

@@ -36,7 +36,7 @@ func FuzzFilterInTheAddress(f *testing.F) {
 				t.Fatal("removing a condition does not leave one less")
 			}
 		}
-		viewFilter("/", first)
+		viewFilter("/", first, time.Now())
 	})
 }
 
@@ -95,7 +95,7 @@ func TestAFaultIsMarkedInTheLineThatIsShown(t *testing.T) {
 	} {
 		f := newFilter(typed)
 		_, err := f.search(time.Now())
-		v := viewFilter("/", f)
+		v := viewFilter("/", f, time.Now())
 		v.reject(wire.AsError(err))
 		if v.Marked.Reason == "" {
 			t.Errorf("%s: no reason is shown", typed)

@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 )
 
 func (d *Dashboard) overviewRoutes() {
@@ -61,7 +62,7 @@ func (d *Dashboard) overviewPage(c *call) error {
 	query := c.URL.Query()
 	f := c.filter(query)
 	v := overviewView{
-		filterView: viewFilter("/", f),
+		filterView: viewFilter("/", f, d.Now()),
 		Bucket:     query.Get("bucket"),
 		Buckets:    wire.Buckets,
 	}
@@ -76,6 +77,7 @@ func (d *Dashboard) overviewPage(c *call) error {
 		a, err = d.Records.Analyze(c.Context(), c.identity(), page.bounded(wire.StatisticsQuery{
 			FilterGroup: s.FilterGroup,
 			Q:           s.Q,
+			FilterLine:  wire.FilterLine{Zone: zoneName(f.zone)},
 			Bucket:      v.Bucket,
 			PointsMax:   pointsMax,
 		}))
@@ -114,10 +116,10 @@ func overviewCharts(f filter, a wire.Analytics) []*chart.Chart {
 	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart.Chart {
 		c := &chart.Chart{Title: title, Names: names, Format: count, Bucket: bucket}
 		c.Link = func(p chart.Point) string {
-			return address("/requests", f.between(p.At, p.At.Add(bucket)).values())
+			return address("/requests", f.between(p.At, p.To).values())
 		}
 		for _, s := range a.Stats {
-			c.Points = append(c.Points, chart.Point{At: parseDate(s.Date), Values: values(s)})
+			c.Points = append(c.Points, f.point(s.Date, bucket, values(s)))
 		}
 		return c
 	}
@@ -202,16 +204,16 @@ func valueAt(values map[string]float64, date string) float64 {
 	return math.NaN()
 }
 
-// parseDate reads the date of a bucket: a day for buckets of days and more, otherwise a
-// time.
-func parseDate(date string) time.Time {
-	for _, layout := range []string{time.DateOnly, time.RFC3339} {
-		if t, err := time.Parse(layout, date); err == nil {
-			return t
-		}
+// point returns the point of a bucket, whose date is a day for buckets of days and more, otherwise
+// a time.
+func (f filter) point(date string, bucket time.Duration, values []float64) chart.Point {
+	zone := cmp.Or(f.zone, time.UTC)
+	at, err := time.Parse(time.RFC3339, date)
+	if day, errDay := time.Parse(time.DateOnly, date); err != nil && errDay == nil {
+		at = calendar.StartOfDay(day.Year(), day.Month(), day.Day(), zone)
 	}
 
-	return time.Time{}
+	return chart.Point{At: at.In(zone), To: calendar.End(at, bucket, zone).In(zone), Values: values}
 }
 
 // breakdowns returns the tables of an answer, without empty ones.

@@ -125,7 +125,7 @@ func roleClass(role string) string {
 	return ""
 }
 
-// moment prints a time in UTC. The page's script turns it into the reader's time zone.
+// moment prints a time in UTC. See shownZone.localize.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // ago prints roughly how long ago something was.
@@ -158,6 +158,7 @@ type view struct {
 	Curl    string // a command that logs a call here
 	Base    string // this server's address
 	SignIn  bool   // people can sign in here
+	Zone    shownZone
 	Data    any
 }
 
@@ -173,6 +174,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 		Curl:    exampleCurl(d.base(c.Request)),
 		Base:    d.base(c.Request),
 		SignIn:  d.People != nil,
+		Zone:    c.zone(),
 		Data:    data,
 	}
 	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
@@ -187,7 +189,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 
 	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	c.w.WriteHeader(status)
-	_, err := c.w.Write(page.Bytes())
+	_, err := c.w.Write(v.Zone.localize(page.Bytes()))
 
 	return err
 }
@@ -200,7 +202,7 @@ func (d *Dashboard) part(c *call, page, name string, data any) error {
 	}
 
 	c.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, err := c.w.Write(part.Bytes())
+	_, err := c.w.Write(c.zone().localize(part.Bytes()))
 
 	return err
 }

@@ -1,13 +1,15 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
-	"promptspool/api/wire/calendar"
 )
 
 const requestsPerPage = 50
@@ -35,6 +37,8 @@ type filterView struct {
 	Marked  markedLine  // where, if that is known
 	Chips   []chip
 	Times   []timeLink
+	Range   string // the time that is shown, in words
+	Zone    string // whose days they are
 	Columns []column // all that can be shown
 	Closest []closeLink
 }
@@ -54,8 +58,8 @@ type chip struct{ Text, Without string }
 // chipsMax bounds the chips, each of which has the whole line in its address.
 const chipsMax = 20
 
-func viewFilter(path string, f filter) filterView {
-	v := filterView{Filter: f, Path: path, Columns: columns}
+func viewFilter(path string, f filter, now time.Time) filterView {
+	v := filterView{Filter: f, Path: path, Columns: columns, Zone: zoneName(f.zone)}
 	if f.fault != nil {
 		return v // another time would lose what was typed
 	}
@@ -67,6 +71,8 @@ func viewFilter(path string, f filter) filterView {
 		other := f.during(t.Line)
 		v.Times = append(v.Times, timeLink{t.Text, address(path, other.values()), other.Text == f.Text})
 	}
+	from, to := f.line.Range(filterline.Clock{Now: now, Zone: f.zone})
+	v.Range = rangeText(from, to, now, cmp.Or(f.zone, time.UTC))
 
 	return v
 }
@@ -92,17 +98,10 @@ func (v *filterView) reject(e *wire.Error) {
 	}
 }
 
-// zoneCookie has the browser's time zone, which the page's script sets.
-const zoneCookie = "zone"
-
 // filter reads the filter in an address, in the reader's zone.
 func (c *call) filter(q url.Values) filter {
 	f := readFilter(q)
-	if cookie, err := c.Cookie(zoneCookie); err == nil {
-		if name, err := url.QueryUnescape(cookie.Value); err == nil {
-			f.zone, _ = calendar.ParseZone(name)
-		}
-	}
+	f.zone = c.zone().Location
 
 	return f
 }
@@ -119,7 +118,7 @@ func address(path string, q url.Values) string {
 func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := c.filter(query)
-	v := requestsView{filterView: viewFilter("/requests", f), Exports: exportLinks(f)}
+	v := requestsView{filterView: viewFilter("/requests", f, d.Now()), Exports: exportLinks(f)}
 
 	var page wire.SearchPage
 	s, err := f.search(d.Now())

@@ -6,17 +6,17 @@ import (
 )
 
 // span is how far back a page looks.
-type span struct {
-	Word, Text string
-	Duration   time.Duration
-}
+type span struct{ Word, Text string }
 
 var spans = []span{
-	{"", "All time", 0},
-	{"1h", "Last hour", time.Hour},
-	{"24h", "Last 24 hours", 24 * time.Hour},
-	{"7d", "Last 7 days", 7 * 24 * time.Hour},
-	{"30d", "Last 30 days", 30 * 24 * time.Hour},
+	{"", "All time"},
+	{"1h", "Last hour"},
+	{"24h", "Last 24 hours"},
+	{"7d", "Last 7 days"},
+	{"30d", "Last 30 days"},
+	{"today", "Today"},
+	{"yesterday", "Yesterday"},
+	{"this-week", "This week"},
 }
 
 // stretch is a fixed stretch of time, such as that of a chart's bar. An address holds it as
@@ -70,11 +70,32 @@ func spanLine(span string) string {
 		from, to := s.from.UTC(), s.from.Add(s.long).UTC()
 		return "since:" + from.Format(time.RFC3339) + " before:" + to.Format(time.RFC3339)
 	}
-	if span == "" {
+	switch span {
+	case "":
 		return ""
+	case "yesterday":
+		return "time:" + span // it has ended
 	}
 
 	return "since:" + span
+}
+
+// datesLine returns the condition of the days from one date to another, either of which may be
+// missing; "" if there is neither.
+func datesLine(from, to string) string {
+	_, errFrom := time.Parse(time.DateOnly, from)
+	_, errTo := time.Parse(time.DateOnly, to)
+	switch {
+	case errFrom != nil && errTo != nil:
+		return ""
+	case errTo != nil:
+		return "since:" + from
+	case errFrom != nil:
+		return "until:" + to
+	}
+
+	// Dates compare as texts do.
+	return "time:" + min(from, to) + ".." + max(from, to)
 }
 
 // times are the conditions that a page offers for the time of its requests.

@@ -65,20 +65,22 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	}
 
 	// Only what changes the numbers identifies the page.
-	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, nil, q.Has(countAll)}
+	zone := c.zone().Location
+	page := countedPage{"/template/statistics", url.Values{"name": {head.Name}}, zone, q.Has(countAll)}
 	for _, name := range []string{"span", "score", "bucket"} {
 		if value := q.Get(name); value != "" {
 			page.query.Set(name, value)
 		}
 	}
 
-	f := filter{}.during(spanLine(readSpan(v.Span))).with(condition{"prompt_name", "", "is", head.Name})
+	f := filter{zone: zone}.during(spanLine(readSpan(v.Span))).with(condition{"prompt_name", "", "is", head.Name})
 	group, err := f.group(d.Now())
 	if err != nil {
 		return err
 	}
 	query := page.bounded(wire.StatisticsQuery{
 		FilterGroup: group,
+		FilterLine:  wire.FilterLine{Zone: zoneName(zone)},
 		Bucket:      v.Bucket,
 		PointsMax:   versionPointsMax,
 	})
@@ -305,10 +307,8 @@ func (d versionDrawing) chart(
 			p, ok := byDate[b.Date]
 			if !ok {
 				// A version without requests in a bucket has no value there.
-				p = chart.Point{
-					At:     parseDate(b.Date),
-					Values: slices.Repeat([]float64{math.NaN()}, len(d.lines)),
-				}
+				missing := slices.Repeat([]float64{math.NaN()}, len(d.lines))
+				p = d.filter.point(b.Date, d.bucket, missing)
 				byDate[b.Date] = p
 			}
 			p.Values[i] = value(&b.Totals)
@@ -317,11 +317,11 @@ func (d versionDrawing) chart(
 	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b chart.Point) int { return a.At.Compare(b.At) })
 
 	c.Link = func(p chart.Point) string {
-		return address("/requests", d.filter.between(p.At, p.At.Add(d.bucket)).values())
+		return address("/requests", d.filter.between(p.At, p.To).values())
 	}
 	c.LinkValue = func(p chart.Point, i int) string {
 		f := withVersion(d.filter, d.lines[i].Version)
-		return address("/requests", f.between(p.At, p.At.Add(d.bucket)).values())
+		return address("/requests", f.between(p.At, p.To).values())
 	}
 
 	return c

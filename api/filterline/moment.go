@@ -1,11 +1,13 @@
 package filterline
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
 )
 
@@ -67,6 +69,52 @@ func (c Clock) span(text string) (span, bool) {
 	}
 
 	return span{}, false
+}
+
+// Range returns the time that a line is about: from a moment until before another. A bound that the
+// line does not set is zero.
+func (l Line) Range(clock Clock) (from, to time.Time) {
+	for i := range l.Terms {
+		t := &l.Terms[i]
+		if !t.IsTime() || t.Not || len(t.Values) != 1 || t.Values[0].Operator == Exists {
+			continue
+		}
+		f, err := l.compileTime(t.Field, &t.Values[0], clock)
+		if err != nil {
+			continue
+		}
+
+		// A bound narrows the one before.
+		for _, part := range conditions(f) {
+			var at time.Time
+			_ = json.Unmarshal(part.Value, &at) // we made it
+			switch part.Operator {
+			case "gt", "gte":
+				if at.After(from) {
+					from = at
+				}
+			case "lt", "lte":
+				if to.IsZero() || at.Before(to) {
+					to = at
+				}
+			}
+		}
+	}
+
+	return from, to
+}
+
+// conditions returns the conditions of a filter, all of which must hold.
+func conditions(f wire.Filter) []wire.Filter {
+	if f.Filters == nil {
+		return []wire.Filter{f}
+	}
+	var all []wire.Filter
+	for _, part := range f.Filters {
+		all = append(all, conditions(part)...)
+	}
+
+	return all
 }
 
 // checked rejects times that JSON cannot hold.

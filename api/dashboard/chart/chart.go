@@ -34,9 +34,11 @@ type Chart struct {
 	Bare bool
 }
 
-// Point holds the values of one bucket, one for each name. Missing values are NaN.
+// Point holds the values of one bucket, one for each name. Missing values are NaN. Times are shown
+// in the zone that At is in.
 type Point struct {
 	At     time.Time
+	To     time.Time // the end of the bucket; At.Add(Chart.Bucket) if it is zero
 	Values []float64
 }
 
@@ -75,7 +77,7 @@ func (c *Chart) scale() scale {
 	step := c.step(highest)
 	s := scale{
 		from: c.Points[0].At,
-		to:   c.Points[len(c.Points)-1].At.Add(c.Bucket),
+		to:   c.end(c.Points[len(c.Points)-1]),
 		top:  step * max(math.Ceil(highest/step), 1),
 		left: marginLeft,
 	}
@@ -90,6 +92,15 @@ func (c *Chart) scale() scale {
 	}
 
 	return s
+}
+
+// end returns the end of a point's bucket. A day may have 23 or 25 hours.
+func (c *Chart) end(p Point) time.Time {
+	if p.To.IsZero() {
+		return p.At.Add(c.Bucket)
+	}
+
+	return p.To
 }
 
 // highest returns the highest value that is drawn: for bars, the sum of their parts.
@@ -227,10 +238,10 @@ func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 	}
 
 	// The axis only has room for the first time and the last.
-	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, Height-6, s.from.UTC().Format(layout))
+	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, Height-6, s.from.Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
-			Width-marginRight, Height-6, last.UTC().Format(layout))
+			Width-marginRight, Height-6, last.Format(layout))
 	}
 }
 
@@ -239,7 +250,7 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	paths := make([]strings.Builder, len(c.Names))
 	for _, p := range c.Points {
 		left := s.x(p.At)
-		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
+		width := max(s.x(c.end(p))-left, 1)
 		if width > 4 { // room for a gap between the bars
 			left, width = left+0.5, width-1
 		}
@@ -300,7 +311,7 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 func (c *Chart) drawColumns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		left := s.x(p.At)
-		width := max(s.x(p.At.Add(c.Bucket))-left, 1)
+		width := max(s.x(c.end(p))-left, 1)
 		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
 			html.EscapeString(c.describe(p)),
 			short(left), marginTop, short(width), Height-MarginBottom, short(width))
@@ -348,12 +359,12 @@ func (c *Chart) describe(p Point) string {
 func (c *Chart) When(p Point) string {
 	switch {
 	case c.Bucket >= 24*time.Hour:
-		return p.At.UTC().Format(time.DateOnly)
+		return p.At.Format(time.DateOnly)
 	case c.Bucket < time.Minute:
-		return p.At.UTC().Format("2006-01-02 15:04:05 UTC")
+		return p.At.Format("2006-01-02 15:04:05 MST")
 	}
 
-	return p.At.UTC().Format("2006-01-02 15:04 UTC")
+	return p.At.Format("2006-01-02 15:04 MST")
 }
 
 // Value prints a value, or a dash if it is missing.

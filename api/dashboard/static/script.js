@@ -1,13 +1,6 @@
-// Every page works without this. It shows times in the reader's zone, copies, asks before what cannot be undone, folds the menu
+// Every page works without this. It tells the server the reader's zone, copies, asks before what cannot be undone, folds the menu
 // on small screens, offers values, and gives the keyboard something to do.
 "use strict";
-
-function local(time) {
-  const at = new Date(time.dateTime);
-  time.title = time.textContent;
-  time.textContent = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-}
-for (const time of document.querySelectorAll("time[datetime]")) local(time);
 
 for (const menu of document.querySelectorAll("details.menu")) {
   const small = matchMedia("(max-width: 52rem)");
@@ -62,7 +55,7 @@ for (const form of document.querySelectorAll("form[data-preview]")) {
   });
 }
 
-// The server reads days of a filter in this zone.
+// The server shows times, and reads days of a filter, in this zone.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; SameSite=Lax`;
 
@@ -160,7 +153,6 @@ for (const box of document.querySelectorAll("[data-live]")) {
       if (page && !fresh.every(Boolean)) return location.reload(); // signed out, or nothing is left to list
       if (page && box.checked) {
         parts.forEach((part, i) => part.replaceChildren(...fresh[i].childNodes));
-        for (const time of parts.flatMap((part) => [...part.querySelectorAll("time[datetime]")])) local(time);
       }
     }
     if (box.checked) timer = setTimeout(follow, 3000);
@@ -178,7 +170,6 @@ const countOn = async () => {
     if (fresh && !counted.contains(document.activeElement)) {
       counted.replaceChildren(...fresh.childNodes);
       counted.toggleAttribute("data-counting", fresh.hasAttribute("data-counting"));
-      for (const time of counted.querySelectorAll("time[datetime]")) local(time);
     }
   }
   if (counted.hasAttribute("data-counting")) setTimeout(countOn, 1000);

@@ -23,6 +23,8 @@ const (
 	walkPatience = archive.StatisticsBudget
 	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted anew
+
+	summedMax = time.Second // for all sums of a store by the days of a zone
 )
 
 // Archive is an archive.Archive whose statistics answer within StatisticsQuery.Budget.
@@ -30,7 +32,7 @@ const (
 // Where that is too short to count everything, the answer is what is counted so far, and
 // counting goes on for callers that ask the same again: the numbers of one question grow
 // until they are complete, and do not shrink. Statistics without a filter but time have
-// no budget; they are always exact.
+// no budget; they are always exact. The same by the days of a zone may take a second.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
 type Archive struct {
@@ -76,8 +78,20 @@ func (c *Archive) Analyze(
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
 	// Without a filter but time the stores have summaries. What is
 	// wrong with a filter is reported in one place.
-	if err != nil || match.Spanned() || q.Budget == 0 {
+	inUTC := q.Zone == "" || q.Zone == time.UTC.String()
+	if err != nil || match.Spanned() && inUTC || q.Budget == 0 {
 		return c.Archive.Analyze(ctx, id, q)
+	}
+
+	// Those of a store may not fit the days of a zone. Then every row is counted, as with a filter.
+	if match.Spanned() {
+		quick, cancel := context.WithTimeout(ctx, summedMax)
+		w, err := c.Archive.Analyze(quick, id, q)
+		slow := err != nil && quick.Err() != nil && ctx.Err() == nil
+		cancel()
+		if !slow {
+			return w, err
+		}
 	}
 
 	asked := question{

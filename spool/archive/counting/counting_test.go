@@ -54,6 +54,30 @@ func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
 	})
 }
 
+// Few summaries fit the days of some zones, so that each row is counted, as with a filter.
+func TestTotalsByTheDaysOfAZoneGrowWhereTheStoreIsSlow(t *testing.T) {
+	question := wire.StatisticsQuery{Budget: waiting, Key: "all", FilterLine: wire.FilterLine{Zone: "Asia/Kolkata"}}
+
+	withCounting(t, &slowStore{rows: 900, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+		if w := analyze(t, c, counter, question); w.TotalRequests != 900 || w.Progress != (wire.Progress{}) {
+			t.Errorf("%d of 900 are counted, %+v", w.TotalRequests, w.Progress)
+		}
+	})
+	withCounting(t, &slowStore{rows: 3000, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+		w := analyze(t, c, counter, question)
+		if n := w.TotalRequests; n < 60 || n > 200 || !w.Incomplete || !w.Counting {
+			t.Errorf("at first %d are counted, %+v", n, w.Progress)
+		}
+		for w.Counting {
+			time.Sleep(300 * time.Millisecond)
+			w = analyze(t, c, counter, question)
+		}
+		if w.TotalRequests != 3000 || w.Incomplete {
+			t.Errorf("%d of 3000 are counted in the end, %+v", w.TotalRequests, w.Progress)
+		}
+	})
+}
+
 func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 	s := &slowStore{rows: 2000, each: time.Millisecond}
 	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
