@@ -37,8 +37,8 @@ type filterView struct {
 	Marked  markedLine  // where, if that is known
 	Chips   []chip
 	Times   []timeLink
-	Range   string // the time that is shown, in words
-	Zone    string // whose days they are
+	Range   string   // the time that is shown, in words
+	Zone    string   // whose days they are
 	Columns []column // all that can be shown
 	Closest []closeLink
 }
