@@ -79,6 +79,7 @@ type Metrics struct {
 	ArchiveUp           prometheus.Gauge
 	ArchiveConns        prometheus.Gauge
 	ArchiveConnsMax     prometheus.Gauge
+	ArchiveNodesAway    prometheus.Gauge
 	ArchiveRecords      prometheus.Gauge
 	ArchiveDiskBytes    prometheus.Gauge
 	ArchiveUnpackedRows prometheus.Gauge
@@ -276,6 +277,8 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveConnsMax = f.gauge("promptspool_archive_connections_max",
 		"How many connections to the database this server may use; 0 for Badger.")
 
+	m.ArchiveNodesAway = f.gauge("promptspool_archive_nodes_away",
+		"Workers of the database that do not answer, where it is spread over several by Citus; else 0.")
 	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
 		"Disk blocks that the archive's files occupy, in bytes.")

@@ -52,6 +52,9 @@ type opened struct {
 type remoteDatabase interface {
 	WatchHealth(ctx context.Context, told func(error)) error // tells again and again whether it answers, until ctx ends
 	Connections() (used, most int)
+
+	// NodesAway returns the nodes that do not answer of a database that is spread over several.
+	NodesAway(ctx context.Context) ([]string, error)
 }
 
 // openDatabase opens what --archive names. readAll has the files of a Badger read before.

@@ -91,8 +91,9 @@ var imports = map[string]string{
 	// A disk with bad blocks for tests.
 	"spool/disktest": "metrics/parts spool/disk",
 	// A real PostgreSQL for tests.
-	"spool/archive/postgres/postgrestest": "metrics/parts",
-	"api/auth/authtest":                   "api/auth api/wire",
+	"spool/archive/postgres/postgrestest": "metrics/parts spool/archive/postgres/connection " +
+		"spool/archive/postgres/schema",
+	"api/auth/authtest": "api/auth api/wire",
 	// The rooms of the command. Nothing imports the command itself.
 	"cmd/promptspool/internal/machine":    "api/room api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",

@@ -13,8 +13,9 @@ type serverStatus struct {
 	Role      string          `json:"role"`
 	Version   string          `json:"version"`
 	Name      string          `json:"name"`
-	Archive   string          `json:"archive"`      // badger, or a postgres:// without its password
-	Away      string          `json:"archive_away"` // why the database does not answer; "" while it does
+	Archive   string          `json:"archive"`            // badger, or a postgres:// without its password
+	Away      string          `json:"archive_away"`       // why the database does not answer; "" while it does
+	NodesAway []string        `json:"archive_nodes_away"` // of several; what is on them is away
 	StartedAt time.Time       `json:"started_at"`
 	Records   uint64          `json:"records"`    // of all accounts
 	DiskBytes int64           `json:"disk_bytes"` // blocks of the archive's files
@@ -35,6 +36,7 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 		StartedAt: started,
 		Archive:   at.name,
 		Away:      health.reason(),
+		NodesAway: []string{},
 	}
 	if s.Away != "" {
 		return s
@@ -46,6 +48,11 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 	s.Records, s.DiskBytes = size.Records, size.DiskBytes
 	s.Orphans, _ = at.db.OrphansOfAll(ctx)
 	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
+	if at.remote != nil {
+		if away, _ := at.remote.NodesAway(ctx); away != nil {
+			s.NodesAway = away
+		}
+	}
 	return s
 }
 
@@ -64,6 +71,12 @@ func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
 			m.ArchiveTombstones.Set(float64(size.Tombstones))
 			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
+		}
+
+		if at.remote != nil {
+			if away, err := at.remote.NodesAway(ctx); err == nil {
+				m.ArchiveNodesAway.Set(float64(len(away)))
+			}
 		}
 
 		if o, err := db.OrphansOfAll(ctx); err == nil {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
@@ -23,6 +26,9 @@ type Config struct {
 	Now    func() time.Time // default: time.Now; the clock behind the times that are stored
 
 	Retention archive.Retention // enforced by Run
+
+	// HalfSpread opens a database of which only some tables are spread, for Distribute.
+	HalfSpread bool
 }
 
 // DB is a server's database: an archive.Store, a registry.Store and an auth.Store.
@@ -36,6 +42,7 @@ type DB struct {
 	logger    *slog.Logger
 	now       func() time.Time
 	retention archive.Retention
+	spread    bool // the tables are spread over the nodes of a Citus
 
 	codec          *codec
 	commits        *archive.Committer[application]
@@ -94,7 +101,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	db.tables = schema.New(pool, c.Logger, now)
 	db.commits = newCommitter(db.applyGroup)
 
-	if err := db.start(ctx); err != nil {
+	if err := db.start(ctx, c.HalfSpread); err != nil {
 		pool.Close()
 		return nil, fmt.Errorf("open the database %s: %w", pool.Name(), err)
 	}
@@ -103,12 +110,15 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 }
 
 // start upgrades the tables, and waits for a database that does not answer yet.
-func (db *DB) start(ctx context.Context) error {
+func (db *DB) start(ctx context.Context, halfSpread bool) error {
 	deadline := time.Now().Add(openPatience)
 
 	// Each step may be repeated: what is done already is found to be done.
 	for waited := false; ; waited = true {
-		err := db.tables.Migrate(ctx, schema.Migrations)
+		var err error
+		if db.spread, err = db.tables.Spread(ctx, halfSpread); err == nil {
+			err = db.tables.Migrate(ctx, schema.Migrations)
+		}
 		if err == nil {
 			err = db.tables.MakeAhead(ctx)
 		}
@@ -129,19 +139,42 @@ func (db *DB) start(ctx context.Context) error {
 	}
 }
 
-// warnOfLoss logs a warning if the database acknowledges writes before they are on disk. A
-// 200 of ours would then promise too much.
-func (db *DB) warnOfLoss(ctx context.Context) error {
-	var fsync, commit string
-	err := db.pool.QueryRow(ctx, nil, []any{&fsync, &commit},
-		`SELECT current_setting('fsync'), current_setting('synchronous_commit')`)
-	if err == nil && (fsync == "off" || commit == "off") {
-		db.logger.Warn("Database acknowledges writes before they are on disk: a crash of its machine may lose "+
-			"events that were answered with 200. Set fsync and synchronous_commit to on",
-			"fsync", fsync, "synchronous_commit", commit)
-	}
+// settingsOfLoss are whether a commit is on disk when it is answered.
+const settingsOfLoss = `SELECT current_setting('fsync') || ' ' || current_setting('synchronous_commit')`
 
-	return err
+// warnOfLoss logs a warning if the database acknowledges writes before they are on disk, on any
+// node. A 200 of ours would then promise too much.
+func (db *DB) warnOfLoss(ctx context.Context) error {
+	return db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
+		database := worker{name: db.pool.Name(), ok: true}
+		err := conn.QueryRow(ctx, settingsOfLoss).Scan(&database.result)
+		nodes := []worker{database}
+		if err == nil && db.spread {
+			var workers []worker
+			workers, err = askWorkers(ctx, conn, settingsOfLoss)
+			nodes = append(nodes, workers...)
+		}
+		if err != nil {
+			return err
+		}
+
+		for _, n := range nodes {
+			fsync, commit, _ := strings.Cut(n.result, " ")
+			if n.ok && (fsync == "off" || commit == "off") {
+				db.logger.Warn("Database acknowledges writes before they are on disk: a crash of its machine may "+
+					"lose events that were answered with 200. Set fsync and synchronous_commit to on",
+					"node", n.name, "fsync", fsync, "synchronous_commit", commit)
+			}
+		}
+		return nil
+	})
+}
+
+// Distribute spreads the tables over the workers of a Citus, and returns how many shards each
+// has. It can be interrupted and repeated; no server may use the database meanwhile. The DB
+// must be opened again to be used after it.
+func (db *DB) Distribute(ctx context.Context, told func(table string)) (shards int, err error) {
+	return db.tables.Distribute(ctx, told)
 }
 
 // Close waits for running calls and closes the connections. Later calls fail with

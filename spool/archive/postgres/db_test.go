@@ -26,32 +26,7 @@ func open(t testing.TB, dsn string) *postgres.DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	if os.Getenv("TEST_CITUS_DSN") != "" {
-		spreadOut(t, dsn)
-	}
 	return db
-}
-
-// spreadOut spreads the tables over the nodes of a Citus, as its users do, unless they are
-// spread already.
-func spreadOut(t testing.TB, dsn string) {
-	t.Helper()
-	conn, spread := connect(t, dsn), 0
-	if err := conn.QueryRow(context.Background(),
-		`SELECT count(*) FROM pg_dist_partition`).Scan(&spread); err != nil || spread > 0 {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-
-	statements, err := os.ReadFile("citus.sql")
-	if err == nil {
-		_, err = conn.PgConn().Exec(context.Background(), string(statements)).ReadAll()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // empty returns a database for one test, with its tables but without records.

@@ -9,8 +9,9 @@
 // While the database is away every call fails with CodeUnavailable and a message that names
 // the remedy. Each call tries it anew, so nothing needs a restart when it is back.
 //
-// The package uses only SQL that Citus supports, so that the same tables may be distributed
-// over several machines (citus.sql). A test checks every statement in these files.
+// The package uses only SQL that Citus supports, so that the tables of records may be spread
+// over several machines, by account (schema.Tables.Distribute). A test checks every statement
+// in these files.
 //
 // # Records
 //
@@ -62,6 +63,7 @@
 //	check.go                                     maintenance of records
 //	template.go, watch.go                        the template registry
 //	accounts.go, audit.go, fleet.go, size.go     accounts, sidecars, totals
+//	nodes.go                                     the workers of a Citus
 //	export.go, import.go                         copying to and from another database
 //
 // Below it are package connection (pools, transactions, errors) and package schema (tables,

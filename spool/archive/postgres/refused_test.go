@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
@@ -13,17 +15,24 @@ import (
 // statements that it does not support.
 func refuse(t *testing.T, db *DB, condition string) {
 	t.Helper()
-	for _, sql := range []string{
-		`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-		BEGIN
-			IF ` + condition + ` THEN RAISE EXCEPTION 'not supported' USING ERRCODE = '0A000'; END IF;
-			RETURN NEW;
-		END $$`,
-		`CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record_states FOR EACH ROW EXECUTE FUNCTION refuse()`,
-	} {
-		if err := db.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
+	err := db.pool.Change(t.Context(), true, func(tx pgx.Tx) error {
+		for _, sql := range []string{
+			`SET LOCAL citus.enable_unsafe_triggers = on`, // means nothing elsewhere
+			`CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				IF ` + condition + ` THEN RAISE EXCEPTION 'not supported' USING ERRCODE = '0A000'; END IF;
+				RETURN NEW;
+			END $$`,
+			`CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON record_states FOR EACH ROW EXECUTE FUNCTION refuse()`,
+		} {
+			if _, err := tx.Exec(t.Context(), sql); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

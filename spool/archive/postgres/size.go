@@ -7,8 +7,9 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Size returns what all accounts hold, and the database's size on disk, which includes the
-// tables of others.
+// Size returns what all accounts hold, and the size of the database on disk.
+//
+// The latter is that of all nodes, and includes the tables of others.
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	var records, bytes int64
 	err = db.pool.QueryRow(ctx, nil, []any{&records, &bytes, &s.DiskBytes},
@@ -19,6 +20,11 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	if err == nil {
 		err = db.pool.QueryRow(ctx, nil, []any{&s.Tombstones},
 			`SELECT (SELECT count(*) FROM tombstones) + (SELECT count(*) FROM deleted_values)`)
+	}
+	if err == nil && db.spread {
+		var workers int64
+		workers, err = db.diskOfWorkers(ctx)
+		s.DiskBytes += workers
 	}
 	s.Records, s.Bytes = uint64(records), uint64(bytes)
 	return s, err

@@ -103,6 +103,14 @@ func (db *DB) summarizeNext(
 			return err
 		}
 
+		// Behind the lock no write is on its way, but one may have been cut off in its commit: it
+		// would become visible later, beside a summary that lacks it.
+		if db.spread {
+			if ok, err := decided(ctx, tx); err != nil || !ok {
+				return err
+			}
+		}
+
 		// Another server may have made one while we waited: no row may be counted twice.
 		others := 0
 		if err := tx.QueryRow(ctx, `

@@ -23,14 +23,15 @@ import (
 	"promptspool/spool/archive/badgerdb"
 )
 
-// ArchiveCommand is `promptspool archive`: it verifies archives and copies them.
+// ArchiveCommand is `promptspool archive`: it verifies archives, copies them and spreads them over nodes.
 func ArchiveCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "archive",
-		Usage: "verify a server's archive, or copy it into another",
+		Usage: "verify a server's archive, copy it into another, or spread it over several nodes",
 		Subcommands: []*cli.Command{
 			archiveCopyCommand(),
 			archiveCheckCommand(),
+			archiveSpreadCommand(),
 		},
 	}
 }
@@ -165,7 +166,7 @@ func checkDatabase(c *cli.Context, url string) error {
 		return config.WrongValue(c, "archive", config.ShowArchive(url),
 			"is not postgres://USER@HOST/NAME; for Badger give --data")
 	}
-	db, err := openUnused(c, "archive", url)
+	db, err := openUnused(c, "archive", url, false)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func openMovable(c *cli.Context, flag, name string, existing bool) (movable, err
 	case isBadger && dir != "":
 		return openMovableFolder(c, flag, dir, existing)
 	case config.IsPostgres(name):
-		return openUnused(c, flag, name)
+		return openUnused(c, flag, name, false)
 	}
 	return nil, config.WrongValue(c, flag, config.ShowArchive(name),
 		"is neither badger:DIR nor postgres://USER@HOST/NAME")
@@ -145,8 +145,9 @@ func openMovableFolder(c *cli.Context, flag, dir string, existing bool) (movable
 // copierName is the application_name of these tools' connections; servers have another.
 const copierName = "promptspool-copy"
 
-// openUnused opens a PostgreSQL that no server uses.
-func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
+// openUnused opens a PostgreSQL that no server uses. halfSpread allows that spreading it was
+// interrupted.
+func openUnused(c *cli.Context, flag, dsn string, halfSpread bool) (*postgres.DB, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
 		return nil, err
@@ -159,21 +160,27 @@ func openUnused(c *cli.Context, flag, dsn string) (*postgres.DB, error) {
 	}
 	u.RawQuery = query.Encode()
 
-	db, err := postgres.Open(c.Context, postgres.Config{DSN: u.String(), Logger: config.ToolLogger(c)})
+	db, err := postgres.Open(c.Context, postgres.Config{
+		DSN: u.String(), Logger: config.ToolLogger(c), HalfSpread: halfSpread,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
+	if err := rejectServers(c.Context, db, flag, dsn); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
 
-	connections, err := serverConnections(c.Context, db)
+// rejectServers returns an error if servers are connected to a database.
+func rejectServers(ctx context.Context, db *postgres.DB, flag, dsn string) error {
+	connections, err := serverConnections(ctx, db)
 	if err == nil && connections > 0 {
 		err = fmt.Errorf("--%s: servers have %d connections to %s; "+
 			"stop them first: the sidecars keep what comes meanwhile",
 			flag, connections, config.ShowArchive(dsn))
 	}
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return db, nil
+	return err
 }
 
 // PostgreSQL lists the connections of a server that has just ended for a moment longer.

@@ -4,7 +4,8 @@
 // that stops, kills or starves the server starts one for itself. Without PostgreSQL the
 // test fails and says what to install: a test that is skipped proves nothing.
 //
-// If TEST_CITUS_DSN names a server with Citus, databases are created there instead.
+// If TEST_CITUS_DSN names a database with Citus and its workers, databases are created on the
+// same nodes instead, with the tables of records spread over them.
 package postgrestest
 
 import (
@@ -55,13 +56,11 @@ func Main(m *testing.M) int {
 var mainCalled atomic.Bool
 
 // DSN creates an empty database for one test and returns its connection string. The
-// database is dropped when the test ends.
+// database is dropped when the test ends. On Citus it has the tables already.
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		created := database(t, dsn, "")
-		run(t, created, "CREATE EXTENSION citus")
-		return created
+		return citusDatabase(t, dsn)
 	}
 
 	return database(t, sharedServer(t).DSN("postgres"), "")
@@ -117,13 +116,19 @@ func database(t testing.TB, dsn, options string) string {
 	run(t, dsn, "CREATE DATABASE "+name+options)
 	t.Cleanup(func() { run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
 
-	created, err := url.Parse(dsn)
-	if err != nil || created.Scheme == "" {
-		t.Fatal("the connection string must have the form postgres://user@host/database")
-	}
+	created := parse(t, dsn)
 	created.Path = "/" + name
 
 	return created.String()
+}
+
+func parse(t testing.TB, dsn string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil || u.Scheme == "" {
+		t.Fatal("the connection string must have the form postgres://user@host/database")
+	}
+	return u
 }
 
 // run executes statements on a connection of its own.

@@ -6,6 +6,7 @@
 //
 //	tables.go, migrate.go      the tables, and the steps from one schema to the next
 //	partition.go, week.go      partitions, and the week that an id belongs to
+//	spread.go                  the tables spread over the nodes of a Citus
 //
 // What is in the tables is the business of package postgres.
 package schema

@@ -142,16 +142,11 @@ func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith 
 
 	for err == nil {
 		err = t.pool.Change(ctx, true, func(tx pgx.Tx) error {
-			// Creating tables may take longer than a query may. The lock is the transaction's,
-			// not the session's, so it is also released behind a connection pooler.
-			for _, sql := range []string{
-				`SET LOCAL statement_timeout = 0`,
-				fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.MigrationLock),
-				schemaTable,
-			} {
-				if _, err := tx.Exec(ctx, sql); err != nil {
-					return err
-				}
+			if err := beginMigration(ctx, tx); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, schemaTable); err != nil {
+				return err
 			}
 
 			// Another server may have migrated while we waited for the lock.
@@ -163,6 +158,9 @@ func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith 
 			m := all[done]
 			t.logger.Info("Creating database tables", "migration", m.name)
 			if _, err := tx.Conn().PgConn().Exec(ctx, m.sql).ReadAll(); err != nil {
+				return fmt.Errorf("migration %s: %w", m.name, err)
+			}
+			if err := spreadNew(ctx, tx); err != nil {
 				return fmt.Errorf("migration %s: %w", m.name, err)
 			}
 
@@ -179,4 +177,24 @@ func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith 
 	}
 
 	return done, worksWith, err
+}
+
+// beginMigration prepares a transaction to change tables, while no other does.
+func beginMigration(ctx context.Context, tx pgx.Tx) error {
+	for _, sql := range []string{
+		// Creating tables may take longer than a query may.
+		`SET LOCAL statement_timeout = 0`,
+		// On Citus one connection to each node then changes all shards, so that a transaction
+		// can change several tables. Elsewhere the setting has no meaning.
+		`SET LOCAL citus.multi_shard_modify_mode = 'sequential'`,
+		// The lock is the transaction's, not the session's, so it is also released behind a
+		// connection pooler.
+		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.MigrationLock),
+	} {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }

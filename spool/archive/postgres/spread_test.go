@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/postgres/postgrestest"
+)
+
+// Citus would commit such a COPY in one phase, after the others (folding.insert). Which
+// statements are sent can be seen on any PostgreSQL.
+func TestWhereTablesAreSpreadNothingIsCopiedAfterRead(t *testing.T) {
+	server := postgrestest.Start(t, postgrestest.Options{
+		Settings: []string{"log_statement=all", "log_line_prefix=%p "},
+	})
+	db, err := Open(t.Context(), Config{DSN: server.Database(t), Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	// Control: elsewhere COPY is used, and the log shows it.
+	for begin, spread := range []bool{false, true} {
+		db.spread = spread
+		logged := len(server.WholeLog(t))
+
+		var events []archive.Event
+		for n := range 100 {
+			id := archivetest.ID(1000*begin + n)
+			events = append(events,
+				archivetest.Event(t, 1000*begin+2*n, wire.KindRequest, id, `{"function_name":"f"}`),
+				archivetest.Event(t, 1000*begin+2*n+1, wire.KindScore, id, `{"name":"n","score":1}`))
+		}
+		for _, account := range []string{"a", "b"} {
+			for _, part := range [][]archive.Event{events[:150], events[100:]} {
+				if _, err := db.Apply(t.Context(), account, part); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+
+		copied, inserted := copiesAfterReads(server.WholeLog(t)[logged:])
+		if spread != (copied == 0) || spread != (inserted > 0) {
+			t.Errorf("spread is %v: %d times COPY came after SELECT, and %d times INSERT", spread, copied, inserted)
+		}
+		if err := db.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+var statementLine = regexp.MustCompile(`(?m)^(\d+) LOG: +(?:statement|execute [^:]*):\s+(.*)$`)
+
+// copiesAfterReads counts the statements that add states over a connection that has read some
+// in the same transaction.
+func copiesAfterReads(log string) (copied, inserted int) {
+	read := make(map[string]bool) // by process
+	for _, m := range statementLine.FindAllStringSubmatch(log, -1) {
+		process, sql := m[1], strings.ToLower(m[2])
+		switch {
+		case strings.HasPrefix(sql, "begin"):
+			read[process] = false
+		case strings.HasPrefix(sql, "select request_id, revision, state"):
+			read[process] = true
+		case read[process] && strings.HasPrefix(sql, "copy "):
+			copied++
+		case read[process] && strings.HasPrefix(sql, "insert into record_states"):
+			inserted++
+		}
+	}
+
+	return copied, inserted
+}
+
+func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	// Elsewhere than on Citus its catalog is made up.
+	half := []string{`SELECT undistribute_table('summaries')`}
+	if !db.spread {
+		half = []string{
+			`CREATE TABLE pg_dist_partition AS
+			SELECT 'record_states'::regclass AS logicalrelid, 'account_id' AS partkey`,
+			`CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2'`,
+			fakeWorker(""),
+		}
+	}
+	for _, sql := range half {
+		if err := db.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, err = Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err == nil || !strings.Contains(err.Error(), "not summaries") && !strings.Contains(err.Error(), "summaries, ") ||
+		!strings.Contains(err.Error(), "archive spread") {
+		t.Errorf("%v", err)
+	}
+
+	again, err := Open(t.Context(), Config{DSN: dsn, Logger: silent, HalfSpread: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+}
+
+// A write that is cut off in its commit is acknowledged, and shows only later.
+func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.InSmallSteps()
+	setUndecided := undecidedOn(t, db, dsn)
+
+	var events []archive.Event
+	for n := range 9 {
+		events = append(events, archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`))
+	}
+	if _, err := db.Apply(t.Context(), "a", events); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, undecided := range []bool{true, false} {
+		setUndecided(undecided)
+		if err := db.Summarize(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		made := 0
+		if err := db.pool.QueryRow(t.Context(), nil, []any{&made}, `SELECT count(*) FROM summaries`); err != nil {
+			t.Fatal(err)
+		}
+		if undecided != (made == 0) {
+			t.Errorf("undecided is %v, and %d summaries were made", undecided, made)
+		}
+	}
+}
+
+// undecidedOn returns a function that leaves a transaction prepared on a worker, or ends it.
+// Elsewhere than on Citus the worker is made up.
+func undecidedOn(t *testing.T, db *DB, dsn string) func(bool) {
+	t.Helper()
+	if !db.spread {
+		db.spread = true
+		return func(undecided bool) {
+			gid := map[bool]string{true: "citus_0_1_2_3"}[undecided]
+			if err := db.pool.Exec(t.Context(), fakeWorker(gid)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	conn, err := pgx.Connect(t.Context(), postgrestest.Workers(t, dsn)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return func(undecided bool) {
+		sql := `ROLLBACK PREPARED 'citus_0_1_2_3'`
+		if undecided {
+			sql = `BEGIN; CREATE TABLE undecided (x int); PREPARE TRANSACTION 'citus_0_1_2_3'`
+		}
+		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// fakeWorker makes a worker that answers everything with result.
+func fakeWorker(result string) string {
+	return `
+		CREATE OR REPLACE FUNCTION run_command_on_workers(command text)
+		RETURNS TABLE (nodename text, nodeport int, success boolean, result text)
+		LANGUAGE sql AS $$ SELECT 'worker', 1, true, '` + result + `' $$`
+}
