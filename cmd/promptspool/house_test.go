@@ -68,12 +68,13 @@ var imports = map[string]string{
 	"spool/rawlog":     "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
 		"spool/archive/query spool/archive/rowcode",
-	"spool/archive/rowcode":  "api/wire",
-	"spool/archive/calls":    "api/wire api/wire/jsonscan",
-	"spool/archive/query":    "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
-	"spool/archive/transfer": "api/wire spool/archive",
-	"spool/archive/counting": "api/wire spool/archive spool/archive/query spool/archive/rowcode",
-	"spool/archive/accounts": "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
+	"spool/archive/rowcode":    "api/wire",
+	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
+	"spool/archive/calls/otel": "api/wire api/wire/jsonscan",
+	"spool/archive/query":      "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
+	"spool/archive/transfer":   "api/wire spool/archive",
+	"spool/archive/counting":   "api/wire spool/archive spool/archive/query spool/archive/rowcode",
+	"spool/archive/accounts":   "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
 		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/query spool/archive/rowcode " +
 		"spool/archive/transfer spool/disk spool/rawlog",

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls/otel"
 )
 
 // Call is a model call: what was asked and what came back.
@@ -50,6 +51,10 @@ func Read(body json.RawMessage) Call {
 
 // ReadObject is Read of a body that was already parsed.
 func ReadObject(object wire.Object) Call {
+	if otel.IsSpan(object) {
+		return readSpan(object)
+	}
+
 	member := func(name string) node {
 		v, _ := object.Get(name)
 		return nodeOf(v)

@@ -1,0 +1,99 @@
+package otel
+
+// anyInput reads an attribute that may hold anything that went in: a provider's request,
+// messages, or a text.
+func anyInput(s *span, key string) conversation { return inputOf(s.own[key]) }
+
+// anyOutput reads an attribute that may hold anything that came out.
+func anyOutput(s *span, key string) conversation { return outputOf(s.own[key]) }
+
+// inputOf is anyInput of a value.
+func inputOf(v value) conversation {
+	switch in := v.inner(); {
+	case v.absent():
+		return conversation{}
+	case in.isArray():
+		if looksLikeMessages(in) {
+			return messagesOf(in, "user")
+		}
+	case in.isObject():
+		if in.at("messages").isArray() {
+			return requestMessages(in)
+		}
+		if in.has("contents", "prompt", "input", "inputs", "inputText", "system", "message", "chat_history") {
+			return conversation{raw: in}
+		}
+		if looksLikeMessage(in) {
+			return messagesOf(in, "user")
+		}
+	}
+
+	return said("user", v.shown())
+}
+
+// requestMessages reads a request that has messages. Its other members stay beside them.
+func requestMessages(request value) conversation {
+	c := messagesOf(request.at("messages"), "user")
+	rest := objectOf(request)
+	delete(rest, "messages")
+	if len(rest) > 0 {
+		c.raw = encoded(rest)
+	}
+
+	return c
+}
+
+// outputOf is anyOutput of a value.
+func outputOf(v value) conversation {
+	switch out := v.inner(); {
+	case v.absent():
+		return conversation{}
+	case out.isArray():
+		if looksLikeMessages(out) {
+			return messagesOf(out, "assistant")
+		}
+	case out.isObject():
+		if isResponse(out) {
+			return conversation{raw: out}
+		}
+		if m := out.at("message"); m.isObject() {
+			return messagesOf(m, "assistant")
+		}
+		if m := out.at("messages"); looksLikeMessages(m) {
+			return messagesOf(m, "assistant")
+		}
+		if looksLikeMessage(out) {
+			return messagesOf(out, "assistant")
+		}
+	}
+
+	return said("assistant", v.shown())
+}
+
+// isResponse reports whether an object is a response of a provider's API.
+func isResponse(v value) bool {
+	for _, list := range []string{"choices", "candidates", "generations", "output", "content"} {
+		if v.at(list).isArray() {
+			return true
+		}
+	}
+
+	return v.at("completion").isText() || v.at("generation").isText() || v.has("embeddings", "embedding") ||
+		v.at("results").element().has("outputText") || v.at("outputs").element().has("text") ||
+		v.at("data").element().has("embedding", "b64_json") || v.at("output", "message").isObject()
+}
+
+// looksLikeMessages reports whether a list holds messages, or lists of them.
+func looksLikeMessages(list value) bool {
+	first := list.element()
+	if first.isArray() {
+		first = first.element()
+	}
+
+	return looksLikeMessage(first)
+}
+
+func looksLikeMessage(v value) bool {
+	return v.isObject() && (v.has("role", "lc", "parts", "tool_calls") ||
+		v.has("content") && !v.has("score", "metadata", "page_content") || v.has("data") && v.has("type"))
+}

@@ -1,0 +1,162 @@
+package otel_test
+
+import (
+	"encoding/json"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/metrics/cputime"
+	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/calls/otel"
+)
+
+// hostile are spans of n pieces that could cost more than in proportion to their bytes.
+var hostile = map[string]func(n int) map[string]any{
+	"many attributes of metadata": func(n int) map[string]any {
+		return each(n, func(i string) (string, any) { return "promptlayer.metadata." + i, i })
+	},
+	"many flattened messages": func(n int) map[string]any {
+		return each(n, func(i string) (string, any) { return "gen_ai.prompt." + i + ".content", "abcdefgh" })
+	},
+	"many calls of tools in one message": func(n int) map[string]any {
+		return each(n, func(i string) (string, any) { return "gen_ai.prompt.0.tool_calls." + i + ".name", "f" })
+	},
+	"many parts in one message": func(n int) map[string]any {
+		return map[string]any{"gen_ai.output.messages": `[{"role":"assistant","parts":[` +
+			strings.Repeat(`{"type":"tool_call_response","response":"x"},{"type":"text","content":"y"},`, n) + `"z"]}]`}
+	},
+	"JSON within JSON": func(n int) map[string]any {
+		text := strings.Repeat("\\", n)
+		return map[string]any{"gen_ai.input.messages": "[" + strconv.Quote(strconv.Quote(text)) + "]"}
+	},
+	"nested lists": func(n int) map[string]any {
+		return map[string]any{"gen_ai.input.messages": strings.Repeat("[", n) + strings.Repeat("]", n)}
+	},
+	"Python's notation, nested": func(n int) map[string]any {
+		return map[string]any{"gen_ai.input.messages": strings.Repeat("{'a':", n) + "1" + strings.Repeat("}", n)}
+	},
+	"Python's notation, unfinished lists": func(n int) map[string]any {
+		return map[string]any{"gen_ai.input.messages": "[" + strings.Repeat("{'a',('b',", n)}
+	},
+	"Python's notation, a long string without an end": func(n int) map[string]any {
+		return map[string]any{"input.value": "{'" + strings.Repeat(`a\'`, n)}
+	},
+	"tags": func(n int) map[string]any {
+		return map[string]any{"tag.tags": strings.Repeat("tag,", n)}
+	},
+	"variables of a prompt": func(n int) map[string]any {
+		all := each(n, func(i string) (string, any) { return "gen_ai.prompt.variable." + i, i })
+		all["gen_ai.prompt.name"] = "p"
+		return all
+	},
+	"annotations": func(n int) map[string]any {
+		return each(n, func(i string) (string, any) { return "annotations." + i + ".annotation.label", "x" })
+	},
+}
+
+// each returns n attributes of a call.
+func each(n int, attribute func(i string) (string, any)) map[string]any {
+	all := map[string]any{}
+	for i := range n {
+		key, v := attribute(strconv.Itoa(i))
+		all[key] = v
+	}
+
+	return all
+}
+
+// The server that reads a span serves all accounts.
+func TestReadingASpanCostsInProportionToItsBytes(t *testing.T) {
+	for name, attributes := range hostile {
+		t.Run(name, func(t *testing.T) {
+			body := func(n int) json.RawMessage {
+				all := attributes(n)
+				all["gen_ai.operation.name"], all["gen_ai.request.model"] = "chat", "m"
+				return encode(t, spanWith(all))
+			}
+			small, large := body(300), body(4800)
+			times := float64(len(large)) / float64(len(small))
+
+			// The least of several measurements is that with the least of other work in it.
+			measure := func(raw json.RawMessage) (spent, bytes float64) {
+				spent, bytes = 1e18, 1e18
+				for range 3 {
+					s, b := cost(t, raw)
+					spent, bytes = min(spent, s), min(bytes, b)
+				}
+				return spent, bytes
+			}
+			spentSmall, bytesSmall := measure(small)
+			spentLarge, bytesLarge := measure(large)
+			const slack = 4 // of caches, of sorting, and of tables that grow by doubling
+			if bytesLarge > slack*times*bytesSmall {
+				t.Errorf("%.0f times the bytes took %.0f times the memory", times, bytesLarge/bytesSmall)
+			}
+			if spentLarge > slack*times*max(spentSmall, 1e5) {
+				t.Errorf("%.0f times the bytes took %.0f times the time", times, spentLarge/spentSmall)
+			}
+		})
+	}
+}
+
+// cost returns what it takes to read a span as the archive does: nanoseconds of the
+// processor, and bytes.
+func cost(t *testing.T, raw json.RawMessage) (spent, bytes float64) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	spent = float64(cputime.Of(func() {
+		calls.Read(raw)
+		otel.IsPlumbing(raw)
+	}))
+	runtime.ReadMemStats(&after)
+
+	return spent, float64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// Whatever a span holds, its request follows the contract and says so the second time too.
+func FuzzRead(f *testing.F) {
+	for _, name := range payloads(f) {
+		if p := readPayload(f, name); p.Path == "/v1/traces" {
+			for _, body := range stored(f, p) {
+				f.Add([]byte(body))
+			}
+		}
+	}
+	for _, attributes := range hostile {
+		f.Add([]byte(encode(f, spanWith(attributes(3)))))
+	}
+
+	f.Fuzz(func(t *testing.T, body []byte) {
+		span := otel.Read(body)
+		otel.IsPlumbing(body)
+		otel.ReadLog(body)
+		joined := otel.Join(body, []json.RawMessage{body})
+		otel.Read(joined)
+		if again := otel.Read(body); string(again.Request) != string(span.Request) {
+			t.Errorf("read again it becomes %s, not %s", again.Request, span.Request)
+		}
+
+		if _, err := wire.ParseObject(body); err != nil || !span.IsCall() {
+			return // such a body is never stored
+		}
+		object, err := wire.ParseObject(span.Request)
+		if err != nil {
+			t.Fatalf("%v: %s", err, span.Request)
+		}
+		if _, err := wire.DecodeRequest(object, true); err != nil {
+			t.Errorf("%v: %s", err, span.Request)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	body := stored(b, readPayload(b, "otel-python-openai"))[1]
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		otel.Read(body)
+	}
+}

@@ -1,0 +1,13 @@
+// Package otel reads stored OpenTelemetry spans: what a span says of a model call, an
+// agent, a tool or any other operation, in whichever of the field's dialects.
+//
+// A model call becomes the body of the track-request that would have logged it, so that
+// everything that knows logged requests knows traced ones too. Any other span keeps its
+// kind, and what went in and came out. Nothing here fails: what cannot be read is missing,
+// and the raw attributes stay with the record. Spans come from anybody, so reading one
+// costs time and memory in proportion to its bytes.
+//
+// Each dialect has a file with the table of its attributes; dialect.go has their order.
+// The tables are also the source of the page that documents them. Because of the file for
+// each dialect the folder has more than 25 files.
+package otel

@@ -1,0 +1,147 @@
+package otel
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"promptspool/api/wire/jsonscan"
+)
+
+// event is a span's event, or a log record.
+type event struct {
+	name string
+	time value
+	attributes
+
+	// body has a log record's members; of a span's event they are its attributes.
+	body value
+}
+
+// at returns a member, of the body if it has one.
+func (e event) at(name string) value {
+	if v := e.body.at(name); !v.absent() {
+		return v
+	}
+
+	return e.attributes[name]
+}
+
+// readEvents gathers the span's events and its log records.
+func (s *span) readEvents(logs value) {
+	for _, e := range s.body.at("events").elements() {
+		s.events = append(s.events, event{
+			name:       e.at("name").text(),
+			time:       e.at("timeUnixNano"),
+			attributes: readAttributes(e.at("attributes")),
+		})
+	}
+	for _, log := range logs.elements() {
+		s.events = append(s.events, newEvent(log))
+	}
+}
+
+// newEvent reads a log record.
+func newEvent(log value) event {
+	e := event{
+		name:       log.at("eventName").text(),
+		time:       log.first("timeUnixNano", "observedTimeUnixNano"),
+		attributes: readAttributes(log.at("attributes")),
+	}
+	if e.name == "" {
+		e.name = e.attributes.text("event.name")
+	}
+	if body := log.at("body"); body != nil {
+		plain, _ := appendPlain(nil, body, 0)
+		e.body = value(plain).inner()
+	}
+
+	return e
+}
+
+// event returns the first event of a name, and an empty one if there is none.
+func (s *span) event(name string) event {
+	for _, e := range s.events {
+		if e.name == name {
+			return e
+		}
+	}
+
+	return event{}
+}
+
+// Join returns a stored span with its stored log records, as Read reads it. A stored log
+// record has its log beside its resource and scope, and its index: the place in its POST,
+// because exporters give all messages of a call the same moment. The records may come in
+// any order, and some more than once.
+func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
+	if len(logs) == 0 || !jsonscan.Valid(body) {
+		return body
+	}
+
+	var records []record
+	for _, raw := range logs {
+		if jsonscan.Valid(raw) && value(raw).at("log").isObject() {
+			records = append(records, newRecord(value(raw)))
+		}
+	}
+	slices.SortStableFunc(records, record.compare)
+	records = slices.CompactFunc(records, func(a, b record) bool {
+		return a.index == b.index && a.indexed && string(a.log) == string(b.log)
+	})
+
+	sorted := make([]value, len(records))
+	for i := range records {
+		sorted[i] = records[i].log
+	}
+	members := objectOf(value(body))
+	members["logs"] = encoded(sorted)
+
+	return json.RawMessage(encoded(members))
+}
+
+// record is a log record with what orders it.
+type record struct {
+	log            value
+	time, observed int64
+	index          int64
+	indexed        bool
+}
+
+func newRecord(stored value) record {
+	r := record{log: stored.at("log")}
+	r.time, r.observed = nanos(r.log.at("timeUnixNano")), nanos(r.log.at("observedTimeUnixNano"))
+	if index := stored.at("index").count(); index != nil {
+		r.index, r.indexed = *index, true
+	}
+	// The moment of the event may be unknown; that of its observation never is.
+	if r.time == 0 {
+		r.time = r.observed
+	}
+
+	return r
+}
+
+// nanos returns a moment as a number, 0 if it is unknown.
+func nanos(v value) int64 {
+	n, _ := strconv.ParseInt(v.shown(), 10, 64)
+	return n
+}
+
+func (r record) compare(other record) int {
+	return cmp.Or(cmp.Compare(r.time, other.time), cmp.Compare(r.observed, other.observed),
+		cmp.Compare(r.index, other.index))
+}
+
+// objectOf returns the members of an object.
+func objectOf(v value) map[string]value {
+	members := map[string]value{}
+	if v.isObject() {
+		for m := range jsonscan.Members(json.RawMessage(v)) {
+			members[m.Name] = value(m.Value)
+		}
+	}
+
+	return members
+}

@@ -1,0 +1,291 @@
+package otel
+
+import (
+	"strings"
+
+	"promptspool/api/wire/jsonscan"
+)
+
+// conversation is what went into a call, or came out.
+type conversation struct {
+	// messages are in a form that package calls reads: OpenAI's, or that of the provider.
+	messages []value
+	finish   []string // of each message its finish reason, or ""
+
+	raw   value    // a provider's own request or response, in place of messages
+	texts []string // of an embedding
+}
+
+func (c *conversation) empty() bool {
+	return len(c.messages) == 0 && c.raw.absent() && len(c.texts) == 0
+}
+
+// message is a message in OpenAI's form.
+type message struct {
+	Role       string     `json:"role,omitempty"`
+	Name       string     `json:"name,omitempty"`
+	Content    any        `json:"content,omitempty"` // a text, or a list of parts
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Refusal    string     `json:"refusal,omitempty"`
+}
+
+type toolCall struct {
+	ID       string   `json:"id,omitempty"`
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+func newToolCall(id, name string, arguments value) toolCall {
+	return toolCall{ID: id, Type: "function", Function: function{name, arguments.shown()}}
+}
+
+// add appends a message.
+func (c *conversation) add(m message, finish string) {
+	c.append(encoded(m), finish)
+}
+
+// append appends a message that is JSON already. One that nests too deep becomes text.
+func (c *conversation) append(m value, finish string) {
+	if jsonscan.Depth(m, levelsMax) > levelsMax {
+		m = encoded(message{Role: m.at("role").text(), Content: string(m)})
+	}
+	c.messages = append(c.messages, m)
+	c.finish = append(c.finish, finish)
+}
+
+// said returns a conversation of one text.
+func said(role, text string) conversation {
+	var c conversation
+	if text != "" {
+		c.add(message{Role: role, Content: text}, "")
+	}
+
+	return c
+}
+
+// messagesOf reads a list of messages, one message, or a text in their place. role is
+// that of a message that names none.
+func messagesOf(list value, role string) conversation {
+	var c conversation
+	switch list = list.inner(); {
+	case list.isArray():
+		if nested := list.element(); nested.isArray() {
+			list = nested // LangChain's lists of lists: of one prompt each
+		}
+		for _, m := range list.elements() {
+			c.message(m, role)
+		}
+	case list.isObject():
+		c.message(list, role)
+	default:
+		return said(role, list.shown())
+	}
+
+	return c
+}
+
+// message appends a message of any form.
+func (c *conversation) message(m value, role string) {
+	if !m.isObject() {
+		if text := m.shown(); text != "" {
+			c.add(message{Role: role, Content: text}, "")
+		}
+		return
+	}
+
+	finish := m.texts("finish_reason")
+	parts := m.first("parts", "content").inner()
+	if !areOurs(parts) {
+		c.append(withRole(m, role), finish)
+		return
+	}
+
+	if own := m.texts("role"); own != "" {
+		role = strings.ToLower(own)
+	}
+	b := builder{message: message{Role: role, Name: m.texts("name")}}
+	for _, p := range parts.elements() {
+		b.part(p)
+	}
+	for _, call := range m.at("tool_calls").inner().elements() {
+		b.call(call)
+	}
+	for i := range b.close() {
+		c.add(b.done[i], finish)
+	}
+}
+
+// withRole gives a message the usual role if it names none.
+func withRole(m value, role string) value {
+	if role == "" || m.has("role", "author", "type", "lc", "data") {
+		return m
+	}
+	if m[jsonscan.SkipSpace(m, 1)] == '}' {
+		return m
+	}
+
+	return value(`{"role":"` + role + `",` + string(m[1:]))
+}
+
+// ours are the types of parts that package calls does not read, or not under these names.
+var ours = map[string]bool{
+	"tool_call": true, "tool_call_response": true, "server_tool_call": true, "server_tool_call_response": true,
+	"tool-call": true, "tool-result": true, "blob": true, "uri": true, "binary": true, "image-url": true,
+	"document-url": true, "audio-url": true, "video-url": true, "compaction": true, "file": true,
+}
+
+// areOurs reports whether parts are written as the GenAI conventions or the Vercel AI SDK
+// write them.
+func areOurs(parts value) bool {
+	for _, p := range parts.elements() {
+		kind := p.texts("type")
+		if ours[kind] || kind != "" && !p.has(kind) && p.has("content") && kind != "tool_result" ||
+			kind == "reasoning" && p.has("text") || kind == "image" && p.at("image").isText() {
+			return true
+		}
+	}
+
+	return false
+}
+
+// builder makes messages in OpenAI's form out of parts. Results of tools become messages
+// of their own.
+type builder struct {
+	message
+	parts []value
+	done  []message
+}
+
+// close returns the messages.
+func (b *builder) close() []message {
+	b.flush()
+	return b.done
+}
+
+// flush ends the current message, if it has anything.
+func (b *builder) flush() {
+	if len(b.parts) == 0 && len(b.ToolCalls) == 0 {
+		return
+	}
+
+	m := b.message
+	if len(b.parts) > 0 {
+		m.Content = b.parts
+	}
+	// A lone text is simpler as such.
+	if only := b.parts; len(only) == 1 && only[0].texts("type") == "text" {
+		m.Content = only[0].texts("text")
+	}
+	b.done = append(b.done, m)
+	b.parts, b.ToolCalls = nil, nil
+}
+
+// part adds one part.
+func (b *builder) part(p value) {
+	if p.isText() {
+		b.text(p.text())
+		return
+	}
+
+	switch kind := p.texts("type"); kind {
+	case "reasoning", "thinking":
+		text := p.first("content", "text", "thinking").shown()
+		b.parts = append(b.parts, encoded(map[string]string{"type": "thinking", "thinking": text}))
+	case "tool_call", "tool-call", "server_tool_call":
+		b.call(p)
+	case "tool_call_response", "tool-result", "server_tool_call_response":
+		b.result(p)
+	case "blob", "uri", "binary", "image", "file", "image-url", "document-url", "audio-url", "video-url":
+		b.media(p, kind)
+	default:
+		if content := p.first("content", "text"); content != nil {
+			b.text(content.shown())
+		} else {
+			b.parts = append(b.parts, p)
+		}
+	}
+}
+
+func (b *builder) text(text string) {
+	if text != "" {
+		b.parts = append(b.parts, encoded(map[string]string{"type": "text", "text": text}))
+	}
+}
+
+// call adds a call of a tool, in any of the forms.
+func (b *builder) call(p value) {
+	f := p
+	if nested := p.at("function"); nested.isObject() {
+		f = nested
+	}
+	id := p.texts("id", "toolCallId", "tool_call_id")
+	name := f.texts("name", "toolName", "tool_name")
+	arguments := f.first("arguments", "input", "args", "server_tool_call")
+	b.ToolCalls = append(b.ToolCalls, newToolCall(id, name, arguments))
+}
+
+// result adds what a tool answered.
+func (b *builder) result(p value) {
+	b.flush()
+	answer := p.first("response", "result", "output", "server_tool_call_response", "content")
+	if kind := answer.texts("type"); kind != "" && answer.has("value") {
+		answer = answer.at("value") // the AI SDK tells a text from JSON
+	}
+	b.done = append(b.done, message{
+		Role:       "tool",
+		Name:       p.texts("name", "toolName"),
+		ToolCallID: p.texts("id", "toolCallId", "tool_call_id"),
+		Content:    answer.shown(),
+	})
+}
+
+// media adds a picture, a sound, or another file.
+func (b *builder) media(p value, kind string) {
+	mime := p.texts("mime_type", "mediaType", "mimeType", "media_type")
+	form, _, _ := strings.Cut(mime, "/")
+	if modality := p.texts("modality"); modality != "" {
+		form = modality
+	} else if before, ok := strings.CutSuffix(kind, "-url"); ok {
+		form = before
+	} else if form == "" {
+		form = kind
+	}
+
+	data := p.texts("content", "data", "image")
+	url := p.texts("uri", "url")
+	if isURL(data) {
+		url, data = data, ""
+	}
+	switch {
+	case url != "" && form == "image":
+		b.parts = append(b.parts, imageURL(url))
+	case url != "":
+		b.parts = append(b.parts, encoded(map[string]any{
+			"type": form, "source": map[string]string{"type": "url", "url": url},
+		}))
+	case data != "":
+		b.parts = append(b.parts, encoded(map[string]any{
+			"type":   form,
+			"source": map[string]string{"type": "base64", "media_type": mime, "data": data},
+		}))
+	default:
+		b.parts = append(b.parts, p)
+	}
+}
+
+// imageURL returns a part that shows a picture by its address.
+func imageURL(url string) value {
+	return encoded(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})
+}
+
+// isURL reports whether a text is an address, perhaps one that holds the bytes themselves.
+func isURL(text string) bool {
+	return strings.HasPrefix(text, "https://") || strings.HasPrefix(text, "http://") ||
+		strings.HasPrefix(text, "data:")
+}

@@ -1,0 +1,170 @@
+package otel
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+)
+
+// The keys of metadata that every dialect has a word for. The first two are those of the
+// hosted service.
+const (
+	userKey        = "user_id"
+	sessionKey     = "conversation_id"
+	environmentKey = "environment"
+	serviceKey     = "service"
+	firstTokenKey  = "time_to_first_token_ms"
+)
+
+// gathered is metadata within the bounds of a track-request. The first value of a key
+// counts.
+type gathered struct {
+	all   map[string]string
+	bytes int
+}
+
+func (g *gathered) add(key, text string) {
+	if _, known := g.all[key]; known || key == "" || text == "" {
+		return
+	}
+	if utf8.RuneCountInString(key) > wire.MetadataKeyRunesMax || len(text) > wire.MetadataValueBytesMax ||
+		len(g.all) >= wire.MetadataKeysMax || g.bytes+len(key)+len(text) > wire.MetadataBytesMax {
+		return // the raw attributes have it
+	}
+
+	g.all[key] = text
+	g.bytes += len(key) + len(text)
+}
+
+// metadata returns the span's metadata, and its scores.
+func (s *span) metadata() (map[string]string, []wire.Score) {
+	g := gathered{all: map[string]string{}}
+	s.each(metadata, func(key string, v value) {
+		if key == serviceKey && strings.HasPrefix(v.text(), "unknown_service") {
+			return // what an SDK writes where the app set no name
+		}
+		g.add(key, v.shown())
+	})
+	s.eachJSON(metadataMap, func(object map[string]value) {
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			g.add(key, object[key].shown())
+		}
+	})
+	if millis, ok := s.firstToken(); ok {
+		g.add(firstTokenKey, rounded(millis))
+	}
+
+	return g.all, s.scores(&g)
+}
+
+// eachJSON visits the attributes with a meaning that hold an object.
+func (s *span) eachJSON(means meaning, visit func(map[string]value)) {
+	s.each(means, func(_ string, v value) {
+		if object := v.inner(); object.isObject() {
+			visit(objectOf(object))
+		}
+	})
+}
+
+// tags returns the tags of a list, of JSON of one, or with commas between.
+func (s *span) tags() []string {
+	var all []string
+	s.each(tags, func(_ string, v value) {
+		list := v.inner()
+		if !list.isArray() {
+			for tag := range strings.SplitSeq(list.text(), ",") {
+				all = append(all, strings.TrimSpace(tag))
+			}
+			return
+		}
+		for _, e := range list.elements() {
+			all = append(all, e.shown())
+		}
+	})
+
+	slices.Sort(all)
+	all = slices.DeleteFunc(slices.Compact(all), func(tag string) bool {
+		return tag == "" || utf8.RuneCountInString(tag) > wire.NameRunesMax
+	})
+
+	return all[:min(len(all), wire.TagsMax)]
+}
+
+// prompt returns the link to a template.
+func (s *span) prompt() wire.PromptLink {
+	link := wire.PromptLink{
+		Name:  clip(s.find(promptName).shown(), wire.NameRunesMax),
+		Label: clip(s.find(promptLabel).shown(), wire.NameRunesMax),
+	}
+	if link.Name == "" {
+		return wire.PromptLink{}
+	}
+
+	version := s.find(promptVersion).shown()
+	n, err := strconv.ParseInt(version, 10, 32)
+	switch {
+	case err == nil && n > 0:
+		// The version that ran. What a label meant then may have changed since.
+		link.Version, link.Label = int(n), ""
+	case version != "" && link.Label == "":
+		link.Label = clip(version, wire.NameRunesMax)
+	}
+	link.InputVariables = s.variables()
+
+	return link
+}
+
+// variables returns the values of a template's variables, nil if there are none.
+func (s *span) variables() json.RawMessage {
+	all := map[string]value{}
+	s.eachJSON(promptVariables, func(object map[string]value) {
+		for name, v := range object {
+			if shallow(v) {
+				all[name] = v
+			}
+		}
+	})
+	s.each(promptVariable, func(name string, v value) { all[name] = v })
+	if len(all) == 0 {
+		return nil
+	}
+
+	return json.RawMessage(encoded(all))
+}
+
+// shown returns the first attribute with a meaning as a person reads it.
+func (s *span) shown(means meaning) string {
+	if v := s.find(means); v != nil {
+		return unquoted(v)
+	}
+
+	sources := inputs
+	if means == shownOutput {
+		sources = outputs
+	}
+	for _, d := range dialects {
+		for _, from := range sources(d) {
+			if v := s.own[from.key]; !v.absent() {
+				return unquoted(v)
+			}
+		}
+	}
+
+	return ""
+}
+
+// clip shortens a text to at most runesMax characters.
+func clip(text string, runesMax int) string {
+	if utf8.RuneCountInString(text) <= runesMax {
+		return text
+	}
+
+	return string([]rune(text)[:runesMax])
+}
+
+func contains(list []string, text string) bool { return slices.Contains(list, text) }

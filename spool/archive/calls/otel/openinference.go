@@ -1,0 +1,150 @@
+package otel
+
+import "strings"
+
+// openInference is Arize's OpenInference.
+var openInference = dialect{
+	name:   "OpenInference",
+	scopes: []string{"openinference.", "@arizeai/openinference-"},
+	begins: []string{"openinference.", "llm.", "embedding.", "retrieval.", "reranker.", "tag.tags", "input.value",
+		"output.value"},
+	table: []attribute{
+		{"openinference.span.kind", decides, ""},
+		{"llm.provider", provider, ""},
+		{"llm.system", provider, ""},
+		{"llm.response.model_name", responseModel, ""},
+		{"llm.model_name", responseModel, ""},
+		{"embedding.model_name", responseModel, ""},
+		{"llm.request.model_name", requestModel, ""},
+		{"llm.finish_reason", finishReason, ""},
+		{"llm.invocation_parameters", parameters, ""},
+		{"llm.tools.N.tool.json_schema", tools, ""},
+		{"output.value", rawResponse, ""},
+		{"input.value", shownInput, ""},
+		{"output.value", shownOutput, ""},
+
+		{"llm.token_count.prompt", inputTokens, ""},
+		{"llm.token_count.completion", outputTokens, ""},
+		{"llm.token_count.prompt_details.cache_read", cachedTokens, ""},
+		{"llm.token_count.prompt_details.cache_write", cacheWrites, ""},
+		{"llm.token_count.prompt_details.audio", audioInput, ""},
+		{"llm.token_count.completion_details.reasoning", reasoningTokens, ""},
+		{"llm.token_count.completion_details.audio", audioOutput, ""},
+		{"llm.cost.total", price, ""},
+
+		{"llm.prompt_template.version", promptVersion, ""},
+		{"llm.prompt_template.variables", promptVariables, ""},
+		{"tag.tags", tags, ""},
+		{"metadata", metadataMap, ""},
+		{"agent.name", metadata, "agent"},
+	},
+	input: []source{
+		{"llm.input_messages.N.message.*", inferenceMessages("user")},
+		{"llm.prompts.N.prompt.text", inferencePrompts},
+		{"embedding.embeddings.N.embedding.text", inferenceEmbeddings},
+		{"input.value", anyInput},
+	},
+	output: []source{
+		{"llm.output_messages.N.message.*", inferenceMessages("assistant")},
+		{"llm.choices.N.completion.text", inferenceChoices},
+		{"output.value", anyOutput},
+	},
+}
+
+// inferenceKinds are the kinds of openinference.span.kind.
+var inferenceKinds = map[string]Kind{
+	"llm": KindCall, "embedding": KindEmbedding, "chain": KindChain, "retriever": KindRetriever,
+	"reranker": KindRetriever, "tool": KindTool, "agent": KindAgent, "guardrail": KindEvaluator,
+	"evaluator": KindEvaluator, "prompt": KindChain,
+}
+
+func openInferenceKind(s *span) Kind {
+	return kinds(s.own.text("openinference.span.kind"), inferenceKinds)
+}
+
+// inferenceMessages reads flattened messages.
+func inferenceMessages(role string) func(*span, string) conversation {
+	return func(s *span, key string) conversation {
+		prefix, _, _ := strings.Cut(key, "N.")
+		var c conversation
+		for _, m := range s.own.items(prefix) {
+			c.inference(m, role)
+		}
+		return c
+	}
+}
+
+// inference appends one message.
+func (c *conversation) inference(m attributes, role string) {
+	if own := m.text("message.role"); own != "" {
+		role = strings.ToLower(own)
+	}
+
+	b := builder{message: message{
+		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
+	}}
+	b.text(m["message.content"].shown())
+	for _, p := range m.items("message.contents.") {
+		b.inferencePart(p)
+	}
+	if name := m.text("message.function_call_name"); name != "" {
+		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m["message.function_call_arguments_json"]))
+	}
+	for _, call := range m.items("message.tool_calls.") {
+		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("tool_call.id"),
+			call.text("tool_call.function.name"), call["tool_call.function.arguments"]))
+	}
+	for _, done := range b.close() {
+		c.add(done, "")
+	}
+}
+
+// inferencePart adds one part of a message.
+func (b *builder) inferencePart(p attributes) {
+	text := p["message_content.text"].shown()
+	switch url := p.text("message_content.image.image.url"); {
+	case url != "":
+		b.parts = append(b.parts, imageURL(url))
+	case p.text("message_content.type") == "reasoning":
+		b.parts = append(b.parts, encoded(map[string]string{"type": "thinking", "thinking": text}))
+	case text != "":
+		b.text(text)
+	default:
+		if kind := p.text("message_content.type"); kind != "" && kind != "text" {
+			b.parts = append(b.parts, encoded(map[string]string{"type": kind}))
+		}
+	}
+}
+
+func inferencePrompts(s *span, _ string) conversation {
+	var c conversation
+	for _, p := range s.own.items("llm.prompts.") {
+		if text := p.text("prompt.text"); text != "" {
+			c.add(message{Role: "user", Content: text}, "")
+		}
+	}
+
+	return c
+}
+
+func inferenceChoices(s *span, _ string) conversation {
+	var c conversation
+	for _, p := range s.own.items("llm.choices.") {
+		if text := p.text("completion.text"); text != "" {
+			c.add(message{Role: "assistant", Content: text}, "")
+		}
+	}
+
+	return c
+}
+
+func inferenceEmbeddings(s *span, _ string) conversation {
+	var c conversation
+	for _, e := range s.own.items("embedding.embeddings.") {
+		if text := e.text("embedding.text"); text != "" {
+			c.texts = append(c.texts, text)
+		}
+	}
+
+	return c
+}

@@ -1,0 +1,67 @@
+package otel
+
+import "strings"
+
+// promptLayer is the hosted service's own SDKs and agent plugins.
+var promptLayer = dialect{
+	name:   "PromptLayer",
+	scopes: []string{"promptlayer."},
+	begins: []string{"promptlayer.", "node_type", "openai_agents."},
+	table: []attribute{
+		{"promptlayer.request_log.managed", decides, ""},
+		{"node_type", decides, ""},
+		{"promptlayer.provider.type", provider, ""},
+		{"promptlayer.prompt.name", promptName, ""},
+		{"promptlayer.prompt.id", promptName, ""},
+		{"promptlayer.prompt.version", promptVersion, ""},
+		{"promptlayer.prompt.label", promptLabel, ""},
+		{"promptlayer.metadata.*", metadata, ""},
+		{"promptlayer.telemetry.source", metadata, "source"},
+		{"openai_agents.workflow_name", metadata, "workflow"},
+		{"openai_agents.agent.name", metadata, "agent"},
+		{"promptlayer.api.type", parameter, "api_type"},
+		{"openai_agents.response.raw_json", rawResponse, ""},
+		{"function_input", shownInput, ""},
+		{"function_output", shownOutput, ""},
+	},
+}
+
+// loggedAs returns the span id under which the SDK logs the span's call itself, or "". The
+// Python SDK's wrapped clients and its runs use the id of the span without a mark.
+func (s *span) loggedAs() string {
+	id := strings.ToLower(s.body.at("spanId").text())
+	if s.own.is("promptlayer.request_log.managed") {
+		if other := s.own.text("promptlayer.request_log.span_id"); other != "" {
+			id = strings.ToLower(other)
+		}
+		return id
+	}
+
+	run := s.body.at("name").text() == "PromptLayer Run"
+	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
+		s.own.text("function_name") != ""
+	if run || wrapped {
+		return id
+	}
+
+	return ""
+}
+
+// promptLayerKind reads the type of a node. Agent plugins write calls of models as the use
+// of a template; those follow the conventions beside it.
+func promptLayerKind(s *span) Kind {
+	switch s.own.text("node_type") {
+	case "LLM_CALL":
+		return KindCall
+	case "LLM_SESSION":
+		return KindAgent
+	case "CODE_EXECUTION":
+		return KindTool
+	case "PROMPT_TEMPLATE":
+		if s.find(requestModel, responseModel) == nil {
+			return KindChain
+		}
+	}
+
+	return ""
+}

@@ -1,0 +1,110 @@
+package otel
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// evaluationKey begins the keys of metadata that hold what a score cannot.
+const evaluationKey = "evaluation."
+
+// evaluationEvent is the name of an event that judges a call.
+const evaluationEvent = "gen_ai.evaluation.result"
+
+// scores returns the evaluations of the span. Numbers from 0 to 1 become scores from 0 to
+// 100; labels, explanations and other numbers become metadata.
+func (s *span) scores(g *gathered) []wire.Score {
+	var all []wire.Score
+	add := func(name string, number value, label, explanation string) {
+		if name = clip(name, wire.NameRunesMax); name == "" {
+			name = wire.DefaultScoreName
+		}
+		if score, ok := percent(number); ok {
+			all = append(all, wire.Score{Name: name, Score: score})
+		} else if _, is := number.number(); is {
+			g.add(evaluationKey+name, number.shown())
+		}
+		g.add(evaluationKey+name+".label", label)
+		g.add(evaluationKey+name+".explanation", explanation)
+	}
+
+	for _, e := range s.events {
+		if e.name == evaluationEvent {
+			add(e.at("gen_ai.evaluation.name").text(), e.at("gen_ai.evaluation.score.value"),
+				e.at("gen_ai.evaluation.score.label").text(), e.at("gen_ai.evaluation.explanation").text())
+		}
+	}
+	for _, list := range []struct{ prefix, member string }{
+		{"annotations.", "annotation."}, {"evaluations.", "evaluation."},
+	} {
+		for _, a := range s.own.items(list.prefix) {
+			add(a.text(list.member+"name"), a[list.member+"score"], a.text(list.member+"label"),
+				a.text(list.member+"explanation"))
+		}
+	}
+
+	// Of one name the last counts, as it does for scores that are sent one by one.
+	slices.Reverse(all)
+	seen := map[string]bool{}
+	all = slices.DeleteFunc(all, func(score wire.Score) bool {
+		again := seen[score.Name]
+		seen[score.Name] = true
+		return again
+	})
+	slices.SortFunc(all, func(a, b wire.Score) int { return strings.Compare(a.Name, b.Name) })
+
+	return all
+}
+
+// percent returns a number from 0 to 1 as a score.
+func percent(v value) (int, bool) {
+	x, ok := v.number()
+	if !ok || x < 0 || x > 1 {
+		return 0, false
+	}
+
+	return int(math.Round(x * 100)), true
+}
+
+// Log is what a stored log record says.
+type Log struct {
+	TraceID string // "" if it belongs to no span
+	SpanID  string
+	Event   string // the name of the event that it is
+
+	// Joins is set if the record says something about its span's call.
+	Joins bool
+
+	// ResponseID names the call that is judged, if the record belongs to no span.
+	ResponseID string
+}
+
+// ReadLog reads a stored log record, without what it says of a call; see Join.
+func ReadLog(body json.RawMessage) Log {
+	if !jsonscan.Valid(body) {
+		return Log{}
+	}
+
+	log := value(body).at("log")
+	e := newEvent(log)
+	read := Log{
+		TraceID:    strings.ToLower(log.at("traceId").text()),
+		SpanID:     strings.ToLower(log.at("spanId").text()),
+		Event:      e.name,
+		ResponseID: e.at("gen_ai.response.id").text(),
+	}
+	switch e.name {
+	case evaluationEvent, "gen_ai.choice", "gen_ai.client.inference.operation.details", "gen_ai.content.prompt",
+		"gen_ai.content.completion":
+		read.Joins = true
+	default:
+		read.Joins = messageEvents[e.name] != ""
+	}
+
+	return read
+}

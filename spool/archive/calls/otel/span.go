@@ -1,0 +1,230 @@
+package otel
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Kind is what a span is the record of.
+type Kind string
+
+// The kinds of spans. Only the first two are model calls.
+const (
+	KindCall      Kind = "llm"
+	KindEmbedding Kind = "embedding"
+	KindAgent     Kind = "agent"
+	KindTool      Kind = "tool"
+	KindRetriever Kind = "retriever"
+	KindEvaluator Kind = "evaluator"
+	KindChain     Kind = "chain" // any other step that the app or its framework named
+	KindPlain     Kind = "plain" // a span that is about none of these
+)
+
+// Span is what a stored span says.
+type Span struct {
+	Kind     Kind
+	TraceID  string // in lower-case hex
+	SpanID   string
+	ParentID string // "" for a root
+	Name     string
+	Start    time.Time // zero if senseless
+	End      time.Time
+
+	Status       string // SUCCESS, WARNING or ERROR
+	ErrorType    string
+	ErrorMessage string
+
+	// Input and Output are those of a span that is not a call, as a person reads them.
+	Input, Output string
+
+	Tags     []string
+	Metadata map[string]string // with the user, the session, the environment and the service
+	Prompt   wire.PromptLink
+	Scores   []wire.Score // evaluations that are part of the span, or were joined to it
+
+	// Price is a number of US dollars that the library computed; nil if it did not.
+	Price json.RawMessage
+
+	// LoggedAs is set if an SDK also logs this call by /track-request: that call has this
+	// span_id. The span is then not a call itself.
+	LoggedAs string
+
+	// Request is the body of a track-request that logs the same call; nil if the span is
+	// not a model call.
+	Request json.RawMessage
+}
+
+// IsCall reports whether the span is a model call.
+func (s *Span) IsCall() bool { return s.Request != nil }
+
+// span is a span that is being read.
+type span struct {
+	body     value
+	own      attributes
+	resource attributes
+	scope    string
+	events   []event // its own and those of its log records, in their order
+}
+
+// IsSpan reports whether the body of an event is a stored span.
+func IsSpan(object wire.Object) bool {
+	raw, ok := object.Get("span")
+	return ok && raw[0] == '{' && object.Has("resource") && !object.Has("request_response") && !object.Has("kwargs")
+}
+
+// Read reads a stored span. It is an object with the resource, the scope and the span in
+// the form of OTLP/JSON, and perhaps log records; see Join. Of a body that is not JSON it
+// reads nothing.
+func Read(body json.RawMessage) Span {
+	if !jsonscan.Valid(body) {
+		return Span{}
+	}
+
+	return newSpan(objectOf(value(body))).read()
+}
+
+// ReadObject is Read of a body that was already parsed.
+func ReadObject(object wire.Object) Span {
+	members := make(map[string]value, len(object))
+	for _, m := range object {
+		members[m.Name] = value(m.Value)
+	}
+
+	return newSpan(members).read()
+}
+
+// newSpan takes a stored span apart.
+func newSpan(members map[string]value) *span {
+	s := &span{
+		body:     members["span"],
+		resource: readAttributes(members["resource"].at("attributes")),
+		scope:    members["scope"].at("name").text(),
+	}
+	s.own = readAttributes(s.body.at("attributes"))
+	s.readEvents(members["logs"])
+
+	return s
+}
+
+// read reads the span.
+func (s *span) read() Span {
+	r := Span{
+		Kind:     s.kind(),
+		TraceID:  strings.ToLower(s.body.at("traceId").text()),
+		SpanID:   strings.ToLower(s.body.at("spanId").text()),
+		ParentID: strings.ToLower(s.body.at("parentSpanId").text()),
+		Name:     s.body.at("name").text(),
+		Start:    moment(s.body.at("startTimeUnixNano")),
+		End:      moment(s.body.at("endTimeUnixNano")),
+		Tags:     s.tags(),
+		Prompt:   s.prompt(),
+		LoggedAs: s.loggedAs(),
+	}
+	r.Status, r.ErrorType, r.ErrorMessage = s.outcome()
+	r.Metadata, r.Scores = s.metadata()
+	if x, ok := s.price(); ok {
+		r.Price = json.RawMessage(strconv.FormatFloat(x, 'f', -1, 64))
+	}
+
+	if r.Kind == KindCall || r.Kind == KindEmbedding {
+		r.Request = s.request(&r)
+	} else {
+		r.Input, r.Output = s.shown(shownInput), s.shown(shownOutput)
+	}
+
+	return r
+}
+
+// moment reads nanoseconds since 1970; the zero time if they are senseless.
+func moment(v value) time.Time {
+	nanos, err := strconv.ParseInt(v.shown(), 10, 64)
+	if err != nil || nanos <= 0 {
+		return time.Time{}
+	}
+
+	return time.Unix(0, nanos).UTC()
+}
+
+// outcome returns the status and, unless all went well, what went wrong.
+func (s *span) outcome() (result, kind, message string) {
+	failed := false
+	switch code := s.body.at("status", "code").shown(); code {
+	case "2", "STATUS_CODE_ERROR":
+		failed = true
+	}
+
+	exception := s.event("exception")
+	kind = s.find(errorType).text()
+	level := strings.ToUpper(s.find(status).text())
+	switch {
+	case failed || kind != "" || level == "ERROR":
+		result = "ERROR"
+	case level == "WARNING":
+		return "WARNING", "", s.find(errorMessage).text()
+	default:
+		return "SUCCESS", "", ""
+	}
+
+	if kind == "" {
+		kind = exception.at("exception.type").text()
+	}
+	for _, text := range []string{
+		s.body.at("status", "message").text(), exception.at("exception.message").text(), s.find(errorMessage).text(),
+	} {
+		if message == "" {
+			message = text
+		}
+	}
+
+	return result, kind, message
+}
+
+// priceMax is the highest price that a track-request could have.
+const priceMax = wire.PriceMax
+
+// price returns what the call cost, if the library says so. A price of 0 says nothing.
+func (s *span) price() (float64, bool) {
+	v := s.find(price)
+	if object := v.inner(); object.isObject() {
+		v = object.at("total")
+	}
+	x, ok := v.number()
+
+	return x, ok && x > 0 && x <= priceMax
+}
+
+// firstToken returns the milliseconds until the first token.
+func (s *span) firstToken() (millis float64, ok bool) {
+	if x, ok := s.find(firstSeconds).number(); ok && x >= 0 {
+		return x * 1000, true
+	}
+	if x, ok := s.find(firstMillis).number(); ok && x >= 0 {
+		return x, true
+	}
+
+	start := moment(s.body.at("startTimeUnixNano"))
+	at, ok := wire.ParseTime(strings.Trim(s.find(firstAt).text(), `"`))
+	if !ok {
+		for _, e := range s.events {
+			if e.name == "ai.stream.firstChunk" {
+				at = moment(e.time)
+			}
+		}
+	}
+	if start.IsZero() || at.Before(start) {
+		return 0, false
+	}
+
+	return float64(at.Sub(start)) / float64(time.Millisecond), true
+}
+
+// rounded writes milliseconds to a thousandth.
+func rounded(millis float64) string {
+	return strconv.FormatFloat(math.Round(millis*1000)/1000, 'f', -1, 64)
+}

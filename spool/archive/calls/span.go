@@ -1,0 +1,38 @@
+package calls
+
+import (
+	"promptspool/api/wire"
+	"promptspool/spool/archive/calls/otel"
+)
+
+// readSpan reads a traced call from a stored span. Of a span that is not a call it has
+// what went in and came out, so that a search finds it.
+func readSpan(object wire.Object) Call {
+	span := otel.ReadObject(object)
+	if request, ok := tracedRequest(&span); ok {
+		return ReadObject(request)
+	}
+
+	call := Call{Readable: true}
+	if span.Input != "" {
+		call.Input = []Message{{Parts: []Part{{Kind: PartText, Text: span.Input}}}}
+	}
+	if span.Output != "" {
+		call.Output = []Message{{Parts: []Part{{Kind: PartText, Text: span.Output}}}}
+	}
+	if span.Status == "ERROR" {
+		call.Failure = &Failure{Type: Clip(span.ErrorType), Message: span.ErrorMessage}
+	}
+
+	return call
+}
+
+// tracedRequest returns the request that logs the same call as a span, if that is a call.
+func tracedRequest(span *otel.Span) (wire.Object, bool) {
+	if !span.IsCall() {
+		return nil, false
+	}
+	request, err := wire.ParseObject(span.Request)
+
+	return request, err == nil
+}
