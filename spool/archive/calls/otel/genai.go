@@ -106,8 +106,9 @@ var operations = map[string]Kind{
 	"embeddings": KindEmbedding, "embedding": KindEmbedding, "aembedding": KindEmbedding,
 	"retrieval": KindRetriever, "rerank": KindRetriever, "arerank": KindRetriever,
 	"execute_tool": KindTool,
-	"create_agent": KindAgent, "invoke_agent": KindAgent, "agent_step": KindAgent,
+	"create_agent": KindAgent, "invoke_agent": KindAgent,
 	"invoke_workflow": KindChain, "plan": KindChain, "execute_task": KindChain, "fetch_response": KindChain,
+	"agent_step": KindChain,
 }
 
 func genAIKind(s *span) Kind {
@@ -116,7 +117,12 @@ func genAIKind(s *span) Kind {
 		return KindChain
 	}
 
-	return kinds(word, operations)
+	kind := kinds(word, operations)
+	if kind == KindEmbedding && s.scope == vercel7 && s.find(inputTokens, errorType) == nil {
+		return KindChain // around the call, which has the usage
+	}
+
+	return kind
 }
 
 func messagesIn(s *span, key string) conversation {

@@ -88,8 +88,19 @@ func readRequest(t *testing.T, body json.RawMessage) *calls.Call {
 	return &call
 }
 
-// payloadFolder has recorded requests of real libraries.
-const payloadFolder = "../../../../api/otlp/testdata"
+// payloadFolders have recorded requests of real libraries: those that the decoder is
+// tested with, and more that only say something to a reader.
+var payloadFolders = []string{"../../../../api/otlp/testdata", "testdata/payloads"}
+
+// pathOf returns the file of a payload, which may not exist.
+func pathOf(name string) string {
+	path := filepath.Join(payloadFolders[1], name+".json")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+
+	return filepath.Join(payloadFolders[0], name+".json")
+}
 
 // payload is one recorded POST.
 type payload struct {
@@ -101,9 +112,16 @@ type payload struct {
 // payloads returns the names of all recorded payloads.
 func payloads(t testing.TB) []string {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(payloadFolder, "*.json"))
-	if err != nil || len(paths) < 37 {
-		t.Fatalf("%d payloads, %v", len(paths), err)
+	var paths []string
+	for _, folder := range payloadFolders {
+		found, err := filepath.Glob(filepath.Join(folder, "*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, found...)
+	}
+	if len(paths) < 38 {
+		t.Fatalf("only %d payloads", len(paths))
 	}
 	for i, path := range paths {
 		paths[i] = strings.TrimSuffix(filepath.Base(path), ".json")
@@ -133,7 +151,7 @@ func (p payload) binary(t testing.TB) []byte {
 
 func readPayload(t testing.TB, name string) payload {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(payloadFolder, name+".json"))
+	raw, err := os.ReadFile(pathOf(name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +168,7 @@ func readPayload(t testing.TB, name string) payload {
 func spansOf(t *testing.T, name string) []json.RawMessage {
 	t.Helper()
 	logs := map[string][]json.RawMessage{}
-	if _, err := os.Stat(filepath.Join(payloadFolder, name+"-logs.json")); err == nil {
+	if _, err := os.Stat(pathOf(name + "-logs")); err == nil {
 		for _, log := range stored(t, readPayload(t, name+"-logs")) {
 			id := otel.ReadLog(log).SpanID
 			logs[id] = append(logs[id], log)

@@ -64,6 +64,9 @@ var vercel = dialect{
 	},
 }
 
+// vercel7 is the scope of version 7.
+const vercel7 = "gen_ai"
+
 // vercelKind takes only the inner span of each pair for a call. The outer one repeats its
 // text, and sums up its usage.
 func vercelKind(s *span) Kind {
