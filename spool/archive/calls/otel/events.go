@@ -103,21 +103,20 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 
 // record is a log record with what orders it.
 type record struct {
-	log            value
-	time, observed int64
-	index          int64
-	indexed        bool
+	log     value
+	time    int64
+	index   int64
+	indexed bool
 }
 
 func newRecord(stored value) record {
 	r := record{log: stored.at("log")}
-	r.time, r.observed = nanos(r.log.at("timeUnixNano")), nanos(r.log.at("observedTimeUnixNano"))
+	r.time = nanos(r.log.at("timeUnixNano"))
+	if r.time == 0 {
+		r.time = nanos(r.log.at("observedTimeUnixNano"))
+	}
 	if index := stored.at("index").count(); index != nil {
 		r.index, r.indexed = *index, true
-	}
-	// The moment of the event may be unknown; that of its observation never is.
-	if r.time == 0 {
-		r.time = r.observed
 	}
 
 	return r
@@ -130,8 +129,7 @@ func nanos(v value) int64 {
 }
 
 func (r record) compare(other record) int {
-	return cmp.Or(cmp.Compare(r.time, other.time), cmp.Compare(r.observed, other.observed),
-		cmp.Compare(r.index, other.index))
+	return cmp.Or(cmp.Compare(r.time, other.time), cmp.Compare(r.index, other.index))
 }
 
 // objectOf returns the members of an object.

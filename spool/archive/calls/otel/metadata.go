@@ -29,7 +29,8 @@ type gathered struct {
 }
 
 func (g *gathered) add(key, text string) {
-	if _, known := g.all[key]; known || key == "" || text == "" {
+	// LangChain tells the model and its settings in metadata of its own.
+	if _, known := g.all[key]; known || key == "" || text == "" || strings.HasPrefix(key, "ls_") {
 		return
 	}
 	if utf8.RuneCountInString(key) > wire.MetadataKeyRunesMax || len(text) > wire.MetadataValueBytesMax ||

@@ -12,7 +12,7 @@ var providers = map[string]string{
 	"google_genai": "google", "google-generative-ai": "google", "generative-ai": "google",
 	"vertex_ai": "vertexai", "gcp.vertex_ai": "vertexai", "google.vertex": "vertexai", "google_vertexai": "vertexai",
 	"aws": "amazon.bedrock", "aws.bedrock": "amazon.bedrock", "aws_bedrock": "amazon.bedrock",
-	"amazon-bedrock": "amazon.bedrock", "bedrock": "amazon.bedrock",
+	"amazon-bedrock": "amazon.bedrock", "amazon_bedrock": "amazon.bedrock", "bedrock": "amazon.bedrock",
 	"mistral_ai": "mistral", "mistralai": "mistral", "x_ai": "xai", "moonshot_ai": "moonshot",
 }
 
@@ -34,6 +34,11 @@ func (s *span) provider() string {
 		if found == "" && !frameworks[name] {
 			found = name
 		}
+	}
+
+	if found == "" {
+		// LangChain's own word, which OpenInference has in the metadata.
+		found = strings.ToLower(s.own["metadata"].inner().texts("ls_provider"))
 	}
 
 	for _, api := range apis {

@@ -86,6 +86,14 @@ func TestDialectsAreRead(t *testing.T) {
 			},
 			want: reading{otel.KindCall, "openai", "m", "5/6/-/-/-", "user: Q", "assistant: A"},
 		},
+		"input that cannot include what the cache served": {
+			attributes: map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+				"gen_ai.usage.input_tokens": 7, "gen_ai.usage.cache_read_input_tokens": 16399,
+				"gen_ai.usage.cache_creation.input_tokens": 1,
+			},
+			want: reading{otel.KindCall, "openai", "m", "16407/-/16399/1/-", "", ""},
+		},
 		"Semantic Kernel": {
 			name: "chat_completion",
 			attributes: map[string]any{
