@@ -28,7 +28,7 @@ func inputOf(v value) conversation {
 		}
 	}
 
-	return said("user", v.shown())
+	return oneText("user", v.shown())
 }
 
 // requestMessages reads a request that has messages. Its other members stay beside them.
@@ -67,7 +67,7 @@ func outputOf(v value) conversation {
 		}
 	}
 
-	return said("assistant", v.shown())
+	return oneText("assistant", v.shown())
 }
 
 // isResponse reports whether an object is a response of a provider's API.

@@ -43,7 +43,7 @@ func toolKind(s *span) Kind {
 // guess takes a span for a call if it has a model, and usage or content.
 func (s *span) guess() Kind {
 	if s.find(responseModel, requestModel) == nil {
-		if s.named() {
+		if isGenAI(s.scope, s.own) {
 			return KindChain
 		}
 		return KindPlain
@@ -60,9 +60,6 @@ func (s *span) guess() Kind {
 
 	return KindChain
 }
-
-// named reports whether the span is one of a dialect's, or of the app's own.
-func (s *span) named() bool { return isGenAI(s.scope, s.own) }
 
 // kinds maps the words of the dialects.
 func kinds(word string, table map[string]Kind) Kind {

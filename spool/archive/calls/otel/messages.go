@@ -59,8 +59,8 @@ func (c *conversation) append(m value, finish string) {
 	c.finish = append(c.finish, finish)
 }
 
-// said returns a conversation of one text.
-func said(role, text string) conversation {
+// oneText returns a conversation of one text.
+func oneText(role, text string) conversation {
 	var c conversation
 	if text != "" {
 		c.add(message{Role: role, Content: text}, "")
@@ -73,18 +73,20 @@ func said(role, text string) conversation {
 // that of a message that names none.
 func messagesOf(list value, role string) conversation {
 	var c conversation
-	switch list = list.inner(); {
-	case list.isArray():
-		if nested := list.element(); nested.isArray() {
-			list = nested // LangChain's lists of lists: of one prompt each
-		}
-		for _, m := range list.elements() {
+	parsed := list.inner()
+	if nested := parsed.element(); nested.isArray() {
+		parsed = nested // LangChain's lists of lists: of one prompt each
+	}
+
+	switch {
+	case parsed.isObject():
+		c.message(parsed, role)
+	case list.isText() && !parsed.element().isObject():
+		return oneText(role, list.text()) // a text in brackets is still a text
+	default:
+		for _, m := range parsed.elements() {
 			c.message(m, role)
 		}
-	case list.isObject():
-		c.message(list, role)
-	default:
-		return said(role, list.shown())
 	}
 
 	return c
@@ -101,7 +103,7 @@ func (c *conversation) message(m value, role string) {
 
 	finish := m.texts("finish_reason")
 	parts := m.first("parts", "content").inner()
-	if !areOurs(parts) {
+	if !needConversion(parts) {
 		c.append(withRole(m, role), finish)
 		return
 	}
@@ -133,19 +135,20 @@ func withRole(m value, role string) value {
 	return value(`{"role":"` + role + `",` + string(m[1:]))
 }
 
-// ours are the types of parts that package calls does not read, or not under these names.
-var ours = map[string]bool{
+// converted are the types of parts that package calls does not read, or not under these
+// names.
+var converted = map[string]bool{
 	"tool_call": true, "tool_call_response": true, "server_tool_call": true, "server_tool_call_response": true,
 	"tool-call": true, "tool-result": true, "blob": true, "uri": true, "binary": true, "image-url": true,
 	"document-url": true, "audio-url": true, "video-url": true, "compaction": true, "file": true,
 }
 
-// areOurs reports whether parts are written as the GenAI conventions or the Vercel AI SDK
-// write them.
-func areOurs(parts value) bool {
+// needConversion reports whether parts are written as the GenAI conventions or the Vercel
+// AI SDK write them.
+func needConversion(parts value) bool {
 	for _, p := range parts.elements() {
 		kind := p.texts("type")
-		if ours[kind] || kind != "" && !p.has(kind) && p.has("content") && kind != "tool_result" ||
+		if converted[kind] || kind != "" && !p.has(kind) && p.has("content") && kind != "tool_result" ||
 			kind == "reasoning" && p.has("text") || kind == "image" && p.at("image").isText() {
 			return true
 		}
@@ -195,8 +198,7 @@ func (b *builder) part(p value) {
 
 	switch kind := p.texts("type"); kind {
 	case "reasoning", "thinking":
-		text := p.first("content", "text", "thinking").shown()
-		b.parts = append(b.parts, encoded(map[string]string{"type": "thinking", "thinking": text}))
+		b.thinking(p.first("content", "text", "thinking").shown())
 	case "tool_call", "tool-call", "server_tool_call":
 		b.call(p)
 	case "tool_call_response", "tool-result", "server_tool_call_response":
@@ -214,8 +216,20 @@ func (b *builder) part(p value) {
 
 func (b *builder) text(text string) {
 	if text != "" {
-		b.parts = append(b.parts, encoded(map[string]string{"type": "text", "text": text}))
+		b.parts = append(b.parts, textPart("text", text))
 	}
+}
+
+func (b *builder) thinking(text string) {
+	if text != "" {
+		b.parts = append(b.parts, textPart("thinking", text))
+	}
+}
+
+// textPart returns a part that has its text in a member of the name of its type.
+func textPart(kind, text string) value {
+	part := append([]byte(`{"type":"`+kind+`","`+kind+`":`), quoted(text)...)
+	return append(part, '}')
 }
 
 // call adds a call of a tool, in any of the forms.

@@ -21,14 +21,14 @@ const (
 	firstTokenKey  = "time_to_first_token_ms"
 )
 
-// gathered is metadata within the bounds of a track-request. The first value of a key
+// metadataSet is metadata within the bounds of a track-request. The first value of a key
 // counts.
-type gathered struct {
+type metadataSet struct {
 	all   map[string]string
 	bytes int
 }
 
-func (g *gathered) add(key, text string) {
+func (g *metadataSet) add(key, text string) {
 	// LangChain tells the model and its settings in metadata of its own.
 	if _, known := g.all[key]; known || key == "" || text == "" || strings.HasPrefix(key, "ls_") {
 		return
@@ -44,7 +44,7 @@ func (g *gathered) add(key, text string) {
 
 // metadata returns the span's metadata, and its scores.
 func (s *span) metadata() (map[string]string, []wire.Score) {
-	g := gathered{all: map[string]string{}}
+	g := metadataSet{all: map[string]string{}}
 	s.each(metadata, func(key string, v value) {
 		if key == serviceKey && strings.HasPrefix(v.text(), "unknown_service") {
 			return // what an SDK writes where the app set no name
@@ -167,5 +167,3 @@ func clip(text string, runesMax int) string {
 
 	return string([]rune(text)[:runesMax])
 }
-
-func contains(list []string, text string) bool { return slices.Contains(list, text) }

@@ -106,7 +106,7 @@ func (b *builder) inferencePart(p attributes) {
 	case url != "":
 		b.parts = append(b.parts, imageURL(url))
 	case p.text("message_content.type") == "reasoning":
-		b.parts = append(b.parts, encoded(map[string]string{"type": "thinking", "thinking": text}))
+		b.thinking(text)
 	case text != "":
 		b.text(text)
 	default:

@@ -294,6 +294,13 @@ func TestDialectsAreRead(t *testing.T) {
 			},
 			want: reading{otel.KindCall, "openai", "m", "", "user: it's ä 'Q'", ""},
 		},
+		"a text in brackets": {
+			attributes: map[string]any{
+				"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
+				"gen_ai.input.messages": "[sic]", "gen_ai.output.messages": "(none)",
+			},
+			want: reading{otel.KindCall, "openai", "m", "", "user: [sic]", "assistant: (none)"},
+		},
 		"an app's own span": {
 			attributes: map[string]any{"order.id": 7},
 			want:       reading{kind: otel.KindPlain},

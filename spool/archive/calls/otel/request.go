@@ -2,6 +2,7 @@ package otel
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -97,7 +98,7 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 	set("model", s.find(requestModel))
 	s.eachJSON(parameters, func(object map[string]value) {
 		for name, v := range object {
-			if !contains(notParameters, name) && string(v) != `""` {
+			if !slices.Contains(notParameters, name) && string(v) != `""` {
 				set(name, v)
 			}
 		}

@@ -18,7 +18,7 @@ const evaluationEvent = "gen_ai.evaluation.result"
 
 // scores returns the evaluations of the span. Numbers from 0 to 1 become scores from 0 to
 // 100; labels, explanations and other numbers become metadata.
-func (s *span) scores(g *gathered) []wire.Score {
+func (s *span) scores(g *metadataSet) []wire.Score {
 	var all []wire.Score
 	add := func(name string, number value, label, explanation string) {
 		if name = clip(name, wire.NameRunesMax); name == "" {

@@ -185,9 +185,6 @@ func (s *span) outcome() (result, kind, message string) {
 	return result, kind, message
 }
 
-// priceMax is the highest price that a track-request could have.
-const priceMax = wire.PriceMax
-
 // price returns what the call cost, if the library says so. A price of 0 says nothing.
 func (s *span) price() (float64, bool) {
 	v := s.find(price)
@@ -196,7 +193,7 @@ func (s *span) price() (float64, bool) {
 	}
 	x, ok := v.number()
 
-	return x, ok && x > 0 && x <= priceMax
+	return x, ok && x > 0 && x <= wire.PriceMax
 }
 
 // firstToken returns the milliseconds until the first token.

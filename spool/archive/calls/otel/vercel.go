@@ -114,9 +114,7 @@ func unquoted(v value) string {
 func vercelResponse(prefix string) func(*span, string) conversation {
 	return func(s *span, _ string) conversation {
 		b := builder{message: message{Role: "assistant"}}
-		if thoughts := s.own.text(prefix + "reasoning"); thoughts != "" {
-			b.parts = append(b.parts, encoded(map[string]string{"type": "thinking", "thinking": thoughts}))
-		}
+		b.thinking(s.own.text(prefix + "reasoning"))
 		b.text(s.own.text(prefix+"text", prefix+"object"))
 		for _, call := range s.own[prefix+"toolCalls"].inner().elements() {
 			b.call(call)
