@@ -15,7 +15,8 @@ import (
 
 // Event is one accepted write after decoding: what State.Fold merges. At most one of
 // Request, Score, Metadata, Prompt, GroupID and Span is set. None is set if the body could not
-// be read: then only the history shows the event, and its body is kept.
+// be read: then only the history shows the event, and its body is kept. A traced model
+// call sets both Request and Span.
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
@@ -124,7 +125,8 @@ func (e *Event) read(object wire.Object) {
 		w, err = wire.DecodeGroup(object)
 		e.GroupID = w.GroupID
 	case wire.KindSpan:
-		e.Span = readSpan(object)
+		// A traced model call is a request too, as if it had been logged.
+		e.Span, e.Request = readSpan(object), readTraced(object)
 	}
 
 	e.Unread = err != nil

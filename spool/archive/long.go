@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -126,6 +127,9 @@ func readMetadata(body json.RawMessage) map[string]string {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return map[string]string{}
+	}
+	if request, _, ok := calls.Traced(object); ok {
+		object = request
 	}
 	w, _ := wire.DecodeMetadata(object)
 	if w.Metadata == nil {

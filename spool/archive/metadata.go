@@ -87,9 +87,12 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 		}
 	}
 
-	// The first rival was the record's request until now.
-	if s.Request.ID == e.ID && len(s.Rivals) > 0 {
+	// The first rival was the record's request until now; the last one, if it was a span.
+	if n := len(s.Rivals); s.Request.ID == e.ID && n > 0 {
 		for key, value := range s.Rivals[0].Value {
+			add(key, value)
+		}
+		for key, value := range s.Rivals[n-1].Value {
 			add(key, value)
 		}
 	}

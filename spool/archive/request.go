@@ -29,6 +29,9 @@ type Request struct {
 	AudioInput       *int64 `json:"audio_input_tokens,omitempty"`
 	AudioOutput      *int64 `json:"audio_output_tokens,omitempty"`
 
+	// Traced is set if the request comes from a span; see State.putRequest.
+	Traced bool `json:"traced,omitempty"`
+
 	Tier       string          `json:"tier,omitempty"`
 	Price      *prices.Dollars `json:"price,omitempty"`       // nil: unknown
 	PriceGiven bool            `json:"price_given,omitempty"` // by the caller: no table changes it
@@ -83,6 +86,23 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	// The body has the variables, and they may be long.
 	if r.Prompt != nil {
 		r.Prompt.InputVariables = nil
+	}
+
+	return r
+}
+
+// readTraced reads the request of a stored span, nil if that is not a model call.
+func readTraced(object wire.Object) *Request {
+	request, price, ok := calls.Traced(object)
+	if !ok {
+		return nil
+	}
+
+	w, _ := wire.DecodeRequest(request, false) // faulty fields are missing
+	r := readRequest(request, w)
+	r.Traced = true
+	if price, err := prices.ParseDollars(string(price)); err == nil && price > 0 {
+		r.Price, r.PriceGiven = &price, true
 	}
 
 	return r

@@ -131,10 +131,10 @@ func (s *State) Fold(e Event) (changed bool) {
 	return true
 }
 
-// putRequest keeps the request with the lowest stamp as the record's. The
+// putRequest keeps the request that stands, see standsBefore, as the record's. The
 // others are rivals.
 func (s *State) putRequest(stamp Stamp, r *Request) {
-	if s.Request != nil && stamp.Compare(s.Request.Stamp) > 0 {
+	if s.Request != nil && standsBefore(s.Request, &Stamped[Request]{stamp, *r}) {
 		s.addRival(stamp, r.Metadata)
 		return
 	}
@@ -147,6 +147,20 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 	s.sums.weight -= weighRequest(s.Request)
 	s.Request = &Stamped[Request]{stamp, *r}
 	s.sums.weight += weighRequest(s.Request)
+}
+
+// standsBefore reports whether a stands, of two requests with one id. Of logged ones the
+// first stays, because a later one is a mistake. Of spans the last stays: some libraries
+// send a span again when they know more. A logged request stands before a span's.
+func standsBefore(a, b *Stamped[Request]) bool {
+	switch {
+	case a.Value.Traced != b.Value.Traced:
+		return b.Value.Traced
+	case a.Value.Traced:
+		return a.Compare(b.Stamp) > 0
+	}
+
+	return a.Compare(b.Stamp) < 0
 }
 
 // putScore keeps the score with the highest stamp under its name.

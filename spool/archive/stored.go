@@ -164,9 +164,9 @@ func (s *State) joinRequest(o *State) {
 	case s.Request == nil:
 		s.Request = o.Request
 	default:
-		// The lowest stamp wins, as if both had been folded into one state.
+		// As if both had been folded into one state.
 		winner, rival := s.Request, o.Request
-		if rival.Compare(winner.Stamp) < 0 {
+		if standsBefore(rival, winner) {
 			winner, rival = rival, winner
 		}
 		s.Request = winner

@@ -226,6 +226,9 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 		return p
 	}
 	if object, err := wire.ParseObject(body); err == nil {
+		if request, _, ok := calls.Traced(object); ok {
+			object = request
+		}
 		// A faulty value was accepted with the event, but is not shown as variables.
 		if raw, ok := object.Get("prompt_input_variables"); ok && raw[0] == '{' {
 			p.InputVariables = raw

@@ -147,15 +147,36 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	case wire.KindGroup:
 		return map[string]any{"group_id": pick(t, groups)}
 	case wire.KindSpan:
-		return map[string]any{"span": map[string]any{
+		return map[string]any{"resource": map[string]any{}, "span": map[string]any{
 			"traceId":           pick(t, traces),
 			"spanId":            "00000000000000ab",
 			"name":              pick(t, values),
 			"startTimeUnixNano": "1795318943782000000",
+			"attributes":        drawAttributes(t),
 		}}
 	}
 
 	return drawRequest(t)
+}
+
+// drawAttributes draws the attributes of a span, half of the time those of a model call.
+func drawAttributes(t *rapid.T) []any {
+	if rapid.Bool().Draw(t, "plain") {
+		return []any{}
+	}
+
+	attribute := func(key, text string) any {
+		return map[string]any{"key": key, "value": map[string]any{"stringValue": text}}
+	}
+	return []any{
+		attribute("gen_ai.operation.name", "chat"),
+		attribute("gen_ai.request.model", pick(t, models)),
+		attribute("gen_ai.output.messages", pick(t, answers)),
+		attribute("gen_ai.usage.input_tokens", "7"),
+		attribute("gen_ai.prompt.name", pick(t, templates)),
+		attribute("tag.tags", pick(t, tags)),
+		attribute("promptlayer.metadata."+pick(t, keys), pick(t, values)),
+	}
 }
 
 // drawRequest draws a request. Its end may be before its start, as callers' clocks allow.

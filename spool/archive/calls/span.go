@@ -1,6 +1,8 @@
 package calls
 
 import (
+	"encoding/json"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive/calls/otel"
 )
@@ -25,6 +27,18 @@ func readSpan(object wire.Object) Call {
 	}
 
 	return call
+}
+
+// Traced returns the request that a stored span logs, if it is a model call, and the price
+// that its library computed, nil if that is unknown.
+func Traced(object wire.Object) (request wire.Object, price json.RawMessage, ok bool) {
+	if !otel.IsSpan(object) {
+		return nil, nil, false
+	}
+	span := otel.ReadObject(object)
+	request, ok = tracedRequest(&span)
+
+	return request, span.Price, ok
 }
 
 // tracedRequest returns the request that logs the same call as a span, if that is a call.

@@ -1,0 +1,71 @@
+package archive_test
+
+import (
+	"fmt"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+)
+
+// tracedCall returns the body of the span of a model call.
+func tracedCall(answer string) string {
+	return fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
+		"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000",
+		"endTimeUnixNano":"1700000001500000000","attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+		{"key":"gen_ai.provider.name","value":{"stringValue":"openai"}},
+		{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o-mini"}},
+		{"key":"gen_ai.usage.input_tokens","value":{"intValue":"25"}},
+		{"key":"gen_ai.usage.output_tokens","value":{"intValue":"7"}},
+		{"key":"gen_ai.prompt.name","value":{"stringValue":"greet"}},
+		{"key":"gen_ai.prompt.version","value":{"stringValue":"3"}},
+		{"key":"gen_ai.prompt.variable.who","value":{"stringValue":"Ann"}},
+		{"key":"user.id","value":{"stringValue":"u1"}},
+		{"key":"gen_ai.input.messages","value":{"stringValue":"[{\"role\":\"user\",\"content\":\"Hi\"}]"}},
+		{"key":"gen_ai.output.messages","value":{"stringValue":"[{\"role\":\"assistant\",\"content\":\"%s\"}]"}}]}}`,
+		answer)
+}
+
+// A traced call is a request as if it had been logged.
+func TestATracedCallIsARequest(t *testing.T) {
+	states, bodies := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
+	s := states[archivetest.ID(1000)]
+	rec := s.View(s.ShownBody(bodies))
+
+	if rec.Provider != "openai" || rec.Model != "gpt-4o-mini" || *rec.InputTokens != 25 || *rec.OutputTokens != 7 ||
+		rec.Metadata["user_id"] != "u1" || *rec.LatencyMS != 1500 || rec.Status != "SUCCESS" || !rec.Readable {
+		t.Errorf("the record is %+v", rec)
+	}
+	if p := rec.Prompt; p == nil || p.Name != "greet" || *p.Version != 3 || string(p.InputVariables) != `{"who":"Ann"}` {
+		t.Errorf("its prompt is %+v", rec.Prompt)
+	}
+	row, listed := s.Row()
+	if !listed || row.Engine != "gpt-4o-mini" {
+		t.Errorf("its row is %+v, %v", row, listed)
+	}
+}
+
+// Some libraries send a span again when they know more: the last one counts, in whatever
+// order they arrive.
+func TestTheLastOfASpansCallsStays(t *testing.T) {
+	first := event(t, 1, wire.KindSpan, tracedCall("Hel"))
+	second := event(t, 2, wire.KindSpan, tracedCall("Hello"))
+	for _, order := range [][]archive.Event{{first, second}, {second, first}, {second, first, second}} {
+		states, _ := archivetest.Fold(order)
+		s := states[archivetest.ID(1000)]
+		if s.Request.ID != second.ID || s.Span.ID != second.ID || len(s.Rivals) != 1 {
+			t.Errorf("the request is of event %s, the span of %s", s.Request.ID, s.Span.ID)
+		}
+	}
+}
+
+func TestASpanThatIsNoCallIsNotListed(t *testing.T) {
+	states, _ := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
+		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"get_weather","attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]}}`)})
+	if s := states[archivetest.ID(1000)]; s.Listed() || !s.Bare() {
+		t.Errorf("the state is %+v", s)
+	}
+}
