@@ -42,7 +42,7 @@ type Record struct {
 	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
 	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
-	Span            json.RawMessage   `json:"span,omitempty"`             // of a span without a request
+	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call
 }
 
 // Conflict is a request with the record's request_id and other content. The record has

@@ -67,7 +67,7 @@ var imports = map[string]string{
 	"spool/disk":       "",
 	"spool/rawlog":     "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
-		"spool/archive/query spool/archive/rowcode",
+		"spool/archive/calls/otel spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":    "api/wire",
 	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
 	"spool/archive/calls/otel": "api/wire api/wire/jsonscan",
@@ -86,7 +86,7 @@ var imports = map[string]string{
 	"spool/archive/postgres/connection": "api/wire",
 	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/archive/archivetest": "api/wire metrics metrics/cputime spool/archive spool/archive/query " +
+	"spool/archive/archivetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
 		"spool/archive/rowcode spool/archive/transfer",
 	"registry/registrytest": "registry api/wire",
 	// A disk with bad blocks for tests.

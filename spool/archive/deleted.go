@@ -17,13 +17,15 @@ type Selectors func(key, value string) (before time.Time, ok bool)
 //   - now, and the request is not later than that moment.
 func (s *State) Deleted(deleted Selectors) bool {
 	d := s.deletions(deleted)
-	if s.Request == nil {
+	if s.Request == nil && len(s.Rivals) == 0 {
 		return d.asOf > 0
 	}
 
 	// Which request is the record's may still change; a deletion must not depend on it.
-	own := Stamped[map[string]string]{s.Request.Stamp, s.Request.Value.Metadata}
-	return d.with(own) || slices.ContainsFunc(s.Rivals, d.with)
+	if r := s.Request; r != nil && d.with(Stamped[map[string]string]{r.Stamp, r.Value.Metadata}) {
+		return true
+	}
+	return slices.ContainsFunc(s.Rivals, d.with)
 }
 
 // deletions are the deletions that match values of metadata events. They are found once for

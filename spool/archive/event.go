@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
+	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -26,6 +27,7 @@ type Event struct {
 
 	Request  *Request
 	Score    *wire.Score
+	Scores   []wire.Score      // of a span
 	Metadata map[string]string // as StoredValue, likewise that of Request
 	Prompt   *Link
 	GroupID  string
@@ -126,7 +128,9 @@ func (e *Event) read(object wire.Object) {
 		e.GroupID = w.GroupID
 	case wire.KindSpan:
 		// A traced model call is a request too, as if it had been logged.
-		e.Span, e.Request = readSpan(object), readTraced(object)
+		var read otel.Span
+		e.Span, read = readSpan(object)
+		e.Request, e.Scores = readTraced(&read), read.Scores
 	}
 
 	e.Unread = err != nil

@@ -128,7 +128,7 @@ func readMetadata(body json.RawMessage) map[string]string {
 	if err != nil {
 		return map[string]string{}
 	}
-	if request, _, ok := calls.Traced(object); ok {
+	if request, ok := calls.Traced(object); ok {
 		object = request
 	}
 	w, _ := wire.DecodeMetadata(object)

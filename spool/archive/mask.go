@@ -321,7 +321,8 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 		// So may the name of a span, of which the state has only the beginning.
 		if s.Span != nil && h.ID == s.Span.ID {
 			if body, err := wire.ParseObject(masked); err == nil {
-				s.Span.Value.Name = readSpan(body).Name
+				span, _ := readSpan(body)
+				s.Span.Value.Name = span.Name
 			}
 		}
 	}

@@ -88,7 +88,7 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 	}
 
 	// The first rival was the record's request until now; the last one, if it was a span.
-	if n := len(s.Rivals); s.Request.ID == e.ID && n > 0 {
+	if n := len(s.Rivals); s.Request != nil && s.Request.ID == e.ID && n > 0 {
 		for key, value := range s.Rivals[0].Value {
 			add(key, value)
 		}

@@ -6,6 +6,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/calls/otel"
 )
 
 // latencyMax is longer than any model call: times further apart are a caller's mistake,
@@ -92,8 +93,8 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 }
 
 // readTraced reads the request of a stored span, nil if that is not a model call.
-func readTraced(object wire.Object) *Request {
-	request, price, ok := calls.Traced(object)
+func readTraced(span *otel.Span) *Request {
+	request, ok := calls.TracedRequest(span)
 	if !ok {
 		return nil
 	}
@@ -101,7 +102,7 @@ func readTraced(object wire.Object) *Request {
 	w, _ := wire.DecodeRequest(request, false) // faulty fields are missing
 	r := readRequest(request, w)
 	r.Traced = true
-	if price, err := prices.ParseDollars(string(price)); err == nil && price > 0 {
+	if price, err := prices.ParseDollars(string(span.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true
 	}
 

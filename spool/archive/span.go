@@ -14,6 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive/calls/otel"
 )
 
 // Span is what a record's state remembers of its span. Everything else is in the body,
@@ -22,9 +23,11 @@ type Span struct {
 	TraceID  string     `json:"trace_id"` // 32 hexadecimal digits; "" if the body has none
 	SpanID   string     `json:"span_id"`  // 16 hexadecimal digits
 	ParentID string     `json:"parent_id,omitempty"`
-	Name     string     `json:"name"` // at most spanNameBytes of it
+	Name     string     `json:"name"`           // at most spanNameBytes of it
+	Kind     string     `json:"kind,omitempty"` // an otel.Kind
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
+	LoggedAs string     `json:"logged_as,omitempty"` // the span_id of the request that logs it, too
 }
 
 // spanNameBytes bounds the name of a span in the state.
@@ -32,8 +35,12 @@ const spanNameBytes = 256
 
 // readSpan reads the body of a span, as package otlp makes it. It takes what it can read:
 // a sidecar has answered 200 to it.
-func readSpan(body wire.Object) *Span {
-	s := &Span{}
+func readSpan(body wire.Object) (s *Span, read otel.Span) {
+	read = otel.ReadObject(body)
+	s = &Span{
+		Kind:     cut(string(read.Kind), 16),
+		LoggedAs: cut(read.LoggedAs, 16),
+	}
 	span, _ := body.Get("span")
 	text := func(name string) string {
 		value, ok := jsonscan.Lookup(span, name)
@@ -51,7 +58,7 @@ func readSpan(body wire.Object) *Span {
 	s.Name = cut(text("name"), spanNameBytes)
 	s.Start, s.End = nanosTime(text("startTimeUnixNano")), nanosTime(text("endTimeUnixNano"))
 
-	return s
+	return s, read
 }
 
 // cut returns at most n bytes of a text, in whole characters.
@@ -80,7 +87,7 @@ func nanosTime(text string) *time.Time {
 
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
-	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name)
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.LoggedAs)
 }
 
 // Trace returns the trace of the record's span; ok is false if it has none.

@@ -105,11 +105,17 @@ func (s *State) Fold(e Event) (changed bool) {
 	s.remember(e)
 
 	// From here on nothing depends on what came before, but on stamps alone.
+	if e.Span != nil {
+		s.putSpan(stamp, e.Span)
+	}
 	if e.Request != nil {
 		s.putRequest(stamp, e.Request)
 	}
 	if e.Score != nil {
 		s.putScore(e.Score.Name, stamp, e.Score.Score)
+	}
+	for _, score := range e.Scores {
+		s.putScore(score.Name, stamp, score.Score)
 	}
 	for key, value := range e.Metadata {
 		s.putMetadata(key, stamp, value)
@@ -122,19 +128,28 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.GroupID != "" {
 		s.addGroup(e.GroupID)
 	}
-	if e.Span != nil {
-		old := s.Span
-		s.Span = newest(old, &Stamped[Span]{stamp, *e.Span})
-		s.sums.weight += weighSpan(s.Span) - weighSpan(old)
-	}
 
 	return true
 }
 
-// putRequest keeps the request that stands, see standsBefore, as the record's. The
-// others are rivals.
+// putSpan keeps the span with the highest stamp: some libraries send a span again when
+// they know more.
+func (s *State) putSpan(stamp Stamp, span *Span) {
+	old := s.Span
+	s.Span = newest(old, &Stamped[Span]{stamp, *span})
+	s.sums.weight += weighSpan(s.Span) - weighSpan(old)
+
+	// The request of the span until now goes with it, whether or not the new one is a call.
+	if r := s.Request; r != nil && r.Value.Traced && !s.stands(r, nil) {
+		s.addRival(r.Stamp, r.Value.Metadata)
+		s.sums.weight -= weighRequest(r)
+		s.Request = nil
+	}
+}
+
+// putRequest keeps the request that stands as the record's. The others are rivals.
 func (s *State) putRequest(stamp Stamp, r *Request) {
-	if s.Request != nil && standsBefore(s.Request, &Stamped[Request]{stamp, *r}) {
+	if !s.stands(&Stamped[Request]{stamp, *r}, s.Request) {
 		s.addRival(stamp, r.Metadata)
 		return
 	}
@@ -149,18 +164,15 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 	s.sums.weight += weighRequest(s.Request)
 }
 
-// standsBefore reports whether a stands, of two requests with one id. Of logged ones the
-// first stays, because a later one is a mistake. Of spans the last stays: some libraries
-// send a span again when they know more. A logged request stands before a span's.
-func standsBefore(a, b *Stamped[Request]) bool {
-	switch {
-	case a.Value.Traced != b.Value.Traced:
-		return b.Value.Traced
-	case a.Value.Traced:
-		return a.Compare(b.Stamp) > 0
+// stands reports whether a request is the record's, beside another one that may be nil. A
+// logged request is before a traced one, and the first of those that were logged: a later
+// one is a mistake. A traced one is only that of the span that stands.
+func (s *State) stands(r, other *Stamped[Request]) bool {
+	if r.Value.Traced {
+		return r.ID == s.Span.ID && (other == nil || other.Value.Traced)
 	}
 
-	return a.Compare(b.Stamp) < 0
+	return other == nil || other.Value.Traced || r.Compare(other.Stamp) < 0
 }
 
 // putScore keeps the score with the highest stamp under its name.
@@ -181,18 +193,19 @@ func (s *State) addGroup(id string) {
 	s.sums.weight += len(id)
 }
 
-// Orphan reports whether the record waits for its request. A span waits for nothing, but
-// what is attached to it does: only a request shows it in lists.
-func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
+// Orphan reports whether the record waits for its request. A span waits for nothing.
+func (s *State) Orphan() bool { return s.Request == nil && s.Span == nil }
 
 // Listed reports whether lists of requests show the record.
 func (s *State) Listed() bool { return s.Request != nil }
 
-// Bare reports whether the record is a span and nothing else.
-func (s *State) Bare() bool {
-	return s.Request == nil && s.Span != nil && s.Prompt == nil &&
-		len(s.Scores)+len(s.Metadata)+len(s.GroupIDs) == 0
-}
+// Bare reports whether the record is a span without a request, perhaps with scores and the
+// like.
+func (s *State) Bare() bool { return s.Request == nil && s.Span != nil }
+
+// Tagged reports whether the record is a span that has, or had, metadata. A deletion by
+// metadata must look at it, although no list shows it.
+func (s *State) Tagged() bool { return s.Bare() && len(s.Metadata)+len(s.Rivals) > 0 }
 
 // knows reports whether an event is in the history.
 func (s *State) knows(eventID string) bool {

@@ -135,13 +135,13 @@ func (s *State) Join(others ...*State) {
 	for _, o := range others {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
+		s.Span = newest(s.Span, o.Span)
 		s.joinRequest(o)
 		for name, v := range o.Scores {
 			s.Scores = put(s.Scores, name, v.Stamp, v.Value)
 		}
 		s.joinMetadata(o)
 		s.Prompt = newest(s.Prompt, o.Prompt)
-		s.Span = newest(s.Span, o.Span)
 		s.GroupIDs = append(s.GroupIDs, o.GroupIDs...)
 	}
 
@@ -159,18 +159,21 @@ func (s *State) Join(others ...*State) {
 // joinRequest is putRequest for the other state's requests. Join sorts the rivals.
 func (s *State) joinRequest(o *State) {
 	s.Rivals = append(s.Rivals, o.Rivals...)
-	switch {
-	case o.Request == nil:
-	case s.Request == nil:
-		s.Request = o.Request
-	default:
-		// As if both had been folded into one state.
-		winner, rival := s.Request, o.Request
-		if standsBefore(rival, winner) {
-			winner, rival = rival, winner
+	both := []*Stamped[Request]{s.Request, o.Request}
+	s.Request = nil
+
+	// As if both had been folded into one state.
+	for _, r := range both {
+		switch {
+		case r == nil:
+			continue
+		case !s.stands(r, s.Request):
+			s.Rivals = append(s.Rivals, newRival(r.Stamp, r.Value.Metadata))
+			continue
+		case s.Request != nil:
+			s.Rivals = append(s.Rivals, newRival(s.Request.Stamp, s.Request.Value.Metadata))
 		}
-		s.Request = winner
-		s.Rivals = append(s.Rivals, newRival(rival.Stamp, rival.Value.Metadata))
+		s.Request = r
 	}
 }
 

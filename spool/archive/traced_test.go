@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"promptspool/api/wire"
@@ -38,8 +39,12 @@ func TestATracedCallIsARequest(t *testing.T) {
 		rec.Metadata["user_id"] != "u1" || *rec.LatencyMS != 1500 || rec.Status != "SUCCESS" || !rec.Readable {
 		t.Errorf("the record is %+v", rec)
 	}
-	if p := rec.Prompt; p == nil || p.Name != "greet" || *p.Version != 3 || string(p.InputVariables) != `{"who":"Ann"}` {
-		t.Errorf("its prompt is %+v", rec.Prompt)
+	p := rec.Prompt
+	if p == nil || p.Name != "greet" || *p.Version != 3 || string(p.InputVariables) != `{"who":"Ann"}` {
+		t.Errorf("its prompt is %+v", p)
+	}
+	if !strings.Contains(string(rec.Request), `"request_response"`) || !strings.Contains(string(rec.Span), `"span"`) {
+		t.Errorf("it shows the request %s and the span %s", rec.Request, rec.Span)
 	}
 	row, listed := s.Row()
 	if !listed || row.Engine != "gpt-4o-mini" {
@@ -67,5 +72,24 @@ func TestASpanThatIsNoCallIsNotListed(t *testing.T) {
 		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]}}`)})
 	if s := states[archivetest.ID(1000)]; s.Listed() || !s.Bare() {
 		t.Errorf("the state is %+v", s)
+	}
+}
+
+// A score of a span that is no call waits for nothing, and those that the span brings are
+// its own.
+func TestASpanHasScores(t *testing.T) {
+	span := event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
+		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"agent","events":[
+		{"name":"gen_ai.evaluation.result","attributes":[
+		{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},
+		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]}]}}`)
+	score := event(t, 2, wire.KindScore, `{"score":7,"name":"human"}`)
+	for _, order := range [][]archive.Event{{span, score}, {score, span}} {
+		states, bodies := archivetest.Fold(order)
+		s := states[archivetest.ID(1000)]
+		rec := s.View(s.ShownBody(bodies))
+		if fmt.Sprint(rec.Scores) != "[{human 7} {relevance 85}]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
+			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -26,10 +27,15 @@ func (s *State) View(body json.RawMessage) wire.Record {
 		GroupIDs:  s.groupIDs(),
 		Events:    s.events(),
 	}
+	if s.Request != nil && s.Request.Value.Traced {
+		// Whatever shows, copies or runs a request again knows only logged ones.
+		rec.Span, body = body, tracedBody(body)
+		rec.Request = body
+	}
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
-	if s.Request == nil && s.Span != nil {
+	if s.Bare() {
 		rec.Request, rec.Span = nil, body
 		rec.ToolNames = []string{}
 		rec.AcceptedAt = s.Span.At
@@ -133,6 +139,17 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	return row, true
 }
 
+// tracedBody returns the body of the request that logs the same call as a span.
+func tracedBody(body json.RawMessage) json.RawMessage {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return body
+	}
+	span := otel.ReadObject(object)
+
+	return span.Request
+}
+
 // dollars returns a price as a number.
 func dollars(price *prices.Dollars) *float64 {
 	if price == nil {
@@ -226,9 +243,6 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 		return p
 	}
 	if object, err := wire.ParseObject(body); err == nil {
-		if request, _, ok := calls.Traced(object); ok {
-			object = request
-		}
 		// A faulty value was accepted with the event, but is not shown as variables.
 		if raw, ok := object.Get("prompt_input_variables"); ok && raw[0] == '{' {
 			p.InputVariables = raw

@@ -82,6 +82,9 @@ func (e *Event) weight() int {
 	if e.Score != nil {
 		n += weighText(e.Score.Name)
 	}
+	for _, score := range e.Scores {
+		n += weighText(score.Name)
+	}
 	for key, value := range e.Metadata {
 		n += weighText(key) + len(value)
 	}

@@ -68,7 +68,8 @@ func tracing(t *testing.T, open Open) {
 		Event(t, 7, wire.KindScore, ID(1006), `{"score":1}`),
 		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
 		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
-		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")))
+		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")),
+		Event(t, 11, wire.KindMetadata, ID(1006), `{"metadata":{"user":"ann"}}`))
 	apply(t, s, "a", events...)
 	for _, r := range apply(t, s, "a", events...) {
 		if r.Code != wire.ResultDuplicate {
@@ -77,7 +78,7 @@ func tracing(t *testing.T, open Open) {
 	}
 
 	s = reopen()
-	want := []string{ID(1000), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
+	want := []string{ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
 	if got := allSpans(t, s, "a"); !slices.Equal(got, want) {
 		t.Errorf("the spans are %q, want %q", got, want)
 	}
@@ -100,12 +101,12 @@ func tracing(t *testing.T, open Open) {
 		t.Errorf("the bodies are %q, %v", bodies, err)
 	}
 
-	// No list and no count knows spans, and only what is attached to one waits.
+	// No list and no count knows spans. What is attached to one waits for nothing.
 	if page := search(t, s, "a", wire.Search{}); len(page.Rows) != 1 || page.Total != 1 {
 		t.Errorf("the list shows %+v", page)
 	}
 	rows, _, tally, err := s.Orphans(context.Background(), "a", "", 10)
-	if err != nil || len(rows) != 1 || rows[0].RequestID != ID(1006) || tally.Requests != 1 {
+	if err != nil || len(rows) != 0 || tally != (archive.Orphans{}) {
 		t.Errorf("the orphans are %+v, %+v, %v", rows, tally, err)
 	}
 
@@ -117,5 +118,16 @@ func tracing(t *testing.T, open Open) {
 	apply(t, s, "a", events[3])
 	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1003)) {
 		t.Error("the deleted span is back")
+	}
+
+	// So does one that is deleted by the metadata attached to it.
+	before := Start.Add(seconds(60))
+	deleted, err = s.Delete(context.Background(), "a", wire.Deletion{Key: "user", Value: "ann", Before: before})
+	if err != nil || deleted.Records != 1 {
+		t.Fatalf("Delete: %+v, %v", deleted, err)
+	}
+	apply(t, s, "a", events[6])
+	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1006)) {
+		t.Error("the span that was deleted by its metadata is back")
 	}
 }

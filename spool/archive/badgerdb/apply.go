@@ -150,8 +150,8 @@ type record struct {
 	state archive.Stored
 
 	// What it was before the batch.
-	row    []byte   // the place of its row; nil if it had none
-	spans  [][]byte // its keys among the spans
+	row    []byte  // the place of its row; nil if it had none
+	spans  []write // what is written of it among the spans
 	orphan bool
 	bytes  uint64 // of its events
 
@@ -259,12 +259,9 @@ func (f *folding) finish() error {
 	for _, r := range f.order {
 		// Deleted: its row leaves the list and the count. An orphan has no row.
 		if r.removed && r.row != nil {
-			hide, err := f.db.hide(f.txn, f.keys, r.row)
-			if err != nil {
+			if err := f.unlist(r); err != nil {
 				return err
 			}
-			f.writes = append(f.writes, hide)
-			f.listed++
 			added.records--
 		}
 
@@ -292,6 +289,12 @@ func (f *folding) finish() error {
 		if err := f.listOrphan(r); err != nil {
 			return err
 		}
+		if !r.state.Listed() && r.row != nil {
+			if err := f.unlist(r); err != nil {
+				return err
+			}
+			added.records--
+		}
 		if !r.state.Listed() || r.sameRow {
 			continue
 		}
@@ -316,6 +319,18 @@ func (f *folding) finish() error {
 
 	count.records, count.bytes = count.records+added.records, count.bytes+added.bytes
 	f.writes = append(f.writes, write{f.keys.count(), count.encode()})
+	return nil
+}
+
+// unlist removes the row that a record had before the batch.
+func (f *folding) unlist(r *record) error {
+	hide, err := f.db.hide(f.txn, f.keys, r.row)
+	if err != nil {
+		return err
+	}
+	f.writes = append(f.writes, hide)
+	f.listed++
+
 	return nil
 }
 

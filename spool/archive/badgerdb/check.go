@@ -202,12 +202,12 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 
 	// Its keys among the spans, as a batch would write them.
 	f := folding{keys: k}
-	for _, key := range f.spanKeys(&record{id: id, state: archive.Stored{State: *state}}) {
-		_, table, _ := accountOf(key)
+	for _, w := range f.spanKeys(&record{id: id, state: archive.Stored{State: *state}}) {
+		_, table, _ := accountOf(w.key)
 		t.wanted[table]++
-		value, err := loadBytes(c.txn, key)
-		if err == nil && value == nil {
-			err = fmt.Errorf("record %s: its span has no key %q", state.RequestID, key)
+		value, err := loadBytes(c.txn, w.key)
+		if err == nil && !bytes.Equal(value, w.value) {
+			err = fmt.Errorf("record %s: its span has %q at key %q", state.RequestID, value, w.key)
 		}
 		if err != nil {
 			return err

@@ -64,6 +64,13 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		return sum, err
 	}
 
+	spans, err := db.deleteSpans(ctx, k, which, true)
+	sum.Records += spans.Records
+	sum.Events += spans.Events
+	if err != nil {
+		return sum, err
+	}
+
 	hidden, err := db.hiddenIDs(ctx, k, d)
 	if err != nil {
 		return sum, err

@@ -1,24 +1,34 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 )
 
-// spanKeys returns the keys of a record among the spans: by its trace and, if it is only a
-// span, by time.
-func (f *folding) spanKeys(r *record) (found [][]byte) {
+// tagged is stored in place of mark for a span with metadata.
+var tagged = []byte{2}
+
+// spanKeys returns what is written of a record among the spans: by its trace and, if it is
+// only a span, by time.
+func (f *folding) spanKeys(r *record) (found []write) {
 	if trace, ok := r.state.Trace(); ok {
-		found = append(found, f.keys.trace(trace, r.id))
+		found = append(found, write{f.keys.trace(trace, r.id), mark})
 	}
+
 	if r.state.Bare() {
-		found = append(found, f.keys.span(blocks.EncodePlace(r.state.Span.At, r.id)))
+		value := mark
+		if r.state.Tagged() {
+			value = tagged
+		}
+		found = append(found, write{f.keys.span(blocks.EncodePlace(r.state.Span.At, r.id)), value})
 	}
 
 	return found
@@ -26,7 +36,7 @@ func (f *folding) spanKeys(r *record) (found [][]byte) {
 
 // writeSpans writes and deletes keys of a record among the spans, as the batch changed it.
 func (f *folding) writeSpans(r *record) {
-	var now [][]byte
+	var now []write
 	switch {
 	case r.removed:
 	case r.changed:
@@ -35,20 +45,47 @@ func (f *folding) writeSpans(r *record) {
 		return
 	}
 
-	has := func(all [][]byte, key []byte) bool {
-		return slices.ContainsFunc(all, func(k []byte) bool { return string(k) == string(key) })
-	}
 	// Only the difference is written: most events leave a span's keys as they are.
-	for _, key := range r.spans {
-		if !has(now, key) {
-			f.writes = append(f.writes, write{key: key})
+	for _, old := range r.spans {
+		sameKey := func(w write) bool { return bytes.Equal(w.key, old.key) }
+		if !slices.ContainsFunc(now, sameKey) {
+			f.writes = append(f.writes, write{key: old.key})
 		}
 	}
-	for _, key := range now {
-		if !has(r.spans, key) {
-			f.writes = append(f.writes, write{key, mark})
+	for _, w := range now {
+		same := func(old write) bool { return bytes.Equal(old.key, w.key) && bytes.Equal(old.value, w.value) }
+		if !slices.ContainsFunc(r.spans, same) {
+			f.writes = append(f.writes, w)
 		}
 	}
+}
+
+// deleteSpans deletes those spans with metadata that which selects.
+func (db *DB) deleteSpans(
+	ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool,
+) (sum wire.Deleted, err error) {
+	var ids []string
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, k.table(tableSpan), nil, func(key, value []byte) (bool, error) {
+			if bytes.Equal(value, tagged) {
+				ids = append(ids, spanPosition(key).RequestID)
+			}
+			return true, nil
+		})
+	})
+
+	for step := range slices.Chunk(ids, deleteStep) {
+		if err != nil {
+			break
+		}
+
+		var part wire.Deleted
+		part, err = db.deleteRecords(ctx, k, step, which, tombstones)
+		sum.Records += part.Records
+		sum.Events += part.Events
+	}
+
+	return sum, err
 }
 
 // span returns the key of a record that is only a span, by its place.

@@ -6,7 +6,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
-	"promptspool/spool/archive/calls/otel"
 )
 
 // The peer's blueprint of a call: what went in, in a form that belongs to no provider.
@@ -45,11 +44,6 @@ type (
 
 // Blueprint returns the blueprint of a call that was read from object, as JSON.
 func Blueprint(call *Call, provider string, object wire.Object) json.RawMessage {
-	if otel.IsSpan(object) {
-		span := otel.ReadObject(object)
-		object, _ = tracedRequest(&span)
-	}
-
 	text, _ := jsonscan.Marshal(blueprintOf(call, provider, object)) // it holds JSON that was parsed already
 	return text
 }

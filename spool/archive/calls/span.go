@@ -1,8 +1,6 @@
 package calls
 
 import (
-	"encoding/json"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive/calls/otel"
 )
@@ -11,7 +9,7 @@ import (
 // what went in and came out, so that a search finds it.
 func readSpan(object wire.Object) Call {
 	span := otel.ReadObject(object)
-	if request, ok := tracedRequest(&span); ok {
+	if request, ok := TracedRequest(&span); ok {
 		return ReadObject(request)
 	}
 
@@ -29,20 +27,18 @@ func readSpan(object wire.Object) Call {
 	return call
 }
 
-// Traced returns the request that a stored span logs, if it is a model call, and the price
-// that its library computed, nil if that is unknown.
-func Traced(object wire.Object) (request wire.Object, price json.RawMessage, ok bool) {
+// Traced returns the request that logs the same call as a stored span, if that is a call.
+func Traced(object wire.Object) (request wire.Object, ok bool) {
 	if !otel.IsSpan(object) {
-		return nil, nil, false
+		return nil, false
 	}
 	span := otel.ReadObject(object)
-	request, ok = tracedRequest(&span)
 
-	return request, span.Price, ok
+	return TracedRequest(&span)
 }
 
-// tracedRequest returns the request that logs the same call as a span, if that is a call.
-func tracedRequest(span *otel.Span) (wire.Object, bool) {
+// TracedRequest is Traced of a span that was already read.
+func TracedRequest(span *otel.Span) (request wire.Object, ok bool) {
 	if !span.IsCall() {
 		return nil, false
 	}

@@ -101,7 +101,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		c.deltas += int64(len(r.state.Deltas()))
 		// These columns are copies of what the state says, and statements rely on them.
 		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
-			r.orphan != r.state.Orphan() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+			r.orphan != r.unlisted() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 

@@ -104,7 +104,7 @@ func (db *DB) orphansOf(
 		// Behind the last id, so that deleting them meanwhile skips none.
 		rows, err := tx.Query(ctx, `
 			SELECT request_id, octet_length(state) FROM record_states
-			WHERE account_id = $1 AND orphan AND ts >= $2 AND ts < $3 AND request_id > $4
+			WHERE account_id = $1 AND orphan AND span_at IS NULL AND ts >= $2 AND ts < $3 AND request_id > $4
 			ORDER BY request_id LIMIT $5`, account, from, to, behind, step)
 		if err != nil {
 			return err

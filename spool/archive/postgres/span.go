@@ -6,7 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/query"
 )
 
@@ -28,6 +30,10 @@ func (r *record) spanAt() *int64 {
 
 	return &at
 }
+
+// unlisted is the column of what a deletion by metadata must look at, although no list shows
+// it: orphans, and spans with metadata.
+func (r *record) unlisted() bool { return r.state.Orphan() || r.state.Tagged() }
 
 // equal reports whether a column has the value that it should.
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
@@ -69,6 +75,32 @@ func (db *DB) Spans(
 	})
 
 	return places, err
+}
+
+// deleteSpans deletes those spans with metadata that match.
+func (db *DB) deleteSpans(
+	ctx context.Context, key string, match func(*archive.State) bool,
+) (sum wire.Deleted, err error) {
+	for after := (uuid{}); ; {
+		ids, err := connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
+			SELECT request_id FROM record_states
+			WHERE account_id = $1 AND orphan AND span_at IS NOT NULL AND request_id > $2
+			ORDER BY request_id LIMIT $3`, key, after, deleteStep)
+		if err != nil || len(ids) == 0 {
+			return sum, err
+		}
+		after = ids[len(ids)-1]
+
+		var texts []string
+		for _, id := range ids {
+			texts = append(texts, id.String())
+		}
+		part, err := db.deleteRecords(ctx, key, texts, match, true)
+		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
+		if err != nil {
+			return sum, err
+		}
+	}
 }
 
 // Trace returns the records that have a span of a trace; see archive.Store.

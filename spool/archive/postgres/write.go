@@ -86,20 +86,20 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	switch {
 	case r.revision == 0:
 		added.states = append(added.states,
-			[]any{r.account, r.id, r.ts, int64(1), r.state.Orphan(), packed, r.trace(), r.spanAt()})
+			[]any{r.account, r.id, r.ts, int64(1), r.unlisted(), packed, r.trace(), r.spanAt()})
 
 	case after > 0: // packed is a delta
 		queueOne(b, `
 			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7
 			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.state.Orphan(), r.trace(), r.spanAt())
+			r.account, r.id, r.ts, r.revision, r.unlisted(), r.trace(), r.spanAt())
 		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
 
 	default:
 		queueOne(b, `
 			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7, state = $8
 			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.state.Orphan(), r.trace(), r.spanAt(), packed)
+			r.account, r.id, r.ts, r.revision, r.unlisted(), r.trace(), r.spanAt(), packed)
 		queueDropDeltas(b, r)
 	}
 
@@ -112,9 +112,12 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	// and added again.
 	if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
 		queueOne(b, updateHeader, header...)
-	} else if header != nil {
+	} else {
+		// A record that is only a span from now on leaves the list.
 		f.queueUnlist(b, r)
-		added.headers = append(added.headers, header)
+		if header != nil {
+			added.headers = append(added.headers, header)
+		}
 	}
 
 	// Bodies are only ever added: the event of each is new.
