@@ -13,7 +13,6 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
-	"promptspool/cmd/promptspool/internal/print"
 )
 
 // answering is a server that records the last call and always gives the same response.
@@ -42,17 +41,18 @@ func TestSearch(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_URL", url)
 	t.Setenv("PROMPTSPOOL_KEY", "k")
 	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
-	got := say(t, "requests", "search", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m",
+	got := say(t, "requests", "search", "--utc", "--tag", "a,b", "--metadata", "k=v=w,x", "--model", "m",
 		"--after", "2026-01-01", "--limit", "5", "--cursor", "here")
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
 		`{"field":"tags","operator":"is","value":"a,b"},`+
 		`{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
 		`{"field":"engine","operator":"is","value":"m"},`+
-		`{"field":"request_start_time","operator":"after","value":"2026-01-01"}]},"per_page":5,"cursor":"here"}`)
+		`{"field":"request_start_time","operator":"gte","value":"2026-01-01T00:00:00Z"}]},`+
+		`"per_page":5,"cursor":"here"}`)
 
-	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  ACCEPTED             MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
+		"REQUEST_ID  ACCEPTED                 MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
 		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
 		"r2          " + at + "                         -       -     -              ERROR\n" +
 		"\nMore: --cursor " + cursor + "\n"})
@@ -135,14 +135,14 @@ func controlledBy(t *testing.T, config ops.ControlConfig) (dir string) {
 func TestKeys(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DATA", controlled(t, oneKey{}, nil))
-	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "create", say(t, "keys", "create", "--account", "acme", "--scope", "full"),
 		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n" +
 			"         It is not shown again: the server keeps a hash only.\n"})
-	Equal(t, "list", say(t, "keys", "list"), said{Out: "" +
-		"ID     ACCOUNT  SCOPE  NAME  CREATED              LAST USED            REVOKED\n" +
+	Equal(t, "list", say(t, "keys", "list", "--utc"), said{Out: "" +
+		"ID     ACCOUNT  SCOPE  NAME  CREATED                  LAST USED                REVOKED\n" +
 		"key_1  acme     full   n     " + at + "  " + at + "  -\n" +
-		"key_0                        " + at + "  -                    " + at + "\n"})
+		"key_0                        " + at + "  -                        " + at + "\n"})
 	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // a mistyped id never becomes another one
 		Equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
 	}

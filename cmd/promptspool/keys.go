@@ -14,7 +14,7 @@ import (
 
 // keysCommand manages the keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
-	common := []cli.Flag{config.ServerDataFlag(), config.OutputFlag()}
+	common := append(config.ShowingFlags(), config.ServerDataFlag())
 	create := config.OfCommand("keys create",
 		config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
 		config.TextFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) "+
@@ -84,8 +84,8 @@ func listKeys(c *cli.Context) error {
 		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
 		for _, k := range list.Items {
 			// Ids, never keys: the server could not show these if it wanted to.
-			t.Row(k.ID, k.AccountName, k.Scope, k.Name, print.Moment(k.CreatedAt),
-				print.MomentOrNone(k.LastUsedAt), print.MomentOrNone(k.RevokedAt))
+			t.Row(k.ID, k.AccountName, k.Scope, k.Name, t.Moment(k.CreatedAt),
+				t.MomentOrNone(k.LastUsedAt), t.MomentOrNone(k.RevokedAt))
 		}
 	})
 }

@@ -20,7 +20,7 @@ func peopleCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
 	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; "+
 		"without it the server's --public-url, or the address that it listens on, unless that is a unix socket")
-	both := []cli.Flag{data, config.OutputFlag()}
+	both := append(config.ShowingFlags(), data)
 	links := append([]cli.Flag{address}, both...)
 
 	list := config.OfCommand("people list",
@@ -83,7 +83,7 @@ func listPeople(c *cli.Context) error {
 	return print.Output(c, people, func(t *print.Table) {
 		t.Row("EMAIL", "ACCOUNT", "ROLE", "SINCE", "DISABLED")
 		for _, u := range people.Items {
-			t.Row(u.Email, u.AccountName, u.Role, print.Moment(u.CreatedAt), print.MomentOrNone(u.DisabledAt))
+			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
 		}
 	})
 }

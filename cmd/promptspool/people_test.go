@@ -8,7 +8,6 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
-	"promptspool/cmd/promptspool/internal/print"
 )
 
 // twoPeople are a server's people, as its control socket manages them.
@@ -42,9 +41,9 @@ func (twoPeople) SetDisabled(_ context.Context, email string, _ bool) (wire.User
 func TestPeople(t *testing.T) {
 	withoutVariables(t)
 	t.Setenv("PROMPTSPOOL_DATA", controlledBy(t, ops.ControlConfig{People: twoPeople{}, Server: "http://[::]:8788"}))
-	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	Equal(t, "list", say(t, "people", "list"), said{Out: "" +
-		"EMAIL            ACCOUNT  ROLE    SINCE                DISABLED\n" +
+	const at = "2026-03-01 12:00:00 UTC"
+	Equal(t, "list", say(t, "people", "list", "--utc"), said{Out: "" +
+		"EMAIL            ACCOUNT  ROLE    SINCE                    DISABLED\n" +
 		"ann@example.com  acme     owner   " + at + "  -\n" +
 		"bob@example.com  other    viewer  " + at + "  " + at + "\n"})
 	got := say(t, "people", "list", "--account", "acme")

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/cmd/promptspool/internal/print"
 )
 
 func TestFiltersOfTheCommands(t *testing.T) {
@@ -63,6 +62,73 @@ func TestFiltersOfTheCommands(t *testing.T) {
 	}
 }
 
+// inLosAngeles runs the test on a machine there.
+func inLosAngeles(t *testing.T) *time.Location {
+	t.Helper()
+	there, err := time.LoadLocation("America/Los_Angeles")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TZ", there.String()) // also keeps other tests from running beside this one
+
+	here := time.Local
+	time.Local = there
+	t.Cleanup(func() { time.Local = here })
+
+	return there
+}
+
+func TestTimesOfCommandsAreTheReadersAndNameTheirZone(t *testing.T) {
+	withoutVariables(t)
+	there := inLosAngeles(t)
+	url, call := answering(t, `{"success":true,"items":[{"request_id":"r1","accepted_at":"2026-07-01T05:47:03Z"},
+		{"request_id":"r2","accepted_at":"2026-03-01T05:47:03Z"}],"overall":{"requests":1},
+		"stats":[{"date":"2026-02-28","requests":1}]}`)
+	ask := func(args ...string) said {
+		return say(t, append([]string{"requests"}, append(args, "--url", url, "--key", "k")...)...)
+	}
+
+	got := ask("search")
+	if !strings.Contains(got.Out, " 2026-06-30 22:47:03 PDT ") ||
+		!strings.Contains(got.Out, " 2026-02-28 21:47:03 PST ") {
+		t.Errorf("in the machine's zone:\n%s", got.Out)
+	}
+	if got = ask("search", "--utc"); !strings.Contains(got.Out, " 2026-07-01 05:47:03 UTC ") {
+		t.Errorf("with --utc:\n%s", got.Out)
+	}
+	if got = ask("stats"); !strings.Contains(got.Out, "From 2026-02-28 to 2026-02-28, America/Los_Angeles.") ||
+		!strings.Contains(*call, `"tz":"America/Los_Angeles"`) {
+		t.Errorf("statistics of days there: %s\n%s", *call, got.Out)
+	}
+
+	// Every flag for times reads the same words.
+	day := func(zone *time.Location, back int) string {
+		y, m, d := time.Now().In(zone).Date()
+		return time.Date(y, m, d-back, 0, 0, 0, 0, zone).UTC().Format(time.RFC3339)
+	}
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--after", "yesterday"}, `"gte","value":"` + day(there, 1) + `"`},
+		{[]string{"--before", "today"}, `"lt","value":"` + day(there, 0) + `"`},
+		{[]string{"--before", "Today", "--utc"}, `"lt","value":"` + day(time.UTC, 0) + `"`},
+		{[]string{"--after", "2026-11-21"}, `"gte","value":"2026-11-21T08:00:00Z"`},
+		{[]string{"--after", "2026-11-21T18:00", "--utc"}, `"gte","value":"2026-11-21T18:00:00Z"`},
+		{[]string{"--before", "2026-11-21T18:00:00+01:00"}, `"lt","value":"2026-11-21T17:00:00Z"`},
+		{[]string{"--before", "1793000000"}, `"lt","value":"1793000000"`},
+		{[]string{"--filter", "since:yesterday"}, `"gte","value":"` + day(there, 1) + `"`},
+	} {
+		if ask(append([]string{"search"}, test.args...)...); !strings.Contains(*call, test.want) {
+			t.Errorf("%v asks %s, want %s", test.args, *call, test.want)
+		}
+	}
+	got = ask("search", "--after", "noon")
+	if got.Code != 2 || !strings.Contains(got.Err, "such as today, yesterday") {
+		t.Errorf("a wrong time: %+v", got)
+	}
+}
+
 // TestARecordReadsAsAConversation shows a record with everything, including data that
 // would drive a terminal.
 func TestARecordReadsAsAConversation(t *testing.T) {
@@ -81,9 +147,8 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 			{"type":"text","text":"I will look."},
 			{"type":"tool_use","id":"t1","name":"find","input":{"customer":"u7"}}]}}}`)
 
-	got := say(t, "requests", "get", "r1", "--url", url, "--key", "k")
-	at := print.Moment(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)) // in the machine's zone
-	golden(t, "get.txt", strings.ReplaceAll(got.Out, at, "2026-03-01 12:00:00"))
+	got := say(t, "requests", "get", "r1", "--utc", "--url", url, "--key", "k")
+	golden(t, "get.txt", got.Out)
 	if got.Code != 0 || strings.ContainsAny(got.Out, "\x1b\x07\u202e") {
 		t.Errorf("%+v", got)
 	}
@@ -106,7 +171,7 @@ func TestStatisticsAsATable(t *testing.T) {
 				{"date":"2026-03-02","requests":1,"cost":0.05},
 				{"date":"2026-03-04","requests":1,"cost":0.4,"latency":{"p50":0.8}}]}]}`
 	url, _ := answering(t, answer)
-	got := say(t, "requests", "stats", "--url", url, "--key", "k")
+	got := say(t, "requests", "stats", "--utc", "--url", url, "--key", "k")
 	golden(t, "stats.txt", got.Out)
 }
 

@@ -78,6 +78,14 @@ func OutputFlag() cli.Flag {
 	}
 }
 
+// ShowingFlags are OutputFlag, and one for the zone of what is printed.
+func ShowingFlags() []cli.Flag {
+	return []cli.Flag{
+		OutputFlag(),
+		SwitchFlag("utc", "times are in UTC, instead of this machine's time zone"),
+	}
+}
+
 // NameFlag is the name of the process, which is in every event that it accepts.
 func NameFlag() cli.Flag {
 	host, _ := os.Hostname()

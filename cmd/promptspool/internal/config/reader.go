@@ -70,6 +70,14 @@ func (r *Reader) List(name string) []string {
 // Given reports whether a switch is on.
 func (r *Reader) Given(name string) bool { return r.c.Bool(name) }
 
+// Zone returns the zone of what a command of ShowingFlags reads and prints.
+func (r *Reader) Zone() *time.Location {
+	if r.c.Bool("utc") {
+		return time.UTC
+	}
+	return time.Local
+}
+
 // Required is Text for a setting that must be given.
 func (r *Reader) Required(name string) string {
 	value := r.Text(name)

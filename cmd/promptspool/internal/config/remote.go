@@ -16,7 +16,7 @@ const (
 )
 
 // RemoteFlags say which server a command calls, with which key, and how it prints the answer.
-func RemoteFlags() []cli.Flag { return append(ServerFlags(), OutputFlag()) }
+func RemoteFlags() []cli.Flag { return append(ServerFlags(), ShowingFlags()...) }
 
 // ServerFlags say which server a command calls, and with which key.
 func ServerFlags() []cli.Flag {

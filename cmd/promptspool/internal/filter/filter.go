@@ -18,7 +18,6 @@ func Flags() []cli.Flag {
 	return []cli.Flag{
 		config.TextFlag("filter", "", "only what this `line` finds, such as "+
 			"'status:error latency:>2s since:yesterday'; `promptspool docs filter` explains it"),
-		config.SwitchFlag("utc", "days and times of --filter are in UTC, instead of this machine's time zone"),
 
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
@@ -33,7 +32,8 @@ func Flags() []cli.Flag {
 		config.TextFlag("group", "", "only of this group, by its `id`"),
 		config.TextFlag("sidecar", "", "only what this `sidecar` accepted"),
 		config.TextFlag("text", "", "only with all of these `words` in the prompt or the response"),
-		config.TextFlag("after", "", "only what started after this `time`: ISO-8601, or 2h for two hours ago"),
+		config.TextFlag("after", "", "only what started at this `time` or later: yesterday, 2026-11-21, "+
+			"2026-11-21T18:00, 2h for two hours ago, and all else that --filter knows"),
 		config.TextFlag("before", "", "only what started before this `time`"),
 	}
 }
@@ -82,7 +82,7 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 
 	for _, bound := range []string{"after", "before"} {
 		if value := v.Text(bound); value != "" {
-			f.Add("request_start_time", bound, ago(value), "")
+			f.started(bound, value)
 		}
 	}
 
@@ -97,17 +97,16 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 
 // line reads --filter.
 func line(v *config.Reader) filterline.Selection {
-	// Who types at a terminal means the days of its clock.
-	clock := filterline.Clock{Now: time.Now(), Zone: time.Local}
-	if v.Given("utc") {
-		clock.Zone = time.UTC
-	}
-
-	selection, err := filterline.Read(v.Text("filter"), clock)
+	selection, err := filterline.Read(v.Text("filter"), clock(v))
 	if err != nil {
 		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
 	}
 	return selection
+}
+
+// clock is that of who types at a terminal: its days, or those of UTC.
+func clock(v *config.Reader) filterline.Clock {
+	return filterline.Clock{Now: time.Now(), Zone: v.Zone()}
 }
 
 // Builder collects conditions that must all hold.
@@ -183,10 +182,19 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 	}
 }
 
-// ago turns a duration into the time that long ago. Any other text is left to the server.
-func ago(s string) string {
-	if d, err := time.ParseDuration(s); err == nil && d > 0 {
-		return time.Now().Add(-d).UTC().Format(time.RFC3339)
+// started reads --after or --before, in the words of a filter line. A day is its beginning.
+func (f *Builder) started(flag, text string) {
+	operator := map[string]string{"after": "gte", "before": "lt"}[flag]
+	if at, ok := clock(f.settings).Begin(text); ok {
+		f.Add("request_start_time", operator, at, "")
+		return
 	}
-	return s
+
+	// The server also takes seconds since 1970.
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		f.Add("request_start_time", operator, text, "")
+		return
+	}
+	f.settings.RejectValue(flag, text, "is not a day or a time, such as today, yesterday, 2026-11-21, "+
+		"2026-11-21T18:00, or 2h for two hours ago")
 }

@@ -23,8 +23,9 @@ import (
 const cellRunesMax = 80
 
 // WriteTable writes the table that fill makes.
-func WriteTable(w io.Writer, fill func(*Table)) error {
-	t := newTable(w)
+func WriteTable(w io.Writer, fill func(*Table)) error { return newTable(w, time.Local).fill(fill) }
+
+func (t *Table) fill(fill func(*Table)) error {
 	fill(t)
 	return t.Flush()
 }
@@ -35,17 +36,22 @@ func Output(c *cli.Context, v any, fill func(*Table)) error {
 	case "json":
 		return JSON(c.App.Writer, v)
 	case "table":
-		return WriteTable(c.App.Writer, fill)
+		return newTable(c.App.Writer, config.Read(c).Zone()).fill(fill)
 	default:
 		return config.WrongValue(c, "output", form, "is not one of table, json")
 	}
 }
 
 // Table is a table for people, of columns without styles.
-type Table struct{ w *tabwriter.Writer }
+type Table struct {
+	w    *tabwriter.Writer
+	zone *time.Location
+}
 
-// newTable begins a table.
-func newTable(w io.Writer) *Table { return &Table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)} }
+// newTable begins a table whose times are in a zone.
+func newTable(w io.Writer, zone *time.Location) *Table {
+	return &Table{tabwriter.NewWriter(w, 0, 8, 2, ' ', 0), zone}
+}
 
 // Flush writes the rows so far. The columns of later ones are apart from theirs.
 func (t *Table) Flush() error { return t.w.Flush() }
@@ -124,15 +130,18 @@ func Quantity[N int | int64 | uint64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
-// Moment is a time for people, in their zone.
-func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
+// momentLayout names the zone: what is printed is read elsewhere, too.
+const momentLayout = "2006-01-02 15:04:05 MST"
 
-// MomentOrNone is moment, or a dash.
-func MomentOrNone(t *time.Time) string {
-	if t == nil {
+// Moment is a time for people, in the table's zone.
+func (t *Table) Moment(at time.Time) string { return at.In(t.zone).Format(momentLayout) }
+
+// MomentOrNone is Moment, or a dash.
+func (t *Table) MomentOrNone(at *time.Time) string {
+	if at == nil {
 		return "-"
 	}
-	return Moment(*t)
+	return t.Moment(*at)
 }
 
 // Scores are the scores of a record in one line.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"text/tabwriter"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -14,7 +14,7 @@ import (
 // printed returns a table of these rows.
 func printed(rows ...[]any) string {
 	var b bytes.Buffer
-	t := &Table{tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)}
+	t := newTable(&b, time.UTC)
 	for _, r := range rows {
 		t.Row(r...)
 	}

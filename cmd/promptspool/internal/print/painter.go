@@ -1,13 +1,17 @@
 package print
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
+
+	"promptspool/cmd/promptspool/internal/config"
 )
 
 // Style is how a terminal shows a text.
@@ -58,13 +62,19 @@ type Painter struct {
 	Out   io.Writer
 	Width int // columns of the terminal; 0: it is none, and lines are as long as they are
 
-	styles bool // are shown
+	styles bool           // are shown
+	zone   *time.Location // of times; nil is the machine's
+}
+
+// Moment is a time for people.
+func (p Painter) Moment(at time.Time) string {
+	return at.In(cmp.Or(p.zone, time.Local)).Format(momentLayout)
 }
 
 // NewPainter returns a painter of a command's output.
 func NewPainter(c *cli.Context) Painter {
 	w := c.App.Writer
-	return Painter{Out: w, Width: TerminalWidth(w), styles: showsStyles(w)}
+	return Painter{Out: w, Width: TerminalWidth(w), styles: showsStyles(w), zone: config.Read(c).Zone()}
 }
 
 // Paint returns a text with its style.

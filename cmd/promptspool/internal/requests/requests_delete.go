@@ -81,7 +81,7 @@ func deleteRequests(c *cli.Context) error {
 		t.Row("events", deleted.Events)
 		// PostgreSQL gives its space back when it likes, and no moment can be told.
 		if !deleted.GoneBy.IsZero() {
-			t.Row("off the disk", "by "+print.Moment(deleted.GoneBy))
+			t.Row("off the disk", "by "+t.Moment(deleted.GoneBy))
 		}
 	})
 }

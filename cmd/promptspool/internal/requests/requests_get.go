@@ -130,7 +130,7 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 // describe prints what is known of a record, for people.
 func describe(t *print.Table, r wire.Record) {
 	t.Row("request", r.RequestID)
-	t.Row("accepted", print.Moment(r.AcceptedAt))
+	t.Row("accepted", t.Moment(r.AcceptedAt))
 	if r.Provider != "" {
 		t.Row("model", strings.TrimSpace(r.Model+" of "+r.Provider))
 	} else {
@@ -179,7 +179,7 @@ func describe(t *print.Table, r wire.Record) {
 	}
 	for _, e := range r.Events {
 		t.Row("event", fmt.Sprintf("%s accepted by %s %s, arrived %s", e.Kind, e.Sidecar,
-			e.AcceptedAt.Local().Format(time.TimeOnly), e.ArrivedAt.Local().Format(time.TimeOnly)))
+			t.Moment(e.AcceptedAt), t.Moment(e.ArrivedAt)))
 	}
 }
 

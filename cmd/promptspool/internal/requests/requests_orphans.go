@@ -50,7 +50,7 @@ func listOrphans(c *cli.Context) error {
 			for i, k := range o.Kinds {
 				kinds[i] = string(k)
 			}
-			t.Row(o.RequestID, o.Events, print.Moment(o.FirstArrivedAt), print.Moment(o.LastArrivedAt),
+			t.Row(o.RequestID, o.Events, t.Moment(o.FirstArrivedAt), t.Moment(o.LastArrivedAt),
 				strings.Join(kinds, " "), strings.Join(o.Sidecars, " "))
 		}
 		_ = t.Flush()

@@ -101,7 +101,7 @@ func rowGrid(p print.Painter) *print.Grid {
 func listRow(g *print.Grid, r wire.Row) {
 	g.Row(
 		print.Styled(r.RequestID, print.Cyan),
-		print.Moment(r.AcceptedAt),
+		g.Moment(r.AcceptedAt),
 		r.Engine,
 		templateOf(r),
 		milliseconds(r.Latency),

@@ -47,6 +47,7 @@ func requestStats(c *cli.Context) error {
 	defer cl.Close()
 
 	q := wire.StatisticsQuery{FilterGroup: where, Q: words, Bucket: v.Text("bucket")}
+	q.Zone = filter.Zone(v)
 	// Also for versions, which have no line of all requests.
 	sums, err := cl.Analyze(c.Context, id, q)
 	if err != nil {
@@ -133,6 +134,7 @@ type statsTable struct {
 	*print.Grid
 	bars     int // of a trend
 	progress wire.Progress
+	zone     string // of the dates
 }
 
 func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
@@ -144,7 +146,7 @@ func statsGrid(c *cli.Context, what string, progress wire.Progress) statsTable {
 
 	grid := print.NewGrid(p, what, ">REQUESTS", "TREND", ">ERRORS", ">SCORE", "0..100",
 		">P50", "TREND", ">P95", ">P99", ">COST", "TREND", ">TOKENS")
-	return statsTable{grid, bars, progress}
+	return statsTable{grid, bars, progress, cmp.Or(filter.Zone(config.Read(c)), "UTC")}
 }
 
 func (g statsTable) totals(name print.Cell, t wire.Totals, by trends, dates []string) {
@@ -190,7 +192,7 @@ func (g statsTable) finish(sums wire.Analytics) error {
 	if days := dates(sums); len(days) > 0 {
 		first, last := print.Printable(days[0]), print.Printable(days[len(days)-1])
 		fmt.Fprintf(g.Out, "\n%s\n", g.Paint(print.Faint,
-			"From "+first+" to "+last+". The trend beside P50 is of the median latency."))
+			"From "+first+" to "+last+", "+g.zone+". The trend beside P50 is of the median latency."))
 	}
 	if n := sums.Overall.Unpriced; n > 0 {
 		fmt.Fprintf(g.Out, "%s\n", g.Paint(print.Faint,
@@ -198,7 +200,7 @@ func (g statsTable) finish(sums wire.Analytics) error {
 	}
 	if sums.Incomplete {
 		fmt.Fprintf(g.Out, "Partial result: calls since %s. Numbers with a + are lower bounds.\n",
-			print.Moment(g.progress.Since))
+			g.Moment(g.progress.Since))
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func tailRequests(c *cli.Context) error {
 	g := rowGrid(print.NewPainter(c))
 
 	// The first page may be empty, but the rows that come later have ids and times.
-	g.AtLeast(36, 19, 0, 0, 0, 0, 0, 0, 0, 0)
+	g.AtLeast(36, 23, 0, 0, 0, 0, 0, 0, 0, 0)
 
 	t := &tail{where: where, words: words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }

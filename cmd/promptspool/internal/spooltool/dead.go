@@ -31,7 +31,7 @@ func laneFlags(command string) []cli.Flag {
 
 // laneOutputFlags returns the flags of a subcommand that prints a table, with its own at the end.
 func laneOutputFlags(command string, own ...cli.Flag) []cli.Flag {
-	flags := append(laneFlags(command), config.OutputFlag())
+	flags := append(laneFlags(command), config.ShowingFlags()...)
 	return append(flags, config.OfCommand("dead "+command, own...)...)
 }
 

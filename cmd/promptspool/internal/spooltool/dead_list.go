@@ -81,7 +81,7 @@ func listDead(c *cli.Context) error {
 	return print.Output(c, list, func(t *print.Table) {
 		t.Row("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "REASON")
 		for _, r := range rows {
-			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, print.Moment(r.MovedAt), r.Reason)
+			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), r.Reason)
 		}
 	})
 }
@@ -114,7 +114,7 @@ func showDead(c *cli.Context) error {
 	return print.Output(c, shown, func(t *print.Table) {
 		t.Row("sequence", event.Seq)
 		t.Row("lane", event.Lane)
-		t.Row("moved", print.Moment(event.MovedAt))
+		t.Row("moved", t.Moment(event.MovedAt))
 		_ = t.Flush()
 
 		// A table would cut the event at the terminal's edge.

@@ -12,7 +12,7 @@ func spoolStatusCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "status",
 		Usage:  "show what waits for the server; for a stopped sidecar, every event is read",
-		Flags:  []cli.Flag{sidecarDataFlag(), config.OutputFlag()},
+		Flags:  append(config.ShowingFlags(), sidecarDataFlag()),
 		Action: spoolStatus,
 	}
 }
@@ -38,7 +38,7 @@ func spoolStatus(c *cli.Context) error {
 		t.Row("on disk", humanize.IBytes(uint64(s.DiskBytes)))
 		oldest := "-"
 		if !s.Oldest.IsZero() {
-			oldest = print.Moment(s.Oldest)
+			oldest = t.Moment(s.Oldest)
 		}
 		t.Row("oldest", oldest)
 

@@ -76,7 +76,7 @@ func printBacktests(p print.Painter, tests []wire.Backtest) {
 	for _, t := range tests {
 		fmt.Fprintf(p.Out, "\n%s  %s  %s  %s\n",
 			p.Paint(print.Cyan, print.Printable(t.RequestID)),
-			print.Moment(t.AcceptedAt),
+			p.Moment(t.AcceptedAt),
 			print.Printable(t.Sent.Model),
 			print.Printable(print.Scores(t.Sent.Scores)))
 		p.Lines(print.Faint, "with "+string(t.InputVariables))
