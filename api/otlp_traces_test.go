@@ -183,9 +183,10 @@ func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 		{"/v1/traces", oneSpan, "text/plain", 415, `"code":3`},
 		{"/v1/traces", "", protobuf, 200, ""},
 		{"/v1/traces", `{"resourceSpans":[]}`, "application/json", 200, "{}"},
-		{"/v1/logs", `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{},{}]}]}]}`, "application/json", 200,
-			`{"partialSuccess":{"rejectedLogRecords":"2"`},
-		{"/v1/logs", "\x0a\x06\x12\x04\x12\x00\x12\x00", protobuf, 200, "\x0a"},
+		{"/v1/logs", "[]", "application/json", 400, `"code":3`},
+		{"/v1/logs", "\x0a\x05", protobuf, 400, "\x08\x03\x12"},
+		{"/v1/logs", oneSpan, "text/plain", 415, `"code":3`},
+		{"/v1/logs", `{"resourceLogs":[]}`, "application/json", 200, "{}"},
 		{"/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
 	} {
 		status, kind, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app", "Content-Type", c.kind)

@@ -24,6 +24,7 @@ type Metrics struct {
 	HTTPSeconds  *prometheus.HistogramVec // by route
 	Accepted     prometheus.Counter
 	OTLPRefused  *prometheus.CounterVec // by signal
+	OTLPDropped  *prometheus.CounterVec // by signal
 	Refused      *prometheus.CounterVec // by reason
 	DataFree     prometheus.Gauge
 	Connections  prometheus.Gauge
@@ -135,6 +136,11 @@ func (m *Metrics) both(f factory, role, version string) {
 		"What OTLP exporters sent and was not kept: single spans and log records, and requests with metrics.",
 		"signal")
 	each(m.OTLPRefused, "spans", "logs", "metrics")
+	m.OTLPDropped = f.counterVec("promptspool_otlp_dropped_total",
+		"What OTLP exporters sent and was dropped without telling them, because it is not about model calls: "+
+			"single spans and log records.",
+		"signal")
+	each(m.OTLPDropped, "spans", "logs")
 	m.Refused = f.counterVec("promptspool_refused_total",
 		"Calls that were refused, by the error's code.", "reason")
 	// All labels are there from the start: a rate needs

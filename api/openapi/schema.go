@@ -98,7 +98,7 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 		return words("name", "id", "created_at", "updated_at")
 	case reflect.TypeFor[wire.Kind]():
 		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup,
-			wire.KindSpan)
+			wire.KindSpan, wire.KindLog)
 	case reflect.TypeFor[wire.Scope]():
 		return words(wire.ScopeApp, wire.ScopeFull)
 	case reflect.TypeFor[wire.ResultCode]():

@@ -1,5 +1,5 @@
-// Package otlp decodes the spans of OpenTelemetry's OTLP, in protobuf and in JSON, into
-// JSON of our own.
+// Package otlp decodes the spans and log records of OpenTelemetry's OTLP, in protobuf and
+// in JSON, into JSON of our own.
 //
 // That JSON is the body of a span's event. It holds the span with its scope and resource,
 // and loses nothing that OTLP defines. Both encodings of the same span give the same
@@ -25,6 +25,16 @@
 //	{"arrayValue":{"values":[V ...]}} {"kvlistValue":{"values":[KV ...]}}
 //	{"bytesValue":"base64"} {}
 //
+// A log record that is an event about a model call has a body of its own, with these members
+// in place of span:
+//
+//	"log":{"timeUnixNano":"","observedTimeUnixNano":"","severityNumber":9,"severityText":"",
+//	 "eventName":"gen_ai.choice","body":V,"attributes":[KV ...],"droppedAttributesCount":1,
+//	 "flags":1,"traceId":"32 hex digits","spanId":"16 hex digits"},"index":0
+//
+// index is its place among the log records of its span in the request. With the ids, it is
+// always there.
+//
 // # What is not as it should be
 //
 // A bad value is kept and marked, and never costs more than itself:
@@ -46,7 +56,8 @@
 //
 // Only a span whose trace or span id is missing, zero or of another length is refused,
 // one that is not protobuf or is nested deeper than 5000, and one that becomes too large.
-// The others of its request are not affected.
+// The others of its request are not affected. The same holds for log records, of which
+// those that are not about model calls are dropped.
 //
 // Nothing here does I/O. Time and memory are linear in the bytes of the request.
 package otlp

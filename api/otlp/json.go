@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -18,11 +19,11 @@ import (
 // four.
 const jsonLevelsMax = 4*levelsMax + 32
 
-// jsonTraces reads an ExportTraceServiceRequest. It is read like a message of protobuf:
-// what is not of the type that OTLP defines does not exist.
-func (d *decoding) jsonTraces(body []byte) error {
+// jsonRequest reads a request, such as an ExportTraceServiceRequest. It is read like a
+// message of protobuf: what is not of the type that OTLP defines does not exist.
+func (d *decoding) jsonRequest(body []byte) error {
 	return eachJSON(body, func(name string, value json.RawMessage) error {
-		if name != "resourceSpans" {
+		if name != d.signal.resources {
 			return nil
 		}
 		return eachElement(value, d.jsonResource)
@@ -99,24 +100,24 @@ func camelCase(name string) string {
 	return first
 }
 
-// jsonResource reads a ResourceSpans.
+// jsonResource reads a ResourceSpans or the like.
 func (d *decoding) jsonResource(object json.RawMessage) error {
-	// The resource first: nothing says that it precedes its spans.
+	// The resource first: nothing says that it precedes its items.
 	var h head
 	var scopes json.RawMessage
 	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
-		case "resource":
+		switch {
+		case name == "resource":
 			h.readJSON(value)
-		case "schemaUrl":
+		case name == "schemaUrl":
 			h.schemaURL = jsonText(value)
-		case "scopeSpans", "instrumentationLibrarySpans": // the latter in old versions
+		case slices.Contains(d.signal.scopes, name):
 			scopes = value
 		}
 		return nil
 	})
 
-	// A resource without spans is allowed, and says nothing.
+	// A resource without items is allowed, and says nothing.
 	written := h.appendResource()
 	if scopes == nil {
 		return nil
@@ -142,30 +143,30 @@ func (h *head) readJSON(object json.RawMessage) {
 	})
 }
 
-// jsonScope reads a ScopeSpans.
+// jsonScope reads a ScopeSpans or the like.
 func (d *decoding) jsonScope(resource []byte, object json.RawMessage) error {
 	var h head
-	var spans json.RawMessage
+	var items json.RawMessage
 	_ = eachMember(object, func(name string, value json.RawMessage) error {
 		switch name {
 		case "scope", "instrumentationLibrary":
 			h.readJSON(value)
 		case "schemaUrl":
 			h.schemaURL = jsonText(value)
-		case "spans":
-			spans = value
+		case d.signal.items:
+			items = value
 		}
 		return nil
 	})
-	if spans == nil {
+	if items == nil {
 		return nil // as some exporters flush
 	}
 
-	// The scope is written once, although its spans may come first.
+	// The scope is written once, although its items may come first.
 	written := h.appendScope()
 
-	return eachElement(spans, func(span json.RawMessage) error {
-		return d.add(resource, written, jsonSpan(span), nil)
+	return eachElement(items, func(object json.RawMessage) error {
+		return d.add(resource, written, d.signal.fromJSON(object), nil)
 	})
 }
 

@@ -1,59 +1,221 @@
 package otlp
 
-import "encoding/json"
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
 
-// CountLogs returns how many log records a request for /v1/logs has. Its errors wrap
-// ErrMalformed.
-func CountLogs(body []byte, form Form) (n int, err error) {
-	d := &decoding{}
-	if form == JSON {
-		return countJSON(body)
+	"promptspool/api/wire/jsonscan"
+)
+
+// Log is one decoded log record about a model call.
+type Log struct {
+	TraceID [16]byte // of the span that it belongs to
+	SpanID  [8]byte
+	At      uint64          // nanoseconds since 1970, 0 if it has no time
+	Body    json.RawMessage // as the package comment shows it; the receiver owns it
+}
+
+// Logs decodes a request for /v1/logs and calls take with the events about model calls, in
+// their order. It drops other log records. Otherwise it is like Traces.
+func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
+	places := map[[24]byte]uint64{}
+
+	return decode(body, form, &decoding{
+		signal: &logs,
+		drop: func(it item) bool {
+			p := it.(*logRecord)
+			if !p.isGenAI() {
+				return true
+			}
+
+			// All messages of a call may have the same time, so their order must be kept. It
+			// counts within their span: what is sent along does not matter.
+			if p.check() == nil {
+				id := [24]byte(append(p.traceID[:16:16], p.spanID...))
+				p.index = places[id]
+				places[id]++
+			}
+			return false
+		},
+		take: func(it item, body []byte) error {
+			p := it.(*logRecord)
+			return take(Log{
+				TraceID: [16]byte(p.traceID),
+				SpanID:  [8]byte(p.spanID),
+				At:      p.time(),
+				Body:    body,
+			})
+		},
+	})
+}
+
+// logs is the signal of log records.
+var logs = signal{
+	resources:    "resourceLogs",
+	scopes:       []string{"scopeLogs", "instrumentationLibraryLogs"}, // the latter in old versions
+	items:        "logRecords",
+	fromJSON:     func(object json.RawMessage) item { return jsonLog(object) },
+	fromProtobuf: func(message []byte) (item, error) { return protobufLog(message) },
+}
+
+// errUnjoined is why an event about a model call cannot be kept.
+var errUnjoined = errors.New("an event about a model call must have the traceId and the spanId of the call's span")
+
+// logRecord is what a log record is written from. Its list holds its elements as JSON.
+type logRecord struct {
+	at, observed      uint64
+	severity          []byte // JSON
+	severityText      []byte
+	event             []byte
+	body              []byte // JSON
+	attributes        []byte
+	droppedAttributes uint64
+	flags             uint64
+	traceID, spanID   []byte
+	index             uint64 // its place among the records of its span in the request
+}
+
+// time returns when the event was, or else when it was first seen.
+func (p *logRecord) time() uint64 {
+	if p.at != 0 {
+		return p.at
+	}
+	return p.observed
+}
+
+// genAI is how the names of all events of the GenAI conventions begin.
+var genAI = []byte("gen_ai.")
+
+// isGenAI reports whether the log record is an event about a model call.
+func (p *logRecord) isGenAI() bool {
+	if len(p.event) > 0 {
+		return bytes.HasPrefix(p.event, genAI)
 	}
 
-	// The same numbers as those of traces, resource by resource and scope by scope.
-	err = eachField(body, func(resource *field) error {
-		if !resource.isMessage(1) {
-			return nil
+	// Older libraries name the event with an attribute.
+	for key, value := range written(p.attributes) {
+		if string(key) != "event.name" {
+			continue
 		}
-		return eachField(resource.bytes, func(scope *field) error {
-			if !scope.isMessage(2) {
-				return nil
-			}
-			return eachField(scope.bytes, func(f *field) error {
-				if f.isMessage(2) {
-					n++
-				}
-				return nil
-			})
-		})
+		name, ok := jsonscan.Lookup(value, "stringValue")
+		return ok && bytes.HasPrefix(jsonText(name), genAI)
+	}
+
+	return false
+}
+
+func (p *logRecord) check() error {
+	if len(p.traceID) != 16 || isZero(p.traceID) || len(p.spanID) != 8 || isZero(p.spanID) {
+		return errUnjoined
+	}
+	return nil
+}
+
+func (p *logRecord) size() int {
+	return len(p.attributes) + len(p.body) + len(p.event) + len(p.severityText) + 400
+}
+
+func (p *logRecord) append(b []byte) []byte {
+	o := begin(append(b, `,"log":`...))
+
+	o.nanos("timeUnixNano", p.at)
+	o.nanos("observedTimeUnixNano", p.observed)
+	o.raw("severityNumber", p.severity)
+	o.text("severityText", p.severityText)
+	o.text("eventName", p.event)
+	o.raw("body", p.body)
+	o.list("attributes", p.attributes)
+	o.number("droppedAttributesCount", p.droppedAttributes)
+	o.number("flags", p.flags)
+	o.member("traceId")
+	o.b = appendHex(o.b, p.traceID)
+	o.member("spanId")
+	o.b = appendHex(o.b, p.spanID)
+	b = append(o.end(), `,"index":`...)
+
+	return append(strconv.AppendUint(b, p.index, 10), '}')
+}
+
+// severities are the names of severity numbers that some senders write.
+var severities = func() []string {
+	names := []string{"UNSPECIFIED"}
+	for _, name := range []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"} {
+		names = append(names, name, name+"2", name+"3", name+"4")
+	}
+	return names
+}()
+
+// jsonLog reads a LogRecord.
+func jsonLog(object json.RawMessage) *logRecord {
+	var p logRecord
+	_ = eachMember(object, func(name string, value json.RawMessage) error {
+		switch name {
+		case "timeUnixNano":
+			p.at = jsonUint(value)
+		case "observedTimeUnixNano":
+			p.observed = jsonUint(value)
+		case "severityNumber":
+			p.severity = jsonEnum(value, "SEVERITY_NUMBER_", severities)
+		case "severityText":
+			p.severityText = jsonText(value)
+		case "eventName":
+			p.event = jsonText(value)
+		case "body":
+			p.body, _ = jsonValue(nil, value, 0, 1)
+		case "attributes":
+			p.attributes = jsonAttributes(value)
+		case "droppedAttributesCount":
+			p.droppedAttributes = jsonUint(value)
+		case "flags":
+			p.flags = jsonUint(value)
+		case "traceId":
+			p.traceID = jsonID(value, 16)
+		case "spanId":
+			p.spanID = jsonID(value, 8)
+		}
+		return nil
 	})
 
-	return n, d.apart(err)
+	return &p
 }
 
-// countJSON counts the log records of a request in JSON.
-func countJSON(body []byte) (n int, err error) {
-	err = eachJSON(body, elementsOf("resourceLogs", func(resource json.RawMessage) error {
-		return eachMember(resource, elementsOf("scopeLogs", func(scope json.RawMessage) error {
-			return eachMember(scope, elementsOf("logRecords", func(json.RawMessage) error {
-				n++
-				return nil
-			}))
-		}))
-	}))
-
-	return n, err
-}
-
-// elementsOf returns a function for the members of an object. It calls fn with the elements of the
-// one with this name.
-func elementsOf(
-	member string, fn func(element json.RawMessage) error,
-) func(name string, value json.RawMessage) error {
-	return func(name string, value json.RawMessage) error {
-		if name != member {
-			return nil
+// protobufLog reads a LogRecord. Its errors concern this record only.
+func protobufLog(message []byte) (*logRecord, error) {
+	var p logRecord
+	var body []byte
+	err := eachField(message, func(f *field) (err error) {
+		switch {
+		case f.number == 1:
+			p.at = f.n
+		case f.number == 2:
+			p.severity = enum(f.n)
+		case f.isMessage(3):
+			p.severityText = f.bytes
+		case f.isMessage(5):
+			body = merge(body, f.bytes)
+		case f.isMessage(6):
+			p.attributes, err = protobufPair(p.attributes, f.bytes, 1)
+		case f.number == 7:
+			p.droppedAttributes = f.n
+		case f.number == 8:
+			p.flags = f.n
+		case f.isMessage(9):
+			p.traceID = f.bytes
+		case f.isMessage(10):
+			p.spanID = f.bytes
+		case f.number == 11:
+			p.observed = f.n
+		case f.isMessage(12):
+			p.event = f.bytes
 		}
-		return eachElement(value, fn)
+		return err
+	})
+	// Without a body it has none; an empty one is a value that is not set.
+	if err == nil && body != nil {
+		p.body, err = protobufValue(nil, body, 1)
 	}
+
+	return &p, err
 }

@@ -3,6 +3,8 @@ package otlp
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
+	"iter"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -175,3 +177,29 @@ const maskedValue = `{"stringValue":"[masked]"}`
 
 // isZero reports whether all bytes are zero.
 func isZero(id []byte) bool { return len(bytes.Trim(id, "\x00")) == 0 }
+
+// written yields the keys and values of attributes that were written as the elements of a
+// list.
+func written(attributes []byte) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func(key []byte, value json.RawMessage) bool) {
+		for i := 0; i < len(attributes); i++ { // past the comma
+			var key []byte
+			var value json.RawMessage
+
+			c := jsonscan.Enter(attributes, i)
+			for c.Next() {
+				start := c.At
+				c.At = jsonscan.SkipValue(attributes, start)
+				if string(c.Name) == `"key"` {
+					key = jsonscan.UnquoteBytes(attributes[start:c.At])
+				} else {
+					value = attributes[start:c.At]
+				}
+			}
+			if !yield(key, value) {
+				return
+			}
+			i = c.At
+		}
+	}
+}

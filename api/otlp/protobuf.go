@@ -68,8 +68,8 @@ func eachField(message []byte, fn func(f *field) error) error {
 	return nil
 }
 
-// protobufTraces reads an ExportTraceServiceRequest.
-func (d *decoding) protobufTraces(body []byte) error {
+// protobufRequest reads a request, such as an ExportTraceServiceRequest.
+func (d *decoding) protobufRequest(body []byte) error {
 	return d.apart(eachField(body, func(f *field) error {
 		if !f.isMessage(1) {
 			return nil
@@ -86,9 +86,9 @@ func (d *decoding) apart(err error) error {
 	return err
 }
 
-// protobufResource reads a ResourceSpans.
+// protobufResource reads a ResourceSpans or the like.
 func (d *decoding) protobufResource(message []byte) error {
-	// The resource first: nothing says that it precedes its spans.
+	// The resource first: nothing says that it precedes its items.
 	var h head
 	var resource []byte
 	err := eachField(message, func(f *field) error {
@@ -175,9 +175,9 @@ func (d *decoding) protobufScope(resource, message []byte) error {
 		if !f.isMessage(2) {
 			return nil
 		}
-		// An error of the span goes with it: the next one may be whole.
-		p, err := protobufSpan(f.bytes)
-		return d.add(resource, written, p, err)
+		// An error of the item goes with it: the next one may be whole.
+		it, err := d.signal.fromProtobuf(f.bytes)
+		return d.add(resource, written, it, err)
 	})
 }
 

@@ -4,10 +4,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-
-	"promptspool/api/wire"
 )
 
 // Span is one decoded span.
@@ -27,10 +23,14 @@ const (
 	JSON
 )
 
-// Refused are the spans of a request that were not taken, each for its own sake.
+// Refused are the spans or log records of a request that were not taken, each for its own
+// sake.
 type Refused struct {
-	Spans  int
+	Spans  int    // or log records
 	Reason string // of the first one
+
+	// Dropped are log records that are not about model calls. Their sender need not know.
+	Dropped int
 }
 
 // ErrMalformed means that a request as a whole cannot be decoded.
@@ -40,63 +40,32 @@ var ErrMalformed = errors.New("the body is not an OTLP request")
 // It returns the spans that it refused. The error wraps ErrMalformed, or is take's; after
 // one, spans may have been taken already.
 func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
-	d := &decoding{
-		take: take,
-		room: repeatedBytes + repeatedMax*len(body),
-	}
-
-	var err error
-	if form == JSON {
-		err = d.jsonTraces(body)
-	} else {
-		err = d.protobufTraces(body)
-	}
-
-	return d.refused, err
+	return decode(body, form, &decoding{
+		signal: &traces,
+		take: func(it item, body []byte) error {
+			p := it.(*parts)
+			return take(Span{
+				TraceID: [16]byte(p.traceID),
+				SpanID:  [8]byte(p.spanID),
+				Start:   p.start,
+				Body:    body,
+			})
+		},
+	})
 }
 
-// These bound the repetition of resources and scopes: all bodies together have at most so many
-// times the bytes of the request, and so many bytes besides. That is enough for 512 small spans,
-// as many as exporters send by default, with a resource of 6 KiB.
-const (
-	repeatedMax   = 16
-	repeatedBytes = 4 << 20
-)
+// traces is the signal of spans.
+var traces = signal{
+	resources:    "resourceSpans",
+	scopes:       []string{"scopeSpans", "instrumentationLibrarySpans"}, // the latter in old versions
+	items:        "spans",
+	fromJSON:     func(object json.RawMessage) item { return jsonSpan(object) },
+	fromProtobuf: func(message []byte) (item, error) { return protobufSpan(message) },
+}
 
 // shownMax is the length of a parent's or a linked id, and of the name of an enum, beyond which
 // it is left out.
 const shownMax = 64
-
-// Bounds of nesting of a value.
-const (
-	plainLevelsMax = 100  // beyond it a value becomes the text of its JSON
-	levelsMax      = 5000 // beyond it a span is refused
-)
-
-// Why a span is refused.
-var (
-	errDeep  = fmt.Errorf("a value is nested deeper than %d", levelsMax)
-	errLarge = fmt.Errorf("the span is larger than %d bytes as JSON with its resource", wire.BodyBytesMax)
-	errRoom  = errors.New("resource and scope are too large to be kept with each of so many spans; " +
-		"send fewer spans in a request")
-	errTrace = errors.New("traceId must be 16 bytes, not all zero")
-	errSpan  = errors.New("spanId must be 8 bytes, not all zero")
-)
-
-// decoding is one call of Traces.
-type decoding struct {
-	take    func(Span) error
-	refused Refused
-	room    int // bytes that bodies may still have together
-}
-
-// refuse counts a span that is not taken.
-func (d *decoding) refuse(reason error) {
-	if d.refused.Spans == 0 {
-		d.refused.Reason = reason.Error()
-	}
-	d.refused.Spans++
-}
 
 // parts are what a span is written from. Lists hold their elements as JSON.
 type parts struct {
@@ -117,54 +86,16 @@ type parts struct {
 	code              []byte // JSON
 }
 
-// add writes a span behind its resource and scope, and hands it on. err is why its parts
-// could not be read.
-func (d *decoding) add(resource, scope []byte, p *parts, err error) error {
+// check returns why the span cannot be kept.
+func (p *parts) check() error {
 	switch {
-	case err != nil:
 	case len(p.traceID) != 16 || isZero(p.traceID):
-		err = errTrace
+		return errTrace
 	case len(p.spanID) != 8 || isZero(p.spanID):
-		err = errSpan
+		return errSpan
 	}
 
-	// Before a byte is copied: a refused span costs no more than its own bytes.
-	size := len(resource) + len(scope) + p.size()
-	switch {
-	case err != nil:
-	case size > wire.BodyBytesMax:
-		err = errLarge
-	case size > d.room:
-		err = errRoom
-	}
-	if err != nil {
-		d.refuse(err)
-		return nil
-	}
-
-	// What is refused below has been copied, and so is paid for, too.
-	d.room -= size
-	body := slices.Grow([]byte(nil), size)
-	body = p.append(append(append(body, resource...), scope...))
-
-	// Escaped, a text may have six times its length.
-	more := len(body) - size
-	switch {
-	case len(body) > wire.BodyBytesMax:
-		d.refuse(errLarge)
-		return nil
-	case more > d.room:
-		d.refuse(errRoom)
-		return nil
-	}
-	d.room -= more
-
-	return d.take(Span{
-		TraceID: [16]byte(p.traceID),
-		SpanID:  [8]byte(p.spanID),
-		Start:   p.start,
-		Body:    body,
-	})
+	return nil
 }
 
 // size returns about how many bytes append adds if it need not escape any.

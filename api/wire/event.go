@@ -21,16 +21,21 @@ const (
 	KindPrompt   Kind = "prompt"
 	KindGroup    Kind = "group"
 	KindSpan     Kind = "span" // its body is that of package otlp
+	KindLog      Kind = "log"  // likewise: an event about a model call, which joins its span
 )
 
 // Known reports whether this version folds the kind.
 func (k Kind) Known() bool {
 	switch k {
-	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup, KindSpan:
+	case KindRequest, KindScore, KindMetadata, KindPrompt, KindGroup, KindSpan, KindLog:
 		return true
 	}
 	return false
 }
+
+// DerivesID reports whether the ids of the kind's events are derived from their bodies, by
+// SpanEventID.
+func (k Kind) DerivesID() bool { return k == KindSpan || k == KindLog }
 
 // Event is one accepted write: the unit that is spooled, batched, forwarded and folded.
 type Event struct {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,28 @@ func TestIDsOfSpansNeverChange(t *testing.T) {
 	for _, start := range []uint64{0, 5, 1 << 63, 1<<64 - 1} {
 		if got := SpanRecordID(trace, span, start); got[:13] != "00000000-0000" {
 			t.Errorf("a start of %d gives %s", start, got)
+		}
+	}
+}
+
+func TestIDsOfLogRecordsFollowFromTheSpanAndTheDay(t *testing.T) {
+	trace, span := [16]byte{1, 2, 3}, [8]byte{4, 5}
+	const at, day = 1_795_318_943_782_000_000, 86_400_000_000_000
+
+	// As it was when the first of them were stored.
+	record := LogRecordID(trace, span, at)
+	if record != "01a2008d-7400-7465-b257-12c6442a72cf" || LogRecordID(trace, span, at/day*day) != record {
+		t.Errorf("record %s", record)
+	}
+	others := []string{
+		LogRecordID(trace, span, at+day), LogRecordID(trace, [8]byte{4}, at), SpanRecordID(trace, span, at/day*day),
+	}
+	if slices.Contains(others, record) {
+		t.Errorf("%s is the record of something else: %v", record, others)
+	}
+	for _, at := range []uint64{0, 5, 1 << 63, 1<<64 - 1} {
+		if got := LogRecordID(trace, span, at); got[:13] != "00000000-0000" {
+			t.Errorf("a time of %d gives %s", at, got)
 		}
 	}
 }

@@ -18,21 +18,34 @@ var (
 // are those of the span's start in nanoseconds since 1970, so that a retry finds the
 // record in the same week; they are zero if that start makes no sense.
 func SpanRecordID(trace [16]byte, span [8]byte, start uint64) string {
+	return traceRecordID("promptspool span\x00", trace, span, start)
+}
+
+// LogRecordID returns the id of the record that holds a span's log records of one day. It has
+// the form of a UUIDv7. Its time bits are those of the day, in UTC, of a time in nanoseconds
+// since 1970; they are zero if that makes no sense. So the id follows from the span alone.
+func LogRecordID(trace [16]byte, span [8]byte, at uint64) string {
+	return traceRecordID("promptspool span logs\x00", trace, span, at-at%uint64(24*time.Hour))
+}
+
+// traceRecordID derives an id from a span's, for a purpose. at is the time in it.
+func traceRecordID(purpose string, trace [16]byte, span [8]byte, at uint64) string {
 	h := sha256.New()
-	h.Write([]byte("promptspool span\x00"))
+	h.Write([]byte(purpose))
 	h.Write(trace[:])
 	h.Write(span[:])
 
 	var ms uint64
-	if spansFrom <= start && start < spansTo {
-		ms = start / 1e6
+	if spansFrom <= at && at < spansTo {
+		ms = at / 1e6
 	}
 
 	return idOf([32]byte(h.Sum(nil)), ms)
 }
 
-// SpanEventID returns the id of the event that brought a span. The same body gives the
-// same id, and another body another one. recordID must be that of SpanRecordID.
+// SpanEventID returns the id of the event that brought a span or a log record. The same body
+// gives the same id, and another body another one. recordID must be that of SpanRecordID or
+// LogRecordID.
 func SpanEventID(recordID string, body []byte) (string, error) {
 	record, err := ParseID(recordID)
 	if err != nil {

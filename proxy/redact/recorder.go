@@ -39,8 +39,8 @@ func (b *Before) Record(ctx context.Context, id wire.Identity, events []wire.Eve
 	redacted := make([]wire.Event, len(events))
 	for i, e := range events {
 		e.Body = rules.Body(e.Body, count)
-		// The id of a span's event is derived from its body, as it is stored.
-		if e.Kind == wire.KindSpan {
+		// It is derived from the body as it is stored.
+		if e.Kind.DerivesID() {
 			if id, err := wire.SpanEventID(e.RequestID, e.Body); err == nil {
 				e.ID = id
 			}

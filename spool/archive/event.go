@@ -89,7 +89,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	d.read(object)
 
 	// Other bodies are not kept: what they say is in the state.
-	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Kind == wire.KindSpan || d.Unread {
+	if long := d.shorten(); long || d.Kind == wire.KindRequest || d.Kind.DerivesID() || d.Unread {
 		d.Hash = HashBody(e.Body)
 	}
 

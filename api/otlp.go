@@ -1,0 +1,173 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/edge"
+	"promptspool/api/otlp"
+	"promptspool/api/wire"
+	"promptspool/api/wire/secrets"
+)
+
+// What an exporter sends is recorded in batches of about this many bytes, and of at most
+// wire.BatchEventsMax. So nearly every request is one batch with one fsync, and one of many
+// repetitions of a large resource takes bounded memory.
+const exportedBytes = 2 << 20
+
+// exported gathers the events of one call of an exporter.
+type exported struct {
+	a       *API
+	c       *call
+	signal  string // the metrics' label
+	message string // of OTLP, that the call must be
+
+	events  []wire.Event
+	bytes   int
+	refused otlp.Refused // by the recorder
+}
+
+// serve has decode read the call, which adds events, and answers when all of them are durable.
+// member counts in JSON what was refused.
+func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refused, error)) error {
+	form, err := otlpForm(x.c.ctx, x.c.body)
+	if err != nil {
+		return err
+	}
+
+	// More than an eighth of the largest body might never fit beside one.
+	beside := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
+	release, err := x.a.intake.ClaimBeside(x.c.id.KeyID, beside)
+	if err != nil {
+		return err
+	}
+	defer release()
+
+	refused, err := decode(form)
+	if err == nil {
+		err = x.record()
+	}
+	if errors.Is(err, otlp.ErrMalformed) {
+		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), x.message)
+	}
+	if err != nil {
+		return err
+	}
+
+	x.refused.Dropped += refused.Dropped
+	x.refused.Spans += refused.Spans
+	if refused.Reason != "" {
+		x.refused.Reason = refused.Reason
+	}
+	x.a.c.Metrics.OTLPRefused.WithLabelValues(x.signal).Add(float64(x.refused.Spans))
+	x.a.c.Metrics.OTLPDropped.WithLabelValues(x.signal).Add(float64(x.refused.Dropped))
+	x.c.answerOTLP(form, x.refused.Answer(form, member))
+
+	return nil
+}
+
+// sentence returns an error's text with a capital.
+func sentence(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// add makes an event of a kind whose ids are derived, so that what is sent again is the same event.
+func (x *exported) add(kind wire.Kind, recordID string, body []byte) error {
+	if object, err := wire.ParseObject(body); err == nil {
+		body = secrets.Strip(body, object)
+	}
+
+	e := x.a.event(kind, recordID, body)
+	var err error
+	if e.ID, err = wire.SpanEventID(recordID, body); err != nil {
+		return err
+	}
+
+	x.events = append(x.events, e)
+	if x.bytes += len(body); x.bytes < exportedBytes && len(x.events) < wire.BatchEventsMax {
+		return nil
+	}
+
+	return x.record()
+}
+
+// record makes the gathered events durable.
+func (x *exported) record() error {
+	if len(x.events) == 0 {
+		return nil
+	}
+
+	results, err := x.a.c.Recorder.Record(x.c.context, x.c.id, x.events)
+	if err != nil {
+		return err
+	}
+	x.a.count(results)
+	x.events, x.bytes = nil, 0
+
+	// What can be taken later makes the exporter send all of it again, which does no harm.
+	for _, r := range results {
+		switch r.Code {
+		case wire.ResultLater:
+			return wire.Unavailable(time.Second, "%s", r.Reason)
+		case wire.ResultInvalid:
+			if x.refused.Spans++; x.refused.Reason == "" {
+				x.refused.Reason = r.Reason
+			}
+		}
+	}
+
+	return nil
+}
+
+// answerOTLP answers 200 in the encoding of the request.
+func (c *call) answerOTLP(form otlp.Form, body []byte) {
+	c.ctx.SetStatusCode(200)
+	c.ctx.SetContentType(form.ContentType())
+	c.ctx.SetBody(body)
+}
+
+// otlpForm returns the encoding of a call, by its Content-Type or, without one, by its body.
+func otlpForm(ctx *fasthttp.RequestCtx, body []byte) (otlp.Form, error) {
+	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
+	switch strings.ToLower(strings.TrimSpace(string(kind))) {
+	case "application/json":
+		return otlp.JSON, nil
+	case "application/x-protobuf", "application/protobuf":
+		return otlp.Protobuf, nil
+	case "", "application/octet-stream":
+		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+			return otlp.JSON, nil
+		}
+		return otlp.Protobuf, nil
+	}
+
+	return otlp.JSON, wire.Errorf(wire.CodeEncoding, "Content-Type %.50q is not OTLP. Send application/x-protobuf "+
+		"or application/json: OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or http/json.", kind)
+}
+
+// otlpRetry is the longest Retry-After for an exporter. After a longer one it would drop its spans
+// instead of sending them again.
+const otlpRetry = 2 * time.Second
+
+// writeOTLPError answers an exporter with an error in the encoding of its request.
+func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
+	e := *wire.AsError(err)
+	e.RetryAfter = min(e.RetryAfter, otlpRetry)
+	writeError(ctx, a.c.Logger, &e)
+
+	if form, err := otlpForm(ctx, nil); err == nil && form == otlp.Protobuf {
+		ctx.SetContentType(form.ContentType())
+		ctx.SetBody(otlp.Status(&e))
+		return
+	}
+
+	// Our error, with the number beside it that exporters look for.
+	body := e.Body()
+	body.Code = otlp.StatusCode(&e)
+	edge.WriteJSON(ctx, e.Status(), body)
+}
