@@ -134,6 +134,10 @@ type Config struct {
 	GuardBrowsers bool
 	Hosts         []string
 
+	// KeepPlumbing records the spans of an app's HTTP and database instrumentation, too, which are
+	// dropped otherwise.
+	KeepPlumbing bool
+
 	// MaskBatches masks the secrets in batches of events before the Recorder gets them. It is
 	// for a sidecar, which writes them to disk as they are; an archive masks what it gets.
 	MaskBatches bool

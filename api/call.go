@@ -34,7 +34,13 @@ type call struct {
 
 // Handle answers one request. A panic in a handler is answered 500, logged and counted, because
 // fasthttp itself would end the process.
-func (a *API) Handle(ctx *fasthttp.RequestCtx) {
+func (a *API) Handle(ctx *fasthttp.RequestCtx) { a.handle(ctx, false) }
+
+// handleOTLP is Handle for a listener that serves nothing but what OpenTelemetry exporters send.
+func (a *API) handleOTLP(ctx *fasthttp.RequestCtx) { a.handle(ctx, true) }
+
+// handle is Handle, or with onlyOTLP handleOTLP.
+func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	started := time.Now()
 	name := "none"
 	a.busy.begin()
@@ -49,13 +55,16 @@ func (a *API) Handle(ctx *fasthttp.RequestCtx) {
 
 	// A request whose end is in doubt is rejected whatever its route is.
 	r, ident, allow, err := findRoute(ctx.Method(), ctx.URI().PathOriginal())
+	if onlyOTLP && allow == "" && (r == nil || r.body != otlpBody) {
+		r, err = nil, errOnlyOTLP(ctx)
+	}
 	if bad := edge.CheckHead(ctx); bad != nil {
 		r, err = nil, bad
 	}
 
 	switch {
 	case wire.IsCode(err, wire.CodeBadJSON): // the head is bad, so not even a page is served
-	case err != nil && a.isForPages(ctx):
+	case err != nil && !onlyOTLP && a.isForPages(ctx):
 		name, err = "page", nil
 		a.page(ctx)
 	case r != nil:

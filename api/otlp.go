@@ -140,7 +140,8 @@ func otlpForm(ctx *fasthttp.RequestCtx, body []byte) (otlp.Form, error) {
 	case "application/x-protobuf", "application/protobuf":
 		return otlp.Protobuf, nil
 	case "", "application/octet-stream":
-		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
+		// A line feed is how protobuf begins.
+		if bytes.HasPrefix(bytes.TrimLeft(body, " \t\r"), []byte("{")) {
 			return otlp.JSON, nil
 		}
 		return otlp.Protobuf, nil
@@ -148,6 +149,12 @@ func otlpForm(ctx *fasthttp.RequestCtx, body []byte) (otlp.Form, error) {
 
 	return otlp.JSON, wire.Errorf(wire.CodeEncoding, "Content-Type %.50q is not OTLP. Send application/x-protobuf "+
 		"or application/json: OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf or http/json.", kind)
+}
+
+// errOnlyOTLP is the 404 for any other path, on a listener for exporters only.
+func errOnlyOTLP(ctx *fasthttp.RequestCtx) error {
+	return wire.Errorf(wire.CodeNotFound, "There is no route %.200s here: this listener (--otlp-listen) takes "+
+		"POST /v1/traces, /v1/logs and /v1/metrics only.", ctx.URI().PathOriginal())
 }
 
 // otlpRetry is the longest Retry-After for an exporter. After a longer one it would drop its spans

@@ -16,6 +16,10 @@ func (a *API) exportTraces(c *call) error {
 
 	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
 		return otlp.Traces(c.body, form, func(s otlp.Span) error {
+			if s.Plumbing && !a.c.KeepPlumbing {
+				x.refused.Dropped++
+				return nil
+			}
 			return x.add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
 		})
 	})

@@ -18,6 +18,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/wire"
+	"promptspool/metrics"
 )
 
 // oneSpan is a request with a span; badSpan has one more, whose id is no id.
@@ -252,5 +253,37 @@ func TestAnExporterIsAskedToComeBackWhenThereIsNoMemory(t *testing.T) {
 	if status, _, answer, h := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 503 ||
 		h.Get("Retry-After") != "1" || !strings.Contains(answer, `"code":14`) {
 		t.Errorf("%d %s, Retry-After %q", status, answer, h.Get("Retry-After"))
+	}
+}
+
+func TestSpansOfAnAppsSurroundingsAreDroppedUnlessTheyAreWanted(t *testing.T) {
+	plumbing := strings.Replace(oneSpan, `"name"`, `"attributes":[{"key":"http.route","value":{}}],"name"`, 1)
+	for _, keep := range []bool{false, true} {
+		m := metrics.New("sidecar", "test")
+		s := start(t, func(c *api.Config) { c.Metrics, c.KeepPlumbing = m, keep })
+		want := 0
+		if keep {
+			want = 1
+		}
+
+		// The exporter is told nothing: it would warn of every request.
+		status, _, answer, _ := s.export("/v1/traces", plumbing, "X-API-KEY", "app")
+		dropped := metric(t, m, "promptspool_otlp_dropped_total")
+		if status != 200 || answer != "{}" || len(s.recorder.events) != want || dropped != float64(1-want) {
+			t.Errorf("keep %v: %d %s, %d events and %g dropped", keep, status, answer, len(s.recorder.events), dropped)
+		}
+	}
+}
+
+func TestProtobufWithoutAContentTypeIsNotTakenForJSON(t *testing.T) {
+	s := start(t, nil)
+	// It begins with a line feed, and here its second byte, a length, is a brace: 123.
+	resource := spanRequest(t)[2:]
+	schema := strings.Repeat("x", '{'-len(resource)-2)
+	body := "\x0a{" + resource + "\x1a" + string(rune(len(schema))) + schema
+	status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app",
+		"Content-Type", "application/octet-stream")
+	if status != 200 || len(s.recorder.events) != 1 {
+		t.Errorf("%d %q, %d events", status, answer, len(s.recorder.events))
 	}
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,15 +17,23 @@ import (
 
 // Server serves an API on listeners.
 type Server struct {
-	s   *edge.Server
-	api *API
+	s, otlp *edge.Server // otlp for what OpenTelemetry exporters send, and nothing else
+	api     *API
 }
 
 // NewServer makes a Server that bounds everything a client can stretch: headers, time,
 // connections, pooled buffers.
 func (a *API) NewServer() *Server {
+	return &Server{
+		api:  a,
+		s:    a.newServer(a.Handle),
+		otlp: a.newServer(a.handleOTLP),
+	}
+}
+
+func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 	s := &fasthttp.Server{
-		Handler:      a.Handle,
+		Handler:      handler,
 		ErrorHandler: parseError(a.c.Version),
 		Name:         "promptspool",
 		Logger:       printfLogger{a.c.Logger},
@@ -47,7 +56,7 @@ func (a *API) NewServer() *Server {
 	}
 	a.conns.Bound(s)
 
-	return &Server{api: a, s: &edge.Server{HTTP: s}}
+	return &edge.Server{HTTP: s}
 }
 
 // A slow client holds a connection and its buffer. The head of a call must come within headTime
@@ -78,6 +87,11 @@ func (s *Server) Serve(ln net.Listener) error {
 	return s.s.Serve(s.api.conns.Listener(ln))
 }
 
+// ServeOTLP is Serve for a listener that takes nothing but what OpenTelemetry exporters send.
+func (s *Server) ServeOTLP(ln net.Listener) error {
+	return s.otlp.Serve(s.api.conns.Listener(ln))
+}
+
 // Quiet returns for how long no call has been under way; 0 while one is. Before the first call it
 // counts from the start.
 func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
@@ -86,7 +100,13 @@ func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
 // contexts of calls, so that those that wait for something end, too.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.api.cancelRoot()
-	return s.s.Shutdown(ctx)
+
+	// Together: neither may take calls while the other waits for its own.
+	ended := make(chan error, 1)
+	go func() { ended <- s.otlp.Shutdown(ctx) }()
+	err := s.s.Shutdown(ctx)
+
+	return errors.Join(err, <-ended)
 }
 
 // printfLogger passes fasthttp's own messages, all of them about connections, to slog.

@@ -138,7 +138,7 @@ func (m *Metrics) both(f factory, role, version string) {
 	each(m.OTLPRefused, "spans", "logs", "metrics")
 	m.OTLPDropped = f.counterVec("promptspool_otlp_dropped_total",
 		"What OTLP exporters sent and was dropped without telling them, because it is not about model calls: "+
-			"single spans and log records.",
+			"spans of HTTP and database instrumentation, and log records.",
 		"signal")
 	each(m.OTLPDropped, "spans", "logs")
 	m.Refused = f.counterVec("promptspool_refused_total",

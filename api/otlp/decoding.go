@@ -33,7 +33,8 @@ type decoding struct {
 	drop    func(it item) bool // reports whether an item is passed over; nil drops none
 	take    func(it item, body []byte) error
 	refused Refused
-	room    int // bytes that bodies may still have together
+	scope   []byte // the name of the one that is being read
+	room    int    // bytes that bodies may still have together
 }
 
 // decode reads a request.

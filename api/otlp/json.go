@@ -163,6 +163,7 @@ func (d *decoding) jsonScope(resource []byte, object json.RawMessage) error {
 	}
 
 	// The scope is written once, although its items may come first.
+	d.scope = h.name
 	written := h.appendScope()
 
 	return eachElement(items, func(object json.RawMessage) error {

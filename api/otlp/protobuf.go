@@ -169,6 +169,7 @@ func (d *decoding) protobufScope(resource, message []byte) error {
 		return err
 	}
 
+	d.scope = h.name
 	written := h.appendScope()
 
 	return eachField(message, func(f *field) error {

@@ -12,6 +12,10 @@ type Span struct {
 	SpanID  [8]byte
 	Start   uint64          // nanoseconds since 1970, 0 if it has none
 	Body    json.RawMessage // as the package comment shows it; the receiver owns it
+
+	// Plumbing is set for a span of an app's HTTP, database or similar instrumentation that says
+	// nothing about a model call, as far as it shows by itself.
+	Plumbing bool
 }
 
 // Form is the encoding of a request.
@@ -40,18 +44,19 @@ var ErrMalformed = errors.New("the body is not an OTLP request")
 // It returns the spans that it refused. The error wraps ErrMalformed, or is take's; after
 // one, spans may have been taken already.
 func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
-	return decode(body, form, &decoding{
-		signal: &traces,
-		take: func(it item, body []byte) error {
-			p := it.(*parts)
-			return take(Span{
-				TraceID: [16]byte(p.traceID),
-				SpanID:  [8]byte(p.spanID),
-				Start:   p.start,
-				Body:    body,
-			})
-		},
-	})
+	d := &decoding{signal: &traces}
+	d.take = func(it item, body []byte) error {
+		p := it.(*parts)
+		return take(Span{
+			TraceID:  [16]byte(p.traceID),
+			SpanID:   [8]byte(p.spanID),
+			Start:    p.start,
+			Body:     body,
+			Plumbing: p.isPlumbing(d.scope),
+		})
+	}
+
+	return decode(body, form, d)
 }
 
 // traces is the signal of spans.

@@ -37,14 +37,15 @@ const failedStopPatience = 2 * time.Second
 
 // process runs either role: its listeners, its background work, and its stop.
 type process struct {
-	data      string
-	logger    *slog.Logger
-	api       *api.Server
-	apiListen config.Address
-	tls       *config.LiveTLS   // of the API's listener
-	ops       ops.Config        // run adds to Ready whether calls are taken
-	opsListen config.Address    // of metrics and probes
-	control   ops.ControlConfig // run adds what the process itself knows
+	data       string
+	logger     *slog.Logger
+	api        *api.Server
+	apiListen  config.Address
+	otlpListen config.Address    // for OpenTelemetry exporters only; At is "" for none
+	tls        *config.LiveTLS   // of both
+	ops        ops.Config        // run adds to Ready whether calls are taken
+	opsListen  config.Address    // of metrics and probes
+	control    ops.ControlConfig // run adds what the process itself knows
 
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process immediately; may be nil
@@ -57,7 +58,7 @@ type process struct {
 }
 
 // addresses are where a running process listens. Their ports are the real ones, also where the flags ask for port 0.
-type addresses struct{ api, ops string }
+type addresses struct{ api, ops, otlp string } // otlp is "" if there is none
 
 // run serves until ctx ends or a part fails.
 //
@@ -75,6 +76,9 @@ func (p *process) run(ctx context.Context) error {
 	defer cancel()
 	group, running := errgroup.WithContext(running)
 	group.Go(func() error { return p.api.Serve(p.tls.Serve(listeners.api)) })
+	if listeners.otlp != nil {
+		group.Go(func() error { return p.api.ServeOTLP(p.tls.Serve(listeners.otlp)) })
+	}
 	group.Go(func() error { return operations.Serve(listeners.ops) })
 	group.Go(func() error { return control.Serve(listeners.control) })
 	for _, work := range p.background {
@@ -83,6 +87,10 @@ func (p *process) run(ctx context.Context) error {
 
 	p.taking.Store(true)
 	at := addresses{api: listeners.api.Addr().String(), ops: listeners.ops.Addr().String()}
+	if listeners.otlp != nil {
+		at.otlp = listeners.otlp.Addr().String()
+		p.logger.Info("taking OpenTelemetry on a listener of its own", "otlp_listen", at.otlp)
+	}
 	p.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.data, "version", version)
 	if p.ready != nil {
 		p.ready(at)
@@ -121,7 +129,10 @@ func (p *process) run(ctx context.Context) error {
 }
 
 // listeners are those of one process.
-type listeners struct{ api, ops, control net.Listener }
+type listeners struct {
+	api, ops, control net.Listener
+	otlp              net.Listener // nil for none
+}
 
 // listen opens all listeners, or none.
 func (p *process) listen() (listeners, error) {
@@ -139,11 +150,21 @@ func (p *process) listen() (listeners, error) {
 		return listeners{}, errors.Join(err, apiListener.Close(), opsListener.Close())
 	}
 
-	return listeners{
+	all := listeners{
 		api:     edge.Patient(apiListener, p.logger),
 		ops:     edge.Patient(opsListener, p.logger),
 		control: edge.Patient(control, p.logger),
-	}, nil
+	}
+	if p.otlpListen.At != "" {
+		otlpListener, err := listen(p.otlpListen)
+		if err != nil {
+			return listeners{}, errors.Join(fmt.Errorf("--otlp-listen: %w", err),
+				apiListener.Close(), opsListener.Close(), control.Close())
+		}
+		all.otlp = edge.Patient(otlpListener, p.logger)
+	}
+
+	return all, nil
 }
 
 // newOperations returns the server of metrics and probes. It is ready only while calls are taken.

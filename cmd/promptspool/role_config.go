@@ -17,6 +17,7 @@ type serverConfig struct {
 	data              string
 	archive           wire.Secret // a postgres:// URL; "": Badger in data
 	listen, opsListen config.Address
+	otlpListen        config.Address       // for OpenTelemetry exporters only; At is "" for none
 	tls               *config.Certificates // of the API's listener; nil for none
 	public            publicAddress
 	name              string
@@ -27,6 +28,7 @@ type serverConfig struct {
 	freeMin           int64 // of the disk that stays free under Badger; 0 for its default
 	signUp            wire.SignUp
 	limits            admission.Limits
+	keepPlumbing      bool // spans of HTTP and database instrumentation
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger
 	source            config.Source  // of these settings
@@ -40,6 +42,7 @@ type serverConfig struct {
 type sidecarConfig struct {
 	data              string
 	listen, opsListen config.Address
+	otlpListen        config.Address       // for OpenTelemetry exporters only; At is "" for none
 	tls               *config.Certificates // of the API's listener; nil for none
 	name              string
 	upstream          string
@@ -51,6 +54,7 @@ type sidecarConfig struct {
 	preload           []string    // templates to fetch at the start
 	apiKey, localKey  wire.Secret // the sidecar's own key, and the one that apps must present then; "" for none
 	limits            admission.Limits
+	keepPlumbing      bool             // spans of HTTP and database instrumentation
 	redact            *redact.Rules    // nil for none
 	drain             time.Duration    // how long a stop waits for the spool to empty
 	now               func() time.Time // the system's clock; nil for time.Now

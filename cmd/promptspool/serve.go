@@ -160,6 +160,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Authenticator:  keys,
 		Limiter:        limiter,
 		ConnectionsMax: connections,
+		KeepPlumbing:   c.keepPlumbing,
 		Metrics:        m,
 		Logger:         c.logger,
 	})
@@ -179,13 +180,14 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 	}
 
 	p := process{
-		data:      c.data,
-		logger:    c.logger,
-		api:       handlers.NewServer(),
-		apiListen: c.listen,
-		tls:       certificates,
-		ops:       operations,
-		opsListen: c.opsListen,
+		data:       c.data,
+		logger:     c.logger,
+		api:        handlers.NewServer(),
+		apiListen:  c.listen,
+		otlpListen: c.otlpListen,
+		tls:        certificates,
+		ops:        operations,
+		opsListen:  c.opsListen,
 		control: ops.ControlConfig{
 			Server:   c.public.or(""),
 			Keys:     keys,
@@ -378,6 +380,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		BufferBytes:          bufferBytes,
 		BodyBytesMax:         bodyBytesMax,
 		ConnectionsMax:       connections,
+		KeepPlumbing:         c.keepPlumbing,
 		Room:                 work,
 		Metrics:              m,
 		Logger:               c.logger,
@@ -399,14 +402,15 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 
 	p := process{
-		data:      c.data,
-		logger:    c.logger,
-		api:       handlers.NewServer(),
-		apiListen: c.listen,
-		tls:       certificates,
-		ops:       operations,
-		opsListen: c.opsListen,
-		control:   ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
+		data:       c.data,
+		logger:     c.logger,
+		api:        handlers.NewServer(),
+		apiListen:  c.listen,
+		otlpListen: c.otlpListen,
+		tls:        certificates,
+		ops:        operations,
+		opsListen:  c.opsListen,
+		control:    ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
 		background: []func(context.Context) error{
 			queue.Run,
 			templates.Run,

@@ -78,6 +78,7 @@ func serverCommand() *cli.Command {
 	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
 	flags = append(flags, publicFlags()...)
 	flags = append(flags, limitFlags()...)
+	flags = append(flags, otlpFlags()...)
 	flags = append(flags, retentionFlags()...)
 	flags = append(flags, config.TextFlag("free-min", "",
 		"the `size` that stays free on the archive's disk; below it writes get 503; "+
@@ -152,6 +153,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	role.archive = r.ArchiveURL()
 	role.listen = r.Address("listen")
 	role.opsListen = r.Address("ops-listen")
+	role.otlpListen = r.AddressOr("otlp-listen")
 	role.public = publicAddressOf(r)
 	role.name = r.Name()
 	role.bootstrapKey = r.Secret("bootstrap-key")
@@ -161,6 +163,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 		r.Reject("cookies-insecure",
 			"would only do harm with --tls-cert-file, where everybody comes over HTTPS; leave one of them out")
 	}
+	role.keepPlumbing = keepPlumbingOf(r)
 	role.retention = retentionOf(r)
 	role.freeMin = r.SizeOr("free-min", 0)
 

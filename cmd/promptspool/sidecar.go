@@ -56,6 +56,7 @@ func sidecarCommand() *cli.Command {
 	flags = append(flags, config.SecretFlags("redact-secret",
 		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
 	flags = append(flags, limitFlags()...)
+	flags = append(flags, otlpFlags()...)
 
 	return &cli.Command{
 		Name:   "sidecar",
@@ -84,6 +85,7 @@ func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
 	role := sidecarConfigOf(r)
 	role.listen = r.Address("listen")
 	role.opsListen = r.Address("ops-listen")
+	role.otlpListen = r.AddressOr("otlp-listen")
 	role.tls = r.ListenTLS()
 	role.upstreamTLS = r.Certificates("upstream-cert-file", "upstream-key-file", "upstream-ca-file")
 	role.apiKey = r.Secret("api-key")
@@ -118,6 +120,7 @@ func sidecarConfigOf(r *config.Reader) sidecarConfig {
 		drain:         min(r.Duration("drain"), drainMax),
 		allowHosts:    r.Hosts("allow-host"),
 		preload:       r.List("template-preload"),
+		keepPlumbing:  keepPlumbingOf(r),
 	}
 	role.logger, role.level = r.Logger()
 	if bytesMax > 0 && role.diskMax < bytesMax && r.Text("disk-max") != "" {

@@ -39,6 +39,7 @@ func upCommand() *cli.Command {
 		config.SwitchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"),
 	)
 	flags = append(flags, publicFlags()...)
+	flags = append(flags, otlpFlags()...)
 	flags = append(flags, spoolFlags()...)
 
 	return &cli.Command{
@@ -96,6 +97,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	sidecarSide.data = filepath.Join(data, "sidecar")
 	sidecarSide.listen = r.Address("listen")
 	sidecarSide.opsListen = r.Address("ops-listen")
+	sidecarSide.otlpListen = r.AddressOr("otlp-listen")
 
 	serverSide := serverConfig{
 		data:         filepath.Join(data, "server"),
@@ -106,6 +108,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 		bootstrapKey: r.Secret("bootstrap-key"),
 		signUp:       signUpOf(r),
 		prices:       pricesOf(r),
+		keepPlumbing: sidecarSide.keepPlumbing,
 		source:       config.FixedSource(upSettings(c, "server")),
 	}
 	if err := r.Err(); err != nil {
@@ -128,6 +131,7 @@ func sidecarOf(
 	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
 		Setting: "upstream", Value: role.upstream, From: "up",
 	}))
+
 	role.ready = func(at addresses) {
 		banner(c.App.Writer, map[string]string{
 			"Version":    version,
@@ -135,6 +139,7 @@ func sidecarOf(
 			"Key":        string(serverSide.bootstrapKey),
 			"Sidecar":    at.api,
 			"SidecarOps": at.ops,
+			"OTLP":       at.otlp,
 			"Server":     central.at.api,
 			"ServerOps":  central.at.ops,
 			"Dashboard":  serverSide.public.or("http://" + central.at.api),
@@ -152,7 +157,7 @@ func upSettings(c *cli.Context, role string) (shown []config.ShownSetting) {
 		switch {
 		case role == "server" && own:
 			s.Setting = strings.TrimPrefix(s.Setting, "server-")
-		case role == "server" && (s.Setting == "listen" || s.Setting == "ops-listen"):
+		case role == "server" && strings.HasSuffix(s.Setting, "listen"):
 			continue // the sidecar's
 		case s.Setting == "data":
 			s.Value = filepath.Join(s.Value, role)
@@ -192,7 +197,8 @@ func keyFile(path string) (wire.Secret, error) {
 var bannerText = template.Must(template.New("").Parse(
 	`promptspool {{.Version}} is up. Data is in {{.Data}}; stop with Ctrl-C.
 
-  sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}})
+  sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}}){{if .OTLP}}
+  for OpenTelemetry       http://{{.OTLP}}{{end}}
   server                  http://{{.Server}}   (operations on http://{{.ServerOps}})
   dashboard               {{.Dashboard}}/{{if .Setup}}sign-up   (setup code {{.Setup}}){{end}}
   key                     {{.Key}}

@@ -16,18 +16,19 @@ import (
 )
 
 // TestOpenTelemetrysOwnSDKExportsSpans has the SDK and the exporters that npm has export to a
-// sidecar, with nothing but the environment set.
+// sidecar's listener for them, with nothing but the environment set.
 func TestOpenTelemetrysOwnSDKExportsSpans(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
-	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	listener := freePort(t)
+	sidecar := startSidecar(t, t.TempDir(), server.addr, "--otlp-listen", listener)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	node := exec.CommandContext(ctx, "node", "otel.mjs")
 	node.Dir = npmModules(t, "testdata/otel")
 	node.Env = append(os.Environ(),
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+compared(t, sidecar.addr),
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+compared(t, listener),
 		"OTEL_EXPORTER_OTLP_HEADERS=X-API-KEY="+adminKey,
 		"OTEL_EXPORTER_OTLP_COMPRESSION=gzip")
 	var errs strings.Builder

@@ -8,16 +8,24 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// ListenFlags are the two listeners of a role, and who may call them.
+// ListenFlags are the listeners that every role has, and who may call them.
 func ListenFlags(api, ops string) []cli.Flag {
 	return append([]cli.Flag{
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 		SwitchFlag("listen-public",
-			"let --listen and --ops-listen be reached from other machines, not by loopback only"),
+			"let the listeners be reached from other machines, not by loopback only"),
 		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
 			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
 	}, tlsFlags()...)
+}
+
+// AddressOr is Address for a listener that there need not be. Without one, At is empty.
+func (r *Reader) AddressOr(name string) Address {
+	if r.Text(name) == "" {
+		return Address{}
+	}
+	return r.Address(name)
 }
 
 // Address is where a listener listens, and whose calls it takes.

@@ -1,0 +1,87 @@
+package otlp
+
+import (
+	"bytes"
+	"strings"
+
+	"promptspool/api/wire/jsonscan"
+)
+
+// modelKeys are how those keys of attributes begin that only instrumentation of model calls, agents
+// and their tools writes.
+var modelKeys = strings.Fields(`
+	ai. all_messages_events embedding. gcp.vertex.agent. gen_ai. genkit: hidden_params input.value langfuse. langsmith.
+	llm. mcp. metadata.user_api_key mlflow. model_request_parameters node_type openai. openai_agents. openinference.
+	operation.cost output.value promptlayer. pydantic_ai. reranker. retrieval. tag.tags traceloop.`)
+
+// modelScopes are the names of its scopes. One that ends with a star stands for all that begin so.
+var modelScopes = append(strings.Fields(`
+	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* gcp.vertex.agent*
+	langfuse-sdk* langsmith* litellm* Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.*
+	pydantic-ai* traceloop.*`), traceloopScopes()...)
+
+// traceloopScopes returns those of OpenLLMetry in Python, whose names begin like those of
+// OpenTelemetry's own instrumentation of HTTP and databases.
+func traceloopScopes() []string {
+	scopes := strings.Fields(`
+		alephalpha anthropic bedrock chromadb cohere crewai google_generativeai groq haystack lancedb langchain
+		llamaindex marqo mcp milvus mistralai ollama openai openai_agents pinecone qdrant replicate sagemaker together
+		transformers vertexai watsonx weaviate writer`)
+	for i, library := range scopes {
+		scopes[i] = "opentelemetry.instrumentation." + library + "*"
+	}
+
+	return scopes
+}
+
+// plumbingKeys are how the keys of instrumentation of HTTP, databases and the like begin. Those that
+// a distribution adds to every span, such as aws.local.service, are not among them.
+var plumbingKeys = strings.Fields(`
+	asgi. db. dns. express. faas. fastify. graphql. hapi. http. koa. messaging. net. network. next. redis. rpc. tls.
+	url. user_agent.`)
+
+// isPlumbing reports whether the span is one of an app's HTTP, database or similar instrumentation
+// and says nothing about a model call. It is judged alone: those around it may be in other requests.
+func (p *parts) isPlumbing(scope []byte) bool {
+	for _, name := range modelScopes {
+		prefix, isPrefix := strings.CutSuffix(name, "*")
+		if string(scope) == name || isPrefix && bytes.HasPrefix(scope, []byte(prefix)) {
+			return false
+		}
+	}
+
+	plumbing := false
+	for key := range written(p.attributes) {
+		if begins(key, modelKeys) {
+			return false
+		}
+		plumbing = plumbing || begins(key, plumbingKeys)
+	}
+
+	return plumbing && !p.hasModelEvent()
+}
+
+// hasModelEvent reports whether one of the span's events is about a model call.
+func (p *parts) hasModelEvent() bool {
+	for i := 0; i < len(p.events); i++ { // past the comma
+		end := jsonscan.SkipValue(p.events, i)
+		name, ok := jsonscan.Lookup(p.events[i:end], "name")
+		if ok && bytes.HasPrefix(jsonscan.UnquoteBytes(name), genAI) {
+			return true
+		}
+		i = end
+	}
+
+	return false
+}
+
+// begins reports whether a key begins with one of the prefixes.
+func begins(key []byte, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
+			return true
+		}
+	}
+
+	return false
+}

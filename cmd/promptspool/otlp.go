@@ -1,0 +1,28 @@
+package main
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// otlpFlags say how a role takes what OpenTelemetry exporters send.
+func otlpFlags() []cli.Flag {
+	return []cli.Flag{
+		config.TextFlag("otlp-listen", "",
+			"one more `address`, for OpenTelemetry exporters only, such as 127.0.0.1:4318, to which they send "+
+				"by default: host:port or unix:/path; if absent none"),
+		config.TextFlag("otlp-keep", "genai",
+			"which spans of OpenTelemetry are kept: `genai` (not those of HTTP, database and similar "+
+				"instrumentation that say nothing about a model call) or all"),
+	}
+}
+
+// keepPlumbingOf reads --otlp-keep.
+func keepPlumbingOf(r *config.Reader) bool {
+	keep := r.Text("otlp-keep")
+	if keep != "genai" && keep != "all" {
+		r.Reject("otlp-keep", "is not one of genai, all")
+	}
+	return keep == "all"
+}
