@@ -21,7 +21,7 @@ var sections = []struct{ title, pages string }{
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
 	{"Operate", "deploy reverse-proxy kubernetes postgresql backup alerts troubleshooting"},
-	{"Reference", "commands configuration metrics api limits security"},
+	{"Reference", "commands configuration metrics api opentelemetry-attributes limits security"},
 	{"Contribute", "architecture contributing"},
 }
 

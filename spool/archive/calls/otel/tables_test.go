@@ -13,19 +13,26 @@ import (
 // The tables of the documentation are those of the code. Write them anew with
 // PROMPTSPOOL_WRITE_TABLES=1.
 func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
-	const path = "testdata/attributes.md"
-	got := tables()
-	if os.Getenv("PROMPTSPOOL_WRITE_TABLES") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	want, err := os.ReadFile(path)
+	const path = "../../../../api/dashboard/docs/opentelemetry-attributes.md"
+	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
+	const begin, end = "<!-- generated: attributes -->\n\n", "\n<!-- end -->"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("%s has no place for the generated tables", path)
+	}
+
+	want := before + begin + tables() + end + after
+	if os.Getenv("PROMPTSPOOL_WRITE_TABLES") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(string(page), want); diff != "" {
 		t.Errorf("%s differs from the code (-page +code):\n%s", path, diff)
 	}
 }
@@ -34,7 +41,7 @@ func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 func tables() string {
 	var b strings.Builder
 	for _, d := range dialects {
-		fmt.Fprintf(&b, "### %s\n\n| Attribute | Becomes |\n|---|---|\n", d.name)
+		fmt.Fprintf(&b, "## %s\n\n| Attribute | Becomes |\n|---|---|\n", d.name)
 		for _, a := range d.table {
 			if !holdsContent(d, a.key) {
 				fmt.Fprintf(&b, "| `%s` | %s |\n", a.key, a.becomes())
@@ -49,7 +56,7 @@ func tables() string {
 		b.WriteByte('\n')
 	}
 
-	return b.String()
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // holdsContent reports whether an attribute is among the sources of content, which are
