@@ -115,7 +115,8 @@ lint:
 	CGO_ENABLED=0 go tool staticcheck ./...
 
 # The other systems that the program is for, with their tests: vetted, which compiles them first. What differs in the
-# processor alone is compiled by release-check: each takes two minutes of processor time where nothing is cached.
+# processor alone is type-checked by TestEveryPlatformCompiles, and compiled by release-check: to compile for one more
+# platform takes two minutes of processor time where nothing is cached.
 cross:
 	for system in darwin/arm64 windows/amd64; do
 		GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 go vet ./...
