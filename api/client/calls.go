@@ -71,6 +71,11 @@ func (c *Client) Search(ctx context.Context, id wire.Identity, s wire.Search) (w
 	return ask[wire.SearchPage](ctx, c, post(id, "/api/public/v2/requests/search", s))
 }
 
+// Trace lists the spans of a trace.
+func (c *Client) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
+	return ask[wire.Trace](ctx, c, get(id, "/api/public/v2/traces/"+url.PathEscape(trace), nil))
+}
+
 // Orphans lists requests that have not arrived, though events that belong to them have.
 func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
 	query := url.Values{"per_page": {strconv.Itoa(max(1, q.PerPage))}}

@@ -47,6 +47,10 @@ func (echo) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.Sear
 	}, nil
 }
 
+func (echo) Trace(_ context.Context, _ wire.Identity, trace string) (wire.Trace, error) {
+	return wire.Trace{Success: true, TraceID: trace, Spans: []wire.TraceSpan{}}, nil
+}
+
 func (echo) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
 	return wire.OrphanPage{Success: true, Total: int64(q.PerPage), NextCursor: &q.Cursor}, nil
 }
@@ -161,6 +165,7 @@ func realAPI(t *testing.T) *Client {
 		Version:       "test",
 		Recorder:      e,
 		Querier:       e,
+		Tracer:        e,
 		Templates:     e,
 		Changes:       e,
 		Authenticator: e,
@@ -218,6 +223,10 @@ func TestTheRealAPIAcceptsEveryCall(t *testing.T) {
 	c := realAPI(t)
 	ctx := t.Context()
 
+	trace, err := c.Trace(ctx, caller, "a b")
+	if err != nil || trace.TraceID != "a b" {
+		t.Errorf("Trace: %+v, %v", trace, err)
+	}
 	orphans, err := c.Orphans(ctx, caller, wire.OrphanQuery{PerPage: 7, Cursor: "a b"})
 	if err != nil || orphans.Total != 7 || *orphans.NextCursor != "a b" {
 		t.Errorf("orphans: %+v %v", orphans, err)

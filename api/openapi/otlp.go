@@ -80,7 +80,7 @@ var otlpOperations = []operation{
 		call:    "GET /api/public/v2/traces/{trace_id}",
 		summary: "List the spans of a trace",
 		detail: "By their start. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +
-			"Only a server answers.",
+			"A sidecar asks its server.",
 		answers: success("The spans.", wire.Trace{
 			Success: true,
 			TraceID: exampleTrace,

@@ -363,6 +363,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Recorder:             redactor,
 		RecorderKeepsNothing: true,
 		Querier:              upstream,
+		Tracer:               upstream,
 		Analyst:              upstream,
 		Keeper:               upstream,
 		ExportRelay:          upstream,

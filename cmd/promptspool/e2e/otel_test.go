@@ -49,7 +49,7 @@ func TestOpenTelemetrysOwnSDKExportsSpans(t *testing.T) {
 
 	for form, e := range exported {
 		var stored wire.Trace
-		if r := server.get("/api/public/v2/traces/" + e.Trace); json.Unmarshal(r.Body, &stored) != nil {
+		if r := sidecar.get("/api/public/v2/traces/" + e.Trace); json.Unmarshal(r.Body, &stored) != nil {
 			t.Fatalf("%s: the trace: %d %s", form, r.Status, r.Body)
 		}
 		records := map[string]string{}
