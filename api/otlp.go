@@ -15,9 +15,12 @@ import (
 )
 
 // What an exporter sends is recorded in batches of about this many bytes, and of at most
-// wire.BatchEventsMax. So nearly every request is one batch with one fsync, and one of many
-// repetitions of a large resource takes bounded memory.
-const exportedBytes = 2 << 20
+// wire.BatchEventsMax. So most requests are one batch with one fsync, one of many repetitions of a
+// large resource takes bounded memory, and a sidecar takes 16 requests of 2 MiB at the same time.
+const (
+	exportedBytes    = 512 << 10
+	exportedBytesMin = 32 << 10 // for which there nearly always is room
+)
 
 // exported gathers the events of one call of an exporter.
 type exported struct {
@@ -26,6 +29,7 @@ type exported struct {
 	signal  string // the metrics' label
 	message string // of OTLP, that the call must be
 
+	step    int // bytes of a batch, about
 	events  []wire.Event
 	bytes   int
 	refused otlp.Refused // by the recorder
@@ -39,13 +43,19 @@ func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refuse
 		return err
 	}
 
-	// More than an eighth of the largest body might never fit beside one.
-	beside := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
-	release, err := x.a.intake.ClaimBeside(x.c.id.KeyID, beside)
+	// More than an eighth of the largest body might never fit beside one. Beside many large bodies
+	// smaller batches do as well: an exporter that is told to wait may drop what it has.
+	step := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
+	release, err := x.a.intake.ClaimBeside(x.c.id.KeyID, step)
+	for err != nil && step > exportedBytesMin {
+		step /= 4
+		release, err = x.a.intake.ClaimBeside(x.c.id.KeyID, step)
+	}
 	if err != nil {
 		return err
 	}
 	defer release()
+	x.step = int(step)
 
 	refused, err := decode(form)
 	if err == nil {
@@ -89,7 +99,7 @@ func (x *exported) add(kind wire.Kind, recordID string, body []byte) error {
 	}
 
 	x.events = append(x.events, e)
-	if x.bytes += len(body); x.bytes < exportedBytes && len(x.events) < wire.BatchEventsMax {
+	if x.bytes += len(body); x.bytes < x.step && len(x.events) < wire.BatchEventsMax {
 		return nil
 	}
 

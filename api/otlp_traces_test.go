@@ -287,3 +287,16 @@ func TestProtobufWithoutAContentTypeIsNotTakenForJSON(t *testing.T) {
 		t.Errorf("%d %q, %d events", status, answer, len(s.recorder.events))
 	}
 }
+
+// Exporters that are told to wait have seconds until they drop their spans.
+func TestALargeExportIsTakenThoughItsBodyLeavesLittleRoom(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.BufferBytes = 3 << 20 })
+	text := strings.Repeat("x", 4<<10)
+	span := `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"` + text + `"}`
+	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(span+",", 599) + span + `]}]}]}`
+
+	status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app")
+	if status != 200 || len(s.recorder.events) != 600 {
+		t.Errorf("%d %s, %d spans were recorded, want 600", status, answer, len(s.recorder.events))
+	}
+}
