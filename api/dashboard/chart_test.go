@@ -52,6 +52,17 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 			Points: hours([]float64{9e18}, []float64{1}, []float64{0})},
 		"nothing-yet": {Title: "Cost", Names: []string{"cost"}, Format: dollars, Bars: true, Bucket: 24 * time.Hour,
 			Points: hours([]float64{0})},
+		"linked-parts": {
+			Title:     "Requests",
+			Names:     []string{"succeeded", "failed"},
+			Format:    count,
+			Bars:      true,
+			Bucket:    time.Hour,
+			Points:    hours([]float64{9, 1}, []float64{0, 3}),
+			Link:      link,
+			LinkName:  func(i int) string { return "/?part=" + string(rune('1'+i)) },
+			LinkValue: func(p chart.Point, i int) string { return link(p) + "&part=" + string(rune('1'+i)) },
+		},
 		"linked-values": {
 			Title:  "Latency, p50",
 			Names:  []string{"version 1", "version 2"},

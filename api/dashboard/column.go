@@ -2,27 +2,30 @@ package dashboard
 
 import "slices"
 
-// column is a column of the list of requests. The time at which they were accepted is
-// always shown, and is not among them.
+// column is a column of the list of requests. The first one, when a call started and how it ended,
+// is always shown, and is not among them.
 type column struct {
 	Name, Text string
 	Number     bool
-	Excerpt    bool // the beginning of a text, in one line
-	byDefault  bool // shown if the address names no columns
+	Excerpt    bool   // the beginning of a text, in one line
+	Sort       string // the field that its heading sorts by, one of wire.SortFields; "" if it does not sort
+	byDefault  bool   // shown unless the reader chose columns
 }
 
 var columns = []column{
-	{Name: "status", Text: "Status", byDefault: true},
-	{Name: "input", Text: "Input", Excerpt: true, byDefault: true},
-	{Name: "output", Text: "Output", Excerpt: true, byDefault: true},
-	{Name: "model", Text: "Model", byDefault: true},
-	{Name: "provider", Text: "Provider"},
+	{Name: "status", Text: "Status", Sort: "status"},
 	{Name: "template", Text: "Template", byDefault: true},
-	{Name: "latency", Text: "Latency", Number: true, byDefault: true},
-	{Name: "tokens", Text: "Tokens", Number: true, byDefault: true},
-	{Name: "cost", Text: "Cost", Number: true, byDefault: true},
-	{Name: "scores", Text: "Scores", byDefault: true},
-	{Name: "tags", Text: "Tags", byDefault: true},
+	{Name: "call", Text: "Input → output", byDefault: true},
+	{Name: "input", Text: "Input", Excerpt: true},
+	{Name: "output", Text: "Output", Excerpt: true},
+	{Name: "model", Text: "Model"},
+	{Name: "provider", Text: "Provider"},
+	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", byDefault: true},
+	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens"},
+	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", byDefault: true},
+	{Name: "score", Text: "Main score", Number: true, byDefault: true},
+	{Name: "scores", Text: "All scores"},
+	{Name: "tags", Text: "Tags"},
 	{Name: "metadata", Text: "Metadata"},
 	{Name: "tools", Text: "Tools called"},
 	{Name: "finish", Text: "Finish reason"},
@@ -31,16 +34,55 @@ var columns = []column{
 	{Name: "groups", Text: "Groups"},
 }
 
-// Shown returns the columns that a list shows.
-func (f filter) Shown() []column {
-	return slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !f.Shows(c.Name) })
-}
-
-// Shows reports whether a list shows a column.
-func (f filter) Shows(name string) bool {
-	if f.Columns != nil {
-		return slices.Contains(f.Columns, name)
+// namedColumns returns the names of columns that exist, in their usual order; nil if there are none.
+func namedColumns(names []string) (known []string) {
+	for _, c := range columns {
+		if slices.Contains(names, c.Name) {
+			known = append(known, c.Name)
+		}
 	}
 
-	return slices.ContainsFunc(columns, func(c column) bool { return c.Name == name && c.byDefault })
+	return known
+}
+
+// defaultColumns returns the names of the columns that are shown unless the reader chose others.
+func defaultColumns() (names []string) {
+	for _, c := range columns {
+		if c.byDefault {
+			names = append(names, c.Name)
+		}
+	}
+
+	return names
+}
+
+// heading is the heading of a column, which may sort the list.
+type heading struct {
+	column
+	Href   string // the list sorted by this column; "" if it cannot be
+	Sorted string // ascending or descending if it is sorted by this column
+}
+
+// headings returns those of a list: of the first column, and of the shown ones. main names the score
+// that its rows show.
+func (f filter) headings(shown []column, main string) []heading {
+	all := []heading{{column: column{Name: "started", Text: "Started", Sort: byTime}}}
+	for _, c := range shown {
+		all = append(all, heading{column: c})
+	}
+
+	for i, h := range all {
+		if h.Name == "score" && main != "" {
+			all[i].Text = main
+		}
+		if h.Sort == "" {
+			continue
+		}
+		sorted := f
+		sorted.Order = f.Order.next(h.Sort)
+		all[i].Href = address("/requests", sorted.values())
+		all[i].Sorted = f.Order.Direction(h.Sort)
+	}
+
+	return all
 }

@@ -17,7 +17,8 @@
 //	dashboard.go, page.go, error.go, public_url.go   routes, and the frame of every page
 //	session.go, sign.go, resume.go                   signing in; a form that outlives its session
 //	overview.go, statistics.go, counted.go           numbers and charts
-//	requests.go, column.go, export.go                the list of requests
+//	requests.go, request_row.go, column.go,
+//	order.go, list_view.go, export.go                the list of requests
 //	span.go, zone.go                                 times
 //	filter.go, suggest.go, closest.go                its filter
 //	record.go, conversation.go, number.go            one request

@@ -13,11 +13,12 @@ import (
 	"promptspool/api/wire"
 )
 
-// filter selects the records that a page shows, and their columns. It is part of the page's
-// address, so that a view can be shared: filter has the line, col a column each.
+// filter selects the records that a page shows, their columns and their order. It is part of the
+// page's address, so that a view can be shared: filter has the line, col a column each.
 type filter struct {
 	Text    string   // the line
-	Columns []string // names of columns; nil for the default ones
+	Columns []string // names of columns; nil for those that the reader usually sees
+	Order   order
 
 	line  filterline.Line
 	fault error          // what is wrong with the line; then it is as it was typed
@@ -63,11 +64,7 @@ func readFilter(q url.Values) filter {
 		f = f.during(part)
 	}
 
-	for _, c := range columns {
-		if slices.Contains(q["col"], c.Name) {
-			f.Columns = append(f.Columns, c.Name)
-		}
-	}
+	f.Columns, f.Order = namedColumns(q["col"]), readOrder(q)
 
 	return f
 }
@@ -129,6 +126,7 @@ func (f filter) values() url.Values {
 	for _, name := range f.Columns {
 		q.Add("col", name)
 	}
+	f.Order.set(q)
 	// What the line cannot say goes on as the conditions of an older address.
 	for _, c := range f.unsaid {
 		q.Add("field", c.Field)
@@ -140,13 +138,33 @@ func (f filter) values() url.Values {
 	return q
 }
 
+// titleRunesMax bounds the line in the title of a page: tabs and histories show the beginning.
+const titleRunesMax = 80
+
+// title returns the title of a page that shows what the filter finds, so that its tab can be told from others.
+func (f filter) title(page string) string {
+	var parts []string
+	if f.Text != "" {
+		line := []rune(f.Text)
+		if len(line) > titleRunesMax {
+			line = append(line[:titleRunesMax-1], '…')
+		}
+		parts = append(parts, string(line))
+	}
+	if f.Order.By != "" {
+		parts = append(parts, f.Order.Text())
+	}
+
+	return strings.Join(append(parts, page), " · ")
+}
+
 // Record returns the address of a record in the list of the filter.
 func (f filter) Record(id string) string { return address("/requests/"+id, f.values()) }
 
 // withLine returns the filter with another line.
 func (f filter) withLine(text string) filter {
 	other := newFilter(text)
-	other.Columns, other.zone = f.Columns, f.zone
+	other.Columns, other.Order, other.zone = f.Columns, f.Order, f.zone
 
 	return other.lacking(f.unsaid)
 }

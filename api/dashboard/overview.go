@@ -86,7 +86,7 @@ func (d *Dashboard) overviewPage(c *call) error {
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.reject(e)
-		return d.show(c, e.Status(), "overview", "Overview", "overview", v)
+		return d.show(c, e.Status(), "overview", f.title("Overview"), "overview", v)
 	}
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (d *Dashboard) overviewPage(c *call) error {
 		v.Crowded = len(a.Stats)
 	}
 
-	return d.show(c, http.StatusOK, "overview", "Overview", "overview", v)
+	return d.show(c, http.StatusOK, "overview", f.title("Overview"), "overview", v)
 }
 
 // overviewCharts draws the series of an answer.
@@ -129,6 +129,11 @@ func overviewCharts(f filter, a wire.Analytics) []*chart.Chart {
 		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
 	})
 	requests.Bars = true
+	ended := func(i int) filter { return f.with(condition{"status", "", []string{"is", "is_not"}[i], "SUCCESS"}) }
+	requests.LinkName = func(i int) string { return address("/", ended(i).values()) }
+	requests.LinkValue = func(p chart.Point, i int) string {
+		return address("/requests", ended(i).between(p.At, p.To).values())
+	}
 
 	latency := newChart("Latency", []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
 		l := a.Latency

@@ -16,6 +16,7 @@ const requestsPerPage = 50
 
 func (d *Dashboard) requestRoutes() {
 	d.handle("GET /requests", wire.RoleViewer, d.requestsPage)
+	d.handle("POST /requests/view", wire.RoleViewer, d.rememberView)
 	d.handle("GET /suggestions", wire.RoleViewer, d.suggest)
 	d.handle("GET /requests/export", wire.RoleViewer, d.exportRequests)
 }
@@ -23,10 +24,14 @@ func (d *Dashboard) requestRoutes() {
 // requestsView is what the list of requests shows.
 type requestsView struct {
 	filterView
-	Page    wire.SearchPage
-	Next    string // the address of the next page; "" on the last one
-	First   string // the address of the first page; "" on that page
-	Exports []exportLink
+	View     listView
+	Shown    []column
+	Headings []heading
+	Page     wire.SearchPage
+	Rows     []requestRow
+	Next     string // the address of the next page; "" on the last one
+	First    string // the address of the first page; "" on that page
+	Exports  []exportLink
 }
 
 // filterView is a page's filter, with what its form offers.
@@ -118,25 +123,31 @@ func address(path string, q url.Values) string {
 func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := c.filter(query)
-	v := requestsView{filterView: viewFilter("/requests", f, d.Now()), Exports: exportLinks(f)}
+	v := requestsView{filterView: viewFilter("/requests", f, d.Now()), View: c.listView(f)}
+	v.Exports = exportLinks(f)
+	v.Shown = v.View.shown()
 
 	var page wire.SearchPage
 	s, err := f.search(d.Now())
 	if err == nil {
 		s.PerPage, s.Cursor = requestsPerPage, query.Get("cursor")
+		s.SortBy, s.SortOrder = f.Order.search()
 		page, err = d.Records.Search(c.Context(), c.identity(), s)
 	}
 
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.reject(e)
-		return d.show(c, e.Status(), "requests", "Requests", "requests", v)
+		return d.show(c, e.Status(), "requests", f.title("Requests"), "requests", v)
 	}
 	if err != nil {
 		return err
 	}
 
+	var main string
 	v.Page = page
+	v.Rows, main = requestRows(f, page.Items)
+	v.Headings = f.headings(v.Shown, main)
 	// An incomplete search may still find something on its next pages.
 	if len(page.Items) == 0 && page.Complete {
 		d.suggestClosest(c, &v.filterView)
@@ -151,5 +162,5 @@ func (d *Dashboard) requestsPage(c *call) error {
 		v.First = address(v.Path, f.values())
 	}
 
-	return d.show(c, http.StatusOK, "requests", "Requests", "requests", v)
+	return d.show(c, http.StatusOK, "requests", f.title("Requests"), "requests", v)
 }

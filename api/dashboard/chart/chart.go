@@ -30,6 +30,9 @@ type Chart struct {
 	// LinkValue returns the address behind one value of a point. Nil if there is none.
 	LinkValue func(p Point, i int) string
 
+	// LinkName returns the address behind a name of the legend. Nil if there is none.
+	LinkName func(i int) string
+
 	// Bare leaves the links out of the table, because another chart has the same ones.
 	Bare bool
 }
@@ -248,26 +251,14 @@ func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 // drawBars draws all bars of one colour as a single path, which keeps the page small.
 func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	paths := make([]strings.Builder, len(c.Names))
+	var links strings.Builder
 	for _, p := range c.Points {
-		left := s.x(p.At)
-		width := max(s.x(c.end(p))-left, 1)
-		if width > 4 { // room for a gap between the bars
-			left, width = left+0.5, width-1
-		}
-		if width > barWidthMax {
-			left, width = left+(width-barWidthMax)/2, barWidthMax
-		}
-
-		base := 0.0
-		for i, v := range p.Values {
-			if !(v > 0) { // nothing, or NaN
-				continue
+		for i, shape := range c.bar(s, p) {
+			paths[i].WriteString(shape)
+			if shape != "" && c.LinkValue != nil {
+				fmt.Fprintf(&links, `<a href="%s" tabindex="-1"><title>%s</title><path d="%s"/></a>`,
+					html.EscapeString(c.LinkValue(p, i)), html.EscapeString(c.describeValue(p, i)), shape)
 			}
-
-			top := s.y(base + v)
-			fmt.Fprintf(&paths[i], "M%s %sh%sv%sh-%sz",
-				short(left), short(top), short(width), short(s.y(base)-top), short(width))
-			base += v
 		}
 	}
 
@@ -275,6 +266,34 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 		fmt.Fprintf(b, `<path class="bar c%d" d="%s"/>`, i+1, paths[i].String())
 	}
 	c.drawColumns(b, s)
+	b.WriteString(links.String()) // above the columns, or the mouse would not reach them
+}
+
+// bar returns the shapes of a bar's parts; "" for those without a height.
+func (c *Chart) bar(s scale, p Point) []string {
+	left := s.x(p.At)
+	width := max(s.x(c.end(p))-left, 1)
+	if width > 4 { // room for a gap between the bars
+		left, width = left+0.5, width-1
+	}
+	if width > barWidthMax {
+		left, width = left+(width-barWidthMax)/2, barWidthMax
+	}
+
+	shapes := make([]string, len(p.Values))
+	base := 0.0
+	for i, v := range p.Values {
+		if !(v > 0) { // nothing, or NaN
+			continue
+		}
+
+		top := s.y(base + v)
+		shapes[i] = fmt.Sprintf("M%s %sh%sv%sh-%sz",
+			short(left), short(top), short(width), short(s.y(base)-top), short(width))
+		base += v
+	}
+
+	return shapes
 }
 
 func (c *Chart) drawLines(b *strings.Builder, s scale) {
@@ -333,9 +352,8 @@ func (c *Chart) drawLinkedDots(b *strings.Builder, s scale) {
 				continue
 			}
 
-			title := c.When(p) + ": " + c.Names[i] + " " + c.Value(v)
 			fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`,
-				html.EscapeString(c.LinkValue(p, i)), html.EscapeString(title))
+				html.EscapeString(c.LinkValue(p, i)), html.EscapeString(c.describeValue(p, i)))
 			fmt.Fprintf(b, `<circle class="c%d" cx="%s" cy="%s" r="3"/></a>`,
 				i+1, short(s.x(p.At.Add(c.Bucket/2))), short(s.y(v)))
 		}
@@ -353,6 +371,11 @@ func (c *Chart) describe(p Point) string {
 	}
 
 	return c.When(p) + ": " + strings.Join(parts, ", ")
+}
+
+// describeValue returns one value of a point in words.
+func (c *Chart) describeValue(p Point, i int) string {
+	return c.When(p) + ": " + c.Names[i] + " " + c.Value(p.Values[i])
 }
 
 // When prints the time at which a point's bucket begins.
@@ -383,4 +406,23 @@ func (c *Chart) Address(p Point) string {
 	}
 
 	return c.Link(p)
+}
+
+// ValueAddress returns the address behind one value of a point in the table, or "". The keyboard
+// reaches it there.
+func (c *Chart) ValueAddress(p Point, i int) string {
+	if c.LinkValue == nil || !(p.Values[i] > 0) {
+		return ""
+	}
+
+	return c.LinkValue(p, i)
+}
+
+// NameAddress returns the address behind a name of the legend, or "".
+func (c *Chart) NameAddress(i int) string {
+	if c.LinkName == nil {
+		return ""
+	}
+
+	return c.LinkName(i)
 }

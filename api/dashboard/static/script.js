@@ -188,6 +188,13 @@ function step(by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
+// A click on a row opens it, unless it is on something else to press or selects a text.
+document.addEventListener("click", (event) => {
+  const row = event.target.closest("tr[data-href]");
+  if (!row || event.target.closest("a, button, input, select, label, summary") || !getSelection().isCollapsed) return;
+  row.querySelector("a").click();
+});
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog")) return;
   const act = {

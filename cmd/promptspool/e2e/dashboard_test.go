@@ -74,7 +74,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		})
 	}
 
-	b.visit("/requests")
+	b.visit("/requests?col=model&col=latency")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
 	b.fill("#line", `Tag:"demo"`)
 	b.press(".filter .primary")
@@ -102,8 +102,8 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.screenshots("requests-fault")
 
 	b.visit("/requests?col=sidecar&col=model")
-	b.shows("thead", "Received", "Model", "Sidecar")
-	if strings.Contains(b.text("thead"), "Status") {
+	b.shows("thead", "Started", "Model", "Sidecar")
+	if strings.Contains(b.text("thead"), "Template") {
 		t.Error("a column is shown that was not chosen")
 	}
 

@@ -1,0 +1,102 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// order is how a list of requests is sorted. An address has it as sort and order; the zero order is
+// newest first.
+type order struct {
+	By        string // one of wire.SortFields, or "" for newest first
+	Ascending bool
+}
+
+// byTime is the field of the time by which a list is sorted anyway.
+const byTime = "accepted_at"
+
+// readOrder reads the order in an address. Whatever is none sorts newest first.
+func readOrder(q url.Values) order {
+	o := order{By: q.Get("sort"), Ascending: q.Get("order") == "asc"}
+	if !slices.Contains(wire.SortFields, o.By) || o.By == byTime && !o.Ascending {
+		return order{}
+	}
+
+	return o
+}
+
+// set puts the order into an address.
+func (o order) set(q url.Values) {
+	if o.By == "" {
+		return
+	}
+	q.Set("sort", o.By)
+	if o.Ascending {
+		q.Set("order", "asc")
+	}
+}
+
+// field returns what the list is sorted by.
+func (o order) field() string {
+	if o.By == "" {
+		return byTime
+	}
+
+	return o.By
+}
+
+// Direction returns the direction in which a list is sorted by a field, as aria-sort has it; "" if
+// it is sorted by another one.
+func (o order) Direction(field string) string {
+	switch {
+	case o.field() != field:
+		return ""
+	case o.Ascending:
+		return "ascending"
+	}
+
+	return "descending"
+}
+
+// next returns the order after a click on the heading of a field: the highest first, or the other
+// way round if that is how it is.
+func (o order) next(field string) order {
+	turned := order{By: field, Ascending: o.Direction(field) == "descending"}
+	if field == byTime && !turned.Ascending {
+		return order{}
+	}
+
+	return turned
+}
+
+// search returns the order as a search takes it.
+func (o order) search() (by, direction string) {
+	switch {
+	case o.By == "":
+		return "", ""
+	case o.Ascending:
+		return o.By, "asc"
+	}
+
+	return o.By, "desc"
+}
+
+// Text returns the order in words.
+func (o order) Text() string {
+	words := map[string][2]string{
+		byTime:               {"newest first", "oldest first"},
+		"request_start_time": {"latest start first", "earliest start first"},
+		"latency_ms":         {"slowest first", "fastest first"},
+		"cost":               {"most expensive first", "cheapest first"},
+		"input_tokens":       {"most input tokens first", "fewest input tokens first"},
+		"output_tokens":      {"most output tokens first", "fewest output tokens first"},
+		"status":             {"by status, from Z to A", "by status, from A to Z"},
+	}[o.field()]
+	if o.Ascending {
+		return words[1]
+	}
+
+	return words[0]
+}

@@ -1,0 +1,87 @@
+package dashboard
+
+import (
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// requestRow is a request in the list.
+type requestRow struct {
+	wire.Row
+	Href  string
+	Score *wire.Score // the main one, or else another one; nil if there is none
+	Main  bool        // Score is the main one
+}
+
+// requestRows returns the rows of a page of the list, and the name of the score that they show.
+func requestRows(f filter, items []wire.Row) (rows []requestRow, main string) {
+	main = mainScore(items)
+	for _, item := range items {
+		row := requestRow{Row: item, Href: f.Record(item.RequestID)}
+		if len(item.Scores) > 0 {
+			at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main })
+			row.Score, row.Main = &item.Scores[max(at, 0)], at >= 0
+		}
+		rows = append(rows, row)
+	}
+
+	return rows, main
+}
+
+// mainScore returns the name of the score that most rows have, so that as many as possible can be
+// compared: a list has room for one.
+func mainScore(items []wire.Row) (name string) {
+	count := map[string]int{}
+	for _, item := range items {
+		for _, s := range item.Scores {
+			count[s.Name]++
+			if count[s.Name] > count[name] || count[s.Name] == count[name] && s.Name < name {
+				name = s.Name
+			}
+		}
+	}
+
+	return name
+}
+
+// startsSince is the first moment that a start is believed. Some apps send seconds since they were
+// started.
+var startsSince = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Started returns when the call began, as far as that is known.
+func (r requestRow) Started() time.Time {
+	if r.StartTime != nil && r.StartTime.After(startsSince) {
+		return *r.StartTime
+	}
+
+	return r.AcceptedAt
+}
+
+// Failed reports whether the row is about a failed call.
+func (r requestRow) Failed() bool { return r.Status == "ERROR" }
+
+// Ended returns how the call ended, in a word.
+func (r requestRow) Ended() string {
+	switch r.Status {
+	case "SUCCESS":
+		return "succeeded"
+	case "ERROR":
+		return "failed"
+	}
+
+	return r.Status
+}
+
+// Class returns the style of how the call ended.
+func (r requestRow) Class() string {
+	switch r.Status {
+	case "SUCCESS":
+		return "good"
+	case "ERROR":
+		return "bad"
+	}
+
+	return "warn"
+}
