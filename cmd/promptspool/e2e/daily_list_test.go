@@ -3,19 +3,264 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/cmd/promptspool/e2e/seed"
 )
 
-func TestYesterdaysFailuresOfAVersionAreOneLineAway(t *testing.T) {
-	_, b := seeded(t)
-	b.visit("/requests")
-	b.shows("#count", "3\u202f000 requests")
+// person counts what somebody does in a browser to get somewhere: clicks, and lines that are typed and
+// sent with Enter.
+type person struct {
+	*browser
+	steps int
+}
 
-	b.fill("#line", "status:error template:support/triage@3 time:yesterday")
-	b.press(".filter .primary")
-	b.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
-	b.shows("#list", "Request timed out after 30 s.")
+// opens leads a person to a page by the menu, from which their steps are counted.
+func (b *browser) opens(page string) *person {
+	b.t.Helper()
+	b.visit("/")
+	b.press(fmt.Sprintf(`.side nav a[href="/%s"]`, page))
+
+	return &person{browser: b}
+}
+
+// clicks presses what leads to another page.
+func (p *person) clicks(selector string) {
+	p.t.Helper()
+	p.steps++
+	p.press(selector)
+}
+
+// unfolds clicks on what opens in the page.
+func (p *person) unfolds(selector string) {
+	p.t.Helper()
+	p.steps++
+	p.do("unfold "+selector, chromedp.Click(selector))
+}
+
+// filters types a line, which is a step, and sends it, which is another one.
+func (p *person) filters(line string) {
+	p.t.Helper()
+	p.steps++
+	p.fill("#line", line)
+	p.steps++
+	p.sends("\r")
+}
+
+// sends presses a key that leads to another page.
+func (p *person) sends(key string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, stepTimeMax)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(key)); err != nil {
+		p.t.Fatalf("press the key %q: %v", key, err)
+	}
+}
+
+// tookSteps fails the test if getting here took more steps.
+func (p *person) tookSteps(most int) {
+	p.t.Helper()
+	p.t.Logf("%d steps", p.steps)
+	if p.steps > most {
+		p.t.Errorf("that took %d steps, want at most %d", p.steps, most)
+	}
+}
+
+// rows returns the texts of the list's rows.
+func (b *browser) rows() []string {
+	b.t.Helper()
+	const texts = `[...document.querySelectorAll("#list tbody tr")].map((row) => row.innerText.replace(/\s+/g, " "))`
+	rows, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](texts))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return rows
+}
+
+func TestYesterdaysFailuresOfAVersionTakeTwoSteps(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.shows("#count", "3\u202f000 requests, newest first")
+
+	p.filters("status:error template:support/triage@3 time:yesterday")
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
+	for _, row := range p.rows() {
+		if !strings.Contains(row, "failed") || !strings.Contains(row, "v3") ||
+			!strings.Contains(row, "Request timed out after 30 s.") {
+			t.Errorf("a row shows %s", row)
+		}
+	}
+	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tbody tr")].every((row) =>
+		getComputedStyle(row).backgroundColor !== getComputedStyle(document.querySelector("#list")).backgroundColor)`)
+	p.holds("the tab says what it shows",
+		`document.title.startsWith("status:error template:support/triage@3 time:yesterday")`)
+	p.screenshots("list-failed")
+}
+
+func TestASlowestCallIsOneClickAway(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.clicks("th:has(+ th + th) a[href*=latency_ms]")
+	p.tookSteps(1)
+
+	p.shows("#count", "slowest first")
+	p.shows("tbody tr:first-child", "support/handbook", "2 min 05 s")
+	p.holds("the heading says so", `document.querySelector("[aria-sort]").innerText.startsWith("Latency")`)
+	p.holds("the tab says so", `document.title.startsWith("slowest first")`)
+	p.screenshots("list-slowest")
+
+	// The order stays, on the next page and under a filter.
+	first := p.rows()[0]
+	p.press("[rel=next]")
+	if rows := p.rows(); len(rows) == 0 || rows[0] == first {
+		t.Errorf("the next page begins with %q", rows)
+	}
+	p.filters("model:gpt*")
+	p.shows("#count", "slowest first")
+	p.press("[aria-sort] a")
+	p.shows("#count", "fastest first")
+
+	// A row opens wherever it is clicked, and the record leads back to the same list.
+	p.press("tbody tr:nth-child(2) .number")
+	p.press(".trail a")
+	p.shows("#count", "fastest first")
+	p.shows(".chips", "model:gpt*")
+}
+
+func TestAConversationIsReadInItsOrder(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.filters("user_id:" + seed.TalkUser)
+	p.clicks("th:first-child a")
+	p.tookSteps(3)
+	p.shows("#count", "oldest first")
+	p.screenshots("list-conversation")
+
+	all, from := strings.Join(p.rows(), "\n"), 0
+	for _, text := range []string{
+		"Hi! Where is my order", "track_parcel", "Order A-", "Tomorrow I am not at home", "→ Yes. I have noted",
+		"Do I have to sign", "→ No signature", "is damaged?", "Thanks, that was quick 👍", "→ You are welcome", "solved in 5",
+	} {
+		// The answer to a look-up names the order, too: each text follows the one before.
+		at := strings.Index(all[from:], strings.TrimPrefix(text, "→ "))
+		if at < 0 {
+			t.Fatalf("%q is not in its place:\n%s", text, all)
+		}
+		from += at
+	}
+}
+
+func TestAPhraseFindsItsAnswers(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.filters(fmt.Sprintf("%q", seed.Phrase))
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	for _, row := range p.rows() {
+		if !strings.Contains(row, seed.Phrase) {
+			t.Errorf("a row does not show the phrase: %s", row)
+		}
+	}
+}
+
+func TestASpikeLeadsToItsCalls(t *testing.T) {
+	_, b := seeded(t)
+	b.visit("/")
+	p := &person{browser: b}
+	p.unfolds(".times summary")
+	p.clicks(".times a[href*='7d']")
+
+	// The part of a bar that says "failed 60" or more.
+	const mark = `(() => {
+		const failed = (part) => Number(/UTC: failed (\d+)$/.exec(part.querySelector("title").textContent)?.[1]);
+		const spike = [...document.querySelectorAll(".chart a")].find((part) => failed(part) >= %d);
+		spike.id = "spike";
+		return failed(spike);
+	})()`
+	failed, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](fmt.Sprintf(mark, seed.OutageFailed)))
+	if err != nil {
+		t.Fatalf("no part of a bar has the calls that failed: %v", err)
+	}
+	p.steps = 0
+	p.clicks("#spike")
+	p.tookSteps(1)
+	p.shows("#count", fmt.Sprint(failed, " requests"))
+	p.shows("#list", "529 - Overloaded")
+	p.shows(".chips", "status", "since:", "before:")
+	p.screenshots("list-spike")
+
+	// The legend filters the page that it stands in.
+	b.visit("/")
+	b.press(".legend a[href*='-status']")
+	b.shows(".tiles", fmt.Sprint(seed.Failed), "100.0 %")
+}
+
+func TestTheListIsWalkedByKeys(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.key("/")
+	p.holds("/ leads to the line", `document.activeElement.id === "line"`)
+	p.fill("#line", "template:support/reply customer:Acme ")
+	p.sends("\r")
+	p.shows("#count", "requests, newest first")
+
+	p.key("j")
+	p.key("j")
+	p.holds("the second row has the focus",
+		`document.querySelectorAll("#list tbody tr")[1].contains(document.activeElement)`)
+	record, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.pathname`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.sends(kb.Enter)
+	p.isAt(record)
+
+	// Headings are reached by Tab, and Enter sorts.
+	p = b.opens("requests")
+	p.do("reach the heading", chromedp.Focus("th a[href*=cost]"))
+	p.sends(kb.Enter)
+	p.shows("#count", "most expensive first")
+}
+
+func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
+	_, b := seeded(t)
+	source := axe(t)
+	p := b.opens("requests")
+	p.unfolds(".columns summary")
+	p.do("choose",
+		chromedp.Click(".columns [value=cost]"), chromedp.Click(".columns [value=model]"),
+		chromedp.Click(".columns [value=compact]"))
+	p.clicks(".columns button")
+	p.shows("thead", "Model")
+	p.accessible(source, "a compact list")
+
+	// A click on the menu forgets the address, and not the view.
+	p = b.opens("requests")
+	p.holds("the view is remembered", `document.querySelector(".list.compact thead").innerText.includes("Model") &&
+		!document.querySelector("thead").innerText.includes("Cost") && location.search === ""`)
+
+	b.do("look by phone", chromedp.EmulateViewport(390, 900))
+	for _, page := range []string{"/requests", "/requests?filter=status:error", "/requests?filter=customer:Sahara"} {
+		b.visit(page)
+		b.holds(page+" fits", `document.documentElement.scrollWidth <= 390 &&
+			document.querySelector("#list").scrollWidth <= document.querySelector("#list").clientWidth`)
+		b.holds("a card shows the texts", `document.querySelector(".c-call").getBoundingClientRect().width > 300`)
+	}
+	b.look(source)
+	for _, v := range b.violations("target-size") {
+		t.Errorf("too small for a finger: %+v", v.Nodes)
+	}
+	b.do("spoil", chromedp.Evaluate[chromedp.Void](`document.querySelector("thead").style.fontSize = "5px"`))
+	if b.violations("target-size") == nil {
+		t.Error("axe-core finds nothing against letters of 5 pixels to press")
+	}
+	b.do("as before", chromedp.EmulateViewport(1440, 900))
 }
