@@ -7,13 +7,30 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/klauspost/compress/zstd"
 	"go.yaml.in/yaml/v3"
 )
 
-// openAPI is what package openapi makes; its tests keep it up to date.
+// packed is openapi.json, which package openapi makes, in a tenth of its bytes; that package's tests
+// keep both up to date.
 //
-//go:embed openapi.json
-var openAPI string
+//go:embed openapi.json.zst
+var packed []byte
+
+// openAPI is the description.
+var openAPI = sync.OnceValue(func() string {
+	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		panic("docs: " + err.Error())
+	}
+	defer reader.Close()
+	text, err := reader.DecodeAll(packed, nil)
+	if err != nil {
+		panic("docs: " + err.Error()) // it is ours
+	}
+
+	return string(text)
+})
 
 // OpenAPI is the description of the HTTP API as JSON, for a version of the program.
 //
@@ -23,7 +40,7 @@ func OpenAPI(version, server string) string {
 		`"version": "VERSION"`, `"version": `+strconv.Quote(version),
 		`"url": "/"`, `"url": `+strconv.Quote(cmp.Or(server, "/")),
 	)
-	return own.Replace(openAPI)
+	return own.Replace(openAPI())
 }
 
 // OpenAPIAsYAML is the same as YAML.
@@ -38,7 +55,7 @@ func OpenAPIAsYAML(version, server string) string {
 // asYAML converts the description, once: it takes a while, and anybody may ask for it.
 var asYAML = sync.OnceValue(func() string {
 	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(openAPI), &document); err != nil {
+	if err := yaml.Unmarshal([]byte(openAPI()), &document); err != nil {
 		panic("docs: " + err.Error()) // it is ours, and JSON is YAML
 	}
 	asBlocks(&document)
