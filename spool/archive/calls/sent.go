@@ -1,0 +1,104 @@
+package calls
+
+import (
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Sent is what a call was sent with, besides its messages and its model.
+type Sent struct {
+	Parameters []Parameter // in the order of the body
+	Tools      []Tool
+}
+
+// Parameter is an argument of a call, such as temperature.
+type Parameter struct{ Name, Value string }
+
+// Tool is a tool that a model may call. Definition is its JSON as it was sent.
+type Tool struct{ Name, Description, Definition string }
+
+// ReadSent reads what a call was sent with. For body see Read.
+func ReadSent(body json.RawMessage) (s Sent) {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return s
+	}
+
+	from := "kwargs"
+	if wire.IsLog(object) {
+		from = "parameters"
+		input, _ := object.Get("input")
+		s.tools(nodeOf(input).at("tools"))
+	}
+	raw, _ := object.Get(from)
+	s.read(kwargsOf(nodeOf(raw)), groups)
+
+	return s
+}
+
+// set makes a set of names.
+func set(names string) map[string]bool {
+	all := map[string]bool{}
+	for name := range strings.FieldsSeq(names) {
+		all[name] = true
+	}
+
+	return all
+}
+
+// contents are the arguments that are read as messages or as the model.
+var contents = set("args messages contents history chat_history input message prompt inputText inputs texts " +
+	"system instructions systemInstruction system_instruction preamble model engine modelId model_id model_name")
+
+// groups are the arguments that hold others: Google's, Bedrock's and LangChain's.
+var groups = set("config generation_config generationConfig inferenceConfig kwargs textGenerationConfig")
+
+// read reads the members of arguments, and of their groups. A group has no groups of its own, or
+// the bytes of the innermost one would be read once for each around it.
+func (s *Sent) read(arguments node, groups map[string]bool) {
+	if !arguments.isObject() {
+		return
+	}
+
+	for m := range jsonscan.Members(arguments.raw) {
+		name, value := m.Name, nodeOf(m.Value)
+		switch {
+		case contents[name] || value.empty():
+		case name == "tools" || name == "functions":
+			s.tools(value)
+		case name == "toolConfig" && value.at("tools").isArray():
+			s.tools(value.at("tools"))
+		case groups[name] && value.isObject():
+			s.read(value, nil)
+		default:
+			s.Parameters = append(s.Parameters, Parameter{Clip(name), value.compact()})
+		}
+	}
+}
+
+// tools reads a list of tools. The names are where providers put them: OpenAI's function,
+// Bedrock's toolSpec, Google's functionDeclarations; Anthropic's and OpenAI's responses have none.
+func (s *Sent) tools(list node) {
+	list.each(func(e node) {
+		if declared := e.first("functionDeclarations", "function_declarations"); declared.isArray() {
+			declared.each(s.tool)
+		} else {
+			s.tool(e)
+		}
+	})
+}
+
+func (s *Sent) tool(n node) {
+	inner := n.first("function", "toolSpec")
+	if !inner.isObject() {
+		inner = n
+	}
+
+	// The providers' own tools have only a type, such as web_search.
+	name := cmp.Or(inner.texts("name"), inner.texts("type"))
+	s.Tools = append(s.Tools, Tool{Clip(name), inner.texts("description"), string(n.raw)})
+}
