@@ -139,7 +139,7 @@ func TestAChartsTableSaysWhatItDraws(t *testing.T) {
 
 func TestAnImageIsABudgetOfItsPage(t *testing.T) {
 	picture := "data:image/png;base64," + strings.Repeat("A", pageImagesMax/2)
-	parts := newTexts(nil).messages([]Message{{Parts: []Part{
+	parts := newTexts(nil).messages("input", []Message{{Parts: []Part{
 		{Kind: "media", Text: "image/png", Image: picture},
 		{Kind: "media", Text: "image/png", Image: picture},
 		{Kind: "media", Text: "javascript:alert(1)"},

@@ -1,12 +1,9 @@
 package dashboard
 
 import (
-	"cmp"
-	"encoding/json"
 	"html/template"
-	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Conversation is a model call as people read it.
@@ -15,6 +12,9 @@ type Conversation struct {
 	Output  []Message // one for each choice
 	Failure *Failure  // nil if nothing went wrong
 	Raw     string    // the raw response, if neither Output nor Failure shows all of it
+
+	Parameters []Parameter // sent beside the messages, in their order
+	Tools      []Tool      // that the model could call
 }
 
 // Failure is the error of a model call. Both fields may be empty.
@@ -40,137 +40,90 @@ type Part struct {
 // ToolCall is a call of a tool that the model asks for.
 type ToolCall struct{ ID, Name, Arguments string }
 
-// segment is a stretch of text: the value of a variable, if it names one.
-type segment struct{ Text, Variable string }
+// Parameter is an argument of a call. Its value is text, or JSON.
+type Parameter struct{ Name, Value string }
 
-const (
-	shownBytesMax = 16 << 10 // of one text; the rest is in the raw request
-	pageTextMax   = 64 << 10 // of all texts of a page
-	marksMax      = 200      // in one text
-	markedMax     = 100      // values that are looked for: the longest
-	markedBytes   = 4 << 10  // of one such value
-	piecesMax     = 1000     // messages, parts and tool calls of a page
-	pageImagesMax = 8 << 20  // of all encoded images of a page
+// Tool is a tool that was sent with a call. Definition is its JSON.
+type Tool struct{ Name, Description, Definition string }
 
-	scrolledBytesMin = 4 << 10
-)
+// speaks reports whether the message is somebody's words, which may be Markdown, and not what a
+// tool returned.
+func (m *Message) speaks() bool { return m.Role != "tool" && m.Role != "function" }
 
-// texts cuts what a page shows of conversations to the page's bounds, and marks the values
-// of variables in it.
-type texts struct {
-	values []segment // of variables, the longest first
-	left   int       // bytes of text that the page still has room for
-	images int       // bytes of images, likewise
-	pieces int       // messages, parts and tool calls, likewise
-	hidden int       // those that the page has no room for
+// text returns all that the message says, for the clipboard.
+func (m *Message) text() string {
+	var all []string
+	for _, p := range m.Parts {
+		all = append(all, p.Text)
+	}
+	for _, c := range m.Calls {
+		all = append(all, c.Name+"("+c.Arguments+")")
+	}
+
+	return strings.Join(all, "\n")
 }
 
-// newTexts reads the values of a template's variables from a JSON object, if it is one.
-// Values of fewer than two characters would be found everywhere, and very many or very
-// long ones would cost more time than their marks are worth.
-func newTexts(variables json.RawMessage) *texts {
-	t := &texts{left: pageTextMax, images: pageImagesMax, pieces: piecesMax}
-	var byName map[string]json.RawMessage
-	_ = json.Unmarshal(variables, &byName)
-
-	for name, raw := range byName {
-		value := string(raw)
-		_ = json.Unmarshal(raw, &value) // anything but a string stays JSON
-		if len(value) <= markedBytes && utf8.RuneCountInString(value) >= 2 {
-			t.values = append(t.values, segment{value, name})
+// place names a text of a conversation in an address, such as input.3.part.0.
+func place(parts ...any) string {
+	var names []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			names = append(names, p)
+		case int:
+			names = append(names, strconv.Itoa(p))
 		}
 	}
 
-	// The names settle ties, so that the same request always looks the same.
-	slices.SortFunc(t.values, func(a, b segment) int {
-		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable))
-	})
-	t.values = t.values[:min(len(t.values), markedMax)]
-
-	return t
+	return strings.Join(names, ".")
 }
 
-// shownText is a text as a page shows it.
-type shownText struct {
-	Segments []segment
-	Cut      int  // bytes that are left out
-	Long     bool // shown in a box that scrolls
-	JSON     bool // indented, and folded
-}
+// find returns the text at a place, and whether it may be Markdown.
+func (c *Conversation) find(place string) (text string, prose, ok bool) {
+	name, rest, _ := strings.Cut(place, ".")
+	number, rest, _ := strings.Cut(rest, ".")
+	i, err := strconv.Atoi(number)
+	isAt := func(length int) bool { return err == nil && i >= 0 && i < length }
 
-// show cuts a text and marks the variables in it.
-func (t *texts) show(s string) shownText {
-	kept := s[:min(len(s), shownBytesMax, t.left)]
-	for len(kept) < len(s) && len(kept) > 0 && !utf8.RuneStart(s[len(kept)]) {
-		kept = kept[:len(kept)-1] // do not cut a character in half
-	}
-	t.left -= len(kept)
-
-	// A part of an object is not JSON, so only a whole text can be indented.
-	out := shownText{Cut: len(s) - len(kept), Long: len(kept) > scrolledBytesMin}
-	if laid := layOut(kept); laid != "" && out.Cut == 0 {
-		return shownText{Segments: []segment{{Text: laid}}, JSON: true}
-	}
-	out.Segments = t.mark(kept)
-
-	return out
-}
-
-// mark splits a text where values of variables begin and end: at each place it takes the
-// value that comes first, and among those the longest.
-func (t *texts) mark(s string) []segment {
-	// Where each value occurs next. It is searched again only once the text before that place
-	// is done, so each value is searched through the text once.
-	next := make([]int, len(t.values))
-	for i := range next {
-		next[i] = -1
-	}
-
-	var out []segment
-	for from := 0; from < len(s); {
-		at, found := len(s), segment{}
-		for i, v := range t.values {
-			if next[i] < from {
-				next[i] = len(s)
-				if n := strings.Index(s[from:], v.Text); n >= 0 {
-					next[i] = from + n
-				}
-			}
-			if next[i] < at {
-				at, found = next[i], v
-			}
+	switch {
+	case place == "answer":
+		var all []string
+		for _, m := range c.Output {
+			all = append(all, m.text())
 		}
-		if found.Text == "" || len(out) > marksMax {
-			return append(out, segment{Text: s[from:]})
-		}
-
-		if at > from {
-			out = append(out, segment{Text: s[from:at]})
-		}
-		out = append(out, found)
-		from = at + len(found.Text)
+		return strings.Join(all, "\n\n"), true, len(all) > 0
+	case place == "error" && c.Failure != nil:
+		return c.Failure.Message, false, true
+	case place == "raw":
+		return c.Raw, false, c.Raw != ""
+	case name == "input" && isAt(len(c.Input)):
+		return c.Input[i].find(rest)
+	case name == "output" && isAt(len(c.Output)):
+		return c.Output[i].find(rest)
+	case name == "parameter" && isAt(len(c.Parameters)):
+		return c.Parameters[i].Value, false, true
+	case name == "tool" && isAt(len(c.Tools)):
+		return c.Tools[i].Definition, false, true
 	}
 
-	return out
+	return "", false, false
 }
 
-// layOut indents a JSON object or array. It returns "" for anything else.
-func layOut(s string) string {
-	s = strings.TrimSpace(s)
-	if s == "" || s[0] != '{' && s[0] != '[' || !json.Valid([]byte(s)) {
-		return ""
+// find returns the text at a place in a message.
+func (m *Message) find(place string) (text string, prose, ok bool) {
+	kind, number, _ := strings.Cut(place, ".")
+	i, err := strconv.Atoi(number)
+	switch {
+	case place == "":
+		return m.text(), m.speaks(), true
+	case err != nil || i < 0:
+	case kind == "part" && i < len(m.Parts):
+		return m.Parts[i].Text, m.speaks(), true
+	case kind == "call" && i < len(m.Calls):
+		return m.Calls[i].Arguments, false, true
 	}
 
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	// The page escapes it: escaped here it would be shown with its escapes.
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(json.RawMessage(s)) != nil {
-		return ""
-	}
-
-	return strings.TrimSpace(b.String())
+	return "", false, false
 }
 
 // shownMessage is a message as a page shows it.
@@ -178,6 +131,7 @@ type shownMessage struct {
 	Message
 	Texts []shownPart
 	Tools []shownCall
+	Copy  string // the address of its whole text; "" if it has none
 }
 
 type shownPart struct {
@@ -188,13 +142,19 @@ type shownPart struct {
 }
 
 // part prepares a part of a message for a page.
-func (t *texts) part(p Part) shownPart {
-	shown := shownPart{Kind: p.Kind, shownText: t.show(p.Text)}
+func (t *texts) part(at string, p Part, prose bool) shownPart {
+	shown := shownPart{Kind: p.Kind}
+	// What stands for media is short, and stands in a line.
+	if p.Kind == "media" {
+		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
+	} else {
+		shown.shownText = t.show(at, p.Text, prose)
+	}
+
 	if len(p.Image) <= t.images {
 		shown.Image = template.URL(p.Image) // its reader has checked every byte
 		t.images -= len(p.Image)
 	}
-
 	if p.Kind == "media" && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
 		shown.Link = p.Text
 	}
@@ -209,22 +169,23 @@ type shownCall struct {
 
 // messages prepares as many messages as the page has room for, and counts the others: a
 // message with everything in it counts as one.
-func (t *texts) messages(all []Message) []shownMessage {
+func (t *texts) messages(direction string, all []Message) []shownMessage {
 	var out []shownMessage
-	for _, m := range all {
+	for i, m := range all {
 		if !t.takePiece() {
 			continue
 		}
 
-		shown := shownMessage{Message: m}
-		for _, p := range m.Parts {
+		shown := shownMessage{Message: m, Copy: t.address(place(direction, i))}
+		for j, p := range m.Parts {
 			if t.takePiece() {
-				shown.Texts = append(shown.Texts, t.part(p))
+				shown.Texts = append(shown.Texts, t.part(place(direction, i, "part", j), p, m.speaks()))
 			}
 		}
-		for _, c := range m.Calls {
+		for j, c := range m.Calls {
 			if t.takePiece() {
-				shown.Tools = append(shown.Tools, shownCall{c, t.show(c.Arguments)})
+				at := place(direction, i, "call", j)
+				shown.Tools = append(shown.Tools, shownCall{c, t.show(at, c.Arguments, false)})
 			}
 		}
 		out = append(out, shown)

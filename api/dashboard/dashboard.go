@@ -21,13 +21,15 @@
 //	order.go, list_view.go, export.go                the list of requests
 //	span.go, zone.go                                 times
 //	filter.go, suggest.go, closest.go                its filter
-//	record.go, conversation.go, number.go            one request
+//	record.go, conversation.go, failure.go,
+//	record_text.go, replay.go, number.go             one request
+//	text.go, mark.go                                 its texts: folded, laid out, marked
 //	templates.go, template.go, compare.go,
 //	backtest.go                                      templates and their versions
 //	editor.go, draft.go, finding.go                  the form of a version
 //	people.go, account.go, operations.go, docs.go    people, keys, sidecars, the docs
 //
-// Charts, the comparison of texts and the docs are packages of their own. What is left are
+// Charts, the comparison of texts, markup and the docs are packages of their own. What is left are
 // pages: each is a method on the one type that knows sessions and layout, and all of them
 // share the filter. Apart, they would only reach each other through it.
 package dashboard

@@ -73,12 +73,15 @@ func (d *Dashboard) newestVariables(c *call, name string) (string, error) {
 		return "{}", nil // deleted since the search
 	case err != nil:
 		return "", err
-	case r.Prompt == nil || len(r.Prompt.InputVariables) > shownBytesMax:
+	case r.Prompt == nil || len(r.Prompt.InputVariables) > editedBytesMax:
 		return "{}", nil // none, or too long to edit
 	}
 
 	return cmp.Or(layOut(string(r.Prompt.InputVariables)), "{}"), nil
 }
+
+// editedBytesMax bounds variables that are offered for editing.
+const editedBytesMax = 16 << 10
 
 // templateFilter returns the filter for the requests of a template's version, or of all
 // its versions if version is 0.
@@ -264,7 +267,7 @@ func (d *Dashboard) renderDraft(c *call, v draft) previewView {
 	out.Findings = shownFindings(findings)
 	if err == nil {
 		read := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
-		out.Messages = newTexts(json.RawMessage(v.Variables)).messages(read.Input)
+		out.Messages = newTexts(json.RawMessage(v.Variables)).messages("input", read.Input)
 		out.Variables = variablesIn(plain.Blueprint)
 		out.Warning = warning(plain)
 	}

@@ -101,6 +101,25 @@ func newMenuEntry(nav, name, href, text string) menuEntry {
 	return menuEntry{Href: href, Text: text, Current: nav == name}
 }
 
+// layOut indents a JSON object or array. It returns "" for anything else.
+func layOut(s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || s[0] != '{' && s[0] != '[' || !json.Valid([]byte(s)) {
+		return ""
+	}
+
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	// The page escapes it: escaped here it would be shown with its escapes.
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if e.Encode(json.RawMessage(s)) != nil {
+		return ""
+	}
+
+	return strings.TrimSpace(b.String())
+}
+
 // indented prints JSON for people.
 func indented(raw json.RawMessage) string {
 	return cmp.Or(layOut(string(raw)), string(raw))

@@ -86,7 +86,9 @@ func (c *Config) basePath() string {
 }
 
 // linkAttributes are the attributes of our pages that hold addresses.
-var linkAttributes = []string{"action", "data-preview", "data-suggest", "formaction", "href", "src"}
+var linkAttributes = []string{
+	"action", "data-copy-from", "data-preview", "data-suggest", "data-whole", "formaction", "href", "src",
+}
 
 // newLinks returns what puts base in front of the addresses in a page. Text and the values
 // of attributes, whatever somebody logged, never contain a bare quotation mark, so what is

@@ -16,6 +16,7 @@ import (
 func (d *Dashboard) recordRoutes() {
 	d.handle("GET /requests/{id}", wire.RoleViewer, d.recordPage)
 	d.handle("GET /requests/{id}/raw", wire.RoleViewer, d.rawRecord)
+	d.handle("GET /requests/{id}/text", wire.RoleViewer, d.recordText)
 	d.resumable("POST /requests/{id}/score", wire.RoleEditor, d.setScore,
 		d.reviewShort("Set this score?", "Set", "name", "score"))
 }
@@ -25,12 +26,33 @@ type recordView struct {
 	shownRequest
 	Record       wire.Record
 	Metadata     []wire.MetadataRow
+	Parameters   []shownParameter
+	Tools        []shownTool
+	Variables    *shownText     // of the template; nil if there are none
+	FirstToken   *float64       // milliseconds until it came; nil if unknown
+	Alike        *failuresAlike // nil unless the call failed
 	Others       []otherRequest // logged under the same id
 	MoreOthers   int            // how many more of them the page has no room for
-	Curl         string         // logs the same request again; "" if it is too long to paste
 	Back         string         // the address of the list with its filter
 	Newer, Older string         // the addresses of the neighbours in that list
 	Query        string         // that filter, for forms
+
+	AsSent bool   // texts are not laid out
+	Toggle string // the address of the page with the texts the other way
+
+	Answer, Curl, Python string // the addresses of what can be copied; "" if there is no answer
+}
+
+// shownParameter is an argument of a call as a page shows it.
+type shownParameter struct {
+	Name, Short string // Short is a value that fits into a line
+	shownText
+}
+
+// shownTool is a tool that was sent with a call as a page shows it.
+type shownTool struct {
+	Tool
+	shownText
 }
 
 // othersMax bounds the other requests that a page shows.
@@ -45,8 +67,9 @@ type otherRequest struct {
 
 // others reads the other requests that were logged under a record's id. They share the
 // room that one page has for texts.
-func (d *Dashboard) others(r wire.Record) (shown []otherRequest, more int) {
+func (d *Dashboard) others(r wire.Record, like *texts) (shown []otherRequest, more int) {
 	t := newTexts(nil)
+	t.asSent, t.prose = like.asSent, like.prose
 	for i, conflict := range r.Conflicts {
 		if i == othersMax {
 			return shown, len(r.Conflicts) - i
@@ -60,6 +83,7 @@ func (d *Dashboard) others(r wire.Record) (shown []otherRequest, more int) {
 
 		o.TooLarge = len(conflict.Request) == 0 || string(conflict.Request) == "null"
 		if !o.TooLarge {
+			t.at = like.at + "&event=" + url.QueryEscape(conflict.EventID)
 			o.shownRequest = t.call(d.Read(conflict.Request))
 		}
 		shown = append(shown, o)
@@ -74,7 +98,7 @@ type shownRequest struct {
 	Output  []shownMessage
 	Hidden  int           // messages and parts that the page has no room for
 	Failure *shownFailure // nil if nothing went wrong
-	Raw     *shownRaw     // the raw response, if nothing else shows all of it
+	Raw     *shownText    // the raw response, if nothing else shows all of it
 }
 
 // call prepares a model call for a page.
@@ -83,15 +107,16 @@ func (t *texts) call(c Conversation) shownRequest {
 	var v shownRequest
 
 	// The response takes its room first: people look for it before they read the prompt.
-	v.Output = t.messages(c.Output)
-	v.Input = t.messages(c.Input)
+	v.Output = t.messages("output", c.Output)
+	v.Input = t.messages("input", c.Input)
 	v.Hidden = t.hidden - before
 
 	if c.Failure != nil {
-		v.Failure = &shownFailure{c.Failure.Type, t.show(c.Failure.Message)}
+		v.Failure = &shownFailure{c.Failure.Type, t.show("error", c.Failure.Message, false)}
 	}
 	if c.Raw != "" {
-		v.Raw = &shownRaw{t.show(c.Raw), int64(len(c.Raw))}
+		raw := t.show("raw", c.Raw, false)
+		v.Raw = &raw
 	}
 
 	return v
@@ -103,15 +128,6 @@ type shownFailure struct {
 	Message shownText
 }
 
-// shownRaw is a raw response as a page shows it.
-type shownRaw struct {
-	shownText
-	Size int64 // in bytes
-}
-
-// Folded reports whether the response is too long to be shown open.
-func (r shownRaw) Folded() bool { return r.Size > scrolledBytesMin }
-
 func (d *Dashboard) recordPage(c *call) error {
 	r, err := d.Records.Request(c.Context(), c.identity(), c.PathValue("id"))
 	if err != nil {
@@ -119,20 +135,32 @@ func (d *Dashboard) recordPage(c *call) error {
 	}
 
 	f := c.filter(c.URL.Query())
+	read := d.Read(r.Request)
+	t := c.recordTexts(f, r)
 	v := recordView{
 		Record: r,
-		Curl:   replayCurl(d.base(c.Request), r.Request),
 		Back:   address("/requests", f.values()),
 		Query:  f.values().Encode(),
+		AsSent: t.asSent,
+		Toggle: toggled(c.URL),
+		Curl:   t.address("curl"),
+		Python: t.address("python"),
+	}
+	if len(read.Output) > 0 {
+		v.Answer = t.address("answer")
 	}
 
-	// The values of the variables are marked in the prompt.
-	var variables json.RawMessage
-	if r.Prompt != nil {
-		variables = r.Prompt.InputVariables
+	v.shownRequest = t.call(read)
+	v.Others, v.MoreOthers = d.others(r, t)
+	v.Parameters, v.Tools = t.sent(read)
+	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
+		variables := t.show("variables", string(r.Prompt.InputVariables), false)
+		v.Variables = &variables
 	}
-	v.shownRequest = newTexts(variables).call(d.Read(r.Request))
-	v.Others, v.MoreOthers = d.others(r)
+	v.FirstToken = firstToken(r)
+	if v.Failure != nil {
+		v.Alike = d.failedAlike(c, r)
+	}
 
 	// Sorted, so that the same request always looks the same.
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
@@ -145,8 +173,48 @@ func (d *Dashboard) recordPage(c *call) error {
 	if v.Older, err = d.neighbour(c, f, wire.Search{}, bound{"before", r.AcceptedAt}); err != nil {
 		return err
 	}
+	v.Newer, v.Older = alsoAsSent(v.Newer, t.asSent), alsoAsSent(v.Older, t.asSent)
 
 	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
+}
+
+// sent prepares what a call was sent with beside its messages.
+func (t *texts) sent(c Conversation) (parameters []shownParameter, tools []shownTool) {
+	for i, p := range c.Parameters {
+		if !t.takePiece() {
+			return parameters, tools
+		}
+		shown := shownParameter{Name: p.Name}
+		if len(p.Value) <= shortBytes && !strings.Contains(p.Value, "\n") {
+			shown.Short = p.Value
+		} else {
+			shown.shownText = t.show(place("parameter", i), p.Value, false)
+		}
+		parameters = append(parameters, shown)
+	}
+
+	for i, tool := range c.Tools {
+		if !t.takePiece() {
+			break
+		}
+		tools = append(tools, shownTool{tool, t.show(place("tool", i), tool.Definition, false)})
+	}
+
+	return parameters, tools
+}
+
+// shortBytes bounds a value that stands in a line.
+const shortBytes = 80
+
+// firstToken returns the milliseconds until the first token came, which SDKs log as metadata;
+// nil if they did not.
+func firstToken(r wire.Record) *float64 {
+	ms, err := strconv.ParseFloat(r.Metadata["time_to_first_token_ms"], 64)
+	if err != nil || !(ms >= 0 && ms < 1e12) {
+		return nil
+	}
+
+	return &ms
 }
 
 // bound limits when a record was accepted.
@@ -300,21 +368,3 @@ func (d *Dashboard) recordScore(c *call, id string, body json.RawMessage) error 
 
 	return nil
 }
-
-// replayBytesMax bounds the requests that are offered for pasting.
-const replayBytesMax = 16 << 10
-
-// replayCurl returns a command that logs a request again at base. The key comes from a variable
-// of the shell.
-func replayCurl(base string, body json.RawMessage) string {
-	if len(body) > replayBytesMax {
-		return ""
-	}
-
-	// Double quotes around the key, so that the shell expands the variable.
-	return "curl " + base + `/rest/track-request -H "X-API-KEY: $PROMPTSPOOL_KEY" ` +
-		`-H 'Content-Type: application/json' -d ` + shellQuote(string(body))
-}
-
-// shellQuote turns a text into one word of a POSIX shell.
-func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

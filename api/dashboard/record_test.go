@@ -91,11 +91,7 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 	marked := func(variables json.RawMessage, texts []string) (n int) {
 		s := newTexts(variables)
 		for _, text := range texts {
-			for _, segment := range s.show(text).Segments {
-				if segment.Variable != "" {
-					n++
-				}
-			}
+			n += len(s.marks(text))
 		}
 		return n
 	}
@@ -139,7 +135,7 @@ func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
 		"many parts":    {parts, 1, 9001},
 	} {
 		s := newTexts(nil)
-		shown := s.messages(tt.messages)
+		shown := s.messages("input", tt.messages)
 		if len(shown) != tt.shown || s.hidden != tt.hidden {
 			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d",
 				name, len(shown), s.hidden, tt.shown, tt.hidden)

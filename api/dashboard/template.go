@@ -120,7 +120,7 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	v.Findings = shownFindings(findings)
 
 	// The texts are the template's own: there are no values of variables to mark.
-	v.Messages = newTexts(nil).messages(d.blueprintMessages(v.Raw.Blueprint))
+	v.Messages = newTexts(nil).messages("input", d.blueprintMessages(v.Raw.Blueprint))
 
 	var b struct {
 		Tools     json.RawMessage `json:"tools"`

@@ -15,6 +15,15 @@ func readCall(request json.RawMessage) dashboard.Conversation {
 	if call.Failure != nil {
 		read.Failure = &dashboard.Failure{Type: call.Failure.Type, Message: call.Failure.Message}
 	}
+
+	sent := calls.ReadSent(request)
+	for _, p := range sent.Parameters {
+		read.Parameters = append(read.Parameters, dashboard.Parameter(p))
+	}
+	for _, t := range sent.Tools {
+		read.Tools = append(read.Tools, dashboard.Tool(t))
+	}
+
 	return read
 }
 

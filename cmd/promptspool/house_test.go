@@ -37,10 +37,11 @@ var imports = map[string]string{
 	"api/client":          "api/room api/wire",
 	"api/closest":         "api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
-	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/textdiff api/filterline " +
-		"api/wire api/wire/calendar api/wire/jsonscan",
+	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
+		"api/filterline api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "",
+	"api/dashboard/markup":   "",
 	"api/dashboard/textdiff": "",
 	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +

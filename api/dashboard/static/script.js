@@ -9,19 +9,90 @@ for (const menu of document.querySelectorAll("details.menu")) {
   fold();
 }
 
-document.addEventListener("click", async (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (!button) return;
-  const source = document.getElementById(button.dataset.copy);
-  const said = button.textContent;
+// copied puts a text, which may still be on its way, on the clipboard. Without TLS there is no
+// clipboard but that of a selection.
+async function copied(text) {
   try {
-    await navigator.clipboard.writeText(source.textContent);
-    button.textContent = "Copied";
+    const blob = text.then((value) => new Blob([value], { type: "text/plain" }));
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    return true;
   } catch {
-    getSelection().selectAllChildren(source);
-    button.textContent = "Selected";
+    const field = document.createElement("textarea");
+    field.value = await text.catch(() => "");
+    document.body.append(field);
+    field.select();
+    const done = field.value !== "" && document.execCommand("copy");
+    field.remove();
+    return done;
   }
-  setTimeout(() => { button.textContent = said; }, 1500);
+}
+
+// say tells something to people who listen to the page.
+function say(text) {
+  const said = document.getElementById("said");
+  if (said) said.textContent = text;
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-from]");
+  if (!button || button.dataset.said) return;
+  const from = button.dataset.copyFrom;
+  const text = from ? fetch(from).then((answer) => answer.ok ? answer.text() : Promise.reject())
+    : Promise.resolve(document.getElementById(button.dataset.copy).textContent);
+  button.dataset.said = button.textContent;
+  const done = await copied(text);
+  button.focus();
+  button.textContent = done ? "Copied" : "Not copied";
+  say(button.textContent);
+  setTimeout(() => { button.textContent = button.dataset.said; delete button.dataset.said; }, 1500);
+});
+
+// A folded text is loaded as a whole, and can be folded again.
+const heads = new WeakMap();
+async function unfold(link) {
+  const whole = link.closest(".passage");
+  const head = heads.get(whole);
+  if (head) {
+    heads.delete(whole);
+    whole.replaceChildren(...head);
+    whole.scrollIntoView({ block: "nearest" });
+    whole.querySelector("[data-whole]").focus();
+    return;
+  }
+  const answer = await fetch(link.dataset.whole).catch(() => null);
+  if (!answer?.ok) return location.assign(link.href);
+  const text = await answer.text();
+  const shown = document.createElement("div");
+  if (answer.headers.get("Content-Type").startsWith("text/html")) shown.innerHTML = text; // escaped by the server
+  else shown.append(...pieces(text));
+  heads.set(whole, [...whole.childNodes]);
+  const again = link.cloneNode(true);
+  again.textContent = "Fold";
+  const foot = document.createElement("p");
+  foot.className = "fold";
+  foot.append(again);
+  whole.replaceChildren(...shown.childNodes, foot);
+}
+
+// pieces are the parts of a very long text: the browser lays out only those in sight.
+function* pieces(text) {
+  for (let from = 0; from < text.length;) {
+    let to = from + 20000;
+    const line = text.lastIndexOf("\n", to), blank = text.lastIndexOf(" ", to);
+    if (to < text.length) to = line > from ? line + 1 : blank > from ? blank + 1 : to;
+    const piece = document.createElement("div");
+    piece.className = "text piece";
+    piece.textContent = text.slice(from, to).replace(/\n$/, "");
+    yield piece;
+    from = to;
+  }
+}
+
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-whole]");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  event.preventDefault();
+  unfold(link);
 });
 
 // A choice that applies at once needs no button. The style sheet hides it.
@@ -202,7 +273,14 @@ document.addEventListener("keydown", (event) => {
     j: () => step(1),
     k: () => step(-1),
     "?": () => document.getElementById("help")?.showModal(),
+    e: () => document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link)),
   }[event.key];
+  const link = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  if (link) {
+    event.preventDefault();
+    link.click();
+    return;
+  }
   if (act) {
     event.preventDefault();
     act();

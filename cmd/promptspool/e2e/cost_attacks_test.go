@@ -117,6 +117,25 @@ var attacks = append([]attack{
 	read("record of a long line", 320_000, func(n int) string {
 		return `"request_response":` + quoted(strings.Repeat("`*_[<{(", n))
 	}, "/requests/%s"),
+	// As much Markdown as a page reads, of the kind that its parser takes the square of.
+	inBrief(read("record of nested Markdown", 40, func(n int) string {
+		texts := strings.Repeat("[](", 300) + "\n\n" + strings.Repeat("> - ", 300) + "\n\n" + strings.Repeat("*a_", 300)
+		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":`+quoted(texts)+`}`) + `]}`
+	}, "/requests/%s")),
+	{name: "read: whole texts of a record", n: 4000, brief: true, send: func(p target, n int) int {
+		markdown := strings.Repeat("*a_ [](", min(n, 9000)) + "\n\n" + strings.Repeat("|a", min(n, 9000)) + "\n"
+		nested := strings.Repeat("[", 400) + strings.Repeat("1,", n) + "1" + strings.Repeat("]", 400)
+		id, size := track(p, `"kwargs":{"a":`+nested+`,"messages":[`+
+			`{"role":"user","content":`+quoted(markdown)+`},`+
+			`{"role":"user","content":`+quoted(strings.Repeat("<\"", n))+`},`+
+			`{"role":"user","content":`+quoted(nested)+`}]}`)
+		for _, of := range []string{
+			"input.0.part.0", "input.1.part.0", "input.2.part.0", "parameter.0", "curl", "python",
+		} {
+			p.call("GET", "/requests/"+id+"/text?as=html&of="+of, "")
+		}
+		return size
+	}},
 	read("record in the API", 4000, func(n int) string {
 		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"abcd"}`) + `]}`
 	}, "/api/public/v2/requests/%s"),

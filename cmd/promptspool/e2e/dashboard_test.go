@@ -157,7 +157,7 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 
 	b.visit("/requests/" + id)
 	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`,
-		"more bytes are in the raw record", "response", "Clear.")
+		"Show all 977 KiB, 1 line", "response", "Clear.")
 	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
 	b.shows("mark", "Oslo")
 

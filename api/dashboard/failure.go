@@ -1,0 +1,42 @@
+package dashboard
+
+import (
+	"promptspool/api/wire"
+)
+
+// failuresAlike are the other calls that failed as one did.
+type failuresAlike struct {
+	Count string // such as "12 other calls"; "" if there are none
+	Href  string // the list of all of them
+}
+
+// failedAlike counts the other calls of today that failed with the same type of error or, if this
+// one has none, that have the same status. It returns nil if they cannot be counted now: the page
+// is worth more than its count.
+func (d *Dashboard) failedAlike(c *call, r wire.Record) *failuresAlike {
+	same := condition{"error_type", "", "is", r.ErrorType}
+	if r.ErrorType == "" {
+		same = condition{"status", "", "is", r.Status}
+	}
+	all := c.filter(nil).with(same).during("since:today")
+
+	others, err := all.with(condition{"request_id", "", "is_not", r.RequestID}).search(d.Now())
+	if err != nil {
+		return nil
+	}
+	others.PerPage = 1
+	page, err := d.Records.Search(c.Context(), c.identity(), others)
+	if err != nil {
+		return nil
+	}
+
+	v := &failuresAlike{Href: address("/requests", all.values())}
+	if page.Total > 0 {
+		v.Count = quantity(int64(page.Total), "other call")
+	}
+	if page.TotalIsLowerBound {
+		v.Count = "more than " + v.Count
+	}
+
+	return v
+}

@@ -1,0 +1,68 @@
+package markup
+
+import (
+	"bytes"
+	"encoding/json"
+	"html/template"
+	"strings"
+)
+
+// LayOut indents a JSON object or array. It reports false for anything else, and for what would
+// become much longer by it: what is nested deeply is mostly indentation.
+func LayOut(text string) (string, bool) {
+	text = strings.TrimSpace(text)
+	if text == "" || text[0] != '{' && text[0] != '[' || laidOutBytes(text) > 8*len(text)+4096 {
+		return "", false
+	}
+
+	var b bytes.Buffer
+	if json.Indent(&b, []byte(text), "", "  ") != nil {
+		return "", false
+	}
+
+	return b.String(), true
+}
+
+// laidOutBytes returns about how many bytes a JSON text has with its indentation.
+func laidOutBytes(text string) int {
+	size, depth := len(text), 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = endOfString(text, i) - 1
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case ',':
+		default:
+			continue
+		}
+		size += 1 + 2*max(depth, 0)
+	}
+
+	return size
+}
+
+// JSON returns a JSON text in colours.
+func JSON(text string, marks []Mark) template.HTML {
+	var b strings.Builder
+	w := writer{&b, text, marks}
+	languages["json"].scan(text, func(kind string, from, to int) { w.token(kind, from, to) })
+
+	return template.HTML(b.String())
+}
+
+// token writes a stretch of code of a kind.
+func (w *writer) token(kind string, from, to int) {
+	if kind == "" {
+		w.write(from, to, escape)
+		return
+	}
+
+	// The kinds are our own words.
+	_, _ = w.out.Write([]byte(`<span class="` + kind + `">`))
+	w.write(from, to, escape)
+	_, _ = w.out.Write([]byte(`</span>`))
+}

@@ -1,0 +1,278 @@
+package markup
+
+import (
+	"bytes"
+	"html"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	extended "github.com/yuin/goldmark/extension/ast"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/renderer"
+	markhtml "github.com/yuin/goldmark/renderer/html"
+	"github.com/yuin/goldmark/text"
+	"github.com/yuin/goldmark/util"
+)
+
+// MarkdownBytesMax bounds a text that is read as Markdown.
+const MarkdownBytesMax = 64 << 10
+
+// Markdown returns a Markdown text as HTML. It reports false for one that is better shown as it
+// is, because it is long, or would cost too much.
+func Markdown(source string, marks []Mark) (template.HTML, bool) {
+	if len(source) > MarkdownBytesMax || !tame(source) {
+		return "", false
+	}
+
+	// A renderer belongs to one text, because what it writes depends on the marks.
+	var b bytes.Buffer
+	w := &writer{nil, source, marks}
+	r := renderer.NewRenderer(renderer.WithNodeRenderers(
+		util.Prioritized(markhtml.NewRenderer(), 1000),
+		util.Prioritized(extension.NewTableHTMLRenderer(alignment), 500),
+		util.Prioritized(&blocks{writer: w}, 100),
+	))
+	document := reader.Parser().Parse(text.NewReader([]byte(source)))
+	if err := r.Render(&b, []byte(source), document); err != nil {
+		return "", false
+	}
+
+	return template.HTML(b.String()), true
+}
+
+// reader parses Markdown without HTML: a prompt's tags are read as text. It is safe for
+// concurrent use.
+var reader = goldmark.New(
+	goldmark.WithParser(parser.NewParser(
+		parser.WithBlockParsers(
+			util.Prioritized(parser.NewSetextHeadingParser(), 100),
+			util.Prioritized(parser.NewThematicBreakParser(), 200),
+			util.Prioritized(parser.NewListParser(), 300),
+			util.Prioritized(parser.NewListItemParser(), 400),
+			util.Prioritized(parser.NewCodeBlockParser(), 500),
+			util.Prioritized(parser.NewATXHeadingParser(), 600),
+			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
+			util.Prioritized(parser.NewBlockquoteParser(), 800),
+			util.Prioritized(parser.NewParagraphParser(), 1000),
+		),
+		parser.WithInlineParsers(
+			util.Prioritized(parser.NewCodeSpanParser(), 100),
+			util.Prioritized(parser.NewLinkParser(), 200),
+			util.Prioritized(parser.NewAutoLinkParser(), 300),
+			util.Prioritized(parser.NewEmphasisParser(), 500),
+		),
+	)),
+	goldmark.WithExtensions(extension.Table),
+)
+
+// alignment of cells is an attribute: our pages allow no styles of their own.
+var alignment = extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)
+
+// blocks renders what differs from plain Markdown: marks, code in colours, safe links.
+type blocks struct {
+	*writer
+	link ast.Node // whose text is being written; an image in it is no link of its own
+}
+
+// RegisterFuncs is goldmark's way to ask who renders what.
+func (b *blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
+	r.Register(ast.KindText, b.inline)
+	r.Register(ast.KindCodeSpan, b.codeSpan)
+	r.Register(ast.KindCodeBlock, b.code)
+	r.Register(ast.KindFencedCodeBlock, b.code)
+	r.Register(ast.KindHeading, b.heading)
+	r.Register(ast.KindLink, b.linked)
+	r.Register(ast.KindImage, b.linked)
+	r.Register(ast.KindAutoLink, b.autoLink)
+	r.Register(extended.KindTable, b.table)
+}
+
+// resolved writes a stretch of Markdown without its backslashes, and with the letters that its
+// entities name.
+func resolved(w io.Writer, piece string) {
+	markhtml.DefaultWriter.Write(w.(util.BufWriter), []byte(piece))
+}
+
+func (b *blocks) inline(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	t := n.(*ast.Text)
+	b.out = w
+	b.write(t.Segment.Start, t.Segment.Stop, resolved)
+	// Lines are kept, which writers of prompts mean as they write them.
+	if t.SoftLineBreak() || t.HardLineBreak() {
+		_, _ = w.WriteString("<br>\n")
+	}
+
+	return ast.WalkContinue, nil
+}
+
+func (b *blocks) codeSpan(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	b.out = w
+	_, _ = w.WriteString("<code>")
+	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
+		if t, ok := c.(*ast.Text); ok {
+			b.write(t.Segment.Start, t.Segment.Stop, escape)
+		}
+	}
+	_, _ = w.WriteString("</code>")
+
+	return ast.WalkSkipChildren, nil
+}
+
+// code renders a block of code, in colours if its language is known.
+func (b *blocks) code(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	name := ""
+	if fenced, ok := n.(*ast.FencedCodeBlock); ok {
+		name = strings.ToLower(string(fenced.Language(source)))
+	}
+	b.out = w
+	_, _ = w.WriteString(`<pre tabindex="0" dir="ltr">`)
+	if known := languages[name]; known != nil {
+		b.coloured(known, n.Lines())
+	} else {
+		for i := range n.Lines().Len() {
+			line := n.Lines().At(i)
+			_, _ = w.WriteString(padding(line))
+			b.write(line.Start, line.Stop, escape)
+		}
+	}
+	_, _ = w.WriteString("</pre>\n")
+
+	return ast.WalkSkipChildren, nil
+}
+
+// padding returns the blanks in front of a line that its container has taken a part of.
+func padding(line text.Segment) string { return strings.Repeat(" ", line.Padding) }
+
+// coloured writes lines of code in colours. A token may reach over several lines, and each line
+// has a place of its own in the text.
+func (b *blocks) coloured(l *language, lines *text.Segments) {
+	var code strings.Builder
+	for i := range lines.Len() {
+		line := lines.At(i)
+		code.WriteString(padding(line) + b.text[line.Start:line.Stop])
+	}
+
+	i, begin := 0, 0 // a line, and where it begins in code
+	l.scan(code.String(), func(kind string, from, to int) {
+		for from < to {
+			line := lines.At(i)
+			first := begin + line.Padding // where it begins in the text, too
+			last := first + line.Stop - line.Start
+			end := min(to, last)
+
+			_, _ = io.WriteString(b.out, strings.Repeat(" ", max(min(end, first)-from, 0)))
+			if end > first {
+				b.token(kind, line.Start+max(from, first)-first, line.Start+end-first)
+			}
+
+			from = end
+			if end == last {
+				i, begin = i+1, last
+			}
+		}
+	})
+}
+
+// heading renders a heading below those of the page.
+func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	level := string(rune('0' + min(n.(*ast.Heading).Level+2, 6)))
+	if entering {
+		_, _ = w.WriteString("<h" + level + ">")
+	} else {
+		_, _ = w.WriteString("</h" + level + ">\n")
+	}
+
+	return ast.WalkContinue, nil
+}
+
+// table lets a wide table scroll by itself, also by keyboard.
+func (b *blocks) table(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		_, _ = w.WriteString(`<div class="scroll" tabindex="0" role="region" aria-label="A table"><table>` + "\n")
+	} else {
+		_, _ = w.WriteString("</table></div>\n")
+	}
+
+	return ast.WalkContinue, nil
+}
+
+// linked renders a link or an image as a link. Where the page does not lead, it is text.
+func (b *blocks) linked(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		if b.link == n {
+			b.link = nil
+			_, _ = w.WriteString("</a>")
+		}
+		return ast.WalkContinue, nil
+	}
+
+	var to []byte
+	switch n := n.(type) {
+	case *ast.Link:
+		to = n.Destination
+	case *ast.Image:
+		to = n.Destination
+	}
+	address := string(util.URLEscape(to, true))
+	if b.link != nil || !leadsOut(address) {
+		return ast.WalkContinue, nil
+	}
+
+	b.link = n
+	openLink(w, address)
+	if n.FirstChild() == nil { // something to press
+		escape(w, address)
+	}
+
+	return ast.WalkContinue, nil
+}
+
+func (b *blocks) autoLink(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+
+	link := n.(*ast.AutoLink)
+	label, address := string(link.Label(source)), string(link.URL(source))
+	if link.AutoLinkType == ast.AutoLinkEmail {
+		address = "mailto:" + label
+	}
+	if b.link != nil || !leadsOut(address) {
+		escape(w, "<"+label+">")
+		return ast.WalkContinue, nil
+	}
+	openLink(w, address)
+	escape(w, label)
+	_, _ = w.WriteString("</a>")
+
+	return ast.WalkContinue, nil
+}
+
+// leadsOut reports whether an address is one of another site, or of mail. A link to a page of
+// ours could be mistaken for one that we made.
+func leadsOut(address string) bool {
+	address = strings.ToLower(address)
+
+	return strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") ||
+		strings.HasPrefix(address, "mailto:")
+}
+
+func openLink(w io.Writer, address string) {
+	_, _ = io.WriteString(w, `<a href="`+html.EscapeString(address)+`" rel="noopener noreferrer" target="_blank">`)
+}

@@ -1,0 +1,94 @@
+package markup
+
+import "strings"
+
+const (
+	nestedMax = 20   // quotes and lists that a line opens
+	signsMax  = 1000 // of a paragraph: what may begin emphasis, a link or code
+)
+
+// tame reports whether a Markdown text costs no more than in proportion to its bytes: the parser
+// takes the square of what is nested in one line, of the signs in one paragraph, and of the cells
+// that short rows do not have.
+func tame(text string) bool {
+	signs, block, columns, rows := 0, 0, 0, 0
+	for line := range strings.Lines(text) {
+		opened, content := containers(line)
+		if opened > nestedMax {
+			return false
+		}
+
+		// A paragraph ends before an empty line, and before an item of a list.
+		switch {
+		case content == "":
+			signs, block, columns, rows = 0, 0, 0, 0
+		case opened > 0:
+			signs = 0
+		}
+
+		block += len(line)
+		if n := delimited(content); n > 0 {
+			columns, rows, block = n, 0, len(line)
+		}
+		rows++
+		for i := range len(content) {
+			if strings.IndexByte("*_[]!<`~", content[i]) >= 0 {
+				signs++
+			}
+		}
+
+		// A row has at least as many bytes as cells, unless they are missing.
+		if signs > signsMax || columns*rows > block+columns {
+			return false
+		}
+	}
+
+	return true
+}
+
+// containers returns how many quotes and bulleted or numbered items a line opens, and what
+// they hold.
+func containers(line string) (opened int, content string) {
+	rest := strings.TrimLeft(line, " \t\r\n")
+	for rest != "" {
+		sign := 1
+		if digits := span(rest, func(r rune) bool { return r >= '0' && r <= '9' }); rest[0] >= '0' && rest[0] <= '9' {
+			sign = digits + 1
+			if digits > 9 || len(rest) <= digits || rest[digits] != '.' && rest[digits] != ')' {
+				return opened, rest
+			}
+		} else if strings.IndexByte(">-*+", rest[0]) < 0 {
+			return opened, rest
+		}
+
+		// Anything but a quote needs a blank.
+		isItem := len(rest) > sign && strings.IndexByte(" \t\r\n", rest[sign]) >= 0
+		if rest[0] != '>' && !isItem {
+			return opened, rest
+		}
+		opened++
+		rest = strings.TrimLeft(rest[sign:], " \t\r\n")
+	}
+
+	return opened, ""
+}
+
+// delimited returns how many columns a line makes of the one above it, if it is all dashes and
+// bars.
+func delimited(line string) int {
+	bars := 0
+	for i := range len(line) {
+		switch line[i] {
+		case '|':
+			bars++
+		case '-', ':', ' ', '\t', '\r', '\n':
+		default:
+			return 0
+		}
+	}
+	if !strings.Contains(line, "-") {
+		return 0
+	}
+
+	return bars + 1
+}
