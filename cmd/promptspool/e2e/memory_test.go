@@ -30,9 +30,10 @@ const (
 	largeBodyWriter = 6 // together, twice what the cgroup holds; 16 in the long form
 )
 
-// A sidecar in a small cgroup gets large bodies from all sides, more than it could hold,
-// while its server is away. It may answer 503, and every writer gets through by retrying;
-// it must not be killed, and what was answered 200 is on its disk. Then the server comes.
+// A sidecar in a small cgroup gets large bodies from all sides, writes and spans, more than
+// it could hold, while its server is away. It may answer 503, and every writer gets through
+// by retrying; it must not be killed, and what was answered 200 is on its disk. Then the
+// server comes.
 func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	t.Parallel()
 	program := limited(t, program(t), cgroupBytes)
@@ -56,6 +57,9 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 				defer mu.Unlock()
 				ids, refused = append(ids, id), refused+again
 			})
+		}
+		for i, form := range []string{otlpJSON, otlpBinary} {
+			writers.Go(func() { exportLarge(t, sidecar, largeTraces[i], form) })
 		}
 		writers.Wait()
 		if t.Failed() || sidecar.ended() {
@@ -86,8 +90,17 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	}
 
 	// They are also exported through the sidecar: it does not hold what it passes on.
-	if got := exportedEvents(t, sidecar); got != len(ids)+1 {
-		t.Errorf("%d events are exported, want %d", got, len(ids)+1)
+	exported := len(ids) + 1
+	for _, trace := range largeTraces {
+		r := server.get(fmt.Sprintf("/api/public/v2/traces/%x", trace))
+		spans, _ := r.JSON["spans"].([]any)
+		if len(spans) == 0 || len(spans)%largeSpans > 0 {
+			t.Errorf("a trace has %d spans, of which %d were sent together", len(spans), largeSpans)
+		}
+		exported += len(spans)
+	}
+	if got := exportedEvents(t, sidecar); got != exported {
+		t.Errorf("%d events are exported, want %d", got, exported)
 	}
 	if sidecar.ended() {
 		t.Fatalf("the sidecar ended: signal %v", sidecar.diedOf())
@@ -237,6 +250,48 @@ func sendLarge(t *testing.T, n *node, text []byte) (id string, again int) {
 	}
 	t.Error("the write never gets through")
 	return id, again
+}
+
+// largeSpans is how many spans a large export has: some 20 MiB, as a Collector may send.
+const largeSpans = 2500
+
+// largeTraces are the traces of large exports.
+var largeTraces = [][16]byte{{1}, {2}}
+
+// exportLarge sends spans until they are accepted.
+func exportLarge(t *testing.T, n *node, trace [16]byte, form string) {
+	spans := make([]*spanSent, largeSpans)
+	for i := range spans {
+		spans[i] = newSpan(trace)
+	}
+	body := exportOf(spans, 4096, form)
+
+	for begun := time.Now(); time.Since(begun) < 5*time.Minute; {
+		req, err := http.NewRequest("POST", "http://"+n.addr+"/v1/traces", bytes.NewReader(body))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header.Set("X-API-KEY", adminKey)
+		req.Header.Set("Content-Type", form)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, res.Body)
+		res.Body.Close()
+
+		if res.StatusCode == 200 {
+			return
+		}
+		if after := res.Header.Get("Retry-After"); res.StatusCode != 503 || after != "1" && after != "2" {
+			t.Errorf("%d, Retry-After %q", res.StatusCode, after)
+			return
+		}
+		pauseFor(time.Second)
+	}
+	t.Error("the spans never get through")
 }
 
 // wantLarge checks that the folder of a spool holds whole writes with these ids.
