@@ -35,6 +35,7 @@ type recordView struct {
 	MoreOthers   int            // how many more of them the page has no room for
 	Back         string         // the address of the list with its filter
 	Newer, Older string         // the addresses of the neighbours in that list
+	OldestFirst  bool           // the list is, so the newer one comes next
 	Query        string         // that filter, for forms
 
 	AsSent bool   // texts are not laid out
@@ -143,6 +144,8 @@ func (d *Dashboard) recordPage(c *call) error {
 		Query:  f.values().Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),
+
+		OldestFirst: f.Order.OldestFirst(),
 		Curl:   t.address("curl"),
 		Python: t.address("python"),
 	}

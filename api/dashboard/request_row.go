@@ -1,9 +1,11 @@
 package dashboard
 
 import (
+	"html/template"
 	"slices"
 	"time"
 
+	"promptspool/api/dashboard/markup"
 	"promptspool/api/wire"
 )
 
@@ -44,6 +46,13 @@ func mainScore(items []wire.Row) (name string) {
 	}
 
 	return name
+}
+
+// Excerpt returns an excerpt with what the filter looks for marked.
+func (f filter) Excerpt(text string) template.HTML {
+	n := needles{hits: f.searched()}
+
+	return markup.Plain(text, n.marks(text))
 }
 
 // startsSince is the first moment that a start is believed. Some apps send seconds since they were

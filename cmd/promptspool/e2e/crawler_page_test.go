@@ -261,9 +261,9 @@ const unfilled = "\x00"
 func (c *crawler) fill(form *markup.Node, filled bool) (values url.Values, changed bool) {
 	values = url.Values{}
 	chosen := map[string]bool{}
-	for node := range form.Descendants() {
+	for _, node := range partsOf(form) {
 		name := attr(node, "name")
-		if node.Type != markup.ElementNode || name == "" || has(node, "disabled") {
+		if name == "" || has(node, "disabled") {
 			continue
 		}
 		switch node.Data {

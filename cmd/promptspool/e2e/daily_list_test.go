@@ -119,7 +119,7 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 
 	// The order stays, on the next page and under a filter.
 	first := p.rows()[0]
-	p.press("[rel=next]")
+	p.sends("n")
 	if rows := p.rows(); len(rows) == 0 || rows[0] == first {
 		t.Errorf("the next page begins with %q", rows)
 	}
@@ -144,10 +144,20 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	p.shows("#count", "oldest first")
 	p.screenshots("list-conversation")
 
-	all, from := strings.Join(p.rows(), "\n"), 0
+	// Each is followed by the next one, also request by request.
+	rows := p.rows()
+	p.press("tbody tr:first-child .c-call")
+	for _, row := range rows[1:3] {
+		p.sends("j")
+		p.shows("main", strings.Fields(row)[2]) // when it started
+	}
+	p.sends("u")
+
+	all, from := strings.Join(rows, "\n"), 0
 	for _, text := range []string{
 		"Hi! Where is my order", "track_parcel", "Order A-", "Tomorrow I am not at home", "→ Yes. I have noted",
-		"Do I have to sign", "→ No signature", "is damaged?", "Thanks, that was quick 👍", "→ You are welcome", "solved in 5",
+		"Do I have to sign", "→ No signature", "is damaged?", "Thanks, that was quick 👍", "→ You are welcome",
+		"solved in 5",
 	} {
 		// The answer to a look-up names the order, too: each text follows the one before.
 		at := strings.Index(all[from:], strings.TrimPrefix(text, "→ "))
@@ -169,6 +179,9 @@ func TestAPhraseFindsItsAnswers(t *testing.T) {
 			t.Errorf("a row does not show the phrase: %s", row)
 		}
 	}
+	p.holds("it is marked", fmt.Sprintf(`[...document.querySelectorAll("#list .answer mark")].length === %d`,
+		seed.PhraseAnswers))
+	p.screenshots("list-phrase")
 }
 
 func TestASpikeLeadsToItsCalls(t *testing.T) {

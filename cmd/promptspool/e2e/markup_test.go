@@ -80,11 +80,34 @@ func textOf(n *markup.Node) string {
 
 // buttonsOf returns the buttons that send a form.
 func buttonsOf(form *markup.Node) (all []*markup.Node) {
-	for node := range form.Descendants() {
-		if node.Type == markup.ElementNode && node.Data == "button" && attr(node, "type") != "button" {
+	for _, node := range partsOf(form) {
+		if node.Data == "button" && attr(node, "type") != "button" {
 			all = append(all, node)
 		}
 	}
+	return all
+}
+
+// partsOf returns the elements that belong to a form: those in it that name no other one, and those
+// elsewhere in the page that name it.
+func partsOf(form *markup.Node) (all []*markup.Node) {
+	page := form
+	for page.Parent != nil {
+		page = page.Parent
+	}
+
+	for node := range page.Descendants() {
+		belongs := false
+		if has(node, "form") {
+			belongs = has(form, "id") && attr(node, "form") == attr(form, "id")
+		} else {
+			belongs = slices.Contains(slices.Collect(node.Ancestors()), form)
+		}
+		if node.Type == markup.ElementNode && belongs {
+			all = append(all, node)
+		}
+	}
+
 	return all
 }
 

@@ -187,7 +187,7 @@ func TestRecordsAreWalkedByKeysWithinTheirFilter(t *testing.T) {
 	at(len(ids) - 2)
 
 	b.key("?")
-	b.shows("#help", "older and newer request of the list", "copy the response")
+	b.shows("#help", "next and previous request of the list", "copy the response")
 	b.key("j")
 	b.holds("an open dialog keeps its keys", `document.querySelector("#help").open`)
 	b.do("close it", chromedp.Click("#help button"))
