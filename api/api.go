@@ -60,6 +60,12 @@ type Tracer interface {
 	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
 }
 
+// ClosedTraces knows which traces were closed. A sidecar has none: what it takes while the server
+// is away must not be lost because of what only the server knows.
+type ClosedTraces interface {
+	IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error)
+}
+
 // Keeper changes what was recorded. When Delete returns, the records can no longer be found.
 // Reprice and Scan work for a few seconds and return a cursor to continue from.
 type Keeper interface {
@@ -106,6 +112,7 @@ type Config struct {
 	Analyst       Analyst
 	Keeper        Keeper
 	Tracer        Tracer
+	ClosedTraces  ClosedTraces // nil closes nothing
 	Templates     Templates
 	Changes       Changes
 	Fleet         Fleet

@@ -32,7 +32,27 @@ type exported struct {
 	step    int // bytes of a batch, about
 	events  []wire.Event
 	bytes   int
-	refused otlp.Refused // by the recorder
+	taken   bool                              // some event was
+	refused otlp.Refused                      // by the recorder, or because their trace is closed
+	invalid func(e wire.Event, reason string) // called for what the recorder refuses; may be nil
+
+	closing bool              // the traces of the call are closed behind it
+	traces  map[[16]byte]bool // of the call, and whether they were closed before
+}
+
+// claim claims the memory for the events that are gathered at the same time.
+func (x *exported) claim() (release func(), err error) {
+	// More than an eighth of the largest body might never fit beside one. Beside many large bodies
+	// smaller batches do as well: an exporter that is told to wait may drop what it has.
+	step := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
+	release, err = x.a.intake.ClaimBeside(x.c.id.KeyID, step)
+	for err != nil && step > exportedBytesMin {
+		step /= 4
+		release, err = x.a.intake.ClaimBeside(x.c.id.KeyID, step)
+	}
+	x.step = int(step)
+
+	return release, err
 }
 
 // serve has decode read the call, which adds events, and answers when all of them are durable.
@@ -42,24 +62,15 @@ func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refuse
 	if err != nil {
 		return err
 	}
-
-	// More than an eighth of the largest body might never fit beside one. Beside many large bodies
-	// smaller batches do as well: an exporter that is told to wait may drop what it has.
-	step := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
-	release, err := x.a.intake.ClaimBeside(x.c.id.KeyID, step)
-	for err != nil && step > exportedBytesMin {
-		step /= 4
-		release, err = x.a.intake.ClaimBeside(x.c.id.KeyID, step)
-	}
+	release, err := x.claim()
 	if err != nil {
 		return err
 	}
 	defer release()
-	x.step = int(step)
 
 	refused, err := decode(form)
 	if err == nil {
-		err = x.record()
+		err = x.end()
 	}
 	if errors.Is(err, otlp.ErrMalformed) {
 		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), x.message)
@@ -73,11 +84,16 @@ func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refuse
 	if refused.Reason != "" {
 		x.refused.Reason = refused.Reason
 	}
-	x.a.c.Metrics.OTLPRefused.WithLabelValues(x.signal).Add(float64(x.refused.Spans))
-	x.a.c.Metrics.OTLPDropped.WithLabelValues(x.signal).Add(float64(x.refused.Dropped))
+	x.count()
 	x.c.answerOTLP(form, x.refused.Answer(form, member))
 
 	return nil
+}
+
+// count counts what was not kept.
+func (x *exported) count() {
+	x.a.c.Metrics.OTLPRefused.WithLabelValues(x.signal).Add(float64(x.refused.Spans))
+	x.a.c.Metrics.OTLPDropped.WithLabelValues(x.signal).Add(float64(x.refused.Dropped))
 }
 
 // sentence returns an error's text with a capital.
@@ -86,23 +102,45 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// add makes an event of a kind whose ids are derived, so that what is sent again is the same event.
+// add makes an event and gathers it.
 func (x *exported) add(kind wire.Kind, recordID string, body []byte) error {
+	e, err := x.event(kind, recordID, body)
+	if err != nil {
+		return err
+	}
+	return x.gather(e)
+}
+
+// event makes an event whose id is derived from its record and its body, so that what is sent
+// again is the same event.
+func (x *exported) event(kind wire.Kind, recordID string, body []byte) (wire.Event, error) {
 	if object, err := wire.ParseObject(body); err == nil {
 		body = secrets.Strip(body, object)
 	}
 
 	e := x.a.event(kind, recordID, body)
 	var err error
-	if e.ID, err = wire.SpanEventID(recordID, body); err != nil {
-		return err
-	}
+	e.ID, err = wire.SpanEventID(recordID, body)
 
+	return e, err
+}
+
+// gather keeps an event until there are enough for a batch.
+func (x *exported) gather(e wire.Event) error {
+	x.taken = true
 	x.events = append(x.events, e)
-	if x.bytes += len(body); x.bytes < x.step && len(x.events) < wire.BatchEventsMax {
+	if x.bytes += len(e.Body); x.bytes < x.step && len(x.events) < wire.BatchEventsMax {
 		return nil
 	}
 
+	return x.record()
+}
+
+// end records what is left. Its error is a conflict if all spans were of closed traces.
+func (x *exported) end() error {
+	if err := x.closeTraces(); err != nil {
+		return err
+	}
 	return x.record()
 }
 
@@ -112,26 +150,35 @@ func (x *exported) record() error {
 		return nil
 	}
 
+	// The recorder owns their bodies from here on.
 	results, err := x.a.c.Recorder.Record(x.c.context, x.c.id, x.events)
 	if err != nil {
 		return err
 	}
 	x.a.count(results)
-	x.events, x.bytes = nil, 0
 
 	// What can be taken later makes the exporter send all of it again, which does no harm.
-	for _, r := range results {
+	for i, r := range results {
 		switch r.Code {
 		case wire.ResultLater:
 			return wire.Unavailable(time.Second, "%s", r.Reason)
 		case wire.ResultInvalid:
-			if x.refused.Spans++; x.refused.Reason == "" {
-				x.refused.Reason = r.Reason
+			x.refuse(r.Reason)
+			if x.invalid != nil {
+				x.invalid(x.events[i], r.Reason)
 			}
 		}
 	}
+	x.events, x.bytes = nil, 0
 
 	return nil
+}
+
+// refuse counts something that is not kept.
+func (x *exported) refuse(reason string) {
+	if x.refused.Spans++; x.refused.Reason == "" {
+		x.refused.Reason = reason
+	}
 }
 
 // answerOTLP answers 200 in the encoding of the request.

@@ -1,28 +1,51 @@
 package api
 
 import (
+	"fmt"
+
 	"promptspool/api/otlp"
 	"promptspool/api/wire"
 )
 
 // exportTraces takes the spans of an OTLP exporter.
 func (a *API) exportTraces(c *call) error {
+	closing, err := c.boolArg("close_after", false)
+	if err != nil {
+		return err
+	}
 	x := exported{
 		a:       a,
 		c:       c,
 		signal:  "spans",
 		message: "ExportTraceServiceRequest",
+		closing: closing,
 	}
 
 	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
 		return otlp.Traces(c.body, form, func(s otlp.Span) error {
-			if s.Plumbing && !a.c.KeepPlumbing {
-				x.refused.Dropped++
-				return nil
-			}
-			return x.add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
+			_, err := x.addSpan(s)
+			return err
 		})
 	})
+}
+
+// addSpan gathers a span, unless it is dropped or its trace is closed. Then there is no record.
+func (x *exported) addSpan(s otlp.Span) (recordID string, err error) {
+	closed, err := x.isClosed(s.TraceID)
+	switch {
+	case err != nil:
+		return "", err
+	case s.Plumbing && !x.a.c.KeepPlumbing:
+		x.refused.Dropped++
+		return "", nil
+	case closed:
+		x.refuse(fmt.Sprintf("the trace %x is closed", s.TraceID))
+		return "", nil
+	}
+
+	recordID = wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
+
+	return recordID, x.add(wire.KindSpan, recordID, s.Body)
 }
 
 // trace returns the spans of a trace.

@@ -92,7 +92,7 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 		header     []string
 	}{
 		{"/v1/traces", oneSpan, []string{"X-API-KEY", "app"}},
-		{"/v1/traces?close_after=true", oneSpan, []string{"Authorization", "Bearer app"}},
+		{"/v1/traces?close_after=false", oneSpan, []string{"Authorization", "Bearer app"}},
 		{"/v1/traces/v1/traces", oneSpan, []string{"Authorization", "Basic " + basic}},
 		{"/api/public/otel/v1/traces", oneSpan, []string{"Authorization", "bearer  app"}},
 		{"/otel/v1/traces", oneSpan, []string{"X-API-KEY", "app", "Authorization", "Bearer of-a-proxy"}},

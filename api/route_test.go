@@ -82,6 +82,7 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 		"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true,
 		"create-group": true, "track-group": true, "log-request": true,
 		"otlp-traces": true, "otlp-logs": true, "otlp-metrics": true,
+		"spans-bulk": true, "close-trace": true,
 		"fetch-template": true, "raw-template": true, "get-template": true,
 		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true,
 	}

@@ -41,6 +41,10 @@ var routes = expandSpellings([]route{
 	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /api/public/otel/v1/metrics " +
 		"/otel/v1/metrics", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportMetrics},
+	{name: "spans-bulk", path: "/spans-bulk", unverified: true,
+		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).spansBulk},
+	{name: "close-trace", path: "/api/public/v2/traces/", suffix: "/close", unverified: true,
+		needs: recorder, body: optionalBody, scope: wire.ScopeApp, handle: (*API).closeTrace},
 	{method: "GET", name: "get-trace", path: "/api/public/v2/traces/",
 		needs: tracer, scope: wire.ScopeFull, handle: (*API).trace},
 

@@ -52,9 +52,10 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 			},
 		},
 		"Trace": {
-			call:   func(ctx context.Context, c *Client) (any, error) { return c.Trace(ctx, caller, "5b/8e") },
-			sent:   sent{Method: "GET", URI: "/api/public/v2/traces/5b%2F8e"},
-			answer: `{"success":true,"trace_id":"5b8e","spans":[{"id":"r","name":"chat","span_id":"ee","parent_id":null}]}`,
+			call: func(ctx context.Context, c *Client) (any, error) { return c.Trace(ctx, caller, "5b/8e") },
+			sent: sent{Method: "GET", URI: "/api/public/v2/traces/5b%2F8e"},
+			answer: `{"success":true,"trace_id":"5b8e",` +
+				`"spans":[{"id":"r","name":"chat","span_id":"ee","parent_id":null}]}`,
 			want: wire.Trace{
 				Success: true,
 				TraceID: "5b8e",

@@ -11,6 +11,68 @@ type ExportTraces struct {
 	ResourceSpans []any `json:"resourceSpans,omitempty"`
 }
 
+// CloseQuery is the query of calls that bring spans.
+type CloseQuery struct {
+	// Close the traces of the spans behind them.
+	CloseAfter bool `json:"close_after,omitempty"`
+}
+
+// SpansBulk brings the spans of an SDK.
+type SpansBulk struct {
+	open
+	WithKey
+	// The spans.
+	Spans []BulkSpan `json:"spans"`
+	// Close the traces of the spans behind them.
+	CloseAfter bool `json:"close_after,omitempty"`
+}
+
+// BulkSpan is a span, named as OpenTelemetry's SDK for Python prints it.
+type BulkSpan any
+
+// SpansTaken is what became of the spans.
+type SpansTaken struct {
+	Success bool `json:"success"`
+	// The spans that are durable.
+	Spans []SpanTaken `json:"spans"`
+	// The requests that were logged with a span.
+	RequestLogs []RequestLogged `json:"request_logs"`
+	// The ids of spans that cannot be kept.
+	RejectedSpanIDs []string `json:"rejected_span_ids"`
+	// The values of log_request that are not valid. Their spans are kept.
+	RejectedRequestLogs []RequestRejected `json:"rejected_request_logs,omitempty"`
+	// Why the first of them cannot be kept.
+	Message string `json:"message,omitempty"`
+}
+
+// SpanTaken is a span that is durable.
+type SpanTaken struct {
+	// Of its record.
+	ID     string `json:"id" jsonschema:"format=uuid"`
+	Name   string `json:"name"`
+	SpanID string `json:"span_id"`
+}
+
+// RequestLogged is a request that was logged with a span.
+type RequestLogged struct {
+	// Of its record: the span's, unless it has one of its own.
+	ID     string `json:"id" jsonschema:"format=uuid"`
+	SpanID string `json:"span_id"`
+}
+
+// RequestRejected is a log_request that is not valid.
+type RequestRejected struct {
+	SpanID string            `json:"span_id"`
+	Fields []wire.FieldError `json:"fields"`
+}
+
+// TraceClosed is the answer to the close of a trace.
+type TraceClosed struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	TraceID string `json:"trace_id"`
+}
+
 // ExportLogs is an ExportLogsServiceRequest of OTLP 1.
 type ExportLogs struct {
 	open
@@ -51,8 +113,12 @@ var otlpOperations = []operation{
 			"/otel/v1/traces /otel/v1/traces/v1/traces /",
 		summary: "Record spans",
 		detail: "The answer comes when all spans are durable. A span that comes again is recorded once. " +
-			"Spans that cannot be kept are refused one by one. " + exporterErrors,
+			"Spans that cannot be kept are refused one by one. " +
+			"Spans of an app's HTTP and database instrumentation are dropped, which the answer does not say; " +
+			"see `--otlp-keep`. A server answers 409 if all spans are of closed traces. " + exporterErrors,
+		query:   CloseQuery{},
 		body:    ExportTraces{},
+		errors:  []wire.Code{wire.CodeConflict},
 		answers: success("The spans are durable, except those that are refused.", Exported{}),
 	},
 	{
@@ -74,6 +140,49 @@ var otlpOperations = []operation{
 		detail:  "Metrics are discarded, so that exporters log no errors.",
 		body:    ExportMetrics{},
 		answers: success("The metrics are discarded.", Exported{}),
+	},
+	{
+		id: "spansBulk", tag: tagOTLP, scope: wire.ScopeApp,
+		call:    "POST /spans-bulk",
+		summary: "Record spans of an SDK",
+		detail: "JSON, but not OTLP. Times are nanoseconds since 1970, numbers or strings. A span with a " +
+			"`log_request`, the body of `POST /log-request`, logs that request, too, with the span's times where it " +
+			"has none. The answer comes when all of it is durable. What is sent again is recorded once. " +
+			"Otherwise as `POST /v1/traces`.",
+		query: CloseQuery{},
+		body: SpansBulk{Spans: []BulkSpan{object{
+			"name":       "chat gpt-4o",
+			"context":    object{"trace_id": exampleTrace, "span_id": "eee19b7ec3c1b174"},
+			"kind":       "SpanKind.CLIENT",
+			"start_time": "1795224000100000000",
+			"end_time":   "1795224000850000000",
+			"status":     object{"status_code": "StatusCode.OK"},
+			"attributes": object{"gen_ai.request.model": "gpt-4o"},
+		}}},
+		answers: []answer{{
+			status: 201,
+			text:   "The spans are durable, except those that are rejected.",
+			example: SpansTaken{
+				Success:         true,
+				Spans:           []SpanTaken{{exampleRequest, "chat gpt-4o", "eee19b7ec3c1b174"}},
+				RequestLogs:     []RequestLogged{},
+				RejectedSpanIDs: []string{},
+			},
+		}},
+		errors: []wire.Code{wire.CodeConflict},
+	},
+	{
+		id: "closeTrace", tag: tagOTLP, scope: wire.ScopeApp,
+		call:    "POST /api/public/v2/traces/{trace_id}/close",
+		summary: "Close a trace",
+		detail: "A server then answers 409 to further spans of the trace, and to another close. A sidecar takes " +
+			"both, since it need not reach its server to do so, and nothing that it takes is lost.",
+		body:     Empty{},
+		optional: true,
+		answers: []answer{{status: 201, text: "The trace is closed.", example: TraceClosed{
+			true, "Trace closed.", exampleTrace,
+		}}},
+		errors: []wire.Code{wire.CodeNotFound, wire.CodeConflict},
 	},
 	{
 		id: "getTrace", tag: tagOTLP, scope: wire.ScopeFull,

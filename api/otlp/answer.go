@@ -63,6 +63,8 @@ func StatusCode(e *wire.Error) int {
 		return 7 // permission denied
 	case 404, 405, 501:
 		return 12 // unimplemented
+	case 409:
+		return 9 // failed precondition
 	case 429:
 		return 8 // resource exhausted
 	case 500:

@@ -68,6 +68,17 @@ var traces = signal{
 	fromProtobuf: func(message []byte) (item, error) { return protobufSpan(message) },
 }
 
+// Close returns the body of the event that closes a trace. It is a span with the id zero, which no
+// other span may have, so it is stored, forwarded and found like one.
+func Close(trace [16]byte) json.RawMessage {
+	p := parts{
+		traceID: trace[:],
+		spanID:  make([]byte, 8),
+		name:    []byte("trace closed"),
+	}
+	return p.append([]byte(`{"resource":{},"scope":{}`))
+}
+
 // shownMax is the length of a parent's or a linked id, and of the name of an enum, beyond which
 // it is left out.
 const shownMax = 64

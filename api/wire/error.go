@@ -61,6 +61,7 @@ type Error struct {
 	Code       Code
 	Message    string // what happened, and the next step
 	Fields     []FieldError
+	TraceIDs   []string      // of the traces that are closed already
 	RetryAfter time.Duration // sent as Retry-After, in whole seconds rounded up, when above 0
 	Cause      error         // logged; callers see only what Message repeats of it
 }
@@ -85,14 +86,18 @@ type ErrorBody struct {
 	Message string       `json:"message"`
 	Fields  []FieldError `json:"fields"`
 	Code    int          `json:"code,omitempty"` // of google.rpc.Status, for OTLP exporters only
+
+	// TraceIDs are those of a conflict with traces that are closed.
+	TraceIDs []string `json:"trace_ids,omitempty"`
 }
 
 // Body returns the part of the error that is sent.
 func (e *Error) Body() ErrorBody {
 	return ErrorBody{
-		Error:   e.Code,
-		Message: e.Message,
-		Fields:  append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
+		Error:    e.Code,
+		Message:  e.Message,
+		Fields:   append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
+		TraceIDs: e.TraceIDs,
 	}
 }
 

@@ -21,6 +21,9 @@ func SpanRecordID(trace [16]byte, span [8]byte, start uint64) string {
 	return traceRecordID("promptspool span\x00", trace, span, start)
 }
 
+// CloseRecordID returns the id of the record that a trace is closed with.
+func CloseRecordID(trace [16]byte) string { return SpanRecordID(trace, [8]byte{}, 0) }
+
 // LogRecordID returns the id of the record that holds a span's log records of one day. It has
 // the form of a UUIDv7. Its time bits are those of the day, in UTC, of a time in nanoseconds
 // since 1970; they are zero if that makes no sense. So the id follows from the span alone.

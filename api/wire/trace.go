@@ -8,6 +8,9 @@ type Trace struct {
 	TraceID string      `json:"trace_id"`
 	Spans   []TraceSpan `json:"spans"` // by start
 
+	// Closed is set once the trace was closed.
+	Closed bool `json:"closed,omitempty"`
+
 	// Truncated is set if the trace has more than TraceSpansMax spans.
 	Truncated bool `json:"truncated,omitempty"`
 }

@@ -147,6 +147,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Recorder:       writes,
 		Querier:        records,
 		Tracer:         records,
+		ClosedTraces:   records,
 		Analyst:        records,
 		Keeper:         records,
 		Exporter:       records,

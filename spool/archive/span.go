@@ -141,12 +141,13 @@ func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wi
 
 		// Of each state only these few fields stay in memory.
 		answer.Spans = append(answer.Spans, traceSpans(states)...)
+		answer.Closed = answer.Closed || slices.ContainsFunc(states, func(s State) bool { return s.closesTrace() })
 		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
 			break
 		}
 		after = states[len(states)-1].RequestID
 	}
-	if len(answer.Spans) == 0 {
+	if len(answer.Spans) == 0 && !answer.Closed {
 		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This account has no trace %.32s. If a sidecar "+
 			"has just accepted its spans, they may still be on their way.", trace)
 	}
@@ -159,6 +160,25 @@ func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wi
 	return answer, nil
 }
 
+// closesTrace reports whether the record is not a span, but the event that closes a trace.
+func (s *State) closesTrace() bool { return s.Span != nil && s.Span.Value.SpanID == closingSpan }
+
+// closingSpan is an id that no span may have.
+const closingSpan = "0000000000000000"
+
+// IsClosed reports whether a trace of the identity's account was closed.
+func (a *Archive) IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error) {
+	if err := checkAccount(id); err != nil {
+		return false, err
+	}
+
+	_, _, err := a.config.Store.Record(ctx, id.Account, wire.CloseRecordID(trace))
+	if wire.IsCode(err, wire.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // traceStep is how many records of a trace are read at a time.
 const traceStep = 500
 
@@ -167,7 +187,7 @@ func traceSpans(states []State) []wire.TraceSpan {
 	spans := make([]wire.TraceSpan, 0, len(states))
 	for i := range states {
 		s := &states[i]
-		if s.Span == nil {
+		if s.Span == nil || s.closesTrace() {
 			continue
 		}
 

@@ -1,0 +1,200 @@
+package api
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"promptspool/api/edge"
+	"promptspool/api/otlp"
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// bulkAnswer answers a call of /spans-bulk.
+type bulkAnswer struct {
+	Success     bool         `json:"success"`
+	Spans       []bulkSpan   `json:"spans"`
+	RequestLogs []requestLog `json:"request_logs"`
+
+	// What was not kept of the call.
+	RejectedSpanIDs     []string      `json:"rejected_span_ids"`
+	RejectedRequestLogs []rejectedLog `json:"rejected_request_logs,omitempty"`
+	Message             string        `json:"message,omitempty"` // about the first of them
+}
+
+// bulkSpan is a span that was kept.
+type bulkSpan struct {
+	ID     string `json:"id"` // of its record
+	Name   string `json:"name"`
+	SpanID string `json:"span_id"`
+}
+
+// requestLog is a request that was logged with a span.
+type requestLog struct {
+	ID     string `json:"id"`
+	SpanID string `json:"span_id"`
+}
+
+// rejectedLog is a log_request that is not valid. Its span is kept nevertheless.
+type rejectedLog struct {
+	SpanID string            `json:"span_id"`
+	Fields []wire.FieldError `json:"fields"`
+}
+
+// bulk gathers the events and the answer of one call of /spans-bulk.
+type bulk struct {
+	exported
+	answer bulkAnswer
+}
+
+// spansBulk takes the spans of the hosted service's SDKs, and answers when all of them are durable.
+func (a *API) spansBulk(c *call) error {
+	spans, ok := c.object.Get("spans")
+	if !ok || spans[0] != '[' {
+		return wire.Invalid(wire.FieldError{Field: "spans", Reason: "must be an array"})
+	}
+	closing, err := c.boolArg("close_after", false)
+	if err != nil {
+		return err
+	}
+	inBody, _ := c.object.Get("close_after")
+	b := bulk{
+		exported: exported{a: a, c: c, signal: "spans", closing: closing || string(inBody) == "true"},
+		answer: bulkAnswer{
+			Success:         true,
+			Spans:           []bulkSpan{},
+			RequestLogs:     []requestLog{},
+			RejectedSpanIDs: []string{},
+		},
+	}
+	b.invalid = b.takeBack
+
+	release, err := b.claim()
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := otlp.Bulk(spans, b.add, b.reject); err != nil {
+		return err
+	}
+	if err := b.end(); err != nil {
+		return err
+	}
+
+	b.count()
+	b.answer.Message = b.refused.Reason
+	edge.WriteJSON(c.ctx, 201, b.answer)
+
+	return nil
+}
+
+// add gathers a span, and the request that it was sent with.
+func (b *bulk) add(s otlp.BulkSpan) error {
+	// Whoever logs a request with a span wants the span, whatever it is about.
+	s.Plumbing = s.Plumbing && s.LogRequest == nil
+	dropped := b.refused.Dropped
+	recordID, err := b.addSpan(s.Span)
+	if err != nil {
+		return err
+	}
+
+	spanID := hex.EncodeToString(s.SpanID[:])
+	switch {
+	case recordID != "":
+		b.answer.Spans = append(b.answer.Spans, bulkSpan{recordID, s.Name, spanID})
+	case b.refused.Dropped == dropped:
+		b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, spanID)
+	}
+	if recordID == "" || s.LogRequest == nil {
+		return nil
+	}
+
+	return b.addRequest(s, recordID, spanID)
+}
+
+// addRequest gathers the request that a span was sent with. Without an id of its own it has the
+// span's, so that both are one record. Every id is derived: a call that is sent again logs once.
+func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
+	body := withTimes(s.LogRequest, s.Start, s.End)
+	var w wire.LogWrite
+	object, err := wire.ParseObject(body)
+	if err == nil {
+		w, err = wire.DecodeLog(object)
+	}
+	if err != nil {
+		e := wire.AsError(err).Body()
+		b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{spanID, e.Fields})
+		b.refuse("log_request: " + e.Message)
+		return nil
+	}
+
+	if w.RequestID != "" {
+		recordID = w.RequestID
+	}
+	request, err := b.event(wire.KindRequest, recordID, body)
+	if err != nil {
+		return err
+	}
+	request.Link = w.Prompt
+	b.answer.RequestLogs = append(b.answer.RequestLogs, requestLog{recordID, spanID})
+	if err := b.gather(request); err != nil || w.Score == nil {
+		return err
+	}
+
+	return b.exported.add(wire.KindScore, recordID, scoreBody(recordID, w.ScoreName, *w.Score))
+}
+
+// withTimes returns a copy of a log-request that has the span's times where it has none.
+func withTimes(request json.RawMessage, start, end uint64) []byte {
+	times := map[string]uint64{"request_start_time": start, "request_end_time": end}
+	b := []byte{'{'}
+	for m := range jsonscan.Members(request) {
+		if _, isTime := times[m.Name]; isTime && string(m.Value) == "null" {
+			continue
+		}
+		delete(times, m.Name)
+		b = append(append(b, request[m.Start:m.End]...), ',')
+	}
+
+	// In a fixed order: the same request must be the same event.
+	for _, name := range []string{"request_start_time", "request_end_time"} {
+		if nanos := times[name]; nanos > 0 && nanos <= math.MaxInt64 {
+			at := time.Unix(0, int64(nanos)).UTC()
+			b = append(jsonscan.AppendString(b, name), ':')
+			b = append(jsonscan.AppendString(b, at.Format(time.RFC3339Nano)), ',')
+		}
+	}
+
+	return append(bytes.TrimSuffix(b, []byte(",")), '}')
+}
+
+// reject notes a span that cannot be kept.
+func (b *bulk) reject(spanID, reason string) {
+	b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, spanID)
+	b.refuse(reason)
+}
+
+// takeBack takes from the answer what the recorder has refused.
+func (b *bulk) takeBack(e wire.Event, reason string) {
+	switch e.Kind {
+	case wire.KindSpan:
+		b.answer.Spans = slices.DeleteFunc(b.answer.Spans, func(s bulkSpan) bool {
+			if s.ID == e.RequestID {
+				b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, s.SpanID)
+			}
+			return s.ID == e.RequestID
+		})
+	case wire.KindRequest:
+		b.answer.RequestLogs = slices.DeleteFunc(b.answer.RequestLogs, func(r requestLog) bool {
+			if r.ID == e.RequestID {
+				fields := []wire.FieldError{{Field: "log_request", Reason: reason}}
+				b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{r.SpanID, fields})
+			}
+			return r.ID == e.RequestID
+		})
+	}
+}

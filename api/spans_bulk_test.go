@@ -1,0 +1,206 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+)
+
+// bulkOf is a call of /spans-bulk with the span of oneSpan and these members besides.
+func bulkOf(members string) string {
+	return `{"spans":[{"name":"chat m","context":{"trace_id":"5b8efff798038103d269b633813fc60c",
+		"span_id":"eee19b7ec3c1b174"},"start_time":"1700000000000000000",
+		"end_time":1700000000750000000` + members + `}]}`
+}
+
+// decoded is the answer of /spans-bulk.
+type decoded struct {
+	Success             bool
+	Spans, RequestLogs  []struct{ ID, Name, SpanID string }
+	RejectedSpanIDs     []string
+	RejectedRequestLogs []struct {
+		SpanID string
+		Fields []wire.FieldError
+	}
+	Message string
+}
+
+// bulk posts a call of /spans-bulk.
+func (s *scene) bulk(path, body string) (status int, d decoded, text string) {
+	s.t.Helper()
+	status, _, text, _ = s.export(path, body, "X-API-KEY", "app")
+	plain := strings.NewReplacer("span_id", "spanid", "request_logs", "requestlogs", "_ids", "ids",
+		"rejected_", "rejected").Replace(text)
+	if err := json.Unmarshal([]byte(plain), &d); err != nil {
+		s.t.Fatalf("%s: %v", text, err)
+	}
+
+	return status, d, text
+}
+
+func TestTheSpansThatTheJavaScriptSDKSendsAreRecorded(t *testing.T) {
+	s := start(t, nil)
+	for _, name := range []string{"promptlayer-js-spans-bulk-1", "promptlayer-js-spans-bulk-2"} {
+		text, err := os.ReadFile("otlp/testdata/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorded struct {
+			Body json.RawMessage `json:"body_json"`
+		}
+		if err := json.Unmarshal(text, &recorded); err != nil {
+			t.Fatal(err)
+		}
+		status, d, answer := s.bulk("/spans-bulk", string(recorded.Body))
+		if status != 201 || !d.Success || len(d.Spans) != 1 || d.Message != "" {
+			t.Errorf("%s: %d %s", name, status, answer)
+		}
+	}
+	if len(s.recorder.events) != 2 || s.recorder.events[0].Kind != wire.KindSpan {
+		t.Errorf("events: %+v", s.recorder.events)
+	}
+}
+
+func TestASpanOfEitherRouteIsOneEvent(t *testing.T) {
+	s := start(t, nil)
+	s.export("/v1/traces", strings.Replace(oneSpan, `"name"`, `"endTimeUnixNano":"1700000000750000000","name"`, 1),
+		"X-API-KEY", "app")
+	status, d, answer := s.bulk("/spans-bulk", bulkOf(``))
+	e := s.recorder.events
+	if status != 201 || len(e) != 2 || e[0].ID != e[1].ID || d.Spans[0].ID != e[0].RequestID ||
+		d.Spans[0].SpanID != "eee19b7ec3c1b174" || d.Spans[0].Name != "chat m" {
+		t.Errorf("%d %s, events %+v", status, answer, e)
+	}
+}
+
+// logRequest is logged, without its times and its key.
+var logRequest = strings.Replace(strings.Replace(logged, `"api_key": "app",`, "", 1),
+	`"request_start_time": "2026-01-02T03:04:05Z", "request_end_time": "2026-01-02T03:04:06Z",`,
+	`"request_end_time": null,`, 1)
+
+func TestARequestThatIsSentWithASpanIsLoggedOnce(t *testing.T) {
+	s := start(t, nil)
+	for range 2 {
+		status, d, answer := s.bulk("/spans-bulk", bulkOf(`,"log_request":`+logRequest))
+		if status != 201 || len(d.Spans) != 1 || len(d.RequestLogs) != 1 || d.RequestLogs[0].ID != d.Spans[0].ID ||
+			d.RequestLogs[0].SpanID != "eee19b7ec3c1b174" || strings.Contains(answer, "rejected_request_logs") {
+			t.Fatalf("%d %s", status, answer)
+		}
+	}
+
+	e := s.recorder.events
+	kinds := []wire.Kind{wire.KindSpan, wire.KindRequest, wire.KindScore}
+	if len(e) != 6 {
+		t.Fatalf("%d events", len(e))
+	}
+	for i, kind := range kinds {
+		if e[i].Kind != kind || e[i].RequestID != e[0].RequestID || e[i].ID != e[i+3].ID {
+			t.Errorf("event %d: %+v, and again %+v", i, e[i], e[i+3])
+		}
+	}
+	if body := string(e[1].Body); !strings.Contains(body, `"request_start_time":"2023-11-14T22:13:20Z"`) ||
+		!strings.Contains(body, `"request_end_time":"2023-11-14T22:13:20.75Z"`) || strings.Contains(body, "sk-secret") {
+		t.Errorf("body %s", body)
+	}
+	if link := e[1].Link; link.Name != "greet" || link.Version != 2 {
+		t.Errorf("link %+v", link)
+	}
+}
+
+func TestABadRequestDoesNotCostItsSpan(t *testing.T) {
+	s := start(t, nil)
+	for _, bad := range []string{`{}`, `{"provider":"openai"}`, `{"request_id":"no id"}`} {
+		status, d, answer := s.bulk("/spans-bulk", bulkOf(`,"log_request":`+bad))
+		if status != 201 || len(d.Spans) != 1 || len(d.RequestLogs) > 0 || len(d.RejectedRequestLogs) != 1 ||
+			len(d.RejectedSpanIDs) > 0 || !strings.HasPrefix(d.Message, "log_request: ") {
+			t.Errorf("%s: %d %s", bad, status, answer)
+		}
+	}
+
+	status, d, answer := s.bulk("/spans-bulk", `{"spans":[{"context":{"trace_id":"x","span_id":"y"}}]}`)
+	if status != 201 || len(d.Spans) > 0 || !slices.Equal(d.RejectedSpanIDs, []string{"y"}) {
+		t.Errorf("%d %s", status, answer)
+	}
+	for _, body := range []string{`{}`, `{"spans":{}}`, `{"spans":null}`} {
+		if a := s.call("POST", "/spans-bulk", body, "X-API-KEY", "app"); a.Status != 422 {
+			t.Errorf("%s: %+v", body, a)
+		}
+	}
+}
+
+// closed knows one closed trace.
+type closed struct{}
+
+func (closed) IsClosed(_ context.Context, _ wire.Identity, trace [16]byte) (bool, error) {
+	return fmt.Sprintf("%x", trace) == "5b8efff798038103d269b633813fc60c", nil
+}
+
+func TestAServerRefusesSpansOfAClosedTrace(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.ClosedTraces = closed{} })
+	const ids = `"trace_ids":["5b8efff798038103d269b633813fc60c"]`
+	for path, body := range map[string]string{"/v1/traces": oneSpan, "/spans-bulk": bulkOf("")} {
+		status, _, answer, _ := s.export(path, body, "X-API-KEY", "app")
+		if status != 409 || !strings.Contains(answer, ids) || !strings.Contains(answer, `"error":"conflict"`) {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	if len(s.recorder.events) > 0 {
+		t.Fatalf("events: %+v", s.recorder.events)
+	}
+
+	// A trace that is closed does not cost the others.
+	other := strings.Replace(oneSpan, `{"traceId"`, `{"traceId":"0000000000000000000000000000000a",
+		"spanId":"eee19b7ec3c1b174","name":"x"},{"traceId"`, 1)
+	status, _, answer, _ := s.export("/v1/traces", other, "X-API-KEY", "app")
+	if status != 200 || !strings.Contains(answer, `"rejectedSpans":"1"`) || len(s.recorder.events) != 1 {
+		t.Errorf("%d %s, %d events", status, answer, len(s.recorder.events))
+	}
+}
+
+func TestATraceIsClosedByAnEventBehindItsSpans(t *testing.T) {
+	s := start(t, nil)
+	s.export("/v1/traces?close_after=true", oneSpan, "X-API-KEY", "app")
+	s.bulk("/spans-bulk?close_after=true", bulkOf(""))
+	s.bulk("/spans-bulk", strings.Replace(bulkOf(""), `{"spans"`, `{"close_after":true,"spans"`, 1))
+	const path = "/api/public/v2/traces/5b8efff798038103d269b633813fc60c/close"
+	if a := s.call("POST", path, "", "X-API-KEY", "app"); a.Status != 201 || !a.Success {
+		t.Errorf("%+v", a)
+	}
+
+	e := s.recorder.events
+	if len(e) != 7 {
+		t.Fatalf("%d events", len(e))
+	}
+	for _, i := range []int{1, 3, 5, 6} {
+		if e[i].ID != e[6].ID || e[i].RequestID != wire.CloseRecordID([16]byte{0x5b, 0x8e, 0xff, 0xf7, 0x98, 0x03,
+			0x81, 0x03, 0xd2, 0x69, 0xb6, 0x33, 0x81, 0x3f, 0xc6, 0x0c}) {
+			t.Errorf("event %d: %+v", i, e[i])
+		}
+	}
+
+	if a := s.call("POST", "/api/public/v2/traces/short/close", "", "X-API-KEY", "app"); a.Status != 404 {
+		t.Errorf("no trace: %+v", a)
+	}
+}
+
+func TestATraceIsClosedOnce(t *testing.T) {
+	code := wire.ResultAccepted
+	do := func(events []wire.Event) ([]wire.Result, error) {
+		return []wire.Result{{ID: events[0].ID, Code: code}}, nil
+	}
+	const path = "/api/public/v2/traces/0000000000000000000000000000000a/close"
+	server := start(t, func(c *api.Config) { c.ClosedTraces, c.Recorder = closed{}, &recorder{do: do} })
+	for want, result := range map[int]wire.ResultCode{201: wire.ResultAccepted, 409: wire.ResultDuplicate} {
+		code = result
+		if a := server.call("POST", path, "", "X-API-KEY", "app"); a.Status != want {
+			t.Errorf("%s: %+v, want %d", result, a, want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package archive_test
+
+import (
+	"testing"
+
+	"promptspool/api/otlp"
+	"promptspool/api/wire"
+)
+
+// What a sidecar took before it could know of the close is folded nevertheless.
+func TestATraceThatIsClosedTakesWhatSidecarsBring(t *testing.T) {
+	s := newServer(t, nil)
+	trace := [16]byte{0x5b, 0x8e, 15: 1}
+	isClosed := func(want bool) {
+		t.Helper()
+		if got, err := s.IsClosed(t.Context(), s.id, trace); got != want || err != nil {
+			t.Errorf("IsClosed is %v, %v", got, err)
+		}
+	}
+	isClosed(false)
+
+	closing := span(t, wire.CloseRecordID(trace), otlp.Close(trace))
+	for i, want := range []wire.ResultCode{wire.ResultAccepted, wire.ResultDuplicate} {
+		if got := s.record(t, closing); got[0].Code != want {
+			t.Errorf("close %d: %+v", i, got)
+		}
+	}
+	isClosed(true)
+	answer, err := s.Trace(t.Context(), s.id, "5b8e0000000000000000000000000001")
+	if err != nil || !answer.Closed || len(answer.Spans) > 0 {
+		t.Errorf("the trace is %+v, %v", answer, err)
+	}
+
+	_, err = otlp.Traces([]byte(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"late",
+		"traceId":"5b8e0000000000000000000000000001","spanId":"0000000000000001"}]}]}]}`), otlp.JSON,
+		func(late otlp.Span) error {
+			e := span(t, wire.SpanRecordID(late.TraceID, late.SpanID, late.Start), late.Body)
+			if got := s.record(t, e); got[0].Code != wire.ResultAccepted {
+				t.Errorf("the late span: %+v", got)
+			}
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err = s.Trace(t.Context(), s.id, "5b8e0000000000000000000000000001")
+	if err != nil || !answer.Closed || len(answer.Spans) != 1 || answer.Spans[0].Name != "late" {
+		t.Errorf("the trace is %+v, %v", answer, err)
+	}
+}
+
+// span returns the event of a span, as package api makes it.
+func span(t *testing.T, recordID string, body []byte) wire.Event {
+	t.Helper()
+	e := write(1, wire.KindSpan, string(body))
+	e.RequestID = recordID
+	var err error
+	if e.ID, err = wire.SpanEventID(recordID, body); err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
