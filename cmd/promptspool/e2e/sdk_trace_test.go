@@ -1,0 +1,71 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// TestThePublishedJavaScriptSDKTraces runs promptlayer 1.3.6 with tracing on, unmodified. What it
+// both traces and logs must be one record.
+func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", "trace.mjs")
+	node.Dir = npmModules(t, "testdata/sdk")
+	node.Env = append(os.Environ(),
+		"PROMPTLAYER_BASE_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
+		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
+	var errs strings.Builder
+	node.Stderr = &errs
+	out, err := node.Output()
+
+	var gave struct {
+		Ran    struct{ ID, Trace string }
+		Logged string
+		Said   []string
+	}
+	if err == nil {
+		err = json.Unmarshal(out, &gave)
+	}
+	if err != nil || len(gave.Said) > 0 {
+		t.Fatalf("node: %v\n%s\n%s", err, out, errs.String())
+	}
+	sidecar.emptied()
+
+	for _, id := range []string{gave.Ran.ID, gave.Logged} {
+		r := server.record(id, func(wire.Record) bool { return true })
+		if r.Model != "gpt-4o-answered" || r.Tokens == nil || *r.Tokens != 7 {
+			t.Errorf("the record %s: %+v", id, r)
+		}
+	}
+	if n := server.total(map[string]any{}); n != 2 {
+		t.Errorf("%d requests are listed, want the 2 that were made", n)
+	}
+
+	var stored wire.Trace
+	if r := server.get("/api/public/v2/traces/" + gave.Ran.Trace); json.Unmarshal(r.Body, &stored) != nil {
+		t.Fatalf("the trace: %d %s", r.Status, r.Body)
+	}
+	outer := slices.IndexFunc(stored.Spans, func(s wire.TraceSpan) bool { return s.Name == "outer" })
+	run := slices.IndexFunc(stored.Spans, func(s wire.TraceSpan) bool { return s.Name == "PromptLayer Run" })
+	if outer < 0 || run < 0 || *stored.Spans[run].ParentID != stored.Spans[outer].SpanID {
+		t.Fatalf("the trace has %+v", stored.Spans)
+	}
+	wantsAll(t, "outer", string(server.record(stored.Spans[outer].ID, events(1)).Span),
+		`{"key":"k","value":{"stringValue":"v"}}`, `"key":"function_input","value":{"stringValue":"[\"Ann\"]"}`,
+		gave.Ran.ID)
+}
