@@ -2,11 +2,12 @@ package api
 
 import (
 	"promptspool/api/otlp"
+	"promptspool/api/wire"
 )
 
-// exportLogs refuses the log records of an OTLP exporter that are about model calls: it must not
-// send them again, and must not take them for stored either. An app sends others with them, and its
-// exporter would warn of each request if it were told what becomes of those.
+// exportLogs takes the log records of an OTLP exporter that are about model calls. An app sends
+// others with them, and its exporter would warn of each request if it were told what becomes of
+// those.
 func (a *API) exportLogs(c *call) error {
 	x := exported{
 		a:       a,
@@ -16,12 +17,8 @@ func (a *API) exportLogs(c *call) error {
 	}
 
 	return x.serve("rejectedLogRecords", func(form otlp.Form) (otlp.Refused, error) {
-		return otlp.Logs(c.body, form, func(otlp.Log) error {
-			x.refused.Spans++
-			x.refused.Reason = "promptspool keeps spans; it does not keep log records. " +
-				"Have the messages recorded on spans, for example with " +
-				"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=SPAN_ONLY"
-			return nil
+		return otlp.Logs(c.body, form, func(l otlp.Log) error {
+			return x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 		})
 	})
 }

@@ -125,12 +125,12 @@ var otlpOperations = []operation{
 		id: "exportLogs", tag: tagOTLP, scope: wire.ScopeApp,
 		call:    "POST /v1/logs",
 		older:   "/v1/logs/v1/logs /api/public/otel/v1/logs /otel/v1/logs",
-		summary: "Refuse log records",
-		detail:  "Log records are not kept: all of them are refused. " + exporterErrors,
+		summary: "Record log records about model calls",
+		detail: "The answer comes when they are durable. Those whose event name begins with `gen_ai.` are kept, " +
+			"and join their span; one of these without a span is refused. All others are dropped, which the answer " +
+			"does not say. " + exporterErrors,
 		body:    ExportLogs{},
-		answers: success("The log records are refused.", Exported{&PartialSuccess{
-			RejectedLogRecords: "1", ErrorMessage: "promptspool keeps spans; it does not keep log records.",
-		}}),
+		answers: success("The log records about model calls are durable, except those that are refused.", Exported{}),
 	},
 	{
 		id: "exportMetrics", tag: tagOTLP, scope: wire.ScopeApp,
