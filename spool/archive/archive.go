@@ -89,6 +89,9 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 	if err := a.apply(ctx, id.Account, decoded, places, results); err != nil {
 		return nil, err
 	}
+	if err := a.joinLogs(ctx, id.Account, decoded); err != nil {
+		return nil, err
+	}
 	a.report(id.Account, results)
 
 	return results, nil
@@ -243,7 +246,7 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 	case err != nil:
 		return wire.Record{}, err
 	// A span is shown, with whatever was attached to it: no request need ever follow.
-	case state.Orphan() && state.Span == nil:
+	case state.Request == nil && state.Span == nil:
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
 			"The request %s has not arrived yet. %s for it arrived already and will be part of it.",
 			parsed, english.Plural(len(state.History), "event", ""))

@@ -15,9 +15,9 @@ import (
 )
 
 // Event is one accepted write after decoding: what State.Fold merges. At most one of
-// Request, Score, Metadata, Prompt, GroupID and Span is set. None is set if the body could not
-// be read: then only the history shows the event, and its body is kept. A traced model
-// call sets both Request and Span.
+// Request, Score, Metadata, Prompt, GroupID, Span and Log is set. None is set if the body could not
+// be read: then only the history shows the event, and its body is kept. A span also sets
+// Request if it is a model call, and Metadata if it is not.
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
@@ -32,6 +32,7 @@ type Event struct {
 	Prompt   *Link
 	GroupID  string
 	Span     *Span
+	Log      *Log
 }
 
 // Link ties a record to a template version.
@@ -131,6 +132,11 @@ func (e *Event) read(object wire.Object) {
 		var read otel.Span
 		e.Span, read = readSpan(object)
 		e.Request, e.Scores = readTraced(&read), read.Scores
+		if e.Request == nil {
+			e.Metadata = read.Metadata
+		}
+	case wire.KindLog:
+		e.Log = readLog(object)
 	}
 
 	e.Unread = err != nil

@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/calls"
+	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -122,13 +123,18 @@ func (s *State) restore(bodies map[string]json.RawMessage, match func(key, store
 	s.Prompt = &prompt
 }
 
-// readMetadata returns the metadata in the body of a request or a metadata event.
+// readMetadata returns the metadata in the body of a request, a span or a metadata event.
 func readMetadata(body json.RawMessage) map[string]string {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return map[string]string{}
 	}
-	if request, ok := calls.Traced(object); ok {
+	if otel.IsSpan(object) {
+		span := otel.ReadObject(object)
+		request, ok := calls.TracedRequest(&span)
+		if !ok {
+			return span.Metadata
+		}
 		object = request
 	}
 	w, _ := wire.DecodeMetadata(object)

@@ -60,7 +60,8 @@ func (s *State) Waiting() Orphans {
 // WouldWait reports whether folding the event would make the record an orphan, or
 // a larger one.
 func (s *State) WouldWait(e Event) bool {
-	return s.Orphan() && e.Request == nil && e.Span == nil && !s.knows(e.ID)
+	joins := e.Log != nil && e.Log.Joined != ""
+	return s.Orphan() && e.Request == nil && e.Span == nil && !joins && !s.knows(e.ID)
 }
 
 // orphanSidecarsMax bounds the sidecars named in an orphan's row.

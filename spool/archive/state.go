@@ -24,6 +24,7 @@ type State struct {
 	History   []Entry           `json:"history"`           // by stamp
 	Request   *Stamped[Request] `json:"request,omitempty"` // nil for an orphan and a span
 	Span      *Stamped[Span]    `json:"span,omitempty"`    // the one with the highest stamp
+	Joined    bool              `json:"joined,omitempty"`  // log records whose span has them; see joinLogs
 
 	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
 	// of metadata and prompt events; the request has its own.
@@ -114,6 +115,7 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.Score != nil {
 		s.putScore(e.Score.Name, stamp, e.Score.Score)
 	}
+	s.Joined = s.Joined || e.Log != nil && e.Log.Joined != ""
 	for _, score := range e.Scores {
 		s.putScore(score.Name, stamp, score.Score)
 	}
@@ -193,15 +195,25 @@ func (s *State) addGroup(id string) {
 	s.sums.weight += len(id)
 }
 
-// Orphan reports whether the record waits for its request. A span waits for nothing.
-func (s *State) Orphan() bool { return s.Request == nil && s.Span == nil }
+// Orphan reports whether the record waits for its request, or is log records that wait for
+// their span. A span waits for nothing.
+func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 
 // Listed reports whether lists of requests show the record.
 func (s *State) Listed() bool { return s.Request != nil }
 
 // Bare reports whether the record is a span without a request, perhaps with scores and the
-// like.
-func (s *State) Bare() bool { return s.Request == nil && s.Span != nil }
+// like, or is the log records of a span that has them.
+func (s *State) Bare() bool { return s.Request == nil && (s.Span != nil || s.Joined) }
+
+// BareAt returns the order time under which a Bare record is listed.
+func (s *State) BareAt() time.Time {
+	if s.Span != nil {
+		return s.Span.At
+	}
+
+	return s.History[len(s.History)-1].At
+}
 
 // Tagged reports whether the record is a span that has, or had, metadata. A deletion by
 // metadata must look at it, although no list shows it.

@@ -80,7 +80,8 @@ type Store interface {
 	// Orphans returns up to limit records of the account whose request has not arrived,
 	// by request id behind after ("" for the beginning), and the tally of all of them, as
 	// of one moment. A store that has to read the records may stop once they weigh
-	// HeldBytesMax. more reports that others follow.
+	// HeldBytesMax. more reports that others follow. With a limit of 0 it reads the tally
+	// alone.
 	Orphans(
 		ctx context.Context, account, after string, limit int,
 	) (rows []wire.Orphan, more bool, tally Orphans, err error)

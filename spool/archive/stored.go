@@ -135,7 +135,7 @@ func (s *State) Join(others ...*State) {
 	for _, o := range others {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
-		s.Span = newest(s.Span, o.Span)
+		s.Span, s.Joined = newest(s.Span, o.Span), s.Joined || o.Joined
 		s.joinRequest(o)
 		for name, v := range o.Scores {
 			s.Scores = put(s.Scores, name, v.Stamp, v.Value)

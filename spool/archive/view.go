@@ -35,7 +35,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
-	if s.Bare() {
+	if s.Request == nil && s.Span != nil {
 		rec.Request, rec.Span = nil, body
 		rec.ToolNames = []string{}
 		rec.AcceptedAt = s.Span.At

@@ -143,6 +143,7 @@ func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
 		wire.KindPrompt:   fmt.Sprintf(prompt, ID(1000), n+1),
 		wire.KindGroup:    fmt.Sprintf(`{"request_id":%q,"group_id":"g%d"}`, ID(1000), n),
 		wire.KindSpan:     SpanBody(traces[0], 1, fmt.Sprint(n)),
+		wire.KindLog:      fmt.Sprintf(`{"log":{"timeUnixNano":"%d"}}`, n),
 	}
 	e.Body = json.RawMessage(bodies[e.Kind])
 

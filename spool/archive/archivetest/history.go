@@ -42,7 +42,7 @@ var (
 	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
 	kinds     = []wire.Kind{
 		wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt,
-		wire.KindGroup, wire.KindSpan,
+		wire.KindGroup, wire.KindSpan, wire.KindLog,
 	}
 )
 
@@ -146,6 +146,11 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 		}
 	case wire.KindGroup:
 		return map[string]any{"group_id": pick(t, groups)}
+	case wire.KindLog:
+		if rapid.Bool().Draw(t, "joined") {
+			return map[string]any{"joined": ID(1000)}
+		}
+		return map[string]any{"log": map[string]any{"traceId": pick(t, traces), "spanId": "00000000000000ab"}}
 	case wire.KindSpan:
 		return map[string]any{"resource": map[string]any{}, "span": map[string]any{
 			"traceId":           pick(t, traces),

@@ -36,6 +36,7 @@ func Run(t *testing.T, open Open) {
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
 		{"a call in protobuf and in JSON is one record", encodings},
+		{"log records join the call of their span, whichever comes first", joiningLogs},
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
 		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},

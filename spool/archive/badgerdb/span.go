@@ -28,7 +28,7 @@ func (f *folding) spanKeys(r *record) (found []write) {
 		if r.state.Tagged() {
 			value = tagged
 		}
-		found = append(found, write{f.keys.span(blocks.EncodePlace(r.state.Span.At, r.id)), value})
+		found = append(found, write{f.keys.span(blocks.EncodePlace(r.state.BareAt(), r.id)), value})
 	}
 
 	return found

@@ -27,17 +27,7 @@ func readSpan(object wire.Object) Call {
 	return call
 }
 
-// Traced returns the request that logs the same call as a stored span, if that is a call.
-func Traced(object wire.Object) (request wire.Object, ok bool) {
-	if !otel.IsSpan(object) {
-		return nil, false
-	}
-	span := otel.ReadObject(object)
-
-	return TracedRequest(&span)
-}
-
-// TracedRequest is Traced of a span that was already read.
+// TracedRequest returns the request that logs the same call as a span, if that is a call.
 func TracedRequest(span *otel.Span) (request wire.Object, ok bool) {
 	if !span.IsCall() {
 		return nil, false

@@ -34,7 +34,7 @@ func (db *DB) Orphans(
 		// Ids begin with their time, so orphans week by week come in the order of ids.
 		weeks, err := orphanWeeks(ctx, tx, key, &tally)
 		for _, week := range weeks {
-			if err != nil || more {
+			if err != nil || more || limit == 0 {
 				break
 			}
 			if from := schema.WeekOf(tsOf(behind)); after != "" && week.Before(from) {

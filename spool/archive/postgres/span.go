@@ -26,7 +26,7 @@ func (r *record) spanAt() *int64 {
 	if !r.state.Bare() {
 		return nil
 	}
-	at := nanosOf(r.state.Span.At) // an integer, since the database's times lack nanoseconds
+	at := nanosOf(r.state.BareAt()) // an integer, since the database's times lack nanoseconds
 
 	return &at
 }

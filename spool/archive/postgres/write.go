@@ -319,7 +319,7 @@ func (c *weekCount) add(r *record) {
 		at = nanosOf(r.state.Request.At)
 	case r.state.Bare():
 		c.spans++
-		at = nanosOf(r.state.Span.At)
+		at = nanosOf(r.state.BareAt())
 	default:
 		return
 	}

@@ -101,6 +101,12 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 	return json.RawMessage(encoded(members))
 }
 
+// Joined returns how many log records a body has that Join returned.
+func Joined(body json.RawMessage) int {
+	logs, _ := jsonscan.Lookup(body, "logs")
+	return len(value(logs).elements())
+}
+
 // record is a log record with what orders it.
 type record struct {
 	log     value
