@@ -67,10 +67,11 @@ type ClosedTraces interface {
 }
 
 // Keeper changes what was recorded. When Delete returns, the records can no longer be found.
-// Reprice and Scan work for a few seconds and return a cursor to continue from.
+// Reprice, Reread and Scan work for a few seconds and return a cursor to continue from.
 type Keeper interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
+	Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error)
 	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
 }
 

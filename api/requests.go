@@ -153,6 +153,16 @@ func (a *API) repriceRequests(c *call) error {
 	return c.answer(repriced, err)
 }
 
+// rereadSpans reads stored spans again, one part for each call.
+func (a *API) rereadSpans(c *call) error {
+	cursor := ""
+	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
+		return err
+	}
+	reread, err := a.c.Keeper.Reread(c.context, c.id, cursor)
+	return c.answer(reread, err)
+}
+
 // scanRequests searches stored requests for secrets, one part for each call, and masks them if
 // the caller wants that.
 func (a *API) scanRequests(c *call) error {

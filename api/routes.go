@@ -85,6 +85,8 @@ var routes = expandSpellings([]route{
 		needs: analyst, body: optionalBody, scope: wire.ScopeFull, handle: (*API).templateStatistics},
 	{name: "reprice-requests", path: "/api/public/v2/requests/reprice",
 		needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).repriceRequests},
+	{name: "reread-spans", path: "/api/public/v2/requests/reread",
+		needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).rereadSpans},
 	{name: "scan-requests", path: "/api/public/v2/requests/scan",
 		needs: keeper, body: optionalBody, scope: wire.ScopeFull, handle: (*API).scanRequests},
 	{method: "DELETE", name: "delete-requests", path: "/api/public/v2/requests",

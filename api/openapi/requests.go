@@ -315,6 +315,16 @@ var requestOperations = []operation{
 		answers:  success("How far it came.", wire.Repriced{Success: true, Seen: 1, Changed: 1, Done: true}),
 	},
 	{
+		id: "rereadSpans", tag: tagRequests, scope: wire.ScopeFull,
+		call:    "POST /api/public/v2/requests/reread",
+		summary: "Read spans again",
+		detail: "With what this version knows of OpenTelemetry's dialects: spans may become requests. One call " +
+			"works for a few seconds; send `cursor` until `done` is true.",
+		optional: true,
+		body:     Continue{},
+		answers:  success("How far it came.", wire.Reread{Success: true, Seen: 1, Changed: 1, Done: true}),
+	},
+	{
 		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/scan",
 		summary: "Find credentials in stored records",

@@ -5,18 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
-	"promptspool/spool/archive/query"
 )
 
 const (
-	scanTime      = 2 * time.Second // how long one call works before it reports how far it got
-	maskStep      = 100             // records that one transaction masks
-	maskBytesStep = 8 << 20         // of their bodies, unless one alone has more
+	maskStep      = 100     // records that one transaction masks
+	maskBytesStep = 8 << 20 // of their bodies, unless one alone has more
 )
 
 // Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s.
@@ -32,18 +28,18 @@ func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) 
 		archive: a,
 		id:      id,
 		mask:    q.Mask,
-		ends:    a.config.Now().Add(scanTime),
 		answer: wire.Scanned{
 			Success: true,
 			Kinds:   map[wire.SecretKind]int{},
 			Items:   []wire.FoundSecret{},
-			Cursor:  q.Cursor,
 		},
 	}
-	err := s.run(ctx)
+	w := a.newWalk(id, q.Cursor, s.look)
+	err := w.run(ctx)
 	if err == nil {
 		err = s.flush(ctx)
 	}
+	s.answer.Cursor, s.answer.Done = w.cursor, w.done
 
 	// Earlier steps may have masked records although a later one failed.
 	if auditErr := s.audit(ctx); err == nil {
@@ -79,115 +75,11 @@ type scan struct {
 	archive *Archive
 	id      wire.Identity
 	mask    bool
-	ends    time.Time
 	answer  wire.Scanned
 
 	found []string // records to mask
 	bytes int      // of their bodies
 }
-
-// run looks at records from the cursor on until the time or the records run out.
-func (s *scan) run(ctx context.Context) error {
-	if after, inSpans := strings.CutPrefix(s.answer.Cursor, spanCursor); inSpans {
-		return s.spans(ctx, after)
-	}
-	after, inOrphans := strings.CutPrefix(s.answer.Cursor, orphanCursor)
-	if !inOrphans {
-		more, err := s.listed(ctx)
-		if more || err != nil {
-			return err
-		}
-		after = ""
-	}
-
-	// No list shows the orphans, so they are looked at apart.
-	return s.orphans(ctx, after)
-}
-
-// listed looks at the records that lists show. more reports whether time ran out.
-func (s *scan) listed(ctx context.Context) (more bool, err error) {
-	q, err := query.Compile(wire.Search{Cursor: s.answer.Cursor, PerPage: exportPage})
-	if err != nil {
-		return false, err
-	}
-
-	for {
-		page, _, err := s.archive.positions(ctx, s.id, q, exportPage)
-		if err != nil {
-			return false, err
-		}
-		for _, p := range page {
-			if err := s.look(ctx, p.RequestID); err != nil {
-				return false, err
-			}
-			s.answer.Cursor = p.Cursor()
-			// The clock is read after a record, so that every
-			// call gets at least one further.
-			if s.isOver() {
-				return true, nil
-			}
-		}
-
-		if len(page) < exportPage {
-			return false, nil
-		}
-		q.After = &page[len(page)-1]
-	}
-}
-
-// orphans looks at the records whose request has not arrived.
-func (s *scan) orphans(ctx context.Context, after string) error {
-	for {
-		rows, more, _, err := s.archive.config.Store.Orphans(ctx, s.id.Account, after, exportStep)
-		if err != nil {
-			return err
-		}
-		for i := range rows {
-			after = rows[i].RequestID
-			if err := s.look(ctx, after); err != nil {
-				return err
-			}
-			s.answer.Cursor = orphanCursor + after
-			if s.isOver() {
-				return nil
-			}
-		}
-
-		// Then what has neither a row nor a place among the orphans.
-		if !more {
-			return s.spans(ctx, "")
-		}
-	}
-}
-
-// spans looks at the records that are only a span, behind a cursor.
-func (s *scan) spans(ctx context.Context, after string) error {
-	for {
-		page, err := s.archive.spans(ctx, s.id, after)
-		if err != nil {
-			return err
-		}
-		for _, p := range page {
-			after = p.Cursor()
-			if err := s.look(ctx, p.RequestID); err != nil {
-				return err
-			}
-			// With each record: the time may be over before the page is.
-			s.answer.Cursor = spanCursor + after
-			if s.isOver() {
-				return nil
-			}
-		}
-
-		if len(page) < exportStep {
-			s.answer.Cursor, s.answer.Done = "", true
-			return nil
-		}
-	}
-}
-
-// isOver reports whether the call has worked long enough.
-func (s *scan) isOver() bool { return s.archive.config.Now().After(s.ends) }
 
 // look counts and lists the secrets of a record, and masks records once enough are found.
 func (s *scan) look(ctx context.Context, requestID string) error {

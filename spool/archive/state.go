@@ -202,8 +202,8 @@ func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 // Listed reports whether lists of requests show the record.
 func (s *State) Listed() bool { return s.Request != nil }
 
-// Bare reports whether the record is a span without a request, perhaps with scores and the
-// like, or is the log records of a span that has them.
+// Bare reports whether the record is a span without a request, or log records that were
+// joined to theirs. It may have scores and the like.
 func (s *State) Bare() bool { return s.Request == nil && (s.Span != nil || s.Joined) }
 
 // BareAt returns the order time under which a Bare record is listed.

@@ -214,10 +214,12 @@ func routeAttacks() []attack {
 		{name: "search: deep filters", n: 100, most: 400, send: func(p target, n int) int {
 			body := strings.Repeat(`{"logic":"AND","filters":[`, n) +
 				`{"field":"tags","operator":"is","value":"a"}` + strings.Repeat(`]}`, n)
-			for _, path := range []string{"search", "analytics", "template-statistics", "reprice", "scan", "export"} {
+			for _, path := range []string{
+				"search", "analytics", "template-statistics", "reprice", "reread", "scan", "export",
+			} {
 				p.call("POST", "/api/public/v2/requests/"+path, `{"filter_group":`+body+`}`)
 			}
-			return 6 * len(body)
+			return 7 * len(body)
 		}},
 		{name: "pages: long filters", n: 100, most: inHead, send: func(p target, n int) int {
 			query := strings.Repeat("&field=tags&op=is&value=a", n/25) + "&q=" + strings.Repeat("w", n)

@@ -100,6 +100,12 @@ func TestFindingAndCounting(t *testing.T) {
 		t.Errorf("repriced: %+v", priced)
 	}
 
+	var reread wire.Reread
+	ask("POST", "/api/public/v2/requests/reread", map[string]any{}, &reread)
+	if reread.Seen != 0 || !reread.Done {
+		t.Errorf("reread: %+v", reread)
+	}
+
 	var deleted wire.Deleted
 	ask("DELETE", "/api/public/v2/requests?metadata_key=user_id&metadata_value=u1", nil, &deleted)
 	if deleted.Records != 2 || server.total(map[string]any{}) != 2 {

@@ -62,6 +62,7 @@ func Run(t *testing.T, open Open) {
 		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
 		{"older records are renewed, however often that is stopped", renewing},
 		{"records are edited whole", editing},
+		{"spans are read again with a newer reader", rereading},
 	})
 }
 

@@ -186,6 +186,9 @@ func (f *folding) edit(r *record, change archive.Edit) error {
 		return err
 	}
 
+	// Its row may have come or gone, and shows other values.
+	f.hide(r, r.state.Hidden())
+
 	// After the edit the record may count differently in the tally of orphans.
 	if now := r.state.Waiting(); now != r.waiting {
 		if err := f.loadOrphans(); err != nil {

@@ -16,6 +16,7 @@ func Command() *cli.Command {
 			statsCommand(),
 			deleteCommand(),
 			repriceCommand(),
+			rereadCommand(),
 			scanCommand(),
 			orphansCommand(),
 		},

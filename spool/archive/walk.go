@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+)
+
+// walkTime is how long one call walks before it reports how far it got.
+const walkTime = 2 * time.Second
+
+// walk looks at all records of an account in parts: from the newest on those that lists
+// show, then the orphans, then the spans.
+type walk struct {
+	archive *Archive
+	account string
+	ends    time.Time
+	look    func(ctx context.Context, requestID string) error
+
+	cursor string // continues behind the records that were looked at
+	done   bool
+}
+
+// newWalk returns a walk that continues at the cursor of an earlier one, "" for the first.
+func (a *Archive) newWalk(
+	id wire.Identity, cursor string, look func(ctx context.Context, requestID string) error,
+) *walk {
+	return &walk{
+		archive: a,
+		account: id.Account,
+		ends:    a.config.Now().Add(walkTime),
+		look:    look,
+		cursor:  cursor,
+	}
+}
+
+// run looks at records from the cursor on until the time or the records run out.
+func (w *walk) run(ctx context.Context) error {
+	if after, inSpans := strings.CutPrefix(w.cursor, spanCursor); inSpans {
+		return w.spans(ctx, after)
+	}
+	after, inOrphans := strings.CutPrefix(w.cursor, orphanCursor)
+	if !inOrphans {
+		more, err := w.listed(ctx)
+		if more || err != nil {
+			return err
+		}
+		after = ""
+	}
+
+	// No list shows the orphans, so they are looked at apart.
+	return w.orphans(ctx, after)
+}
+
+// listed looks at the records that lists show. more reports whether time ran out.
+func (w *walk) listed(ctx context.Context) (more bool, err error) {
+	q, err := query.Compile(wire.Search{Cursor: w.cursor, PerPage: exportPage})
+	if err != nil {
+		return false, err
+	}
+
+	for {
+		page, _, err := w.archive.positions(ctx, wire.Identity{Account: w.account}, q, exportPage)
+		if err != nil {
+			return false, err
+		}
+		for _, p := range page {
+			if err := w.look(ctx, p.RequestID); err != nil {
+				return false, err
+			}
+			w.cursor = p.Cursor()
+			// The clock is read after a record, so that every
+			// call gets at least one further.
+			if w.isOver() {
+				return true, nil
+			}
+		}
+
+		if len(page) < exportPage {
+			return false, nil
+		}
+		q.After = &page[len(page)-1]
+	}
+}
+
+// orphans looks at the records whose request has not arrived.
+func (w *walk) orphans(ctx context.Context, after string) error {
+	for {
+		rows, more, _, err := w.archive.config.Store.Orphans(ctx, w.account, after, exportStep)
+		if err != nil {
+			return err
+		}
+		for i := range rows {
+			after = rows[i].RequestID
+			if err := w.look(ctx, after); err != nil {
+				return err
+			}
+			w.cursor = orphanCursor + after
+			if w.isOver() {
+				return nil
+			}
+		}
+
+		// Then what has neither a row nor a place among the orphans.
+		if !more {
+			return w.spans(ctx, "")
+		}
+	}
+}
+
+// spans looks at the records that are only a span, behind a cursor.
+func (w *walk) spans(ctx context.Context, after string) error {
+	for {
+		page, err := w.archive.spans(ctx, wire.Identity{Account: w.account}, after)
+		if err != nil {
+			return err
+		}
+		for _, p := range page {
+			after = p.Cursor()
+			if err := w.look(ctx, p.RequestID); err != nil {
+				return err
+			}
+			// With each record: the time may be over before the page is.
+			w.cursor = spanCursor + after
+			if w.isOver() {
+				return nil
+			}
+		}
+
+		if len(page) < exportStep {
+			w.cursor, w.done = "", true
+			return nil
+		}
+	}
+}
+
+// isOver reports whether the call has worked long enough.
+func (w *walk) isOver() bool { return w.archive.config.Now().After(w.ends) }
