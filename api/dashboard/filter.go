@@ -206,6 +206,18 @@ func (f filter) between(from, to time.Time) filter {
 	return f.during(line)
 }
 
+// requestsBetween returns the address of the requests that between selects. A stretch of hours is
+// a span in it: a page may have hundreds of them, and the line would be three times as long.
+func (f filter) requestsBetween(from, to time.Time) string {
+	if to.Sub(from) > 12*time.Hour {
+		return address("/requests", f.between(from, to).values()) // clocks may be changed within it
+	}
+	q := f.during("").values()
+	q.Set("span", stretch{from.In(cmp.Or(f.zone, time.UTC)), to.Sub(from)}.String())
+
+	return address("/requests", q)
+}
+
 // without returns the filter without condition i.
 func (f filter) without(i int) filter {
 	kept := f.line

@@ -6,10 +6,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
 )
 
 // An address says how a list is sorted, and each heading leads to the next order.
@@ -144,5 +146,21 @@ func TestATitleTellsTabsApart(t *testing.T) {
 		if got := readFilter(q).title("Requests"); got != want {
 			t.Errorf("%s: %q, want %q", address, got, want)
 		}
+	}
+}
+
+// The bars of a chart have short addresses, whose line is in the reader's zone.
+func TestABarOfHoursLeadsToItsLine(t *testing.T) {
+	f := newFilter("tag:a since:7d")
+	f.zone, _ = calendar.ParseZone("Asia/Kolkata")
+	at := time.Date(2026, 11, 14, 12, 30, 0, 0, time.UTC)
+
+	r := httptest.NewRequest(http.MethodGet, f.requestsBetween(at, at.Add(4*time.Hour)), nil)
+	want := "tag:a since:2026-11-14T18:00:00+05:30 before:2026-11-14T22:00:00+05:30"
+	if got := readFilter(r.URL.Query()).Text; got != want {
+		t.Errorf("%s is the line %s, want %s", r.URL, got, want)
+	}
+	if f.between(at, at.Add(4*time.Hour)).Text != want {
+		t.Error("between is another line")
 	}
 }

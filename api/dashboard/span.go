@@ -20,13 +20,13 @@ var spans = []span{
 }
 
 // stretch is a fixed stretch of time, such as that of a chart's bar. An address holds it as
-// 20261114T050000Z~4h.
+// 20261114T050000Z~4h, or with the offset of a zone, 20261114T050000+0100~4h.
 type stretch struct {
 	from time.Time
 	long time.Duration
 }
 
-const stretchLayout = "20060102T150405Z"
+const stretchLayout = "20060102T150405Z0700"
 
 // String returns the stretch as an address holds it.
 func (s stretch) String() string {
@@ -39,7 +39,7 @@ func (s stretch) String() string {
 		long = strings.TrimSuffix(long, "0m")
 	}
 
-	return s.from.UTC().Format(stretchLayout) + "~" + long
+	return s.from.Format(stretchLayout) + "~" + long
 }
 
 func readStretch(text string) (s stretch, ok bool) {
@@ -67,8 +67,8 @@ func readSpan(text string) string {
 // spanLine returns the condition of a span in a line; "" for all time. Both ends are whole seconds.
 func spanLine(span string) string {
 	if s, ok := readStretch(span); ok {
-		from, to := s.from.UTC(), s.from.Add(s.long).UTC()
-		return "since:" + from.Format(time.RFC3339) + " before:" + to.Format(time.RFC3339)
+		to := s.from.Add(s.long)
+		return "since:" + s.from.Format(time.RFC3339) + " before:" + to.Format(time.RFC3339)
 	}
 	switch span {
 	case "":

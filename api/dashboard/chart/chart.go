@@ -27,7 +27,7 @@ type Chart struct {
 	// Link returns the address behind a bar or a point. Nil if there is none.
 	Link func(Point) string
 
-	// LinkValue returns the address behind one value of a point. Nil if there is none.
+	// LinkValue returns the address behind one value of a point, or "". Nil if there are none.
 	LinkValue func(p Point, i int) string
 
 	// LinkName returns the address behind a name of the legend. Nil if there is none.
@@ -255,9 +255,9 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		for i, shape := range c.bar(s, p) {
 			paths[i].WriteString(shape)
-			if shape != "" && c.LinkValue != nil {
+			if to := c.ValueAddress(p, i); to != "" {
 				fmt.Fprintf(&links, `<a href="%s" tabindex="-1"><title>%s</title><path d="%s"/></a>`,
-					html.EscapeString(c.LinkValue(p, i)), html.EscapeString(c.describeValue(p, i)), shape)
+					html.EscapeString(to), html.EscapeString(c.describeValue(p, i)), shape)
 			}
 		}
 	}
