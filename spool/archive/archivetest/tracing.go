@@ -69,7 +69,9 @@ func tracing(t *testing.T, open Open) {
 		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
 		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
 		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")),
-		Event(t, 11, wire.KindMetadata, ID(1006), `{"metadata":{"user":"ann"}}`))
+		Event(t, 11, wire.KindMetadata, ID(1006), `{"metadata":{"user":"ann"}}`),
+		// The id of a span that has no time, as that of the event that closes a trace, is of 1970.
+		Event(t, 12, wire.KindSpan, wire.CloseRecordID([16]byte{1}), SpanBody(other, 0, "closed")))
 	apply(t, s, "a", events...)
 	for _, r := range apply(t, s, "a", events...) {
 		if r.Code != wire.ResultDuplicate {
@@ -78,13 +80,16 @@ func tracing(t *testing.T, open Open) {
 	}
 
 	s = reopen()
-	want := []string{ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
+	want := []string{wire.CloseRecordID([16]byte{1}), ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
 	if got := allSpans(t, s, "a"); !slices.Equal(got, want) {
 		t.Errorf("the spans are %q, want %q", got, want)
 	}
 	want = []string{ID(1000), ID(1001), ID(1002), ID(1003), ID(1004), ID(1006), ID(1007)}
 	if got := ofTrace(t, s, "a", one); !slices.Equal(got, want) {
 		t.Errorf("the trace has %q, want %q", got, want)
+	}
+	if got := ofTrace(t, s, "a", other); !slices.Equal(got, []string{wire.CloseRecordID([16]byte{1}), ID(1005)}) {
+		t.Errorf("the other trace has %q", got)
 	}
 	if got := append(allSpans(t, s, "b"), ofTrace(t, s, "b", one)...); len(got) > 0 {
 		t.Errorf("another account sees %q", got)
