@@ -1,9 +1,6 @@
 package postgres
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"promptspool/spool/archive/query"
@@ -22,17 +19,11 @@ var headerColumns = []string{
 
 const headerKeys = 4
 
-// updateHeader takes the values of all headerColumns, in their order.
-var updateHeader = `UPDATE records SET ` + equations(headerColumns, headerKeys, ", ") +
-	` WHERE ` + equations(headerColumns[:headerKeys], 0, " AND ")
-
-// equations returns "column = $n" for each column from index first on.
-func equations(columns []string, first int, between string) string {
-	var parts []string
-	for i, c := range columns[first:] {
-		parts = append(parts, c+" = $"+strconv.Itoa(first+i+1))
-	}
-	return strings.Join(parts, between)
+// headerTypes are the types of headerColumns.
+var headerTypes = []string{
+	"text", "bigint", "uuid", "timestamptz",
+	"bigint", "bigint", "bigint", "bigint", "bigint",
+	"bigint", "double precision", "double precision", "bigint[]", "bytea",
 }
 
 // header returns the values of headerColumns, or nil for an orphan.

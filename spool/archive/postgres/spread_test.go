@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -186,4 +187,64 @@ func fakeWorker(result string) string {
 		CREATE OR REPLACE FUNCTION run_command_on_workers(command text)
 		RETURNS TABLE (nodename text, nodeport int, success boolean, result text)
 		LANGUAGE sql AS $$ SELECT 'worker', 1, true, '` + result + `' $$`
+}
+
+// A node may fail to commit what it has taken. Here a trigger fails there, at the moment of
+// commit; in earnest the node dies.
+func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	write := func(n int) error {
+		event := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`)
+		_, err := db.Apply(t.Context(), fmt.Sprint("account-", n), []archive.Event{event})
+		return err
+	}
+	if err := write(0); err != nil { // makes the partition, too
+		t.Fatal(err)
+	}
+
+	nodes := append(postgrestest.Workers(t, dsn), dsn)
+	for _, node := range nodes[:max(len(nodes)-1, 1)] { // the coordinator only where it is alone
+		failAtCommit(t, node)
+	}
+
+	for n := range 5 {
+		if err := write(1 + n); err == nil {
+			t.Error("a write is acknowledged that is not committed")
+		}
+	}
+}
+
+// failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.
+func failAtCommit(t *testing.T, dsn string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+
+	// On a worker only the shards, whose names end with a number, hold rows.
+	if _, err := conn.Exec(t.Context(), `
+		SET citus.enable_ddl_propagation = off; SET citus.override_table_visibility = off;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'not committed'; END $$;
+		DO $$
+		DECLARE part regclass;
+		BEGIN
+			FOR part IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relname ~ CASE
+				WHEN to_regclass('pg_dist_partition') IS NULL THEN '^record_states_'
+				ELSE '^record_states_.*_[0-9]+$' END
+			LOOP
+				EXECUTE format('CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON %s
+					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()', part);
+			END LOOP;
+		END $$`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
 }

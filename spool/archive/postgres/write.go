@@ -3,7 +3,6 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/postgres/connection"
 )
 
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
@@ -22,17 +20,21 @@ const slotsOf = 32
 // changed one of the records since load.
 //
 // It first updates what existed and then adds what is new, each in the order of the ids, so
-// that writers cannot deadlock.
+// that writers hardly ever deadlock; those that do start over.
 func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	var added addedRows
-	for _, r := range f.order {
-		if !r.changed {
-			continue
+	for _, p := range f.parts() {
+		changes := partChanges{part: p}
+		for _, r := range p.records {
+			if !r.changed {
+				continue
+			}
+			if err := f.gather(r, &changes, &added); err != nil {
+				return err
+			}
 		}
-		if err := f.queueRecord(b, r, &added); err != nil {
-			return err
-		}
+		changes.queue(b)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
@@ -71,10 +73,10 @@ var (
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
 
-// queueRecord queues the changes of one record, and gathers the rows that it adds.
-func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
+// gather gathers the changes of one record, and the rows that it adds.
+func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 	if r.removed {
-		f.queueRemoval(b, r)
+		c.remove(r, []any{r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0})
 		return nil
 	}
 
@@ -82,25 +84,19 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	if err != nil {
 		return err
 	}
-	// The revision in WHERE is the only guard: no row was locked when it was read.
+	// The revision is the only guard: no row was locked when it was read.
 	switch {
 	case r.revision == 0:
 		added.states = append(added.states,
 			[]any{r.account, r.id, r.ts, int64(1), r.unlisted(), packed, r.trace(), r.spanAt()})
 
 	case after > 0: // packed is a delta
-		queueOne(b, `
-			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7
-			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.unlisted(), r.trace(), r.spanAt())
+		c.grown.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt())
 		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
 
 	default:
-		queueOne(b, `
-			UPDATE record_states SET revision = revision + 1, orphan = $5, trace = $6, span_at = $7, state = $8
-			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision, r.unlisted(), r.trace(), r.spanAt(), packed)
-		queueDropDeltas(b, r)
+		c.states.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), packed)
+		c.dropDeltas(r)
 	}
 
 	// Only a Rewrite leaves the header as it is, and it adds no bodies.
@@ -111,10 +107,10 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	// The order time is part of the header's key: a header that moves in the list is deleted
 	// and added again.
 	if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
-		queueOne(b, updateHeader, header...)
+		c.replaceHeader(header)
 	} else {
 		// A record that is only a span from now on leaves the list.
-		f.queueUnlist(b, r)
+		c.unlist(r)
 		if header != nil {
 			added.headers = append(added.headers, header)
 		}
@@ -126,120 +122,6 @@ func (f *folding) queueRecord(b *pgx.Batch, r *record, added *addedRows) error {
 	}
 
 	return nil
-}
-
-// insert adds rows. A row that another server has added meanwhile is a conflict.
-func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) (err error) {
-	switch {
-	case len(rows) == 0:
-		return nil
-	case f.db.spread:
-		// Citus does not note a COPY as a write on a connection that has read from the shard. It
-		// would commit there last and in one phase: if the worker died in that moment, the rows
-		// would be lost, although the transaction was committed.
-		err = insertValues(ctx, tx, table, columns, rows)
-	default:
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)) // the fastest way
-	}
-
-	// Without ON CONFLICT: whoever adds a record first wins, and we start over.
-	if connection.IsDuplicate(err) {
-		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
-	}
-
-	return err
-}
-
-// insertSizes are how many rows one INSERT has, so that few different statements are prepared.
-var insertSizes = []int{64, 16, 4, 1}
-
-// insertValues adds rows by INSERT. One statement has rows of one account only, which are all
-// on one node.
-func insertValues(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
-	b := &pgx.Batch{}
-	for len(rows) > 0 {
-		same := 1
-		for same < len(rows) && rows[same][0] == rows[0][0] { // account_id is the first column
-			same++
-		}
-		for _, size := range insertSizes {
-			for ; same >= size; same, rows = same-size, rows[size:] {
-				b.Queue(insertStatement(table, columns, size), slices.Concat(rows[:size]...)...)
-			}
-		}
-	}
-
-	return tx.SendBatch(ctx, b).Close()
-}
-
-// insertStatement returns an INSERT of so many rows.
-func insertStatement(table string, columns []string, rows int) string {
-	var sql strings.Builder
-	sql.WriteString("INSERT INTO " + table + " (" + strings.Join(columns, ", ") + ") VALUES ")
-
-	for i := range rows * len(columns) {
-		switch {
-		case i == 0:
-			sql.WriteByte('(')
-		case i%len(columns) == 0:
-			sql.WriteString("), (")
-		default:
-			sql.WriteString(", ")
-		}
-		fmt.Fprintf(&sql, "$%d", i+1)
-	}
-
-	return sql.String() + ")"
-}
-
-// queueOne queues a statement that must change exactly one row. If the row is no longer as it
-// was read, another server was faster, and the transaction starts over.
-func queueOne(b *pgx.Batch, sql string, args ...any) {
-	b.Queue(sql, args...).Exec(func(tag commandTag) error {
-		if tag.RowsAffected() != 1 {
-			return connection.ErrConflict
-		}
-		return nil
-	})
-}
-
-const insertTombstone = `
-	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
-	ON CONFLICT (account_id, request_id) DO NOTHING`
-
-func (f *folding) queueRemoval(b *pgx.Batch, r *record) {
-	if r.revision > 0 {
-		queueOne(b, `
-			DELETE FROM record_states
-			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND revision = $4`,
-			r.account, r.id, r.ts, r.revision)
-		queueDropDeltas(b, r)
-		f.queueUnlist(b, r)
-		b.Queue(`DELETE FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			r.account, r.id, r.ts)
-	}
-
-	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
-	if r.buried {
-		b.Queue(insertTombstone, r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0)
-	}
-}
-
-// queueDropDeltas deletes the deltas of a record's state, which load has joined to it.
-func queueDropDeltas(b *pgx.Batch, r *record) {
-	if len(r.state.Deltas()) > 0 {
-		b.Queue(`DELETE FROM record_deltas WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			r.account, r.id, r.ts)
-	}
-}
-
-// queueUnlist deletes the header that the record had, if any.
-func (f *folding) queueUnlist(b *pgx.Batch, r *record) {
-	// With the old order time, which is in the key.
-	if r.listed {
-		queueOne(b, `DELETE FROM records WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`,
-			r.account, r.at, r.id, r.ts)
-	}
 }
 
 // weekCount is what a group adds to the counts of an account in one week.

@@ -103,6 +103,9 @@ func Away(err error) bool {
 	case state == "57P01", state == "57P02", state == "57P03", state == "25006", state == "53300",
 		strings.HasPrefix(state, "08"):
 		return true
+	case state == "XX000":
+		// A coordinator of Citus that has lost a worker in a COPY says no more than libpq.
+		return strings.Contains(err.Error(), "server closed the connection unexpectedly")
 	case state != "": // it answered
 		return false
 	}

@@ -1,0 +1,187 @@
+package postgres
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive/postgres/connection"
+	"promptspool/spool/archive/postgres/schema"
+)
+
+// columnArrays are rows, as one array for each column: a statement takes them with unnest.
+type columnArrays [][]any
+
+func (a *columnArrays) add(row ...any) {
+	if *a == nil {
+		*a = make(columnArrays, len(row))
+	}
+	for i, value := range row {
+		(*a)[i] = append((*a)[i], value)
+	}
+}
+
+// partChanges are what a group does to rows that exist, of one account and week.
+//
+// One statement changes all rows of a table: where tables are spread, each statement is a round
+// trip from the coordinator to a node.
+type partChanges struct {
+	*part
+	states   columnArrays // id, revision, orphan, trace, span_at and state, which is written as a whole
+	grown    columnArrays // the same without the state, which gets a delta
+	headers  columnArrays // headerColumns without account_id
+	unlisted columnArrays // order time and id of headers that are deleted
+	removed  columnArrays // id and revision of records that are deleted
+	deltas   []uuid       // of records whose deltas are deleted
+	buried   [][]any      // tombstones
+}
+
+// dropDeltas deletes the deltas of a record's state, which load has joined to it.
+func (c *partChanges) dropDeltas(r *record) {
+	if len(r.state.Deltas()) > 0 {
+		c.deltas = append(c.deltas, r.id)
+	}
+}
+
+// unlist deletes the header that the record had, if any.
+func (c *partChanges) unlist(r *record) {
+	// With the old order time, which is in the key.
+	if r.listed {
+		c.unlisted.add(r.at, r.id)
+	}
+}
+
+// replaceHeader replaces a header that stays at its place.
+func (c *partChanges) replaceHeader(header []any) {
+	row := make([]any, len(header)-1)
+	for i, value := range header[1:] {
+		// unnest takes arrays of arrays apart, so each goes as a text.
+		if numbers, ok := value.([]int64); ok {
+			value = arrayText(numbers)
+		}
+		row[i] = value
+	}
+	c.headers.add(row...)
+}
+
+// arrayText returns an array as the database writes it.
+func arrayText(numbers []int64) string {
+	text := []byte{'{'}
+	for i, n := range numbers {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = strconv.AppendInt(text, n, 10)
+	}
+
+	return string(append(text, '}'))
+}
+
+// remove deletes a record, and leaves a tombstone if the group asks for one.
+func (c *partChanges) remove(r *record, tombstone []any) {
+	if r.revision > 0 {
+		c.removed.add(r.id, r.revision)
+		c.dropDeltas(r)
+		c.unlist(r)
+	}
+	if r.buried {
+		c.buried = append(c.buried, tombstone)
+	}
+}
+
+// updateHeaders takes account_id, the ends of the week, and the other headerColumns as arrays.
+var updateHeaders = headersUpdate()
+
+func headersUpdate() string {
+	var set, arrays, names []string
+	for i, column := range headerColumns[1:] {
+		typ := headerTypes[i+1]
+		value := "u." + column
+		if element, ok := strings.CutSuffix(typ, "[]"); ok {
+			typ, value = "text", "u."+column+"::"+element+"[]"
+		}
+		names = append(names, column)
+		arrays = append(arrays, "$"+strconv.Itoa(i+4)+"::"+typ+"[]")
+		if i+1 >= headerKeys {
+			set = append(set, column+" = "+value)
+		}
+	}
+
+	return `UPDATE records r SET ` + strings.Join(set, ", ") +
+		` FROM unnest(` + strings.Join(arrays, ", ") + `) AS u (` + strings.Join(names, ", ") + `)
+		WHERE r.account_id = $1 AND r.ts >= $2 AND r.ts < $3
+			AND r.at = ANY($4) AND r.at = u.at AND r.request_id = u.request_id`
+}
+
+// queue queues the changes. The ids and times are also compared with ANY, so that the rows are
+// found by the index whatever the planner makes of unnest.
+func (c *partChanges) queue(b *pgx.Batch) {
+	from, to := schema.WeekEnds(c.week)
+	all := func(rows columnArrays, sql string) {
+		if len(rows) == 0 {
+			return
+		}
+		args := []any{c.account, from, to}
+		for _, column := range rows {
+			args = append(args, column)
+		}
+		queueAll(b, len(rows[0]), sql, args...)
+	}
+
+	all(c.states, `
+		UPDATE record_states s SET revision = s.revision + 1,
+			orphan = u.orphan, trace = u.trace, span_at = u.span_at, state = u.state
+		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[], $9::bytea[])
+			AS u (id, revision, orphan, trace, span_at, state)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.grown, `
+		UPDATE record_states s SET revision = s.revision + 1,
+			orphan = u.orphan, trace = u.trace, span_at = u.span_at
+		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[])
+			AS u (id, revision, orphan, trace, span_at)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.removed, `
+		DELETE FROM record_states s
+		USING unnest($4::uuid[], $5::bigint[]) AS u (id, revision)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.headers, updateHeaders)
+	all(c.unlisted, `
+		DELETE FROM records r
+		USING unnest($4::bigint[], $5::uuid[]) AS u (at, id)
+		WHERE r.account_id = $1 AND r.ts >= $2 AND r.ts < $3
+			AND r.at = ANY($4) AND r.at = u.at AND r.request_id = u.id`)
+
+	if len(c.deltas) > 0 {
+		b.Queue(`
+			DELETE FROM record_deltas
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.deltas)
+	}
+	if len(c.removed) > 0 {
+		b.Queue(`
+			DELETE FROM record_bodies
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.removed[0])
+	}
+	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
+	queueInserts(b, "tombstones", tombstoneColumns, c.buried, " ON CONFLICT (account_id, request_id) DO NOTHING")
+}
+
+// queueAll queues a statement that must change exactly so many rows. If one is no longer as it
+// was read, another server was faster, and the transaction starts over.
+func queueAll(b *pgx.Batch, rows int, sql string, args ...any) {
+	b.Queue(sql, args...).Exec(func(tag commandTag) error {
+		if tag.RowsAffected() != int64(rows) {
+			return connection.ErrConflict
+		}
+		return nil
+	})
+}
+
+var tombstoneColumns = []string{"account_id", "request_id", "deleted_at", "unseen"}
+
+const insertTombstone = `
+	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (account_id, request_id) DO NOTHING`
