@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -113,20 +114,107 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 		c.counts[key].add(&r.record)
 
-		if err := c.checkBodies(ctx, tx, &r.record); err != nil {
-			return false, err
-		}
-		if err := c.checkHeader(ctx, tx, &r.record); err != nil {
-			return false, err
-		}
 		c.account, c.id = r.account, r.id
+	}
+
+	for part := range checkParts(page) {
+		if err := c.checkPart(ctx, tx, part); err != nil {
+			return false, err
+		}
 	}
 
 	return len(page) == checkStep, nil
 }
 
+// checkBytesMax bounds the bodies that Check holds in memory; one record may have more.
+const checkBytesMax = 8 << 20
+
+// checkParts divides records into parts of one account whose bodies fit into memory.
+func checkParts(page []checked) iter.Seq[[]checked] {
+	return func(yield func([]checked) bool) {
+		for len(page) > 0 {
+			n, bytes := 1, page[0].state.Bytes()
+			for n < len(page) && page[n].account == page[0].account && bytes+page[n].state.Bytes() <= checkBytesMax {
+				bytes += page[n].state.Bytes()
+				n++
+			}
+			if !yield(page[:n]) {
+				return
+			}
+			page = page[n:]
+		}
+	}
+}
+
+// storedHeader is what Check compares of a header.
+type storedHeader struct {
+	at    int64
+	line  []byte
+	terms []int64
+}
+
+// checkPart checks the bodies and headers of some records of an account, which it reads by one
+// statement each.
+func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) error {
+	ids, times, places := make([]uuid, len(part)), make([]time.Time, len(part)), make([]int64, 0, len(part))
+	for i := range part {
+		ids[i], times[i] = part[i].id, part[i].ts
+		if part[i].state.Listed() {
+			places = append(places, nanosOf(part[i].state.Request.At))
+		}
+	}
+
+	headers := make(map[uuid]storedHeader, len(part))
+	bodies := make(map[[2]uuid][]byte)
+	b := &pgx.Batch{}
+	b.Queue(`
+		SELECT request_id, at, line, terms FROM records
+		WHERE account_id = $1 AND at = ANY($2) AND request_id = ANY($3) AND ts = ANY($4)`,
+		part[0].account, places, ids, times).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid
+			var h storedHeader
+			if err := rows.Scan(&id, &h.at, &h.line, &h.terms); err != nil {
+				return err
+			}
+			headers[id] = h
+		}
+		return rows.Err()
+	})
+	b.Queue(`
+		SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`,
+		part[0].account, ids, times).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id [2]uuid
+			var body []byte
+			if err := rows.Scan(&id[0], &id[1], &body); err != nil {
+				return err
+			}
+			bodies[id] = body
+		}
+		return rows.Err()
+	})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+
+	for i := range part {
+		r := &part[i].record
+		if err := c.checkBodies(r, bodies); err != nil {
+			return err
+		}
+		header, found := headers[r.id]
+		if err := c.checkHeader(r, header, found); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
 // checkBodies checks that each body in a record's history is stored.
-func (c *checker) checkBodies(ctx context.Context, tx pgx.Tx, r *record) error {
+func (c *checker) checkBodies(r *record, bodies map[[2]uuid][]byte) error {
 	for _, h := range r.state.History {
 		// Without a hash the body was not stored.
 		if h.Hash == "" {
@@ -134,12 +222,9 @@ func (c *checker) checkBodies(ctx context.Context, tx pgx.Tx, r *record) error {
 		}
 
 		event, _ := parseUUID(h.ID)
-		var packed []byte
-		if err := tx.QueryRow(ctx, `
-			SELECT body FROM record_bodies
-			WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = $4`,
-			r.account, r.id, r.ts, event).Scan(&packed); err != nil {
-			return fmt.Errorf("record %s: the body of event %s: %w", r.id, h.ID, err)
+		packed, found := bodies[[2]uuid{r.id, event}]
+		if !found {
+			return fmt.Errorf("record %s: the body of event %s does not exist", r.id, h.ID)
 		}
 		if _, err := c.db.codec.unpackBody(packed, h); err != nil {
 			return err
@@ -151,28 +236,23 @@ func (c *checker) checkBodies(ctx context.Context, tx pgx.Tx, r *record) error {
 }
 
 // checkHeader checks that a record's header is what folding its events gives.
-func (c *checker) checkHeader(ctx context.Context, tx pgx.Tx, r *record) error {
+func (c *checker) checkHeader(r *record, header storedHeader, found bool) error {
 	row, ok := r.state.Row()
 	if !ok {
 		return nil
 	}
 
 	c.headers++
-	var line []byte
-	var terms []int64
-	if err := tx.QueryRow(ctx, `
-		SELECT line, terms FROM records
-		WHERE account_id = $1 AND at = $2 AND request_id = $3 AND ts = $4`,
-		r.account, nanosOf(row.AcceptedAt), r.id, r.ts).Scan(&line, &terms); err != nil {
-		return fmt.Errorf("record %s: its header: %w", r.id, err)
+	if !found || header.at != nanosOf(row.AcceptedAt) {
+		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
 	// Decoded and encoded again: an earlier version wrote other bytes for the same row.
 	var stored wire.Row
-	if err := rowcode.Decode(line, rowcode.AllColumns, &stored); err != nil {
+	if err := rowcode.Decode(header.line, rowcode.AllColumns, &stored); err != nil {
 		return damaged("the row of record "+r.id.String(), err)
 	}
 
-	if !bytes.Equal(rowcode.Encode(&stored), rowcode.Encode(&row)) || !termsAgree(r, &row, terms) {
+	if !bytes.Equal(rowcode.Encode(&stored), rowcode.Encode(&row)) || !termsAgree(r, &row, header.terms) {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}
 

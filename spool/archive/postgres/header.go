@@ -9,21 +9,11 @@ import (
 
 type commandTag = pgconn.CommandTag
 
-// headerColumns are the columns of a header. The first headerKeys are its key, which changes
-// only when the record moves in the list.
+// headerColumns are the columns of a header.
 var headerColumns = []string{
 	"account_id", "at", "request_id", "ts",
 	"version", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens",
 	"start_at", "cost", "latency", "terms", "line",
-}
-
-const headerKeys = 4
-
-// headerTypes are the types of headerColumns.
-var headerTypes = []string{
-	"text", "bigint", "uuid", "timestamptz",
-	"bigint", "bigint", "bigint", "bigint", "bigint",
-	"bigint", "double precision", "double precision", "bigint[]", "bytea",
 }
 
 // header returns the values of headerColumns, or nil for an orphan.

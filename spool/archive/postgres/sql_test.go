@@ -78,6 +78,16 @@ var rules = []rule{
 		`SELECT EXISTS (SELECT FROM records_default WHERE true)`,
 	},
 	{
+		regexp.MustCompile(`(?is)\bUPDATE\b.*\bu\.\w+::`),
+		"a cast of a column may depend on settings, which differ from node to node",
+		`UPDATE records r SET terms = u.terms::bigint[] FROM unnest($1::text[]) u (terms)`,
+	},
+	{
+		regexp.MustCompile(`(?i)\$\d+[^,]*\[u\.\w+`),
+		"a piece of a parameter, by columns, crashes the coordinator of Citus 13.2",
+		`UPDATE records r SET terms = ($1::bigint[])[u.first:u.last] FROM unnest($2::int[], $3::int[]) u (first, last)`,
+	},
+	{
 		regexp.MustCompile(`(?i)\bSELECT\s+\*`),
 		"an older server reads a newer table by the names of its columns",
 		`SELECT * FROM records`,

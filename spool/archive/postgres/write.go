@@ -104,16 +104,11 @@ func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 		return nil
 	}
 
-	// The order time is part of the header's key: a header that moves in the list is deleted
-	// and added again.
-	if header := f.header(r); header != nil && r.listed && r.at == nanosOf(r.state.Request.At) {
-		c.replaceHeader(header)
-	} else {
-		// A record that is only a span from now on leaves the list.
-		c.unlist(r)
-		if header != nil {
-			added.headers = append(added.headers, header)
-		}
+	// A header is deleted and added again. An UPDATE would not be cheaper, since the terms are
+	// indexed, and Citus has none that takes the terms of many rows.
+	c.unlist(r)
+	if header := f.header(r); header != nil { // none if it is only a span from now on
+		added.headers = append(added.headers, header)
 	}
 
 	// Bodies are only ever added: the event of each is new.

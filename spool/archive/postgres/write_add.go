@@ -12,16 +12,16 @@ import (
 )
 
 // insert adds rows. A row that another server has added meanwhile is a conflict.
-func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) (err error) {
-	switch {
-	case len(rows) == 0:
+func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
+	if len(rows) == 0 {
 		return nil
-	case f.db.spread:
-		// Citus does not note a COPY as a write on a connection that has read from the shard. It
-		// would commit there last and in one phase: if the worker died in that moment, the rows
-		// would be lost, although the transaction was committed.
-		err = insertValues(ctx, tx, table, columns, rows)
-	default:
+	}
+
+	var err error
+	if f.db.spread {
+		rows, err = f.insertFirst(ctx, tx, table, columns, rows)
+	}
+	if err == nil && len(rows) > 0 {
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)) // the fastest way
 	}
 
@@ -33,16 +33,28 @@ func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns [
 	return err
 }
 
+// insertFirst adds the first row of each account by INSERT, and returns the other rows.
+//
+// Citus does not note a COPY as a write on a connection over which the transaction has read from
+// the shard. It would commit there last and in one phase, and if the node died in that moment,
+// the rows would be lost, although the transaction was committed. It does note an INSERT.
+func (f *folding) insertFirst(
+	ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any,
+) (others [][]any, err error) {
+	b := &pgx.Batch{}
+	for i, row := range rows { // account_id is the first column, by which they are sorted
+		if i > 0 && row[0] == rows[i-1][0] {
+			others = append(others, row)
+			continue
+		}
+		b.Queue(insertStatement(table, columns, 1), row...)
+	}
+
+	return others, tx.SendBatch(ctx, b).Close()
+}
+
 // insertSizes are how many rows one INSERT has, so that few different statements are prepared.
 var insertSizes = []int{64, 16, 4, 1}
-
-// insertValues adds rows by INSERT.
-func insertValues(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
-	b := &pgx.Batch{}
-	queueInserts(b, table, columns, rows, "")
-
-	return tx.SendBatch(ctx, b).Close()
-}
 
 // queueInserts queues INSERTs that end with suffix. Each has rows of one account only, which
 // are all on one node.

@@ -1,9 +1,6 @@
 package postgres
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive/postgres/connection"
@@ -30,7 +27,6 @@ type partChanges struct {
 	*part
 	states   columnArrays // id, revision, orphan, trace, span_at and state, which is written as a whole
 	grown    columnArrays // the same without the state, which gets a delta
-	headers  columnArrays // headerColumns without account_id
 	unlisted columnArrays // order time and id of headers that are deleted
 	removed  columnArrays // id and revision of records that are deleted
 	deltas   []uuid       // of records whose deltas are deleted
@@ -52,32 +48,6 @@ func (c *partChanges) unlist(r *record) {
 	}
 }
 
-// replaceHeader replaces a header that stays at its place.
-func (c *partChanges) replaceHeader(header []any) {
-	row := make([]any, len(header)-1)
-	for i, value := range header[1:] {
-		// unnest takes arrays of arrays apart, so each goes as a text.
-		if numbers, ok := value.([]int64); ok {
-			value = arrayText(numbers)
-		}
-		row[i] = value
-	}
-	c.headers.add(row...)
-}
-
-// arrayText returns an array as the database writes it.
-func arrayText(numbers []int64) string {
-	text := []byte{'{'}
-	for i, n := range numbers {
-		if i > 0 {
-			text = append(text, ',')
-		}
-		text = strconv.AppendInt(text, n, 10)
-	}
-
-	return string(append(text, '}'))
-}
-
 // remove deletes a record, and leaves a tombstone if the group asks for one.
 func (c *partChanges) remove(r *record, tombstone []any) {
 	if r.revision > 0 {
@@ -88,30 +58,6 @@ func (c *partChanges) remove(r *record, tombstone []any) {
 	if r.buried {
 		c.buried = append(c.buried, tombstone)
 	}
-}
-
-// updateHeaders takes account_id, the ends of the week, and the other headerColumns as arrays.
-var updateHeaders = headersUpdate()
-
-func headersUpdate() string {
-	var set, arrays, names []string
-	for i, column := range headerColumns[1:] {
-		typ := headerTypes[i+1]
-		value := "u." + column
-		if element, ok := strings.CutSuffix(typ, "[]"); ok {
-			typ, value = "text", "u."+column+"::"+element+"[]"
-		}
-		names = append(names, column)
-		arrays = append(arrays, "$"+strconv.Itoa(i+4)+"::"+typ+"[]")
-		if i+1 >= headerKeys {
-			set = append(set, column+" = "+value)
-		}
-	}
-
-	return `UPDATE records r SET ` + strings.Join(set, ", ") +
-		` FROM unnest(` + strings.Join(arrays, ", ") + `) AS u (` + strings.Join(names, ", ") + `)
-		WHERE r.account_id = $1 AND r.ts >= $2 AND r.ts < $3
-			AND r.at = ANY($4) AND r.at = u.at AND r.request_id = u.request_id`
 }
 
 // queue queues the changes. The ids and times are also compared with ANY, so that the rows are
@@ -148,7 +94,6 @@ func (c *partChanges) queue(b *pgx.Batch) {
 		USING unnest($4::uuid[], $5::bigint[]) AS u (id, revision)
 		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
 			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
-	all(c.headers, updateHeaders)
 	all(c.unlisted, `
 		DELETE FROM records r
 		USING unnest($4::bigint[], $5::uuid[]) AS u (at, id)
