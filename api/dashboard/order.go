@@ -60,9 +60,6 @@ func (o order) Direction(field string) string {
 	return "descending"
 }
 
-// OldestFirst reports whether a list is read in the order in which it happened.
-func (o order) OldestFirst() bool { return o.field() == byTime && o.Ascending }
-
 // next returns the order after a click on the heading of a field: the highest first, or the other
 // way round if that is how it is.
 func (o order) next(field string) order {

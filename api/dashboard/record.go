@@ -24,19 +24,19 @@ func (d *Dashboard) recordRoutes() {
 // recordView is what the page of a request shows.
 type recordView struct {
 	shownRequest
-	Record       wire.Record
-	Metadata     []wire.MetadataRow
-	Parameters   []shownParameter
-	Tools        []shownTool
-	Variables    *shownText     // of the template; nil if there are none
-	FirstToken   *float64       // milliseconds until it came; nil if unknown
-	Alike        *failuresAlike // nil unless the call failed
-	Others       []otherRequest // logged under the same id
-	MoreOthers   int            // how many more of them the page has no room for
-	Back         string         // the address of the list with its filter
-	Newer, Older string         // the addresses of the neighbours in that list
-	OldestFirst  bool           // the list is, so the newer one comes next
-	Query        string         // that filter, for forms
+	Record     wire.Record
+	Metadata   []wire.MetadataRow
+	Parameters []shownParameter
+	Tools      []shownTool
+	Variables  *shownText     // of the template; nil if there are none
+	FirstToken *float64       // milliseconds until it came; nil if unknown
+	Alike      *failuresAlike // nil unless the call failed
+	Others     []otherRequest // logged under the same id
+	MoreOthers int            // how many more of them the page has no room for
+	Back       string         // the address of the list with its filter
+	Query      string         // that filter, for forms
+
+	Previous, Next neighbour // in that list
 
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
@@ -144,8 +144,6 @@ func (d *Dashboard) recordPage(c *call) error {
 		Query:  f.values().Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),
-
-		OldestFirst: f.Order.OldestFirst(),
 		Curl:   t.address("curl"),
 		Python: t.address("python"),
 	}
@@ -170,13 +168,11 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
 
-	if v.Newer, err = d.newer(c, f, r); err != nil {
+	if v.Previous.Href, v.Next.Href, err = d.neighbours(c, f, r); err != nil {
 		return err
 	}
-	if v.Older, err = d.neighbour(c, f, wire.Search{}, bound{"before", r.AcceptedAt}); err != nil {
-		return err
-	}
-	v.Newer, v.Older = alsoAsSent(v.Newer, t.asSent), alsoAsSent(v.Older, t.asSent)
+	v.Previous.Href, v.Next.Href = alsoAsSent(v.Previous.Href, t.asSent), alsoAsSent(v.Next.Href, t.asSent)
+	v.Previous.Text, v.Next.Text = f.Order.steps()
 
 	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
 }
@@ -227,34 +223,16 @@ type bound struct {
 }
 
 // neighbour returns the address of the first record within bounds that a search finds
-// among those of a filter, or "". An invalid filter has no neighbours: the list explains
-// what is wrong with it.
+// among those of a filter, or "".
 func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound) (string, error) {
 	var all []wire.Filter
 	for _, b := range within {
 		at, _ := json.Marshal(b.at)
 		all = append(all, wire.Filter{Field: "accepted_at", Operator: b.operator, Value: at})
 	}
-	found, err := f.search(d.Now())
-	if err != nil {
-		return "", nil
-	}
-	if found.FilterGroup != nil {
-		all = append(all, *found.FilterGroup)
-	}
+	row, err := d.first(c, f, s, all...)
 
-	s.FilterGroup = &wire.Filter{Logic: "AND", Filters: all}
-	s.Q, s.PerPage = found.Q, 1
-	page, err := d.Records.Search(c.Context(), c.identity(), s)
-	switch {
-	// The record is shown all the same, without a link to the next one.
-	case wire.IsCode(err, wire.CodeInvalid):
-		return "", nil
-	case err != nil || len(page.Items) == 0:
-		return "", err
-	}
-
-	return f.Record(page.Items[0].RequestID), nil
+	return f.recordOf(row), err
 }
 
 // newerStretchMax bounds the stretches of time that newer searches, but for the last one,
