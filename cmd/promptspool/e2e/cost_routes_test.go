@@ -33,6 +33,8 @@ var withoutInput = map[string]string{
 	"GET /reset-password":         "a form",
 	"GET /password":               "a form",
 	"POST /sign-out":              "a token",
+	"POST /zone":                  "one of two words",
+	"POST /requests/view":         "names of columns, and a line, which a search is attacked with",
 	"POST /keys/{id}/revoke":      "an id",
 	"POST /invites/{id}/delete":   "an id",
 	"POST /people/{id}/role":      "an id and one of three words",
