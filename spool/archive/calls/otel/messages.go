@@ -228,8 +228,9 @@ func (b *builder) thinking(text string) {
 
 // textPart returns a part that has its text in a member of the name of its type.
 func textPart(kind, text string) value {
-	part := append([]byte(`{"type":"`+kind+`","`+kind+`":`), quoted(text)...)
-	return append(part, '}')
+	head := `{"type":"` + kind + `","` + kind + `":`
+	part := make([]byte, 0, len(head)+len(text)+len(text)/16+3)
+	return append(jsonscan.AppendString(append(part, head...), text), '}')
 }
 
 // call adds a call of a tool, in any of the forms.

@@ -157,7 +157,8 @@ func (v value) inner() value {
 		return v
 	}
 
-	text := bytes.TrimSpace([]byte(v.text()))
+	// Not copied: most texts are prompts and answers, and no JSON.
+	text := bytes.TrimSpace(jsonscan.UnquoteBytes(v))
 	if len(text) == 0 || !strings.ContainsRune("{[(", rune(text[0])) {
 		return v
 	}
