@@ -80,7 +80,8 @@ func tracing(t *testing.T, open Open) {
 	}
 
 	s = reopen()
-	want := []string{wire.CloseRecordID([16]byte{1}), ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
+	closing := wire.CloseRecordID([16]byte{1})
+	want := []string{closing, ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
 	if got := allSpans(t, s, "a"); !slices.Equal(got, want) {
 		t.Errorf("the spans are %q, want %q", got, want)
 	}
@@ -88,7 +89,7 @@ func tracing(t *testing.T, open Open) {
 	if got := ofTrace(t, s, "a", one); !slices.Equal(got, want) {
 		t.Errorf("the trace has %q, want %q", got, want)
 	}
-	if got := ofTrace(t, s, "a", other); !slices.Equal(got, []string{wire.CloseRecordID([16]byte{1}), ID(1005)}) {
+	if got := ofTrace(t, s, "a", other); !slices.Equal(got, []string{closing, ID(1005)}) {
 		t.Errorf("the other trace has %q", got)
 	}
 	if got := append(allSpans(t, s, "b"), ofTrace(t, s, "b", one)...); len(got) > 0 {
