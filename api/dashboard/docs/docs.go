@@ -20,7 +20,7 @@ var sections = []struct{ title, pages string }{
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain log-opentelemetry metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
-	{"Operate", "deploy reverse-proxy kubernetes postgresql backup alerts troubleshooting"},
+	{"Operate", "deploy reverse-proxy kubernetes postgresql scale backup alerts troubleshooting"},
 	{"Reference", "commands configuration metrics api opentelemetry-attributes limits security"},
 	{"Contribute", "architecture contributing"},
 }

@@ -104,8 +104,7 @@ func Away(err error) bool {
 		strings.HasPrefix(state, "08"):
 		return true
 	case state == "XX000":
-		// A coordinator of Citus that has lost a worker in a COPY says no more than libpq.
-		return strings.Contains(err.Error(), "server closed the connection unexpectedly")
+		return lostWorker(err)
 	case state != "": // it answered
 		return false
 	}
@@ -113,6 +112,15 @@ func Away(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return connecting || network || pgconn.SafeToRetry(err) || errors.Is(err, pgconn.ErrConnClosed) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+}
+
+// lostWorker reports whether a coordinator of Citus has lost a worker. For some statements it
+// has no SQLSTATE of its own, only these texts.
+func lostWorker(err error) bool {
+	text := err.Error()
+
+	return strings.Contains(text, "server closed the connection unexpectedly") ||
+		strings.Contains(text, "could not commit transaction for shard")
 }
 
 // Refused reports whether the database rejects a statement as it is, so that sending it again
