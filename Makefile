@@ -223,7 +223,7 @@ bench:
 
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest' ./cmd/promptspool/e2e
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads' ./cmd/promptspool/e2e
 	echo "the screenshots are in $$SCREENSHOTS"
 
 fuzz:
