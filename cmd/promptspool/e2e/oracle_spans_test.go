@@ -119,7 +119,7 @@ func exportOf(spans []*spanSent, average int, form string) []byte {
 // export sends a batch of new spans of one trace. Like an exporter, it sends what was not
 // answered 200 again; and also some of what was, in the other encoding.
 func (w *witness) export(ctx context.Context, o order) (status int, err error) {
-	trace := [16]byte(append([]byte("oracle's"), hexless(wire.NewID())...))
+	trace := [16]byte(append([]byte("oracle's"), lastEight(wire.NewID())...))
 	spans := make([]*spanSent, 1+rand.IntN(spansMax))
 	for i := range spans {
 		spans[i] = newSpan(trace)
@@ -144,8 +144,8 @@ func (w *witness) export(ctx context.Context, o order) (status int, err error) {
 	return status, err
 }
 
-// hexless returns the last eight bytes of an id.
-func hexless(id string) []byte {
+// lastEight returns the last eight bytes of an id.
+func lastEight(id string) []byte {
 	b, _ := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
 	return b[8:]
 }
