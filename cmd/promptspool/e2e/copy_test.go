@@ -67,6 +67,16 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	o.loaded(shared, 4, 500, o.count().Acked+50) // the server on the copy accepts writes
 	shared.stop()
 
+	// Only Citus spreads, and there it is spread already.
+	out, errs, code = runCommand(t, nil, "archive", "spread", "--archive", dsn)
+	said := "no Citus"
+	if len(postgrestest.Workers(t, dsn)) > 0 {
+		said = "0 tables now"
+	}
+	if !strings.Contains(out+errs, said) {
+		t.Errorf("archive spread: %d %s%s", code, out, errs)
+	}
+
 	back := filepath.Join(t.TempDir(), "back")
 	if out, errs, code := runCommand(t, nil, copyArgs(dsn, "badger:"+back)...); code != 0 {
 		t.Fatalf("the copy back: %d %s%s", code, out, errs)
