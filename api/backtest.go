@@ -18,6 +18,11 @@ func (a *API) backtest(c *call) error {
 	if err != nil {
 		return err
 	}
+	line, err := a.readLine(q.FilterLine)
+	if err != nil {
+		return err
+	}
+	q.Filter = line.Narrow(q.Filter, "").Group()
 	if a.c.Templates == nil {
 		return wire.Errorf(wire.CodeNotImplemented, "Templates are not served here. Call a sidecar or a server.")
 	}

@@ -1,25 +1,34 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
+	"strings"
+	"time"
 
 	"promptspool/api/wire"
 )
 
 // exportWriter writes the records that a search finds.
-type exportWriter func(
-	d *Dashboard, ctx context.Context, id wire.Identity, s wire.Search, w io.Writer,
-) error
+type exportWriter func(d *Dashboard, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
+
+// exported is what is saved of a view.
+type exported struct {
+	wire.Search
+	columns []string // of a CSV; nil for all
+}
 
 // exportForm is a format in which a view can be saved.
 type exportForm struct {
 	name, text, hint string
-	file, mediaType  string
+	extension        string // of its file, whose name begins with the form's own
+	mediaType        string
 	write            exportWriter
 }
 
@@ -27,8 +36,8 @@ var exportForms = []exportForm{
 	{
 		name:      wire.FormatEvents,
 		text:      "Events",
-		hint:      "to import into another account or server",
-		file:      "events.ndjson",
+		hint:      "all there is; promptspool requests import reads them into another server or account",
+		extension: ".jsonl",
 		mediaType: "application/x-ndjson",
 		write:     (*Dashboard).writeEvents,
 	},
@@ -36,15 +45,15 @@ var exportForms = []exportForm{
 		name:      "records",
 		text:      "Records",
 		hint:      "one JSON object per line, with prompts and responses",
-		file:      "records.ndjson",
+		extension: ".jsonl",
 		mediaType: "application/x-ndjson",
 		write:     (*Dashboard).writeRecords,
 	},
 	{
 		name:      wire.FormatCSV,
 		text:      "CSV",
-		hint:      "for a spreadsheet, without prompts and responses",
-		file:      "records.csv",
+		hint:      "the columns of this list, for a spreadsheet",
+		extension: ".csv",
 		mediaType: "text/csv; charset=utf-8",
 		write:     (*Dashboard).writeCSV,
 	},
@@ -56,14 +65,48 @@ type exportLink struct{ Text, Hint, Href string }
 // exportLinks returns the entries for the records of a filter.
 func exportLinks(f filter) []exportLink {
 	var links []exportLink
-	for _, form := range exportForms {
+	add := func(form exportForm, f filter, hint string) {
 		q := f.values()
 		q.Set("format", form.name)
-		links = append(links, exportLink{form.text, form.hint, address("/requests/export", q)})
+		links = append(links, exportLink{form.text, hint, address("/requests/export", q)})
+	}
+
+	shown, all := f, f
+	shown.Columns, all.Columns = nil, nil
+	for _, c := range f.Shown() {
+		shown.Columns = append(shown.Columns, c.Name)
+	}
+	for _, form := range exportForms {
+		if form.name != wire.FormatCSV {
+			add(form, all, form.hint)
+			continue
+		}
+		add(form, shown, form.hint)
+		add(form, all, "all columns")
 	}
 
 	return links
 }
+
+// exportName returns the name of a file that has what a filter finds.
+func exportName(form exportForm, f filter, now time.Time) string {
+	what := form.name
+	if what == wire.FormatCSV {
+		what = "requests"
+	}
+	selected := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(f.Text), "-"), "-.")
+	if selected == "" {
+		selected = "all"
+	}
+	selected = selected[:min(len(selected), exportNameMax)]
+
+	return what + "-" + selected + "-" + now.In(cmp.Or(f.zone, time.UTC)).Format(time.DateOnly) + form.extension
+}
+
+// notInNames matches what some file system or header might not take.
+var notInNames = regexp.MustCompile(`[^a-z0-9._]+`)
+
+const exportNameMax = 60
 
 // readExportForm returns the form that an address asks for, or records if it names none.
 func readExportForm(q url.Values) (exportForm, error) {
@@ -90,7 +133,8 @@ func (d *Dashboard) exportRequests(c *call) error {
 	}
 
 	id := c.identity()
-	s, err := c.filter(query).search(d.Now())
+	f := c.filter(query)
+	s, err := f.search(d.Now())
 	if err != nil {
 		return err
 	}
@@ -103,7 +147,8 @@ func (d *Dashboard) exportRequests(c *call) error {
 		return err
 	}
 
-	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, s, w) }
+	e := exported{s, f.Columns}
+	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, e, w) }
 
 	// The server streams long answers after the handler has returned, within bounds.
 	streamer, streams := innermost(c.w).(interface {
@@ -116,7 +161,7 @@ func (d *Dashboard) exportRequests(c *call) error {
 	}
 
 	c.w.Header().Set("Content-Type", form.mediaType)
-	c.w.Header().Set("Content-Disposition", `attachment; filename="`+form.file+`"`)
+	c.w.Header().Set("Content-Disposition", `attachment; filename="`+exportName(form, f, d.Now())+`"`)
 	if streams {
 		return nil
 	}
@@ -126,7 +171,7 @@ func (d *Dashboard) exportRequests(c *call) error {
 
 // writeEvents writes what `requests import` reads. No cursors are written: a browser could
 // not resume with one.
-func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
 	var line []byte
 	write := func(events []wire.Event) error {
 		for i := range events {
@@ -139,14 +184,14 @@ func (d *Dashboard) writeEvents(ctx context.Context, id wire.Identity, s wire.Se
 	}
 	ignoreCursor := func(string) error { return nil }
 
-	return d.Records.ExportEvents(ctx, id, s, write, ignoreCursor)
+	return d.Records.ExportEvents(ctx, id, e.Search, write, ignoreCursor)
 }
 
 // writeRecords writes records as the API shows them.
-func (d *Dashboard) writeRecords(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+func (d *Dashboard) writeRecords(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
-	query := wire.ExportQuery{FilterGroup: s.FilterGroup, Q: s.Q}
+	query := wire.ExportQuery{FilterGroup: e.FilterGroup, Q: e.Q}
 
 	return d.Records.Export(ctx, id, query, func(e wire.Exported) error {
 		return lines.Encode(e.Record)
@@ -154,13 +199,14 @@ func (d *Dashboard) writeRecords(ctx context.Context, id wire.Identity, s wire.S
 }
 
 // writeCSV writes a line for each record, a page of rows at a time.
-func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Search, w io.Writer) error {
+func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
 	lines := csv.NewWriter(w)
-	columns := len(wire.CSVColumns) - 1 // without the cursor
-	if err := lines.Write(wire.CSVColumns[:columns]); err != nil {
+	header, cells := csvColumns(e.columns)
+	if err := lines.Write(header); err != nil {
 		return err
 	}
 
+	s := e.Search
 	s.PerPage = wire.PageItemsMax
 	for {
 		page, err := d.Records.Search(ctx, id, s)
@@ -179,7 +225,7 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Searc
 				}
 				row = row.WithMetadata(record.Metadata)
 			}
-			_ = lines.Write(row.CSVLine("")[:columns]) // lines.Error has its error
+			_ = lines.Write(cells(row)) // lines.Error has its error
 		}
 
 		lines.Flush()
@@ -189,4 +235,55 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, s wire.Searc
 
 		s.Cursor = *page.NextCursor
 	}
+}
+
+// csvColumns returns the heading of a CSV, and what makes its lines. Without columns it has all
+// but the tools, as in the API.
+func csvColumns(columns []string) (header []string, cells func(*wire.Row) []string) {
+	all := wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
+	if columns == nil {
+		return all, func(row *wire.Row) []string { return row.CSVLine("")[:len(all)] }
+	}
+
+	header = []string{"request_id", "accepted_at"}
+	for _, name := range columns {
+		header = append(header, csvNames[name]...)
+	}
+	from := make([]int, len(header))
+	for i, name := range header {
+		from[i] = slices.Index(all, name)
+	}
+
+	return header, func(row *wire.Row) []string {
+		line, cells := row.CSVLine(""), make([]string, len(header))
+		for i, at := range from {
+			if at >= 0 {
+				cells[i] = line[at]
+			} else {
+				cells[i] = wire.CSVCell(strings.Join(row.ToolNames, ","))
+			}
+		}
+		return cells
+	}
+}
+
+// csvNames maps the columns of the list to those of a CSV.
+var csvNames = map[string][]string{
+	"status":   {"status", "error_type"},
+	"input":    {"input_excerpt"},
+	"output":   {"output_excerpt"},
+	"model":    {"model"},
+	"provider": {"provider"},
+	"template": {"template", "version", "label"},
+	"latency":  {"latency_seconds"},
+	"tokens":   {"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"},
+	"cost":     {"cost_usd"},
+	"scores":   {"scores"},
+	"tags":     {"tags"},
+	"metadata": {"metadata"},
+	"tools":    {"tools"},
+	"finish":   {"finish_reason"},
+	"function": {"function_name"},
+	"sidecar":  {"sidecar"},
+	"groups":   {"group_ids"},
 }

@@ -368,6 +368,7 @@ type BacktestQuery struct {
 	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
 	// Only requests that this filter finds.
 	Filter *wire.Filter `json:"filter_group,omitempty"`
+	wire.FilterLine
 }
 
 // Tracked answers a write.

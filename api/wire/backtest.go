@@ -16,12 +16,13 @@ const (
 // BacktestQuery is the body of POST /rest/backtest. It selects the newest requests of a
 // template, whose variables are rendered with another version of it.
 type BacktestQuery struct {
-	Name     string  `json:"prompt_name"`
-	Selector         // the version to render with; the zero Selector is the latest
-	Sent     int     `json:"sent_version,omitempty"` // only requests sent with this version; 0: with any
-	Last     int     `json:"last,omitempty"`         // 0 is BacktestDefault
-	Provider string  `json:"provider,omitempty"`     // for llm_kwargs; "" as in a template fetch
-	Filter   *Filter `json:"filter_group,omitempty"` // only requests that match
+	Name       string  `json:"prompt_name"`
+	Selector           // the version to render with; the zero Selector is the latest
+	Sent       int     `json:"sent_version,omitempty"` // only requests sent with this version; 0: with any
+	Last       int     `json:"last,omitempty"`         // 0 is BacktestDefault
+	Provider   string  `json:"provider,omitempty"`     // for llm_kwargs; "" as in a template fetch
+	Filter     *Filter `json:"filter_group,omitempty"` // only requests that match
+	FilterLine         // likewise, in one line; see Search
 }
 
 // DecodeBacktest reads a BacktestQuery.
@@ -34,6 +35,8 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 		Last:     f.count("last", BacktestsMax),
 		Provider: f.text("provider", false, NameRunesMax),
 		Filter:   f.filter(),
+
+		FilterLine: f.filterLine(),
 	}
 	return q, f.err()
 }
@@ -49,6 +52,7 @@ func (q BacktestQuery) MarshalJSON() ([]byte, error) {
 		Last     int     `json:"last,omitempty"`
 		Provider string  `json:"provider,omitempty"`
 		Filter   *Filter `json:"filter_group,omitempty"`
+		FilterLine
 	}
 
 	return json.Marshal(plain{
@@ -59,6 +63,8 @@ func (q BacktestQuery) MarshalJSON() ([]byte, error) {
 		Last:     q.Last,
 		Provider: q.Provider,
 		Filter:   q.Filter,
+
+		FilterLine: q.FilterLine,
 	})
 }
 

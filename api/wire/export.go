@@ -91,7 +91,7 @@ func (r *Row) CSVLine(cursor string) []string {
 	}
 	for i := range line {
 		// Every cell: names, tags and metadata are what callers sent.
-		line[i] = withoutFormula(line[i])
+		line[i] = CSVCell(line[i])
 	}
 
 	return line
@@ -120,11 +120,11 @@ func textCell(s *string) string {
 	return *s
 }
 
-// withoutFormula keeps a spreadsheet from taking a cell for a formula, which could run
-// commands (https://owasp.org/www-community/attacks/CSV_Injection). A cell that begins
+// CSVCell keeps a spreadsheet from taking a text for a formula, which could run commands
+// (https://owasp.org/www-community/attacks/CSV_Injection). A cell that begins
 // like a formula gets an apostrophe in front, which spreadsheets do not show. No number
 // here is negative.
-func withoutFormula(s string) string {
+func CSVCell(s string) string {
 	if s != "" && strings.ContainsRune("=+-@\t\r\n|", rune(s[0])) {
 		return "'" + s
 	}

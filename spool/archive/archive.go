@@ -270,6 +270,10 @@ func (a *Archive) Search(ctx context.Context, id wire.Identity, s wire.Search) (
 		return wire.SearchPage{}, err
 	}
 
+	return a.search(ctx, id, q)
+}
+
+func (a *Archive) search(ctx context.Context, id wire.Identity, q query.Query) (wire.SearchPage, error) {
 	defer a.observeQuery(time.Now())
 	page, err := a.config.Store.Search(ctx, id.Account, q)
 	if err != nil {

@@ -91,13 +91,21 @@ func (a *Archive) ExportEvents(
 	ctx context.Context, id wire.Identity, s wire.Search,
 	fn func([]wire.Event) error, mark func(cursor string) error,
 ) error {
+	if err := checkAccount(id); err != nil {
+		return err
+	}
 	s.Page, s.PerPage = 0, exportStep
 	if after, inSpans := strings.CutPrefix(s.Cursor, spanCursor); inSpans {
 		return a.exportSpans(ctx, id, after, fn, mark)
 	}
 	after, inOrphans := strings.CutPrefix(s.Cursor, orphanCursor)
 	for !inOrphans {
-		page, err := a.Search(ctx, id, s)
+		q, err := query.Compile(s)
+		if err != nil {
+			return err
+		}
+		q.Bare = true // the events have the texts themselves
+		page, err := a.search(ctx, id, q)
 		if err != nil {
 			return err
 		}

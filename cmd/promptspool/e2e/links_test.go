@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
@@ -98,7 +99,14 @@ func TestAViewIsExportedAsItIsShown(t *testing.T) {
 	b.shows(".count", "5 requests")
 
 	b.do("unfold", chromedp.Click(".export summary"))
+	b.shows(".export", "promptspool requests import")
 	b.screenshots("export")
+
+	// A file says what it is: a folder of downloads has many.
+	day := time.Now().Format(time.DateOnly)
+	fileName := func(what, extension string) string {
+		return what + "-cost-team-r-d-50-x-" + day + extension
+	}
 
 	name, records := b.saved(".export [href*='format=records']")
 	var got []string
@@ -109,13 +117,20 @@ func TestAViewIsExportedAsItIsShown(t *testing.T) {
 		}
 		got = append(got, r.RequestID)
 	}
-	if diff := cmp.Diff(ids, got); diff != "" || name != "records.ndjson" {
+	if diff := cmp.Diff(ids, got); diff != "" || name != fileName("records", ".jsonl") {
 		t.Errorf("%s (-shown +saved):\n%s", name, diff)
 	}
 
-	name, table := b.saved(".export [href*='format=csv']")
+	// The first has the columns of the list, the other all.
+	name, table := b.saved(".export [href*='format=csv']:not([href*='col='])")
+	header, _, _ := strings.Cut(string(table), "\n")
+	if !strings.HasPrefix(header, "request_id,accepted_at,function_name,") || name != fileName("requests", ".csv") {
+		t.Errorf("%s begins with %s", name, header)
+	}
+	name, table = b.saved(".export [href*='format=csv'][href*='col=']")
 	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
-	if err != nil || len(rows) == 0 || name != "records.csv" {
+	if err != nil || len(rows) == 0 || name != fileName("requests", ".csv") ||
+		strings.Join(rows[0], " ") != "request_id accepted_at model tags" || rows[1][3] != "a b,c+d" {
 		t.Fatalf("%s: %d rows, %v", name, len(rows), err)
 	}
 	got = nil
@@ -134,7 +149,7 @@ func TestAViewIsExportedAsItIsShown(t *testing.T) {
 	other := startServer(t, t.TempDir(), "127.0.0.1:0")
 	env, url := []string{"PROMPTSPOOL_KEY=" + adminKey}, "http://"+other.addr
 	out, errs, code := runCommand(t, env, "requests", "import", file, "--url", url)
-	if code != 0 || name != "events.ndjson" {
+	if code != 0 || name != fileName("events", ".jsonl") {
 		t.Fatalf("import %s: %d\n%s%s", name, code, out, errs)
 	}
 	for _, id := range ids {

@@ -41,6 +41,10 @@ func excerpts(t *testing.T, open Open) {
 				}
 			}
 		}
+		bare, err := s.Search(t.Context(), account, query.Query{Limit: 10, Bare: true})
+		if err != nil || len(bare.Rows) != 2 || bare.Rows[0].InputExcerpt != "" {
+			t.Errorf("a page without excerpts is %+v (%v)", bare.Rows, err)
+		}
 		for id := range want {
 			rec := view(t, s, account, id)
 			if got := [2]string{rec.InputExcerpt, rec.OutputExcerpt}; got != want[id] {

@@ -151,7 +151,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 			row, _ = state.Row()
 			return row, err
 		})
-		if err == nil {
+		if err == nil && !q.Bare {
 			err = db.loadExcerpts(txn, k, page.Rows)
 		}
 

@@ -31,7 +31,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		} else {
 			page, err = s.find(ctx)
 		}
-		if err == nil {
+		if err == nil && !q.Bare {
 			err = s.loadExcerpts(ctx, page.Rows)
 		}
 		return err

@@ -24,6 +24,9 @@ type Query struct {
 	// Budget is how long bodies may be looked into; 0: unlimited. See Page.Stopped.
 	Budget time.Duration
 
+	// Bare leaves the excerpts out of a page's rows: to read them costs a state each.
+	Bare bool
+
 	page int
 }
 
