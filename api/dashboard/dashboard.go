@@ -24,6 +24,7 @@
 //	record.go, conversation.go, failure.go,
 //	record_text.go, replay.go, number.go             one request
 //	text.go, mark.go                                 its texts: folded, laid out, marked
+//	erase.go                                         deleting some
 //	templates.go, template.go, compare.go,
 //	backtest.go                                      templates and their versions
 //	editor.go, draft.go, finding.go                  the form of a version
@@ -89,8 +90,9 @@ type Keys interface {
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)
 }
 
-// Records reads what was logged.
+// Records reads what was logged, and deletes it.
 type Records interface {
+	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
@@ -194,6 +196,7 @@ func (d *Dashboard) pageRoutes() {
 	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()
+	d.eraseRoutes()
 	d.templateRoutes()
 	d.operationRoutes()
 	d.accountRoutes()

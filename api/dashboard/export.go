@@ -62,8 +62,8 @@ var exportForms = []exportForm{
 // exportLink is an entry of the menu that saves a view.
 type exportLink struct{ Text, Hint, Href string }
 
-// exportLinks returns the entries for the records of a filter.
-func exportLinks(f filter) []exportLink {
+// exportLinks returns the entries for the records of a filter, whose list shows some columns.
+func exportLinks(f filter, columns []string) []exportLink {
 	var links []exportLink
 	add := func(form exportForm, f filter, hint string) {
 		q := f.values()
@@ -72,10 +72,8 @@ func exportLinks(f filter) []exportLink {
 	}
 
 	shown, all := f, f
-	shown.Columns, all.Columns = nil, nil
-	for _, c := range f.Shown() {
-		shown.Columns = append(shown.Columns, c.Name)
-	}
+	all.Columns = nil
+	shown.Columns = columns
 	for _, form := range exportForms {
 		if form.name != wire.FormatCSV {
 			add(form, all, form.hint)
@@ -247,7 +245,11 @@ func csvColumns(columns []string) (header []string, cells func(*wire.Row) []stri
 
 	header = []string{"request_id", "accepted_at"}
 	for _, name := range columns {
-		header = append(header, csvNames[name]...)
+		for _, cell := range csvNames[name] {
+			if !slices.Contains(header, cell) {
+				header = append(header, cell)
+			}
+		}
 	}
 	from := make([]int, len(header))
 	for i, name := range header {
@@ -270,6 +272,7 @@ func csvColumns(columns []string) (header []string, cells func(*wire.Row) []stri
 // csvNames maps the columns of the list to those of a CSV.
 var csvNames = map[string][]string{
 	"status":   {"status", "error_type"},
+	"call":     {"input_excerpt", "output_excerpt"},
 	"input":    {"input_excerpt"},
 	"output":   {"output_excerpt"},
 	"model":    {"model"},
@@ -278,6 +281,7 @@ var csvNames = map[string][]string{
 	"latency":  {"latency_seconds"},
 	"tokens":   {"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"},
 	"cost":     {"cost_usd"},
+	"score":    {"scores"},
 	"scores":   {"scores"},
 	"tags":     {"tags"},
 	"metadata": {"metadata"},

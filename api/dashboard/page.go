@@ -230,6 +230,7 @@ func (d *Dashboard) part(c *call, page, name string, data any) error {
 // A link can choose among them, and cannot make a page say anything else.
 var notices = map[string]string{
 	"scored":     "The score is set.",
+	"erased":     "The requests were deleted.",
 	"signed-out": "You have signed out.",
 	"password":   "Your password has been changed. All your other sessions have been signed out.",
 	"revoked":    "The key is revoked. Calls with it are now rejected.",

@@ -124,7 +124,7 @@ func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := c.filter(query)
 	v := requestsView{filterView: viewFilter("/requests", f, d.Now()), View: c.listView(f)}
-	v.Exports = exportLinks(f)
+	v.Exports = exportLinks(f, v.View.Columns)
 	v.Shown = v.View.shown()
 
 	var page wire.SearchPage

@@ -1,0 +1,119 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) eraseRoutes() {
+	d.handle("GET /requests/delete", wire.RoleOwner, d.erasePage)
+	d.handle("POST /requests/delete", wire.RoleOwner, d.erase)
+}
+
+// eraseView is what the page shows that asks before records are deleted.
+type eraseView struct {
+	wire.Deletion
+	Requests int64 // that would be deleted
+	More     bool  // there are more of them than were counted
+	Others   []eraseLink
+	Back     string // the address of the list
+	Error    *wire.Error
+}
+
+// eraseLink leads to the page for all records with a metadata value of one.
+type eraseLink struct{ Key, Value, Href string }
+
+// eraseLinksMax bounds the values that are offered.
+const eraseLinksMax = 20
+
+// Counted describes what would be deleted.
+func (v eraseView) Counted() string {
+	text := quantity(v.Requests, "request")
+	if v.More {
+		return "more than " + text
+	}
+
+	return text
+}
+
+// erasePage shows what would be deleted, with its number. The page is the question before it.
+func (d *Dashboard) erasePage(c *call) error {
+	q := c.URL.Query()
+	v := eraseView{
+		Deletion: wire.Deletion{RequestID: q.Get("id"), Key: q.Get("key"), Value: q.Get("value")},
+		Back:     address("/requests", c.filter(q).values()),
+	}
+
+	switch {
+	case v.RequestID != "":
+		r, err := d.Records.Request(c.Context(), c.identity(), v.RequestID)
+		if err != nil {
+			return err
+		}
+		v.Requests = 1
+		for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+			if len(v.Others) < eraseLinksMax {
+				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], eraseAddress(key, r.Metadata[key])})
+			}
+		}
+	case v.Key != "" && v.Value != "":
+		if err := d.countErased(c, &v); err != nil {
+			return err
+		}
+	}
+
+	return d.show(c, http.StatusOK, "erase", "Delete requests", "requests", v)
+}
+
+// countErased counts by the condition that the deletion itself has.
+func (d *Dashboard) countErased(c *call, v *eraseView) error {
+	value, err := json.Marshal(v.Value)
+	if err != nil {
+		return err
+	}
+	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
+		FilterGroup: &wire.Filter{Field: "metadata", NestedKey: v.Key, Operator: "is", Value: value},
+		PerPage:     1,
+	})
+	v.Requests, v.More = int64(page.Total), page.TotalIsLowerBound
+
+	return err
+}
+
+// eraseAddress returns the address of the question before all with a metadata value are deleted.
+func eraseAddress(key, value string) string {
+	return address("/requests/delete", url.Values{"key": {key}, "value": {value}})
+}
+
+// erase deletes what the page showed.
+func (d *Dashboard) erase(c *call) error {
+	form := wire.Deletion{RequestID: c.PostForm.Get("id")}
+	if key, value := c.PostForm.Get("key"), c.PostForm.Get("value"); key != "" || value != "" {
+		all, err := wire.DecodeDeletion(key, value, "")
+		if err != nil {
+			return err
+		}
+		form.Key, form.Value = all.Key, all.Value
+	}
+	deleted, err := d.Records.Delete(c.Context(), c.identity(), form)
+	if err != nil {
+		return err
+	}
+
+	// Not the value: it may name a person who asked to be forgotten.
+	target := "request " + form.RequestID
+	if form.Key != "" {
+		target = "all with one value of " + form.Key
+	}
+	detail := quantity(deleted.Records, "request") + ", " + quantity(deleted.Events, "event")
+	if err := d.People.Note(c.Context(), c.User, "delete requests", target, detail); err != nil {
+		return err
+	}
+
+	return c.redirect("/requests", "erased")
+}
