@@ -29,6 +29,7 @@
 //	backtest.go                                      templates and their versions
 //	editor.go, draft.go, finding.go                  the form of a version
 //	people.go, account.go, operations.go, docs.go    people, keys, sidecars, the docs
+//	undo.go                                          taking back what was just done
 //
 // Charts, the comparison of texts, markup and the docs are packages of their own. What is left are
 // pages: each is a method on the one type that knows sessions and layout, and all of them
@@ -193,6 +194,7 @@ func newDashboard(c Config, pages pages) *Dashboard {
 func (d *Dashboard) pageRoutes() {
 	d.signRoutes()
 	d.zoneRoutes()
+	d.undoRoutes()
 	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()

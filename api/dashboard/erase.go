@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 
 	"promptspool/api/wire"
@@ -21,7 +20,8 @@ type eraseView struct {
 	Requests int64 // that would be deleted
 	More     bool  // there are more of them than were counted
 	Others   []eraseLink
-	Back     string // the address of the list
+	Filter   filter // of the list
+	Back     string // its address
 	Error    *wire.Error
 }
 
@@ -44,9 +44,11 @@ func (v eraseView) Counted() string {
 // erasePage shows what would be deleted, with its number. The page is the question before it.
 func (d *Dashboard) erasePage(c *call) error {
 	q := c.URL.Query()
+	f := c.filter(q)
 	v := eraseView{
+		Filter:   f,
 		Deletion: wire.Deletion{RequestID: q.Get("id"), Key: q.Get("key"), Value: q.Get("value")},
-		Back:     address("/requests", c.filter(q).values()),
+		Back:     address("/requests", f.values()),
 	}
 
 	switch {
@@ -58,7 +60,7 @@ func (d *Dashboard) erasePage(c *call) error {
 		v.Requests = 1
 		for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 			if len(v.Others) < eraseLinksMax {
-				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], eraseAddress(key, r.Metadata[key])})
+				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], f.erasing("", key, r.Metadata[key])})
 			}
 		}
 	case v.Key != "" && v.Value != "":
@@ -85,10 +87,21 @@ func (d *Dashboard) countErased(c *call, v *eraseView) error {
 	return err
 }
 
-// eraseAddress returns the address of the question before all with a metadata value are deleted.
-func eraseAddress(key, value string) string {
-	return address("/requests/delete", url.Values{"key": {key}, "value": {value}})
+// erasing returns the address of the question before one request is deleted, or all with a metadata
+// value. It keeps the filter of the list.
+func (f filter) erasing(id, key, value string) string {
+	q := f.values()
+	for name, text := range map[string]string{"id": id, "key": key, "value": value} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+
+	return address("/requests/delete", q)
 }
+
+// Erase returns that address for one request, or without one.
+func (f filter) Erase(id string) string { return f.erasing(id, "", "") }
 
 // erase deletes what the page showed.
 func (d *Dashboard) erase(c *call) error {

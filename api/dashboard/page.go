@@ -172,6 +172,7 @@ type view struct {
 	CSRF    string
 	Session string // names the session, in forms that may be sent after its end
 	Notice  string // what has just been done
+	Undo    string // that, for the form that takes it back; "" if it cannot be
 	Version string
 	Now     time.Time
 	Curl    string // a command that logs a call here
@@ -198,6 +199,9 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 	}
 	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
 	if c.User.ID != "" {
+		if sealed, notice := d.offered(c); sealed != "" {
+			v.Undo, v.Notice = sealed, notice
+		}
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
 	}
 
@@ -246,6 +250,7 @@ var notices = map[string]string{
 	"unlabelled": "The label was deleted.",
 	"archived":   "The template is archived. Apps requesting it will get 404.",
 	"restored":   "The template was restored.",
+	"undone":     "Undone: it is as it was before.",
 }
 
 // redirect sends the browser on to another page, which shows the notice that word names;

@@ -117,12 +117,23 @@ func (d *Dashboard) makeReset(c *call) error {
 }
 
 func (d *Dashboard) setRole(c *call) error {
+	people, err := d.People.Members(c.Context(), c.User)
+	if err != nil {
+		return err
+	}
 	u, err := d.People.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
 	if err != nil {
 		return d.peopleFault(c, err)
 	}
 
-	return c.redirectToPerson(u, "role")
+	for _, before := range people {
+		if before.ID == u.ID && before.Role != u.Role && u.ID != c.User.ID {
+			return d.offering(c, personAddress(u), "role",
+				undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(before.Role), Now: string(u.Role)})
+		}
+	}
+
+	return c.redirect(personAddress(u), "role")
 }
 
 func (d *Dashboard) setDisabled(c *call) error {
@@ -132,16 +143,14 @@ func (d *Dashboard) setDisabled(c *call) error {
 	case err != nil:
 		return d.peopleFault(c, err)
 	case disabled:
-		return c.redirectToPerson(u, "disabled")
+		return d.offering(c, personAddress(u), "disabled", undo{Kind: "disabled", Of: u.ID, Name: u.Email})
 	}
 
-	return c.redirectToPerson(u, "enabled")
+	return c.redirect(personAddress(u), "enabled")
 }
 
-// redirectToPerson returns to the page of people, which says what was changed for whom.
-func (c *call) redirectToPerson(u wire.User, done string) error {
-	return c.redirect("/people?"+url.Values{"who": {u.ID}}.Encode(), done)
-}
+// personAddress returns the address of the page of people, which says what was changed for whom.
+func personAddress(u wire.User) string { return "/people?" + url.Values{"who": {u.ID}}.Encode() }
 
 // peopleFault shows the page again with a change that is not possible, such as removing
 // the account's last owner.

@@ -34,6 +34,7 @@ type recordView struct {
 	Others     []otherRequest // logged under the same id
 	MoreOthers int            // how many more of them the page has no room for
 	Back       string         // the address of the list with its filter
+	Erase      string         // the address of the question before it is deleted
 	Query      string         // that filter, for forms
 
 	Previous, Next neighbour // in that list
@@ -141,6 +142,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	v := recordView{
 		Record: r,
 		Back:   address("/requests", f.values()),
+		Erase:  f.Erase(r.RequestID),
 		Query:  f.values().Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -31,7 +32,11 @@ func (h templateHead) latestVersions(most int) []int {
 
 // head returns the template that a page is about.
 func (d *Dashboard) head(c *call, tab string) (templateHead, error) {
-	head, err := d.Templates.Head(c.Context(), c.identity(), c.FormValue("name"))
+	return d.headOf(c, c.FormValue("name"), tab)
+}
+
+func (d *Dashboard) headOf(c *call, name, tab string) (templateHead, error) {
+	head, err := d.Templates.Head(c.Context(), c.identity(), name)
 	if wire.IsCode(err, wire.CodeNotFound) {
 		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
 	}
@@ -235,15 +240,28 @@ func (d *Dashboard) moveLabel(c *call) error {
 		}
 	}
 
+	if err := d.placeLabel(c, head, w); err != nil {
+		return err
+	}
+
+	version := strconv.Itoa(w.Version)
+	was := labelVersion(head.Labels, w.Name)
+	if was == version {
+		return c.redirect(templateAddress("/template", head.Name, "v", version), "label")
+	}
+
+	return d.offering(c, templateAddress("/template", head.Name, "v", version), "label",
+		undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
+}
+
+// placeLabel moves or makes a label, and notes it.
+func (d *Dashboard) placeLabel(c *call, head templateHead, w wire.LabelWrite) error {
 	if _, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email); err != nil {
 		return err
 	}
 	detail := w.Name + " to version " + strconv.Itoa(w.Version)
-	if err := d.People.Note(c.Context(), c.User, "move label", head.Name, detail); err != nil {
-		return err
-	}
 
-	return c.redirect(templateAddress("/template", head.Name, "v", strconv.Itoa(w.Version)), "label")
+	return d.People.Note(c.Context(), c.User, "move label", head.Name, detail)
 }
 
 // readLabel reads a label's form by the rules of the API.
@@ -271,8 +289,19 @@ func (d *Dashboard) deleteLabel(c *call) error {
 		return err
 	}
 
-	// The label may have been deleted in another tab.
 	name := c.PostForm.Get("label")
+	was := labelVersion(head.Labels, name)
+	if err := d.dropLabel(c, head, name); err != nil {
+		return err
+	}
+
+	return d.offering(c, templateAddress("/template", head.Name), "unlabelled",
+		undo{Kind: "label", Of: head.Name, Name: name, Was: was})
+}
+
+// dropLabel deletes a label, and notes it.
+func (d *Dashboard) dropLabel(c *call, head templateHead, name string) error {
+	// The label may have been deleted in another tab.
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
 	if i < 0 {
 		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
@@ -282,11 +311,8 @@ func (d *Dashboard) deleteLabel(c *call) error {
 	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), id, c.User.Email); err != nil {
 		return err
 	}
-	if err := d.People.Note(c.Context(), c.User, "delete label", head.Name, name); err != nil {
-		return err
-	}
 
-	return c.redirect(templateAddress("/template", head.Name), "unlabelled")
+	return d.People.Note(c.Context(), c.User, "delete label", head.Name, name)
 }
 
 func (d *Dashboard) archiveTemplate(c *call) error {
@@ -314,5 +340,12 @@ func (d *Dashboard) changeTemplate(
 		return err
 	}
 
-	return c.redirect(templateAddress("/template", head.Name), done)
+	// Restoring needs no button of its own: archiving is one.
+	to := templateAddress("/template", head.Name)
+	if after, err := d.headOf(c, head.Name, ""); err == nil && after.DeletedAt != nil {
+		at := after.DeletedAt.Format(time.RFC3339Nano)
+		return d.offering(c, to, done, undo{Kind: "archive", Of: head.Name, Now: at})
+	}
+
+	return c.redirect(to, done)
 }

@@ -57,6 +57,9 @@ func (c *call) zone() shownZone {
 	return z
 }
 
+// Choice reports whether there is another zone to choose.
+func (z shownZone) Choice() bool { return z.Browser != "" && z.Browser != time.UTC.String() }
+
 // IsUTC reports whether times are in UTC.
 func (z shownZone) IsUTC() bool { return z.Location == time.UTC }
 

@@ -1,0 +1,225 @@
+package dashboard
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// undoMax is how long a notice offers to undo what it reports.
+const undoMax = 30 * time.Second
+
+// undoGrace is how much longer an undo is accepted, for its way here.
+const undoGrace = 5 * time.Second
+
+// undo is a change that can be taken back. The address of the page that reports it has it, sealed
+// with the session: a link that somebody else made offers nothing.
+type undo struct {
+	Kind string // one of undoKinds
+	Of   string // the template, or the id of the person
+	Name string // the label, or the email
+	Was  string // what it was: a version, a role; "" is none
+	Now  string // what it is, if nobody has changed it since
+	At   time.Time
+}
+
+// undoKind is a kind of change that can be undone.
+type undoKind struct {
+	text func(u undo) string // what the notice says
+	back func(d *Dashboard, c *call, u undo) (to string, err error)
+}
+
+// errChanged means that a change cannot be undone because of a later one.
+var errChanged = wire.Errorf(wire.CodeConflict, "It has been changed meanwhile, so it was not undone.")
+
+func undoKinds(kind string) (undoKind, bool) {
+	kinds := map[string]undoKind{
+		"label":    {labelText, (*Dashboard).undoLabel},
+		"archive":  {func(undo) string { return notices["archived"] }, (*Dashboard).undoArchive},
+		"role":     {roleText, (*Dashboard).undoRole},
+		"disabled": {func(u undo) string { return u.Name + " can no longer sign in." }, (*Dashboard).undoDisabled},
+	}
+	k, ok := kinds[kind]
+
+	return k, ok
+}
+
+func (d *Dashboard) undoRoutes() {
+	d.handle("POST /undo", wire.RoleEditor, d.takeBack)
+}
+
+// offering returns an address whose page reports a change with the button to undo it. Once that is
+// too late, the page says what done names.
+func (d *Dashboard) offering(c *call, to, done string, u undo) error {
+	u.At = d.Now().UTC()
+	separator := "?"
+	if strings.Contains(to, "?") {
+		separator = "&"
+	}
+
+	return c.redirect(to+separator+url.Values{"undo": {c.seal(u)}}.Encode(), done)
+}
+
+// seal returns the change as an address has it.
+func (c *call) seal(u undo) string {
+	text := base64.RawURLEncoding.EncodeToString(encoded(u))
+
+	return text + "." + base64.RawURLEncoding.EncodeToString(c.sealOf(text))
+}
+
+func (c *call) sealOf(text string) []byte {
+	mac := hmac.New(sha256.New, []byte(c.Token))
+	mac.Write([]byte("undo " + text))
+
+	return mac.Sum(nil)
+}
+
+// unseal reads a change that this session has made.
+func (c *call) unseal(sealed string) (u undo, ok bool) {
+	text, seal, _ := strings.Cut(sealed, ".")
+	mac, err := base64.RawURLEncoding.DecodeString(seal)
+	if err != nil || c.Token == "" || !hmac.Equal(mac, c.sealOf(text)) {
+		return undo{}, false
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+
+	return u, err == nil && json.Unmarshal(raw, &u) == nil
+}
+
+// offered returns what the page's address offers to undo, and what its notice says.
+func (d *Dashboard) offered(c *call) (sealed, notice string) {
+	sealed = c.URL.Query().Get("undo")
+	u, ok := c.unseal(sealed)
+	k, known := undoKinds(u.Kind)
+	if !ok || !known || c.Method != http.MethodGet || d.Now().Sub(u.At) > undoMax {
+		return "", ""
+	}
+
+	return sealed, k.text(u)
+}
+
+// takeBack undoes a change, unless there was another one since.
+func (d *Dashboard) takeBack(c *call) error {
+	u, ok := c.unseal(c.PostForm.Get("undo"))
+	k, known := undoKinds(u.Kind)
+	if !ok || !known {
+		return wire.Errorf(wire.CodeInvalid, "This form is not one of ours, or belongs to another session.")
+	}
+	if d.Now().Sub(u.At) > undoMax+undoGrace {
+		return wire.Errorf(wire.CodeConflict, "More than 30 seconds have passed, so it was not undone.")
+	}
+
+	to, err := k.back(d, c, u)
+	if err != nil {
+		return err
+	}
+
+	return c.redirect(to, "undone")
+}
+
+func labelText(u undo) string {
+	switch {
+	case u.Now == "":
+		return fmt.Sprintf("The label %s was deleted (was version %s). Apps requesting it will get 404.", u.Name, u.Was)
+	case u.Was == "":
+		return fmt.Sprintf("%s is a new label and points to version %s.", u.Name, u.Now)
+	}
+
+	return fmt.Sprintf("%s now points to version %s (was %s). Apps requesting it get it within a second.",
+		u.Name, u.Now, u.Was)
+}
+
+func roleText(u undo) string {
+	return fmt.Sprintf("%s now has the role %s (was %s) and must sign in again.", u.Name, u.Now, u.Was)
+}
+
+// labelVersion returns the version that a label points to, "" if there is no such label.
+func labelVersion(labels []wire.Label, name string) string {
+	i := slices.IndexFunc(labels, func(l wire.Label) bool { return l.Name == name })
+	if i < 0 {
+		return ""
+	}
+
+	return strconv.Itoa(labels[i].Version)
+}
+
+func (d *Dashboard) undoLabel(c *call, u undo) (string, error) {
+	head, err := d.headOf(c, u.Of, "")
+	if err != nil {
+		return "", err
+	}
+	if labelVersion(head.Labels, u.Name) != u.Now || head.DeletedAt != nil {
+		return "", errChanged
+	}
+
+	to := templateAddress("/template", head.Name)
+	if u.Was == "" {
+		return to, d.dropLabel(c, head, u.Name)
+	}
+	version, err := strconv.Atoi(u.Was)
+	if err != nil {
+		return "", err
+	}
+
+	return to, d.placeLabel(c, head, wire.LabelWrite{Name: u.Name, Version: version})
+}
+
+func (d *Dashboard) undoArchive(c *call, u undo) (string, error) {
+	head, err := d.headOf(c, u.Of, "")
+	if err != nil {
+		return "", err
+	}
+	if head.DeletedAt == nil || head.DeletedAt.Format(time.RFC3339Nano) != u.Now {
+		return "", errChanged
+	}
+	if err := d.Templates.Restore(c.Context(), c.identity(), head.Name); err != nil {
+		return "", err
+	}
+
+	to := templateAddress("/template", head.Name)
+
+	return to, d.People.Note(c.Context(), c.User, "restore template", head.Name, "")
+}
+
+// member returns a person of the account, unless they have changed.
+func (d *Dashboard) member(c *call, id string, same func(wire.User) bool) error {
+	people, err := d.People.Members(c.Context(), c.User)
+	if err != nil {
+		return err
+	}
+	for _, u := range people {
+		if u.ID == id && same(u) {
+			return nil
+		}
+	}
+
+	return errChanged
+}
+
+func (d *Dashboard) undoRole(c *call, u undo) (string, error) {
+	err := d.member(c, u.Of, func(m wire.User) bool { return m.Role == wire.Role(u.Now) })
+	if err == nil {
+		_, err = d.People.SetRole(c.Context(), c.User, u.Of, wire.Role(u.Was))
+	}
+
+	return "/people", err
+}
+
+func (d *Dashboard) undoDisabled(c *call, u undo) (string, error) {
+	err := d.member(c, u.Of, func(m wire.User) bool { return m.DisabledAt != nil })
+	if err == nil {
+		_, err = d.People.SetDisabled(c.Context(), c.User, u.Of, false)
+	}
+
+	return "/people", err
+}

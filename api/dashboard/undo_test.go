@@ -1,0 +1,129 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// done sends a form, follows to the page that reports it, and returns that page with its offer to
+// undo.
+func (s *site) done(email, path string, form url.Values) (page, sealed string) {
+	s.t.Helper()
+	r := s.call(email, "POST", path, form)
+	if r.Code != http.StatusSeeOther {
+		s.t.Fatalf("%s answers %d: %s", path, r.Code, r.Body)
+	}
+	to := r.Header().Get("Location")
+	page = s.call(email, "GET", to, nil).Body.String()
+	_, sealed, _ = strings.Cut(page, `name="undo" value="`)
+	sealed, _, _ = strings.Cut(sealed, `"`)
+
+	return page, sealed
+}
+
+func TestWhatWasJustDoneCanBeUndone(t *testing.T) {
+	s := openSite(t)
+	const ann, eve = "ann@example.com", "eve@example.com"
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	for range 3 {
+		if _, err := s.drafts.Publish(t.Context(), id, wire.Publish{
+			Name: "greet", Blueprint: json.RawMessage(`{"content":"` + wire.NewID() + `"}`),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	person := s.signed[eve].User.ID
+
+	for _, step := range []struct {
+		path, says, back string
+		form             []string
+	}{
+		{"/template/label", "prod is a new label and points to version 2.", "",
+			[]string{"label", "prod", "version", "2"}},
+		{"/template/label", "prod is a new label and points to version 1.", "keep",
+			[]string{"label", "prod", "version", "1"}},
+		{"/template/label", "prod now points to version 3 (was 1).", "", []string{"label", "prod", "version", "3"}},
+		{"/template/label/delete", "The label prod was deleted (was version 1).", "", []string{"label", "prod"}},
+		{"/template/archive", "The template is archived.", "", nil},
+		{"/people/" + person + "/role", eve + " now has the role viewer (was editor)", "", []string{"role", "viewer"}},
+		{"/people/" + person + "/disabled", eve + " can no longer sign in.", "", []string{"disabled", "true"}},
+	} {
+		page, sealed := s.done(ann, step.path, s.form(ann, append(step.form, "name", "greet")...))
+		if !strings.Contains(page, step.says) || sealed == "" {
+			t.Errorf("%s %v is reported without %q, or cannot be undone: %s", step.path, step.form, step.says, page)
+			continue
+		}
+		if step.back != "" {
+			continue
+		}
+
+		page, _ = s.done(ann, "/undo", s.form(ann, "undo", sealed))
+		if !strings.Contains(page, "Undone: it is as it was before.") {
+			t.Errorf("%s %v is not undone: %s", step.path, step.form, page)
+		}
+		// A second time it is not what it was.
+		if r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed)); r.Code != http.StatusConflict {
+			t.Errorf("%s %v is undone twice: %d", step.path, step.form, r.Code)
+		}
+	}
+
+	head, err := s.drafts.Head(t.Context(), id, "greet")
+	if err != nil || head.DeletedAt != nil || labelVersion(head.Labels, "prod") != "1" {
+		t.Errorf("in the end the template is %+v, %v", head, err)
+	}
+	members, err := s.people.Members(t.Context(), s.signed[ann].User)
+	for _, m := range members {
+		if m.Email == eve && (m.Role != wire.RoleEditor || m.DisabledAt != nil) {
+			t.Errorf("in the end the person is %+v, %v", m, err)
+		}
+	}
+}
+
+func TestAnUndoIsThatOfItsSessionForAWhile(t *testing.T) {
+	s := openSite(t)
+	const ann, eve = "ann@example.com", "eve@example.com"
+	now := time.Now()
+	s.d.Now = func() time.Time { return now }
+	person := s.signed[eve].User.ID
+	role := func(role string) (page, sealed string) {
+		return s.done(ann, "/people/"+person+"/role", s.form(ann, "role", role))
+	}
+	_, sealed := role("viewer")
+
+	// What others seal, or change, is nothing that a page offers.
+	forged := (&call{SignedIn: s.signed["mallory@example.com"]}).seal(
+		undo{Kind: "role", Of: person, Name: eve, Was: "owner", Now: "viewer", At: now})
+	for what, seal := range map[string]string{"another session's": forged, "a changed one": "x" + sealed, "none": "."} {
+		page := s.call(ann, "GET", "/people?undo="+url.QueryEscape(seal), nil).Body.String()
+		if strings.Contains(page, `name="undo"`) || strings.Contains(page, "now has the role") {
+			t.Errorf("%s is offered", what)
+		}
+		if r := s.call(ann, "POST", "/undo", s.form(ann, "undo", seal)); r.Code != http.StatusUnprocessableEntity {
+			t.Errorf("%s is carried out: %d", what, r.Code)
+		}
+	}
+
+	// Another change since, and the time, end it.
+	if _, err := s.people.SetRole(t.Context(), s.signed[ann].User, person, wire.RoleOwner); err != nil {
+		t.Fatal(err)
+	}
+	r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed))
+	if r.Code != http.StatusConflict || !strings.Contains(r.Body.String(), "changed meanwhile") {
+		t.Errorf("a role that was changed again is undone: %d %s", r.Code, r.Body)
+	}
+	_, sealed = role("viewer")
+	now = now.Add(undoMax + time.Second)
+	if page := s.call(ann, "GET", "/people?undo="+sealed, nil).Body.String(); strings.Contains(page, `name="undo"`) {
+		t.Error("it is still offered after 30 seconds")
+	}
+	now = now.Add(undoGrace)
+	if r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed)); r.Code != http.StatusConflict {
+		t.Errorf("it is undone after 36 seconds: %d", r.Code)
+	}
+}
