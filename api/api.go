@@ -119,6 +119,7 @@ type Config struct {
 	Fleet         Fleet
 	Exporter      Exporter
 	ExportRelay   ExportRelay // in place of an Exporter
+	Audit         AuditLog    // nil: what keys do is noted elsewhere
 	Authenticator Authenticator
 	Pages         Pages // nil serves no pages
 

@@ -99,6 +99,8 @@ func (a *API) exportRequests(c *call) error {
 		return err
 	}
 
+	a.noteExport(c, e)
+
 	// The call is over before the answer is written, so write must not use c.
 	id := c.id
 	write := func(ctx context.Context, w io.Writer) error {

@@ -140,6 +140,10 @@ func (a *API) deleteRequests(c *call) error {
 
 func (a *API) deleteMatching(c *call, d wire.Deletion) error {
 	deleted, err := a.c.Keeper.Delete(c.context, c.id, d)
+	if err == nil {
+		a.noteDeleted(c, d, deleted)
+	}
+
 	return c.answer(deleted, err)
 }
 

@@ -109,6 +109,7 @@ func (a *API) publishTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.context, c.id, p)
+	a.notePublished(c, t, err)
 	return c.answerPublished(201, t, err)
 }
 
@@ -119,6 +120,7 @@ func (a *API) publishTemplateOld(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.context, c.id, p)
+	a.notePublished(c, t, err)
 	return c.answerPublished(200, t, err)
 }
 
@@ -129,6 +131,7 @@ func (a *API) patchTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Patch(c.context, c.id, c.ident, p)
+	a.notePublished(c, t, err)
 	return c.answerPublished(201, t, err)
 }
 
@@ -153,13 +156,23 @@ type doneAnswer struct {
 // archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *call) error {
 	done := doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."}
-	return c.answer(done, a.c.Templates.Archive(c.context, c.id, c.ident))
+	err := a.c.Templates.Archive(c.context, c.id, c.ident)
+	if err == nil {
+		a.note(c, "archive template", c.ident, "")
+	}
+
+	return c.answer(done, err)
 }
 
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *call) error {
 	done := doneAnswer{true, "The template is restored."}
-	return c.answer(done, a.c.Templates.Restore(c.context, c.id, c.ident))
+	err := a.c.Templates.Restore(c.context, c.id, c.ident)
+	if err == nil {
+		a.note(c, "restore template", c.ident, "")
+	}
+
+	return c.answer(done, err)
 }
 
 // listTemplates lists templates, one page at a time.

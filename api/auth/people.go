@@ -271,6 +271,10 @@ func (p *People) SignIn(
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
+	if err := p.Note(ctx, u, "sign in", u.Email, ""); err != nil {
+		return wire.SignedIn{}, err
+	}
+
 	return p.begin(ctx, u)
 }
 

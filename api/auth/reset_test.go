@@ -137,6 +137,7 @@ func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
 	}
 	want := []string{
 		"operator: disable member bob@example.com ",
+		"bob@example.com: sign in bob@example.com ",
 		"operator: invite owner ",
 		"ann@example.com: reset password ann@example.com with a link made by operator",
 		"operator: make reset link ann@example.com ",

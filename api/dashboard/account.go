@@ -111,5 +111,11 @@ func (d *Dashboard) auditPage(c *call) error {
 		v.Entries, v.Older = entries[:auditPageMax], entries[auditPageMax-1].ID
 	}
 
+	for i := range v.Entries {
+		if err := d.nameKeys(c, &v.Entries[i].Actor); err != nil {
+			return err
+		}
+	}
+
 	return d.show(c, http.StatusOK, "audit", "Audit log", "audit", v)
 }

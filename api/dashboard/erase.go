@@ -22,6 +22,7 @@ type eraseView struct {
 	Others   []eraseLink
 	Filter   filter // of the list
 	Back     string // its address
+	Cancel   string // the address that the question came from
 	Error    *wire.Error
 }
 
@@ -49,6 +50,7 @@ func (d *Dashboard) erasePage(c *call) error {
 		Filter:   f,
 		Deletion: wire.Deletion{RequestID: q.Get("id"), Key: q.Get("key"), Value: q.Get("value")},
 		Back:     address("/requests", f.values()),
+		Cancel:   address("/requests", f.values()),
 	}
 
 	switch {
@@ -57,7 +59,7 @@ func (d *Dashboard) erasePage(c *call) error {
 		if err != nil {
 			return err
 		}
-		v.Requests = 1
+		v.Requests, v.Cancel = 1, f.Record(r.RequestID)
 		for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 			if len(v.Others) < eraseLinksMax {
 				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], f.erasing("", key, r.Metadata[key])})
@@ -118,13 +120,8 @@ func (d *Dashboard) erase(c *call) error {
 		return err
 	}
 
-	// Not the value: it may name a person who asked to be forgotten.
-	target := "request " + form.RequestID
-	if form.Key != "" {
-		target = "all with one value of " + form.Key
-	}
-	detail := quantity(deleted.Records, "request") + ", " + quantity(deleted.Events, "event")
-	if err := d.People.Note(c.Context(), c.User, "delete requests", target, detail); err != nil {
+	err = d.People.Note(c.Context(), c.User, "delete requests", form.AuditTarget(), deleted.AuditDetail())
+	if err != nil {
 		return err
 	}
 

@@ -73,7 +73,7 @@ func TestOwnersDeleteWhatThePageHasCounted(t *testing.T) {
 
 	log := s.call(ann, "GET", "/audit", nil).Body.String()
 	for _, want := range []string{
-		"delete requests", "request " + ids[0], "all with one value of user_id", "2 requests, 2 events",
+		"delete requests", "request " + ids[0], "all with one value of user_id", "2 records, 2 events",
 	} {
 		if !strings.Contains(log, want) {
 			t.Errorf("the audit log has no %q", want)

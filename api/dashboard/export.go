@@ -145,6 +145,10 @@ func (d *Dashboard) exportRequests(c *call) error {
 		return err
 	}
 
+	if err := d.People.Note(c.Context(), c.User, "export requests", form.name, wire.AuditFilter(f.Text)); err != nil {
+		return err
+	}
+
 	e := exported{s, f.Columns}
 	write := func(ctx context.Context, w io.Writer) error { return form.write(d, ctx, id, e, w) }
 

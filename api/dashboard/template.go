@@ -108,6 +108,17 @@ func (d *Dashboard) showTemplate(c *call, status int, v templateView) error {
 		v.Moves = append(v.Moves, m)
 	}
 
+	authors := []*string{&v.Raw.Author}
+	for i := range v.Versions {
+		authors = append(authors, &v.Versions[i].Author)
+	}
+	for i := range v.Moves {
+		authors = append(authors, &v.Moves[i].By)
+	}
+	if err := d.nameKeys(c, authors...); err != nil {
+		return err
+	}
+
 	return d.show(c, status, "template", v.Name, "templates", v)
 }
 

@@ -196,16 +196,3 @@ type Application struct {
 	Code     Secret // of an invite, or of a fresh server; "" founds an account, if sign-up is open
 	Account  string // the name of the account to found; a code's account takes precedence
 }
-
-// Operator is the actor of changes that were made with a command on the server's machine.
-const Operator = "operator"
-
-// AuditEntry is one change that a person made to an account.
-type AuditEntry struct {
-	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
-	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"`  // an email, or Operator
-	Action string    `json:"action"` // a verb and its object: "create key", "move label"
-	Target string    `json:"target"`
-	Detail string    `json:"detail,omitempty"`
-}

@@ -151,6 +151,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 		Analyst:        records,
 		Keeper:         records,
 		Exporter:       records,
+		Audit:          db,
 		Blueprint:      calls.ReplyBlueprint,
 		Templates:      templates,
 		Changes:        templates,

@@ -174,7 +174,7 @@ func (s *scan) audit(ctx context.Context) error {
 	// A restore masks without anybody's key.
 	actor, records := "this server", "records"
 	if s.id.KeyID != "" {
-		actor = "key " + s.id.KeyID
+		actor = wire.KeyActor(s.id.KeyID)
 	}
 	if s.answer.Masked == 1 {
 		records = "record"

@@ -11,13 +11,22 @@ import (
 func TestWhatWasJustDoneIsUndoneAndWhatIsDeletedIsCountedFirst(t *testing.T) {
 	server, b := founded(t)
 	publishVersions(server)
-	b.visit("/template?name=greet+customers&v=1")
-	b.fill(".facts [name=label]", "prod")
-	b.press(".facts form[action='/template/label'] button")
-	b.shows(".notice", "prod now points to version 1 (was ", "Undo")
+	b.visit("/template?name=greet+customers&v=2")
+	b.fill(".facts .row [name=label]", "prod")
+	b.press(".facts form.row button")
+	b.shows(".notice", "prod now points to version 2 (was 1)", "Undo")
 	b.screenshots("undo")
 	b.press(".notice .undo button")
 	b.shows(".notice", "Undone: it is as it was before.")
+
+	// What keys do is in the audit log, too.
+	const requests = "/api/public/v2/requests"
+	id := server.track("/rest/track-request", adminKey, asked("A slip.", "A secret."))
+	server.call("POST", requests+"/export", map[string]any{"filter": "status:success"}, "X-API-KEY", adminKey)
+	server.call("DELETE", requests+"/"+id, nil, "X-API-KEY", adminKey)
+	b.visit("/audit")
+	b.shows("main", "save template\tgreet customers\tversion 1, prod", "move label\tgreet customers\tprod to version 2",
+		"export requests\tevents\tstatus:success", "delete requests\trequest "+id+"\t1 record, 1 event")
 
 	// One step from the record to the question for all of a person's data.
 	for n := range 3 {
@@ -36,5 +45,5 @@ func TestWhatWasJustDoneIsUndoneAndWhatIsDeletedIsCountedFirst(t *testing.T) {
 	b.shows(".notice", "The requests were deleted.")
 	b.shows(".count", "1 request")
 	b.visit("/audit")
-	b.shows("main", "delete requests", "all with one value of user_id", "2 requests, 2 events")
+	b.shows("main", "delete requests", "all with one value of user_id", "2 records, 2 events")
 }

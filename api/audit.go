@@ -1,0 +1,72 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// AuditLog stores who changed what in an account.
+type AuditLog interface {
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+}
+
+// note adds what a key has done to the account's audit log. A sidecar has none: what it passes on
+// is noted by the server.
+func (a *API) note(c *call, action, target, detail string) {
+	if a.c.Audit == nil {
+		return
+	}
+
+	// It is done by now: a caller who got an error would do it again.
+	err := a.c.Audit.Audit(c.context, c.id.Account, wire.AuditEntry{
+		ID:     wire.NewID(),
+		At:     a.c.Clock.Now().UTC(),
+		Actor:  wire.KeyActor(c.id.KeyID),
+		Action: action,
+		Target: target,
+		Detail: detail,
+	})
+	if err != nil {
+		a.c.Logger.Error("the audit log misses an entry", "account", c.id.Account, "action", action,
+			"target", target, "error", err)
+	}
+}
+
+// notePublished notes a version that a key published.
+func (a *API) notePublished(c *call, t wire.Published, err error) {
+	if err != nil {
+		return
+	}
+	detail := fmt.Sprintf("version %d", t.VersionNumber)
+	if len(t.Labels) > 0 {
+		detail += ", " + strings.Join(t.Labels, ", ")
+	}
+	a.note(c, "save template", t.Name, detail)
+}
+
+// noteExport notes an export. What continues an earlier one is a part of that.
+func (a *API) noteExport(c *call, e wire.Export) {
+	if e.Cursor != "" {
+		return
+	}
+	format := e.Format
+	if format == "" {
+		format = wire.FormatEvents
+	}
+
+	detail := "a filter that no line says"
+	if line, ok := filterline.FromFilter(e.FilterGroup, e.Q); ok {
+		detail = wire.AuditFilter(line.String())
+	}
+	a.note(c, "export requests", format, detail)
+}
+
+// noteDeleted notes a deletion. A value may name a person who asked to be forgotten, so it is not
+// kept.
+func (a *API) noteDeleted(c *call, d wire.Deletion, deleted wire.Deleted) {
+	a.note(c, "delete requests", d.AuditTarget(), deleted.AuditDetail())
+}

@@ -1,0 +1,57 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// A version says "key CI", and not key_rbznfc3qzpiq.
+func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	u := s.signed[ann].User
+	_, k, err := s.d.Keys.CreateKey(t.Context(), u.AccountName, "CI", wire.ScopeFull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := wire.Identity{Account: u.AccountID, KeyID: k.ID, Scope: wire.ScopeFull, Verified: true}
+	p := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"Hi."}`), Labels: []string{"prod"}}
+	if _, err := s.drafts.Publish(t.Context(), id, p); err != nil {
+		t.Fatal(err)
+	}
+
+	page := s.call(ann, "GET", "/template?name=greet", nil).Body.String()
+	if n := strings.Count(page, "key CI"); n != 3 || strings.Contains(page, k.ID) {
+		t.Errorf("the key's name is shown %d times, its id %t; want the version twice and its label",
+			n, strings.Contains(page, k.ID))
+	}
+
+	authors := []string{"key " + k.ID, k.ID, "key_gone", "key_board@example.com", "ann@example.com", ""}
+	c := &call{Request: httptest.NewRequest("GET", "/audit", nil), SignedIn: s.signed[ann]}
+	for i := range authors {
+		if err := s.d.nameKeys(c, &authors[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "key CI|key CI|key_gone|key_board@example.com|ann@example.com|"
+	if got := strings.Join(authors, "|"); got != want {
+		t.Errorf("the authors are %s, want %s", got, want)
+	}
+}
+
+func TestExportsAreInTheAuditLog(t *testing.T) {
+	s := openSite(t)
+	const ann, vic = "ann@example.com", "vic@example.com"
+	s.logs(s.signed[ann].User.AccountID, "user-1", 1)
+	if r := s.call(vic, "GET", "/requests/export?format=csv&filter=user_id:user-1", nil); r.Code != 200 {
+		t.Fatalf("%d %s", r.Code, r.Body)
+	}
+	log := s.call(ann, "GET", "/audit", nil).Body.String()
+	if !strings.Contains(log, "<td>"+vic+"</td><td>export requests</td><td>csv</td><td>user_id:user-1</td>") {
+		t.Errorf("the export is not in the audit log: %s", log)
+	}
+}

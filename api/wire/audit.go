@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Operator is the actor of changes that were made with a command on the server's machine.
+const Operator = "operator"
+
+// AuditEntry is one change that was made to an account.
+type AuditEntry struct {
+	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"`  // an email, a KeyActor, or Operator
+	Action string    `json:"action"` // a verb and its object: "create key", "move label"
+	Target string    `json:"target"`
+	Detail string    `json:"detail,omitempty"`
+}
+
+// KeyActor returns the actor of what a key did, by its id: its name may change hands.
+func KeyActor(id string) string { return keyActor + id }
+
+const keyActor = "key "
+
+// ActingKey returns the id of the key that did something; "" if it was not a key. Versions and
+// moves of labels have the id alone.
+func ActingKey(actor string) string {
+	id := strings.TrimPrefix(actor, keyActor)
+	if !strings.HasPrefix(id, "key_") || strings.Contains(id, "@") {
+		return ""
+	}
+
+	return id
+}
+
+// auditRunesMax bounds a filter in an entry.
+const auditRunesMax = 200
+
+// AuditFilter returns a filter line as an entry has it.
+func AuditFilter(line string) string {
+	if line == "" {
+		return "all"
+	}
+	if runes := []rune(line); len(runes) > auditRunesMax {
+		return string(runes[:auditRunesMax]) + "…"
+	}
+
+	return line
+}
+
+// AuditTarget returns what is deleted as an entry has it. It has no value of metadata, which may
+// name a person who asked to be forgotten.
+func (d Deletion) AuditTarget() string {
+	if d.Key != "" {
+		return "all with one value of " + d.Key
+	}
+
+	return "request " + d.RequestID
+}
+
+// AuditDetail returns how much was deleted.
+func (d Deleted) AuditDetail() string {
+	plural := func(n int64, noun string) string {
+		if n == 1 {
+			return "1 " + noun
+		}
+		return fmt.Sprintf("%d %ss", n, noun)
+	}
+
+	return plural(d.Records, "record") + ", " + plural(d.Events, "event")
+}
