@@ -168,7 +168,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.fill(".facts .row [name=label]", "prod")
 	b.fill(".facts .row [name=version]", "2")
 	b.press(".facts form.row button")
-	b.shows("main", "prod is a new label and points to version 2.", "Undo", "Version 2")
+	b.shows("main", "prod now points to version 2 (was ", "Undo", "Version 2")
 	b.shows(".labels li", "prod\nversion 2")
 	b.visit("/audit")
 	b.shows("table", "save template", "greet customers", "version 4: like friends", "move label", "prod to version 2")

@@ -36,7 +36,7 @@ func TestWhatWasJustDoneIsUndoneAndWhatIsDeletedIsCountedFirst(t *testing.T) {
 	}
 	b.visit("/requests")
 	b.press("tbody tr:nth-child(1) a")
-	b.press(".act a[href*='/requests/delete']")
+	b.press(".actions a[href*='/requests/delete']")
 	b.shows("#erase", "Delete 1 request", "cannot be restored")
 	b.press("#others a")
 	b.shows("#erase", "This deletes 2 requests with user_id = user-42")
