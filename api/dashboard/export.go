@@ -80,7 +80,8 @@ func exportLinks(f filter, columns []string) []exportLink {
 			continue
 		}
 		add(form, shown, form.hint)
-		add(form, all, "all columns")
+		form.text += ", all columns"
+		add(form, all, "")
 	}
 
 	return links
