@@ -28,7 +28,7 @@ func (c *conversation) flat(m attributes, role string) {
 			b.part(p)
 		}
 	} else {
-		b.text(m["content"].shown())
+		b.say(m["content"])
 	}
 	for _, call := range m["tool_calls"].inner().elements() {
 		b.call(call)

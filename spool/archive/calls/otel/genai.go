@@ -242,7 +242,7 @@ func (c *conversation) event(e event, role string) {
 			b.part(p)
 		}
 	} else {
-		b.text(e.at("content").shown())
+		b.say(e.at("content"))
 	}
 	for _, call := range e.at("tool_calls").inner().elements() {
 		b.call(call)

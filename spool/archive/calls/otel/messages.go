@@ -22,12 +22,25 @@ func (c *conversation) empty() bool {
 
 // message is a message in OpenAI's form.
 type message struct {
-	Role       string     `json:"role,omitempty"`
-	Name       string     `json:"name,omitempty"`
-	Content    any        `json:"content,omitempty"` // a text, or a list of parts
-	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
-	Refusal    string     `json:"refusal,omitempty"`
+	Role       string
+	Name       string
+	Content    any // a text, also as a value, or a list of parts
+	ToolCalls  []toolCall
+	ToolCallID string
+	Refusal    string
+}
+
+func (m message) members(o *object) {
+	o.addText("role", m.Role)
+	o.addText("name", m.Name)
+	if m.Content != nil {
+		o.add("content", m.Content)
+	}
+	if len(m.ToolCalls) > 0 {
+		o.add("tool_calls", m.ToolCalls)
+	}
+	o.addText("tool_call_id", m.ToolCallID)
+	o.addText("refusal", m.Refusal)
 }
 
 type toolCall struct {
@@ -183,7 +196,10 @@ func (b *builder) flush() {
 	}
 	// A lone text is simpler as such.
 	if only := b.parts; len(only) == 1 && only[0].texts("type") == "text" {
-		m.Content = only[0].texts("text")
+		m.Content = quoted("")
+		if text := only[0].at("text"); text.isText() {
+			m.Content = text
+		}
 	}
 	b.done = append(b.done, m)
 	b.parts, b.ToolCalls = nil, nil
@@ -192,7 +208,7 @@ func (b *builder) flush() {
 // part adds one part.
 func (b *builder) part(p value) {
 	if p.isText() {
-		b.text(p.text())
+		b.say(p)
 		return
 	}
 
@@ -207,30 +223,42 @@ func (b *builder) part(p value) {
 		b.media(p, kind)
 	default:
 		if content := p.first("content", "text"); content != nil {
-			b.text(content.shown())
+			b.say(content)
 		} else {
 			b.parts = append(b.parts, p)
 		}
 	}
 }
 
+// say adds what a value shows: a text, or JSON as a text.
+func (b *builder) say(v value) {
+	switch {
+	case v.absent() || string(v) == `""`:
+	case v.isText():
+		b.parts = append(b.parts, textPart("text", v)) // as it is written: prompts are long
+	default:
+		b.text(string(v))
+	}
+}
+
 func (b *builder) text(text string) {
 	if text != "" {
-		b.parts = append(b.parts, textPart("text", text))
+		b.parts = append(b.parts, textPart("text", quoted(text)))
 	}
 }
 
 func (b *builder) thinking(text string) {
 	if text != "" {
-		b.parts = append(b.parts, textPart("thinking", text))
+		b.parts = append(b.parts, textPart("thinking", quoted(text)))
 	}
 }
 
 // textPart returns a part that has its text in a member of the name of its type.
-func textPart(kind, text string) value {
-	head := `{"type":"` + kind + `","` + kind + `":`
-	part := make([]byte, 0, len(head)+len(text)+len(text)/16+3)
-	return append(jsonscan.AppendString(append(part, head...), text), '}')
+func textPart(kind string, text value) value {
+	part := make([]byte, 0, len(text)+2*len(kind)+len(`{"type":"","":}`))
+	part = append(part, `{"type":"`+kind+`","`+kind+`":`...)
+
+	return append(append(part, text...), '}')
 }
 
 // call adds a call of a tool, in any of the forms.

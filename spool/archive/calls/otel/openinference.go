@@ -83,7 +83,7 @@ func (c *conversation) inference(m attributes, role string) {
 	b := builder{message: message{
 		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
 	}}
-	b.text(m["message.content"].shown())
+	b.say(m["message.content"])
 	for _, p := range m.items("message.contents.") {
 		b.inferencePart(p)
 	}

@@ -11,50 +11,54 @@ import (
 
 // requestBody is the body of a track-request.
 type requestBody struct {
-	FunctionName string            `json:"function_name"`
-	Provider     string            `json:"provider_type,omitempty"`
-	Kwargs       any               `json:"kwargs"`
-	Response     any               `json:"request_response"`
-	Start        value             `json:"request_start_time"`
-	End          value             `json:"request_end_time"`
-	Tags         []string          `json:"tags,omitempty"`
-	Metadata     map[string]string `json:"metadata,omitempty"`
-	Prompt       string            `json:"prompt_id,omitempty"`
-	Version      int               `json:"prompt_version,omitempty"`
-	Label        string            `json:"prompt_label,omitempty"`
-	Variables    json.RawMessage   `json:"prompt_input_variables,omitempty"`
-	Status       string            `json:"status,omitempty"`
-	ErrorType    string            `json:"error_type,omitempty"`
-	ErrorMessage string            `json:"error_message,omitempty"`
-	SpanID       string            `json:"span_id,omitempty"`
+	*Span
+	kwargs, response map[string]any
+	provider         string
+}
+
+func (b requestBody) members(o *object) {
+	name := clip(b.Name, wire.FunctionNameRunesMax)
+	if name == "" {
+		name = "span"
+	}
+	o.add("function_name", name)
+	o.addText("provider_type", clip(b.provider, wire.NameRunesMax))
+	o.add("kwargs", b.kwargs)
+	o.add("request_response", b.response)
+	o.add("request_start_time", iso(b.Start))
+	o.add("request_end_time", iso(b.End))
+
+	if len(b.Tags) > 0 {
+		o.add("tags", b.Tags)
+	}
+	if len(b.Metadata) > 0 {
+		o.add("metadata", b.Metadata)
+	}
+	o.addText("prompt_id", b.Prompt.Name)
+	if b.Prompt.Version != 0 {
+		o.add("prompt_version", b.Prompt.Version)
+	}
+	o.addText("prompt_label", b.Prompt.Label)
+	if len(b.Prompt.InputVariables) > 0 {
+		o.add("prompt_input_variables", value(b.Prompt.InputVariables))
+	}
+
+	o.addText("status", b.Status)
+	o.addText("error_type", b.ErrorType)
+	o.addText("error_message", b.ErrorMessage)
+	o.addText("span_id", b.SpanID)
 }
 
 // request returns the track-request that says the same as the span.
 func (s *span) request(r *Span) json.RawMessage {
 	in, out := s.content(inputs), s.content(outputs)
-	b := requestBody{
-		FunctionName: clip(r.Name, wire.FunctionNameRunesMax),
-		Provider:     clip(s.provider(), wire.NameRunesMax),
-		Kwargs:       s.kwargs(in, r.Kind),
-		Response:     s.response(out, r),
-		Start:        iso(r.Start),
-		End:          iso(r.End),
-		Tags:         r.Tags,
-		Metadata:     r.Metadata,
-		Prompt:       r.Prompt.Name,
-		Version:      r.Prompt.Version,
-		Label:        r.Prompt.Label,
-		Variables:    r.Prompt.InputVariables,
-		Status:       r.Status,
-		ErrorType:    r.ErrorType,
-		ErrorMessage: r.ErrorMessage,
-		SpanID:       r.SpanID,
-	}
-	if b.FunctionName == "" {
-		b.FunctionName = "span"
-	}
 
-	return json.RawMessage(encoded(b))
+	return json.RawMessage(encoded(requestBody{
+		Span:     r,
+		kwargs:   s.kwargs(in, r.Kind),
+		response: s.response(out, r),
+		provider: s.provider(),
+	}))
 }
 
 // iso returns a moment as a track-request has it. For an unknown one it returns a number
@@ -156,7 +160,7 @@ func (s *span) systemMessage() value {
 			b.part(p)
 		}
 	} else {
-		b.text(v.shown())
+		b.say(v)
 	}
 	done := b.close()
 	if len(done) == 0 {
@@ -246,9 +250,15 @@ func ownReason(response value) string {
 
 // choice is a choice in OpenAI's form.
 type choice struct {
-	Index   int    `json:"index"`
-	Message value  `json:"message"`
-	Finish  string `json:"finish_reason,omitempty"`
+	Index   int
+	Message value
+	Finish  string
+}
+
+func (c choice) members(o *object) {
+	o.add("index", c.Index)
+	o.add("message", c.Message)
+	o.addText("finish_reason", c.Finish)
 }
 
 // choices returns one for each message, each with its reason to end, and a single one

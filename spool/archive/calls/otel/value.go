@@ -175,13 +175,6 @@ func (v value) inner() value {
 // quoted returns a text as a JSON value.
 func quoted(s string) value { return jsonscan.AppendString(nil, s) }
 
-// encoded returns a Go value as JSON.
-func encoded(v any) value {
-	// It holds only texts, numbers and JSON that was parsed already.
-	raw, _ := jsonscan.Marshal(v)
-	return raw
-}
-
 // appendPlain appends to dst the plain JSON of the OTLP AnyValue that begins at b[i], and
 // returns the index behind it. NaN and infinite numbers become null.
 func appendPlain(dst, b []byte, i int) ([]byte, int) {
