@@ -152,8 +152,9 @@ func (m *maker) handbook(at time.Time) *call {
 	var text strings.Builder
 	for section := 1; text.Len() < size; section++ {
 		fmt.Fprintf(&text, "## %d. %s\n\n", section, chapters[m.IntN(len(chapters))])
+		fill := m.filled()
 		for range 4 {
-			text.WriteString(m.filled()(sentences[m.IntN(len(sentences))]) + " ")
+			text.WriteString(fill(sentences[m.IntN(len(sentences))]) + " ")
 		}
 		text.WriteString("\n\n")
 	}
