@@ -21,15 +21,15 @@ func TestHeadingsSortTheList(t *testing.T) {
 		want           string // the address behind the heading
 		sorted, text   string
 	}{
-		{"", byTime, "order=asc&sort=accepted_at", "descending", "newest first"},
-		{"sort=accepted_at&order=asc", byTime, "", "ascending", "oldest first"},
+		{"", byTime, "order=asc&sort=list_time", "descending", "newest first"},
+		{"sort=list_time&order=asc", byTime, "", "ascending", "oldest first"},
 		{"", "latency_ms", "sort=latency_ms", "", "newest first"},
 		{"sort=latency_ms", "latency_ms", "order=asc&sort=latency_ms", "descending", "slowest first"},
 		{"sort=latency_ms&order=asc", "latency_ms", "sort=latency_ms", "ascending", "fastest first"},
 		{"sort=latency_ms", "cost", "sort=cost", "", "slowest first"},
 		{"sort=latency_ms", byTime, "", "", "slowest first"},
 		{"sort=prompt&order=asc", "cost", "sort=cost", "", "newest first"},
-		{"sort=accepted_at&order=down", "cost", "sort=cost", "", "newest first"},
+		{"sort=list_time&order=down", "cost", "sort=cost", "", "newest first"},
 	} {
 		q, err := url.ParseQuery(c.address)
 		if err != nil {

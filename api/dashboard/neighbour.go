@@ -33,7 +33,7 @@ func (d *Dashboard) neighbours(c *call, f filter, r wire.Record) (previous, next
 	if err != nil {
 		return "", "", err
 	}
-	older, err := d.neighbour(c, f, wire.Search{}, bound{"before", r.AcceptedAt})
+	older, err := d.neighbour(c, f, wire.Search{}, bound{"before", r.ListTime})
 	if f.Order.Ascending {
 		return older, newer, err
 	}
@@ -44,7 +44,7 @@ func (d *Dashboard) neighbours(c *call, f filter, r wire.Record) (previous, next
 // sortedNeighbours returns the neighbours in a list that is not sorted by time. Records of the
 // same value are newest first there, in both directions.
 func (d *Dashboard) sortedNeighbours(c *call, f filter, r wire.Record) (previous, next string, err error) {
-	at, _ := json.Marshal(r.AcceptedAt)
+	at, _ := json.Marshal(r.ListTime)
 	id, _ := json.Marshal(r.RequestID)
 
 	// What is sorted is the row's value, which may be rounded.

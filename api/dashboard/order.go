@@ -15,7 +15,7 @@ type order struct {
 }
 
 // byTime is the field of the time by which a list is sorted anyway.
-const byTime = "accepted_at"
+const byTime = "list_time"
 
 // readOrder reads the order in an address. Whatever is none sorts newest first.
 func readOrder(q url.Values) order {
@@ -87,6 +87,7 @@ func (o order) search() (by, direction string) {
 func (o order) Text() string {
 	words := map[string][2]string{
 		byTime:               {"newest first", "oldest first"},
+		"accepted_at":        {"last received first", "first received first"},
 		"request_start_time": {"latest start first", "earliest start first"},
 		"latency_ms":         {"slowest first", "fastest first"},
 		"cost":               {"most expensive first", "cheapest first"},

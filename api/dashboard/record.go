@@ -218,7 +218,7 @@ func firstToken(r wire.Record) *float64 {
 	return &ms
 }
 
-// bound limits when a record was accepted.
+// bound limits the list time of a record.
 type bound struct {
 	operator string
 	at       time.Time
@@ -230,7 +230,7 @@ func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound)
 	var all []wire.Filter
 	for _, b := range within {
 		at, _ := json.Marshal(b.at)
-		all = append(all, wire.Filter{Field: "accepted_at", Operator: b.operator, Value: at})
+		all = append(all, wire.Filter{Field: "list_time", Operator: b.operator, Value: at})
 	}
 	row, err := d.first(c, f, s, all...)
 
@@ -245,9 +245,9 @@ const newerStretchMax = 365 * 24 * time.Hour
 // backwards from the newest record, so an unbounded one would read everything after r.
 // Longer and longer stretches of time after r are searched instead.
 func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
-	oldestFirst := wire.Search{SortBy: "accepted_at", SortOrder: "asc"}
+	oldestFirst := wire.Search{SortBy: "list_time", SortOrder: "asc"}
 	now := d.Now()
-	from, stretch := r.AcceptedAt, time.Minute
+	from, stretch := r.ListTime, time.Minute
 	for from.Before(now) {
 		if err := c.Context().Err(); err != nil {
 			return "", err
@@ -257,7 +257,7 @@ func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
 		// a time.Duration to reach from there to now.
 		to := now
 		if stretch <= newerStretchMax {
-			to = r.AcceptedAt.Add(stretch)
+			to = r.ListTime.Add(stretch)
 			stretch *= 16
 		}
 

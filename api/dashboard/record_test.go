@@ -56,7 +56,7 @@ func TestTheNewerNeighbourOfAnyRecordIsFoundInFewSearches(t *testing.T) {
 		s := &searches{}
 		d := &Dashboard{Config: Config{Records: s, Now: func() time.Time { return now }}}
 		c := &call{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)}
-		if _, err := d.newer(c, filter{}, wire.Record{AcceptedAt: at}); err != nil {
+		if _, err := d.newer(c, filter{}, wire.Record{ListTime: at}); err != nil {
 			t.Errorf("accepted at %s: %v", accepted, err)
 		}
 
@@ -72,7 +72,7 @@ func TestTheSearchForANeighbourEndsWithItsCall(t *testing.T) {
 	d := &Dashboard{Config: Config{Records: s, Now: time.Now}}
 	c := &call{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil)}
 
-	_, err := d.newer(c, filter{}, wire.Record{AcceptedAt: time.Now().AddDate(-1, 0, 0)})
+	_, err := d.newer(c, filter{}, wire.Record{ListTime: time.Now().AddDate(-1, 0, 0)})
 	if !errors.Is(err, context.Canceled) || len(s.until) != 1 {
 		t.Errorf("%d searches, error %v", len(s.until), err)
 	}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"html/template"
 	"slices"
-	"time"
 
 	"promptspool/api/dashboard/markup"
 	"promptspool/api/wire"
@@ -53,19 +52,6 @@ func (f filter) Excerpt(text string) template.HTML {
 	n := needles{hits: f.searched()}
 
 	return markup.Plain(text, n.marks(text))
-}
-
-// startsSince is the first moment that a start is believed. Some apps send seconds since they were
-// started.
-var startsSince = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// Started returns when the call began, as far as that is known.
-func (r requestRow) Started() time.Time {
-	if r.StartTime != nil && r.StartTime.After(startsSince) {
-		return *r.StartTime
-	}
-
-	return r.AcceptedAt
 }
 
 // Failed reports whether the row is about a failed call.

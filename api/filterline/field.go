@@ -41,7 +41,7 @@ type Field struct {
 }
 
 // moment is the field of a JSON filter that stands for the time of a request.
-const moment = "accepted_at"
+const moment = "list_time"
 
 // Fields lists what a line can ask for, in the order in which it is shown.
 var Fields = []Field{
@@ -69,8 +69,10 @@ var Fields = []Field{
 		Help: "after that time, or after the end of that day", Example: "after:2026-11-21T18:00"},
 	{Name: "until", Kind: Time, JSON: moment, bound: "lte",
 		Help: "up to that time, or to the end of that day", Example: "until:2026-11-21"},
-	{Name: "time", Kind: Time, JSON: moment, Aliases: []string{"accepted_at"},
-		Help: "when the request was received", Example: "time:2026-11-01..2026-11-07"},
+	{Name: "time", Kind: Time, JSON: moment, Aliases: []string{"list_time"},
+		Help: "when the call started, as lists and charts have it", Example: "time:2026-11-01..2026-11-07"},
+	{Name: "received", Kind: Time, JSON: "accepted_at", Aliases: []string{"accepted_at"},
+		Help: "when the request was received", Example: "received:today"},
 	{Name: "started", Kind: Time, JSON: "request_start_time", Aliases: []string{"request_start_time"},
 		Help: "start of the call, as the app sent it", Example: "started:today"},
 	{Name: "ended", Kind: Time, JSON: "request_end_time", Aliases: []string{"request_end_time"},

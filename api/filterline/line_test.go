@@ -174,7 +174,7 @@ func TestTheTimesOfALine(t *testing.T) {
 		var got []string
 		for _, f := range s.Filter.Filters {
 			var at string
-			if err := json.Unmarshal(f.Value, &at); err != nil || f.Field != "accepted_at" {
+			if err := json.Unmarshal(f.Value, &at); err != nil || f.Field != "list_time" {
 				t.Errorf("%s: %v", line, f)
 			}
 			got = append(got, f.Operator+" "+at)
@@ -199,8 +199,8 @@ func TestADayWithoutMidnightBeginsWithItsFirstHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		raw, _ := json.Marshal(s.Filter.Filters)
-		want := `[{"field":"accepted_at","operator":"gte","value":"2026-04-23T22:00:00Z"},` +
-			`{"field":"accepted_at","operator":"lt","value":"2026-04-24T21:00:00Z"}]`
+		want := `[{"field":"list_time","operator":"gte","value":"2026-04-23T22:00:00Z"},` +
+			`{"field":"list_time","operator":"lt","value":"2026-04-24T21:00:00Z"}]`
 		if string(raw) != want {
 			t.Errorf("%s means %s, want %s", line, raw, want)
 		}

@@ -11,6 +11,7 @@ import (
 var exampleRow = wire.Row{
 	ID:            exampleRequest,
 	RequestID:     exampleRequest,
+	ListTime:      exampleTime,
 	AcceptedAt:    exampleTime,
 	FunctionName:  "openai.ChatCompletion.create",
 	Engine:        "gpt-4o-mini-2024-07-18",
@@ -157,6 +158,7 @@ var requestOperations = []operation{
 			Tags:          []string{"demo"},
 			Metadata:      map[string]string{"user_id": "ann"},
 			Scores:        exampleRow.Scores,
+			ListTime:      exampleTime,
 			AcceptedAt:    exampleTime,
 			Prompt: &wire.RecordPrompt{
 				Name:           "greet",

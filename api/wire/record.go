@@ -37,6 +37,7 @@ type Record struct {
 	Scores          []Score           `json:"scores"` // sorted by name
 	Prompt          *RecordPrompt     `json:"prompt"`
 	GroupIDs        []string          `json:"group_ids"` // sorted
+	ListTime        time.Time         `json:"list_time"` // by which lists go; see Row
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as sent, without secrets
 	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
@@ -117,6 +118,7 @@ func NewPaging(page, perPage, total int) Paging {
 type Row struct {
 	ID              string        `json:"id"`
 	RequestID       string        `json:"request_id"`
+	ListTime        time.Time     `json:"list_time"`   // by which lists and charts go: mostly the start
 	AcceptedAt      time.Time     `json:"accepted_at"` // corrected if a sidecar's clock was ahead
 	FunctionName    string        `json:"function_name"`
 	Engine          string        `json:"engine"`

@@ -58,7 +58,7 @@ type Progress struct {
 	// Incomplete means that time ran out: records older than Since are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
 
-	// Since is when the oldest counted record was accepted, if the answer is incomplete;
+	// Since is when the oldest counted record started, if the answer is incomplete;
 	// zero if none is counted yet.
 	Since time.Time `json:"since,omitzero"`
 

@@ -127,7 +127,8 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"search", "filter_group", false, "object", object},
 		{"search", "q", false, "string", str},
 		{"search", "sort_by", false, "",
-			"must be one of: accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
+			"must be one of: list_time, accepted_at, request_start_time, input_tokens, output_tokens, " +
+				"cost, latency_ms, status"},
 		{"search", "sort_order", false, "", "must be one of: asc, desc"},
 	} {
 		t.Run(tt.kind+" "+tt.field, func(t *testing.T) {

@@ -34,10 +34,10 @@ func TestSearch(t *testing.T) {
 	withoutVariables(t)
 	cursor := strings.Repeat("c", 200)
 	url, call := answering(t, `{"success":true,"next_cursor":"`+cursor+`","items":[
-		{"request_id":"r1","accepted_at":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,
+		{"request_id":"r1","list_time":"2026-03-01T12:00:00Z","engine":"m\u001b[2J","latency":1.25,
 		 "input_tokens":3,"output_tokens":4,"status":"SUCCESS",
 		 "tags_array":["a","b"],"scores":[{"name":"default","score":87}]},
-		{"request_id":"r2","accepted_at":"2026-03-01T12:00:00Z","status":"ERROR"}]}`)
+		{"request_id":"r2","list_time":"2026-03-01T12:00:00Z","status":"ERROR"}]}`)
 	t.Setenv("PROMPTSPOOL_URL", url)
 	t.Setenv("PROMPTSPOOL_KEY", "k")
 	t.Setenv("PROMPTSPOOL_NAME", "a pod's, which narrows nothing")
@@ -47,12 +47,12 @@ func TestSearch(t *testing.T) {
 		`{"field":"tags","operator":"is","value":"a,b"},`+
 		`{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
 		`{"field":"engine","operator":"is","value":"m"},`+
-		`{"field":"request_start_time","operator":"gte","value":"2026-01-01T00:00:00Z"}]},`+
+		`{"field":"list_time","operator":"gte","value":"2026-01-01T00:00:00Z"}]},`+
 		`"per_page":5,"cursor":"here"}`)
 
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "table", got, said{Out: "" +
-		"REQUEST_ID  ACCEPTED                 MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
+		"REQUEST_ID  STARTED                  MODEL  TEMPLATE  LATENCY  TOKENS  COST  SCORES      STATUS   TAGS\n" +
 		"r1          " + at + "  m [2J            1250 ms     3+4     -  default=87  SUCCESS  a,b\n" +
 		"r2          " + at + "                         -       -     -              ERROR\n" +
 		"\nMore: --cursor " + cursor + "\n"})

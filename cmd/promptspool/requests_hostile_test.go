@@ -16,7 +16,7 @@ const hostile = `\u001b[2J\u0007\u202e\u0000\r\u009b31m\u001b]8;;http://x\u001b\
 func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 	withoutVariables(t)
 	h := `"` + hostile + `"`
-	row := `{"request_id":` + h + `,"accepted_at":"2026-03-01T12:00:00Z","engine":` + h + `,"function_name":` + h +
+	row := `{"request_id":` + h + `,"list_time":"2026-03-01T12:00:00Z","engine":` + h + `,"function_name":` + h +
 		`,"provider_type":` + h + `,"status":` + h + `,"tags_array":[` + h + `],
 		"prompt_name":` + h + `,"scores":[{"name":` + h + `,"score":1}],"metadata":[{"key":` + h + `,"value":` + h +
 		`}],"sidecar":` + h + `}`

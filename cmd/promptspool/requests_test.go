@@ -44,7 +44,7 @@ func TestFiltersOfTheCommands(t *testing.T) {
 		`{"field":"status","operator":"is","value":"error"},{"logic":"OR","filters":[`+
 		`{"field":"input_text","operator":"contains","value":"broken kettle"},`+
 		`{"field":"output_text","operator":"contains","value":"broken kettle"}]},`+
-		`{"field":"accepted_at","operator":"gte","value":"2026-11-21T00:00:00Z"},{"logic":"AND","filters":[`+
+		`{"field":"list_time","operator":"gte","value":"2026-11-21T00:00:00Z"},{"logic":"AND","filters":[`+
 		`{"field":"tags","operator":"is","value":"x"}]}]},"q":"broken kettle now","per_page":20}`)
 
 	got := say(t, "requests", "search", "--filter", "é latency:fast", "--url", url, "--key", "k")
@@ -81,8 +81,8 @@ func inLosAngeles(t *testing.T) *time.Location {
 func TestTimesOfCommandsAreTheReadersAndNameTheirZone(t *testing.T) {
 	withoutVariables(t)
 	there := inLosAngeles(t)
-	url, call := answering(t, `{"success":true,"items":[{"request_id":"r1","accepted_at":"2026-07-01T05:47:03Z"},
-		{"request_id":"r2","accepted_at":"2026-03-01T05:47:03Z"}],"overall":{"requests":1},
+	url, call := answering(t, `{"success":true,"items":[{"request_id":"r1","list_time":"2026-07-01T05:47:03Z"},
+		{"request_id":"r2","list_time":"2026-03-01T05:47:03Z"}],"overall":{"requests":1},
 		"stats":[{"date":"2026-02-28","requests":1}]}`)
 	ask := func(args ...string) said {
 		return say(t, append([]string{"requests"}, append(args, "--url", url, "--key", "k")...)...)
@@ -138,7 +138,8 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 		"input_tokens":1000,"output_tokens":55,"cached_tokens":900,"tokens":1055,"price":0.001395,
 		"latency_ms":1181,"status":"SUCCESS","finish_reason":"tool_use","readable":true,
 		"tags":["a","b"],"metadata":{"user_id":"u\u001b[31m7"},"scores":[{"name":"default","score":87}],
-		"prompt":{"name":"greet","version":3,"label":"prod"},"accepted_at":"2026-03-01T12:00:00Z",
+		"prompt":{"name":"greet","version":3,"label":"prod"},
+		"accepted_at":"2026-03-01T12:00:00Z","list_time":"2026-03-01T11:59:58Z",
 		"request":{"kwargs":{"system":"Be\u202e kind.","messages":[
 			{"role":"user","content":"Where is\n\tmy order\u0007?"},
 			{"role":"user","content":[

@@ -131,7 +131,7 @@ func TestStatisticsReachBackForCenturies(t *testing.T) {
 	rows := make([]wire.Row, 10_200)
 	for i := range rows {
 		template := "greet"
-		rows[i] = wire.Row{AcceptedAt: now.AddDate(0, 0, -28*i), Engine: "m", Status: "SUCCESS", PromptName: &template}
+		rows[i] = wire.Row{ListTime: now.AddDate(0, 0, -28*i), Engine: "m", Status: "SUCCESS", PromptName: &template}
 	}
 	for name, q := range map[string]wire.StatisticsQuery{"API": {}, "page": {PointsMax: 50}} {
 		analytics, templates, err := query.Statistics(rows, q)

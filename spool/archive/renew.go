@@ -16,6 +16,12 @@ import (
 type Renewable interface {
 	Store
 
+	// Renew calls RenewState with up to limit records, and lists those that it changed at
+	// their State.ListTime. Otherwise it is Rewrite.
+	Renew(
+		ctx context.Context, account string, after *query.Position, limit int,
+	) (end *query.Position, err error)
+
 	// Accounts returns the ids of all accounts that have records.
 	Accounts(ctx context.Context) ([]string, error)
 
@@ -29,18 +35,20 @@ type Renewable interface {
 // Renewal is how far the records of a Store have been brought up to date. Accounts are
 // renewed in the order of their ids, and each account from its newest record on.
 type Renewal struct {
-	Form    int    `json:"form"`              // of the records when it is done; see renewalForm
+	Form    int    `json:"form"`              // of the records when it is done; see FormNow
 	Account string `json:"account,omitempty"` // the one that is being renewed
 	Cursor  string `json:"cursor,omitempty"`  // continues within that account
 	Done    bool   `json:"done,omitempty"`
 }
 
-// renewalForm counts what was added to the records of earlier versions:
+// FormNow is the State.Form of what this version writes. It counts what was added to the
+// records of earlier versions:
 //
 //	1   excerpts
+//	2   the place in lists is by list time; see State.ListedAt
 //
 // What is added next increments it. Then all records are walked again.
-const renewalForm = 1
+const FormNow = 2
 
 // renewalStep is how many records one transaction renews. Writers wait for it.
 const renewalStep = 100
@@ -53,11 +61,11 @@ const renewalStep = 100
 // as it is.
 func Renew(ctx context.Context, s Renewable, budget time.Duration, logger *slog.Logger) error {
 	r, err := s.Renewal(ctx)
-	if err != nil || r.Done && r.Form >= renewalForm {
+	if err != nil || r.Done && r.Form >= FormNow {
 		return err
 	}
-	if r.Form != renewalForm {
-		r = Renewal{Form: renewalForm}
+	if r.Form != FormNow {
+		r = Renewal{Form: FormNow}
 	}
 
 	accounts, err := s.Accounts(ctx)
@@ -84,7 +92,18 @@ func Renew(ctx context.Context, s Renewable, budget time.Duration, logger *slog.
 		}
 	}
 
-	return s.SetRenewal(ctx, Renewal{Form: renewalForm, Done: true})
+	return s.SetRenewal(ctx, Renewal{Form: FormNow, Done: true})
+}
+
+// renewing reports whether records of earlier versions may still be moved by Renew.
+func (a *Archive) renewing(ctx context.Context) bool {
+	s, ok := a.config.Store.(Renewable)
+	if !ok {
+		return false
+	}
+	r, err := s.Renewal(ctx)
+
+	return err != nil || !r.Done || r.Form < FormNow
 }
 
 // renewAccount renews the records of one account until the time is over.
@@ -98,7 +117,7 @@ func renewAccount(
 
 	for {
 		var next *query.Position
-		next, _, err = s.Rewrite(ctx, r.Account, after, renewalStep, renewRequest)
+		next, err = s.Renew(ctx, r.Account, after, renewalStep)
 		if wire.IsCode(err, wire.CodeInternal) {
 			next, err = renewEach(ctx, s, r.Account, after, logger)
 		}
@@ -120,7 +139,7 @@ func renewEach(
 	ctx context.Context, s Renewable, account string, after *query.Position, logger *slog.Logger,
 ) (*query.Position, error) {
 	for range renewalStep {
-		next, _, err := s.Rewrite(ctx, account, after, 1, renewRequest)
+		next, err := s.Renew(ctx, account, after, 1)
 		if next != nil && wire.IsCode(err, wire.CodeInternal) {
 			logger.Error("a damaged record could not be brought up to date; it stays as it is",
 				"account", account, "request_id", next.RequestID, "error", err)
@@ -138,18 +157,27 @@ func isOver(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || time.Now().After(end)
 }
 
-// renewRequest is a Change.
-func renewRequest(_ time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error) {
-	raw, err := body()
-	// A damaged body must not keep all other records from being renewed.
-	if wire.IsCode(err, wire.CodeInternal) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
+// RenewState brings a record up to date, and reports whether it has to be written. body
+// returns its request as it was sent.
+func RenewState(s *State, body func() ([]byte, error)) (changed bool, err error) {
+	r := &s.Request.Value
+	moves := s.Form < listedByStart
+	if r.InputExcerpt != "" || r.OutputExcerpt != "" {
+		return moves, nil
 	}
 
-	return r.readExcerpts(raw), nil
+	// A write in between brings the place up to date, not the excerpts.
+	raw, err := body()
+	switch {
+	// A damaged body must not keep all other records from being renewed.
+	case wire.IsCode(err, wire.CodeInternal):
+		return moves, nil
+	case err != nil:
+		return false, err
+	}
+	changed = r.readExcerpts(raw)
+
+	return changed || moves, nil
 }
 
 // readExcerpts derives the excerpts from the request's body, and reports whether

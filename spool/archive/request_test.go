@@ -144,6 +144,7 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 	want := wire.Row{
 		ID:            archivetest.ID(1000),
 		RequestID:     archivetest.ID(1000),
+		ListTime:      *rec.StartTime,
 		AcceptedAt:    rec.AcceptedAt,
 		FunctionName:  "openai.ChatCompletion.create",
 		Engine:        "gpt-3.5-turbo-0613",

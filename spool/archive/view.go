@@ -38,7 +38,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	if s.Request == nil && s.Span != nil {
 		rec.Request, rec.Span = nil, body
 		rec.ToolNames = []string{}
-		rec.AcceptedAt = s.Span.At
+		rec.ListTime, rec.AcceptedAt = s.began(s.Span.Stamp, s.Span.Value.Start), s.Span.At
 		rec.StartTime, rec.EndTime = s.Span.Value.Start, s.Span.Value.End
 	}
 	if s.Request == nil {
@@ -46,7 +46,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	}
 
 	r := &s.Request.Value
-	rec.AcceptedAt = s.Request.At
+	rec.ListTime, rec.AcceptedAt = s.ListTime(), s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
 	rec.CachedTokens, rec.ReasoningTokens = r.CachedTokens, r.ReasoningTokens
@@ -77,6 +77,14 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	return rec
 }
 
+// ListedRow is Row where lists have the record now; see ListedAt.
+func (s *State) ListedRow() (row wire.Row, ok bool) {
+	if row, ok = s.Row(); ok {
+		row.ListTime = s.ListedAt()
+	}
+	return row, ok
+}
+
 // Row returns the record's row in lists, its metadata as StoredValue. ok is false for an
 // orphan, which no list shows.
 func (s *State) Row() (row wire.Row, ok bool) {
@@ -88,6 +96,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	row = wire.Row{
 		ID:              s.RequestID,
 		RequestID:       s.RequestID,
+		ListTime:        s.ListTime(),
 		AcceptedAt:      s.Request.At,
 		FunctionName:    r.FunctionName,
 		Engine:          r.Model,

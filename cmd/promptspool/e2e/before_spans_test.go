@@ -205,6 +205,11 @@ func upgrade(t *testing.T, dir string, start func(addr string) *node, check ...s
 		t.Errorf("%d records are listed, want the %d older ones", n, len(before))
 	}
 
+	// The last version before listed them by their arrival; they all started in June 2023.
+	june := map[string]any{"filter": "time:2023-06-17..2023-06-18"}
+	server.eventually(func() bool { return server.total(june) == len(before) },
+		func() string { return "not all older records are listed by their start" })
+
 	server.stop()
 	out, errs, code := runCommand(t, nil, append([]string{"archive", "check"}, check...)...)
 	if code != 0 {

@@ -57,13 +57,14 @@ func corpus(b testing.TB) []byte {
 type Calls struct {
 	Begin time.Time
 	Step  time.Duration // between two records
+	Slow  time.Duration // up to which calls take longer than usual, all times equally often
 	text  []byte
 }
 
 // NewCalls returns Calls from begin on, with step between two records.
 func NewCalls(b testing.TB, begin time.Time, step time.Duration) *Calls {
 	b.Helper()
-	return &Calls{begin, step, corpus(b)}
+	return &Calls{Begin: begin, Step: step, text: corpus(b)}
 }
 
 // What calls have at random. Tags are tag-0 to tag-49, the metadata key user has user-0
@@ -144,6 +145,9 @@ func (c *Calls) body(n int, r *rand.Rand) json.RawMessage {
 	// Drawn in this order, on which the benchmarks' figures of earlier versions depend.
 	id, version := fmt.Sprintf("chatcmpl-%x", r.Uint64()), 1+r.IntN(CallVersions)
 	user, session := fmt.Sprintf("user-%d", r.IntN(CallUsers)), fmt.Sprintf("%08x", r.Uint32())
+	if c.Slow > 0 {
+		start = start.Add(-time.Duration(r.Int64N(int64(c.Slow))))
+	}
 
 	body, _ := json.Marshal(map[string]any{
 		"function_name": "openai.chat.completions.create",

@@ -85,8 +85,8 @@ func by(conditions ...wire.Filter) wire.Search {
 func (a *asker) day(n int) []wire.Filter {
 	from := a.calls.Begin.Add(time.Duration(n%(a.days-1)) * 24 * time.Hour)
 	return []wire.Filter{
-		Condition("accepted_at", "", "gte", from),
-		Condition("accepted_at", "", "lt", from.Add(24*time.Hour)),
+		Condition("list_time", "", "gte", from),
+		Condition("list_time", "", "lt", from.Add(24*time.Hour)),
 	}
 }
 

@@ -75,10 +75,10 @@ func (s stoppable) Accounts(ctx context.Context) ([]string, error) {
 	return s.accounts, err
 }
 
-func (s stoppable) Rewrite(
-	ctx context.Context, account string, after *query.Position, _ int, change archive.Change,
-) (*query.Position, int, error) {
-	return s.Renewable.Rewrite(ctx, account, after, 2, change)
+func (s stoppable) Renew(
+	ctx context.Context, account string, after *query.Position, _ int,
+) (*query.Position, error) {
+	return s.Renewable.Renew(ctx, account, after, 2)
 }
 
 func (s stoppable) SetRenewal(ctx context.Context, r archive.Renewal) error {
@@ -98,10 +98,16 @@ func renewing(t *testing.T, open Open) {
 	rapid.Check(t, func(r *rapid.T) {
 		events := Events(r, 8, 24)
 		ids := []string{wire.NewID(), wire.NewID() + " ü%"}
+		earlier := s.(interface{ WriteForm(form int) })
+		form := rapid.IntRange(0, archive.FormNow).Draw(r, "form")
+		earlier.WriteForm(form)
 		for _, id := range ids {
 			apply(r, s, id, events...)
-			forget(r, s, id)
+			if form == 0 {
+				forget(r, s, id)
+			}
 		}
+		earlier.WriteForm(archive.FormNow)
 
 		kills := 0
 		renewable := stoppable{s.(archive.Renewable), ids, func() bool {

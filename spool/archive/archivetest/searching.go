@@ -150,7 +150,7 @@ func pagingWhileWriting(t *testing.T, open Open) {
 			t.Fatalf("the page behind the cursor is %+v", second.Rows)
 		}
 		last, next := first.Rows[1], second.Rows[0]
-		if next.AcceptedAt.After(last.AcceptedAt) || next.ID == last.ID {
+		if next.ListTime.After(last.ListTime) || next.ID == last.ID {
 			t.Fatalf("the page behind the cursor is %+v", second.Rows)
 		}
 	}

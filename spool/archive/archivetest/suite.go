@@ -47,6 +47,8 @@ func Run(t *testing.T, open Open) {
 		{"a search finds what the oracle finds", oracle},
 		{"pages and cursors meet every row once", paging},
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
+		{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
+		{"lists go by the start of calls, within reason", listTimes},
 		{"a filter within a span counts what lies in it, however days cut it", spans},
 		{"opening again finds everything", reopening},
 		{"words, bodies and every order find what the oracle finds", everyOrder},

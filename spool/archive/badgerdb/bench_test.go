@@ -44,6 +44,16 @@ func BenchmarkArchive(b *testing.B) {
 	}
 }
 
+// BenchmarkSlowCalls fills a database with 200 calls a second that take up to half a minute,
+// so that few come in the order of their starts.
+func BenchmarkSlowCalls(b *testing.B) {
+	s := newStage(b)
+	s.calls.Step, s.calls.Slow = 5*time.Millisecond, 30*time.Second
+	for range b.N {
+		s.fill(b)
+	}
+}
+
 // benchDays is the number of days over which a benchmark spreads its records.
 const benchDays = 10
 

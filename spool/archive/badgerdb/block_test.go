@@ -26,7 +26,11 @@ func TestLongValuesInABlockOfAnEarlierVersion(t *testing.T) {
 		at := query.Position{At: time.Unix(int64(1000-i), 0), RequestID: archivetest.ID(i)}
 		place, _ := placeOf(at)
 		copy(rows[i].Place[:], place)
-		rows[i].Row = wire.Row{AcceptedAt: at.At, Metadata: []wire.MetadataRow{{Key: "own", Value: "x"}}}
+		rows[i].Row = wire.Row{
+			ListTime:   at.At,
+			AcceptedAt: at.At,
+			Metadata:   []wire.MetadataRow{{Key: "own", Value: "x"}},
+		}
 	}
 	rows[7].Row.Metadata = []wire.MetadataRow{{Key: "other", Value: long}, {Key: "own", Value: long}}
 

@@ -56,6 +56,7 @@ type DB struct {
 
 	heldBytesMax int // see archive.HeldBytesMax
 	deltaMin     int // see archive.DeltaMin
+	form         int // archive.FormNow; of an earlier version in tests
 
 	// Packing; see pack.go. packMu guards the fields marked with it.
 	packing  packing
@@ -202,6 +203,7 @@ func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
 
 		heldBytesMax: archive.HeldBytesMax,
 		deltaMin:     archive.DeltaMin,
+		form:         archive.FormNow,
 		unseenMax:    archive.UnseenMax,
 
 		packing:   packingDefault,
@@ -345,6 +347,10 @@ func (db *DB) tidy(ctx context.Context) {
 	}
 	if dropped > 0 {
 		db.logger.Info("records beyond the retention were deleted", "records", dropped)
+	}
+
+	if err := db.packRest(ctx); err != nil && ctx.Err() == nil {
+		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
 	}
 
 	// Also where nothing was dropped now: deletions leave waste as well.

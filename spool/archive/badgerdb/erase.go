@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -75,10 +76,13 @@ func (db *DB) recallErase() error {
 
 // packGone rewrites every block with a deleted row.
 func (db *DB) packGone(ctx context.Context) error {
+	gone := func(s span) bool { return s.place != nil && s.lone > 0 }
 	accounts, err := db.accountKeys()
 	for k := range accounts {
 		if err == nil {
-			err = db.packCrowded(ctx, k, func(s *span) bool { return s.place != nil && s.lone > 0 })
+			err = db.packCrowded(ctx, k, func(spans []span) []span {
+				return slices.DeleteFunc(spans, func(s span) bool { return !gone(s) })
+			})
 		}
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 // PackEagerly makes small blocks as soon as possible, so that small tests reach every case.
 // Some rows and states are too heavy to share a block, and all states have deltas.
 func (db *DB) PackEagerly() {
-	db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, rows: 5, bytes: 1500}
+	db.packing = packing{every: 3, newest: 1, step: 2, inBlock: 2, blocks: 2, rows: 5, bytes: 1500}
 	db.heldBytesMax, db.deltaMin = 3000, 1
 }
 
@@ -48,3 +48,6 @@ func (db *DB) SpoilState(ctx context.Context, account, requestID string) error {
 		return []write{{k.record(id), []byte("spoilt")}}, nil
 	})
 }
+
+// WriteForm makes the database write records as an earlier version did; see archive.State.Form.
+func (db *DB) WriteForm(form int) { db.form = form }

@@ -2,6 +2,7 @@ package badgerdb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
@@ -15,11 +16,16 @@ import (
 //
 // Rows come in one by one and stand alone until there are enough for a block. The newest
 // stay alone for a while, because scores and metadata often arrive soon after.
+//
+// Lists go by the start of calls, so slow calls and imports of old ones come into many
+// blocks at a time. A look packs only some of these: so each row costs no more than its
+// share of them, in whatever order rows come. Tidying packs the rest.
 type packing struct {
 	every   int // rows written between two looks for something to pack
 	newest  int // newest rows that stay alone
 	step    int // rows beyond those that are worth packing
 	inBlock int // rows that may stand alone in a block's part of the list
+	blocks  int // packed again by one look, those with the most such rows
 	rows    int // per block; half as many again once rows came in between
 	bytes   int // of the rows of a block, likewise; a single larger row has a block of its own
 }
@@ -29,6 +35,7 @@ var packingDefault = packing{
 	newest:  512,
 	step:    1024,
 	inBlock: 128,
+	blocks:  2,
 	rows:    4096,
 	bytes:   4 << 20,
 }
@@ -60,11 +67,42 @@ func (db *DB) due(k keys, rows int) bool {
 // pack puts rows that stand alone into blocks, one block at a time; other writes come in
 // between.
 func (db *DB) pack(ctx context.Context, k keys) error {
-	return db.packCrowded(ctx, k, db.packing.crowded)
+	_, err := db.packSome(ctx, k)
+	return err
 }
 
-// packCrowded packs the spans that crowded selects.
-func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) bool) error {
+// packSome is pack, and reports whether it left crowded blocks.
+func (db *DB) packSome(ctx context.Context, k keys) (left bool, err error) {
+	err = db.packCrowded(ctx, k, func(spans []span) []span {
+		chosen := slices.DeleteFunc(spans, func(s span) bool { return !db.packing.crowded(&s) })
+
+		// The rows before the first block always, and of the blocks those with the most rows.
+		first := 0
+		if len(chosen) > 0 && chosen[0].place == nil {
+			first = 1
+		}
+		late := chosen[first:]
+		slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(b.lone, a.lone) })
+		left = len(late) > db.packing.blocks
+
+		return chosen[:first+min(len(late), db.packing.blocks)]
+	})
+	return left, err
+}
+
+// packRest packs what pack has left, of all accounts. Writers come in between.
+func (db *DB) packRest(ctx context.Context) error {
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		for left := true; left && err == nil; {
+			left, err = db.packSome(ctx, k)
+		}
+	}
+	return err
+}
+
+// packCrowded packs the spans that choose returns.
+func (db *DB) packCrowded(ctx context.Context, k keys, choose func(spans []span) []span) error {
 	db.packOne.Lock() // one at a time, for its memory
 	defer db.packOne.Unlock()
 
@@ -80,9 +118,9 @@ func (db *DB) packCrowded(ctx context.Context, k keys, crowded func(s *span) boo
 		}
 
 		left := false
-		for _, s := range spans {
+		for _, s := range choose(spans) {
 			// Each step commits by itself, so an end in between loses nothing.
-			for more := crowded(&s); more; {
+			for more := true; more; {
 				step, err := db.packStep(ctx, k, s)
 				if err != nil {
 					return err

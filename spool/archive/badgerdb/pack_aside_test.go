@@ -16,7 +16,7 @@ import (
 // current row, and no other.
 func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, rows: 6, bytes: 1 << 20}
+	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 6, bytes: 1 << 20}
 	archivetest.LimitChecks(t, 40)
 	accounts, settledBeside := 0, 0
 

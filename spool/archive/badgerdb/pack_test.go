@@ -96,7 +96,7 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	k, _ := keysOf("a")
 	const bound = 64 << 10
-	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, rows: 100, bytes: bound}
+	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 100, bytes: bound}
 
 	apply := func(n int, kind wire.Kind, record int, body string) {
 		t.Helper()

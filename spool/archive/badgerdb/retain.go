@@ -1,7 +1,6 @@
 package badgerdb
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -42,15 +40,7 @@ func (db *DB) Retain(ctx context.Context, r archive.Retention) (dropped int64, e
 // dropOlder deletes an account's records from before cutoff. It returns dropped plus
 // their number.
 func (db *DB) dropOlder(ctx context.Context, k keys, cutoff time.Time, dropped int64) (int64, error) {
-	value, err := json.Marshal(cutoff)
-	if err != nil {
-		return dropped, err
-	}
-	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
-		Field:    "accepted_at",
-		Operator: "lt",
-		Value:    value,
-	}})
+	q, err := acceptedBefore(cutoff)
 	if err != nil {
 		return dropped, err
 	}
@@ -117,6 +107,15 @@ func (db *DB) firstIDs(ctx context.Context, k keys, q query.Query, limit int) (i
 	return ids, err
 }
 
+// acceptedBefore returns a query for the records whose order time is before a time.
+func acceptedBefore(t time.Time) (query.Query, error) {
+	value, err := json.Marshal(t.UTC())
+	if err != nil {
+		return query.Query{}, err
+	}
+	return query.CompileMatch(&wire.Filter{Field: "accepted_at", Operator: "lt", Value: value}, "")
+}
+
 // dropBeyond deletes an account's oldest records until it holds at most so many bytes. It
 // returns dropped plus their number.
 func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int64, error) {
@@ -134,72 +133,12 @@ func (db *DB) dropBeyond(ctx context.Context, k keys, most, dropped int64) (int6
 			return dropped, err
 		}
 
-		n, err := db.deleteRecords(ctx, k, oldest, nil, false)
-		if dropped += n.Records; err != nil {
-			return dropped, err
+		// A few at a time, so that writes come in between.
+		for part := range slices.Chunk(oldest, retainStep) {
+			n, err := db.deleteRecords(ctx, k, part, nil, false)
+			if dropped += n.Records; err != nil {
+				return dropped, err
+			}
 		}
-	}
-}
-
-// oldest returns the ids of the account's oldest records and spans, up to retainStep, that
-// together have as many bytes.
-func (db *DB) oldest(ctx context.Context, txn *badger.Txn, k keys, excess int64) (ids []string, err error) {
-	rows, err := db.oldestRows(ctx, txn, k)
-	if err != nil {
-		return nil, err
-	}
-
-	// Rows and spans lie in tables of their own, and go by one age.
-	slices.Reverse(rows)
-	rows = rows[:min(len(rows), retainStep)]
-	places := append(rows, oldestSpans(txn, k, retainStep)...)
-	slices.SortFunc(places, func(a, b query.Position) int {
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.RequestID, b.RequestID))
-	})
-
-	for _, p := range places[:min(len(places), retainStep)] {
-		if excess <= 0 {
-			break
-		}
-
-		id, _ := parseUUID(p.RequestID)
-		state, err := db.state(txn, k, id)
-		if err != nil {
-			return nil, err
-		}
-		excess -= int64(state.Bytes())
-		ids = append(ids, p.RequestID)
-	}
-
-	return ids, nil
-}
-
-// oldestRows returns the places of the account's last rows, newest first: those from the
-// last block on.
-func (db *DB) oldestRows(
-	ctx context.Context, txn *badger.Txn, k keys,
-) (places []query.Position, err error) {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
-	defer it.Close()
-
-	var q query.Query
-	it.Seek(append(k.table(tableBlock), 0xff, 0xff, 0xff, 0xff))
-	for {
-		// Without a block left, everything stands alone, and all of it is read.
-		if q.After = nil; it.Valid() {
-			at, id := blocks.DecodePlace(it.Item().Key())
-			// A nanosecond later, so that the block's first row is in.
-			q.After = &query.Position{At: at.Add(1), RequestID: uuid(id).String()}
-		}
-
-		_, err = db.scan(ctx, txn, k, &q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
-			places = append(places, query.PositionOf(row))
-			return true, nil
-		})
-		if err != nil || len(places) > 0 || q.After == nil {
-			return places, err
-		}
-
-		it.Next() // every row of the block has been deleted already
 	}
 }

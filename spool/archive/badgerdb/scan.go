@@ -75,7 +75,7 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 // read fills in the wanted columns of a row.
 func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
 	at, id := blocks.DecodePlace(l.place[:])
-	if row.AcceptedAt = at; want.Has(rowcode.ColumnID) {
+	if row.ListTime = at; want.Has(rowcode.ColumnID) {
 		row.RequestID = uuid(id).String()
 		row.ID = row.RequestID
 	}

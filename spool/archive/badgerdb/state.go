@@ -55,7 +55,7 @@ func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive
 
 // writeState writes a record that changed: all of it, or only what was added.
 func (f *folding) writeState(r *record) error {
-	value, after, err := r.state.Encode()
+	value, after, err := r.state.Encode(f.db.form)
 	if err != nil {
 		return err
 	}

@@ -32,10 +32,10 @@ func (s *slowStore) row(ctx context.Context, i int) (*wire.Row, error) {
 	}
 
 	return &wire.Row{
-		RequestID:  fmt.Sprintf("0195529c-1c00-7000-8000-%012d", i),
-		AcceptedAt: time.Unix(1_800_000_000, 0).UTC().Add(-time.Duration(i) * time.Second),
-		Engine:     "gpt-4o",
-		Status:     "SUCCESS",
+		RequestID: fmt.Sprintf("0195529c-1c00-7000-8000-%012d", i),
+		ListTime:  time.Unix(1_800_000_000, 0).UTC().Add(-time.Duration(i) * time.Second),
+		Engine:    "gpt-4o",
+		Status:    "SUCCESS",
 	}, nil
 }
 

@@ -30,7 +30,7 @@ type walk struct {
 	mu   sync.Mutex // held for one row at a time, so that part can answer between two
 	sums counter
 	rows int64
-	at   time.Time // order time of the last row
+	at   time.Time // list time of the last row
 
 	// Guarded by Archive.mu.
 	placed bool // it has one of the places in Archive.walking
@@ -140,7 +140,7 @@ func (w *walk) Add(row *wire.Row) error {
 	defer w.mu.Unlock()
 
 	w.rows++
-	w.at = row.AcceptedAt
+	w.at = row.ListTime
 	if err := w.sums.Add(row); err != nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 	for i := range part {
 		ids[i], times[i] = part[i].id, part[i].ts
 		if part[i].state.Listed() {
-			places = append(places, nanosOf(part[i].state.Request.At))
+			places = append(places, nanosOf(part[i].state.ListedAt()))
 		}
 	}
 
@@ -237,17 +237,17 @@ func (c *checker) checkBodies(r *record, bodies map[[2]uuid][]byte) error {
 
 // checkHeader checks that a record's header is what folding its events gives.
 func (c *checker) checkHeader(r *record, header storedHeader, found bool) error {
-	row, ok := r.state.Row()
+	row, ok := r.state.ListedRow()
 	if !ok {
 		return nil
 	}
 
 	c.headers++
-	if !found || header.at != nanosOf(row.AcceptedAt) {
+	if !found || header.at != nanosOf(row.ListTime) {
 		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
 	// Decoded and encoded again: an earlier version wrote other bytes for the same row.
-	var stored wire.Row
+	stored := wire.Row{ListTime: row.ListTime}
 	if err := rowcode.Decode(header.line, rowcode.AllColumns, &stored); err != nil {
 		return damaged("the row of record "+r.id.String(), err)
 	}
@@ -304,6 +304,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `
 		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
 			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest),
+			greatest(max(newest), max(list_newest)), least(min(oldest), min(list_oldest)),
 			sum(spans)::bigint
 		FROM account_weeks GROUP BY account_id, week`)
 	if err != nil {
@@ -316,7 +317,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	targets := []any{
 		&account, &week, &stored.records, &stored.bytes,
 		&stored.orphans.Requests, &stored.orphans.Events, &stored.orphans.Bytes,
-		&stored.newest, &stored.oldest, &stored.spans,
+		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.spans,
 	}
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		key := accountWeek{account, week.UTC()}
@@ -329,6 +330,8 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		// The stored range may be too wide: a deletion does not narrow it.
 		inside := found.newest == nil ||
 			stored.newest != nil && *stored.newest >= *found.newest && *stored.oldest <= *found.oldest
+		inside = inside && (found.last == nil ||
+			stored.last != nil && *stored.last >= *found.last && *stored.first <= *found.first)
 		if stored.records != found.records || stored.spans != found.spans || stored.bytes != found.bytes ||
 			stored.orphans != found.orphans || !inside {
 			return fmt.Errorf("account %q, week of %s: the counts are %+v and should be %+v",

@@ -38,6 +38,7 @@ type codec struct {
 	states   *zstd.Encoder
 	decoder  *zstd.Decoder
 	deltaMin int // see archive.DeltaMin
+	form     int // archive.FormNow; of an earlier version in tests
 }
 
 func newCodec() (*codec, error) {
@@ -58,7 +59,7 @@ func newCodec() (*codec, error) {
 		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)),
 		zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
 
-	return &codec{bodies, states, decoder, archive.DeltaMin}, errors.Join(err1, err2, err3)
+	return &codec{bodies, states, decoder, archive.DeltaMin, archive.FormNow}, errors.Join(err1, err2, err3)
 }
 
 func pack(encoder *zstd.Encoder, plain []byte) []byte {
@@ -88,7 +89,7 @@ func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 
 // packState packs what is to be written of a state; see archive.Stored.
 func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err error) {
-	plain, after, err := s.Encode()
+	plain, after, err := s.Encode(c.form)
 	if err != nil {
 		return nil, 0, err
 	}

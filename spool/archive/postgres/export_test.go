@@ -30,3 +30,6 @@ func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(
 
 // RememberUnseen bounds the tombstones of records that never arrived.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }
+
+// WriteForm makes the database write records as an earlier version did; see archive.State.Form.
+func (db *DB) WriteForm(form int) { db.codec.form = form }

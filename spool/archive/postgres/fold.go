@@ -46,7 +46,7 @@ type record struct {
 	state    archive.Stored
 	listed   bool  // it had a header
 	bare     bool  // it was only a span
-	at       int64 // the order time of that header
+	at       int64 // the list time of that header
 	bytes    int64 // of its events
 	waiting  archive.Orphans
 
@@ -209,7 +209,7 @@ func (f *folding) loaded(r *record) error {
 	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
 	r.bare = r.state.Bare() && r.revision > 0
 	if r.listed = r.state.Listed() && r.revision > 0; r.listed {
-		r.at = nanosOf(r.state.Request.At)
+		r.at = nanosOf(r.state.ListedAt())
 	}
 
 	return nil

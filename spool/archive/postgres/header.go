@@ -13,12 +13,12 @@ type commandTag = pgconn.CommandTag
 var headerColumns = []string{
 	"account_id", "at", "request_id", "ts",
 	"version", "input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens",
-	"start_at", "cost", "latency", "terms", "line",
+	"start_at", "cost", "latency", "terms", "line", "accepted",
 }
 
 // header returns the values of headerColumns, or nil for an orphan.
 func (f *folding) header(r *record) []any {
-	row, ok := r.state.Row()
+	row, ok := r.state.ListedRow()
 	if !ok {
 		return nil
 	}
@@ -35,9 +35,10 @@ func (f *folding) header(r *record) []any {
 		latency = &ms
 	}
 	return []any{
-		r.account, nanosOf(row.AcceptedAt), r.id, r.ts,
+		r.account, nanosOf(row.ListTime), r.id, r.ts,
 		row.PromptVersion, row.InputTokens, row.OutputTokens, row.CachedTokens, row.ReasoningTokens,
 		start, row.Price, latency, withHidden(termsOf(r.account, &row), r), rowcode.Encode(&row),
+		nanosOf(row.AcceptedAt),
 	}
 }
 

@@ -157,8 +157,8 @@ func TestHowListsAreFound(t *testing.T) {
 
 	from := planBegin.Add(24 * 24 * time.Hour)
 	day := []wire.Filter{
-		archivetest.Condition("accepted_at", "", "gte", from),
-		archivetest.Condition("accepted_at", "", "lt", from.Add(24*time.Hour)),
+		archivetest.Condition("list_time", "", "gte", from),
+		archivetest.Condition("list_time", "", "lt", from.Add(24*time.Hour)),
 	}
 
 	for _, c := range []struct {

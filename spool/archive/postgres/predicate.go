@@ -22,7 +22,7 @@ type predicate struct {
 // statement builds one SQL statement and gathers its arguments.
 type statement struct {
 	account string
-	at      string // the expression for the order time; "at" if empty
+	at      string // the expression for the list time; "at" if empty
 	args    []any
 }
 
@@ -32,8 +32,8 @@ func (s *statement) arg(v any) string {
 	return "$" + strconv.Itoa(len(s.args))
 }
 
-// orderTime returns the expression for the order time.
-func (s *statement) orderTime() string { return cmp.Or(s.at, "at") }
+// listTime returns the expression for the list time.
+func (s *statement) listTime() string { return cmp.Or(s.at, "at") }
 
 // where translates the filter of a query. Words are searched in bodies, which no column
 // has, so a query with words is never exact.
@@ -138,7 +138,9 @@ func (s *statement) test(t *query.Test) predicate {
 
 	switch {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
-		return s.orderTimeRange(t)
+		return s.timeRange(t, s.listTime())
+	case t.Column == rowcode.ColumnAccepted && !(t.From.IsZero() && t.To.IsZero()):
+		return s.timeRange(t, orderTime)
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
 		return s.startTimeRange(t)
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
@@ -290,14 +292,18 @@ func operator(closed, open string, isOpen bool) string {
 	return closed
 }
 
-// orderTimeRange selects records by their order time, both ends included.
-func (s *statement) orderTimeRange(t *query.Test) predicate {
+// orderTime is the expression for the order time. Earlier versions had no column for it and
+// listed records by it.
+const orderTime = "coalesce(accepted, at)"
+
+// timeRange selects records by one of their times, both ends included.
+func (s *statement) timeRange(t *query.Test, at string) predicate {
 	var parts []string
 	if !t.From.IsZero() {
-		parts = append(parts, s.orderTime()+" >= "+s.arg(nanosOf(t.From)))
+		parts = append(parts, at+" >= "+s.arg(nanosOf(t.From)))
 	}
 	if !t.To.IsZero() {
-		parts = append(parts, s.orderTime()+" <= "+s.arg(nanosOf(t.To)))
+		parts = append(parts, at+" <= "+s.arg(nanosOf(t.To)))
 	}
 
 	return predicate{sql: strings.Join(parts, " AND "), exact: true}

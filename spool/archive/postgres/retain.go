@@ -1,7 +1,10 @@
 package postgres
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -100,7 +103,8 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		gone = true
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM summaries s
-			USING (SELECT account_id, min(oldest) AS oldest, max(newest) AS newest
+			USING (SELECT account_id, least(min(oldest), min(list_oldest)) AS oldest,
+					greatest(max(newest), max(list_newest)) AS newest
 				FROM account_weeks WHERE week = $1 GROUP BY account_id) w
 			WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
 			week); err != nil {
@@ -129,19 +133,19 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 		var ids []uuid
 		ids, err = connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
 			(SELECT request_id FROM records
-			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at < $4
-			ORDER BY at LIMIT $5)
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND coalesce(accepted, at) < $4
+			LIMIT $5)
 			UNION ALL
 			(SELECT request_id FROM record_states
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at < $4
-			ORDER BY span_at LIMIT $5)`, account, from, to, nanosOf(cutoff), deleteStep)
+			ORDER BY span_at LIMIT $5)`, account, from, to, nanosOf(cutoff), oldestMax)
 		if err != nil || len(ids) == 0 {
 			break
 		}
 
 		// By id, under the account's lock: an event may just be on its way to one of them.
-		n, e := db.deleteRecords(ctx, account, texts(ids), nil, false)
-		dropped, err = dropped+n.Records, e
+		n, e := db.deleteSteps(ctx, account, ids)
+		dropped, err = dropped+n, e
 	}
 
 	if err == nil {
@@ -155,6 +159,17 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 	return dropped, err
 }
 
+// deleteSteps deletes records, without tombstones, some in each transaction.
+func (db *DB) deleteSteps(ctx context.Context, account string, ids []uuid) (deleted int64, err error) {
+	for step := range slices.Chunk(ids, deleteStep) {
+		n, err := db.deleteRecords(ctx, account, texts(step), nil, false)
+		if deleted += n.Records; err != nil {
+			return deleted, err
+		}
+	}
+	return deleted, nil
+}
+
 func texts(ids []uuid) []string {
 	all := make([]string, len(ids))
 	for i, id := range ids {
@@ -165,6 +180,7 @@ func texts(ids []uuid) []string {
 
 // dropBeyond deletes an account's oldest records until it holds at most limit bytes.
 func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int64) (int64, error) {
+	var oldest []uuid
 	for {
 		var records, bytes int64
 		err := db.pool.QueryRow(ctx, nil, []any{&records, &bytes}, `
@@ -174,53 +190,88 @@ func (db *DB) dropBeyond(ctx context.Context, account string, limit, dropped int
 			return dropped, err
 		}
 
-		// As many records as the excess has at the account's mean size: that deletes at most a
-		// few too many or too few.
-		step := min(max((bytes-limit)*records/bytes, 1), deleteStep)
-		ids, err := db.oldest(ctx, account, int(step))
-		if err != nil || len(ids) == 0 {
+		// As many records as the excess has at the account's mean size: a step deletes at most
+		// a few too many or too few.
+		excess := int(min(max((bytes-limit)*records/bytes, 1), oldestMax))
+		if len(oldest) == 0 {
+			oldest, err = db.oldest(ctx, account, excess)
+		}
+		if err != nil || len(oldest) == 0 {
 			return dropped, err
 		}
-		n, err := db.deleteRecords(ctx, account, texts(ids), nil, false)
+
+		step := oldest[:min(excess, deleteStep, len(oldest))]
+		oldest = oldest[len(step):]
+		n, err := db.deleteRecords(ctx, account, texts(step), nil, false)
 		if dropped += n.Records; err != nil {
 			return dropped, err
 		}
 	}
 }
 
-// oldest returns the ids of an account's n oldest records and spans.
+// oldestMax is how many of an account's oldest records are looked up together. Lists go by
+// another time, so that takes a look at all rows of a week.
+const oldestMax = 50 * deleteStep
+
+// oldest returns the ids of an account's n records and spans with the lowest order times.
 func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, err error) {
+	type aged struct {
+		at int64
+		id uuid
+	}
+
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		ids = nil
-		weeks, err := weekSpans(ctx, tx, account)
+		rows, err := tx.Query(ctx, `
+			SELECT week, min(oldest) FROM account_weeks
+			WHERE account_id = $1 GROUP BY week HAVING min(oldest) IS NOT NULL
+			ORDER BY min(oldest)`, account)
+		if err != nil {
+			return err
+		}
+		weeks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w weekSpan, err error) {
+			err = row.Scan(&w.week, &w.oldest)
+			return w, err
+		})
 		if err != nil {
 			return err
 		}
 
-		pieces := smallestWindows(weeks, nanosLeast, nanosMost)
-		// From the old end on, partition by partition, until there are enough.
-		for i := len(pieces) - 1; i >= 0 && len(ids) < n; i-- {
-			p := pieces[i]
+		// From the old end on, partition by partition, until no other can have an older one.
+		var found []aged
+		for _, w := range weeks {
+			if len(found) == n && w.oldest > found[n-1].at {
+				break
+			}
+			from, to := schema.WeekEnds(w.week)
 			rows, err := tx.Query(ctx, `
-				SELECT request_id FROM (
-					(SELECT at, request_id FROM records
-					WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND at >= $4 AND at <= $5
-					ORDER BY at, request_id LIMIT $6)
-					UNION ALL
-					(SELECT span_at, request_id FROM record_states
-					WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at >= $4 AND span_at <= $5
-					ORDER BY span_at, request_id LIMIT $6)
-				) both_kinds
-				ORDER BY at, request_id LIMIT $6`,
-				account, p.from, p.to, p.oldest, p.newest, n-len(ids))
+				(SELECT coalesce(accepted, at), request_id FROM records
+				WHERE account_id = $1 AND ts >= $2 AND ts < $3
+				ORDER BY 1, 2 LIMIT $4)
+				UNION ALL
+				(SELECT span_at, request_id FROM record_states
+				WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND span_at IS NOT NULL
+				ORDER BY 1, 2 LIMIT $4)`,
+				account, from, to, n)
 			if err != nil {
 				return err
 			}
-			more, err := pgx.CollectRows(rows, pgx.RowTo[uuid])
-			if err != nil {
+
+			var r aged
+			if _, err := pgx.ForEachRow(rows, []any{&r.at, &r.id}, func() error {
+				found = append(found, r)
+				return nil
+			}); err != nil {
 				return err
 			}
-			ids = append(ids, more...)
+			slices.SortFunc(found, func(a, b aged) int {
+				return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:]))
+			})
+			found = found[:min(n, len(found))]
+		}
+
+		ids = nil
+		for _, r := range found {
+			ids = append(ids, r.id)
 		}
 		return nil
 	})

@@ -23,7 +23,7 @@ type scan struct {
 	visit   func(fill query.Fill) (more bool, err error)
 
 	weeks    []weekSpan
-	oldest   int64 // order times between which rows are visited, both included
+	oldest   int64 // list times between which rows are visited, both included
 	newest   int64
 	exact    bool    // SQL selects exactly what the query matches
 	days     []int64 // if not nil, the terms of all days to search; see fromClause
@@ -74,6 +74,8 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Q
 		s.weeks, err = s.spansByID(ctx, ids)
 	} else {
 		s.weeks, err = weekSpans(ctx, tx, account)
+		from, to := q.AcceptedSpan()
+		s.weeks = acceptedBetween(s.weeks, from, to)
 	}
 
 	return s, err
@@ -107,7 +109,7 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 }
 
 // spansByID looks up where the records with these ids are in the list, and returns each as a
-// week span of its own. The list has no index on ids, but it has one on the order time.
+// week span of its own. The list has no index on ids, but it has one on the list time.
 func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
@@ -129,7 +131,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
 			state, err := s.db.codec.unpackState(packed, id)
 			if err == nil && state.Listed() {
-				at := nanosOf(state.Request.At)
+				at := nanosOf(state.ListedAt())
 				places = append(places, weekSpan{week: week, oldest: at, newest: at})
 			}
 			return err
@@ -141,7 +143,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 	return places, nil
 }
 
-// bounds returns the order times between which all matches are, both included.
+// bounds returns the list times between which all matches are, both included.
 func bounds(q *query.Query) (oldest, newest int64) {
 	oldest, newest = nanosLeast, nanosMost
 
@@ -206,8 +208,8 @@ func (s *scan) nextStep() int {
 	return step
 }
 
-// unindexed is the order time as an expression that no index covers. Where the terms of days
-// select the same rows, the planner must not read the index on the order time as well: that
+// unindexed is the list time as an expression that no index covers. Where the terms of days
+// select the same rows, the planner must not read the index on the list time as well: that
 // costs several times as much.
 const unindexed = "(at + 0)"
 
@@ -219,11 +221,11 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *stat
 		st.at = unindexed
 	}
 
-	// ts selects the partitions, the order time a range of the primary key within them.
+	// ts selects the partitions, the list time a range of the primary key within them.
 	sql = " FROM records WHERE account_id = " + st.arg(s.account) +
 		" AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
-		" AND " + st.orderTime() + " >= " + st.arg(w.oldest) +
-		" AND " + st.orderTime() + " <= " + st.arg(w.newest)
+		" AND " + st.listTime() + " >= " + st.arg(w.oldest) +
+		" AND " + st.listTime() + " <= " + st.arg(w.newest)
 	if s.days != nil {
 		sql += " AND " + st.anyTerm(s.days)
 	}
@@ -337,7 +339,7 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 // the others have to be decoded from the line.
 func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	row := &s.row
-	row.AcceptedAt = time.Unix(0, s.at).UTC()
+	row.ListTime = time.Unix(0, s.at).UTC()
 	if want.Has(rowcode.ColumnID) && row.RequestID == "" {
 		row.RequestID = s.id.String()
 		row.ID = row.RequestID

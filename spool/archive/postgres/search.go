@@ -158,7 +158,7 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := parseUUID(requestID)
 		state, err := s.state(ctx, id)
-		row, _ = state.Row()
+		row, _ = state.ListedRow()
 		return row, err
 	})
 }

@@ -23,7 +23,7 @@ type summarizing struct {
 	rows  int           // of a stretch
 	least int           // rows that are worth a summary, in a gap between two others
 	bytes int           // of a stretch's rows; heavier stretches get an empty summary
-	rest  time.Duration // since a row was accepted
+	rest  time.Duration // since the list time of a row
 }
 
 var summarizingDefault = summarizing{
@@ -35,7 +35,7 @@ var summarizingDefault = summarizing{
 
 // stretch is a part of a list that has a summary: its columns in the table summaries.
 //
-// newest and oldest are the order times of its first and last row. The stretch reaches down
+// newest and oldest are the list times of its first and last row. The stretch reaches down
 // to bottom, which may be below oldest: a row that comes between the two makes it stale.
 type stretch struct{ newest, oldest, bottom int64 }
 
@@ -135,7 +135,7 @@ func (db *DB) summarizeNext(
 		_, err = tx.Exec(ctx, `
 			INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary)
 			VALUES ($1, $2, $3, $4, $5, $6)`,
-			account, newest, nanosOf(rows[len(rows)-1].AcceptedAt), bottom, len(rows), summary)
+			account, newest, nanosOf(rows[len(rows)-1].ListTime), bottom, len(rows), summary)
 		return err
 	})
 
@@ -208,7 +208,7 @@ func (db *DB) rowsBetween(
 			heavy = true
 			// Their number and their ends are still needed, and weigh little.
 			for i := range rows {
-				rows[i] = wire.Row{AcceptedAt: rows[i].AcceptedAt}
+				rows[i] = wire.Row{ListTime: rows[i].ListTime}
 			}
 		}
 		return true, nil

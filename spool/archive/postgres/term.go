@@ -103,7 +103,7 @@ func termsOf(account string, row *wire.Row) []int64 {
 
 // termsAsStored are the terms of a row's texts as they came, each once: all that earlier versions stored.
 func termsAsStored(account string, row *wire.Row) []int64 {
-	day := nanosOf(row.AcceptedAt)
+	day := nanosOf(row.ListTime)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 
 	add := func(c rowcode.Column, key string, texts ...string) {

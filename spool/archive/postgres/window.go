@@ -13,24 +13,27 @@ import (
 	"promptspool/spool/archive/postgres/schema"
 )
 
-// weekSpan says when the records of one week of ids were accepted. That is mostly in the
-// same week, but an app may send any id.
+// weekSpan says where in the list the records of one week of ids are. That is mostly in the
+// same week, but an app may send any id and any start.
 type weekSpan struct {
 	week           time.Time
-	oldest, newest int64
+	oldest, newest int64 // list times
+	first, last    int64 // order times
 	records        int
 }
 
 // window is a part of an account's list, and the partitions that hold its rows.
 type window struct {
-	oldest, newest int64 // order times, both included
+	oldest, newest int64 // list times, both included
 	from, to       pgtype.Timestamptz
 }
 
-// weekSpans reads when the account's records were accepted, and how many there are.
+// weekSpans reads where the account's records are, and how many there are. Records that an
+// earlier version wrote are listed by their order time.
 func weekSpans(ctx context.Context, tx pgx.Tx, account string) (all []weekSpan, err error) {
 	rows, err := tx.Query(ctx, `
-		SELECT week, min(oldest), max(newest), sum(records)::bigint
+		SELECT week, least(min(oldest), min(list_oldest)), greatest(max(newest), max(list_newest)),
+			min(oldest), max(newest), sum(records)::bigint
 		FROM account_weeks WHERE account_id = $1
 		GROUP BY week HAVING max(newest) IS NOT NULL`, account)
 	if err != nil {
@@ -38,12 +41,20 @@ func weekSpans(ctx context.Context, tx pgx.Tx, account string) (all []weekSpan, 
 	}
 
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s weekSpan, err error) {
-		err = row.Scan(&s.week, &s.oldest, &s.newest, &s.records)
+		err = row.Scan(&s.week, &s.oldest, &s.newest, &s.first, &s.last, &s.records)
 		return s, err
 	})
 }
 
-// windows divides the list between two order times into windows, newest first.
+// acceptedBetween returns the weeks with order times from one time to another. A zero time
+// is no bound.
+func acceptedBetween(weeks []weekSpan, from, to time.Time) []weekSpan {
+	return slices.DeleteFunc(weeks, func(w weekSpan) bool {
+		return !from.IsZero() && w.last < nanosOf(from) || !to.IsZero() && w.first > nanosOf(to)
+	})
+}
+
+// windows divides the list between two list times into windows, newest first.
 //
 // Each window has twice as many pieces as the one before: an answer near the top of the list
 // reads few partitions, and one anywhere else takes few queries.
@@ -67,7 +78,7 @@ func windows(weeks []weekSpan, oldest, newest int64) iter.Seq[window] {
 	}
 }
 
-// smallestWindows divides a list at every order time where the set of weeks that have rows
+// smallestWindows divides a list at every list time where the set of weeks that have rows
 // there changes, newest first. It leaves out pieces without rows.
 func smallestWindows(weeks []weekSpan, oldest, newest int64) (pieces []window) {
 	var starts []int64

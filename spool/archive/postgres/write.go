@@ -127,7 +127,8 @@ type weekCount struct {
 	week           time.Time
 	records, bytes int64
 	orphans        archive.Orphans
-	newest, oldest *int64
+	newest, oldest *int64 // order times
+	last, first    *int64 // list times
 }
 
 // queueCounts adds to the counts of the accounts.
@@ -152,12 +153,12 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 		return cmp.Or(strings.Compare(a.account, b.account), a.week.Compare(b.week))
 	})
 
-	// newest and oldest only widen: to narrow them would take a look at all records.
+	// The ranges only widen: to narrow them would take a look at all records.
 	for _, c := range counts {
 		b.Queue(`
 			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,
-				orphans, orphan_events, orphan_bytes, newest, oldest, spans)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+				orphans, orphan_events, orphan_bytes, newest, oldest, list_newest, list_oldest, spans)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 			ON CONFLICT (account_id, week, slot) DO UPDATE SET
 				records = w.records + excluded.records,
 				bytes = w.bytes + excluded.bytes,
@@ -166,9 +167,12 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 				orphan_bytes = w.orphan_bytes + excluded.orphan_bytes,
 				spans = w.spans + excluded.spans,
 				newest = greatest(w.newest, excluded.newest),
-				oldest = least(w.oldest, excluded.oldest)`,
+				oldest = least(w.oldest, excluded.oldest),
+				list_newest = greatest(w.list_newest, excluded.list_newest),
+				list_oldest = least(w.list_oldest, excluded.list_oldest)`,
 			c.account, c.week, f.slot, c.records, c.bytes,
-			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes, c.newest, c.oldest, c.spans)
+			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes,
+			c.newest, c.oldest, c.last, c.first, c.spans)
 	}
 }
 
@@ -189,22 +193,24 @@ func (c *weekCount) add(r *record) {
 
 	c.bytes += int64(r.state.Bytes())
 	c.orphans.Add(r.state.Waiting())
-	var at int64
 	switch {
 	case r.state.Listed():
 		c.records++
-		at = nanosOf(r.state.Request.At)
+		widen(&c.oldest, &c.newest, nanosOf(r.state.Request.At))
+		widen(&c.first, &c.last, nanosOf(r.state.ListedAt()))
 	case r.state.Bare():
 		c.spans++
-		at = nanosOf(r.state.BareAt())
-	default:
-		return
+		widen(&c.oldest, &c.newest, nanosOf(r.state.BareAt()))
 	}
-	if c.newest == nil || at > *c.newest {
-		c.newest = &at
+}
+
+// widen widens a range so that it holds a time.
+func widen(from, to **int64, at int64) {
+	if *from == nil || at < **from {
+		*from = &at
 	}
-	if c.oldest == nil || at < *c.oldest {
-		c.oldest = &at
+	if *to == nil || at > **to {
+		*to = &at
 	}
 }
 
@@ -221,7 +227,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 				places = append(places, r.at)
 			}
 			if !r.removed && r.state.Listed() {
-				places = append(places, nanosOf(r.state.Request.At))
+				places = append(places, nanosOf(r.state.ListedAt()))
 			}
 		}
 

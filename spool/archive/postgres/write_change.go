@@ -27,7 +27,7 @@ type partChanges struct {
 	*part
 	states   columnArrays // id, revision, orphan, trace, span_at and state, which is written as a whole
 	grown    columnArrays // the same without the state, which gets a delta
-	unlisted columnArrays // order time and id of headers that are deleted
+	unlisted columnArrays // list time and id of headers that are deleted
 	removed  columnArrays // id and revision of records that are deleted
 	deltas   []uuid       // of records whose deltas are deleted
 	buried   [][]any      // tombstones
@@ -42,7 +42,7 @@ func (c *partChanges) dropDeltas(r *record) {
 
 // unlist deletes the header that the record had, if any.
 func (c *partChanges) unlist(r *record) {
-	// With the old order time, which is in the key.
+	// With the old list time, which is in the key.
 	if r.listed {
 		c.unlisted.add(r.at, r.id)
 	}

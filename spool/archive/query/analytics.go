@@ -63,7 +63,7 @@ func NewAnalytics(q wire.StatisticsQuery) *Analytics {
 
 // Add counts a row.
 func (a *Analytics) Add(row *wire.Row) error {
-	a.Reach(row.AcceptedAt)
+	a.Reach(row.ListTime)
 	a.count(row, 1)
 
 	// Only a bucket that the caller chose runs out of room here: others become longer.
@@ -82,7 +82,7 @@ func (a *Analytics) Reach(at time.Time) {
 
 // count counts a row n times: once, or -1 times to take back one that was counted.
 func (a *Analytics) count(row *wire.Row, n int64) {
-	bucket := a.clock.bucketOf(row.AcceptedAt)
+	bucket := a.clock.bucketOf(row.ListTime)
 	a.whole.add(struct{}{}, bucket, row, n)
 	a.models.add(row.Engine, bucket, row, n)
 	a.providers.add(row.Provider, bucket, row, n)

@@ -85,7 +85,8 @@ var fields = map[string]field{
 	"input_variable_keys":   {column: rowcode.ColumnBody, content: (*Content).variableKeys},
 	"user_intent":           isIntent((*Content).userIntent, userIntents),
 	"agent_intent":          isIntent((*Content).agentIntent, agentIntents),
-	"accepted_at":           oneTime(rowcode.ColumnTime, func(r *wire.Row) *time.Time { return &r.AcceptedAt }),
+	"accepted_at":           oneTime(rowcode.ColumnAccepted, func(r *wire.Row) *time.Time { return &r.AcceptedAt }),
+	"list_time":             oneTime(rowcode.ColumnTime, func(r *wire.Row) *time.Time { return &r.ListTime }),
 }
 
 // fieldNames lists fields for error messages.

@@ -13,9 +13,9 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Order is the order of a search. The zero Order is newest first by order time.
+// Order is the order of a search. The zero Order is newest first by list time.
 type Order struct {
-	By        string // one of wire.SortFields; "": the order time, then by request id
+	By        string // one of wire.SortFields; "": the list time, then by request id
 	Ascending bool
 }
 
@@ -58,13 +58,15 @@ func (o Order) Column() rowcode.Column {
 
 // PositionOf returns the position of a row.
 func (o Order) PositionOf(row *wire.Row) Position {
-	p := Position{At: row.AcceptedAt, RequestID: row.RequestID}
+	p := Position{At: row.ListTime, RequestID: row.RequestID}
 	switch o.By {
 	case "":
 		return p
 	case "status":
 		p.Value = SortValue{Known: row.Status != "", Text: row.Status}
 	// Times are numbers of microseconds: a float64 holds these exactly.
+	case "list_time":
+		p.Value = SortValue{Known: true, Number: float64(row.ListTime.UnixMicro())}
 	case "accepted_at":
 		p.Value = SortValue{Known: true, Number: float64(row.AcceptedAt.UnixMicro())}
 	case "request_start_time":

@@ -118,12 +118,15 @@ func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
 // Columns returns the columns that Where looks at.
 func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 
-// Span returns the first and the last order time that can match; zero: unbounded.
+// Span returns the first and the last list time that can match; zero: unbounded.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
 
 // Spanned reports whether the search finds all records of a stretch of time, that of
 // Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
+
+// AcceptedSpan bounds the order times of what can match; zero: unbounded.
+func (q *Query) AcceptedSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnAccepted) }
 
 // StartSpan bounds the callers' start times of what can match; zero: unbounded.
 func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnStart) }

@@ -20,7 +20,7 @@ func manyScores(rows, names int) []wire.Row {
 	all := make([]wire.Row, rows)
 	for i := range all {
 		at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Minute)
-		all[i] = wire.Row{AcceptedAt: at, Engine: "m", Status: "SUCCESS"}
+		all[i] = wire.Row{ListTime: at, Engine: "m", Status: "SUCCESS"}
 		for j := range names {
 			name := fmt.Sprintf("score-%02d-%04d", i, j)
 			all[i].Scores = append(all[i].Scores, wire.Score{Name: name, Score: j % 101})
@@ -91,7 +91,7 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 		rows := make([]wire.Row, rapid.IntRange(1, 40).Draw(t, "rows"))
 		for i := range rows {
 			at := time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour)
-			rows[i] = wire.Row{AcceptedAt: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
+			rows[i] = wire.Row{ListTime: at, Engine: fmt.Sprint("model-", i%3), Status: "SUCCESS"}
 
 			drawn := names.Draw(t, "names")
 			slices.Sort(drawn)
@@ -107,8 +107,8 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 		// Some rows of each summary are removed and counted on their own, as happens after a
 		// late score.
 		got := NewAnalytics(wire.StatisticsQuery{})
-		got.Reach(rows[len(rows)-1].AcceptedAt)
-		got.Reach(rows[0].AcceptedAt)
+		got.Reach(rows[len(rows)-1].ListTime)
+		got.Reach(rows[0].ListTime)
 		for part := range slices.Chunk(rows, rapid.IntRange(1, 40).Draw(t, "block")) {
 			late := rapid.IntRange(0, min(3, len(part))).Draw(t, "late")
 			summary := Summarize(len(part), func(i int) *wire.Row { return &part[i] })

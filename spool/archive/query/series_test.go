@@ -19,9 +19,9 @@ func inZone(zone string, q wire.StatisticsQuery) wire.StatisticsQuery {
 
 func TestTheDaysOfASeriesAreThoseOfItsZone(t *testing.T) {
 	rows := []wire.Row{
-		{RequestID: "a", AcceptedAt: time.Date(2026, 11, 2, 7, 59, 59, 0, time.UTC)},
-		{RequestID: "b", AcceptedAt: time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)},
-		{RequestID: "c", AcceptedAt: time.Date(2026, 11, 1, 6, 59, 59, 0, time.UTC)},
+		{RequestID: "a", ListTime: time.Date(2026, 11, 2, 7, 59, 59, 0, time.UTC)},
+		{RequestID: "b", ListTime: time.Date(2026, 11, 1, 7, 0, 0, 0, time.UTC)},
+		{RequestID: "c", ListTime: time.Date(2026, 11, 1, 6, 59, 59, 0, time.UTC)},
 	}
 	for bucket, want := range map[string][]string{
 		"day": {"2026-10-31", "2026-11-01"}, // the latter has 25 hours
@@ -49,9 +49,9 @@ func TestASeriesDependsOnItsRowsOnly(t *testing.T) {
 		spread := rapid.SampledFrom([]int64{100, 5_000, 100_000, 3_000_000, 90_000_000}).Draw(t, "spread")
 		rows := hourly(rapid.IntRange(1, 40).Draw(t, "rows"))
 		for i := range rows {
-			rows[i].AcceptedAt = time.Unix(1_793_000_000+rapid.Int64Range(0, spread).Draw(t, "second"), 0)
+			rows[i].ListTime = time.Unix(1_793_000_000+rapid.Int64Range(0, spread).Draw(t, "second"), 0)
 		}
-		slices.SortFunc(rows, func(a, b wire.Row) int { return b.AcceptedAt.Compare(a.AcceptedAt) })
+		slices.SortFunc(rows, func(a, b wire.Row) int { return b.ListTime.Compare(a.ListTime) })
 
 		q := wire.StatisticsQuery{
 			Bucket:    rapid.SampledFrom([]string{"", "day"}).Draw(t, "bucket"),

@@ -17,7 +17,7 @@ import (
 //
 //	1   version of this table, summaryVersion
 //	1   the length of its buckets: an index of wire.Buckets
-//	n   the order times of the newest and the oldest row in seconds, varints
+//	n   the list times of the newest and the oldest row in seconds, varints
 //	    the whole: n buckets; for each its second, a tally
 //	    models, templates and providers, each: n names; for each its text, n buckets like
 //	    those of the whole but without scores, and its scores
@@ -58,7 +58,7 @@ var ErrSummary = errors.New("the summary is not one that this version writes")
 // Sums is what a store's Sum passes its rows to. Rows and summaries are valid until the
 // method returns.
 type Sums interface {
-	// Reach announces that a row with this order time follows.
+	// Reach announces that a row with this list time follows.
 	Reach(at time.Time)
 
 	// Add counts a row.
@@ -75,7 +75,7 @@ type Sums interface {
 // Summarize returns the summary of at least one row, newest first. It is nil if it would
 // be too large to be useful.
 func Summarize(rows int, row func(i int) *wire.Row) []byte {
-	span := row(0).AcceptedAt.Sub(row(rows - 1).AcceptedAt)
+	span := row(0).ListTime.Sub(row(rows - 1).ListTime)
 
 	for i, bucket := range wire.Buckets {
 		longest := i == len(wire.Buckets)-1

@@ -18,7 +18,7 @@ func hourly(n int) []wire.Row {
 	for i := range rows {
 		price, latency, input, name := float64(i%7)/1000, float64(i%90)/10, int64(i%5), "greet"
 		rows[i] = wire.Row{
-			AcceptedAt:  time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour),
+			ListTime:    time.Unix(1_800_000_000, 0).Add(-time.Duration(i) * time.Hour),
 			Engine:      fmt.Sprint("model-", i%3),
 			Status:      "SUCCESS",
 			Price:       &price,
@@ -104,7 +104,7 @@ func TestASummaryOfDaysIsNotTakenForHours(t *testing.T) {
 func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 	rows := hourly(900)
 	for i := range rows {
-		rows[i].AcceptedAt = rows[0].AcceptedAt.Add(-time.Duration(i) * time.Second) // a quarter of an hour
+		rows[i].ListTime = rows[0].ListTime.Add(-time.Duration(i) * time.Second) // a quarter of an hour
 	}
 	q := wire.StatisticsQuery{PointsMax: 50}
 	want, _, err := Statistics(rows, q)
@@ -113,7 +113,7 @@ func TestASummaryServesTheBucketsThatAPageDraws(t *testing.T) {
 	}
 
 	got := NewAnalytics(q)
-	got.Reach(rows[len(rows)-1].AcceptedAt)
+	got.Reach(rows[len(rows)-1].ListTime)
 	for part := range slices.Chunk(rows, 45) {
 		row := func(i int) *wire.Row { return &part[i] }
 		summary := Summarize(len(part), row)

@@ -13,7 +13,7 @@ import (
 // summarize returns a summary with the given buckets. It is nil if scores have too many
 // names.
 func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
-	newest, oldest := row(0).AcceptedAt, row(rows-1).AcceptedAt
+	newest, oldest := row(0).ListTime, row(rows-1).ListTime
 
 	// Metadata values are counted apart: only in the end is it known which keys are wide.
 	a := NewAnalytics(wire.StatisticsQuery{Bucket: bucket})

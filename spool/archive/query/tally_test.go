@@ -14,7 +14,7 @@ func TestSumsDoNotWrap(t *testing.T) {
 	price, tokens, latency := 8_999_999_999.0, int64(1<<62), 9e9
 	row := wire.Row{
 		RequestID:       "r",
-		AcceptedAt:      time.Unix(1_700_000_000, 0),
+		ListTime:        time.Unix(1_700_000_000, 0),
 		Status:          "SUCCESS",
 		Engine:          "gpt-4o",
 		Provider:        "openai",

@@ -44,7 +44,7 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	}
 
 	// Many versions need longer buckets as well as a long time does.
-	longer := v.clock.extend(row.AcceptedAt)
+	longer := v.clock.extend(row.ListTime)
 	if !longer && v.by.full() && !v.clock.longest() {
 		v.clock.lengthen()
 		longer = true
@@ -57,7 +57,7 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 	if row.PromptVersion != nil {
 		key.number = *row.PromptVersion
 	}
-	v.by.add(key, v.clock.bucketOf(row.AcceptedAt), row, 1)
+	v.by.add(key, v.clock.bucketOf(row.ListTime), row, 1)
 
 	// Only a bucket that the caller chose is an error: otherwise there are too many
 	// versions for any, and the answer says how many requests it leaves out.

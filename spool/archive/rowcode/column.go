@@ -3,7 +3,8 @@ package rowcode
 // Column is a part of a row. A store reads no more columns than a question needs.
 type Column uint8
 
-// The columns. ColumnBody is no part of the row: it stands for the request's body.
+// The columns. ColumnTime is the list time, ColumnAccepted the order time. ColumnBody is no
+// part of the row: it stands for the request's body.
 const (
 	ColumnID Column = iota
 	ColumnTime
@@ -33,6 +34,7 @@ const (
 	ColumnTurns
 	ColumnShape
 	ColumnReadable
+	ColumnAccepted
 	ColumnBody
 	columnsEnd
 )

@@ -27,6 +27,8 @@ import (
 //	number         IEEE 754 bits, 8 bytes, little-endian
 //	time           seconds, zigzag varint, and nanoseconds, uvarint
 //
+// The order time is absent where it equals the list time, which the place tells.
+//
 // Newer versions append columns; a reader takes the missing ones for absent.
 const rowVersion = 1
 
@@ -47,10 +49,16 @@ func Encode(row *wire.Row) []byte {
 	return b
 }
 
-// Decode reads the wanted columns into row and leaves its other fields. Texts are copies.
+// Decode reads the wanted columns into row and leaves its other fields. Its ListTime must
+// be set. Texts are copies.
 func Decode(b []byte, want Columns, row *wire.Row) error {
 	if len(b) == 0 || b[0] != rowVersion {
 		return ErrRow
+	}
+
+	// Unless the column says otherwise: rows of an older version do not have it.
+	if want.Has(ColumnAccepted) {
+		row.AcceptedAt = row.ListTime
 	}
 
 	b = b[1:]
@@ -126,6 +134,11 @@ func AppendValue(b []byte, c Column, row *wire.Row) []byte {
 		return appendMoment(b, row.StartTime)
 	case ColumnEnd:
 		return appendMoment(b, row.EndTime)
+	case ColumnAccepted:
+		if !row.AcceptedAt.Equal(row.ListTime) {
+			b = appendMoment(b, &row.AcceptedAt)
+		}
+		return b
 	}
 
 	// The others are integers, which blocks store in a way of their own.
@@ -236,6 +249,10 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 		row.StartTime = r.moment()
 	case ColumnEnd:
 		row.EndTime = r.moment()
+	case ColumnAccepted:
+		if at := r.moment(); at != nil {
+			row.AcceptedAt = *at
+		}
 	default:
 		r.whole(c, row)
 	}

@@ -172,7 +172,10 @@ func (c Contents) Add(i Item) error {
 		for id, body := range i.Record.Bodies {
 			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
 		}
-		i.Record = &Record{i.Record.State, bodies}
+		// The target writes its own form, and derives what belongs to it.
+		state := i.Record.State
+		state.Form = 0
+		i.Record = &Record{state, bodies}
 	}
 
 	var text bytes.Buffer

@@ -186,13 +186,13 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 func (f *Builder) started(flag, text string) {
 	operator := map[string]string{"after": "gte", "before": "lt"}[flag]
 	if at, ok := clock(f.settings).Begin(text); ok {
-		f.Add("request_start_time", operator, at, "")
+		f.Add("list_time", operator, at, "")
 		return
 	}
 
 	// The server also takes seconds since 1970.
 	if _, err := strconv.ParseFloat(text, 64); err == nil {
-		f.Add("request_start_time", operator, text, "")
+		f.Add("list_time", operator, text, "")
 		return
 	}
 	f.settings.RejectValue(flag, text, "is not a day or a time, such as today, yesterday, 2026-11-21, "+

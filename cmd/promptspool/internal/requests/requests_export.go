@@ -59,7 +59,7 @@ func exportRequests(c *cli.Context) error {
 	if order == "asc" {
 		// The server keeps its list newest first. Any other order is sorted, and costs it
 		// memory.
-		search.SortBy, search.SortOrder = "request_start_time", order
+		search.SortBy, search.SortOrder = "list_time", order
 	}
 	out, closeOut, err := exportTarget(c, search.Cursor != "")
 	if err != nil {

@@ -130,6 +130,7 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 // describe prints what is known of a record, for people.
 func describe(t *print.Table, r wire.Record) {
 	t.Row("request", r.RequestID)
+	t.Row("started", t.Moment(r.ListTime))
 	t.Row("accepted", t.Moment(r.AcceptedAt))
 	if r.Provider != "" {
 		t.Row("model", strings.TrimSpace(r.Model+" of "+r.Provider))

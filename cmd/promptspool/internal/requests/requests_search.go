@@ -94,14 +94,14 @@ func tellTotal(c *cli.Context, page wire.SearchPage) {
 }
 
 func rowGrid(p print.Painter) *print.Grid {
-	return print.NewGrid(p, "REQUEST_ID", "ACCEPTED", "MODEL", "TEMPLATE",
+	return print.NewGrid(p, "REQUEST_ID", "STARTED", "MODEL", "TEMPLATE",
 		">LATENCY", ">TOKENS", ">COST", "SCORES", "STATUS", "TAGS")
 }
 
 func listRow(g *print.Grid, r wire.Row) {
 	g.Row(
 		print.Styled(r.RequestID, print.Cyan),
-		g.Moment(r.AcceptedAt),
+		g.Moment(r.ListTime),
 		r.Engine,
 		templateOf(r),
 		milliseconds(r.Latency),

@@ -113,7 +113,11 @@ type tail struct {
 	edge  place            // what lies there or below was there before, or is too late
 }
 
-// place is where a record stands in the order of time.
+// byArrival orders records as they came. Lists go by the time at which calls started, so a
+// long call appears in their middle when it ends.
+const byArrival = "accepted_at"
+
+// place is where a record stands in the order of arrival.
 type place struct {
 	at time.Time
 	id string
@@ -125,13 +129,17 @@ func placeOf(r *wire.Row) place { return place{r.AcceptedAt, r.RequestID} }
 
 // begin shows the newest records that are there already.
 func (t *tail) begin(limit int) error {
-	page, err := t.find(wire.Search{FilterGroup: t.where, Q: t.words, PerPage: limit})
+	s := wire.Search{FilterGroup: t.where, Q: t.words, SortBy: byArrival, PerPage: limit}
+	if t.words != "" {
+		s.SortBy = "" // by arrival, all texts would have to be looked into
+	}
+	page, err := t.find(s)
 	if err != nil {
 		return err
 	}
 	switch {
 	case page.NextCursor == nil: // all there is
-	case len(page.Items) > 0:
+	case len(page.Items) > 0 && s.SortBy == byArrival:
 		t.edge = placeOf(&page.Items[len(page.Items)-1])
 	default: // looking into texts took too long
 		t.edge.at = time.Now().Add(-tailBehind)
@@ -143,7 +151,7 @@ func (t *tail) begin(limit int) error {
 //
 // It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
 func (t *tail) follow(ctx context.Context) error {
-	s := wire.Search{FilterGroup: t.above(), Q: t.words, PerPage: wire.PageItemsMax}
+	s := wire.Search{FilterGroup: t.above(), Q: t.words, SortBy: byArrival, PerPage: wire.PageItemsMax}
 	newest, err := t.find(s)
 	if err != nil {
 		return err

@@ -65,8 +65,15 @@ func fillField(t *testing.T, name string, f reflect.Value, n int) {
 }
 
 func emptyRow() wire.Row {
-	return wire.Row{ID: "0195529c-1c00-7000-8000-000000000002", RequestID: "0195529c-1c00-7000-8000-000000000002",
-		AcceptedAt: time.Unix(0, 0).UTC(), Tags: []string{}, Metadata: []wire.MetadataRow{}, Scores: []wire.Score{}}
+	return wire.Row{
+		ID:         "0195529c-1c00-7000-8000-000000000002",
+		RequestID:  "0195529c-1c00-7000-8000-000000000002",
+		ListTime:   time.Unix(0, 0).UTC(),
+		AcceptedAt: time.Unix(0, 0).UTC(),
+		Tags:       []string{},
+		Metadata:   []wire.MetadataRow{},
+		Scores:     []wire.Score{},
+	}
 }
 
 // oddRow has what does not fit into whole numbers.
@@ -75,13 +82,13 @@ func oddRow(t *testing.T) wire.Row {
 	third, late := 1.0/3, time.Date(9999, 1, 1, 0, 0, 0, 1, time.UTC)
 	row.RequestID = "0195529c-1c00-7000-8000-000000000003"
 	row.ID, row.Price, row.Latency, row.StartTime, row.EndTime = row.RequestID, &third, &third, &late, &late
-	row.AcceptedAt = time.Unix(-5, 0).UTC()
+	row.ListTime, row.AcceptedAt = time.Unix(-5, 0).UTC(), late
 	return row
 }
 
 func TestARowComesBackAsItWas(t *testing.T) {
 	for name, want := range map[string]wire.Row{"full": fullRow(t), "empty": emptyRow(), "odd": oddRow(t)} {
-		got := wire.Row{ID: want.ID, RequestID: want.RequestID, AcceptedAt: want.AcceptedAt}
+		got := wire.Row{ID: want.ID, RequestID: want.RequestID, ListTime: want.ListTime}
 		if err := rowcode.Decode(rowcode.Encode(&want), rowcode.AllColumns, &got); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +118,7 @@ func stored(t *testing.T, rows []wire.Row) (b *Block, kept memory) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		placed[i] = Placed{Place(EncodePlace(rows[i].AcceptedAt, id)), rows[i]}
+		placed[i] = Placed{Place(EncodePlace(rows[i].ListTime, id)), rows[i]}
 	}
 
 	kept = memory{}

@@ -16,9 +16,10 @@ type Verdict struct{ Must, May Bits }
 
 // Evaluate returns which rows of the block may match a query.
 func (b *Block) Evaluate(q *query.Query) (v Verdict, err error) {
-	// If no row starts within the span that the query asks for, no column need be read.
+	// If no row starts or came within the span that the query asks for, no column need be read.
 	from, to := q.StartSpan()
-	if !b.Head.mayStart(from, to) {
+	first, last := q.AcceptedSpan()
+	if !b.Head.mayStart(from, to) || !b.Head.mayBeAccepted(b.Place, first, last) {
 		none := newBits(b.Head.Rows, false)
 		return Verdict{none, none}, nil
 	}
@@ -99,7 +100,10 @@ func (b *Block) test(t *query.Test) (v Verdict, err error) {
 		return b.testEntries(t, keyColumn)
 	}
 
-	if t.Column != rowcode.ColumnMetadata && t.Column != rowcode.ColumnID && t.Column != rowcode.ColumnTime {
+	switch t.Column {
+	// These are tested row by row: none is a column with the value of each row.
+	case rowcode.ColumnMetadata, rowcode.ColumnID, rowcode.ColumnTime, rowcode.ColumnAccepted:
+	default:
 		c, err := b.column(t.Column)
 		if err != nil {
 			return v, err
@@ -147,7 +151,7 @@ func (b *Block) testSpan(t *query.Test, holds Bits) error {
 		return at
 	}
 	match := func(i int) bool {
-		return t.Match(&query.Subject{Row: &wire.Row{AcceptedAt: at(i)}})
+		return t.Match(&query.Subject{Row: &wire.Row{ListTime: at(i)}})
 	}
 
 	// The newest rows come first.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -15,10 +16,15 @@ import (
 //
 //	1   version of this table, headVersion
 //	n   rows, uvarint
-//	n   seconds of the oldest row's order time, zigzag varint
+//	n   seconds of the oldest row's list time, zigzag varint
 //	n   seconds of the earliest and latest start, zigzag varints; earliest > latest: none has one
 //	n   metadata keys with a column of their own, uvarint; then for each its length and bytes
-//	n   weight of the rows (rowcode.Weight), uvarint; missing from heads of an older version
+//	n   weight of the rows (rowcode.Weight), uvarint
+//	n   columns of the block: below this number, uvarint
+//	n   seconds of the earliest and latest order time, zigzag varints
+//
+// The weight and what follows it are missing from heads of older versions, whose blocks have
+// the columns below ColumnAccepted, and rows whose order time is the list time.
 const headVersion = 1
 
 // keysMax bounds the metadata keys with a column of their own. All others share one.
@@ -29,16 +35,19 @@ var errHead = errors.New("this version does not write such a head")
 // Head is the head of a block, decoded. Times are in seconds.
 type Head struct {
 	Rows   int
-	Oldest int64 // the order time of the oldest row
+	Oldest int64 // the list time of the oldest row
 	Weight int   // of the rows, see rowcode.Weight; 0: unknown
 
-	startMin, startMax int64    // startMin > startMax: no row has a start
-	keys               []string // metadata keys with a column of their own, sorted
+	startMin, startMax int64          // startMin > startMax: no row has a start
+	columns            rowcode.Column // the block has those below it
+	accepted           *[2]int64      // the earliest and latest order time; nil: as the list times
+	keys               []string       // metadata keys with a column of their own, sorted
 }
 
 // HeadOf returns the head of a block with the given rows: at least one, in order.
 func HeadOf(rows []Placed) Head {
-	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1}
+	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1, columns: rowcode.ColumnBody}
+	h.accepted = &[2]int64{math.MaxInt64, math.MinInt64}
 
 	// The last row is the oldest: the list begins with the newest.
 	at, _ := DecodePlace(rows[len(rows)-1].Place[:])
@@ -47,6 +56,9 @@ func HeadOf(rows []Placed) Head {
 	keys := make(map[string]int)
 	for i := range rows {
 		row := &rows[i].Row
+		s := row.AcceptedAt.Unix()
+		h.accepted[0], h.accepted[1] = min(h.accepted[0], s), max(h.accepted[1], s)
+
 		// Until the first start, startMin is above startMax.
 		if row.StartTime != nil {
 			s := row.StartTime.Unix()
@@ -82,7 +94,13 @@ func (h *Head) Encode() []byte {
 	}
 
 	b = rowcode.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
-	return binary.AppendUvarint(b, uint64(h.Weight))
+	b = binary.AppendUvarint(b, uint64(h.Weight))
+	if h.accepted == nil {
+		return b
+	}
+
+	b = binary.AppendUvarint(b, uint64(h.columns))
+	return binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
 }
 
 // DecodeHead reads what Encode returned.
@@ -100,8 +118,13 @@ func DecodeHead(b []byte) (h Head, err error) {
 	}
 
 	// Missing from heads of an older version.
+	h.columns = rowcode.ColumnAccepted
 	if len(r.Rest) > 0 {
 		h.Weight = int(r.Uvarint())
+	}
+	if len(r.Rest) > 0 {
+		h.columns = rowcode.Column(min(r.Uvarint(), uint64(rowcode.ColumnBody)))
+		h.accepted = &[2]int64{r.Varint(), r.Varint()}
 	}
 
 	if r.Err != nil || h.Rows < 1 {
@@ -114,7 +137,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 // Parts returns the names of all parts of the block.
 func (h *Head) Parts() []Part {
 	parts := []Part{{column: rowcode.ColumnID}, Summary}
-	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
+	for column := rowcode.ColumnFunction; column < h.columns; column++ {
 		parts = append(parts, Part{column: column})
 	}
 	for _, key := range h.keys {
@@ -133,4 +156,25 @@ func (h *Head) mayStart(from, to time.Time) bool {
 		return false
 	}
 	return (from.IsZero() || h.startMax >= from.Unix()) && (to.IsZero() || h.startMin <= to.Unix())
+}
+
+// LastAccepted returns the latest order time of the rows of a block at a place.
+func (h *Head) LastAccepted(place []byte) int64 {
+	if h.accepted == nil {
+		newest, _ := DecodePlace(place)
+		return newest.Unix()
+	}
+
+	return h.accepted[1]
+}
+
+// mayBeAccepted reports whether a row of a block at a place may have an order time from one
+// time to another. A zero time is no bound.
+func (h *Head) mayBeAccepted(place []byte, from, to time.Time) bool {
+	first := h.Oldest
+	if h.accepted != nil {
+		first = h.accepted[0]
+	}
+
+	return (from.IsZero() || h.LastAccepted(place) >= from.Unix()) && (to.IsZero() || first <= to.Unix())
 }

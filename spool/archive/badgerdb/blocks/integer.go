@@ -14,7 +14,8 @@ func isInteger(c rowcode.Column) bool {
 	case rowcode.ColumnInputTokens, rowcode.ColumnOutputTokens,
 		rowcode.ColumnCachedTokens, rowcode.ColumnReasoningTokens,
 		rowcode.ColumnTurns, rowcode.ColumnReadable, rowcode.ColumnVersion,
-		rowcode.ColumnCost, rowcode.ColumnLatency, rowcode.ColumnStart, rowcode.ColumnEnd:
+		rowcode.ColumnCost, rowcode.ColumnLatency, rowcode.ColumnStart, rowcode.ColumnEnd,
+		rowcode.ColumnAccepted:
 		return true
 	}
 	return false
@@ -32,6 +33,11 @@ func integerOf(c rowcode.Column, row *wire.Row) (n int64, present, exact bool) {
 		return nanosOf(row.StartTime)
 	case rowcode.ColumnEnd:
 		return nanosOf(row.EndTime)
+	case rowcode.ColumnAccepted:
+		if row.AcceptedAt.Equal(row.ListTime) {
+			return 0, false, true
+		}
+		return nanosOf(&row.AcceptedAt)
 	}
 
 	// All others are integers in a row already.
@@ -108,6 +114,10 @@ func (n *numbers) set(of rowcode.Column, v int64, ok bool, row *wire.Row) {
 		n.latency, row.Latency = secondsOf(v), pointer(&n.latency, ok)
 	case rowcode.ColumnStart:
 		n.start, row.StartTime = time.Unix(0, v).UTC(), pointer(&n.start, ok)
+	case rowcode.ColumnAccepted:
+		if ok {
+			row.AcceptedAt = time.Unix(0, v).UTC()
+		}
 	case rowcode.ColumnEnd:
 		n.end, row.EndTime = time.Unix(0, v).UTC(), pointer(&n.end, ok)
 	}

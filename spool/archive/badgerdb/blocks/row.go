@@ -34,6 +34,14 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		of = rowcode.ColumnID
 	}
 
+	// A block of an older version has fewer columns. The order time that no column has is
+	// the list time.
+	if of == rowcode.ColumnAccepted {
+		if err := b.fillAccepted(i, row); err != nil || of >= b.Head.columns {
+			return err
+		}
+	}
+
 	c, err := b.column(of)
 	if err != nil {
 		return err
@@ -45,7 +53,7 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		at, id := DecodePlace(p[:])
 
 		// Both fields hold the id, and share one string.
-		row.AcceptedAt, row.RequestID = at, uuid.UUID(id).String()
+		row.ListTime, row.RequestID = at, uuid.UUID(id).String()
 		row.ID = row.RequestID
 		return nil
 	case 'i':
@@ -60,6 +68,18 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		return err
 	}
 	share(of, entry, row)
+
+	return nil
+}
+
+// fillAccepted sets the order time to the list time.
+func (b *Block) fillAccepted(i int, row *wire.Row) error {
+	ids, err := b.column(rowcode.ColumnID)
+	if err != nil {
+		return err
+	}
+	p := ids.place(i)
+	row.AcceptedAt, _ = DecodePlace(p[:])
 
 	return nil
 }
@@ -119,6 +139,10 @@ func share(of rowcode.Column, from, row *wire.Row) {
 		row.StartTime = from.StartTime
 	case rowcode.ColumnEnd:
 		row.EndTime = from.EndTime
+	case rowcode.ColumnAccepted:
+		if !from.AcceptedAt.IsZero() {
+			row.AcceptedAt = from.AcceptedAt
+		}
 	}
 }
 

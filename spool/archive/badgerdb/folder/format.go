@@ -19,8 +19,10 @@ import (
 //	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
 //	    format 5 when it is opened
 //	6   spans, likewise
+//	7   rows are placed by list time, those of earlier states by order time, which an earlier
+//	    version would take for the place of all. Format 6 becomes 7 when it is opened
 const (
-	Format      = 6
+	Format      = 7
 	formatFirst = 4
 )
 
