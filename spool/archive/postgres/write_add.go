@@ -19,9 +19,8 @@ func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns [
 
 	var err error
 	if f.db.spread {
-		rows, err = f.insertFirst(ctx, tx, table, columns, rows)
-	}
-	if err == nil && len(rows) > 0 {
+		err = insertValues(ctx, tx, table, columns, rows)
+	} else {
 		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)) // the fastest way
 	}
 
@@ -33,24 +32,17 @@ func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns [
 	return err
 }
 
-// insertFirst adds the first row of each account by INSERT, and returns the other rows.
+// insertValues adds rows by INSERT, to tables that Citus spreads.
 //
 // Citus does not note a COPY as a write on a connection over which the transaction has read from
 // the shard. It would commit there last and in one phase, and if the node died in that moment,
-// the rows would be lost, although the transaction was committed. It does note an INSERT.
-func (f *folding) insertFirst(
-	ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any,
-) (others [][]any, err error) {
+// the rows would be lost, although the transaction was committed. And of a COPY the coordinator
+// does not pass on a worker's SQLSTATE, so that nobody could tell what is refused or a duplicate.
+func insertValues(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
 	b := &pgx.Batch{}
-	for i, row := range rows { // account_id is the first column, by which they are sorted
-		if i > 0 && row[0] == rows[i-1][0] {
-			others = append(others, row)
-			continue
-		}
-		b.Queue(insertStatement(table, columns, 1), row...)
-	}
+	queueInserts(b, table, columns, rows, "")
 
-	return others, tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // insertSizes are how many rows one INSERT has, so that few different statements are prepared.

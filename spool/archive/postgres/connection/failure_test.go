@@ -21,14 +21,3 @@ func TestAWorkerThatIsLostIsADatabaseThatIsAway(t *testing.T) {
 		}
 	}
 }
-
-func TestADuplicateInACopyOverNodesIsADuplicate(t *testing.T) {
-	for text, duplicate := range map[string]bool{
-		`duplicate key value violates unique constraint "record_states_w20261123_pkey_102022"`: true,
-		"cache lookup failed for relation 1":                                                   false,
-	} {
-		if IsDuplicate(&pgconn.PgError{Code: "XX000", Message: text}) != duplicate {
-			t.Errorf("%q: a duplicate is %v", text, !duplicate)
-		}
-	}
-}

@@ -3,7 +3,6 @@ package connection
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -76,13 +75,4 @@ func (p *Pool) Exec(ctx context.Context, sql string, args ...any) error {
 }
 
 // IsDuplicate reports whether err is a unique_violation.
-func IsDuplicate(err error) bool {
-	switch SQLState(err) {
-	case "23505":
-		return true
-	case "XX000":
-		// Of a COPY, a coordinator of Citus passes on a worker's message without its SQLSTATE.
-		return strings.Contains(err.Error(), "duplicate key value violates unique constraint")
-	}
-	return false
-}
+func IsDuplicate(err error) bool { return SQLState(err) == "23505" }
