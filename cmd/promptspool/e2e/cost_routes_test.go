@@ -210,8 +210,10 @@ func routeAttacks() []attack {
 				p.call("DELETE", "/api/public/v2/requests/"+id, "")
 				size += one
 			}
-			p.call("DELETE", "/api/public/v2/requests?metadata_key=user&metadata_value="+strings.Repeat("v", n), "")
-			return size
+			value := strings.Repeat("v", n)
+			p.call("DELETE", "/api/public/v2/requests?metadata_key=user&metadata_value="+value, "")
+			p.call("GET", "/requests/delete?key=user&value="+value, "")
+			return size + p.submit("/requests/delete", url.Values{"key": {"user"}, "value": {value}})
 		}},
 		{name: "search: deep filters", n: 100, most: 400, send: func(p target, n int) int {
 			body := strings.Repeat(`{"logic":"AND","filters":[`, n) +
@@ -248,6 +250,7 @@ func routeAttacks() []attack {
 			name := strings.Repeat("n", n)
 			size := p.submit("/keys", url.Values{"name": {name}, "scope": {"app"}})
 			size += p.submit("/invites", url.Values{"role": {name}})
+			size += p.submit("/undo", url.Values{"undo": {name + "." + name}})
 			size += p.submit("/requests/"+wire.NewID()+"/score", url.Values{"name": {name}, "score": {name}})
 			return size + p.submit("/template/label", url.Values{"name": {name}, "label": {name}, "version": {"1"}})
 		}},
