@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
+	"sort"
 	"strconv"
 
 	"github.com/dustin/go-humanize/english"
@@ -131,8 +131,9 @@ func patchElements(name string, array, patch json.RawMessage) (json.RawMessage, 
 		}
 		order = append(order, change{i, text})
 	}
-	slices.SortFunc(order, func(a, b change) int {
-		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text))
+	sort.Slice(order, func(i, j int) bool {
+		a, b := &order[i], &order[j]
+		return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text)) < 0
 	})
 
 	for _, c := range order {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -43,8 +44,9 @@ func readVariables(variables json.RawMessage) (n needles) {
 	}
 
 	// The names settle ties, so that the same request always looks the same.
-	slices.SortFunc(n.values, func(a, b needle) int {
-		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable))
+	sort.Slice(n.values, func(i, j int) bool {
+		a, b := &n.values[i], &n.values[j]
+		return cmp.Or(cmp.Compare(len(b.Text), len(a.Text)), cmp.Compare(a.Variable, b.Variable)) < 0
 	})
 	n.values = n.values[:min(len(n.values), markedMax)]
 

@@ -27,6 +27,7 @@ var imports = map[string]string{
 	"api/wire/secrets":    "api/wire api/wire/jsonscan",
 	"api/wire/yamlreader": "",
 	"api/wire/calendar":   "",
+	"api/wire/packed":     "",
 	"api/admission":       "api/wire",
 	"api/otlp":            "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
@@ -40,7 +41,7 @@ var imports = map[string]string{
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
 		"api/filterline api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/chart":    "",
-	"api/dashboard/docs":     "",
+	"api/dashboard/docs":     "api/wire/packed",
 	"api/dashboard/markup":   "",
 	"api/dashboard/textdiff": "",
 	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render spool/disk",
@@ -55,7 +56,7 @@ var imports = map[string]string{
 	"registry/render/prompt": "api/wire registry/render/fstring registry/render/jinja registry/render/language " +
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
-	"registry/prices":          "",
+	"registry/prices":          "api/wire/packed",
 	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
 	"proxy":                    "api/wire metrics spool spool/crashpoint spool/disk",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",

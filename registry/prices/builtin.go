@@ -8,14 +8,20 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"promptspool/api/wire/packed"
 )
 
-//go:embed prices.txt
-var builtIn string
+// builtInFile is prices.txt.
+//
+//go:embed prices.txt.zst
+var builtInFile []byte
+
+var builtIn = packed.Text(builtInFile)
 
 // BuiltIn returns the table that comes with the program.
 var BuiltIn = sync.OnceValue(func() *Table {
-	t, err := parseTable(builtIn)
+	t, err := parseTable(builtIn())
 	if err != nil {
 		panic("prices.txt: " + err.Error()) // a test reads it
 	}

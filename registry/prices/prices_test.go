@@ -1,9 +1,13 @@
 package prices
 
 import (
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"promptspool/api/wire/packed/packedtest"
 )
 
 func count(n int64) *int64 { return &n }
@@ -93,9 +97,20 @@ func TestCosts(t *testing.T) {
 	}
 }
 
+var update = flag.Bool("update", false, "pack the price list anew")
+
+func TestThePackedPricesAreTheFile(t *testing.T) {
+	text, err := os.ReadFile("prices.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	packedtest.Check(t, "prices.txt.zst", string(text), *update)
+}
+
 // TestThePriceListIsWhole looks for typing mistakes.
 func TestThePriceListIsWhole(t *testing.T) {
-	table, err := parseTable(builtIn)
+	table, err := parseTable(builtIn())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +130,8 @@ func TestThePriceListIsWhole(t *testing.T) {
 
 	for _, bad := range []string{
 		"a b", "a b - 1",
-		strings.Replace(builtIn, "0.15", "cheap", 1),
-		strings.Replace(builtIn, "batch=50", "batch=half", 1),
+		strings.Replace(builtIn(), "0.15", "cheap", 1),
+		strings.Replace(builtIn(), "batch=50", "batch=half", 1),
 	} {
 		if _, err := parseTable("provider model from 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n" + bad); err == nil {
 			t.Errorf("%.30q was accepted", bad)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sort"
 
 	"promptspool/api/wire"
 )
@@ -52,8 +53,9 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 // in the order of arrival. The first is always shown: it stood before another took
 // the record over.
 func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) []wire.Conflict {
-	slices.SortFunc(others, func(a, b wire.RecordEvent) int {
-		return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.ID, b.ID))
+	sort.Slice(others, func(i, j int) bool {
+		a, b := &others[i], &others[j]
+		return cmp.Or(a.ArrivedAt.Compare(b.ArrivedAt), cmp.Compare(a.ID, b.ID)) < 0
 	})
 
 	var conflicts []wire.Conflict

@@ -3,6 +3,7 @@ package archive
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"time"
 
 	"promptspool/api/wire"
@@ -29,8 +30,9 @@ func NewFleet(items []wire.FleetSidecar, now time.Time) wire.Fleet {
 	for i := range items {
 		items[i].Alive = now.Sub(items[i].LastSeen) <= wire.AliveFor
 	}
-	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	sort.Slice(items, func(i, j int) bool {
+		a, b := &items[i], &items[j]
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) < 0
 	})
 
 	return wire.Fleet{Success: true, Items: items}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -153,8 +154,9 @@ func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wi
 	}
 
 	// Stores list them by id, which need not be in the order of time.
-	slices.SortFunc(answer.Spans, func(a, b wire.TraceSpan) int {
-		return cmp.Or(startOf(&a).Compare(startOf(&b)), cmp.Compare(a.ID, b.ID))
+	sort.Slice(answer.Spans, func(i, j int) bool {
+		a, b := &answer.Spans[i], &answer.Spans[j]
+		return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.ID, b.ID)) < 0
 	})
 
 	return answer, nil

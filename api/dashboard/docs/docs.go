@@ -5,14 +5,35 @@
 package docs
 
 import (
-	"embed"
+	_ "embed" // for the pages
 	"fmt"
 	"strings"
 	"sync"
+
+	"promptspool/api/wire/packed"
 )
 
-//go:embed *.md
-var files embed.FS
+// pagesFile is all pages, as joined writes them.
+//
+//go:embed pages.zst
+var pagesFile []byte
+
+// joined are all pages in one text. Each begins with a line that has its name.
+var joined = packed.Text(pagesFile)
+
+// pageMark begins the line before a page. No page has such a line.
+const pageMark = "\x00page "
+
+// split returns the pages by their names.
+func split(joined string) map[string]string {
+	pages := map[string]string{}
+	for page := range strings.SplitSeq(joined, pageMark) {
+		name, source, _ := strings.Cut(page, "\n")
+		pages[name] = source
+	}
+
+	return pages
+}
 
 // sections are the pages by what their readers do, in the order in which they are listed.
 var sections = []struct{ title, pages string }{
@@ -72,17 +93,19 @@ func Names() (all []string) {
 // readPages reads all files. It panics if one of the table is missing, which a test would have found.
 func readPages() library {
 	all := library{byName: make(map[string]*Page)}
+	sources := split(joined())
 	var previous *Page
 	for _, s := range sections {
 		section := Section{Title: s.title}
 		for name := range strings.FieldsSeq(s.pages) {
 			// In the order of the table: it is also the order of the links at a page's
 			// end.
-			source, err := files.ReadFile(name + ".md")
-			if err != nil {
-				panic("docs: " + err.Error())
+			text, ok := sources[name]
+			if !ok {
+				panic("docs: there is no page " + name)
 			}
-			p := &Page{Name: name, Section: s.title, Source: string(source), Previous: previous}
+			source := []byte(text)
+			p := &Page{Name: name, Section: s.title, Source: text, Previous: previous}
 			p.Title, p.Summary = opening(source)
 			// On the first request of a page: a sidecar has most of them for nobody.
 			p.html = sync.OnceValue(func() string { return renderHTML(source) })

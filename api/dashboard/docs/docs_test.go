@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,10 +14,31 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
 	"go.yaml.in/yaml/v3"
+
+	"promptspool/api/wire/packed/packedtest"
 )
 
 // top is the top folder of the repository.
 const top = "../../.."
+
+var update = flag.Bool("update", false, "pack the pages anew")
+
+func TestThePackedPagesAreTheFiles(t *testing.T) {
+	found, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, file := range found {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(pageMark + strings.TrimSuffix(file, ".md") + "\n" + string(source))
+	}
+
+	packedtest.Check(t, "pages.zst", all.String(), *update)
+}
 
 func TestEveryFileIsListedAndBeginsWithItsQuestion(t *testing.T) {
 	found, err := filepath.Glob("*.md")

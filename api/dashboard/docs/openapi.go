@@ -7,30 +7,19 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/klauspost/compress/zstd"
 	"go.yaml.in/yaml/v3"
+
+	"promptspool/api/wire/packed"
 )
 
-// packed is openapi.json, which package openapi makes, in a tenth of its bytes; that package's tests
+// openAPIFile is openapi.json, which package openapi makes, in a tenth of its bytes; that package's tests
 // keep both up to date.
 //
 //go:embed openapi.json.zst
-var packed []byte
+var openAPIFile []byte
 
 // openAPI is the description.
-var openAPI = sync.OnceValue(func() string {
-	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
-	if err != nil {
-		panic("docs: " + err.Error())
-	}
-	defer reader.Close()
-	text, err := reader.DecodeAll(packed, nil)
-	if err != nil {
-		panic("docs: " + err.Error()) // it is ours
-	}
-
-	return string(text)
-})
+var openAPI = packed.Text(openAPIFile)
 
 // OpenAPI is the description of the HTTP API as JSON, for a version of the program.
 //
