@@ -111,10 +111,13 @@ func (d *Dashboard) auditPage(c *call) error {
 		v.Entries, v.Older = entries[:auditPageMax], entries[auditPageMax-1].ID
 	}
 
+	// Together, because the keys are read once for each call.
+	var actors []*string
 	for i := range v.Entries {
-		if err := d.nameKeys(c, &v.Entries[i].Actor); err != nil {
-			return err
-		}
+		actors = append(actors, &v.Entries[i].Actor)
+	}
+	if err := d.nameKeys(c, actors...); err != nil {
+		return err
 	}
 
 	return d.show(c, http.StatusOK, "audit", "Audit log", "audit", v)

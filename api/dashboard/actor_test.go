@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
@@ -40,6 +41,38 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 	want := "key CI|key CI|key_gone|key_board@example.com|ann@example.com|"
 	if got := strings.Join(authors, "|"); got != want {
 		t.Errorf("the authors are %s, want %s", got, want)
+	}
+}
+
+type someKeys = Keys
+
+// keyReads counts how often the keys of all accounts are read.
+type keyReads struct {
+	someKeys
+	n int
+}
+
+func (k *keyReads) Keys(ctx context.Context) ([]wire.Key, error) {
+	k.n++
+
+	return k.someKeys.Keys(ctx)
+}
+
+func TestTheAuditPageReadsTheKeysOnce(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	u := s.signed[ann].User
+	for range 3 {
+		byKey := wire.User{AccountID: u.AccountID, Email: wire.KeyActor("key_gone")}
+		if err := s.people.Note(t.Context(), byKey, "save template", "greet", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	reads := &keyReads{someKeys: s.d.Keys}
+	s.d.Keys = reads
+	if r := s.call(ann, "GET", "/audit", nil); strings.Count(r.Body.String(), "key_gone") != 3 || reads.n != 1 {
+		t.Errorf("the keys were read %d times, want once for three entries: %s", reads.n, r.Body)
 	}
 }
 
