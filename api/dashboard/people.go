@@ -3,6 +3,7 @@ package dashboard
 import (
 	"net/http"
 	"net/url"
+	"slices"
 
 	"promptspool/api/wire"
 )
@@ -138,15 +139,26 @@ func (d *Dashboard) setRole(c *call) error {
 
 func (d *Dashboard) setDisabled(c *call) error {
 	disabled := c.PostForm.Get("disabled") == "true"
+	before, err := d.People.Members(c.Context(), c.User)
+	if err != nil {
+		return err
+	}
 	u, err := d.People.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
 	switch {
 	case err != nil:
 		return d.peopleFault(c, err)
-	case disabled:
-		return d.offering(c, personAddress(u), "disabled", undo{Kind: "disabled", Of: u.ID, Name: u.Email})
+	case !disabled:
+		return c.redirect(personAddress(u), "enabled")
 	}
 
-	return c.redirect(personAddress(u), "enabled")
+	// Whom somebody else had disabled is not theirs to let in again.
+	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
+	if was || u.DisabledAt == nil {
+		return c.redirect(personAddress(u), "disabled")
+	}
+
+	return d.offering(c, personAddress(u), "disabled",
+		undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: sealedTime(*u.DisabledAt)})
 }
 
 // personAddress returns the address of the page of people, which says what was changed for whom.

@@ -191,6 +191,9 @@ func (d *Dashboard) undoArchive(c *call, u undo) (string, error) {
 	return to, d.People.Note(c.Context(), c.User, "restore template", head.Name, "")
 }
 
+// sealedTime returns a time as a sealed change has it, in what both databases keep of it.
+func sealedTime(at time.Time) string { return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
+
 // member returns a person of the account, unless they have changed.
 func (d *Dashboard) member(c *call, id string, same func(wire.User) bool) error {
 	people, err := d.People.Members(c.Context(), c.User)
@@ -216,7 +219,9 @@ func (d *Dashboard) undoRole(c *call, u undo) (string, error) {
 }
 
 func (d *Dashboard) undoDisabled(c *call, u undo) (string, error) {
-	err := d.member(c, u.Of, func(m wire.User) bool { return m.DisabledAt != nil })
+	err := d.member(c, u.Of, func(m wire.User) bool {
+		return m.DisabledAt != nil && sealedTime(*m.DisabledAt) == u.Now
+	})
 	if err == nil {
 		_, err = d.People.SetDisabled(c.Context(), c.User, u.Of, false)
 	}

@@ -85,6 +85,30 @@ func TestWhatWasJustDoneCanBeUndone(t *testing.T) {
 	}
 }
 
+func TestADisableThatWasMadeAgainIsNotUndone(t *testing.T) {
+	s := openSite(t)
+	const ann, eve = "ann@example.com", "eve@example.com"
+	person := s.signed[eve].User.ID
+	disable := func() (page, sealed string) {
+		return s.done(ann, "/people/"+person+"/disabled", s.form(ann, "disabled", "true"))
+	}
+	_, sealed := disable()
+
+	// As another owner would in another session.
+	for _, disabled := range []bool{false, true} {
+		if _, err := s.people.SetDisabled(t.Context(), s.signed[ann].User, person, disabled); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed)); r.Code != http.StatusConflict {
+		t.Errorf("somebody else's change is undone: %d", r.Code)
+	}
+
+	if page, sealed := disable(); sealed != "" || !strings.Contains(page, eve+" can no longer sign in.") {
+		t.Errorf("what somebody else had done before can be undone: %s", page)
+	}
+}
+
 func TestAnUndoIsThatOfItsSessionForAWhile(t *testing.T) {
 	s := openSite(t)
 	const ann, eve = "ann@example.com", "eve@example.com"
