@@ -87,6 +87,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		b.visit(path)
 		b.accessible(source, path+", empty")
 	}
+	b.menus()
 	publishGreet(server)
 	startSidecar(t, t.TempDir(), server.addr).track("/rest/track-metadata", adminKey, map[string]any{
 		"request_id": fmt.Sprintf("01a1fcdb-6cb7-7ca5-a7cd-%012d", 1), "metadata": map[string]string{"a": "b"},
@@ -144,7 +145,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.do("unfold",
 		chromedp.Click(".export summary"),
 		chromedp.Click(".columns summary"),
-		chromedp.Click(".filter .more summary"),
+		chromedp.Click(".times summary"),
 	)
 	b.accessible(source, "what unfolds on the list")
 	b.visit("/template/edit")

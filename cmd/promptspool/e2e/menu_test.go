@@ -1,0 +1,44 @@
+//go:build linux
+
+package e2e
+
+import (
+	"context"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// scripts switches the scripts of pages on or off.
+func scripts(on bool) step {
+	return chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		off := emulation.SetScriptExecutionDisabledParams{Value: !on}
+		_, err := cdp.Call(ctx, tab, emulation.SetScriptExecutionDisabled, off)
+		return err
+	})
+}
+
+// menus checks the menus as they are before script.js has run: a small window starts with them
+// folded, so that the page does not jump, and a wide one shows all of them.
+func (b *browser) menus() {
+	b.t.Helper()
+	b.do("no scripts", scripts(false))
+	for path, menu := range map[string]string{"/requests": ".side .menu", "/docs": ".contents"} {
+		link, word := menu+` nav a`, menu+` > summary`
+		sees := `document.querySelector("` + link + `").checkVisibility({contentVisibilityAuto: true}) === `
+		has := ` && document.querySelector("` + word + `").checkVisibility() === `
+
+		b.do("look by phone", chromedp.EmulateViewport(390, 900))
+		b.visit(path)
+		b.holds(path+" starts with a folded menu", sees+`false`+has+`true`)
+		b.do("unfold", chromedp.Click(word))
+		b.holds(path+" unfolds its menu", sees+`true`+has+`true`)
+
+		b.do("as before", chromedp.EmulateViewport(1440, 900))
+		b.visit(path)
+		b.holds(path+" has its menu beside it", sees+`true`+has+`false`)
+		b.do("follow", chromedp.Click(link))
+	}
+	b.do("scripts", scripts(true))
+}
