@@ -137,7 +137,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	}
 
 	f := c.filter(c.URL.Query())
-	read := d.Read(r.Request)
+	read := d.Read(r.Content())
 	t := c.recordTexts(f, r)
 	v := recordView{
 		Record: r,
@@ -161,7 +161,7 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Variables = &variables
 	}
 	v.FirstToken = firstToken(r)
-	if v.Failure != nil {
+	if v.Failure != nil && !r.IsSpan() { // no list shows spans
 		v.Alike = d.failedAlike(c, r)
 	}
 

@@ -78,6 +78,34 @@ func TestTheSearchForANeighbourEndsWithItsCall(t *testing.T) {
 	}
 }
 
+// The page of a span that is no call has nothing of calls: no cost, and no program that logs it again.
+func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	span := func(operation string) string {
+		return `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
+			"spanId":"eee19b7ec3c1b174","name":"look_up","attributes":[
+			{"key":"gen_ai.operation.name","value":{"stringValue":"` + operation + `"}}]}}`
+	}
+
+	for operation, isSpan := range map[string]bool{"execute_tool": true, "chat": false} {
+		e := wire.Event{ID: wire.NewID(), Kind: wire.KindSpan, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC()}
+		e.Body = json.RawMessage(span(operation))
+		if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+
+		page := s.call(ann, "GET", "/requests/"+e.RequestID, nil)
+		body := page.Body.String()
+		if page.Code != 200 || !strings.Contains(body, "5b8efff798038103d269b633813fc60c") ||
+			strings.Contains(body, "<h1>look_up ") != isSpan || strings.Contains(body, "<dt>Kind</dt>") != isSpan ||
+			strings.Contains(body, "<dt>Cost</dt>") == isSpan || strings.Contains(body, "cURL") == isSpan {
+			t.Errorf("the page of %s: %d %s", operation, page.Code, body)
+		}
+	}
+}
+
 // manyVariables returns an object of n variables with values of this length.
 func manyVariables(n, length int) json.RawMessage {
 	values := map[string]string{}

@@ -65,7 +65,7 @@ func (d *Dashboard) recordText(c *call) error {
 	}
 
 	q := c.URL.Query()
-	request := r.Request
+	request := r.Content()
 	if event := q.Get("event"); event != "" {
 		other := slices.IndexFunc(r.Conflicts, func(o wire.Conflict) bool { return o.EventID == event })
 		if other < 0 {

@@ -44,6 +44,24 @@ type Record struct {
 	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
 	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call
+	SpanName        string            `json:"span_name,omitempty"`        // likewise
+	SpanKind        string            `json:"span_kind,omitempty"`        // llm, agent, tool ...
+	TraceID         string            `json:"trace_id,omitempty"`         // of the span
+}
+
+// IsSpan reports whether the record is a span that is not a model call.
+func (r Record) IsSpan() bool {
+	hasRequest := len(r.Request) > 0 && string(r.Request) != "null" // as a client reads it
+	return !hasRequest && len(r.Span) > 0
+}
+
+// Content returns what the record shows: its request or, without one, its span.
+func (r Record) Content() json.RawMessage {
+	if r.IsSpan() {
+		return r.Span
+	}
+
+	return r.Request
 }
 
 // Conflict is a request with the record's request_id and other content. The record has

@@ -155,6 +155,23 @@ func TestARecordReadsAsAConversation(t *testing.T) {
 	}
 }
 
+// What only calls have, such as tokens and a cost, is not unknown of a span: it has none.
+func TestASpanThatIsNoCallIsNotShownAsARequest(t *testing.T) {
+	withoutVariables(t)
+	url, _ := answering(t, `{"success":true,"request_id":"r1","list_time":"2026-03-01T12:00:00Z",
+		"accepted_at":"2026-03-01T12:00:01Z","status":"ERROR","error_type":"timeout","span_name":"get_weather",
+		"span_kind":"tool","trace_id":"5b8efff798038103d269b633813fc60c","readable":true,"request":null,
+		"span":{"resource":{},"scope":{},"span":{"name":"get_weather","status":{"code":2,"message":"too slow"},
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},
+			{"key":"gen_ai.tool.call.arguments","value":{"stringValue":"{\"city\":\"Lisbon\"}"}}]}}}`)
+
+	got := say(t, "requests", "get", "r1", "--utc", "--url", url, "--key", "k")
+	golden(t, "get_span.txt", got.Out)
+	if got.Code != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestStatisticsAsATable(t *testing.T) {
 	withoutVariables(t)
 	totals := func(n int) string {

@@ -175,6 +175,17 @@ func (r *Request) latency() *time.Duration {
 	return &d
 }
 
+// latencyMS is latency in milliseconds.
+func (r *Request) latencyMS() *float64 {
+	d := r.latency()
+	if d == nil {
+		return nil
+	}
+	ms := float64(*d) / 1e6
+
+	return &ms
+}
+
 // totalTokens returns nil unless both counts are known.
 func (r *Request) totalTokens() *int64 {
 	if r.InputTokens == nil || r.OutputTokens == nil {

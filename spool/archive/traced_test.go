@@ -75,6 +75,32 @@ func TestASpanThatIsNoCallIsNotListed(t *testing.T) {
 	}
 }
 
+// People open such a span from its trace.
+func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
+	states, bodies := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
+		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"get_weather",
+		"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001500000000",
+		"status":{"code":2,"message":"too slow"},"attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},
+		{"key":"error.type","value":{"stringValue":"timeout"}}]}}`)})
+	s := states[archivetest.ID(1000)]
+	rec := s.View(s.ShownBody(bodies))
+
+	if !rec.IsSpan() || rec.SpanName != "get_weather" || rec.SpanKind != "tool" ||
+		rec.TraceID != "5b8efff798038103d269b633813fc60c" || *rec.LatencyMS != 1500 {
+		t.Errorf("the record is %+v", rec)
+	}
+	if rec.Status != "ERROR" || rec.ErrorType != "timeout" || rec.ErrorMessage != "too slow" || !rec.Readable {
+		t.Errorf("the record says %s, %s: %s", rec.Status, rec.ErrorType, rec.ErrorMessage)
+	}
+
+	states, bodies = archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
+	s = states[archivetest.ID(1000)]
+	if rec := s.View(s.ShownBody(bodies)); rec.IsSpan() || rec.SpanName != "chat m" || rec.SpanKind != "llm" {
+		t.Errorf("the record of a call is %+v", rec)
+	}
+}
+
 // A score of a span that is no call waits for nothing, and those that the span brings are
 // its own.
 func TestASpanHasScores(t *testing.T) {

@@ -35,11 +35,12 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	if link := s.link(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
+	if s.Span != nil {
+		v := &s.Span.Value
+		rec.SpanName, rec.SpanKind, rec.TraceID = v.Name, v.Kind, v.TraceID
+	}
 	if s.Request == nil && s.Span != nil {
-		rec.Request, rec.Span = nil, body
-		rec.ToolNames = []string{}
-		rec.ListTime, rec.AcceptedAt = s.began(s.Span.Stamp, s.Span.Value.Start), s.Span.At
-		rec.StartTime, rec.EndTime = s.Span.Value.Start, s.Span.Value.End
+		s.viewSpan(&rec, body)
 	}
 	if s.Request == nil {
 		return rec
@@ -57,10 +58,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	rec.Readable = !r.Unreadable
 	rec.StartTime, rec.EndTime = r.Start, r.End
 	rec.Tags = append(rec.Tags, r.Tags...)
-	if d := r.latency(); d != nil {
-		ms := float64(*d) / 1e6
-		rec.LatencyMS = &ms
-	}
+	rec.LatencyMS = r.latencyMS()
 
 	// The body is read again, because today's version may understand more of it than the
 	// one that stored the record.
@@ -146,6 +144,21 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 
 	return row, true
+}
+
+// viewSpan fills in what a record shows of a span that is not a call.
+func (s *State) viewSpan(rec *wire.Record, body json.RawMessage) {
+	rec.Request, rec.Span = nil, body
+	rec.ToolNames, rec.Readable = []string{}, true
+	rec.ListTime, rec.AcceptedAt = s.began(s.Span.Stamp, s.Span.Value.Start), s.Span.At
+	times := Request{Start: s.Span.Value.Start, End: s.Span.Value.End}
+	rec.StartTime, rec.EndTime, rec.LatencyMS = times.Start, times.End, times.latencyMS()
+
+	if object, err := wire.ParseObject(body); err == nil {
+		span := otel.ReadObject(object)
+		rec.Status, rec.ErrorType, rec.ErrorMessage = span.Status, span.ErrorType, span.ErrorMessage
+		rec.Tags = append(rec.Tags, span.Tags...)
+	}
 }
 
 // tracedBody returns the body of the request that logs the same call as a span.

@@ -15,10 +15,10 @@ func readSpan(object wire.Object) Call {
 
 	call := Call{Readable: true}
 	if span.Input != "" {
-		call.Input = []Message{{Parts: []Part{{Kind: PartText, Text: span.Input}}}}
+		call.Input = []Message{{Role: "input", Parts: []Part{{Kind: PartText, Text: span.Input}}}}
 	}
 	if span.Output != "" {
-		call.Output = []Message{{Parts: []Part{{Kind: PartText, Text: span.Output}}}}
+		call.Output = []Message{{Role: "output", Parts: []Part{{Kind: PartText, Text: span.Output}}}}
 	}
 	if span.Status == "ERROR" {
 		call.Failure = &Failure{Type: Clip(span.ErrorType), Message: span.ErrorMessage}

@@ -41,10 +41,10 @@ func getRequest(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	p, call := print.NewPainter(c), calls.Read(r.Request)
+	p, call := print.NewPainter(c), calls.Read(r.Content())
 	show := func(t *print.Table) {
 		if call.Failure != nil {
-			printFailure(p, &call) // before the table, which is printed as a whole
+			printFailure(p, &call, r.IsSpan()) // before the table, which is printed as a whole
 		}
 		describe(t, r)
 	}
@@ -65,9 +65,13 @@ func getRequest(c *cli.Context) error {
 	return nil
 }
 
-// printFailure prints what went wrong with a call: it comes before all else.
-func printFailure(p print.Painter, call *calls.Call) {
-	fmt.Fprintln(p.Out, p.Paint(print.Red, print.Printable(cmp.Or(call.Failure.Type, "The call failed"))))
+// printFailure prints what went wrong with a call or another span: it comes before all else.
+func printFailure(p print.Painter, call *calls.Call, isSpan bool) {
+	untyped := "The call failed"
+	if isSpan {
+		untyped = "The span failed"
+	}
+	fmt.Fprintln(p.Out, p.Paint(print.Red, print.Printable(cmp.Or(call.Failure.Type, untyped))))
 	p.Lines(print.Unstyled, cmp.Or(call.Failure.Message, "No error message was logged."))
 	if call.Raw != nil {
 		fmt.Fprintln(p.Out, "\nResponse:")
@@ -129,16 +133,28 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 
 // describe prints what is known of a record, for people.
 func describe(t *print.Table, r wire.Record) {
-	t.Row("request", r.RequestID)
+	what := "request"
+	if r.IsSpan() {
+		what = "record"
+	}
+	t.Row(what, r.RequestID)
 	t.Row("started", t.Moment(r.ListTime))
 	t.Row("accepted", t.Moment(r.AcceptedAt))
-	if r.Provider != "" {
+	if r.SpanName != "" {
+		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
+		t.Row("trace", r.TraceID)
+	}
+	switch {
+	case r.IsSpan():
+	case r.Provider != "":
 		t.Row("model", strings.TrimSpace(r.Model+" of "+r.Provider))
-	} else {
+	default:
 		t.Row("model", r.Model)
 	}
 
-	t.Row("function", r.FunctionName)
+	if r.FunctionName != "" {
+		t.Row("function", r.FunctionName)
+	}
 	status := r.Status
 	if r.ErrorType != "" {
 		status += ", " + r.ErrorType
@@ -150,11 +166,13 @@ func describe(t *print.Table, r wire.Record) {
 	if r.LatencyMS != nil {
 		t.Row("latency", brief(time.Duration(*r.LatencyMS*1e6)))
 	}
-	t.Row("tokens", usage(r))
-	if r.Price != nil {
-		t.Row("cost", money(r.Price))
-	} else {
-		t.Row("cost", "unknown")
+	if !r.IsSpan() {
+		t.Row("tokens", usage(r))
+		cost := "unknown"
+		if r.Price != nil {
+			cost = money(r.Price)
+		}
+		t.Row("cost", cost)
 	}
 	if p := r.Prompt; p != nil {
 		template := p.Name + ", unknown version"
