@@ -68,3 +68,34 @@ func kinds(word string, table map[string]Kind) Kind {
 
 func inputs(d *dialect) []source  { return d.input }
 func outputs(d *dialect) []source { return d.output }
+
+// isGenAI reports whether the scope, or the key of an attribute, is one of a dialect.
+func isGenAI(scope string, keys attributes) bool {
+	for _, d := range dialects {
+		for _, name := range d.scopes {
+			if scope == name || strings.HasPrefix(scope, name) && name != "ai" {
+				return true
+			}
+		}
+	}
+	for key := range keys {
+		for _, d := range dialects {
+			if begins(key, d.begins) {
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// begins reports whether a text begins with one of the prefixes.
+func begins(text string, prefixes []string) bool {
+	for _, prefix := range prefixes {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+
+	return false
+}
