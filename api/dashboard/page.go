@@ -248,6 +248,7 @@ var notices = map[string]string{
 	"unchanged":  "Nothing was changed, so no new version was created.",
 	"label":      "The label now points to this version. Apps requesting it get it within a second.",
 	"unlabelled": "The label was deleted.",
+	"relabelled": "The label was created again, with a new ID.",
 	"archived":   "The template is archived. Apps requesting it will get 404.",
 	"restored":   "The template was restored.",
 	"undone":     "Undone: it is as it was before.",

@@ -124,6 +124,11 @@ func (d *Dashboard) takeBack(c *call) error {
 		return err
 	}
 
+	// A label that was deleted is made anew: whoever goes by its id does not find it.
+	if u.Kind == "label" && u.Now == "" {
+		return c.redirect(to, "relabelled")
+	}
+
 	return c.redirect(to, "undone")
 }
 
@@ -192,7 +197,9 @@ func (d *Dashboard) undoArchive(c *call, u undo) (string, error) {
 }
 
 // sealedTime returns a time as a sealed change has it, in what both databases keep of it.
-func sealedTime(at time.Time) string { return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano) }
+func sealedTime(at time.Time) string {
+	return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
+}
 
 // member returns a person of the account, unless they have changed.
 func (d *Dashboard) member(c *call, id string, same func(wire.User) bool) error {
