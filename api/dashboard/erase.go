@@ -125,5 +125,6 @@ func (d *Dashboard) erase(c *call) error {
 		return err
 	}
 
-	return c.redirect("/requests", "erased")
+	return d.offering(c, address("/requests", c.filter(c.PostForm).values()), "erased",
+		undo{Kind: "erased", Now: deleted.AuditDetail()})
 }

@@ -59,7 +59,20 @@ func TestOwnersDeleteWhatThePageHasCounted(t *testing.T) {
 	if r := s.call(vic, "POST", "/requests/delete", s.form(vic, "id", ids[1])); r.Code != http.StatusForbidden {
 		t.Errorf("a viewer deletes: %d", r.Code)
 	}
-	s.call(ann, "POST", "/requests/delete", s.form(ann, "key", "user_id", "value", "user-42"))
+	// The list stays as it was, and has the number of what was deleted.
+	const list = "col=model&filter=status%3Asuccess&order=asc&sort=latency_ms"
+	asks := s.call(ann, "GET", "/requests/delete?key=user_id&value=user-42&"+list, nil).Body.String()
+	kept := []string{"filter", "status:success", "col", "model", "sort", "latency_ms", "order", "asc"}
+	for i := 0; i < len(kept); i += 2 {
+		if n := strings.Count(asks, `name="`+kept[i]+`" value="`+kept[i+1]+`"`); n != 2 {
+			t.Errorf("%d forms of two keep %s", n, kept[i])
+		}
+	}
+	page, sealed := s.done(ann, "/requests/delete", s.form(ann, append(kept, "key", "user_id", "value", "user-42")...))
+	if !strings.Contains(page, "Deleted: 2 records, 2 events.") || sealed != "" ||
+		!strings.Contains(page, `name="filter" value="status:success"`) {
+		t.Errorf("the deletion is reported by %s", page)
+	}
 	counts(ann, "0 requests")
 	counts("mallory@example.com", "1 request")
 

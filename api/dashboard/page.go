@@ -199,7 +199,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 	}
 	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
 	if c.User.ID != "" {
-		if sealed, notice := d.offered(c); sealed != "" {
+		if sealed, notice := d.offered(c); notice != "" {
 			v.Undo, v.Notice = sealed, notice
 		}
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()

@@ -36,6 +36,9 @@ type undo struct {
 // undoKind is a kind of change that can be undone.
 type undoKind struct {
 	text func(u undo) string // what the notice says
+
+	// back takes it back; nil if that is not possible. Then the seal only keeps a link from saying
+	// something else.
 	back func(d *Dashboard, c *call, u undo) (to string, err error)
 }
 
@@ -48,6 +51,7 @@ func undoKinds(kind string) (undoKind, bool) {
 		"archive":  {func(undo) string { return notices["archived"] }, (*Dashboard).undoArchive},
 		"role":     {roleText, (*Dashboard).undoRole},
 		"disabled": {func(u undo) string { return u.Name + " can no longer sign in." }, (*Dashboard).undoDisabled},
+		"erased":   {func(u undo) string { return "Deleted: " + u.Now + "." }, nil},
 	}
 	k, ok := kinds[kind]
 
@@ -96,13 +100,17 @@ func (c *call) unseal(sealed string) (u undo, ok bool) {
 	return u, err == nil && json.Unmarshal(raw, &u) == nil
 }
 
-// offered returns what the page's address offers to undo, and what its notice says.
+// offered returns what the page's address offers to undo, "" for nothing, and what its notice says.
 func (d *Dashboard) offered(c *call) (sealed, notice string) {
 	sealed = c.URL.Query().Get("undo")
 	u, ok := c.unseal(sealed)
 	k, known := undoKinds(u.Kind)
 	if !ok || !known || c.Method != http.MethodGet || d.Now().Sub(u.At) > undoMax {
 		return "", ""
+	}
+
+	if k.back == nil {
+		sealed = ""
 	}
 
 	return sealed, k.text(u)
@@ -112,7 +120,7 @@ func (d *Dashboard) offered(c *call) (sealed, notice string) {
 func (d *Dashboard) takeBack(c *call) error {
 	u, ok := c.unseal(c.PostForm.Get("undo"))
 	k, known := undoKinds(u.Kind)
-	if !ok || !known {
+	if !ok || !known || k.back == nil {
 		return wire.Errorf(wire.CodeInvalid, "This form is not one of ours, or belongs to another session.")
 	}
 	if d.Now().Sub(u.At) > undoMax+undoGrace {

@@ -42,7 +42,7 @@ func TestWhatWasJustDoneIsUndoneAndWhatIsDeletedIsCountedFirst(t *testing.T) {
 	b.shows("#erase", "This deletes 2 requests with user_id = user-42")
 	b.screenshots("delete")
 	b.press("#erase button")
-	b.shows(".notice", "The requests were deleted.")
+	b.shows(".notice", "Deleted: 2 records, 2 events.")
 	b.shows(".count", "1 request")
 	b.visit("/audit")
 	b.shows("main", "delete requests", "all with one value of user_id", "2 records, 2 events")
