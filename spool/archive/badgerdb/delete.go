@@ -64,13 +64,6 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		return sum, err
 	}
 
-	spans, err := db.deleteSpans(ctx, k, which, true)
-	sum.Records += spans.Records
-	sum.Events += spans.Events
-	if err != nil {
-		return sum, err
-	}
-
 	hidden, err := db.hiddenIDs(ctx, k, d)
 	if err != nil {
 		return sum, err
@@ -87,6 +80,15 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 	shown, err := db.deleteShown(ctx, account, k, d, which)
 	sum.Records += shown.Records
 	sum.Events += shown.Events
+	if err != nil {
+		return sum, err
+	}
+
+	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
+	// takes too long, the requests are gone.
+	spans, err := db.deleteSpans(ctx, k, which, true)
+	sum.Records += spans.Records
+	sum.Events += spans.Events
 
 	return sum, err
 }

@@ -60,32 +60,52 @@ func (f *folding) writeSpans(r *record) {
 	}
 }
 
+// spansStep is how many spans a deletion looks at in one read.
+const spansStep = 1000
+
 // deleteSpans deletes those spans with metadata that which selects.
 func (db *DB) deleteSpans(
 	ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool,
 ) (sum wire.Deleted, err error) {
-	var ids []string
-	err = db.view(func(txn *badger.Txn) error {
-		return db.each(ctx, txn, k.table(tableSpan), nil, func(key, value []byte) (bool, error) {
-			if bytes.Equal(value, tagged) {
-				ids = append(ids, spanPosition(key).RequestID)
-			}
-			return true, nil
+	var from []byte
+	for more := true; more; {
+		// In steps, so that neither a read nor what it finds grows with the account.
+		var ids []string
+		seen := 0
+		err := db.view(func(txn *badger.Txn) error {
+			return db.each(ctx, txn, k.table(tableSpan), from, func(key, value []byte) (bool, error) {
+				seen++
+				from = append(bytes.Clone(key), 0) // the first key behind it
+				if !bytes.Equal(value, tagged) {
+					return seen < spansStep, nil
+				}
+
+				// Here already: few spans have the value, and the committer is everybody's.
+				_, id := blocks.DecodePlace(key)
+				state, err := db.state(txn, k, uuid(id))
+				if err == nil && len(state.History) > 0 && which(&state.State) {
+					ids = append(ids, uuid(id).String())
+				}
+				return seen < spansStep, err
+			})
 		})
-	})
-
-	for step := range slices.Chunk(ids, deleteStep) {
 		if err != nil {
-			break
+			return sum, err
 		}
+		more = seen == spansStep
 
-		var part wire.Deleted
-		part, err = db.deleteRecords(ctx, k, step, which, tombstones)
-		sum.Records += part.Records
-		sum.Events += part.Events
+		// Outside the read; see deleteOrphans.
+		for step := range slices.Chunk(ids, deleteStep) {
+			part, err := db.deleteRecords(ctx, k, step, which, tombstones)
+			sum.Records += part.Records
+			sum.Events += part.Events
+			if err != nil {
+				return sum, err
+			}
+		}
 	}
 
-	return sum, err
+	return sum, nil
 }
 
 // span returns the key of a record that is only a span, by its place.

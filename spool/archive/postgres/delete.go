@@ -70,11 +70,6 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 
 	match := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
 	sum, err = db.deleteOrphans(ctx, key, match, true)
-	if err == nil {
-		var spans wire.Deleted
-		spans, err = db.deleteSpans(ctx, key, match)
-		sum.Records, sum.Events = sum.Records+spans.Records, sum.Events+spans.Events
-	}
 
 	// Earlier versions stored long values whole, and made their terms from the whole value.
 	var terms []int64
@@ -98,6 +93,14 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 			break
 		}
 	}
+	if err != nil {
+		return sum, err
+	}
+
+	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
+	// takes too long, the requests are gone.
+	spans, err := db.deleteSpans(ctx, key, match)
+	sum.Records, sum.Events = sum.Records+spans.Records, sum.Events+spans.Events
 
 	return sum, err
 }

@@ -8,7 +8,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/query"
 )
 
@@ -81,21 +80,33 @@ func (db *DB) Spans(
 func (db *DB) deleteSpans(
 	ctx context.Context, key string, match func(*archive.State) bool,
 ) (sum wire.Deleted, err error) {
-	for after := (uuid{}); ; {
-		ids, err := connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
-			SELECT request_id FROM record_states
-			WHERE account_id = $1 AND orphan AND span_at IS NOT NULL AND request_id > $2
-			ORDER BY request_id LIMIT $3`, key, after, deleteStep)
-		if err != nil || len(ids) == 0 {
+	for behind := (uuid{}); ; {
+		var ids []string
+		var last uuid
+		err := db.pool.View(ctx, func(tx pgx.Tx) error {
+			ids = nil // View may call this again, after a lost connection
+			page, err := db.spanStates(ctx, tx, key, `
+				SELECT request_id, state FROM record_states
+				WHERE account_id = $1 AND orphan AND span_at IS NOT NULL AND request_id > $2
+				ORDER BY request_id LIMIT $3`, key, behind, spansStep)
+
+			// Here already: few spans have the value, and to delete locks the account.
+			last = uuid{}
+			for i := range page {
+				last = page[i].id
+				if state := &page[i].state.State; len(state.History) > 0 && match(state) {
+					ids = append(ids, last.String())
+				}
+			}
+			return err
+		})
+		if err != nil || last == (uuid{}) {
 			return sum, err
 		}
-		after = ids[len(ids)-1]
+		behind = last
 
-		var texts []string
-		for _, id := range ids {
-			texts = append(texts, id.String())
-		}
-		part, err := db.deleteRecords(ctx, key, texts, match, true)
+		// Outside the read; see deleteOrphans.
+		part, err := db.deleteRecords(ctx, key, ids, match, true)
 		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
 		if err != nil {
 			return sum, err
@@ -144,17 +155,24 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
-// traceStepRecords is how many records of a trace are read at a time.
-const traceStepRecords = 100
+// spansStep is how many spans' states are read at a time.
+const spansStep = 100
 
 // traceStep reads the next records of a trace behind an id.
 func (db *DB) traceStep(
 	ctx context.Context, tx pgx.Tx, account string, trace, behind uuid,
 ) (page []record, err error) {
-	rows, err := tx.Query(ctx, `
+	return db.spanStates(ctx, tx, account, `
 		SELECT request_id, state FROM record_states
 		WHERE account_id = $1 AND trace = $2 AND request_id > $3
-		ORDER BY request_id LIMIT $4`, account, trace, behind, traceStepRecords)
+		ORDER BY request_id LIMIT $4`, account, trace, behind, spansStep)
+}
+
+// spanStates reads the ids and states that a statement selects.
+func (db *DB) spanStates(
+	ctx context.Context, tx pgx.Tx, account, statement string, args ...any,
+) (page []record, err error) {
+	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
