@@ -35,6 +35,29 @@ var hostile = map[string]func(n int) string{
 	"paragraphs of stars": func(n int) string {
 		return strings.Repeat(strings.Repeat("*a_", 450)+"\n\n", n/1352)
 	},
+	"quotes of stars": func(n int) string {
+		return strings.Repeat("> "+strings.Repeat("*a_", 450)+"\n", n/1353)
+	},
+	"quotes of links": func(n int) string {
+		return strings.Repeat("> "+strings.Repeat("[](", 330)+"\n", n/993)
+	},
+	"second items": func(n int) string {
+		return "a\n" + strings.Repeat("2. "+strings.Repeat("*a_", 450)+"\n", n/1354)
+	},
+	"indented items": func(n int) string {
+		return "a\n" + strings.Repeat("    - "+strings.Repeat("*a_", 450)+"\n", n/1357)
+	},
+	"empty items": func(n int) string {
+		return "a\n" + strings.Repeat(strings.Repeat("[](", 330)+"\n2.\n", n/994)
+	},
+	"short rows of dashes": func(n int) string {
+		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
+			strings.Repeat("|-\n", n/9)
+	},
+	"short rows and empty items": func(n int) string {
+		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
+			strings.Repeat("2.\n", n/9)
+	},
 	"cells": func(n int) string {
 		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
 			strings.Repeat("a\n", n/6)
@@ -136,4 +159,17 @@ func TestMarkdownHasNoHTMLOfItsOwn(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLongListsAreReadAsMarkdown(t *testing.T) {
+	for name, line := range map[string]string{
+		"bullets": "- **A name**: what it is for, with `code` and [a link](https://a.example)\n",
+		"numbers": "2. **A name**: what it is for, with `code` and *emphasis*, in a sentence\n",
+		"nested":  "- **A group** of them\n    - `one` of it, with what is said of it\n",
+		"quotes":  "> **A name**: what it is for, with `code`, as somebody wrote it\n",
+	} {
+		if _, ok := Markdown(strings.Repeat(line, MarkdownBytesMax/len(line)), nil); !ok {
+			t.Errorf("%s are shown as they are", name)
+		}
+	}
 }

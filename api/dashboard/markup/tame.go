@@ -4,30 +4,28 @@ import "strings"
 
 const (
 	nestedMax = 20   // quotes and lists that a line opens
-	signsMax  = 1000 // of a paragraph: what may begin emphasis, a link or code
+	signsMax  = 1000 // what may begin emphasis, a link or code: the sum of its squares by paragraph, per byte
 )
 
 // tame reports whether a Markdown text costs no more than in proportion to its bytes: the parser
 // takes the square of what is nested in one line, of the signs in one paragraph, and of the cells
 // that short rows do not have.
 func tame(text string) bool {
-	signs, block, columns, rows := 0, 0, 0, 0
+	signs, spent, block, columns, rows := 0, 0, 0, 0, 0
 	for line := range strings.Lines(text) {
 		opened, content := containers(line)
 		if opened > nestedMax {
 			return false
 		}
 
-		// A paragraph ends before an empty line, and before an item of a list.
-		switch {
-		case content == "":
+		// Only an empty line surely ends a paragraph: a quote or an item may as well go on with it.
+		if strings.TrimLeft(line, " \t\r\n") == "" {
+			spent += signs * signs
 			signs, block, columns, rows = 0, 0, 0, 0
-		case opened > 0:
-			signs = 0
 		}
 
 		block += len(line)
-		if n := delimited(content); n > 0 {
+		if n := delimited(content); n > columns {
 			columns, rows, block = n, 0, len(line)
 		}
 		rows++
@@ -38,12 +36,12 @@ func tame(text string) bool {
 		}
 
 		// A row has at least as many bytes as cells, unless they are missing.
-		if signs > signsMax || columns*rows > block+columns {
+		if columns*rows > block+columns {
 			return false
 		}
 	}
 
-	return true
+	return spent+signs*signs <= signsMax*len(text)
 }
 
 // containers returns how many quotes and bulleted or numbered items a line opens, and what
