@@ -185,6 +185,7 @@ type API struct {
 	polls       *admission.Pool // by the key's id
 	exports     *admission.Pool // by the key's id
 	pageExports *admission.Pool // by the person
+	continued   continuedExports
 	busy        *busy
 
 	version []byte // Config.Version

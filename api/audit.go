@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
+	"time"
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -48,9 +50,36 @@ func (a *API) notePublished(c *call, t wire.Published, err error) {
 	a.note(c, "save template", t.Name, detail)
 }
 
-// noteExport notes an export. What continues an earlier one is a part of that.
+// continuedMax bounds the keys whose continued exports are remembered.
+const continuedMax = 10_000
+
+// continuedExports knows when each key's continued exports were last noted. An export of many parts
+// needs no entry for each, but a cursor alone must not keep it out of the log.
+type continuedExports struct {
+	mu     sync.Mutex
+	lately map[string]time.Time // by key id
+}
+
+// due reports whether a continued export of a key is to be noted: once in an hour.
+func (n *continuedExports) due(key string, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	if last, ok := n.lately[key]; ok && now.Sub(last) < time.Hour {
+		return false
+	}
+	// Forgetting only makes entries that need not be.
+	if n.lately == nil || len(n.lately) >= continuedMax {
+		n.lately = map[string]time.Time{}
+	}
+	n.lately[key] = now
+
+	return true
+}
+
+// noteExport notes an export. Parts that continue one are noted once in an hour.
 func (a *API) noteExport(c *call, e wire.Export) {
-	if e.Cursor != "" {
+	if e.Cursor != "" && !a.continued.due(c.id.KeyID, a.c.Clock.Now()) {
 		return
 	}
 	format := e.Format
@@ -61,6 +90,9 @@ func (a *API) noteExport(c *call, e wire.Export) {
 	detail := "a filter that no line says"
 	if line, ok := filterline.FromFilter(e.FilterGroup, e.Q); ok {
 		detail = wire.AuditFilter(line.String())
+	}
+	if e.Cursor != "" {
+		detail = "continued, " + detail
 	}
 	a.note(c, "export requests", format, detail)
 }
