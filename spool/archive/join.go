@@ -115,17 +115,36 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event) 
 		return err
 	}
 
+	// A few log records may belong to large spans: not all of them are held at once.
 	var derived []Event
+	size := 0
 	for _, j := range found {
 		if j.spanRecord == "" {
 			continue // its log records wait
 		}
 		more, err := a.join(ctx, account, j)
-		if err != nil {
+		if err := a.unjoined(account, j.spanRecord, err); err != nil {
 			return err
 		}
+
 		derived = append(derived, more...)
+		for i := range more {
+			size += len(more[i].Body)
+		}
+		if size < joinBytesMax {
+			continue
+		}
+		if err := a.applyJoined(ctx, account, derived); err != nil {
+			return err
+		}
+		derived, size = nil, 0
 	}
+
+	return a.applyJoined(ctx, account, derived)
+}
+
+// applyJoined applies what join returned.
+func (a *Archive) applyJoined(ctx context.Context, account string, derived []Event) error {
 	if len(derived) == 0 {
 		return nil
 	}
@@ -133,7 +152,19 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event) 
 	// A record that is full stays as it is.
 	_, err := a.config.Store.Apply(ctx, account, derived)
 
-	return err
+	return a.unjoined(account, derived[0].RequestID, err)
+}
+
+// unjoined logs that something could not be joined, ever. The events of its batch are
+// stored, and other batches must not fail with it. Any other error it returns, because
+// sending the batch again may help.
+func (a *Archive) unjoined(account, id string, err error) error {
+	if !wire.IsCode(err, wire.CodeInternal) {
+		return err
+	}
+	a.config.Logger.Error("log records stay apart from their span", "account", account, "id", id, "error", err)
+
+	return nil
 }
 
 // addSpans adds the spans of a batch that may have log records.
@@ -187,7 +218,7 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 		after := ""
 		for range joinPages {
 			states, more, err := a.config.Store.Trace(ctx, account, trace, after, traceStep)
-			if err != nil {
+			if err := a.unjoined(account, hex.EncodeToString(trace[:]), err); err != nil {
 				return err
 			}
 			for i := range states {
@@ -234,8 +265,11 @@ func (a *Archive) join(ctx context.Context, account string, j *joining) (derived
 	from := state.History[slices.IndexFunc(state.History, func(h Entry) bool { return h.ID == state.Span.ID })]
 	from.At = from.At.Add(time.Duration(more))
 	span, err := a.derive(ctx, account, &from, wire.KindSpan, j.spanRecord, joined)
+	if err != nil {
+		return nil, err
+	}
 
-	return append(derived, span), err
+	return append(derived, span), nil
 }
 
 // waitingLogs returns the bodies of a span's log records, and the events that mark them.
@@ -281,7 +315,7 @@ func (a *Archive) derive(
 ) (Event, error) {
 	id, err := wire.SpanEventID(recordID, body)
 	if err != nil {
-		return Event{}, err
+		return Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
 	}
 	e, err := Decode(wire.Event{
 		ID:         id,
@@ -291,8 +325,9 @@ func (a *Archive) derive(
 		Sidecar:    from.Sidecar,
 		Body:       body,
 	}, a.config.Now())
+	// A log record with as many levels as a body may have gets one more in its span.
 	if err != nil {
-		return Event{}, err
+		return Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
 	}
 
 	e.OrderTime = from.At

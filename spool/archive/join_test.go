@@ -1,0 +1,181 @@
+package archive_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/badgerdb"
+)
+
+// joiner is an archive whose store fails where a test wants it to, and knows what it was given.
+type joiner struct {
+	archive.Store
+	archive *archive.Archive
+	id      wire.Identity
+
+	damaged string // the id of a record that cannot be read
+	largest int    // bytes of bodies in one Apply
+}
+
+func newJoiner(t *testing.T) *joiner {
+	t.Helper()
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(db.Check(context.Background()), db.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+
+	j := &joiner{Store: db, id: wire.Identity{Account: "account-a", Scope: wire.ScopeFull}}
+	j.archive = archive.New(archive.Config{
+		Store:   j,
+		Metrics: metrics.New("server", "test"),
+		Logger:  quiet,
+		Now:     func() time.Time { return archivetest.Start.Add(time.Hour) },
+	})
+
+	return j
+}
+
+func (j *joiner) Apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
+	size := 0
+	for i := range events {
+		size += len(events[i].Body)
+	}
+	j.largest = max(j.largest, size)
+
+	return j.Store.Apply(ctx, account, events)
+}
+
+func (j *joiner) Bodies(ctx context.Context, account, id string) (
+	s archive.State, bodies map[string]json.RawMessage, err error,
+) {
+	if id == j.damaged {
+		return s, nil, wire.Errorf(wire.CodeInternal, "damaged")
+	}
+	return j.Store.Bodies(ctx, account, id)
+}
+
+func (j *joiner) record(t *testing.T, events ...wire.Event) {
+	t.Helper()
+	results, err := j.archive.Record(t.Context(), j.id, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range results {
+		if r.Reason != "" {
+			t.Fatal(r.Reason)
+		}
+	}
+}
+
+func (j *joiner) shown(t *testing.T, e wire.Event) wire.Record {
+	t.Helper()
+	r, err := j.archive.Request(t.Context(), j.id, e.RequestID)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return r
+}
+
+// joinTrace is the trace of all spans of these tests.
+var joinTrace = [16]byte{1, 2, 3}
+
+// joinStart is when all spans of these tests start.
+var joinStart = archivetest.Start
+
+// spanAndLog returns the nth span, a model call without messages, with text as its variable,
+// and a log record of it at a time, with further members.
+func spanAndLog(t *testing.T, n int, text string, at time.Time, members string) (span, log wire.Event) {
+	t.Helper()
+	id := [8]byte{7: byte(n)}
+	ids := fmt.Sprintf(`"traceId":"%x","spanId":"%x"`, joinTrace, id)
+	start := uint64(joinStart.UnixNano())
+	span = traceEvent(t, wire.KindSpan, wire.SpanRecordID(joinTrace, id, start), fmt.Sprintf(
+		`{"resource":{},"scope":{},"span":{%s,"name":"chat m","startTimeUnixNano":"%d","attributes":[
+		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+		{"key":"gen_ai.request.model","value":{"stringValue":"m"}},
+		{"key":"gen_ai.prompt.variable.text","value":{"stringValue":"%s"}}]}}`, ids, start, text))
+
+	nanos := uint64(0)
+	if !at.IsZero() {
+		nanos = uint64(at.UnixNano())
+	}
+	log = traceEvent(t, wire.KindLog, wire.LogRecordID(joinTrace, id, nanos), fmt.Sprintf(
+		`{"resource":{},"scope":{},"log":{%s,"timeUnixNano":"%d",%s},"index":0}`, ids, nanos, members))
+
+	return span, log
+}
+
+func traceEvent(t *testing.T, kind wire.Kind, recordID, body string) wire.Event {
+	t.Helper()
+	id, err := wire.SpanEventID(recordID, []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return wire.Event{
+		ID:         id,
+		RequestID:  recordID,
+		Kind:       kind,
+		AcceptedAt: archivetest.Start,
+		Sidecar:    "a",
+		Body:       json.RawMessage(body),
+	}
+}
+
+// said is a message of a call in a log record.
+const said = `"eventName":"gen_ai.user.message","body":{"stringValue":"{\"content\":\"Hi\"}"}`
+
+// What cannot be joined must not make its batch fail, which would be sent for ever.
+func TestWhatCannotBeJoinedStaysApart(t *testing.T) {
+	j := newJoiner(t)
+	deep := `"deep":` + strings.Repeat("[", wire.JSONDepthMax-2) + strings.Repeat("]", wire.JSONDepthMax-2)
+	span, log := spanAndLog(t, 1, "", joinStart, deep)
+	other, message := spanAndLog(t, 2, "", joinStart, said)
+	j.record(t, span, log, other, message)
+	if r := j.shown(t, other); r.InputExcerpt != "Hi" {
+		t.Errorf("the other span of the batch has no message: %s", r.Span)
+	}
+
+	third, lost := spanAndLog(t, 3, "", joinStart, said)
+	fourth, found := spanAndLog(t, 4, "", joinStart, said)
+	j.damaged = lost.RequestID
+	j.record(t, third, lost, fourth, found)
+	if r := j.shown(t, fourth); r.InputExcerpt != "Hi" {
+		t.Errorf("a span beside a damaged record has no message: %s", r.Span)
+	}
+}
+
+// A few short log records may belong to many large spans.
+func TestJoiningHoldsAFewSpansAtATime(t *testing.T) {
+	j := newJoiner(t)
+	var logs []wire.Event
+	for n := range 12 {
+		span, log := spanAndLog(t, n, strings.Repeat("x", 1<<20), joinStart, said)
+		j.record(t, span)
+		logs = append(logs, log)
+	}
+
+	j.largest = 0
+	j.record(t, logs...)
+	if j.largest < 4<<20 || j.largest > 6<<20 {
+		t.Errorf("%d bytes were applied at once", j.largest)
+	}
+}
