@@ -57,6 +57,12 @@ type shownTool struct {
 	shownText
 }
 
+// Ended returns how the call ended, in the word of the list.
+func (v recordView) Ended() string { return requestRow{Row: wire.Row{Status: v.Record.Status}}.Ended() }
+
+// Class returns the style of how the call ended.
+func (v recordView) Class() string { return requestRow{Row: wire.Row{Status: v.Record.Status}}.Class() }
+
 // othersMax bounds the other requests that a page shows.
 const othersMax = 20
 
