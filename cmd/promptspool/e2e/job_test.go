@@ -145,6 +145,7 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		// Compared below, or by other tests.
 		StartTime:  got.StartTime,
 		EndTime:    got.EndTime,
+		ListTime:   *got.StartTime,
 		AcceptedAt: got.AcceptedAt,
 		Request:    got.Request,
 		Events:     got.Events,

@@ -283,5 +283,6 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 	b.shows(".talk .raw", "Response (5.9 KiB)")
 	b.holds("a long response is folded", `!document.querySelector(".talk .raw").open`)
 	b.do("unfold", chromedp.Click(".talk .raw summary"))
-	b.shows(".talk .raw", strings.Repeat("x", 6_000))
+	b.do("show all", chromedp.Click(".talk .raw [data-whole]"))
+	b.waitsFor(".talk .raw", strings.Repeat("x", 6_000))
 }

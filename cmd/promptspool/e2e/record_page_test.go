@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	permission "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -292,7 +293,9 @@ func failuresAreCounted(server *node, b *browser) {
 	failed["kwargs"].(map[string]any)["tools"] = []any{map[string]any{"type": "function",
 		"function": map[string]any{"name": "get_weather", "description": "Says how it will be."}}}
 	failed["metadata"] = map[string]string{"time_to_first_token_ms": "180.5"}
-	failed["request_start_time"], failed["request_end_time"] = "2026-11-20T10:00:00Z", "2026-11-20T10:00:02.5Z"
+	started := time.Now() // failures are counted by the day on which they started
+	failed["request_start_time"] = started.Format(time.RFC3339Nano)
+	failed["request_end_time"] = started.Add(2500 * time.Millisecond).Format(time.RFC3339Nano)
 
 	id := server.track("/rest/track-request", adminKey, failed)
 	b.visit("/requests/" + id)
