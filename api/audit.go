@@ -16,6 +16,9 @@ type AuditLog interface {
 	Audit(ctx context.Context, account string, e wire.AuditEntry) error
 }
 
+// noteTimeout bounds how long a call waits for its entry in the audit log.
+const noteTimeout = 5 * time.Second
+
 // note adds what a key has done to the account's audit log. A sidecar has none: what it passes on
 // is noted by the server.
 func (a *API) note(c *call, action, target, detail string) {
@@ -23,8 +26,12 @@ func (a *API) note(c *call, action, target, detail string) {
 		return
 	}
 
-	// It is done by now: a caller who got an error would do it again.
-	err := a.c.Audit.Audit(c.context, c.id.Account, wire.AuditEntry{
+	// It is done by now, even if the call's time is up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.context), noteTimeout)
+	defer cancel()
+
+	// A caller who got an error would do it again.
+	err := a.c.Audit.Audit(ctx, c.id.Account, wire.AuditEntry{
 		ID:     wire.NewID(),
 		At:     a.c.Clock.Now().UTC(),
 		Actor:  wire.KeyActor(c.id.KeyID),

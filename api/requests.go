@@ -140,7 +140,8 @@ func (a *API) deleteRequests(c *call) error {
 
 func (a *API) deleteMatching(c *call, d wire.Deletion) error {
 	deleted, err := a.c.Keeper.Delete(c.context, c.id, d)
-	if err == nil {
+	// One that broke off has deleted some for good.
+	if err == nil || deleted.Records > 0 {
 		a.noteDeleted(c, d, deleted)
 	}
 

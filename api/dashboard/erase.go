@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -116,11 +118,13 @@ func (d *Dashboard) erase(c *call) error {
 		form.Key, form.Value = all.Key, all.Value
 	}
 	deleted, err := d.Records.Delete(c.Context(), c.identity(), form)
-	if err != nil {
-		return err
+	// One that broke off has deleted some for good.
+	if err == nil || deleted.Records > 0 {
+		// Even if the call's time is up.
+		ctx := context.WithoutCancel(c.Context())
+		err = errors.Join(err,
+			d.People.Note(ctx, c.User, "delete requests", form.AuditTarget(), deleted.AuditDetail()))
 	}
-
-	err = d.People.Note(c.Context(), c.User, "delete requests", form.AuditTarget(), deleted.AuditDetail())
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (d Deletion) AuditTarget() string {
 	return "request " + d.RequestID
 }
 
-// AuditDetail returns how much was deleted.
+// AuditDetail returns how much was deleted, and whether that is only a part.
 func (d Deleted) AuditDetail() string {
 	plural := func(n int64, noun string) string {
 		if n == 1 {
@@ -69,5 +69,10 @@ func (d Deleted) AuditDetail() string {
 		return fmt.Sprintf("%d %ss", n, noun)
 	}
 
-	return plural(d.Records, "record") + ", " + plural(d.Events, "event")
+	detail := plural(d.Records, "record") + ", " + plural(d.Events, "event")
+	if !d.Success {
+		detail += ", incomplete"
+	}
+
+	return detail
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // Delete deletes one record, or all with a metadata value, for good; see wire.Deletion.
-// Deleting a record that does not exist succeeds, and blocks its later arrival.
+// Deleting a record that does not exist succeeds, and blocks its later arrival. With an error it
+// returns what was deleted until then, without Success.
 func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Deleted{}, err
@@ -43,12 +44,9 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 		more, err = a.config.Store.Delete(ctx, id.Account, d)
 		deleted.Records, deleted.Events = deleted.Records+more.Records, deleted.Events+more.Events
 	}
-	if err != nil {
-		return wire.Deleted{}, err
-	}
-	deleted.Success = true
+	deleted.Success = err == nil
 
-	return deleted, nil
+	return deleted, err
 }
 
 // rewriteStep is how many records one transaction rewrites.
