@@ -23,11 +23,9 @@ import (
 // Its id derives from its content, so that joining again changes nothing. The log records
 // are then marked, and no longer wait.
 
-// Bounds of what is joined: with each further log record the span is written anew.
-const (
-	joinLogsMax  = 256
-	joinBytesMax = 4 << 20 // of the bodies
-)
+// joinBytesMax bounds what is joined at a time: with each further log record the span is
+// written anew.
+const joinBytesMax = 4 << 20 // of the bodies
 
 // joinPages bounds how many steps of a trace are looked at for the span of a log record.
 const joinPages = 4
@@ -255,7 +253,11 @@ func (a *Archive) join(ctx context.Context, account string, j *joining) (derived
 		return derived, nil
 	}
 
-	joined := otel.Join(body, logs[:min(len(logs), joinLogsMax)])
+	joined := otel.Join(body, logs)
+	// What is not joined waits on: a full record would refuse the scores of its call.
+	if state.Bytes()+len(joined) > RecordBytesMax/2 {
+		return nil, nil
+	}
 	more := otel.Joined(joined) - otel.Joined(body)
 	if more <= 0 {
 		return derived, nil

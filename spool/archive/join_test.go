@@ -143,6 +143,11 @@ func traceEvent(t *testing.T, kind wire.Kind, recordID, body string) wire.Event 
 // said is a message of a call in a log record.
 const said = `"eventName":"gen_ai.user.message","body":{"stringValue":"{\"content\":\"Hi\"}"}`
 
+// judged is a judgement of a call in a log record.
+const judged = `"eventName":"gen_ai.evaluation.result","attributes":[
+	{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},
+	{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]`
+
 // What cannot be joined must not make its batch fail, which would be sent for ever.
 func TestWhatCannotBeJoinedStaysApart(t *testing.T) {
 	j := newJoiner(t)
@@ -177,5 +182,38 @@ func TestJoiningHoldsAFewSpansAtATime(t *testing.T) {
 	j.record(t, logs...)
 	if j.largest < 4<<20 || j.largest > 6<<20 {
 		t.Errorf("%d bytes were applied at once", j.largest)
+	}
+}
+
+// A call may be judged days after its messages came.
+func TestJoiningKeepsWhatWasJoinedBefore(t *testing.T) {
+	for name, days := range map[string][2]int{"the next day": {0, 1}, "of an earlier day": {1, 0}} {
+		j := newJoiner(t)
+		span, message := spanAndLog(t, 1, "", joinStart.AddDate(0, 0, days[0]), said)
+		_, judgement := spanAndLog(t, 1, "", joinStart.AddDate(0, 0, days[1]), judged)
+		for _, e := range []wire.Event{span, message, judgement, message, judgement} {
+			j.record(t, e)
+		}
+
+		r := j.shown(t, span)
+		if r.InputExcerpt != "Hi" || len(r.Scores) != 1 || len(r.Events) != 3 {
+			t.Errorf("%s: the input %q, the scores %v, %d events", name, r.InputExcerpt, r.Scores, len(r.Events))
+		}
+	}
+}
+
+// A record that joining fills could take no score of its call.
+func TestJoiningLeavesRoomForScores(t *testing.T) {
+	j := newJoiner(t)
+	span, _ := spanAndLog(t, 1, strings.Repeat("x", 12<<20), joinStart, said)
+	j.record(t, span)
+	for n := range 4 {
+		_, log := spanAndLog(t, 1, "", joinStart.Add(time.Duration(n)), said)
+		j.record(t, log)
+	}
+
+	r := j.shown(t, span)
+	if len(r.Events) != 2 {
+		t.Errorf("%d events of a span that grew, want it to be joined once", len(r.Events))
 	}
 }

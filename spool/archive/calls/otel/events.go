@@ -71,10 +71,13 @@ func (s *span) event(name string) event {
 	return event{}
 }
 
-// Join returns a stored span with its stored log records, as Read reads it. A stored log
-// record has its log beside its resource and scope, and its index: the place in its POST,
-// because exporters give all messages of a call the same moment. The records may come in
-// any order, and some more than once.
+// JoinedMax is the most log records that Join gives a span.
+const JoinedMax = 256
+
+// Join returns a stored span with its stored log records, as Read reads it. It keeps those
+// that were joined before. A stored log record has its log beside its resource and scope, and
+// its index: the place in its POST, because exporters give all messages of a call the same
+// moment. The records may come in any order, and some more than once.
 func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 	if len(logs) == 0 || !jsonscan.Valid(body) {
 		return body
@@ -86,13 +89,26 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 			records = append(records, newRecord(value(raw)))
 		}
 	}
+
+	// Those of one moment are stored together, and come together each time.
+	before, _ := jsonscan.Lookup(body, "logs")
+	again := map[string]bool{}
+	for i := range records {
+		again[string(records[i].log)] = true
+	}
+	for _, log := range value(before).elements() {
+		if !again[string(log)] {
+			records = append(records, recordOf(log))
+		}
+	}
+
 	slices.SortStableFunc(records, record.compare)
 	records = slices.CompactFunc(records, func(a, b record) bool {
 		return a.index == b.index && a.indexed && string(a.log) == string(b.log)
 	})
 
-	sorted := make([]value, len(records))
-	for i := range records {
+	sorted := make([]value, min(len(records), JoinedMax))
+	for i := range sorted {
 		sorted[i] = records[i].log
 	}
 	members := objectOf(value(body))
@@ -116,13 +132,19 @@ type record struct {
 }
 
 func newRecord(stored value) record {
-	r := record{log: stored.at("log")}
-	r.time = nanos(r.log.at("timeUnixNano"))
-	if r.time == 0 {
-		r.time = nanos(r.log.at("observedTimeUnixNano"))
-	}
+	r := recordOf(stored.at("log"))
 	if index := stored.at("index").count(); index != nil {
 		r.index, r.indexed = *index, true
+	}
+
+	return r
+}
+
+// recordOf returns the record of a log whose index is not known.
+func recordOf(log value) record {
+	r := record{log: log, time: nanos(log.at("timeUnixNano"))}
+	if r.time == 0 {
+		r.time = nanos(log.at("observedTimeUnixNano"))
 	}
 
 	return r
