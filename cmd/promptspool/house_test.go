@@ -96,7 +96,8 @@ var imports = map[string]string{
 	// A real PostgreSQL for tests.
 	"spool/archive/postgres/postgrestest": "metrics/parts spool/archive/postgres/connection " +
 		"spool/archive/postgres/schema",
-	"api/auth/authtest": "api/auth api/wire",
+	"api/auth/authtest":          "api/auth api/wire",
+	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
 	"cmd/promptspool/internal/machine":    "api/room api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",

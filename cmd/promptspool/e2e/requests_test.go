@@ -30,11 +30,12 @@ func TestFindingAndCounting(t *testing.T) {
 	publish("Hello {name}")
 	publish("Good day {name}")
 	var ids []string
+	started := time.Now().Unix() // lists go by it
 	for i := range 4 {
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, map[string]any{
 			"function_name":      "openai.chat.completions.create",
-			"request_start_time": 1795224000,
-			"request_end_time":   1795224001,
+			"request_start_time": started,
+			"request_end_time":   started + 1,
 			"kwargs": map[string]any{
 				"model": "gpt-4o-mini", "messages": []any{map[string]any{"role": "user", "content": "Hello Ann"}},
 			},
