@@ -2,10 +2,10 @@ package api
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -43,18 +43,6 @@ func (a *API) note(c *call, action, target, detail string) {
 		a.c.Logger.Error("the audit log misses an entry", "account", c.id.Account, "action", action,
 			"target", target, "error", err)
 	}
-}
-
-// notePublished notes a version that a key published.
-func (a *API) notePublished(c *call, t wire.Published, err error) {
-	if err != nil {
-		return
-	}
-	detail := fmt.Sprintf("version %d", t.VersionNumber)
-	if len(t.Labels) > 0 {
-		detail += ", " + strings.Join(t.Labels, ", ")
-	}
-	a.note(c, "save template", t.Name, detail)
 }
 
 // continuedMax bounds the keys whose continued exports are remembered.
@@ -108,4 +96,11 @@ func (a *API) noteExport(c *call, e wire.Export) {
 // kept.
 func (a *API) noteDeleted(c *call, d wire.Deletion, deleted wire.Deleted) {
 	a.note(c, "delete requests", d.AuditTarget(), deleted.AuditDetail())
+}
+
+// noteChanged notes that a part of the stored requests was brought up to date, if any was.
+func (a *API) noteChanged(c *call, action string, n int) {
+	if n > 0 {
+		a.note(c, action, english.Plural(n, "record", ""), "")
+	}
 }

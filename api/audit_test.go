@@ -55,3 +55,39 @@ func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 		t.Errorf("the audit log has %q, want %q", log.entries, want)
 	}
 }
+
+// rereader changes some records of each part, and nothing once it is done.
+type rereader struct{ api.Keeper }
+
+func (rereader) Reprice(_ context.Context, _ wire.Identity, cursor string) (wire.Repriced, error) {
+	return wire.Repriced{Success: true, Changed: len(cursor)}, nil
+}
+
+func (rereader) Reread(_ context.Context, _ wire.Identity, cursor string) (wire.Reread, error) {
+	return wire.Reread{Changed: len(cursor)}, wire.Errorf(wire.CodeUnavailable, "The database is away.")
+}
+
+func TestRecordsThatAreReadAgainAreNoted(t *testing.T) {
+	log := &auditLog{}
+	s, addr := startTCP(t, func(c *api.Config) { c.Keeper, c.Audit = rereader{}, log })
+	for _, body := range []string{`{"cursor":"x"}`, `{}`, `{"cursor":"yz"}`} {
+		for _, route := range []string{"reprice", "reread"} {
+			req, _ := http.NewRequestWithContext(t.Context(), "POST",
+				"http://"+addr+"/api/public/v2/requests/"+route, strings.NewReader(body))
+			req.Header.Set("X-API-KEY", "full")
+			res, err := s.http.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = res.Body.Close()
+		}
+	}
+
+	want := []string{
+		"reprice requests 1 record: ", "reread spans 1 record: ",
+		"reprice requests 2 records: ", "reread spans 2 records: ",
+	}
+	if !slices.Equal(log.entries, want) {
+		t.Errorf("the audit log has %q, want %q", log.entries, want)
+	}
+}

@@ -94,7 +94,7 @@ func (x *exported) closeTraces() error {
 	}
 
 	for trace := range x.traces {
-		if err := x.add(wire.KindSpan, wire.CloseRecordID(trace), otlp.Close(trace)); err != nil {
+		if _, err := x.add(wire.KindSpan, wire.CloseRecordID(trace), otlp.Close(trace)); err != nil {
 			return err
 		}
 	}

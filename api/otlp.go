@@ -102,13 +102,14 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// add makes an event and gathers it.
-func (x *exported) add(kind wire.Kind, recordID string, body []byte) error {
+// add makes an event, gathers it, and returns its id.
+func (x *exported) add(kind wire.Kind, recordID string, body []byte) (eventID string, err error) {
 	e, err := x.event(kind, recordID, body)
 	if err != nil {
-		return err
+		return "", err
 	}
-	return x.gather(e)
+
+	return e.ID, x.gather(e)
 }
 
 // event makes an event whose id is derived from its record and its body, so that what is sent

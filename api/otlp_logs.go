@@ -18,7 +18,8 @@ func (a *API) exportLogs(c *call) error {
 
 	return x.serve("rejectedLogRecords", func(form otlp.Form) (otlp.Refused, error) {
 		return otlp.Logs(c.body, form, func(l otlp.Log) error {
-			return x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+			return err
 		})
 	})
 }

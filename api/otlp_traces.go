@@ -23,29 +23,30 @@ func (a *API) exportTraces(c *call) error {
 
 	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
 		return otlp.Traces(c.body, form, func(s otlp.Span) error {
-			_, err := x.addSpan(s)
+			_, _, err := x.addSpan(s)
 			return err
 		})
 	})
 }
 
-// addSpan gathers a span, unless it is dropped or its trace is closed. Then there is no record.
-func (x *exported) addSpan(s otlp.Span) (recordID string, err error) {
+// addSpan gathers a span, unless it is dropped or its trace is closed. Then there are no ids.
+func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 	closed, err := x.isClosed(s.TraceID)
 	switch {
 	case err != nil:
-		return "", err
+		return "", "", err
 	case s.Plumbing && !x.a.c.KeepPlumbing:
 		x.refused.Dropped++
-		return "", nil
+		return "", "", nil
 	case closed:
 		x.refuse(fmt.Sprintf("the trace %x is closed", s.TraceID))
-		return "", nil
+		return "", "", nil
 	}
 
 	recordID = wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
+	eventID, err = x.add(wire.KindSpan, recordID, s.Body)
 
-	return recordID, x.add(wire.KindSpan, recordID, s.Body)
+	return recordID, eventID, err
 }
 
 // trace returns the spans of a trace.

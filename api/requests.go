@@ -155,6 +155,8 @@ func (a *API) repriceRequests(c *call) error {
 		return err
 	}
 	repriced, err := a.c.Keeper.Reprice(c.context, c.id, cursor)
+	a.noteChanged(c, "reprice requests", repriced.Changed)
+
 	return c.answer(repriced, err)
 }
 
@@ -165,6 +167,8 @@ func (a *API) rereadSpans(c *call) error {
 		return err
 	}
 	reread, err := a.c.Keeper.Reread(c.context, c.id, cursor)
+	a.noteChanged(c, "reread spans", reread.Changed)
+
 	return c.answer(reread, err)
 }
 

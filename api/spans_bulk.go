@@ -31,12 +31,16 @@ type bulkSpan struct {
 	ID     string `json:"id"` // of its record
 	Name   string `json:"name"`
 	SpanID string `json:"span_id"`
+
+	eventID string
 }
 
 // requestLog is a request that was logged with a span.
 type requestLog struct {
 	ID     string `json:"id"`
 	SpanID string `json:"span_id"`
+
+	eventID string
 }
 
 // rejectedLog is a log_request that is not valid. Its span is kept nevertheless.
@@ -48,7 +52,8 @@ type rejectedLog struct {
 // bulk gathers the events and the answer of one call of /spans-bulk.
 type bulk struct {
 	exported
-	answer bulkAnswer
+	answer   bulkAnswer
+	rejected map[string]string // the reasons of the recorder, by event id
 }
 
 // spansBulk takes the spans of the hosted service's SDKs, and answers when all of them are durable.
@@ -71,7 +76,12 @@ func (a *API) spansBulk(c *call) error {
 			RejectedSpanIDs: []string{},
 		},
 	}
-	b.invalid = b.takeBack
+	b.invalid = func(e wire.Event, reason string) {
+		if b.rejected == nil {
+			b.rejected = map[string]string{}
+		}
+		b.rejected[e.ID] = reason
+	}
 
 	release, err := b.claim()
 	if err != nil {
@@ -86,6 +96,7 @@ func (a *API) spansBulk(c *call) error {
 	}
 
 	b.count()
+	b.takeBack()
 	b.answer.Message = b.refused.Reason
 	edge.WriteJSON(c.ctx, 201, b.answer)
 
@@ -97,7 +108,7 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	// Whoever logs a request with a span wants the span, whatever it is about.
 	s.Plumbing = s.Plumbing && s.LogRequest == nil
 	dropped := b.refused.Dropped
-	recordID, err := b.addSpan(s.Span)
+	recordID, eventID, err := b.addSpan(s.Span)
 	if err != nil {
 		return err
 	}
@@ -105,7 +116,12 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	spanID := hex.EncodeToString(s.SpanID[:])
 	switch {
 	case recordID != "":
-		b.answer.Spans = append(b.answer.Spans, bulkSpan{recordID, s.Name, spanID})
+		b.answer.Spans = append(b.answer.Spans, bulkSpan{
+			ID:      recordID,
+			Name:    s.Name,
+			SpanID:  spanID,
+			eventID: eventID,
+		})
 	case b.refused.Dropped == dropped:
 		b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, spanID)
 	}
@@ -140,12 +156,14 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 		return err
 	}
 	request.Link = w.Prompt
-	b.answer.RequestLogs = append(b.answer.RequestLogs, requestLog{recordID, spanID})
+	b.answer.RequestLogs = append(b.answer.RequestLogs, requestLog{recordID, spanID, request.ID})
 	if err := b.gather(request); err != nil || w.Score == nil {
 		return err
 	}
 
-	return b.exported.add(wire.KindScore, recordID, scoreBody(recordID, w.ScoreName, *w.Score))
+	_, err = b.exported.add(wire.KindScore, recordID, scoreBody(recordID, w.ScoreName, *w.Score))
+
+	return err
 }
 
 // withTimes returns a copy of a log-request that has the span's times where it has none.
@@ -178,23 +196,26 @@ func (b *bulk) reject(spanID, reason string) {
 	b.refuse(reason)
 }
 
-// takeBack takes from the answer what the recorder has refused.
-func (b *bulk) takeBack(e wire.Event, reason string) {
-	switch e.Kind {
-	case wire.KindSpan:
-		b.answer.Spans = slices.DeleteFunc(b.answer.Spans, func(s bulkSpan) bool {
-			if s.ID == e.RequestID {
-				b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, s.SpanID)
-			}
-			return s.ID == e.RequestID
-		})
-	case wire.KindRequest:
-		b.answer.RequestLogs = slices.DeleteFunc(b.answer.RequestLogs, func(r requestLog) bool {
-			if r.ID == e.RequestID {
-				fields := []wire.FieldError{{Field: "log_request", Reason: reason}}
-				b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{r.SpanID, fields})
-			}
-			return r.ID == e.RequestID
-		})
+// takeBack takes from the answer what the recorder has refused. It waits until all of the call is
+// recorded: the last event of a batch is refused before the answer has it.
+func (b *bulk) takeBack() {
+	if len(b.rejected) == 0 {
+		return
 	}
+
+	b.answer.Spans = slices.DeleteFunc(b.answer.Spans, func(s bulkSpan) bool {
+		_, rejected := b.rejected[s.eventID]
+		if rejected {
+			b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, s.SpanID)
+		}
+		return rejected
+	})
+	b.answer.RequestLogs = slices.DeleteFunc(b.answer.RequestLogs, func(r requestLog) bool {
+		reason, rejected := b.rejected[r.eventID]
+		if rejected {
+			fields := []wire.FieldError{{Field: "log_request", Reason: reason}}
+			b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{r.SpanID, fields})
+		}
+		return rejected
+	})
 }

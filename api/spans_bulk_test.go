@@ -204,3 +204,64 @@ func TestATraceIsClosedOnce(t *testing.T) {
 		}
 	}
 }
+
+// refusing refuses the events whose body contains a text.
+func refusing(text string) *recorder {
+	return &recorder{do: func(events []wire.Event) ([]wire.Result, error) {
+		results := make([]wire.Result, len(events))
+		for i, e := range events {
+			results[i] = wire.Result{ID: e.ID, Code: wire.ResultAccepted}
+			if strings.Contains(string(e.Body), text) {
+				results[i] = wire.Result{ID: e.ID, Code: wire.ResultInvalid, Reason: "it is full"}
+			}
+		}
+		return results, nil
+	}}
+}
+
+// The last span of a batch is recorded before the answer has it.
+func TestTheLastSpanOfABatchCanBeRefused(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Recorder = refusing("refused") })
+	spans := make([]string, wire.BatchEventsMax+1)
+	for i := range spans {
+		name := "kept"
+		if i == wire.BatchEventsMax-1 {
+			name = "refused"
+		}
+		spans[i] = fmt.Sprintf(`{"name":"%s","context":{"trace_id":"5b8efff798038103d269b633813fc60c",
+			"span_id":"%016x"}}`, name, i+1)
+	}
+
+	status, d, _ := s.bulk("/spans-bulk", `{"spans":[`+strings.Join(spans, ",")+`]}`)
+	refused := []string{fmt.Sprintf("%016x", wire.BatchEventsMax)}
+	if status != 201 || len(d.Spans) != wire.BatchEventsMax || !slices.Equal(d.RejectedSpanIDs, refused) ||
+		d.Message != "it is full" {
+		t.Errorf("%d, %d spans, rejected %v, %s", status, len(d.Spans), d.RejectedSpanIDs, d.Message)
+	}
+}
+
+func TestOnlyWhatIsRefusedOfARecordIsTakenBack(t *testing.T) {
+	s := start(t, func(c *api.Config) { c.Recorder = refusing("refused") })
+	const id = "0192f0c1-2d3e-7abc-8def-0123456789ab"
+	request := func(name string) string {
+		return `,"log_request":{"request_id":"` + id + `","function_name":"` + name + `",` + logRequest[1:]
+	}
+	one := func(name, spanID, members string) string {
+		return fmt.Sprintf(`{"name":"%s","context":{"trace_id":"5b8efff798038103d269b633813fc60c","span_id":"%s"},
+			"start_time":"1700000000000000000","end_time":"1700000001000000000"%s}`, name, spanID, members)
+	}
+	const first, second = "00000000000000a1", "00000000000000a2"
+	status, d, answer := s.bulk("/spans-bulk", `{"spans":[`+strings.Join([]string{
+		one("kept", first, ""), one("refused", first, ""),
+		one("a", second, request("refused")), one("b", second, request("kept")),
+	}, ",")+`]}`)
+
+	if status != 201 || len(d.Spans) != 3 || d.Spans[0].Name != "kept" ||
+		!slices.Equal(d.RejectedSpanIDs, []string{first}) {
+		t.Errorf("spans: %d %s", status, answer)
+	}
+	if len(d.RequestLogs) != 1 || d.RequestLogs[0].ID != id || len(d.RejectedRequestLogs) != 1 ||
+		d.RejectedRequestLogs[0].Fields[0].Reason != "it is full" {
+		t.Errorf("requests: %d %s", status, answer)
+	}
+}

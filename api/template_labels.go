@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"strconv"
 
 	"promptspool/api/wire"
@@ -20,10 +19,6 @@ func (a *API) createLabel(c *call) error {
 		return err
 	}
 	label, err := a.c.Templates.CreateLabel(c.context, c.id, c.ident, w, "")
-	if err == nil {
-		a.note(c, "move label", c.ident, fmt.Sprintf("%s to version %d", label.Name, label.Version))
-	}
-
 	return c.answer(label, err)
 }
 
@@ -38,11 +33,6 @@ func (a *API) moveLabel(c *call) error {
 		return err
 	}
 	label, err := a.c.Templates.MoveLabel(c.context, c.id, id, version, "")
-	if err == nil {
-		target := fmt.Sprintf("template %d", label.PromptID)
-		a.note(c, "move label", target, fmt.Sprintf("%s to version %d", label.Name, label.Version))
-	}
-
 	return c.answer(label, err)
 }
 
@@ -55,7 +45,6 @@ func (a *API) deleteLabel(c *call) error {
 	if err := a.c.Templates.DeleteLabel(c.context, c.id, id, ""); err != nil {
 		return err
 	}
-	a.note(c, "delete label", fmt.Sprintf("label %d", id), "")
 	c.ctx.SetStatusCode(204)
 
 	return nil

@@ -109,7 +109,6 @@ func (a *API) publishTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.context, c.id, p)
-	a.notePublished(c, t, err)
 	return c.answerPublished(201, t, err)
 }
 
@@ -120,7 +119,6 @@ func (a *API) publishTemplateOld(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.context, c.id, p)
-	a.notePublished(c, t, err)
 	return c.answerPublished(200, t, err)
 }
 
@@ -131,7 +129,6 @@ func (a *API) patchTemplate(c *call) error {
 		return err
 	}
 	t, err := a.c.Templates.Patch(c.context, c.id, c.ident, p)
-	a.notePublished(c, t, err)
 	return c.answerPublished(201, t, err)
 }
 
@@ -156,10 +153,7 @@ type doneAnswer struct {
 // archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *call) error {
 	done := doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."}
-	err := a.c.Templates.Archive(c.context, c.id, c.ident)
-	if err == nil {
-		a.note(c, "archive template", c.ident, "")
-	}
+	err := a.c.Templates.Archive(c.context, c.id, c.ident, "")
 
 	return c.answer(done, err)
 }
@@ -167,10 +161,7 @@ func (a *API) archiveTemplate(c *call) error {
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *call) error {
 	done := doneAnswer{true, "The template is restored."}
-	err := a.c.Templates.Restore(c.context, c.id, c.ident)
-	if err == nil {
-		a.note(c, "restore template", c.ident, "")
-	}
+	err := a.c.Templates.Restore(c.context, c.id, c.ident, "")
 
 	return c.answer(done, err)
 }

@@ -13,13 +13,17 @@ import (
 type reading struct {
 	from   uint64
 	events []spool.Entry
+	end    uint64 // where the next one begins; if there are no events, all before it were lost
 	err    error
 	again  bool // it is of what was skipped, not at the tail
 	aside  bool // what it finds at the frontier goes to the held lane
 }
 
-// read starts the readings that there is memory for: one at the tail, and one of what was
+// read starts the next reading, if there is memory for it: at the tail, or of what was
 // skipped and is due. It returns when to look again.
+//
+// There is one reading at a time, because each may find an event of the largest size. If
+// both have something to read, they take turns.
 func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 	// While the server is away, the batches on their way find out when it is back. All
 	// other events need not be in memory meanwhile.
@@ -33,32 +37,51 @@ func (d *dispatch) read(ctx context.Context, now time.Time) (wake time.Time) {
 		return wake // a delivery that ends makes room, and wakes us
 	}
 
-	// The ledger bounds how far the tail may be ahead of the frontier.
-	switch {
-	case d.readingTail || d.ledger.span() >= spanEventsMax:
-	case now.Before(d.readTailAt):
-		wake = d.readTailAt
-	default:
-		d.readingTail = true
-		d.fetch(ctx, reading{from: d.ledger.tail})
+	first, second := d.readTail, d.readAgain
+	if d.tailWas {
+		first, second = second, first
 	}
+	wake = first(ctx, now)
 
-	if d.rereading {
+	return sooner(wake, second(ctx, now))
+}
+
+// readTail starts a reading at the tail, or waits for something to read there. It returns
+// when to look again.
+func (d *dispatch) readTail(ctx context.Context, now time.Time) (wake time.Time) {
+	// The ledger bounds how far the tail may be ahead of the frontier.
+	if d.reading || d.ledger.span() >= spanEventsMax {
 		return wake
 	}
 
-	return sooner(wake, d.readAgain(ctx, now))
+	tail := d.ledger.tail
+	if tail >= d.spool.Next() {
+		if !d.waiting {
+			d.waiting = true
+			d.workers.Go(func() { d.arrivals <- d.spool.Wait(ctx, tail) })
+		}
+		return wake
+	}
+	if now.Before(d.readTailAt) {
+		return d.readTailAt
+	}
+	d.fetch(ctx, reading{from: tail})
+
+	return wake
 }
 
 // readAgain starts a reading of what was skipped: of the events that pin the frontier,
 // if they are to be set aside, or else of the lowest range that is due. It returns when
 // to look again.
 func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time) {
+	if d.reading {
+		return wake
+	}
+
 	// An event at the frontier that is in memory or on its way moves the
 	// frontier by itself.
 	pinned := d.ledger.pinned() > d.asideBytes && !now.Before(d.asideAt)
 	if pinned && !d.ledger.isTaken(d.ledger.frontier) {
-		d.rereading = true
 		d.fetch(ctx, reading{from: d.ledger.frontier, again: true, aside: true})
 		return wake
 	}
@@ -75,7 +98,6 @@ func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time
 		}
 	}
 	if next != nil {
-		d.rereading = true
 		d.fetch(ctx, reading{from: max(next.low, d.ledger.frontier), again: true})
 	}
 
@@ -83,51 +105,46 @@ func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time
 }
 
 func (d *dispatch) fetch(ctx context.Context, r reading) {
+	d.reading, d.tailWas = true, !r.again
 	d.workers.Go(func() {
-		r.events, r.err = d.readPieces(ctx, r.from)
+		r.events, r.end, r.err = d.readPieces(ctx, r.from)
 		d.readings <- r
 	})
 }
 
-// readPieces reads the spool once, in pieces while the app writes.
-func (d *dispatch) readPieces(ctx context.Context, from uint64) ([]spool.Entry, error) {
+// readPieces reads the spool once, in pieces while the app writes. end is as of ReadNow: a
+// reading waits for nothing, because no other one begins meanwhile.
+func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.Entry, end uint64, err error) {
 	// While the app is quiet, one large reading costs least.
 	if !d.sender.pacer.writing() {
-		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
+		return d.spool.ReadNow(ctx, from, wire.BatchEventsMax, readBytesMax)
 	}
 
 	begun := time.Now()
-	events, err := d.spool.Read(ctx, from, wire.BatchEventsMax, pieceBytes)
-	if err != nil {
-		return events, err
-	}
+	events, end, err = d.spool.ReadNow(ctx, from, wire.BatchEventsMax, pieceBytes)
 	bytes := bytesOf(events)
-	for {
-		from = events[len(events)-1].Seq + 1
-		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || from >= d.spool.Next() {
-			return events, nil
+	for len(events) > 0 && err == nil {
+		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || end >= d.spool.Next() {
+			break
 		}
 		begun = d.sender.pacer.rest(begun)
 
-		// If everything that follows is lost, this would wait for the next
-		// write, and keep back what was read already. An error that lasts is met
-		// by the next reading.
-		short, cancel := context.WithTimeout(ctx, linger)
-		piece, notNow := d.spool.Read(short, from, wire.BatchEventsMax-len(events), pieceBytes)
-		cancel()
-		if notNow != nil {
-			return events, nil
+		// What was read already must not wait for what follows, if that is lost or cannot be read:
+		// the next reading meets it.
+		piece, _, notNow := d.spool.ReadNow(ctx, end, wire.BatchEventsMax-len(events), pieceBytes)
+		if notNow != nil || len(piece) == 0 {
+			break
 		}
-		events, bytes = append(events, piece...), bytes+bytesOf(piece)
+		events, bytes, end = append(events, piece...), bytes+bytesOf(piece), piece[len(piece)-1].Seq+1
 	}
+
+	return events, end, err
 }
 
 // receive takes in what was read.
 func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error {
-	if r.again {
-		d.rereading = false
-	} else {
-		d.readingTail = false
+	d.reading = false
+	if !r.again {
 		// If there is no more now, what comes in a moment goes together.
 		if len(r.events) < wire.BatchEventsMax/4 && bytesOf(r.events) < readBytesMax/4 {
 			d.readTailAt = now.Add(linger)
@@ -149,6 +166,13 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 		}
 		d.ledger.settleMissing(at, e.Seq)
 		at = e.Seq + 1
+	}
+	if len(r.events) == 0 && at == r.from {
+		if r.again {
+			r.end = min(r.end, d.ledger.tail)
+		}
+		d.ledger.settleMissing(at, r.end)
+		at = max(at, r.end)
 	}
 	last := at - 1
 	d.ledger.tail = max(d.ledger.tail, at)

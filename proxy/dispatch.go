@@ -26,12 +26,14 @@ type dispatch struct {
 	inFlight    int             // batches
 	asideAt     time.Time       // events are not set aside before
 
-	workers     sync.WaitGroup
-	readings    chan reading
-	deliveries  chan *delivery
-	readingTail bool      // a reading at the tail is under way
-	readTailAt  time.Time // the next one does not begin before
-	rereading   bool      // a reading of what was skipped is under way
+	workers    sync.WaitGroup
+	readings   chan reading
+	arrivals   chan error
+	deliveries chan *delivery
+	waiting    bool      // a worker waits for the next event at the tail
+	reading    bool      // a reading is under way
+	tailWas    bool      // the last one was at the tail
+	readTailAt time.Time // the next one there does not begin before
 }
 
 func newDispatch(f *Forwarder) *dispatch {
@@ -46,7 +48,8 @@ func newDispatch(f *Forwarder) *dispatch {
 
 		// There is room for all that may be under way, so no worker waits
 		// for the dispatch.
-		readings:   make(chan reading, 2),
+		readings:   make(chan reading, 1),
+		arrivals:   make(chan error, 1),
 		deliveries: make(chan *delivery, inFlightMax+1),
 	}
 }
@@ -70,6 +73,11 @@ func (d *dispatch) run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		case <-d.reach.turned:
+		case err := <-d.arrivals:
+			d.waiting = false
+			if err != nil {
+				return err
+			}
 		case r := <-d.readings:
 			if err := d.receive(ctx, time.Now(), r); err != nil {
 				return err

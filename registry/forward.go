@@ -66,15 +66,15 @@ func (c *Cache) DeleteLabel(ctx context.Context, id wire.Identity, label int64, 
 }
 
 // Archive forwards the archiving of a template.
-func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident string) error {
-	err := c.upstream.Archive(ctx, id, ident)
+func (c *Cache) Archive(ctx context.Context, id wire.Identity, ident, by string) error {
+	err := c.upstream.Archive(ctx, id, ident, by)
 	c.edited(id, err, ident)
 	return orUnavailable(err)
 }
 
 // Restore forwards the restoring of a template.
-func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident string) error {
-	err := c.upstream.Restore(ctx, id, ident)
+func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident, by string) error {
+	err := c.upstream.Restore(ctx, id, ident, by)
 	c.edited(id, err, ident)
 	return orUnavailable(err)
 }

@@ -83,8 +83,8 @@ func (r *Registry) place(
 	ctx context.Context, id wire.Identity, name, by string,
 	which func(t *wire.Template) (wire.LabelWrite, error),
 ) (wire.PlacedLabel, error) {
-	var label string
-	move := func(t *wire.Template, now time.Time) (changed bool, err error) {
+	var m move
+	change := func(t *wire.Template, now time.Time) (changed bool, err error) {
 		w, err := which(t)
 		if err != nil {
 			return false, err
@@ -98,17 +98,22 @@ func (r *Registry) place(
 			})
 		}
 
-		label = w.Name
-		changed = moveLabel(t, label, w.Version, now, orKey(by, id))
+		m = moveLabel(t, w.Name, w.Version, now, orKey(by, id))
 
-		return changed, checkLabelCount(t)
+		return m.was != m.is, checkLabelCount(t)
 	}
-	head, err := r.update(ctx, id.Account, name, move)
+	head, err := r.update(ctx, id.Account, name, change)
 	if err != nil {
 		return wire.PlacedLabel{}, err
 	}
+	if m.was != m.is {
+		r.note(ctx, id, by, "move label", name, m.String())
+	}
 
-	return placed(&head, label), nil
+	out := placed(&head, m.label)
+	out.Was = m.was
+
+	return out, nil
 }
 
 // DeleteLabel deletes a label, by its id. wire.CodeNotFound if there is no such label;
@@ -133,24 +138,74 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	}
 
 	_, err = r.update(ctx, id.Account, name, func(t *wire.Template, now time.Time) (bool, error) {
-		l, err := labelByID(t, label) // again: it may be gone since
+		l, err = labelByID(t, label) // again: it may be gone since
 		if err != nil {
 			return false, err
 		}
-
-		t.Labels = slices.DeleteFunc(t.Labels, func(other wire.Label) bool { return other.ID == label })
-		addMove(t, wire.Move{Label: l.Name, At: now, By: orKey(by, id)})
+		deleteLabel(t, l.Name, now, orKey(by, id))
 
 		return true, nil
 	})
+	if err == nil {
+		r.note(ctx, id, by, "delete label", name, move{label: l.Name, was: l.Version}.String())
+	}
 
 	return err
 }
 
+// deleteLabel deletes a label and records that.
+func deleteLabel(t *wire.Template, label string, now time.Time, by string) {
+	t.Labels = slices.DeleteFunc(t.Labels, func(l wire.Label) bool { return l.Name == label })
+	addMove(t, wire.Move{Label: label, At: now, By: by})
+}
+
+// RevertLabel takes back a change of a label, in one transaction. The label moves from version
+// is back to version was, where 0 is no label. wire.ErrChanged if it is not at version is; moves
+// that led back to it are not noticed.
+func (r *Registry) RevertLabel(
+	ctx context.Context, id wire.Identity, name, label string, is, was int, by string,
+) error {
+	// As in DeleteLabel.
+	if was == 0 {
+		if err := r.checkUnused(ctx, id.Account, name, label); err != nil {
+			return err
+		}
+	}
+
+	_, err := r.update(ctx, id.Account, name, func(t *wire.Template, now time.Time) (bool, error) {
+		current := 0
+		if i, found := findLabel(t.Labels, label); found {
+			current = t.Labels[i].Version
+		}
+		if current != is || t.DeletedAt != nil {
+			return false, wire.ErrChanged()
+		}
+
+		if was == 0 {
+			deleteLabel(t, label, now, orKey(by, id))
+		} else {
+			moveLabel(t, label, was, now, orKey(by, id))
+		}
+
+		return true, checkLabelCount(t)
+	})
+	if err != nil {
+		return err
+	}
+
+	action := "move label"
+	if was == 0 {
+		action = "delete label"
+	}
+	r.note(ctx, id, by, action, name, move{label, is, was}.String())
+
+	return nil
+}
+
 // Archive takes a template out of use: apps no longer find it, while its versions and
 // history stay. Restore, or publishing it again, brings it back. wire.CodeConflict if
-// other templates refer to it.
-func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident string) error {
+// other templates refer to it. by is who does it.
+func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident, by string) error {
 	head, err := r.head(ctx, id.Account, ident)
 	if err != nil {
 		return err
@@ -160,32 +215,61 @@ func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident string) 
 		return err
 	}
 
+	archived := false
 	_, err = r.update(ctx, id.Account, head.Name, func(t *wire.Template, now time.Time) (bool, error) {
-		if t.DeletedAt != nil {
-			return false, nil
+		archived = t.DeletedAt == nil
+		if archived {
+			t.DeletedAt = &now
 		}
-		t.DeletedAt = &now
-		return true, nil
+		return archived, nil
 	})
+	if err == nil && archived {
+		r.note(ctx, id, by, "archive template", head.Name, "")
+	}
 
 	return err
 }
 
 // Restore brings an archived template back. A template in use stays so. wire.CodeNotFound
-// if there never was such a template.
-func (r *Registry) Restore(ctx context.Context, id wire.Identity, ident string) error {
+// if there never was such a template. by is who does it.
+func (r *Registry) Restore(ctx context.Context, id wire.Identity, ident, by string) error {
+	return r.restore(ctx, id, ident, by, func(*wire.Template) error { return nil })
+}
+
+// RevertArchive takes back what archived a template at a time, in one step. wire.ErrChanged if it
+// was restored since, or archived again.
+func (r *Registry) RevertArchive(
+	ctx context.Context, id wire.Identity, name string, at time.Time, by string,
+) error {
+	return r.restore(ctx, id, name, by, func(t *wire.Template) error {
+		if t.DeletedAt == nil || !t.DeletedAt.Equal(at) {
+			return wire.ErrChanged()
+		}
+		return nil
+	})
+}
+
+// restore brings a template back, unless check, within the transaction, fails.
+func (r *Registry) restore(
+	ctx context.Context, id wire.Identity, ident, by string, check func(*wire.Template) error,
+) error {
 	head, err := r.store.Template(ctx, id.Account, ident)
 	if err != nil {
 		return err
 	}
 
+	restored := false
 	_, err = r.update(ctx, id.Account, head.Name, func(t *wire.Template, _ time.Time) (bool, error) {
 		// A template that is not deleted stays as it is, and makes no change for caches
 		// to fetch.
-		changed := t.DeletedAt != nil
+		restored = t.DeletedAt != nil
+		err := check(t)
 		t.DeletedAt = nil
-		return changed, nil
+		return restored, err
 	})
+	if err == nil && restored {
+		r.note(ctx, id, by, "restore template", head.Name, "")
+	}
 
 	return err
 }

@@ -63,12 +63,12 @@ func TestALabelIsMadeByIDThoughATemplateIsCalledLikeIt(t *testing.T) {
 func TestAnArchivedTemplateIsNotFoundAndComesBackWithItsVersions(t *testing.T) {
 	r, ctx := newRegistry(t), t.Context()
 	publish(t, r, says("greet", "one"))
-	if err := r.Archive(ctx, ann, "greet"); err != nil {
+	if err := r.Archive(ctx, ann, "greet", ""); err != nil {
 		t.Fatal(err)
 	}
 	_, err := r.Raw(ctx, ann, "greet", wire.Selector{})
 	wantFault(t, err, wire.CodeNotFound)
-	wantFault(t, r.Archive(ctx, ann, "greet"), wire.CodeNotFound)
+	wantFault(t, r.Archive(ctx, ann, "greet", ""), wire.CodeNotFound)
 
 	for status, want := range map[string]int{"": 0, "active": 0, "deleted": 1, "all": 1} {
 		list, err := r.List(ctx, ann, wire.TemplateListQuery{Status: status})
@@ -77,13 +77,13 @@ func TestAnArchivedTemplateIsNotFoundAndComesBackWithItsVersions(t *testing.T) {
 		}
 	}
 
-	if err := r.Restore(ctx, ann, "greet"); err != nil {
+	if err := r.Restore(ctx, ann, "greet", ""); err != nil {
 		t.Fatal(err)
 	}
 	if got := fetchText(t, r, "greet", wire.Selector{Version: 1}); got != "one" {
 		t.Errorf("it came back as %q", got)
 	}
-	wantFault(t, r.Restore(ctx, ann, "nosuch"), wire.CodeNotFound)
+	wantFault(t, r.Restore(ctx, ann, "nosuch", ""), wire.CodeNotFound)
 }
 
 const chat = `{"type":"chat","messages":[{"role":"system","content":[{"type":"text","text":"s"}]},

@@ -43,19 +43,20 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	}
 	warnings := expanded.Findings(p.Metadata)
 
-	p.Author = orKey(p.Author, id)
+	by := p.Author
+	p.Author = orKey(by, id)
 	if p.Metadata == nil {
 		p.Metadata = json.RawMessage("null")
 	}
 
 	// A conflict is rare, and the other publisher has succeeded, so only the caller's
 	// patience bounds the attempts.
-	out, err := r.publish(ctx, id.Account, p)
+	out, done, err := r.publish(ctx, id.Account, p)
 	for errors.Is(err, errMoved) {
 		if ctx.Err() != nil {
 			return wire.Published{}, ctx.Err()
 		}
-		out, err = r.publish(ctx, id.Account, p)
+		out, done, err = r.publish(ctx, id.Account, p)
 	}
 	if err != nil {
 		return out, err
@@ -67,6 +68,7 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	r.log.Info("template published",
 		"account", id.Account, "name", p.Name, "version", out.VersionNumber,
 		"labels", p.Labels, "warnings", len(warnings))
+	r.notePublished(ctx, id, by, p, out.VersionNumber, done)
 	out.Warnings = nonNil(warnings)
 
 	return out, nil
@@ -74,15 +76,17 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 
 // publish compares p with the latest version and then writes. It returns errMoved if
 // another version came between the two.
-func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) (wire.Published, error) {
+func (r *Registry) publish(
+	ctx context.Context, account string, p wire.Publish,
+) (_ wire.Published, done applied, err error) {
 	latest, err := r.latest(ctx, account, p.Name)
 	if err != nil {
-		return wire.Published{}, err
+		return wire.Published{}, done, err
 	}
 	// Checked here and, by the number, in the transaction: nobody's edit is overwritten
 	// unseen.
 	if p.Base != nil && *p.Base != latest.Number {
-		return wire.Published{}, baseOutdated(p.Name, latest)
+		return wire.Published{}, done, baseOutdated(p.Name, latest)
 	}
 
 	number, commitMessage := latest.Number+1, p.CommitMessage
@@ -100,8 +104,9 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 		}
 
 		now := r.notBefore(t.UpdatedAt)
-		changed, err := apply(t, p, number, now)
-		if err != nil || unchanged && !changed {
+		done, err = apply(t, p, number, now)
+		done.version = !unchanged
+		if err != nil || !done.any() {
 			return nil, false, err
 		}
 
@@ -127,7 +132,7 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 	}
 	head, err := r.store.UpdateTemplate(ctx, account, p.Name, change)
 	if err != nil {
-		return wire.Published{}, err
+		return wire.Published{}, done, err
 	}
 
 	out := published(&head, number, p.Blueprint, p.Metadata, commitMessage)
@@ -138,7 +143,7 @@ func (r *Registry) publish(ctx context.Context, account string, p wire.Publish) 
 			number, quote(p.CommitMessage)))
 	}
 
-	return out, nil
+	return out, done, nil
 }
 
 // notBefore returns the time, but never one before t: history is looked up by time, and a
@@ -186,24 +191,35 @@ func (r *Registry) latest(ctx context.Context, account, name string) (wire.Versi
 	return r.version(ctx, account, &head, head.Latest())
 }
 
-// apply moves p's labels to a version, sets its tags, and restores a deleted template. It
-// reports whether that changed anything.
-func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (changed bool, err error) {
+// applied is what a publish has changed.
+type applied struct {
+	version  bool // there is a new one
+	tags     bool
+	restored bool
+	moved    []move
+}
+
+func (a applied) any() bool { return a.version || a.tags || a.restored || len(a.moved) > 0 }
+
+// apply moves p's labels to a version, sets its tags, and restores a deleted template.
+func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (done applied, err error) {
 	for _, name := range p.Labels {
-		changed = moveLabel(t, name, number, now, p.Author) || changed
+		if m := moveLabel(t, name, number, now, p.Author); m.was != m.is {
+			done.moved = append(done.moved, m)
+		}
 	}
 	// Only now, because a label that existed was moved and not added.
 	if err := checkLabelCount(t); err != nil {
-		return false, err
+		return done, err
 	}
 	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
-		t.Tags, changed = p.Tags, true
+		t.Tags, done.tags = p.Tags, true
 	}
 	if t.DeletedAt != nil {
-		t.DeletedAt, changed = nil, true
+		t.DeletedAt, done.restored = nil, true
 	}
 
-	return changed, nil
+	return done, nil
 }
 
 // checkLabelCount rejects a template with more labels than it may have.
@@ -218,10 +234,14 @@ func checkLabelCount(t *wire.Template) error {
 	})
 }
 
-// moveLabel points a label to a version and records the move. It reports whether the
-// label pointed elsewhere.
-func moveLabel(t *wire.Template, label string, number int, now time.Time, by string) bool {
+// moveLabel points a label to a version, and records the move unless it points there already.
+func moveLabel(t *wire.Template, label string, number int, now time.Time, by string) move {
 	i, found := findLabel(t.Labels, label)
+	m := move{label: label, is: number}
+	if found {
+		m.was = t.Labels[i].Version
+	}
+
 	switch {
 	case !found:
 		// Counted up for good: a label that is made again under its old name is another
@@ -229,15 +249,15 @@ func moveLabel(t *wire.Template, label string, number int, now time.Time, by str
 		t.LabelsMade++
 		id := wire.LabelID(t.ID, t.LabelsMade)
 		t.Labels = slices.Insert(t.Labels, i, wire.Label{ID: id, Name: label, Version: number})
-	case t.Labels[i].Version == number:
-		return false
+	case m.was == number:
+		return m
 	default:
 		t.Labels[i].Version = number
 	}
 
 	addMove(t, wire.Move{Label: label, Version: number, At: now, By: by})
 
-	return true
+	return m
 }
 
 // addMove appends to the history of a template's labels. Beyond movesMax it drops the

@@ -20,6 +20,7 @@ type Config struct {
 	Store  Store
 	Logger *slog.Logger     // nil means slog.Default()
 	Now    func() time.Time // nil means time.Now
+	Audit  AuditLog         // nil: nothing is logged
 
 	// ProviderBaseURLs are sent to the apps that fetch a template for a provider. See
 	// SetProviderBaseURLs.
@@ -35,6 +36,7 @@ type Registry struct {
 	store   Store
 	log     *slog.Logger
 	now     func() time.Time
+	audit   AuditLog
 	waiters waiters
 	urls    atomic.Pointer[wire.ProviderBaseURLs] // what it points to never changes
 }
@@ -48,7 +50,7 @@ func New(c Config) *Registry {
 		c.Now = time.Now
 	}
 
-	r := &Registry{store: c.Store, log: c.Logger, now: c.Now}
+	r := &Registry{store: c.Store, log: c.Logger, now: c.Now, audit: c.Audit}
 	r.urls.Store(&c.ProviderBaseURLs)
 	return r
 }

@@ -83,7 +83,7 @@ func TestWhatOthersReferToCannotBeTakenAway(t *testing.T) {
 	tone.Labels = []string{"prod"}
 	publish(t, r, tone)
 	publish(t, r, says("greet", "@@@tone@label:prod@@@"))
-	wantFault(t, r.Archive(t.Context(), ann, "tone"), wire.CodeConflict, "`greet`")
+	wantFault(t, r.Archive(t.Context(), ann, "tone", ""), wire.CodeConflict, "`greet`")
 	labels, err := r.Labels(t.Context(), ann, "tone")
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func TestWhatOthersReferToCannotBeTakenAway(t *testing.T) {
 	if err := r.DeleteLabel(t.Context(), ann, labels.Labels[0].ID, ""); err != nil {
 		t.Error(err)
 	}
-	if err := r.Archive(t.Context(), ann, "tone"); err != nil {
+	if err := r.Archive(t.Context(), ann, "tone", ""); err != nil {
 		t.Error(err)
 	}
 }

@@ -87,23 +87,16 @@
 //
 // # How a write becomes durable
 //
-// Badger's SyncWrites is on while a generation is appended to. A commit, which holds all
-// appends that wait, returns after an msync of both logs as a whole: first the value log,
-// then the write-ahead log, so that each key in the latter has its frame. The rest is up
-// to us:
+// Badger writes a commit, which holds all appends that wait, and syncs nothing. Package
+// generation then syncs both logs: first the value log, then the write-ahead log, so that
+// each key in the latter has its frame. The rest is up to us, too:
 //
-//   - Badger does not sync the names of new logs. Package generation does, when it makes
-//     one and gives it its place, before the first commit. A generation never continues in
-//     a second log.
-//   - When Badger cannot sync the value log, it only logs that, and the commit succeeds.
-//     generation.Log fails the spool before the commit returns.
+//   - The names of new logs are synced when a generation is made and gets its place, before
+//     the first commit. A generation never continues in a second log.
 //   - A commit that failed may have left its keys without their frames. Writer.Forget
 //     removes them.
 //   - On a full disk, a write into a hole of a file is SIGBUS (see "A full disk"). A sync
 //     succeeds in a folder that is gone or read-only (see "A disk that breaks").
-//
-// On Linux an msync is an fdatasync of what is mapped. Badger's msync does nothing on
-// Windows.
 //
 // If the kernel writes the write-ahead log by itself before the value log is synced, and
 // then the power fails, the newest commit lacks frames although it was never answered. So
@@ -117,11 +110,11 @@
 // made, and commits to it need no more. It is made, and the one before it sealed, only
 // while the disk has room for both and --spool-free-min is still left.
 //
-// To close or open the spool on a full disk, a file of ballast is removed first
-// (guard.go). If that is not enough, Close leaves the newest generation as a crash would,
-// and Open reports how much is missing. What remains is a few milliseconds between
-// checking and writing, in which another process would have to take everything that is
-// left.
+// To seal a generation, or to close or open the spool, on a full disk, a file of ballast
+// is removed first (guard.go). If that is not enough, a full generation waits, Close
+// leaves the newest one as a crash would, and Open reports how much is missing. What
+// remains is a few milliseconds between checking and writing, in which another process
+// would have to take everything that is left.
 //
 // The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax),
 // and in the data folder around it (Config.DiskMax). A walk over all files counts them
@@ -195,17 +188,18 @@
 //
 // # Measurements
 //
-// An earlier version found Badger's mappings in /proc/self/maps, gave up their pages, and
-// synced both files itself. In six pairs of runs, medians at 1, 64 and 256 connections of
-// 4 KB:
+// With Badger's SyncWrites, which is an msync of each log, in the place of our fdatasync, a
+// write of 4 KB takes more processor time (BenchmarkAppend, user and system, the least of
+// five runs in turns):
 //
-//	                   processor time a write   requests/s            p99, ms          peak resident, MiB
-//	giving up pages    630, 132, 131 µs         604, 2,770, 1,818     12, 104, 502     37, 47, 54
-//	SyncWrites         630, 130, 125 µs         696, 3,558, 2,643     11,  66, 241     50, 62, 71
+//	              1 writer   64 writers
+//	SyncWrites      378 µs      28.6 µs
+//	fdatasync       332 µs      28.5 µs
 //
-// (The machine was busy: compare the two.) The additional resident memory is pages of
-// files, which the kernel takes back: in a cgroup of 96 MiB the peaks are 116 and 114
-// MiB.
+// Before it syncs a log, disk.Mapped takes its pages out of the mapping. The kernel would
+// otherwise protect each of them before it writes it. At 64 connections a write takes 71
+// instead of 82 µs (medians of five runs in turns), and the sidecar's peak is 64 instead
+// of 84 MiB.
 //
 // On a machine with two cores, with the server away, compared with a plain file of frames
 // with grouped fdatasync behind the same HTTP handler (go test -run '^$' -bench

@@ -1,8 +1,8 @@
 package spool
 
 import (
-	"cmp"
 	"slices"
+	"sort"
 
 	"promptspool/spool/frame"
 )
@@ -26,7 +26,7 @@ func (s *Spool) lose(from, end uint64, why string) {
 		}
 	}
 	s.countGapLocked(frame.Range{From: from, End: end}, why)
-	slices.SortFunc(s.gaps, func(a, b frame.Range) int { return cmp.Compare(a.From, b.From) })
+	sort.Slice(s.gaps, func(i, j int) bool { return s.gaps[i].From < s.gaps[j].From })
 }
 
 // countGapLocked counts a range that overlaps no known gap. It ignores an empty one.

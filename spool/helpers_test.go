@@ -73,9 +73,12 @@ func TestMain(m *testing.M) {
 }
 
 // open opens a spool in dir and closes it after the test. The functions change its
-// settings.
+// settings. Benchmarks have generations of the usual size.
 func open(t testing.TB, dir string, settings ...func(*spool.Config)) *spool.Spool {
 	t.Helper()
+	if _, isBenchmark := t.(*testing.B); isBenchmark {
+		settings = append([]func(*spool.Config){generationBytes(0)}, settings...)
+	}
 	s, err := tryOpen(dir, settings...)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +94,11 @@ var running sync.Map
 
 // tryOpen opens a spool that the test closes itself, or that it expects not to open.
 func tryOpen(dir string, settings ...func(*spool.Config)) (*spool.Spool, error) {
-	c := spool.Config{Dir: dir, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	c := spool.Config{
+		Dir:             dir,
+		Logger:          slog.New(slog.NewTextHandler(io.Discard, nil)),
+		GenerationBytes: 1 << 20, // the files of larger ones take most of a test's time
+	}
 	for _, set := range settings {
 		set(&c)
 	}

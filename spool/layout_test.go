@@ -147,7 +147,7 @@ func TestNobodyElseMayReadTheFiles(t *testing.T) {
 
 func TestAFullGenerationOfTinyEventsIsOneTable(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
+	s := open(t, dir, generationBytes(16<<20))
 	tiny := slices.Repeat([][]byte{[]byte("x")}, 1000)
 	for range 20 {
 		if err := s.Append(t.Context(), 7, tiny...); err != nil {

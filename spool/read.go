@@ -23,35 +23,68 @@ import (
 // Errors: ctx.Err() when ctx ends, and ErrClosed after Close.
 func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
 	for {
+		if err := s.Wait(ctx, from); err != nil {
+			return nil, err
+		}
+		entries, end, err := s.ReadNow(ctx, from, eventsMax, bytesMax)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+		from = end // all of it was lost
+
+		// What follows may never come, so what is lost must not wait for it.
+		if err := s.Ack(s.Frontier() - 1); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// ReadNow is Read, but does not wait: it may return nothing. end is where the next reading
+// begins; what is missing before it was lost.
+func (s *Spool) ReadNow(
+	ctx context.Context, from uint64, eventsMax, bytesMax int,
+) (entries []Entry, end uint64, err error) {
+	next := s.Next()
+	if from >= next {
+		return nil, from, nil
+	}
+
+	r := reading{
+		spool:     s,
+		from:      from,
+		end:       next,
+		eventsMax: max(eventsMax, 1),
+		bytesMax:  bytesMax,
+	}
+	if err := r.run(ctx); err != nil {
+		return r.entries, from, err
+	}
+	if n := len(r.entries); n > 0 {
+		return r.entries, r.entries[n-1].Seq + 1, nil
+	}
+
+	return nil, next, nil
+}
+
+// Wait returns when an event with Seq >= from was appended, whole or lost by now.
+//
+// Errors: as of Read.
+func (s *Spool) Wait(ctx context.Context, from uint64) error {
+	for {
 		s.mu.Lock()
 		grown, next := s.grown, s.next // together, or an event in between would not wake us
 		s.mu.Unlock()
 
 		if from < next {
-			r := reading{
-				spool:     s,
-				from:      from,
-				end:       next,
-				eventsMax: max(eventsMax, 1),
-				bytesMax:  bytesMax,
-			}
-			if err := r.run(ctx); err != nil || len(r.entries) > 0 {
-				return r.entries, err
-			}
-			from = next // all of it was lost
-
-			// What follows may never come, so what is lost must not wait for it.
-			if err := s.Ack(s.Frontier() - 1); err != nil {
-				return nil, err
-			}
+			return nil
 		}
 
 		select {
 		case <-grown:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return ctx.Err()
 		case <-s.closed:
-			return nil, ErrClosed
+			return ErrClosed
 		}
 	}
 }

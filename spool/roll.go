@@ -3,10 +3,14 @@ package spool
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"promptspool/spool/disk"
 	"promptspool/spool/generation"
 )
+
+// sealRetryDelay is how long a generation that the disk has no room to seal waits.
+const sealRetryDelay = 100 * time.Millisecond
 
 // roll continues in a new generation of this capacity, from seq on. The full one is
 // sealed in the background. When roll fails, the full one is still the one that is
@@ -92,20 +96,43 @@ func (s *Spool) sealInBackground(g *generationState) {
 
 	go func() {
 		defer close(done)
-		s.readMu.Lock()
-		defer s.readMu.Unlock()
 
-		if err := s.seal(g); err != nil {
-			_ = s.fail(err)
-			return
-		}
-
-		// An Ack that came before the seal had to leave the generation in place.
-		if err := s.removeAcked(); err != nil {
-			s.config.Logger.Warn("a generation that is acknowledged cannot be removed; it is tried again",
-				"dir", s.config.Dir, "error", err)
+		// Without room the generation waits, with all its events readable. Meanwhile the guard
+		// refuses to make another one.
+		for !s.sealWithRoom(g) {
+			select {
+			case <-time.After(sealRetryDelay):
+			case <-s.closed:
+				return // it stays as a crash would leave it
+			}
 		}
 	}()
+}
+
+// sealWithRoom seals a generation if the disk has room for its table. It reports whether
+// there is nothing left to do: it is sealed, or the spool has failed.
+//
+// It looks at the disk as late as possible. There was room when the next generation was
+// made, but another process may have taken it since.
+func (s *Spool) sealWithRoom(g *generationState) bool {
+	s.readMu.Lock()
+	defer s.readMu.Unlock()
+
+	if s.guard.freeBallast(sealRoom) != nil {
+		return false
+	}
+	if err := s.seal(g); err != nil {
+		_ = s.fail(err)
+		return true
+	}
+
+	// An Ack that came before the seal had to leave the generation in place.
+	if err := s.removeAcked(); err != nil {
+		s.config.Logger.Warn("a generation that is acknowledged cannot be removed; it is tried again",
+			"dir", s.config.Dir, "error", err)
+	}
+
+	return true
 }
 
 // waitForSeal waits until no generation is being sealed. Only the leader calls it.

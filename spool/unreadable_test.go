@@ -1,3 +1,5 @@
+//go:build !race
+
 package spool_test
 
 import (
@@ -60,17 +62,15 @@ func withBlocks(t testing.TB, crash bool) string {
 	return dir
 }
 
-// onBadDisk copies a folder to a disk of which blocks can be made bad.
-func onBadDisk(t testing.TB, folder string) (disk *disktest.Disk, dir string) {
+// copyTo copies a folder to a disk of which blocks can be made bad. It returns the copy.
+func copyTo(t testing.TB, disk *disktest.Disk, folder, name string) string {
 	t.Helper()
-	disk = disktest.Mount(t)
-	dir = filepath.Join(disk.Dir, "spool")
-	below := filepath.Join(disk.Below, "spool")
+	below := filepath.Join(disk.Below, name)
 	if out, err := exec.Command("cp", "-a", "--sparse=always", folder, below).CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
 	}
 
-	return disk, dir
+	return filepath.Join(disk.Dir, name)
 }
 
 // readableAt returns the texts that have no byte in the value log's block at offset.
@@ -102,8 +102,9 @@ func readableAt(t testing.TB, path string, offset int64) (left []string) {
 }
 
 func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
+	disk := disktest.Mount(t)
 	folders := map[bool]string{false: withBlocks(t, false), true: withBlocks(t, true)}
-	for _, test := range []struct {
+	for i, test := range []struct {
 		file   string
 		offset int64
 		crash  bool
@@ -129,7 +130,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndNothingElse(t *testing.T) {
 	} {
 		name := strings.ReplaceAll(test.file, "/", ":")
 		t.Run(fmt.Sprintf("%s at %d, crash %v", name, test.offset, test.crash), func(t *testing.T) {
-			disk, dir := onBadDisk(t, folders[test.crash])
+			dir := copyTo(t, disk, folders[test.crash], fmt.Sprint("spool-", i))
 			paths, err := filepath.Glob(filepath.Join(dir, test.file))
 			if err != nil || len(paths) != 1 {
 				t.Fatalf("files %v (%v)", paths, err)
@@ -212,7 +213,8 @@ func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.
 		return
 	}
 
-	disk, dir := onBadDisk(t, withBlocks(t, false))
+	disk := disktest.Mount(t)
+	dir := copyTo(t, disk, withBlocks(t, false), "spool")
 	path := find(t, dir, "*.vlog")
 	want := readableAt(t, path, 150_000)
 	s := open(t, dir)

@@ -99,25 +99,44 @@ func (c *Claim) Resize(size int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	// What gets smaller, or stays as it is, needs nothing of the pool.
-	before, after := p.rules.shared(c.held), p.rules.shared(size)
-	if size > c.held {
-		free := p.free - (size - c.held)
-		others := p.held[c.owner] - before
-		switch {
-		case after > 0 && others+after > p.rules.Share(c.owner, others, free):
-			return ErrShare
-		case free < 0, after > 0 && free < p.rules.SmallSize:
-			return ErrFull
-		}
+	if err := c.checkLocked(size); err != nil {
+		return err
 	}
 
 	p.free -= size - c.held
-	p.countLocked(c.owner, after-before)
+	p.countLocked(c.owner, p.rules.shared(size)-p.rules.shared(c.held))
 	if p.rules.Watch != nil && size != c.held {
 		p.rules.Watch(p.rules.Size - p.free)
 	}
 	c.held = size
+
+	return nil
+}
+
+// Check returns what Resize would return now, and claims nothing.
+func (c *Claim) Check(size int64) error {
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+
+	return c.checkLocked(size)
+}
+
+func (c *Claim) checkLocked(size int64) error {
+	// What gets smaller, or stays as it is, needs nothing of the pool.
+	if size <= c.held {
+		return nil
+	}
+
+	p := c.pool
+	after := p.rules.shared(size)
+	free := p.free - (size - c.held)
+	others := p.held[c.owner] - p.rules.shared(c.held)
+	switch {
+	case after > 0 && others+after > p.rules.Share(c.owner, others, free):
+		return ErrShare
+	case free < 0, after > 0 && free < p.rules.SmallSize:
+		return ErrFull
+	}
 
 	return nil
 }

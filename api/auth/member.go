@@ -2,6 +2,8 @@ package auth
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -101,6 +103,43 @@ func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disab
 	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, action, "")
 }
 
+// RevertRole gives a member who has the role is the role was again, in one step. wire.ErrChanged
+// if they do not have it; changes that led back to it are not noticed.
+func (p *People) RevertRole(ctx context.Context, by wire.User, id string, is, was wire.Role) error {
+	c := wire.UserChange{Role: &was, Check: unchanged(func(u wire.User) bool { return u.Role == is })}
+	_, err := p.change(ctx, by, id, c, "set role", string(was))
+
+	return err
+}
+
+// RevertDisabled enables a member who was disabled at a time, in one step. wire.ErrChanged if they
+// were enabled since, or disabled again.
+func (p *People) RevertDisabled(ctx context.Context, by wire.User, id string, at time.Time) error {
+	enabled := false
+	// Not every database keeps more than microseconds.
+	c := wire.UserChange{Disabled: &enabled, Check: unchanged(func(u wire.User) bool {
+		return u.DisabledAt != nil &&
+			u.DisabledAt.Truncate(time.Microsecond).Equal(at.Truncate(time.Microsecond))
+	})}
+	_, err := p.change(ctx, by, id, c, "enable member", "")
+
+	return err
+}
+
+// errChanged marks the error of unchanged. The other conflict of a change is the last owner.
+var errChanged = errors.New("changed meanwhile")
+
+// unchanged is a check that the person is still as the one who reverts a change left them.
+func unchanged(same func(wire.User) bool) func(wire.User) error {
+	return func(u wire.User) error {
+		if !same(u) {
+			return errChanged
+		}
+
+		return nil
+	}
+}
+
 // change changes a member on behalf of an owner, and notes it in the audit log.
 func (p *People) change(
 	ctx context.Context, by wire.User, id string, c wire.UserChange, action, detail string,
@@ -114,6 +153,8 @@ func (p *People) change(
 	c.At = p.now().UTC()
 	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
 	switch {
+	case errors.Is(err, errChanged):
+		return wire.User{}, wire.ErrChanged()
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.User{}, errNoMember()
 	case wire.IsCode(err, wire.CodeConflict):

@@ -77,7 +77,7 @@ type UserStore interface {
 	// ChangeUser changes a person of the account, and returns it. Each change ends the
 	// person's sessions (SessionsFrom becomes change.At) and reset links. The error is
 	// wire.CodeNotFound if the account has no such person, and wire.CodeConflict if no
-	// owner would be left who can sign in.
+	// owner would be left who can sign in, or that of change.Check.
 	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
 
 	// HasOwner reports whether the account of this name has a person whose role is owner.
@@ -163,4 +163,8 @@ type AuditStore interface {
 	// AuditLog lists at most limit entries of an account, newest first, from below the id
 	// before ("" for the newest).
 	AuditLog(ctx context.Context, account, before string, limit int) ([]wire.AuditEntry, error)
+
+	// TrimAudit deletes the entries of all accounts whose ids are from before oldest, and those
+	// from before fresh that are beyond the newest most of an account.
+	TrimAudit(ctx context.Context, oldest, fresh time.Time, most int) error
 }

@@ -108,11 +108,11 @@ func (echo) DeleteLabel(_ context.Context, _ wire.Identity, label int64, _ strin
 	return nil
 }
 
-func (echo) Archive(_ context.Context, _ wire.Identity, ident string) error {
+func (echo) Archive(_ context.Context, _ wire.Identity, ident, _ string) error {
 	return named("a/b", ident)
 }
 
-func (echo) Restore(_ context.Context, _ wire.Identity, ident string) error {
+func (echo) Restore(_ context.Context, _ wire.Identity, ident, _ string) error {
 	return named("a/b", ident)
 }
 
@@ -371,6 +371,6 @@ func TestEditingCallsArriveAsTheyWereMade(t *testing.T) {
 		t.Errorf("a label that does not exist: %v", err)
 	}
 
-	same(t, "archived", c.Archive(ctx, caller, "a/b"), nil)
-	same(t, "restored", c.Restore(ctx, caller, "a/b"), nil)
+	same(t, "archived", c.Archive(ctx, caller, "a/b", ""), nil)
+	same(t, "restored", c.Restore(ctx, caller, "a/b", ""), nil)
 }

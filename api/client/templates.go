@@ -183,13 +183,13 @@ func (c *Client) DeleteLabel(ctx context.Context, id wire.Identity, label int64,
 }
 
 // Archive archives a template.
-func (c *Client) Archive(ctx context.Context, id wire.Identity, ident string) error {
+func (c *Client) Archive(ctx context.Context, id wire.Identity, ident, _ string) error {
 	path := "/rest/prompt-templates/" + url.PathEscape(ident)
 	return c.do(ctx, request{method: "DELETE", path: path, key: id.Key})
 }
 
 // Restore restores an archived template.
-func (c *Client) Restore(ctx context.Context, id wire.Identity, ident string) error {
+func (c *Client) Restore(ctx context.Context, id wire.Identity, ident, _ string) error {
 	path := "/rest/prompt-templates/" + url.PathEscape(ident) + "/restore"
 	return c.do(ctx, request{method: "POST", path: path, key: id.Key})
 }

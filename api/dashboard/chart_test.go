@@ -150,3 +150,17 @@ func TestAnImageIsABudgetOfItsPage(t *testing.T) {
 			len(parts[0].Image), len(parts[1].Image), parts[2].Link)
 	}
 }
+
+func TestOnlyAnImageThatWasCheckedIsServedByItself(t *testing.T) {
+	const red = "data:image/png;base64,iVBORw0KGgo="
+	c := Conversation{Output: []Message{{Parts: []Part{{Text: red}, {Kind: "media", Text: "image/png", Image: red}}}}}
+	for place, want := range map[string]string{
+		"output.0.part.1": red, "output.0.part.0": "", "output.0.part.2": "", "output.1.part.1": "",
+		"input.0.part.1": "", "output.-1.part.1": "", "output.0.part.-1": "", "output.0": "", "": "",
+		"output.0.part.1xyz": "", "output.0.part.01": "",
+	} {
+		if got := c.picture(place); got != want {
+			t.Errorf("at %q is the image %q, want %q", place, got, want)
+		}
+	}
+}

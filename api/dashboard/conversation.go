@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"fmt"
 	"html/template"
 	"strconv"
 	"strings"
@@ -126,6 +127,24 @@ func (m *Message) find(place string) (text string, prose, ok bool) {
 	return "", false, false
 }
 
+// picture returns the image at a place, as its Part has it, or "".
+func (c *Conversation) picture(place string) string {
+	var i, j int
+	for direction, all := range map[string][]Message{"input": c.Input, "output": c.Output} {
+		form := direction + ".%d.part.%d"
+		n, _ := fmt.Sscanf(place, form, &i, &j)
+		// Sscanf accepts whatever follows.
+		if n != 2 || fmt.Sprintf(form, i, j) != place {
+			continue
+		}
+		if i >= 0 && i < len(all) && j >= 0 && j < len(all[i].Parts) {
+			return all[i].Parts[j].Image
+		}
+	}
+
+	return ""
+}
+
 // shownMessage is a message as a page shows it.
 type shownMessage struct {
 	Message
@@ -137,8 +156,9 @@ type shownMessage struct {
 type shownPart struct {
 	Kind string
 	shownText
-	Image template.URL // or ""
-	Link  string       // to media on another host, which the page does not load
+	Image   template.URL // or ""
+	Picture string       // the address of the image by itself; "" if it has none
+	Link    string       // to media on another host, which the page does not load
 }
 
 // part prepares a part of a message for a page.
@@ -151,6 +171,9 @@ func (t *texts) part(at string, p Part, prose bool) shownPart {
 		shown.shownText = t.show(at, p.Text, prose)
 	}
 
+	if p.Image != "" {
+		shown.Picture = t.address(at)
+	}
 	if len(p.Image) <= t.images {
 		shown.Image = template.URL(p.Image) // its reader has checked every byte
 		t.images -= len(p.Image)
@@ -167,23 +190,30 @@ type shownCall struct {
 	shownText
 }
 
-// messages prepares as many messages as the page has room for, and counts the others: a
-// message with everything in it counts as one.
+// messages prepares the messages that stand on the page, and counts those behind it: a message with
+// everything in it counts as one.
 func (t *texts) messages(direction string, all []Message) []shownMessage {
 	var out []shownMessage
 	for i, m := range all {
-		if !t.takePiece() {
+		first := t.seen
+		t.seen += 1 + len(m.Parts) + len(m.Calls)
+		switch {
+		case t.seen <= t.from:
+			continue
+		case first >= t.from+piecesMax:
+			t.hidden++
 			continue
 		}
 
+		// Where a page begins within a message, its role is said again.
 		shown := shownMessage{Message: m, Copy: t.address(place(direction, i))}
 		for j, p := range m.Parts {
-			if t.takePiece() {
+			if t.onPage(first + 1 + j) {
 				shown.Texts = append(shown.Texts, t.part(place(direction, i, "part", j), p, m.speaks()))
 			}
 		}
 		for j, c := range m.Calls {
-			if t.takePiece() {
+			if t.onPage(first + 1 + len(m.Parts) + j) {
 				at := place(direction, i, "call", j)
 				shown.Tools = append(shown.Tools, shownCall{c, t.show(at, c.Arguments, false)})
 			}
@@ -194,14 +224,19 @@ func (t *texts) messages(direction string, all []Message) []shownMessage {
 	return out
 }
 
-// takePiece takes the room of one piece, and reports whether there was any. If there was
-// none, it counts the piece as hidden.
-func (t *texts) takePiece() bool {
-	if t.pieces == 0 {
+// onPage reports whether a piece of a message stands on the page. One behind it is counted.
+func (t *texts) onPage(piece int) bool {
+	if piece >= t.from+piecesMax {
 		t.hidden++
 		return false
 	}
+
+	return piece >= t.from
+}
+
+// takePiece takes the room of a parameter or a tool, and reports whether there was any.
+func (t *texts) takePiece() bool {
 	t.pieces--
 
-	return true
+	return t.pieces >= 0
 }

@@ -78,6 +78,8 @@ type Members interface {
 	Uninvite(ctx context.Context, by wire.User, id string) error
 	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
 	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
+	RevertRole(ctx context.Context, by wire.User, id string, is, was wire.Role) error
+	RevertDisabled(ctx context.Context, by wire.User, id string, at time.Time) error
 	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
 	Note(ctx context.Context, by wire.User, action, target, detail string) error
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)

@@ -195,14 +195,6 @@ func (d *Dashboard) redirectToSaved(c *call, v draft, p wire.Published) error {
 		return c.redirect(to, "unchanged")
 	}
 
-	detail := "version " + strconv.Itoa(p.VersionNumber)
-	if v.Message != "" {
-		detail += ": " + v.Message
-	}
-	if err := d.People.Note(c.Context(), c.User, "save template", p.Name, detail); err != nil {
-		return err
-	}
-
 	return c.redirect(to, "saved")
 }
 

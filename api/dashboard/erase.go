@@ -61,7 +61,7 @@ func (d *Dashboard) erasePage(c *call) error {
 		if err != nil {
 			return err
 		}
-		v.Requests, v.Cancel = 1, f.Record(r.RequestID)
+		v.Requests, v.Cancel = 1, address("/requests/"+r.RequestID, keepPlace(f.values(), q))
 		for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
 			if len(v.Others) < eraseLinksMax {
 				v.Others = append(v.Others, eraseLink{key, r.Metadata[key], f.erasing("", key, r.Metadata[key])})

@@ -206,14 +206,16 @@ func (f filter) between(from, to time.Time) filter {
 	return f.during(line)
 }
 
-// requestsBetween returns the address of the requests that between selects. A stretch of hours is
-// a span in it: a page may have hundreds of them, and the line would be three times as long.
+// requestsBetween returns the address of the requests that between selects. Their time is a span in
+// it: a page may have hundreds of them, and the line would be three times as long.
 func (f filter) requestsBetween(from, to time.Time) string {
-	if to.Sub(from) > 12*time.Hour {
-		return address("/requests", f.between(from, to).values()) // clocks may be changed within it
+	from = from.In(cmp.Or(f.zone, time.UTC))
+	_, offset := from.Zone()
+	if _, then := to.In(from.Location()).Zone(); then != offset {
+		return address("/requests", f.between(from, to).values()) // clocks are changed within it
 	}
 	q := f.during("").values()
-	q.Set("span", stretch{from.In(cmp.Or(f.zone, time.UTC)), to.Sub(from)}.String())
+	q.Set("span", stretch{from, to.Sub(from)}.String())
 
 	return address("/requests", q)
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -158,7 +159,7 @@ func (d *Dashboard) setDisabled(c *call) error {
 	}
 
 	return d.offering(c, personAddress(u), "disabled",
-		undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: sealedTime(*u.DisabledAt)})
+		undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(time.RFC3339Nano)})
 }
 
 // personAddress returns the address of the page of people, which says what was changed for whom.

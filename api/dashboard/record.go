@@ -35,12 +35,14 @@ type recordView struct {
 	MoreOthers int            // how many more of them the page has no room for
 	Back       string         // the address of the list with its filter
 	Erase      string         // the address of the question before it is deleted
-	Query      string         // that filter, for forms
+	Query      string         // that filter, and the page's place, for forms
 
 	Previous, Next neighbour // in that list
 
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
+
+	Earlier, Later string // the addresses of the pages with the messages before and behind these; or ""
 
 	Answer, Curl, Python string // the addresses of what can be copied; "" if there is no answer
 }
@@ -145,11 +147,11 @@ func (d *Dashboard) recordPage(c *call) error {
 	f := c.filter(c.URL.Query())
 	read := d.Read(r.Content())
 	t := c.recordTexts(f, r)
+	query := keepPlace(f.values(), c.URL.Query())
 	v := recordView{
 		Record: r,
 		Back:   address("/requests", f.values()),
-		Erase:  f.Erase(r.RequestID),
-		Query:  f.values().Encode(),
+		Query:  query.Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),
 		Curl:   t.address("curl"),
@@ -158,9 +160,20 @@ func (d *Dashboard) recordPage(c *call) error {
 	if len(read.Output) > 0 {
 		v.Answer = t.address("answer")
 	}
+	query.Set("id", r.RequestID)
+	v.Erase = address("/requests/delete", query)
 
+	t.from = fromPiece(c.URL)
 	v.shownRequest = t.call(read)
-	v.Others, v.MoreOthers = d.others(r, t)
+	if t.from > 0 {
+		v.Earlier = withPiece(c.URL, t.from-piecesMax)
+	}
+	if v.Hidden > 0 {
+		v.Later = withPiece(c.URL, t.from+piecesMax)
+	}
+	if t.from == 0 {
+		v.Others, v.MoreOthers = d.others(r, t)
+	}
 	v.Parameters, v.Tools = t.sent(read)
 	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
 		variables := t.show("variables", string(r.Prompt.InputVariables), false)
@@ -224,39 +237,20 @@ func firstToken(r wire.Record) *float64 {
 	return &ms
 }
 
-// bound limits the list time of a record.
-type bound struct {
-	operator string
-	at       time.Time
-}
-
-// neighbour returns the address of the first record within bounds that a search finds
-// among those of a filter, or "".
-func (d *Dashboard) neighbour(c *call, f filter, s wire.Search, within ...bound) (string, error) {
-	var all []wire.Filter
-	for _, b := range within {
-		at, _ := json.Marshal(b.at)
-		all = append(all, wire.Filter{Field: "list_time", Operator: b.operator, Value: at})
-	}
-	row, err := d.first(c, f, s, all...)
-
-	return f.recordOf(row), err
-}
-
 // newerStretchMax bounds the stretches of time that newer searches, but for the last one,
 // which reaches until now.
 const newerStretchMax = 365 * 24 * time.Hour
 
-// newer returns the address of the record after r in the list, or "". Searches read
+// newer returns the first row of the next list time after r, or nil. Searches read
 // backwards from the newest record, so an unbounded one would read everything after r.
 // Longer and longer stretches of time after r are searched instead.
-func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
+func (d *Dashboard) newer(c *call, f filter, r wire.Record) (*wire.Row, error) {
 	oldestFirst := wire.Search{SortBy: "list_time", SortOrder: "asc"}
 	now := d.Now()
 	from, stretch := r.ListTime, time.Minute
 	for from.Before(now) {
 		if err := c.Context().Err(); err != nil {
-			return "", err
+			return nil, err
 		}
 
 		// The caller chose the record's time, which may be in any year: too far back for
@@ -267,14 +261,19 @@ func (d *Dashboard) newer(c *call, f filter, r wire.Record) (string, error) {
 			stretch *= 16
 		}
 
-		found, err := d.neighbour(c, f, oldestFirst, bound{"after", from}, bound{"lte", to})
-		if found != "" || err != nil {
+		after, _ := json.Marshal(from)
+		until, _ := json.Marshal(to)
+		found, err := d.first(c, f, oldestFirst,
+			wire.Filter{Field: byTime, Operator: "after", Value: after},
+			wire.Filter{Field: byTime, Operator: "lte", Value: until},
+		)
+		if found != nil || err != nil {
 			return found, err
 		}
 		from = to
 	}
 
-	return "", nil
+	return nil, nil
 }
 
 // rawRecord answers with the whole record as JSON.
@@ -321,9 +320,9 @@ func (d *Dashboard) setScore(c *call) error {
 		return err
 	}
 
-	// Back to the request, in the list from which it was opened.
+	// Back to the same page of the request, in the list from which it was opened.
 	q, _ := url.ParseQuery(c.PostForm.Get("view"))
-	to := readFilter(q).values()
+	to := keepPlace(readFilter(q).values(), q)
 	to.Set("done", "scored")
 
 	return c.redirect(address("/requests/"+id, to), "")

@@ -86,7 +86,8 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	span := func(operation string) string {
 		return `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
 			"spanId":"eee19b7ec3c1b174","name":"look_up","attributes":[
-			{"key":"gen_ai.operation.name","value":{"stringValue":"` + operation + `"}}]}}`
+			{"key":"gen_ai.operation.name","value":{"stringValue":"` + operation + `"}},
+			{"key":"user.id","value":{"stringValue":"u1"}},{"key":"tag.tags","value":{"stringValue":"alpha"}}]}}`
 	}
 
 	for operation, isSpan := range map[string]bool{"execute_tool": true, "chat": false} {
@@ -103,6 +104,11 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 			strings.Contains(body, "<h1>look_up ") != isSpan || strings.Contains(body, "<dt>Kind</dt>") != isSpan ||
 			strings.Contains(body, "<dt>Cost</dt>") == isSpan || strings.Contains(body, "cURL") == isSpan {
 			t.Errorf("the page of %s: %d %s", operation, page.Code, body)
+		}
+
+		// A list of requests does not have it.
+		if strings.Contains(body, ">alpha</a>") == isSpan || strings.Contains(body, ">u1</a>") == isSpan {
+			t.Errorf("the page of %s: tags and metadata lead to a list: %t", operation, !isSpan)
 		}
 	}
 }

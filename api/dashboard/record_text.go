@@ -1,8 +1,12 @@
 package dashboard
 
 import (
+	"encoding/base64"
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"promptspool/api/wire"
 )
@@ -46,6 +50,39 @@ func toggled(page *url.URL) string {
 	return address(page.Path, q)
 }
 
+// fromPiece returns the first piece of the messages that a page shows.
+func fromPiece(page *url.URL) int {
+	n, err := strconv.Atoi(page.Query().Get("piece"))
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return 0
+	}
+
+	return n
+}
+
+// withPiece returns the address of a page from another piece on.
+func withPiece(page *url.URL, from int) string {
+	q := page.Query()
+	q.Set("piece", strconv.Itoa(from))
+	if from <= 0 {
+		q.Del("piece")
+	}
+	q.Del("done")
+
+	return address(page.Path, q)
+}
+
+// keepPlace adds to a query which page of a long conversation another query shows, and whether as sent.
+func keepPlace(to, from url.Values) url.Values {
+	for _, name := range []string{"piece", "view"} {
+		if value := from.Get(name); value != "" {
+			to.Set(name, value)
+		}
+	}
+
+	return to
+}
+
 // alsoAsSent returns the address of another record, with its texts as this one's.
 func alsoAsSent(to string, asSent bool) string {
 	page, err := url.Parse(to)
@@ -87,6 +124,9 @@ func (d *Dashboard) recordText(c *call) error {
 		}
 	default:
 		read := d.Read(request)
+		if image := read.picture(of); image != "" {
+			return sendImage(c, image)
+		}
 		text, prose, ok = read.find(of)
 	}
 	if !ok {
@@ -99,6 +139,22 @@ func (d *Dashboard) recordText(c *call) error {
 	}
 
 	return d.part(c, "record", "body", c.recordTexts(c.filter(q), r).showWhole(text, prose))
+}
+
+// sendImage answers with an image that its reader has checked: PNG, JPEG, GIF or WebP as a data: URL.
+func sendImage(c *call, image string) error {
+	kind, data, _ := strings.Cut(strings.TrimPrefix(image, "data:"), ";base64,")
+	// The padding is optional there.
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))
+	if err != nil {
+		return errNoText
+	}
+
+	// The browser makes a page of it, with styles of its own.
+	c.w.Header().Set("Content-Security-Policy",
+		"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox")
+
+	return sendText(c, kind, string(raw))
 }
 
 // errNoText answers for a text that a record does not have.

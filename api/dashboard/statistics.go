@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"sort"
 	"strconv"
 	"time"
 
@@ -314,14 +315,15 @@ func (d versionDrawing) chart(
 			p.Values[i] = value(&b.Totals)
 		}
 	}
-	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b chart.Point) int { return a.At.Compare(b.At) })
+	c.Points = slices.Collect(maps.Values(byDate))
+	sort.Slice(c.Points, func(i, j int) bool { return c.Points[i].At.Before(c.Points[j].At) })
 
 	c.Link = func(p chart.Point) string {
-		return address("/requests", d.filter.between(p.At, p.To).values())
+		return d.filter.requestsBetween(p.At, p.To)
 	}
 	c.LinkValue = func(p chart.Point, i int) string {
 		f := withVersion(d.filter, d.lines[i].Version)
-		return address("/requests", f.between(p.At, p.To).values())
+		return f.requestsBetween(p.At, p.To)
 	}
 
 	return c

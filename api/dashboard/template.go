@@ -251,28 +251,24 @@ func (d *Dashboard) moveLabel(c *call) error {
 		}
 	}
 
-	if err := d.placeLabel(c, head, w); err != nil {
+	placed, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email)
+	if err != nil {
 		return err
 	}
 
 	version := strconv.Itoa(w.Version)
-	was := labelVersion(head.Labels, w.Name)
-	if was == version {
-		return c.redirect(templateAddress("/template", head.Name, "v", version), "label")
+	to := templateAddress("/template", head.Name, "v", version)
+	if placed.Was == w.Version {
+		return c.redirect(to, "label")
 	}
 
-	return d.offering(c, templateAddress("/template", head.Name, "v", version), "label",
+	was := ""
+	if placed.Was > 0 {
+		was = strconv.Itoa(placed.Was)
+	}
+
+	return d.offering(c, to, "label",
 		undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
-}
-
-// placeLabel moves or makes a label, and notes it.
-func (d *Dashboard) placeLabel(c *call, head templateHead, w wire.LabelWrite) error {
-	if _, err := d.Templates.CreateLabel(c.Context(), c.identity(), head.Name, w, c.User.Email); err != nil {
-		return err
-	}
-	detail := w.Name + " to version " + strconv.Itoa(w.Version)
-
-	return d.People.Note(c.Context(), c.User, "move label", head.Name, detail)
 }
 
 // readLabel reads a label's form by the rules of the API.
@@ -301,53 +297,39 @@ func (d *Dashboard) deleteLabel(c *call) error {
 	}
 
 	name := c.PostForm.Get("label")
-	was := labelVersion(head.Labels, name)
-	if err := d.dropLabel(c, head, name); err != nil {
-		return err
-	}
-
-	return d.offering(c, templateAddress("/template", head.Name), "unlabelled",
-		undo{Kind: "label", Of: head.Name, Name: name, Was: was})
-}
-
-// dropLabel deletes a label, and notes it.
-func (d *Dashboard) dropLabel(c *call, head templateHead, name string) error {
 	// The label may have been deleted in another tab.
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
 	if i < 0 {
 		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
 	}
 
-	id := head.Labels[i].ID
-	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), id, c.User.Email); err != nil {
+	label := head.Labels[i]
+	if err := d.Templates.DeleteLabel(c.Context(), c.identity(), label.ID, c.User.Email); err != nil {
 		return err
 	}
 
-	return d.People.Note(c.Context(), c.User, "delete label", head.Name, name)
+	return d.offering(c, templateAddress("/template", head.Name), "unlabelled",
+		undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
 }
 
 func (d *Dashboard) archiveTemplate(c *call) error {
-	return d.changeTemplate(c, d.Templates.Archive, "archive template", "archived")
+	return d.changeTemplate(c, d.Templates.Archive, "archived")
 }
 
 func (d *Dashboard) restoreTemplate(c *call) error {
-	return d.changeTemplate(c, d.Templates.Restore, "restore template", "restored")
+	return d.changeTemplate(c, d.Templates.Restore, "restored")
 }
 
-// changeTemplate changes a template as a whole, writes a note to the audit log, and
-// returns to the template's page.
+// changeTemplate changes a template as a whole, and returns to its page.
 func (d *Dashboard) changeTemplate(
-	c *call, change func(context.Context, wire.Identity, string) error, note, done string,
+	c *call, change func(ctx context.Context, id wire.Identity, ident, by string) error, done string,
 ) error {
 	head, err := d.head(c, "")
 	if err != nil {
 		return err
 	}
 
-	if err := change(c.Context(), c.identity(), head.Name); err != nil {
-		return err
-	}
-	if err := d.People.Note(c.Context(), c.User, note, head.Name, ""); err != nil {
+	if err := change(c.Context(), c.identity(), head.Name, c.User.Email); err != nil {
 		return err
 	}
 

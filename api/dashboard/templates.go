@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -33,8 +34,13 @@ type TemplateEditor interface {
 		ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
 	) (wire.PlacedLabel, error)
 	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
-	Archive(ctx context.Context, id wire.Identity, ident string) error
-	Restore(ctx context.Context, id wire.Identity, ident string) error
+	Archive(ctx context.Context, id wire.Identity, ident, by string) error
+	Restore(ctx context.Context, id wire.Identity, ident, by string) error
+
+	// RevertLabel and RevertArchive take back a change, unless another one has followed it. A
+	// label that was moved on and back again counts as unchanged.
+	RevertLabel(ctx context.Context, id wire.Identity, name, label string, is, was int, by string) error
+	RevertArchive(ctx context.Context, id wire.Identity, name string, at time.Time, by string) error
 }
 
 const (

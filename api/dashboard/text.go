@@ -15,7 +15,7 @@ const (
 	foldedBytes   = 4 << 10  // likewise
 	pageTextMax   = 64 << 10 // of all texts of a page; of more it shows nothing until it is asked for
 	wholeTextMax  = 256 << 10
-	piecesMax     = 1000    // messages, parts and tool calls of a page
+	piecesMax     = 1000    // messages, parts and tool calls of a page; and parameters and tools
 	pageImagesMax = 8 << 20 // of all encoded images of a page
 
 	scrolledBytesMin = 4 << 10
@@ -31,8 +31,11 @@ type texts struct {
 
 	left   int // bytes of text that the page still has room for
 	images int // bytes of images, likewise
-	pieces int // messages, parts and tool calls, likewise
-	hidden int // those that the page has no room for
+	pieces int // parameters and tools, likewise
+
+	from   int // the first of all messages, parts and tool calls that stands on the page
+	seen   int // how many of them there were so far
+	hidden int // those that stand behind the page
 }
 
 // newTexts returns the texts of a page on which the values of a template's variables are marked.

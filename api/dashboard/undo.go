@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,9 +40,6 @@ type undoKind struct {
 	// something else.
 	back func(d *Dashboard, c *call, u undo) (to string, err error)
 }
-
-// errChanged means that a change cannot be undone because of a later one.
-var errChanged = wire.Errorf(wire.CodeConflict, "It has been changed meanwhile, so it was not undone.")
 
 func undoKinds(kind string) (undoKind, bool) {
 	kinds := map[string]undoKind{
@@ -116,7 +112,8 @@ func (d *Dashboard) offered(c *call) (sealed, notice string) {
 	return sealed, k.text(u)
 }
 
-// takeBack undoes a change, unless there was another one since.
+// takeBack undoes a change, unless there was another one since. A label or a role is compared by
+// its value alone.
 func (d *Dashboard) takeBack(c *call) error {
 	u, ok := c.unseal(c.PostForm.Get("undo"))
 	k, known := undoKinds(u.Kind)
@@ -156,90 +153,48 @@ func roleText(u undo) string {
 	return fmt.Sprintf("%s now has the role %s (was %s) and must sign in again.", u.Name, u.Now, u.Was)
 }
 
-// labelVersion returns the version that a label points to, "" if there is no such label.
-func labelVersion(labels []wire.Label, name string) string {
-	i := slices.IndexFunc(labels, func(l wire.Label) bool { return l.Name == name })
-	if i < 0 {
-		return ""
+func (d *Dashboard) undoLabel(c *call, u undo) (string, error) {
+	is, err := versionOf(u.Now)
+	if err != nil {
+		return "", err
 	}
+	was, err := versionOf(u.Was)
+	if err != nil {
+		return "", err
+	}
+	err = d.Templates.RevertLabel(c.Context(), c.identity(), u.Of, u.Name, is, was, c.User.Email)
 
-	return strconv.Itoa(labels[i].Version)
+	return templateAddress("/template", u.Of), err
 }
 
-func (d *Dashboard) undoLabel(c *call, u undo) (string, error) {
-	head, err := d.headOf(c, u.Of, "")
-	if err != nil {
-		return "", err
-	}
-	if labelVersion(head.Labels, u.Name) != u.Now || head.DeletedAt != nil {
-		return "", errChanged
+// versionOf reads a version of a change; "" is 0.
+func versionOf(text string) (int, error) {
+	if text == "" {
+		return 0, nil
 	}
 
-	to := templateAddress("/template", head.Name)
-	if u.Was == "" {
-		return to, d.dropLabel(c, head, u.Name)
-	}
-	version, err := strconv.Atoi(u.Was)
-	if err != nil {
-		return "", err
-	}
-
-	return to, d.placeLabel(c, head, wire.LabelWrite{Name: u.Name, Version: version})
+	return strconv.Atoi(text)
 }
 
 func (d *Dashboard) undoArchive(c *call, u undo) (string, error) {
-	head, err := d.headOf(c, u.Of, "")
+	at, err := time.Parse(time.RFC3339Nano, u.Now)
 	if err != nil {
 		return "", err
 	}
-	if head.DeletedAt == nil || head.DeletedAt.Format(time.RFC3339Nano) != u.Now {
-		return "", errChanged
-	}
-	if err := d.Templates.Restore(c.Context(), c.identity(), head.Name); err != nil {
-		return "", err
-	}
+	err = d.Templates.RevertArchive(c.Context(), c.identity(), u.Of, at, c.User.Email)
 
-	to := templateAddress("/template", head.Name)
-
-	return to, d.People.Note(c.Context(), c.User, "restore template", head.Name, "")
-}
-
-// sealedTime returns a time as a sealed change has it, in what both databases keep of it.
-func sealedTime(at time.Time) string {
-	return at.UTC().Truncate(time.Microsecond).Format(time.RFC3339Nano)
-}
-
-// member returns a person of the account, unless they have changed.
-func (d *Dashboard) member(c *call, id string, same func(wire.User) bool) error {
-	people, err := d.People.Members(c.Context(), c.User)
-	if err != nil {
-		return err
-	}
-	for _, u := range people {
-		if u.ID == id && same(u) {
-			return nil
-		}
-	}
-
-	return errChanged
+	return templateAddress("/template", u.Of), err
 }
 
 func (d *Dashboard) undoRole(c *call, u undo) (string, error) {
-	err := d.member(c, u.Of, func(m wire.User) bool { return m.Role == wire.Role(u.Now) })
-	if err == nil {
-		_, err = d.People.SetRole(c.Context(), c.User, u.Of, wire.Role(u.Was))
-	}
-
-	return "/people", err
+	return "/people", d.People.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Now), wire.Role(u.Was))
 }
 
 func (d *Dashboard) undoDisabled(c *call, u undo) (string, error) {
-	err := d.member(c, u.Of, func(m wire.User) bool {
-		return m.DisabledAt != nil && sealedTime(*m.DisabledAt) == u.Now
-	})
-	if err == nil {
-		_, err = d.People.SetDisabled(c.Context(), c.User, u.Of, false)
+	at, err := time.Parse(time.RFC3339Nano, u.Now)
+	if err != nil {
+		return "", err
 	}
 
-	return "/people", err
+	return "/people", d.People.RevertDisabled(c.Context(), c.User, u.Of, at)
 }

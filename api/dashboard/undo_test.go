@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,16 @@ func (s *site) done(email, path string, form url.Values) (page, sealed string) {
 	sealed, _, _ = strings.Cut(sealed, `"`)
 
 	return page, sealed
+}
+
+// labelVersion returns the version that a label points to, "" if there is no such label.
+func labelVersion(labels []wire.Label, name string) string {
+	i := slices.IndexFunc(labels, func(l wire.Label) bool { return l.Name == name })
+	if i < 0 {
+		return ""
+	}
+
+	return strconv.Itoa(labels[i].Version)
 }
 
 func TestWhatWasJustDoneCanBeUndone(t *testing.T) {

@@ -96,7 +96,7 @@ func TestABarOfADayLeadsToThatDay(t *testing.T) {
 		"since:2026-11-02T00:00:00-08:00 before:2026-11-03T00:00:00-08:00",
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.Link(c.Points[i]), nil)
-		if got := r.URL.Query().Get("filter"); got != want || c.When(c.Points[i]) != a.Stats[i].Date {
+		if got := readFilter(r.URL.Query()).Text; got != want || c.When(c.Points[i]) != a.Stats[i].Date {
 			t.Errorf("the bar of %s (%s) leads to %s, want %s", a.Stats[i].Date, c.When(c.Points[i]), got, want)
 		}
 	}

@@ -4,12 +4,12 @@
 package edge
 
 import (
-	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"slices"
+	"sort"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,7 +204,7 @@ func (c *Connections) candidatesLocked() []candidate {
 			all = append(all, candidate{conn, since})
 		}
 	}
-	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.since, b.since) })
+	sort.Slice(all, func(i, j int) bool { return all[i].since < all[j].since })
 
 	return slices.Clone(all[:min(len(all), c.most/8+1)])
 }

@@ -25,6 +25,7 @@ type Body struct {
 	// is called before a large body is read, and nil afterwards.
 	identify func() (owner string, err error)
 	trusted  bool  // the caller has shown a key, so the announced length is believed
+	believed bool  // the announced length is believed in any case
 	packed   bool  // the bytes are unpacked while they are read
 	declared int64 // the announced length of a body that is not packed; else 0 or less
 
@@ -164,9 +165,18 @@ const trustedBytes = 1 << 20
 
 // reserve claims memory for the next read.
 func (b *Body) reserve(bytesMax int64) error {
+	first := b.claim.Held() == 0
 	if max(int64(len(b.Bytes)), b.declared) >= trustedBytes && b.identify != nil {
 		if err := b.identifyCaller(); err != nil {
 			return err
+		}
+	}
+
+	// A large body that does not fit now is refused before anything is made for it. When many come
+	// together, the collector would not keep up with the beginnings of those that are refused.
+	if first && b.declared >= trustedBytes {
+		if err := b.claim.Check(b.declared + 1); err != nil {
+			return b.refuse(err)
 		}
 	}
 
@@ -183,10 +193,22 @@ func (b *Body) reserve(bytesMax int64) error {
 		}
 	}
 	if size > int64(cap(b.Bytes)) {
-		b.Bytes = append(make([]byte, 0, size), b.Bytes...)
+		b.grow(size)
 	}
 
 	return nil
+}
+
+// grow gives the body a larger capacity. In the small pool of a sidecar, the smaller buffer, which
+// no claim counts any more, must not wait for the collector. A server has the room, and a collection
+// costs it more.
+func (b *Body) grow(size int64) {
+	before := cap(b.Bytes)
+	b.Bytes = append(make([]byte, 0, size), b.Bytes...)
+
+	if b.believed && before >= largeBytes {
+		debug.FreeOSMemory()
+	}
 }
 
 // nextCap returns the capacity that the next read needs.
@@ -196,14 +218,20 @@ func (b *Body) nextCap(bytesMax int64) int64 {
 	}
 
 	// The capacity doubles: a client that only announces a large body must not hold the memory
-	// for it. Once a part of the body has come, and the caller's key is known, there is memory
-	// for all of it. So large bodies that come together are completed one by one, instead of
-	// blocking each other with halves.
+	// for it. Once a part of the body has come, and its announced length is believed, there is
+	// memory for all of it. So large bodies that come together are completed one by one, instead
+	// of blocking each other with halves.
 	size := min(max(8<<10, 2*int64(cap(b.Bytes))), bytesMax+1) // one byte is to read beyond the end
 	whole := b.declared + 1
-	trusted := b.trusted && len(b.Bytes) >= trustedBytes
-	if b.declared > int64(len(b.Bytes)) && (trusted || whole < size) {
-		size = whole
+	believed := (b.trusted || b.believed) && len(b.Bytes) >= trustedBytes
+	if b.declared > int64(len(b.Bytes)) && (believed || whole < size) {
+		return whole
+	}
+
+	// While a buffer is copied into a larger one, there are both. They are never two of the
+	// largest in the small pool of a sidecar.
+	if b.believed && cap(b.Bytes) >= 2*largeBytes {
+		return bytesMax + 1
 	}
 
 	return size

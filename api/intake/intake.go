@@ -36,6 +36,7 @@ type Config struct {
 // Intake reads bodies and batches. Safe for concurrent use.
 type Intake struct {
 	bodies     *admission.Pool // bytes
+	believes   bool            // the announced length of a body, whoever sends it
 	batches    *admission.Pool // bytes
 	batchRetry admission.RetryAfter
 	metrics    *metrics.Metrics
@@ -44,9 +45,10 @@ type Intake struct {
 // New makes an Intake that holds nothing yet.
 func New(c Config) *Intake {
 	return &Intake{
-		bodies:  newBodyPool(c.BufferBytes, c.BodyBytesMax),
-		batches: newBatchPool(c.BatchBytes, c.Metrics),
-		metrics: c.Metrics,
+		bodies:   newBodyPool(c.BufferBytes, c.BodyBytesMax),
+		believes: isTooSmallForShares(c.BufferBytes, c.BodyBytesMax),
+		batches:  newBatchPool(c.BatchBytes, c.Metrics),
+		metrics:  c.Metrics,
 	}
 }
 
@@ -57,12 +59,11 @@ func New(c Config) *Intake {
 //   - the larger bodies of one key may take a half, and those of all anonymous callers a
 //     quarter; or the room of one body of the largest size, where that is more.
 //
-// A sidecar's pool is too small for shares: the beginnings of several bodies of one key would
-// keep each of them from being completed.
+// A sidecar's pool is too small for shares.
 func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
 	one := min(bytes, bodyBytesMax+1)
 	ofKey, ofAnonymous := max(bytes/2, one), max(bytes/4, one)
-	if bytes < 3*one {
+	if isTooSmallForShares(bytes, bodyBytesMax) {
 		ofKey, ofAnonymous = bytes, bytes
 	}
 
@@ -78,6 +79,12 @@ func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
 		SmallSize: bytes / 8,
 	})
 }
+
+// isTooSmallForShares reports whether a pool has not even room for three of the largest bodies, as a
+// sidecar's: the beginnings of several bodies of one key would keep each of them from being completed.
+// Its callers are the apps beside it. Their keys are not known while the server is away, and the
+// lengths that they announce are believed all the same.
+func isTooSmallForShares(bytes, bodyBytesMax int64) bool { return bytes < 3*min(bytes, bodyBytesMax+1) }
 
 // newBatchPool bounds the bytes of the batches held at the same time.
 func newBatchPool(bytes int64, m *metrics.Metrics) *admission.Pool {
@@ -105,6 +112,7 @@ func (in *Intake) Read(
 	b.claim = in.bodies.Claim(Anonymous)
 	b.refuse = refuseBody
 	b.identify = identify
+	b.believed = in.believes
 	b.open(ctx, max, true)
 
 	// The announced length is that of the packed bytes, so it predicts nothing about how much

@@ -1,6 +1,10 @@
 package intake
 
-import "testing"
+import (
+	"bytes"
+	"runtime"
+	"testing"
+)
 
 func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 	const mib = 1 << 20
@@ -34,5 +38,28 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 	}
 	if small < 16*mib/smallBytes {
 		t.Errorf("beside them there is room for %d small bodies", small)
+	}
+}
+
+// A collection costs a server, which has many more objects and more room, too much for each body.
+func TestOnlyASidecarCollectsWhileABodyGrows(t *testing.T) {
+	const mib = 1 << 20
+	collections := func(believed bool) uint32 {
+		pool := newBodyPool(128*mib, 32*mib)
+		b := &Body{claim: pool.Claim("key"), refuse: func(err error) error { return err }, believed: believed}
+		defer b.claim.Release()
+
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := b.fill(bytes.NewReader(make([]byte, 20*mib)), 32*mib); err != nil {
+			t.Error(err)
+		}
+		runtime.ReadMemStats(&after)
+
+		return after.NumForcedGC - before.NumForcedGC
+	}
+
+	if server, sidecar := collections(false), collections(true); server != 0 || sidecar == 0 {
+		t.Errorf("%d forced collections on a server, %d in a sidecar", server, sidecar)
 	}
 }

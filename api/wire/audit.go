@@ -9,6 +9,14 @@ import (
 // Operator is the actor of changes that were made with a command on the server's machine.
 const Operator = "operator"
 
+// Entries are kept for AuditAge. Of an account with more than AuditMost, those go sooner that are
+// older than AuditFresh: a key can make a thousand a second, and must not get rid of an entry so.
+const (
+	AuditAge   = 400 * 24 * time.Hour
+	AuditFresh = 30 * 24 * time.Hour
+	AuditMost  = 1_000_000
+)
+
 // AuditEntry is one change that was made to an account.
 type AuditEntry struct {
 	ID     string    `json:"id"` // a UUIDv7; newer ones are greater

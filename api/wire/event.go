@@ -172,6 +172,9 @@ type Result struct {
 	ID     string     `json:"id"`
 	Code   ResultCode `json:"code"`
 	Reason string     `json:"reason,omitempty"`
+
+	// Follows is set by an archive if the record had other events before.
+	Follows bool `json:"-"`
 }
 
 // BatchAnswer answers POST /sync/events. Accepted + Duplicate + len(Refused) must equal

@@ -69,6 +69,9 @@ type PlacedLabel struct {
 	PromptID  int64     `json:"prompt_id"`
 	VersionID int64     `json:"prompt_version_id"`
 	Version   int       `json:"prompt_version_number"`
+
+	// Was is the version that the label pointed to before; 0 if it is new. Only the server knows.
+	Was int `json:"-"`
 }
 
 // Labels answers GET /prompt-templates/{name or id}/labels.

@@ -67,6 +67,10 @@ type UserChange struct {
 	Password *string // its hash
 	Disabled *bool
 	At       time.Time
+
+	// Check, if it is set, sees the person before the change, in the same transaction. Its error
+	// ends that. It may be called more than once.
+	Check func(User) error
 }
 
 // Invite lets one person sign up. Its code is shown once, when it is made; only its

@@ -192,6 +192,6 @@ type TemplateEditor interface {
 	CreateLabel(ctx context.Context, id Identity, ident string, w LabelWrite, by string) (PlacedLabel, error)
 	MoveLabel(ctx context.Context, id Identity, label int64, version int, by string) (PlacedLabel, error)
 	DeleteLabel(ctx context.Context, id Identity, label int64, by string) error
-	Archive(ctx context.Context, id Identity, ident string) error
-	Restore(ctx context.Context, id Identity, ident string) error
+	Archive(ctx context.Context, id Identity, ident, by string) error
+	Restore(ctx context.Context, id Identity, ident, by string) error
 }

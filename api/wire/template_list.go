@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 )
@@ -97,7 +98,7 @@ func (q *TemplateListQuery) Compare(a, b *Template) int {
 // PageOf sorts the matching templates in place, and returns one page of them and their
 // number.
 func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
-	slices.SortFunc(matching, func(a, b Template) int { return q.Compare(&a, &b) })
+	sort.Slice(matching, func(i, j int) bool { return q.Compare(&matching[i], &matching[j]) < 0 })
 
 	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
 	// A page behind the last one is empty.

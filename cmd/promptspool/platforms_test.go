@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -26,9 +27,10 @@ func TestEveryPlatformCompiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	parsed := &parsedFiles{root: root}
 	for _, platform := range []string{"linux/arm64", "darwin/amd64", "windows/arm64"} {
 		t.Run(platform, func(t *testing.T) {
-			checked, faults := typeCheck(t, root, platform)
+			checked, faults := typeCheck(t, parsed, platform)
 			for _, fault := range faults {
 				t.Error(fault)
 			}
@@ -62,7 +64,7 @@ func TestWhatOnePlatformLacksIsFound(t *testing.T) {
 		"linux/arm64":   "overflow",
 		"windows/amd64": "undefined: syscall.Fallocate",
 	} {
-		_, faults := typeCheck(t, dir, platform)
+		_, faults := typeCheck(t, &parsedFiles{root: dir}, platform)
 		if got := strings.Join(faults, "\n"); want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: found %q, want %q", platform, got, want)
 		}
@@ -71,23 +73,18 @@ func TestWhatOnePlatformLacksIsFound(t *testing.T) {
 
 // typeCheck reports how many packages of a module there are on a platform, including those
 // of tests, and what is wrong with them.
-func typeCheck(t *testing.T, root, platform string) (checked int, faults []string) {
+func typeCheck(t *testing.T, parsed *parsedFiles, platform string) (checked int, faults []string) {
 	t.Helper()
 	system, processor, _ := strings.Cut(platform, "/")
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 			packages.NeedDeps | packages.NeedModule | packages.NeedSyntax | packages.NeedTypes |
 			packages.NeedTypesSizes,
-		Dir:   root,
-		Env:   append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0", "GOFLAGS=-trimpath"),
-		Tests: true,
-		ParseFile: func(files *token.FileSet, name string, source []byte) (*ast.File, error) {
-			file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
-			if file != nil && !strings.HasPrefix(name, root+string(filepath.Separator)) {
-				dropBodies(file)
-			}
-			return file, err
-		},
+		Dir:       parsed.root,
+		Env:       append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0", "GOFLAGS=-trimpath"),
+		Tests:     true,
+		Fset:      &parsed.positions,
+		ParseFile: parsed.parse,
 	}
 
 	found, err := packages.Load(config, "./...")
@@ -108,8 +105,33 @@ func typeCheck(t *testing.T, root, platform string) (checked int, faults []strin
 	return checked, faults
 }
 
-// dropBodies leaves only the declarations of functions. What they import seems unused then,
-// but only our own packages are looked at.
+// parsedFiles are the files of a module and of what it imports. Platforms have most of them in
+// common.
+type parsedFiles struct {
+	root      string
+	positions token.FileSet
+	files     sync.Map // by name
+}
+
+// parse returns a file. What is not ours has only the declarations of functions: what they
+// import seems unused then, but only our own packages are looked at.
+func (p *parsedFiles) parse(positions *token.FileSet, name string, source []byte) (*ast.File, error) {
+	if file, ok := p.files.Load(name); ok {
+		return file.(*ast.File), nil
+	}
+
+	file, err := parser.ParseFile(positions, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return file, err
+	}
+	if !strings.HasPrefix(name, p.root+string(filepath.Separator)) {
+		dropBodies(file)
+	}
+	p.files.Store(name, file)
+
+	return file, nil
+}
+
 func dropBodies(file *ast.File) {
 	for _, d := range file.Decls {
 		if f, ok := d.(*ast.FuncDecl); ok {

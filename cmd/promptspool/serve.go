@@ -101,6 +101,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 	templates := registry.New(registry.Config{
 		Store:            db,
 		Logger:           c.logger,
+		Audit:            db,
 		ProviderBaseURLs: c.providerURLs,
 	})
 

@@ -44,15 +44,19 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 
 	ctx, cancel := context.WithTimeout(context.Background(), statusPatience)
 	defer cancel()
+	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
+	if at.remote != nil {
+		if away, _ := at.remote.NodesAway(ctx); len(away) > 0 {
+			// What follows asks all nodes, and would wait in vain for the rest of ctx.
+			s.NodesAway = away
+			return s
+		}
+	}
+
 	size, _ := at.db.Size(ctx)
 	s.Records, s.DiskBytes = size.Records, size.DiskBytes
 	s.Orphans, _ = at.db.OrphansOfAll(ctx)
-	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
-	if at.remote != nil {
-		if away, _ := at.remote.NodesAway(ctx); away != nil {
-			s.NodesAway = away
-		}
-	}
+
 	return s
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -108,12 +109,18 @@ func describeServer(t *print.Table, s serverStatus) {
 		t.Row("", "It does not answer: "+s.Away)
 		return
 	}
-	t.Row("records", fmt.Sprintf("%s, %s of disk",
-		humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
+	if len(s.NodesAway) == 0 {
+		t.Row("records", fmt.Sprintf("%s, %s of disk",
+			humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
+	} else { // nobody could count them
+		t.Row("", "These nodes do not answer: "+strings.Join(s.NodesAway, ", "))
+	}
 	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)",
 		s.Alive, s.Sidecars-s.Alive))
-	t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
-		print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
+	if len(s.NodesAway) == 0 {
+		t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
+			print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
+	}
 }
 
 func describeSidecar(t *print.Table, s sidecarStatus) {

@@ -89,7 +89,11 @@ func (a *Archive) Record(ctx context.Context, id wire.Identity, events []wire.Ev
 	if err := a.apply(ctx, id.Account, decoded, places, results); err != nil {
 		return nil, err
 	}
-	if err := a.joinLogs(ctx, id.Account, decoded); err != nil {
+	applied := make([]wire.Result, len(decoded))
+	for i, place := range places {
+		applied[i] = results[place]
+	}
+	if err := a.joinLogs(ctx, id.Account, decoded, applied); err != nil {
 		return nil, err
 	}
 	a.report(id.Account, results)

@@ -28,6 +28,26 @@ func (s *State) Deleted(deleted Selectors) bool {
 	return slices.ContainsFunc(s.Rivals, d.with)
 }
 
+// DeletedBy is Deleted for a record that was not deleted before it took e.
+//
+// A value that a metadata event sets ends the value before it, so that a deletion matches at
+// most less. The record, of which thousands of values may be kept, is looked at only if the
+// new value itself was deleted.
+func (s *State) DeletedBy(e *Event, deleted Selectors) bool {
+	if e.Request == nil {
+		sets := false
+		for key, value := range e.Metadata {
+			_, ok := deleted(key, value)
+			sets = sets || ok
+		}
+		if !sets {
+			return false
+		}
+	}
+
+	return s.Deleted(deleted)
+}
+
 // deletions are the deletions that match values of metadata events. They are found once for
 // all requests of a record: there may be thousands of these, and of values.
 type deletions struct {

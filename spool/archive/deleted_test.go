@@ -50,6 +50,61 @@ func TestDeletedFollowsItsDefinition(t *testing.T) {
 	})
 }
 
+// A record that is looked at with each event that it takes is deleted by the first one with
+// which Deleted says so.
+func TestEachEventDeletesAsAllDo(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := map[string]time.Time{}
+		for range 3 {
+			for key, value := range drawValues(t) {
+				moment := rapid.IntRange(-1, 12).Draw(t, "moment")
+				before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
+			}
+		}
+		deleted := func(key, value string) (time.Time, bool) {
+			at, ok := before[key+"="+value]
+			return at, ok
+		}
+
+		var s archive.State
+		most := rapid.IntRange(1, 12).Draw(t, "events")
+		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
+			body := map[string]any{"metadata": drawValues(t)}
+			kind := wire.KindMetadata
+			if rapid.Bool().Draw(t, "request") {
+				kind = wire.KindRequest
+				body["function_name"] = "x.y"
+			}
+
+			text, _ := json.Marshal(body)
+			e := archivetest.Event(t, n, kind, archivetest.ID(1000), string(text))
+			s.Fold(e)
+			if got, want := s.DeletedBy(&e, deleted), s.Deleted(deleted); got != want {
+				t.Fatalf("with event %d DeletedBy is %v, Deleted %v", n, got, want)
+			} else if want {
+				return
+			}
+		}
+	})
+}
+
+// Once anything was deleted by its metadata, that is looked for with each event. One that
+// sets a key must not cost more with each key that was set before.
+func TestLookingForADeletionCostsByTheEventsOwnKeys(t *testing.T) {
+	var s archive.State
+	asked := 0
+	for i := range 1000 {
+		text := fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)
+		e := archivetest.Event(t, i, wire.KindMetadata, archivetest.ID(1000), text)
+		s.Fold(e)
+		s.DeletedBy(&e, func(string, string) (at time.Time, ok bool) { asked++; return at, ok })
+	}
+
+	if asked > 1000 {
+		t.Errorf("1000 events with a key each ask for %d values", asked)
+	}
+}
+
 // Two values of a key were deleted, the first before the second was set. The value of the
 // request came after both, and undoes only the second deletion.
 func TestADeletionStandsWhateverCameLater(t *testing.T) {

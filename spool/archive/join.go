@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -16,7 +17,7 @@ import (
 
 // Some libraries send the messages of a traced call, and judgements of it, as log records
 // beside its span. These have a record of their own (wire.LogRecordID), because their
-// senders do not know the span's start, and wait there for their span as orphans do.
+// senders do not know the span's start, and wait there for their span.
 //
 // Whichever comes last, the span or its log records, joins them: the span's record gets an
 // event with the span and all its log records so far, which stands before the span alone.
@@ -24,11 +25,19 @@ import (
 // are then marked, and no longer wait.
 
 // joinBytesMax bounds what is joined at a time: with each further log record the span is
-// written anew.
+// written anew. Evaluations have as much again, so that messages keep no score out.
 const joinBytesMax = 4 << 20 // of the bodies
 
-// joinPages bounds how many steps of a trace are looked at for the span of a log record.
-const joinPages = 4
+// The span of a log record is looked for among the records of its trace, joinPages times
+// joinIDs at most.
+const (
+	joinPages = 20
+	joinIDs   = 5000
+)
+
+// joinDaysMax bounds the days from its start on which a span looks for its log records. A
+// longer outage of the sidecar that has the span can leave them apart.
+const joinDaysMax = 32
 
 // Log is what an event of kind log says.
 type Log struct {
@@ -77,8 +86,8 @@ func keyOf(traceID, spanID string) (key spanKey, ok bool) {
 
 // joining is a span whose log records may have to be joined.
 type joining struct {
-	spanRecord string              // "" until it is found
-	logRecords map[string]struct{} // ids
+	spanRecord string   // "" until it is found
+	logRecords []string // ids; some may not exist
 }
 
 // joinings are the spans of a batch.
@@ -87,7 +96,7 @@ type joinings map[spanKey]*joining
 // of returns the joining of a span.
 func (all joinings) of(key spanKey) *joining {
 	if all[key] == nil {
-		all[key] = &joining{logRecords: map[string]struct{}{}}
+		all[key] = &joining{}
 	}
 
 	return all[key]
@@ -95,18 +104,20 @@ func (all joinings) of(key spanKey) *joining {
 
 // joinLogs joins the spans and log records of a batch that was just applied, with each
 // other and with earlier ones. Of a batch that is sent again after a crash it joins the
-// same. Two batches at the same time are both durable before either looks, so that one of
-// them sees the other.
-func (a *Archive) joinLogs(ctx context.Context, account string, events []Event) error {
+// same. Two batches at the same time are both durable before either looks, and each looks at
+// the log records of all days of a span, so that one of them joins all. results are those of
+// the events; what was refused is not joined.
+func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, results []wire.Result) error {
 	found := joinings{}
 	for i := range events {
-		if e := &events[i]; e.Log != nil {
+		if e := &events[i]; e.Log != nil && stored(results[i]) {
 			if key, ok := keyOf(e.Log.TraceID, e.Log.SpanID); ok {
-				found.of(key).logRecords[e.RequestID] = struct{}{}
+				j := found.of(key)
+				j.logRecords = append(j.logRecords, e.RequestID)
 			}
 		}
 	}
-	if err := a.addSpans(ctx, account, events, found); err != nil {
+	if err := a.addSpans(ctx, account, events, results, found); err != nil {
 		return err
 	}
 	if err := a.findSpans(ctx, account, found); err != nil {
@@ -116,11 +127,11 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event) 
 	// A few log records may belong to large spans: not all of them are held at once.
 	var derived []Event
 	size := 0
-	for _, j := range found {
+	for key, j := range found {
 		if j.spanRecord == "" {
 			continue // its log records wait
 		}
-		more, err := a.join(ctx, account, j)
+		more, err := a.join(ctx, account, key, j)
 		if err := a.unjoined(account, j.spanRecord, err); err != nil {
 			return err
 		}
@@ -139,6 +150,11 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event) 
 	}
 
 	return a.applyJoined(ctx, account, derived)
+}
+
+// stored reports whether the event of a result is in its record.
+func stored(r wire.Result) bool {
+	return r.Code == wire.ResultAccepted || r.Code == wire.ResultDuplicate
 }
 
 // applyJoined applies what join returned.
@@ -165,12 +181,23 @@ func (a *Archive) unjoined(account, id string, err error) error {
 	return nil
 }
 
-// addSpans adds the spans of a batch that may have log records.
-func (a *Archive) addSpans(ctx context.Context, account string, events []Event, found joinings) error {
-	waiting := Orphans{Requests: -1} // not asked for yet
+// addSpans adds the spans of a batch that have log records.
+func (a *Archive) addSpans(
+	ctx context.Context, account string, events []Event, results []wire.Result, found joinings,
+) error {
+	if !slices.ContainsFunc(events, func(e Event) bool { return e.Span != nil }) {
+		return nil
+	}
+	_, _, waiting, err := a.config.Store.Orphans(ctx, account, "", 0)
+	if err != nil {
+		return err
+	}
+
+	now := a.config.Now()
+	asks := false
 	for i := range events {
 		e := &events[i]
-		if e.Span == nil {
+		if e.Span == nil || !stored(results[i]) {
 			continue
 		}
 		key, ok := keyOf(e.Span.TraceID, e.Span.SpanID)
@@ -180,51 +207,104 @@ func (a *Archive) addSpans(ctx context.Context, account string, events []Event, 
 
 		// Without orphans no log records wait. But a call without its messages may have some
 		// that were joined to what was sent of it before.
-		lacks := e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
-		if !lacks && waiting.Requests < 0 {
-			var err error
-			if _, _, waiting, err = a.config.Store.Orphans(ctx, account, "", 0); err != nil {
-				return err
-			}
-		}
+		lacks := results[i].Follows && e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
 		if !lacks && waiting.Requests == 0 && found[key] == nil {
 			continue
 		}
 
 		j := found.of(key)
 		j.spanRecord = e.RequestID
-		for _, at := range []*time.Time{e.Span.Start, e.Span.End} {
-			if at != nil {
-				j.logRecords[wire.LogRecordID(key.trace, key.span, uint64(at.UnixNano()))] = struct{}{}
-			}
+		j.logRecords = append(j.logRecords, logRecords(key, e.Span, e.OrderTime, now)...)
+		asks = true
+	}
+	if !asks {
+		return nil
+	}
+
+	return a.keepKnown(ctx, account, found)
+}
+
+// keepKnown leaves of the spans those that have log records. It asks for all at once, because
+// nearly none has.
+func (a *Archive) keepKnown(ctx context.Context, account string, found joinings) error {
+	var ids []string
+	for _, j := range found {
+		ids = append(ids, j.logRecords...)
+	}
+	known, err := a.config.Store.Known(ctx, account, ids)
+	if err != nil {
+		return err
+	}
+
+	for key, j := range found {
+		j.logRecords = slices.DeleteFunc(j.logRecords, func(id string) bool { return !known[id] })
+		if len(j.logRecords) == 0 {
+			delete(found, key)
 		}
 	}
 
 	return nil
 }
 
-// findSpans looks for the spans that did not come with their log records.
-func (a *Archive) findSpans(ctx context.Context, account string, found joinings) error {
-	wanted := map[UUID]bool{}
-	for key, j := range found {
-		if j.spanRecord == "" {
-			wanted[key.trace] = true
+// logRecords returns the ids of the records that log records of a span may have. accepted is
+// the span's order time.
+func logRecords(key spanKey, span *Span, accepted, now time.Time) []string {
+	ids := []string{wire.LogRecordID(key.trace, key.span, 0)} // of those without a time
+	first, last := accepted, now
+	if span.Start != nil {
+		first = *span.Start
+	}
+	if span.End != nil && span.End.After(now) {
+		last = *span.End
+	}
+
+	// A day more on either side, because a judgement comes later and clocks differ.
+	const day = 24 * time.Hour
+	add := func(from, to time.Time) {
+		at := from.Add(-day).Truncate(day)
+		for n := 0; n < joinDaysMax && !at.After(to.Add(day)); n++ {
+			if id := wire.LogRecordID(key.trace, key.span, uint64(at.UnixNano())); !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
+			at = at.Add(day)
 		}
 	}
 
-	for trace := range wanted {
+	// The start may be far off, by a clock that was never set.
+	add(accepted, accepted)
+	add(now, now)
+	add(first, last)
+
+	return ids
+}
+
+// findSpans looks for the spans that did not come with their log records.
+func (a *Archive) findSpans(ctx context.Context, account string, found joinings) error {
+	// The ids of a span's record and of its log records differ from those of others behind
+	// their time, which is not known here.
+	wanted := map[UUID]map[string]*joining{}
+	for key, j := range found {
+		if j.spanRecord != "" {
+			continue
+		}
+		if wanted[key.trace] == nil {
+			wanted[key.trace] = map[string]*joining{}
+		}
+		wanted[key.trace][behindTime(wire.SpanRecordID(key.trace, key.span, 0))] = j
+	}
+
+	for trace, spans := range wanted {
 		after := ""
 		for range joinPages {
-			states, more, err := a.config.Store.Trace(ctx, account, trace, after, traceStep)
-			if err := a.unjoined(account, hex.EncodeToString(trace[:]), err); err != nil {
+			ids, more, err := a.config.Store.TraceIDs(ctx, account, trace, after, joinIDs)
+			if err != nil {
 				return err
 			}
-			for i := range states {
-				after = states[i].RequestID
-				key, ok := keyOf(states[i].Span.Value.TraceID, states[i].Span.Value.SpanID)
-				if j := found[key]; ok && j != nil {
-					j.spanRecord = after
+			for _, id := range ids {
+				if j := spans[behindTime(id)]; j != nil {
+					j.spanRecord = id
 				}
+				after = id
 			}
 			if !more {
 				break
@@ -235,22 +315,41 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 	return nil
 }
 
+// behindTime returns the part of a UUIDv7 behind its time.
+func behindTime(id string) string { return id[len("00000000-0000-"):] }
+
 // join returns the events that join a span with its log records: none if it has them.
-func (a *Archive) join(ctx context.Context, account string, j *joining) (derived []Event, err error) {
-	logs, derived, err := a.waitingLogs(ctx, account, j)
-	if err != nil || len(logs) == 0 {
-		return nil, err
-	}
+func (a *Archive) join(
+	ctx context.Context, account string, key spanKey, j *joining,
+) (derived []Event, err error) {
 	state, body, err := a.config.Store.Record(ctx, account, j.spanRecord)
+	// A request that was logged is shown in the span's place. The span is joined all the same:
+	// whichever comes first, its log records may hold scores.
+	if err == nil && state.Span != nil && state.Request != nil && !state.Request.Value.Traced {
+		var bodies map[string]json.RawMessage
+		state, bodies, err = a.config.Store.Bodies(ctx, account, j.spanRecord)
+		if err == nil && state.Span != nil {
+			body = bodies[state.Span.ID]
+		}
+	}
 	if wire.IsCode(err, wire.CodeNotFound) || err == nil && state.Span == nil {
 		return nil, nil // deleted meanwhile
 	}
 	if err != nil {
 		return nil, err
 	}
-	// The record shows a request that was logged, which says more.
-	if state.Request != nil && !state.Request.Value.Traced {
-		return derived, nil
+
+	// Another batch may join log records of another day right now, to the same span.
+	days := logRecords(key, &state.Span.Value, state.Span.At, a.config.Now())
+	known, err := a.config.Store.Known(ctx, account, days)
+	if err != nil {
+		return nil, err
+	}
+
+	j.logRecords = slices.AppendSeq(j.logRecords, maps.Keys(known))
+	logs, derived, err := a.waitingLogs(ctx, account, j)
+	if err != nil || len(logs) == 0 {
+		return nil, err
 	}
 
 	joined := otel.Join(body, logs)
@@ -258,13 +357,14 @@ func (a *Archive) join(ctx context.Context, account string, j *joining) (derived
 	if state.Bytes()+len(joined) > RecordBytesMax/2 {
 		return nil, nil
 	}
-	more := otel.Joined(joined) - otel.Joined(body)
-	if more <= 0 {
+	if bytes.Equal(joined, body) {
 		return derived, nil
 	}
 
-	// The stamp is right behind that of the span, so that one sent later still stands.
+	// The stamp is right behind that of the span, so that one sent later still stands. Of two
+	// batches that join at the same time, that with more log records stands.
 	from := state.History[slices.IndexFunc(state.History, func(h Entry) bool { return h.ID == state.Span.ID })]
+	more := max(1, otel.Joined(joined)-otel.Joined(body))
 	from.At = from.At.Add(time.Duration(more))
 	span, err := a.derive(ctx, account, &from, wire.KindSpan, j.spanRecord, joined)
 	if err != nil {
@@ -278,8 +378,10 @@ func (a *Archive) join(ctx context.Context, account string, j *joining) (derived
 func (a *Archive) waitingLogs(
 	ctx context.Context, account string, j *joining,
 ) (logs []json.RawMessage, marks []Event, err error) {
-	size := 0
-	for _, id := range slices.Sorted(maps.Keys(j.logRecords)) {
+	sizes := map[bool]int{} // of evaluations, and of the others
+	slices.Sort(j.logRecords)
+	j.logRecords = slices.Compact(j.logRecords)
+	for _, id := range j.logRecords {
 		state, bodies, err := a.config.Store.Bodies(ctx, account, id)
 		if wire.IsCode(err, wire.CodeNotFound) {
 			continue
@@ -291,7 +393,11 @@ func (a *Archive) waitingLogs(
 		for _, h := range state.History {
 			body := bodies[h.ID]
 			object, err := wire.ParseObject(body)
-			if size += len(body); err == nil && size <= joinBytesMax && object.Has("log") {
+			if err != nil || !object.Has("log") {
+				continue
+			}
+			evaluates := otel.Evaluates(body)
+			if sizes[evaluates] += len(body); sizes[evaluates] <= joinBytesMax {
 				logs = append(logs, body)
 			}
 		}

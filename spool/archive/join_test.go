@@ -25,7 +25,10 @@ type joiner struct {
 	id      wire.Identity
 
 	damaged string // the id of a record that cannot be read
+	deleted string // the id of a record that is deleted before its bodies are read
 	largest int    // bytes of bodies in one Apply
+	read    int    // records whose bodies were read
+	between func() // called once, when the next record was read
 }
 
 func newJoiner(t *testing.T) *joiner {
@@ -65,10 +68,25 @@ func (j *joiner) Apply(ctx context.Context, account string, events []archive.Eve
 func (j *joiner) Bodies(ctx context.Context, account, id string) (
 	s archive.State, bodies map[string]json.RawMessage, err error,
 ) {
-	if id == j.damaged {
+	j.read++
+	switch id {
+	case j.damaged:
 		return s, nil, wire.Errorf(wire.CodeInternal, "damaged")
+	case j.deleted:
+		return s, nil, wire.Errorf(wire.CodeNotFound, "deleted")
 	}
+
 	return j.Store.Bodies(ctx, account, id)
+}
+
+func (j *joiner) Record(ctx context.Context, account, id string) (archive.State, json.RawMessage, error) {
+	s, body, err := j.Store.Record(ctx, account, id)
+	if between := j.between; between != nil {
+		j.between = nil
+		between()
+	}
+
+	return s, body, err
 }
 
 func (j *joiner) record(t *testing.T, events ...wire.Event) {
@@ -104,7 +122,7 @@ var joinStart = archivetest.Start
 // and a log record of it at a time, with further members.
 func spanAndLog(t *testing.T, n int, text string, at time.Time, members string) (span, log wire.Event) {
 	t.Helper()
-	id := [8]byte{7: byte(n)}
+	id := [8]byte{6: byte(n >> 8), 7: byte(n)}
 	ids := fmt.Sprintf(`"traceId":"%x","spanId":"%x"`, joinTrace, id)
 	start := uint64(joinStart.UnixNano())
 	span = traceEvent(t, wire.KindSpan, wire.SpanRecordID(joinTrace, id, start), fmt.Sprintf(
@@ -215,5 +233,81 @@ func TestJoiningLeavesRoomForScores(t *testing.T) {
 	r := j.shown(t, span)
 	if len(r.Events) != 2 {
 		t.Errorf("%d events of a span that grew, want it to be joined once", len(r.Events))
+	}
+}
+
+// Apps that keep few of their spans often send the log records of all of them.
+func TestLogRecordsWithoutSpansKeepNoScoreOut(t *testing.T) {
+	j := newJoiner(t)
+	for n := range 3 {
+		_, log := spanAndLog(t, n, "", joinStart, said)
+		j.record(t, log)
+	}
+
+	_, _, tally, err := j.Orphans(t.Context(), j.id.Account, "", 0)
+	if tally != (archive.Orphans{Requests: 3}) || err != nil {
+		t.Errorf("%+v wait, %v; want three records without a part in the bounds", tally, err)
+	}
+
+	// Nor is any of them in the list of requests that have not come, or in its total.
+	_, log := spanAndLog(t, 9, "", joinStart, said)
+	score := traceEvent(t, wire.KindScore, log.RequestID[:len(log.RequestID)-1]+"0", `{"score":1,"name":"a"}`)
+	j.record(t, score)
+	page, err := j.archive.Orphans(t.Context(), j.id, wire.OrphanQuery{PerPage: 10})
+	if page.Total != 1 || len(page.Items) != 1 || err != nil {
+		t.Errorf("%d of %d requests are listed, %v, want the one that was scored", len(page.Items), page.Total, err)
+	}
+	places, err := j.Spans(t.Context(), j.id.Account, nil, 10)
+	if len(places) != 3 || err != nil {
+		t.Errorf("%d are kept as spans are, %v, want 3", len(places), err)
+	}
+}
+
+// Each batch with log records of a span reads those that came before.
+func TestLogRecordsOfASpanAreBounded(t *testing.T) {
+	j := newJoiner(t)
+	var logs []wire.Event
+	for n := range archive.LogEventsMax + 1 {
+		_, log := spanAndLog(t, 1, "", joinStart.Add(time.Duration(n)), said)
+		logs = append(logs, log)
+	}
+
+	results, err := j.archive.Record(t.Context(), j.id, logs)
+	if err != nil || results[archive.LogEventsMax-1].Reason != "" ||
+		results[archive.LogEventsMax].Code != wire.ResultInvalid {
+		t.Errorf("%v, the last results are %+v", err, results[archive.LogEventsMax-1:])
+	}
+	span, _ := spanAndLog(t, 1, "", joinStart, said)
+	j.record(t, span)
+	if r := j.shown(t, span); r.InputExcerpt != "Hi" {
+		t.Errorf("the span has no message: %s", r.Span)
+	}
+
+	// Else each of those that follow costs as much as all that are kept.
+	j.read = 0
+	if _, err := j.archive.Record(t.Context(), j.id, logs[archive.LogEventsMax:]); err != nil || j.read > 0 {
+		t.Errorf("a log record that was refused: %d records were read, %v", j.read, err)
+	}
+}
+
+func TestALogRecordFindsItsSpanInALongTrace(t *testing.T) {
+	j := newJoiner(t)
+	var spans, logs []wire.Event
+	for n := range 2500 {
+		span, log := spanAndLog(t, n, "", joinStart, said)
+		spans, logs = append(spans, span), append(logs, log)
+	}
+	j.record(t, spans...)
+
+	// By id, the last of the trace.
+	last := 0
+	for i := range spans {
+		if spans[i].RequestID > spans[last].RequestID {
+			last = i
+		}
+	}
+	j.record(t, logs[last])
+	if r := j.shown(t, spans[last]); r.InputExcerpt != "Hi" {
+		t.Errorf("the span has no message: %s", r.Span)
 	}
 }

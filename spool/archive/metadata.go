@@ -54,8 +54,8 @@ func newRival(stamp Stamp, metadata map[string]string) Stamped[map[string]string
 }
 
 // HiddenBy returns the metadata values that the record has but no longer shows since it
-// took e. Some may have been hidden before. A Store that finds records by their rows
-// needs these too, for deletions.
+// took e. It must be the last that was folded. Some may have been hidden before. A Store
+// that finds records by their rows needs these too, for deletions.
 func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 	var had []wire.MetadataRow
 	add := func(key, value string) {
@@ -76,6 +76,10 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 			add(key, own)
 		}
 	}
+	// What was the record's request until now is one of many rivals.
+	for key, value := range s.replaced {
+		add(key, value)
+	}
 	if e.Request == nil {
 		return s.withoutShown(had)
 	}
@@ -84,16 +88,6 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 		add(key, value)
 		if now, ok := s.Metadata[key]; ok {
 			add(key, now.Value)
-		}
-	}
-
-	// The first rival was the record's request until now; the last one, if it was a span.
-	if n := len(s.Rivals); s.Request != nil && s.Request.ID == e.ID && n > 0 {
-		for key, value := range s.Rivals[0].Value {
-			add(key, value)
-		}
-		for key, value := range s.Rivals[n-1].Value {
-			add(key, value)
 		}
 	}
 

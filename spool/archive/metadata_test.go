@@ -3,6 +3,7 @@ package archive_test
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,6 +26,25 @@ func TestARequestWithoutMetadataCountsForADeletion(t *testing.T) {
 	}
 	if !s.Deleted(ann) {
 		t.Error("the record is not deleted")
+	}
+}
+
+// Traced calls under the id of a logged one are rivals before and behind it.
+func TestALoggedCallThatAnotherReplacesIsHidden(t *testing.T) {
+	logged := func(n int, value string) archive.Event {
+		return event(t, n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+			"request_start_time":1,"request_end_time":2,"metadata":{"person":"`+value+`"}}`)
+	}
+	var s archive.State
+	s.Fold(event(t, 2, wire.KindSpan, tracedCall("a")))
+	s.Fold(event(t, 4, wire.KindSpan, tracedCall("b")))
+	s.Fold(logged(3, "ann"))
+
+	first := logged(1, "bob")
+	s.Fold(first)
+	hidden := s.HiddenBy(&first)
+	if !slices.Contains(hidden, wire.MetadataRow{Key: "person", Value: "ann"}) {
+		t.Errorf("hidden are %v, without the logged call until now", hidden)
 	}
 }
 

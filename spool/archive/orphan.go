@@ -49,8 +49,15 @@ func OrphanLater(eventID string) wire.Result {
 }
 
 // Waiting returns the record's share of the tally: nothing, once its request has arrived.
+//
+// Log records that wait for their span count as one, so that joinLogs knows that there are
+// some, but have no part in the bounds: an app that traces few of its calls may send the log
+// records of all of them. They are kept as long as spans are.
 func (s *State) Waiting() Orphans {
-	if !s.Orphan() || len(s.History) == 0 {
+	switch {
+	case s.Bare() && s.Span == nil && !s.Joined:
+		return Orphans{Requests: 1}
+	case !s.Orphan() || len(s.History) == 0:
 		return Orphans{}
 	}
 
@@ -60,8 +67,7 @@ func (s *State) Waiting() Orphans {
 // WouldWait reports whether folding the event would make the record an orphan, or
 // a larger one.
 func (s *State) WouldWait(e Event) bool {
-	joins := e.Log != nil && e.Log.Joined != ""
-	return s.Orphan() && e.Request == nil && e.Span == nil && !joins && !s.knows(e.ID)
+	return s.Orphan() && e.Request == nil && e.Span == nil && e.Log == nil && !s.knows(e.ID)
 }
 
 // orphanSidecarsMax bounds the sidecars named in an orphan's row.
@@ -124,8 +130,14 @@ func (a *Archive) Orphans(
 	if err != nil {
 		return page, err
 	}
-	// Of all pages, as of the same moment as the rows.
-	page.Total, page.Events = tally.Requests, tally.Events
+	// Of all pages, as of the same moment as the rows. The tally also has the log records that
+	// wait for their span, which no page lists.
+	switch page.Events = tally.Events; {
+	case after == "" && !more:
+		page.Total = int64(len(rows))
+	case page.Events > 0:
+		page.Total = tally.Requests
+	}
 	if more && len(rows) > 0 {
 		page.NextCursor = &rows[len(rows)-1].RequestID
 	}

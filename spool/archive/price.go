@@ -66,7 +66,8 @@ var errRepriceStep = errors.New("enough for one call")
 
 // Reprice prices the account's requests by today's table, each as of its own time. It
 // reads them anew, newest first behind the cursor of an earlier call ("" for the first),
-// for about 2 s. What it reports is durable, and repeating it changes nothing.
+// for about 2 s. What it reports is durable, and repeating it changes nothing. With
+// an error it reports what was changed before that.
 func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
 	change := func(accepted time.Time, r *Request, body func() ([]byte, error)) (bool, error) {
 		raw, err := body()
@@ -94,11 +95,11 @@ func (a *Archive) Reprice(ctx context.Context, id wire.Identity, cursor string) 
 	}
 
 	err := a.Rewrite(ctx, id, cursor, change, progress)
-	if err != nil && !errors.Is(err, errRepriceStep) {
-		return wire.Repriced{}, err
+	if errors.Is(err, errRepriceStep) {
+		err = nil
 	}
 
-	return answer, nil
+	return answer, err
 }
 
 // reread derives again what comes from the call, and its price, so that records gain what

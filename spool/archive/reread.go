@@ -12,7 +12,7 @@ import (
 // Reread reads the account's spans again, so that they gain what today's version knows. A
 // span may become a request, and a request a span. It works behind the cursor of an earlier
 // call ("" for the first) for about 2 s. What it reports is durable, and repeating
-// it changes nothing.
+// it changes nothing. With an error it reports what was changed before that.
 func (a *Archive) Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Reread{}, err
@@ -24,11 +24,8 @@ func (a *Archive) Reread(ctx context.Context, id wire.Identity, cursor string) (
 	})
 	err := w.run(ctx)
 	answer.Cursor, answer.Done = w.cursor, w.done
-	if err != nil {
-		return wire.Reread{}, err
-	}
 
-	return answer, nil
+	return answer, err
 }
 
 // rereadSpan reads the span of a record again, if it has one.

@@ -5,16 +5,13 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"math"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive/calls/otel"
 )
 
@@ -28,7 +25,6 @@ type Span struct {
 	Kind     string     `json:"kind,omitempty"` // an otel.Kind
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
-	LoggedAs string     `json:"logged_as,omitempty"` // the span_id of the request that logs it, too
 }
 
 // spanNameBytes bounds the name of a span in the state.
@@ -39,25 +35,16 @@ const spanNameBytes = 256
 func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	read = otel.ReadObject(body)
 	s = &Span{
+		SpanID:   cut(read.SpanID, 16),
+		ParentID: cut(read.ParentID, 16),
+		Name:     cut(read.Name, spanNameBytes),
 		Kind:     cut(string(read.Kind), 16),
-		LoggedAs: cut(read.LoggedAs, 16),
+		Start:    timeOrNil(read.Start),
+		End:      timeOrNil(read.End),
 	}
-	span, _ := body.Get("span")
-	text := func(name string) string {
-		value, ok := jsonscan.Lookup(span, name)
-		if !ok || value[0] != '"' {
-			return ""
-		}
-		return jsonscan.Unquote(value)
+	if _, ok := ParseTrace(read.TraceID); ok {
+		s.TraceID = read.TraceID
 	}
-
-	// In one spelling, or the spans of one trace would lie apart.
-	if trace, ok := ParseTrace(text("traceId")); ok {
-		s.TraceID = hex.EncodeToString(trace[:])
-	}
-	s.SpanID, s.ParentID = cut(text("spanId"), 16), cut(text("parentSpanId"), 16)
-	s.Name = cut(text("name"), spanNameBytes)
-	s.Start, s.End = nanosTime(text("startTimeUnixNano")), nanosTime(text("endTimeUnixNano"))
 
 	return s, read
 }
@@ -74,21 +61,9 @@ func cut(text string, n int) string {
 	return text[:n]
 }
 
-// nanosTime reads nanoseconds since 1970; nil if there are none.
-func nanosTime(text string) *time.Time {
-	// Beyond what an int64 holds is the year 2262: no clock says that.
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || n == 0 || n > math.MaxInt64 {
-		return nil
-	}
-	t := time.Unix(0, int64(n)).UTC()
-
-	return &t
-}
-
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
-	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.LoggedAs)
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind)
 }
 
 // Trace returns the trace of the record's span; ok is false if it has none.

@@ -13,6 +13,8 @@ import (
 // with the reason.
 const (
 	RecordEventsMax = 10_000
+	LogEventsMax    = 1000     // of log records that belong to one span; see joinLogs
+	LogBytesMax     = 4 << 20  // of these, and one more may have more
 	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of its state
 )
 
@@ -48,6 +50,9 @@ type State struct {
 	// which entries are only added.
 	index map[string]struct{}
 
+	// replaced is the metadata of the request that the last fold replaced; see HiddenBy.
+	replaced map[string]string
+
 	sums sums
 }
 
@@ -76,7 +81,7 @@ func (s *State) take(e *Event) wire.Result {
 	// Once, and kept up to date from then on: adding up a long history for
 	// each event of a batch would take quadratic time.
 	s.sum()
-	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted}
+	r := wire.Result{ID: e.ID, Code: wire.ResultAccepted, Follows: len(s.History) > 0}
 	switch {
 	case s.knows(e.ID):
 		r.Code = wire.ResultDuplicate
@@ -84,6 +89,14 @@ func (s *State) take(e *Event) wire.Result {
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s already has %d events, the most that are kept",
 			e.RequestID, RecordEventsMax)
+	case e.Log != nil && e.Log.Joined == "" && s.sums.bytes >= LogBytesMax:
+		r.Code = wire.ResultInvalid
+		r.Reason = fmt.Sprintf("the log records of span %s of this day already have %d bytes, the most that are kept",
+			e.Log.SpanID, LogBytesMax)
+	case e.Log != nil && e.Log.Joined == "" && len(s.History) >= LogEventsMax:
+		r.Code = wire.ResultInvalid
+		r.Reason = fmt.Sprintf("span %s already has %d log records of this day, the most that are kept",
+			e.Log.SpanID, len(s.History))
 	case s.sums.bytes+len(e.Body) > RecordBytesMax, s.sums.weight+e.weight() > RecordBytesMax:
 		r.Code = wire.ResultInvalid
 		r.Reason = fmt.Sprintf("request %s would exceed %d bytes, the most that are kept",
@@ -105,7 +118,7 @@ func (s *State) Fold(e Event) (changed bool) {
 		return false
 	}
 
-	s.RequestID = e.RequestID
+	s.RequestID, s.replaced = e.RequestID, nil
 	stamp := e.Stamp()
 	s.remember(e)
 
@@ -148,6 +161,7 @@ func (s *State) putSpan(stamp Stamp, span *Span) {
 	// The request of the span until now goes with it, whether or not the new one is a call.
 	if r := s.Request; r != nil && r.Value.Traced && !s.stands(r, nil) {
 		s.addRival(r.Stamp, r.Value.Metadata)
+		s.replaced = r.Value.Metadata
 		s.sums.weight -= weighRequest(r)
 		s.Request = nil
 	}
@@ -163,6 +177,7 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 	// The one until now becomes a rival.
 	if s.Request != nil {
 		s.addRival(s.Request.Stamp, s.Request.Value.Metadata)
+		s.replaced = s.Request.Value.Metadata
 	}
 
 	s.sums.weight -= weighRequest(s.Request)
@@ -199,16 +214,20 @@ func (s *State) addGroup(id string) {
 	s.sums.weight += len(id)
 }
 
-// Orphan reports whether the record waits for its request, or is log records that wait for
-// their span. A span waits for nothing.
+// Orphan reports whether the record waits for its request. A span waits for nothing.
 func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 
 // Listed reports whether lists of requests show the record.
 func (s *State) Listed() bool { return s.Request != nil }
 
-// Bare reports whether the record is a span without a request, or log records that were
-// joined to theirs. It may have scores and the like.
-func (s *State) Bare() bool { return s.Request == nil && (s.Span != nil || s.Joined) }
+// Bare reports whether the record is a span without a request, or log records of one. It may
+// have scores and the like.
+func (s *State) Bare() bool { return s.Request == nil && (s.Span != nil || s.hasLogs()) }
+
+// hasLogs reports whether the record is log records of a span, which is another record.
+func (s *State) hasLogs() bool {
+	return s.Joined || len(s.History) > 0 && s.History[0].Kind == wire.KindLog
+}
 
 // BareAt returns the order time under which a Bare record is listed.
 func (s *State) BareAt() time.Time {

@@ -34,6 +34,9 @@ type Store interface {
 	// kept of its events, by event id. Errors are those of Record.
 	Bodies(ctx context.Context, account, requestID string) (State, map[string]json.RawMessage, error)
 
+	// Known returns which of these records there are, orphans included.
+	Known(ctx context.Context, account string, ids []string) (map[string]bool, error)
+
 	// Search returns the page of q as of one moment: what Query.Select makes of all rows
 	// of the account. Its memory is bounded by the page or, for an order other than time,
 	// by Offset + Limit.
@@ -96,6 +99,11 @@ type Store interface {
 	Trace(
 		ctx context.Context, account string, trace UUID, after string, limit int,
 	) (states []State, more bool, err error)
+
+	// TraceIDs returns the ids of what Trace returns, without reading it.
+	TraceIDs(
+		ctx context.Context, account string, trace UUID, after string, limit int,
+	) (ids []string, more bool, err error)
 }
 
 // Change may change what is derived from a request, and reports whether it did.

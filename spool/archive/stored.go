@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
@@ -150,9 +151,9 @@ func (s *State) Join(others ...*State) {
 
 	// One sort at the end: inserting entry by entry would take quadratic time.
 	slices.SortFunc(s.History, func(a, b Entry) int { return a.Compare(b.Stamp) })
-	slices.SortFunc(s.Rivals, func(a, b Stamped[map[string]string]) int { return a.Compare(b.Stamp) })
+	sort.Slice(s.Rivals, func(i, j int) bool { return s.Rivals[i].Compare(s.Rivals[j].Stamp) < 0 })
 	for _, past := range s.Past {
-		slices.SortFunc(past, func(a, b Stamped[string]) int { return a.Compare(b.Stamp) })
+		sort.Slice(past, func(i, j int) bool { return past[i].Compare(past[j].Stamp) < 0 })
 	}
 	slices.Sort(s.GroupIDs)
 	s.GroupIDs = slices.Compact(s.GroupIDs)

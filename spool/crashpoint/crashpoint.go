@@ -7,6 +7,7 @@ package crashpoint
 // meets them.
 const (
 	BeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
+	BeforeSync        = "before-sync"          // Badger has written it; nothing of it is fsynced
 	AfterCommit       = "after-commit"         // it is fsynced; nobody has been answered
 	GenerationMake    = "generation-make"      // a generation is about to be made; nothing of it exists
 	GenerationMkdir   = "generation-mkdir"     // its folder exists, empty
@@ -22,6 +23,7 @@ const (
 // All are the names that Reach is called with.
 var All = []string{
 	BeforeCommit,
+	BeforeSync,
 	AfterCommit,
 	GenerationMake,
 	GenerationMkdir,

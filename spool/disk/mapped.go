@@ -1,5 +1,3 @@
-//go:build !linux || portable
-
 package disk
 
 import "os"

@@ -2,7 +2,6 @@ package generation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"github.com/dgraph-io/badger/v4/options"
 
 	"promptspool/spool/disk"
-	"promptspool/spool/rawlog"
 )
 
 const (
@@ -47,7 +45,7 @@ const (
 // valueLogBytes must be at least what a transaction may hold.
 func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Options {
 	return badger.DefaultOptions(dir).
-		WithSyncWrites(false). // Create differs
+		WithSyncWrites(false). // see mapped
 		WithValueThreshold(valueThreshold).
 		WithValueLogFileSize(valueLogBytes).
 		WithMemTableSize(memTableBytes).
@@ -63,26 +61,21 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 		WithLogger(log)
 }
 
-// Log passes Badger's log on to ours, and reports the failures that Badger only logs.
+// Log passes Badger's log on to ours, and reports the failure that Badger only logs.
 //
-// Those are a value log that it cannot sync, whose commit then succeeds, and a memtable
-// that it cannot write out, which it retries forever. Badger calls the methods from
-// goroutines of its own, too.
+// That is a memtable that it cannot write out, which it retries forever. Badger calls the
+// methods from goroutines of its own, too.
 type Log struct {
 	Logger *slog.Logger
 	Fail   func(error) error // must be safe for concurrent use; what it returns is ignored
 }
 
-// Errorf logs an error of Badger's as a warning. It fails the spool if the commit that the
-// error belongs to cannot be trusted.
+// Errorf logs an error of Badger's as a warning. It fails the spool if the error says that
+// a generation cannot be closed.
 func (l Log) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.Logger.Warn("badger: " + text)
 
-	// Badger calls this before the commit returns, so its caller sees the failure in time.
-	if reason, ok := strings.CutPrefix(text, rawlog.FailedSync); ok {
-		_ = l.Fail(errors.New("cannot sync the value log" + reason))
-	}
 	if strings.HasPrefix(text, "error flushing memtable") {
 		_ = l.Fail(fmt.Errorf("badger: %s", text))
 	}

@@ -5,6 +5,7 @@ import (
 
 	badger "github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/crashpoint"
 	"promptspool/spool/frame"
 	"promptspool/spool/rawlog"
 )
@@ -68,14 +69,12 @@ func (t *Transaction) Add(k frame.EventKey, e Event) error {
 	return t.framer.set(t.txn, k, e)
 }
 
-// Commit makes the events durable.
-//
-// When Badger cannot sync the value log, Commit succeeds: Badger only logs that, before
-// Commit returns. See Log.
+// Commit makes the events durable: it returns once both logs are synced.
 func (t *Transaction) Commit() error {
 	if err := t.txn.Commit(); err != nil {
 		return err
 	}
+	crashpoint.Reach(crashpoint.BeforeSync)
 	if err := t.writer.sync(); err != nil {
 		return err
 	}

@@ -66,8 +66,7 @@ func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err e
 		return w, err
 	}
 
-	options := generationOptions(openPath(w.folder), capacity, log).
-		WithSyncWrites(syncedByBadger && !crashpoint.NoSync)
+	options := generationOptions(openPath(w.folder), capacity, log)
 	if w.db, err = createDatabase(options, capacity); err != nil {
 		return w, err
 	}
@@ -119,7 +118,7 @@ func (w *Writer) HalfFull() bool {
 // Reader returns a reader of what is committed. It ends with the Writer: do not close it.
 func (w *Writer) Reader() *Reader { return &Reader{w.db} }
 
-// sync makes a commit durable where Badger does not.
+// sync makes a commit durable, which Badger has only written.
 func (w *Writer) sync() error {
 	if crashpoint.NoSync {
 		return nil

@@ -24,10 +24,6 @@ const (
 	metaTransactionEnd = 1 << 7
 )
 
-// FailedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log.
-// See value.go, valueLog.write. Nothing else shows the failure: the commit succeeds.
-const FailedSync = "Error while curlf sync"
-
 // Entry is one entry of a log. Its Key aliases the log's data.
 type Entry struct {
 	Meta byte

@@ -32,6 +32,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"everybody is listed, and an account is made once", everybody},
 		{"failed sign-ins are counted until their time is over", failures},
 		{"the audit log pages backwards, account by account", audit},
+		{"the audit log loses what is old, and what is too much", auditTrimmed},
 		{"callers at the same time: one gets the email", emailAtTheSameTime},
 		{"callers at the same time: one spends the invite", inviteAtTheSameTime},
 		{"callers at the same time: one spends the reset link", resetAtTheSameTime},
@@ -292,6 +293,19 @@ func changes(t *testing.T, s people) {
 	u.Role = viewer
 	same(t, "new role", got, u)
 	same(t, "found", s.find(u.Email), u)
+
+	// Whether the person is as somebody has seen them is decided by the transaction.
+	isViewer := func(u wire.User) error {
+		if u.Role != wire.RoleViewer {
+			return wire.ErrChanged()
+		}
+		return nil
+	}
+	owner := wire.RoleOwner
+	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
+		_, err := s.ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &owner, At: at, Check: isViewer})
+		return err
+	})
 }
 
 func strangers(t *testing.T, s people) {
@@ -430,6 +444,35 @@ func audit(t *testing.T, s people) {
 	got, err := s.AuditLog(t.Context(), b.AccountID, "", 2)
 	s.must("AuditLog", err)
 	same(t, "the others' page", got, []wire.AuditEntry{})
+}
+
+func auditTrimmed(t *testing.T, s people) {
+	entries := func(account string, times ...time.Duration) (all []wire.AuditEntry) {
+		for n, at := range times {
+			e := wire.AuditEntry{ID: wire.NewIDAt(noon.Add(at)), At: noon.Add(at), Target: fmt.Sprint(n)}
+			s.must("Audit", s.Audit(t.Context(), account, e))
+			all = append(all, e)
+		}
+
+		return all
+	}
+
+	a, b := s.join(user(1, "team"), noInvite), s.join(user(2, "others"), noInvite)
+	many := entries(a.AccountID, 4*time.Hour, 3*time.Hour, 2*time.Hour, time.Hour)
+	few := entries(b.AccountID, 2*time.Hour, -time.Second, -24*time.Hour)
+	c := s.join(user(3, "busy"), noInvite)
+	busy := entries(c.AccountID, 9*time.Hour, 8*time.Hour, 7*time.Hour, 6*time.Hour, 5*time.Hour, time.Hour)
+
+	// However many are fresh, none of them makes room for another.
+	fresh := noon.Add(5*time.Hour - time.Minute)
+	s.must("TrimAudit", s.TrimAudit(t.Context(), noon, fresh, 3))
+	for account, want := range map[string][]wire.AuditEntry{
+		a.AccountID: many[:3], b.AccountID: few[:1], c.AccountID: busy[:5],
+	} {
+		got, err := s.AuditLog(t.Context(), account, "", 10)
+		s.must("AuditLog", err)
+		same(t, "what is kept", got, want)
+	}
 }
 
 // race calls fn from several goroutines. Exactly one call must succeed, all others must

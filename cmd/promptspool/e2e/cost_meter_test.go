@@ -85,13 +85,18 @@ func (m meter) measure(p target, a attack, n int) costs {
 	return costs{processor: m.processor() - before, memory: <-peak - held, bytes: size, n: n}
 }
 
-// rest waits until the process is idle.
+// rest waits until the process is idle. On a busy machine, one that waits for the processor
+// looks idle for a moment.
 func (m meter) rest() {
-	for last := m.processor(); ; {
+	const moments = 3
+	last := m.processor()
+	for idle := 0; idle < moments; {
 		pauseFor(10 * time.Millisecond)
 		now := m.processor()
 		if now-last <= time.Millisecond {
-			return
+			idle++
+		} else {
+			idle = 0
 		}
 		last = now
 	}

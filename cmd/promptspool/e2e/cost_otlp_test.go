@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -49,6 +50,15 @@ var otlpAttacks = []attack{
 		spans := make([]string, n)
 		for i := range spans {
 			spans[i] = bulkSpan(`"attributes":{"k":"v"},"parent_id":null`)
+		}
+		return exportBulk(p, strings.Join(spans, ","))
+	}},
+	// Soon its record is full, and every one of them is refused.
+	{name: "spans: one of an SDK, many times", n: 1000, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = fmt.Sprintf(`{"name":"%x","context":{"trace_id":"%s","span_id":"00000000000000aa"}}`,
+				rand.Uint64(), attackedTrace)
 		}
 		return exportBulk(p, strings.Join(spans, ","))
 	}},
@@ -117,7 +127,7 @@ func export(p target, spans string) int {
 }
 
 func init() {
-	attacks = append(attacks, otlpAttacks...)
+	attacks = slices.Concat(attacks, otlpAttacks, pageAttacks)
 
 	// Each signal has other paths, as people mistype them.
 	aliases := map[string]string{

@@ -152,7 +152,11 @@ func (p target) submit(path string, form url.Values) int {
 
 func TestCostGrowsWithTheBytesOnly(t *testing.T) {
 	t.Parallel()
-	server := startPlainServer(t, "127.0.0.1:0")
+	// Below a base path, addresses are put into each page as well.
+	server := beginPlain(t, t.TempDir(), "127.0.0.1:0", "server", "--public-url", "http://localhost/base")
+	if !server.takes() {
+		t.Fatal("the server does not start")
+	}
 	p := target{t: t, addr: server.addr, client: ownClient(t, crowdCallers)}
 	p.signIn(server)
 	m := meter{t, server.cmd.Process.Pid}

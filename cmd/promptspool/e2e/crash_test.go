@@ -128,7 +128,8 @@ func TestDyingAtEachNamedPointLosesAndDoublesNothing(t *testing.T) {
 			// there surely is one: a life makes two generations at least and fills one.
 			count := 1
 			switch point {
-			case crashpoint.BeforeCommit, crashpoint.AfterCommit, crashpoint.BetweenSendAndAck:
+			case crashpoint.BeforeCommit, crashpoint.BeforeSync, crashpoint.AfterCommit,
+				crashpoint.BetweenSendAndAck:
 				count += round % 3
 			case crashpoint.GenerationMake, crashpoint.GenerationMkdir, crashpoint.GenerationOpened:
 				count += round % 2

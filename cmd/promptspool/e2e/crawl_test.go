@@ -26,7 +26,8 @@ func newCrawler(t *testing.T, base string) *crawler {
 		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
 		refusals: []string{
 			"This code is invalid", "Wrong email or password", "An account needs at least one owner",
-			"in the meantime. Review that change", // a template saved under a name that is taken
+			"in the meantime. Review that change",     // a template saved under a name that is taken
+			"changed meanwhile, so it was not undone", // an Undo that another button overtook
 		},
 		answers: map[string]string{
 			"filter": "Oslo tag:web since:7d", "span": "7d", "label": "prod", "tag": "shop", "bucket": "day",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -276,5 +277,24 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	if b.violations("target-size") == nil {
 		t.Error("axe-core finds nothing against letters of 5 pixels to press")
 	}
+
+	// A record, the question before it is deleted, and the form of an export.
+	b.visit("/requests")
+	for _, step := range []struct{ click, has string }{
+		{"tbody tr:nth-child(1) a", ".actions"},
+		{".actions a[href*='/requests/delete']", "#erase"},
+		{".trail a", ".export"},
+	} {
+		b.press(step.click)
+		b.stays(step.has)
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](`document.querySelector(".export")?.setAttribute("open", "")`))
+		b.holds("the page fits", `document.documentElement.scrollWidth <= 390`)
+		b.look(source)
+		for _, v := range b.violations("target-size") {
+			t.Errorf("too small for a finger at %s: %+v", step.has, v.Nodes)
+		}
+	}
+	b.do("jump", chromedp.Evaluate[chromedp.Void](`document.querySelector("main").style.marginTop = "200px"`))
+	reached(t, 10*time.Second, func() bool { return b.shift() > 0 }, "a page that jumps by 200 pixels is not noticed")
 	b.do("as before", chromedp.EmulateViewport(1440, 900))
 }

@@ -170,6 +170,9 @@ func TestImagesInARequestAreShownAndNothingIsFetched(t *testing.T) {
 	b.holds("the other is a link", fmt.Sprintf(
 		`document.querySelector('.talk a[href="%s/a.png"]').rel === "noopener noreferrer"`, other.URL))
 	b.screenshots("images")
+	b.press(".talk a.enlarge")
+	b.holds("the image is shown by itself", `document.contentType === "image/png" && `+
+		`document.images[0].naturalWidth === 1`)
 	if elsewhere.Load() > 0 {
 		t.Errorf("the page fetched %d things from elsewhere", elsewhere.Load())
 	}

@@ -108,6 +108,9 @@ func (s *Store) ChangeUser(
 		if err == nil && p.AccountID != account {
 			err = errNoUser()
 		}
+		if err == nil && change.Check != nil {
+			err = change.Check(p.User)
+		}
 		if err != nil {
 			return wire.User{}, err
 		}

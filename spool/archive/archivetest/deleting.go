@@ -20,7 +20,7 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 		account := wire.NewID()
 		events := drawOwned(t)
 		d := wire.Deletion{
-			Key:    "user",
+			Key:    "user_id",
 			Value:  "ann",
 			Before: Start.Add(time.Duration(rapid.IntRange(-1, len(events)).Draw(t, "before")) * time.Second),
 		}
@@ -81,15 +81,16 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 	})
 }
 
-// drawOwned draws requests, spans and metadata of two records. Each has an owner or none, and
-// is accepted a second after the one before.
+// drawOwned draws requests, spans, traced calls and metadata of two records. Each has an
+// owner or none, and is accepted a second after the one before.
 func drawOwned(t *rapid.T) []archive.Event {
 	events := make([]archive.Event, rapid.IntRange(1, 7).Draw(t, "events"))
 	for i := range events {
 		id := ID(1000 + rapid.IntRange(0, 1).Draw(t, "record"))
 		metadata := ""
-		if owner := rapid.SampledFrom([]string{"ann", "ann", "bob", ""}).Draw(t, "owner"); owner != "" {
-			metadata = `"metadata":{"user":"` + owner + `"},`
+		owner := rapid.SampledFrom([]string{"ann", "ann", "bob", ""}).Draw(t, "owner")
+		if owner != "" {
+			metadata = `"metadata":{"user_id":"` + owner + `"},`
 		}
 
 		kind, body := wire.KindRequest, `{`+metadata+requestBody(ID(i))[1:]
@@ -98,6 +99,8 @@ func drawOwned(t *rapid.T) []archive.Event {
 			kind, body = wire.KindMetadata, `{`+metadata+`"note":1}`
 		case metadata == "" && rapid.Bool().Draw(t, "traced"):
 			kind, body = wire.KindSpan, SpanBody(traces[0], i, "step")
+		case owner == "ann" && rapid.Bool().Draw(t, "call"):
+			kind, body = wire.KindSpan, CallBody(traces[0], i, "gpt-4o", "Hello")
 		}
 		events[i] = Event(t, i, kind, id, body)
 	}
@@ -178,5 +181,5 @@ func owner(events []archive.Event) string {
 	for _, e := range events {
 		s.Fold(e)
 	}
-	return s.View(json.RawMessage(`{}`)).Metadata["user"]
+	return s.View(json.RawMessage(`{}`)).Metadata["user_id"]
 }

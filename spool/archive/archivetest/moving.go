@@ -51,6 +51,7 @@ func RunMove(t *testing.T, from, to func(t *testing.T) Server) {
 		"a copy holds everything, and goes on with it":          copied,
 		"a copy that broke off anywhere goes on where it ended": resumed,
 		"what is not empty is left alone":                       notEmpty,
+		"a server that nobody used is no obstacle":              startedOnce,
 		"a source that changed is found out":                    changedMeanwhile,
 	} {
 		t.Run(name, func(t *testing.T) { scene(t, from, to) })
@@ -429,6 +430,29 @@ func notEmpty(t *testing.T, from, to func(t *testing.T) Server) {
 	}
 	if _, err := target.KeyByHash(t.Context(), moveKey); !wire.IsCode(err, wire.CodeNotFound) {
 		t.Errorf("something was copied all the same: %v", err)
+	}
+}
+
+// startedOnce copies to a database in which a server has run, and left a setup code.
+func startedOnce(t *testing.T, from, to func(t *testing.T) Server) {
+	source, target := from(t), to(t)
+	filled(t, source)
+	for n, s := range []Server{source, target} {
+		if err := s.CreateInvite(t.Context(), [32]byte{7, byte(n)}, wire.Invite{
+			ID:          ID(6000 + n),
+			AccountName: "default",
+			Role:        wire.RoleOwner,
+			CreatedAt:   Start,
+			ExpiresAt:   Start.AddDate(10, 0, 0),
+			Setup:       true,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	sums, err := transfer.Copy(t.Context(), source, target, noProgress)
+	if err != nil || sums["invites"].Items != 1 { // the one that filled makes
+		t.Errorf("a copy to a database with a setup code: %+v, %v", sums, err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -27,9 +28,8 @@ type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
 // Run checks that the stores that open returns do what archive.Store promises. Scenes run
 // at the same time, each with a store of its own.
 func Run(t *testing.T, open Open) {
-	run(t, open, []scene{
+	run(t, open, checksBrief, slices.Concat(drawn, []scene{
 		{"an event that came before changes nothing", duplicates},
-		{"any order, repetition and batching gives the same records", anyOrder},
 		{"one of another account's ids is unknown", isolation},
 		{"what came before its request waits for it unseen", orphans},
 		{"orphans are listed and tallied until their requests come", orphanList},
@@ -37,46 +37,59 @@ func Run(t *testing.T, open Open) {
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
 		{"a call in protobuf and in JSON is one record", encodings},
 		{"log records join the call of their span, whichever comes first", joiningLogs},
+		{"a call that is traced and logged is listed once", loggingTraced},
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
 		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},
-		{"the events of a clock keep its order, however wrong it is", clocks},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},
 
-		{"a search finds what the oracle finds", oracle},
-		{"pages and cursors meet every row once", paging},
 		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
-		{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
 		{"lists go by the start of calls, within reason", listTimes},
 		{"a filter within a span counts what lies in it, however days cut it", spans},
 		{"opening again finds everything", reopening},
-		{"words, bodies and every order find what the oracle finds", everyOrder},
-		{"statistics are those of the oracle", statistics},
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
 
 		{"a deleted record stays deleted", deletingOne},
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
-		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
 		{"requests are rewritten in steps", rewriting},
 		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
-		{"older records are renewed, however often that is stopped", renewing},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
-	})
+	}))
 }
 
-// RunLarge is Run for scenes with many bytes and rows. Under the race detector they would
-// take twenty times as long, and it would find nothing, because each has only one caller.
+// RunLarge is Run for scenes with many bytes and rows, and for more checks of the drawn ones.
+// Under the race detector they would take twenty times as long, and it would find nothing,
+// because each has only one caller.
 func RunLarge(t *testing.T, open Open) {
-	run(t, open, []scene{
+	run(t, open, checks, slices.Concat(drawn, []scene{
 		{"the largest batches and events are taken whole", large},
 		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
 		{"a filter counts exactly up to a bound", totals},
-	})
+	}))
 }
+
+// drawn are the scenes whose events and questions rapid draws.
+var drawn = []scene{
+	{"any order, repetition and batching gives the same records", anyOrder},
+	{"the events of a clock keep its order, however wrong it is", clocks},
+	{"a search finds what the oracle finds", oracle},
+	{"pages and cursors meet every row once", paging},
+	{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
+	{"words, bodies and every order find what the oracle finds", everyOrder},
+	{"statistics are those of the oracle", statistics},
+	{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
+	{"older records are renewed, however often that is stopped", renewing},
+}
+
+// How often rapid checks a drawn scene.
+const (
+	checks      = 40
+	checksBrief = 10 // with the race detector
+)
 
 // scene is one promise and the function that checks it.
 type scene struct {
@@ -84,8 +97,8 @@ type scene struct {
 	play func(t *testing.T, open Open)
 }
 
-func run(t *testing.T, open Open, scenes []scene) {
-	LimitChecks(t, 40)
+func run(t *testing.T, open Open, checks int, scenes []scene) {
+	LimitChecks(t, checks)
 
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"promptspool/spool/archive"
 )
 
-// callBody returns the body of the span of a model call.
-func callBody(trace string, span int, model, answer string) string {
+// CallBody returns the body of the span of a model call, by the user ann.
+func CallBody(trace string, span int, model, answer string) string {
 	return fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x","name":"chat",`+
 		`"startTimeUnixNano":"1795318943782000000","endTimeUnixNano":"1795318945782000000","attributes":[`+
 		`{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},`+
@@ -28,13 +28,13 @@ func callBody(trace string, span int, model, answer string) string {
 // it is the last of what a library sent of it.
 func tracedCalls(t *testing.T, open Open) {
 	s, reopen := open(t)
-	call, other := callBody(traces[0], 1, "gpt-4o", "Hel"), callBody(traces[0], 1, "gpt-4o", "Hello")
+	call, other := CallBody(traces[0], 1, "gpt-4o", "Hel"), CallBody(traces[0], 1, "gpt-4o", "Hello")
 	events := []archive.Event{
 		Event(t, 1, wire.KindSpan, ID(1000), call),
 		Event(t, 2, wire.KindSpan, ID(1000), other),
-		Event(t, 3, wire.KindSpan, ID(1001), callBody(traces[0], 2, "gpt-4o", "Bye")),
+		Event(t, 3, wire.KindSpan, ID(1001), CallBody(traces[0], 2, "gpt-4o", "Bye")),
 		Event(t, 4, wire.KindSpan, ID(1001), SpanBody(traces[0], 2, "no call after all")),
-		Event(t, 5, wire.KindSpan, ID(1002), callBody(traces[0], 3, "gpt-4o", "traced")),
+		Event(t, 5, wire.KindSpan, ID(1002), CallBody(traces[0], 3, "gpt-4o", "traced")),
 		Event(t, 6, wire.KindRequest, ID(1002), requestBody("logged")),
 	}
 	apply(t, s, account, events[1], events[2])

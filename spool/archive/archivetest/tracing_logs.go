@@ -1,15 +1,24 @@
 package archivetest
 
 import (
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/otlp"
 	"promptspool/api/wire"
+	"promptspool/metrics"
 	"promptspool/spool/archive"
 )
 
@@ -61,30 +70,61 @@ func recorded(t *testing.T, name string) (events []wire.Event) {
 func joiningLogs(t *testing.T, open Open) {
 	s, _ := open(t)
 	spans, logs := recorded(t, "otel-openai-multi-turn"), recorded(t, "otel-openai-multi-turn-logs")
-	judged := logs[len(logs)-1]
-	judged.Body = json.RawMessage(`{"resource":{},"scope":{},"log":{"eventName":"gen_ai.evaluation.result",` +
-		`"timeUnixNano":"1","traceId":` + member(t, judged.Body, "traceId") + `,"spanId":` +
-		member(t, judged.Body, "spanId") + `,"attributes":[` +
-		`{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},` +
-		`{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]},"index":99}`)
-	judged.ID = ID(7)
-	all := slices.Concat(spans, logs, []wire.Event{judged})
+	last := logs[len(logs)-1]
+	at, err := strconv.ParseInt(strings.Trim(member(t, last.Body, "timeUnixNano"), `"`), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A judgement may lack its time, and come days before or after its span. Of those of one
+	// name the latest counts.
+	judged := []wire.Event{judgement(t, last, 0, "timeless", 1)}
+	for _, hours := range []int64{-20, 20, 100} {
+		judged = append(judged, judgement(t, last, at+hours*int64(time.Hour), "relevance", hours))
+	}
+
+	// The call may be logged as well, in its span's record.
+	logged := wire.Event{
+		ID:         ID(8),
+		Kind:       wire.KindRequest,
+		AcceptedAt: Start,
+		Sidecar:    sidecars[1],
+		Body: json.RawMessage(`{"function_name":"logged","kwargs":{},"request_response":{},` +
+			`"request_start_time":1,"request_end_time":2}`),
+	}
+	for _, e := range spans {
+		if strings.Contains(string(e.Body), member(t, last.Body, "spanId")) && logged.RequestID == "" {
+			logged.RequestID = e.RequestID
+		}
+	}
+	all := slices.Concat(spans, logs, judged, []wire.Event{logged})
 
 	backwards := slices.Clone(all)
 	slices.Reverse(backwards)
 	orders := map[string][][]wire.Event{
 		"together":   {all},
-		"spans":      {spans, logs, {judged}},
-		"logs":       {{judged}, logs, spans},
+		"spans":      {spans, logs, judged, {logged}},
+		"logs":       {{logged}, judged, logs, spans},
 		"one by one": slices.Collect(slices.Chunk(all, 1)),
 		"backwards":  slices.Collect(slices.Chunk(backwards, 1)),
 		"twice":      {logs[:4], spans, logs, all, backwards},
 	}
 
+	for n := range uint64(4) {
+		mixed := slices.Clone(all)
+		rand.New(rand.NewPCG(n, 0)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		orders[fmt.Sprint("mixed ", n)] = slices.Collect(slices.Chunk(mixed, int(n)%3+1))
+	}
+
 	// The span's record is the same in every account, but for its history.
 	seen := map[string]wire.Record{}
 	for name, batches := range orders {
-		a := overStore(s)
+		a := archive.New(archive.Config{
+			Store:   s,
+			Metrics: metrics.New("server", "test"),
+			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Now:     func() time.Time { return time.Unix(0, at).Add(200 * time.Hour) },
+		})
 		id := wire.Identity{Account: name, Scope: wire.ScopeFull}
 		for _, batch := range batches {
 			results, err := a.Record(t.Context(), id, batch)
@@ -114,16 +154,87 @@ func joiningLogs(t *testing.T, open Open) {
 		}
 	}
 
-	scores := 0
+	scores := ""
 	for _, r := range seen {
-		scores += len(r.Scores)
-		if r.Request != nil && (r.InputExcerpt == "" || r.OutputExcerpt == "") {
+		if len(r.Scores) > 0 {
+			scores += fmt.Sprint(r.Scores)
+		}
+		if r.Request != nil && r.RequestID != logged.RequestID && (r.InputExcerpt == "" || r.OutputExcerpt == "") {
 			t.Errorf("the call has no messages: %s", r.Span)
 		}
 	}
-	if scores != 1 {
-		t.Errorf("%d scores, want 1", scores)
+	if scores != "[{relevance 100} {timeless 1}]" {
+		t.Errorf("the scores are %s, want the timeless one and the latest of the others", scores)
 	}
+}
+
+// loggingTraced checks that a call which an SDK both traces and logs is listed once, whichever
+// comes first.
+func loggingTraced(t *testing.T, open Open) {
+	s, _ := open(t)
+	for name, mark := range map[string]string{
+		"promptlayer-python-run-2":   `"name":"PromptLayer Run"`,
+		"promptlayer-python-wrapped": `"key":"provider"`,
+	} {
+		// The SDK gives the span of the call to the request that it logs.
+		spans := recorded(t, name)
+		own := slices.IndexFunc(spans, func(e wire.Event) bool { return strings.Contains(string(e.Body), mark) })
+		if own < 0 {
+			t.Fatalf("%s: the SDK logs no call of these spans", name)
+		}
+		var traced struct{ Span struct{ SpanID string } }
+		if err := json.Unmarshal(spans[own].Body, &traced); err != nil {
+			t.Fatal(err)
+		}
+
+		logged := wire.Event{
+			ID:         wire.NewID(),
+			RequestID:  wire.NewID(),
+			Kind:       wire.KindRequest,
+			AcceptedAt: Start,
+			Sidecar:    sidecars[0],
+			Body: fmt.Appendf(nil, `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,`+
+				`"request_end_time":2,"span_id":%q}`, traced.Span.SpanID),
+		}
+
+		for order, batches := range map[string][][]wire.Event{
+			"traced first": {spans, {logged}},
+			"logged first": {{logged}, spans},
+		} {
+			id := wire.Identity{Account: name + " " + order, Scope: wire.ScopeFull}
+			for _, batch := range batches {
+				if _, err := overStore(s).Record(t.Context(), id, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			page := search(t, s, id.Account, wire.Search{})
+			if page.Total != 1 || page.Rows[0].RequestID != logged.RequestID {
+				t.Errorf("%s: %d requests are listed, want the logged one", id.Account, page.Total)
+			}
+		}
+	}
+}
+
+// judgement returns a log record that judges a call, of which it gets another log record.
+func judgement(t *testing.T, of wire.Event, at int64, name string, percent int64) wire.Event {
+	t.Helper()
+	trace, err := hex.DecodeString(strings.Trim(member(t, of.Body, "traceId"), `"`))
+	span, err2 := hex.DecodeString(strings.Trim(member(t, of.Body, "spanId"), `"`))
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+
+	of.Body = fmt.Appendf(nil, `{"resource":{},"scope":{},"log":{"eventName":"gen_ai.evaluation.result",`+
+		`"timeUnixNano":"%d","traceId":"%x","spanId":"%x","attributes":[`+
+		`{"key":"gen_ai.evaluation.name","value":{"stringValue":"%s"}},`+
+		`{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":%g}}]},"index":0}`,
+		at, trace, span, name, float64(max(percent, 0))/100)
+	of.RequestID = wire.LogRecordID([16]byte(trace), [8]byte(span), uint64(at))
+	if of.ID, err = wire.SpanEventID(of.RequestID, of.Body); err != nil {
+		t.Fatal(err)
+	}
+
+	return of
 }
 
 // member returns a member of a stored log record.

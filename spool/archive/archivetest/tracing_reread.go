@@ -11,12 +11,12 @@ import (
 func rereading(t *testing.T, open Open) {
 	s, reopen := open(t)
 	events := []archive.Event{
-		Event(t, 1, wire.KindSpan, ID(1000), callBody(traces[0], 1, "of-our-own", "Hello")),
+		Event(t, 1, wire.KindSpan, ID(1000), CallBody(traces[0], 1, "of-our-own", "Hello")),
 		Event(t, 2, wire.KindSpan, ID(1001), SpanBody(traces[0], 2, "no call")),
-		Event(t, 3, wire.KindSpan, ID(1002), callBody(traces[0], 3, "of-our-own", "as before")),
+		Event(t, 3, wire.KindSpan, ID(1002), CallBody(traces[0], 3, "of-our-own", "as before")),
 		Event(t, 4, wire.KindMetadata, ID(1000), `{"metadata":{"user_id":"later","plan":"b"}}`),
 		Event(t, 5, wire.KindRequest, ID(1003), requestBody("logged")),
-		Event(t, 6, wire.KindSpan, ID(1003), callBody(traces[0], 4, "of-our-own", "logged, too")),
+		Event(t, 6, wire.KindSpan, ID(1003), CallBody(traces[0], 4, "of-our-own", "logged, too")),
 	}
 
 	// Of the first an older version knew no more than metadata; the second it took for a

@@ -172,11 +172,11 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 	}
 
 	// A record without its request counts in the account's tally, which may be full.
-	if waits := r.state.WouldWait(e); waits || r.waiting.Requests > 0 {
+	if r.state.WouldWait(e) {
 		if err := f.loadOrphans(); err != nil {
 			return wire.Result{}, err
 		}
-		if waits && f.orphans.Full() {
+		if f.orphans.Full() {
 			return archive.OrphanLater(e.ID), nil
 		}
 	}
@@ -188,6 +188,9 @@ func (f *folding) fold(e archive.Event, body []byte) (wire.Result, error) {
 	}
 	r.changed = true
 	if now := r.state.Waiting(); now != r.waiting {
+		if err := f.loadOrphans(); err != nil {
+			return wire.Result{}, err
+		}
 		f.orphans.Add(now.Minus(r.waiting))
 		r.waiting = now
 	}

@@ -258,13 +258,12 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 
 // orphan checks the line of a record whose request has not arrived, and counts it.
 func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error {
+	t.orphansWanted.Add(state.Waiting())
 	row, ok := state.OrphanRow()
 	if !ok {
 		return nil
 	}
-
 	t.wanted[tableOrphan]++
-	t.orphansWanted.Add(state.Waiting())
 
 	// Byte for byte, as listOrphan writes it: no field of the line may lag behind the
 	// record.

@@ -19,7 +19,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/query"
-	"promptspool/spool/rawlog"
 )
 
 // openIn opens a database. When the test ends, it is checked, unless it has failed, and
@@ -263,7 +262,7 @@ func TestAfterAFailedFsyncNothingIsAcknowledgedUntilItIsOpenedAgain(t *testing.T
 
 	err := db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
 		// Badger logs this while it commits the transaction, then reports success.
-		badgerLog{db.logger, db.commit.health}.Errorf(rawlog.FailedSync+": %v\n", "input/output error")
+		badgerLog{db.logger, db.commit.health}.Errorf(failedSync+": %v\n", "input/output error")
 		return []write{{testKey("during"), []byte("x")}}, nil
 	})
 	if !wire.IsCode(err, wire.CodeUnavailable) {
@@ -306,8 +305,8 @@ func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if !strings.Contains(string(source), `Errorf("`+rawlog.FailedSync) {
+	if !strings.Contains(string(source), `Errorf("`+failedSync) {
 		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now",
-			rawlog.FailedSync)
+			failedSync)
 	}
 }

@@ -349,6 +349,12 @@ func (db *DB) tidy(ctx context.Context) {
 		db.logger.Info("records beyond the retention were deleted", "records", dropped)
 	}
 
+	now := db.now()
+	err = db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost)
+	if err != nil && ctx.Err() == nil {
+		db.logger.Error("old entries of the audit log could not be deleted; retrying", "error", err)
+	}
+
 	if err := db.packRest(ctx); err != nil && ctx.Err() == nil {
 		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
 	}

@@ -64,6 +64,15 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		return sum, err
 	}
 
+	shown, err := db.deleteShown(ctx, account, k, d, which)
+	sum.Records += shown.Records
+	sum.Events += shown.Events
+	if err != nil {
+		return sum, err
+	}
+
+	// Behind the rows: a later event may hide a value meanwhile. Only one that sets a deleted
+	// value, or a request, shows it again, and keepOut looks at these.
 	hidden, err := db.hiddenIDs(ctx, k, d)
 	if err != nil {
 		return sum, err
@@ -75,13 +84,6 @@ func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.De
 		if err != nil {
 			return sum, err
 		}
-	}
-
-	shown, err := db.deleteShown(ctx, account, k, d, which)
-	sum.Records += shown.Records
-	sum.Events += shown.Events
-	if err != nil {
-		return sum, err
 	}
 
 	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
@@ -418,19 +420,20 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 
 // keepOut removes a record that now has a deleted metadata value, after it got an event.
 func (f *folding) keepOut(r *record, e *archive.Event) error {
+	// Found by values that only an earlier event had, or that are too long for the row. A span
+	// that is no call may replace one, and takes its metadata out of the row.
+	f.hide(r, r.state.HiddenBy(e))
+
 	if len(e.Metadata) == 0 && e.Request == nil {
 		return nil
 	}
-
-	// Found by values that only an earlier event had, or that are too long for the row.
-	f.hide(r, r.state.HiddenBy(e))
 
 	known, err := f.selectors()
 	if err != nil || len(known) == 0 {
 		return err
 	}
 
-	deleted := r.state.Deleted(func(key, value string) (before time.Time, ok bool) {
+	deleted := r.state.DeletedBy(e, func(key, value string) (before time.Time, ok bool) {
 		before, ok = known[rowcode.HashStored(key, value)]
 		return before, ok
 	})

@@ -2,7 +2,7 @@ package badgerdb
 
 import (
 	"context"
-	"slices"
+	"sort"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -125,7 +125,7 @@ func (db *DB) countFleet(ctx context.Context, txn *badger.Txn, k keys, now time.
 	}
 
 	// The full fleet: remembered are those that may have to give way first.
-	slices.SortFunc(all, func(a, b silentSince) int { return a.lastSeen.Compare(b.lastSeen) })
+	sort.Slice(all, func(i, j int) bool { return all[i].lastSeen.Before(all[j].lastSeen) })
 	for _, s := range all[:fleetSilentMax] {
 		if now.Sub(s.lastSeen) >= wire.AliveFor {
 			f.silent = append(f.silent, s)

@@ -202,3 +202,34 @@ func (db *DB) Trace(
 
 	return states, more, err
 }
+
+// TraceIDs returns the ids of the records that have a span of a trace; see archive.Store.
+func (db *DB) TraceIDs(
+	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) (ids []string, more bool, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, false, err
+	}
+
+	prefix := append(k.table(tableTrace), trace[:]...)
+	var from []byte
+	if after != "" {
+		id, ok := parseUUID(after)
+		if !ok {
+			return nil, false, badID(after)
+		}
+		from = append(k.trace(trace, id), 0) // the first key behind it
+	}
+
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
+			if more = len(ids) == limit; !more {
+				ids = append(ids, uuid(key[len(key)-16:]).String())
+			}
+			return !more, nil
+		})
+	})
+
+	return ids, more, err
+}

@@ -70,6 +70,24 @@ func decode(key, value []byte, v any) error {
 func (db *DB) each(
 	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error),
 ) error {
+	return db.eachItem(ctx, txn, prefix, from, func(item *badger.Item) (more bool, err error) {
+		// Both are Badger's memory, and lent to fn: most walks keep little of what they see.
+		key := item.Key()
+		err = item.Value(func(value []byte) (err error) {
+			if len(value) == 0 {
+				return damaged(key, errUnreadable)
+			}
+			more, err = fn(key, value)
+			return err
+		})
+		return more, err
+	})
+}
+
+// eachItem is each for those who may do without the values.
+func (db *DB) eachItem(
+	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(*badger.Item) (more bool, err error),
+) error {
 	// Values are not prefetched: many walks end early, or need only the keys.
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
 	defer it.Close()
@@ -87,16 +105,8 @@ func (db *DB) each(
 			}
 		}
 
-		// Both are Badger's memory, and lent to fn: most walks keep little of what they see.
-		key := it.Item().Key()
-		err := it.Item().Value(func(value []byte) (err error) {
-			if len(value) == 0 {
-				return damaged(key, errUnreadable)
-			}
-			more, err = fn(key, value)
-			return err
-		})
-		if err != nil {
+		var err error
+		if more, err = fn(it.Item()); err != nil {
 			return err
 		}
 	}

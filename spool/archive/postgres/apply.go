@@ -201,7 +201,7 @@ func (f *folding) removeIfDeleted(a *foldedAccount, r *record, e *archive.Event)
 	}
 
 	// deleted holds what load has read, up to the time of each deletion.
-	deleted := r.state.Deleted(func(key, value string) (time.Time, bool) {
+	deleted := r.state.DeletedBy(e, func(key, value string) (time.Time, bool) {
 		before, ok := a.deleted[rowcode.HashStored(key, value)]
 		return time.Unix(0, before), ok
 	})

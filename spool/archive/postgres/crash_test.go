@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
@@ -53,36 +51,37 @@ func TestNothingAcknowledgedIsLostWhenANodeCrashes(t *testing.T) {
 	for range times {
 		for _, node := range append(workers, dsn) {
 			c.progress(t)
-			crash(t, node)
+			postgrestest.Crash(t, node)
 		}
 	}
 	c.progress(t)
 	stop()
 	writers.Wait()
 
-	// Citus does by itself what this does, within a minute.
-	if len(workers) > 0 {
-		if _, err := connect(t, dsn).Exec(t.Context(), `SELECT recover_prepared_transactions()`); err != nil {
-			t.Error(err)
-		}
-	}
+	postgrestest.Recover(t, dsn)
 	c.check(t)
 }
 
 func crashAccount(n int) string { return fmt.Sprintf("crash-%d", n) }
 
-// write logs requests with a score each, one after the other, until ctx ends.
+// crashBatch is how many records are written together: so many that they are copied.
+const crashBatch = 20
+
+// write logs requests with a score each, a batch after the other, until ctx ends.
 func (c *crashing) write(ctx context.Context, t *testing.T, n int) {
-	for i := 0; ctx.Err() == nil; i++ {
-		id := archivetest.ID(i)
-		request := archivetest.Event(t, 2*i, wire.KindRequest, id, `{"function_name":"f"}`)
-		score := archivetest.Event(t, 2*i+1, wire.KindScore, id, `{"name":"n","score":1}`)
+	for batch := 0; ctx.Err() == nil; batch++ {
+		var requests, scores []archive.Event
+		for i := batch * crashBatch; i < (batch+1)*crashBatch; i++ {
+			id := archivetest.ID(i)
+			requests = append(requests, archivetest.Event(t, 2*i, wire.KindRequest, id, `{"function_name":"f"}`))
+			scores = append(scores, archivetest.Event(t, 2*i+1, wire.KindScore, id, `{"name":"n","score":1}`))
+		}
 
 		// In two calls, since a record that exists is written in another way than a new one.
-		for _, event := range []archive.Event{request, score} {
+		for _, events := range [][]archive.Event{requests, scores} {
 			// As a sidecar does: the same again until it is acknowledged.
 			for {
-				_, err := c.servers[i%len(c.servers)].Apply(ctx, crashAccount(n), []archive.Event{event})
+				_, err := c.servers[batch%len(c.servers)].Apply(ctx, crashAccount(n), events)
 				if err == nil {
 					break
 				}
@@ -95,7 +94,7 @@ func (c *crashing) write(ctx context.Context, t *testing.T, n int) {
 				}
 			}
 		}
-		c.acked[n].Store(int64(i + 1))
+		c.acked[n].Store(int64(batch+1) * crashBatch)
 	}
 }
 
@@ -104,7 +103,7 @@ func (c *crashing) progress(t *testing.T) {
 	t.Helper()
 	var want [crashWriters]int64
 	for n := range want {
-		want[n] = c.acked[n].Load() + 20
+		want[n] = c.acked[n].Load() + 3*crashBatch
 	}
 
 	deadline := time.After(2 * time.Minute)
@@ -116,20 +115,6 @@ func (c *crashing) progress(t *testing.T) {
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
-	}
-}
-
-// crash kills a process of a server with SIGKILL. The server then ends all others and recovers
-// from its log.
-func crash(t *testing.T, dsn string) {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), `COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'`); err == nil {
-		t.Error("the server did not crash")
 	}
 }
 

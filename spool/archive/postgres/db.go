@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,7 +43,9 @@ type DB struct {
 	logger    *slog.Logger
 	now       func() time.Time
 	retention archive.Retention
-	spread    bool // the tables are spread over the nodes of a Citus
+
+	spread      bool         // the tables are spread over the nodes of a Citus
+	insertUntil atomic.Int64 // where they are spread: nothing is copied before this time
 
 	codec          *codec
 	commits        *archive.Committer[application]

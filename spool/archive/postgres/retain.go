@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -263,8 +264,9 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 			}); err != nil {
 				return err
 			}
-			slices.SortFunc(found, func(a, b aged) int {
-				return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:]))
+			sort.Slice(found, func(i, j int) bool {
+				a, b := &found[i], &found[j]
+				return cmp.Or(cmp.Compare(a.at, b.at), bytes.Compare(a.id[:], b.id[:])) < 0
 			})
 			found = found[:min(n, len(found))]
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/connection"
 )
@@ -36,6 +37,9 @@ func (db *DB) Run(ctx context.Context) error {
 			if err = errors.Join(err, e); dropped > 0 {
 				db.logger.Info("Deleted records beyond the retention", "records", dropped)
 			}
+			now := db.now()
+			err = errors.Join(err,
+				db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost))
 		}
 
 		return errors.Join(err, archive.Renew(ctx, db, renewTime, db.logger), db.Summarize(ctx))

@@ -155,6 +155,45 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
+// TraceIDs returns the ids of the records that have a span of a trace; see archive.Store.
+func (db *DB) TraceIDs(
+	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) (ids []string, more bool, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, false, err
+	}
+	var behind uuid
+	if after != "" {
+		var ok bool
+		if behind, ok = parseUUID(after); !ok {
+			return nil, false, badID(after)
+		}
+	}
+
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		ids, more = nil, false // as in Spans
+		rows, err := tx.Query(ctx, `
+			SELECT request_id FROM record_states
+			WHERE account_id = $1 AND trace = $2 AND request_id > $3
+			ORDER BY request_id LIMIT $4`, key, uuid(trace), behind, limit+1)
+		if err != nil {
+			return err
+		}
+
+		var id uuid
+		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+			if more = len(ids) == limit; !more {
+				ids = append(ids, id.String())
+			}
+			return nil
+		})
+		return err
+	})
+
+	return ids, more, err
+}
+
 // spansStep is how many spans' states are read at a time.
 const spansStep = 100
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -12,16 +13,23 @@ import (
 )
 
 // insert adds rows. A row that another server has added meanwhile is a conflict.
-func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
-	if len(rows) == 0 {
+//
+// COPY is the fastest way. To tables that Citus spreads, a few rows are added by INSERT, and after
+// a COPY that failed there, all are for a while.
+//
+// Citus does not note a COPY as a write on a connection over which the transaction has read from
+// the shard. It would commit there last and in one phase, and if the node died in that moment,
+// the rows would be lost, although the transaction was committed. It does note what write sends
+// after the rows, over the same connection: the INSERT of the account's counts.
+func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) (err error) {
+	switch {
+	case len(rows) == 0:
 		return nil
-	}
-
-	var err error
-	if f.db.spread {
+	case f.db.spread && (len(rows) < copyLeast || f.db.now().UnixNano() < f.db.insertUntil.Load()):
 		err = insertValues(ctx, tx, table, columns, rows)
-	} else {
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows)) // the fastest way
+	default:
+		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
+		err = f.copyFailure(err)
 	}
 
 	// Without ON CONFLICT: whoever adds a record first wins, and we start over.
@@ -32,12 +40,26 @@ func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns [
 	return err
 }
 
-// insertValues adds rows by INSERT, to tables that Citus spreads.
-//
-// Citus does not note a COPY as a write on a connection over which the transaction has read from
-// the shard. It would commit there last and in one phase, and if the node died in that moment,
-// the rows would be lost, although the transaction was committed. And of a COPY the coordinator
-// does not pass on a worker's SQLSTATE, so that nobody could tell what is refused or a duplicate.
+// Where tables are spread, fewer than copyLeast rows are not copied, nor any for insertFor after
+// a COPY that failed.
+const (
+	copyLeast = 16
+	insertFor = time.Minute
+)
+
+// copyFailure turns the error of a COPY to spread tables into a conflict, so that the transaction
+// starts over with INSERT. Of a COPY, the coordinator does not pass on a worker's SQLSTATE, and
+// nobody could tell what is refused and what is a duplicate.
+func (f *folding) copyFailure(err error) error {
+	if !f.db.spread || connection.SQLState(err) == "" || connection.Away(err) {
+		return err
+	}
+	f.db.insertUntil.Store(f.db.now().Add(insertFor).UnixNano())
+
+	return fmt.Errorf("%w: %w", connection.ErrConflict, err)
+}
+
+// insertValues adds rows by INSERT.
 func insertValues(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
 	b := &pgx.Batch{}
 	queueInserts(b, table, columns, rows, "")

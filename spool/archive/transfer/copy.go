@@ -23,6 +23,8 @@ type Progress struct {
 // target must be empty, or hold what an unfinished Copy of the same source left there,
 // which it resumes. told is called after each step. Copy returns what both hold. The
 // error is wire.CodeConflict if target holds something else; then nothing was changed.
+//
+// Setup codes count for neither: every server without an owner makes its own.
 func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
 	switch _, unfinished, err := source.Copying(ctx); {
 	case err != nil:
@@ -74,12 +76,22 @@ var errFound = errors.New("there is something")
 
 func empty(ctx context.Context, target Mover) error {
 	// The first item is enough to know.
-	err := target.Export(ctx, "", func(Item, string) error { return errFound })
+	err := export(ctx, target, "", func(Item, string) error { return errFound })
 	if errors.Is(err, errFound) {
 		return wire.Errorf(wire.CodeConflict,
-			"The target is not empty. Give one in which no server has run yet.")
+			"The target is not empty. Give one that nobody has used yet.")
 	}
 	return err
+}
+
+// export calls each with the items behind place that Copy copies.
+func export(ctx context.Context, from Mover, place string, each func(item Item, at string) error) error {
+	return from.Export(ctx, place, func(item Item, at string) error {
+		if item.Invite != nil && item.Invite.Of.Setup {
+			return nil
+		}
+		return each(item, at)
+	})
 }
 
 // bring copies everything behind place, and counts it.
@@ -98,7 +110,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 		return err
 	}
 
-	err := source.Export(ctx, place, func(item Item, at string) error {
+	err := export(ctx, source, place, func(item Item, at string) error {
 		if err := done.Add(item); err != nil {
 			return err
 		}
@@ -121,7 +133,7 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 func Count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
 	there := Contents{}
 	read := 0
-	err := db.Export(ctx, "", func(item Item, _ string) error {
+	err := export(ctx, db, "", func(item Item, _ string) error {
 		if read++; read%ImportItemsMax == 0 {
 			told(there)
 		}

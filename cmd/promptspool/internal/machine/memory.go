@@ -84,29 +84,31 @@ func TendMemory(ctx context.Context) {
 }
 
 // sidecarBufferBytes bounds the bodies that a sidecar holds: one of the largest size and many small ones.
-const sidecarBufferBytes = wire.BodyBytesMax + 16<<20
+const sidecarBufferBytes = wire.BodyBytesMax + 8<<20
 
 // sidecarBufferMin has room for some bodies of the usual size, in a cgroup that is smaller than a sidecar needs.
 const sidecarBufferMin = 8 << 20
 
-// besideBodies is what a sidecar needs of its cgroup beside the bodies that it receives.
-//
-// That is memory to spool and to forward them, for connections, and OutsideHeap.
-const besideBodies = 48 << 20
+// besideBodies is what a sidecar needs of its cgroup beside bodies: memory to spool, for smaller events
+// on their way to the server, for connections, and what the garbage collector does not see.
+const besideBodies = 24 << 20
 
 // BodyBounds returns how many bytes of bodies a sidecar may hold together, and how large one may be.
 //
-// memory is what its cgroup has. One body of the largest size always fits.
+// memory is what its cgroup has. Of what besideBodies leaves of it, five parts are for the bodies that are
+// received, and four for an event on its way to the server, which was one of the largest size. One of that
+// size always fits.
 func BodyBounds(memory int64) (buffer, one int64) {
-	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, memory-besideBodies))
+	buffer = min(sidecarBufferBytes, max(sidecarBufferMin, (memory-besideBodies)/9*5))
 
 	// The budget leaves an eighth to small bodies, and a body takes a little more than its length.
-	return buffer, min(wire.BodyBytesMax, buffer*3/4)
+	return buffer, min(wire.BodyBytesMax, buffer/5*4)
 }
 
 // RoomOf returns a sidecar's room for what it makes of large bodies, answers and templates.
 //
-// memory is what its cgroup has; the room is a part of besideBodies.
+// memory is what its cgroup has. Nothing is kept for the room: large bodies, a large event and a full room do
+// not come together.
 func RoomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
 
 // noMemoryLimit is more than any machine has.

@@ -35,8 +35,8 @@ func TestBodiesAreBoundedByTheMemoryOfTheCgroup(t *testing.T) {
 	for memory, want := range map[int64][2]int64{
 		noMemoryLimit: {sidecarBufferBytes, wire.BodyBytesMax},
 		96 << 20:      {sidecarBufferBytes, wire.BodyBytesMax},
-		64 << 20:      {16 << 20, 12 << 20},
-		16 << 20:      {sidecarBufferMin, 6 << 20},
+		64 << 20:      {(40 << 20) / 9 * 5, (40 << 20) / 9 * 5 / 5 * 4},
+		16 << 20:      {sidecarBufferMin, (8 << 20) / 5 * 4},
 	} {
 		if buffer, one := BodyBounds(memory); buffer != want[0] || one != want[1] {
 			t.Errorf("with %d bytes of memory: %d and %d, want %d", memory, buffer, one, want)

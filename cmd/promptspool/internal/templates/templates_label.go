@@ -174,7 +174,8 @@ func restoreCommand() *cli.Command {
 // withTemplate does something to the template that the argument names, and prints the
 // outcome.
 func withTemplate(
-	c *cli.Context, do func(*client.Client, context.Context, wire.Identity, string) error, outcome string,
+	c *cli.Context, do func(_ *client.Client, _ context.Context, id wire.Identity, ident, by string) error,
+	outcome string,
 ) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template")
@@ -184,7 +185,7 @@ func withTemplate(
 	}
 	defer cl.Close()
 
-	if err := do(cl, c.Context, id, name); err != nil {
+	if err := do(cl, c.Context, id, name, ""); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.App.Writer, print.Printable(fmt.Sprintf(outcome, name)))

@@ -45,12 +45,9 @@ func (s *span) readEvents(logs value) {
 // newEvent reads a log record.
 func newEvent(log value) event {
 	e := event{
-		name:       log.at("eventName").text(),
+		name:       eventName(log),
 		time:       log.first("timeUnixNano", "observedTimeUnixNano"),
 		attributes: readAttributes(log.at("attributes")),
-	}
-	if e.name == "" {
-		e.name = e.attributes.text("event.name")
 	}
 	if body := log.at("body"); body != nil {
 		plain, _ := appendPlain(nil, body, 0)
@@ -58,6 +55,15 @@ func newEvent(log value) event {
 	}
 
 	return e
+}
+
+// eventName returns the name of the event that a log record is.
+func eventName(log value) string {
+	if name := log.at("eventName").text(); name != "" {
+		return name
+	}
+
+	return readAttributes(log.at("attributes")).text("event.name")
 }
 
 // event returns the first event of a name, and an empty one if there is none.
@@ -71,7 +77,8 @@ func (s *span) event(name string) event {
 	return event{}
 }
 
-// JoinedMax is the most log records that Join gives a span.
+// JoinedMax is the most messages that Join gives a span, and the most evaluations. It keeps
+// the first messages by time, and the last evaluations.
 const JoinedMax = 256
 
 // Join returns a stored span with its stored log records, as Read reads it. It keeps those
@@ -107,14 +114,41 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 		return a.index == b.index && a.indexed && string(a.log) == string(b.log)
 	})
 
-	sorted := make([]value, min(len(records), JoinedMax))
-	for i := range sorted {
-		sorted[i] = records[i].log
-	}
 	members := objectOf(value(body))
-	members["logs"] = encoded(sorted)
+	members["logs"] = encoded(bounded(records))
 
 	return json.RawMessage(encoded(members))
+}
+
+// bounded returns the logs of sorted records, as many as JoinedMax allows.
+func bounded(records []record) []value {
+	evaluations := 0
+	for i := range records {
+		if records[i].evaluates {
+			evaluations++
+		}
+	}
+
+	logs, messages := []value{}, 0
+	for i := range records {
+		keep := messages < JoinedMax
+		if records[i].evaluates {
+			keep = evaluations <= JoinedMax
+			evaluations--
+		} else {
+			messages++
+		}
+		if keep {
+			logs = append(logs, records[i].log)
+		}
+	}
+
+	return logs
+}
+
+// Evaluates reports whether a stored log record is a judgement of its call.
+func Evaluates(stored json.RawMessage) bool {
+	return eventName(value(stored).at("log")) == evaluationEvent
 }
 
 // Joined returns how many log records a body has that Join returned.
@@ -129,6 +163,8 @@ type record struct {
 	time    int64
 	index   int64
 	indexed bool
+
+	evaluates bool
 }
 
 func newRecord(stored value) record {
@@ -142,7 +178,11 @@ func newRecord(stored value) record {
 
 // recordOf returns the record of a log whose index is not known.
 func recordOf(log value) record {
-	r := record{log: log, time: nanos(log.at("timeUnixNano"))}
+	r := record{
+		log:       log,
+		time:      nanos(log.at("timeUnixNano")),
+		evaluates: eventName(log) == evaluationEvent,
+	}
 	if r.time == 0 {
 		r.time = nanos(log.at("observedTimeUnixNano"))
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -56,6 +57,32 @@ func TestEqualLogRecordsOfOnePostAreBothKept(t *testing.T) {
 	got := readRequest(t, otel.Read(otel.Join(span, []json.RawMessage{log(0), log(1), log(0)})).Request)
 	if len(got.Input) != 2 {
 		t.Errorf("%d messages of two", len(got.Input))
+	}
+}
+
+// Of too many, the first messages are kept, and the last evaluations, which are the scores.
+func TestMessagesAndEvaluationsAreBoundedApart(t *testing.T) {
+	span := encode(t, spanWith(map[string]any{"gen_ai.operation.name": "chat"}))
+	var logs []json.RawMessage
+	for n := range otel.JoinedMax + 10 {
+		for _, name := range []string{"gen_ai.user.message", "gen_ai.evaluation.result"} {
+			logs = append(logs, encode(t, map[string]any{
+				"resource": map[string]any{}, "scope": map[string]any{}, "index": 0,
+				"log": map[string]any{"eventName": name, "timeUnixNano": strconv.Itoa(n + 1)},
+			}))
+		}
+	}
+
+	got := otel.Join(span, logs)
+	if n := otel.Joined(got); n != 2*otel.JoinedMax {
+		t.Errorf("%d are joined, want %d of each", n, otel.JoinedMax)
+	}
+	if again := otel.Join(got, logs[len(logs)-1:]); string(again) != string(got) {
+		t.Errorf("joined again, the last evaluation changes the span")
+	}
+	last, first := `"timeUnixNano":"`+strconv.Itoa(otel.JoinedMax+10)+`"`, `"timeUnixNano":"1"`
+	if !strings.Contains(string(got), last) || !strings.Contains(string(got), first) {
+		t.Errorf("the first message or the last evaluation is missing")
 	}
 }
 

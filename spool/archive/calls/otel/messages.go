@@ -60,7 +60,12 @@ func newToolCall(id, name string, arguments value) toolCall {
 
 // add appends a message.
 func (c *conversation) add(m message, finish string) {
-	c.append(encoded(m), finish)
+	// Most are one long text.
+	size := 64
+	if text, ok := m.Content.(value); ok {
+		size += len(text)
+	}
+	c.append(appendJSON(make([]byte, 0, size), m), finish)
 }
 
 // append appends a message that is JSON already. One that nests too deep becomes text.

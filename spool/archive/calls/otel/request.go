@@ -53,12 +53,13 @@ func (b requestBody) members(o *object) {
 func (s *span) request(r *Span) json.RawMessage {
 	in, out := s.content(inputs), s.content(outputs)
 
-	return json.RawMessage(encoded(requestBody{
+	// It is about as long as the span, and growing by doubling would copy it several times.
+	return appendJSON(make([]byte, 0, len(s.body)+512), requestBody{
 		Span:     r,
 		kwargs:   s.kwargs(in, r.Kind),
 		response: s.response(out, r),
 		provider: s.provider(),
-	}))
+	})
 }
 
 // iso returns a moment as a track-request has it. For an unknown one it returns a number

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"sort"
 	"strings"
 
 	"promptspool/api/wire"
@@ -56,7 +57,7 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 		seen[score.Name] = true
 		return again
 	})
-	slices.SortFunc(all, func(a, b wire.Score) int { return strings.Compare(a.Name, b.Name) })
+	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 
 	return all
 }

@@ -10,6 +10,7 @@ package postgrestest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"promptspool/metrics/parts"
 )
@@ -44,6 +46,7 @@ var lastDatabase atomic.Int64
 //	func TestMain(m *testing.M) { os.Exit(postgrestest.Main(m)) }
 func Main(m *testing.M) int {
 	defer func() {
+		dropCitus()
 		if shared.server != nil {
 			shared.server.close()
 		}
@@ -60,7 +63,7 @@ var mainCalled atomic.Bool
 func DSN(t testing.TB) string {
 	t.Helper()
 	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
-		return citusDatabase(t, dsn)
+		return citusDatabase(t, dsn, nil)
 	}
 
 	return database(t, sharedServer(t).DSN("postgres"), "")
@@ -73,12 +76,8 @@ func DSN(t testing.TB) string {
 // database in use.
 func Prepared(t testing.TB, prepare func(dsn string)) string {
 	t.Helper()
-
-	// The tables of Citus are spread over several servers and cannot be copied.
-	if os.Getenv("TEST_CITUS_DSN") != "" {
-		dsn := DSN(t)
-		prepare(dsn)
-		return dsn
+	if dsn := os.Getenv("TEST_CITUS_DSN"); dsn != "" {
+		return citusDatabase(t, dsn, prepare)
 	}
 
 	server := sharedServer(t)
@@ -110,17 +109,16 @@ func sharedServer(t testing.TB) *Server {
 // database creates a database on the server of dsn and returns its connection string.
 func database(t testing.TB, dsn, options string) string {
 	t.Helper()
-
-	// Several test binaries may share the server of TEST_CITUS_DSN.
-	name := fmt.Sprintf("psp_%d_%d", os.Getpid(), lastDatabase.Add(1))
+	name := nextName()
 	run(t, dsn, "CREATE DATABASE "+name+options)
 	t.Cleanup(func() { run(t, dsn, "DROP DATABASE "+name+" WITH (FORCE)") })
 
-	created := parse(t, dsn)
-	created.Path = "/" + name
-
-	return created.String()
+	return inDatabase(t, dsn, name)
 }
+
+// nextName returns a name for a database. Several test binaries may share the server of
+// TEST_CITUS_DSN.
+func nextName() string { return fmt.Sprintf("psp_%d_%d", os.Getpid(), lastDatabase.Add(1)) }
 
 func parse(t testing.TB, dsn string) *url.URL {
 	t.Helper()
@@ -134,17 +132,41 @@ func parse(t testing.TB, dsn string) *url.URL {
 // run executes statements on a connection of its own.
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
+	if err := execute(dsn, statements...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func execute(dsn string, statements ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	conn, err := pgx.Connect(ctx, dsn)
+	conn, err := connect(ctx, dsn)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	defer conn.Close(ctx)
 
 	for _, sql := range statements {
 		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatalf("%s: %v", strings.TrimSpace(sql), err)
+			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+		}
+	}
+
+	return nil
+}
+
+// connect connects to a server, which may be recovering from a crash.
+func connect(ctx context.Context, dsn string) (*pgx.Conn, error) {
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if e, ok := errors.AsType[*pgconn.PgError](err); !ok || e.Code != "57P03" { // cannot_connect_now
+			return conn, err
+		}
+
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

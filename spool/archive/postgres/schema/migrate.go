@@ -33,6 +33,20 @@ type migration struct {
 	sql       string
 }
 
+// statements divides a migration. Citus passes on to its workers all that came in one message,
+// and they take one statement at a time.
+func (m *migration) statements() (all []string) {
+	begun := ""
+	for part := range strings.SplitAfterSeq(m.sql, ";\n") {
+		// What is between $$ and $$ has statements of its own.
+		if begun += part; strings.Count(begun, "$$")%2 == 0 {
+			all, begun = append(all, begun), ""
+		}
+	}
+
+	return all
+}
+
 // migrations parses the migration files, in order.
 func migrations(files fs.FS) ([]migration, error) {
 	names, err := fs.Glob(files, "migrations/*.sql")
@@ -154,11 +168,12 @@ func (t *Tables) advance(ctx context.Context, all []migration) (done, worksWith 
 				return err
 			}
 
-			// A file has several statements, which only the simple protocol takes at once.
 			m := all[done]
 			t.logger.Info("Creating database tables", "migration", m.name)
-			if _, err := tx.Conn().PgConn().Exec(ctx, m.sql).ReadAll(); err != nil {
-				return fmt.Errorf("migration %s: %w", m.name, err)
+			for _, sql := range m.statements() {
+				if _, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll(); err != nil {
+					return fmt.Errorf("migration %s: %w", m.name, err)
+				}
 			}
 			if err := spreadNew(ctx, tx); err != nil {
 				return fmt.Errorf("migration %s: %w", m.name, err)

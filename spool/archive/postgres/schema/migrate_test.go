@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"slices"
 	"testing"
 	"testing/fstest"
 )
@@ -17,5 +18,18 @@ func TestMigrationsMustBeInOrder(t *testing.T) {
 	}
 	if all, err := migrations(Migrations); err != nil || len(all) < 9 {
 		t.Errorf("%d migrations are here (%v)", len(all), err)
+	}
+}
+
+func TestAMigrationIsDividedIntoStatements(t *testing.T) {
+	m := migration{sql: "-- works with 1\nCREATE TABLE x (y int);\nDO $$\nBEGIN\n\tDROP TABLE x;\nEND $$;\nSELECT 1;\n"}
+	want := []string{
+		"-- works with 1\nCREATE TABLE x (y int);\n",
+		"DO $$\nBEGIN\n\tDROP TABLE x;\nEND $$;\n",
+		"SELECT 1;\n",
+		"",
+	}
+	if got := m.statements(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }

@@ -1,5 +1,3 @@
-//go:build !linux || portable
-
 package generation
 
 import (
@@ -11,11 +9,11 @@ import (
 	"promptspool/spool/disk"
 )
 
-// syncedByBadger reports whether Badger syncs what it commits. Its msync does not empty the
-// cache of a Mac's disk, and does nothing on Windows, so mapped does it.
-const syncedByBadger = false
-
 // mapped is the files that Badger writes through mappings, to sync them after a commit.
+//
+// Badger could sync them itself, with SyncWrites. But its msync does not empty the cache of a
+// Mac's disk, and does nothing on Windows. On Linux it is slower than an fdatasync: see
+// "Measurements" in package spool.
 type mapped []disk.Mapped
 
 // openMapped opens the files of a new database, of which there is one value log and one

@@ -1,0 +1,84 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+var later = regexp.MustCompile(`<a href="([^"]*)" rel="nofollow">Show more messages</a>`)
+
+// An agent that ran for days has thousands of messages, and all of them can be read.
+func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+
+	// One of the messages has more parts than a page.
+	read := Conversation{Output: []Message{{Role: "assistant", Parts: []Part{{Kind: "text", Text: "The answer."}}}}}
+	var want []string
+	for n := range 700 {
+		parts := 1
+		if n == 300 {
+			parts = 1500
+		}
+		m := Message{Role: "user"}
+		for range parts {
+			want = append(want, fmt.Sprintf("piece %d.", len(want)))
+			m.Parts = append(m.Parts, Part{Kind: "text", Text: want[len(want)-1]})
+		}
+		read.Input = append(read.Input, m)
+	}
+	s.d.Read = func(json.RawMessage) Conversation { return read }
+
+	e := wire.Event{
+		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
+		Body: json.RawMessage(`{"function_name":"f"}`),
+	}
+	if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+
+	var got []string
+	answers, pages := 0, 0
+	for next := "/requests/" + e.RequestID; next != "" && pages < 10; pages++ {
+		page := s.call(ann, "GET", next, nil).Body.String()
+		got = append(got, regexp.MustCompile(`piece \d+\.`).FindAllString(page, -1)...)
+		answers += strings.Count(page, "The answer.")
+		next = ""
+		if m := later.FindStringSubmatch(page); m != nil {
+			next = html.UnescapeString(m[1])
+		}
+	}
+	if !slices.Equal(got, want) || answers != 1 || pages != 3 {
+		t.Errorf("%d pages have %d of %d pieces, and %d answers", pages, len(got), len(want), answers)
+	}
+
+	// A score leads back to the same page, and so does the question before a deletion.
+	const place = "piece=1000&view=sent"
+	path := "/requests/" + e.RequestID
+	page := s.call(ann, "GET", path+"?"+place, nil).Body.String()
+	if !strings.Contains(page, `name="view" value="`+html.EscapeString(place)+`"`) {
+		t.Error("the form of a score does not know the page's place")
+	}
+	scored := s.call(ann, "POST", path+"/score", s.form(ann, "name", "n", "score", "1", "view", place))
+	to := scored.Header().Get("Location")
+	if !strings.Contains(to, "piece=1000") || !strings.Contains(to, "view=sent") {
+		t.Errorf("a score leads to %q", to)
+	}
+	erase := "/requests/delete?id=" + e.RequestID + "&" + place
+	if !strings.Contains(page, html.EscapeString(erase)) {
+		t.Error("the link to the deletion does not know the page's place")
+	}
+	page = s.call(ann, "GET", erase, nil).Body.String()
+	if !strings.Contains(page, `href="`+html.EscapeString(path+"?"+place)+`">Cancel`) {
+		t.Error("Cancel does not lead back to the page's place")
+	}
+}

@@ -1,0 +1,84 @@
+//go:build linux
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// pageAttacks are attacks by what people ask for on a page: to sort, complete, save and delete
+// many requests of one kind.
+var pageAttacks = []attack{
+	{name: "page: a list in another order", n: 200, send: func(p target, n int) int {
+		tag, size := manyTagged(p, n)
+		for _, field := range wire.SortFields {
+			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}, "col": {"input", "output", "metadata"}}
+			p.call("GET", "/requests?"+query.Encode(), "")
+		}
+		p.call("POST", "/api/public/v2/requests/search",
+			`{"filter":"tag:`+tag+`","sort_by":"input_tokens","sort_order":"asc","per_page":1000}`)
+		return size
+	}},
+	{name: "page: a line is completed", n: 200, send: func(p target, n int) int {
+		tag, size := manyTagged(p, n)
+		for _, line := range []string{
+			"tag:", "tag:" + tag, "metadata.", "customer:", "customer:c", "model:", "-tag:(" + tag + " or ",
+			strings.Repeat("tag:a ", min(n, 600)) + "tag:",
+		} {
+			p.call("GET", "/suggestions?"+url.Values{"line": {line}}.Encode(), "")
+		}
+		return size
+	}},
+	{name: "page: exports of a view", n: 200, send: func(p target, n int) int {
+		tag, size := manyTagged(p, n)
+		for _, form := range []string{"events", "records", "csv", "csv&col=input&col=scores"} {
+			p.call("GET", "/requests/export?format="+form+"&filter=tag:"+tag, "")
+		}
+		return size
+	}},
+	{name: "page: a deletion by metadata", n: 200, most: 1600, send: func(p target, n int) int {
+		tag, size := manyTagged(p, n)
+		p.call("GET", "/requests/delete?key=customer&value="+tag, "")
+		p.submit("/requests/delete", url.Values{"key": {"customer"}, "value": {tag}})
+		p.call("GET", "/requests?filter=customer:"+tag, "")
+		return size
+	}},
+	{name: "keeper: the first part of each pass", n: 200, send: func(p target, n int) int {
+		tag, size := manyTagged(p, n)
+		for _, path := range []string{"reprice", "reread", "scan"} {
+			p.call("POST", "/api/public/v2/requests/"+path,
+				`{"filter_group":{"filters":[{"field":"tags","operator":"is","value":"`+tag+`"}]}}`)
+		}
+		return size
+	}},
+	{name: "spans: each the child of the one before", n: 400, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = fmt.Sprintf(`{"traceId":"%s","spanId":"%016x","parentSpanId":"%016x","name":"step",`+
+				`"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001000000000"}`,
+				attackedTrace, i+2, i+1)
+		}
+		size := export(p, strings.Join(spans, ","))
+		p.call("GET", "/api/public/v2/traces/"+attackedTrace, "")
+		return size
+	}},
+}
+
+// manyTagged sends n requests with a prompt of some lines. They have one tag, which is also the value of a
+// metadata key; another tag and key are each request's own. It returns the tag.
+func manyTagged(p target, n int) (tag string, size int) {
+	tag = wire.NewID()
+	prompt := quoted(strings.Repeat("all work and no play ", 20))
+	size = batch(p, n, func(i int) wire.Event {
+		body := fmt.Sprintf(`{"function_name":"f","tags":["%s","t%d"],"metadata":{"customer":"%s","k%d":"v"},`+
+			`"kwargs":{"messages":[{"role":"user","content":%s}]},"request_response":{}}`, tag, i, tag, i, prompt)
+		return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(body)}
+	})
+
+	return tag, size
+}

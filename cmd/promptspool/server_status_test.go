@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/cmd/promptspool/internal/print"
+	"promptspool/spool/archive"
+)
+
+// withNodeAway is a database of several nodes, one of which does not answer.
+type withNodeAway struct {
+	database
+	remoteDatabase
+}
+
+func (withNodeAway) NodesAway(ctx context.Context) ([]string, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return []string{"db1:5432"}, nil
+}
+
+func (withNodeAway) Size(ctx context.Context) (archive.Size, error) {
+	<-ctx.Done() // all nodes are asked, again and again
+	return archive.Size{}, ctx.Err()
+}
+
+func (withNodeAway) FleetOfAll(context.Context) (known, alive int, err error) { return 3, 2, nil }
+
+func (withNodeAway) OrphansOfAll(context.Context) (archive.Orphans, error) {
+	return archive.Orphans{}, nil
+}
+
+func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
+	var db withNodeAway
+
+	s := statusOfServer("s", time.Now(), opened{db: db, remote: db}, new(dbHealth))
+	if !slices.Equal(s.NodesAway, []string{"db1:5432"}) || s.Alive != 2 {
+		t.Errorf("%+v", s)
+	}
+
+	// What nobody could count is not shown as 0.
+	var shown strings.Builder
+	err := print.WriteTable(&shown, func(t *print.Table) { describeServer(t, s) })
+	text := shown.String()
+	if err != nil || !strings.Contains(text, "db1:5432") || !strings.Contains(text, "2 alive, 1 silent") ||
+		strings.Contains(text, "records") || strings.Contains(text, "orphans") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+}

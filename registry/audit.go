@@ -1,0 +1,95 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// AuditLog keeps a record of who changed what.
+type AuditLog interface {
+	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+}
+
+// noteTimeout bounds how long a change waits for its entry in the audit log.
+const noteTimeout = 5 * time.Second
+
+// note adds a change to the account's audit log. by is the person who made it, or "" for the
+// identity's key.
+func (r *Registry) note(ctx context.Context, id wire.Identity, by, action, target, detail string) {
+	if r.audit == nil {
+		return
+	}
+	if by == "" {
+		by = wire.KeyActor(id.KeyID)
+	}
+
+	// The change is made, even if the caller's time is up.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+
+	// A caller who got an error would make it again.
+	err := r.audit.Audit(ctx, id.Account, wire.AuditEntry{
+		ID:     wire.NewID(),
+		At:     r.now().UTC(),
+		Actor:  by,
+		Action: action,
+		Target: target,
+		Detail: detail,
+	})
+	if err != nil {
+		r.log.Error("the audit log misses an entry", "account", id.Account, "action", action,
+			"target", target, "error", err)
+	}
+}
+
+// notePublished notes what a publish has changed: a version, what surrounds one, or both.
+func (r *Registry) notePublished(
+	ctx context.Context, id wire.Identity, by string, p wire.Publish, version int, done applied,
+) {
+	if done.restored {
+		r.note(ctx, id, by, "restore template", p.Name, "")
+	}
+
+	if done.version {
+		detail := fmt.Sprintf("version %d", version)
+		for _, m := range done.moved {
+			m.is = 0 // named already
+			detail += ", " + m.String()
+		}
+		if p.CommitMessage != "" {
+			detail += ": " + p.CommitMessage
+		}
+		r.note(ctx, id, by, "save template", p.Name, detail)
+		done.moved = nil
+	}
+
+	if done.tags {
+		r.note(ctx, id, by, "set tags", p.Name, strings.Join(p.Tags, ", "))
+	}
+	for _, m := range done.moved {
+		r.note(ctx, id, by, "move label", p.Name, m.String())
+	}
+}
+
+// move is a label that was pointed elsewhere.
+type move struct {
+	label   string
+	was, is int // versions; 0 if there was no such label, or there is none any more
+}
+
+// String returns the move as the audit log has it.
+func (m move) String() string {
+	text := m.label
+	if m.is > 0 {
+		text = fmt.Sprintf("%s to version %d", text, m.is)
+	}
+	if m.was > 0 {
+		text = fmt.Sprintf("%s (was %d)", text, m.was)
+	}
+
+	return text
+}
