@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -62,7 +64,18 @@ func comparing(transport http.RoundTripper) http.RoundTripper {
 // programs that are not written in Go.
 func compared(t *testing.T, addr string) string {
 	t.Helper()
-	proxy := httptest.NewServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr}))
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: addr})
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The body is read first. Otherwise an early answer closes it while it is still being
+		// forwarded, and Go's transport then breaks the answer off.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
 	t.Cleanup(proxy.Close)
 
 	return proxy.Listener.Addr().String()
