@@ -13,7 +13,7 @@ import (
 type reading struct {
 	from   uint64
 	events []spool.Entry
-	end    uint64 // where the next one begins; if there are no events, all before it were lost
+	end    uint64 // where the next one begins; what is missing before it was lost
 	err    error
 	again  bool // it is of what was skipped, not at the tail
 	aside  bool // what it finds at the frontier goes to the held lane
@@ -144,44 +144,35 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.
 // receive takes in what was read.
 func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error {
 	d.reading = false
-	if !r.again {
-		// If there is no more now, what comes in a moment goes together.
-		if len(r.events) < wire.BatchEventsMax/4 && bytesOf(r.events) < readBytesMax/4 {
-			d.readTailAt = now.Add(linger)
-		}
+	// If there is no more now, what comes in a moment goes together.
+	if !r.again && len(r.events) < wire.BatchEventsMax/4 && bytesOf(r.events) < readBytesMax/4 {
+		d.readTailAt = now.Add(linger)
 	}
 	if r.err != nil {
 		return r.err
 	}
 
+	// A second reading stops at the tail: the reading there takes in what is new.
+	if r.again {
+		r.end = min(r.end, d.ledger.tail)
+		r.events = slices.DeleteFunc(r.events, func(e spool.Entry) bool { return e.Seq >= r.end })
+	}
+
 	// The spool leaves out what a damaged disk lost. That cannot be sent, so it is
 	// settled: otherwise the frontier would stop in front of it.
 	at := r.from
-	for i, e := range r.events {
-		// A second reading stops at the tail: the reading there takes in what is new.
-		if r.again && e.Seq >= d.ledger.tail {
-			d.ledger.settleMissing(at, d.ledger.tail)
-			at, r.events = d.ledger.tail, r.events[:i]
-			break
-		}
+	for _, e := range r.events {
 		d.ledger.settleMissing(at, e.Seq)
 		at = e.Seq + 1
 	}
-	if len(r.events) == 0 && at == r.from {
-		if r.again {
-			r.end = min(r.end, d.ledger.tail)
-		}
-		d.ledger.settleMissing(at, r.end)
-		at = max(at, r.end)
-	}
-	last := at - 1
-	d.ledger.tail = max(d.ledger.tail, at)
+	d.ledger.settleMissing(at, r.end)
+	d.ledger.tail = max(d.ledger.tail, r.end)
 
 	switch {
 	case r.aside:
 		d.setAside(ctx, r)
 	case r.again:
-		d.admitAgain(now, r, last)
+		d.admitAgain(now, r)
 	default:
 		for _, e := range r.events {
 			d.admit(now, d.queue(e.Key), e)
@@ -212,7 +203,7 @@ func (d *dispatch) admit(now time.Time, q *queue, e spool.Entry) {
 }
 
 // admitAgain admits events that were skipped, of the keys that are due.
-func (d *dispatch) admitAgain(now time.Time, r reading, last uint64) {
+func (d *dispatch) admitAgain(now time.Time, r reading) {
 	due := map[uint32][]*seqRange{}
 	for key, q := range d.queues {
 		due[key], _ = q.due(now)
@@ -227,7 +218,7 @@ func (d *dispatch) admitAgain(now time.Time, r reading, last uint64) {
 	// Only now: until here the ranges say which events are due.
 	for _, ranges := range due {
 		for _, s := range ranges {
-			s.passed(r.from, last, d.ledger.frontier)
+			s.passed(r.from, r.end, d.ledger.frontier)
 		}
 	}
 }

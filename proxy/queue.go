@@ -55,13 +55,13 @@ func (s *seqRange) add(seq uint64) {
 // holds reports whether an event may be one of these.
 func (s *seqRange) holds(seq uint64) bool { return s.any && s.low <= seq && seq <= s.high }
 
-// passed notes that all of from to last were looked at.
-func (s *seqRange) passed(from, last, frontier uint64) {
+// passed notes that all of from and before end were looked at.
+func (s *seqRange) passed(from, end, frontier uint64) {
 	// The range shrinks from its low end only. What was looked at in its middle is
 	// read once more.
 	s.low = max(s.low, frontier)
-	if from <= s.low && s.low <= last {
-		s.low = last + 1
+	if from <= s.low {
+		s.low = max(s.low, end)
 	}
 
 	s.any = s.any && s.low <= s.high

@@ -165,7 +165,6 @@ const trustedBytes = 1 << 20
 
 // reserve claims memory for the next read.
 func (b *Body) reserve(bytesMax int64) error {
-	first := b.claim.Held() == 0
 	if max(int64(len(b.Bytes)), b.declared) >= trustedBytes && b.identify != nil {
 		if err := b.identifyCaller(); err != nil {
 			return err
@@ -174,7 +173,7 @@ func (b *Body) reserve(bytesMax int64) error {
 
 	// A large body that does not fit now is refused before anything is made for it. When many come
 	// together, the collector would not keep up with the beginnings of those that are refused.
-	if first && b.declared >= trustedBytes {
+	if b.claim.Held() == 0 && b.declared >= trustedBytes {
 		if err := b.claim.Check(b.declared + 1); err != nil {
 			return b.refuse(err)
 		}
