@@ -118,8 +118,8 @@ type Config struct {
 	Changes       Changes
 	Fleet         Fleet
 	Exporter      Exporter
-	ExportRelay   ExportRelay // in place of an Exporter
-	Audit         AuditLog    // nil: what keys do is noted elsewhere
+	ExportRelay   ExportRelay   // in place of an Exporter
+	Audit         wire.AuditLog // nil: what keys do is noted elsewhere
 	Authenticator Authenticator
 	Pages         Pages // nil serves no pages
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -11,14 +10,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// AuditLog stores who changed what in an account.
-type AuditLog interface {
-	Audit(ctx context.Context, account string, e wire.AuditEntry) error
-}
-
-// noteTimeout bounds how long a call waits for its entry in the audit log.
-const noteTimeout = 5 * time.Second
-
 // note adds what a key has done to the account's audit log. A sidecar has none: what it passes on
 // is noted by the server.
 func (a *API) note(c *call, action, target, detail string) {
@@ -26,23 +17,13 @@ func (a *API) note(c *call, action, target, detail string) {
 		return
 	}
 
-	// It is done by now, even if the call's time is up.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.context), noteTimeout)
-	defer cancel()
-
-	// A caller who got an error would do it again.
-	err := a.c.Audit.Audit(ctx, c.id.Account, wire.AuditEntry{
-		ID:     wire.NewID(),
+	wire.NoteAudit(c.context, a.c.Audit, a.c.Logger, c.id.Account, wire.AuditEntry{
 		At:     a.c.Clock.Now().UTC(),
 		Actor:  wire.KeyActor(c.id.KeyID),
 		Action: action,
 		Target: target,
 		Detail: detail,
 	})
-	if err != nil {
-		a.c.Logger.Error("the audit log misses an entry", "account", c.id.Account, "action", action,
-			"target", target, "error", err)
-	}
 }
 
 // continuedMax bounds the keys whose continued exports are remembered.

@@ -4,18 +4,9 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	"promptspool/api/wire"
 )
-
-// AuditLog keeps a record of who changed what.
-type AuditLog interface {
-	Audit(ctx context.Context, account string, e wire.AuditEntry) error
-}
-
-// noteTimeout bounds how long a change waits for its entry in the audit log.
-const noteTimeout = 5 * time.Second
 
 // note adds a change to the account's audit log. by is the person who made it, or "" for the
 // identity's key.
@@ -27,23 +18,13 @@ func (r *Registry) note(ctx context.Context, id wire.Identity, by, action, targe
 		by = wire.KeyActor(id.KeyID)
 	}
 
-	// The change is made, even if the caller's time is up.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
-	defer cancel()
-
-	// A caller who got an error would make it again.
-	err := r.audit.Audit(ctx, id.Account, wire.AuditEntry{
-		ID:     wire.NewID(),
+	wire.NoteAudit(ctx, r.audit, r.log, id.Account, wire.AuditEntry{
 		At:     r.now().UTC(),
 		Actor:  by,
 		Action: action,
 		Target: target,
 		Detail: detail,
 	})
-	if err != nil {
-		r.log.Error("the audit log misses an entry", "account", id.Account, "action", action,
-			"target", target, "error", err)
-	}
 }
 
 // notePublished notes what a publish has changed: a version, what surrounds one, or both.

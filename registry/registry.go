@@ -20,7 +20,7 @@ type Config struct {
 	Store  Store
 	Logger *slog.Logger     // nil means slog.Default()
 	Now    func() time.Time // nil means time.Now
-	Audit  AuditLog         // nil: nothing is logged
+	Audit  wire.AuditLog    // nil: nothing is logged
 
 	// ProviderBaseURLs are sent to the apps that fetch a template for a provider. See
 	// SetProviderBaseURLs.
@@ -36,7 +36,7 @@ type Registry struct {
 	store   Store
 	log     *slog.Logger
 	now     func() time.Time
-	audit   AuditLog
+	audit   wire.AuditLog
 	waiters waiters
 	urls    atomic.Pointer[wire.ProviderBaseURLs] // what it points to never changes
 }

@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -25,6 +27,28 @@ type AuditEntry struct {
 	Action string    `json:"action"` // a verb and its object: "create key", "move label"
 	Target string    `json:"target"`
 	Detail string    `json:"detail,omitempty"`
+}
+
+// AuditLog stores who changed what in an account. Safe for concurrent use.
+type AuditLog interface {
+	Audit(ctx context.Context, account string, e AuditEntry) error
+}
+
+// noteTimeout bounds how long a change waits for its entry in the audit log.
+const noteTimeout = 5 * time.Second
+
+// NoteAudit adds a change that was made to an account's audit log, also if ctx has ended by now,
+// and gives it an id. An entry that cannot be stored is logged and missing: whoever got an error
+// would make the change again.
+func NoteAudit(ctx context.Context, log AuditLog, logger *slog.Logger, account string, e AuditEntry) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
+	defer cancel()
+
+	e.ID = NewID()
+	if err := log.Audit(ctx, account, e); err != nil {
+		logger.Error("the audit log misses an entry", "account", account, "action", e.Action,
+			"target", e.Target, "error", err)
+	}
 }
 
 // KeyActor returns the actor of what a key did, by its id: its name may change hands.

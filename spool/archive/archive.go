@@ -23,12 +23,7 @@ type Config struct {
 	Logger   *slog.Logger     // nil: slog.Default
 	Now      func() time.Time // nil: time.Now
 	Name     string           // names this server in events that no sidecar accepted
-	Audit    AuditLog         // nil: nothing is logged
-}
-
-// AuditLog keeps a record of who changed what.
-type AuditLog interface {
-	Audit(ctx context.Context, account string, e wire.AuditEntry) error
+	Audit    wire.AuditLog    // nil: nothing is logged
 }
 
 // Archive folds events into a Store and answers questions about records. It is safe for
