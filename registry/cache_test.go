@@ -439,6 +439,7 @@ func TestBothSidesGiveTheSameAnswer(t *testing.T) {
 		c.fetched(t, "chat", latest)
 		c.stop()
 		c = start(t, dir, s)
+		synctest.Wait()
 
 		fetch := wire.TemplateFetch{Variables: map[string]json.RawMessage{"a": json.RawMessage(`"&"`)}}
 		want, err := s.registry().Fetch(t.Context(), ann, "chat", fetch)
