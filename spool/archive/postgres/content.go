@@ -300,7 +300,17 @@ func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte)
 }
 
 // state reads the state of a record that is in the list.
-func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err error) {
+func (s *scan) state(ctx context.Context, id uuid) (archive.Stored, error) {
+	state, err := s.stored(ctx, id)
+	if err == nil && !state.Listed() {
+		err = damaged("the state of record "+id.String(), errors.New("it is listed but has no request"))
+	}
+
+	return state, err
+}
+
+// stored reads the state of a record, whether it is listed or not.
+func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err error) {
 	var packed []byte
 	// ts leaves one partition, of which the primary key names the row.
 	err = s.tx.QueryRow(ctx, `
@@ -311,9 +321,6 @@ func (s *scan) state(ctx context.Context, id uuid) (state archive.Stored, err er
 	}
 	if err == nil {
 		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
-	}
-	if err == nil && !state.Listed() {
-		err = damaged("the state of record "+id.String(), errors.New("it is listed but has no request"))
 	}
 
 	return state, err

@@ -55,18 +55,8 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 // loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
 // these the request.
 func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) error {
-	var packed []byte
-	err := s.tx.QueryRow(ctx, `
-		SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-		s.account, id, tsOf(id)).Scan(&packed)
+	state, err := s.stored(ctx, id)
 	if err != nil {
-		return err
-	}
-	state, err := s.db.codec.unpackState(packed, id)
-	if err != nil {
-		return err
-	}
-	if err := s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state); err != nil {
 		return err
 	}
 

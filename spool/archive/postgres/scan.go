@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/schema"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -117,6 +118,13 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 		byWeek[week] = append(byWeek[week], id)
 	}
 
+	add := func(week time.Time, state *archive.Stored) {
+		if state.Listed() {
+			at := nanosOf(state.ListedAt())
+			places = append(places, weekSpan{week: week, oldest: at, newest: at})
+		}
+	}
+
 	// A query for each week reads one partition; one for all would look into every one.
 	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
 		from, to := schema.WeekEnds(week)
@@ -128,15 +136,28 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 		var id uuid
 		var revision int64
 		var packed []byte
+		var large []uuid
 		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
+			// A delta may have its request, which cannot be read before the last row is.
+			if isLarge(packed) {
+				large = append(large, id)
+				return nil
+			}
 			state, err := s.db.codec.unpackState(packed, id)
-			if err == nil && state.Listed() {
-				at := nanosOf(state.ListedAt())
-				places = append(places, weekSpan{week: week, oldest: at, newest: at})
+			if err == nil {
+				add(week, &state)
 			}
 			return err
 		}); err != nil {
 			return nil, err
+		}
+
+		for _, id := range large {
+			state, err := s.stored(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			add(week, &state)
 		}
 	}
 
