@@ -98,6 +98,9 @@ type Records interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+	Neighbours(
+		ctx context.Context, id wire.Identity, s wire.Search, requestID string, at time.Time,
+	) (before, behind string, err error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
 	ExportEvents(

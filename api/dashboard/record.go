@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -235,45 +234,6 @@ func firstToken(r wire.Record) *float64 {
 	}
 
 	return &ms
-}
-
-// newerStretchMax bounds the stretches of time that newer searches, but for the last one,
-// which reaches until now.
-const newerStretchMax = 365 * 24 * time.Hour
-
-// newer returns the first row of the next list time after r, or nil. Searches read
-// backwards from the newest record, so an unbounded one would read everything after r.
-// Longer and longer stretches of time after r are searched instead.
-func (d *Dashboard) newer(c *call, f filter, r wire.Record) (*wire.Row, error) {
-	oldestFirst := wire.Search{SortBy: "list_time", SortOrder: "asc"}
-	now := d.Now()
-	from, stretch := r.ListTime, time.Minute
-	for from.Before(now) {
-		if err := c.Context().Err(); err != nil {
-			return nil, err
-		}
-
-		// The caller chose the record's time, which may be in any year: too far back for
-		// a time.Duration to reach from there to now.
-		to := now
-		if stretch <= newerStretchMax {
-			to = r.ListTime.Add(stretch)
-			stretch *= 16
-		}
-
-		after, _ := json.Marshal(from)
-		until, _ := json.Marshal(to)
-		found, err := d.first(c, f, oldestFirst,
-			wire.Filter{Field: byTime, Operator: "after", Value: after},
-			wire.Filter{Field: byTime, Operator: "lte", Value: until},
-		)
-		if found != nil || err != nil {
-			return found, err
-		}
-		from = to
-	}
-
-	return nil, nil
 }
 
 // rawRecord answers with the whole record as JSON.

@@ -1,11 +1,8 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,69 +11,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics/cputime"
 )
-
-// searches finds nothing, and records the end of the time span of each search.
-type searches struct {
-	Records
-
-	until []time.Time
-	found func()
-}
-
-func (s *searches) Search(_ context.Context, _ wire.Identity, q wire.Search) (wire.SearchPage, error) {
-	var until time.Time
-	for _, f := range q.FilterGroup.Filters {
-		if f.Operator == "lte" {
-			_ = json.Unmarshal(f.Value, &until)
-		}
-	}
-	s.until = append(s.until, until)
-
-	if s.found != nil {
-		s.found()
-	}
-	if len(s.until) > 20 {
-		return wire.SearchPage{}, errors.New("this is the 21st search")
-	}
-
-	return wire.SearchPage{}, nil
-}
-
-func TestTheNewerNeighbourOfAnyRecordIsFoundInFewSearches(t *testing.T) {
-	now := time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
-	for _, accepted := range []string{
-		"0001-01-02T00:00:00Z", "1700-01-01T00:00:00Z", "1980-01-01T00:00:00Z", "2026-07-31T00:00:00Z",
-		"2026-08-01T11:59:59Z", "2026-08-01T12:00:00Z", "9999-12-31T00:00:00Z",
-	} {
-		at, err := time.Parse(time.RFC3339, accepted)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		s := &searches{}
-		d := &Dashboard{Config: Config{Records: s, Now: func() time.Time { return now }}}
-		c := &call{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)}
-		if _, err := d.newer(c, filter{}, wire.Record{ListTime: at}); err != nil {
-			t.Errorf("accepted at %s: %v", accepted, err)
-		}
-
-		if n := len(s.until); at.Before(now) && (n == 0 || s.until[n-1].Before(now)) {
-			t.Errorf("accepted at %s: the searches ended at %v", accepted, s.until)
-		}
-	}
-}
-
-func TestTheSearchForANeighbourEndsWithItsCall(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	s := &searches{found: cancel}
-	d := &Dashboard{Config: Config{Records: s, Now: time.Now}}
-	c := &call{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil)}
-
-	_, err := d.newer(c, filter{}, wire.Record{ListTime: time.Now().AddDate(-1, 0, 0)})
-	if !errors.Is(err, context.Canceled) || len(s.until) != 1 {
-		t.Errorf("%d searches, error %v", len(s.until), err)
-	}
-}
 
 // The page of a span that is no call has nothing of calls: no cost, and no program that logs it again.
 func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
