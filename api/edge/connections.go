@@ -77,7 +77,7 @@ func (b boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 
-		var admitted counted = &plainConn{Conn: conn}
+		var admitted counted = &plainConn{lateConn: lateConn{Conn: conn}}
 		if secret, ok := conn.(*tls.Conn); ok {
 			admitted = &tlsConn{Conn: secret}
 		}
@@ -95,6 +95,7 @@ func (b boundedListener) Accept() (net.Conn, error) {
 type counted interface {
 	net.Conn
 	turn() *atomic.Int64
+	cut()
 }
 
 // waiting is the turn at which a connection began to keep us waiting. It is 0 while a call is
@@ -105,7 +106,7 @@ func (w *waiting) turn() *atomic.Int64 { return &w.since }
 
 // plainConn is a connection without TLS.
 type plainConn struct {
-	net.Conn
+	lateConn
 	waiting
 }
 
@@ -117,6 +118,9 @@ type tlsConn struct {
 	*tls.Conn
 	waiting
 }
+
+// cut ends the read that is under way.
+func (c *tlsConn) cut() { _ = c.SetReadDeadline(longPast) }
 
 // refusal is the answer to a connection that is not admitted.
 var refusal = func() []byte {
@@ -183,7 +187,7 @@ func (c *Connections) cutLocked() bool {
 				c.metrics.ConnectionsCut.WithLabelValues("slow").Inc()
 				// The goroutine that reads from it finds out, answers and closes it. To close it
 				// here could wait, with TLS.
-				_ = next.conn.SetReadDeadline(time.Unix(1, 0))
+				next.conn.cut()
 				return true
 			}
 		}
