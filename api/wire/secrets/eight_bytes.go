@@ -1,9 +1,6 @@
 package secrets
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // Eight bytes are judged in one step, as one word, with a high bit for each byte's
 // answer.
@@ -16,17 +13,19 @@ const (
 // So many bytes contain one of the words that are looked at here, whole, and most texts have few
 // words without a blank, a quote or a comma.
 func skipShort(source []byte, begin int) int {
-	for at := begin; at+8 <= len(source); at += 8 {
+	const step = keyBytesMin - 8 + 1
+
+	for at := begin; at+8 <= len(source); at += step {
 		word := binary.LittleEndian.Uint64(source[at:])
 		if hasBytesBelow(word, '-') || keyBytes(word) != highBits {
 			continue
 		}
-		if at == begin {
-			return begin
-		}
 
-		before := ^keyBytes(binary.LittleEndian.Uint64(source[at-8:])) & highBits
-		return at - bits.LeadingZeros64(before)/8 // behind the last byte that is not of a key
+		// The key may begin between this word and the one before.
+		for at > begin && byteKinds[source[at-1]]&ofKey != 0 {
+			at--
+		}
+		return at
 	}
 
 	return len(source)
