@@ -187,6 +187,7 @@ type API struct {
 	pageExports *admission.Pool // by the person
 	continued   continuedExports
 	busy        *busy
+	appCalls    map[string]callMetrics // by the route's name; of the routes for apps
 
 	version []byte // Config.Version
 
@@ -234,6 +235,7 @@ func New(c Config) *API {
 		exports:     newCallPool(exportsMax, exportsOfKeyMax),
 		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
+		appCalls:    map[string]callMetrics{},
 		version:     []byte(c.Version),
 	}
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
@@ -252,9 +254,9 @@ func (a *API) initMetrics() {
 
 		// A rate() sees a first call only if the counter was there before it. The histogram of a
 		// route that people call appears with its first call, because each is eighteen series.
-		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
+		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)
+			a.appCalls[r.name] = callMetrics{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
 		}
 	}
 }

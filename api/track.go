@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
+	"promptspool/api/edge"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // trackAnswer answers a write.
@@ -14,10 +16,13 @@ type trackAnswer struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// requestAnswer answers a track-request.
-type requestAnswer struct {
-	trackAnswer
-	Blueprint json.RawMessage `json:"prompt_blueprint"` // null if it was not asked for
+// appendJSON appends the answer as encoding/json writes it, but leaves the object open. There
+// is one for each write, and reflection takes several times as long.
+func (t *trackAnswer) appendJSON(b []byte) []byte {
+	b = append(b, `{"success":true,"message":`...)
+	b = jsonscan.AppendString(b, t.Message)
+	b = append(b, `,"request_id":`...)
+	return jsonscan.AppendString(b, t.RequestID)
 }
 
 // trackRequest logs a model call.
@@ -36,7 +41,17 @@ func (a *API) trackRequest(c *call) error {
 		return err
 	}
 
-	return c.answer(requestAnswer{c.newTrackAnswer(requestID, "Request logged."), blueprint}, nil)
+	// It is null if it was not asked for.
+	if len(blueprint) == 0 {
+		blueprint = json.RawMessage("null")
+	}
+	answer := c.newTrackAnswer(requestID, "Request logged.")
+	edge.AppendJSON(c.ctx, func(b []byte) []byte {
+		b = append(answer.appendJSON(b), `,"prompt_blueprint":`...)
+		return append(append(b, blueprint...), '}')
+	})
+
+	return nil
 }
 
 // A blueprint takes about blueprintTimes the memory of its body. It is null for a larger body
@@ -121,7 +136,11 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 	if err := a.recordBody(c, kind, requestID, link); err != nil {
 		return err
 	}
-	return c.answer(c.newTrackAnswer(requestID, message), nil)
+
+	answer := c.newTrackAnswer(requestID, message)
+	edge.AppendJSON(c.ctx, func(b []byte) []byte { return append(answer.appendJSON(b), '}') })
+
+	return nil
 }
 
 // recordBody makes the call's body an event, and returns when it is durable.

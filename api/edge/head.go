@@ -64,7 +64,8 @@ func doubtfulPart(head []byte) string {
 
 // cutName returns the value of a header's line if it has this name, which ends in a colon.
 func cutName(line, name []byte) (value []byte, ok bool) {
-	if len(line) < len(name) || !bytes.EqualFold(line[:len(name)], name) {
+	// Most names differ in their first letter.
+	if len(line) < len(name) || line[0]|0x20 != name[0] || !bytes.EqualFold(line[:len(name)], name) {
 		return nil, false
 	}
 
