@@ -66,7 +66,7 @@ const appendBytesMax = 256 << 10
 // Record spools events: on return without an error all are durable, on one machine. An
 // event that is recorded twice is forwarded twice, and folded once. On return without an
 // error the bodies are the caller's again; otherwise they belong to the spool.
-func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+func (p *Proxy) Record(_ context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
 	lines, size := make([][][]byte, len(events)), 0
 	results := make([]wire.Result, len(events))
 	for i := range events {
@@ -85,7 +85,7 @@ func (p *Proxy) Record(ctx context.Context, id wire.Identity, events []wire.Even
 
 	// A commit takes milliseconds, and we must know whether the write is on disk: it does
 	// not end with the caller's patience.
-	ctx = context.WithoutCancel(ctx)
+	ctx := context.Background()
 	// Several commits for a large batch: one would keep all other writes waiting
 	// for its fsync.
 	for len(lines) > 0 {

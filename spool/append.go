@@ -19,6 +19,7 @@ const commitBytesMax = 8 << 20
 type write struct {
 	key    uint32
 	events []generation.Event
+	first  [1]generation.Event // the memory of events, most of which come one by one
 	frames int
 	bytes  int64
 
@@ -33,10 +34,10 @@ type write struct {
 // newWrite sizes the events, and prepares the large ones in place. It takes over the
 // bytes of data.
 func newWrite(key uint32, data [][][]byte) (*write, error) {
-	w := &write{
-		key:    key,
-		events: make([]generation.Event, len(data)),
-		turn:   make(chan error, 1),
+	w := &write{key: key, turn: make(chan error, 1)}
+	w.events = w.first[:]
+	if len(data) != 1 {
+		w.events = make([]generation.Event, len(data))
 	}
 
 	for i, parts := range data {
@@ -327,7 +328,7 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 		if err != nil {
 			s.usage.add(w.key, -len(w.events), -w.bytes)
 		}
-		w.events = nil // once answered, the writer may give a large event back to the system
+		clear(w.events) // once answered, the writer may give a large event back to the system
 		w.turn <- err
 	}
 }

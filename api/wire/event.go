@@ -87,7 +87,14 @@ const headBytes = 320
 // LineParts returns the line of AppendLine in parts, one of which is Body itself, not a
 // copy.
 func (e *Event) LineParts() [][]byte {
-	return [][]byte{e.appendHead(make([]byte, 0, headBytes)), e.Body, lineTail}
+	// In one allocation, since there is one for each write.
+	line := new(struct {
+		parts [3][]byte
+		head  [headBytes]byte
+	})
+	line.parts = [3][]byte{e.appendHead(line.head[:0]), e.Body, lineTail}
+
+	return line.parts[:]
 }
 
 // appendHead appends everything that precedes Body.

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -14,10 +15,11 @@ import (
 func NewID() string { return uuid.Must(uuid.NewV7()).String() }
 
 // NewIDAt mints a UUIDv7 for a moment between the years 1970 and 10889. Of two moments at
-// least 245 ns apart, the later one's id is greater. It panics only if the system has no
-// randomness.
+// least 245 ns apart, the later one's id is greater.
 func NewIDAt(t time.Time) string {
-	id := uuid.Must(uuid.NewRandom())
+	var id uuid.UUID
+	_, _ = rand.Read(id[8:])  // it never returns an error
+	id[8] = id[8]&0x3f | 0x80 // variant RFC 4122
 
 	// Milliseconds, then the fraction of the millisecond in 12 bits (RFC 9562, 6.2,
 	// method 3).

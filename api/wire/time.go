@@ -77,8 +77,12 @@ func unixTime(number string) time.Time {
 		return time.Time{}
 	}
 
-	// Pad the fraction to nine digits: nanoseconds.
-	nanos, _ := strconv.ParseInt((fraction + "000000000")[:9], 10, 64)
+	// Nine digits are nanoseconds.
+	fraction = fraction[:min(len(fraction), 9)]
+	nanos, _ := strconv.ParseInt(fraction, 10, 64)
+	for range 9 - len(fraction) {
+		nanos *= 10
+	}
 	if number[0] == '-' {
 		nanos = -nanos
 	}
