@@ -82,3 +82,34 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 		t.Error("Cancel does not lead back to the page's place")
 	}
 }
+
+func TestAPageSaysHowManyParametersAndToolsItLeavesOut(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	e := wire.Event{
+		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
+		Body: json.RawMessage(`{"function_name":"f"}`),
+	}
+	if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, c := range []struct {
+		parameters, tools int
+		notice            string
+	}{
+		{piecesMax - 1, 1, ""},
+		{piecesMax, 3, "leaves out 3 of the parameters and tools"},
+		{piecesMax + 1200, 1, "leaves out 1 201 of the parameters and tools"},
+	} {
+		s.d.Read = func(json.RawMessage) Conversation {
+			return Conversation{Parameters: make([]Parameter, c.parameters), Tools: make([]Tool, c.tools)}
+		}
+		page := strings.ReplaceAll(s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String(), "\u202f", " ")
+		says := strings.Contains(page, "of the parameters and tools")
+		if says != (c.notice != "") || !strings.Contains(page, c.notice) {
+			t.Errorf("the page of %d parameters and %d tools does not say %q", c.parameters, c.tools, c.notice)
+		}
+	}
+}

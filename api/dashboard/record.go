@@ -27,6 +27,7 @@ type recordView struct {
 	Metadata   []wire.MetadataRow
 	Parameters []shownParameter
 	Tools      []shownTool
+	MoreSent   int            // parameters and tools that the page has no room for
 	Variables  *shownText     // of the template; nil if there are none
 	FirstToken *float64       // milliseconds until it came; nil if unknown
 	Alike      *failuresAlike // nil unless the call failed
@@ -42,6 +43,8 @@ type recordView struct {
 	Toggle string // the address of the page with the texts the other way
 
 	Earlier, Later string // the addresses of the pages with the messages before and behind these; or ""
+
+	Talk string // the address of the calls of the same conversation; "" if it is unknown
 
 	Answer, Curl, Python string // the addresses of what can be copied; "" if there is no answer
 }
@@ -153,6 +156,7 @@ func (d *Dashboard) recordPage(c *call) error {
 		Query:  query.Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),
+		Talk:   talkAddress(r.Metadata),
 		Curl:   t.address("curl"),
 		Python: t.address("python"),
 	}
@@ -174,6 +178,7 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Others, v.MoreOthers = d.others(r, t)
 	}
 	v.Parameters, v.Tools = t.sent(read)
+	v.MoreSent = len(read.Parameters) + len(read.Tools) - len(v.Parameters) - len(v.Tools)
 	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
 		variables := t.show("variables", string(r.Prompt.InputVariables), false)
 		v.Variables = &variables
@@ -197,7 +202,23 @@ func (d *Dashboard) recordPage(c *call) error {
 	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
 }
 
-// sent prepares what a call was sent with beside its messages.
+// talkKeys are the metadata keys whose value names a conversation.
+var talkKeys = []string{"session_id", "conversation_id", "thread_id", "chat_id"}
+
+// talkAddress returns the address of the calls of a record's conversation in the order of their
+// time, or "".
+func talkAddress(metadata map[string]string) string {
+	for _, key := range talkKeys {
+		if id := metadata[key]; id != "" {
+			f := filter{Order: order{byTime, true}}.with(condition{"metadata", key, "is", id})
+			return address("/requests", f.values())
+		}
+	}
+
+	return ""
+}
+
+// sent prepares what a call was sent with beside its messages, as much as the page has room for.
 func (t *texts) sent(c Conversation) (parameters []shownParameter, tools []shownTool) {
 	for i, p := range c.Parameters {
 		if !t.takePiece() {

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,7 +153,19 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 		p.sends("j")
 		p.shows("main", strings.Fields(row)[2]) // when it started
 	}
-	p.sends("u")
+
+	// From any of them, one step leads to the whole conversation, and its excerpts are not cut off.
+	p.steps = 0
+	p.clicks(`[data-key="t"]`)
+	p.tookSteps(1)
+	p.shows("#count", "oldest first")
+	p.shows(".chips", "session_id:")
+	if talk := p.rows(); !slices.Equal(talk, rows) {
+		t.Errorf("the conversation is\n%s\nand not\n%s", strings.Join(talk, "\n"), strings.Join(rows, "\n"))
+	}
+	p.holds("excerpts are whole", `[...document.querySelectorAll(".c-call > div")].every((text) =>
+		text.scrollWidth <= text.clientWidth)`)
+	p.screenshots("conversation")
 
 	all, from := strings.Join(rows, "\n"), 0
 	for _, text := range []string{
