@@ -38,6 +38,12 @@ func (s *scoreTally) add(score int, n int64) {
 	s.count += n
 	s.sum += n * int64(score)
 
+	// Summaries have them in this order.
+	if last := len(s.values) - 1; last < 0 || int(s.values[last].score) < score {
+		s.values = append(s.values, scoreCount{uint8(score), n})
+		return
+	}
+
 	i, known := slices.BinarySearchFunc(s.values, score, func(v scoreCount, score int) int {
 		return cmp.Compare(int(v.score), score)
 	})
@@ -50,11 +56,24 @@ func (s *scoreTally) add(score int, n int64) {
 }
 
 func (s *scoreTally) merge(other *scoreTally) {
+	s.count += other.count
+	s.sum += other.sum
+
+	// Both ascend. An answer merges millions, so none is searched for.
+	i := 0
 	for _, v := range other.values {
 		// A score that was taken back must not take up room in another tally.
-		if v.n != 0 {
-			s.add(int(v.score), v.n)
+		if v.n == 0 {
+			continue
 		}
+
+		for i < len(s.values) && s.values[i].score < v.score {
+			i++
+		}
+		if i == len(s.values) || s.values[i].score != v.score {
+			s.values = slices.Insert(s.values, i, scoreCount{score: v.score})
+		}
+		s.values[i].n += v.n
 	}
 }
 

@@ -11,6 +11,7 @@ type summaryReader struct {
 	version byte
 	b       []byte
 	failed  bool
+	scored  []scoreCount // of the name read last; its memory is used again
 }
 
 // err returns ErrSummary after a fault.
@@ -111,7 +112,8 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 	r.scores(scores)
 }
 
-// scores calls fn with the scores of each name, and with those of all others.
+// scores calls fn with the scores of each name, and with those of all others. They are lent
+// until fn returns.
 func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 	for range r.count() {
 		fn(r.score(string(r.text())), false)
@@ -126,14 +128,16 @@ func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 	}
 }
 
+// score reads the scores of a name, valid until the next ones are read.
 func (r *summaryReader) score(name string) scoreTally {
-	t := scoreTally{name: name}
+	t := scoreTally{name: name, values: r.scored[:0]}
 	for range r.count() {
 		score, n := r.uvarint(), r.uvarint()
 
 		// Damaged numbers must not wrap to negative ones.
 		t.add(int(min(score, 100)), int64(min(n, math.MaxUint32)))
 	}
+	r.scored = t.values
 
 	return t
 }
