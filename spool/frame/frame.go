@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -58,7 +59,18 @@ type Frame struct {
 
 // Header returns the bytes in front of the payload.
 func (f *Frame) Header() (b [HeaderBytes]byte) {
-	copy(b[:], Magic)
+	f.putHeader(b[:])
+	return b
+}
+
+// Seal writes the header of a frame whose payload is already at b[HeaderBytes:].
+func (f Frame) Seal(b []byte) {
+	f.Payload = b[HeaderBytes:]
+	f.putHeader(b)
+}
+
+func (f *Frame) putHeader(b []byte) {
+	copy(b, Magic)
 	binary.BigEndian.PutUint16(b[4:], formatVersion)
 	binary.BigEndian.PutUint16(b[6:], f.Part)
 	binary.BigEndian.PutUint16(b[8:], f.Parts)
@@ -66,15 +78,7 @@ func (f *Frame) Header() (b [HeaderBytes]byte) {
 	binary.BigEndian.PutUint64(b[14:], f.Seq)
 	binary.BigEndian.PutUint64(b[22:], uint64(f.At.UnixNano()))
 	binary.BigEndian.PutUint32(b[30:], uint32(len(f.Payload)))
-	binary.BigEndian.PutUint32(b[34:], checksum(b[:], f.Payload))
-	return b
-}
-
-// Seal writes the header of a frame whose payload is already at b[HeaderBytes:].
-func (f Frame) Seal(b []byte) {
-	f.Payload = b[HeaderBytes:]
-	header := f.Header()
-	copy(b, header[:])
+	binary.BigEndian.PutUint32(b[34:], checksum(b, f.Payload))
 }
 
 // Decode reads the frame at the start of b, which may be longer. The payload aliases b.
@@ -141,7 +145,11 @@ func Peek(header []byte) (EventKey, bool) {
 // checksum returns the checksum that a frame of this version has, whatever version the
 // header names.
 func checksum(header, payload []byte) uint32 {
-	known := [34]byte(header)
-	binary.BigEndian.PutUint16(known[4:], formatVersion)
-	return crc32.Update(crc32.Checksum(known[:], castagnoli), castagnoli, payload)
+	known := header[:34]
+	if binary.BigEndian.Uint16(known[4:]) != formatVersion {
+		known = bytes.Clone(known)
+		binary.BigEndian.PutUint16(known[4:], formatVersion)
+	}
+
+	return crc32.Update(crc32.Checksum(known, castagnoli), castagnoli, payload)
 }
