@@ -16,6 +16,9 @@ import (
 
 const (
 	memTableBytes = 2 << 20
+	// tableBytes is half of what Badger allocates to make a table of a memtable, which takes
+	// some 60 bytes for each frame. It grows where that is too little.
+	tableBytes = 512 << 10
 	// recoveryMemTableBytes is for generations of an earlier version, with twice as many
 	// frames.
 	recoveryMemTableBytes = 4 << 20
@@ -123,7 +126,9 @@ func tighten(dir string) error {
 // at most one table. The value log has room for a full generation and one more
 // transaction, so that it is one file which never grows beyond its mapping.
 func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
-	return storeOptions(dir, valueLogBytes(generationBytes), log).WithNumCompactors(0)
+	return storeOptions(dir, valueLogBytes(generationBytes), log).
+		WithNumCompactors(0).
+		WithBaseTableSize(tableBytes)
 }
 
 func valueLogBytes(generationBytes int64) int64 {
