@@ -5,6 +5,8 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/url"
 	"strings"
 
@@ -22,6 +24,28 @@ var pageAttacks = []attack{
 		}
 		p.call("POST", "/api/public/v2/requests/search",
 			`{"filter":"tag:`+tag+`","sort_by":"input_tokens","sort_order":"asc","per_page":1000}`)
+		return size
+	}},
+	{name: "page: a request among many of its start", n: 200, send: func(p target, n int) int {
+		tag, start := wire.NewID(), 1_500_000_000+rand.IntN(100_000_000)
+		ids := make([]string, n)
+		size := batch(p, n, func(i int) wire.Event {
+			ids[i] = wire.NewID()
+			body := fmt.Sprintf(`{"function_name":"f","tags":["%s"],"request_start_time":%d,"request_end_time":%d,`+
+				`"kwargs":{},"request_response":{}}`, tag, start, start+1)
+			return wire.Event{Kind: wire.KindRequest, RequestID: ids[i], Body: json.RawMessage(body)}
+		})
+		for _, field := range append([]string{""}, wire.SortFields...) {
+			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}}
+			p.call("GET", "/requests/"+ids[n/2]+"?"+query.Encode(), "")
+		}
+		return size
+	}},
+	{name: "page: pieces of a long conversation", n: 2000, send: func(p target, n int) int {
+		id, size := track(p, `"kwargs":{"messages":[`+elements(n, `{"role":"user","content":"**abcd**"}`)+`]}`)
+		for _, piece := range []int{-1, 1, n / 2, n - 1, n, math.MaxInt, math.MinInt} {
+			p.call("GET", fmt.Sprintf("/requests/%s?piece=%d", id, piece), "")
+		}
 		return size
 	}},
 	{name: "page: a line is completed", n: 200, send: func(p target, n int) int {
