@@ -3,6 +3,7 @@ package postgres
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -72,13 +73,14 @@ type checked struct {
 	spanColumn  *int64
 }
 
-// step checks the next records, in the order of the primary key.
+// step checks the next records, in the order of the primary key, or goes on to the next account.
 func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	// A transaction for each step: one for all would keep VACUUM away for as long.
+	//
+	// Of one account: where the tables are spread, each shard would send so many rows.
 	rows, err := tx.Query(ctx, `
 		SELECT account_id, request_id, ts, orphan, state, trace, span_at FROM record_states
-		WHERE (account_id, request_id) > ($1, $2)
-		ORDER BY account_id, request_id LIMIT $3`, c.account, c.id, checkStep)
+		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
 	if err != nil {
 		return false, err
 	}
@@ -92,6 +94,11 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	})
 	if err != nil {
 		return false, err
+	}
+	if len(page) == 0 {
+		c.account, err = nextAccount(ctx, tx, "record_states", c.account)
+		c.id = uuid{}
+		return c.account != "", err
 	}
 
 	for i := range page {
@@ -123,18 +130,29 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 	}
 
-	return len(page) == checkStep, nil
+	return true, nil
+}
+
+// nextAccount returns the account that follows another in a table, or "" if there is none.
+func nextAccount(ctx context.Context, q querier, table, account string) (next string, err error) {
+	err = q.QueryRow(ctx, "SELECT account_id FROM "+table+
+		" WHERE account_id > $1 ORDER BY account_id LIMIT 1", account).Scan(&next)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+
+	return next, err
 }
 
 // checkBytesMax bounds the bodies that Check holds in memory; one record may have more.
 const checkBytesMax = 8 << 20
 
-// checkParts divides records into parts of one account whose bodies fit into memory.
+// checkParts divides records of an account into parts whose bodies fit into memory.
 func checkParts(page []checked) iter.Seq[[]checked] {
 	return func(yield func([]checked) bool) {
 		for len(page) > 0 {
 			n, bytes := 1, page[0].state.Bytes()
-			for n < len(page) && page[n].account == page[0].account && bytes+page[n].state.Bytes() <= checkBytesMax {
+			for n < len(page) && bytes+page[n].state.Bytes() <= checkBytesMax {
 				bytes += page[n].state.Bytes()
 				n++
 			}

@@ -38,9 +38,9 @@ var exportSteps = []func(*DB, context.Context, [3]string) ([]exported, error){
 	(*DB).exportRegistries,
 	(*DB).exportTemplates,
 	(*DB).exportVersions,
-	(*DB).exportTombstones,
-	(*DB).exportDeletedValues,
-	(*DB).exportRecords,
+	byAccount("tombstones", (*DB).exportTombstones),
+	byAccount("deleted_values", (*DB).exportDeletedValues),
+	byAccount("record_states", (*DB).exportRecords),
 }
 
 // exported is an item, and the key of its row.
@@ -85,6 +85,33 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 	}
 
 	return nil
+}
+
+// byAccount returns a step that reads one account with read, and then the next one in table.
+//
+// These tables may be spread over the nodes of a Citus, by account: a statement for all accounts
+// would bring as many rows from each shard as the step wants in all.
+func byAccount(
+	table string, read func(*DB, context.Context, [3]string) ([]exported, error),
+) func(*DB, context.Context, [3]string) ([]exported, error) {
+	return func(db *DB, ctx context.Context, after [3]string) ([]exported, error) {
+		for {
+			page, err := read(db, ctx, after)
+			if err != nil || len(page) > 0 {
+				return page, err
+			}
+
+			var next string
+			err = db.pool.WithConn(ctx, func(conn *pgx.Conn) (err error) {
+				next, err = nextAccount(ctx, conn, table, after[0])
+				return err
+			})
+			if err != nil || next == "" {
+				return nil, err
+			}
+			after = [3]string{next}
+		}
+	}
 }
 
 // exportRows runs a statement and turns its rows into items.
@@ -172,7 +199,7 @@ func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported
 			return exported{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
 		},
 		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones
-		WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
 		after[0], orZero(after[1]), exportPage)
 }
 
@@ -186,7 +213,7 @@ func (db *DB) exportDeletedValues(ctx context.Context, after [3]string) ([]expor
 			return exported{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
 		},
 		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values
-		WHERE (account_id, hash) > ($1, decode($2, 'hex')) ORDER BY account_id, hash LIMIT $3`,
+		WHERE account_id = $1 AND hash > decode($2, 'hex') ORDER BY hash LIMIT $3`,
 		after[0], after[1], exportPage)
 }
 
@@ -245,8 +272,8 @@ type stateRow struct {
 	packed  []byte
 }
 
-// Bounds of a step through the records. It reads the records of one account only, up to so
-// many bytes of bodies and states; a single record may be larger.
+// Bounds of a step through an account's records: up to so many bytes of bodies and states; a
+// single record may be larger.
 const (
 	exportRecordsMax = 100
 	exportBytesMax   = 8 << 20
@@ -258,7 +285,7 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 	rows, err := connection.QueryRows(ctx, db.pool,
 		func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
 		`SELECT account_id, request_id, ts, state FROM record_states
-		WHERE (account_id, request_id) > ($1, $2::uuid) ORDER BY account_id, request_id LIMIT $3`,
+		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
 		after[0], orZero(after[1]), exportRecordsMax)
 	if err != nil || len(rows) == 0 {
 		return nil, err
@@ -276,7 +303,7 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 
 		// What does not fit comes with the next step.
 		weight := state.Bytes() + state.Weight()
-		if r.account != rows[0].account || bytes+weight > exportBytesMax && bytes > 0 {
+		if bytes+weight > exportBytesMax && bytes > 0 {
 			break
 		}
 		bytes += weight

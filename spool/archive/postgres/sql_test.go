@@ -88,6 +88,11 @@ var rules = []rule{
 		`UPDATE records r SET terms = ($1::bigint[])[u.first:u.last] FROM unnest($2::int[], $3::int[]) u (first, last)`,
 	},
 	{
+		regexp.MustCompile(`(?is)\bFROM\s+` + spreadTables + `\b.*\(account_id,[^)]*\)\s*>.*\bLIMIT\b`),
+		"a step over all accounts brings as many rows from each shard; go on account by account",
+		`SELECT state FROM record_states WHERE (account_id, request_id) > ($1, $2) ORDER BY 1, 2 LIMIT 100`,
+	},
+	{
 		regexp.MustCompile(`(?i)\bSELECT\s+\*`),
 		"an older server reads a newer table by the names of its columns",
 		`SELECT * FROM records`,
