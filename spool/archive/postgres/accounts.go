@@ -106,6 +106,12 @@ type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
+// reader is a connection or a transaction that may also be sent several statements at a time.
+type reader interface {
+	querier
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
 // accountRows reads rows of a table; where follows its name.
 func accountRows(ctx context.Context, q querier, of accounts.Table, where string, args ...any) ([]accounts.Row, error) {
 	t := &accountTablesOf[of]

@@ -311,16 +311,35 @@ func (s *scan) state(ctx context.Context, id uuid) (archive.Stored, error) {
 
 // stored reads the state of a record, whether it is listed or not.
 func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err error) {
+	conn, ok := s.tx.(*pgx.Conn)
+	if !ok {
+		return s.storedIn(ctx, s.tx, id)
+	}
+
+	// The page has no transaction: a state and its deltas need one, and may be deleted by now.
+	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = pgx.BeginTxFunc(ctx, conn, o, func(tx pgx.Tx) (err error) {
+		state, err = s.storedIn(ctx, tx, id)
+		return err
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return archive.Stored{}, nil
+	}
+
+	return state, err
+}
+
+func (s *scan) storedIn(ctx context.Context, tx reader, id uuid) (state archive.Stored, err error) {
 	var packed []byte
 	// ts leaves one partition, of which the primary key names the row.
-	err = s.tx.QueryRow(ctx, `
+	err = tx.QueryRow(ctx, `
 		SELECT state FROM record_states
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}
 	if err == nil {
-		err = s.db.codec.joinDeltas(ctx, s.tx, s.account, id, &state)
+		err = s.db.codec.joinDeltas(ctx, tx, s.account, id, &state)
 	}
 
 	return state, err

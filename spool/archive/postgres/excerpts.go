@@ -13,6 +13,9 @@ import (
 	"promptspool/spool/archive/postgres/schema"
 )
 
+// excerptsSpan is how far apart weeks begin whose records are read by one query.
+const excerptsSpan = 4 * 7 * 24 * time.Hour
+
 // loadExcerpts fills in what a page shows and headers do not have: it is in the states.
 func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
@@ -27,12 +30,23 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 		byWeek[week] = append(byWeek[week], id)
 	}
 
-	// One round trip, and a query for each week, which reads one partition.
+	// One round trip. A query for neighbouring weeks looks for each record in the partitions of
+	// all of them, which costs less than another query.
 	b := &pgx.Batch{}
 	var large []uuid
-	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		ids := byWeek[week]
-		from, to := schema.WeekEnds(week)
+	for weeks := slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare); len(weeks) > 0; {
+		n := 1
+		for n < len(weeks) && weeks[n].Sub(weeks[0]) < excerptsSpan {
+			n++
+		}
+
+		var ids []uuid
+		for _, week := range weeks[:n] {
+			ids = append(ids, byWeek[week]...)
+		}
+		from, _ := schema.WeekEnds(weeks[0])
+		_, to := schema.WeekEnds(weeks[n-1])
+		weeks = weeks[n:]
 		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) (err error) {
 			large, err = s.db.codec.readExcerpts(found, byID, large)
 			return err

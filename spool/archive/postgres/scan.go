@@ -18,12 +18,13 @@ import (
 // scan is one pass over an account's list, newest first.
 type scan struct {
 	db      *DB
-	tx      pgx.Tx
+	tx      reader
 	account string // as in the tables
 	query   *query.Query
 	visit   func(fill query.Fill) (more bool, err error)
 
 	weeks    []weekSpan
+	byID     bool  // each of weeks is a single record, and they may be far apart
 	oldest   int64 // list times between which rows are visited, both included
 	newest   int64
 	exact    bool    // SQL selects exactly what the query matches
@@ -56,7 +57,7 @@ const (
 )
 
 // newScan returns a scan over the rows that may match q, behind q.After.
-func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Query) (*scan, error) {
+func (db *DB) newScan(ctx context.Context, tx reader, account string, q *query.Query) (*scan, error) {
 	s := &scan{
 		db:      db,
 		tx:      tx,
@@ -72,6 +73,7 @@ func (db *DB) newScan(ctx context.Context, tx pgx.Tx, account string, q *query.Q
 	// With ids in the filter a few places are searched, however long the list is.
 	var err error
 	if ids, required := requiredIDs(q.Where); required {
+		s.byID = true
 		s.weeks, err = s.spansByID(ctx, ids)
 	} else {
 		s.weeks, err = weekSpans(ctx, tx, account)
@@ -277,7 +279,7 @@ func (s *scan) step(ctx context.Context, w window, after *query.Position, limit 
 	}
 
 	sql = "SELECT at, request_id, line" + sql + newestFirst + st.arg(limit)
-	rows, err := s.tx.Query(ctx, sql, st.planned()...)
+	rows, err := s.tx.Query(ctx, sql, s.planned(st)...)
 	if err != nil {
 		return 0, err
 	}
@@ -377,8 +379,14 @@ func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	return row, nil
 }
 
-// planned returns the arguments, and tells pgx to have the statement planned anew with them:
+// planned returns a statement's arguments, and tells pgx to have it planned anew with them:
 // which index is best depends on their values, and a generic plan would not know them.
-func (s *statement) planned() []any {
-	return append([]any{pgx.QueryExecModeCacheDescribe}, s.args...)
+func (s *scan) planned(st *statement) []any {
+	// Where the tables are spread, the account's node plans anew anyway. A prepared statement
+	// spares the coordinator its part.
+	if s.db.spread {
+		return st.args
+	}
+
+	return append([]any{pgx.QueryExecModeCacheDescribe}, st.args...)
 }

@@ -20,13 +20,14 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		return page, err
 	}
 
-	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
+	// Where SQL can decide alone, no row has to come here to be tested.
+	exact := (&scan{account: key, query: &q}).exactInSQL()
+	err = db.readPage(ctx, exact, func(tx reader) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
 		}
-		// Where SQL can decide alone, no row has to come here to be tested.
-		if s.exactInSQL() {
+		if exact {
 			page, err = s.page(ctx)
 		} else {
 			page, err = s.find(ctx)
@@ -41,6 +42,18 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 	}
 
 	return page, nil
+}
+
+// readPage runs fn, which reads a page, in a transaction that sees the database as of one moment.
+//
+// Where the tables are spread and the database finds the page by itself, there is no transaction:
+// it would cost both the coordinator and the account's node as much as another statement. A record
+// that changes meanwhile may be on the page and not in its total.
+func (db *DB) readPage(ctx context.Context, exact bool, fn func(r reader) error) error {
+	if db.spread && exact {
+		return db.pool.SearchConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
+	}
+	return db.pool.Search(ctx, func(tx pgx.Tx) error { return fn(tx) })
 }
 
 // exactInSQL reports whether the database can answer the whole query by itself.
@@ -100,6 +113,9 @@ func (s *scan) records() (n int) {
 	return n
 }
 
+// countPieces is how many pieces of the list the first statement of a count reads.
+const countPieces = 8
+
 // count counts the matches of the whole list, wherever the page begins, up to limit.
 func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 	all := *s.query
@@ -114,7 +130,13 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 		whole.days = dayTerms(s.account, oldest, newest)
 	}
 
-	for w := range windows(s.weeks, oldest, newest) {
+	// Mostly few match, so that all windows are read: the first is large, unless it would span
+	// weeks that are not searched.
+	first := countPieces
+	if s.byID {
+		first = 1
+	}
+	for w := range windowsFrom(first, s.weeks, oldest, newest) {
 		sql, st, err := whole.fromClause(w, nil)
 		if err != nil {
 			return n, err
@@ -123,7 +145,7 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 		// LIMIT inside: the database stops counting where the answer is known to be "more".
 		found := 0
 		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(limit-n) + ") found"
-		if err := s.tx.QueryRow(ctx, sql, st.planned()...).Scan(&found); err != nil {
+		if err := s.tx.QueryRow(ctx, sql, s.planned(st)...).Scan(&found); err != nil {
 			return n, err
 		}
 		if n += found; n == limit {

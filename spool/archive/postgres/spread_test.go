@@ -13,11 +13,13 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/archive/query"
 )
 
-// Citus would commit a COPY alone in one phase, after the others (folding.insert). Which statements
-// are sent can be seen on any PostgreSQL.
-func TestWhereTablesAreSpreadAnInsertFollowsEachCopy(t *testing.T) {
+// Citus would commit a COPY alone in one phase, after the others (folding.insert). A page is read
+// without a transaction, which would cost as much as another statement. Which statements are sent
+// can be seen on any PostgreSQL.
+func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t *testing.T) {
 	server := postgrestest.Start(t, postgrestest.Options{
 		Settings: []string{"log_statement=all", "log_line_prefix=%p "},
 	})
@@ -53,6 +55,18 @@ func TestWhereTablesAreSpreadAnInsertFollowsEachCopy(t *testing.T) {
 	// Control.
 	if unnoted, _ := unnotedCopies(strings.ReplaceAll(log, "INSERT INTO account_weeks", "SELECT")); unnoted == 0 {
 		t.Error("a COPY without an INSERT goes unnoticed")
+	}
+
+	for _, spread := range []bool{true, false} {
+		db.spread = spread
+		logged = len(server.WholeLog(t))
+		page, err := db.Search(t.Context(), "a", query.Query{Limit: 25})
+		if err != nil || len(page.Rows) != 25 {
+			t.Fatalf("%d rows, %v", len(page.Rows), err)
+		}
+		if transaction := strings.Contains(server.WholeLog(t)[logged:], "statement: begin"); transaction == spread {
+			t.Errorf("spread is %v, and a page takes a transaction: %v", spread, transaction)
+		}
 	}
 }
 

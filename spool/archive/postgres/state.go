@@ -46,7 +46,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time,
 }
 
 // joinDeltas is queueDeltas for one record, run immediately.
-func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uuid, s *archive.Stored) error {
+func (c *codec) joinDeltas(ctx context.Context, tx reader, account string, id uuid, s *archive.Stored) error {
 	b := &pgx.Batch{}
 	c.queueDeltas(b, account, id, tsOf(id), s)
 
@@ -54,7 +54,7 @@ func (c *codec) joinDeltas(ctx context.Context, tx pgx.Tx, account string, id uu
 }
 
 // sendBatch sends a batch unless it is empty.
-func sendBatch(ctx context.Context, tx pgx.Tx, b *pgx.Batch) error {
+func sendBatch(ctx context.Context, tx reader, b *pgx.Batch) error {
 	if b.Len() == 0 {
 		return nil
 	}

@@ -30,7 +30,7 @@ type window struct {
 
 // weekSpans reads where the account's records are, and how many there are. Records that an
 // earlier version wrote are listed by their order time.
-func weekSpans(ctx context.Context, tx pgx.Tx, account string) (all []weekSpan, err error) {
+func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan, err error) {
 	rows, err := tx.Query(ctx, `
 		SELECT week, least(min(oldest), min(list_oldest)), greatest(max(newest), max(list_newest)),
 			min(oldest), max(newest), sum(records)::bigint
@@ -59,10 +59,15 @@ func acceptedBetween(weeks []weekSpan, from, to time.Time) []weekSpan {
 // Each window has twice as many pieces as the one before: an answer near the top of the list
 // reads few partitions, and one anywhere else takes few queries.
 func windows(weeks []weekSpan, oldest, newest int64) iter.Seq[window] {
+	return windowsFrom(1, weeks, oldest, newest)
+}
+
+// windowsFrom is windows with a first window of n pieces.
+func windowsFrom(n int, weeks []weekSpan, oldest, newest int64) iter.Seq[window] {
 	return func(yield func(window) bool) {
 		pieces := smallestWindows(weeks, oldest, newest)
 
-		for n := 1; len(pieces) > 0; n *= 2 {
+		for n := n; len(pieces) > 0; n *= 2 {
 			n = min(n, len(pieces))
 			// pieces are newest first, so the last one has the oldest end.
 			w := pieces[0]

@@ -33,8 +33,18 @@ func (p *Pool) transact(
 // WithConn runs fn on a connection, and retries as transact does. fn may run only one
 // statement, which is a transaction by itself and may run twice.
 func (p *Pool) WithConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return p.withConn(ctx, p.primary, fn)
+}
+
+// SearchConn is WithConn for statements that only read, where Search would read. There may be
+// several, each of which sees the database as of its own moment.
+func (p *Pool) SearchConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
+	return p.withConn(ctx, p.searches, fn)
+}
+
+func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *pgx.Conn) error) error {
 	return p.retry(ctx, true, func() (committing bool, err error) {
-		conn, err := p.acquire(ctx, p.primary)
+		conn, err := p.acquire(ctx, pool)
 		if err != nil {
 			return false, err
 		}
