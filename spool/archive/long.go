@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
@@ -130,12 +129,7 @@ func readMetadata(body json.RawMessage) map[string]string {
 		return map[string]string{}
 	}
 	if otel.IsSpan(object) {
-		span := otel.ReadObject(object)
-		request, ok := calls.TracedRequest(&span)
-		if !ok {
-			return span.Metadata
-		}
-		object = request
+		return otel.ReadObject(object).Metadata
 	}
 	w, _ := wire.DecodeMetadata(object)
 	if w.Metadata == nil {

@@ -94,13 +94,11 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 
 // readTraced reads the request of a stored span, nil if that is not a model call.
 func readTraced(span *otel.Span) *Request {
-	request, ok := calls.TracedRequest(span)
-	if !ok {
+	if !span.IsCall() {
 		return nil
 	}
 
-	w, _ := wire.DecodeRequest(request, false) // faulty fields are missing
-	r := readRequest(request, w)
+	r := readRequest(span.Call(), span.Write())
 	r.Traced = true
 	if price, err := prices.ParseDollars(string(span.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true

@@ -169,7 +169,7 @@ func tracedBody(body json.RawMessage) json.RawMessage {
 	}
 	span := otel.ReadObject(object)
 
-	return span.Request
+	return span.Request()
 }
 
 // dollars returns a price as a number.

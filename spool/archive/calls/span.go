@@ -1,10 +1,7 @@
 package calls
 
 import (
-	"slices"
-
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive/calls/otel"
 )
 
@@ -12,8 +9,8 @@ import (
 // what went in and came out, so that a search finds it.
 func readSpan(object wire.Object) Call {
 	span := otel.ReadObject(object)
-	if request, ok := TracedRequest(&span); ok {
-		return ReadObject(request)
+	if span.IsCall() {
+		return ReadObject(span.Call())
 	}
 
 	call := Call{Readable: true}
@@ -28,14 +25,4 @@ func readSpan(object wire.Object) Call {
 	}
 
 	return call
-}
-
-// TracedRequest returns the request that logs the same call as a span, if that is a call.
-func TracedRequest(span *otel.Span) (request wire.Object, ok bool) {
-	if !span.IsCall() {
-		return nil, false
-	}
-
-	// It was just written, and need not be checked as what a caller sends.
-	return slices.Collect(jsonscan.Members(span.Request)), true
 }

@@ -17,8 +17,8 @@ var adk = dialect{
 }
 
 func adkKind(s *span) Kind {
-	switch name := s.body.at("name").text(); {
-	case s.own["gcp.vertex.agent.llm_request"].absent():
+	switch name := s.body.name.text(); {
+	case s.own.get("gcp.vertex.agent.llm_request").absent():
 	case name == "call_llm":
 		return KindCall
 	}
@@ -28,7 +28,7 @@ func adkKind(s *span) Kind {
 
 // adkIn reads Gemini's request.
 func adkIn(s *span, key string) conversation {
-	request := s.own[key].inner()
+	request := s.own.get(key).inner()
 	if !request.has("contents", "config") { // {} and <not serializable> are nothing
 		return conversation{}
 	}
@@ -38,7 +38,7 @@ func adkIn(s *span, key string) conversation {
 
 // adkOut reads a response, which is one candidate of Gemini's with its usage beside it.
 func adkOut(s *span, key string) conversation {
-	response := s.own[key].inner()
+	response := s.own.get(key).inner()
 	if !response.has("content", "finish_reason", "usage_metadata") {
 		return conversation{}
 	}

@@ -2,10 +2,10 @@ package otel
 
 // anyInput reads an attribute that may hold anything that went in: a provider's request,
 // messages, or a text.
-func anyInput(s *span, key string) conversation { return inputOf(s.own[key]) }
+func anyInput(s *span, key string) conversation { return inputOf(s.own.get(key)) }
 
 // anyOutput reads an attribute that may hold anything that came out.
-func anyOutput(s *span, key string) conversation { return outputOf(s.own[key]) }
+func anyOutput(s *span, key string) conversation { return outputOf(s.own.get(key)) }
 
 // inputOf is anyInput of a value.
 func inputOf(v value) conversation {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"promptspool/api/wire"
 	"promptspool/metrics/cputime"
 	"promptspool/spool/archive/calls"
@@ -132,19 +134,27 @@ func FuzzRead(f *testing.F) {
 		otel.ReadLog(body)
 		joined := otel.Join(body, []json.RawMessage{body})
 		otel.Read(joined)
-		if again := otel.Read(body); string(again.Request) != string(span.Request) {
-			t.Errorf("read again it becomes %s, not %s", again.Request, span.Request)
+		request := span.Request()
+		if again := otel.Read(body); string(again.Request()) != string(request) {
+			t.Errorf("read again it becomes %s, not %s", again.Request(), request)
 		}
 
 		if _, err := wire.ParseObject(body); err != nil || !span.IsCall() {
 			return // such a body is never stored
 		}
-		object, err := wire.ParseObject(span.Request)
+		object, err := wire.ParseObject(request)
 		if err != nil {
-			t.Fatalf("%v: %s", err, span.Request)
+			t.Fatalf("%v: %s", err, request)
 		}
-		if _, err := wire.DecodeRequest(object, true); err != nil {
-			t.Errorf("%v: %s", err, span.Request)
+		decoded, err := wire.DecodeRequest(object, true)
+		if err != nil {
+			t.Errorf("%v: %s", err, request)
+		}
+
+		// The archive does not decode what it has made itself.
+		decoded.SpanID = ""
+		if diff := cmp.Diff(decoded, span.Write()); diff != "" {
+			t.Errorf("decoded (-) it is not what the span says (+):\n%s", diff)
 		}
 	})
 }

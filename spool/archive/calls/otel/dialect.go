@@ -61,6 +61,12 @@ type attribute struct {
 	as    string // the name of the parameter or metadata
 }
 
+// line is an attribute, with what finds it.
+type line struct {
+	attribute
+	mark keyMark
+}
+
 // source is a line about a call's content: an attribute, or a group of them.
 type source struct {
 	key  string
@@ -84,7 +90,7 @@ var dialects []*dialect
 // The tables by what a reader looks for: lines of the same meaning, in the order of their
 // dialects, and the keys that a table names in full, which no * stands for.
 var (
-	byMeaning = map[meaning][]attribute{}
+	byMeaning = map[meaning][]line{}
 	exact     = map[string]bool{}
 )
 
@@ -96,7 +102,7 @@ func init() {
 	}
 	for _, d := range dialects {
 		for _, a := range d.table {
-			byMeaning[a.means] = append(byMeaning[a.means], a)
+			byMeaning[a.means] = append(byMeaning[a.means], line{a, mark(a.key)})
 			exact[a.key] = true
 		}
 	}
@@ -114,10 +120,12 @@ func (m meaning) ofResource() bool {
 }
 
 // attribute returns the value of an attribute. The span's own wins over its resource's.
-func (s *span) attribute(key string, means meaning) value {
-	v := s.own[key]
-	if v.absent() && means.ofResource() {
-		v = s.resource[key]
+func (s *span) attribute(l *line) (v value) {
+	if s.own.has(&l.mark) {
+		v = s.own.get(l.key)
+	}
+	if v == nil && s.resource.has(&l.mark) && l.means.ofResource() {
+		v = s.resource.get(l.key)
 	}
 	if v.absent() || string(v) == `""` {
 		return nil
@@ -129,8 +137,9 @@ func (s *span) attribute(key string, means meaning) value {
 // find returns the first attribute with one of the meanings; an earlier meaning wins.
 func (s *span) find(meanings ...meaning) value {
 	for _, means := range meanings {
-		for _, a := range byMeaning[means] {
-			if v := s.attribute(a.key, means); v != nil {
+		lines := byMeaning[means]
+		for i := range lines {
+			if v := s.attribute(&lines[i]); v != nil {
 				return v
 			}
 		}
@@ -142,27 +151,29 @@ func (s *span) find(meanings ...meaning) value {
 // each visits all attributes with a meaning, with the name that the table gives them, or
 // what the * in it stands for.
 func (s *span) each(means meaning, visit func(name string, v value)) {
-	for _, a := range byMeaning[means] {
-		if prefix, many := strings.CutSuffix(a.key, "*"); many {
+	lines := byMeaning[means]
+	for i := range lines {
+		l := &lines[i]
+		if prefix, many := strings.CutSuffix(l.key, "*"); many {
 			s.eachOf(prefix, means, visit)
-		} else if v := s.attribute(a.key, means); v != nil {
-			visit(a.as, v)
+		} else if v := s.attribute(l); v != nil {
+			visit(l.as, v)
 		}
 	}
 }
 
 // eachOf visits the attributes that begin with a prefix, except those that a table names.
 func (s *span) eachOf(prefix string, means meaning, visit func(name string, v value)) {
-	held := []attributes{s.own}
+	s.own.eachOf(prefix, visit)
 	if means.ofResource() {
-		held = append(held, s.resource)
+		s.resource.eachOf(prefix, visit)
 	}
+}
 
-	for _, all := range held {
-		for _, key := range all.sorted(prefix) {
-			if !exact[key] {
-				visit(key[len(prefix):], all[key])
-			}
+func (a *attributes) eachOf(prefix string, visit func(name string, v value)) {
+	for _, key := range a.sorted(prefix) {
+		if !exact[key] {
+			visit(key[len(prefix):], a.get(key))
 		}
 	}
 }

@@ -27,11 +27,24 @@ func appendJSON(dst []byte, v any) []byte {
 		return jsonscan.AppendString(dst, v)
 	case int:
 		return strconv.AppendInt(dst, int64(v), 10)
+	case turn:
+		return appendTurn(dst, v)
+	case []turn:
+		dst = append(dst, '[')
+		for i, t := range v {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendTurn(dst, t)
+		}
+		return append(dst, ']')
 	case []value:
 		return appendList(dst, v)
 	case []string:
 		return appendList(dst, v)
 	case []choice:
+		return appendList(dst, v)
+	case []toolCall:
 		return appendList(dst, v)
 	case map[string]any:
 		return appendMap(dst, v)
@@ -39,14 +52,30 @@ func appendJSON(dst []byte, v any) []byte {
 		return appendMap(dst, v)
 	case map[string]string:
 		return appendMap(dst, v)
-	case interface{ members(*object) }:
-		o := object{dst, true}
-		v.members(&o)
-		return o.close()
+	case writer:
+		return appendObject(dst, v)
 	}
 
 	raw, _ := jsonscan.Marshal(v)
 	return append(dst, raw...)
+}
+
+func appendTurn(dst []byte, t turn) []byte {
+	if t.lone != nil {
+		return appendObject(dst, t.lone)
+	}
+
+	return appendJSON(dst, t.value)
+}
+
+// writer is a Go value that is written as an object.
+type writer interface{ members(*object) }
+
+func appendObject(dst []byte, v writer) []byte {
+	o := object{dst, true}
+	v.members(&o)
+
+	return o.close()
 }
 
 func appendList[T any](dst []byte, list []T) []byte {
@@ -63,7 +92,9 @@ func appendList[T any](dst []byte, list []T) []byte {
 
 func appendMap[T any](dst []byte, members map[string]T) []byte {
 	o := object{dst, true}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
+	names := slices.AppendSeq(make([]string, 0, len(members)), maps.Keys(members))
+	slices.Sort(names)
+	for _, name := range names {
 		o.add(name, members[name])
 	}
 
@@ -78,18 +109,32 @@ type object struct {
 
 // add adds a member.
 func (o *object) add(name string, v any) {
+	o.name(name)
+	o.b = appendJSON(o.b, v)
+}
+
+// name begins a member.
+func (o *object) name(name string) {
 	opener := byte(',')
 	if o.empty {
 		opener, o.empty = '{', false
 	}
 	o.b = append(jsonscan.AppendString(append(o.b, opener), name), ':')
-	o.b = appendJSON(o.b, v)
 }
 
 // addText adds a member unless the text is empty.
 func (o *object) addText(name, text string) {
 	if text != "" {
-		o.add(name, text)
+		o.name(name)
+		o.b = jsonscan.AppendString(o.b, text)
+	}
+}
+
+// addCount adds a member unless the count is unknown.
+func (o *object) addCount(name string, n *int64) {
+	if n != nil {
+		o.name(name)
+		o.b = strconv.AppendInt(o.b, *n, 10)
 	}
 }
 

@@ -25,12 +25,12 @@ func (e event) at(name string) value {
 		return v
 	}
 
-	return e.attributes[name]
+	return e.get(name)
 }
 
 // readEvents gathers the span's events and its log records.
 func (s *span) readEvents(logs value) {
-	for _, e := range s.body.at("events").elements() {
+	for _, e := range s.body.events.elements() {
 		s.events = append(s.events, event{
 			name:       e.at("name").text(),
 			time:       e.at("timeUnixNano"),
@@ -50,8 +50,7 @@ func newEvent(log value) event {
 		attributes: readAttributes(log.at("attributes")),
 	}
 	if body := log.at("body"); body != nil {
-		plain, _ := appendPlain(nil, body, 0)
-		e.body = value(plain).inner()
+		e.body = body.plain().inner()
 	}
 
 	return e
@@ -63,7 +62,9 @@ func eventName(log value) string {
 		return name
 	}
 
-	return readAttributes(log.at("attributes")).text("event.name")
+	attributes := readAttributes(log.at("attributes"))
+
+	return attributes.text("event.name")
 }
 
 // event returns the first event of a name, and an empty one if there is none.

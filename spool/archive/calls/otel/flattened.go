@@ -23,18 +23,18 @@ func (c *conversation) flat(m attributes, role string) {
 
 	b := builder{message: message{Role: role, ToolCallID: m.text("tool_call_id"), Refusal: m.text("refusal")}}
 	// A content of several parts is JSON.
-	if content := m["content"].inner(); content.isArray() && content.element().has("type") {
+	if content := m.get("content").inner(); content.isArray() && content.element().has("type") {
 		for _, p := range content.elements() {
 			b.part(p)
 		}
 	} else {
-		b.say(m["content"])
+		b.say(m.get("content"))
 	}
-	for _, call := range m["tool_calls"].inner().elements() {
+	for _, call := range m.get("tool_calls").inner().elements() {
 		b.call(call)
 	}
 	for _, call := range m.items("tool_calls.") {
-		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("id"), call.text("name"), call["arguments"]))
+		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("id"), call.text("name"), call.get("arguments")))
 	}
 	for _, done := range b.close() {
 		c.add(done, m.text("finish_reason"))

@@ -126,19 +126,19 @@ func genAIKind(s *span) Kind {
 }
 
 func messagesIn(s *span, key string) conversation {
-	if s.own[key].absent() {
+	if s.own.get(key).absent() {
 		return conversation{}
 	}
 
-	return messagesOf(s.own[key], "user")
+	return messagesOf(s.own.get(key), "user")
 }
 
 func messagesOut(s *span, key string) conversation {
-	if s.own[key].absent() {
+	if s.own.get(key).absent() {
 		return conversation{}
 	}
 
-	return messagesOf(s.own[key], "assistant")
+	return messagesOf(s.own.get(key), "assistant")
 }
 
 // details returns what an event with the details of an operation has under a key. There

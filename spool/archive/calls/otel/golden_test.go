@@ -24,8 +24,14 @@ var update = flag.Bool("update", false, "write the goldens anew")
 // golden is what a payload's span becomes: what the span says, and what the archive reads
 // of the request that it makes.
 type golden struct {
-	Span otel.Span
+	Span goldenSpan
 	Call *calls.Call `json:",omitempty"`
+}
+
+// goldenSpan has the request as it would be sent.
+type goldenSpan struct {
+	otel.Span
+	Request json.RawMessage
 }
 
 // Each golden was looked at: the right provider and model, messages in their order, usage
@@ -38,9 +44,10 @@ func TestRecordedPayloadsBecomeTheRecordsOfTheirGoldens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var all []golden
 			for _, body := range spansOf(t, name) {
-				g := golden{Span: otel.Read(body)}
-				if g.Span.IsCall() {
-					g.Call = readRequest(t, g.Span.Request)
+				span := otel.Read(body)
+				g := golden{Span: goldenSpan{span, span.Request()}}
+				if span.IsCall() {
+					g.Call = readRequest(t, span.Request())
 				}
 				all = append(all, g)
 			}

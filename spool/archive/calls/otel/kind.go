@@ -23,7 +23,7 @@ func (s *span) kind() Kind {
 
 // copyKind recognises spans that only repeat another one.
 func copyKind(s *span) Kind {
-	name := s.body.at("name").text()
+	name := s.body.name.text()
 	if name == "raw_gen_ai_request" || s.own.text("logfire.span_type") == "pending_span" {
 		return KindPlain
 	}
@@ -43,7 +43,7 @@ func toolKind(s *span) Kind {
 // guess takes a span for a call if it has a model, and usage or content.
 func (s *span) guess() Kind {
 	if s.find(responseModel, requestModel) == nil {
-		if isGenAI(s.scope, s.own) {
+		if isGenAI(s.scope, &s.own) {
 			return KindChain
 		}
 		return KindPlain
@@ -70,7 +70,7 @@ func inputs(d *dialect) []source  { return d.input }
 func outputs(d *dialect) []source { return d.output }
 
 // isGenAI reports whether the scope, or the key of an attribute, is one of a dialect.
-func isGenAI(scope string, keys attributes) bool {
+func isGenAI(scope string, own *attributes) bool {
 	for _, d := range dialects {
 		for _, name := range d.scopes {
 			if scope == name || strings.HasPrefix(scope, name) && name != "ai" {
@@ -78,9 +78,9 @@ func isGenAI(scope string, keys attributes) bool {
 			}
 		}
 	}
-	for key := range keys {
+	for i := range own.all {
 		for _, d := range dialects {
-			if begins(key, d.begins) {
+			if begins(own.all[i].key, d.begins) {
 				return true
 			}
 		}

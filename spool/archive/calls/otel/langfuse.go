@@ -59,12 +59,12 @@ func langfuseUsage(object value) value {
 	}
 
 	var u usage
-	u.Details = &inputDetails{
+	u.Details = inputDetails{
 		Cached:  firstCount(object, "input_cached_tokens", "cache_read_input_tokens", "input_cache_read"),
 		Written: firstCount(object, "input_cache_creation", "cache_creation_input_tokens", "input_cache_write"),
 		Audio:   firstCount(object, "input_audio_tokens", "input_audio"),
 	}
-	u.Out = &outputDetails{
+	u.Out = outputDetails{
 		Reasoning: firstCount(object, "output_reasoning_tokens", "output_reasoning"),
 		Audio:     firstCount(object, "output_audio_tokens", "output_audio"),
 	}

@@ -30,14 +30,15 @@ func TestLogRecordsJoinTheirSpanInAnyOrder(t *testing.T) {
 		}
 	}
 	want := otel.Read(otel.Join(span, logs))
-	if len(logs) != 7 || len(readRequest(t, want.Request).Input) != 6 {
-		t.Fatalf("%d logs: %s", len(logs), want.Request)
+	if len(logs) != 7 || len(readRequest(t, want.Request()).Input) != 6 {
+		t.Fatalf("%d logs: %s", len(logs), want.Request())
 	}
 
 	mixed := slices.Concat(logs[3:], logs[:5])
 	slices.Reverse(mixed)
-	if got := otel.Read(otel.Join(span, mixed)); string(got.Request) != string(want.Request) {
-		t.Errorf("in another order it becomes\n%s\nand not\n%s", got.Request, want.Request)
+	got := otel.Read(otel.Join(span, mixed))
+	if string(got.Request()) != string(want.Request()) {
+		t.Errorf("in another order it becomes\n%s\nand not\n%s", got.Request(), want.Request())
 	}
 }
 
@@ -54,8 +55,8 @@ func TestEqualLogRecordsOfOnePostAreBothKept(t *testing.T) {
 		})
 	}
 
-	got := readRequest(t, otel.Read(otel.Join(span, []json.RawMessage{log(0), log(1), log(0)})).Request)
-	if len(got.Input) != 2 {
+	joined := otel.Read(otel.Join(span, []json.RawMessage{log(0), log(1), log(0)}))
+	if got := readRequest(t, joined.Request()); len(got.Input) != 2 {
 		t.Errorf("%d messages of two", len(got.Input))
 	}
 }

@@ -9,7 +9,7 @@ import (
 // conversation is what went into a call, or came out.
 type conversation struct {
 	// messages are in a form that package calls reads: OpenAI's, or that of the provider.
-	messages []value
+	messages []turn
 	finish   []string // of each message its finish reason, or ""
 
 	raw   value    // a provider's own request or response, in place of messages
@@ -18,6 +18,41 @@ type conversation struct {
 
 func (c *conversation) empty() bool {
 	return len(c.messages) == 0 && c.raw.absent() && len(c.texts) == 0
+}
+
+// bytes returns how long it is.
+func (c *conversation) bytes() int {
+	n := len(c.raw)
+	for i := range c.messages {
+		n += c.messages[i].bytes()
+	}
+
+	return n
+}
+
+// turn is a message: JSON, or one of a lone text, which is long and only written where it
+// belongs.
+type turn struct {
+	value
+	lone *message
+}
+
+// json returns the message as JSON.
+func (t turn) json() value {
+	if t.lone != nil {
+		return appendObject(nil, t.lone)
+	}
+
+	return t.value
+}
+
+// bytes returns about how long the message is as JSON.
+func (t turn) bytes() int {
+	if t.lone != nil {
+		return len(t.lone.Content.(value)) + 64
+	}
+
+	return len(t.value) + 1
 }
 
 // message is a message in OpenAI's form.
@@ -44,28 +79,38 @@ func (m message) members(o *object) {
 }
 
 type toolCall struct {
-	ID       string   `json:"id,omitempty"`
-	Type     string   `json:"type"`
-	Function function `json:"function"`
+	ID       string
+	Function function
+}
+
+func (c toolCall) members(o *object) {
+	o.addText("id", c.ID)
+	o.add("type", "function")
+	o.add("function", c.Function)
 }
 
 type function struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	Name      string
+	Arguments string
+}
+
+func (f function) members(o *object) {
+	o.add("name", f.Name)
+	o.add("arguments", f.Arguments)
 }
 
 func newToolCall(id, name string, arguments value) toolCall {
-	return toolCall{ID: id, Type: "function", Function: function{name, arguments.shown()}}
+	return toolCall{ID: id, Function: function{name, arguments.shown()}}
 }
 
 // add appends a message.
 func (c *conversation) add(m message, finish string) {
-	// Most are one long text.
-	size := 64
-	if text, ok := m.Content.(value); ok {
-		size += len(text)
+	if text, ok := m.Content.(value); ok && text.isText() && len(m.ToolCalls) == 0 {
+		c.messages = append(c.messages, turn{lone: &m})
+		c.finish = append(c.finish, finish)
+		return
 	}
-	c.append(appendJSON(make([]byte, 0, size), m), finish)
+	c.append(appendObject(nil, m), finish)
 }
 
 // append appends a message that is JSON already. One that nests too deep becomes text.
@@ -73,7 +118,7 @@ func (c *conversation) append(m value, finish string) {
 	if jsonscan.Depth(m, levelsMax) > levelsMax {
 		m = encoded(message{Role: m.at("role").text(), Content: string(m)})
 	}
-	c.messages = append(c.messages, m)
+	c.messages = append(c.messages, turn{value: m})
 	c.finish = append(c.finish, finish)
 }
 
@@ -179,6 +224,7 @@ func needConversion(parts value) bool {
 // of their own.
 type builder struct {
 	message
+	lone  value // a text that is the only part so far: most messages have no other
 	parts []value
 	done  []message
 }
@@ -191,12 +237,14 @@ func (b *builder) close() []message {
 
 // flush ends the current message, if it has anything.
 func (b *builder) flush() {
-	if len(b.parts) == 0 && len(b.ToolCalls) == 0 {
+	if b.lone == nil && len(b.parts) == 0 && len(b.ToolCalls) == 0 {
 		return
 	}
 
 	m := b.message
-	if len(b.parts) > 0 {
+	if b.lone != nil {
+		m.Content = b.lone
+	} else if len(b.parts) > 0 {
 		m.Content = b.parts
 	}
 	// A lone text is simpler as such.
@@ -207,7 +255,7 @@ func (b *builder) flush() {
 		}
 	}
 	b.done = append(b.done, m)
-	b.parts, b.ToolCalls = nil, nil
+	b.lone, b.parts, b.ToolCalls = nil, nil, nil
 }
 
 // part adds one part.
@@ -230,7 +278,7 @@ func (b *builder) part(p value) {
 		if content := p.first("content", "text"); content != nil {
 			b.say(content)
 		} else {
-			b.parts = append(b.parts, p)
+			b.add(p)
 		}
 	}
 }
@@ -240,7 +288,7 @@ func (b *builder) say(v value) {
 	switch {
 	case v.absent() || string(v) == `""`:
 	case v.isText():
-		b.parts = append(b.parts, textPart("text", v)) // as it is written: prompts are long
+		b.sayText(v) // as it is written: prompts are long
 	default:
 		b.text(string(v))
 	}
@@ -248,13 +296,31 @@ func (b *builder) say(v value) {
 
 func (b *builder) text(text string) {
 	if text != "" {
-		b.parts = append(b.parts, textPart("text", quoted(text)))
+		b.sayText(quoted(text))
 	}
+}
+
+// sayText adds a text.
+func (b *builder) sayText(text value) {
+	if b.lone == nil && len(b.parts) == 0 {
+		b.lone = text
+	} else {
+		b.add(textPart("text", text))
+	}
+}
+
+// add adds a part as it is.
+func (b *builder) add(part value) {
+	if b.lone != nil {
+		b.parts = append(b.parts, textPart("text", b.lone))
+		b.lone = nil
+	}
+	b.parts = append(b.parts, part)
 }
 
 func (b *builder) thinking(text string) {
 	if text != "" {
-		b.parts = append(b.parts, textPart("thinking", quoted(text)))
+		b.add(textPart("thinking", quoted(text)))
 	}
 }
 
@@ -312,18 +378,18 @@ func (b *builder) media(p value, kind string) {
 	}
 	switch {
 	case url != "" && form == "image":
-		b.parts = append(b.parts, imageURL(url))
+		b.add(imageURL(url))
 	case url != "":
-		b.parts = append(b.parts, encoded(map[string]any{
+		b.add(encoded(map[string]any{
 			"type": form, "source": map[string]string{"type": "url", "url": url},
 		}))
 	case data != "":
-		b.parts = append(b.parts, encoded(map[string]any{
+		b.add(encoded(map[string]any{
 			"type":   form,
 			"source": map[string]string{"type": "base64", "media_type": mime, "data": data},
 		}))
 	default:
-		b.parts = append(b.parts, p)
+		b.add(p)
 	}
 }
 

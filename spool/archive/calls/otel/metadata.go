@@ -150,7 +150,7 @@ func (s *span) shown(means meaning) string {
 	}
 	for _, d := range dialects {
 		for _, from := range sources(d) {
-			if v := s.own[from.key]; !v.absent() {
+			if v := s.own.get(from.key); !v.absent() {
 				return unquoted(v)
 			}
 		}

@@ -83,16 +83,16 @@ func (c *conversation) inference(m attributes, role string) {
 	b := builder{message: message{
 		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
 	}}
-	b.say(m["message.content"])
+	b.say(m.get("message.content"))
 	for _, p := range m.items("message.contents.") {
 		b.inferencePart(p)
 	}
 	if name := m.text("message.function_call_name"); name != "" {
-		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m["message.function_call_arguments_json"]))
+		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m.get("message.function_call_arguments_json")))
 	}
 	for _, call := range m.items("message.tool_calls.") {
 		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("tool_call.id"),
-			call.text("tool_call.function.name"), call["tool_call.function.arguments"]))
+			call.text("tool_call.function.name"), call.get("tool_call.function.arguments")))
 	}
 	for _, done := range b.close() {
 		c.add(done, "")
@@ -101,17 +101,17 @@ func (c *conversation) inference(m attributes, role string) {
 
 // inferencePart adds one part of a message.
 func (b *builder) inferencePart(p attributes) {
-	text := p["message_content.text"].shown()
+	text := p.get("message_content.text").shown()
 	switch url := p.text("message_content.image.image.url"); {
 	case url != "":
-		b.parts = append(b.parts, imageURL(url))
+		b.add(imageURL(url))
 	case p.text("message_content.type") == "reasoning":
 		b.thinking(text)
 	case text != "":
 		b.text(text)
 	default:
 		if kind := p.text("message_content.type"); kind != "" && kind != "text" {
-			b.parts = append(b.parts, encoded(map[string]string{"type": kind}))
+			b.add(encoded(map[string]string{"type": kind}))
 		}
 	}
 }

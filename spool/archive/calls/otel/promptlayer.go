@@ -29,7 +29,7 @@ var promptLayer = dialect{
 // loggedAs returns the span id under which the SDK logs the span's call itself, or "". The
 // Python SDK's wrapped clients and its runs use the id of the span without a mark.
 func (s *span) loggedAs() string {
-	id := strings.ToLower(s.body.at("spanId").text())
+	id := strings.ToLower(s.body.spanID.text())
 	if s.own.is("promptlayer.request_log.managed") {
 		if other := s.own.text("promptlayer.request_log.span_id"); other != "" {
 			id = strings.ToLower(other)
@@ -37,7 +37,7 @@ func (s *span) loggedAs() string {
 		return id
 	}
 
-	run := s.body.at("name").text() == "PromptLayer Run"
+	run := s.body.name.text() == "PromptLayer Run"
 	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
 		s.own.text("function_name") != ""
 	if run || wrapped {

@@ -29,8 +29,8 @@ var apis = []string{
 // for it.
 func (s *span) provider() string {
 	found := ""
-	for _, a := range byMeaning[provider] {
-		name := strings.ToLower(s.own.text(a.key))
+	for _, l := range byMeaning[provider] {
+		name := strings.ToLower(s.own.text(l.key))
 		if found == "" && !frameworks[name] {
 			found = name
 		}
@@ -38,7 +38,7 @@ func (s *span) provider() string {
 
 	if found == "" {
 		// LangChain's own word, which OpenInference has in the metadata.
-		found = strings.ToLower(s.own["metadata"].inner().texts("ls_provider"))
+		found = strings.ToLower(s.own.get("metadata").inner().texts("ls_provider"))
 	}
 
 	for _, api := range apis {

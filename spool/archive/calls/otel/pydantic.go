@@ -27,7 +27,7 @@ func pydanticEvents(s *span, key string) []event {
 	}
 
 	var events []event
-	for _, e := range s.own[key].inner().elements() {
+	for _, e := range s.own.get(key).inner().elements() {
 		events = append(events, event{name: e.at("event.name").text(), body: e})
 	}
 

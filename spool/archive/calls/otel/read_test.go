@@ -334,11 +334,11 @@ func readingOf(t *testing.T, s otel.Span) reading {
 		return r
 	}
 
-	call := readRequest(t, s.Request)
+	call := readRequest(t, s.Request())
 	var request struct {
 		Provider string `json:"provider_type"`
 	}
-	if err := json.Unmarshal(s.Request, &request); err != nil {
+	if err := json.Unmarshal(s.Request(), &request); err != nil {
 		t.Fatal(err)
 	}
 	r.provider, r.model = request.Provider, call.Model
@@ -402,7 +402,7 @@ func TestWhatIsNotContentBecomesTagsMetadataAndALink(t *testing.T) {
 	if p.Name != "greet" || p.Version != 3 || p.Label != "" || string(p.InputVariables) != `{"who":"Ann"}` {
 		t.Errorf("prompt %+v", p)
 	}
-	readRequest(t, s.Request)
+	readRequest(t, s.Request())
 }
 
 // A fraction is a score; whatever else an evaluation says is metadata.

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -9,57 +10,103 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// requestBody is the body of a track-request.
-type requestBody struct {
-	*Span
-	kwargs, response map[string]any
-	provider         string
-}
-
-func (b requestBody) members(o *object) {
-	name := clip(b.Name, wire.FunctionNameRunesMax)
-	if name == "" {
-		name = "span"
-	}
-	o.add("function_name", name)
-	o.addText("provider_type", clip(b.provider, wire.NameRunesMax))
-	o.add("kwargs", b.kwargs)
-	o.add("request_response", b.response)
-	o.add("request_start_time", iso(b.Start))
-	o.add("request_end_time", iso(b.End))
-
-	if len(b.Tags) > 0 {
-		o.add("tags", b.Tags)
-	}
-	if len(b.Metadata) > 0 {
-		o.add("metadata", b.Metadata)
-	}
-	o.addText("prompt_id", b.Prompt.Name)
-	if b.Prompt.Version != 0 {
-		o.add("prompt_version", b.Prompt.Version)
-	}
-	o.addText("prompt_label", b.Prompt.Label)
-	if len(b.Prompt.InputVariables) > 0 {
-		o.add("prompt_input_variables", value(b.Prompt.InputVariables))
-	}
-
-	o.addText("status", b.Status)
-	o.addText("error_type", b.ErrorType)
-	o.addText("error_message", b.ErrorMessage)
-	o.addText("span_id", b.SpanID)
-}
-
-// request returns the track-request that says the same as the span.
-func (s *span) request(r *Span) json.RawMessage {
+// takeRequest sets what the request has beyond what the span says itself.
+func (s *span) takeRequest(r *Span) {
 	in, out := s.content(inputs), s.content(outputs)
+	r.provider = clip(s.provider(), wire.NameRunesMax)
+	// Prompts are long, and growing by doubling would copy them several times.
+	r.kwargs = appendMap(make([]byte, 0, in.bytes()+256), s.kwargs(in, r.Kind))
+	r.response = appendMap(make([]byte, 0, out.bytes()+256), s.response(out, r))
+}
 
-	// It is about as long as the span, and growing by doubling would copy it several times.
-	return appendJSON(make([]byte, 0, len(s.body)+512), requestBody{
-		Span:     r,
-		kwargs:   s.kwargs(in, r.Kind),
-		response: s.response(out, r),
-		provider: s.provider(),
-	})
+// functionName returns the function_name of the request.
+func (s *Span) functionName() string {
+	return cmp.Or(clip(s.Name, wire.FunctionNameRunesMax), "span")
+}
+
+// Request returns the body of a track-request that logs the same call, nil if the span is
+// not a model call.
+func (s *Span) Request() json.RawMessage {
+	if !s.IsCall() {
+		return nil
+	}
+
+	return appendObject(make([]byte, 0, len(s.kwargs)+len(s.response)+512), s)
+}
+
+// members writes the request.
+func (s *Span) members(o *object) {
+	o.add("function_name", s.functionName())
+	o.addText("provider_type", s.provider)
+	o.add("kwargs", s.kwargs)
+	o.add("request_response", s.response)
+	o.add("request_start_time", iso(s.Start))
+	o.add("request_end_time", iso(s.End))
+
+	if len(s.Tags) > 0 {
+		o.add("tags", s.Tags)
+	}
+	if len(s.Metadata) > 0 {
+		o.add("metadata", s.Metadata)
+	}
+	o.addText("prompt_id", s.Prompt.Name)
+	if s.Prompt.Version != 0 {
+		o.add("prompt_version", s.Prompt.Version)
+	}
+	o.addText("prompt_label", s.Prompt.Label)
+	if len(s.Prompt.InputVariables) > 0 {
+		o.add("prompt_input_variables", value(s.Prompt.InputVariables))
+	}
+
+	o.addText("status", s.Status)
+	o.addText("error_type", s.ErrorType)
+	o.addText("error_message", s.ErrorMessage)
+	o.addText("span_id", s.SpanID)
+}
+
+// Write returns what wire.DecodeRequest reads of Request, but for span_id. To write it and
+// to read it again would take the archive several times as long.
+func (s *Span) Write() wire.RequestWrite {
+	w := wire.RequestWrite{
+		FunctionName: s.functionName(),
+		ProviderType: s.provider,
+		Kwargs:       json.RawMessage(s.kwargs),
+		Response:     json.RawMessage(s.response),
+		Start:        s.Start,
+		End:          s.End,
+		Prompt:       s.Prompt,
+		Status:       s.Status,
+		ErrorType:    s.ErrorType,
+		ErrorMessage: s.ErrorMessage,
+	}
+	if len(s.Tags) > 0 {
+		w.Tags = s.Tags
+	}
+	if len(s.Metadata) > 0 {
+		w.Metadata = s.Metadata
+	}
+
+	return w
+}
+
+// Call returns the members of Request from which the call itself is read.
+func (s *Span) Call() wire.Object {
+	call := make(wire.Object, 0, 5)
+	add := func(name string, v value) {
+		call = append(call, jsonscan.Member{Name: name, Value: json.RawMessage(v)})
+	}
+
+	add("kwargs", s.kwargs)
+	add("request_response", s.response)
+	for _, m := range []struct{ name, text string }{
+		{"status", s.Status}, {"error_type", s.ErrorType}, {"error_message", s.ErrorMessage},
+	} {
+		if m.text != "" {
+			add(m.name, quoted(m.text))
+		}
+	}
+
+	return call
 }
 
 // iso returns a moment as a track-request has it. For an unknown one it returns a number
@@ -116,7 +163,7 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 
 	messages := in.messages
 	if first := s.systemMessage(); first != nil && !repeats(messages, first) {
-		messages = append([]value{first}, messages...)
+		messages = append([]turn{{value: first}}, messages...)
 	}
 	switch {
 	case len(in.texts) > 0 || kind == KindEmbedding && len(in.texts) == 0 && in.raw.absent():
@@ -131,10 +178,10 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 }
 
 // textsOf returns the contents of messages that are texts: what was embedded.
-func textsOf(messages []value) []string {
+func textsOf(messages []turn) []string {
 	var texts []string
 	for _, m := range messages {
-		if text := m.at("content").text(); text != "" {
+		if text := m.json().at("content").text(); text != "" {
 			texts = append(texts, text)
 		}
 	}
@@ -172,12 +219,16 @@ func (s *span) systemMessage() value {
 }
 
 // repeats reports whether the first message is the same as one that was found elsewhere.
-func repeats(messages []value, m value) bool {
-	if len(messages) == 0 || messages[0].texts("role") != "system" && messages[0].texts("role") != "developer" {
+func repeats(messages []turn, m value) bool {
+	if len(messages) == 0 {
+		return false
+	}
+	first := messages[0].json()
+	if role := first.texts("role"); role != "system" && role != "developer" {
 		return false
 	}
 
-	return string(messages[0].at("content")) == string(m.at("content"))
+	return string(first.at("content")) == string(m.at("content"))
 }
 
 // response returns what came back, in OpenAI's form or in the provider's.
@@ -252,7 +303,7 @@ func ownReason(response value) string {
 // choice is a choice in OpenAI's form.
 type choice struct {
 	Index   int
-	Message value
+	Message turn
 	Finish  string
 }
 

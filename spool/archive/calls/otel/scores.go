@@ -44,7 +44,7 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 		{"annotations.", "annotation."}, {"evaluations.", "evaluation."},
 	} {
 		for _, a := range s.own.items(list.prefix) {
-			add(a.text(list.member+"name"), a[list.member+"score"], a.text(list.member+"label"),
+			add(a.text(list.member+"name"), a.get(list.member+"score"), a.text(list.member+"label"),
 				a.text(list.member+"explanation"))
 		}
 	}

@@ -3,6 +3,7 @@ package otel
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,17 +56,17 @@ type Span struct {
 	// span_id. The span is then not a call itself.
 	LoggedAs string
 
-	// Request is the body of a track-request that logs the same call; nil if the span is
-	// not a model call.
-	Request json.RawMessage
+	// Of the track-request that logs the same call; see Request.
+	provider         string
+	kwargs, response value // nil if the span is not a model call
 }
 
 // IsCall reports whether the span is a model call.
-func (s *Span) IsCall() bool { return s.Request != nil }
+func (s *Span) IsCall() bool { return s.kwargs != nil }
 
 // span is a span that is being read.
 type span struct {
-	body     value
+	body     spanBody
 	own      attributes
 	resource attributes
 	scope    string
@@ -82,46 +83,86 @@ func IsSpan(object wire.Object) bool {
 // the form of OTLP/JSON, and perhaps log records; see Join. Of a body that is not JSON it
 // reads nothing.
 func Read(body json.RawMessage) Span {
-	if !jsonscan.Valid(body) {
+	if !jsonscan.Valid(body) || !value(body).isObject() {
 		return Span{}
 	}
 
-	return newSpan(objectOf(value(body))).read()
+	return ReadObject(slices.Collect(jsonscan.Members(body)))
 }
 
 // ReadObject is Read of a body that was already parsed.
 func ReadObject(object wire.Object) Span {
-	members := make(map[string]value, len(object))
-	for _, m := range object {
-		members[m.Name] = value(m.Value)
+	member := func(name string) value {
+		v, _ := object.Get(name)
+		return value(v)
 	}
+	s := &span{
+		resource: readAttributes(member("resource").at("attributes")),
+		scope:    member("scope").at("name").text(),
+	}
+	s.body.read(member("span"))
+	s.own = readAttributes(s.body.attributes)
+	s.readEvents(member("logs"))
 
-	return newSpan(members).read()
+	return s.read()
 }
 
-// newSpan takes a stored span apart.
-func newSpan(members map[string]value) *span {
-	s := &span{
-		body:     members["span"],
-		resource: readAttributes(members["resource"].at("attributes")),
-		scope:    members["scope"].at("name").text(),
-	}
-	s.own = readAttributes(s.body.at("attributes"))
-	s.readEvents(members["logs"])
+// spanBody has the members of a span.
+type spanBody struct {
+	traceID, spanID, parentID, name, start, end, attributes, events, status value
+}
 
-	return s
+// read takes a span apart. Of equal members the first one counts.
+func (b *spanBody) read(span value) {
+	if !span.isObject() {
+		return
+	}
+
+	for c := jsonscan.Enter(span, 0); c.Next(); {
+		end := jsonscan.SkipValue(span, c.At)
+		if place := b.member(string(jsonscan.UnquoteBytes(c.Name))); place != nil && *place == nil {
+			*place = span[c.At:end:end]
+		}
+		c.At = end
+	}
+}
+
+// member returns the place of a member, or nil.
+func (b *spanBody) member(name string) *value {
+	switch name {
+	case "traceId":
+		return &b.traceID
+	case "spanId":
+		return &b.spanID
+	case "parentSpanId":
+		return &b.parentID
+	case "name":
+		return &b.name
+	case "startTimeUnixNano":
+		return &b.start
+	case "endTimeUnixNano":
+		return &b.end
+	case "attributes":
+		return &b.attributes
+	case "events":
+		return &b.events
+	case "status":
+		return &b.status
+	}
+
+	return nil
 }
 
 // read reads the span.
 func (s *span) read() Span {
 	r := Span{
 		Kind:     s.kind(),
-		TraceID:  strings.ToLower(s.body.at("traceId").text()),
-		SpanID:   strings.ToLower(s.body.at("spanId").text()),
-		ParentID: strings.ToLower(s.body.at("parentSpanId").text()),
-		Name:     s.body.at("name").text(),
-		Start:    moment(s.body.at("startTimeUnixNano")),
-		End:      moment(s.body.at("endTimeUnixNano")),
+		TraceID:  strings.ToLower(s.body.traceID.text()),
+		SpanID:   strings.ToLower(s.body.spanID.text()),
+		ParentID: strings.ToLower(s.body.parentID.text()),
+		Name:     s.body.name.text(),
+		Start:    moment(s.body.start),
+		End:      moment(s.body.end),
 		Tags:     s.tags(),
 		Prompt:   s.prompt(),
 		LoggedAs: s.loggedAs(),
@@ -133,7 +174,7 @@ func (s *span) read() Span {
 	}
 
 	if r.Kind == KindCall || r.Kind == KindEmbedding {
-		r.Request = s.request(&r)
+		s.takeRequest(&r)
 	} else {
 		r.Input, r.Output = s.shown(shownInput), s.shown(shownOutput)
 	}
@@ -143,6 +184,10 @@ func (s *span) read() Span {
 
 // moment reads nanoseconds since 1970; the zero time if they are senseless.
 func moment(v value) time.Time {
+	if v.absent() {
+		return time.Time{}
+	}
+
 	nanos, err := strconv.ParseInt(v.shown(), 10, 64)
 	if err != nil || nanos <= 0 {
 		return time.Time{}
@@ -154,7 +199,7 @@ func moment(v value) time.Time {
 // outcome returns the status and, unless all went well, what went wrong.
 func (s *span) outcome() (result, kind, message string) {
 	failed := false
-	switch code := s.body.at("status", "code").shown(); code {
+	switch code := s.body.status.at("code").shown(); code {
 	case "2", "STATUS_CODE_ERROR":
 		failed = true
 	}
@@ -175,7 +220,9 @@ func (s *span) outcome() (result, kind, message string) {
 		kind = exception.at("exception.type").text()
 	}
 	for _, text := range []string{
-		s.body.at("status", "message").text(), exception.at("exception.message").text(), s.find(errorMessage).text(),
+		s.body.status.at("message").text(),
+		exception.at("exception.message").text(),
+		s.find(errorMessage).text(),
 	} {
 		if message == "" {
 			message = text
@@ -205,8 +252,11 @@ func (s *span) firstToken() (millis float64, ok bool) {
 		return x, true
 	}
 
-	start := moment(s.body.at("startTimeUnixNano"))
-	at, ok := wire.ParseTime(strings.Trim(s.find(firstAt).text(), `"`))
+	start := moment(s.body.start)
+	var at time.Time
+	if text := s.find(firstAt).text(); text != "" {
+		at, ok = wire.ParseTime(strings.Trim(text, `"`))
+	}
 	if !ok {
 		for _, e := range s.events {
 			if e.name == "ai.stream.firstChunk" {

@@ -6,10 +6,10 @@ import "slices"
 func (s *span) tools() []value {
 	var list []value
 	for _, t := range s.own.items("llm.tools.") {
-		list = append(list, tool(t["tool.json_schema"]))
+		list = append(list, tool(t.get("tool.json_schema")))
 	}
 	for _, f := range s.own.items("llm.request.functions.") {
-		list = append(list, definition(f.text("name"), f.text("description"), f["parameters"].inner()))
+		list = append(list, definition(f.text("name"), f.text("description"), f.get("parameters").inner()))
 	}
 	if len(list) == 0 {
 		for _, t := range s.find(tools).inner().elements() {
@@ -21,7 +21,7 @@ func (s *span) tools() []value {
 			list = append(list, tool(t))
 		}
 	}
-	for _, t := range s.own["model_request_parameters"].inner().at("function_tools").elements() {
+	for _, t := range s.own.get("model_request_parameters").inner().at("function_tools").elements() {
 		if len(list) == 0 || s.find(tools) == nil {
 			list = append(list, tool(t))
 		}

@@ -5,21 +5,35 @@ import "strings"
 // usage is that of a call in OpenAI's form: input includes what the cache served, output
 // the reasoning.
 type usage struct {
-	Input   *int64         `json:"prompt_tokens,omitempty"`
-	Output  *int64         `json:"completion_tokens,omitempty"`
-	Details *inputDetails  `json:"prompt_tokens_details,omitempty"`
-	Out     *outputDetails `json:"completion_tokens_details,omitempty"`
+	Input, Output *int64
+	Details       inputDetails
+	Out           outputDetails
 }
 
-type inputDetails struct {
-	Cached  *int64 `json:"cached_tokens,omitempty"`
-	Written *int64 `json:"cache_write_tokens,omitempty"`
-	Audio   *int64 `json:"audio_tokens,omitempty"`
+func (u usage) members(o *object) {
+	o.addCount("prompt_tokens", u.Input)
+	o.addCount("completion_tokens", u.Output)
+	if u.Details != (inputDetails{}) {
+		o.add("prompt_tokens_details", u.Details)
+	}
+	if u.Out != (outputDetails{}) {
+		o.add("completion_tokens_details", u.Out)
+	}
 }
 
-type outputDetails struct {
-	Reasoning *int64 `json:"reasoning_tokens,omitempty"`
-	Audio     *int64 `json:"audio_tokens,omitempty"`
+type inputDetails struct{ Cached, Written, Audio *int64 }
+
+func (d inputDetails) members(o *object) {
+	o.addCount("cached_tokens", d.Cached)
+	o.addCount("cache_write_tokens", d.Written)
+	o.addCount("audio_tokens", d.Audio)
+}
+
+type outputDetails struct{ Reasoning, Audio *int64 }
+
+func (d outputDetails) members(o *object) {
+	o.addCount("reasoning_tokens", d.Reasoning)
+	o.addCount("audio_tokens", d.Audio)
 }
 
 // usage returns the tokens of a call, or nil if they are unknown.
@@ -36,12 +50,12 @@ func (s *span) usage() value {
 	u := usage{
 		Input:  s.count(inputTokens),
 		Output: s.count(outputTokens),
-		Details: &inputDetails{
+		Details: inputDetails{
 			Cached:  s.count(cachedTokens),
 			Written: s.count(cacheWrites),
 			Audio:   s.count(audioInput),
 		},
-		Out: &outputDetails{Reasoning: s.count(reasoningTokens), Audio: s.count(audioOutput)},
+		Out: outputDetails{Reasoning: s.count(reasoningTokens), Audio: s.count(audioOutput)},
 	}
 
 	// Input normally includes what a cache served or took. Where it cannot, it does not.
@@ -55,12 +69,6 @@ func (s *span) usage() value {
 
 // json returns nil if nothing is known.
 func (u usage) json() value {
-	if *u.Details == (inputDetails{}) {
-		u.Details = nil
-	}
-	if *u.Out == (outputDetails{}) {
-		u.Out = nil
-	}
 	if u == (usage{}) {
 		return nil
 	}
@@ -70,9 +78,12 @@ func (u usage) json() value {
 
 // count returns the first count with a meaning.
 func (s *span) count(means meaning) *int64 {
-	for _, a := range byMeaning[means] {
-		if n := s.own[a.key].count(); n != nil {
-			return n
+	lines := byMeaning[means]
+	for i := range lines {
+		if l := &lines[i]; s.own.has(&l.mark) {
+			if n := s.own.get(l.key).count(); n != nil {
+				return n
+			}
 		}
 	}
 

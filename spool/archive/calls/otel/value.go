@@ -130,6 +130,10 @@ func (v value) element() value {
 
 // number returns a finite number, also one that was sent as text.
 func (v value) number() (float64, bool) {
+	if v.absent() {
+		return 0, false // most are, and strconv's error is an allocation
+	}
+
 	text := string(v)
 	if v.isText() {
 		text = strings.TrimSpace(v.text())
@@ -174,6 +178,21 @@ func (v value) inner() value {
 
 // quoted returns a text as a JSON value.
 func quoted(s string) value { return jsonscan.AppendString(nil, s) }
+
+// plain returns the plain JSON of an OTLP AnyValue. It aliases that where it can: prompts are
+// long.
+func (v value) plain() value {
+	if !v.isObject() {
+		return v // see appendPlain
+	}
+	if c := jsonscan.Enter(v, 0); c.Next() && (string(c.Name) == `"stringValue"` || string(c.Name) == `"boolValue"`) {
+		end := jsonscan.SkipValue(v, c.At)
+		return v[c.At:end:end]
+	}
+	plain, _ := appendPlain(nil, v, 0)
+
+	return plain
+}
 
 // appendPlain appends to dst the plain JSON of the OTLP AnyValue that begins at b[i], and
 // returns the index behind it. NaN and infinite numbers become null.

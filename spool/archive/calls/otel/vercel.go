@@ -88,7 +88,7 @@ func vercelKind(s *span) Kind {
 // vercelValues reads the texts of an embedding, each of which is JSON.
 func vercelValues(s *span, key string) conversation {
 	var c conversation
-	v := s.own[key]
+	v := s.own.get(key)
 	values := v.elements()
 	if v.isText() {
 		values = []value{v}
@@ -116,7 +116,7 @@ func vercelResponse(prefix string) func(*span, string) conversation {
 		b := builder{message: message{Role: "assistant"}}
 		b.thinking(s.own.text(prefix + "reasoning"))
 		b.text(s.own.text(prefix+"text", prefix+"object"))
-		for _, call := range s.own[prefix+"toolCalls"].inner().elements() {
+		for _, call := range s.own.get(prefix + "toolCalls").inner().elements() {
 			b.call(call)
 		}
 
@@ -134,7 +134,7 @@ func vercelUsage(s *span) value {
 	if s.own.text("ai.operationId") == "" || s.find(cachedTokens) != nil {
 		return nil
 	}
-	counts := s.own["ai.response.providerMetadata"].inner().at("anthropic", "usage")
+	counts := s.own.get("ai.response.providerMetadata").inner().at("anthropic", "usage")
 	if counts.at("input_tokens").count() == nil {
 		return nil
 	}
