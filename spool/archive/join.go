@@ -28,12 +28,8 @@ import (
 // written anew. Evaluations have as much again, so that messages keep no score out.
 const joinBytesMax = 4 << 20 // of the bodies
 
-// The span of a log record is looked for among the records of its trace, joinPages times
-// joinIDs at most.
-const (
-	joinPages = 20
-	joinIDs   = 5000
-)
+// joinTraceMax is among how many records of its trace the span of a log record is looked for.
+const joinTraceMax = 100_000
 
 // joinDaysMax bounds the days from its start on which a span looks for its log records. A
 // longer outage of the sidecar that has the span can leave them apart.
@@ -282,41 +278,28 @@ func logRecords(key spanKey, span *Span, accepted, now time.Time) []string {
 func (a *Archive) findSpans(ctx context.Context, account string, found joinings) error {
 	// The ids of a span's record and of its log records differ from those of others behind
 	// their time, which is not known here.
-	wanted := map[UUID]map[string]*joining{}
+	wanted := map[IDEnd]*joining{}
+	asked := map[UUID]bool{}
 	for key, j := range found {
-		if j.spanRecord != "" {
+		id, ok := ParseUUID(wire.SpanRecordID(key.trace, key.span, 0))
+		if j.spanRecord != "" || !ok {
 			continue
 		}
-		if wanted[key.trace] == nil {
-			wanted[key.trace] = map[string]*joining{}
-		}
-		wanted[key.trace][behindTime(wire.SpanRecordID(key.trace, key.span, 0))] = j
+		wanted[id.End()] = j
+		asked[key.trace] = true
+	}
+	if len(wanted) == 0 {
+		return nil
 	}
 
-	for trace, spans := range wanted {
-		after := ""
-		for range joinPages {
-			ids, more, err := a.config.Store.TraceIDs(ctx, account, trace, after, joinIDs)
-			if err != nil {
-				return err
-			}
-			for _, id := range ids {
-				if j := spans[behindTime(id)]; j != nil {
-					j.spanRecord = id
-				}
-				after = id
-			}
-			if !more {
-				break
-			}
-		}
+	traces, ends := slices.Collect(maps.Keys(asked)), slices.Collect(maps.Keys(wanted))
+	ids, err := a.config.Store.SpanRecords(ctx, account, traces, ends, joinTraceMax)
+	for _, id := range ids {
+		wanted[id.End()].spanRecord = id.String()
 	}
 
-	return nil
+	return err
 }
-
-// behindTime returns the part of a UUIDv7 behind its time.
-func behindTime(id string) string { return id[len("00000000-0000-"):] }
 
 // join returns the events that join a span with its log records: none if it has them.
 func (a *Archive) join(

@@ -100,10 +100,11 @@ type Store interface {
 		ctx context.Context, account string, trace UUID, after string, limit int,
 	) (states []State, more bool, err error)
 
-	// TraceIDs returns the ids of what Trace returns, without reading it.
-	TraceIDs(
-		ctx context.Context, account string, trace UUID, after string, limit int,
-	) (ids []string, more bool, err error)
+	// SpanRecords returns the ids of the records that have a span of one of traces and end in
+	// one of ends, those of a trace in order. Of each it looks at the first limit records.
+	SpanRecords(
+		ctx context.Context, account string, traces []UUID, ends []IDEnd, limit int,
+	) (ids []UUID, err error)
 }
 
 // Change may change what is derived from a request, and reports whether it did.

@@ -18,3 +18,9 @@ func ParseUUID(s string) (id UUID, ok bool) {
 
 // String is the form that ParseUUID reads.
 func (id UUID) String() string { return uuid.UUID(id).String() }
+
+// IDEnd is the part of a UUIDv7 behind its time.
+type IDEnd [10]byte
+
+// End returns the part of an id behind its time.
+func (id UUID) End() IDEnd { return IDEnd(id[len(id)-len(IDEnd{}):]) }

@@ -203,33 +203,35 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
-// TraceIDs returns the ids of the records that have a span of a trace; see archive.Store.
-func (db *DB) TraceIDs(
-	ctx context.Context, account string, trace archive.UUID, after string, limit int,
-) (ids []string, more bool, err error) {
+// SpanRecords returns the ids of records of spans; see archive.Store.
+func (db *DB) SpanRecords(
+	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
+) (ids []archive.UUID, err error) {
 	k, err := keysOf(account)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-
-	prefix := append(k.table(tableTrace), trace[:]...)
-	var from []byte
-	if after != "" {
-		id, ok := parseUUID(after)
-		if !ok {
-			return nil, false, badID(after)
-		}
-		from = append(k.trace(trace, id), 0) // the first key behind it
+	wanted := make(map[archive.IDEnd]bool, len(ends))
+	for _, end := range ends {
+		wanted[end] = true
 	}
 
 	err = db.view(func(txn *badger.Txn) error {
-		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
-			if more = len(ids) == limit; !more {
-				ids = append(ids, uuid(key[len(key)-16:]).String())
+		for _, trace := range traces {
+			prefix, seen := append(k.table(tableTrace), trace[:]...), 0
+			err := db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
+				if id := archive.UUID(key[len(key)-16:]); wanted[id.End()] {
+					ids = append(ids, id)
+				}
+				seen++
+				return seen < limit, nil
+			})
+			if err != nil {
+				return err
 			}
-			return !more, nil
-		})
+		}
+		return nil
 	})
 
-	return ids, more, err
+	return ids, err
 }

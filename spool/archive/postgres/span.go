@@ -155,43 +155,46 @@ func (db *DB) Trace(
 	return states, more, err
 }
 
-// TraceIDs returns the ids of the records that have a span of a trace; see archive.Store.
-func (db *DB) TraceIDs(
-	ctx context.Context, account string, trace archive.UUID, after string, limit int,
-) (ids []string, more bool, err error) {
+// SpanRecords returns the ids of records of spans; see archive.Store.
+func (db *DB) SpanRecords(
+	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
+) (ids []archive.UUID, err error) {
 	key, err := accountKey(account)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	var behind uuid
-	if after != "" {
-		var ok bool
-		if behind, ok = parseUUID(after); !ok {
-			return nil, false, badID(after)
-		}
+	of, wanted := make([]uuid, len(traces)), make([][]byte, len(ends))
+	for i, trace := range traces {
+		of[i] = uuid(trace)
+	}
+	for i := range ends {
+		wanted[i] = ends[i][:]
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		ids, more = nil, false // as in Spans
+		ids = nil // as in Spans
 		rows, err := tx.Query(ctx, `
-			SELECT request_id FROM record_states
-			WHERE account_id = $1 AND trace = $2 AND request_id > $3
-			ORDER BY request_id LIMIT $4`, key, uuid(trace), behind, limit+1)
+			SELECT r.request_id
+			FROM unnest($2::uuid[]) AS wanted (trace)
+			CROSS JOIN LATERAL (
+				SELECT s.request_id FROM record_states s
+				WHERE s.account_id = $1 AND s.trace = wanted.trace
+				ORDER BY s.request_id LIMIT $4) AS r
+			WHERE substr(uuid_send(r.request_id), 7) = ANY($3)
+			ORDER BY r.request_id`, key, of, wanted, limit)
 		if err != nil {
 			return err
 		}
 
 		var id uuid
 		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-			if more = len(ids) == limit; !more {
-				ids = append(ids, id.String())
-			}
+			ids = append(ids, archive.UUID(id))
 			return nil
 		})
 		return err
 	})
 
-	return ids, more, err
+	return ids, err
 }
 
 // spansStep is how many spans' states are read at a time.
