@@ -66,6 +66,18 @@ const toolsMax = 64
 func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	// Whether the body is a track-request or a log-request,
 	// most fields have the same names.
+	r := newRequest(w)
+	call := calls.ReadObject(object)
+	r.take(&call)
+	if wire.IsLog(object) {
+		r.takeLog(calls.ReadLogDetails(object))
+	}
+
+	return r
+}
+
+// newRequest returns what a decoded request says itself.
+func newRequest(w wire.RequestWrite) *Request {
 	r := &Request{
 		FunctionName: w.FunctionName,
 		Provider:     calls.Provider(w),
@@ -77,11 +89,6 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
 		GroupID:      w.GroupID,
-	}
-	call := calls.ReadObject(object)
-	r.take(&call)
-	if wire.IsLog(object) {
-		r.takeLog(calls.ReadLogDetails(object))
 	}
 
 	// The body has the variables, and they may be long.
@@ -98,7 +105,9 @@ func readTraced(span *otel.Span) *Request {
 		return nil
 	}
 
-	r := readRequest(span.Call(), span.Write())
+	call := calls.ReadTraced(span)
+	r := newRequest(span.Write())
+	r.take(&call)
 	r.Traced = true
 	if price, err := prices.ParseDollars(string(span.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true

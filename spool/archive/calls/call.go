@@ -55,14 +55,24 @@ func ReadObject(object wire.Object) Call {
 		return readSpan(object)
 	}
 
-	member := func(name string) node {
+	if wire.IsLog(object) {
+		return readLogRequest(membersOf(object))
+	}
+
+	return readCall(membersOf(object), nil)
+}
+
+// membersOf returns what looks up the members of an object.
+func membersOf(object wire.Object) func(name string) node {
+	return func(name string) node {
 		v, _ := object.Get(name)
 		return nodeOf(v)
 	}
-	if wire.IsLog(object) {
-		return readLogRequest(member)
-	}
+}
 
+// readCall reads a call from the members of a track-request. answers, unless it is nil, has
+// the choices of the response, which then lacks them.
+func readCall(member func(string) node, answers []otel.Turn) Call {
 	// Both are asked for many names, by readers of all providers.
 	response := responseOf(member("request_response").indexed()).indexed()
 	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
@@ -80,6 +90,8 @@ func ReadObject(object wire.Object) Call {
 		call.readStream(response)
 	case provided != nil && response.isText():
 		// The text of an exception is no answer of the model.
+	case answers != nil:
+		call.readAnswers(answers)
 	default:
 		call.Readable = call.readResponse(response)
 	}

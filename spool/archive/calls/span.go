@@ -1,7 +1,10 @@
 package calls
 
 import (
+	"slices"
+
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive/calls/otel"
 )
 
@@ -10,7 +13,7 @@ import (
 func readSpan(object wire.Object) Call {
 	span := otel.ReadObject(object)
 	if span.IsCall() {
-		return ReadObject(span.Call())
+		return ReadTraced(&span)
 	}
 
 	call := Call{Readable: true}
@@ -25,4 +28,51 @@ func readSpan(object wire.Object) Call {
 	}
 
 	return call
+}
+
+// ReadTraced reads a traced call from its span. The result is that of Read for the span's
+// Request.
+func ReadTraced(span *otel.Span) Call {
+	object, in, out := span.Call()
+	call := readCall(membersOf(object), out)
+	if len(in) == 0 {
+		return call
+	}
+
+	// Arguments may say something too, which has its place among the messages.
+	if len(call.Input) > 0 {
+		return ReadObject(slices.Collect(jsonscan.Members(span.Request())))
+	}
+	for i := range in {
+		if m := readTurn(&in[i], "user"); !m.empty() {
+			call.Input = append(call.Input, m)
+		}
+	}
+
+	return call
+}
+
+// readAnswers reads the choices of a traced call.
+func (c *Call) readAnswers(answers []otel.Turn) {
+	c.Readable = true
+	for i := range answers {
+		c.answer(readTurn(&answers[i], "assistant"))
+		c.finish(answers[i].Finish)
+	}
+}
+
+// readTurn reads a message of a traced call.
+func readTurn(t *otel.Turn, usual string) Message {
+	if t.Text == nil {
+		return readMessage(nodeOf(t.JSON), usual)
+	}
+
+	m := Message{Role: usual, Name: Clip(t.Name), ToolCallID: t.ToolCallID}
+	if t.Role != "" {
+		m.Role = role(t.Role)
+	}
+	m.add(PartText, nodeOf(t.Text).text())
+	m.add(PartRefusal, t.Refusal)
+
+	return m
 }

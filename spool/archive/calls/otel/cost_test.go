@@ -152,9 +152,12 @@ func FuzzRead(f *testing.F) {
 		}
 
 		// The archive does not decode what it has made itself.
-		decoded.SpanID = ""
+		decoded.SpanID, decoded.Kwargs, decoded.Response = "", nil, nil
 		if diff := cmp.Diff(decoded, span.Write()); diff != "" {
 			t.Errorf("decoded (-) it is not what the span says (+):\n%s", diff)
+		}
+		if diff := cmp.Diff(calls.ReadObject(object), calls.ReadTraced(&span)); diff != "" {
+			t.Errorf("written and read (-) it is not the call that the span is (+):\n%s", diff)
 		}
 	})
 }

@@ -92,13 +92,18 @@ func appendList[T any](dst []byte, list []T) []byte {
 
 func appendMap[T any](dst []byte, members map[string]T) []byte {
 	o := object{dst, true}
-	names := slices.AppendSeq(make([]string, 0, len(members)), maps.Keys(members))
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range sortedNames(members) {
 		o.add(name, members[name])
 	}
 
 	return o.close()
+}
+
+func sortedNames[T any](members map[string]T) []string {
+	names := slices.AppendSeq(make([]string, 0, len(members)), maps.Keys(members))
+	slices.Sort(names)
+
+	return names
 }
 
 // object is a JSON object that is being written.

@@ -20,41 +20,6 @@ func (c *conversation) empty() bool {
 	return len(c.messages) == 0 && c.raw.absent() && len(c.texts) == 0
 }
 
-// bytes returns how long it is.
-func (c *conversation) bytes() int {
-	n := len(c.raw)
-	for i := range c.messages {
-		n += c.messages[i].bytes()
-	}
-
-	return n
-}
-
-// turn is a message: JSON, or one of a lone text, which is long and only written where it
-// belongs.
-type turn struct {
-	value
-	lone *message
-}
-
-// json returns the message as JSON.
-func (t turn) json() value {
-	if t.lone != nil {
-		return appendObject(nil, t.lone)
-	}
-
-	return t.value
-}
-
-// bytes returns about how long the message is as JSON.
-func (t turn) bytes() int {
-	if t.lone != nil {
-		return len(t.lone.Content.(value)) + 64
-	}
-
-	return len(t.value) + 1
-}
-
 // message is a message in OpenAI's form.
 type message struct {
 	Role       string

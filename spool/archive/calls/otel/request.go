@@ -14,9 +14,7 @@ import (
 func (s *span) takeRequest(r *Span) {
 	in, out := s.content(inputs), s.content(outputs)
 	r.provider = clip(s.provider(), wire.NameRunesMax)
-	// Prompts are long, and growing by doubling would copy them several times.
-	r.kwargs = appendMap(make([]byte, 0, in.bytes()+256), s.kwargs(in, r.Kind))
-	r.response = appendMap(make([]byte, 0, out.bytes()+256), s.response(out, r))
+	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
 }
 
 // functionName returns the function_name of the request.
@@ -31,7 +29,7 @@ func (s *Span) Request() json.RawMessage {
 		return nil
 	}
 
-	return appendObject(make([]byte, 0, len(s.kwargs)+len(s.response)+512), s)
+	return appendObject(nil, s)
 }
 
 // members writes the request.
@@ -64,14 +62,12 @@ func (s *Span) members(o *object) {
 	o.addText("span_id", s.SpanID)
 }
 
-// Write returns what wire.DecodeRequest reads of Request, but for span_id. To write it and
-// to read it again would take the archive several times as long.
+// Write returns what wire.DecodeRequest reads of Request, but for span_id, kwargs and the
+// response. To write it and to read it again would take the archive several times as long.
 func (s *Span) Write() wire.RequestWrite {
 	w := wire.RequestWrite{
 		FunctionName: s.functionName(),
 		ProviderType: s.provider,
-		Kwargs:       json.RawMessage(s.kwargs),
-		Response:     json.RawMessage(s.response),
 		Start:        s.Start,
 		End:          s.End,
 		Prompt:       s.Prompt,
@@ -87,26 +83,6 @@ func (s *Span) Write() wire.RequestWrite {
 	}
 
 	return w
-}
-
-// Call returns the members of Request from which the call itself is read.
-func (s *Span) Call() wire.Object {
-	call := make(wire.Object, 0, 5)
-	add := func(name string, v value) {
-		call = append(call, jsonscan.Member{Name: name, Value: json.RawMessage(v)})
-	}
-
-	add("kwargs", s.kwargs)
-	add("request_response", s.response)
-	for _, m := range []struct{ name, text string }{
-		{"status", s.Status}, {"error_type", s.ErrorType}, {"error_message", s.ErrorMessage},
-	} {
-		if m.text != "" {
-			add(m.name, quoted(m.text))
-		}
-	}
-
-	return call
 }
 
 // iso returns a moment as a track-request has it. For an unknown one it returns a number

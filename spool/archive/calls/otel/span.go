@@ -58,7 +58,7 @@ type Span struct {
 
 	// Of the track-request that logs the same call; see Request.
 	provider         string
-	kwargs, response value // nil if the span is not a model call
+	kwargs, response map[string]any // nil if the span is not a model call
 }
 
 // IsCall reports whether the span is a model call.
