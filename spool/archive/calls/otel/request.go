@@ -22,8 +22,8 @@ func (s *Span) functionName() string {
 	return cmp.Or(clip(s.Name, wire.FunctionNameRunesMax), "span")
 }
 
-// Request returns the body of a track-request that logs the same call, nil if the span is
-// not a model call.
+// Request returns the body of a track-request that logs the same call. It is nil if the
+// span is not a model call.
 func (s *Span) Request() json.RawMessage {
 	if !s.IsCall() {
 		return nil

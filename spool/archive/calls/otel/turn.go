@@ -23,8 +23,8 @@ func (t turn) json() value {
 	return t.value
 }
 
-// Turn is a message of a call: JSON in a form that package calls reads, or its members if
-// all that it has is a text.
+// Turn is a message of a call. It is JSON in a form that package calls reads, or has members
+// if its content is a text.
 type Turn struct {
 	JSON json.RawMessage
 
@@ -50,9 +50,9 @@ func (t turn) exported(finish string) Turn {
 	}
 }
 
-// Call returns the members of Request that say what the call was, without the messages,
-// which are apart because to write them and to read them again would take several times as
-// long. in is nil if kwargs has what went in, and out if the response has what came out.
+// Call returns what Request says of the call itself, with its messages apart. To write these
+// and to read them again would take several times as long. in is nil if kwargs has what went
+// in, and out if the response has what came out.
 func (s *Span) Call() (object wire.Object, in, out []Turn) {
 	add := func(name string, v value) {
 		object = append(object, jsonscan.Member{Name: name, Value: json.RawMessage(v)})
