@@ -179,11 +179,7 @@ func undecidedOn(t *testing.T, db *DB, dsn string) func(bool) {
 		}
 	}
 
-	conn, err := pgx.Connect(t.Context(), postgrestest.Workers(t, dsn)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	conn := connectTo(t, postgrestest.Workers(t, dsn)[0])
 	return func(undecided bool) {
 		sql := `ROLLBACK PREPARED 'citus_0_1_2_3'`
 		if undecided {
@@ -236,6 +232,66 @@ func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
 			t.Error("a write is acknowledged that is not committed")
 		}
 	}
+
+	// Control, where a commit may be torn.
+	if db.spread && !tornCommit(t, dsn) {
+		t.Error("a write without its counts is not torn, so nothing shows that one would be noticed")
+	}
+}
+
+// tornCommit writes as folding.insert must not: after a SELECT, a COPY is all that it sends to one
+// node, and another node gets an INSERT. It reports whether the commit succeeds and the row is lost.
+func tornCommit(t *testing.T, dsn string) bool {
+	t.Helper()
+	conn := connectTo(t, dsn)
+	var accounts []string // by node
+	if err := conn.QueryRow(t.Context(), `
+		SELECT array_agg(a ORDER BY groupid)
+		FROM generate_series(1, 20) n, concat('torn-', n) a, pg_dist_placement
+		WHERE shardid = get_shard_id_for_distribution_column('record_states', a)`).Scan(&accounts); err != nil {
+		t.Fatal(err)
+	}
+	here, there := accounts[0], accounts[len(accounts)-1]
+	id, _ := parseUUID(archivetest.ID(1))
+
+	lost := 0
+	count := func(q querier) error {
+		return q.QueryRow(t.Context(),
+			`SELECT 1 - count(*) FROM record_states WHERE account_id = $1`, here).Scan(&lost)
+	}
+	if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		if err := count(tx); err != nil {
+			return err
+		}
+		row := []any{here, id, tsOf(id), int64(1), false, []byte{}, nil, nil}
+		if _, err := tx.CopyFrom(t.Context(), pgx.Identifier{"record_states"}, stateColumns,
+			pgx.CopyFromRows([][]any{row})); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `
+			INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3)`, there, id, tsOf(id))
+		return err
+	}); err != nil {
+		t.Error(err)
+		return false
+	}
+	if err := count(conn); err != nil {
+		t.Fatal(err)
+	}
+
+	return lost == 1
+}
+
+// connectTo returns a connection that is closed when the test ends.
+func connectTo(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+
+	return conn
 }
 
 // failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.
