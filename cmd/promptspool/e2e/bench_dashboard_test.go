@@ -19,12 +19,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"promptspool/api/auth"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/postgres"
 )
 
 // The dashboard's promises for each page.
@@ -37,7 +40,8 @@ const (
 // first byte and the weight, beside the floor: a page that reads nothing but who is
 // signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
 // default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is where they
-// are kept from run to run.
+// are kept from run to run, and PROMPTSPOOL_BENCH_DSN the PostgreSQL database that has
+// them instead.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -81,6 +85,9 @@ func newPagesStage(b *testing.B) *pagesStage {
 		data = b.TempDir()
 	}
 
+	if dsn := os.Getenv("PROMPTSPOOL_BENCH_DSN"); dsn != "" {
+		b.Setenv("PROMPTSPOOL_ARCHIVE", dsn)
+	}
 	s.fill(b, data)
 	s.server = beginPlain(b, data, freePort(b), "server")
 	b.Cleanup(s.server.kill)
@@ -98,14 +105,56 @@ const (
 	benchPassword = "correct horse battery"
 )
 
+// benchStore is the database of a server.
+type benchStore interface {
+	archive.Store
+	auth.Store
+	auth.PeopleStore
+	Close() error
+}
+
+// openStore opens the database that the server will have.
+func openStore(b *testing.B, data string, quiet *slog.Logger) (db benchStore) {
+	b.Helper()
+	var err error
+	if dsn := os.Getenv("PROMPTSPOOL_ARCHIVE"); dsn != "" {
+		db, err = postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+	} else {
+		db, err = badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive"), Logger: quiet})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return db
+}
+
+// settle does what autovacuum and the server's maintenance do within minutes.
+func settle(b *testing.B, db benchStore) {
+	b.Helper()
+	shared, ok := db.(*postgres.DB)
+	if !ok {
+		return
+	}
+	if err := shared.Summarize(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+
+	conn, err := pgx.Connect(b.Context(), os.Getenv("PROMPTSPOOL_ARCHIVE"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // fill makes an account with a person, and the records that are not there yet.
 func (s *pagesStage) fill(b *testing.B, data string) {
 	b.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive"), Logger: quiet})
-	if err != nil {
-		b.Fatal(err)
-	}
+	db := openStore(b, data, quiet)
 	defer db.Close()
 
 	ctx := context.Background()
@@ -150,6 +199,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	}
 
 	if made < s.records {
+		settle(b, db)
 		b.Logf("%d records made at %.0f/s", s.records-made, float64(s.records-made)/time.Since(begun).Seconds())
 	}
 }
