@@ -77,7 +77,16 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 // sort puts a row among the best so far.
 func (f *Finder) sort(fill Fill) error {
 	q := f.query
-	row, err := fill(rowcode.PlaceColumns | rowcode.ColumnsOf(q.Order.Column()))
+	by := rowcode.ColumnsOf(q.Order.Column())
+
+	// Once the page is full, most rows are out by their value alone: the place takes longer.
+	if last := f.sorted.last; last != nil {
+		row, err := fill(by)
+		if err != nil || q.Order.compareValues(q.Order.PositionOf(row).Value, last.Value) > 0 {
+			return err
+		}
+	}
+	row, err := fill(rowcode.PlaceColumns | by)
 	if err != nil {
 		return err
 	}

@@ -88,21 +88,26 @@ func PositionOf(row *wire.Row) Position { return Order{}.PositionOf(row) }
 // Compare is negative if a comes before b in a list. Unknown values come last, equal ones
 // newest first.
 func (o Order) Compare(a, b Position) int {
+	// Without ties, or a cursor could skip rows.
+	return cmp.Or(o.compareValues(a.Value, b.Value), a.Compare(b))
+}
+
+// compareValues is Compare for what lists are sorted by.
+func (o Order) compareValues(a, b SortValue) int {
 	// Before the direction is looked at: unknown values come last in both.
-	if a.Value.Known != b.Value.Known {
-		if a.Value.Known {
+	if a.Known != b.Known {
+		if a.Known {
 			return -1
 		}
 		return 1
 	}
 
-	c := cmp.Or(cmp.Compare(a.Value.Number, b.Value.Number), cmp.Compare(a.Value.Text, b.Value.Text))
+	c := cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Text, b.Text))
 	if !o.Ascending {
 		c = -c
 	}
 
-	// Without ties, or a cursor could skip rows.
-	return cmp.Or(c, a.Compare(b))
+	return c
 }
 
 // Compare is negative if p is newer than other: the order of time.
