@@ -180,7 +180,8 @@ func TestTemplatesAreOpenedAndClosedAsTheyAreUsed(t *testing.T) {
 			if want[i], err = s.registry().Fetch(t.Context(), ann, name(i), fetch); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait() // it has heard of the change, so what it gets stays current
+			// It has heard of the change by then, so what it gets stays current.
+			synctest.Wait()
 			if _, err := c.Raw(t.Context(), ann, name(i), latest); err != nil { // as a preload does
 				t.Fatal(err)
 			}

@@ -15,9 +15,8 @@ import (
 // page waits for it, and is complete without them.
 const neighbourBudget = time.Second
 
-// Neighbours returns the ids of the records before and behind a record in the list of a
-// search; "" is none. at is the record's list time. A neighbour that is not found in time
-// is left out.
+// Neighbours returns the ids of the records before and behind one in the list of a search;
+// "" is none. at is the record's list time. What is not found in time is left out.
 func (a *Archive) Neighbours(
 	ctx context.Context, id wire.Identity, s wire.Search, requestID string, at time.Time,
 ) (before, behind string, err error) {

@@ -153,14 +153,16 @@ func asOf(events []archive.Event, d wire.Deletion) bool {
 }
 
 // withEachRequest returns the events of a record with each of its requests as the only
-// one. Which of them had arrived when the deletion came is not known.
+// one, and no span that is no call, which could replace it. Which of them had arrived when
+// the deletion came is not known.
 func withEachRequest(events []archive.Event) [][]archive.Event {
 	var others, requests []archive.Event
 	for _, e := range events {
-		if e.Request == nil {
-			others = append(others, e)
-		} else {
+		switch {
+		case e.Request != nil:
 			requests = append(requests, e)
+		case e.Kind != wire.KindSpan:
+			others = append(others, e)
 		}
 	}
 	if len(requests) == 0 {
