@@ -117,10 +117,25 @@ func (c *plainConn) NetConn() net.Conn { return c.Conn }
 type tlsConn struct {
 	*tls.Conn
 	waiting
+	isCut atomic.Bool
 }
 
-// cut ends the read that is under way.
-func (c *tlsConn) cut() { _ = c.SetReadDeadline(longPast) }
+// cut ends the read that is under way, and all later ones.
+func (c *tlsConn) cut() {
+	c.isCut.Store(true)
+	_ = c.Conn.SetReadDeadline(longPast)
+}
+
+// SetReadDeadline sets when reads end, unless the connection was cut.
+func (c *tlsConn) SetReadDeadline(t time.Time) error {
+	err := c.Conn.SetReadDeadline(t)
+	// Asked behind it: the deadline may have replaced the one of a cut.
+	if c.isCut.Load() {
+		err = c.Conn.SetReadDeadline(longPast)
+	}
+
+	return err
+}
 
 // refusal is the answer to a connection that is not admitted.
 var refusal = func() []byte {

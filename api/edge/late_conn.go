@@ -11,7 +11,8 @@ import (
 // have to wait for them. The server sets four for each call, most of which is in its buffer by
 // then.
 //
-// One goroutine at a time may read, write and set deadlines. Any other may call cut.
+// One goroutine at a time may read, write and set deadlines, which do not reach a call that waits
+// already. Any other may call cut.
 type lateConn struct {
 	net.Conn
 	read, write lateDeadline
@@ -29,7 +30,9 @@ const deadlineSlack = time.Second
 // isDue reports whether the deadline in force does not serve. Then the caller must set the one that
 // was asked for.
 func (d *lateDeadline) isDue() bool {
-	if sooner := d.wanted.Sub(d.set); sooner >= 0 && sooner <= deadlineSlack {
+	sooner := d.wanted.Sub(d.set)
+	isNear := sooner >= 0 && sooner <= deadlineSlack
+	if isNear && (d.set.IsZero() || d.set.After(time.Now())) {
 		return false
 	}
 	d.set = d.wanted
@@ -70,11 +73,11 @@ func (c *lateConn) Read(p []byte) (int, error) {
 		if err := c.Conn.SetReadDeadline(c.read.set); err != nil {
 			return 0, err
 		}
+	}
 
-		// It may have replaced the deadline by which cut ends the read.
-		if c.isCut.Load() {
-			return 0, os.ErrDeadlineExceeded
-		}
+	// Asked here: a deadline that was just set may have replaced the one by which cut ends reads.
+	if c.isCut.Load() {
+		return 0, os.ErrDeadlineExceeded
 	}
 
 	return c.Conn.Read(p)

@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -77,13 +78,47 @@ func TestAConnectionThatIsCutStaysCut(t *testing.T) {
 	conn.cut()
 	timesOut(t, "a read that another goroutine ends", <-ended)
 
-	// The server may be about to wait for the next call.
+	// The server may be about to wait for the next call, and reads what is left of a bad one.
+	readsNothingMore(t, conn)
+}
+
+func TestAConnectionWithTLSThatIsCutStaysCut(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer ours.Close()
+	defer theirs.Close()
+
+	conn := &tlsConn{Conn: tls.Server(ours, new(tls.Config))}
+	conn.cut()
+	readsNothingMore(t, conn)
+}
+
+// readsNothingMore checks that reads of a connection end at once, whatever deadline is set.
+func readsNothingMore(t *testing.T, conn net.Conn) {
+	t.Helper()
 	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	started := time.Now()
-	_, err := conn.Read(b)
-	timesOut(t, "a read behind the cut", err)
+	for range 2 {
+		_, err := conn.Read(make([]byte, 1))
+		timesOut(t, "a read behind the cut", err)
+	}
 	if waited := time.Since(started); waited > 4*time.Second {
-		t.Errorf("a read behind the cut ends after %v", waited)
+		t.Errorf("reads behind the cut end after %v", waited)
+	}
+}
+
+// A caller whose time is nearly over still gets what is there.
+func TestADeadlineThatIsOverIsSetAnew(t *testing.T) {
+	conn, other := late(t)
+	_ = conn.SetReadDeadline(time.Now().Add(-time.Millisecond))
+	_, err := conn.Read(make([]byte, 1))
+	timesOut(t, "a read behind its deadline", err)
+
+	_ = conn.SetReadDeadline(time.Now().Add(deadlineSlack / 2))
+	if _, err := other.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil {
+		t.Errorf("a read before its deadline: %v", err)
 	}
 }
 

@@ -75,7 +75,8 @@ func noArchive(*fasthttp.RequestCtx) (any, error) {
 		"This process has no archive; a server does. Give the server's data folder as --data.")
 }
 
-// deadlineWriter gives the reader of a connection backupReadTimeout for each piece.
+// deadlineWriter gives the reader of a connection backupReadTimeout for each piece. The control
+// socket's connections take deadlines from any goroutine; those of package edge do not.
 type deadlineWriter struct {
 	w    io.Writer
 	conn net.Conn
