@@ -73,11 +73,16 @@ var pageAttacks = []attack{
 		return size
 	}},
 	{name: "keeper: the first part of each pass", n: 200, send: func(p target, n int) int {
-		tag, size := manyTagged(p, n)
-		for _, path := range []string{"reprice", "reread", "scan"} {
-			p.call("POST", "/api/public/v2/requests/"+path,
-				`{"filter_group":{"filters":[{"field":"tags","operator":"is","value":"`+tag+`"}]}}`)
+		// A pass begins with the newest requests, which are these.
+		size := batch(p, n, func(int) wire.Event {
+			body := `{"function_name":"f","provider_type":"openai","kwargs":{"model":"gpt-4o","api_key":"` +
+				wire.NewID() + `","messages":[{"role":"user","content":"hello"}]},"request_response":{}}`
+			return wire.Event{Kind: wire.KindRequest, RequestID: wire.NewID(), Body: json.RawMessage(body)}
+		})
+		for _, path := range []string{"reprice", "reread"} {
+			p.call("POST", "/api/public/v2/requests/"+path, `{}`)
 		}
+		p.call("POST", "/api/public/v2/requests/scan", `{"mask":true}`)
 		return size
 	}},
 	{name: "spans: each the child of the one before", n: 400, send: func(p target, n int) int {
