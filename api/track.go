@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// trackAnswer answers a write.
+// trackAnswer answers a write. What is added here must be added to appendJSON, too.
 type trackAnswer struct {
 	Success   bool   `json:"success"`
 	Message   string `json:"message"`
