@@ -52,8 +52,8 @@ func (db *DB) Check(ctx context.Context) error {
 // checker adds up what it has seen.
 type checker struct {
 	db      *DB
-	account string // of the last record
-	id      uuid
+	account string // of the next records
+	id      uuid   // of the record before them
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
@@ -95,42 +95,59 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if len(page) == 0 {
-		c.account, err = nextAccount(ctx, tx, "record_states", c.account)
-		c.id = uuid{}
-		return c.account != "", err
-	}
 
 	for i := range page {
 		r := &page[i]
 		if err := c.db.codec.joinDeltas(ctx, tx, r.account, r.id, &r.state); err != nil {
 			return false, err
 		}
-		c.deltas += int64(len(r.state.Deltas()))
 		// These columns are copies of what the state says, and statements rely on them.
 		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
 			r.orphan != r.unlisted() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
-
-		// Counted as a writer would have counted it.
-		r.changed, r.week = true, schema.WeekOf(r.ts)
-		key := accountWeek{r.account, r.week}
-		if c.counts[key] == nil {
-			c.counts[key] = &weekCount{}
-		}
-		c.counts[key].add(&r.record)
-
-		c.account, c.id = r.account, r.id
 	}
-
 	for part := range checkParts(page) {
 		if err := c.checkPart(ctx, tx, part); err != nil {
 			return false, err
 		}
 	}
 
-	return true, nil
+	account, id := c.account, uuid{}
+	if len(page) == checkStep {
+		id = page[len(page)-1].id
+	} else if account, err = nextAccount(ctx, tx, "record_states", c.account); err != nil {
+		return false, err
+	}
+
+	// At the end: a step whose connection is lost runs again, from where it began.
+	for i := range page {
+		c.count(&page[i].record)
+	}
+	c.account, c.id = account, id
+
+	return account != "", nil
+}
+
+// count counts a record, and what it has in other tables.
+func (c *checker) count(r *record) {
+	c.deltas += int64(len(r.state.Deltas()))
+	if r.state.Listed() {
+		c.headers++
+	}
+	for _, h := range r.state.History {
+		if h.Hash != "" {
+			c.bodies++
+		}
+	}
+
+	// As a writer would have counted it.
+	r.changed, r.week = true, schema.WeekOf(r.ts)
+	key := accountWeek{r.account, r.week}
+	if c.counts[key] == nil {
+		c.counts[key] = &weekCount{}
+	}
+	c.counts[key].add(r)
 }
 
 // nextAccount returns the account that follows another in a table, or "" if there is none.
@@ -247,7 +264,6 @@ func (c *checker) checkBodies(r *record, bodies map[[2]uuid][]byte) error {
 		if _, err := c.db.codec.unpackBody(packed, h); err != nil {
 			return err
 		}
-		c.bodies++
 	}
 
 	return nil
@@ -260,7 +276,6 @@ func (c *checker) checkHeader(r *record, header storedHeader, found bool) error 
 		return nil
 	}
 
-	c.headers++
 	if !found || header.at != nanosOf(row.ListTime) {
 		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
