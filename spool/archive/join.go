@@ -31,6 +31,10 @@ const joinBytesMax = 4 << 20 // of the bodies
 // joinTraceMax is among how many records of its trace the span of a log record is looked for.
 const joinTraceMax = 100_000
 
+// joinTracesStep is how many traces are looked through at a time. All of them may be large, and a
+// Store may bound the time that it takes.
+const joinTracesStep = 20
+
 // joinDaysMax bounds the days from its start on which a span looks for its log records. A
 // longer outage of the sidecar that has the span can leave them apart.
 const joinDaysMax = 32
@@ -245,7 +249,8 @@ func (a *Archive) keepKnown(ctx context.Context, account string, found joinings)
 // logRecords returns the ids of the records that log records of a span may have. accepted is
 // the span's order time.
 func logRecords(key spanKey, span *Span, accepted, now time.Time) []string {
-	ids := []string{wire.LogRecordID(key.trace, key.span, 0)} // of those without a time
+	idOn := wire.LogRecordIDs(key.trace, key.span)
+	ids := []string{idOn(0)} // of those without a time
 	first, last := accepted, now
 	if span.Start != nil {
 		first = *span.Start
@@ -259,7 +264,7 @@ func logRecords(key spanKey, span *Span, accepted, now time.Time) []string {
 	add := func(from, to time.Time) {
 		at := from.Add(-day).Truncate(day)
 		for n := 0; n < joinDaysMax && !at.After(to.Add(day)); n++ {
-			if id := wire.LogRecordID(key.trace, key.span, uint64(at.UnixNano())); !slices.Contains(ids, id) {
+			if id := idOn(uint64(at.UnixNano())); !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 			at = at.Add(day)
@@ -293,12 +298,17 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 	}
 
 	traces, ends := slices.Collect(maps.Keys(asked)), slices.Collect(maps.Keys(wanted))
-	ids, err := a.config.Store.SpanRecords(ctx, account, traces, ends, joinTraceMax)
-	for _, id := range ids {
-		wanted[id.End()].spanRecord = id.String()
+	for some := range slices.Chunk(traces, joinTracesStep) {
+		ids, err := a.config.Store.SpanRecords(ctx, account, some, ends, joinTraceMax)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			wanted[id.End()].spanRecord = id.String()
+		}
 	}
 
-	return err
+	return nil
 }
 
 // join returns the events that join a span with its log records: none if it has them.

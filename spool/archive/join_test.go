@@ -28,6 +28,7 @@ type joiner struct {
 	deleted string // the id of a record that is deleted before its bodies are read
 	largest int    // bytes of bodies in one Apply
 	read    int    // records whose bodies were read
+	traces  int    // traces in one call of SpanRecords
 	between func() // called once, when the next record was read
 }
 
@@ -87,6 +88,13 @@ func (j *joiner) Record(ctx context.Context, account, id string) (archive.State,
 	}
 
 	return s, body, err
+}
+
+func (j *joiner) SpanRecords(
+	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
+) ([]archive.UUID, error) {
+	j.traces = max(j.traces, len(traces))
+	return j.Store.SpanRecords(ctx, account, traces, ends, limit)
 }
 
 func (j *joiner) record(t *testing.T, events ...wire.Event) {
@@ -309,5 +317,30 @@ func TestALogRecordFindsItsSpanInALongTrace(t *testing.T) {
 	j.record(t, logs[last])
 	if r := j.shown(t, spans[last]); r.InputExcerpt != "Hi" {
 		t.Errorf("the span has no message: %s", r.Span)
+	}
+}
+
+// All of the traces may be large.
+func TestTheSpansOfManyTracesAreFoundAFewTracesAtATime(t *testing.T) {
+	trace := joinTrace
+	defer func() { joinTrace = trace }()
+
+	j := newJoiner(t)
+	var spans, logs []wire.Event
+	for n := range 41 {
+		joinTrace[0] = byte(n)
+		span, log := spanAndLog(t, n, "", joinStart, said)
+		spans, logs = append(spans, span), append(logs, log)
+	}
+	j.record(t, spans...)
+	j.record(t, logs...)
+
+	if j.traces == 0 || j.traces > 20 {
+		t.Errorf("%d traces were asked for at a time", j.traces)
+	}
+	for n, span := range spans {
+		if r := j.shown(t, span); r.InputExcerpt != "Hi" {
+			t.Errorf("span %d has no message: %s", n, r.Span)
+		}
 	}
 }
