@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// neighbourBudget is how long the search for neighbours looks into prompts and responses: a
-// page waits for it, and is complete without them.
+// neighbourBudget is how long the search for neighbours looks into prompts and responses, or
+// reads a list that is not sorted by time: a page waits for it, and is complete without them.
 const neighbourBudget = time.Second
 
 // Neighbours returns the ids of the records before and behind one in the list of a search;
@@ -53,7 +54,7 @@ type neighbours struct {
 	search   wire.Search
 	order    query.Order
 	of       query.Position
-	deadline time.Time // for looking into bodies
+	deadline time.Time // for looking into bodies, and for a list that is not sorted by time
 
 	before, behind beside
 }
@@ -152,7 +153,14 @@ func (n *neighbours) findSorted(ctx context.Context) error {
 		return err
 	}
 
-	_, err = n.visit(ctx, nil)
+	// The list may be long, whatever its filter looks into.
+	visiting, cancel := context.WithDeadline(ctx, n.deadline)
+	defer cancel()
+	_, err = n.visit(visiting, nil)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		n.before, n.behind = beside{}, beside{} // there may be nearer ones
+		return nil
+	}
 
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"promptspool/api/wire"
@@ -82,4 +83,45 @@ func TestTheSearchForNeighboursEndsWithItsCallOrItsBudget(t *testing.T) {
 	if before != "" || behind != "" || err != nil || len(s.until) != 1 {
 		t.Errorf("after its budget: %d scans, %q, %q, %v", len(s.until), before, behind, err)
 	}
+}
+
+// endless finds a row, and then others until its call ends.
+type endless struct {
+	archive.Store
+	scans int
+}
+
+func (e *endless) Scan(
+	ctx context.Context, _ string, _ query.Query, _ rowcode.Columns, fn func(*wire.Row) (bool, error),
+) (*query.Position, error) {
+	e.scans++
+	for {
+		if more, err := fn(&wire.Row{RequestID: wire.NewID(), Status: "SUCCESS"}); err != nil || !more {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, wire.Unavailable(0, "the call ended: %w", ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestAListThatIsNotSortedByTimeIsReadForABoundedTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		byStatus := wire.Search{SortBy: "status"}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		e := &endless{}
+		before, behind, err := neighboursIn(ctx, e, time.Now(), byStatus, time.Now())
+		if before != "" || behind != "" || err != nil || e.scans != 2 {
+			t.Errorf("%d scans, %q, %q, %v", e.scans, before, behind, err)
+		}
+
+		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, _, err := neighboursIn(ctx, &endless{}, time.Now(), byStatus, time.Now()); err == nil {
+			t.Error("after the end of its call: no error")
+		}
+	})
 }
