@@ -337,7 +337,7 @@ func findPart(parts []*part, account string, week time.Time) *part {
 	return nil
 }
 
-// selectStates reads the states of records of one week.
+// selectStates reads the states of records of a few neighbouring weeks.
 const selectStates = `
 	SELECT request_id, revision, state FROM record_states
 	WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`

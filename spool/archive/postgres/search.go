@@ -20,9 +20,11 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		return page, err
 	}
 
-	// Where SQL can decide alone, no row has to come here to be tested.
+	// Where SQL can decide alone, no row has to come here to be tested. By id, places are looked up
+	// first, and a record that moves in between would not be found.
 	exact := (&scan{account: key, query: &q}).exactInSQL()
-	err = db.readPage(ctx, exact, func(tx reader) error {
+	_, byID := requiredIDs(q.Where)
+	err = db.readPage(ctx, exact && !byID, func(tx reader) error {
 		s, err := db.newScan(ctx, tx, key, &q)
 		if err != nil {
 			return err
@@ -46,11 +48,12 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 
 // readPage runs fn, which reads a page, in a transaction that sees the database as of one moment.
 //
-// Where the tables are spread and the database finds the page by itself, there is no transaction:
-// it would cost both the coordinator and the account's node as much as another statement. A record
-// that changes meanwhile may be on the page and not in its total.
-func (db *DB) readPage(ctx context.Context, exact bool, fn func(r reader) error) error {
-	if db.spread && exact {
+// Where the tables are spread, a page that is loose has no transaction: it would cost both the
+// coordinator and the account's node as much as another statement. What changes meanwhile may be
+// on the page and not counted, or counted only. A record whose start moves meanwhile may be on the
+// page twice, or not at all.
+func (db *DB) readPage(ctx context.Context, loose bool, fn func(r reader) error) error {
+	if db.spread && loose {
 		return db.pool.SearchConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
 	}
 	return db.pool.Search(ctx, func(tx pgx.Tx) error { return fn(tx) })
@@ -91,12 +94,15 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 		return page, err
 	}
 
-	if page.Rows = rows.Rows; !q.Filtered() {
-		page.Total = s.records()
+	// Without a transaction, what is on the page may not be counted.
+	page.Rows = rows.Rows
+	if !q.Filtered() {
+		page.Total = max(s.records(), len(page.Rows))
 		return page, nil
 	}
 
 	page.Total, err = s.count(ctx, query.TotalMax+1)
+	page.Total = max(page.Total, len(page.Rows))
 	if page.Total > query.TotalMax {
 		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -67,6 +68,29 @@ func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t 
 		if transaction := strings.Contains(server.WholeLog(t)[logged:], "statement: begin"); transaction == spread {
 			t.Errorf("spread is %v, and a page takes a transaction: %v", spread, transaction)
 		}
+	}
+
+	// By id, a record must not move between the statement that finds its place and the next.
+	db.spread = true
+	logged = len(server.WholeLog(t))
+	byID, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
+		Field: "request_id", Operator: "is", Value: json.RawMessage(`"` + archivetest.ID(7) + `"`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := db.Search(t.Context(), "a", byID)
+	if err != nil || len(page.Rows) != 1 || !strings.Contains(server.WholeLog(t)[logged:], "statement: begin") {
+		t.Errorf("a page by id: %d rows, %v, or without a transaction", len(page.Rows), err)
+	}
+
+	// What was counted before the page was read.
+	if err := db.pool.Exec(t.Context(), `UPDATE account_weeks SET records = 0`); err != nil {
+		t.Fatal(err)
+	}
+	page, err = db.Search(t.Context(), "a", query.Query{Limit: 25})
+	if err != nil || page.Total < len(page.Rows) {
+		t.Errorf("%d rows of %d in all, %v", len(page.Rows), page.Total, err)
 	}
 }
 
