@@ -116,6 +116,28 @@ func cost(t *testing.T, raw json.RawMessage) (spent, bytes float64) {
 	return spent, float64(after.TotalAlloc - before.TotalAlloc)
 }
 
+// A batch holds the tags of all its spans.
+func TestTagsDoNotKeepTheListThatTheyAreFrom(t *testing.T) {
+	heap := func() uint64 {
+		var stats runtime.MemStats
+		for range 3 { // the pools of packages keep what they have for a while
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+
+	before := heap()
+	tags := otel.Read(encode(t, spanWith(map[string]any{
+		"gen_ai.operation.name": "chat",
+		"langsmith.span.tags":   "a," + strings.Repeat("x", 16<<20) + ",b",
+	}))).Tags
+	if kept := int64(heap()) - int64(before); kept > 4<<20 || len(tags) != 2 {
+		t.Errorf("%d tags keep %d bytes", len(tags), kept)
+	}
+	runtime.KeepAlive(tags)
+}
+
 // Whatever a span holds, its request follows the contract and says so the second time too.
 func FuzzRead(f *testing.F) {
 	for _, name := range payloads(f) {

@@ -93,7 +93,13 @@ func (s *span) tags() []string {
 		return tag == "" || utf8.RuneCountInString(tag) > wire.NameRunesMax
 	})
 
-	return all[:min(len(all), wire.TagsMax)]
+	// Copies: a few tags would keep the whole text and the whole list in memory.
+	var kept []string
+	for _, tag := range all[:min(len(all), wire.TagsMax)] {
+		kept = append(kept, strings.Clone(tag))
+	}
+
+	return kept
 }
 
 // prompt returns the link to a template.
