@@ -301,8 +301,14 @@ func mountLoop(image, dir string) error {
 	return nil
 }
 
+// unmount waits for a process of another package's tests that has taken the mounts along.
 func unmount(t *testing.T, dir string) {
-	if err := unix.Unmount(dir, 0); err != nil {
+	err := unix.Unmount(dir, 0)
+	for until := time.Now().Add(time.Minute); errors.Is(err, unix.EBUSY) && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+		err = unix.Unmount(dir, 0)
+	}
+	if err != nil {
 		t.Errorf("cannot unmount %s: %v", dir, err)
 		_ = unix.Unmount(dir, unix.MNT_DETACH)
 	}

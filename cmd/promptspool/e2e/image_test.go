@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"promptspool/metrics/parts"
 )
@@ -122,7 +123,21 @@ func (i *image) detach() {
 	if out, err := exec.Command("losetup", "--detach", i.loop).CombinedOutput(); err != nil {
 		i.t.Errorf("the loop device %s stays: %v %s", i.loop, err, out)
 	}
+
+	// A process with mounts of its own (package_test.go) may have taken this one along: the
+	// device, and with it the file, is let go when that ends.
+	for until := time.Now().Add(time.Minute); i.isAttached() && !i.t.Failed(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			i.t.Errorf("the loop device %s is still in use", i.loop)
+		}
+	}
 	i.loop = ""
+}
+
+// isAttached reports whether the loop device still has the image's file.
+func (i *image) isAttached() bool {
+	file, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(i.loop), "loop/backing_file"))
+	return err == nil && strings.TrimSpace(string(file)) == i.file
 }
 
 // afterPowerCut copies the image as it is at this moment, whatever still waits to be
