@@ -58,11 +58,13 @@ func TestTheSpansThatTheJavaScriptSDKSendsAreRecorded(t *testing.T) {
 		if err := json.Unmarshal(text, &recorded); err != nil {
 			t.Fatal(err)
 		}
+
 		status, d, answer := s.bulk("/spans-bulk", string(recorded.Body))
 		if status != 201 || !d.Success || len(d.Spans) != 1 || d.Message != "" {
 			t.Errorf("%s: %d %s", name, status, answer)
 		}
 	}
+
 	if len(s.recorder.events) != 2 || s.recorder.events[0].Kind != wire.KindSpan {
 		t.Errorf("events: %+v", s.recorder.events)
 	}

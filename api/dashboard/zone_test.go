@@ -42,6 +42,7 @@ func TestPagesShowTimesInTheReadersZone(t *testing.T) {
 func TestARangeIsShownInWords(t *testing.T) {
 	berlin, _ := calendar.ParseZone("Europe/Berlin")
 	now := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC) // Monday in Berlin
+
 	for line, want := range map[string]string{
 		"":                            "All time",
 		"status:error":                "All time",

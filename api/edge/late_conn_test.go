@@ -125,6 +125,7 @@ func TestADeadlineThatIsOverIsSetAnew(t *testing.T) {
 func TestADeadlineThatMovesALittleIsLeftAsItIs(t *testing.T) {
 	var d lateDeadline
 	now := time.Now()
+
 	for _, c := range []struct {
 		wanted time.Duration
 		isDue  bool

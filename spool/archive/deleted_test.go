@@ -21,29 +21,10 @@ func TestDeletedFollowsItsDefinition(t *testing.T) {
 		var s archive.State
 		most := rapid.IntRange(1, 12).Draw(t, "events")
 		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
-			body := map[string]any{"metadata": drawValues(t)}
-			kind := wire.KindMetadata
-			if rapid.Bool().Draw(t, "request") {
-				kind = wire.KindRequest
-				body["function_name"] = "x.y"
-			}
-
-			text, _ := json.Marshal(body)
-			s.Fold(archivetest.Event(t, n, kind, archivetest.ID(1000), string(text)))
+			s.Fold(drawEvent(t, n))
 		}
 
-		before := map[string]time.Time{}
-		for range 3 { // several values of one key may be deleted
-			for key, value := range drawValues(t) {
-				moment := rapid.IntRange(-1, most+1).Draw(t, "moment")
-				before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
-			}
-		}
-		deleted := func(key, value string) (time.Time, bool) {
-			at, ok := before[key+"="+value]
-			return at, ok
-		}
-
+		deleted := drawDeletions(t, most)
 		if got, want := s.Deleted(deleted), isDeleted(&s, deleted); got != want {
 			t.Errorf("Deleted is %v, by its definition %v", got, want)
 		}
@@ -54,30 +35,11 @@ func TestDeletedFollowsItsDefinition(t *testing.T) {
 // which Deleted says so.
 func TestEachEventDeletesAsAllDo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		before := map[string]time.Time{}
-		for range 3 {
-			for key, value := range drawValues(t) {
-				moment := rapid.IntRange(-1, 12).Draw(t, "moment")
-				before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
-			}
-		}
-		deleted := func(key, value string) (time.Time, bool) {
-			at, ok := before[key+"="+value]
-			return at, ok
-		}
-
 		var s archive.State
 		most := rapid.IntRange(1, 12).Draw(t, "events")
+		deleted := drawDeletions(t, most)
 		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
-			body := map[string]any{"metadata": drawValues(t)}
-			kind := wire.KindMetadata
-			if rapid.Bool().Draw(t, "request") {
-				kind = wire.KindRequest
-				body["function_name"] = "x.y"
-			}
-
-			text, _ := json.Marshal(body)
-			e := archivetest.Event(t, n, kind, archivetest.ID(1000), string(text))
+			e := drawEvent(t, n)
 			s.Fold(e)
 			if got, want := s.DeletedBy(&e, deleted), s.Deleted(deleted); got != want {
 				t.Fatalf("with event %d DeletedBy is %v, Deleted %v", n, got, want)
@@ -123,6 +85,35 @@ func TestADeletionStandsWhateverCameLater(t *testing.T) {
 		if want := slices.Contains(values, "first"); got != want {
 			t.Errorf("with %v deleted, the record is deleted: %v", values, got)
 		}
+	}
+}
+
+// drawEvent draws event n of one record: a request with metadata, or metadata alone.
+func drawEvent(t *rapid.T, n int) archive.Event {
+	body := map[string]any{"metadata": drawValues(t)}
+	kind := wire.KindMetadata
+	if rapid.Bool().Draw(t, "request") {
+		kind = wire.KindRequest
+		body["function_name"] = "x.y"
+	}
+	text, _ := json.Marshal(body)
+
+	return archivetest.Event(t, n, kind, archivetest.ID(1000), string(text))
+}
+
+// drawDeletions draws deletions of values around the moments of so many events.
+func drawDeletions(t *rapid.T, events int) func(key, value string) (time.Time, bool) {
+	before := map[string]time.Time{}
+	for range 3 { // several values of one key may be deleted
+		for key, value := range drawValues(t) {
+			moment := rapid.IntRange(-1, events+1).Draw(t, "moment")
+			before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
+		}
+	}
+
+	return func(key, value string) (time.Time, bool) {
+		at, ok := before[key+"="+value]
+		return at, ok
 	}
 }
 

@@ -125,7 +125,7 @@ func TestWhatWasWrittenBeforeSpansIsUpgradedThoughItIsKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		execute(t, connect(t, dsn), string(dump))
+		execute(t, postgrestest.Connect(t, dsn), string(dump))
 
 		upgrade(t, dir, func(addr string) *node {
 			return begin(t, program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, data, addr, "server")

@@ -29,7 +29,7 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 	}
 	server.stop()
 
-	conn := connect(t, dsn)
+	conn := postgrestest.Connect(t, dsn)
 	cmd := exec.Command(program(t), copyArgs("badger:"+data, dsn)...)
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=20")
 	if err := cmd.Start(); err != nil {

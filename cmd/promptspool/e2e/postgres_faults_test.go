@@ -134,7 +134,7 @@ func TestASlowDatabaseIsSaidAndUsedAgain(t *testing.T) {
 	server := startShared(t, dsnWith(t, dsn, "statement_timeout", "2s"), "a", freePort(t))
 	server.write()
 
-	conn := connect(t, dsn)
+	conn := postgrestest.Connect(t, dsn)
 	execute(t, conn, `BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE`)
 	r := server.call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", adminKey)
 	if err := r.refusal("statement_timeout"); err != nil {
@@ -159,7 +159,7 @@ func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
 	db := postgrestest.Start(t, postgrestest.Options{})
 	disk := smallDisk(t, db, 48)
 	dsn := db.Database(t)
-	admin := connect(t, db.DSN("postgres"))
+	admin := postgrestest.Connect(t, db.DSN("postgres"))
 	execute(t, admin, fmt.Sprintf(`CREATE TABLESPACE small LOCATION '%s'`, disk))
 	name := strings.TrimPrefix(parsed(t, dsn).Path, "/")
 	execute(t, admin, fmt.Sprintf(`ALTER DATABASE %s SET TABLESPACE small`, name))

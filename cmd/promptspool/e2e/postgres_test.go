@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -38,17 +37,6 @@ func dsnWith(t *testing.T, dsn, name, value string) string {
 	q.Set(name, value)
 	u.RawQuery = q.Encode()
 	return u.String()
-}
-
-// connect returns a connection beside those of the servers.
-func connect(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
 }
 
 func execute(t *testing.T, conn *pgx.Conn, sql string) {
@@ -267,7 +255,7 @@ func TestKillingServersSidecarsAndTheirDatabaseLosesAndDoublesNothing(t *testing
 
 	// The oracle notices missing records: half of them are deleted behind the servers'
 	// back. So does the check.
-	conn := connect(t, dsn)
+	conn := postgrestest.Connect(t, dsn)
 	check := func() (string, int) {
 		out, errs, code := runCommand(t, nil, "archive", "check", "--archive", dsn)
 		return out + errs, code

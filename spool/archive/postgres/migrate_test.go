@@ -19,7 +19,7 @@ import (
 func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 	t.Helper()
 	f := fstest.MapFS{}
-	conn := connect(t, dsn)
+	conn := postgrestest.Connect(t, dsn)
 	rows, _ := conn.Query(context.Background(), `SELECT name FROM promptspool_schema ORDER BY number`)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
@@ -40,19 +40,9 @@ func files(t *testing.T, dsn string, more ...string) fstest.MapFS {
 
 func number(n int) string { return fmt.Sprintf("%04d", n) }
 
-func connect(t testing.TB, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(context.Background(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
 func execute(t testing.TB, dsn string, sql string) {
 	t.Helper()
-	if _, err := connect(t, dsn).Exec(context.Background(), sql); err != nil {
+	if _, err := postgrestest.Connect(t, dsn).Exec(context.Background(), sql); err != nil {
 		t.Fatalf("%s: %v", sql, err)
 	}
 }

@@ -52,7 +52,7 @@ func TestAStandbyIsSearchedWhileItAnswers(t *testing.T) {
 
 	// The standby keeps what it receives, but does not show it.
 	execute(t, second.DSN("postgres"), `SELECT pg_wal_replay_pause()`)
-	state, standby := "", connect(t, second.DSN("postgres"))
+	state, standby := "", postgrestest.Connect(t, second.DSN("postgres"))
 	for state != "paused" {
 		if err := standby.QueryRow(t.Context(), `SELECT pg_get_wal_replay_pause_state()`).Scan(&state); err != nil {
 			t.Fatal(err)

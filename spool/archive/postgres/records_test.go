@@ -16,6 +16,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres"
+	"promptspool/spool/archive/postgres/postgrestest"
 	"promptspool/spool/archive/query"
 )
 
@@ -145,7 +146,7 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 
 func partitions(t testing.TB, dsn, name string) (n int) {
 	t.Helper()
-	if err := connect(t, dsn).QueryRow(context.Background(),
+	if err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
 		`SELECT count(*) FROM pg_class WHERE relname = $1`, name).Scan(&n); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 		t.Error("the partition was not made again")
 	}
 	var strays int
-	if err := connect(t, dsn).QueryRow(context.Background(),
+	if err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
 		`SELECT count(*) FROM records_default`).Scan(&strays); err != nil || strays != 0 {
 		t.Errorf("%d records were left behind (%v)", strays, err)
 	}

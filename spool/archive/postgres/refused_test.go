@@ -16,6 +16,7 @@ import (
 // Citus.
 func refuse(t *testing.T, db *DB, condition string) {
 	t.Helper()
+
 	err := db.pool.Change(t.Context(), true, func(tx pgx.Tx) error {
 		for _, sql := range []string{
 			`SET LOCAL citus.enable_unsafe_triggers = on`, // means nothing elsewhere

@@ -203,7 +203,7 @@ func undecidedOn(t *testing.T, db *DB, dsn string) func(bool) {
 		}
 	}
 
-	conn := connectTo(t, postgrestest.Workers(t, dsn)[0])
+	conn := postgrestest.Connect(t, postgrestest.Workers(t, dsn)[0])
 	return func(undecided bool) {
 		sql := `ROLLBACK PREPARED 'citus_0_1_2_3'`
 		if undecided {
@@ -267,7 +267,7 @@ func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
 // node, and another node gets an INSERT. It reports whether the commit succeeds and the row is lost.
 func tornCommit(t *testing.T, dsn string) bool {
 	t.Helper()
-	conn := connectTo(t, dsn)
+	conn := postgrestest.Connect(t, dsn)
 	var accounts []string // by node
 	if err := conn.QueryRow(t.Context(), `
 		SELECT array_agg(a ORDER BY groupid)
@@ -304,18 +304,6 @@ func tornCommit(t *testing.T, dsn string) bool {
 	}
 
 	return lost == 1
-}
-
-// connectTo returns a connection that is closed when the test ends.
-func connectTo(t *testing.T, dsn string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-
-	return conn
 }
 
 // failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.

@@ -14,7 +14,7 @@ import (
 
 // walBytes returns how many bytes of write-ahead log the server has ever written.
 func walBytes(t testing.TB, dsn string) (n int64) {
-	err := connect(t, dsn).QueryRow(context.Background(),
+	err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
 		`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	db := at(t, dsn, monday)
 
 	var missing, weeks int
-	err := connect(t, dsn).QueryRow(context.Background(), `
+	err := postgrestest.Connect(t, dsn).QueryRow(context.Background(), `
 		SELECT count(*) FILTER (WHERE to_regclass(replace(relname, 'states', 'deltas')) IS NULL), count(*)
 		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid `+
 		`WHERE inhparent = 'record_states'::regclass`).Scan(&missing, &weeks)

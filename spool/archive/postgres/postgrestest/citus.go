@@ -120,28 +120,21 @@ func inDatabase(t testing.TB, dsn, name string) string {
 // dsn. It is empty for another PostgreSQL.
 func Workers(t testing.TB, dsn string) (workers []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	conn, err := connect(ctx, dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-
-	citus := false
-	if err := conn.QueryRow(ctx, `SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL`).
-		Scan(&citus); err != nil || !citus {
-		if err != nil {
-			t.Fatal(err)
+	var hosts []string
+	err := with(dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		citus := false
+		err := conn.QueryRow(ctx, `SELECT to_regclass('pg_catalog.pg_dist_node') IS NOT NULL`).Scan(&citus)
+		if err != nil || !citus {
+			return err
 		}
-		return nil
-	}
 
-	rows, err := conn.Query(ctx, `SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY 1`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		rows, err := conn.Query(ctx,
+			`SELECT nodename || ':' || nodeport FROM pg_dist_node WHERE groupid > 0 ORDER BY 1`)
+		if err == nil {
+			hosts, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,16 +151,14 @@ func Workers(t testing.TB, dsn string) (workers []string) {
 // recovers from its log.
 func Crash(t testing.TB, dsn string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	conn, err := connect(ctx, dsn)
+	err := with(dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		if _, err := conn.Exec(ctx, `COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'`); err == nil {
+			t.Error("the server did not crash")
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-
-	if _, err := conn.Exec(ctx, `COPY (SELECT 1) TO PROGRAM 'kill -9 $PPID'`); err == nil {
-		t.Error("the server did not crash")
 	}
 }
 

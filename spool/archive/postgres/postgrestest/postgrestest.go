@@ -138,6 +138,18 @@ func run(t testing.TB, dsn string, statements ...string) {
 }
 
 func execute(dsn string, statements ...string) error {
+	return with(dsn, func(ctx context.Context, conn *pgx.Conn) error {
+		for _, sql := range statements {
+			if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+				return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
+			}
+		}
+		return nil
+	})
+}
+
+// with runs f with a connection that it makes, for 30 seconds at most.
+func with(dsn string, f func(context.Context, *pgx.Conn) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := connect(ctx, dsn)
@@ -146,13 +158,19 @@ func execute(dsn string, statements ...string) error {
 	}
 	defer conn.Close(ctx)
 
-	for _, sql := range statements {
-		if _, err := conn.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return fmt.Errorf("%s: %w", strings.TrimSpace(sql), err)
-		}
-	}
+	return f(ctx, conn)
+}
 
-	return nil
+// Connect returns a connection to a server, which is closed when the test ends.
+func Connect(t testing.TB, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(context.Background(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+
+	return conn
 }
 
 // connect connects to a server, which may be recovering from a crash.
