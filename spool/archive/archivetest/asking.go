@@ -59,6 +59,22 @@ func everyOrder(t *testing.T, open Open) {
 					want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
 			}
 		}
+
+		// Every page of an order, each behind the cursor of the one before.
+		f := Filter(t, 2)
+		w := wire.Search{
+			SortBy:      rapid.SampledFrom(wire.SortFields).Draw(t, "walked"),
+			SortOrder:   rapid.SampledFrom([]string{"asc", "desc"}).Draw(t, "direction"),
+			PerPage:     rapid.IntRange(1, 4).Draw(t, "rows of a page"),
+			FilterGroup: rapid.SampledFrom([]*wire.Filter{nil, &f}).Draw(t, "only"),
+		}
+		q, err := query.Compile(w)
+		if err != nil {
+			t.Fatalf("Compile: %v", err)
+		}
+		q.Limit = max(len(rows), 1)
+		want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
+		walkCursors(t, s, account, w, 0, want.Rows)
 	})
 }
 

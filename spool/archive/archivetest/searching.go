@@ -91,7 +91,7 @@ func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, byt
 			break
 		}
 
-		after := query.PositionOf(&got[len(got)-1])
+		after := q.Order.PositionOf(&got[len(got)-1])
 		q.After = &after
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"bytes"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -27,6 +28,13 @@ type scan struct {
 	// skip may take the block, with the rows that stand alone in it, as a whole. nil:
 	// never.
 	skip func() (bool, error)
+
+	// finder makes a page in an order other than time. It needs few rows of a block, and
+	// only their number of the others. nil: every match is visited.
+	finder      *query.Finder
+	passed      blocks.Bits // the matches of the current block that the finder only counts
+	located     block       // that far read last
+	oldestFirst bool        // blocks come the other way round
 
 	after    []byte          // a place: rows up to it are left out; nil: none are
 	deadline time.Time       // for reading bodies; zero: none
@@ -70,6 +78,25 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 		return m.block.Row(m.index, want)
 	}
 	return m.row, m.lone.read(m.row, want)
+}
+
+// far returns how to find the place of the block's row i later on: few are needed, and
+// their column is the largest.
+func (s *scan) far(i int) query.Locate {
+	place, head := bytes.Clone(s.block.Place), s.block.Head
+	return func() (query.Position, error) {
+		b := &s.located
+		b.txn, b.codec, b.keys = s.txn, s.db.codec, s.keys
+		if !bytes.Equal(b.Place, place) {
+			b.open(place, head)
+		}
+
+		row, err := b.Row(i, rowcode.PlaceColumns)
+		if err != nil {
+			return query.Position{}, err
+		}
+		return query.PositionOf(row), nil
+	}
 }
 
 // read fills in the wanted columns of a row.
@@ -130,6 +157,10 @@ func (s *scan) run() error {
 		}
 	}()
 
+	if s.oldestFirst {
+		return s.runOldestFirst()
+	}
+
 	// Where to begin: a place behind the first block's is in a block, which owns it.
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
@@ -161,20 +192,13 @@ func (s *scan) run() error {
 			return err
 		}
 
-		key := heads.Item().KeyCopy(nil)
-		var head blocks.Head
-		err := heads.Item().Value(func(value []byte) (err error) {
-			head, err = blocks.DecodeHead(value)
+		if err := s.openAt(heads); err != nil {
 			return err
-		})
-		if err != nil {
-			return damaged(key, err)
 		}
-		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
 
 		// heads is now at the next block, where this one's part ends.
 		heads.Next()
-		if err := s.gather(late, heads); err != nil {
+		if err := s.gather(late, placeAt(heads)); err != nil {
 			return err
 		}
 
@@ -191,11 +215,94 @@ func (s *scan) run() error {
 			}
 		}
 
-		if from, _ := s.query.Span(); !from.IsZero() && head.Oldest < from.Unix() {
+		if from, _ := s.query.Span(); !from.IsZero() && s.block.Head.Oldest < from.Unix() {
 			return nil // all blocks behind it are older still
 		}
 	}
 	return nil
+}
+
+// runOldestFirst is run from the oldest block to the newest. Within a block, rows come
+// newest first all the same.
+func (s *scan) runOldestFirst() error {
+	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
+	defer heads.Close()
+
+	// From the block on that has the oldest rows of the span, or what comes before them.
+	if from, _ := s.query.Span(); !from.IsZero() {
+		heads.Seek(s.keys.block(blocks.EncodePlace(from, uuid{})))
+	} else {
+		heads.Seek(append(s.keys.table(tableBlock), 0xff))
+	}
+
+	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, placeAt(heads))
+	if err != nil {
+		return err
+	}
+	late := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableLate), Reverse: true})
+	defer late.Close()
+	if next == nil {
+		late.Seek(append(s.keys.table(tableLate), 0xff))
+	} else {
+		late.Seek(s.keys.late(next))
+	}
+
+	newest := true
+	for ; heads.Valid() && newest; heads.Next() {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return err
+		}
+		if err := s.openAt(heads); err != nil {
+			return err
+		}
+
+		// Nothing above the end of the span is wanted.
+		begin := s.block.Place
+		if newest = s.after == nil || bytes.Compare(begin, s.after) > 0; !newest {
+			begin = s.after
+		}
+		if err := s.gatherBackwards(late, begin, next); err != nil {
+			return err
+		}
+		if err := s.visitBlock(); err != nil {
+			return err
+		}
+		next = bytes.Clone(s.block.Place)
+	}
+
+	if !newest {
+		return nil
+	}
+	first := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
+	defer first.Close()
+	first.Rewind()
+
+	return s.visitNewest(first)
+}
+
+// openAt opens the block that an iterator is at.
+func (s *scan) openAt(heads *badger.Iterator) error {
+	key := heads.Item().KeyCopy(nil)
+	var head blocks.Head
+	err := heads.Item().Value(func(value []byte) (err error) {
+		head, err = blocks.DecodeHead(value)
+		return err
+	})
+	if err != nil {
+		return damaged(key, err)
+	}
+	s.block.open(key[len(key)-blocks.PlaceBytes:], head)
+
+	return nil
+}
+
+// placeAt returns the place of the block that an iterator is at, or nil behind the last.
+func placeAt(heads *badger.Iterator) []byte {
+	if !heads.Valid() {
+		return nil
+	}
+	key := heads.Item().Key()
+	return key[len(key)-blocks.PlaceBytes:]
 }
 
 // rows returns an iterator over the rows of a table that stand alone, behind s.after.
@@ -222,18 +329,16 @@ func (s *scan) owner(place []byte) []byte {
 	return nil
 }
 
-// before reports whether the next row that stands alone comes before the next block.
-func (s *scan) before(rows, heads *badger.Iterator) bool {
+// before reports whether the next row that stands alone comes before a block's place. A
+// nil place is behind all rows.
+func before(rows *badger.Iterator, place []byte) bool {
 	if !rows.Valid() {
 		return false
 	}
-	if !heads.Valid() {
-		return true
-	}
 
 	// Keys of two tables, so only their places can be compared.
-	row, head := rows.Item().Key(), heads.Item().Key()
-	return bytes.Compare(row[len(row)-blocks.PlaceBytes:], head[len(head)-blocks.PlaceBytes:]) < 0
+	row := rows.Item().Key()
+	return place == nil || bytes.Compare(row[len(row)-blocks.PlaceBytes:], place) < 0
 }
 
 // visitNewest visits the rows before the first block.
@@ -243,7 +348,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 
 	var l lone
 	from, _ := s.query.Span()
-	for ; s.before(rows, heads) && !s.done; rows.Next() {
+	for first := placeAt(heads); before(rows, first) && !s.done; rows.Next() {
 		// Rows that do not match cost time too, and nobody may be waiting any more.
 		if s.seen++; s.seen%checkEvery == 0 {
 			if err := s.db.stopped(s.ctx); err != nil {
@@ -288,27 +393,48 @@ func (l *lone) take(item *badger.Item) (err error) {
 // memory.
 const gatherBytes = 1 << 20
 
-// gather collects the rows that stand alone in the block's part of the list. Those beyond
-// gatherBytes are read when they are visited.
-func (s *scan) gather(rows, heads *badger.Iterator) error {
+// gather collects the rows that stand alone in the block's part of the list, which ends at
+// the place next.
+func (s *scan) gather(rows *badger.Iterator, next []byte) error {
 	s.alone = s.alone[:0]
-
-	room := gatherBytes
-	for ; s.before(rows, heads); rows.Next() {
-		l := lone{bytes: int(rows.Item().ValueSize())}
-
-		// Of a long run only so much is held. The rest is read one by one, see load.
-		if room -= l.bytes; room > 0 {
-			if err := l.take(rows.Item()); err != nil {
-				return err
-			}
-		} else {
-			key := rows.Item().Key()
-			copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
+	for room := gatherBytes; before(rows, next); rows.Next() {
+		if err := s.gatherOne(rows.Item(), &room); err != nil {
+			return err
 		}
-
-		s.alone = append(s.alone, l)
 	}
+	return nil
+}
+
+// gatherBackwards is gather for rows that come oldest first, down to the place begin.
+func (s *scan) gatherBackwards(rows *badger.Iterator, begin, next []byte) error {
+	s.alone = s.alone[:0]
+	for room := gatherBytes; rows.Valid() && !before(rows, begin); rows.Next() {
+		// The walk may begin at the next block's place.
+		if !before(rows, next) {
+			continue
+		}
+		if err := s.gatherOne(rows.Item(), &room); err != nil {
+			return err
+		}
+	}
+	slices.Reverse(s.alone)
+	return nil
+}
+
+// gatherOne adds a row to those that stand alone. Rows beyond the room are read when they
+// are visited: of a long run only so much is held.
+func (s *scan) gatherOne(item *badger.Item, room *int) error {
+	l := lone{bytes: int(item.ValueSize())}
+	if *room -= l.bytes; *room > 0 {
+		if err := l.take(item); err != nil {
+			return err
+		}
+	} else {
+		key := item.Key()
+		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
+	}
+	s.alone = append(s.alone, l)
+
 	return nil
 }
 
@@ -363,7 +489,7 @@ func (s *scan) visitBlock() error {
 	}
 
 	// Column by column for the whole block, before its rows are looked at one by one.
-	v, err := b.Evaluate(s.query)
+	v, err := s.verdict()
 	if err != nil {
 		return err
 	}
@@ -390,9 +516,39 @@ func (s *scan) visitBlock() error {
 	return s.visitRange(begin, b.Head.Rows, v)
 }
 
+// verdict returns which rows of the block may match, and sets which of them the finder
+// only counts.
+func (s *scan) verdict() (v blocks.Verdict, err error) {
+	b := &s.block
+	if s.passed = nil; s.finder == nil {
+		return b.Evaluate(s.query)
+	}
+
+	enter, err := b.Within(s.finder.Bounds())
+	if err != nil {
+		return v, err
+	}
+	if !s.finder.Counts() && enter.Within(0, b.Head.Rows) < 0 {
+		return blocks.Verdict{Must: enter, May: enter}, nil
+	}
+	if v, err = b.Evaluate(s.query); err != nil {
+		return v, err
+	}
+
+	// What certainly matches and cannot enter is counted. Where only the row can decide, it
+	// is visited.
+	s.passed = v.Must.Without(enter)
+	v.Must, v.May = v.Must.Without(s.passed), v.May.Without(s.passed)
+
+	return v, nil
+}
+
 // visitRange visits the matching rows from i to below end.
 func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	b := &s.block
+	if s.passed != nil && i < end {
+		s.finder.Pass(s.passed.Count(i, end))
+	}
 	sifted := i // rows below it have been sifted
 
 	for i = v.May.Within(i, end); i >= 0 && !s.done; i = v.May.Within(i+1, end) {

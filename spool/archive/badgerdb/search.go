@@ -166,8 +166,21 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 			return err
 		}
 
+		// In an order of times, the other end of the list has the first rows.
+		if q.Order.By != "" && q.Decides() {
+			s.finder = f
+			if s.oldestFirst = q.Order.ByTime() && q.Order.Ascending; s.oldestFirst {
+				f.OldestFirst()
+			}
+		}
+
 		// The finder asks for the columns of a row that it needs, if any.
-		s.visit = func(m *match) (bool, error) { return f.Visit(m.fill) }
+		s.visit = func(m *match) (bool, error) {
+			if m.block == nil {
+				return f.Visit(m.fill)
+			}
+			return f.VisitFar(m.fill, func() query.Locate { return s.far(m.index) })
+		}
 		if err := s.run(); err != nil {
 			return err
 		}

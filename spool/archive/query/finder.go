@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,6 +19,8 @@ type Finder struct {
 	rows   PageRows
 	behind bool    // the rows are behind the cursor
 	sorted topRows // of an order other than time
+
+	oldestFirst bool // see OldestFirst
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
@@ -29,21 +32,50 @@ func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows
 // Total sets how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
 
+// OldestFirst announces that the rows come the other way round, for an order other than
+// time.
+func (f *Finder) OldestFirst() { f.oldestFirst = true }
+
+// Counts reports whether another match would change the total.
+func (f *Finder) Counts() bool { return f.query.Filtered() && !f.page.TotalIsLowerBound }
+
+// Pass counts n matches that are out of Bounds, without a look at them.
+func (f *Finder) Pass(n int) {
+	if !f.Counts() {
+		return
+	}
+	if f.page.Total += n; f.page.Total > TotalMax && !f.query.Streams() {
+		f.page.Total, f.page.TotalIsLowerBound = TotalMax, true
+	}
+}
+
+// Bounds returns what a row must be within to be on the page, in an order other than
+// time. They narrow with each row that is visited.
+func (f *Finder) Bounds() SortBounds {
+	b := SortBounds{Order: f.query.Order, ties: f.oldestFirst}
+	if f.query.After != nil {
+		b.first = &f.query.After.Value
+	}
+	if f.sorted.last != nil {
+		b.last = &f.sorted.last.Value
+	}
+
+	return b
+}
+
 // Visit takes a row that matches and reports whether it wants more of them.
-func (f *Finder) Visit(fill Fill) (more bool, err error) {
+func (f *Finder) Visit(fill Fill) (more bool, err error) { return f.VisitFar(fill, nil) }
+
+// VisitFar is Visit for a row whose place takes long to read. In an order other than time,
+// only the rows of the page need theirs: far returns what Finish calls for it.
+func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 	q := f.query
 	// Without a filter the store knows the total, and sets it.
-	if q.Filtered() {
-		if f.page.Total == TotalMax && !q.Streams() {
-			f.page.TotalIsLowerBound = true
-		} else {
-			f.page.Total++
-		}
-	}
+	f.Pass(1)
 
 	// In an order other than time, any later row may come first.
 	if q.Order.By != "" {
-		return true, f.sort(fill)
+		return true, f.sort(fill, far)
 	}
 
 	// Once a row is behind the cursor, all that follow are: no need to look at their
@@ -75,28 +107,32 @@ func (f *Finder) Visit(fill Fill) (more bool, err error) {
 }
 
 // sort puts a row among the best so far.
-func (f *Finder) sort(fill Fill) error {
+func (f *Finder) sort(fill Fill, far func() Locate) error {
 	q := f.query
 	by := rowcode.ColumnsOf(q.Order.Column())
 
 	// Once the page is full, most rows are out by their value alone: the place takes longer.
-	if last := f.sorted.last; last != nil {
-		row, err := fill(by)
-		if err != nil || q.Order.compareValues(q.Order.PositionOf(row).Value, last.Value) > 0 {
-			return err
-		}
-	}
-	row, err := fill(rowcode.PlaceColumns | by)
-	if err != nil {
+	row, err := fill(by)
+	bounds := f.Bounds()
+	if err != nil || !bounds.Has(row) {
 		return err
 	}
 
-	// The total counts rows before the cursor, too, but no page shows them again.
-	p := q.Order.PositionOf(row)
-	if q.After != nil && q.Order.Compare(p, *q.After) <= 0 || !f.sorted.wants(q, p) {
+	// Rows come newest first, so equal values are in order already.
+	value := q.Order.PositionOf(row).Value
+	if far != nil && !f.oldestFirst && !bounds.atCursor(value) {
+		f.sorted.add(f, candidate{Position: Position{Value: value}, locate: far()})
 		return nil
 	}
-	f.sorted.add(q, p)
+
+	if row, err = fill(rowcode.PlaceColumns | by); err != nil {
+		return err
+	}
+	// The total counts rows before the cursor, too, but no page shows them again.
+	p := q.Order.PositionOf(row)
+	if q.After == nil || q.Order.Compare(p, *q.After) > 0 {
+		f.sorted.add(f, candidate{Position: p})
+	}
 
 	return nil
 }
@@ -117,10 +153,18 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	}
 
 	// Only now is it known which rows are shown.
-	f.sorted.trim(q)
+	f.sorted.trim(f)
 	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
 	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
-		row, err := record(places[0].RequestID)
+		c := &places[0]
+		if c.locate != nil {
+			var err error
+			if c.Position, err = c.locate(); err != nil {
+				return Page{}, err
+			}
+		}
+
+		row, err := record(c.RequestID)
 		if err != nil {
 			return Page{}, err
 		}
@@ -131,36 +175,52 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 	return f.page, nil
 }
 
-// topRows holds the positions of the first rows of an order: as many as a page and those
-// before it need.
+// Locate returns the position of a row that was visited before.
+type Locate func() (Position, error)
+
+// candidate is a row that may be on the page.
+type candidate struct {
+	Position
+
+	number int    // in the order of visits
+	locate Locate // nil: the position is known, not just its value
+}
+
+// topRows holds the first rows of an order: as many as a page and those before it need.
 type topRows struct {
-	places []Position
+	places []candidate
 	last   *Position // once there are enough
+	seen   int       // rows that were added
 }
 
-// wants reports whether a position may be among the first.
-func (t *topRows) wants(q *Query, p Position) bool {
-	return t.last == nil || q.Order.Compare(p, *t.last) < 0
-}
-
-// add keeps a position. It trims only once there are twice as many as needed, so most
-// rows cost no sorting.
-func (t *topRows) add(q *Query, p Position) {
+// add keeps a row. It trims only once there are twice as many as needed, so most rows cost
+// no sorting.
+func (t *topRows) add(f *Finder, c candidate) {
 	// The text is the store's memory, which it uses again.
-	p.Value.Text = strings.Clone(p.Value.Text)
-	if t.places = append(t.places, p); len(t.places) >= 2*(q.Offset+q.Limit+1) {
-		t.trim(q)
+	c.Value.Text = strings.Clone(c.Value.Text)
+	t.seen++
+	c.number = t.seen
+	if t.places = append(t.places, c); len(t.places) >= 2*(f.query.Offset+f.query.Limit+1) {
+		t.trim(f)
 	}
 }
 
-// trim sorts the positions and drops those beyond the needed number.
-func (t *topRows) trim(q *Query) {
-	slices.SortFunc(t.places, q.Order.Compare)
-	if most := q.Offset + q.Limit + 1; len(t.places) >= most {
+// trim sorts the rows and drops those beyond the needed number.
+func (t *topRows) trim(f *Finder) {
+	slices.SortFunc(t.places, f.compare)
+	if most := f.query.Offset + f.query.Limit + 1; len(t.places) >= most {
 		t.places = t.places[:most]
 
 		// A copy: the place itself moves with the next sorting.
-		last := t.places[most-1]
+		last := t.places[most-1].Position
 		t.last = &last
 	}
+}
+
+// compare is Order.Compare for rows whose places may not be known.
+func (f *Finder) compare(a, b candidate) int {
+	if f.oldestFirst {
+		return f.query.Order.Compare(a.Position, b.Position)
+	}
+	return cmp.Or(f.query.Order.compareValues(a.Value, b.Value), a.number-b.number)
 }

@@ -56,6 +56,15 @@ func (o Order) Column() rowcode.Column {
 	return fields[o.By].column
 }
 
+// ByTime reports whether it is one of times, nearly that of the list.
+func (o Order) ByTime() bool {
+	switch o.By {
+	case "", "list_time", "accepted_at", "request_start_time":
+		return true
+	}
+	return false
+}
+
 // PositionOf returns the position of a row.
 func (o Order) PositionOf(row *wire.Row) Position {
 	p := Position{At: row.ListTime, RequestID: row.RequestID}
@@ -108,6 +117,49 @@ func (o Order) compareValues(a, b SortValue) int {
 	}
 
 	return c
+}
+
+// SortBounds are the values between which rows may still enter a page.
+type SortBounds struct {
+	Order Order
+
+	first, last *SortValue // of the cursor, and of the page's end; nil: no bound
+	ties        bool       // a row with the last value may enter: it is newer than those before
+}
+
+// Has reports whether a row may enter by its value alone.
+func (b SortBounds) Has(row *wire.Row) bool {
+	v := b.Order.PositionOf(row).Value
+	return !b.Before(v) && !b.Behind(v)
+}
+
+// Before reports whether a value comes before those of the page.
+func (b SortBounds) Before(v SortValue) bool {
+	return b.first != nil && b.Order.compareValues(v, *b.first) < 0
+}
+
+// atCursor reports whether a value is that of the cursor: then only its place shows on
+// which side a row is.
+func (b SortBounds) atCursor(v SortValue) bool {
+	return b.first != nil && b.Order.compareValues(v, *b.first) == 0
+}
+
+// Behind reports whether a value comes behind those of the page.
+func (b SortBounds) Behind(v SortValue) bool {
+	if b.last == nil {
+		return false
+	}
+	c := b.Order.compareValues(v, *b.last)
+	return c > 0 || c == 0 && !b.ties
+}
+
+// MayHave reports whether a row may enter whose number is unknown or from least to most.
+func (b SortBounds) MayHave(least, most float64) bool {
+	first, last := SortValue{Known: true, Number: least}, SortValue{Known: true, Number: most}
+	if !b.Order.Ascending {
+		first, last = last, first
+	}
+	return !b.Behind(first) && !b.Before(last) || !b.Before(SortValue{}) && !b.Behind(SortValue{})
 }
 
 // Compare is negative if p is newer than other: the order of time.

@@ -115,6 +115,9 @@ func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(ro
 // follows, or what precedes a cursor, would take too long where bodies are looked into.
 func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
 
+// Decides reports whether rows alone tell what matches.
+func (q *Query) Decides() bool { return !q.NeedsBody() && !q.NeedsWhole() }
+
 // Columns returns the columns that Where looks at.
 func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 

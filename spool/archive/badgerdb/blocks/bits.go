@@ -1,6 +1,9 @@
 package blocks
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // Bits has a bit for each row of a block.
 type Bits []uint64
@@ -52,4 +55,28 @@ func (b Bits) Within(i, end int) int {
 		return n
 	}
 	return -1
+}
+
+// Without returns the bits that are not set in other, which has as many.
+func (b Bits) Without(other Bits) Bits {
+	rest := slices.Clone(b)
+	for i := range rest {
+		rest[i] &^= other[i]
+	}
+	return rest
+}
+
+// Count returns how many bits are set from i to below end.
+func (b Bits) Count(i, end int) (n int) {
+	for word := i / 64; word < len(b) && word*64 < end; word++ {
+		w := b[word]
+		if word == i/64 {
+			w &= ^uint64(0) << (i % 64)
+		}
+		if end-word*64 < 64 {
+			w &= 1<<(end-word*64) - 1
+		}
+		n += bits.OnesCount64(w)
+	}
+	return n
 }

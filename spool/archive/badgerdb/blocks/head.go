@@ -168,13 +168,17 @@ func (h *Head) LastAccepted(place []byte) int64 {
 	return h.accepted[1]
 }
 
+// firstAccepted returns the earliest order time of the rows.
+func (h *Head) firstAccepted() int64 {
+	if h.accepted == nil {
+		return h.Oldest
+	}
+	return h.accepted[0]
+}
+
 // mayBeAccepted reports whether a row of a block at a place may have an order time from one
 // time to another. A zero time is no bound.
 func (h *Head) mayBeAccepted(place []byte, from, to time.Time) bool {
-	first := h.Oldest
-	if h.accepted != nil {
-		first = h.accepted[0]
-	}
-
+	first := h.firstAccepted()
 	return (from.IsZero() || h.LastAccepted(place) >= from.Unix()) && (to.IsZero() || first <= to.Unix())
 }
