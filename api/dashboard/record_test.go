@@ -47,6 +47,41 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	}
 }
 
+// A call that an SDK both traces and logs has two pages, that of its request and that of its span.
+// Each leads to the other.
+func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	event := func(kind wire.Kind, body string) wire.Event {
+		return wire.Event{
+			ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
+			Body: json.RawMessage(body),
+		}
+	}
+	request := event(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+		"request_start_time":1,"request_end_time":2,"span_id":"eee19b7ec3c1b174"}`)
+	span := event(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
+		"spanId":"eee19b7ec3c1b174","name":"PromptLayer Run"}}`)
+	if _, err := s.records.Record(t.Context(), id, []wire.Event{request, span}); err != nil {
+		t.Fatal(err)
+	}
+
+	for page, wants := range map[string][]string{
+		request.RequestID: {
+			`<a href="/requests/` + span.RequestID + `">PromptLayer Run</a>`, "5b8efff798038103d269b633813fc60c",
+		},
+		span.RequestID: {`<a href="/requests/` + request.RequestID + `">request</a>`},
+	} {
+		body := s.call(ann, "GET", "/requests/"+page, nil).Body.String()
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("the page of %s has no %s:\n%s", page, want, body)
+			}
+		}
+	}
+}
+
 // manyVariables returns an object of n variables with values of this length.
 func manyVariables(n, length int) json.RawMessage {
 	values := map[string]string{}

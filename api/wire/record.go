@@ -47,6 +47,8 @@ type Record struct {
 	SpanName        string            `json:"span_name,omitempty"`        // likewise
 	SpanKind        string            `json:"span_kind,omitempty"`        // llm, agent, tool ...
 	TraceID         string            `json:"trace_id,omitempty"`         // of the span
+	RequestLogID    string            `json:"request_log_id,omitempty"`   // of a span: the request that logs its call
+	SpanRecordID    string            `json:"span_record_id,omitempty"`   // of such a request: the record of its span
 }
 
 // IsSpan reports whether the record is a span that is not a model call.

@@ -21,7 +21,7 @@ type TraceSpan struct {
 	Name         string     `json:"name"`
 	SpanID       string     `json:"span_id"`
 	ParentID     *string    `json:"parent_id"`
-	RequestLogID *string    `json:"request_log_id"` // of the request that it is; null if it is none
+	RequestLogID *string    `json:"request_log_id"` // of the request that it is or that logs its call; null without one
 	StartTime    *time.Time `json:"start_time"`
 	EndTime      *time.Time `json:"end_time"`
 }

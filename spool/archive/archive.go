@@ -252,6 +252,9 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 	}
 
 	record := state.View(body)
+	if err := a.linkRecord(ctx, id.Account, &state, &record); err != nil {
+		return wire.Record{}, err
+	}
 	if err := a.settleConflicts(ctx, id, &record); err != nil {
 		return wire.Record{}, err
 	}

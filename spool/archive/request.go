@@ -33,6 +33,9 @@ type Request struct {
 	// Traced is set if the request comes from a span; see State.putRequest.
 	Traced bool `json:"traced,omitempty"`
 
+	// SpanID is the caller's span around the call: 16 hexadecimal digits; see State.Link.
+	SpanID string `json:"span_id,omitempty"`
+
 	Tier       string          `json:"tier,omitempty"`
 	Price      *prices.Dollars `json:"price,omitempty"`       // nil: unknown
 	PriceGiven bool            `json:"price_given,omitempty"` // by the caller: no table changes it
@@ -89,6 +92,7 @@ func newRequest(w wire.RequestWrite) *Request {
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
 		GroupID:      w.GroupID,
+		SpanID:       w.SpanID,
 	}
 
 	// The body has the variables, and they may be long.

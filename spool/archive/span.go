@@ -25,6 +25,10 @@ type Span struct {
 	Kind     string     `json:"kind,omitempty"` // an otel.Kind
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
+
+	// LoggedAs is the span_id of the request by which an SDK logs the span's call itself; see
+	// State.Link.
+	LoggedAs string `json:"logged_as,omitempty"`
 }
 
 // spanNameBytes bounds the name of a span in the state.
@@ -45,6 +49,9 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	if _, ok := ParseTrace(read.TraceID); ok {
 		s.TraceID = read.TraceID
 	}
+	if _, ok := linkKey(read.LoggedAs, 0); ok {
+		s.LoggedAs = read.LoggedAs
+	}
 
 	return s, read
 }
@@ -63,7 +70,7 @@ func cut(text string, n int) string {
 
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
-	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind)
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.LoggedAs)
 }
 
 // Trace returns the trace of the record's span; ok is false if it has none.
@@ -116,7 +123,11 @@ func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wi
 		}
 
 		// Of each state only these few fields stay in memory.
-		answer.Spans = append(answer.Spans, traceSpans(states)...)
+		spans := traceSpans(states)
+		if err := a.linkSpans(ctx, id.Account, states, spans); err != nil {
+			return wire.Trace{}, err
+		}
+		answer.Spans = append(answer.Spans, spans...)
 		answer.Closed = answer.Closed || slices.ContainsFunc(states, func(s State) bool { return s.closesTrace() })
 		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
 			break

@@ -105,6 +105,10 @@ type Store interface {
 	SpanRecords(
 		ctx context.Context, account string, traces []UUID, ends []IDEnd, limit int,
 	) (ids []UUID, err error)
+
+	// Linked returns for each of keys the record whose State.Link it is, by key. Of several it
+	// is the first by request id. Keys that no record has are left out.
+	Linked(ctx context.Context, account string, keys []UUID) (map[UUID]UUID, error)
 }
 
 // Change may change what is derived from a request, and reports whether it did.

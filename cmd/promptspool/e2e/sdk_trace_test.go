@@ -65,6 +65,21 @@ func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
 	if outer < 0 || run < 0 || *stored.Spans[run].ParentID != stored.Spans[outer].SpanID {
 		t.Fatalf("the trace has %+v", stored.Spans)
 	}
+
+	// Each call has one record of its request, and one of the span around it.
+	for id, name := range map[string]string{gave.Ran.ID: "PromptLayer Run", gave.Logged: "openai."} {
+		r := server.record(id, func(r wire.Record) bool { return r.SpanRecordID != "" })
+		if !strings.HasPrefix(r.SpanName, name) {
+			t.Errorf("the request %s is of the span %q, want %q", id, r.SpanName, name)
+		}
+		span := server.record(r.SpanRecordID, func(wire.Record) bool { return true })
+		if span.RequestLogID != id || span.TraceID != r.TraceID || !span.IsSpan() {
+			t.Errorf("the span of %s is %+v", id, span)
+		}
+	}
+	if of := stored.Spans[run].RequestLogID; of == nil || *of != gave.Ran.ID {
+		t.Errorf("the span of the run has the request %v, want %s", of, gave.Ran.ID)
+	}
 	wantsAll(t, "outer", string(server.record(stored.Spans[outer].ID, events(1)).Span),
 		`{"key":"k","value":{"stringValue":"v"}}`, `"key":"function_input","value":{"stringValue":"[\"Ann\"]"}`,
 		gave.Ran.ID)

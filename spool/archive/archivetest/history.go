@@ -34,6 +34,7 @@ var (
 	labels    = []string{"prod", "canary"}
 	names     = []string{"default", "compiles"}
 	groups    = []string{"g1", "g2"}
+	spanIDs   = []string{"00000000000000ab", "00000000000000AC"}
 	traces    = []string{"52adf2cf8206e15bbdd5b2da7b55fa89", "9ccdfeb0d3e94a91d462b13619a33a3c"}
 	sidecars  = []string{"host-a", "host-b"}
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
@@ -168,15 +169,22 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 	return drawRequest(t)
 }
 
-// drawAttributes draws the attributes of a span, half of the time those of a model call.
+// drawAttributes draws the attributes of a span, half of the time those of a model call. Some
+// calls are logged as well.
 func drawAttributes(t *rapid.T) []any {
-	if rapid.Bool().Draw(t, "plain") {
-		return []any{}
-	}
-
 	attribute := func(key, text string) any {
 		return map[string]any{"key": key, "value": map[string]any{"stringValue": text}}
 	}
+	switch rapid.IntRange(0, 3).Draw(t, "what") {
+	case 0:
+		return []any{}
+	case 1:
+		return []any{
+			attribute("promptlayer.request_log.managed", "true"),
+			attribute("promptlayer.request_log.span_id", pick(t, spanIDs)),
+		}
+	}
+
 	return []any{
 		attribute("gen_ai.operation.name", "chat"),
 		attribute("gen_ai.request.model", pick(t, models)),
@@ -208,6 +216,9 @@ func drawRequest(t *rapid.T) map[string]any {
 	}
 	if rapid.Bool().Draw(t, "usage") {
 		body["request_response"] = drawResponse(t)
+	}
+	if rapid.Bool().Draw(t, "in a span") {
+		body["span_id"] = pick(t, spanIDs)
 	}
 
 	// What may also come as an event of its own.

@@ -37,7 +37,7 @@ func Run(t *testing.T, open Open) {
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
 		{"a call in protobuf and in JSON is one record", encodings},
 		{"log records join the call of their span, whichever comes first", joiningLogs},
-		{"a call that is traced and logged is listed once", loggingTraced},
+		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"an earlier request that comes later takes over", takeover},
 		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},

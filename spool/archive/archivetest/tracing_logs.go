@@ -168,53 +168,6 @@ func joiningLogs(t *testing.T, open Open) {
 	}
 }
 
-// loggingTraced checks that a call which an SDK both traces and logs is listed once, whichever
-// comes first.
-func loggingTraced(t *testing.T, open Open) {
-	s, _ := open(t)
-	for name, mark := range map[string]string{
-		"promptlayer-python-run-2":   `"name":"PromptLayer Run"`,
-		"promptlayer-python-wrapped": `"key":"provider"`,
-	} {
-		// The SDK gives the span of the call to the request that it logs.
-		spans := recorded(t, name)
-		own := slices.IndexFunc(spans, func(e wire.Event) bool { return strings.Contains(string(e.Body), mark) })
-		if own < 0 {
-			t.Fatalf("%s: the SDK logs no call of these spans", name)
-		}
-		var traced struct{ Span struct{ SpanID string } }
-		if err := json.Unmarshal(spans[own].Body, &traced); err != nil {
-			t.Fatal(err)
-		}
-
-		logged := wire.Event{
-			ID:         wire.NewID(),
-			RequestID:  wire.NewID(),
-			Kind:       wire.KindRequest,
-			AcceptedAt: Start,
-			Sidecar:    sidecars[0],
-			Body: fmt.Appendf(nil, `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,`+
-				`"request_end_time":2,"span_id":%q}`, traced.Span.SpanID),
-		}
-
-		for order, batches := range map[string][][]wire.Event{
-			"traced first": {spans, {logged}},
-			"logged first": {{logged}, spans},
-		} {
-			id := wire.Identity{Account: name + " " + order, Scope: wire.ScopeFull}
-			for _, batch := range batches {
-				if _, err := overStore(s).Record(t.Context(), id, batch); err != nil {
-					t.Fatal(err)
-				}
-			}
-			page := search(t, s, id.Account, wire.Search{})
-			if page.Total != 1 || page.Rows[0].RequestID != logged.RequestID {
-				t.Errorf("%s: %d requests are listed, want the logged one", id.Account, page.Total)
-			}
-		}
-	}
-}
-
 // judgement returns a log record that judges a call, of which it gets another log record.
 func judgement(t *testing.T, of wire.Event, at int64, name string, percent int64) wire.Event {
 	t.Helper()

@@ -87,7 +87,7 @@ func (t *tally) agrees() error {
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
 	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange,
-		tableSpan, tableTrace} {
+		tableSpan, tableTrace, tableLink} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
 		}

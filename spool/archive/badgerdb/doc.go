@@ -92,6 +92,7 @@
 //	'w'                        archive.Orphans: the tally of these
 //	'g' ^time 12, ^request 16  mark: a record that is only a span
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
+//	'q' link 16, request 16    mark: a record with this State.Link
 //	's' sidecar 16             wire.FleetSidecar: the last heartbeat of a sidecar
 //	'h' name                   wire.Template: the head of a template
 //	'i' id 8                   name of the template with this id: text

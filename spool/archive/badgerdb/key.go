@@ -33,6 +33,7 @@ const (
 	tableSidecar   = 's'
 	tableSpan      = 'g'
 	tableTrace     = 'j'
+	tableLink      = 'q'
 )
 
 // What a key begins with.

@@ -16,11 +16,14 @@ import (
 // tagged is stored in place of mark for a span with metadata.
 var tagged = []byte{2}
 
-// spanKeys returns what is written of a record among the spans: by its trace and, if it is
-// only a span, by time.
+// spanKeys returns what is written of a record among the spans: by its trace, by its link
+// and, if it is only a span, by time.
 func (f *folding) spanKeys(r *record) (found []write) {
 	if trace, ok := r.state.Trace(); ok {
 		found = append(found, write{f.keys.trace(trace, r.id), mark})
+	}
+	if link, ok := r.state.Link(); ok {
+		found = append(found, write{f.keys.link(link, r.id), mark})
 	}
 
 	if r.state.Bare() {
@@ -114,6 +117,11 @@ func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), plac
 // trace returns the key of a record that has a span of a trace.
 func (k keys) trace(trace, id uuid) []byte {
 	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
+}
+
+// link returns the key of a record by its link.
+func (k keys) link(link, id uuid) []byte {
+	return append(append(k.table(tableLink), link[:]...), id[:]...)
 }
 
 // Spans returns places of spans; see archive.Store.
@@ -228,6 +236,35 @@ func (db *DB) SpanRecords(
 			})
 			if err != nil {
 				return err
+			}
+		}
+		return nil
+	})
+
+	return ids, err
+}
+
+// Linked returns the ids of records by their link; see archive.Store.
+func (db *DB) Linked(
+	ctx context.Context, account string, links []archive.UUID,
+) (ids map[archive.UUID]archive.UUID, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+
+	ids = make(map[archive.UUID]archive.UUID)
+	err = db.view(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableLink)})
+		defer it.Close()
+
+		for _, link := range links {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			from := append(k.table(tableLink), link[:]...)
+			if it.Seek(from); it.ValidForPrefix(from) {
+				ids[link] = archive.UUID(it.Item().Key()[len(from):])
 			}
 		}
 		return nil

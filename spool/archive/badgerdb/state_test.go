@@ -43,7 +43,7 @@ func TestAFolderOfAnEarlierFormatGetsThisOne(t *testing.T) {
 	}
 
 	open(t, dir)
-	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 7\n") {
-		t.Errorf("the folder's format is %q (%v), want format 7", text, err)
+	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 8\n") {
+		t.Errorf("the folder's format is %q (%v), want format 8", text, err)
 	}
 }

@@ -70,6 +70,7 @@ type checked struct {
 	packed []byte
 
 	traceColumn *uuid
+	linkColumn  *uuid
 	spanColumn  *int64
 }
 
@@ -79,14 +80,15 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	//
 	// Of one account: where the tables are spread, each shard would send so many rows.
 	rows, err := tx.Query(ctx, `
-		SELECT account_id, request_id, ts, orphan, state, trace, span_at FROM record_states
+		SELECT account_id, request_id, ts, orphan, state, trace, span_at, link FROM record_states
 		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
 	if err != nil {
 		return false, err
 	}
 	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
-		if err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed, &r.traceColumn, &r.spanColumn); err != nil {
+		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed, &r.traceColumn, &r.spanColumn, &r.linkColumn)
+		if err != nil {
 			return r, err
 		}
 		r.state, err = c.db.codec.unpackState(r.packed, r.id)
@@ -103,7 +105,8 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 		// These columns are copies of what the state says, and statements rely on them.
 		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
-			r.orphan != r.unlisted() || r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+			!equal(r.linkColumn, r.record.link()) || r.orphan != r.unlisted() ||
+			r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 	}

@@ -20,6 +20,15 @@ func (r *record) trace() *uuid {
 	return nil
 }
 
+// link is the column with the record's link.
+func (r *record) link() *uuid {
+	if link, ok := r.state.Link(); ok {
+		id := uuid(link)
+		return &id
+	}
+	return nil
+}
+
 // spanAt is the column with the order time of a record that is only a span.
 func (r *record) spanAt() *int64 {
 	if !r.state.Bare() {
@@ -189,6 +198,43 @@ func (db *DB) SpanRecords(
 		var id uuid
 		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
 			ids = append(ids, archive.UUID(id))
+			return nil
+		})
+		return err
+	})
+
+	return ids, err
+}
+
+// Linked returns the ids of records by their link; see archive.Store.
+func (db *DB) Linked(
+	ctx context.Context, account string, links []archive.UUID,
+) (ids map[archive.UUID]archive.UUID, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make([]uuid, len(links))
+	for i, link := range links {
+		wanted[i] = uuid(link)
+	}
+
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		ids = make(map[archive.UUID]archive.UUID) // as in Spans
+		rows, err := tx.Query(ctx, `
+			SELECT wanted.link, r.request_id
+			FROM unnest($2::uuid[]) AS wanted (link)
+			CROSS JOIN LATERAL (
+				SELECT s.request_id FROM record_states s
+				WHERE s.account_id = $1 AND s.link = wanted.link
+				ORDER BY s.request_id LIMIT 1) AS r`, key, wanted)
+		if err != nil {
+			return err
+		}
+
+		var link, id uuid
+		_, err = pgx.ForEachRow(rows, []any{&link, &id}, func() error {
+			ids[archive.UUID(link)] = archive.UUID(id)
 			return nil
 		})
 		return err

@@ -68,7 +68,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 type addedRows struct{ states, deltas, headers, bodies [][]any }
 
 var (
-	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at"}
+	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at", "link"}
 	deltaColumns = []string{"account_id", "request_id", "ts", "after", "delta"}
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
@@ -88,14 +88,14 @@ func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 	switch {
 	case r.revision == 0:
 		added.states = append(added.states,
-			[]any{r.account, r.id, r.ts, int64(1), r.unlisted(), packed, r.trace(), r.spanAt()})
+			[]any{r.account, r.id, r.ts, int64(1), r.unlisted(), packed, r.trace(), r.spanAt(), r.link()})
 
 	case after > 0: // packed is a delta
-		c.grown.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt())
+		c.grown.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), r.link())
 		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
 
 	default:
-		c.states.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), packed)
+		c.states.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), r.link(), packed)
 		c.dropDeltas(r)
 	}
 

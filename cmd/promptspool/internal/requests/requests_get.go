@@ -144,6 +144,9 @@ func describe(t *print.Table, r wire.Record) {
 		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
 		t.Row("trace", r.TraceID)
 	}
+	if r.RequestLogID != "" {
+		t.Row("request", r.RequestLogID)
+	}
 	switch {
 	case r.IsSpan():
 	case r.Provider != "":

@@ -21,8 +21,9 @@ import (
 //	6   spans, likewise
 //	7   rows are placed by list time, those of earlier states by order time, which an earlier
 //	    version would take for the place of all. Format 6 becomes 7 when it is opened
+//	8   links, which an earlier version would not keep. Format 7 has none, and becomes 8 likewise
 const (
-	Format      = 7
+	Format      = 8
 	formatFirst = 4
 )
 

@@ -26,8 +26,8 @@ var promptLayer = dialect{
 	},
 }
 
-// loggedAs returns the span id under which the SDK logs the span's call itself, or "". The
-// Python SDK's wrapped clients and its runs use the id of the span without a mark.
+// loggedAs returns the span id under which the SDK logs the span's call itself, or "". Wrapped
+// clients and runs use the id of the span without a mark.
 func (s *span) loggedAs() string {
 	id := strings.ToLower(s.body.spanID.text())
 	if s.own.is("promptlayer.request_log.managed") {
@@ -40,7 +40,10 @@ func (s *span) loggedAs() string {
 	run := s.body.name.text() == "PromptLayer Run"
 	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
 		s.own.text("function_name") != ""
-	if run || wrapped {
+	// JavaScript's have no scope, and say nothing but how the call ended.
+	script := s.own.text("response_status") == "success" && s.own.text("function_input") != "" &&
+		s.find(requestModel, responseModel) == nil
+	if run || wrapped || script {
 		return id
 	}
 

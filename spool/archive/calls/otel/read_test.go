@@ -375,6 +375,35 @@ func lines(messages []calls.Message) string {
 	return strings.Join(all, "\n")
 }
 
+// The goldens have the Python SDK's spans. A span of another library is nobody's but its own.
+func TestASpanSaysUnderWhichIDItsCallIsLogged(t *testing.T) {
+	const own, other = "00000000000000ab", "00000000000000CD"
+	wrapped := map[string]any{"function_input": `[{"model":"m"}]`, "response_status": "success"}
+	for name, c := range map[string]struct {
+		attributes map[string]any
+		want       string
+	}{
+		"managed": {map[string]any{"promptlayer.request_log.managed": true}, own},
+		"managed, by another span": {map[string]any{
+			"promptlayer.request_log.managed": "true", "promptlayer.request_log.span_id": other,
+		}, strings.ToLower(other)},
+		"wrapped by the JavaScript SDK": {wrapped, own},
+		"which failed, and is not logged": {
+			map[string]any{"function_input": `[{"model":"m"}]`, "response_status": "error"}, "",
+		},
+		"only a function": {map[string]any{"function_input": `["Ann"]`, "function_output": "1"}, ""},
+		"a call": {map[string]any{
+			"gen_ai.request.model": "m", "function_input": `[]`, "response_status": "success",
+		}, ""},
+	} {
+		body := spanWith(c.attributes)
+		body["span"].(map[string]any)["spanId"] = own
+		if s := otel.Read(encode(t, body)); s.LoggedAs != c.want || c.want != "" && s.Kind != otel.KindChain {
+			t.Errorf("%s: logged as %q, a %s, want %q", name, s.LoggedAs, s.Kind, c.want)
+		}
+	}
+}
+
 func TestWhatIsNotContentBecomesTagsMetadataAndALink(t *testing.T) {
 	body := spanWith(map[string]any{
 		"gen_ai.operation.name": "chat", "promptlayer.metadata.user_id": "explicit", "user.id": "u1",
