@@ -308,8 +308,7 @@ func (m *Metrics) archive(f factory) {
 	m.WritesWaiting = f.gauge("promptspool_archive_waiting_writes",
 		"Batches and direct writes that wait for their key's turn at the archive.")
 	m.OrphanRequests = f.gauge("promptspool_orphan_requests",
-		"Requests that have not come, though scores, metadata or links of theirs have, and spans whose log "+
-			"records have.")
+		"Requests that have not come, though scores, metadata or links of theirs have.")
 	m.OrphanEvents = f.gauge("promptspool_orphan_events",
 		"Events that wait for their request. They join it when it comes.")
 }

@@ -92,7 +92,7 @@ type Orphan struct {
 type OrphanPage struct {
 	Success    bool     `json:"success"`
 	Items      []Orphan `json:"items"`
-	Total      int64    `json:"total"`  // missing requests and spans, on all pages
+	Total      int64    `json:"total"`  // missing requests, on all pages
 	Events     int64    `json:"events"` // events waiting for them
 	NextCursor *string  `json:"next_cursor"`
 }

@@ -20,6 +20,11 @@ type Orphans struct {
 	Requests int64 `json:"requests"`
 	Events   int64 `json:"events"`
 	Bytes    int64 `json:"bytes"` // of the events' bodies
+
+	// Logs are records of log records that wait for their span. They are no requests, no list
+	// shows them, and they have no part in the bounds: an app that traces few of its calls may
+	// send the log records of all of them. They are kept as long as spans are.
+	Logs int64 `json:"logs,omitempty"`
 }
 
 // Add adds another tally, which may be negative.
@@ -27,11 +32,17 @@ func (o *Orphans) Add(more Orphans) {
 	o.Requests += more.Requests
 	o.Events += more.Events
 	o.Bytes += more.Bytes
+	o.Logs += more.Logs
 }
 
 // Minus returns the difference of two tallies.
 func (o Orphans) Minus(less Orphans) Orphans {
-	return Orphans{o.Requests - less.Requests, o.Events - less.Events, o.Bytes - less.Bytes}
+	return Orphans{
+		Requests: o.Requests - less.Requests,
+		Events:   o.Events - less.Events,
+		Bytes:    o.Bytes - less.Bytes,
+		Logs:     o.Logs - less.Logs,
+	}
 }
 
 // Full reports whether no more events may wait.
@@ -48,20 +59,17 @@ func OrphanLater(eventID string) wire.Result {
 	}
 }
 
-// Waiting returns the record's share of the tally: nothing, once its request has arrived.
-//
-// Log records that wait for their span count as one, so that joinLogs knows that there are
-// some, but have no part in the bounds: an app that traces few of its calls may send the log
-// records of all of them. They are kept as long as spans are.
+// Waiting returns the record's share of the tally. It is nothing once its request has arrived,
+// or the span of its log records.
 func (s *State) Waiting() Orphans {
 	switch {
 	case s.Bare() && s.Span == nil && !s.Joined:
-		return Orphans{Requests: 1}
+		return Orphans{Logs: 1}
 	case !s.Orphan() || len(s.History) == 0:
 		return Orphans{}
 	}
 
-	return Orphans{1, int64(len(s.History)), int64(s.Bytes())}
+	return Orphans{Requests: 1, Events: int64(len(s.History)), Bytes: int64(s.Bytes())}
 }
 
 // WouldWait reports whether folding the event would make the record an orphan, or
@@ -130,14 +138,8 @@ func (a *Archive) Orphans(
 	if err != nil {
 		return page, err
 	}
-	// Of all pages, as of the same moment as the rows. The tally also has the log records that
-	// wait for their span, which no page lists.
-	switch page.Events = tally.Events; {
-	case after == "" && !more:
-		page.Total = int64(len(rows))
-	case page.Events > 0:
-		page.Total = tally.Requests
-	}
+	// Of all pages, as of the same moment as the rows.
+	page.Total, page.Events = tally.Requests, tally.Events
 	if more && len(rows) > 0 {
 		page.NextCursor = &rows[len(rows)-1].RequestID
 	}

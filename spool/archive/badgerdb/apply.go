@@ -246,7 +246,7 @@ func (f *folding) record(requestID string) (*record, error) {
 	r.spans = f.spanKeys(r)
 	r.bytes = uint64(r.state.Bytes())
 	r.waiting = r.state.Waiting()
-	r.orphan = r.waiting.Requests > 0
+	r.orphan = r.waiting != archive.Orphans{}
 
 	f.records[requestID] = r
 	f.order = append(f.order, r)

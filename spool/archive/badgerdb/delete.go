@@ -273,7 +273,7 @@ func (f *folding) remove(r *record, tombstone bool) {
 		}
 	}
 
-	if r.waiting.Requests > 0 && !r.orphan { // it came with this batch
+	if r.waiting != (archive.Orphans{}) && !r.orphan { // it came with this batch
 		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
 	}
 

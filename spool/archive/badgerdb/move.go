@@ -251,7 +251,7 @@ func (f *folding) bring(w *transfer.Record) error {
 
 	r.state.State, r.changed, r.removed = w.State, true, false
 	// Whatever it waited for elsewhere, it counts here from now on.
-	if r.waiting = r.state.Waiting(); r.waiting.Requests > 0 {
+	if r.waiting = r.state.Waiting(); r.waiting != (archive.Orphans{}) {
 		if err := f.loadOrphans(); err != nil {
 			return err
 		}

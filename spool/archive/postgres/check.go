@@ -341,7 +341,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
 			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest),
 			greatest(max(newest), max(list_newest)), least(min(oldest), min(list_oldest)),
-			sum(spans)::bigint
+			sum(spans)::bigint, sum(logs)::bigint
 		FROM account_weeks GROUP BY account_id, week`)
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	targets := []any{
 		&account, &week, &stored.records, &stored.bytes,
 		&stored.orphans.Requests, &stored.orphans.Events, &stored.orphans.Bytes,
-		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.spans,
+		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.spans, &stored.orphans.Logs,
 	}
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		key := accountWeek{account, week.UTC()}

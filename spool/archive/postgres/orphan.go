@@ -66,17 +66,20 @@ func orphanWeeks(
 ) (weeks []time.Time, err error) {
 	// From the counts, a few rows for each week: no partition without orphans is touched.
 	rows, err := tx.Query(ctx, `
-		SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint
+		SELECT week, sum(orphans)::bigint, sum(orphan_events)::bigint, sum(orphan_bytes)::bigint,
+			sum(logs)::bigint
 		FROM account_weeks WHERE account_id = $1
-		GROUP BY week HAVING sum(orphans) <> 0 ORDER BY week`, account)
+		GROUP BY week HAVING sum(orphans) <> 0 OR sum(logs) <> 0 ORDER BY week`, account)
 	if err != nil {
 		return nil, err
 	}
 
 	var week time.Time
 	var o archive.Orphans
-	_, err = pgx.ForEachRow(rows, []any{&week, &o.Requests, &o.Events, &o.Bytes}, func() error {
-		weeks = append(weeks, week)
+	_, err = pgx.ForEachRow(rows, []any{&week, &o.Requests, &o.Events, &o.Bytes, &o.Logs}, func() error {
+		if o.Requests != 0 {
+			weeks = append(weeks, week)
+		}
 		tally.Add(o)
 		return nil
 	})

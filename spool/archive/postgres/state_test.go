@@ -48,7 +48,8 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	at(t, dsn, monday) // makes the partitions of some weeks
 	execute(t, dsn, `DROP TABLE record_deltas, renewal`)
 	execute(t, dsn, `ALTER TABLE record_states DROP COLUMN trace, DROP COLUMN span_at, DROP COLUMN link`)
-	execute(t, dsn, `ALTER TABLE account_weeks DROP COLUMN spans, DROP COLUMN list_newest, DROP COLUMN list_oldest`)
+	execute(t, dsn, `ALTER TABLE account_weeks DROP COLUMN spans, DROP COLUMN logs,
+		DROP COLUMN list_newest, DROP COLUMN list_oldest`)
 	execute(t, dsn, `ALTER TABLE records DROP COLUMN accepted`)
 	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number >= 9`)
 	db := at(t, dsn, monday)

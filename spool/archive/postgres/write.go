@@ -157,8 +157,8 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 	for _, c := range counts {
 		b.Queue(`
 			INSERT INTO account_weeks AS w (account_id, week, slot, records, bytes,
-				orphans, orphan_events, orphan_bytes, newest, oldest, list_newest, list_oldest, spans)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+				orphans, orphan_events, orphan_bytes, newest, oldest, list_newest, list_oldest, spans, logs)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 			ON CONFLICT (account_id, week, slot) DO UPDATE SET
 				records = w.records + excluded.records,
 				bytes = w.bytes + excluded.bytes,
@@ -166,13 +166,14 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 				orphan_events = w.orphan_events + excluded.orphan_events,
 				orphan_bytes = w.orphan_bytes + excluded.orphan_bytes,
 				spans = w.spans + excluded.spans,
+				logs = w.logs + excluded.logs,
 				newest = greatest(w.newest, excluded.newest),
 				oldest = least(w.oldest, excluded.oldest),
 				list_newest = greatest(w.list_newest, excluded.list_newest),
 				list_oldest = least(w.list_oldest, excluded.list_oldest)`,
 			c.account, c.week, f.slot, c.records, c.bytes,
 			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes,
-			c.newest, c.oldest, c.last, c.first, c.spans)
+			c.newest, c.oldest, c.last, c.first, c.spans, c.orphans.Logs)
 	}
 }
 
