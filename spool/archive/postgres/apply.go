@@ -112,11 +112,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 		}
 	}
 
-	if err := db.commits.Do(ctx, b); err != nil {
-		return nil, err
-	}
-
-	return b.Change.results, nil
+	return db.commit(ctx, b)
 }
 
 // applyGroup folds the batches of a group in one transaction.

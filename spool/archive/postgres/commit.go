@@ -24,24 +24,30 @@ const commitTimeout = 30 * time.Second
 
 // newCommitter returns a committer that gathers batches into groups and has apply fold each
 // group in one transaction.
-func newCommitter(apply func(ctx context.Context, lane int, group []*batch) error) *archive.Committer[application] {
+func newCommitter(apply applyFunc) *archive.Committer[application] {
 	commit := func(ctx context.Context, lane int, group []*batch) {
 		ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 		defer cancel()
 
-		err := apply(ctx, lane, group)
-
-		// One batch that can never be written must not fail the others, so each gets a
-		// transaction of its own. Not while the database is away: they would all fail.
-		apart := err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable)
-		for _, b := range group {
-			if apart {
-				b.Finish(apply(ctx, lane, []*batch{b}))
-			} else {
-				b.Finish(err)
-			}
-		}
+		answer(ctx, lane, group, apply(ctx, lane, group), apply)
 	}
 
 	return archive.NewCommitter(lanes, groupBytesMax, groupEventsMax, commit)
+}
+
+// applyFunc folds the batches of a group in one transaction.
+type applyFunc func(ctx context.Context, lane int, group []*batch) error
+
+// answer answers each batch of a group that has no answer yet. err is that of the whole group.
+func answer(ctx context.Context, lane int, group []*batch, err error, apply applyFunc) {
+	// One batch that can never be written must not fail the others, so each gets a
+	// transaction of its own. Not while the database is away: they would all fail.
+	apart := err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable)
+	for _, b := range group {
+		if apart {
+			b.Finish(apply(ctx, lane, []*batch{b}))
+		} else {
+			b.Finish(err)
+		}
+	}
 }

@@ -49,6 +49,7 @@ type DB struct {
 
 	codec          *codec
 	commits        *archive.Committer[application]
+	aside          aside
 	summarizing    summarizing
 	bodiesBytesMax int64
 	unseenMax      int // see archive.UnseenMax
@@ -102,7 +103,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	now := func() time.Time { return db.now() }
 	db.Store = accounts.New(accountTables{db}, now)
 	db.tables = schema.New(pool, c.Logger, now)
-	db.commits = newCommitter(db.applyGroup)
+	db.commits = newCommitter(db.applyPresent)
+	db.aside.commits = newCommitter(db.applyAside)
 
 	if err := db.start(ctx, c.HalfSpread); err != nil {
 		pool.Close()

@@ -52,7 +52,7 @@
 // # Files
 //
 //	db.go, run.go                                opening and closing; maintenance
-//	apply.go, commit.go, fold.go                 events to records
+//	apply.go, commit.go, aside.go, fold.go       events to records
 //	write.go, write_add.go, write_change.go      what a group changes, in few statements
 //	key.go, codec.go, header.go, term.go         how a record is represented in rows
 //	search.go, scan.go, content.go, window.go,

@@ -268,13 +268,7 @@ func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
 func tornCommit(t *testing.T, dsn string) bool {
 	t.Helper()
 	conn := postgrestest.Connect(t, dsn)
-	var accounts []string // by node
-	if err := conn.QueryRow(t.Context(), `
-		SELECT array_agg(a ORDER BY groupid)
-		FROM generate_series(1, 20) n, concat('torn-', n) a, pg_dist_placement
-		WHERE shardid = get_shard_id_for_distribution_column('record_states', a)`).Scan(&accounts); err != nil {
-		t.Fatal(err)
-	}
+	accounts := accountsByNode(t, conn)
 	here, there := accounts[0], accounts[len(accounts)-1]
 	id, _ := parseUUID(archivetest.ID(1))
 
@@ -304,6 +298,19 @@ func tornCommit(t *testing.T, dsn string) bool {
 	}
 
 	return lost == 1
+}
+
+// accountsByNode returns accounts, sorted by the node of a Citus that has their records.
+func accountsByNode(t *testing.T, conn *pgx.Conn) (accounts []string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `
+		SELECT array_agg(a ORDER BY groupid)
+		FROM generate_series(1, 20) n, concat('account-', n) a, pg_dist_placement
+		WHERE shardid = get_shard_id_for_distribution_column('record_states', a)`).Scan(&accounts); err != nil {
+		t.Fatal(err)
+	}
+
+	return accounts
 }
 
 // failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.

@@ -114,8 +114,15 @@ func Away(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// lostWorker reports whether a coordinator of Citus has lost a worker. For some statements it
-// has no SQLSTATE of its own, only these texts.
+// LostWorker reports whether err is a coordinator's of Citus that has lost a worker. The
+// coordinator itself answers, so statements that do not need that worker succeed.
+func LostWorker(err error) bool {
+	state := SQLState(err)
+
+	return strings.HasPrefix(state, "08") || state == "XX000" && lostWorker(err)
+}
+
+// lostWorker is LostWorker for statements whose error has no SQLSTATE of its own, only these texts.
 func lostWorker(err error) bool {
 	text := err.Error()
 

@@ -58,6 +58,14 @@ func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *p
 	})
 }
 
+// impatient marks a context in which nobody waits for a worker of Citus.
+type impatient struct{}
+
+// Impatiently returns a context in which a lost worker of Citus is reported at the first attempt.
+func Impatiently(ctx context.Context) context.Context {
+	return context.WithValue(ctx, impatient{}, true)
+}
+
 // retry calls once until it succeeds or there is no point in another attempt. again allows
 // one even if the last failed while committing.
 func (p *Pool) retry(ctx context.Context, again bool, once func() (committing bool, err error)) error {
@@ -72,6 +80,9 @@ func (p *Pool) retry(ctx context.Context, again bool, once func() (committing bo
 		// After a conflict nothing was committed. After a lost connection that is certain only
 		// if no COMMIT was sent.
 		retry := conflict(err) || Away(err) && (again || !committing)
+		if ctx.Value(impatient{}) != nil && LostWorker(err) {
+			retry = false
+		}
 		if !retry || try >= triesMax || ctx.Err() != nil || time.Since(begun) > triesPatience {
 			return Failure(ctx, err)
 		}

@@ -1,0 +1,99 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/postgres/connection"
+)
+
+// aside commits the writes of accounts whose worker of a Citus is away, beside those of the
+// others: in a common transaction, they would all wait for that worker.
+type aside struct {
+	commits  *archive.Committer[application]
+	accounts sync.Map // those whose last write met a lost worker
+}
+
+// errAside means that a batch was not written, because its account's worker is away.
+var errAside = wire.Unavailable(0, "A worker of the database is away.")
+
+// commit has a batch committed with others, and returns the results of its events.
+func (db *DB) commit(ctx context.Context, b *batch) ([]wire.Result, error) {
+	if _, isAside := db.aside.accounts.Load(b.Change.account); !isAside {
+		err := db.commits.Do(ctx, b)
+		if !errors.Is(err, errAside) {
+			return b.Change.results, err
+		}
+		// Another one, since the group that this one was in may answer it again.
+		b = &batch{Change: b.Change, Bytes: b.Bytes, Events: b.Events}
+	}
+
+	err := db.aside.commits.Do(ctx, b)
+
+	return b.Change.results, err
+}
+
+// applyPresent is applyGroup for accounts whose workers answer. It does not wait for a worker of
+// a Citus that is away: it sets the accounts there aside, and the others go on.
+func (db *DB) applyPresent(ctx context.Context, lane int, group []*batch) error {
+	if !db.spread {
+		return db.applyGroup(ctx, lane, group)
+	}
+	err := db.applyGroup(connection.Impatiently(ctx), lane, group)
+	if !connection.LostWorker(err) {
+		return err
+	}
+
+	parts := partsByAccount(group)
+	if len(parts) == 1 {
+		db.aside.accounts.Store(group[0].Change.account, true)
+		return errAside
+	}
+	// Nothing tells whose worker it is, so each account is tried by itself.
+	for _, part := range parts {
+		answer(ctx, lane, part, db.applyPresent(ctx, lane, part), db.applyPresent)
+	}
+
+	return nil
+}
+
+// applyAside is applyGroup for accounts that were set aside.
+func (db *DB) applyAside(ctx context.Context, lane int, group []*batch) error {
+	// Each is first tried by itself, because its worker may be back while another's is not.
+	var away []*batch
+	for _, part := range partsByAccount(group) {
+		err := db.applyGroup(connection.Impatiently(ctx), lane, part)
+		if connection.LostWorker(err) {
+			away = append(away, part...)
+			continue
+		}
+
+		db.aside.accounts.Delete(part[0].Change.account)
+		answer(ctx, lane, part, err, db.applyGroup)
+	}
+
+	// The others wait as long as any write does for a database that is away.
+	if len(away) > 0 {
+		answer(ctx, lane, away, db.applyGroup(ctx, lane, away), db.applyGroup)
+	}
+
+	return nil
+}
+
+// partsByAccount divides a group by account.
+func partsByAccount(group []*batch) (parts [][]*batch) {
+	places := make(map[string]int)
+	for _, b := range group {
+		place, known := places[b.Change.account]
+		if !known {
+			place = len(parts)
+			places[b.Change.account], parts = place, append(parts, nil)
+		}
+		parts[place] = append(parts[place], b)
+	}
+
+	return parts
+}
