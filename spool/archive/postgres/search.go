@@ -101,8 +101,11 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 		return page, nil
 	}
 
-	page.Total, err = s.count(ctx, query.TotalMax+1)
-	page.Total = max(page.Total, len(page.Rows))
+	// Where all matches were read, nothing has to be counted.
+	if page.Total = q.Offset - skip + len(page.Rows); q.After != nil || page.More {
+		page.Total, err = s.count(ctx, query.TotalMax+1)
+		page.Total = max(page.Total, len(page.Rows))
+	}
 	if page.Total > query.TotalMax {
 		page.Total, page.TotalIsLowerBound = query.TotalMax, true
 	}
