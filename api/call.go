@@ -358,9 +358,12 @@ func (c *call) key() (wire.Secret, error) {
 		if key := c.authorization(); key != "" {
 			return key, nil
 		}
+		place := "or Authorization: Bearer, or as api_key in the body"
+		if c.route.body == otlpBody {
+			place = "(OTEL_EXPORTER_OTLP_HEADERS=X-API-KEY=...) or Authorization: Bearer"
+		}
 		return "", wire.Errorf(wire.CodeUnauthorized,
-			"The key is missing. Send it as the header X-API-KEY or Authorization: Bearer, or as api_key in the body. "+
-				"`promptspool keys create` makes one.")
+			"The key is missing. Send it as the header X-API-KEY %s. `promptspool keys create` makes one.", place)
 	case header == "":
 		return wire.Secret(inBody), nil
 	case inBody != "" && subtle.ConstantTimeCompare([]byte(header), []byte(inBody)) != 1:

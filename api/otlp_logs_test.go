@@ -22,7 +22,10 @@ const oneLog = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[
 func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 	m := metrics.New("sidecar", "test")
 	s := start(t, func(c *api.Config) { c.Metrics = m })
-	for _, path := range []string{"/v1/logs", "/otel/v1/logs", "/api/public/otel/v1/logs", "/v1/logs/v1/logs"} {
+	paths := []string{
+		"/v1/logs", "/otel/v1/logs", "/api/public/otel/v1/logs", "/v1/logs/v1/logs", "/v1/traces/v1/logs",
+	}
+	for _, path := range paths {
 		status, _, answer, _ := s.export(path, oneLog, "Authorization", "Bearer app")
 		if status != 200 || answer != `{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":`+
 			`"an event about a model call must have the traceId and the spanId of the call's span"}}` {
@@ -30,8 +33,8 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 		}
 	}
 
-	if len(s.recorder.events) != 4 {
-		t.Fatalf("%d events were recorded, want 4", len(s.recorder.events))
+	if len(s.recorder.events) != len(paths) {
+		t.Fatalf("%d events were recorded, want %d", len(s.recorder.events), len(paths))
 	}
 	first := s.recorder.events[0]
 	for _, e := range s.recorder.events {
@@ -41,8 +44,8 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 		}
 	}
 	refused, dropped := metric(t, m, "promptspool_otlp_refused_total"), metric(t, m, "promptspool_otlp_dropped_total")
-	if refused != 4 || dropped != 4 {
-		t.Errorf("%g are counted as refused and %g as dropped, want 4 and 4", refused, dropped)
+	if n := float64(len(paths)); refused != n || dropped != n {
+		t.Errorf("%g are counted as refused and %g as dropped, want %g of each", refused, dropped, n)
 	}
 }
 

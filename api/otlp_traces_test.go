@@ -189,6 +189,7 @@ func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 		{"/v1/logs", oneSpan, "text/plain", 415, `"code":3`},
 		{"/v1/logs", `{"resourceLogs":[]}`, "application/json", 200, "{}"},
 		{"/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
+		{"/v1/traces/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
 	} {
 		status, kind, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app", "Content-Type", c.kind)
 		isProtobuf := kind == protobuf

@@ -31,15 +31,16 @@ var routes = expandSpellings([]route{
 		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).logRequest},
 
 	// OpenTelemetry. Exporters append the path to a base, or post to the base itself, and users
-	// put the whole path into the base.
+	// put the whole path into the base: that of spans, mostly.
 	{name: "otlp-traces", path: "/v1/traces /v1/traces/v1/traces " +
 		"/api/public/otel/v1/traces /api/public/otel/v1/traces/v1/traces " +
 		"/otel/v1/traces /otel/v1/traces/v1/traces /", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportTraces},
-	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /api/public/otel/v1/logs /otel/v1/logs", unverified: true,
+	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs /api/public/otel/v1/logs " +
+		"/otel/v1/logs", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportLogs},
-	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /api/public/otel/v1/metrics " +
-		"/otel/v1/metrics", unverified: true,
+	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /v1/traces/v1/metrics " +
+		"/api/public/otel/v1/metrics /otel/v1/metrics", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportMetrics},
 	{name: "spans-bulk", path: "/spans-bulk", unverified: true,
 		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).spansBulk},
