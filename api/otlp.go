@@ -15,11 +15,12 @@ import (
 )
 
 // What an exporter sends is recorded in batches of about this many bytes, and of at most
-// wire.BatchEventsMax. So most requests are one batch with one fsync, one of many repetitions of a
-// large resource takes bounded memory, and a sidecar takes 16 requests of 2 MiB at the same time.
+// wire.BatchEventsMax. So most requests are one batch with one fsync, and one of many repetitions
+// of a large resource takes bounded memory.
 const (
-	exportedBytes    = 512 << 10
-	exportedBytesMin = 32 << 10 // for which there nearly always is room
+	exportedBytes      = 512 << 10
+	exportedBytesLarge = 128 << 10 // of a larger request: so a sidecar takes 16 of 2 MiB together
+	exportedBytesMin   = 32 << 10  // for which there nearly always is room
 )
 
 // exported gathers the events of one call of an exporter.
@@ -44,7 +45,11 @@ type exported struct {
 func (x *exported) claim() (release func(), err error) {
 	// More than an eighth of the largest body might never fit beside one. Beside many large bodies
 	// smaller batches do as well: an exporter that is told to wait may drop what it has.
-	step := min(16*int64(len(x.c.body)), exportedBytes, x.a.c.BodyBytesMax/8)
+	most := int64(exportedBytes)
+	if len(x.c.body) > exportedBytes {
+		most = exportedBytesLarge
+	}
+	step := min(16*int64(len(x.c.body)), most, x.a.c.BodyBytesMax/8)
 	release, err = x.a.intake.ClaimBeside(x.c.id.KeyID, step)
 	for err != nil && step > exportedBytesMin {
 		step /= 4

@@ -3,6 +3,7 @@ package api_test
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -300,4 +303,55 @@ func TestALargeExportIsTakenThoughItsBodyLeavesLittleRoom(t *testing.T) {
 	if status != 200 || len(s.recorder.events) != 600 {
 		t.Errorf("%d %s, %d spans were recorded, want 600", status, answer, len(s.recorder.events))
 	}
+}
+
+// held is a Recorder that holds the first calls until open is closed.
+type held struct {
+	api.Recorder
+	calls   atomic.Int64
+	arrived chan struct{} // once for each call that is held
+	open    chan struct{}
+}
+
+const heldCalls = 15
+
+func (h *held) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	if h.calls.Add(1) <= heldCalls {
+		h.arrived <- struct{}{}
+		<-h.open
+	}
+	return h.Recorder.Record(ctx, id, events)
+}
+
+// A sidecar has room for 40 MiB of bodies. What is made of some must not take that of the next.
+func TestSixteenExportersOf2MiBAreTakenTogether(t *testing.T) {
+	h := &held{arrived: make(chan struct{}, heldCalls), open: make(chan struct{})}
+	s := start(t, func(c *api.Config) {
+		h.Recorder = c.Recorder
+		c.Recorder, c.BufferBytes, c.BodyBytesMax = h, 40<<20, 32<<20
+	})
+	span := `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"` +
+		strings.Repeat("x", 4<<10-90) + `"}`
+	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(span+",", 511) + span + `]}]}]}`
+	export := func() {
+		if status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app"); status != 200 {
+			t.Errorf("%d %s", status, answer)
+		}
+	}
+
+	var all sync.WaitGroup
+	ended := make(chan struct{}, heldCalls)
+	for range heldCalls {
+		all.Go(func() {
+			export()
+			ended <- struct{}{}
+		})
+		select {
+		case <-h.arrived:
+		case <-ended: // refused
+		}
+	}
+	export()
+	close(h.open)
+	all.Wait()
 }
