@@ -133,7 +133,7 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 			`CREATE TABLE pg_dist_partition AS
 			SELECT 'record_states'::regclass AS logicalrelid, 'account_id' AS partkey`,
 			`CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2'`,
-			fakeWorker(""),
+			fakeWorker("", true),
 		}
 	}
 	for _, sql := range half {
@@ -155,7 +155,8 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 	_ = again.Close()
 }
 
-// A write that is cut off in its commit is acknowledged, and shows only later.
+// A write that is cut off in its commit is acknowledged, and shows only later. Whether there is one
+// cannot be known while a worker is away.
 func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
@@ -164,63 +165,75 @@ func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	db.InSmallSteps()
-	setUndecided := undecidedOn(t, db, dsn)
+	account, setWorker := summarizedOn(t, db, dsn)
 
 	var events []archive.Event
 	for n := range 9 {
 		events = append(events, archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`))
 	}
-	if _, err := db.Apply(t.Context(), "a", events); err != nil {
+	if _, err := db.Apply(t.Context(), account, events); err != nil {
 		t.Fatal(err)
 	}
 
-	for _, undecided := range []bool{true, false} {
-		setUndecided(undecided)
-		if err := db.Summarize(t.Context()); err != nil {
+	for _, worker := range []string{"undecided", "away", ""} {
+		setWorker(worker)
+		if err := db.Summarize(t.Context()); err != nil && worker != "away" {
 			t.Fatal(err)
 		}
 		made := 0
-		if err := db.pool.QueryRow(t.Context(), nil, []any{&made}, `SELECT count(*) FROM summaries`); err != nil {
+		if err := db.pool.QueryRow(t.Context(), nil, []any{&made},
+			`SELECT count(*) FROM summaries WHERE account_id = $1`, account); err != nil {
 			t.Fatal(err)
 		}
-		if undecided != (made == 0) {
-			t.Errorf("undecided is %v, and %d summaries were made", undecided, made)
+		if made == 0 != (worker != "") {
+			t.Errorf("a worker is %q, and %d summaries were made", worker, made)
 		}
 	}
 }
 
-// undecidedOn returns a function that leaves a transaction prepared on a worker, or ends it.
-// Elsewhere than on Citus the worker is made up.
-func undecidedOn(t *testing.T, db *DB, dsn string) func(bool) {
+// summarizedOn returns an account, and a function that leaves a transaction undecided on a worker,
+// takes one away that has other accounts, or ends both. Elsewhere than on Citus it is made up.
+func summarizedOn(t *testing.T, db *DB, dsn string) (account string, setWorker func(state string)) {
 	t.Helper()
 	if !db.spread {
 		db.spread = true
-		return func(undecided bool) {
-			gid := map[bool]string{true: "citus_0_1_2_3"}[undecided]
-			if err := db.pool.Exec(t.Context(), fakeWorker(gid)); err != nil {
+		return "a", func(state string) {
+			gid := map[string]string{"undecided": "citus_0_1_2_3"}[state]
+			if err := db.pool.Exec(t.Context(), fakeWorker(gid, state != "away")); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 
+	account, _, setAway := workerOf(t, db, dsn)
 	conn := postgrestest.Connect(t, postgrestest.Workers(t, dsn)[0])
-	return func(undecided bool) {
-		sql := `ROLLBACK PREPARED 'citus_0_1_2_3'`
-		if undecided {
-			sql = `BEGIN; CREATE TABLE undecided (x int); PREPARE TRANSACTION 'citus_0_1_2_3'`
-		}
-		if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-			t.Fatal(err)
+	return account, func(state string) {
+		switch state {
+		case "undecided":
+			run(t, conn, `BEGIN; CREATE TABLE undecided (x int); PREPARE TRANSACTION 'citus_0_1_2_3'`)
+		case "away":
+			run(t, conn, `ROLLBACK PREPARED 'citus_0_1_2_3'`)
+			setAway(true)
+		default:
+			setAway(false)
 		}
 	}
 }
 
-// fakeWorker makes a worker that answers everything with result.
-func fakeWorker(result string) string {
-	return `
+// run runs statements, separated by semicolons.
+func run(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakeWorker makes a worker that answers everything with result, unless it is away.
+func fakeWorker(result string, answers bool) string {
+	return fmt.Sprintf(`
 		CREATE OR REPLACE FUNCTION run_command_on_workers(command text)
 		RETURNS TABLE (nodename text, nodeport int, success boolean, result text)
-		LANGUAGE sql AS $$ SELECT 'worker', 1, true, '` + result + `' $$`
+		LANGUAGE sql AS $$ SELECT 'worker', 1, %v, '%s' $$`, answers, result)
 }
 
 // A node may fail to commit what it has taken. Here a trigger fails there, at the moment of
