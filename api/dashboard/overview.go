@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -178,8 +179,10 @@ const linesMax = 6
 
 // scoreNames returns the names of the most frequent scores.
 func scoreNames(all []wire.ScoreSum) []string {
-	sorted := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
+	sorted := slices.Clone(all)
+	sort.Slice(sorted, func(i, j int) bool {
+		a, b := &sorted[i], &sorted[j]
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) < 0
 	})
 
 	var names []string

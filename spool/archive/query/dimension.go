@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 
 	"promptspool/api/wire"
 )
@@ -153,8 +154,9 @@ func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
 	}
 
 	// Names break ties, so that the answer does not depend on the order of a map.
-	slices.SortFunc(all, func(a, b share[K]) int {
-		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := &all[i], &all[j]
+		return cmp.Or(cmp.Compare(b.sum.requests, a.sum.requests), compare(a.name, b.name)) < 0
 	})
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"sort"
 	"strconv"
 	"unique"
 
@@ -214,7 +215,7 @@ func (s *scoreSums) summaries(most int) []wire.ScoreSum {
 	}
 
 	// By name: names asked for rank first, but stand among the rest.
-	slices.SortFunc(sums, func(a, b wire.ScoreSum) int { return cmp.Compare(a.Name, b.Name) })
+	sort.Slice(sums, func(i, j int) bool { return sums[i].Name < sums[j].Name })
 
 	if s.other != nil {
 		other.merge(s.other)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"promptspool/api/wire"
@@ -79,7 +80,7 @@ func (v *TemplateVersions) Answer() wire.TemplateStatistics {
 	}
 
 	shares := v.by.shares(compareVersions)
-	slices.SortFunc(shares, func(a, b share[versionKey]) int { return compareVersions(a.name, b.name) })
+	sort.Slice(shares, func(i, j int) bool { return compareVersions(shares[i].name, shares[j].name) < 0 })
 	inTotals, inSeries := scoreLimits(shares)
 
 	for _, s := range shares {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -215,7 +216,8 @@ func (t *tail) tell(rows []wire.Row) error {
 
 // forget lifts the edge, so that what is known and asked for again each time stays small.
 func (t *tail) forget() {
-	order := slices.SortedFunc(maps.Values(t.known), place.compare)
+	order := slices.Collect(maps.Values(t.known))
+	sort.Slice(order, func(i, j int) bool { return order[i].compare(order[j]) < 0 })
 	if len(order) == 0 {
 		return
 	}
