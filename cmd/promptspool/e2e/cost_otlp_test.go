@@ -142,5 +142,8 @@ func init() {
 	for _, alias := range []string{"/otel/v1/traces/v1/traces", "/api/public/otel/v1/traces/v1/traces"} {
 		aliases["POST "+alias] = "a path of /v1/traces"
 	}
+	for _, path := range []string{"/v1/logs", "/v1/metrics"} {
+		aliases["POST /v1/traces"+path] = "a path of " + path
+	}
 	maps.Copy(withoutInput, aliases)
 }
