@@ -170,7 +170,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 		if q.Order.By != "" && q.Decides() {
 			s.finder = f
 			if s.oldestFirst = q.Order.ByTime() && q.Order.Ascending; s.oldestFirst {
-				f.OldestFirst()
+				f.AnyOrder()
 			}
 		}
 

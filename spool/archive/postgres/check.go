@@ -392,15 +392,16 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 	type summary struct {
 		account string
 		storedSummary
+		tops []byte
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT account_id, newest, oldest, bottom, summary FROM summaries
+		SELECT account_id, newest, oldest, bottom, summary, tops FROM summaries
 		ORDER BY account_id, newest DESC`)
 	if err != nil {
 		return err
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
-		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary)
+		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.tops)
 		return s, err
 	})
 	if err != nil {
@@ -420,8 +421,13 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 		if len(rows) == 0 {
 			return fmt.Errorf("account %q: the summary up to %d has no rows", s.account, s.newest)
 		}
-		if !heavy && !query.IsSummary(s.summary, len(rows), func(i int) *wire.Row { return &rows[i] }) {
+		row := func(i int) *wire.Row { return &rows[i] }
+		if !heavy && !query.IsSummary(s.summary, len(rows), row) {
 			return fmt.Errorf("account %q: the summary up to %d is not that of its rows", s.account, s.newest)
+		}
+		if !heavy && !query.AreTops(s.tops, len(rows), row) {
+			return fmt.Errorf("account %q: the tops of the summary up to %d are not those of its rows",
+				s.account, s.newest)
 		}
 	}
 

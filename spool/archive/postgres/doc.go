@@ -58,7 +58,7 @@
 //	search.go, scan.go, content.go, window.go,
 //	excerpts.go                                  reading a list
 //	predicate.go                                 a filter as SQL
-//	summary.go                                   statistics from summaries
+//	summary.go, sorted.go                        statistics and sorted lists from summaries
 //	record.go, state.go, orphan.go               reading single records
 //	delete.go, retain.go, rewrite.go, renew.go,
 //	check.go                                     maintenance of records

@@ -29,9 +29,12 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 		if err != nil {
 			return err
 		}
-		if exact {
+		switch {
+		case exact:
 			page, err = s.page(ctx)
-		} else {
+		case s.sorts():
+			page, err = s.sorted(ctx)
+		default:
 			page, err = s.find(ctx)
 		}
 		if err == nil && !q.Bare {
@@ -186,6 +189,11 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 		return query.Page{}, err
 	}
 
+	return s.finish(ctx, f)
+}
+
+// finish reads the rows of the finder's page.
+func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) {
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := parseUUID(requestID)
 		state, err := s.state(ctx, id)

@@ -51,6 +51,7 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 	execute(t, dsn, `ALTER TABLE account_weeks DROP COLUMN spans, DROP COLUMN logs,
 		DROP COLUMN list_newest, DROP COLUMN list_oldest`)
 	execute(t, dsn, `ALTER TABLE records DROP COLUMN accepted`)
+	execute(t, dsn, `ALTER TABLE summaries DROP COLUMN tops`)
 	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number >= 9`)
 	db := at(t, dsn, monday)
 

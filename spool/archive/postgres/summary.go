@@ -21,6 +21,7 @@ import (
 // counted one by one.
 type summarizing struct {
 	rows  int           // of a stretch
+	tops  int           // of these, for each order of lists; see query.Tops
 	least int           // rows that are worth a summary, in a gap between two others
 	bytes int           // of a stretch's rows; heavier stretches get an empty summary
 	rest  time.Duration // since the list time of a row
@@ -28,6 +29,7 @@ type summarizing struct {
 
 var summarizingDefault = summarizing{
 	rows:  4096,
+	tops:  8,
 	least: 256,
 	bytes: 16 << 20,
 	rest:  2 * time.Minute,
@@ -44,6 +46,10 @@ type stretch struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
+	if err := db.renewSummaries(ctx); err != nil {
+		return err
+	}
+
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
@@ -59,6 +65,38 @@ func (db *DB) Summarize(ctx context.Context) error {
 	}
 
 	return err
+}
+
+// renewStep is how many summaries are missing at a time while they are made anew.
+const renewStep = 32
+
+// renewSummaries makes the summaries of earlier versions anew: they have no tops.
+func (db *DB) renewSummaries(ctx context.Context) error {
+	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} },
+		`SELECT DISTINCT account_id FROM summaries WHERE tops IS NULL`)
+	for _, account := range accounts {
+		for n := int64(renewStep); err == nil && n == renewStep; {
+			if n, err = db.dropWithoutTops(ctx, account); err == nil {
+				err = db.summarizeAccount(ctx, account)
+			}
+		}
+	}
+
+	return err
+}
+
+// dropWithoutTops deletes up to renewStep summaries that have no tops, the newest first.
+func (db *DB) dropWithoutTops(ctx context.Context, account string) (n int64, err error) {
+	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			DELETE FROM summaries
+			WHERE account_id = $1 AND newest = ANY(ARRAY(
+				SELECT newest FROM summaries WHERE account_id = $1 AND tops IS NULL
+				ORDER BY newest DESC LIMIT $2))`, account, renewStep)
+		n = tag.RowsAffected()
+		return err
+	})
+	return n, err
 }
 
 // summarizeAccount fills the gaps between an account's summaries, newest first.
@@ -125,17 +163,18 @@ func (db *DB) summarizeNext(
 			return err
 		}
 		// Empty for heavy rows: the stretch is known, and is not tried again and again.
-		summary := []byte{}
+		summary, tops := []byte{}, []byte{}
 		if !heavy {
 			row := func(i int) *wire.Row { return &rows[i] }
 			summary = append(summary, query.Summarize(len(rows), row)...)
+			tops = query.Tops(db.summarizing.tops, len(rows), row)
 		}
 
 		made, next = true, newest+1
 		_, err = tx.Exec(ctx, `
-			INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary)
-			VALUES ($1, $2, $3, $4, $5, $6)`,
-			account, newest, nanosOf(rows[len(rows)-1].ListTime), bottom, len(rows), summary)
+			INSERT INTO summaries (account_id, newest, oldest, bottom, row_count, summary, tops)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+			account, newest, nanosOf(rows[len(rows)-1].ListTime), bottom, len(rows), summary, tops)
 		return err
 	})
 

@@ -20,7 +20,7 @@ type Finder struct {
 	behind bool    // the rows are behind the cursor
 	sorted topRows // of an order other than time
 
-	oldestFirst bool // see OldestFirst
+	anyOrder bool // see AnyOrder
 }
 
 // Fill returns a row with at least the wanted columns, valid until the next one.
@@ -32,9 +32,8 @@ func NewFinder(q *Query) *Finder { return &Finder{query: q, skip: q.Offset, rows
 // Total sets how many rows there are, for a query without a filter.
 func (f *Finder) Total(n int) { f.page.Total = n }
 
-// OldestFirst announces that the rows come the other way round, for an order other than
-// time.
-func (f *Finder) OldestFirst() { f.oldestFirst = true }
+// AnyOrder announces that rows do not come newest first, for an order other than time.
+func (f *Finder) AnyOrder() { f.anyOrder = true }
 
 // Counts reports whether another match would change the total.
 func (f *Finder) Counts() bool { return f.query.Filtered() && !f.page.TotalIsLowerBound }
@@ -52,7 +51,7 @@ func (f *Finder) Pass(n int) {
 // Bounds returns what a row must be within to be on the page, in an order other than
 // time. They narrow with each row that is visited.
 func (f *Finder) Bounds() SortBounds {
-	b := SortBounds{Order: f.query.Order, ties: f.oldestFirst}
+	b := SortBounds{Order: f.query.Order, ties: f.anyOrder}
 	if f.query.After != nil {
 		b.first = &f.query.After.Value
 	}
@@ -120,7 +119,7 @@ func (f *Finder) sort(fill Fill, far func() Locate) error {
 
 	// Rows come newest first, so equal values are in order already.
 	value := q.Order.PositionOf(row).Value
-	if far != nil && !f.oldestFirst && !bounds.atCursor(value) {
+	if far != nil && !f.anyOrder && !bounds.atCursor(value) {
 		f.sorted.add(f, candidate{Position: Position{Value: value}, locate: far()})
 		return nil
 	}
@@ -129,12 +128,26 @@ func (f *Finder) sort(fill Fill, far func() Locate) error {
 		return err
 	}
 	// The total counts rows before the cursor, too, but no page shows them again.
-	p := q.Order.PositionOf(row)
-	if q.After == nil || q.Order.Compare(p, *q.After) > 0 {
-		f.sorted.add(f, candidate{Position: p})
-	}
+	f.VisitPlace(q.Order.PositionOf(row))
 
 	return nil
+}
+
+// VisitPlace puts a match among the best so far, in an order other than time. It does not
+// count it.
+func (f *Finder) VisitPlace(p Position) {
+	if q := f.query; q.After == nil || q.Order.Compare(p, *q.After) > 0 {
+		f.sorted.add(f, candidate{Position: p})
+	}
+}
+
+// Wants reports whether rows behind a position may be on the page, in an order other than
+// time.
+func (f *Finder) Wants(p Position) bool {
+	if t := &f.sorted; t.last == nil || len(t.places) > f.query.Offset+f.query.Limit+1 {
+		t.trim(f)
+	}
+	return f.sorted.last == nil || f.query.Order.Compare(p, *f.sorted.last) < 0
 }
 
 // Finish returns the page. stopped is where looking into bodies ended, or nil. record
@@ -219,7 +232,7 @@ func (t *topRows) trim(f *Finder) {
 
 // compare is Order.Compare for rows whose places may not be known.
 func (f *Finder) compare(a, b candidate) int {
-	if f.oldestFirst {
+	if f.anyOrder {
 		return f.query.Order.Compare(a.Position, b.Position)
 	}
 	return cmp.Or(f.query.Order.compareValues(a.Value, b.Value), a.number-b.number)

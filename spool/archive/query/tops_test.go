@@ -1,0 +1,66 @@
+package query
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+)
+
+// drawTopped draws rows of which many are equal in what they are sorted by.
+func drawTopped(t *rapid.T) []wire.Row {
+	rows := make([]wire.Row, rapid.IntRange(1, 9).Draw(t, "rows"))
+	for i := range rows {
+		at := time.Unix(int64(rapid.IntRange(-2, 2).Draw(t, "at")), 0).UTC()
+		latency := rapid.SampledFrom([]float64{0, 1.5, 3}).Draw(t, "latency")
+		rows[i] = wire.Row{
+			RequestID:  wire.NewID(),
+			ListTime:   at,
+			AcceptedAt: at.Add(time.Duration(rapid.IntRange(0, 1).Draw(t, "later")) * time.Second),
+			Status:     rapid.SampledFrom([]string{"", "SUCCESS", "ERROR"}).Draw(t, "status"),
+		}
+		if rapid.Bool().Draw(t, "known") {
+			rows[i].Latency, rows[i].StartTime = &latency, &at
+		}
+	}
+	return rows
+}
+
+func TestTopsAreTheFirstRowsOfEachOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rows, most := drawTopped(t), rapid.IntRange(1, 10).Draw(t, "most")
+		tops := Tops(most, len(rows), func(i int) *wire.Row { return &rows[i] })
+
+		for _, by := range wire.SortFields {
+			o := Order{By: by, Ascending: rapid.Bool().Draw(t, "ascending")}
+			var want []Position
+			for i := range rows {
+				want = append(want, o.PositionOf(&rows[i]))
+			}
+			slices.SortFunc(want, o.Compare)
+			want = want[:min(most, len(want))]
+
+			got, err := ReadTops(tops, o)
+			if diff := cmp.Diff(want, got.Places); err != nil || diff != "" || got.Rows != len(rows) {
+				t.Fatalf("%+v of %d rows, %v (-want +got):\n%s", o, got.Rows, err, diff)
+			}
+		}
+	})
+}
+
+func TestDamagedTopsAreAnError(t *testing.T) {
+	row := wire.Row{RequestID: wire.NewID(), Status: "SUCCESS"}
+	tops := Tops(3, 1, func(int) *wire.Row { return &row })
+	last := Order{By: wire.SortFields[len(wire.SortFields)-1], Ascending: true}
+
+	for n := range tops {
+		if _, err := ReadTops(tops[:n], last); !errors.Is(err, ErrSummary) {
+			t.Errorf("the first %d bytes of %d give %v", n, len(tops), err)
+		}
+	}
+}
