@@ -22,7 +22,7 @@
 //	span.go, zone.go                                 times
 //	filter.go, suggest.go, closest.go                its filter
 //	record.go, conversation.go, failure.go,
-//	record_text.go, replay.go, number.go             one request
+//	record_text.go, replay.go, number.go, trace.go   one request, and the spans of its trace
 //	text.go, mark.go                                 its texts: folded, laid out, marked
 //	erase.go                                         deleting some
 //	templates.go, template.go, compare.go,
@@ -97,6 +97,7 @@ type Keys interface {
 type Records interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
+	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Neighbours(
 		ctx context.Context, id wire.Identity, s wire.Search, requestID string, at time.Time,
@@ -203,6 +204,7 @@ func (d *Dashboard) pageRoutes() {
 	d.overviewRoutes()
 	d.requestRoutes()
 	d.recordRoutes()
+	d.traceRoutes()
 	d.eraseRoutes()
 	d.templateRoutes()
 	d.operationRoutes()

@@ -94,6 +94,7 @@ var pageAttacks = []attack{
 		}
 		size := export(p, strings.Join(spans, ","))
 		p.call("GET", "/api/public/v2/traces/"+attackedTrace, "")
+		p.call("GET", "/traces/"+attackedTrace, "")
 		return size
 	}},
 }

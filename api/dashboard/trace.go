@@ -1,0 +1,117 @@
+package dashboard
+
+import (
+	"net/http"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+func (d *Dashboard) traceRoutes() {
+	d.handle("GET /traces/{id}", wire.RoleViewer, d.tracePage)
+}
+
+// Bounds of the page of a trace.
+const (
+	traceRowsMax  = 1000 // spans that it shows
+	traceDepthMax = 20   // steps by which it indents them
+)
+
+// traceView is what the page of a trace shows.
+type traceView struct {
+	TraceID string
+	Rows    []traceRow
+	LeftOut int // spans that the page has no room for
+	Closed  bool
+}
+
+// traceRow is a span of a trace.
+type traceRow struct {
+	wire.TraceSpan
+	Depth int
+}
+
+// Indent returns the space in front of the span's name.
+func (r traceRow) Indent() string { return strings.Repeat("\u2003", min(r.Depth, traceDepthMax)) }
+
+// LatencyMS returns how long the span took; nil if that is unknown.
+func (r traceRow) LatencyMS() *float64 {
+	if r.StartTime == nil || r.EndTime == nil || r.EndTime.Before(*r.StartTime) {
+		return nil
+	}
+	ms := float64(r.EndTime.Sub(*r.StartTime).Nanoseconds()) / 1e6
+
+	return &ms
+}
+
+// Request returns the id of the request that the span is, or that logs its call; "" without one.
+func (r traceRow) Request() string {
+	if r.RequestLogID == nil {
+		return ""
+	}
+
+	return *r.RequestLogID
+}
+
+func (d *Dashboard) tracePage(c *call) error {
+	trace, err := d.Records.Trace(c.Context(), c.identity(), c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+
+	rows := traceRows(trace.Spans)
+	v := traceView{TraceID: trace.TraceID, Rows: rows[:min(len(rows), traceRowsMax)], Closed: trace.Closed}
+	v.LeftOut = len(rows) - len(v.Rows)
+
+	return d.show(c, http.StatusOK, "trace", "Trace", "requests", v)
+}
+
+// traceRows returns spans as a tree: each is followed by its children, in their order. A span
+// whose parent is not among them is a root.
+func traceRows(spans []wire.TraceSpan) []traceRow {
+	known := make(map[string]bool, len(spans))
+	for i := range spans {
+		known[spans[i].SpanID] = true
+	}
+	children := map[string][]int{}
+	var roots []int
+	for i := range spans {
+		if p := spans[i].ParentID; p != nil && known[*p] {
+			children[*p] = append(children[*p], i)
+		} else {
+			roots = append(roots, i)
+		}
+	}
+
+	type step struct{ span, depth int }
+	rows := make([]traceRow, 0, len(spans))
+	done := make([]bool, len(spans))
+	walk := func(root int) {
+		for todo := []step{{root, 0}}; len(todo) > 0; {
+			next := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if done[next.span] {
+				continue
+			}
+			done[next.span] = true
+			rows = append(rows, traceRow{spans[next.span], next.depth})
+
+			// The last one goes first on the stack. Spans with the same id have children once.
+			of := children[spans[next.span].SpanID]
+			delete(children, spans[next.span].SpanID)
+			for i := len(of) - 1; i >= 0; i-- {
+				todo = append(todo, step{of[i], next.depth + 1})
+			}
+		}
+	}
+
+	for _, i := range roots {
+		walk(i)
+	}
+	// What is left are circles of parents.
+	for i := range spans {
+		walk(i)
+	}
+
+	return rows
+}

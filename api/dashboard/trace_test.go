@@ -1,0 +1,92 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+const testTrace = "5b8efff798038103d269b633813fc60c"
+
+// A trace's spans are a tree, and one whose call was logged leads to that request.
+func TestThePageOfATraceIsATree(t *testing.T) {
+	s := openSite(t)
+	const ann, mallory = "ann@example.com", "mallory@example.com" // of another account
+	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	event := func(kind wire.Kind, body string) wire.Event {
+		return wire.Event{
+			ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
+			Body: json.RawMessage(body),
+		}
+	}
+	span := func(n, parent int, name string) wire.Event {
+		return event(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x",
+			"parentSpanId":"%016x","name":%q,"startTimeUnixNano":"179531894378200000%d",
+			"endTimeUnixNano":"1795318945782000000"}}`, testTrace, n, parent, name, n))
+	}
+	events := []wire.Event{
+		span(1, 9, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
+		event(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+			"request_start_time":1,"request_end_time":2,"span_id":"0000000000000002"}`),
+	}
+	if _, err := s.records.Record(t.Context(), id, events); err != nil {
+		t.Fatal(err)
+	}
+
+	page := s.call(ann, "GET", "/traces/"+testTrace, nil)
+	at := 0
+	for _, want := range []string{
+		testTrace, `<td class="wrap"><a href="/requests/` + events[0].RequestID + `">the &lt;root&gt;</a>`,
+		"<td class=\"wrap\">\u2003<a href=\"/requests/" + events[2].RequestID + `">PromptLayer Run</a>`,
+		`<a href="/requests/` + events[4].RequestID + `">Request</a>`,
+		"<td class=\"wrap\">\u2003\u2003<a href=\"/requests/" + events[3].RequestID + `">inner</a>`,
+		"<td class=\"wrap\">\u2003<a href=\"/requests/" + events[1].RequestID + `">second</a>`,
+	} {
+		found := strings.Index(page.Body.String()[at:], want)
+		if page.Code != http.StatusOK || found < 0 {
+			t.Fatalf("%d, the page has no %s behind %d:\n%s", page.Code, want, at, page.Body)
+		}
+		at += found
+	}
+
+	record := s.call(ann, "GET", "/requests/"+events[4].RequestID, nil).Body.String()
+	if !strings.Contains(record, `href="/traces/`+testTrace+`"`) {
+		t.Errorf("the request does not lead to its trace:\n%s", record)
+	}
+	for who, path := range map[string]string{mallory: "/traces/" + testTrace, ann: "/traces/no-trace"} {
+		if page := s.call(who, "GET", path, nil); page.Code != http.StatusNotFound {
+			t.Errorf("%s for %s: %d", path, who, page.Code)
+		}
+	}
+}
+
+// Ids are the callers' own: a trace may be any graph, and each of its spans has one row.
+func TestEachSpanOfATraceHasOneRow(t *testing.T) {
+	for name, parents := range map[string][]string{
+		"a tree":                   {"", "a", "a", "b"},
+		"a circle":                 {"b", "c", "a", "d"},
+		"a circle beside its root": {"", "c", "b", "c"},
+		"no roots":                 {"x", "y", "z", "x"},
+	} {
+		var spans []wire.TraceSpan
+		for i, parent := range parents {
+			span := wire.TraceSpan{ID: string(rune('0' + i)), SpanID: string(rune('a' + i)), ParentID: &parent}
+			spans = append(spans, span)
+		}
+		spans = append(spans, wire.TraceSpan{ID: "again", SpanID: "a"})
+
+		var ids []string
+		for _, r := range traceRows(spans) {
+			ids = append(ids, r.ID)
+		}
+		if slices.Sort(ids); !slices.Equal(ids, []string{"0", "1", "2", "3", "again"}) {
+			t.Errorf("%s: the rows are %q", name, ids)
+		}
+	}
+}
