@@ -294,7 +294,8 @@ func tornCommit(t *testing.T, dsn string) bool {
 		if err := count(tx); err != nil {
 			return err
 		}
-		row := []any{here, id, tsOf(id), int64(1), false, []byte{}, nil, nil}
+		row := make([]any, len(stateColumns))
+		copy(row, []any{here, id, tsOf(id), int64(1), false, []byte{}})
 		if _, err := tx.CopyFrom(t.Context(), pgx.Identifier{"record_states"}, stateColumns,
 			pgx.CopyFromRows([][]any{row})); err != nil {
 			return err

@@ -122,12 +122,26 @@ func LostWorker(err error) bool {
 	return strings.HasPrefix(state, "08") || state == "XX000" && lostWorker(err)
 }
 
-// lostWorker is LostWorker for statements whose error has no SQLSTATE of its own, only these texts.
+// lostWorker is LostWorker for statements whose error has no SQLSTATE of its own, only the text of
+// the library by which a coordinator talks to its workers.
 func lostWorker(err error) bool {
 	text := err.Error()
+	for _, lost := range []string{
+		"server closed the connection unexpectedly",
+		"SSL SYSCALL error",
+		"SSL error: unexpected eof",
+		"SSL connection has been closed unexpectedly",
+		"could not receive data from server",
+		"could not send data to server",
+		"connection not open",
+		"could not commit transaction for shard",
+	} {
+		if strings.Contains(text, lost) {
+			return true
+		}
+	}
 
-	return strings.Contains(text, "server closed the connection unexpectedly") ||
-		strings.Contains(text, "could not commit transaction for shard")
+	return false
 }
 
 // Refused reports whether the database rejects a statement as it is, so that sending it again

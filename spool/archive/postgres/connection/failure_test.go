@@ -12,6 +12,7 @@ import (
 func TestAWorkerThatIsLostIsADatabaseThatIsAway(t *testing.T) {
 	for text, away := range map[string]bool{
 		"server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally": true,
+		"SSL SYSCALL error: EOF detected\ninvalid socket":                                                   true,
 		"could not commit transaction for shard 102058 on at least one active node":                         true,
 		"cache lookup failed for relation 1":                                                                false,
 	} {
