@@ -284,6 +284,10 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"requests of a user", "/requests?field=metadata&key=user&op=is&value=user-3"},
 		{"requests, slow ones", "/requests?field=latency_ms&key=&op=gt&value=9000"},
 		{"requests with a word", "/requests?q=function"},
+		{"requests by latency", "/requests?sort=latency_ms"},
+		{"requests by cost, lowest first", "/requests?sort=cost&order=asc"},
+		{"requests, oldest first", "/requests?sort=list_time&order=asc"},
+		{"failures by latency", "/requests?filter=status%3Aerror&sort=latency_ms"},
 		{"requests, all columns", "/requests?col=model&col=provider&col=template&col=latency&col=tokens&col=cost" +
 			"&col=scores&col=status&col=tags&col=metadata&col=tools&col=finish&col=function&col=sidecar&col=groups"},
 		{"a request", "/requests/" + record},
