@@ -2,6 +2,7 @@ package archive
 
 import (
 	"slices"
+	"sort"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
@@ -152,7 +153,7 @@ func (s *State) Had() []wire.MetadataRow {
 		}
 	}
 
-	slices.SortFunc(had, rowcode.CompareMetadata)
+	sort.Slice(had, func(i, j int) bool { return rowcode.CompareMetadata(had[i], had[j]) < 0 })
 
 	return slices.Compact(had)
 }

@@ -2,9 +2,9 @@ package badgerdb
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -82,7 +82,7 @@ func (db *DB) packSome(ctx context.Context, k keys) (left bool, err error) {
 			first = 1
 		}
 		late := chosen[first:]
-		slices.SortStableFunc(late, func(a, b span) int { return cmp.Compare(b.lone, a.lone) })
+		sort.SliceStable(late, func(i, j int) bool { return late[i].lone > late[j].lone })
 		left = len(late) > db.packing.blocks
 
 		return chosen[:first+min(len(late), db.packing.blocks)]

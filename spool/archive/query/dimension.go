@@ -211,8 +211,10 @@ func (c counts[K]) prune() {
 
 // top returns the first AnalyticsListMax names by order; names breaks ties.
 func (c counts[K]) top(order func(a, b *count) int, names func(a, b K) int) []K {
-	all := slices.SortedFunc(maps.Keys(c), func(a, b K) int {
-		return cmp.Or(order(c[a], c[b]), names(a, b))
+	all := slices.Collect(maps.Keys(c))
+	sort.Slice(all, func(i, j int) bool {
+		a, b := all[i], all[j]
+		return cmp.Or(order(c[a], c[b]), names(a, b)) < 0
 	})
 	return all[:min(len(all), wire.AnalyticsListMax)]
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -153,8 +154,8 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 			found = append(found, rows[i])
 		}
 	}
-	slices.SortFunc(found, func(a, b wire.Row) int {
-		return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b))
+	sort.Slice(found, func(i, j int) bool {
+		return q.Order.Compare(q.Order.PositionOf(&found[i]), q.Order.PositionOf(&found[j])) < 0
 	})
 
 	// The total is that of the whole list, wherever the page begins.
