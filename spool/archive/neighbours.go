@@ -156,13 +156,55 @@ func (n *neighbours) findSorted(ctx context.Context) error {
 	// The list may be long, whatever its filter looks into.
 	visiting, cancel := context.WithDeadline(ctx, n.deadline)
 	defer cancel()
-	_, err = n.visit(visiting, nil)
+	near, err := n.near(visiting)
+	known := n.behind
+	if err == nil {
+		_, err = n.visit(visiting, nil, near...)
+	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		n.before, n.behind = beside{}, beside{} // there may be nearer ones
+		n.before, n.behind = beside{}, known // there may be nearer ones
 		return nil
 	}
 
 	return err
+}
+
+// near returns a condition on what the list is sorted by that the record before satisfies,
+// and finds the one behind. It returns none where all of the list has to be read: stores
+// find the first rows of an order fast if every row of a time is wanted.
+func (n *neighbours) near(ctx context.Context) ([]wire.Filter, error) {
+	q, err := query.CompileMatch(n.search.FilterGroup, n.search.Q)
+	if err != nil || !q.Spanned() || !n.order.ByNumber() || !n.of.Value.Known {
+		return nil, err
+	}
+	first := func(o query.Order, after query.Position) (p query.Position, found bool, err error) {
+		q.Order, q.After, q.Bare = o, &after, true
+		page, err := n.store.Search(ctx, n.account, q)
+		if err != nil || len(page.Rows) == 0 {
+			return p, false, err
+		}
+		return o.PositionOf(&page.Rows[0]), true, nil
+	}
+
+	if n.behind.Position, n.behind.found, err = first(n.order, n.of); err != nil {
+		return nil, err
+	}
+
+	// The other way round, equal values are newest first again. So this finds only the value
+	// before, by a cursor behind all rows of the record's own.
+	turned := query.Order{By: n.order.By, Ascending: !n.order.Ascending}
+	before, found, err := first(turned, query.Position{Value: n.of.Value})
+	if err != nil {
+		return nil, err
+	}
+	own := n.of.Value.Number
+	other := own
+	if found && before.Value.Known {
+		other = before.Value.Number
+	}
+	value, _ := json.Marshal([]float64{min(own, other), max(own, other)})
+
+	return []wire.Filter{{Field: n.order.By, Operator: "between", Value: value}}, nil
 }
 
 // columns are what a position is made of.

@@ -65,6 +65,9 @@ func (o Order) ByTime() bool {
 	return false
 }
 
+// ByNumber reports whether it is one of numbers that a filter compares as they are sorted.
+func (o Order) ByNumber() bool { return fields[o.By].number != nil }
+
 // PositionOf returns the position of a row.
 func (o Order) PositionOf(row *wire.Row) Position {
 	p := Position{At: row.ListTime, RequestID: row.RequestID}
