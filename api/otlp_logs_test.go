@@ -24,6 +24,7 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.Metrics = m })
 	paths := []string{
 		"/v1/logs", "/otel/v1/logs", "/api/public/otel/v1/logs", "/v1/logs/v1/logs", "/v1/traces/v1/logs",
+		"/otel/v1/logs/v1/logs", "/api/public/otel/v1/traces/v1/logs",
 	}
 	for _, path := range paths {
 		status, _, answer, _ := s.export(path, oneLog, "Authorization", "Bearer app")

@@ -36,11 +36,14 @@ var routes = expandSpellings([]route{
 		"/api/public/otel/v1/traces /api/public/otel/v1/traces/v1/traces " +
 		"/otel/v1/traces /otel/v1/traces/v1/traces /", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportTraces},
-	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs /api/public/otel/v1/logs " +
-		"/otel/v1/logs", unverified: true,
+	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs " +
+		"/api/public/otel/v1/logs /api/public/otel/v1/logs/v1/logs /api/public/otel/v1/traces/v1/logs " +
+		"/otel/v1/logs /otel/v1/logs/v1/logs /otel/v1/traces/v1/logs", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportLogs},
 	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /v1/traces/v1/metrics " +
-		"/api/public/otel/v1/metrics /otel/v1/metrics", unverified: true,
+		"/api/public/otel/v1/metrics /api/public/otel/v1/metrics/v1/metrics " +
+		"/api/public/otel/v1/traces/v1/metrics " +
+		"/otel/v1/metrics /otel/v1/metrics/v1/metrics /otel/v1/traces/v1/metrics", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportMetrics},
 	{name: "spans-bulk", path: "/spans-bulk", unverified: true,
 		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).spansBulk},

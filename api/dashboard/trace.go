@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"net/http"
-	"strings"
 
 	"promptspool/api/wire"
 )
@@ -14,7 +13,7 @@ func (d *Dashboard) traceRoutes() {
 // Bounds of the page of a trace.
 const (
 	traceRowsMax  = 1000 // spans that it shows
-	traceDepthMax = 20   // steps by which it indents them
+	traceDepthMax = 8    // steps by which it indents them, at most; style.css has as many
 )
 
 // traceView is what the page of a trace shows.
@@ -31,8 +30,8 @@ type traceRow struct {
 	Depth int
 }
 
-// Indent returns the space in front of the span's name.
-func (r traceRow) Indent() string { return strings.Repeat("\u2003", min(r.Depth, traceDepthMax)) }
+// Indent returns by how many steps the span's name is indented.
+func (r traceRow) Indent() int { return min(r.Depth, traceDepthMax) }
 
 // LatencyMS returns how long the span took; nil if that is unknown.
 func (r traceRow) LatencyMS() *float64 {

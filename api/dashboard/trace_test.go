@@ -42,11 +42,11 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	page := s.call(ann, "GET", "/traces/"+testTrace, nil)
 	at := 0
 	for _, want := range []string{
-		testTrace, `<td class="wrap"><a href="/requests/` + events[0].RequestID + `">the &lt;root&gt;</a>`,
-		"<td class=\"wrap\">\u2003<a href=\"/requests/" + events[2].RequestID + `">PromptLayer Run</a>`,
+		testTrace, `<td class="wrap in0"><a href="/requests/` + events[0].RequestID + `">the &lt;root&gt;</a>`,
+		"<td class=\"wrap in1\"><a href=\"/requests/" + events[2].RequestID + `">PromptLayer Run</a>`,
 		`<a href="/requests/` + events[4].RequestID + `">Request</a>`,
-		"<td class=\"wrap\">\u2003\u2003<a href=\"/requests/" + events[3].RequestID + `">inner</a>`,
-		"<td class=\"wrap\">\u2003<a href=\"/requests/" + events[1].RequestID + `">second</a>`,
+		"<td class=\"wrap in2\"><a href=\"/requests/" + events[3].RequestID + `">inner</a>`,
+		"<td class=\"wrap in1\"><a href=\"/requests/" + events[1].RequestID + `">second</a>`,
 	} {
 		found := strings.Index(page.Body.String()[at:], want)
 		if page.Code != http.StatusOK || found < 0 {

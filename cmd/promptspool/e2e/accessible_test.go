@@ -80,6 +80,27 @@ func (b *browser) accessible(source, page string) {
 	b.do("as before", prefers("light"))
 }
 
+// agentTrace is a run of an agent: a call that asks for a tool, the tool, and a call that failed.
+const (
+	agentTraceID = "52adf2cf8206e15bbdd5b2da7b55fa89"
+	agentTrace   = `{"resourceSpans":[{"scopeSpans":[{"spans":[
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a1","name":"Answer a customer",
+			"startTimeUnixNano":"1795318943000000000","endTimeUnixNano":"1795318947400000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"invoke_agent"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a2","parentSpanId":"00000000000000a1",
+			"name":"chat gpt-4o-mini","startTimeUnixNano":"1795318943100000000","endTimeUnixNano":"1795318945000000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+				{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o-mini"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a3","parentSpanId":"00000000000000a1",
+			"name":"track_parcel","startTimeUnixNano":"1795318945000000000","endTimeUnixNano":"1795318945300000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a4","parentSpanId":"00000000000000a1",
+			"name":"chat gpt-4o-mini","startTimeUnixNano":"1795318945300000000","endTimeUnixNano":"1795318947400000000",
+			"status":{"code":2,"message":"429: Slow down."},
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+				{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o-mini"}}]}]}]}]}`
+)
+
 func TestNoPageShutsAnybodyOut(t *testing.T) {
 	server, b := founded(t)
 	source := axe(t)
@@ -107,12 +128,16 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
 	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
 	failedID := server.track("/rest/track-request", adminKey, failed)
+	r := server.call("POST", "/v1/traces", agentTrace, "Content-Type", "application/json", "X-API-KEY", adminKey)
+	if r.Status != 200 {
+		t.Fatalf("a trace: %d %s", r.Status, r.Body)
+	}
 	reset := linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := linkPath(t, peopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
 		"/", "/requests", "/requests?field=tags&op=is&value=demo&key=",
 		"/requests?field=nonsense&op=is&value=x", "/requests/" + id, "/requests/unknown",
-		"/requests/" + failedID, "/requests?model=gpt4o", "/nowhere",
+		"/requests/" + failedID, "/requests?model=gpt4o", "/traces/" + agentTraceID, "/nowhere",
 		reset, "/reset-password?code=none", invite, "/sign-up?code=none",
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
@@ -125,6 +150,8 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere",
 			"/reset-password?code=none", "/sign-up?code=none":
 			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
+		case "/traces/" + agentTraceID:
+			b.screenshots("trace")
 		case "/docs", "/docs/log-curl":
 			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
 			b.do("look by phone", chromedp.EmulateViewport(390, 900))

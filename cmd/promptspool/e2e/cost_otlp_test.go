@@ -135,15 +135,12 @@ func init() {
 	}
 	for _, signal := range []string{"traces", "logs", "metrics"} {
 		path := "/v1/" + signal
-		for _, alias := range []string{path + path, "/otel" + path, "/api/public/otel" + path} {
-			aliases["POST "+alias] = "a path of " + path
+		for _, below := range []string{"", "/otel", "/api/public/otel"} {
+			for _, alias := range []string{path, path + path, "/v1/traces" + path} {
+				aliases["POST "+below+alias] = "a path of " + path
+			}
 		}
-	}
-	for _, alias := range []string{"/otel/v1/traces/v1/traces", "/api/public/otel/v1/traces/v1/traces"} {
-		aliases["POST "+alias] = "a path of /v1/traces"
-	}
-	for _, path := range []string{"/v1/logs", "/v1/metrics"} {
-		aliases["POST /v1/traces"+path] = "a path of " + path
+		delete(aliases, "POST "+path)
 	}
 	maps.Copy(withoutInput, aliases)
 }
