@@ -125,7 +125,8 @@ var otlpOperations = []operation{
 		id: "exportLogs", tag: tagOTLP, scope: wire.ScopeApp,
 		call: "POST /v1/logs",
 		older: "/v1/logs/v1/logs /v1/traces/v1/logs " +
-			"/api/public/otel/v1/logs /api/public/otel/v1/logs/v1/logs /api/public/otel/v1/traces/v1/logs " +
+			"/api/public/otel/v1/logs /api/public/otel/v1/logs/v1/logs " +
+			"/api/public/otel/v1/traces/v1/logs " +
 			"/otel/v1/logs /otel/v1/logs/v1/logs /otel/v1/traces/v1/logs",
 		summary: "Record log records about model calls",
 		detail: "The answer comes when they are durable. Those whose event name begins with `gen_ai.` are kept, " +
@@ -138,7 +139,8 @@ var otlpOperations = []operation{
 		id: "exportMetrics", tag: tagOTLP, scope: wire.ScopeApp,
 		call: "POST /v1/metrics",
 		older: "/v1/metrics/v1/metrics /v1/traces/v1/metrics " +
-			"/api/public/otel/v1/metrics /api/public/otel/v1/metrics/v1/metrics /api/public/otel/v1/traces/v1/metrics " +
+			"/api/public/otel/v1/metrics /api/public/otel/v1/metrics/v1/metrics " +
+			"/api/public/otel/v1/traces/v1/metrics " +
 			"/otel/v1/metrics /otel/v1/metrics/v1/metrics /otel/v1/traces/v1/metrics",
 		summary: "Discard metrics",
 		detail:  "Metrics are discarded, so that exporters log no errors.",
