@@ -12,22 +12,32 @@ import (
 	"promptspool/spool/archive/postgres/postgrestest"
 )
 
-// walBytes returns how many bytes of write-ahead log the server has ever written.
-func walBytes(t testing.TB, dsn string) (n int64) {
-	err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
-		`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
-	if err != nil {
-		t.Fatal(err)
+// walBytes returns how many bytes of write-ahead log the server has ever written, and the workers
+// of a Citus.
+func walBytes(t testing.TB, dsn string) (all int64) {
+	for _, node := range nodes(t, dsn) {
+		var n int64
+		err := postgrestest.Connect(t, node).QueryRow(context.Background(),
+			`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += n
 	}
 
-	return n
+	return all
 }
+
+// nodes returns the connection strings of the workers of a Citus, and of the server itself.
+func nodes(t testing.TB, dsn string) []string { return append(postgrestest.Workers(t, dsn), dsn) }
 
 // It must not run in parallel with other tests, which write to the same server.
 func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 	dsn := empty(t)
 	db := checked(t, dsn)
-	execute(t, dsn, `CHECKPOINT`)
+	for _, node := range nodes(t, dsn) {
+		execute(t, node, `CHECKPOINT`)
+	}
 	archivetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
 }
 
