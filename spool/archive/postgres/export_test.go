@@ -8,7 +8,7 @@ import (
 // InSmallSteps makes all bounds small: summaries of a few rows, made as soon as there are any,
 // few bodies and states held at a time, and deltas for states of any size.
 func (db *DB) InSmallSteps() {
-	db.summarizing = summarizing{rows: 3, tops: 1, least: 1, bytes: 1500}
+	db.summarizing = summarizing{rows: 3, tops: 1, step: 2, least: 1, bytes: 1500}
 	db.bodiesBytesMax = 600
 	db.heldBytesMax, db.codec.deltaMin = 3000, 1
 }

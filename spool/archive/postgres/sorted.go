@@ -18,7 +18,7 @@ const sortedOffsetMax = 10_000
 // toppedStretch is a stretch with the first rows of an order.
 type toppedStretch struct {
 	stretch
-	tops []byte         // NULL or empty: they are not known
+	tops []byte         // nil once they were read
 	last query.Position // of tops; more rows follow
 }
 
@@ -42,46 +42,50 @@ func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 	s.query, s.visit = &all, f.Visit
 
 	oldest, top := bounds(&all)
-	stretches, err := s.topped(ctx, oldest, top)
+	rest, err := s.readTops(ctx, f, oldest, top)
 	if err != nil {
 		return query.Page{}, err
 	}
-
-	// Rows without a summary, and stretches whose tops are not known, are read.
-	var rest []toppedStretch
-	for _, part := range stretches {
-		if err := s.between(ctx, part.newest+1, top); err != nil {
-			return query.Page{}, err
-		}
-		top = part.bottom - 1
-		if len(part.tops) == 0 {
-			if err := s.between(ctx, part.oldest, part.newest); err != nil {
-				return query.Page{}, err
-			}
-			continue
-		}
-
-		list, err := query.ReadTops(part.tops, all.Order)
-		if err != nil {
-			return query.Page{}, damaged("the tops of a summary", err)
-		}
-		f.Pass(list.Rows)
-		for _, p := range list.Places {
-			f.VisitPlace(p)
-		}
-		if n := len(list.Places); n < list.Rows {
-			part.last = list.Places[n-1]
-			rest = append(rest, part)
-		}
-	}
-	if err := s.between(ctx, oldest, top); err != nil {
-		return query.Page{}, err
-	}
-
 	if err := s.readRest(ctx, f, rest); err != nil {
 		return query.Page{}, err
 	}
 	return s.finish(ctx, f)
+}
+
+// readTops reads the tops of all stretches between two list times, and the rows between those
+// stretches. It returns the stretches that have more rows.
+func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64) (rest []toppedStretch, err error) {
+	for {
+		part, err := s.topped(ctx, oldest, top)
+		if err != nil {
+			return nil, err
+		}
+
+		for _, t := range part {
+			// Above the stretch are rows without a summary, or without tops.
+			if err := s.between(ctx, t.newest+1, top); err != nil {
+				return nil, err
+			}
+			top = t.bottom - 1
+
+			list, err := query.ReadTops(t.tops, s.query.Order)
+			if err != nil {
+				return nil, damaged("the tops of a summary", err)
+			}
+			f.Pass(list.Rows)
+			for _, p := range list.Places {
+				f.VisitPlace(p)
+			}
+			if n := len(list.Places); n < list.Rows {
+				t.tops, t.last = nil, list.Places[n-1]
+				rest = append(rest, t)
+			}
+		}
+
+		if len(part) < s.db.summarizing.step {
+			return rest, s.between(ctx, oldest, top)
+		}
+	}
 }
 
 // readRest reads the rows behind the tops of stretches that may be on the page.
@@ -123,13 +127,14 @@ func (s *scan) between(ctx context.Context, oldest, newest int64) error {
 	return s.run(ctx, math.MaxInt)
 }
 
-// topped reads the stretches whose rows are all between two list times, newest first.
+// topped reads the next stretches that have tops, newest first. All of their rows are between
+// two list times.
 func (s *scan) topped(ctx context.Context, oldest, newest int64) ([]toppedStretch, error) {
 	rows, err := s.tx.Query(ctx, `
 		SELECT newest, oldest, bottom, tops FROM summaries
-		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3
-		ORDER BY newest DESC`,
-		s.account, newest, oldest)
+		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3 AND octet_length(tops) > 0
+		ORDER BY newest DESC LIMIT $4`,
+		s.account, newest, oldest, s.db.summarizing.step)
 	if err != nil {
 		return nil, err
 	}

@@ -22,6 +22,7 @@ import (
 type summarizing struct {
 	rows  int           // of a stretch
 	tops  int           // of these, for each order of lists; see query.Tops
+	step  int           // stretches whose tops are in memory at a time, of about 4 KiB each
 	least int           // rows that are worth a summary, in a gap between two others
 	bytes int           // of a stretch's rows; heavier stretches get an empty summary
 	rest  time.Duration // since the list time of a row
@@ -30,6 +31,7 @@ type summarizing struct {
 var summarizingDefault = summarizing{
 	rows:  4096,
 	tops:  8,
+	step:  256,
 	least: 256,
 	bytes: 16 << 20,
 	rest:  2 * time.Minute,
