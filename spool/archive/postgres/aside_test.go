@@ -116,7 +116,7 @@ func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway
 				case !strings.Contains(worker, "@"+host+"/"):
 				case away:
 					accept = postgrestest.Refuse(t, worker)
-				default:
+				case accept != nil:
 					accept()
 				}
 			}

@@ -62,6 +62,24 @@ func TestSummariesOfAnEarlierVersionGetTheirTops(t *testing.T) {
 		t.Errorf("without tops (-want +got):\n%s", diff)
 	}
 
+	// A summary that does not cover its rows, as if another server had just made it, is left.
+	var second int64
+	if err := postgrestest.Connect(t, dsn).QueryRow(t.Context(),
+		`SELECT newest FROM summaries ORDER BY newest DESC OFFSET 1 LIMIT 1`).Scan(&second); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, dsn, fmt.Sprintf(`UPDATE summaries SET row_count = row_count + 1 WHERE newest = %d`, second))
+	if err := db.Summarize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := without(); n != 1 {
+		t.Errorf("%d summaries have no tops, want the one that does not cover its rows", n)
+	}
+	if diff := cmp.Diff(want, sorted()); diff != "" {
+		t.Errorf("with a summary without tops between others (-want +got):\n%s", diff)
+	}
+
+	execute(t, dsn, fmt.Sprintf(`UPDATE summaries SET row_count = row_count - 1 WHERE newest = %d`, second))
 	if err := db.Summarize(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -167,26 +167,48 @@ func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 	db.InSmallSteps()
 	account, setWorker := summarizedOn(t, db, dsn)
 
-	var events []archive.Event
-	for n := range 9 {
-		events = append(events, archivetest.Event(t, n, wire.KindRequest, archivetest.ID(n), `{"function_name":"f"}`))
+	write := func(from, to int) {
+		t.Helper()
+		var events []archive.Event
+		for n := from; n < to; n++ {
+			id := archivetest.ID(n)
+			events = append(events, archivetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
+		}
+		if _, err := db.Apply(t.Context(), account, events); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := db.Apply(t.Context(), account, events); err != nil {
+	summaries := func() (all, withTops int) {
+		t.Helper()
+		if err := db.pool.QueryRow(t.Context(), nil, []any{&all, &withTops},
+			`SELECT count(*), count(tops) FROM summaries WHERE account_id = $1`, account); err != nil {
+			t.Fatal(err)
+		}
+		return all, withTops
+	}
+
+	// Three summaries are of an earlier version, and three are missing.
+	write(0, 9)
+	setWorker("")
+	if err := db.Summarize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	if err := db.pool.Exec(t.Context(), `UPDATE summaries SET tops = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	write(9, 18)
 
 	for _, worker := range []string{"undecided", "away", ""} {
 		setWorker(worker)
 		if err := db.Summarize(t.Context()); err != nil && worker != "away" {
 			t.Fatal(err)
 		}
-		made := 0
-		if err := db.pool.QueryRow(t.Context(), nil, []any{&made},
-			`SELECT count(*) FROM summaries WHERE account_id = $1`, account); err != nil {
-			t.Fatal(err)
+		want := [2]int{3, 0}
+		if worker == "" {
+			want = [2]int{6, 6}
 		}
-		if made == 0 != (worker != "") {
-			t.Errorf("a worker is %q, and %d summaries were made", worker, made)
+		if all, withTops := summaries(); [2]int{all, withTops} != want {
+			t.Errorf("a worker is %q: there are %d summaries, %d with tops; want %v", worker, all, withTops, want)
 		}
 	}
 }

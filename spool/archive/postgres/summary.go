@@ -48,7 +48,7 @@ type stretch struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
-	if err := db.renewSummaries(ctx); err != nil {
+	if ok, err := db.renewSummaries(ctx); err != nil || !ok {
 		return err
 	}
 
@@ -69,36 +69,79 @@ func (db *DB) Summarize(ctx context.Context) error {
 	return err
 }
 
-// renewStep is how many summaries are missing at a time while they are made anew.
-const renewStep = 32
-
-// renewSummaries makes the summaries of earlier versions anew: they have no tops.
-func (db *DB) renewSummaries(ctx context.Context) error {
+// renewSummaries adds tops to the summaries of earlier versions, which have none. It ends
+// early, and is not ok, if a write is undecided: then no summary can be made.
+func (db *DB) renewSummaries(ctx context.Context) (ok bool, err error) {
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} },
 		`SELECT DISTINCT account_id FROM summaries WHERE tops IS NULL`)
 	for _, account := range accounts {
-		for n := int64(renewStep); err == nil && n == renewStep; {
-			if n, err = db.dropWithoutTops(ctx, account); err == nil {
-				err = db.summarizeAccount(ctx, account)
+		// Down the list once: one that cannot be renewed is left for the next time.
+		for top := int64(nanosMost); top > nanosLeast; {
+			if top, ok, err = db.renewNext(ctx, account, top); err != nil || !ok {
+				return false, err
 			}
 		}
 	}
 
-	return err
+	return err == nil, err
 }
 
-// dropWithoutTops deletes up to renewStep summaries that have no tops, the newest first.
-func (db *DB) dropWithoutTops(ctx context.Context, account string) (n int64, err error) {
+// renewNext adds tops to the newest summary up to top that has none. next is the top for the
+// one below it. It is not ok, and changes nothing, if a write is undecided.
+func (db *DB) renewNext(ctx context.Context, account string, top int64) (next int64, ok bool, err error) {
 	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
-			DELETE FROM summaries
-			WHERE account_id = $1 AND newest = ANY(ARRAY(
-				SELECT newest FROM summaries WHERE account_id = $1 AND tops IS NULL
-				ORDER BY newest DESC LIMIT $2))`, account, renewStep)
-		n = tag.RowsAffected()
+		var s stretch
+		err := tx.QueryRow(ctx, `
+			SELECT newest, bottom FROM summaries
+			WHERE account_id = $1 AND newest <= $2 AND tops IS NULL
+			ORDER BY newest DESC LIMIT 1`, account, top).Scan(&s.newest, &s.bottom)
+		if errors.Is(err, pgx.ErrNoRows) {
+			next, ok = nanosLeast, true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+
+		if ok, err = db.lockDecided(ctx, tx, account); err != nil || !ok {
+			return err
+		}
+
+		rows, heavy, err := db.rowsBetween(ctx, tx, account, s.bottom, s.newest)
+		if err != nil {
+			return err
+		}
+		tops := []byte{} // as of heavy rows
+		if !heavy && len(rows) > 0 {
+			tops = query.Tops(db.summarizing.tops, len(rows), func(i int) *wire.Row { return &rows[i] })
+		}
+
+		// Before we had the lock the summary may have been removed, and another one made: it gets
+		// these tops only if it covers these rows.
+		next = s.bottom - 1
+		_, err = tx.Exec(ctx, `
+			UPDATE summaries SET tops = $1
+			WHERE account_id = $2 AND newest = $3 AND bottom = $4 AND row_count = $5 AND tops IS NULL`,
+			tops, account, s.newest, s.bottom, len(rows))
 		return err
 	})
-	return n, err
+
+	return next, ok, err
+}
+
+// lockDecided takes the account's lock, so that rows can be read for a summary. It is not ok if
+// a write is undecided.
+func (db *DB) lockDecided(ctx context.Context, tx pgx.Tx, account string) (ok bool, err error) {
+	// Exclusively: a write between our reading the rows and our commit would find no summary to
+	// remove, and leave a wrong one behind.
+	_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(account))
+	if err != nil || !db.spread {
+		return err == nil, err
+	}
+
+	// Behind the lock no write is on its way, but one may have been cut off in its commit: it
+	// would become visible later, beside a summary that lacks it.
+	return decided(ctx, tx)
 }
 
 // summarizeAccount fills the gaps between an account's summaries, newest first.
@@ -137,18 +180,8 @@ func (db *DB) summarizeNext(
 			return err
 		}
 
-		// The account's lock, exclusively: a write between our reading the rows and our commit
-		// would find no summary to remove, and leave a wrong one behind.
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(account)); err != nil {
+		if ok, err := db.lockDecided(ctx, tx, account); err != nil || !ok {
 			return err
-		}
-
-		// Behind the lock no write is on its way, but one may have been cut off in its commit: it
-		// would become visible later, beside a summary that lacks it.
-		if db.spread {
-			if ok, err := decided(ctx, tx); err != nil || !ok {
-				return err
-			}
 		}
 
 		// Another server may have made one while we waited: no row may be counted twice.
