@@ -351,7 +351,7 @@ func TestSixteenExportersOf2MiBAreTakenTogether(t *testing.T) {
 		case <-ended: // refused
 		}
 	}
-	export()
+	all.Go(export)
 	close(h.open)
 	all.Wait()
 }

@@ -33,7 +33,9 @@ func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) 
 		t.Fatal(err)
 	}
 
-	for _, o := range []order{{}, {byTime, true}, {"latency_ms", false}, {"status", true}, {"accepted_at", true}} {
+	for _, o := range []order{
+		{}, {byTime, true}, {"latency_ms", false}, {"latency_ms", true}, {"status", true}, {"accepted_at", true},
+	} {
 		search := wire.Search{PerPage: 20}
 		search.SortBy, search.SortOrder = o.search()
 		list, err := s.records.Search(t.Context(), id, search)

@@ -20,7 +20,8 @@ const (
 type traceView struct {
 	TraceID string
 	Rows    []traceRow
-	LeftOut int // spans that the page has no room for
+	LeftOut int  // spans that the page has no room for
+	More    bool // beyond these
 	Closed  bool
 }
 
@@ -59,7 +60,7 @@ func (d *Dashboard) tracePage(c *call) error {
 	}
 
 	rows := traceRows(trace.Spans)
-	v := traceView{TraceID: trace.TraceID, Rows: rows[:min(len(rows), traceRowsMax)], Closed: trace.Closed}
+	v := traceView{TraceID: trace.TraceID, Rows: rows[:min(len(rows), traceRowsMax)], More: trace.Truncated, Closed: trace.Closed}
 	v.LeftOut = len(rows) - len(v.Rows)
 
 	return d.show(c, http.StatusOK, "trace", "Trace", "requests", v)

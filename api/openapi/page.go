@@ -99,8 +99,8 @@ func nameOf(s *jsonschema.Schema) string {
 func (p *page) call(o *operation) {
 	d := p.described(o)
 	fmt.Fprintf(p, "### %s\n\n`%s` with a key of scope `%s`.", o.summary, o.call, o.scope)
-	for path := range strings.FieldsSeq(o.older) {
-		fmt.Fprintf(p, " Older clients use `%s`.", path)
+	if paths := strings.Fields(o.older); len(paths) > 0 {
+		fmt.Fprintf(p, " Also served at `%s`.", strings.Join(paths, "`, `"))
 	}
 	if o.detail != "" {
 		p.WriteString("\n\n" + o.detail)

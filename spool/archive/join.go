@@ -208,7 +208,7 @@ func (a *Archive) addSpans(
 		// Mostly no log records wait. But a call without its messages may have some
 		// that were joined to what was sent of it before.
 		lacks := results[i].Follows && e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
-		if !lacks && waiting.Logs == 0 && found[key] == nil {
+		if !lacks && waiting.Requests+waiting.Logs == 0 && found[key] == nil {
 			continue
 		}
 

@@ -70,10 +70,13 @@ func (a *Archive) linkRecord(ctx context.Context, account string, state *State, 
 	}
 
 	span, _, err := a.config.Store.Record(ctx, account, other.String())
-	if wire.IsCode(err, wire.CodeNotFound) || err == nil && span.Span == nil {
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound) || err == nil && span.Span == nil:
 		return nil // deleted meanwhile
-	}
-	if err != nil {
+	case wire.IsCode(err, wire.CodeInternal):
+		record.SpanRecordID = other.String() // which is damaged: the request is not
+		return nil
+	case err != nil:
 		return err
 	}
 	record.SpanRecordID = other.String()

@@ -84,9 +84,8 @@ func (n *neighbours) find(ctx context.Context, now time.Time) error {
 
 	// Those of the same time come first, because they are beside it in any order. Lists are
 	// sorted by microseconds.
-	from := n.of.At.Truncate(time.Microsecond)
-	to := from.Add(time.Microsecond - 1)
-	if whole, err := n.visit(ctx, nil, n.listed("gte", from), n.listed("lte", to)); err != nil || !whole {
+	from, to := microsecond(n.of.At)
+	if whole, err := n.visit(ctx, nil, n.sameTime(n.of.At)...); err != nil || !whole {
 		return err
 	}
 
@@ -156,55 +155,103 @@ func (n *neighbours) findSorted(ctx context.Context) error {
 	// The list may be long, whatever its filter looks into.
 	visiting, cancel := context.WithDeadline(ctx, n.deadline)
 	defer cancel()
-	near, err := n.near(visiting)
-	known := n.behind
-	if err == nil {
-		_, err = n.visit(visiting, nil, near...)
+	near, err := n.findNear(visiting)
+	if err == nil && !near {
+		_, err = n.visit(visiting, nil)
 	}
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		n.before, n.behind = beside{}, known // there may be nearer ones
+		n.before = beside{} // there may be nearer ones
+		if !near {
+			n.behind = beside{}
+		}
 		return nil
 	}
 
 	return err
 }
 
-// near returns a condition on what the list is sorted by that the record before satisfies,
-// and finds the one behind. It returns none where all of the list has to be read: stores
-// find the first rows of an order fast if every row of a time is wanted.
-func (n *neighbours) near(ctx context.Context) ([]wire.Filter, error) {
+// findNear looks on both sides by the first rows of some lists, which stores find fast if every
+// row of a time is wanted. near is false for other lists.
+func (n *neighbours) findNear(ctx context.Context) (near bool, err error) {
 	q, err := query.CompileMatch(n.search.FilterGroup, n.search.Q)
 	if err != nil || !q.Spanned() || !n.order.ByNumber() || !n.of.Value.Known {
-		return nil, err
+		return false, err
 	}
-	first := func(o query.Order, after query.Position) (p query.Position, found bool, err error) {
-		q.Order, q.After, q.Bare = o, &after, true
-		page, err := n.store.Search(ctx, n.account, q)
-		if err != nil || len(page.Rows) == 0 {
-			return p, false, err
+
+	// Of equal values the newest come first, in both directions. So beside the record are those of
+	// its own value, or the newest of the value behind and the oldest of the value before.
+	own := n.valued(n.of.Value)
+	if _, err := n.visit(ctx, nil, append(n.sameTime(n.of.At), own)...); err != nil {
+		return true, err
+	}
+	first, last := microsecond(n.of.At)
+	if !n.behind.found {
+		newest := func(*wire.Row) bool { return true }
+		if _, err := n.visit(ctx, newest, n.listed("before", first), own); err != nil {
+			return true, err
 		}
-		return o.PositionOf(&page.Rows[0]), true, nil
+	}
+	if !n.behind.found {
+		if n.behind, err = n.first(ctx, q, n.order, n.order.Beyond(n.of.Value)); err != nil {
+			return true, err
+		}
 	}
 
-	if n.behind.Position, n.behind.found, err = first(n.order, n.of); err != nil {
-		return nil, err
+	if !n.before.found {
+		if err := n.findOldest(ctx, n.of.Value, n.listed("after", last)); err != nil {
+			return true, err
+		}
 	}
-
-	// The other way round, equal values are newest first again. So this finds only the value
-	// before, by a cursor behind all rows of the record's own.
+	if n.before.found {
+		return true, nil
+	}
 	turned := query.Order{By: n.order.By, Ascending: !n.order.Ascending}
-	before, found, err := first(turned, query.Position{Value: n.of.Value})
-	if err != nil {
-		return nil, err
+	before, err := n.first(ctx, q, turned, turned.Beyond(n.of.Value))
+	if err != nil || !before.found || !before.Value.Known {
+		return true, err
 	}
-	own := n.of.Value.Number
-	other := own
-	if found && before.Value.Known {
-		other = before.Value.Number
-	}
-	value, _ := json.Marshal([]float64{min(own, other), max(own, other)})
 
-	return []wire.Filter{{Field: n.order.By, Operator: "between", Value: value}}, nil
+	return true, n.findOldest(ctx, before.Value)
+}
+
+// first returns the first row of a list behind a position; nil is its beginning.
+func (n *neighbours) first(
+	ctx context.Context, q query.Query, o query.Order, after *query.Position,
+) (b beside, err error) {
+	q.Order, q.After, q.Bare = o, after, true
+	page, err := n.store.Search(ctx, n.account, q)
+	if err != nil || len(page.Rows) == 0 {
+		return b, err
+	}
+
+	return beside{true, o.PositionOf(&page.Rows[0])}, nil
+}
+
+// findOldest visits the oldest row that has a value and satisfies the conditions, with those of
+// its time.
+func (n *neighbours) findOldest(ctx context.Context, value query.SortValue, within ...wire.Filter) error {
+	within = append(within, n.valued(value))
+	if n.search.FilterGroup != nil {
+		within = append(within, *n.search.FilterGroup)
+	}
+	q, err := query.CompileMatch(&wire.Filter{Filters: within}, n.search.Q)
+	if err != nil {
+		return err
+	}
+	oldest, err := n.first(ctx, q, query.Order{By: "list_time", Ascending: true}, nil)
+	if err != nil || !oldest.found {
+		return err
+	}
+	_, err = n.visit(ctx, nil, append(n.sameTime(oldest.At), n.valued(value))...)
+
+	return err
+}
+
+// valued returns a condition on what the list is sorted by.
+func (n *neighbours) valued(v query.SortValue) wire.Filter {
+	both, _ := json.Marshal([]float64{v.Number, v.Number})
+
+	return wire.Filter{Field: n.order.By, Operator: "between", Value: both}
 }
 
 // columns are what a position is made of.
@@ -225,6 +272,20 @@ func (n *neighbours) listed(operator string, at time.Time) wire.Filter {
 	value, _ := json.Marshal(at)
 
 	return wire.Filter{Field: "list_time", Operator: operator, Value: value}
+}
+
+// sameTime returns conditions on the list time, for those that sorted lists take for equal.
+func (n *neighbours) sameTime(at time.Time) []wire.Filter {
+	from, to := microsecond(at)
+
+	return []wire.Filter{n.listed("gte", from), n.listed("lte", to)}
+}
+
+// microsecond returns the first and the last moment of the microsecond of a time.
+func microsecond(at time.Time) (from, to time.Time) {
+	from = at.Truncate(time.Microsecond)
+
+	return from, from.Add(time.Microsecond - 1)
 }
 
 // visit looks at the rows of the list that satisfy the conditions, newest first, until it

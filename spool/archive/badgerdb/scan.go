@@ -34,6 +34,7 @@ type scan struct {
 	finder      *query.Finder
 	passed      blocks.Bits // the matches of the current block that the finder only counts
 	located     block       // that far read last
+	farther     *farBlock   // that far was last asked for
 	oldestFirst bool        // blocks come the other way round
 
 	after    []byte          // a place: rows up to it are left out; nil: none are
@@ -80,15 +81,26 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 	return m.row, m.lone.read(m.row, want)
 }
 
+// farBlock is a block that is opened later on.
+type farBlock struct {
+	place []byte
+	head  blocks.Head
+}
+
 // far returns how to find the place of the block's row i later on: few are needed, and
 // their column is the largest.
 func (s *scan) far(i int) query.Locate {
-	place, head := bytes.Clone(s.block.Place), s.block.Head
+	// One for all rows of the block: there may be many.
+	if s.farther == nil || !bytes.Equal(s.farther.place, s.block.Place) {
+		s.farther = &farBlock{bytes.Clone(s.block.Place), s.block.Head}
+	}
+	of := s.farther
+
 	return func() (query.Position, error) {
 		b := &s.located
 		b.txn, b.codec, b.keys = s.txn, s.db.codec, s.keys
-		if !bytes.Equal(b.Place, place) {
-			b.open(place, head)
+		if !bytes.Equal(b.Place, of.place) {
+			b.open(of.place, of.head)
 		}
 
 		row, err := b.Row(i, rowcode.PlaceColumns)

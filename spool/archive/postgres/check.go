@@ -105,7 +105,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		}
 		// These columns are copies of what the state says, and statements rely on them.
 		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
-			!equal(r.linkColumn, r.record.link()) || r.orphan != r.unlisted() ||
+			r.record.link() != nil && !equal(r.linkColumn, r.record.link()) || r.orphan != r.unlisted() ||
 			r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}

@@ -37,10 +37,13 @@ func (s *span) loggedAs() string {
 		return id
 	}
 
+	if s.scope != "" && !strings.HasPrefix(s.scope, "promptlayer") {
+		return ""
+	}
 	run := s.body.name.text() == "PromptLayer Run"
 	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
 		s.own.text("function_name") != ""
-	// JavaScript's have no scope, and say nothing but how the call ended.
+	// JavaScript's say nothing but how the call ended.
 	script := s.own.text("response_status") == "success" && s.own.text("function_input") != "" &&
 		s.find(requestModel, responseModel) == nil
 	if run || wrapped || script {

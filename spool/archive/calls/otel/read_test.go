@@ -382,22 +382,25 @@ func TestASpanSaysUnderWhichIDItsCallIsLogged(t *testing.T) {
 	for name, c := range map[string]struct {
 		attributes map[string]any
 		want       string
+		scope      string
 	}{
-		"managed": {map[string]any{"promptlayer.request_log.managed": true}, own},
+		"managed": {map[string]any{"promptlayer.request_log.managed": true}, own, ""},
 		"managed, by another span": {map[string]any{
 			"promptlayer.request_log.managed": "true", "promptlayer.request_log.span_id": other,
-		}, strings.ToLower(other)},
-		"wrapped by the JavaScript SDK": {wrapped, own},
+		}, strings.ToLower(other), ""},
+		"wrapped by the JavaScript SDK": {wrapped, own, ""},
+		"with the same words":           {wrapped, "", "some.other.library"},
 		"which failed, and is not logged": {
-			map[string]any{"function_input": `[{"model":"m"}]`, "response_status": "error"}, "",
+			map[string]any{"function_input": `[{"model":"m"}]`, "response_status": "error"}, "", "",
 		},
-		"only a function": {map[string]any{"function_input": `["Ann"]`, "function_output": "1"}, ""},
+		"only a function": {map[string]any{"function_input": `["Ann"]`, "function_output": "1"}, "", ""},
 		"a call": {map[string]any{
 			"gen_ai.request.model": "m", "function_input": `[]`, "response_status": "success",
-		}, ""},
+		}, "", ""},
 	} {
 		body := spanWith(c.attributes)
 		body["span"].(map[string]any)["spanId"] = own
+		body["scope"] = map[string]any{"name": c.scope}
 		if s := otel.Read(encode(t, body)); s.LoggedAs != c.want || c.want != "" && s.Kind != otel.KindChain {
 			t.Errorf("%s: logged as %q, a %s, want %q", name, s.LoggedAs, s.Kind, c.want)
 		}

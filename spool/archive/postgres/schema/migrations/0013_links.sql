@@ -2,4 +2,3 @@
 -- link is archive.State.Link: what a request and the span that traces its call find each other by. A server of a version
 -- before would leave it NULL. It is NULL for records of before, too, whose states have none.
 ALTER TABLE record_states ADD COLUMN link uuid;
-CREATE INDEX record_states_links ON record_states (account_id, link, request_id) WHERE link IS NOT NULL;
