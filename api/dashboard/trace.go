@@ -60,7 +60,12 @@ func (d *Dashboard) tracePage(c *call) error {
 	}
 
 	rows := traceRows(trace.Spans)
-	v := traceView{TraceID: trace.TraceID, Rows: rows[:min(len(rows), traceRowsMax)], More: trace.Truncated, Closed: trace.Closed}
+	v := traceView{
+		TraceID: trace.TraceID,
+		Rows:    rows[:min(len(rows), traceRowsMax)],
+		More:    trace.Truncated,
+		Closed:  trace.Closed,
+	}
 	v.LeftOut = len(rows) - len(v.Rows)
 
 	return d.show(c, http.StatusOK, "trace", "Trace", "requests", v)
