@@ -23,12 +23,14 @@ const lanes = 2
 const commitTimeout = 30 * time.Second
 
 // newCommitter returns a committer that gathers batches into groups and has apply fold each
-// group in one transaction.
-func newCommitter(apply applyFunc) *archive.Committer[application] {
+// group in one transaction. slots is added to the numbers of its lanes, so that those of two
+// committers have slots of their own in account_weeks.
+func newCommitter(slots int, apply applyFunc) *archive.Committer[application] {
 	commit := func(ctx context.Context, lane int, group []*batch) {
 		ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 		defer cancel()
 
+		lane += slots
 		answer(ctx, lane, group, apply(ctx, lane, group), apply)
 	}
 

@@ -15,7 +15,7 @@ func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 		named := func(account string) *batch { return &batch{Change: application{account: account}} }
 		bad := named("bad")
 		entered, leave := make(chan struct{}, lanes), make(chan struct{})
-		c := newCommitter(func(_ context.Context, _ int, group []*batch) error {
+		c := newCommitter(0, func(_ context.Context, _ int, group []*batch) error {
 			if group[0].Change.account == "first" {
 				entered <- struct{}{}
 				<-leave // the others gather meanwhile
@@ -54,7 +54,7 @@ func TestAWriteThatCannotBeHarmsNoOther(t *testing.T) {
 func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0
-		c := newCommitter(func(context.Context, int, []*batch) error {
+		c := newCommitter(0, func(context.Context, int, []*batch) error {
 			calls++
 			return wire.Unavailable(0, "It is away.")
 		})
@@ -85,7 +85,7 @@ func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 }
 
 func TestACallThatEndedIsNotCarriedOut(t *testing.T) {
-	c := newCommitter(func(context.Context, int, []*batch) error { return errors.New("this must not be called") })
+	c := newCommitter(0, func(context.Context, int, []*batch) error { return errors.New("this must not be called") })
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := c.Do(ctx, &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {

@@ -54,7 +54,7 @@ type DB struct {
 	bodiesBytesMax int64
 	unseenMax      int // see archive.UnseenMax
 	heldBytesMax   int // see archive.HeldBytesMax
-	slot           int // the first of this server's slots in account_weeks, one per lane
+	slot           int // the first of this server's slots in account_weeks; see newCommitter
 }
 
 // How long Open waits for a database that is starting.
@@ -103,8 +103,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	now := func() time.Time { return db.now() }
 	db.Store = accounts.New(accountTables{db}, now)
 	db.tables = schema.New(pool, c.Logger, now)
-	db.commits = newCommitter(db.applyPresent)
-	db.aside.commits = newCommitter(db.applyAside)
+	db.commits = newCommitter(0, db.applyPresent)
+	db.aside.commits = newCommitter(slotsOf*lanes, db.applyAside)
 
 	if err := db.start(ctx, c.HalfSpread); err != nil {
 		pool.Close()

@@ -13,7 +13,8 @@ import (
 )
 
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
-// slot update the same row, and so wait for each other's commits.
+// slot update the same row, and so wait for each other's commits. Each has one for each lane, and
+// as many again for accounts that were set aside.
 const slotsOf = 32
 
 // write writes what the group changed. It returns connection.ErrConflict if another server
