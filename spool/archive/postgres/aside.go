@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -14,7 +15,7 @@ import (
 // others: in a common transaction, they would all wait for that worker.
 type aside struct {
 	commits  *archive.Committer[application]
-	accounts sync.Map // those whose last write met a lost worker
+	accounts sync.Map // those whose last write did not reach its worker
 }
 
 // errAside means that a batch was not written, because its account's worker is away.
@@ -36,14 +37,18 @@ func (db *DB) commit(ctx context.Context, b *batch) ([]wire.Result, error) {
 	return b.Change.results, err
 }
 
+// patienceDefault is how long a statement of several accounts waits for the worker of one. An
+// account that takes longer by itself is set aside: it may be slow there, and holds up no other.
+const patienceDefault = 5 * time.Second
+
 // applyPresent is applyGroup for accounts whose workers answer. It does not wait for a worker of
 // a Citus that is away: it sets the accounts there aside, and the others go on.
 func (db *DB) applyPresent(ctx context.Context, lane int, group []*batch) error {
 	if !db.spread {
 		return db.applyGroup(ctx, lane, group)
 	}
-	err := db.applyGroup(connection.Impatiently(ctx), lane, group)
-	if !connection.LostWorker(err) {
+	err := db.applyGroup(connection.Impatiently(ctx, db.patience), lane, group)
+	if !connection.LostWorker(err) && !connection.Late(err) {
 		return err
 	}
 
@@ -52,26 +57,45 @@ func (db *DB) applyPresent(ctx context.Context, lane int, group []*batch) error 
 		db.aside.accounts.Store(group[0].Change.account, true)
 		return errAside
 	}
-	// Nothing tells whose worker it is, so each account is tried by itself.
-	for _, part := range parts {
-		answer(ctx, lane, part, db.applyPresent(ctx, lane, part), db.applyPresent)
+
+	// Nothing tells whose worker it is, so each account is tried by itself. If the attempt above
+	// was committed after all, its events are duplicates now.
+	for n, part := range parts {
+		most := min(db.patience, share(ctx, len(parts)-n))
+		err := db.applyGroup(connection.Impatiently(ctx, most), lane, part)
+		if connection.LostWorker(err) || connection.Late(err) {
+			db.aside.accounts.Store(part[0].Change.account, true)
+			err = errAside
+		}
+		answer(ctx, lane, part, err, db.applyPresent)
 	}
 
 	return nil
 }
 
+// share divides the time that a group has left among n attempts. Without it, many accounts of a
+// worker that does not answer would leave none to those behind them.
+func share(ctx context.Context, n int) time.Duration {
+	end, _ := ctx.Deadline() // that of commitTimeout
+	return time.Until(end) / time.Duration(n)
+}
+
 // applyAside is applyGroup for accounts that were set aside.
 func (db *DB) applyAside(ctx context.Context, lane int, group []*batch) error {
-	// Each is first tried by itself, because its worker may be back while another's is not.
+	// Each is first tried by itself, because its worker may be back while another's is not. It may
+	// also just be slow, so it has all of its share.
 	var away []*batch
-	for _, part := range partsByAccount(group) {
-		err := db.applyGroup(connection.Impatiently(ctx), lane, part)
-		if connection.LostWorker(err) {
+	parts := partsByAccount(group)
+	for n, part := range parts {
+		err := db.applyGroup(connection.Impatiently(ctx, share(ctx, len(parts)-n)), lane, part)
+		if connection.LostWorker(err) && !connection.Late(err) {
 			away = append(away, part...)
 			continue
 		}
 
-		db.aside.accounts.Delete(part[0].Change.account)
+		if err == nil {
+			db.aside.accounts.Delete(part[0].Change.account)
+		}
 		answer(ctx, lane, part, err, db.applyGroup)
 	}
 

@@ -4,25 +4,99 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/archive/postgres/schema"
 )
 
 // A server commits the writes of several accounts together. Those whose worker is away must not
 // hold up the others.
 func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
 	dsn := postgrestest.DSN(t)
+	db := openWith(t, dsn, patienceDefault)
+	present, absent, setAway := workerOf(t, db, dsn)
+
+	othersAreWritten(t, db, present, absent, setAway)
+}
+
+// A worker whose machine is gone refuses nothing: statements wait for it. So they do for a lock.
+func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db := openWith(t, dsn, 300*time.Millisecond)
+	present, absent := twoAccounts(t, db, dsn)
+	db.spread = true
+	conn := postgrestest.Connect(t, dsn)
+
+	othersAreWritten(t, db, present, absent, func(away bool) {
+		sql, args := `ROLLBACK`, []any(nil)
+		if away {
+			// Locks the counts to which its writes would add, in the slots of all lanes.
+			if _, err := conn.Exec(t.Context(), `BEGIN`); err != nil {
+				t.Fatal(err)
+			}
+			id, _ := parseUUID(archivetest.ID(0))
+			sql = `
+				INSERT INTO account_weeks (account_id, week, slot, records, bytes, orphans, orphan_events, orphan_bytes)
+				SELECT $1, $2::date, n, 0, 0, 0, 0, 0 FROM generate_series(0, $3::int) n`
+			args = []any{absent, schema.WeekOf(tsOf(id)), 2 * slotsOf * lanes}
+		}
+		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// An account that is only slow may be set aside as well.
+func TestAccountsThatAreSetAsideWithoutNeedAreWritten(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db := openWith(t, dsn, time.Nanosecond)
+	db.spread = true
+
+	var writers sync.WaitGroup
+	for n := range 12 {
+		writers.Go(func() {
+			for i := range 4 {
+				event := archivetest.Event(t, i, wire.KindRequest, archivetest.ID(i), `{"function_name":"f"}`)
+				if _, err := db.Apply(t.Context(), fmt.Sprint("account-", n), []archive.Event{event}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// Having been written there, they are tried with the others again.
+	db.aside.accounts.Range(func(account, _ any) bool {
+		t.Errorf("%v is still set aside", account)
+		return true
+	})
+}
+
+// openWith opens a database that waits only so long for the worker of one among several accounts.
+func openWith(t *testing.T, dsn string, patience time.Duration) *DB {
+	t.Helper()
 	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	present, absent, setAway := workerOf(t, db, dsn)
+	db.patience = patience
 
+	return db
+}
+
+// othersAreWritten writes to two accounts while the worker of one is away.
+func othersAreWritten(t *testing.T, db *DB, present, absent string, setAway func(away bool)) {
+	t.Helper()
 	write := func(account string, n int) <-chan error {
 		answer := make(chan error, 1)
 		events := []archive.Event{
@@ -93,17 +167,25 @@ func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
 	}
 }
 
+// twoAccounts returns the ids of two accounts, on different workers if there are any.
+func twoAccounts(t *testing.T, db *DB, dsn string) (present, absent string) {
+	t.Helper()
+	if !db.spread {
+		return "present", "absent"
+	}
+	accounts := accountsByNode(t, postgrestest.Connect(t, dsn))
+
+	return accounts[0], accounts[len(accounts)-1]
+}
+
 // workerOf returns two accounts, and a function that takes the worker of the second away or brings
 // it back. Elsewhere than on Citus a trigger fails as Citus does then.
 func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway func(bool)) {
 	t.Helper()
+	present, absent = twoAccounts(t, db, dsn)
 	if db.spread {
-		conn := postgrestest.Connect(t, dsn)
-		accounts := accountsByNode(t, conn)
-		present, absent = accounts[0], accounts[len(accounts)-1]
-
 		host := ""
-		if err := conn.QueryRow(t.Context(), `
+		if err := postgrestest.Connect(t, dsn).QueryRow(t.Context(), `
 			SELECT nodename || ':' || nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
 			WHERE shardid = get_shard_id_for_distribution_column('record_states', $1::text)`,
 			absent).Scan(&host); err != nil {
@@ -143,7 +225,7 @@ func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway
 		}
 	}
 
-	return "present", "absent", func(away bool) {
+	return present, absent, func(away bool) {
 		if err := db.pool.Exec(t.Context(), fail(fmt.Sprintf("%v AND NEW.account_id = 'absent'", away))); err != nil {
 			t.Fatal(err)
 		}

@@ -50,6 +50,7 @@ type DB struct {
 	codec          *codec
 	commits        *archive.Committer[application]
 	aside          aside
+	patience       time.Duration // with statements that may wait for a worker of a Citus
 	summarizing    summarizing
 	bodiesBytesMax int64
 	unseenMax      int // see archive.UnseenMax
@@ -96,6 +97,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		bodiesBytesMax: bodiesBytesDefault,
 		heldBytesMax:   archive.HeldBytesMax,
 		unseenMax:      archive.UnseenMax,
+		patience:       patienceDefault,
 
 		// Chosen at random, so that two servers rarely update the same row of counts.
 		slot: rand.N(slotsOf) * lanes,

@@ -12,7 +12,9 @@ import (
 // bound ends statements that the database should have ended by itself. A database whose disk
 // hangs, or whose machine is gone, does not. bound is a pgx.QueryTracer: pgx calls it around
 // each statement, and lets it replace the context.
-type bound struct{ most time.Duration }
+type bound struct {
+	most time.Duration // 0 if the database has no timeout
+}
 
 // This side waits longer than statement_timeout, so that normally the database is the one to
 // end a statement. A batch has several statements.
@@ -47,11 +49,16 @@ type patient struct{}
 func Patiently(ctx context.Context) context.Context { return context.WithValue(ctx, patient{}, true) }
 
 func (b *bound) start(ctx context.Context, factor time.Duration) context.Context {
-	if ctx.Value(patient{}) != nil {
+	most := factor*b.most + answerGrace
+	hurry, hurried := ctx.Value(impatient{}).(time.Duration)
+	switch {
+	case hurried:
+		most = hurry
+	case ctx.Value(patient{}) != nil || b.most == 0:
 		return ctx
 	}
 	// end finds cancel in the context: pgx passes it to the end of the same statement.
-	ctx, cancel := context.WithTimeout(ctx, factor*b.most+answerGrace)
+	ctx, cancel := context.WithTimeout(ctx, most)
 	return context.WithValue(ctx, ending{}, cancel)
 }
 

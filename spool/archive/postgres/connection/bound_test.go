@@ -22,3 +22,18 @@ func TestAStatementTimeoutIsReadAsTheDatabaseReadsIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnImpatientStatementEndsEvenWithoutAStatementTimeout(t *testing.T) {
+	none := &bound{}
+	hurried := Impatiently(t.Context(), time.Minute)
+
+	if end, ok := none.start(hurried, batchFactor).Deadline(); !ok || time.Until(end) > time.Minute {
+		t.Errorf("it ends at %v, %v", end, ok)
+	}
+	if end, ok := none.start(t.Context(), 1).Deadline(); ok {
+		t.Errorf("another statement ends at %v", end)
+	}
+	if end, _ := (&bound{most: time.Hour}).start(hurried, 1).Deadline(); time.Until(end) > time.Minute {
+		t.Errorf("with a timeout of an hour it ends at %v", end)
+	}
+}

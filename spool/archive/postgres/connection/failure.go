@@ -66,6 +66,9 @@ func Failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
 	}
+	if Late(err) {
+		return Unavailable("The database, or a worker of its Citus, does not answer.", err)
+	}
 	if errors.Is(err, ErrConflict) {
 		return Unavailable(remedies["40"], err)
 	}

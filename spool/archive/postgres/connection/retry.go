@@ -58,12 +58,37 @@ func (p *Pool) withConn(ctx context.Context, pool *pgxpool.Pool, fn func(conn *p
 	})
 }
 
-// impatient marks a context in which nobody waits for a worker of Citus.
+// impatient is the key of how long a statement waits for a worker of Citus.
 type impatient struct{}
 
 // Impatiently returns a context in which a lost worker of Citus is reported at the first attempt.
-func Impatiently(ctx context.Context) context.Context {
-	return context.WithValue(ctx, impatient{}, true)
+// No statement takes longer than most: a worker whose machine is gone may not answer at all.
+func Impatiently(ctx context.Context, most time.Duration) context.Context {
+	return context.WithValue(ctx, impatient{}, most)
+}
+
+// late is the error of a statement that took longer than its context's patience, or than
+// statement_timeout.
+type late struct{ error }
+
+func (e late) Unwrap() error { return e.error }
+
+// asLate returns err as late if it is the error of such a statement.
+func asLate(ctx context.Context, err error) error {
+	if ctx.Value(impatient{}) == nil || ctx.Err() != nil {
+		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) || SQLState(err) == "57014" {
+		return late{err}
+	}
+
+	return err
+}
+
+// Late reports whether a statement in an impatient context was not answered in time.
+func Late(err error) bool {
+	_, ok := errors.AsType[late](err)
+	return ok
 }
 
 // retry calls once until it succeeds or there is no point in another attempt. again allows
@@ -80,7 +105,7 @@ func (p *Pool) retry(ctx context.Context, again bool, once func() (committing bo
 		// After a conflict nothing was committed. After a lost connection that is certain only
 		// if no COMMIT was sent.
 		retry := conflict(err) || Away(err) && (again || !committing)
-		if ctx.Value(impatient{}) != nil && LostWorker(err) {
+		if ctx.Value(impatient{}) != nil && (LostWorker(err) || Late(err)) {
 			retry = false
 		}
 		if !retry || try >= triesMax || ctx.Err() != nil || time.Since(begun) > triesPatience {
@@ -107,7 +132,7 @@ func (p *Pool) attempt(
 
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
-		return false, err
+		return false, asLate(ctx, err)
 	}
 	defer func() {
 		if err == nil {
@@ -118,6 +143,7 @@ func (p *Pool) attempt(
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 		_ = tx.Rollback(context.WithoutCancel(ctx))
+		err = asLate(ctx, err)
 	}()
 
 	if err = fn(tx); err != nil {

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ func poolConfig(dsn string) (*pgxpool.Config, error) {
 	if settings["statement_timeout"] == "" {
 		settings["statement_timeout"] = statementTimeout
 	}
-	if b := newBound(settings["statement_timeout"]); b != nil {
-		config.ConnConfig.Tracer = b
-	}
+	config.ConnConfig.Tracer = cmp.Or(newBound(settings["statement_timeout"]), &bound{})
 	if settings["application_name"] == "" {
 		settings["application_name"] = ApplicationName
 	}
