@@ -73,14 +73,13 @@ func (a *Archive) linkRecord(ctx context.Context, account string, state *State, 
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound) || err == nil && span.Span == nil:
 		return nil // deleted meanwhile
-	case wire.IsCode(err, wire.CodeInternal):
-		record.SpanRecordID = other.String() // which is damaged: the request is not
-		return nil
-	case err != nil:
+	case err != nil && !wire.IsCode(err, wire.CodeInternal): // the span may be damaged: the request is not
 		return err
 	}
 	record.SpanRecordID = other.String()
-	record.SpanName, record.TraceID = span.Span.Value.Name, span.Span.Value.TraceID
+	if err == nil {
+		record.SpanName, record.TraceID = span.Span.Value.Name, span.Span.Value.TraceID
+	}
 
 	return nil
 }
