@@ -144,23 +144,30 @@ func (c *column) code(i int) int {
 	return 0
 }
 
+// has reports whether a row has a number.
+func (c *column) has(i int) bool { return c.present[i/8]&(1<<(i%8)) != 0 }
+
 // number returns the number of a row. ok is false if it has none.
 func (c *column) number(i int) (n int64, ok bool) {
-	if c.present[i/8]&(1<<(i%8)) == 0 {
+	if !c.has(i) {
 		return 0, false
 	}
 
+	// The difference of two integers may be larger than any: it is added modulo 2^64.
+	return int64(uint64(c.least) + c.offset(i)), true
+}
+
+// offset returns by how much the number of a row exceeds the least.
+func (c *column) offset(i int) uint64 {
 	switch c.width {
 	case 1:
-		return c.least + int64(c.codes[i]), true
+		return uint64(c.codes[i])
 	case 2:
-		return c.least + int64(binary.LittleEndian.Uint16(c.codes[2*i:])), true
+		return uint64(binary.LittleEndian.Uint16(c.codes[2*i:]))
 	case 4:
-		return c.least + int64(binary.LittleEndian.Uint32(c.codes[4*i:])), true
+		return uint64(binary.LittleEndian.Uint32(c.codes[4*i:]))
 	}
-
-	// The difference of two integers may be larger than any: it is added modulo 2^64.
-	return int64(uint64(c.least) + binary.LittleEndian.Uint64(c.codes[8*i:])), true
+	return binary.LittleEndian.Uint64(c.codes[8*i:])
 }
 
 // place returns a row's time and id as in its key.

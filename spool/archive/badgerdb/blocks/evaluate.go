@@ -295,7 +295,7 @@ func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 		}
 
 		for i, n := range c.codes {
-			if known := c.present[i/8]&(1<<(i%8)) != 0; known && found[n] || !known && none {
+			if known := c.has(i); known && found[n] || !known && none {
 				holds.set(i)
 			}
 		}

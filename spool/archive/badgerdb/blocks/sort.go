@@ -1,8 +1,6 @@
 package blocks
 
 import (
-	"encoding/binary"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -90,27 +88,13 @@ func (c *column) numbersWithin(of rowcode.Column, bounds query.SortBounds) Bits 
 	}
 
 	for i := range c.n {
-		has := c.present[i/8]&(1<<(i%8)) != 0
-		n := c.offset(i)
+		has, n := c.has(i), c.offset(i)
 		if has && some && n >= low && (n < high || !bound) || !has && unknown {
 			rows.set(i)
 		}
 	}
 
 	return rows
-}
-
-// offset returns by how much the number of a row exceeds the least.
-func (c *column) offset(i int) uint64 {
-	switch c.width {
-	case 1:
-		return uint64(c.codes[i])
-	case 2:
-		return uint64(binary.LittleEndian.Uint16(c.codes[2*i:]))
-	case 4:
-		return uint64(binary.LittleEndian.Uint32(c.codes[4*i:]))
-	}
-	return binary.LittleEndian.Uint64(c.codes[8*i:])
 }
 
 // search returns the first number up to most for which ok holds, as it does for all that
