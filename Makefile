@@ -197,7 +197,8 @@ chart:
 	helm lint --strict --quiet deploy/helm testdata/helm/app
 	helm template promptspool deploy/helm >testdata/helm/badger.yaml
 	helm template promptspool deploy/helm --set server.postgresql=true >testdata/helm/postgresql.yaml
-	helm template app testdata/helm/app >testdata/helm/app.yaml
+	helm template shop deploy/helm -f testdata/helm/everything-values.yaml >testdata/helm/everything.yaml
+	helm template shop testdata/helm/app >testdata/helm/app.yaml
 	find deploy/helm deploy/release/helm.mod testdata/helm -type f ! -name sums | LC_ALL=C sort | xargs sha256sum >sums
 	mv sums testdata/helm/sums
 

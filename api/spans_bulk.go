@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -88,16 +89,22 @@ func (a *API) spansBulk(c *call) error {
 		return err
 	}
 	defer release()
-	if err := otlp.Bulk(spans, b.add, b.reject); err != nil {
+	unread, err := otlp.Bulk(spans, b.add, b.reject)
+	if err != nil {
 		return err
 	}
 	if err := b.end(); err != nil {
 		return err
 	}
 
+	b.refused.Spans += unread.Spans
 	b.count()
 	b.takeBack()
 	b.answer.Message = b.refused.Reason
+	if unread.Spans > 0 {
+		// They are the last ones, and may be too many to be listed.
+		b.answer.Message = fmt.Sprintf("The last %d spans were not read: %s.", unread.Spans, unread.Reason)
+	}
 	edge.WriteJSON(c.ctx, 201, b.answer)
 
 	return nil

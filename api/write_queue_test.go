@@ -137,6 +137,49 @@ func TestAKeyThatSendsLittleDoesNotWaitBehindOneThatSendsMuch(t *testing.T) {
 	})
 }
 
+// A body of many megabytes takes seconds to read, of however many callers.
+func TestASmallWriteNeverWaitsForALargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reading := make(chan struct{})
+		queue := NewWriteQueue(sizedRecorder(func(bytes int) {
+			if bytes >= largeWriteBytes {
+				<-reading
+			}
+		}), metrics.New("server", "test"))
+
+		var wait sync.WaitGroup
+		for i := range 10 {
+			large := []wire.Event{{Body: make([]byte, wire.BodyBytesMax-1<<20)}}
+			wait.Go(func() {
+				id := wire.Identity{KeyID: fmt.Sprint("large ", i%2)}
+				if _, err := queue.Record(t.Context(), id, large); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+
+		begun := time.Now()
+		small := []wire.Event{{Body: make([]byte, 1000)}}
+		if _, err := queue.Record(t.Context(), wire.Identity{KeyID: "small"}, small); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it waited %v", took)
+		}
+		close(reading)
+		wait.Wait()
+	})
+}
+
+// sizedRecorder calls itself with the bytes of each write.
+type sizedRecorder func(bytes int)
+
+func (r sizedRecorder) Record(_ context.Context, _ wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	r(len(events[0].Body))
+	return make([]wire.Result, len(events)), nil
+}
+
 func TestAWriteThatWaitsTooLongIsRefusedAndDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -174,6 +217,42 @@ func TestAWriteThatWaitsTooLongIsRefusedAndDelaysNoOther(t *testing.T) {
 		if _, err := queue.Record(t.Context(), wire.Identity{KeyID: "d"}, big); err != nil {
 			t.Errorf("the next write: %v", err)
 		}
+	})
+}
+
+// Of two keys that are refused, one has so many writes waiting that its own are in the way. The
+// other is refused because the server records nothing.
+func TestARefusalSaysWhetherItIsTheKeysOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{}, 1)
+		queue := NewWriteQueue(recorderFunc(func(context.Context) error {
+			<-gate
+			return nil
+		}), metrics.New("server", "test"))
+		big := []wire.Event{{Body: make([]byte, recordingBytesMax)}}
+		affected := func(key string) <-chan wire.Affected {
+			answer := make(chan wire.Affected, 1)
+			go func() {
+				_, err := queue.Record(t.Context(), wire.Identity{KeyID: key}, big)
+				if err != nil {
+					answer <- wire.AsError(err).Affects
+				}
+			}()
+			synctest.Wait()
+			return answer
+		}
+
+		affected("a")
+		affected("many")
+		many, one := affected("many"), affected("one")
+		gate <- struct{}{} // a's write ends, and the first of many is recorded
+		if who := <-many; who != wire.AffectsKey {
+			t.Errorf("the next of a key's own writes: %q", who)
+		}
+		if who := <-one; who != "" {
+			t.Errorf("another key's only write: %q", who)
+		}
+		close(gate)
 	})
 }
 

@@ -55,6 +55,7 @@ type Metrics struct {
 	SpoolUncertain      prometheus.Counter
 	HeldEvents          prometheus.Gauge
 	DeadLetters         prometheus.Gauge
+	DeadLettersDropped  prometheus.Counter
 	LanesFull           prometheus.Gauge
 
 	// A sidecar's forwarder.
@@ -219,7 +220,10 @@ func (m *Metrics) spool(f factory) {
 	m.HeldEvents = f.gauge("promptspool_held_events",
 		"Events set aside because the server refuses their key.")
 	m.DeadLetters = f.gauge("promptspool_dead_letters",
-		"Events set aside because the server refuses their content.")
+		"Events set aside because the server refuses their content, or because their record is at a limit.")
+	m.DeadLettersDropped = f.counter("promptspool_dead_letters_dropped_total",
+		"Dead letters whose record was at a limit, and that were dropped because the share of their key, "+
+			"the lanes or the disk had no more room.")
 	m.LanesFull = f.gauge("promptspool_lanes_full",
 		"1 while refused events have to stay in the spool, because held events and dead letters have "+
 			"no more room.")
@@ -232,8 +236,8 @@ func (m *Metrics) forward(f factory) {
 	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
 
 	m.ForwardPaused = f.gauge("promptspool_forward_paused",
-		"1 while events of some key wait for a person: the server's answers break the contract, or "+
-			"what it refuses cannot be set aside.")
+		"1 while events of some key wait for a person: the server's answers break the contract, it "+
+			"refuses many events, or what it refuses cannot be set aside.")
 	m.ForwardInFlight = f.gauge("promptspool_forward_in_flight_batches",
 		"Batches that are on their way to the server.")
 	m.ForwardInFlightMax = f.gauge("promptspool_forward_in_flight_batches_max",

@@ -29,14 +29,15 @@ type sender struct {
 }
 
 // delivery is the way of one batch, and what became of its events. At the end each event
-// is in exactly one of settled, later and rest. It has one owner: the goroutine that runs
-// it, then the dispatch.
+// is in exactly one of settled, later, doubted and rest. It has one owner: the goroutine
+// that runs it, then the dispatch.
 type delivery struct {
 	sender *sender
 	batch  *batch
 
 	settled []spool.Entry // at the server, or durable in a lane
 	later   []spool.Entry // each to be sent again, by itself
+	doubted []spool.Entry // the server refuses them, and is not believed
 	rest    []spool.Entry // nothing is known of these
 
 	// wait is how long the key is to be left alone because of why. With backoff it is at
@@ -94,7 +95,8 @@ func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (g
 			if len(b.events) > 1 {
 				return d.halve(ctx, secret, b)
 			}
-			return d.bury(b, []invalidEvent{{b.events[0], v.reason}})
+			r := wire.Result{Code: wire.ResultInvalid, Reason: v.reason}
+			return d.assign(b, taken{map[uint64]wire.Result{b.events[0].Seq: r}})
 		case tooLarge:
 			// It may be the proxy's limit and no fault of an event: nothing goes to
 			// the dead letters.
@@ -131,38 +133,59 @@ func (d *delivery) halve(ctx context.Context, secret wire.Secret, b *batch) bool
 	return d.deliver(ctx, secret, b.part(b.events[half:]))
 }
 
-// take takes the server's word on each event of a batch.
+// take takes the server's word on a batch that it has judged.
 func (d *delivery) take(b *batch, v taken) bool {
 	d.sender.bound.passed(b.bytes)
-	d.sender.metrics.ForwardSent.Add(float64(len(b.events) - len(v.invalid) - len(v.later)))
+	d.sender.metrics.ForwardSent.Add(float64(len(b.events) - len(v.refused)))
 
-	// By sequence, because two events of a batch may have the same id.
-	apart := make(map[uint64]bool, len(v.invalid)+len(v.later))
-	for _, e := range v.invalid {
-		apart[e.entry.Seq] = true
-	}
-	for _, e := range v.later {
-		apart[e.Seq] = true
-	}
-	before := len(d.settled)
+	return d.assign(b, v)
+}
+
+// assign puts each event of a judged batch where it belongs.
+func (d *delivery) assign(b *batch, v taken) bool {
+	guard := d.sender.guard
+	var limited, invalid []spool.LaneEntry // for the dead letters
+	var later, doubted []spool.Entry
+	var doubt string     // why the last of these is refused
+	var last spool.Entry // that was taken
+	run := 0             // events taken since the last one that was refused
 	for _, e := range b.events {
-		if !apart[e.Seq] {
-			d.settled = append(d.settled, e)
+		r, refused := v.refused[e.Seq]
+		letter := spool.LaneEntry{Entry: e, Reason: r.Reason}
+		switch {
+		case !refused:
+			d.settled, last = append(d.settled, e), e
+			run++
+		case r.Code != wire.ResultInvalid:
+			later, d.why = append(later, e), r.Reason
+		case r.Cause == wire.CauseLimit:
+			// No foreign server answers that, and the event is well.
+			limited = append(limited, letter)
+		default:
+			// Those that were taken before it clear the server of the suspicion that it
+			// refuses everything.
+			guard.taken(b.key, run, last.Seq)
+			run = 0
+			if guard.refused(b.key, e.Seq) {
+				invalid = append(invalid, letter)
+			} else {
+				doubted, doubt = append(doubted, e), r.Reason
+			}
 		}
 	}
 
-	// Events that were taken clear the server of the suspicion that
-	// it refuses everything.
-	if n := len(d.settled) - before; n > 0 {
-		d.sender.reach.delivered(d.settled[len(d.settled)-1].At)
-		d.sender.guard.taken(b.key, n)
+	guard.taken(b.key, run, last.Seq)
+	if last.Seq > 0 {
+		d.sender.reach.delivered(last.At)
 	}
-	if len(v.later) > 0 {
+	if len(later) > 0 {
 		d.sender.metrics.ForwardRetries.WithLabelValues("later").Inc()
-		d.later, d.why = append(d.later, v.later...), v.why
+		d.later = append(d.later, later...)
 	}
 
-	return d.bury(b, v.invalid)
+	goOn := d.buryLimited(b, limited)
+	goOn = d.bury(invalid) && goOn
+	return d.doubt(doubted, doubt) && goOn
 }
 
 // leave gives up on events for now, and with them on what follows in the batch.
@@ -184,22 +207,48 @@ func (d *delivery) pause(events []spool.Entry, why string) bool {
 	return d.leave(events, pauseDelay, false, why)
 }
 
-// bury moves events to the dead letters, as long as the events can be believed to
-// be at fault.
-func (d *delivery) bury(b *batch, events []invalidEvent) bool {
-	for i, e := range events {
-		// A server that refuses everything would have the whole spool buried.
-		if !d.sender.guard.refused(b.key) {
-			return d.pause(entriesOf(events[i:]), e.reason)
-		}
-
-		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
-			"sequence", e.entry.Seq, "reason", e.reason)
-		if err := d.sender.spool.Bury(e.reason, e.entry); err != nil {
-			return d.noRoom(err, entriesOf(events[i:]))
-		}
-		d.settled = append(d.settled, e.entry)
+// doubt leaves a key alone for long, because the server refuses more of its events than it
+// can be believed.
+func (d *delivery) doubt(events []spool.Entry, why string) bool {
+	if len(events) == 0 {
+		return true
 	}
+
+	d.doubted = append(d.doubted, events...)
+	return d.pause(nil, why)
+}
+
+// bury moves events to the dead letters.
+func (d *delivery) bury(letters []spool.LaneEntry) bool {
+	if len(letters) == 0 {
+		return true
+	}
+
+	for _, e := range letters {
+		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
+			"sequence", e.Seq, "reason", e.Reason)
+	}
+	if err := d.sender.spool.Bury(letters...); err != nil {
+		return d.noRoom(err, entriesOf(letters))
+	}
+	d.settled = append(d.settled, entriesOf(letters)...)
+
+	return true
+}
+
+// buryLimited moves events whose record is at a limit to the dead letters.
+func (d *delivery) buryLimited(b *batch, letters []spool.LaneEntry) bool {
+	if len(letters) == 0 {
+		return true
+	}
+
+	d.sender.logger.Warn("The server refuses events because their record is at a limit. They go to the "+
+		"dead letters; other events go on.",
+		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
+	if err := d.sender.spool.BuryLimited(letters...); err != nil {
+		return d.noRoom(err, entriesOf(letters))
+	}
+	d.settled = append(d.settled, entriesOf(letters)...)
 
 	return true
 }
@@ -230,9 +279,9 @@ func (d *delivery) noRoom(err error, events []spool.Entry) bool {
 	return d.leave(events, pauseDelay, false, err.Error())
 }
 
-func entriesOf(events []invalidEvent) (entries []spool.Entry) {
-	for _, e := range events {
-		entries = append(entries, e.entry)
+func entriesOf(letters []spool.LaneEntry) (entries []spool.Entry) {
+	for _, e := range letters {
+		entries = append(entries, e.Entry)
 	}
 	return entries
 }

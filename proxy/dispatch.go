@@ -115,9 +115,17 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 		// Every time anew: the batch that went out has changed its queue.
 		var next *queue
 		wake = time.Time{}
+		full := d.failingInFlight() >= failingMax
 		for key, q := range d.queues {
 			ready, at := q.ready(now, d.sender.bound)
 			wake = sooner(wake, at)
+
+			// Failing keys whose answers take long must not keep out the others.
+			if ready && full && q.failing() {
+				ready = false
+				d.backOff(now, q, 0)
+			}
+
 			if ready && (next == nil || q.events[0].Seq < next.events[0].Seq) {
 				next = q
 			}
@@ -133,6 +141,16 @@ func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 	}
 
 	return time.Time{} // a delivery that ends wakes us
+}
+
+// failingInFlight returns how many batches of failing keys are on their way.
+func (d *dispatch) failingInFlight() (batches int) {
+	for _, q := range d.queues {
+		if q.failing() {
+			batches += q.inFlight
+		}
+	}
+	return batches
 }
 
 // start sends a batch on its way.
@@ -205,24 +223,25 @@ func (d *dispatch) acknowledge() error {
 
 // postpone puts back what of a batch is not settled.
 func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
-	// Events that were settled without a wait show that the key's trouble is over.
+	// Events that were settled without a wait show that the key's trouble is over, unless
+	// their batch was under way when the key was paused.
 	waits := v.backoff || v.wait > 0
-	if len(v.settled) > 0 && !waits {
+	overtaken := q.paused && q.blocked(now) && v.batch.aside == ""
+	if len(v.settled) > 0 && !waits && !overtaken {
 		q.failures, q.paused, q.alone, q.large = 0, false, false, 0
+		q.retryDoubted()
 	}
 
 	if waits {
-		wait := v.wait
 		if v.backoff {
-			wait = max(wait, retryDelayMin, backoff(q.failures))
-			q.failures++
+			d.backOff(now, q, v.wait)
+		} else {
+			d.block(q, now.Add(v.wait))
 		}
-		q.until = now.Add(wait)
 		q.paused, q.alone, q.why = v.paused, v.alone, v.why
 		if v.batch.aside != "" {
 			d.asideAt = q.until // the lanes are full for every key
 		}
-		d.drop(q)
 	}
 
 	if len(v.later) > 0 {
@@ -237,6 +256,13 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 		for _, e := range v.rest {
 			d.ledger.putBack(e.Seq)
 			q.skipped.add(e.Seq)
+		}
+		for _, e := range v.doubted {
+			d.ledger.putBack(e.Seq)
+			q.doubted.add(e.Seq)
+		}
+		if len(v.doubted) > 0 {
+			q.passDoubted()
 		}
 		return
 	}
@@ -266,9 +292,20 @@ func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 	// would read the whole backlog for nothing.
 	q.large++
 	if q.large > rowMax {
-		q.until = now.Add(backoff(q.large))
-		d.drop(q)
+		d.block(q, now.Add(backoff(q.large)))
 	}
+}
+
+// backOff leaves a key alone, longer every time in a row.
+func (d *dispatch) backOff(now time.Time, q *queue, atLeast time.Duration) {
+	d.block(q, now.Add(max(atLeast, retryDelayMin, backoff(q.failures))))
+	q.failures++
+}
+
+// block leaves a key alone until a time.
+func (d *dispatch) block(q *queue, until time.Time) {
+	q.until = until
+	d.drop(q)
 }
 
 // drop lets go of a blocked key's events in memory. Otherwise the memory would fill with

@@ -85,7 +85,9 @@ func setAside(t *testing.T, queue *spool.Spool) {
 	}
 
 	for _, err := range []error{
-		queue.Hold(3, "refused", entries[:1]), queue.Bury("invalid", entries[1]), queue.Ack(entries[1].Seq),
+		queue.Hold(3, "refused", entries[:1]),
+		queue.Bury(spool.LaneEntry{Entry: entries[1], Reason: "invalid"}),
+		queue.Ack(entries[1].Seq),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -73,6 +73,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 			calls: 2, atLeast: 7 * time.Second, atMost: 8 * time.Second, retried: "status"},
 		{scene: "503 with Retry-After", script: []reply{fail(wire.CodeUnavailable, time.Minute)},
 			calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
+		{scene: "503 of its account", script: []reply{failOf(wire.AffectsAccount, 0, time.Minute)},
+			calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
 		{scene: "500", script: []reply{fail(wire.CodeInternal, 0)},
 			calls: 2, atMost: time.Second, retried: "status"},
 		{scene: "too few are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 2})},

@@ -3,9 +3,11 @@ package proxy_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -242,6 +244,19 @@ func (versions) Version(account, ident string, s wire.Selector) (int, bool) {
 		return 2, true
 	}
 	return 3, s.Label == ""
+}
+
+// limitChecks makes rapid run n checks, unless the command line sets their number.
+func limitChecks(t *testing.T, n int) {
+	t.Helper()
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != f.DefValue {
+		return
+	}
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
 
 // bubble runs a scene under a clock that moves only when everybody waits.

@@ -131,10 +131,12 @@ func (k *Keyring) learnLocked(hash [32]byte, secret wire.Secret, v wire.KeyVerdi
 		return
 	}
 
-	// There was no answer. The last verdict holds, and the server is left alone
-	// for a while.
+	// There was no verdict. The last one holds, and the server is left alone for a while;
+	// with questions about other keys, too, unless it means only this one.
 	askAt := time.Now().Add(askAgainDelay)
-	k.awayUntil = askAt
+	if !isOfKey(err) {
+		k.awayUntil = askAt
+	}
 	if key := k.byHash[hash]; key != nil {
 		key.askAt = askAt
 	} else if _, ok := k.refusals[hash]; ok {
@@ -199,10 +201,9 @@ func (k *Keyring) Run(ctx context.Context) error {
 
 // refresh asks about the keys whose verdicts are too old.
 func (k *Keyring) refresh(ctx context.Context) {
-	// The first question goes alone: without an answer the server is away, and
-	// the verdicts hold.
+	// The first question goes alone: if it finds the server away, the verdicts hold.
 	stale := k.stale()
-	if len(stale) == 0 || !k.recheck(ctx, stale[0]) {
+	if len(stale) == 0 || !k.recheck(ctx, stale[0]) && k.away() {
 		return
 	}
 
@@ -215,7 +216,7 @@ func (k *Keyring) refresh(ctx context.Context) {
 	for range min(refreshAtOnce, len(stale)-1) {
 		asking.Go(func() {
 			for number := range numbers {
-				if !k.recheck(round, number) {
+				if !k.recheck(round, number) && k.away() {
 					end()
 				}
 			}
@@ -230,6 +231,14 @@ func (k *Keyring) refresh(ctx context.Context) {
 	}
 	close(numbers)
 	asking.Wait()
+}
+
+// away reports whether the server did not answer lately.
+func (k *Keyring) away() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	return time.Now().Before(k.awayUntil)
 }
 
 // stale returns the keys whose verdicts are too old, the oldest first. Refused ones are
@@ -255,7 +264,7 @@ func (k *Keyring) stale() []uint32 {
 }
 
 // recheck asks the server about a key, waits for the answer, and reports whether
-// there was one.
+// it was a verdict.
 func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
 	k.mu.Lock()
 	key := k.byNumber[number]
@@ -272,14 +281,14 @@ func (k *Keyring) recheck(ctx context.Context, number uint32) bool {
 		return false
 	}
 
-	// Without an answer the next question is askAgainDelay away at most; see learnLocked.
+	// Without a verdict the next question is askAgainDelay away at most; see learnLocked.
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
 	return key.askAt.After(time.Now().Add(askAgainDelay))
 }
 
-// accepted asks the server about a key, and reports whether it accepts it. No answer
+// accepted asks the server about a key, and reports whether it accepts it. No verdict
 // is a no.
 func (k *Keyring) accepted(ctx context.Context, number uint32) bool {
 	if !k.recheck(ctx, number) {

@@ -226,6 +226,46 @@ func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
 	})
 }
 
+func TestARevocationIsSeenWhileTheServerFailsForAnotherAccount(t *testing.T) {
+	for name, trouble := range map[string]error{
+		"429":                wire.Errorf(wire.CodeTooMany, "Too many calls."),
+		"503 of its account": &wire.Error{Code: wire.CodeUnavailable, Affects: wire.AffectsAccount},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				srv := newServer(t)
+				s := newSidecar(t, srv)
+				for i := range 20 {
+					key := wire.Secret(fmt.Sprint("key-", i))
+					srv.set(func(s *server) { s.keys[key] = annIs })
+					wantVerified(t, s, key, "ann", 0)
+				}
+				wantVerified(t, s, bobsKey, "bob", 0)
+				srv.set(func(s *server) {
+					s.verdict = func(_ context.Context, key wire.Secret) (wire.KeyVerdict, error) {
+						if key == bobsKey {
+							return wire.KeyVerdict{}, unauthorized
+						}
+						return wire.KeyVerdict{}, trouble
+					}
+				})
+
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- s.keys.Run(ctx) }()
+				<-time.After(time.Minute)
+				wantRefused(t, s, bobsKey)
+				wantVerified(t, s, "key-0", "ann", 0)
+
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func TestAGoodVerdictHoldsWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := newServer(t)

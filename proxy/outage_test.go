@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -116,6 +117,8 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 	for name, trouble := range map[string]reply{
 		"429 with Retry-After":  fail(wire.CodeTooMany, time.Hour),
 		"429":                   fail(wire.CodeTooMany, 0),
+		"503 of its account":    failOf(wire.AffectsAccount, 0, time.Hour),
+		"503 of the key":        failOf(wire.AffectsKey, 0, 0),
 		"later":                 refuse(wire.ResultLater, "a"),
 		"a status of no known":  fail(wire.CodeNotFound, 0),
 		"500 for this key only": fail(wire.CodeInternal, 0),
@@ -171,4 +174,90 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestOneAccountsOutageIsNobodyElses has the server answer some accounts with 503 for minutes.
+// Events of another account arrive as fast as ever, if the answer says whose trouble it is.
+func TestOneAccountsOutageIsNobodyElses(t *testing.T) {
+	for _, tt := range []struct {
+		scene    string
+		accounts int // that are in trouble
+		trouble  reply
+		begun    time.Duration // ago, when it is measured
+		alone    bool          // the other account is served in time
+	}{
+		{"one account", 1, failOf(wire.AffectsAccount, 0, 5*time.Second), 0, true},
+		{"one key", 1, failOf(wire.AffectsKey, 0, time.Second), 0, true},
+		{"one account, of which the server learns after 4 s", 1,
+			failOf(wire.AffectsAccount, 4*time.Second, 5*time.Second), 0, true},
+		{"ten accounts", 10, failOf(wire.AffectsAccount, 0, 5*time.Second), 0, true},
+		{"ten accounts, each answered after 30 s", 10,
+			failOf(wire.AffectsAccount, 30*time.Second, 5*time.Second), 2 * time.Minute, true},
+		{"all, as far as the server says", 1, failOf("", 0, 5*time.Second), 0, false},
+	} {
+		t.Run(tt.scene, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				srv := newServer(t)
+				s := newSidecar(t, srv)
+				srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+					if c.key != bobsKey {
+						return tt.trouble(ctx, s, c)
+					}
+					return take(ctx, s, c)
+				}
+				stop := s.forward()
+				defer stop()
+
+				names := writeBeside(s, srv, tt.accounts, tt.begun)
+				begun := time.Now()
+				names = append(names, writeBeside(s, srv, tt.accounts, time.Minute)...)
+				srv.set(func(s *server) { s.always = nil })
+				<-time.After(2 * time.Minute)
+				synctest.Wait()
+				wantDelivered(t, srv, names...)
+
+				delays := srv.delays(bobsKey, begun)
+				slices.Sort(delays)
+				if p95 := delays[len(delays)*95/100]; tt.alone != (p95 < time.Second) {
+					t.Errorf("95 %% of the other account's events arrived within %v", p95)
+				}
+			})
+		})
+	}
+}
+
+// writeBeside writes an event of bob's each 250 ms, and each 5 s one of every account in trouble.
+// It returns their names.
+func writeBeside(s *sidecar, srv *server, accounts int, long time.Duration) (names []string) {
+	const pause = 250 * time.Millisecond
+	write := func(key wire.Secret) {
+		name := fmt.Sprintf("e%d-%d", time.Now().UnixMilli(), len(names))
+		s.mustWrite(key, name)
+		names = append(names, name)
+	}
+
+	for tick := range int(long / pause) {
+		write(bobsKey)
+		for n := 0; n < accounts && tick%20 == 0; n++ {
+			key := wire.Secret(fmt.Sprint("key ", n))
+			verdict := wire.KeyVerdict{Success: true, Account: fmt.Sprint(n), KeyID: "k"}
+			srv.set(func(s *server) { s.keys[key] = verdict })
+			write(key)
+		}
+		<-time.After(pause)
+	}
+
+	return names
+}
+
+// delays returns how long the events of a key that were accepted since a time were on their way.
+func (s *server) delays(key wire.Secret, since time.Time) (delays []time.Duration) {
+	for _, c := range s.batches() {
+		for _, e := range c.events {
+			if c.key == key && !e.AcceptedAt.Before(since) {
+				delays = append(delays, c.at.Sub(e.AcceptedAt))
+			}
+		}
+	}
+	return delays
 }

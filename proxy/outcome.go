@@ -19,7 +19,7 @@ type retry struct {
 	reason string        // a label of the metric: network, foreign, status, answer
 }
 
-// busy means that the server asks this key to come back. No other key waits.
+// busy means that the server asks this key, or its account, to come back. No other key waits.
 type busy struct {
 	after  time.Duration // at least
 	reason string
@@ -34,17 +34,9 @@ type tooLarge struct{ reason string }
 // again, without hurry; a person has to look.
 type misfit struct{ reason string }
 
-// taken means that the server has the batch, but for the events named here.
-type taken struct {
-	invalid []invalidEvent
-	later   []spool.Entry // to be sent again
-	why     string        // of the last one of these
-}
-
-type invalidEvent struct {
-	entry  spool.Entry
-	reason string
-}
+// taken means that the server has the batch, but for the events refused, by their sequence.
+// Two events of a batch may have the same id.
+type taken struct{ refused map[uint64]wire.Result }
 
 // keyRefusal means that the server does not accept the key.
 type keyRefusal struct{ reason string }
@@ -90,13 +82,21 @@ func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
 		return keyRefusal{e.Message}
 	case 400, 413, 422:
 		return contentRefusal{e.Message}
-	case 429:
-		return busy{after: e.RetryAfter, reason: e.Message}
-	case 408, 425, 500, 502, 503, 504:
+	case 408, 425, 429, 500, 502, 503, 504:
+		if isOfKey(e) {
+			return busy{after: e.RetryAfter, reason: e.Message}
+		}
 		return retry{after: e.RetryAfter, reason: "status"}
 	}
 
 	return misfit{e.Error()}
+}
+
+// isOfKey reports whether the server's error concerns only the key that it was called with, or
+// its account. It serves others meanwhile.
+func isOfKey(err error) bool {
+	e := wire.AsError(err)
+	return e.Code == wire.CodeTooMany || e.Affects != ""
 }
 
 // divide sorts a batch's events by the server's answer. An answer that does not account
@@ -126,18 +126,12 @@ func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
 		}
 	}
 
-	var t taken
+	t := taken{make(map[uint64]wire.Result, len(refused))}
 	for _, e := range events {
 		id := eventID(e)
-		r, named := refused[id]
-		if !named {
-			continue
-		}
-		open[id]--
-		if r.Code == wire.ResultInvalid {
-			t.invalid = append(t.invalid, invalidEvent{e, r.Reason})
-		} else {
-			t.later, t.why = append(t.later, e), r.Reason
+		if r, named := refused[id]; named {
+			open[id]--
+			t.refused[e.Seq] = r
 		}
 	}
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"maps"
 	"testing"
 
 	"promptspool/api/wire"
@@ -10,24 +11,25 @@ import (
 
 // The answer names ids: of two events of one id it does not tell which was refused.
 func TestAnIdThatStandsTwiceInABatchHoldsUpNoOther(t *testing.T) {
-	entry := func(n int) spool.Entry {
-		return spool.Entry{Seq: uint64(n), Data: fmt.Appendf(nil, `{"id":"event-%d"}`, n)}
+	entry := func(seq uint64, id int) spool.Entry {
+		return spool.Entry{Seq: seq, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, id)}
 	}
-	batch := []spool.Entry{entry(1), entry(1), entry(2)}
+	batch := []spool.Entry{entry(7, 1), entry(8, 1), entry(9, 2)}
 	id := eventID(batch[0])
 	refused := func(results ...wire.Result) wire.BatchAnswer {
 		return wire.BatchAnswer{Success: true, Accepted: len(batch) - len(results), Refused: results}
 	}
 
 	later := wire.Result{ID: id, Code: wire.ResultLater, Reason: "r"}
-	if v, ok := divide(batch, refused(later)).(taken); !ok || len(v.later) != 2 || len(v.invalid) != 0 {
+	bothLater := map[uint64]wire.Result{7: later, 8: later}
+	if v, ok := divide(batch, refused(later)).(taken); !ok || !maps.Equal(v.refused, bothLater) {
 		t.Errorf("one is to be sent again: %+v", v)
 	}
 	invalid := wire.Result{ID: id, Code: wire.ResultInvalid, Reason: "r"}
-	if v, ok := divide(batch, refused(invalid, later)).(taken); !ok || len(v.later) != 2 || len(v.invalid) != 0 {
+	if v, ok := divide(batch, refused(invalid, later)).(taken); !ok || !maps.Equal(v.refused, bothLater) {
 		t.Errorf("one is invalid, one to be sent again: %+v", v)
 	}
-	if v := divide(batch, refused(later, later, later)); v != (retry{reason: "answer"}) {
+	if v, ok := divide(batch, refused(later, later, later)).(retry); !ok || v.reason != "answer" {
 		t.Errorf("three of two are refused: %+v", v)
 	}
 }

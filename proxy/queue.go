@@ -11,6 +11,7 @@ const (
 	// are on their way, or just went.
 	linger        = 20 * time.Millisecond
 	perKeyMax     = inFlightMax - 1  // batches of one key on their way: one that hangs leaves room for others
+	failingMax    = inFlightMax - 1  // batches of all failing keys on their way, likewise
 	laterDelayMax = 30 * time.Second // between two tries of an event that the server wants later
 )
 
@@ -29,6 +30,7 @@ type queue struct {
 	why      string    // it waits, or events of it do
 
 	skipped seqRange // came while the key was blocked
+	doubted seqRange // the server refuses them, and is not believed; what is tried meanwhile comes after them
 	later   seqRange // the server wants them later
 	laters  int      // times in a row that it said so
 	large   int      // single events in a row that a proxy in front of the server finds too large
@@ -67,12 +69,39 @@ func (s *seqRange) passed(from, end, frontier uint64) {
 	s.any = s.any && s.low <= s.high
 }
 
+// passDoubted makes the next attempt go past the events that the server refuses, twice as
+// far each time: among a million it meets the newest after twenty attempts.
+func (q *queue) passDoubted() {
+	d, s := &q.doubted, &q.skipped
+	if !s.any || s.high <= d.high {
+		return
+	}
+
+	d.low = min(d.low, s.low)
+	d.high = min(2*d.high-d.low, s.high-1)
+	s.low = max(s.low, d.high+1)
+}
+
+// retryDoubted makes the events that the server refused be sent again.
+func (q *queue) retryDoubted() {
+	if q.doubted.any {
+		q.skipped.add(q.doubted.low)
+		q.skipped.add(q.doubted.high)
+		q.doubted = seqRange{}
+	}
+}
+
 // blocked reports whether the key is to be left alone now.
 func (q *queue) blocked(now time.Time) bool { return now.Before(q.until) }
 
 // due returns those of a key's ranges that are to be read again now, and when to look for
 // the others; zero if there are none.
 func (q *queue) due(now time.Time) (due []*seqRange, wake time.Time) {
+	// Nothing follows the doubted ones that was not tried: begin again with the first.
+	if !q.skipped.any && len(q.events)+q.inFlight == 0 {
+		q.retryDoubted()
+	}
+
 	for _, s := range []*seqRange{&q.skipped, &q.later} {
 		if !s.any {
 			continue
@@ -121,12 +150,15 @@ func (q *queue) ready(now time.Time, sizes *bound) (bool, time.Time) {
 // inFlightMax is how many batches of the key may be on their way. It is one after a
 // failure, until the server has taken a batch again.
 func (q *queue) inFlightMax() int {
-	if q.failures > 0 || q.paused {
+	if q.failing() {
 		return 1
 	}
 
 	return perKeyMax
 }
+
+// failing reports whether the last batch of the key failed.
+func (q *queue) failing() bool { return q.failures > 0 || q.paused }
 
 // cut takes a batch from the front. Of a key that a person has to look at it takes one
 // event, to try it.
@@ -149,5 +181,6 @@ func (q *queue) cut(now time.Time, sizes *bound) *batch {
 
 // idle reports whether nothing is known of this key that would be missed.
 func (q *queue) idle(now time.Time) bool {
-	return len(q.events) == 0 && q.inFlight == 0 && !q.skipped.any && !q.later.any && !q.blocked(now)
+	return len(q.events) == 0 && q.inFlight == 0 && !q.skipped.any && !q.later.any && !q.doubted.any &&
+		!q.blocked(now)
 }

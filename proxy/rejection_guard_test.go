@@ -3,9 +3,11 @@ package proxy
 import "testing"
 
 func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
+	seq := uint64(0)
 	refuse := func(s *rejectionGuard, key uint32, times int) (believed int) {
 		for range times {
-			if s.refused(key) {
+			seq++
+			if s.refused(key, seq) {
 				believed++
 			}
 		}
@@ -17,7 +19,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		if n := refuse(s, 1, 100); n != rowMax {
 			t.Errorf("%d in a row are believed; want %d", n, rowMax)
 		}
-		s.taken(1, 1)
+		s.taken(1, 1, seq)
 		if n := refuse(s, 1, 1); n != 1 {
 			t.Error("after one that was taken, none is believed")
 		}
@@ -37,7 +39,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 100 {
 			believed += refuse(s, 1, 1)
-			s.taken(2, 1000)
+			s.taken(2, 1000, seq)
 		}
 		if believed != rowMax {
 			t.Errorf("%d in a row are believed; want %d", believed, rowMax)
@@ -51,17 +53,41 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 300 { // one in 21 is bad
 			believed += refuse(s, 1, 1)
-			s.taken(1, 20)
+			s.taken(1, 20, seq)
 		}
 		if believed != refusedRecent {
 			t.Errorf("%d are believed; want %d", believed, refusedRecent)
 		}
 
 		for range judgedRecent / 20 {
-			s.taken(1, 20)
+			s.taken(1, 20, seq)
 		}
 		if refuse(s, 1, 1) != 1 {
 			t.Error("ten thousand good ones later it is still suspected")
+		}
+	})
+
+	t.Run("doubted, and again after the server has taken a later one", func(t *testing.T) {
+		s := newRejectionGuard()
+		through := func(first, last uint64) (believed int) {
+			for seq := first; seq <= last; seq++ {
+				if s.refused(1, seq) {
+					believed++
+				}
+			}
+			return believed
+		}
+
+		s.taken(1, 1, 1000) // before: that is no sign of how the server is now
+		if n := through(1, 100) + through(6, 100); n != rowMax {
+			t.Errorf("of a server that takes nothing %d are believed; want %d", n, rowMax)
+		}
+		s.taken(1, 1, 50)
+		if n := through(6, 49); n != 44 {
+			t.Errorf("of 44 before the event that was taken, %d are believed", n)
+		}
+		if n := through(51, 100); n != rowMax {
+			t.Errorf("of 50 after it, %d are believed; want %d", n, rowMax)
 		}
 	})
 
@@ -69,7 +95,7 @@ func TestAFewBadEventsAreBelievedAndManyAreNot(t *testing.T) {
 		s, believed := newRejectionGuard(), 0
 		for range 1000 {
 			believed += refuse(s, 1, 1)
-			s.taken(1, 150)
+			s.taken(1, 150, seq)
 		}
 		if believed != 1000 {
 			t.Errorf("%d of 1000 are believed", believed)

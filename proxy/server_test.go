@@ -169,6 +169,18 @@ func fail(code wire.Code, retryAfter time.Duration) reply {
 	}
 }
 
+// failOf answers after a while that the key's calls fail, or those of its account, or all.
+func failOf(affects wire.Affected, after, retryAfter time.Duration) reply {
+	return func(_ context.Context, s *server, _ call) (wire.BatchAnswer, error) {
+		s.mu.Unlock()
+		time.Sleep(after)
+		s.mu.Lock()
+		e := wire.Unavailable(retryAfter, "A worker of the database is away.")
+		e.Affects = affects
+		return wire.BatchAnswer{}, e
+	}
+}
+
 // foreign is an answer of something that stands between.
 func foreign(status int) reply {
 	return func(context.Context, *server, call) (wire.BatchAnswer, error) {

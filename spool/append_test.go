@@ -187,7 +187,7 @@ func TestAppendAfterCloseIsRefused(t *testing.T) {
 	if err := s.Ack(0); !errors.Is(err, spool.ErrClosed) {
 		t.Fatalf("ack after Close: %v", err)
 	}
-	if err := s.Bury("why", spool.Entry{Seq: 1}); !errors.Is(err, spool.ErrClosed) {
+	if err := s.Bury(letter("why", spool.Entry{Seq: 1})); !errors.Is(err, spool.ErrClosed) {
 		t.Fatalf("bury after Close: %v", err)
 	}
 }

@@ -248,7 +248,7 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 	if err := s.Hold(1, "key refused", all[:2]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Bury("not JSON", all[2]); err != nil {
+	if err := s.Bury(letter("not JSON", all[2])); err != nil {
 		t.Fatal(err)
 	}
 	ack(t, s, 3)
@@ -288,7 +288,7 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 func TestADamagedLaneIsNotSound(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("event 1")}); err != nil {
+	if err := s.Bury(letter("why", spool.Entry{Seq: 1, Data: []byte("event 1")})); err != nil {
 		t.Fatal(err)
 	}
 	closeSpool(t, s)

@@ -366,3 +366,33 @@ func TestAnIdleSpoolGivesBackWhatItTook(t *testing.T) {
 		t.Errorf("after a restart %d events can be read, want the newest one", len(e))
 	}
 }
+
+func TestLettersOfLimitsGiveWayOnAFullDisk(t *testing.T) {
+	s := open(t, mountTmpfs(t)) // of 64 MiB, of which 4 MiB stay free
+	appendAll(t, s, 7, "event")
+	large := make([]byte, 1<<20)
+	for seq := range uint64(60) {
+		e := letter("full", spool.Entry{Seq: 1000 + seq, Key: uint32(100 + seq/10), Data: large})
+		if err := s.BuryLimited(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full := s.Status()
+	if full.Dropped == 0 || full.Dead+full.Dropped != 60 {
+		t.Fatalf("the disk did not fill up: %+v", full)
+	}
+
+	// Neither what the server refuses nor what an app writes waits for them.
+	for seq := range uint64(10) {
+		if err := s.Hold(7, "why", []spool.Entry{{Seq: 2000 + seq, Key: 7, Data: large}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // more than a generation
+		appendAll(t, s, 7, string(large))
+	}
+	st := s.Status()
+	if st.Held != 10 || st.Events != 21 || st.Dead+st.Dropped != 60 || st.Dead == 0 || st.Gaps != 0 {
+		t.Errorf("the spool has %+v; some letters fit beside the rest", st)
+	}
+}

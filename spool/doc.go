@@ -14,7 +14,8 @@
 //     broken disk took is counted, logged and set aside, and the spool goes on with the
 //     rest. Unreadable data is never replaced by something empty.
 //   - What Hold and Bury moved to a lane stays there until Release. How many events the
-//     lanes hold is stored apart from them, so that a missing file is noticed.
+//     lanes hold is stored apart from them, so that a missing file is noticed. What
+//     BuryLimited moved may be dropped for lack of room, which is counted and logged.
 //   - Memory does not grow with the backlog. At most five databases are open: the
 //     generation that is written, the next one, one that is being sealed, and two that
 //     are read. A file of the lanes takes some 100 bytes.
@@ -61,6 +62,7 @@
 //	gen-0000000000000f3a.1/       a generation that was rebuilt from the raw files of a damaged one
 //	lanes/                        held events and dead letters, plain files (package lane)
 //	    held-0000000000000a01     the events of one move, named by the first sequence
+//	    limit-0000000000000b02    dead letters whose record is at a limit
 //	lanes.count                   how many events each lane holds, in two slots
 //	quarantine/                   damaged files, for a person to look at; nothing removes them
 //	ballast                       4 MiB for a full disk (guard.go)
@@ -123,7 +125,9 @@
 // folder counts a second later, or some seconds later if there are thousands of files.
 //
 // The lanes may use a quarter of BytesMax. Beyond it, Hold and Bury return ErrLanesFull,
-// and the events stay where they are.
+// and the events stay where they are. Dead letters whose record is at a limit never are the
+// reason: they are dropped, the oldest first, before anything else finds no room in the
+// lanes, in the spool or on its disk. Of one key they may use a sixteenth of the lanes.
 //
 // # A disk that breaks
 //

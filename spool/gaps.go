@@ -68,6 +68,15 @@ func (s *Spool) addLaneGaps(events int) {
 	s.addGapsLocked(uint64(events))
 }
 
+// addDropped counts dead letters of limits that were dropped. The caller must not hold mu.
+func (s *Spool) addDropped(events int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.dropped += events
+	s.config.Metrics.DeadLettersDropped.Add(float64(events))
+}
+
 // noteUncertain counts and logs events that are missing and may never have been answered.
 // The caller must not hold mu.
 func (s *Spool) noteUncertain(events int, name string) {

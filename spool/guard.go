@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"promptspool/spool/disk"
@@ -49,6 +50,9 @@ func (e *FullError) Error() string {
 		"there is room when the server has taken some events, or with a higher bound", e.Bytes, e.Flag, e.Bound)
 }
 
+// missing returns how many bytes of disk would have to go.
+func (e *FullError) missing() int64 { return max(e.Bytes-e.Bound, e.Bound-e.Bytes) }
+
 // Is reports every FullError as an ErrFull.
 func (e *FullError) Is(target error) bool { return target == ErrFull }
 
@@ -60,14 +64,20 @@ func (e *FullError) Is(target error) bool { return target == ErrFull }
 type guard struct {
 	config  Config
 	ballast string // path
+	// giveWay deletes that many bytes of what is kept only while there is room. It returns
+	// false if there are not as many.
+	giveWay func(bytes int64) bool
 
-	mu      sync.Mutex
-	refusal error     // why no generation can be made
-	until   time.Time // when to check again
-	walked  diskUse   // as of the last walk, when made was madeThen
+	mu       sync.Mutex
+	refusal  error     // why no generation can be made
+	until    time.Time // when to check again
+	walked   diskUse   // as of the last walk, when made was madeThen
+	madeThen int64
+
 	// made counts the bytes of everything made since the spool was opened. It never goes
-	// down: what was removed is only seen by the next walk.
-	made, madeThen int64
+	// down: what was removed is only seen by the next walk. Not under mu, because the lanes
+	// add to it with their lock held, and mu is held while they give way.
+	made atomic.Int64
 
 	// othersMu guards what follows.
 	othersMu   sync.Mutex
@@ -102,6 +112,9 @@ func (g *guard) admit(bytes int64) error {
 
 	// Log changes only: on a full disk every append comes here.
 	err := g.checkLocked(bytes)
+	for full := (*FullError)(nil); errors.As(err, &full) && g.giveWay(full.missing()); {
+		err = g.checkLocked(bytes)
+	}
 	if err == nil && g.refusal != nil {
 		g.config.Logger.Info("there is room for new events again")
 	}
@@ -110,7 +123,7 @@ func (g *guard) admit(bytes int64) error {
 	}
 
 	if err == nil {
-		g.made += bytes
+		g.made.Add(bytes)
 	}
 	g.refusal, g.until = err, now.Add(recheckDelay)
 	return err
@@ -125,7 +138,7 @@ func (g *guard) admitSpare(bytes int64) bool {
 	if g.refusal != nil || !g.fitsLocked(bytes) {
 		return false
 	}
-	g.made += bytes
+	g.made.Add(bytes)
 	return true
 }
 
@@ -148,10 +161,7 @@ func (g *guard) refuse(cause error) error {
 
 // walk counts the disk blocks, and returns those of the spool's folder.
 func (g *guard) walk() int64 {
-	g.mu.Lock()
-	made := g.made
-	g.mu.Unlock()
-
+	made := g.made.Load()
 	use := g.count(false)
 
 	// What was made during the walk may count twice, until the next one. The other error,
@@ -182,18 +192,15 @@ func (g *guard) count(fresh bool) (use diskUse) {
 }
 
 // add counts bytes that were made, or are about to be.
-func (g *guard) add(bytes int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.made += bytes
-}
+func (g *guard) add(bytes int64) { g.made.Add(bytes) }
 
 // checkLocked returns why the bounds do not allow this many more bytes, or nil if they
 // do.
 func (g *guard) checkLocked(bytes int64) error {
 	// Before refusing, walk again: files may be gone since the last walk.
 	if g.overBoundLocked(bytes) != nil {
-		g.walked, g.madeThen = g.count(true), g.made
+		made := g.made.Load()
+		g.walked, g.madeThen = g.count(true), made
 	}
 	if err := g.overBoundLocked(bytes); err != nil {
 		return err
@@ -211,7 +218,7 @@ func (g *guard) checkLocked(bytes int64) error {
 
 // overBoundLocked compares this many more bytes with the bounds, as of the last walk.
 func (g *guard) overBoundLocked(bytes int64) error {
-	bytes += g.made - g.madeThen
+	bytes += g.made.Load() - g.madeThen
 	if used := g.walked.spool + bytes; used > g.config.BytesMax {
 		return &FullError{"--spool-bytes-max", used, g.config.BytesMax}
 	}

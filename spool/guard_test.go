@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -136,7 +137,7 @@ func TestWhatIsMadeBetweenWalksStaysWithinTheBound(t *testing.T) {
 	dir, now := t.TempDir(), time.Unix(1_800_000_000, 0)
 	s := bounded(t, dir, &now, bytesMax(16<<20))
 	for seq := range uint64(30) {
-		if err := s.Bury("why", spool.Entry{Seq: seq + 1, Data: make([]byte, 90_000)}); err != nil {
+		if err := s.Bury(letter("why", spool.Entry{Seq: seq + 1, Data: make([]byte, 90_000)})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -157,4 +158,51 @@ func TestWhatWasRemovedSinceTheLastWalkIsNoReasonToRefuse(t *testing.T) {
 	if taken, _ := fill(t, s); taken < 10 {
 		t.Errorf("only %d events were taken", taken)
 	}
+}
+
+// buriedLimited moves letters of limits of 90 kB to the dead letters, each of another key.
+func buriedLimited(t *testing.T, s *spool.Spool, count int) {
+	t.Helper()
+	for seq := range uint64(count) {
+		e := letter("full", spool.Entry{Seq: seq + 1, Key: uint32(100 + seq), Data: make([]byte, 90_000)})
+		if err := s.BuryLimited(e); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNoWriteWaitsForLettersOfLimits(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	without, _ := fill(t, bounded(t, t.TempDir(), &now, bytesMax(8<<20)))
+
+	dir := t.TempDir()
+	s := bounded(t, dir, &now, bytesMax(8<<20))
+	buriedLimited(t, s, 20) // nearly all of the lanes
+	with, _ := fill(t, s)
+	// A few more or less fit, as the generations are sealed sooner or later.
+	st := s.Status()
+	if with < without-4 || st.Dropped < 15 || st.Dead+st.Dropped != 20 || st.DiskBytes > 8<<20 {
+		t.Errorf("%d events were taken, %d without letters of limits; the spool has %+v", with, without, st)
+	}
+
+	// Letters that come while the spool is full have room once it is not.
+	buriedLimited(t, s, 2)
+	ack(t, s, uint64(with))
+	now = now.Add(time.Second)
+	appendAll(t, s, 7, "event")
+	left := st.Dead + 2
+	if st := s.Status(); st.Dead != left {
+		t.Errorf("the spool has %+v; want %d dead letters", st, left)
+	}
+	closeSpool(t, s)
+	if r, _ := checkDir(t, dir); !r.Sound() || r.Lanes[1].Events != left {
+		t.Errorf("the check of the stopped spool reports %+v", r.Lanes)
+	}
+
+	// Both at the same time.
+	s = bounded(t, dir, &now, bytesMax(8<<20))
+	var burying sync.WaitGroup
+	burying.Go(func() { buriedLimited(t, s, 40) })
+	fill(t, s)
+	burying.Wait()
 }

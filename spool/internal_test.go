@@ -216,7 +216,7 @@ func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
 	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
 		t.Errorf("append: %v", err)
 	}
-	if err := s.Bury("why", Entry{Seq: 1}); !errors.Is(err, ErrFailed) {
+	if err := s.Bury(LaneEntry{Reason: "why", Entry: Entry{Seq: 1}}); !errors.Is(err, ErrFailed) {
 		t.Errorf("bury: %v", err)
 	}
 

@@ -38,25 +38,40 @@ func ParseLane(name string) (Lane, error) { return lane.Parse(name) }
 // event twice does nothing. On an error some may be in the lane: hold them again.
 // ErrLanesFull means that there is no room, and that the events must stay in the spool.
 func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
+	held := make([]LaneEntry, 0, len(entries))
 	for _, e := range entries {
 		if e.Key != key {
 			return fmt.Errorf("spool: event %d is of key %d, not %d", e.Seq, e.Key, key)
 		}
+		held = append(held, LaneEntry{Entry: e, Reason: reason})
 	}
 
-	return s.move(LaneHeld, reason, entries)
+	return s.move(LaneHeld, held)
 }
 
-// Bury copies an event to the dead letters, because the server rejects its content.
+// Bury copies events of one key to the dead letters, each with the reason why the server
+// rejects its content.
 //
-// When it returns nil, the event is fsynced there and may be acknowledged. Burying an
+// When it returns nil, all of them are fsynced there and may be acknowledged. Burying an
 // event twice does nothing. ErrLanesFull is as with Hold.
-func (s *Spool) Bury(reason string, e Entry) error {
-	return s.move(LaneDead, reason, []Entry{e})
+func (s *Spool) Bury(letters ...LaneEntry) error { return s.move(LaneDead, letters) }
+
+// BuryLimited copies events of one key, whose record is at a limit, to the dead letters.
+//
+// When it returns nil, all of them may be acknowledged: they are fsynced there, or dropped
+// and counted (Status.Dropped). They may take a sixteenth of the lanes for each key. Beyond
+// it, and where anything else needs the room, the oldest of them are dropped.
+func (s *Spool) BuryLimited(letters ...LaneEntry) error {
+	if err := s.lanes.MoveLimited(s.config.Now(), letters); err != nil {
+		return err
+	}
+
+	crashpoint.Reach(crashpoint.LaneSynced)
+	return nil
 }
 
-func (s *Spool) move(lane Lane, reason string, entries []Entry) error {
-	err := s.lanes.Move(lane, reason, s.config.Now(), entries)
+func (s *Spool) move(lane Lane, entries []LaneEntry) error {
+	err := s.lanes.Move(lane, s.config.Now(), entries)
 
 	// A gauge of the last move: it falls again with the first one that finds room.
 	s.config.Metrics.LanesFull.Set(0)

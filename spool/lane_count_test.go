@@ -114,7 +114,7 @@ func flipCount(t *testing.T, dir string, slot int64) {
 func TestACrashBesideTheCountIsNoLoss(t *testing.T) {
 	for name, change := range map[string]func(*spool.Spool) error{
 		"moved, and not counted": func(s *spool.Spool) error {
-			return s.Bury("why", spool.Entry{Seq: 11})
+			return s.Bury(letter("why", spool.Entry{Seq: 11}))
 		},
 		"counted, and not removed": func(s *spool.Spool) error {
 			return s.Release(spool.LaneHeld, []uint64{1, 2, 3})
@@ -168,7 +168,7 @@ func TestALaneFileThatGoesUnderARunningSpoolIsCountedOnce(t *testing.T) {
 		t.Error(err)
 	}
 	removed(t, dir, oneDead)
-	if err := s.Bury("again", spool.Entry{Seq: 7, Data: []byte("event")}); err != nil {
+	if err := s.Bury(letter("again", spool.Entry{Seq: 7, Data: []byte("event")})); err != nil {
 		t.Error(err)
 	}
 	wantLanes(t, s, 0, 2, 6)

@@ -25,10 +25,15 @@ func lane(t testing.TB, s *spool.Spool, lane spool.Lane) []spool.LaneEntry {
 	return all
 }
 
+// letter returns an event as it goes to the dead letters.
+func letter(reason string, e spool.Entry) spool.LaneEntry {
+	return spool.LaneEntry{Entry: e, Reason: reason}
+}
+
 func buried(t *testing.T, s *spool.Spool, seqs ...uint64) {
 	t.Helper()
 	for _, seq := range seqs {
-		if err := s.Bury("why", spool.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")}); err != nil {
+		if err := s.Bury(letter("why", spool.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -48,7 +53,7 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 	if err := s.Hold(2, "key refused", all[1:]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Bury("not JSON", all[0]); err != nil {
+	if err := s.Bury(letter("not JSON", all[0])); err != nil {
 		t.Fatal(err)
 	}
 
@@ -90,7 +95,7 @@ func TestLanesTakeEventsOf32MiB(t *testing.T) {
 	s := open(t, t.TempDir())
 	large := bytes.Repeat([]byte("0123456789abcdef"), 2<<20)
 	for seq := range uint64(2) {
-		if err := s.Bury("too large", spool.Entry{Seq: seq + 1, Data: large}); err != nil {
+		if err := s.Bury(letter("too large", spool.Entry{Seq: seq + 1, Data: large})); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -107,7 +112,7 @@ func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 
 	seq, err := uint64(1), error(nil)
 	for ; err == nil && seq < 10; seq++ {
-		err = s.Bury("why", spool.Entry{Seq: seq, Data: large})
+		err = s.Bury(letter("why", spool.Entry{Seq: seq, Data: large}))
 	}
 	if !errors.Is(err, spool.ErrLanesFull) || seq != 4 { // a quarter of 1 MiB is two and a half of them
 		t.Fatalf("event %d: %v", seq-1, err)
@@ -116,7 +121,7 @@ func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 	if err := s.Release(spool.LaneDead, []uint64{1}); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Bury("why", spool.Entry{Seq: 3, Data: large}); err != nil {
+	if err := s.Bury(letter("why", spool.Entry{Seq: 3, Data: large})); err != nil {
 		t.Error(err)
 	}
 }

@@ -127,7 +127,7 @@ func TestNobodyElseMayReadTheFiles(t *testing.T) {
 	for _, size := range []int64{100_000, 500} { // one generation; many, most of them sealed
 		s := open(t, dir, generationBytes(size))
 		appendAll(t, s, 7, numbered(10)...)
-		if err := s.Bury("why", spool.Entry{Seq: 1, Data: []byte("x")}); err != nil {
+		if err := s.Bury(letter("why", spool.Entry{Seq: 1, Data: []byte("x")})); err != nil {
 			t.Fatal(err)
 		}
 		// With small generations Badger is writing a table now, in a folder closed to

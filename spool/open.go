@@ -80,18 +80,20 @@ func (s *Spool) load() (err error) {
 		return err
 	}
 	s.lanes, err = lane.Open(lane.Config{
-		Dir:         s.config.Dir,
-		BytesMax:    s.config.BytesMax / laneShare,
-		Logger:      s.config.Logger,
-		CheckFailed: s.checkFailed,
-		Fail:        s.fail,
-		CountLost:   s.addLaneGaps,
-		NoteDisk:    s.guard.add,
-		Quarantine:  s.quarantine,
+		Dir:          s.config.Dir,
+		BytesMax:     s.config.BytesMax / laneShare,
+		Logger:       s.config.Logger,
+		CheckFailed:  s.checkFailed,
+		Fail:         s.fail,
+		CountLost:    s.addLaneGaps,
+		CountDropped: s.addDropped,
+		NoteDisk:     s.guard.add,
+		Quarantine:   s.quarantine,
 	})
 	if err != nil {
 		return err
 	}
+	s.guard.giveWay = s.lanes.GiveWay
 
 	s.readMu.Lock()
 	defer s.readMu.Unlock()

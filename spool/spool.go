@@ -161,6 +161,7 @@ type Spool struct {
 	appended  int64         // bytes committed since the spool was opened
 	gaps      []frame.Range // counted as lost
 	gapEvents uint64
+	dropped   int    // dead letters of limits that were dropped
 	uncertain uint64 // missing events that may never have been acknowledged to the app
 }
 

@@ -22,6 +22,7 @@ type Status struct {
 	Next        uint64    `json:"next"`        // the sequence of the next append
 	Held        int       `json:"held"`        // events in the held lane
 	Dead        int       `json:"dead"`        // events in the dead letters
+	Dropped     int       `json:"dropped"`     // dead letters of limits that were dropped since the spool was opened
 	Gaps        uint64    `json:"gaps"`        // events found lost since the spool was opened
 	Generations int       `json:"generations"` // folders of events
 	// Uncertain counts events that a crash took and that most likely were never
@@ -47,6 +48,7 @@ func (s *Spool) Status() Status {
 		Next:        s.next,
 		Held:        held,
 		Dead:        dead,
+		Dropped:     s.dropped,
 		Gaps:        s.gapEvents,
 		Uncertain:   s.uncertain,
 		Generations: len(s.generations),

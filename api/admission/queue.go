@@ -14,7 +14,8 @@ import (
 // Forever means: wait until the caller's request ends.
 const Forever time.Duration = math.MaxInt64
 
-// ErrManyWait and ErrLongWait say why a caller did not get its turn.
+// ErrManyWait and ErrLongWait say why a caller did not get its turn. They come with ErrShare if
+// its key's other callers are the reason.
 var (
 	ErrManyWait = errors.New("too many wait")
 	ErrLongWait = errors.New("it waited too long")
@@ -49,11 +50,15 @@ type line struct {
 	key   string
 	tag   int64 // cost, in the time of Queue.now: the lowest is next
 	turns []*turn
+
+	served int // callers that had their turn, since the line began
 }
 
 // turn is one caller that waits.
 type turn struct {
 	weight, cost int64
+	line         *line
+	servedBefore int           // line.served when the caller came
 	ready        chan struct{} // closed when the caller may go on
 	gone         bool          // under Queue.mu; it does not wait any more
 }
@@ -65,7 +70,7 @@ func NewQueue(weightMax int64, waitingMax int, watch func(waiting int)) *Queue {
 }
 
 // Enter waits for the caller's turn, for at most patience. Then the caller must call Leave with
-// its weight. The error is ErrManyWait, ErrLongWait or that of ctx.
+// its weight. The error has ErrManyWait or ErrLongWait in its chain, or is that of ctx.
 func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patience time.Duration) error {
 	q.mu.Lock()
 	if q.waiting == 0 && q.fitsLocked(weight) {
@@ -99,6 +104,11 @@ func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patie
 	default:
 	}
 
+	// Its key had turns meanwhile: the caller waited for those before it.
+	if err == ErrLongWait && mine.line.served > mine.servedBefore {
+		err = errors.Join(err, ErrShare)
+	}
+
 	// Others may have waited behind it alone.
 	mine.gone = true
 	q.serveLocked()
@@ -123,8 +133,11 @@ func (q *Queue) fitsLocked(weight int64) bool {
 // joinLocked puts a caller into its key's line.
 func (q *Queue) joinLocked(key string, weight, cost int64) (*turn, error) {
 	l := q.lines[key]
-	if q.waiting >= q.waitingMax || l != nil && len(l.turns) >= q.waitingMax-q.waiting {
+	switch {
+	case q.waiting >= q.waitingMax:
 		return nil, ErrManyWait
+	case l != nil && len(l.turns) >= q.waitingMax-q.waiting:
+		return nil, errors.Join(ErrManyWait, ErrShare)
 	}
 
 	// A key that comes anew begins where the others are: it neither catches up nor waits longer.
@@ -133,7 +146,13 @@ func (q *Queue) joinLocked(key string, weight, cost int64) (*turn, error) {
 		q.lines[key] = l
 		heap.Push(&q.order, l)
 	}
-	t := &turn{weight: weight, cost: cost, ready: make(chan struct{})}
+	t := &turn{
+		weight:       weight,
+		cost:         cost,
+		line:         l,
+		servedBefore: l.served,
+		ready:        make(chan struct{}),
+	}
 	l.turns = append(l.turns, t)
 	q.countLocked(1)
 
@@ -155,6 +174,7 @@ func (q *Queue) serveLocked() {
 		q.countLocked(-1)
 		if !t.gone {
 			q.through += t.weight
+			l.served++
 			q.now = l.tag
 			l.tag += t.cost
 			close(t.ready)

@@ -25,7 +25,8 @@ func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 		}
 		leaver := enter(leaving, "b", 8, Forever)
 		impatient := enter(t.Context(), "c", 8, time.Second)
-		if err := q.Enter(t.Context(), "c", 1, 1, Forever); !errors.Is(err, ErrManyWait) || waiting != 2 {
+		if err := q.Enter(t.Context(), "c", 1, 1, Forever); !errors.Is(err, ErrManyWait) ||
+			!errors.Is(err, ErrShare) || waiting != 2 {
 			t.Errorf("a key that has as many waiting as there are places left: %v, %d wait", err, waiting)
 		}
 		// It fits beside the first, when only that is in front of it.
@@ -35,7 +36,7 @@ func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 		if err := <-leaver; !errors.Is(err, context.Canceled) {
 			t.Errorf("who left: %v", err)
 		}
-		if err := <-impatient; !errors.Is(err, ErrLongWait) {
+		if err := <-impatient; !errors.Is(err, ErrLongWait) || errors.Is(err, ErrShare) {
 			t.Errorf("who waited too long: %v", err)
 		}
 		if err := <-patient; err != nil {
@@ -47,5 +48,33 @@ func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 		if q.through != 0 || q.waiting != 0 || waiting != 0 || len(q.lines) != 0 || len(q.order) != 0 {
 			t.Errorf("something is left: %+v", q)
 		}
+	})
+}
+
+// A caller who waits too long learns whether it was for others of its own key.
+func TestAKeyThatHadTurnsIsWhatItsOthersWaitFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := NewQueue(1, 10, nil)
+		if err := q.Enter(t.Context(), "a", 1, 1, Forever); err != nil {
+			t.Fatal(err)
+		}
+		served, ofMany, ofOne := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() { served <- q.Enter(t.Context(), "many", 1, 100, Forever) }()
+		synctest.Wait()
+		go func() { ofMany <- q.Enter(t.Context(), "many", 1, 100, time.Second) }()
+		go func() { ofOne <- q.Enter(t.Context(), "one", 1, 1, time.Second) }()
+		synctest.Wait()
+
+		q.Leave(1)
+		if err := <-served; err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ofMany; !errors.Is(err, ErrLongWait) || !errors.Is(err, ErrShare) {
+			t.Errorf("the next of a key that had a turn: %v", err)
+		}
+		if err := <-ofOne; !errors.Is(err, ErrLongWait) || errors.Is(err, ErrShare) {
+			t.Errorf("the first of a key: %v", err)
+		}
+		q.Leave(1)
 	})
 }

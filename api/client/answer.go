@@ -69,6 +69,7 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 		Message:    refusal.Message,
 		Fields:     refusal.Fields,
 		RetryAfter: retryAfter,
+		Affects:    refusal.Affects,
 	}
 
 	// A newer server may have codes that are not known here; the status is the next best

@@ -75,6 +75,26 @@ func TestTheServersErrorArrivesWhole(t *testing.T) {
 			answer(431, `{"error":"too_large","message":"Big."}`),
 			wire.Error{Code: wire.CodeTooLarge, Message: "Big."},
 		},
+		"of one account": {
+			answer(503, `{"error":"unavailable","message":"Later.","affects":"account"}`),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", Affects: wire.AffectsAccount},
+		},
+		"of one key": {
+			answer(503, `{"error":"unavailable","message":"Later.","affects":"key"}`),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", Affects: wire.AffectsKey},
+		},
+		"of what a newer server names": {
+			answer(503, `{"error":"unavailable","message":"Later.","affects":"planet"}`, "Retry-After", "7"),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", RetryAfter: 7 * time.Second},
+		},
+		"of something that is no text": {
+			answer(503, `{"affects":{"account":["key"]},"error":"unavailable","message":"Later."}`),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later."},
+		},
+		"of a long text": {
+			answer(503, `{"error":"unavailable","affects":"`+strings.Repeat("account", 50_000)+`","message":"Later."}`),
+			wire.Error{Code: wire.CodeUnavailable, Message: "Later."},
+		},
 		"a newer server's code goes by its status": {
 			answer(422, `{"error":"too_colourful","message":"Paler."}`),
 			wire.Error{Code: wire.CodeInvalid, Message: "Paler."},

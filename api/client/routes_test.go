@@ -142,7 +142,9 @@ func (echo) Publish(_ context.Context, _ wire.Identity, p wire.Publish) (wire.Pu
 
 func (echo) List(_ context.Context, _ wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error) {
 	if q.Label == "busy" {
-		return wire.TemplateList{}, wire.Unavailable(1500*time.Millisecond, "Come back.")
+		busy := wire.Unavailable(1500*time.Millisecond, "Come back.")
+		busy.Affects = wire.AffectsAccount
+		return wire.TemplateList{}, busy
 	}
 
 	return wire.TemplateList{
@@ -319,6 +321,7 @@ func TestTheRealAPIsErrorsArrive(t *testing.T) {
 		Message:    "Come back.",
 		Fields:     []wire.FieldError{},
 		RetryAfter: 2 * time.Second,
+		Affects:    wire.AffectsAccount,
 	})
 
 	_, err = c.Request(t.Context(), caller, "no id")

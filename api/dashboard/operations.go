@@ -33,7 +33,7 @@ type sidecarsView struct {
 	Items     []wire.FleetSidecar
 	Alive     int
 	Waiting   int64 // events in all spools
-	Troubled  int   // sidecars with held, dead or lost events
+	Troubled  int   // sidecars with held, dead, dropped or lost events
 	Kept      wire.Kept
 	Retention Retention
 }
@@ -49,7 +49,7 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 		if s.Alive {
 			v.Alive++
 		}
-		if s.HeldEvents+s.DeadLetters+s.LostEvents > 0 {
+		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
 			v.Troubled++
 		}
 		v.Waiting += s.BacklogEvents

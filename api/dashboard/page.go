@@ -278,5 +278,5 @@ func exampleCurl(base string) string {
   "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
   "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
     "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
-  "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'`
+  "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'`
 }

@@ -111,6 +111,7 @@ type shownRequest struct {
 	Hidden  int           // messages and parts that the page has no room for
 	Failure *shownFailure // nil if nothing went wrong
 	Raw     *shownText    // the raw response, if nothing else shows all of it
+	TooLong bool          // Raw is a stream of too many chunks
 }
 
 // call prepares a model call for a page.
@@ -122,6 +123,7 @@ func (t *texts) call(c Conversation) shownRequest {
 	v.Output = t.messages("output", c.Output)
 	v.Input = t.messages("input", c.Input)
 	v.Hidden = t.hidden - before
+	v.TooLong = c.TooLong
 
 	if c.Failure != nil {
 		v.Failure = &shownFailure{c.Failure.Type, t.show("error", c.Failure.Message, false)}

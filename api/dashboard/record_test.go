@@ -47,21 +47,23 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	}
 }
 
+// newEvent returns the event of a record of its own.
+func newEvent(kind wire.Kind, body string) wire.Event {
+	return wire.Event{
+		ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
+		Body: json.RawMessage(body),
+	}
+}
+
 // A call that an SDK both traces and logs has two pages, that of its request and that of its span.
 // Each leads to the other.
 func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
-	event := func(kind wire.Kind, body string) wire.Event {
-		return wire.Event{
-			ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
-			Body: json.RawMessage(body),
-		}
-	}
-	request := event(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+	request := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 		"request_start_time":1,"request_end_time":2,"span_id":"eee19b7ec3c1b174"}`)
-	span := event(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
+	span := newEvent(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
 		"spanId":"eee19b7ec3c1b174","name":"PromptLayer Run"}}`)
 	if _, err := s.records.Record(t.Context(), id, []wire.Event{request, span}); err != nil {
 		t.Fatal(err)

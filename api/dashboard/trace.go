@@ -44,15 +44,6 @@ func (r traceRow) LatencyMS() *float64 {
 	return &ms
 }
 
-// Request returns the id of the request that the span is, or that logs its call; "" without one.
-func (r traceRow) Request() string {
-	if r.RequestLogID == nil {
-		return ""
-	}
-
-	return *r.RequestLogID
-}
-
 func (d *Dashboard) tracePage(c *call) error {
 	trace, err := d.Records.Trace(c.Context(), c.identity(), c.PathValue("id"))
 	if err != nil {

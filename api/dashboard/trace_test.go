@@ -1,13 +1,11 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -19,20 +17,14 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	s := openSite(t)
 	const ann, mallory = "ann@example.com", "mallory@example.com" // of another account
 	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
-	event := func(kind wire.Kind, body string) wire.Event {
-		return wire.Event{
-			ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
-			Body: json.RawMessage(body),
-		}
-	}
 	span := func(n, parent int, name string) wire.Event {
-		return event(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x",
+		return newEvent(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x",
 			"parentSpanId":"%016x","name":%q,"startTimeUnixNano":"179531894378200000%d",
 			"endTimeUnixNano":"1795318945782000000"}}`, testTrace, n, parent, name, n))
 	}
 	events := []wire.Event{
 		span(1, 9, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
-		event(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+		newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 			"request_start_time":1,"request_end_time":2,"span_id":"0000000000000002"}`),
 	}
 	if _, err := s.records.Record(t.Context(), id, events); err != nil {

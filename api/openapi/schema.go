@@ -101,6 +101,8 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 			wire.KindSpan, wire.KindLog)
 	case reflect.TypeFor[wire.Scope]():
 		return words(wire.ScopeApp, wire.ScopeFull)
+	case reflect.TypeFor[wire.Affected]():
+		return words(wire.AffectsAccount, wire.AffectsKey)
 	case reflect.TypeFor[wire.ResultCode]():
 		return words(wire.ResultInvalid, wire.ResultLater)
 

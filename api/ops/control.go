@@ -27,7 +27,8 @@ type ControlConfig struct {
 	Server   string // the URL at which the process takes calls, if it does
 	Spool    Spool
 	Archive  Archive
-	Status   func() any // required; may be called concurrently
+	Status   func() any   // required; may be called concurrently
+	Ready    func() error // as Config.Ready; nil: it is always ready
 	Settings Settings
 	Logger   *slog.Logger
 }
@@ -76,6 +77,7 @@ func NewControl(c ControlConfig) *Server {
 func processRoutes(c ControlConfig) []route {
 	return []route{
 		{"GET", "/status", func(*fasthttp.RequestCtx) (any, error) { return c.Status(), nil }},
+		{"GET", "/readyz", Config{Ready: c.Ready}.ready},
 		{"GET", "/config", func(*fasthttp.RequestCtx) (any, error) {
 			if c.Settings == nil {
 				return nil, wire.Errorf(wire.CodeNotImplemented,

@@ -95,6 +95,9 @@ func New(c Config) *Server {
 func alive(*fasthttp.RequestCtx) (any, error) { return map[string]bool{"success": true}, nil }
 
 func (c Config) ready(ctx *fasthttp.RequestCtx) (any, error) {
+	if c.Ready == nil {
+		return alive(ctx)
+	}
 	if err := c.Ready(); err != nil {
 		return nil, wire.Unavailable(time.Second, "Not ready: %v.", err)
 	}

@@ -39,6 +39,7 @@ type SpoolEvent struct {
 	At      time.Time `json:"spooled_at"`
 	Lane    string    `json:"lane,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
+	Cause   string    `json:"cause,omitempty"` // "limit" if the event's record is at a limit
 	MovedAt time.Time `json:"moved_at,omitzero"`
 	Data    []byte    `json:"data"`            // the event's line, as it is on disk
 	Error   string    `json:"error,omitempty"` // why it cannot be read; Data is empty then

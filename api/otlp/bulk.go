@@ -20,12 +20,18 @@ type BulkSpan struct {
 }
 
 // Bulk decodes the spans of a request for /spans-bulk, an array, and calls take with each, in
-// their order. refuse gets the id of a span that it refuses, as it was sent, and the reason. The
-// error is take's.
-func Bulk(spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, reason string)) error {
-	d := &decoding{room: repeatedBytes + repeatedMax*len(spans)}
+// their order. refuse gets the id of a span that it refuses, as it was sent, and the reason. It
+// returns those that it did not read, because they are more than ItemsMax. The error is take's.
+func Bulk(
+	spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, reason string),
+) (unread Refused, err error) {
+	d := newDecoding(len(spans))
+	defer d.done()
 
-	return eachElement(spans, func(object json.RawMessage) error {
+	err = eachElement(spans, func(object json.RawMessage) error {
+		if !d.next() {
+			return nil
+		}
 		b := jsonBulkSpan(object)
 		d.take = func(_ item, body []byte) error {
 			return take(BulkSpan{
@@ -34,7 +40,7 @@ func Bulk(spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, 
 					SpanID:   [8]byte(b.spanID),
 					Start:    b.start,
 					Body:     body,
-					Plumbing: b.isPlumbing(b.scope.name),
+					Plumbing: b.isPlumbing(b.scope.name, body),
 				},
 				Name:       shown(b.name),
 				End:        b.end,
@@ -43,27 +49,31 @@ func Bulk(spans json.RawMessage, take func(BulkSpan) error, refuse func(spanID, 
 		}
 
 		d.refused = Refused{}
-		err := d.add(b.resource.appendResource(), b.scope.appendScope(), &b.parts, b.fault())
+		err := d.begin(&b.resource, &b.scope)
+		if err == nil {
+			err = d.add(&b.parts, b.fault())
+		}
 		if d.refused.Spans > 0 {
 			refuse(shown(b.sentID), d.refused.Reason)
+			d.refused = Refused{}
 		}
 		return err
 	})
+
+	return d.refused, err
 }
 
 // bulkSpan is what a span of a request for /spans-bulk is written from.
 type bulkSpan struct {
 	parts
 	resource, scope head
-	sentID          []byte // the span's, whatever it is
+	sentID          text // the span's, whatever it is
 	isObject        bool
 	logRequest      json.RawMessage
 }
 
 // shown returns the beginning of a text, for an answer.
-func shown(text []byte) string {
-	return strings.ToValidUTF8(string(text[:min(len(text), 4*shownMax)]), "")
-}
+func shown(t text) string { return strings.ToValidUTF8(string(t.beginning(4*shownMax)), "") }
 
 // errNoSpan is why something that is not a span is refused.
 var errNoSpan = errors.New("a span must be an object with name and context")
@@ -79,8 +89,8 @@ func (b *bulkSpan) fault() error {
 // OpenTelemetry's SDK for Python prints, in camelCase here.
 func jsonBulkSpan(object json.RawMessage) *bulkSpan {
 	b := bulkSpan{isObject: object[0] == '{'}
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "name":
 			b.name = jsonText(value)
 		case "context":
@@ -96,11 +106,11 @@ func jsonBulkSpan(object json.RawMessage) *bulkSpan {
 		case "status":
 			b.readBulkStatus(value)
 		case "attributes":
-			b.attributes = jsonAttributes(value)
+			b.attributes = list{value, jsonAttributes}
 		case "events":
-			b.events = jsonList(value, bulkEvent)
+			b.events = list{value, bulkEvents}
 		case "links":
-			b.links = jsonList(value, bulkLink)
+			b.links = list{value, bulkLinks}
 		case "resource":
 			b.resource.readJSON(value)
 			if url, ok := jsonscan.Lookup(value, "schema_url"); ok {
@@ -120,9 +130,9 @@ func jsonBulkSpan(object json.RawMessage) *bulkSpan {
 }
 
 // readContext reads the ids of a span, and returns its own one as it was sent.
-func (p *parts) readContext(object json.RawMessage) (sentID []byte) {
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+func (p *parts) readContext(object []byte) (sentID text) {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "traceId":
 			p.traceID = jsonID(value, 16)
 		case "spanId":
@@ -137,9 +147,9 @@ func (p *parts) readContext(object json.RawMessage) (sentID []byte) {
 }
 
 // readBulkStatus reads a status, whose members have names of their own.
-func (p *parts) readBulkStatus(object json.RawMessage) {
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+func (p *parts) readBulkStatus(object []byte) {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "statusCode":
 			p.code = jsonEnum(value, "StatusCode.", statusCodes)
 		case "description":
@@ -149,44 +159,50 @@ func (p *parts) readBulkStatus(object json.RawMessage) {
 	})
 }
 
-// bulkEvent appends an event of a span to a list.
-func bulkEvent(list []byte, object json.RawMessage) []byte {
+// The lists of a span that are not of KeyValues.
+var (
+	bulkEvents = objectsOf(bulkEvent)
+	bulkLinks  = objectsOf(bulkLink)
+)
+
+// bulkEvent writes an event of a span.
+func bulkEvent(o *output, object []byte) {
 	var e event
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "timestamp", "time":
 			e.at = bulkTime(value)
 		case "name":
 			e.name = jsonText(value)
 		case "attributes":
-			e.attributes = jsonAttributes(value)
+			e.attributes = list{value, jsonAttributes}
 		}
 		return nil
 	})
 
-	return e.append(list)
+	_ = e.write(o) // JSON was checked before
 }
 
-// bulkLink appends a link of a span to a list.
-func bulkLink(list []byte, object json.RawMessage) []byte {
+// bulkLink writes a link of a span.
+func bulkLink(o *output, object []byte) {
 	var l link
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "context":
 			l.readContext(value)
 		case "attributes":
-			l.attributes = jsonAttributes(value)
+			l.attributes = list{value, jsonAttributes}
 		}
 		return nil
 	})
 
-	return l.append(list)
+	_ = l.write(o) // JSON was checked before
 }
 
 // readContext reads the ids of the span that is linked.
-func (l *link) readContext(object json.RawMessage) {
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+func (l *link) readContext(object []byte) {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "traceId":
 			l.traceID = jsonShownID(value, 16)
 		case "spanId":
@@ -200,7 +216,7 @@ func (l *link) readContext(object json.RawMessage) {
 
 // bulkTime returns a time in nanoseconds since 1970, which is sent as a number, a string of
 // digits, an ISO 8601 time, or a pair of seconds and nanoseconds; 0 if it is none of these.
-func bulkTime(value json.RawMessage) uint64 {
+func bulkTime(value []byte) uint64 {
 	if value[0] == '[' {
 		var pair [2]uint64
 		for i, element := range jsonscan.Elements(value) {
@@ -214,7 +230,8 @@ func bulkTime(value json.RawMessage) uint64 {
 	if n := jsonUint(value); n != 0 {
 		return n
 	}
-	if at, ok := wire.ParseTime(string(jsonText(value))); ok && at.UnixNano() > 0 {
+	word, _ := jsonWord(value)
+	if at, ok := wire.ParseTime(string(word)); ok && at.UnixNano() > 0 {
 		return uint64(at.UnixNano())
 	}
 

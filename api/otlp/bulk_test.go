@@ -15,7 +15,7 @@ import (
 func decodeBulk(t testing.TB, spans []byte) (taken []otlp.BulkSpan, refused map[string]string) {
 	t.Helper()
 	refused = map[string]string{}
-	err := otlp.Bulk(spans,
+	_, err := otlp.Bulk(spans,
 		func(s otlp.BulkSpan) error {
 			taken = append(taken, s)
 			return nil

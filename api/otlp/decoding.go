@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"sync"
 
 	"promptspool/api/wire"
 )
@@ -20,26 +20,49 @@ type signal struct {
 	fromProtobuf func(message []byte) (item, error) // its errors concern this item only
 }
 
-// item is a span or a log record that was read.
+// item is a span or a log record whose members were found, but not read.
 type item interface {
-	check() error           // why it cannot be kept
-	size() int              // about how many bytes append adds if it need not escape any
-	append(b []byte) []byte // to b, which ends with the scope; closes the body
+	write(o *output) error // behind its scope; its errors concern this item only
+	check() error          // why it cannot be kept
+	close(o *output)       // closes the body
 }
 
-// decoding is one call of Traces or Logs.
+// decoding is one call of Traces, Logs or Bulk.
 type decoding struct {
 	signal  *signal
-	drop    func(it item) bool // reports whether an item is passed over; nil drops none
+	drop    func(it item, written []byte) bool // reports whether an item is passed over; nil drops none
 	take    func(it item, body []byte) error
 	refused Refused
-	scope   []byte // the name of the one that is being read
-	room    int    // bytes that bodies may still have together
+	items   int // that were met
+	left    int // bytes that bodies may still have together
+
+	out      output
+	small    *[outputBytes]byte // with which out begins
+	resource *head              // what out begins with
+	scope    *head
+	behind   struct{ resource, scope int } // where they end
+	tooLong  struct{ resource, scope bool }
 }
+
+// smalls are the outputs of most requests.
+var smalls = sync.Pool{New: func() any { return new([outputBytes]byte) }}
+
+// newDecoding returns the decoding of a request of so many bytes. The caller must call done.
+func newDecoding(size int) *decoding {
+	small := smalls.Get().(*[outputBytes]byte)
+	return &decoding{
+		left:  repeatedBytes + repeatedMax*size,
+		small: small,
+		out:   output{b: small[:0]},
+	}
+}
+
+// done leaves the small output to another request. A larger one is not kept.
+func (d *decoding) done() { smalls.Put(d.small) }
 
 // decode reads a request.
 func decode(body []byte, form Form, d *decoding) (Refused, error) {
-	d.room = repeatedBytes + repeatedMax*len(body)
+	defer d.done()
 
 	var err error
 	if form == JSON {
@@ -51,6 +74,9 @@ func decode(body []byte, form Form, d *decoding) (Refused, error) {
 	return d.refused, err
 }
 
+// ItemsMax is how many spans or log records of a call are read.
+const ItemsMax = 50_000
+
 // These bound the repetition of resources and scopes: all bodies together have at most so many
 // times the bytes of the request, and so many bytes besides. That is enough for 512 small spans,
 // as many as exporters send by default, with a resource of 6 KiB.
@@ -58,6 +84,9 @@ const (
 	repeatedMax   = 16
 	repeatedBytes = 4 << 20
 )
+
+// headBytesMax bounds a resource with its scope, as JSON.
+const headBytesMax = 4 << 20
 
 // Bounds of nesting of a value.
 const (
@@ -67,7 +96,9 @@ const (
 
 // Why a span is refused.
 var (
+	errMany  = fmt.Errorf("only the first %d of a request are read; send the rest in another one", ItemsMax)
 	errDeep  = fmt.Errorf("a value is nested deeper than %d", levelsMax)
+	errHead  = fmt.Errorf("resource and scope are larger than %d bytes as JSON", headBytesMax)
 	errLarge = fmt.Errorf("it is larger than %d bytes as JSON with its resource", wire.BodyBytesMax)
 	errRoom  = errors.New("resource and scope are too large to be kept with each of so many spans; " +
 		"send fewer spans in a request")
@@ -75,55 +106,89 @@ var (
 	errSpan  = errors.New("spanId must be 8 bytes, not all zero")
 )
 
+// next counts an item, and reports whether it is read. It refuses one too many, which costs next
+// to nothing.
+func (d *decoding) next() bool {
+	if d.items++; d.items <= ItemsMax {
+		return true
+	}
+	d.refuse(errMany)
+
+	return false
+}
+
 // refuse counts an item that is not taken.
 func (d *decoding) refuse(reason error) {
-	if d.refused.Spans == 0 {
+	if d.refused.Spans == 0 || reason == errMany {
 		d.refused.Reason = reason.Error()
 	}
 	d.refused.Spans++
 }
 
-// add writes an item behind its resource and scope, and hands it on. err is why its parts
-// could not be read.
-func (d *decoding) add(resource, scope []byte, it item, err error) error {
-	if err == nil && d.drop != nil && d.drop(it) {
+// begin writes the resource and the scope of the items that follow. Both are written once. Its
+// error is that of their source.
+func (d *decoding) begin(resource, scope *head) error {
+	o := &d.out
+	o.max = headBytesMax
+	if resource != d.resource {
+		o.cut(0)
+		if err := resource.writeResource(o); err != nil && !o.full {
+			return err
+		}
+		d.resource, d.behind.resource, d.tooLong.resource = resource, len(o.b), o.full
+	}
+
+	o.cut(d.behind.resource)
+	if err := scope.writeScope(o); err != nil && !o.full {
+		return err
+	}
+	d.scope, d.behind.scope = scope, len(o.b)
+	d.tooLong.scope = o.full || d.tooLong.resource
+
+	// Room for a text that is longer while it is escaped than afterwards.
+	o.max = wire.BodyBytesMax + textMost*textStep
+
+	return nil
+}
+
+// add writes an item behind its resource and scope, and hands it on. err is why its members could
+// not be found.
+func (d *decoding) add(it item, err error) error {
+	o := &d.out
+	o.cut(d.behind.scope)
+	switch {
+	case err != nil:
+	case d.tooLong.scope:
+		err = errHead
+	default:
+		err = it.write(o)
+	}
+	if err == nil && o.full {
+		err = errLarge
+	}
+
+	if err == nil && d.drop != nil && d.drop(it, o.b) {
 		d.refused.Dropped++
 		return nil
 	}
 	if err == nil {
 		err = it.check()
 	}
-
-	// Before a byte is copied: a refused item costs no more than its own bytes.
-	size := len(resource) + len(scope) + it.size()
-	switch {
-	case err != nil:
-	case size > wire.BodyBytesMax:
-		err = errLarge
-	case size > d.room:
-		err = errRoom
-	}
 	if err != nil {
 		d.refuse(err)
 		return nil
 	}
 
-	// What is refused below has been copied, and so is paid for, too.
-	d.room -= size
-	body := slices.Grow([]byte(nil), size)
-	body = it.append(append(append(body, resource...), scope...))
-
-	// Escaped, a text may have six times its length.
-	more := len(body) - size
+	it.close(o)
 	switch {
-	case len(body) > wire.BodyBytesMax:
+	case o.full || len(o.b) > wire.BodyBytesMax:
 		d.refuse(errLarge)
 		return nil
-	case more > d.room:
+	case len(o.b) > d.left:
 		d.refuse(errRoom)
 		return nil
 	}
-	d.room -= more
+	d.left -= len(o.b)
 
-	return d.take(it, body)
+	return d.take(it, o.body(d.behind.scope))
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 )
@@ -22,8 +21,8 @@ const jsonLevelsMax = 4*levelsMax + 32
 // jsonRequest reads a request, such as an ExportTraceServiceRequest. It is read like a
 // message of protobuf: what is not of the type that OTLP defines does not exist.
 func (d *decoding) jsonRequest(body []byte) error {
-	return eachJSON(body, func(name string, value json.RawMessage) error {
-		if name != d.signal.resources {
+	return eachJSON(body, func(name, value []byte) error {
+		if string(name) != d.signal.resources {
 			return nil
 		}
 		return eachElement(value, d.jsonResource)
@@ -31,7 +30,7 @@ func (d *decoding) jsonRequest(body []byte) error {
 }
 
 // eachJSON is eachMember for a whole request.
-func eachJSON(body []byte, fn func(name string, value json.RawMessage) error) error {
+func eachJSON(body []byte, fn func(name, value []byte) error) error {
 	i := jsonscan.SkipSpace(body, 0)
 	end := jsonscan.CheckValue(body, i, jsonLevelsMax)
 	switch {
@@ -46,16 +45,19 @@ func eachJSON(body []byte, fn func(name string, value json.RawMessage) error) er
 
 // eachMember calls fn with the members of an object, in lowerCamelCase and without those
 // that are null. In anything else there are none.
-func eachMember(object json.RawMessage, fn func(name string, value json.RawMessage) error) error {
+func eachMember(object []byte, fn func(name, value []byte) error) error {
 	if len(object) == 0 || object[0] != '{' {
 		return nil
 	}
 
-	for m := range jsonscan.Members(object) {
-		if isNull(m.Value) { // a member that is not set
+	for c := jsonscan.Enter(object, 0); c.Next(); {
+		start := c.At
+		c.At = jsonscan.SkipValue(object, start)
+		value := object[start:c.At:c.At]
+		if isNull(value) { // a member that is not set
 			continue
 		}
-		if err := fn(camelCase(m.Name), m.Value); err != nil {
+		if err := fn(camelCase(c.Name), value); err != nil {
 			return err
 		}
 	}
@@ -64,7 +66,7 @@ func eachMember(object json.RawMessage, fn func(name string, value json.RawMessa
 }
 
 // eachElement calls fn with the elements of an array. In anything else there are none.
-func eachElement(array json.RawMessage, fn func(element json.RawMessage) error) error {
+func eachElement(array []byte, fn func(element json.RawMessage) error) error {
 	if array[0] != '[' {
 		return nil
 	}
@@ -78,26 +80,31 @@ func eachElement(array json.RawMessage, fn func(element json.RawMessage) error) 
 	return nil
 }
 
-func isNull(value json.RawMessage) bool { return string(value) == "null" }
+func isNull(value []byte) bool { return string(value) == "null" }
 
 // nameMax is longer than the name of any member that OTLP defines.
 const nameMax = 40
 
-// camelCase returns a name in lowerCamelCase, which some senders write in snake_case.
-func camelCase(name string) string {
-	// Joining the parts of a long name would take quadratic time.
-	if len(name) > nameMax || !strings.Contains(name, "_") {
+// camelCase returns the name of a member in lowerCamelCase, which some senders write in snake_case.
+// Of a longer one than OTLP defines it returns nothing.
+func camelCase(quoted []byte) []byte {
+	// To resolve a long one, and to join its parts, would take memory and quadratic time.
+	if len(quoted) > escapeBytes*nameMax {
+		return nil
+	}
+	name := jsonscan.UnquoteBytes(quoted)
+	if len(name) > nameMax || bytes.IndexByte(name, '_') < 0 {
 		return name
 	}
 
-	first, rest, _ := strings.Cut(name, "_")
+	first, rest, _ := strings.Cut(string(name), "_")
 	for part := range strings.SplitSeq(rest, "_") {
 		if part != "" {
 			first += strings.ToUpper(part[:1]) + part[1:]
 		}
 	}
 
-	return first
+	return []byte(first)
 }
 
 // jsonResource reads a ResourceSpans or the like.
@@ -105,37 +112,36 @@ func (d *decoding) jsonResource(object json.RawMessage) error {
 	// The resource first: nothing says that it precedes its items.
 	var h head
 	var scopes json.RawMessage
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
+	_ = eachMember(object, func(name, value []byte) error {
 		switch {
-		case name == "resource":
+		case string(name) == "resource":
 			h.readJSON(value)
-		case name == "schemaUrl":
+		case string(name) == "schemaUrl":
 			h.schemaURL = jsonText(value)
-		case slices.Contains(d.signal.scopes, name):
+		case slices.Contains(d.signal.scopes, string(name)):
 			scopes = value
 		}
 		return nil
 	})
 
 	// A resource without items is allowed, and says nothing.
-	written := h.appendResource()
 	if scopes == nil {
 		return nil
 	}
 
-	return eachElement(scopes, func(scope json.RawMessage) error { return d.jsonScope(written, scope) })
+	return eachElement(scopes, func(scope json.RawMessage) error { return d.jsonScope(&h, scope) })
 }
 
 // readJSON reads a resource or a scope.
-func (h *head) readJSON(object json.RawMessage) {
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+func (h *head) readJSON(object []byte) {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "name":
 			h.name = jsonText(value)
 		case "version":
 			h.version = jsonText(value)
 		case "attributes":
-			h.attributes = jsonAttributes(value)
+			h.attributes = list{value, jsonAttributes}
 		case "droppedAttributesCount":
 			h.droppedAttributes = jsonUint(value)
 		}
@@ -144,11 +150,11 @@ func (h *head) readJSON(object json.RawMessage) {
 }
 
 // jsonScope reads a ScopeSpans or the like.
-func (d *decoding) jsonScope(resource []byte, object json.RawMessage) error {
+func (d *decoding) jsonScope(resource *head, object json.RawMessage) error {
 	var h head
 	var items json.RawMessage
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "scope", "instrumentationLibrary":
 			h.readJSON(value)
 		case "schemaUrl":
@@ -161,21 +167,23 @@ func (d *decoding) jsonScope(resource []byte, object json.RawMessage) error {
 	if items == nil {
 		return nil // as some exporters flush
 	}
-
-	// The scope is written once, although its items may come first.
-	d.scope = h.name
-	written := h.appendScope()
+	if err := d.begin(resource, &h); err != nil {
+		return err
+	}
 
 	return eachElement(items, func(object json.RawMessage) error {
-		return d.add(resource, written, d.signal.fromJSON(object), nil)
+		if !d.next() {
+			return nil
+		}
+		return d.add(d.signal.fromJSON(object), nil)
 	})
 }
 
 // jsonSpan reads a Span.
 func jsonSpan(object json.RawMessage) *parts {
 	var p parts
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "traceId":
 			p.traceID = jsonID(value, 16)
 		case "spanId":
@@ -195,15 +203,15 @@ func jsonSpan(object json.RawMessage) *parts {
 		case "endTimeUnixNano":
 			p.end = jsonUint(value)
 		case "attributes":
-			p.attributes = jsonAttributes(value)
+			p.attributes = list{value, jsonAttributes}
 		case "droppedAttributesCount":
 			p.droppedAttributes = jsonUint(value)
 		case "events":
-			p.events = jsonList(value, jsonEvent)
+			p.events = list{value, jsonEvents}
 		case "droppedEventsCount":
 			p.droppedEvents = jsonUint(value)
 		case "links":
-			p.links = jsonList(value, jsonLink)
+			p.links = list{value, jsonLinks}
 		case "droppedLinksCount":
 			p.droppedLinks = jsonUint(value)
 		case "status":
@@ -216,9 +224,9 @@ func jsonSpan(object json.RawMessage) *parts {
 }
 
 // readStatus reads a Status.
-func (p *parts) readStatus(object json.RawMessage) {
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+func (p *parts) readStatus(object []byte) {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "message":
 			p.message = jsonText(value)
 		case "code":
@@ -228,41 +236,49 @@ func (p *parts) readStatus(object json.RawMessage) {
 	})
 }
 
-// jsonList returns the elements of a list as element writes them.
-func jsonList(array json.RawMessage, element func(b []byte, object json.RawMessage) []byte) (b []byte) {
-	_ = eachElement(array, func(value json.RawMessage) error {
-		b = element(b, value)
-		return nil
-	})
+// The lists of objects that are not of KeyValues.
+var (
+	jsonEvents = objectsOf(jsonEvent)
+	jsonLinks  = objectsOf(jsonLink)
+)
 
-	return b
+// objectsOf returns a writer of the elements of an array.
+func objectsOf(element func(o *output, object []byte)) writer {
+	return func(o *output, array []byte, _ int) error {
+		return eachElement(array, func(value json.RawMessage) error {
+			if o.full {
+				return errLarge
+			}
+			element(o, value)
+			return nil
+		})
+	}
 }
 
-// jsonEvent appends a Span.Event to a list.
-func jsonEvent(b []byte, object json.RawMessage) []byte {
+// jsonEvent writes a Span.Event.
+func jsonEvent(o *output, object []byte) {
 	var e event
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "timeUnixNano":
 			e.at = jsonUint(value)
 		case "name":
 			e.name = jsonText(value)
 		case "attributes":
-			e.attributes = jsonAttributes(value)
+			e.attributes = list{value, jsonAttributes}
 		case "droppedAttributesCount":
 			e.droppedAttributes = jsonUint(value)
 		}
 		return nil
 	})
-
-	return e.append(b)
+	_ = e.write(o) // JSON was checked before
 }
 
-// jsonLink appends a Span.Link to a list.
-func jsonLink(b []byte, object json.RawMessage) []byte {
+// jsonLink writes a Span.Link.
+func jsonLink(o *output, object []byte) {
 	var l link
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "traceId":
 			l.traceID = jsonShownID(value, 16)
 		case "spanId":
@@ -270,7 +286,7 @@ func jsonLink(b []byte, object json.RawMessage) []byte {
 		case "traceState":
 			l.traceState = jsonText(value)
 		case "attributes":
-			l.attributes = jsonAttributes(value)
+			l.attributes = list{value, jsonAttributes}
 		case "droppedAttributesCount":
 			l.droppedAttributes = jsonUint(value)
 		case "flags":
@@ -278,79 +294,44 @@ func jsonLink(b []byte, object json.RawMessage) []byte {
 		}
 		return nil
 	})
-
-	return l.append(b)
+	_ = l.write(o) // JSON was checked before
 }
 
 // jsonText returns a string's text, and of anything else its JSON.
-func jsonText(value json.RawMessage) []byte {
+func jsonText(value []byte) text {
 	if value[0] != '"' {
-		return value
+		return text{b: value}
 	}
-
-	text := jsonscan.UnquoteBytes(value)
-	if bytes.Contains(text, replacement) && bytes.Contains(value, []byte(`\u`)) {
-		return unquoteHalves(value)
-	}
-	return text
+	return text{b: value[1 : len(value)-1], escaped: true}
 }
 
-// replacement is U+FFFD, which stands for what is not a character.
-var replacement = []byte("\uFFFD")
+// wordMax is the length of the longest text that is read as a number, an id or a name of an enum.
+const wordMax = 512
 
-// unquoteHalves is UnquoteBytes, but keeps half of a surrogate pair as the three bytes
-// that it would have in UTF-8.
-func unquoteHalves(quoted json.RawMessage) (text []byte) {
-	inner := quoted[1 : len(quoted)-1]
-	for {
-		i := bytes.Index(inner, []byte(`\`))
-		if i < 0 {
-			return append(text, inner...)
-		}
-		text = append(text, inner[:i]...)
-		inner = inner[i:]
-
-		// Two escapes may be one character, so they are read together.
-		n := 2
-		if inner[1] == 'u' {
-			n = 6
-			if len(inner) >= 12 && inner[6] == '\\' && inner[7] == 'u' {
-				pair := jsonscan.UnquoteBytes(quote(inner[:12]))
-				if r, size := utf8.DecodeRune(pair); size == 4 {
-					text, inner = utf8.AppendRune(text, r), inner[12:]
-					continue
-				}
-			}
-		}
-
-		half, err := strconv.ParseUint(string(inner[2:n]), 16, 16)
-		if n == 6 && err == nil && 0xd800 <= half && half < 0xe000 {
-			text = append(text, 0xe0|byte(half>>12), 0x80|byte(half>>6)&0x3f, 0x80|byte(half)&0x3f)
-		} else {
-			text = append(text, jsonscan.UnquoteBytes(quote(inner[:n]))...)
-		}
-		inner = inner[n:]
+// jsonWord is jsonText of a text that has at most wordMax bytes. Of another one nothing is read.
+func jsonWord(value []byte) (word []byte, ok bool) {
+	t := jsonText(value)
+	if len(t.b) > wordMax {
+		return nil, false
 	}
+	return t.next(wordMax), true
 }
-
-// quote returns the JSON string with these bytes inside.
-func quote(inner []byte) []byte { return append(append([]byte{'"'}, inner...), '"') }
 
 // jsonUint returns a number that is sent as a number, a string, or an object of its
 // halves; 0 if it is none of these.
-func jsonUint(value json.RawMessage) uint64 {
+func jsonUint(value []byte) uint64 {
 	if value[0] == '{' {
 		low, _ := jsonscan.Lookup(value, "low")
 		high, _ := jsonscan.Lookup(value, "high")
 		return uint64(uint32(jsonHalf(high)))<<32 | uint64(uint32(jsonHalf(low)))
 	}
 
-	text := string(jsonText(value))
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+	word, _ := jsonWord(value)
+	if n, err := strconv.ParseUint(string(word), 10, 64); err == nil {
 		return n
 	}
 	// Some write 64 bits as a double, which loses the last digits: better than the time.
-	f, err := strconv.ParseFloat(text, 64)
+	f, err := strconv.ParseFloat(string(word), 64)
 	if err != nil || !(0 <= f && f < math.MaxUint64) {
 		return 0
 	}
@@ -359,23 +340,26 @@ func jsonUint(value json.RawMessage) uint64 {
 }
 
 // jsonHalf returns 32 bits, which may be written as a negative number.
-func jsonHalf(value json.RawMessage) int64 {
+func jsonHalf(value []byte) int64 {
+	if len(value) > wordMax {
+		return 0
+	}
 	n, _ := strconv.ParseInt(string(value), 10, 64)
 	return n
 }
 
 // jsonID decodes an id of n bytes from hexadecimal digits or base64; nil if it is neither.
-func jsonID(value json.RawMessage, n int) []byte {
+func jsonID(value []byte, n int) []byte {
 	// OTLP wants digits; what turns protobuf into JSON by its own rules writes base64.
-	text := jsonText(value)
-	if len(text) == 2*n {
-		id, err := hex.DecodeString(string(text))
+	word, _ := jsonWord(value)
+	if len(word) == 2*n {
+		id, err := hex.AppendDecode(nil, word)
 		if err == nil {
 			return id
 		}
 	}
 
-	id, err := decodeBase64(text)
+	id, err := decodeBase64(word)
 	if err != nil || len(id) != n {
 		return nil
 	}
@@ -384,17 +368,17 @@ func jsonID(value json.RawMessage, n int) []byte {
 }
 
 // jsonShownID returns an id as it is written: as it was sent, if it is none.
-func jsonShownID(value json.RawMessage, n int) []byte {
+func jsonShownID(value []byte, n int) []byte {
 	if id := jsonID(value, n); id != nil {
 		return shownID(id)
 	}
 
-	text := jsonText(value)
-	if len(text) > shownMax {
+	word, _ := jsonWord(value)
+	if len(word) > shownMax {
 		return nil
 	}
 
-	return text
+	return word
 }
 
 // decodeBase64 decodes either alphabet, padded or not.
@@ -415,8 +399,9 @@ var (
 
 // jsonEnum returns an enum's value as JSON, nothing for zero. A name that is not known
 // stays.
-func jsonEnum(value json.RawMessage, prefix string, names []string) []byte {
-	text := string(jsonText(value))
+func jsonEnum(value []byte, prefix string, names []string) []byte {
+	word, _ := jsonWord(value)
+	text := string(word)
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < math.MaxInt32 {
 		return enum(uint64(int64(n)))
 	}

@@ -2,7 +2,7 @@ package otlp
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/base64"
 	"math"
 	"strconv"
 
@@ -10,41 +10,53 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// jsonAttributes returns attributes as the elements of a list. They are a list of pairs,
-// or from some senders an object.
-func jsonAttributes(value json.RawMessage) []byte {
-	var b []byte
+// jsonAttributes writes attributes as the elements of a list. They are a list of pairs, or
+// from some senders an object.
+func jsonAttributes(o *output, value []byte, level int) error {
 	switch value[0] {
 	case '[':
-		b, _ = jsonPairs(nil, value, 0, 1)
+		jsonPairs(o, value, 0, level)
 	case '{':
-		b, _ = plainMembers(nil, value, 0, 1)
+		plainMembers(o, value, 0, level)
 	}
 
-	return b
+	return nil
 }
 
-// The functions below append the value that begins at json[i], and return the index
-// behind it. They go through a value once, however deep it is nested.
+// jsonBody writes the body of a LogRecord.
+func jsonBody(o *output, value []byte, level int) error {
+	jsonValue(o, value, 0, level)
+	return nil
+}
 
-// jsonPairs appends the KeyValues of an array to a list.
-func jsonPairs(b, json []byte, i, level int) ([]byte, int) {
+// The functions below write the value that begins at json[i], and return the index behind it;
+// -1 if the output is full. They go through a value once, however deep it is nested.
+
+// stopped is the index behind a value that was not written to its end. A cursor ends there.
+const stopped = -1
+
+// jsonPairs writes the KeyValues of an array.
+func jsonPairs(o *output, json []byte, i, level int) int {
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
-		if json[c.At] != '{' {
+		switch {
+		case o.full:
+			return stopped
+		case json[c.At] == '{':
+			c.At = jsonPair(o, json, c.At, level)
+		default:
 			c.At = jsonscan.SkipValue(json, c.At)
-			continue
 		}
-		b, c.At = jsonPair(b, json, c.At, level)
 	}
 
-	return b, c.At
+	return c.At
 }
 
-// jsonPair appends a KeyValue to a list. Its members stay in their order, so that no value
-// has to be looked at twice.
-func jsonPair(b, json []byte, i, level int) ([]byte, int) {
-	o := begin(appendComma(b))
+// jsonPair writes a KeyValue, unless it has neither a key nor a value. Its members stay in their
+// order, so that no value has to be looked at twice.
+func jsonPair(o *output, json []byte, i, level int) int {
+	before := len(o.b)
+	o.begin()
 	hasKey, hasValue, secret := false, false, false
 	valueAt, valueEnd := 0, 0 // in what is written
 
@@ -53,13 +65,14 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 		switch name := string(c.Name); {
 		case name == `"key"` && !hasKey:
 			end := jsonscan.SkipValue(json, c.At)
-			key := jsonText(json[c.At:end])
-			o.textAlways("key", key)
-			hasKey, c.At, secret = true, end, secrets.IsAttribute(key)
+			o.member("key")
+			o.string(jsonText(json[c.At:end]))
+			hasKey, secret = true, isSecret(json[c.At:end])
+			c.At = end
 		case name == `"value"` && !hasValue:
 			o.member("value")
 			valueAt = len(o.b)
-			o.b, c.At = jsonValue(o.b, json, c.At, level)
+			c.At = jsonValue(o, json, c.At, level)
 			hasValue, valueEnd = true, len(o.b)
 		default:
 			// Unknown to us, or there already: of members with one name the first counts.
@@ -70,29 +83,40 @@ func jsonPair(b, json []byte, i, level int) ([]byte, int) {
 	// The key may have come behind its value.
 	if secret && hasValue {
 		rest := string(o.b[valueEnd:])
-		o.b = append(append(o.b[:valueAt], maskedValue...), rest...)
+		o.b = o.b[:valueAt]
+		o.put(maskedValue)
+		o.put(rest)
 	}
 
 	// Both are always there, as in what was sent in protobuf.
 	if !hasKey {
-		o.textAlways("key", nil)
+		o.member("key")
+		o.put(`""`)
 	}
 	if !hasValue {
-		o.raw("value", []byte(`{}`))
+		o.member("value")
+		o.put(`{}`)
 	}
+	o.endPair(before)
 
-	return o.end(), c.At
+	return c.At
 }
 
-// jsonValue appends an AnyValue. Of several members the first counts that is not null.
-func jsonValue(b, json []byte, i, level int) ([]byte, int) {
+// isSecret reports whether a key, as JSON, names a credential. No such key is longer than a word.
+func isSecret(key []byte) bool {
+	word, _ := jsonWord(key)
+	return secrets.IsAttribute(word)
+}
+
+// jsonValue writes an AnyValue. Of several members the first counts that is not null.
+func jsonValue(o *output, json []byte, i, level int) (end int) {
 	// Deeper ones are JSON within a text, which readers need not follow.
 	if level == plainLevelsMax {
-		inner, end := jsonValue(nil, json, i, level+1)
-		return appendNested(b, inner), end
+		o.nested(func() { end = jsonValue(o, json, i, level+1) })
+		return end
 	}
 	if json[i] != '{' || !isAnyValue(json, i) {
-		return plainValue(b, json, i, level)
+		return plainValue(o, json, i, level)
 	}
 
 	done := false
@@ -103,101 +127,109 @@ func jsonValue(b, json []byte, i, level int) ([]byte, int) {
 			c.At = jsonscan.SkipValue(json, c.At)
 			continue
 		}
-		b, c.At, done = jsonMember(b, json, &c, level)
+		c.At, done = jsonMember(o, json, &c, level)
 	}
 	if !done {
-		b = append(b, `{}`...)
+		o.put(`{}`)
 	}
 
-	return b, c.At
+	return c.At
 }
 
-// jsonMember appends the AnyValue that has this member. ok is false if OTLP has no such
-// member.
-func jsonMember(b, json []byte, c *jsonscan.Cursor, level int) (_ []byte, end int, ok bool) {
-	name := camelCase(jsonscan.Unquote(c.Name))
-	switch name {
+// jsonMember writes the AnyValue that has this member. ok is false if OTLP has no such member.
+func jsonMember(o *output, json []byte, c *jsonscan.Cursor, level int) (end int, ok bool) {
+	name := camelCase(c.Name)
+	switch string(name) {
 	case "arrayValue":
-		b, end = jsonValues(b, json, c.At, level, `{"arrayValue":{"values":[`, plainElements)
-		return b, end, true
+		return jsonValues(o, json, c.At, level, `{"arrayValue":{"values":[`, plainElements), true
 	case "kvlistValue":
-		b, end = jsonValues(b, json, c.At, level, `{"kvlistValue":{"values":[`, jsonPairs)
-		return b, end, true
+		return jsonValues(o, json, c.At, level, `{"kvlistValue":{"values":[`, jsonPairs), true
 	}
 
 	end = jsonscan.SkipValue(json, c.At)
 	raw := json[c.At:end]
-	switch name {
+	switch string(name) {
 	case "stringValue":
-		return appendString(b, jsonText(raw)), end, true
+		o.stringValue(jsonText(raw))
 	case "boolValue":
-		return appendJSONBool(b, raw), end, true
+		jsonBool(o, raw)
 	case "intValue":
-		return appendJSONInt(b, raw), end, true
+		jsonInt(o, raw)
 	case "doubleValue":
-		return appendJSONDouble(b, raw), end, true
+		jsonDouble(o, raw)
 	case "bytesValue":
-		return appendJSONBytes(b, raw), end, true
+		jsonBytes(o, raw)
+	default:
+		return end, false
 	}
 
-	return b, end, false
+	return end, true
 }
 
-// jsonValues appends an ArrayValue or a KeyValueList: an object with a list called values.
+// jsonValues writes an ArrayValue or a KeyValueList: an object with a list called values.
 func jsonValues(
-	b, json []byte, i, level int, opening string,
-	elements func(b, json []byte, i, level int) ([]byte, int),
-) ([]byte, int) {
-	b = append(b, opening...)
-	if json[i] == '[' { // without the object around it
-		b, i = elements(b, json, i, level+1)
-		return append(b, `]}}`...), i
-	}
-	if json[i] != '{' {
-		return append(b, `]}}`...), jsonscan.SkipValue(json, i)
-	}
-
-	// Whatever else the object has is skipped, so that the index behind it is right.
-	c := jsonscan.Enter(json, i)
-	for done := false; c.Next(); {
-		if done || string(c.Name) != `"values"` || json[c.At] != '[' {
-			c.At = jsonscan.SkipValue(json, c.At)
-			continue
+	o *output, json []byte, i, level int, opening string,
+	elements func(o *output, json []byte, i, level int) int,
+) (end int) {
+	o.put(opening)
+	switch json[i] {
+	case '[': // without the object around it
+		end = elements(o, json, i, level+1)
+	case '{':
+		// Whatever else the object has is skipped, so that the index behind it is right.
+		c := jsonscan.Enter(json, i)
+		for done := false; c.Next(); {
+			if done || string(c.Name) != `"values"` || json[c.At] != '[' {
+				c.At = jsonscan.SkipValue(json, c.At)
+				continue
+			}
+			c.At = elements(o, json, c.At, level+1)
+			done = true
 		}
-		b, c.At = elements(b, json, c.At, level+1)
-		done = true
+		end = c.At
+	default:
+		end = jsonscan.SkipValue(json, i)
 	}
+	o.put(`]}}`)
 
-	return append(b, `]}}`...), c.At
+	return end
 }
 
-// plainElements appends the elements of an array to a list.
-func plainElements(b, json []byte, i, level int) ([]byte, int) {
+// plainElements writes the elements of an array.
+func plainElements(o *output, json []byte, i, level int) int {
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
-		b, c.At = jsonValue(appendComma(b), json, c.At, level)
+		if o.full {
+			return stopped
+		}
+		o.comma()
+		c.At = jsonValue(o, json, c.At, level)
 	}
 
-	return b, c.At
+	return c.At
 }
 
-// plainMembers appends the members of an object to a list, as KeyValues.
-func plainMembers(b, json []byte, i, level int) ([]byte, int) {
+// plainMembers writes the members of an object, as KeyValues.
+func plainMembers(o *output, json []byte, i, level int) int {
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
-		o := begin(appendComma(b))
-		key := jsonText(c.Name)
-		o.textAlways("key", key)
+		if o.full {
+			return stopped
+		}
+		o.begin()
+		o.member("key")
+		o.string(jsonText(c.Name))
 		o.member("value")
-		if secrets.IsAttribute(key) {
-			o.b, c.At = append(o.b, maskedValue...), jsonscan.SkipValue(json, c.At)
+		if isSecret(c.Name) {
+			o.put(maskedValue)
+			c.At = jsonscan.SkipValue(json, c.At)
 		} else {
-			o.b, c.At = jsonValue(o.b, json, c.At, level)
+			c.At = jsonValue(o, json, c.At, level)
 		}
-		b = o.end()
+		o.end()
 	}
 
-	return b, c.At
+	return c.At
 }
 
 // isAnyValue reports whether an object is empty, or begins with a member of an AnyValue.
@@ -207,7 +239,7 @@ func isAnyValue(json []byte, i int) bool {
 		return true
 	}
 	// Its first member decides: to look at all of them would cost each level of nesting anew.
-	switch camelCase(jsonscan.Unquote(c.Name)) {
+	switch string(camelCase(c.Name)) {
 	case "stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue":
 		return true
 	}
@@ -215,84 +247,131 @@ func isAnyValue(json []byte, i int) bool {
 	return false
 }
 
-// plainValue appends a value that is written without an AnyValue around it.
-func plainValue(b, json []byte, i, level int) ([]byte, int) {
+// plainValue writes a value that is sent without an AnyValue around it.
+func plainValue(o *output, json []byte, i, level int) (end int) {
 	switch json[i] {
 	case '[':
-		b, i = plainElements(append(b, `{"arrayValue":{"values":[`...), json, i, level+1)
-		return append(b, `]}}`...), i
+		o.put(`{"arrayValue":{"values":[`)
+		end = plainElements(o, json, i, level+1)
+		o.put(`]}}`)
+		return end
 	case '{':
-		b, i = plainMembers(append(b, `{"kvlistValue":{"values":[`...), json, i, level+1)
-		return append(b, `]}}`...), i
+		o.put(`{"kvlistValue":{"values":[`)
+		end = plainMembers(o, json, i, level+1)
+		o.put(`]}}`)
+		return end
 	}
 
-	end := jsonscan.SkipValue(json, i)
+	end = jsonscan.SkipValue(json, i)
 	raw := json[i:end]
 	switch raw[0] {
 	case '"':
-		b = appendString(b, jsonText(raw))
+		o.stringValue(jsonText(raw))
 	case 't', 'f':
-		b = appendBool(b, raw[0] == 't')
+		o.boolValue(raw[0] == 't')
 	case 'n':
-		b = append(b, `{}`...)
+		o.put(`{}`)
 	default:
 		// Kinds of numbers are told apart by how they are written, as JSON has one only.
 		if bytes.ContainsAny(raw, ".eE") {
-			b = appendJSONDouble(b, raw)
+			jsonDouble(o, raw)
 		} else {
-			b = appendJSONInt(b, raw)
+			jsonInt(o, raw)
 		}
 	}
 
-	return b, end
+	return end
 }
 
-func appendJSONBool(b []byte, raw json.RawMessage) []byte {
+func jsonBool(o *output, raw []byte) {
 	// Some senders put it between quotes.
-	text := jsonText(raw)
-	if value := string(text); value == "true" || value == "false" {
-		return appendBool(b, value == "true")
+	word, _ := jsonWord(raw)
+	if value := string(word); value == "true" || value == "false" {
+		o.boolValue(value == "true")
+		return
 	}
-	return appendMalformed(b, text)
+	o.malformed(jsonText(raw))
 }
 
-// appendJSONInt appends an integer, which some senders write like 1.0 or 1e300.
-func appendJSONInt(b []byte, raw json.RawMessage) []byte {
-	text := jsonText(raw)
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-		return appendInt(b, n)
+// jsonInt writes an integer, which some senders write like 1.0 or 1e300.
+func jsonInt(o *output, raw []byte) {
+	word, _ := jsonWord(raw)
+	if n, err := strconv.ParseInt(string(word), 10, 64); err == nil {
+		o.intValue(n)
+		return
 	}
 
-	f, err := strconv.ParseFloat(string(text), 64)
+	f, err := strconv.ParseFloat(string(word), 64)
 	switch {
 	case err != nil:
-		return appendMalformed(b, text)
+		o.malformed(jsonText(raw))
 	case f == math.Trunc(f) && -1<<63 <= f && f < 1<<63:
-		return appendInt(b, int64(f))
+		o.intValue(int64(f))
+	default:
+		o.doubleValue(f)
 	}
-
-	return appendDouble(b, f)
 }
 
-func appendJSONDouble(b []byte, raw json.RawMessage) []byte {
+func jsonDouble(o *output, raw []byte) {
 	if isNull(raw) {
-		return append(b, `{"doubleValue":null}`...)
+		o.put(`{"doubleValue":null}`)
+		return
 	}
 
-	text := jsonText(raw)
-	f, err := strconv.ParseFloat(string(text), 64)
+	word, _ := jsonWord(raw)
+	f, err := strconv.ParseFloat(string(word), 64)
 	if err != nil && !math.IsInf(f, 0) { // beyond what a double holds is infinite
-		return appendMalformed(b, text)
+		o.malformed(jsonText(raw))
+		return
 	}
-
-	return appendDouble(b, f)
+	o.doubleValue(f)
 }
 
-func appendJSONBytes(b []byte, raw json.RawMessage) []byte {
-	text := jsonText(raw)
-	value, err := decodeBase64(text)
-	if err != nil {
-		return appendMalformed(b, text)
+// jsonBytes writes bytes, which are sent in base64: of either alphabet, padded or not. They are
+// read in steps, as texts are.
+func jsonBytes(o *output, raw []byte) {
+	before := len(o.b)
+	o.put(`{"bytesValue":"`)
+	begin := len(o.b)
+	padded, valid := false, true
+	for t := jsonText(raw); !t.isEmpty(); {
+		step := t.next(textStep)
+		if !o.room(len(step)) {
+			return
+		}
+		for _, c := range step {
+			switch c {
+			case '\r', '\n':
+			case '=':
+				padded = true
+			default:
+				valid = valid && !padded && standardBase64[c] != 0
+				o.b = append(o.b, standardBase64[c])
+			}
+		}
 	}
-	return appendBytes(b, value)
+
+	// The last group may be of less than four characters, and gets its padding.
+	last := len(o.b) - (len(o.b)-begin)%4
+	end, err := base64.RawStdEncoding.AppendDecode(nil, o.b[last:])
+	if !valid || err != nil {
+		o.b = o.b[:before]
+		o.malformed(jsonText(raw))
+		return
+	}
+	o.b = o.b[:last]
+	if o.room(4) {
+		o.b = base64.StdEncoding.AppendEncode(o.b, end)
+	}
+	o.put(`"}`)
 }
+
+// standardBase64 has for the characters of either alphabet those of the standard one.
+var standardBase64 = func() (table [256]byte) {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	for _, c := range []byte(letters) {
+		table[c] = c
+	}
+	table['-'], table['_'] = '+', '/'
+	return table
+}()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"promptspool/api/wire/jsonscan"
 )
@@ -22,33 +21,34 @@ type Log struct {
 func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
 	places := map[[24]byte]uint64{}
 
-	return decode(body, form, &decoding{
-		signal: &logs,
-		drop: func(it item) bool {
-			p := it.(*logRecord)
-			if !p.isGenAI() {
-				return true
-			}
+	d := newDecoding(len(body))
+	d.signal = &logs
+	d.drop = func(it item, written []byte) bool {
+		p := it.(*logRecord)
+		if !p.isGenAI(written) {
+			return true
+		}
 
-			// All messages of a call may have the same time, so their order must be kept. It
-			// counts within their span: what is sent along does not matter.
-			if p.check() == nil {
-				id := [24]byte(append(p.traceID[:16:16], p.spanID...))
-				p.index = places[id]
-				places[id]++
-			}
-			return false
-		},
-		take: func(it item, body []byte) error {
-			p := it.(*logRecord)
-			return take(Log{
-				TraceID: [16]byte(p.traceID),
-				SpanID:  [8]byte(p.spanID),
-				At:      p.time(),
-				Body:    body,
-			})
-		},
-	})
+		// All messages of a call may have the same time, so their order must be kept. It
+		// counts within their span: what is sent along does not matter.
+		if p.check() == nil {
+			id := [24]byte(append(p.traceID[:16:16], p.spanID...))
+			p.index = places[id]
+			places[id]++
+		}
+		return false
+	}
+	d.take = func(it item, body []byte) error {
+		p := it.(*logRecord)
+		return take(Log{
+			TraceID: [16]byte(p.traceID),
+			SpanID:  [8]byte(p.spanID),
+			At:      p.time(),
+			Body:    body,
+		})
+	}
+
+	return decode(body, form, d)
 }
 
 // logs is the signal of log records.
@@ -63,18 +63,20 @@ var logs = signal{
 // errUnjoined is why an event about a model call cannot be kept.
 var errUnjoined = errors.New("an event about a model call must have the traceId and the spanId of the call's span")
 
-// logRecord is what a log record is written from. Its list holds its elements as JSON.
+// logRecord is what a log record is written from.
 type logRecord struct {
 	at, observed      uint64
 	severity          []byte // JSON
-	severityText      []byte
-	event             []byte
-	body              []byte // JSON
-	attributes        []byte
+	severityText      text
+	event             text
+	body              list // a value
+	attributes        list
 	droppedAttributes uint64
 	flags             uint64
 	traceID, spanID   []byte
 	index             uint64 // its place among the records of its span in the request
+
+	written place // of its attributes
 }
 
 // time returns when the event was, or else when it was first seen.
@@ -88,19 +90,24 @@ func (p *logRecord) time() uint64 {
 // genAI is how the names of all events of the GenAI conventions begin.
 var genAI = []byte("gen_ai.")
 
-// isGenAI reports whether the log record is an event about a model call.
-func (p *logRecord) isGenAI() bool {
-	if len(p.event) > 0 {
-		return bytes.HasPrefix(p.event, genAI)
+// isGenAI reports whether the log record is an event about a model call. body is what was written
+// of it.
+func (p *logRecord) isGenAI(body []byte) bool {
+	if !p.event.isEmpty() {
+		return bytes.HasPrefix(p.event.beginning(len(genAI)), genAI)
 	}
 
 	// Older libraries name the event with an attribute.
-	for key, value := range written(p.attributes) {
+	for key, value := range written(p.written.of(body)) {
 		if string(key) != "event.name" {
 			continue
 		}
 		name, ok := jsonscan.Lookup(value, "stringValue")
-		return ok && bytes.HasPrefix(jsonText(name), genAI)
+		if !ok {
+			return false
+		}
+		text := jsonText(name)
+		return bytes.HasPrefix(text.beginning(len(genAI)), genAI)
 	}
 
 	return false
@@ -113,29 +120,35 @@ func (p *logRecord) check() error {
 	return nil
 }
 
-func (p *logRecord) size() int {
-	return len(p.attributes) + len(p.body) + len(p.event) + len(p.severityText) + 400
-}
-
-func (p *logRecord) append(b []byte) []byte {
-	o := begin(append(b, `,"log":`...))
-
+// write writes the log record behind its scope.
+func (p *logRecord) write(o *output) (err error) {
+	o.put(`,"log":{`)
 	o.nanos("timeUnixNano", p.at)
 	o.nanos("observedTimeUnixNano", p.observed)
 	o.raw("severityNumber", p.severity)
 	o.text("severityText", p.severityText)
 	o.text("eventName", p.event)
-	o.raw("body", p.body)
-	o.list("attributes", p.attributes)
+
+	if err := o.value("body", p.body); err != nil {
+		return err
+	}
+	if p.written, err = o.list("attributes", p.attributes); err != nil {
+		return err
+	}
 	o.number("droppedAttributesCount", p.droppedAttributes)
 	o.number("flags", p.flags)
-	o.member("traceId")
-	o.b = appendHex(o.b, p.traceID)
-	o.member("spanId")
-	o.b = appendHex(o.b, p.spanID)
-	b = append(o.end(), `,"index":`...)
+	o.id("traceId", p.traceID)
+	o.id("spanId", p.spanID)
+	o.end()
 
-	return append(strconv.AppendUint(b, p.index, 10), '}')
+	return nil
+}
+
+// close writes the log record's place and closes its body.
+func (p *logRecord) close(o *output) {
+	o.put(`,"index":`)
+	o.digits(p.index)
+	o.end()
 }
 
 // severities are the names of severity numbers that some senders write.
@@ -150,8 +163,8 @@ var severities = func() []string {
 // jsonLog reads a LogRecord.
 func jsonLog(object json.RawMessage) *logRecord {
 	var p logRecord
-	_ = eachMember(object, func(name string, value json.RawMessage) error {
-		switch name {
+	_ = eachMember(object, func(name, value []byte) error {
+		switch string(name) {
 		case "timeUnixNano":
 			p.at = jsonUint(value)
 		case "observedTimeUnixNano":
@@ -163,9 +176,9 @@ func jsonLog(object json.RawMessage) *logRecord {
 		case "eventName":
 			p.event = jsonText(value)
 		case "body":
-			p.body, _ = jsonValue(nil, value, 0, 1)
+			p.body = list{value, jsonBody}
 		case "attributes":
-			p.attributes = jsonAttributes(value)
+			p.attributes = list{value, jsonAttributes}
 		case "droppedAttributesCount":
 			p.droppedAttributes = jsonUint(value)
 		case "flags":
@@ -184,19 +197,18 @@ func jsonLog(object json.RawMessage) *logRecord {
 // protobufLog reads a LogRecord. Its errors concern this record only.
 func protobufLog(message []byte) (*logRecord, error) {
 	var p logRecord
-	var body []byte
-	err := eachField(message, func(f *field) (err error) {
+	err := eachField(message, func(f field) error {
 		switch {
 		case f.number == 1:
 			p.at = f.n
 		case f.number == 2:
 			p.severity = enum(f.n)
 		case f.isMessage(3):
-			p.severityText = f.bytes
+			p.severityText = text{b: f.bytes}
 		case f.isMessage(5):
-			body = merge(body, f.bytes)
+			p.body = list{message, protobufBody}
 		case f.isMessage(6):
-			p.attributes, err = protobufPair(p.attributes, f.bytes, 1)
+			p.attributes = list{message, logAttributes}
 		case f.number == 7:
 			p.droppedAttributes = f.n
 		case f.number == 8:
@@ -208,14 +220,27 @@ func protobufLog(message []byte) (*logRecord, error) {
 		case f.number == 11:
 			p.observed = f.n
 		case f.isMessage(12):
-			p.event = f.bytes
+			p.event = text{b: f.bytes}
 		}
-		return err
+		return nil
 	})
-	// Without a body it has none; an empty one is a value that is not set.
-	if err == nil && body != nil {
-		p.body, err = protobufValue(nil, body, 1)
-	}
 
 	return &p, err
+}
+
+// protobufBody writes the body of a LogRecord. Without one it has none; an empty one is a value
+// that is not set. It may come in several parts.
+func protobufBody(o *output, message []byte, level int) error {
+	var value field
+	err := eachField(message, func(f field) error {
+		if !f.isMessage(5) {
+			return nil
+		}
+		return readValue(&value, f.bytes)
+	})
+	if err != nil {
+		return err
+	}
+
+	return writeValue(o, &value, level)
 }

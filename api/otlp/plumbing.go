@@ -20,6 +20,9 @@ var modelScopes = append(strings.Fields(`
 	langfuse-sdk* langsmith* litellm* Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.*
 	pydantic-ai* traceloop.*`), traceloopScopes()...)
 
+// scopeBytes is more than the length of any of these.
+const scopeBytes = 128
+
 // traceloopScopes returns those of OpenLLMetry in Python, whose names begin like those of
 // OpenTelemetry's own instrumentation of HTTP and databases.
 func traceloopScopes() []string {
@@ -42,34 +45,37 @@ var plumbingKeys = strings.Fields(`
 
 // isPlumbing reports whether the span is one of an app's HTTP, database or similar instrumentation
 // and says nothing about a model call. It is judged alone: those around it may be in other requests.
-func (p *parts) isPlumbing(scope []byte) bool {
+// body is what was written of it.
+func (p *parts) isPlumbing(scope text, body []byte) bool {
+	begin := scope.beginning(scopeBytes)
 	for _, name := range modelScopes {
 		prefix, isPrefix := strings.CutSuffix(name, "*")
-		if string(scope) == name || isPrefix && bytes.HasPrefix(scope, []byte(prefix)) {
+		if string(begin) == name || isPrefix && bytes.HasPrefix(begin, []byte(prefix)) {
 			return false
 		}
 	}
 
 	plumbing := false
-	for key := range written(p.attributes) {
+	for key := range written(p.written.attributes.of(body)) {
 		if begins(key, modelKeys) {
 			return false
 		}
 		plumbing = plumbing || begins(key, plumbingKeys)
 	}
 
-	return plumbing && !p.hasModelEvent()
+	return plumbing && !hasModelEvent(p.written.events.of(body))
 }
 
-// hasModelEvent reports whether one of the span's events is about a model call.
-func (p *parts) hasModelEvent() bool {
-	for i := 0; i < len(p.events); i++ { // past the comma
-		end := jsonscan.SkipValue(p.events, i)
-		name, ok := jsonscan.Lookup(p.events[i:end], "name")
+// hasModelEvent reports whether one of the events of a span is about a model call.
+func hasModelEvent(events []byte) bool {
+	if len(events) == 0 {
+		return false
+	}
+	for _, event := range jsonscan.Elements(events) {
+		name, ok := jsonscan.Lookup(event, "name")
 		if ok && bytes.HasPrefix(jsonscan.UnquoteBytes(name), genAI) {
 			return true
 		}
-		i = end
 	}
 
 	return false

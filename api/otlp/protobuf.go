@@ -30,7 +30,7 @@ var errProtobuf = errors.New("it is not valid protobuf")
 
 // eachField calls fn with every field of a message. It looks at nothing inside of them,
 // so walking a message several times costs little.
-func eachField(message []byte, fn func(f *field) error) error {
+func eachField(message []byte, fn func(f field) error) error {
 	for len(message) > 0 {
 		var f field
 		var n int
@@ -60,7 +60,7 @@ func eachField(message []byte, fn func(f *field) error) error {
 		}
 		message = message[n:]
 
-		if err := fn(&f); err != nil {
+		if err := fn(f); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func eachField(message []byte, fn func(f *field) error) error {
 
 // protobufRequest reads a request, such as an ExportTraceServiceRequest.
 func (d *decoding) protobufRequest(body []byte) error {
-	return d.apart(eachField(body, func(f *field) error {
+	return d.apart(eachField(body, func(f field) error {
 		if !f.isMessage(1) {
 			return nil
 		}
@@ -88,116 +88,145 @@ func (d *decoding) apart(err error) error {
 
 // protobufResource reads a ResourceSpans or the like.
 func (d *decoding) protobufResource(message []byte) error {
-	// The resource first: nothing says that it precedes its items.
-	var h head
-	var resource []byte
-	err := eachField(message, func(f *field) error {
-		switch {
-		case f.isMessage(1):
-			resource = merge(resource, f.bytes)
-		case f.isMessage(3):
-			h.schemaURL = f.bytes
-		}
-		return nil
-	})
-	// Read only once all its parts are joined: they may be far from each other.
-	if err == nil {
-		err = eachField(resource, func(f *field) (err error) {
-			switch {
-			case f.isMessage(1):
-				h.attributes, err = protobufPair(h.attributes, f.bytes, 1)
-			case f.number == 2:
-				h.droppedAttributes = f.n
-			}
-			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
-
-	// Written once, and repeated as bytes with each span.
-	written := h.appendResource()
-
-	return eachField(message, func(f *field) error {
+	// Nothing says that the resource precedes its items.
+	var resource *head
+	return eachField(message, func(f field) (err error) {
 		if !f.isMessage(2) {
 			return nil
 		}
-		return d.protobufScope(written, f.bytes)
+		if resource == nil {
+			if resource, err = protobufResourceHead(message); err != nil {
+				return err
+			}
+		}
+		return d.protobufScope(resource, f.bytes)
 	})
 }
 
-// merge joins the parts of a message that was sent in several: protobuf reads them as if
-// they followed each other.
-func merge(message, more []byte) []byte {
-	// Without room behind it: an append must not overwrite the request, of which it is part.
-	if message == nil {
-		return more[:len(more):len(more)]
-	}
-	return append(message, more...)
+// protobufResourceHead reads the resource of a ResourceSpans or the like. It may come in several
+// parts, which protobuf reads as if they followed each other.
+func protobufResourceHead(message []byte) (*head, error) {
+	h := &head{attributes: list{message, resourceAttributes}}
+
+	return h, eachField(message, func(f field) error {
+		switch {
+		case f.isMessage(1):
+			return eachField(f.bytes, func(f field) error {
+				if f.number == 2 {
+					h.droppedAttributes = f.n
+				}
+				return nil
+			})
+		case f.isMessage(3):
+			h.schemaURL = text{b: f.bytes}
+		}
+		return nil
+	})
 }
 
 // protobufScope reads a ScopeSpans.
-func (d *decoding) protobufScope(resource, message []byte) error {
-	var h head
-	var scope []byte
-	err := eachField(message, func(f *field) error {
+func (d *decoding) protobufScope(resource *head, message []byte) error {
+	began := false
+	return eachField(message, func(f field) error {
+		if !f.isMessage(2) || !d.next() {
+			return nil
+		}
+
+		// Nothing says that the scope precedes its items.
+		if !began {
+			scope, err := protobufScopeHead(message)
+			if err == nil {
+				err = d.begin(resource, scope)
+			}
+			if err != nil {
+				return err
+			}
+			began = true
+		}
+
+		// An error of the item goes with it: the next one may be whole.
+		it, err := d.signal.fromProtobuf(f.bytes)
+		return d.add(it, err)
+	})
+}
+
+// protobufScopeHead reads the scope of a ScopeSpans.
+func protobufScopeHead(message []byte) (*head, error) {
+	h := &head{attributes: list{message, scopeAttributes}}
+
+	return h, eachField(message, func(f field) error {
 		switch {
 		case f.isMessage(1):
-			scope = merge(scope, f.bytes)
+			return h.readProtobufScope(f.bytes)
 		case f.isMessage(3):
-			h.schemaURL = f.bytes
+			h.schemaURL = text{b: f.bytes}
 		}
 		return nil
 	})
-	if err == nil {
-		err = eachField(scope, func(f *field) (err error) {
-			switch {
-			case f.isMessage(1):
-				h.name = f.bytes
-			case f.isMessage(2):
-				h.version = f.bytes
-			case f.isMessage(3):
-				h.attributes, err = protobufPair(h.attributes, f.bytes, 1)
-			case f.number == 4:
-				h.droppedAttributes = f.n
-			}
-			return err
-		})
-	}
-	if err != nil {
-		return err
-	}
+}
 
-	d.scope = h.name
-	written := h.appendScope()
-
-	return eachField(message, func(f *field) error {
-		if !f.isMessage(2) {
-			return nil
+// readProtobufScope reads a part of a scope.
+func (h *head) readProtobufScope(message []byte) error {
+	return eachField(message, func(f field) error {
+		switch {
+		case f.isMessage(1):
+			h.name = text{b: f.bytes}
+		case f.isMessage(2):
+			h.version = text{b: f.bytes}
+		case f.number == 4:
+			h.droppedAttributes = f.n
 		}
-		// An error of the item goes with it: the next one may be whole.
-		it, err := d.signal.fromProtobuf(f.bytes)
-		return d.add(resource, written, it, err)
+		return nil
+	})
+}
+
+// The lists of messages, by the numbers of their fields.
+var (
+	resourceAttributes = elementsOf(1, elementsOf(1, protobufPair))
+	scopeAttributes    = elementsOf(1, elementsOf(3, protobufPair))
+	spanAttributes     = elementsOf(9, protobufPair)
+	spanEvents         = elementsOf(11, protobufEvent)
+	spanLinks          = elementsOf(13, protobufLink)
+	eventAttributes    = elementsOf(3, protobufPair)
+	linkAttributes     = elementsOf(4, protobufPair)
+	logAttributes      = elementsOf(6, protobufPair)
+)
+
+// elementsOf returns a writer of all fields of a message that have a number.
+func elementsOf(number protowire.Number, element writer) writer {
+	return func(o *output, message []byte, level int) error {
+		return protobufElements(o, message, level, number, element)
+	}
+}
+
+// protobufElements writes all fields of a message that have a number.
+func protobufElements(o *output, message []byte, level int, number protowire.Number, element writer) error {
+	return eachField(message, func(f field) error {
+		switch {
+		case !f.isMessage(number):
+			return nil
+		case o.full:
+			return errLarge
+		}
+		return element(o, f.bytes, level)
 	})
 }
 
 // protobufSpan reads a Span. Its errors concern this span only.
 func protobufSpan(message []byte) (*parts, error) {
 	var p parts
-	var status []byte
-	err := eachField(message, func(f *field) (err error) {
+	err := eachField(message, func(f field) error {
 		switch {
 		case f.isMessage(1):
 			p.traceID = f.bytes
 		case f.isMessage(2):
 			p.spanID = f.bytes
 		case f.isMessage(3):
-			p.traceState = f.bytes
+			p.traceState = text{b: f.bytes}
 		case f.isMessage(4):
 			p.parent = shownID(f.bytes)
 		case f.isMessage(5):
-			p.name = f.bytes
+			p.name = text{b: f.bytes}
 		case f.number == 6:
 			p.kind = enum(f.n)
 		case f.number == 7:
@@ -205,40 +234,39 @@ func protobufSpan(message []byte) (*parts, error) {
 		case f.number == 8:
 			p.end = f.n
 		case f.isMessage(9):
-			p.attributes, err = protobufPair(p.attributes, f.bytes, 1)
+			p.attributes = list{message, spanAttributes}
 		case f.number == 10:
 			p.droppedAttributes = f.n
 		case f.isMessage(11):
-			p.events, err = protobufEvent(p.events, f.bytes)
+			p.events = list{message, spanEvents}
 		case f.number == 12:
 			p.droppedEvents = f.n
 		case f.isMessage(13):
-			p.links, err = protobufLink(p.links, f.bytes)
+			p.links = list{message, spanLinks}
 		case f.number == 14:
 			p.droppedLinks = f.n
 		case f.isMessage(15):
-			status = merge(status, f.bytes)
+			return p.readProtobufStatus(f.bytes)
 		case f.number == 16:
 			p.flags = f.n
-		}
-		return err
-	})
-	// It is refused with this error, whatever of it was read.
-	if err != nil {
-		return &p, err
-	}
-
-	err = eachField(status, func(f *field) error {
-		switch {
-		case f.isMessage(2):
-			p.message = f.bytes
-		case f.number == 3:
-			p.code = enum(f.n)
 		}
 		return nil
 	})
 
 	return &p, err
+}
+
+// readProtobufStatus reads a part of a Status.
+func (p *parts) readProtobufStatus(message []byte) error {
+	return eachField(message, func(f field) error {
+		switch {
+		case f.isMessage(2):
+			p.message = text{b: f.bytes}
+		case f.number == 3:
+			p.code = enum(f.n)
+		}
+		return nil
+	})
 }
 
 // enum returns an enum's value as JSON, nothing for zero.
@@ -250,54 +278,60 @@ func enum(n uint64) []byte {
 	return strconv.AppendInt(nil, int64(int32(n)), 10)
 }
 
-// protobufEvent appends a Span.Event to a list.
-func protobufEvent(b, message []byte) ([]byte, error) {
+// protobufEvent writes a Span.Event.
+func protobufEvent(o *output, message []byte, _ int) error {
 	var e event
-	err := eachField(message, func(f *field) (err error) {
+	err := eachField(message, func(f field) error {
 		switch {
 		case f.number == 1:
 			e.at = f.n
 		case f.isMessage(2):
-			e.name = f.bytes
+			e.name = text{b: f.bytes}
 		case f.isMessage(3):
-			e.attributes, err = protobufPair(e.attributes, f.bytes, 1)
+			e.attributes = list{message, eventAttributes}
 		case f.number == 4:
 			e.droppedAttributes = f.n
 		}
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
 
-	return e.append(b), err
+	return e.write(o)
 }
 
-// protobufLink appends a Span.Link to a list.
-func protobufLink(b, message []byte) ([]byte, error) {
+// protobufLink writes a Span.Link.
+func protobufLink(o *output, message []byte, _ int) error {
 	var l link
-	err := eachField(message, func(f *field) (err error) {
+	err := eachField(message, func(f field) error {
 		switch {
 		case f.isMessage(1):
 			l.traceID = shownID(f.bytes)
 		case f.isMessage(2):
 			l.spanID = shownID(f.bytes)
 		case f.isMessage(3):
-			l.traceState = f.bytes
+			l.traceState = text{b: f.bytes}
 		case f.isMessage(4):
-			l.attributes, err = protobufPair(l.attributes, f.bytes, 1)
+			l.attributes = list{message, linkAttributes}
 		case f.number == 5:
 			l.droppedAttributes = f.n
 		case f.number == 6:
 			l.flags = f.n
 		}
-		return err
+		return nil
 	})
+	if err != nil {
+		return err
+	}
 
-	return l.append(b), err
+	return l.write(o)
 }
 
-// protobufPair appends a KeyValue to a list.
-func protobufPair(b, message []byte, level int) ([]byte, error) {
+// protobufPair writes a KeyValue, unless it has neither a key nor a value.
+func protobufPair(o *output, message []byte, level int) error {
 	var key, value []byte
-	err := eachField(message, func(f *field) error {
+	err := eachField(message, func(f field) error {
 		switch {
 		case f.isMessage(1):
 			key = f.bytes
@@ -306,84 +340,87 @@ func protobufPair(b, message []byte, level int) ([]byte, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return b, err
+	// Nothing is written of most pairs of which nothing is kept.
+	if err != nil || len(key)+len(value) == 0 {
+		return err
 	}
 
-	o := begin(appendComma(b))
-	o.textAlways("key", key)
+	before := len(o.b)
+	o.begin()
+	o.member("key")
+	o.string(text{b: key})
 	o.member("value")
 	// Masked before it is ever written: what the value looks like says nothing.
 	if secrets.IsAttribute(key) {
-		o.b = append(o.b, maskedValue...)
-		return o.end(), nil
+		o.put(maskedValue)
+	} else {
+		err = protobufValue(o, value, level)
 	}
-	o.b, err = protobufValue(o.b, value, level)
+	o.endPair(before)
 
-	return o.end(), err
+	return err
 }
 
-// protobufValue appends an AnyValue. level is how deep it is nested.
-func protobufValue(b, message []byte, level int) ([]byte, error) {
+// protobufValue writes an AnyValue. level is how deep it is nested.
+func protobufValue(o *output, message []byte, level int) (err error) {
 	switch level {
 	case levelsMax:
-		return b, errDeep
+		return errDeep
 	case plainLevelsMax:
 		// Deeper ones are JSON within a text, which readers need not follow.
-		inner, err := protobufValue(nil, message, level+1)
-		return appendNested(b, inner), err
+		o.nested(func() { err = protobufValue(o, message, level+1) })
+		return err
 	}
 
-	// Of the members of a oneof the last one counts.
-	var last field
-	err := eachField(message, func(f *field) error {
+	var value field
+	if err := readValue(&value, message); err != nil {
+		return err
+	}
+
+	return writeValue(o, &value, level)
+}
+
+// readValue reads an AnyValue. Of the members of a oneof the last one counts.
+func readValue(value *field, message []byte) error {
+	return eachField(message, func(f field) error {
 		if f.number >= 1 && f.number <= 7 {
-			last = *f
+			*value = f
 		}
 		return nil
 	})
-	if err != nil {
-		return b, err
-	}
+}
 
+// writeValue writes the member of an AnyValue.
+func writeValue(o *output, value *field, level int) (err error) {
 	switch {
-	case last.isMessage(1):
-		return appendString(b, last.bytes), nil
-	case last.number == 2:
-		return appendBool(b, last.n != 0), nil
-	case last.number == 3:
-		return appendInt(b, int64(last.n)), nil
-	case last.number == 4:
-		return appendDouble(b, math.Float64frombits(last.n)), nil
-	case last.isMessage(5):
-		return protobufList(b, `{"arrayValue":{"values":[`, last.bytes, level+1, protobufElement)
-	case last.isMessage(6):
-		return protobufList(b, `{"kvlistValue":{"values":[`, last.bytes, level+1, protobufPair)
-	case last.isMessage(7):
-		return appendBytes(b, last.bytes), nil
+	case value.isMessage(1):
+		o.stringValue(text{b: value.bytes})
+	case value.number == 2:
+		o.boolValue(value.n != 0)
+	case value.number == 3:
+		o.intValue(int64(value.n))
+	case value.number == 4:
+		o.doubleValue(math.Float64frombits(value.n))
+	// Empty lists are kept: they are not the same as no value.
+	case value.isMessage(5):
+		o.put(`{"arrayValue":{"values":[`)
+		err = protobufElements(o, value.bytes, level+1, 1, protobufElement)
+		o.put(`]}}`)
+	case value.isMessage(6):
+		o.put(`{"kvlistValue":{"values":[`)
+		err = protobufElements(o, value.bytes, level+1, 1, protobufPair)
+		o.put(`]}}`)
+	case value.isMessage(7):
+		o.bytesValue(value.bytes)
+	default:
+		o.put(`{}`)
 	}
 
-	return append(b, `{}`...), nil
+	return err
 }
 
-// protobufElement appends an AnyValue to a list.
-func protobufElement(b, message []byte, level int) ([]byte, error) {
-	return protobufValue(appendComma(b), message, level)
-}
-
-// protobufList appends the values of an ArrayValue or a KeyValueList.
-func protobufList(
-	b []byte, opening string, message []byte, level int,
-	element func(b, message []byte, level int) ([]byte, error),
-) ([]byte, error) {
-	b = append(b, opening...)
-	// Empty lists are kept: they are not the same as no value.
-	err := eachField(message, func(f *field) (err error) {
-		if f.isMessage(1) {
-			b, err = element(b, f.bytes, level)
-		}
-		return err
-	})
-
-	return append(b, `]}}`...), err
+// protobufElement writes an AnyValue of a list.
+func protobufElement(o *output, message []byte, level int) error {
+	o.comma()
+	return protobufValue(o, message, level)
 }

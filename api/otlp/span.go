@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,8 @@ var ErrMalformed = errors.New("the body is not an OTLP request")
 // It returns the spans that it refused. The error wraps ErrMalformed, or is take's; after
 // one, spans may have been taken already.
 func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
-	d := &decoding{signal: &traces}
+	d := newDecoding(len(body))
+	d.signal = &traces
 	d.take = func(it item, body []byte) error {
 		p := it.(*parts)
 		return take(Span{
@@ -52,7 +54,7 @@ func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 			SpanID:   [8]byte(p.spanID),
 			Start:    p.start,
 			Body:     body,
-			Plumbing: p.isPlumbing(d.scope),
+			Plumbing: p.isPlumbing(d.scope.name, body),
 		})
 	}
 
@@ -68,38 +70,48 @@ var traces = signal{
 	fromProtobuf: func(message []byte) (item, error) { return protobufSpan(message) },
 }
 
+// closeBytes is more than the body of Close takes.
+const closeBytes = 256
+
 // Close returns the body of the event that closes a trace. It is a span with the id zero, which no
 // other span may have, so it is stored, forwarded and found like one.
 func Close(trace [16]byte) json.RawMessage {
 	p := parts{
 		traceID: trace[:],
 		spanID:  make([]byte, 8),
-		name:    []byte("trace closed"),
+		name:    text{b: []byte("trace closed")},
 	}
-	return p.append([]byte(`{"resource":{},"scope":{}`))
+	o := output{b: make([]byte, 0, closeBytes), max: closeBytes}
+	o.put(`{"resource":{},"scope":{}`)
+	_ = p.write(&o) // it has no source
+	p.close(&o)
+
+	return o.b
 }
 
 // shownMax is the length of a parent's or a linked id, and of the name of an enum, beyond which
 // it is left out.
 const shownMax = 64
 
-// parts are what a span is written from. Lists hold their elements as JSON.
+// parts are what a span is written from.
 type parts struct {
 	traceID, spanID   []byte
-	traceState        []byte
+	traceState        text
 	parent            []byte // as it is written
 	flags             uint64
-	name              []byte
+	name              text
 	kind              []byte // JSON
 	start, end        uint64
-	attributes        []byte
+	attributes        list
 	droppedAttributes uint64
-	events            []byte
+	events            list
 	droppedEvents     uint64
-	links             []byte
+	links             list
 	droppedLinks      uint64
-	message           []byte
+	message           text
 	code              []byte // JSON
+
+	written struct{ attributes, events place }
 }
 
 // check returns why the span cannot be kept.
@@ -114,130 +126,132 @@ func (p *parts) check() error {
 	return nil
 }
 
-// size returns about how many bytes append adds if it need not escape any.
-func (p *parts) size() int {
-	return len(p.attributes) + len(p.events) + len(p.links) + len(p.name) + len(p.message) + len(p.traceState) + 400
-}
-
-// append appends the span to b, which ends with its scope, and closes the body.
-func (p *parts) append(b []byte) []byte {
-	o := begin(append(b, `,"span":`...))
-
-	o.member("traceId")
-	o.b = appendHex(o.b, p.traceID)
-	o.member("spanId")
-	o.b = appendHex(o.b, p.spanID)
+// write writes the span behind its scope.
+func (p *parts) write(o *output) (err error) {
+	o.put(`,"span":{`)
+	o.id("traceId", p.traceID)
+	o.id("spanId", p.spanID)
 	o.text("traceState", p.traceState)
-	o.text("parentSpanId", p.parent)
+	o.text("parentSpanId", text{b: p.parent})
 	o.number("flags", p.flags)
-	o.textAlways("name", p.name)
+	o.member("name")
+	o.string(p.name)
 	o.raw("kind", p.kind)
 	o.nanos("startTimeUnixNano", p.start)
 	o.nanos("endTimeUnixNano", p.end)
 
-	o.list("attributes", p.attributes)
+	if p.written.attributes, err = o.list("attributes", p.attributes); err != nil {
+		return err
+	}
 	o.number("droppedAttributesCount", p.droppedAttributes)
-	o.list("events", p.events)
+	if p.written.events, err = o.list("events", p.events); err != nil {
+		return err
+	}
 	o.number("droppedEventsCount", p.droppedEvents)
-	o.list("links", p.links)
+	if _, err = o.list("links", p.links); err != nil {
+		return err
+	}
 	o.number("droppedLinksCount", p.droppedLinks)
 
-	if len(p.message)+len(p.code) > 0 {
+	if !p.message.isEmpty() || len(p.code) > 0 {
 		o.member("status")
-		status := begin(o.b)
-		status.text("message", p.message)
-		status.raw("code", p.code)
-		o.b = status.end()
+		o.put("{")
+		o.text("message", p.message)
+		o.raw("code", p.code)
+		o.end()
 	}
+	o.end()
 
-	return append(o.end(), '}')
+	return nil
 }
 
-// head is what a resource, or a resource and a scope, are written from.
+// close closes the span's body.
+func (p *parts) close(o *output) { o.end() }
+
+// head is what a resource or a scope is written from.
 type head struct {
-	name, version     []byte
-	attributes        []byte
+	name, version     text
+	attributes        list
 	droppedAttributes uint64
-	schemaURL         []byte
+	schemaURL         text
 }
 
-// appendResource returns the beginning of a body, with the resource.
-func (h *head) appendResource() []byte {
-	o := begin(nil)
-	o.member("resource")
-	o.b = h.append(o.b)
+// writeResource writes the beginning of a body, with the resource.
+func (h *head) writeResource(o *output) error {
+	o.put(`{"resource":`)
+	err := h.write(o)
 	o.text("resourceSchemaUrl", h.schemaURL)
 
-	return o.b
+	return err
 }
 
-// appendScope returns the part of a body with the scope.
-func (h *head) appendScope() []byte {
-	o := object{comma: true}
-	o.member("scope")
-	o.b = h.append(o.b)
+// writeScope writes the part of a body with the scope.
+func (h *head) writeScope(o *output) error {
+	o.put(`,"scope":`)
+	err := h.write(o)
 	o.text("scopeSchemaUrl", h.schemaURL)
 
-	return o.b
+	return err
 }
 
-func (h *head) append(b []byte) []byte {
-	o := begin(b)
+func (h *head) write(o *output) error {
+	o.put("{")
 	o.text("name", h.name)
 	o.text("version", h.version)
-	o.list("attributes", h.attributes)
+	_, err := o.list("attributes", h.attributes)
 	o.number("droppedAttributesCount", h.droppedAttributes)
+	o.end()
 
-	return o.end()
+	return err
 }
 
 // event is what an event of a span is written from.
 type event struct {
 	at                uint64
-	name              []byte
-	attributes        []byte
+	name              text
+	attributes        list
 	droppedAttributes uint64
 }
 
-func (e *event) append(b []byte) []byte {
-	o := begin(appendComma(b))
+func (e *event) write(o *output) error {
+	o.begin()
 	o.nanos("timeUnixNano", e.at)
 	o.text("name", e.name)
-	o.list("attributes", e.attributes)
+	_, err := o.list("attributes", e.attributes)
 	o.number("droppedAttributesCount", e.droppedAttributes)
+	o.end()
 
-	return o.end()
+	return err
 }
 
 // link is what a link of a span is written from.
 type link struct {
 	traceID, spanID   []byte // as they are written
-	traceState        []byte
-	attributes        []byte
+	traceState        text
+	attributes        list
 	droppedAttributes uint64
 	flags             uint64
 }
 
-func (l *link) append(b []byte) []byte {
-	o := begin(appendComma(b))
-	o.text("traceId", l.traceID)
-	o.text("spanId", l.spanID)
+func (l *link) write(o *output) error {
+	o.begin()
+	o.text("traceId", text{b: l.traceID})
+	o.text("spanId", text{b: l.spanID})
 	o.text("traceState", l.traceState)
-	o.list("attributes", l.attributes)
+	_, err := o.list("attributes", l.attributes)
 	o.number("droppedAttributesCount", l.droppedAttributes)
 	o.number("flags", l.flags)
+	o.end()
 
-	return o.end()
+	return err
 }
 
-// appendHex appends bytes as a JSON string of hexadecimal digits.
-func appendHex(b, id []byte) []byte {
-	return append(hex.AppendEncode(append(b, '"'), id), '"')
-}
+// isZero reports whether all bytes are zero.
+func isZero(id []byte) bool { return len(bytes.Trim(id, "\x00")) == 0 }
 
 // shownID returns a parent's or a linked id as it is written: nothing if it is zero.
 func shownID(id []byte) []byte {
-	if isZero(id) || hex.EncodedLen(len(id)) > shownMax {
+	if hex.EncodedLen(len(id)) > shownMax || isZero(id) {
 		return nil
 	}
 	return hex.AppendEncode(nil, id)

@@ -63,7 +63,30 @@ type Error struct {
 	Fields     []FieldError
 	TraceIDs   []string      // of the traces that are closed already
 	RetryAfter time.Duration // sent as Retry-After, in whole seconds rounded up, when above 0
+	Affects    Affected      // whose calls fail now; "" means those of all callers
 	Cause      error         // logged; callers see only what Message repeats of it
+}
+
+// Affected names those whose calls fail with an error for now.
+type Affected string
+
+// Calls of other accounts, or with other keys, succeed meanwhile.
+const (
+	AffectsAccount Affected = "account" // those of the caller's account
+	AffectsKey     Affected = "key"     // those with the caller's key
+)
+
+// UnmarshalJSON reads a value that is not known here as "": all callers. It never fails, so that
+// the rest of the answer counts.
+func (a *Affected) UnmarshalJSON(text []byte) error {
+	switch read := Affected(strings.Trim(string(text), `"`)); read {
+	case AffectsAccount, AffectsKey:
+		*a = read
+	default:
+		*a = ""
+	}
+
+	return nil
 }
 
 // Error returns code, message, fields and cause, for logs.
@@ -87,6 +110,9 @@ type ErrorBody struct {
 	Fields  []FieldError `json:"fields"`
 	Code    int          `json:"code,omitempty"` // of google.rpc.Status, for OTLP exporters only
 
+	// Affects is set if only calls of the caller's account, or with its key, fail now.
+	Affects Affected `json:"affects,omitempty"`
+
 	// TraceIDs are those of a conflict with traces that are closed.
 	TraceIDs []string `json:"trace_ids,omitempty"`
 }
@@ -97,6 +123,7 @@ func (e *Error) Body() ErrorBody {
 		Error:    e.Code,
 		Message:  e.Message,
 		Fields:   append([]FieldError{}, e.Fields...), // not nil, so that it is sent as []
+		Affects:  e.Affects,
 		TraceIDs: e.TraceIDs,
 	}
 }

@@ -174,11 +174,19 @@ const (
 	ResultLater     ResultCode = "later"     // it cannot be accepted now: send it again
 )
 
+// Cause names why an event was refused, where the event itself is not at fault. Readers treat
+// a cause that they do not know like none.
+type Cause string
+
+// CauseLimit means that the event's record is at a documented limit.
+const CauseLimit Cause = "limit"
+
 // Result is the answer for one event.
 type Result struct {
 	ID     string     `json:"id"`
 	Code   ResultCode `json:"code"`
 	Reason string     `json:"reason,omitempty"`
+	Cause  Cause      `json:"cause,omitempty"` // of ResultInvalid; "" for an event at fault itself
 
 	// Follows is set by an archive if the record had other events before.
 	Follows bool `json:"-"`

@@ -22,6 +22,10 @@ type Heartbeat struct {
 	DeadLetters   int64   `json:"dead_letters"`   // events whose content the server rejects
 	LostEvents    int64   `json:"lost_events"`    // events lost by damage to its disk, since it started
 
+	// Dropped is how many dead letters of records at a limit were dropped for lack of room,
+	// since the sidecar started.
+	Dropped int64 `json:"dead_letters_dropped,omitempty"`
+
 	// ClockAhead is how many seconds its clock is ahead of the server's; null while that
 	// is unknown.
 	ClockAhead *float64 `json:"clock_ahead_seconds"`
@@ -84,7 +88,7 @@ func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	h.StartedAt = h.StartedAt.UTC()
 
 	// Together, because a sidecar that counts below zero is broken anyhow.
-	least := min(h.BacklogEvents, h.BacklogBytes, h.HeldEvents, h.DeadLetters, h.LostEvents)
+	least := min(h.BacklogEvents, h.BacklogBytes, h.HeldEvents, h.DeadLetters, h.Dropped, h.LostEvents)
 	if least < 0 || h.OldestSeconds < 0 {
 		return h, Invalid(FieldError{Field: "backlog_events", Reason: "and the other counts must not be negative"})
 	}

@@ -65,11 +65,47 @@ func TestTheRenderedChartIsThatOfTheChart(t *testing.T) {
 	Equal(t, "files of the chart; after a change run `make chart`", lines(chartSums(t)), lines(string(sums)))
 }
 
+// The other chart is that of the page, to the letter: what its reader pastes is what is rendered.
+func TestTheChartOfThePageIsTheOneThatIsRendered(t *testing.T) {
+	page, err := os.ReadFile("../../api/dashboard/docs/kubernetes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range []string{"values.yaml", "templates/app.yaml"} {
+		content, err := os.ReadFile("testdata/helm/app/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, block, found := strings.Cut(string(page), "```yaml shown ("+name+" of your chart)\n")
+		block, _, closed := strings.Cut(block, "```\n")
+		if !found || !closed || !strings.Contains(string(content), block) {
+			t.Errorf("the page has another %s than testdata/helm/app", name)
+		}
+	}
+}
+
+// Every setting changes something of what Helm renders.
+func TestEverySettingOfTheChartArrives(t *testing.T) {
+	rendered := string(renderedChart(t, "everything.yaml")["everything.yaml"])
+	for _, part := range []string{
+		"imagePullSecrets:\n        - name: registry", "storageClassName: fast", "cpu: 1,",
+		"--prices=/prices/prices.json", "name: PROMPTSPOOL_SIGNUP", "configMapRef:", "mountPath: /prices",
+		"example.com/team: ml", "disk: ssd", "operator: Exists", "ingressClassName: nginx",
+		"proxy-body-size: 32m", "secretName: prompts-tls", "--public-url=https://prompts.example.com",
+	} {
+		if !strings.Contains(rendered, part) {
+			t.Errorf("the rendered chart lacks %q", part)
+		}
+	}
+}
+
 func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
 	withoutVariables(t)
 	for name, kinds := range map[string]string{
 		"badger.yaml":     "1 services, 1 policies, 0 budgets, 0 scalers, [StatefulSet]",
 		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, [Deployment]",
+		"everything.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, [StatefulSet]",
 		"app.yaml":        "1 services, 1 policies, 0 budgets, 0 scalers, [Deployment StatefulSet]",
 	} {
 		m := readManifests(renderedChart(t, name))
@@ -94,7 +130,9 @@ func TestAChartWithAFaultIsFound(t *testing.T) {
 		{"badger.yaml", "readOnlyRootFilesystem", "readonlyRootFilesystem"},
 		{"badger.yaml", "GOMEMLIMIT, value: 819MiB", "GOMEMLIMIT, value: 1024MiB"},
 		{"postgresql.yaml", "minReplicas: 2", "minReplicas: 1"},
-		{"app.yaml", "http://app-promptspool:8788", "http://promptspool:8788"},
+		{"everything.yaml", "port: {name: api}", "port: {name: http}"},
+		{"app.yaml", "http://shop-promptspool:8788", "http://promptspool:8788"},
+		{"app.yaml", "--api-key-file=/secrets/", "--api-key-file=/secret/"},
 		{"app.yaml", "            - --upstream-plaintext", "            #"},
 		{"app.yaml", "sizeLimit: 1600Mi", "sizeLimit: 1280Mi"},
 	} {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -153,6 +154,20 @@ func TestKeysOfAProcessThatHasNone(t *testing.T) {
 	Equal(t, "list", say(t, "keys", "list", "--data", controlled(t, nil, nil)),
 		said{Code: 1, Err: "promptspool: This process keeps no keys; a server does. " +
 			"Give the server's data folder as --data.\n"})
+}
+
+// Compose's health checks are this command.
+func TestTheStatusOfAProcessThatIsNotReadyFails(t *testing.T) {
+	withoutVariables(t)
+	dir := controlledBy(t, ops.ControlConfig{
+		Status: func() any { return sidecarStatus{Role: "sidecar", Name: "pod"} },
+		Ready:  func() error { return errors.New("the disk is full") },
+	})
+	got := say(t, "status", "--data", dir)
+	if got.Code != 1 || got.Err != "promptspool: Not ready: the disk is full.\n" ||
+		!strings.HasPrefix(got.Out, "sidecar       pod, version") {
+		t.Errorf("it is told %+v", got)
+	}
 }
 
 func TestSpoolStatusOfAServer(t *testing.T) {

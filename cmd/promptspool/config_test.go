@@ -48,10 +48,10 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 			"F:3: otlp-keep: \"some\" is not one of genai, all\n" +
 				"F:2: otlp-listen: \":4318\" is reached from other machines; take 127.0.0.1, " +
 				"or allow it with --listen-public"},
-		{"half a certificate", "server:\n  tls-cert-file: c\n",
+		{"half a certificate", "server:\n  tls-cert-file: /no/c\n",
 			"F:2: tls-cert-file and --tls-key-file (or PROMPTSPOOL_TLS_KEY_FILE) go together; one of them is missing"},
-		{"insecure cookies over TLS", "server:\n  cookies-insecure: true\n  tls-cert-file: c\n  tls-key-file: k\n",
-			"F:3: tls-cert-file: open c: no such file or directory\n" +
+		{"insecure cookies over TLS", "server:\n  cookies-insecure: true\n  tls-cert-file: /no/c\n  tls-key-file: k\n",
+			"F:3: tls-cert-file: open /no/c: no such file or directory\n" +
 				"F:2: cookies-insecure: \"true\" would only do harm with --tls-cert-file, " +
 				"where everybody comes over HTTPS; leave one of them out"},
 		{"authorities without a certificate of our own, and not there", "server:\n  tls-client-ca-file: /no/such\n",
@@ -122,6 +122,30 @@ func TestFlagsComeBeforeVariablesBeforeTheFileBeforeDefaults(t *testing.T) {
 		"allow-host": "a, b " + path + ":5", "log-level": "info default", "config": path + " PROMPTSPOOL_CONFIG",
 	} {
 		Equal(t, name, got[name], want)
+	}
+}
+
+// A service is started in / and its settings are elsewhere.
+func TestARelativeFileIsBesideTheConfigurationThatNamesIt(t *testing.T) {
+	withoutVariables(t)
+	dir := t.TempDir()
+	key := strings.Repeat("k", 40)
+	for name, content := range map[string]string{
+		"config.yaml": "server:\n  data: data\n  bootstrap-key-file: bootstrap-key\n", "bootstrap-key": key,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	file := filepath.Join(dir, "config.yaml")
+	if got := say(t, "config", "check", file); got.Code != 0 {
+		t.Errorf("from another folder: %+v", got)
+	}
+	// The flag of a command line is beside whoever gives it.
+	t.Chdir(t.TempDir())
+	if got := say(t, "server", "--data", dir, "--bootstrap-key-file", "bootstrap-key"); got.Code != 2 {
+		t.Errorf("a file that is not in the working directory: %+v", got)
 	}
 }
 

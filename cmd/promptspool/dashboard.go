@@ -11,7 +11,12 @@ import (
 func readCall(request json.RawMessage) dashboard.Conversation {
 	// Here and not in the dashboard, which knows neither the archive nor the providers.
 	call := calls.Read(request)
-	read := dashboard.Conversation{Input: messages(call.Input), Output: messages(call.Output), Raw: call.RawText()}
+	read := dashboard.Conversation{
+		Input:   messages(call.Input),
+		Output:  messages(call.Output),
+		Raw:     call.RawText(),
+		TooLong: call.TooLong,
+	}
 	if call.Failure != nil {
 		read.Failure = &dashboard.Failure{Type: call.Failure.Type, Message: call.Failure.Message}
 	}

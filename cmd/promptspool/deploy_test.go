@@ -133,7 +133,7 @@ func (m *manifests) check() {
 // appVariables returns the variables of the other containers.
 func appVariables(w workload) (all []corev1.EnvVar) {
 	for _, c := range w.pod.Containers {
-		if c.Image != "promptspool" {
+		if !isOurs(c) {
 			all = append(all, c.Env...)
 		}
 	}
@@ -327,6 +327,19 @@ func (m *manifests) network() {
 		}
 	}
 
+	for _, i := range m.ingresses {
+		for _, rule := range i.Spec.Rules {
+			for _, p := range rule.HTTP.Paths {
+				to := p.Backend.Service
+				isPort := func(port corev1.ServicePort) bool { return port.Name == to.Port.Name }
+				isService := func(s corev1.Service) bool { return slices.ContainsFunc(s.Spec.Ports, isPort) }
+				if !slices.ContainsFunc(m.services[to.Name], isService) {
+					m.fault("the ingress "+i.Name, "%s has no port %s", to.Name, to.Port.Name)
+				}
+			}
+		}
+	}
+
 	for _, n := range m.monitors {
 		for _, e := range slices.Concat(n.Spec.Endpoints, n.Spec.PodMetricsEndpoints) {
 			if e.Path != "/metrics" {
@@ -357,6 +370,17 @@ func (m *manifests) composition() {
 
 		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) {
 			m.fault(where, "the container may write its root, or has rights")
+		}
+
+		if bytes, err := humanize.ParseBytes(s.Memory + "ib"); err != nil || bytes < containerBytes {
+			m.fault(where, "%s of memory are not enough: %v", s.Memory, err)
+		}
+		if !slices.Equal(s.Health.Test, []string{"CMD", "/promptspool", "status", "--data=" + u.data}) {
+			m.fault(where, "its health is that of something else: %q", s.Health.Test)
+		}
+		// Apps of the same network call it by its name.
+		if u.role == "sidecar" && !slices.Contains(s.Command, "--allow-host="+name) {
+			m.fault(where, "it rejects calls to http://%s", name)
 		}
 
 		for _, v := range s.Volumes {
@@ -404,6 +428,9 @@ func TestAManifestWithAFaultIsFound(t *testing.T) {
 		budget = "maxUnavailable: 1\n  selector:\n    matchLabels: {app.kubernetes.io/name: "
 	)
 	for _, c := range []struct{ file, old, new string }{
+		{"compose.yaml", ", --allow-host=sidecar", ""},
+		{"compose.yaml", "status, --data=/data/server", "status, --data=/data"},
+		{"compose.yaml", "mem_limit: 96m", "mem_limit: 64m"},
 		{server, "--listen=", "--lisen="},
 		{server, "--listen=0.0.0.0:8788", "--listen=0.0.0.0:8789"},
 		{server, "--ops-listen=0.0.0.0:9788", "--ops-listen=127.0.0.1:9788"},

@@ -63,7 +63,7 @@ var imports = map[string]string{
 	"spool": "metrics spool/crashpoint spool/disk spool/frame spool/generation spool/lane " +
 		"spool/rawlog",
 	"spool/generation": "spool/crashpoint spool/disk spool/frame spool/rawlog",
-	"spool/lane":       "spool/disk spool/frame spool/rawlog",
+	"spool/lane":       "spool/crashpoint spool/disk spool/frame spool/rawlog",
 	"spool/crashpoint": "",
 	"spool/frame":      "",
 	"spool/disk":       "",

@@ -17,10 +17,10 @@ func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
 	create := config.OfCommand("keys create",
 		config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
-		config.TextFlag("scope", "app", "what it may do, the `scope`: app (log and fetch templates) "+
+		config.TextFlag("scope", "app", "`scope`: app (log and fetch templates) "+
 			"or full (also search, read and publish)"),
 		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
-		config.TextFlag("name", "", "what the key is for, a `name` for the list"),
+		config.TextFlag("name", "", "a label for the key: a `name` for the list"),
 	)
 
 	return &cli.Command{

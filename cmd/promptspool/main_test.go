@@ -144,7 +144,7 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"server --frob", "flag provided but not defined: --frob\nSee `promptspool server --help`."},
 		{"server -f", "flag provided but not defined: -f\nSee `promptspool server --help`."},
 		{"keys list --data", "flag needs an argument: --data\nSee `promptspool keys list --help`."},
-		{"server", "--data (or PROMPTSPOOL_DATA) is missing: the folder of the archive; made when absent\n" +
+		{"server", "--data (or PROMPTSPOOL_DATA) is missing: data folder (created if missing)\n" +
 			"See `promptspool server --help`."},
 		{"server more", "\"more\" is too much: this command takes flags only\nSee `promptspool server --help`."},
 		{"sidecar --data x", "--upstream (or PROMPTSPOOL_UPSTREAM) is missing: " +

@@ -34,6 +34,7 @@ type manifests struct {
 	monitors  []monitor
 	budgets   []policyv1.PodDisruptionBudget
 	scalers   []autoscalingv2.HorizontalPodAutoscaler
+	ingresses []networkingv1.Ingress
 	compose   composeFile
 	units     map[string][]string // the command lines of systemd's units
 	faults    []string
@@ -83,6 +84,12 @@ type composeFile struct {
 		ReadOnly    bool              `json:"read_only"`
 		CapDrop     []string          `json:"cap_drop"`
 		Restart     string            `json:"restart"`
+		Memory      string            `json:"mem_limit"`
+		Health      struct {
+			Test        []string `json:"test"`
+			Interval    string   `json:"interval"`
+			StartPeriod string   `json:"start_period"`
+		} `json:"healthcheck"`
 	} `json:"services"`
 	Volumes map[string]any `json:"volumes"`
 }
@@ -210,6 +217,10 @@ func (m *manifests) documents(file string, content []byte) {
 			var a autoscalingv2.HorizontalPodAutoscaler
 			m.strictly(file, text, &a)
 			m.scalers = append(m.scalers, a)
+		case "networking.k8s.io/v1 Ingress":
+			var i networkingv1.Ingress
+			m.strictly(file, text, &i)
+			m.ingresses = append(m.ingresses, i)
 		default:
 			m.fault(file, "no test checks a %s of %s", head.Kind, head.APIVersion)
 		}
@@ -260,5 +271,11 @@ func (m *manifests) unit(file, text string) {
 // ours returns a pod's containers that run promptspool.
 func (w workload) ours() []corev1.Container {
 	all := slices.Concat(w.pod.InitContainers, w.pod.Containers)
-	return slices.DeleteFunc(all, func(c corev1.Container) bool { return c.Image != "promptspool" })
+	return slices.DeleteFunc(all, func(c corev1.Container) bool { return !isOurs(c) })
+}
+
+// isOurs reports whether a container has our image, of any registry and version.
+func isOurs(c corev1.Container) bool {
+	image, _, _ := strings.Cut(path.Base(c.Image), ":")
+	return image == "promptspool"
 }

@@ -43,7 +43,7 @@ type process struct {
 	apiListen  config.Address
 	otlpListen config.Address    // for OpenTelemetry exporters only; At is "" for none
 	tls        *config.LiveTLS   // of both
-	ops        ops.Config        // run adds to Ready whether calls are taken
+	ops        ops.Config        // isReady adds to Ready whether calls are taken
 	opsListen  config.Address    // of metrics and probes
 	control    ops.ControlConfig // run adds what the process itself knows
 
@@ -51,7 +51,8 @@ type process struct {
 	failed     <-chan error                  // ends the process immediately; may be nil
 	drain      func(context.Context)         // after the API has ended, before the background does; may be nil
 	lingers    bool                          // a stop goes on taking calls for a while
-	ready      func(addresses)               // called when calls are taken; may be nil
+	started    func()                        // called when calls are taken: the start needs no more time
+	ready      func(addresses)               // called after started; may be nil
 
 	taking  atomic.Bool           // calls are taken
 	failure atomic.Pointer[error] // why the process ends; nil while it runs, or if it was told to end
@@ -92,11 +93,14 @@ func (p *process) run(ctx context.Context) error {
 		p.logger.Info("taking OpenTelemetry on a listener of its own", "otlp_listen", at.otlp)
 	}
 	p.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.data, "version", version)
+	p.started()
+	machine.NotifyReady()
 	if p.ready != nil {
 		p.ready(at)
 	}
 
 	failure := p.serve(ctx, running)
+	machine.NotifyStopping()
 	patience := apiStopPatience
 	p.taking.Store(false)
 	if p.lingers && failure == nil && running.Err() == nil {
@@ -167,29 +171,32 @@ func (p *process) listen() (listeners, error) {
 	return all, nil
 }
 
-// newOperations returns the server of metrics and probes. It is ready only while calls are taken.
+// newOperations returns the server of metrics and probes.
 func (p *process) newOperations() *ops.Server {
-	config, partsReady := p.ops, p.ops.Ready
-	config.Ready = func() error {
-		switch failure := p.failure.Load(); {
-		case failure != nil:
-			return *failure
-		// A load balancer stops sending calls here before the listener closes.
-		case !p.taking.Load():
-			return errors.New("the process is starting or stopping")
-		case partsReady != nil:
-			return partsReady()
-		}
-		return nil
-	}
+	config := p.ops
+	config.Ready = p.isReady
 	return ops.New(config)
+}
+
+// isReady returns why the process is not ready, or nil. It is ready only while calls are taken.
+func (p *process) isReady() error {
+	switch failure := p.failure.Load(); {
+	case failure != nil:
+		return *failure
+	// A load balancer stops sending calls here before the listener closes.
+	case !p.taking.Load():
+		return errors.New("the process is starting or stopping")
+	case p.ops.Ready != nil:
+		return p.ops.Ready()
+	}
+	return nil
 }
 
 // newControl returns the server of the control socket.
 func (p *process) newControl(apiAddr net.Addr) *ops.Server {
 	config := p.control
 	config.Server = cmp.Or(config.Server, p.tls.Url(apiAddr))
-	config.Status, config.Logger = p.ops.Status, p.logger
+	config.Status, config.Ready, config.Logger = p.ops.Status, p.isReady, p.logger
 	return ops.NewControl(config)
 }
 

@@ -47,6 +47,10 @@ const serverConnectionsMax = 16 << 10
 //
 // Everything it acknowledges is durable in its database.
 func server(ctx context.Context, c serverConfig) error {
+	starting, started := context.WithCancel(ctx)
+	defer started()
+	go machine.ExtendStart(starting)
+
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(serverMemory)
 	}
@@ -72,15 +76,15 @@ func server(ctx context.Context, c serverConfig) error {
 		return err
 	}
 
-	err = serveDatabase(ctx, c, storage)
+	err = serveDatabase(ctx, c, storage, started)
 	crash.Note(err)
 
 	return errors.Join(err, storage.db.Close())
 }
 
-// serveDatabase is a server on its open database.
-func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
-	started := time.Now().UTC()
+// serveDatabase is a server on its open database. It calls started when it takes calls.
+func serveDatabase(ctx context.Context, c serverConfig, storage opened, started func()) error {
+	startedAt := time.Now().UTC()
 	m := metrics.New("server", version)
 	db := storage.db
 
@@ -170,7 +174,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 
 	// Operations.
 	health := &dbHealth{metrics: m, logger: c.logger}
-	status := func() serverStatus { return statusOfServer(c.name, started, storage, health) }
+	status := func() serverStatus { return statusOfServer(c.name, startedAt, storage, health) }
 	operations := ops.Config{
 		Metrics:        m,
 		Logger:         c.logger,
@@ -207,8 +211,9 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened) error {
 			watchDisk(c.data, m),
 			settings.Run,
 		},
-		failed: storage.failed,
-		ready:  func(at addresses) { c.ready(at, setup) },
+		failed:  storage.failed,
+		started: started,
+		ready:   func(at addresses) { c.ready(at, setup) },
 	}
 	return p.run(ctx)
 }
@@ -221,7 +226,10 @@ const sidecarConnectionsMax = 1024
 //
 // Everything it acknowledges is durable in the spool.
 func sidecar(ctx context.Context, c sidecarConfig) error {
-	started := time.Now().UTC()
+	startedAt := time.Now().UTC()
+	starting, started := context.WithCancel(ctx)
+	defer started()
+	go machine.ExtendStart(starting)
 	m := metrics.New("sidecar", version)
 
 	// The server. It may be away: nothing below waits for it.
@@ -327,7 +335,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			ID:         sidecarID,
 			Version:    version,
 			Name:       c.name,
-			StartedAt:  started,
+			StartedAt:  startedAt,
 			Upstream:   c.upstream,
 			Away:       forwarder.Away(),
 			ClockAhead: clockAhead(upstream),
@@ -431,6 +439,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		failed:  queue.Failed(),
 		lingers: true,
 		drain:   func(ctx context.Context) { drainSpool(ctx, queue, c) },
+		started: started,
 		ready:   c.ready,
 	}
 	return errors.Join(p.run(ctx), queue.Close())

@@ -67,7 +67,7 @@ func limitsOf(r *config.Reader) admission.Limits {
 func serverCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.FileFlag(),
-		config.TextFlag("data", "", "the `folder` of the archive; made when absent"),
+		config.TextFlag("data", "", "data `folder` (created if missing)"),
 		config.NameFlag(),
 		signUpFlag(),
 		pricesFlag(),
@@ -116,7 +116,7 @@ func runServer(c *cli.Context) error {
 // signUpFlag says who may sign up at the dashboard.
 func signUpFlag() cli.Flag {
 	return config.TextFlag("signup", string(wire.SignUpInvite),
-		"who may sign up at the dashboard: `invite` (whom an owner invites), "+
+		"who may sign up at the dashboard: `WHO` is invite (those whom an owner invites), "+
 			"open (everybody, each into an account of their own) or closed")
 }
 

@@ -32,7 +32,8 @@ func (s sidecarStatus) heartbeat() wire.Heartbeat {
 	h := wire.Heartbeat{
 		ID: s.ID, Name: s.Name, Version: s.Version, StartedAt: s.StartedAt,
 		BacklogEvents: int64(s.Spool.Events), BacklogBytes: s.Spool.Bytes, HeldEvents: int64(s.Spool.Held),
-		DeadLetters: int64(s.Spool.Dead), LostEvents: int64(s.Spool.Gaps), ClockAhead: s.ClockAhead,
+		DeadLetters: int64(s.Spool.Dead), Dropped: int64(s.Spool.Dropped), LostEvents: int64(s.Spool.Gaps),
+		ClockAhead: s.ClockAhead,
 	}
 	if !s.Spool.Oldest.IsZero() {
 		h.OldestSeconds = max(0, time.Since(s.Spool.Oldest).Seconds())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -52,7 +53,16 @@ func statusBeside(c *cli.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	return print.Output(c, s, describe)
+	if err := print.Output(c, s, describe); err != nil {
+		return err
+	}
+	return checkReady(c, data)
+}
+
+// checkReady fails with the reason if the process on a data folder is not ready. So `status` serves
+// as a health check where nothing can ask /readyz.
+func checkReady(c *cli.Context, data string) error {
+	return ops.Control(c.Context, data, "GET", "/readyz", nil, &struct{}{})
 }
 
 // statusOfUp shows both of the roles that `up` runs in one process.
@@ -68,7 +78,7 @@ func statusOfUp(c *cli.Context, data string) error {
 		parts = append(parts, describe)
 	}
 
-	return print.Output(c, all, func(t *print.Table) {
+	err := print.Output(c, all, func(t *print.Table) {
 		for i, describe := range parts {
 			if i > 0 {
 				t.Row()
@@ -76,6 +86,10 @@ func statusOfUp(c *cli.Context, data string) error {
 			describe(t)
 		}
 	})
+	for _, role := range datafolder.UpRoles {
+		err = errors.Join(err, checkReady(c, filepath.Join(data, role)))
+	}
+	return err
 }
 
 // askStatus asks the process on a data folder, and returns its status with what shows it to people.
@@ -140,7 +154,7 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 		humanize.IBytes(uint64(s.Spool.DiskBytes)), humanize.IBytes(uint64(s.Spool.BytesMax))))
 	t.Row("oldest", oldestText(h))
 	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
-	t.Row("dead letters", humanize.Comma(h.DeadLetters))
+	t.Row("dead letters", print.DeadLetters(h.DeadLetters, h.Dropped))
 	t.Row("lost", print.Quantity(h.LostEvents, "event")+", by damage to the disk")
 }
 
@@ -156,8 +170,8 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 			state, up = "silent", "-"
 		}
 		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
-			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents, s.DeadLetters, s.LostEvents,
-			skewText(s.ClockAhead), s.ID)
+			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents,
+			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, skewText(s.ClockAhead), s.ID)
 	}
 }
 

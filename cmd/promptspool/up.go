@@ -22,7 +22,7 @@ import (
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
-		config.TextFlag("data", ".promptspool", "the `folder` of everything; made when absent"),
+		config.TextFlag("data", ".promptspool", "data `folder` (created if missing)"),
 		config.NameFlag(),
 		signUpFlag(),
 		pricesFlag(),
@@ -36,7 +36,7 @@ func upCommand() *cli.Command {
 			"where the server's API listens: `host:port` or unix:/path"),
 		config.TextFlag("server-ops-listen", config.ServerOpsListen,
 			"where the server's metrics and probes are served: `host:port`"),
-		config.SwitchFlag("listen-public", "let the listeners be reached from other machines, not by loopback only"),
+		config.SwitchFlag("listen-public", "accept connections from other machines"),
 	)
 	flags = append(flags, publicFlags()...)
 	flags = append(flags, otlpFlags()...)
@@ -211,7 +211,7 @@ Paste this into another terminal to log a call, and to find it on the server:
     "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
     "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
       "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
-    "request_start_time": '$(date +%s.%N)', "request_end_time": '$(date +%s.%N)'}'
+    "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'
   curl -s http://{{.Server}}/api/public/v2/requests/search -H "X-API-KEY: $PROMPTSPOOL_KEY" -d '{}'
 
 `))

@@ -251,7 +251,10 @@ func (a *Archive) Request(ctx context.Context, id wire.Identity, requestID strin
 			parsed, english.Plural(len(state.History), "event", ""))
 	}
 
-	record := state.View(body)
+	record := state.view(ctx, body)
+	if ctx.Err() != nil {
+		return wire.Record{}, wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
+	}
 	if err := a.linkRecord(ctx, id.Account, &state, &record); err != nil {
 		return wire.Record{}, err
 	}

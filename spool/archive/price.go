@@ -113,7 +113,7 @@ func (a *Archive) reread(accepted time.Time, r *Request, body json.RawMessage) (
 
 	// Compared as they are stored: the same bytes need no write.
 	before, _ := json.Marshal(r)
-	call := calls.ReadObject(object)
+	call := calls.ReadObject(context.Background(), object)
 	r.take(&call)
 	r.price(a.config.Prices, accepted)
 	after, _ := json.Marshal(r)

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"time"
 
 	"promptspool/api/wire"
@@ -70,7 +71,7 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	// Whether the body is a track-request or a log-request,
 	// most fields have the same names.
 	r := newRequest(w)
-	call := calls.ReadObject(object)
+	call := calls.ReadObject(context.Background(), object)
 	r.take(&call)
 	if wire.IsLog(object) {
 		r.takeLog(calls.ReadLogDetails(object))
@@ -109,7 +110,7 @@ func readTraced(span *otel.Span) *Request {
 		return nil
 	}
 
-	call := calls.ReadTraced(span)
+	call := calls.ReadTraced(context.Background(), span)
 	r := newRequest(span.Write())
 	r.take(&call)
 	r.Traced = true

@@ -86,19 +86,19 @@ func (s *State) take(e *Event) wire.Result {
 	case s.knows(e.ID):
 		r.Code = wire.ResultDuplicate
 	case len(s.History) >= RecordEventsMax:
-		r.Code = wire.ResultInvalid
+		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("request %s already has %d events, the most that are kept",
 			e.RequestID, RecordEventsMax)
 	case e.Log != nil && e.Log.Joined == "" && s.sums.bytes >= LogBytesMax:
-		r.Code = wire.ResultInvalid
+		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("the log records of span %s of this day already have %d bytes, the most that are kept",
 			e.Log.SpanID, LogBytesMax)
 	case e.Log != nil && e.Log.Joined == "" && len(s.History) >= LogEventsMax:
-		r.Code = wire.ResultInvalid
+		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("span %s already has %d log records of this day, the most that are kept",
 			e.Log.SpanID, len(s.History))
 	case s.sums.bytes+len(e.Body) > RecordBytesMax, s.sums.weight+e.weight() > RecordBytesMax:
-		r.Code = wire.ResultInvalid
+		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("request %s would exceed %d bytes, the most that are kept",
 			e.RequestID, RecordBytesMax)
 	default:

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -15,7 +16,10 @@ import (
 // View returns the record as it is shown; of long values it shows what Restore has put
 // there. body is that of the event s.Request.ID or, without a request, of s.Span.ID, and the
 // result aliases it. An orphan shows its enrichments and no request.
-func (s *State) View(body json.RawMessage) wire.Record {
+func (s *State) View(body json.RawMessage) wire.Record { return s.view(context.Background(), body) }
+
+// view is View, and ends with ctx, which the caller has to ask.
+func (s *State) view(ctx context.Context, body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success:   true,
 		ID:        s.RequestID,
@@ -63,7 +67,7 @@ func (s *State) View(body json.RawMessage) wire.Record {
 	// The body is read again, because today's version may understand more of it than the
 	// one that stored the record.
 	if object, err := wire.ParseObject(body); err == nil {
-		call := calls.ReadObject(object)
+		call := calls.ReadObject(ctx, object)
 		rec.Blueprint = calls.Blueprint(&call, r.Provider, object)
 		rec.Readable = call.Readable
 		rec.InputExcerpt, rec.OutputExcerpt = call.Excerpts()

@@ -18,6 +18,8 @@ const (
 	GenerationRenamed = "generation-renamed"   // it is acknowledged, and has the name of trash
 	BetweenSendAndAck = "between-send-and-ack" // the server has a batch, and nothing is acknowledged
 	LaneSynced        = "lane-synced"          // events are fsynced in a lane, and not acknowledged
+	LaneDropCounted   = "lane-drop-counted"    // dead letters of limits are no longer counted; their files are there
+	LaneDropped       = "lane-dropped"         // their files are gone; what takes their place is not in the lane
 )
 
 // All are the names that Reach is called with.
@@ -34,4 +36,6 @@ var All = []string{
 	GenerationRenamed,
 	BetweenSendAndAck,
 	LaneSynced,
+	LaneDropCounted,
+	LaneDropped,
 }

@@ -2,10 +2,11 @@
 //
 // There are two lanes: held events, whose key the server rejects, and dead letters, whose
 // content it rejects. An event that was moved to a lane is fsynced there, and stays until
-// Release.
+// Release. The exception are dead letters whose record is at a limit: see limited.go.
 //
 //	lanes.go              what memory knows about the lanes
 //	move.go, release.go   events in and out
+//	limited.go            dead letters of limits, which give way to everything else
 //	read.go               the events of a lane, one at a time
 //	segment.go            the format of a file
 //	load.go, salvage.go   opening: what is whole, what is damaged
@@ -64,4 +65,5 @@ type Entry struct {
 	frame.Entry
 	Reason  string
 	MovedAt time.Time
+	AtLimit bool // it is a dead letter because its record is at a limit
 }

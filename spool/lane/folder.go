@@ -43,18 +43,18 @@ func (f Folder) All(lane Lane) iter.Seq2[Entry, error] {
 		}
 
 		for _, n := range names {
-			if n.lane != lane || n.unfinished {
+			if n.kind.lane != lane || n.unfinished {
 				continue
 			}
 
 			// A damaged file is salvaged, any other error is passed on, and the loop goes
 			// on after both.
 			path := filepath.Join(f.dir, n.name)
-			_, _, err := describeSegment(path, lane)
+			_, _, err := describeSegment(path, n.kind)
 			switch {
-			case err == nil && !segment{path: path, lane: lane}.each(yield):
+			case err == nil && !segment{path: path, kind: n.kind}.each(yield):
 				return
-			case errors.Is(err, frame.ErrDamaged) && !eachSalvaged(path, yield):
+			case errors.Is(err, frame.ErrDamaged) && !eachSalvaged(path, n.kind, yield):
 				return
 			case err != nil && !errors.Is(err, frame.ErrDamaged) && !yield(Entry{}, err):
 				return
@@ -65,14 +65,14 @@ func (f Folder) All(lane Lane) iter.Seq2[Entry, error] {
 
 // eachSalvaged yields what is whole in a damaged file of a lane, then an error. It
 // returns false when yield did.
-func eachSalvaged(path string, yield func(Entry, error) bool) bool {
+func eachSalvaged(path string, k kind, yield func(Entry, error) bool) bool {
 	whole, promised, err := salvage(path)
 	if err != nil {
 		return yield(Entry{}, err)
 	}
 
 	for _, w := range whole {
-		if e, err := unwrap(w.key, w.wrapped); !yield(e, err) {
+		if e, err := unwrap(w.key, w.wrapped, k.limited); !yield(e, err) {
 			return false
 		}
 	}

@@ -29,6 +29,8 @@ type Config struct {
 	Fail func(error) error
 	// CountLost counts events that are gone, or no longer whole.
 	CountLost func(events int)
+	// CountDropped counts dead letters of limits that were dropped for lack of room.
+	CountDropped func(events int)
 	// NoteDisk counts bytes of disk that were taken.
 	NoteDisk func(bytes int64)
 	// Quarantine sets a damaged file aside; name is relative to Dir.
@@ -37,8 +39,8 @@ type Config struct {
 
 // Lanes are both lanes of a spool that runs.
 //
-// They are a folder of segments (segment.go), named held-SEQUENCE or dead-SEQUENCE by the
-// first event that was in it. Memory grows with the segments, not with the events. All
+// They are a folder of segments (segment.go), named held-SEQUENCE, dead-SEQUENCE or
+// limit-SEQUENCE by the first event that was in it. Memory grows with the segments, not with the events. All
 // methods are safe for concurrent use.
 type Lanes struct {
 	config Config

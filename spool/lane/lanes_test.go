@@ -21,6 +21,7 @@ type owner struct {
 	*lane.Lanes
 	dir         string
 	lost        int
+	dropped     int
 	disk        int64
 	quarantined []string
 	failure     error
@@ -31,13 +32,14 @@ func open(t *testing.T, dir string, bytesMax int64) *owner {
 	t.Helper()
 	o := &owner{dir: dir}
 	lanes, err := lane.Open(lane.Config{
-		Dir:         dir,
-		BytesMax:    bytesMax,
-		Logger:      slog.New(slog.DiscardHandler),
-		CheckFailed: func() error { return o.failure },
-		Fail:        func(err error) error { o.failure = err; return err },
-		CountLost:   func(events int) { o.lost += events },
-		NoteDisk:    func(bytes int64) { o.disk += bytes },
+		Dir:          dir,
+		BytesMax:     bytesMax,
+		Logger:       slog.New(slog.DiscardHandler),
+		CheckFailed:  func() error { return o.failure },
+		Fail:         func(err error) error { o.failure = err; return err },
+		CountLost:    func(events int) { o.lost += events },
+		NoteDisk:     func(bytes int64) { o.disk += bytes },
+		CountDropped: func(events int) { o.dropped += events },
 		Quarantine: func(name string) error {
 			o.quarantined = append(o.quarantined, name)
 			return os.Rename(filepath.Join(dir, name), filepath.Join(t.TempDir(), "set aside"))
@@ -63,7 +65,7 @@ func (o *owner) bury(t *testing.T, seqs ...uint64) {
 			At:   time.Unix(int64(seq), 0).UTC(),
 			Data: []byte("event"),
 		}
-		if err := o.Move(lane.Dead, "why", time.Unix(100, 0), []frame.Entry{e}); err != nil {
+		if err := o.Move(lane.Dead, time.Unix(100, 0), []lane.Entry{{Entry: e, Reason: "why"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,11 +90,12 @@ func (o *owner) wantSequences(t *testing.T, l lane.Lane, want ...uint64) {
 func TestReleasedEventsAreGoneAlsoAfterACrash(t *testing.T) {
 	o := open(t, t.TempDir(), 1<<20)
 
-	var batch []frame.Entry
+	var batch []lane.Entry
 	for seq := range uint64(5) {
-		batch = append(batch, frame.Entry{Seq: seq + 1, Key: 7, Data: []byte("held")})
+		e := frame.Entry{Seq: seq + 1, Key: 7, Data: []byte("held")}
+		batch = append(batch, lane.Entry{Entry: e, Reason: "why"})
 	}
-	if err := o.Move(lane.Held, "why", time.Unix(100, 0), batch); err != nil {
+	if err := o.Move(lane.Held, time.Unix(100, 0), batch); err != nil {
 		t.Fatal(err)
 	}
 	o.bury(t, 3, 9)
@@ -126,7 +129,7 @@ func TestMovingAnEventAgainKeepsTheFirst(t *testing.T) {
 	o.bury(t, 3)
 
 	e := frame.Entry{Seq: 3, Key: 8, Data: []byte("another")}
-	if err := o.Move(lane.Dead, "later", time.Unix(200, 0), []frame.Entry{e}); err != nil {
+	if err := o.Move(lane.Dead, time.Unix(200, 0), []lane.Entry{{Entry: e, Reason: "later"}}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -145,7 +148,8 @@ func TestFullLanesRefuseUntilSomethingIsReleased(t *testing.T) {
 	o := open(t, t.TempDir(), 256<<10)
 	large := bytes.Repeat([]byte("x"), 100<<10)
 	move := func(seq uint64) error {
-		return o.Move(lane.Dead, "why", time.Unix(100, 0), []frame.Entry{{Seq: seq, Data: large}})
+		e := frame.Entry{Seq: seq, Data: large}
+		return o.Move(lane.Dead, time.Unix(100, 0), []lane.Entry{{Entry: e, Reason: "why"}})
 	}
 
 	if err := errors.Join(move(1), move(2)); err != nil {

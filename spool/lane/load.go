@@ -53,7 +53,7 @@ func (l *Lanes) load() error {
 		if n.unfinished {
 			err = disk.Remove(filepath.Join(l.dir, n.name))
 		} else {
-			err = l.loadSegmentLocked(n.lane, n.name)
+			err = l.loadSegmentLocked(n)
 		}
 		if err != nil {
 			return err
@@ -72,7 +72,7 @@ func (l *Lanes) load() error {
 // segmentName is the name of a file of the lanes.
 type segmentName struct {
 	name       string
-	lane       Lane
+	kind       kind
 	unfinished bool // it never became part of a lane
 }
 
@@ -86,28 +86,28 @@ func segmentNames(dir string) ([]segmentName, error) {
 
 	var names []segmentName
 	for _, e := range entries {
-		lane, ok := parseSegmentLane(strings.TrimPrefix(e.Name(), unfinishedPrefix))
+		k, ok := parseKind(strings.TrimPrefix(e.Name(), unfinishedPrefix))
 		if !ok {
 			return nil, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(dir, e.Name()))
 		}
-		names = append(names, segmentName{e.Name(), lane, strings.HasPrefix(e.Name(), unfinishedPrefix)})
+		names = append(names, segmentName{e.Name(), k, strings.HasPrefix(e.Name(), unfinishedPrefix)})
 	}
 	return names, nil
 }
 
-func parseSegmentLane(name string) (Lane, bool) {
-	for _, lane := range []Lane{Held, Dead} {
-		if strings.HasPrefix(name, lane.String()+"-") {
-			return lane, true
+func parseKind(name string) (kind, bool) {
+	for _, k := range kinds {
+		if strings.HasPrefix(name, k.String()+"-") {
+			return k, true
 		}
 	}
-	return 0, false
+	return kind{}, false
 }
 
 // loadSegmentLocked adds one file, or what can be salvaged from it.
-func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
-	path := filepath.Join(l.dir, name)
-	g, events, err := describeSegment(path, lane)
+func (l *Lanes) loadSegmentLocked(n segmentName) error {
+	path, lane := filepath.Join(l.dir, n.name), n.kind.lane
+	g, events, err := describeSegment(path, n.kind)
 	if err == nil {
 		l.addLocked(g, events)
 		return nil
@@ -122,7 +122,7 @@ func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
 		return err
 	}
 	l.config.Logger.Error("a file of a lane is damaged", "file", path, "whole", len(whole))
-	if err := l.config.Quarantine(filepath.Join(folderName, name)); err != nil {
+	if err := l.config.Quarantine(filepath.Join(folderName, n.name)); err != nil {
 		return err
 	}
 
@@ -130,7 +130,7 @@ func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
 		l.loseLocked(lane, max(promised, 1), path+" is damaged") // no segment is empty
 		return nil
 	}
-	if g, err = writeSegment(path, lane, whole); err != nil {
+	if g, err = writeSegment(path, n.kind, whole); err != nil {
 		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.RoomAdvice(err), err)
 	}
 	l.addLocked(g, eventKeys(whole))
@@ -139,8 +139,8 @@ func (l *Lanes) loadSegmentLocked(lane Lane, name string) error {
 }
 
 // describeSegment reads the headers of a segment.
-func describeSegment(path string, lane Lane) (segment, []frame.EventKey, error) {
-	g := segment{path: path, lane: lane}
+func describeSegment(path string, k kind) (segment, []frame.EventKey, error) {
+	g := segment{kind: k, path: path}
 	file, err := disk.OpenSnapshot(path)
 	if err != nil {
 		return g, nil, err
@@ -153,7 +153,7 @@ func describeSegment(path string, lane Lane) (segment, []frame.EventKey, error) 
 		return g, nil, errors.Join(err, frame.ErrDamaged)
 	}
 
-	g.count, g.first = len(refs), refs[0].key.Seq
+	g.key, g.count, g.first = refs[0].key.Key, len(refs), refs[0].key.Seq
 	g.bytes = disk.WholeBlocks(refs[len(refs)-1].end)
 	var keys []frame.EventKey
 	for _, ref := range refs {

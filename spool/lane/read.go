@@ -37,6 +37,22 @@ func (l *Lanes) All(lane Lane) iter.Seq2[Entry, error] {
 	}
 }
 
+// raw returns the events of a segment, with their frames as they are.
+func (g segment) raw() (events []event, err error) {
+	file, err := disk.OpenSnapshot(g.path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	refs, err := segmentRefs(file.SectionReader)
+	for _, ref := range refs {
+		e, failed := rawEvent(file, ref)
+		events, err = append(events, e), errors.Join(err, failed)
+	}
+	return events, err
+}
+
 // each yields the events of a segment. It returns false when yield did.
 func (g segment) each(yield func(Entry, error) bool) bool {
 	file, err := disk.OpenSnapshot(g.path)
@@ -58,10 +74,10 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 		var e Entry
 		wrapped, err := readEvent(file, ref)
 		if err == nil {
-			e, err = unwrap(wrapped.key, wrapped.wrapped)
+			e, err = unwrap(wrapped.key, wrapped.wrapped, g.limited)
 		}
 		if err != nil {
-			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}}
+			e = Entry{Entry: frame.Entry{Seq: ref.key.Seq, Key: ref.key.Key, At: ref.key.At}, AtLimit: g.limited}
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.Seq, g.lane, err)
 		}
 

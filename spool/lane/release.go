@@ -64,13 +64,11 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 			continue
 		}
 
-		// A damaged event is copied as it is: it must not keep the events beside it from
-		// going.
-		e, err := readEvent(file, ref)
+		// Copied as it is, without a look inside: a damaged event must not keep the events
+		// beside it from going.
+		e, err := rawEvent(file, ref)
 		if err != nil {
-			if e, err = rawEvent(file, ref); err != nil {
-				return err
-			}
+			return err
 		}
 		rest = append(rest, e)
 	}
@@ -89,7 +87,7 @@ func (l *Lanes) releaseFromLocked(g segment, wanted map[uint64]bool) error {
 	if len(rest) == 0 {
 		err = errors.Join(disk.Remove(g.path), disk.SyncDir(l.dir))
 	} else {
-		left, err = writeSegment(g.path, g.lane, rest)
+		left, err = writeSegment(g.path, g.kind, rest)
 	}
 	if err != nil {
 		return l.diskError(err)

@@ -42,10 +42,27 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// kind is what the events of a segment have in common. It is in the file's name.
+type kind struct {
+	lane    Lane
+	limited bool // the record of each is at a limit, so they may be dropped; see limited.go
+}
+
+var kinds = []kind{{Held, false}, {Dead, false}, {Dead, true}}
+
+// String returns what the names of the files begin with.
+func (k kind) String() string {
+	if k.limited {
+		return "limit"
+	}
+	return k.lane.String()
+}
+
 // segment is what the lanes keep in memory about a file.
 type segment struct {
+	kind
 	path        string
-	lane        Lane
+	key         uint32 // of its events, which are of one key if they are limited
 	count       int
 	first, last uint64 // the lowest and the highest sequence in it
 	bytes       int64  // of disk, in whole blocks
@@ -66,9 +83,9 @@ type event struct {
 	raw     []byte
 }
 
-func wrap(reason string, movedAt time.Time, e frame.Entry) event {
+func wrap(movedAt time.Time, e Entry) event {
 	// The reason is the server's text, of any length; its length field has 16 bits.
-	reason = reason[:min(len(reason), reasonBytesMax)]
+	reason := e.Reason[:min(len(e.Reason), reasonBytesMax)]
 	b := make([]byte, 0, 10+len(reason)+len(e.Data))
 	b = binary.BigEndian.AppendUint64(b, uint64(movedAt.UnixNano()))
 	b = binary.BigEndian.AppendUint16(b, uint16(len(reason)))
@@ -76,8 +93,8 @@ func wrap(reason string, movedAt time.Time, e frame.Entry) event {
 	return event{key: frame.EventKey{Seq: e.Seq, Key: e.Key, Bytes: uint32(len(b)), At: e.At}, wrapped: b}
 }
 
-func unwrap(k frame.EventKey, b []byte) (Entry, error) {
-	e := Entry{Entry: frame.Entry{Seq: k.Seq, Key: k.Key, At: k.At}}
+func unwrap(k frame.EventKey, b []byte, limited bool) (Entry, error) {
+	e := Entry{Entry: frame.Entry{Seq: k.Seq, Key: k.Key, At: k.At}, AtLimit: limited}
 	if len(b) < 10 || len(b) < 10+int(binary.BigEndian.Uint16(b[8:])) {
 		return e, frame.ErrDamaged
 	}
@@ -94,8 +111,8 @@ func frameCount(bytes int) int { return 1 + max(0, bytes-1)/frame.PartBytes }
 
 // writeSegment durably writes a file under path, replacing any that is there, and
 // describes it.
-func writeSegment(path string, lane Lane, events []event) (g segment, err error) {
-	g = segment{path: path, lane: lane, count: len(events), first: events[0].key.Seq}
+func writeSegment(path string, k kind, events []event) (g segment, err error) {
+	g = segment{kind: k, path: path, key: events[0].key.Key, count: len(events), first: events[0].key.Seq}
 	unfinished := filepath.Join(filepath.Dir(path), unfinishedPrefix+filepath.Base(path))
 	file, err := os.OpenFile(unfinished, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -35,7 +35,7 @@ var unescaped = func() (table [256]bool) {
 }()
 
 // AppendEscaped appends what AppendString writes between the quotes.
-func AppendEscaped(b []byte, s string) []byte {
+func AppendEscaped[T string | []byte](b []byte, s T) []byte {
 	const hex = "0123456789abcdef"
 
 	done := 0 // s is written up to here
@@ -47,7 +47,7 @@ func AppendEscaped(b []byte, s string) []byte {
 		}
 
 		if c >= utf8.RuneSelf {
-			r, size := utf8.DecodeRuneInString(s[i:])
+			r, size := utf8.DecodeRuneInString(string(s[i:min(i+utf8.UTFMax, len(s))]))
 			if (r != utf8.RuneError || size > 1) && r != '\u2028' && r != '\u2029' {
 				i += size
 				continue

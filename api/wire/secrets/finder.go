@@ -36,6 +36,7 @@ func (s *secret) mask() string {
 type finder struct {
 	source []byte
 	found  []secret
+	many   bool // there are more than secretsMax
 
 	loose    bool // in kwargs, args or parameters at the top
 	scopeEnd int  // names count before this index
@@ -43,6 +44,10 @@ type finder struct {
 	textEnd  int  // isNested holds before this index
 	isNested bool // the text is JSON or a repr itself
 }
+
+// secretsMax bounds what is found in one member of the body. With more it is masked as a whole: a
+// list of all of them would take many times its bytes.
+const secretsMax = 100_000
 
 // each calls fn for the secrets of an object, in order, until it returns false.
 func (f *finder) each(object wire.Object, fn func(secret) bool) {
@@ -67,7 +72,7 @@ func (f *finder) each(object wire.Object, fn func(secret) bool) {
 // find returns the secrets in the value from <= i < end of the object's member with this
 // name, in order. They are valid until the next call.
 func (f *finder) find(from, end int, member string) []secret {
-	f.found = f.found[:0]
+	f.found, f.many = f.found[:0], false
 
 	switch f.source[from] {
 	case '"', '{', '[':
@@ -86,7 +91,10 @@ func (f *finder) find(from, end int, member string) []secret {
 	f.shapes(from, end)
 
 	// Both passes find in order, but a key may be inside a credential.
-	if len(f.found) > 1 {
+	switch {
+	case f.many:
+		f.found = append(f.found[:0], secret{wire.SecretName, from, end, true})
+	case len(f.found) > 1:
 		f.sort()
 	}
 
@@ -95,7 +103,13 @@ func (f *finder) find(from, end int, member string) []secret {
 
 // add notes a secret that is part of a text.
 func (f *finder) add(kind wire.SecretKind, from, end int) {
-	f.found = append(f.found, secret{kind: kind, from: from, end: end})
+	f.note(secret{kind: kind, from: from, end: end})
+}
+
+func (f *finder) note(s secret) {
+	if f.many = f.many || len(f.found) == secretsMax; !f.many {
+		f.found = append(f.found, s)
+	}
 }
 
 // sort orders what was found, and merges secrets that overlap.

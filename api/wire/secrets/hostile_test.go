@@ -3,6 +3,7 @@ package secrets
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -45,6 +46,25 @@ func TestHostileBodiesTakeLinearTime(t *testing.T) {
 	t.Run("long names at the top", func(t *testing.T) {
 		parse(t, "{"+strings.Join(likeNames, ",")+"}")
 	})
+}
+
+// A list of all secrets would take many times the bytes of such a body.
+func TestAMemberFullOfCredentialsIsMaskedAsAWhole(t *testing.T) {
+	const count = 500_000
+	body := []byte(`{"a":1,"kwargs":{"a":[` + strings.Repeat(`{"pwd":"x"},`, count) + `1]},"b":"` +
+		strings.Repeat(`x`, 10) + `"}`)
+	object := parse(t, string(body))
+
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	stripped := Strip(body, object)
+	runtime.ReadMemStats(&after)
+	if want := `{"a":1,"kwargs":"[masked]","b":"xxxxxxxxxx"}`; string(stripped) != want {
+		t.Errorf("%d bytes: %.100s, want %s", len(stripped), stripped, want)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 32<<20 {
+		t.Errorf("%d MiB are allocated for %d credentials of 12 bytes", took>>20, count)
+	}
 }
 
 // text returns a JSON string that repeats s n times.

@@ -133,7 +133,7 @@ func (f *finder) value(value, end int, name, simple []byte) int {
 	case f.loose && isCredential(string(name)):
 		behind := jsonscan.SkipValue(source, value)
 		if text := string(source[value:behind]); text != "null" && text != maskedValue {
-			f.found = append(f.found, secret{wire.SecretName, value, behind, true})
+			f.note(secret{wire.SecretName, value, behind, true})
 		}
 		return behind
 	case source[value] == '"':

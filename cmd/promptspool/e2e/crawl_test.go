@@ -137,7 +137,7 @@ func logEverything(server *node) {
 		{Name: "pod-1"},
 		{
 			Name: "pod-2", BacklogEvents: 1, BacklogBytes: 1, OldestSeconds: 1,
-			HeldEvents: 1, DeadLetters: 1, LostEvents: 1, ClockAhead: &behind,
+			HeldEvents: 1, DeadLetters: 1, Dropped: 1, LostEvents: 1, ClockAhead: &behind,
 		},
 	} {
 		h.ID, h.Version, h.StartedAt = wire.NewID(), "0.1.0", time.Now()

@@ -149,6 +149,24 @@ func ours(status int, code, retryAfter string) mischief {
 	}
 }
 
+// failsFor answers batches of one key as a server whose database cannot serve its account, and
+// passes on the others.
+func failsFor(key string) mischief {
+	return func(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+		body := readAll(r)
+		if r.Header.Get("X-API-KEY") != key {
+			answer(w, b.pass(r, body))
+			return
+		}
+
+		w.Header().Set("Promptspool-Version", "test")
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(503)
+		_, _ = io.WriteString(w, `{"success":false,"error":"unavailable","message":"A worker is away.",`+
+			`"fields":[],"affects":"account"}`)
+	}
+}
+
 // cut resets the connection, so that the other side does not take it for an orderly end.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()

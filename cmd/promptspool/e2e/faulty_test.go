@@ -106,6 +106,29 @@ func TestWhateverHappensBetweenEverythingArrivesOnce(t *testing.T) {
 	sidecar.t, server.t = t, t
 }
 
+// One account's part of the database is away for long. Another account of the same sidecar has
+// nothing to do with it.
+func TestAnAccountThatTheServerCannotServeHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	server := startPlainServer(t, freePort(t))
+	other := accountKeys(t, server, 1)[0]
+	b := startBetween(t, server.addr)
+	sidecar := startSidecar(t, t.TempDir(), b.addr)
+	b.set(failsFor(other))
+
+	sidecar.track("/rest/track-request", other, chat())
+	sidecar.eventually(
+		func() bool { return sidecar.metric("promptspool_forward_retries_total") > 0 },
+		func() string { return "the fault is not met" },
+	)
+	for range 5 {
+		server.record(sidecar.track("/rest/track-request", adminKey, chat()), events(1))
+	}
+	if n := sidecar.waiting(); n < 1 {
+		t.Errorf("%d events wait; want those of the other account", n)
+	}
+}
+
 // A batch that is cut on its way is no longer valid zstd. The server refuses it for its
 // content, as it must, and the sidecar must not bury what is whole on its own side.
 func TestABatchThatIsCutOnItsWayPausesAndLosesNothing(t *testing.T) {

@@ -36,6 +36,7 @@ type deadLetter struct {
 	Lane      string `json:"lane"`
 	Kind      string `json:"kind"`
 	RequestID string `json:"request_id"`
+	Cause     string `json:"cause"`
 	Reason    string `json:"reason"`
 }
 

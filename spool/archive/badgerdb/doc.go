@@ -17,7 +17,7 @@
 //	renew.go                          bringing the records of earlier versions up to date
 //	erase.go                          getting deleted bytes out of the files
 //	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
-//	scan.go, sift.go                  a pass over the list; words in bodies
+//	scan.go, scan_sorted.go, sift.go  a pass over the list; for other orders; words in bodies
 //	search.go, sum.go, size.go        what callers ask for
 //	template.go, accounts.go, fleet.go, audit.go
 //	backup.go, restore.go, move.go    backups, and copies to another kind of database

@@ -123,6 +123,9 @@ func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
 	if !wire.IsCode(err, wire.CodeInternal) || body != nil {
 		t.Errorf("the body is %.20q (%v), want an internal error", body, err)
 	}
+	if who := wire.AsError(err).Affects; who != wire.AffectsAccount {
+		t.Errorf("it affects %q, want the account whose body it is", who)
+	}
 	if err := db.Check(t.Context()); err == nil {
 		t.Error("Check does not find the damage")
 	}

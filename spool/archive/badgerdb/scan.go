@@ -3,7 +3,6 @@ package badgerdb
 import (
 	"bytes"
 	"context"
-	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
@@ -40,6 +39,7 @@ type scan struct {
 	after    []byte          // a place: rows up to it are left out; nil: none are
 	deadline time.Time       // for reading bodies; zero: none
 	stopped  *query.Position // where the deadline ended the scan; nil: it did not
+	judged   *query.Position // of the last row that was judged; nil: none was yet
 	late     bool            // the deadline is over
 	sifters  [workers]sifter
 	seen     int      // rows before the first block, to look at ctx now and then
@@ -79,36 +79,6 @@ func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
 		return m.block.Row(m.index, want)
 	}
 	return m.row, m.lone.read(m.row, want)
-}
-
-// farBlock is a block that is opened later on.
-type farBlock struct {
-	place []byte
-	head  blocks.Head
-}
-
-// far returns how to find the place of the block's row i later on: few are needed, and
-// their column is the largest.
-func (s *scan) far(i int) query.Locate {
-	// One for all rows of the block: there may be many.
-	if s.farther == nil || !bytes.Equal(s.farther.place, s.block.Place) {
-		s.farther = &farBlock{bytes.Clone(s.block.Place), s.block.Head}
-	}
-	of := s.farther
-
-	return func() (query.Position, error) {
-		b := &s.located
-		b.txn, b.codec, b.keys = s.txn, s.db.codec, s.keys
-		if !bytes.Equal(b.Place, of.place) {
-			b.open(of.place, of.head)
-		}
-
-		row, err := b.Row(i, rowcode.PlaceColumns)
-		if err != nil {
-			return query.Position{}, err
-		}
-		return query.PositionOf(row), nil
-	}
 }
 
 // read fills in the wanted columns of a row.
@@ -232,64 +202,6 @@ func (s *scan) run() error {
 		}
 	}
 	return nil
-}
-
-// runOldestFirst is run from the oldest block to the newest. Within a block, rows come
-// newest first all the same.
-func (s *scan) runOldestFirst() error {
-	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
-	defer heads.Close()
-
-	// From the block on that has the oldest rows of the span, or what comes before them.
-	if from, _ := s.query.Span(); !from.IsZero() {
-		heads.Seek(s.keys.block(blocks.EncodePlace(from, uuid{})))
-	} else {
-		heads.Seek(append(s.keys.table(tableBlock), 0xff))
-	}
-
-	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, placeAt(heads))
-	if err != nil {
-		return err
-	}
-	late := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableLate), Reverse: true})
-	defer late.Close()
-	if next == nil {
-		late.Seek(append(s.keys.table(tableLate), 0xff))
-	} else {
-		late.Seek(s.keys.late(next))
-	}
-
-	newest := true
-	for ; heads.Valid() && newest; heads.Next() {
-		if err := s.db.stopped(s.ctx); err != nil {
-			return err
-		}
-		if err := s.openAt(heads); err != nil {
-			return err
-		}
-
-		// Nothing above the end of the span is wanted.
-		begin := s.block.Place
-		if newest = s.after == nil || bytes.Compare(begin, s.after) > 0; !newest {
-			begin = s.after
-		}
-		if err := s.gatherBackwards(late, begin, next); err != nil {
-			return err
-		}
-		if err := s.visitBlock(); err != nil {
-			return err
-		}
-		next = bytes.Clone(s.block.Place)
-	}
-
-	if !newest {
-		return nil
-	}
-	first := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
-	defer first.Close()
-	first.Rewind()
-
-	return s.visitNewest(first)
 }
 
 // openAt opens the block that an iterator is at.
@@ -417,22 +329,6 @@ func (s *scan) gather(rows *badger.Iterator, next []byte) error {
 	return nil
 }
 
-// gatherBackwards is gather for rows that come oldest first, down to the place begin.
-func (s *scan) gatherBackwards(rows *badger.Iterator, begin, next []byte) error {
-	s.alone = s.alone[:0]
-	for room := gatherBytes; rows.Valid() && !before(rows, begin); rows.Next() {
-		// The walk may begin at the next block's place.
-		if !before(rows, next) {
-			continue
-		}
-		if err := s.gatherOne(rows.Item(), &room); err != nil {
-			return err
-		}
-	}
-	slices.Reverse(s.alone)
-	return nil
-}
-
 // gatherOne adds a row to those that stand alone. Rows beyond the room are read when they
 // are visited: of a long run only so much is held.
 func (s *scan) gatherOne(item *badger.Item, room *int) error {
@@ -528,33 +424,6 @@ func (s *scan) visitBlock() error {
 	return s.visitRange(begin, b.Head.Rows, v)
 }
 
-// verdict returns which rows of the block may match, and sets which of them the finder
-// only counts.
-func (s *scan) verdict() (v blocks.Verdict, err error) {
-	b := &s.block
-	if s.passed = nil; s.finder == nil {
-		return b.Evaluate(s.query)
-	}
-
-	enter, err := b.Within(s.finder.Bounds())
-	if err != nil {
-		return v, err
-	}
-	if !s.finder.Counts() && enter.Within(0, b.Head.Rows) < 0 {
-		return blocks.Verdict{Must: enter, May: enter}, nil
-	}
-	if v, err = b.Evaluate(s.query); err != nil {
-		return v, err
-	}
-
-	// What certainly matches and cannot enter is counted. Where only the row can decide, it
-	// is visited.
-	s.passed = v.Must.Without(enter)
-	v.Must, v.May = v.Must.Without(s.passed), v.May.Without(s.passed)
-
-	return v, nil
-}
-
 // visitRange visits the matching rows from i to below end.
 func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
 	b := &s.block
@@ -620,7 +489,12 @@ func (s *scan) stop(i int) error {
 // when the time for bodies is over.
 func (s *scan) judge(row *wire.Row) (bool, error) {
 	// Both are called only if the columns leave the answer open.
-	subject := query.Subject{Row: row}
+	subject := query.Subject{Row: row, Context: s.ctx}
+	if s.judged != nil && !s.deadline.IsZero() {
+		var cancel context.CancelFunc
+		subject.Context, cancel = context.WithDeadline(s.ctx, s.deadline)
+		defer cancel()
+	}
 
 	// A body may be large. If nobody waits for the answer any more, it is not read.
 	subject.Body = func() ([]byte, error) {
@@ -641,13 +515,22 @@ func (s *scan) judge(row *wire.Row) (bool, error) {
 	if subject.Err != nil {
 		return false, subject.Err
 	}
+	// The next page begins with this row, and reads it whole.
+	if subject.Cut() {
+		s.stopped, s.done = s.judged, true
+		return false, s.db.stopped(s.ctx)
+	}
 
-	if !ok && !s.deadline.IsZero() && time.Now().After(s.deadline) {
-		p := query.PositionOf(row)
-		s.stopped, s.done = &p, true
+	p := query.PositionOf(row)
+	s.judged = &p
+	if !ok && s.isOver() {
+		s.stopped, s.done = s.judged, true
 	}
 	return ok, nil
 }
+
+// isOver reports whether the time for reading bodies is over.
+func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
 
 // found hands a match to visit.
 func (s *scan) found(m *match) error {

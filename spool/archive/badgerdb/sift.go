@@ -3,7 +3,6 @@ package badgerdb
 import (
 	"bytes"
 	"sync"
-	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -43,7 +42,8 @@ func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 			// Bodies are stored in the order of their ids, which is mostly that of time.
 			// Each goroutine takes one stretch, from its old end on, so that its iterator
 			// moves forward.
-			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil; j-- {
+			// What is not sifted in time is judged by the next page.
+			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil && !s.isOver(); j-- {
 				place := ids.At(rows[j])
 				_, id := blocks.DecodePlace(place[:])
 				out[j], errs[w] = s.sifters[w].excludes(s, id)
@@ -65,9 +65,7 @@ func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 	}
 
 	// The rows sifted so far are still visited, so that a page makes progress.
-	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
-		s.late = true
-	}
+	s.late = s.late || s.isOver()
 
 	return next, s.db.stopped(s.ctx)
 }

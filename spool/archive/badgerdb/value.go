@@ -50,6 +50,7 @@ var errUnreadable = errors.New("its value cannot be read")
 func damaged(key []byte, cause error) error {
 	return &wire.Error{
 		Code:    wire.CodeInternal,
+		Affects: wire.AffectsAccount,
 		Message: "A value on this server's disk is damaged; its log says which. Check the disk, and restore a backup.",
 		Cause:   fmt.Errorf("key %q: %w", key, cause),
 	}

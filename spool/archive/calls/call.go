@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -21,6 +22,10 @@ type Call struct {
 	// Readable is false if there is a response of no known shape. It is kept
 	// all the same.
 	Readable bool
+
+	// TooLong is set if the response is not readable because it is a stream of too many
+	// chunks.
+	TooLong bool `json:",omitempty"`
 
 	// Failure says what went wrong; nil if neither caller nor provider reports anything.
 	Failure *Failure
@@ -46,27 +51,30 @@ func Read(body json.RawMessage) Call {
 		return Call{}
 	}
 
-	return ReadObject(object)
+	return ReadObject(context.Background(), object)
 }
 
-// ReadObject is Read of a body that was already parsed.
-func ReadObject(object wire.Object) Call {
+// ReadObject is Read of a body that was already parsed. It ends with ctx, which the caller
+// has to ask: then parts of the call are missing.
+func ReadObject(ctx context.Context, object wire.Object) Call {
 	if otel.IsSpan(object) {
-		return readSpan(object)
+		return readSpan(ctx, object)
 	}
 
 	if wire.IsLog(object) {
-		return readLogRequest(membersOf(object))
+		return readLogRequest(membersOf(ctx, object))
 	}
 
-	return readCall(membersOf(object), nil)
+	return readCall(membersOf(ctx, object), nil)
 }
 
-// membersOf returns what looks up the members of an object.
-func membersOf(object wire.Object) func(name string) node {
+// membersOf returns what looks up the members of an object, for one reading.
+func membersOf(ctx context.Context, object wire.Object) func(name string) node {
+	r := &reading{ctx: ctx}
+
 	return func(name string) node {
 		v, _ := object.Get(name)
-		return nodeOf(v)
+		return node{raw: v, reading: r}
 	}
 }
 

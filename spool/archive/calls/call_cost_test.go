@@ -55,7 +55,7 @@ func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
 
 				call := calls.Read(text)
 				call.Shape()
-				query.ReadContent(text)
+				query.ReadContent(t.Context(), text)
 
 				return allocated() - before
 			}

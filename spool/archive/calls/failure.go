@@ -64,13 +64,13 @@ func providerError(r node, failed bool) *Failure {
 	switch {
 	case r.isArray():
 		// A stream ends with its error.
-		var last *Failure
-		r.each(func(e node) {
+		var last node
+		for e := range r.each {
 			if e.isObject() {
-				last = providerError(e, false)
+				last = e
 			}
-		})
-		return last
+		}
+		return providerError(last, false)
 	case r.isText():
 		text := strings.TrimSpace(r.text())
 		if !failed || text == "" {

@@ -1,6 +1,7 @@
 package calls_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -211,7 +212,7 @@ func TestAnswersAreNoErrors(t *testing.T) {
 
 func TestTheTextOfAnExceptionIsNoAnswerAndIsFound(t *testing.T) {
 	body := json.RawMessage(`{"status":"ERROR","kwargs":{},"request_response":"openai.RateLimitError: slow down"}`)
-	call, content := calls.Read(body), query.ReadContent(body)
+	call, content := calls.Read(body), query.ReadContent(context.Background(), body)
 	if len(call.Output) > 0 || call.Shape() != "" {
 		t.Errorf("it is read as an answer: %+v, shape %q", call.Output, call.Shape())
 	}

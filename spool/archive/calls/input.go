@@ -64,13 +64,14 @@ func unwrapped(args node) node {
 
 // isMessages reports whether an array holds messages, by its elements that are objects.
 func isMessages(n node) bool {
-	found := false
-	n.each(func(e node) {
-		// One is enough: what else is in the list is read as far as it can be.
-		found = found || e.isObject() && isMessage(e)
-	})
+	// One is enough: what else is in the list is read as far as it can be.
+	for e := range n.each {
+		if e.isObject() && isMessage(e) {
+			return true
+		}
+	}
 
-	return found
+	return false
 }
 
 // isMessage reports whether an object has a member that messages have, or a role
@@ -88,9 +89,10 @@ func readMessages(n node) []Message {
 		}
 	}
 
-	if n.isArray() {
-		n.each(read)
-	} else if n.isObject() || n.isText() {
+	for e := range n.each {
+		read(e)
+	}
+	if n.isObject() || n.isText() {
 		read(n)
 	}
 
@@ -105,12 +107,12 @@ func readItems(n node) []Message {
 	}
 
 	var messages []Message
-	n.each(func(e node) {
+	for e := range n.each {
 		// Calls and their results are items of their own here, beside the messages.
 		if m := readItem(e, "user"); !m.empty() {
 			messages = append(messages, m)
 		}
-	})
+	}
 
 	return messages
 }
@@ -121,9 +123,9 @@ func eachPrompt(n node, visit func(node)) {
 	if n.isText() {
 		visit(n)
 	}
-	n.each(func(e node) {
+	for e := range n.each {
 		if e.isText() {
 			visit(e)
 		}
-	})
+	}
 }

@@ -81,11 +81,11 @@ func readBlueprint(n node, usual string) []Message {
 	}
 
 	var read []Message
-	messages.each(func(e node) {
+	for e := range messages.each {
 		if m := readMessage(e, usual); !m.empty() {
 			read = append(read, m)
 		}
-	})
+	}
 
 	return read
 }

@@ -93,6 +93,9 @@ func readMessage(n node, usual string) Message {
 	}
 
 	n = n.indexed()
+	if !n.hasMembers() {
+		return m
+	}
 	if inner, class := langchainMessage(n); inner.exists() {
 		n = inner.indexed()
 		m.Role = role(class)
@@ -109,7 +112,9 @@ func readMessage(n node, usual string) Message {
 	m.add(PartText, n.texts("tool_plan")) // Cohere's, before its calls
 	// OpenAI has tool calls beside the content; function_call
 	// is the older form, with one call.
-	n.at("tool_calls").each(func(c node) { m.call(c) })
+	for c := range n.at("tool_calls").each {
+		m.call(c)
+	}
 	if f := n.at("function_call"); f.isObject() {
 		m.call(f)
 	}
@@ -143,7 +148,9 @@ func langchainMessage(n node) (inner node, role string) {
 	}
 	if kwargs := n.at("kwargs"); kwargs.isObject() && n.at("lc").exists() {
 		class := ""
-		n.at("id").each(func(e node) { class = e.text() })
+		for e := range n.at("id").each {
+			class = e.text()
+		}
 		return kwargs, class
 	}
 
@@ -156,7 +163,9 @@ func (m *Message) content(n node) {
 	case n.isText():
 		m.add(PartText, n.text())
 	case n.isArray():
-		n.each(func(p node) { m.part(p) })
+		for p := range n.each {
+			m.part(p)
+		}
 	case n.isObject():
 		m.part(n)
 	}
@@ -168,6 +177,8 @@ func (m *Message) part(n node) {
 		m.add(PartText, n.text())
 		return
 	}
+
+	n = n.indexed()
 
 	// Anthropic, OpenAI's responses and Mistral name the type.
 	switch n.texts("type") {
@@ -253,7 +264,7 @@ func (m *Message) result(n node) {
 		m.add(PartText, content.compact())
 		return
 	}
-	content.each(func(p node) {
+	for p := range content.each {
 		switch t := p.at("text"); {
 		case p.isText():
 			m.add(PartText, p.text())
@@ -264,7 +275,7 @@ func (m *Message) result(n node) {
 		default:
 			m.media(p)
 		}
-	})
+	}
 }
 
 // thinking reads the model's thoughts: a block of Anthropic's or Mistral's, or a
@@ -275,7 +286,9 @@ func (m *Message) thinking(n node) {
 		if v.isText() {
 			m.add(PartThinking, v.text())
 		}
-		v.each(func(e node) { m.add(PartThinking, e.texts("text")) })
+		for e := range v.each {
+			m.add(PartThinking, e.texts("text"))
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 
 	"promptspool/api/wire"
@@ -13,45 +14,82 @@ import (
 // node is a JSON value inside a body that wire.ParseObject accepted, or empty where there
 // is none. Every method works on every node: what does not fit is treated as absent.
 type node struct {
-	raw json.RawMessage
+	raw     json.RawMessage
+	index   *index   // of an object that is asked for many names, else nil
+	reading *reading // nil: nothing ends it
+}
 
-	// members are those of an object that is asked for many names, else nil. To look each
-	// up in raw would scan all values in front of it, or all where it is absent.
+// index has the places of an object's members. To look each up in its bytes would scan all
+// values in front of it, or all where it is absent, as nearly all are.
+type index struct {
 	members []member
+	names   uint64    // has the nameBit of each member
+	few     [8]member // memory of members, of most objects
 }
 
 // member is where a member is within the raw bytes of its object, which are at most a
-// body, so 32 bits hold each place.
+// body, so 32 bits hold each place. Its name includes the quotes.
 type member struct {
 	name, nameEnd, value, end int32
 }
 
-// indexedMembers is how many members of an object are indexed at most. Objects with more
-// are nobody's calls, and an index of them would take more memory than they do.
-const indexedMembers = 48
+// membersMax is how many members of an object are read at most; no provider's object has as
+// many. Look-ups walk them: of any number, they would cost the square of their bytes.
+const membersMax = 128
 
 func nodeOf(raw json.RawMessage) node { return node{raw: raw} }
 
+// part returns the node of a value inside n.
+func (n node) part(from, end int) node { return node{raw: n.raw[from:end:end], reading: n.reading} }
+
 // indexed returns the node for a caller who looks up many names.
-func (n node) indexed() node {
-	if !n.isObject() || n.members != nil {
+func (n node) indexed() node { return n.indexedIn(nil) }
+
+// indexedIn is indexed with the memory of another node, which must not be used any more.
+func (n node) indexedIn(memory *index) node {
+	if !n.isObject() || n.index != nil {
 		return n
 	}
+	if memory == nil {
+		memory = new(index)
+	}
+	if memory.members == nil {
+		memory.members = memory.few[:]
+	}
 
-	members := make([]member, 0, 8)
-	for c := jsonscan.Enter(n.raw, 0); c.Next(); {
-		// Each look-up walks the list: a long one would cost the square of its length.
-		if len(members) == indexedMembers {
-			return n
-		}
+	members, names := memory.members[:0], uint64(0)
+	for c := jsonscan.Enter(n.raw, 0); len(members) < membersMax && c.Next(); {
 		end := jsonscan.SkipValue(n.raw, c.At)
 		nameEnd := c.Start + len(c.Name)
 		members = append(members, member{int32(c.Start), int32(nameEnd), int32(c.At), int32(end)})
+		names |= nameBit(jsonscan.UnquoteBytes(c.Name))
 		c.At = end
 	}
-	n.members = members
+	memory.members, memory.names = members, names
+	n.index = memory
 
 	return n
+}
+
+// names yields the names of an object with an index.
+func (n node) names(yield func([]byte) bool) {
+	if n.index == nil {
+		return
+	}
+	for _, m := range n.index.members {
+		if !yield(jsonscan.UnquoteBytes(n.raw[m.name:m.nameEnd])) {
+			return
+		}
+	}
+}
+
+// nameBit returns one of 64 bits for a name.
+func nameBit[T string | []byte](name T) uint64 {
+	if len(name) == 0 {
+		return 1
+	}
+
+	return 1 << ((5*len(name) ^ int(name[0]) ^ 3*int(name[len(name)-1])) % 64)
 }
 
 // at follows names into nested objects.
@@ -65,28 +103,60 @@ func (n node) at(names ...string) node {
 
 // member returns the first member called name, unless it is null.
 func (n node) member(name string) node {
+	switch {
 	// Most nodes are asked for one name or two, which an index would not repay.
-	if n.members == nil {
-		value, ok := jsonscan.Lookup(n.raw, name)
-		if !ok {
-			return node{}
-		}
-		return nodeOf(value)
+	case n.index == nil:
+		return n.search(name)
+	case n.index.names&nameBit(name) == 0:
+		return node{}
 	}
 
-	// Of members with one name the first counts, as in Lookup.
-	for _, m := range n.members {
-		if string(jsonscan.UnquoteBytes(n.raw[m.name:m.nameEnd])) != name {
-			continue
+	for i := range n.index.members {
+		m := &n.index.members[i]
+		if isNamed(n.raw[m.name:m.nameEnd], name) {
+			return n.part(int(m.value), int(m.end)).unlessNull()
 		}
-		value := n.raw[m.value:m.end]
-		if string(value) == "null" {
-			return node{}
-		}
-		return nodeOf(value)
 	}
 
 	return node{}
+}
+
+// search is member without an index.
+func (n node) search(name string) node {
+	if !n.isObject() {
+		return node{}
+	}
+
+	c := jsonscan.Enter(n.raw, 0)
+	for i := 0; i < membersMax && c.Next(); i++ {
+		end := jsonscan.SkipValue(n.raw, c.At)
+		if isNamed(c.Name, name) {
+			return n.part(c.At, end).unlessNull()
+		}
+		c.At = end
+	}
+
+	return node{}
+}
+
+// isNamed reports whether a name in quotes is this one.
+func isNamed(quoted []byte, name string) bool {
+	// Nearly all names are of another length. An escape takes more bytes than what it
+	// stands for.
+	if len(quoted)-2 <= len(name) {
+		return string(quoted[1:len(quoted)-1]) == name
+	}
+
+	return bytes.IndexByte(quoted, '\\') >= 0 && string(jsonscan.UnquoteBytes(quoted)) == name
+}
+
+// unlessNull returns an empty node instead of null.
+func (n node) unlessNull() node {
+	if n.kind() == 'n' {
+		return node{}
+	}
+
+	return n
 }
 
 // first returns the first existing member among names.
@@ -98,6 +168,18 @@ func (n node) first(names ...string) node {
 	}
 
 	return node{}
+}
+
+// hasMembers reports whether n is an object with an index that has any.
+func (n node) hasMembers() bool { return n.index != nil && len(n.index.members) > 0 }
+
+// or returns n, or other if n does not exist.
+func (n node) or(other node) node {
+	if n.exists() {
+		return n
+	}
+
+	return other
 }
 
 // exists reports whether there is a value.
@@ -116,11 +198,16 @@ func (n node) isObject() bool { return n.kind() == '{' }
 func (n node) isArray() bool  { return n.kind() == '[' }
 func (n node) isText() bool   { return n.kind() == '"' }
 
-// empty reports whether the node has no content: null, {}, [] or "".
+// empty reports whether the node has no content: null, {}, [] or "", also in quotes.
 func (n node) empty() bool {
-	switch n.compact() {
-	case "", "{}", "[]":
+	switch n.kind() {
+	case 0, 'n':
 		return true
+	case '"':
+		return string(n.raw) == `""` || string(n.raw) == `"{}"` || string(n.raw) == `"[]"`
+	case '{', '[':
+		c := jsonscan.Enter(n.raw, 0)
+		return !c.Next()
 	}
 
 	return false
@@ -139,7 +226,7 @@ func (n node) text() string {
 // texts returns the first non-empty text among the members called names.
 func (n node) texts(names ...string) string {
 	for _, name := range names {
-		if s := n.at(name).text(); s != "" {
+		if s := n.member(name).text(); s != "" {
 			return s
 		}
 	}
@@ -147,21 +234,28 @@ func (n node) texts(names ...string) string {
 	return ""
 }
 
-// each visits the elements of an array, and nothing in anything else.
-func (n node) each(visit func(node)) {
+// each yields the elements of an array, and nothing of anything else. Objects are indexed,
+// in memory that the next one takes. It ends with the reading.
+func (n node) each(yield func(node) bool) {
 	if !n.isArray() {
 		return
 	}
-	for _, e := range jsonscan.Elements(n.raw) {
-		visit(nodeOf(e))
+
+	var memory index
+	for c := jsonscan.Enter(n.raw, 0); c.Next() && !n.reading.isOver(); {
+		start := c.At
+		c.At = jsonscan.SkipValue(n.raw, start)
+		if !yield(n.part(start, c.At).indexedIn(&memory)) {
+			return
+		}
 	}
 }
 
 // element returns the first element of an array.
 func (n node) element() node {
 	if n.isArray() {
-		for _, e := range jsonscan.Elements(n.raw) {
-			return nodeOf(e)
+		if c := jsonscan.Enter(n.raw, 0); c.Next() {
+			return n.part(c.At, jsonscan.SkipValue(n.raw, c.At))
 		}
 	}
 
@@ -171,11 +265,11 @@ func (n node) element() node {
 // count returns a whole number of 0 or more that a float64 holds exactly, nil
 // for anything else.
 func (n node) count() *int64 {
-	var x float64
-	if len(n.raw) == 0 || json.Unmarshal(n.raw, &x) != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
+	if k := n.kind(); k != '-' && (k < '0' || k > '9') {
 		return nil
 	}
-	if n.kind() == 'n' { // null decodes as 0
+	x, err := strconv.ParseFloat(string(n.raw), 64)
+	if err != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
 		return nil
 	}
 	i := int64(x)
@@ -186,7 +280,7 @@ func (n node) count() *int64 {
 // counts returns the first count among the members called names.
 func (n node) counts(names ...string) *int64 {
 	for _, name := range names {
-		if c := n.at(name).count(); c != nil {
+		if c := n.member(name).count(); c != nil {
 			return c
 		}
 	}
@@ -194,9 +288,9 @@ func (n node) counts(names ...string) *int64 {
 	return nil
 }
 
-// index returns the member called name if it is a count, otherwise 0.
-func (n node) index(name string) int64 {
-	if c := n.at(name).count(); c != nil {
+// number returns the member called name if it is a count, otherwise 0.
+func (n node) number(name string) int64 {
+	if c := n.member(name).count(); c != nil {
 		return *c
 	}
 
@@ -215,7 +309,7 @@ func (n node) inner() node {
 		return node{}
 	}
 
-	return nodeOf(bytes.TrimSpace(text))
+	return node{raw: bytes.TrimSpace(text), reading: n.reading}
 }
 
 // compact returns a value as text: the content of a string, otherwise

@@ -9,7 +9,7 @@ import (
 
 func TestAnIndexFindsWhatALookUpFinds(t *testing.T) {
 	var many strings.Builder
-	for i := range indexedMembers + 1 {
+	for i := range membersMax + 1 {
 		fmt.Fprintf(&many, `"m%d":%d,`, i, i)
 	}
 

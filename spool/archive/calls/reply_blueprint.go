@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"encoding/json"
 
 	"promptspool/api/wire"
@@ -38,7 +39,7 @@ func ReplyBlueprint(body json.RawMessage) json.RawMessage {
 	}
 
 	w, _ := wire.DecodeRequest(object, false) // faulty fields are missing
-	call := ReadObject(object)
+	call := ReadObject(context.Background(), object)
 	b := blueprintOf(&call, Provider(w), object)
 
 	template := replyTemplate{

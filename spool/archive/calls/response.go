@@ -69,9 +69,9 @@ func (c *Call) choices(r node) bool {
 
 	// Other APIs have choices of their own, so the list alone says little.
 	known := false
-	choices.each(func(choice node) {
+	for choice := range choices.each {
 		if !choice.isObject() {
-			return
+			continue
 		}
 
 		m := Message{Role: "assistant"}
@@ -90,7 +90,7 @@ func (c *Call) choices(r node) bool {
 			"function_call", "finish_reason").exists()
 		c.answer(m)
 		c.finish(choice.texts("finish_reason", "stop_reason"))
-	})
+	}
 
 	return known
 }
@@ -103,11 +103,11 @@ func (c *Call) candidates(r node) bool {
 		return false
 	}
 
-	candidates.each(func(e node) {
+	for e := range candidates.each {
 		c.answer(readMessage(e.at("content"), "assistant"))
 		// As JSON: older libraries write the enum's number.
 		c.finish(e.first("finishReason", "finish_reason").compact())
-	})
+	}
 	c.finish(feedback.texts("blockReason", "block_reason"))
 
 	return true
@@ -122,11 +122,11 @@ func (c *Call) responses(r node) bool {
 
 	// Its items are pieces of one answer.
 	m := Message{Role: "assistant"}
-	output.each(func(item node) {
+	for item := range output.each {
 		read := readItem(item, "assistant")
 		m.Parts = append(m.Parts, read.Parts...)
 		m.ToolCalls = append(m.ToolCalls, read.ToolCalls...)
-	})
+	}
 	c.answer(m)
 	// The first reason stands: why an answer is cut short says more than that it is.
 	c.finish(r.at("incomplete_details").texts("reason"))
@@ -219,13 +219,14 @@ func (c *Call) generations(r node) bool {
 		c.finish(g.first("generation_info", "generationInfo").texts("finish_reason"))
 		c.finish(g.texts("finish_reason"))
 	}
-	generations.each(func(g node) {
-		if g.isArray() {
-			g.each(one)
-		} else {
+	for g := range generations.each {
+		if !g.isArray() {
 			one(g)
 		}
-	})
+		for e := range g.each {
+			one(e)
+		}
+	}
 
 	return true
 }

@@ -83,13 +83,15 @@ func (s *Sent) read(arguments node, groups map[string]bool) {
 // tools reads a list of tools. The names are where providers put them: OpenAI's function,
 // Bedrock's toolSpec, Google's functionDeclarations; Anthropic's and OpenAI's responses have none.
 func (s *Sent) tools(list node) {
-	list.each(func(e node) {
-		if declared := e.first("functionDeclarations", "function_declarations"); declared.isArray() {
-			declared.each(s.tool)
-		} else {
+	for e := range list.each {
+		declared := e.first("functionDeclarations", "function_declarations")
+		if !declared.isArray() {
 			s.tool(e)
 		}
-	})
+		for d := range declared.each {
+			s.tool(d)
+		}
+	}
 }
 
 func (s *Sent) tool(n node) {

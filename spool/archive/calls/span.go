@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"slices"
 
 	"promptspool/api/wire"
@@ -10,10 +11,10 @@ import (
 
 // readSpan reads a traced call from a stored span. Of a span that is not a call it has
 // what went in and came out, so that a search finds it.
-func readSpan(object wire.Object) Call {
+func readSpan(ctx context.Context, object wire.Object) Call {
 	span := otel.ReadObject(object)
 	if span.IsCall() {
-		return ReadTraced(&span)
+		return ReadTraced(ctx, &span)
 	}
 
 	call := Call{Readable: true}
@@ -31,17 +32,17 @@ func readSpan(object wire.Object) Call {
 }
 
 // ReadTraced reads a traced call from its span. The result is that of Read for the span's
-// Request.
-func ReadTraced(span *otel.Span) Call {
+// Request. It ends with ctx, as ReadObject does.
+func ReadTraced(ctx context.Context, span *otel.Span) Call {
 	object, in, out := span.Call()
-	call := readCall(membersOf(object), out)
+	call := readCall(membersOf(ctx, object), out)
 	if len(in) == 0 {
 		return call
 	}
 
 	// Arguments may say something too, which has its place among the messages.
 	if len(call.Input) > 0 {
-		return ReadObject(slices.Collect(jsonscan.Members(span.Request())))
+		return ReadObject(ctx, slices.Collect(jsonscan.Members(span.Request())))
 	}
 	for i := range in {
 		if m := readTurn(&in[i], "user"); !m.empty() {

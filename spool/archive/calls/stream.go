@@ -1,5 +1,7 @@
 package calls
 
+import "cmp"
+
 // A client that logs a stream as it came sends an array of its chunks:
 //
 //	OpenAI chat       {choices:[{index, delta:{content, tool_calls:[{index, function}]},
@@ -36,56 +38,141 @@ type stream struct {
 	kind    PartKind
 	calls   map[int64]int  // a chunk's tool call index to one in message.ToolCalls
 	tools   map[int][]byte // arguments of message.ToolCalls, until the stream ends
+
+	// Memory for the parts of a chunk.
+	memory struct{ message, response, metadata, choice, delta index }
 }
+
+// chunksMax bounds the chunks of a stream that is assembled. The longest answers of models
+// have 128,000 tokens, most of them several in a chunk.
+const chunksMax = 1 << 17
 
 // readStream assembles a stream. Of several choices the first is read.
 func (c *Call) readStream(chunks node) {
+	call := *c
 	s := stream{
-		call:    c,
+		call:    &call,
 		message: Message{Role: "assistant"},
 		kind:    PartText,
 		calls:   map[int64]int{},
 		tools:   map[int][]byte{},
 	}
-	chunks.each(s.chunk)
+	n := 0
+	for e := range chunks.each {
+		if n++; n > chunksMax {
+			c.TooLong = true
+			return
+		}
+		s.chunk(e)
+	}
 	s.endPart()
 	for at, arguments := range s.tools {
 		s.message.ToolCalls[at].Arguments += string(arguments)
 	}
 
+	*c = call
 	c.Readable = !s.message.empty() || c.FinishReason != ""
 	c.answer(s.message)
 }
 
-// chunk reads one chunk of any provider.
+// chunkHas is what a chunk may have, by the names of its members.
+type chunkHas int
+
+const (
+	hasModel chunkHas = 1 << iota
+	hasTier
+	hasUsage
+	hasType     // Anthropic's, and OpenAI's responses
+	hasInner    // an object that may have a model and a usage, too
+	hasChoice   // OpenAI's, or Gemini's candidate
+	hasConverse // Bedrock's
+)
+
+// chunkOf looks at each name of a chunk once. Few chunks have more than one of these, and
+// many are tiny: what a chunk lacks must not be looked for.
+func chunkOf(n node) (has chunkHas) {
+	for name := range n.names {
+		switch string(name) {
+		case "model", "modelVersion", "model_version":
+			has |= hasModel
+		case "llm_output", "llmOutput":
+			has |= hasModel | hasUsage
+		case "service_tier":
+			has |= hasTier
+		case "usage", "usageMetadata", "usage_metadata", "meta", "response_metadata", "results",
+			"prompt_token_count", "inputTextTokenCount", "prompt_eval_count", "generation_token_count", "eval_count":
+			has |= hasUsage
+		case "message", "response", "metadata":
+			has |= hasInner
+		case "type":
+			has |= hasType
+		case "choices", "candidates":
+			has |= hasChoice
+		case "contentBlockStart", "contentBlockDelta", "messageStop":
+			has |= hasConverse
+		}
+	}
+
+	return has
+}
+
+// chunk reads one chunk of any provider. Nothing says whose stream this is, but a chunk has
+// the members of one provider only.
 func (s *stream) chunk(n node) {
-	if !n.isObject() {
-		return
+	has := chunkOf(n)
+
+	var kind string
+	if has&hasType != 0 {
+		kind = n.texts("type")
+	}
+	var message, response, metadata node
+	if has&hasInner != 0 {
+		message = n.at("message").indexedIn(&s.memory.message)
+		response = n.at("response").indexedIn(&s.memory.response)
+		metadata = n.at("metadata").indexedIn(&s.memory.metadata)
 	}
 
 	// Anthropic names the model in its first message, the responses API in each response.
-	if m := readModel(n.first("message", "response"), node{}); m != "" {
-		s.call.Model = m
-	} else if m := readModel(n, node{}); m != "" {
-		s.call.Model = m
+	if inner := message.or(response); !s.model(inner, chunkOf(inner)) {
+		s.model(n, has)
 	}
-	// Before whole, which may end the reading of this chunk.
-	s.usage(n)
-	if s.whole(n) {
+	if has&hasTier != 0 {
+		s.call.Tier = cmp.Or(tier(n.texts("service_tier")), s.call.Tier)
+	}
+	s.usage(n, has)
+	s.usage(message, chunkOf(message))
+	s.usage(response, chunkOf(response))
+	s.usage(metadata, chunkOf(metadata))
+	if s.whole(response, kind) {
 		return
 	}
 
-	// Nothing says whose stream this is, but a chunk has the members of one provider only.
-	s.openai(n.at("choices").element())
-	s.gemini(n.at("candidates").element())
-	s.anthropic(n)
-	s.converse(n)
+	if has&hasChoice != 0 {
+		s.openai(n.at("choices").element().indexedIn(&s.memory.choice))
+		s.gemini(n.at("candidates").element().indexedIn(&s.memory.choice))
+	}
+	if has&hasType != 0 {
+		s.anthropic(n, kind)
+	}
+	if has&hasConverse != 0 {
+		s.converse(n)
+	}
+}
+
+// model takes the model from a chunk or its inner object, and reports whether there is one.
+func (s *stream) model(n node, has chunkHas) bool {
+	if has&hasModel == 0 {
+		return false
+	}
+	m := readModel(n, node{})
+	s.call.Model = cmp.Or(m, s.call.Model)
+
+	return m != ""
 }
 
 // whole reads a chunk of OpenAI's responses that has the answer so far, and reports
 // whether it is one. The first two kinds come before there is an answer.
-func (s *stream) whole(n node) bool {
-	r, kind := n.at("response"), n.texts("type")
+func (s *stream) whole(r node, kind string) bool {
 	early := kind == "response.created" || kind == "response.in_progress"
 	if !r.at("output").isArray() || len(s.call.Output) > 0 || early {
 		return false
@@ -103,31 +190,29 @@ func (s *stream) whole(n node) bool {
 	return true
 }
 
-// usage takes each count from the last chunk that has it.
-func (s *stream) usage(n node) {
-	for _, place := range []node{n, n.at("message"), n.at("response"), n.at("metadata")} {
-		u, into := readUsage(place), &s.call.Usage
-		for _, c := range []struct{ to, from **int64 }{
-			{&into.Input, &u.Input},
-			{&into.Output, &u.Output},
-			{&into.Cached, &u.Cached},
-			{&into.CacheWrite, &u.CacheWrite},
-			{&into.CacheWriteHour, &u.CacheWriteHour},
-			{&into.Reasoning, &u.Reasoning},
-			{&into.AudioInput, &u.AudioInput},
-			{&into.AudioOutput, &u.AudioOutput},
-		} {
-			if *c.from != nil {
-				*c.to = *c.from
-			}
+// usage takes each count from the last chunk, or inner object, that has it.
+func (s *stream) usage(n node, has chunkHas) {
+	if has&hasUsage == 0 {
+		return
+	}
+
+	u, into := readUsage(n), &s.call.Usage
+	for _, c := range []struct{ to, from **int64 }{
+		{&into.Input, &u.Input},
+		{&into.Output, &u.Output},
+		{&into.Cached, &u.Cached},
+		{&into.CacheWrite, &u.CacheWrite},
+		{&into.CacheWriteHour, &u.CacheWriteHour},
+		{&into.Reasoning, &u.Reasoning},
+		{&into.AudioInput, &u.AudioInput},
+		{&into.AudioOutput, &u.AudioOutput},
+	} {
+		if *c.from != nil {
+			*c.to = *c.from
 		}
 	}
 	// The parts and the whole may come from different chunks.
-	s.call.Usage.check()
-
-	if t := tier(n.texts("service_tier")); t != "" {
-		s.call.Tier = t
-	}
+	into.check()
 }
 
 // write continues the open part, or opens one of another kind.
@@ -161,12 +246,19 @@ func (s *stream) toolCall(index int64, id, name, arguments string) {
 
 // openai reads a choice of OpenAI's chat or completion.
 func (s *stream) openai(choice node) {
+	if !choice.hasMembers() {
+		return
+	}
+
 	s.call.finish(choice.texts("finish_reason"))
 	if text := choice.texts("text"); text != "" { // a completion's
 		s.write(PartText, text)
 	}
 
-	delta := choice.at("delta")
+	delta := choice.at("delta").indexedIn(&s.memory.delta)
+	if !delta.hasMembers() {
+		return
+	}
 	if text := delta.texts("reasoning_content", "reasoning"); text != "" {
 		s.write(PartThinking, text)
 	}
@@ -177,10 +269,10 @@ func (s *stream) openai(choice node) {
 		s.write(PartRefusal, text)
 	}
 
-	delta.at("tool_calls").each(func(c node) {
+	for c := range delta.at("tool_calls").each {
 		f := c.at("function")
-		s.toolCall(c.index("index"), c.texts("id"), f.texts("name"), f.texts("arguments"))
-	})
+		s.toolCall(c.number("index"), c.texts("id"), f.texts("name"), f.texts("arguments"))
+	}
 	// The older form has a single call and no index.
 	if f := delta.at("function_call"); f.isObject() {
 		s.toolCall(0, "", f.texts("name"), f.texts("arguments"))
@@ -189,6 +281,10 @@ func (s *stream) openai(choice node) {
 
 // gemini reads a candidate of Gemini's, whose tool calls are never split.
 func (s *stream) gemini(candidate node) {
+	if !candidate.hasMembers() {
+		return
+	}
+
 	s.call.finish(candidate.first("finishReason", "finish_reason").compact())
 	m := readMessage(candidate.at("content"), "assistant")
 	for _, p := range m.Parts {
@@ -198,9 +294,9 @@ func (s *stream) gemini(candidate node) {
 }
 
 // anthropic reads a chunk of Anthropic's messages.
-func (s *stream) anthropic(n node) {
-	index := n.index("index")
-	switch n.texts("type") {
+func (s *stream) anthropic(n node, kind string) {
+	index := n.number("index")
+	switch kind {
 	case "content_block_start":
 		block := n.at("content_block")
 		if t := block.texts("type"); t == "tool_use" || t == "server_tool_use" {
@@ -235,7 +331,7 @@ func (s *stream) delta(index int64, d node) {
 func (s *stream) converse(n node) {
 	if start := n.at("contentBlockStart"); start.isObject() {
 		if use := start.at("start", "toolUse"); use.isObject() {
-			s.toolCall(start.index("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
+			s.toolCall(start.number("contentBlockIndex"), use.texts("toolUseId"), use.texts("name"), "")
 		}
 	}
 
@@ -248,7 +344,7 @@ func (s *stream) converse(n node) {
 			s.write(PartThinking, text)
 		}
 		if use := delta.at("toolUse"); use.isObject() {
-			s.toolCall(d.index("contentBlockIndex"), "", "", use.texts("input"))
+			s.toolCall(d.number("contentBlockIndex"), "", "", use.texts("input"))
 		}
 	}
 

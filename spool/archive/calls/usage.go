@@ -1,5 +1,7 @@
 package calls
 
+import "bytes"
+
 // Usage is the tokens that a call took, as its provider counts them; nil is unknown.
 //
 // Providers differ in what a count includes. Here Input is everything that went in,
@@ -69,12 +71,17 @@ func readUsage(response node) Usage {
 //	Cohere     tokens is what the model saw, billed_units what is paid for: the latter wins
 //	           https://docs.cohere.com/reference/chat
 func usageOf(u node) Usage {
-	if billed := u.at("billed_units"); billed.counts("input_tokens", "output_tokens") != nil {
-		u = billed
-	} else if tokens := u.at("tokens"); tokens.isObject() {
-		u = tokens
+	// The names of all counts have this word.
+	if !bytes.Contains(u.raw, []byte("oken")) {
+		return Usage{}
 	}
+
 	u = u.indexed()
+	if billed := u.at("billed_units"); billed.counts("input_tokens", "output_tokens") != nil {
+		u = billed.indexed()
+	} else if tokens := u.at("tokens"); tokens.isObject() {
+		u = tokens.indexed()
+	}
 
 	in := u.first("prompt_tokens_details", "input_tokens_details", "input_token_details")
 	out := u.first("completion_tokens_details", "output_tokens_details", "output_token_details")

@@ -54,8 +54,10 @@ func (db *DB) applyApart(
 	ctx context.Context, account string, events []archive.Event, tries *int, err error,
 ) ([]wire.Result, error) {
 	if *tries--; *tries < 0 {
-		return nil, connection.Unavailable("The database refuses this server's statements; "+
+		e := connection.Unavailable("The database refuses this server's statements; "+
 			"the server's log has the reason. Upgrade the server.", err)
+		e.Affects = wire.AffectsAccount // others' events may pass
+		return nil, e
 	}
 
 	if len(events) == 1 {

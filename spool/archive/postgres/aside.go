@@ -80,28 +80,16 @@ func share(ctx context.Context, n int) time.Duration {
 	return time.Until(end) / time.Duration(n)
 }
 
-// applyAside is applyGroup for accounts that were set aside.
+// applyAside is applyGroup for accounts that were set aside. Each is tried by itself, because its
+// worker may be back while another's is not. It may also just be slow, so it has all of its share.
 func (db *DB) applyAside(ctx context.Context, lane int, group []*batch) error {
-	// Each is first tried by itself, because its worker may be back while another's is not. It may
-	// also just be slow, so it has all of its share.
-	var away []*batch
 	parts := partsByAccount(group)
 	for n, part := range parts {
 		err := db.applyGroup(connection.Impatiently(ctx, share(ctx, len(parts)-n)), lane, part)
-		if connection.LostWorker(err) && !connection.Late(err) {
-			away = append(away, part...)
-			continue
-		}
-
 		if err == nil {
 			db.aside.accounts.Delete(part[0].Change.account)
 		}
 		answer(ctx, lane, part, err, db.applyGroup)
-	}
-
-	// The others wait as long as any write does for a database that is away.
-	if len(away) > 0 {
-		answer(ctx, lane, away, db.applyGroup(ctx, lane, away), db.applyGroup)
 	}
 
 	return nil

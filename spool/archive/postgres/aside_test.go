@@ -18,11 +18,19 @@ import (
 // A server commits the writes of several accounts together. Those whose worker is away must not
 // hold up the others.
 func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
-	dsn := postgrestest.DSN(t)
-	db := openWith(t, dsn, patienceDefault)
-	present, absent, setAway := workerOf(t, db, dsn)
+	for name, code := range map[string]string{
+		"its connections fail": "08006",
+		"it is shut down":      "57P01",
+		"its disk is full":     "53100",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := postgrestest.DSN(t)
+			db := openWith(t, dsn, patienceDefault)
+			present, absent, setAway := workerOf(t, db, dsn, code)
 
-	othersAreWritten(t, db, present, absent, setAway)
+			othersAreWritten(t, db, present, absent, setAway)
+		})
+	}
 }
 
 // A worker whose machine is gone refuses nothing: statements wait for it. So they do for a lock.
@@ -106,6 +114,10 @@ func othersAreWritten(t *testing.T, db *DB, present, absent string, setAway func
 			_, err := db.Apply(t.Context(), account, events)
 			// As a sidecar does: the same again until it is acknowledged.
 			for account == absent && wire.IsCode(err, wire.CodeUnavailable) && t.Context().Err() == nil {
+				if who := wire.AsError(err).Affects; who != wire.AffectsAccount {
+					t.Errorf("%v affects %q, want the account", err, who)
+					break
+				}
 				_, err = db.Apply(t.Context(), account, events)
 			}
 			answer <- err
@@ -179,8 +191,8 @@ func twoAccounts(t *testing.T, db *DB, dsn string) (present, absent string) {
 }
 
 // workerOf returns two accounts, and a function that takes the worker of the second away or brings
-// it back. Elsewhere than on Citus a trigger fails as Citus does then.
-func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway func(bool)) {
+// it back. Elsewhere than on Citus a trigger fails as Citus does then, with an error of this code.
+func workerOf(t *testing.T, db *DB, dsn, code string) (present, absent string, setAway func(bool)) {
 	t.Helper()
 	present, absent = twoAccounts(t, db, dsn)
 	if db.spread {
@@ -206,19 +218,21 @@ func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway
 	}
 
 	db.spread = true
+	// The name appears in the context of the error, where Citus names the worker.
+	const reach = `"while executing command on worker:5432"`
 	fail := func(when string) string {
 		return fmt.Sprintf(`
-			CREATE OR REPLACE FUNCTION reach() RETURNS trigger LANGUAGE plpgsql AS $$
+			CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $$
 			BEGIN
 				IF %s THEN
-					RAISE EXCEPTION 'connection to the remote node failed' USING ERRCODE = '08006';
+					RAISE EXCEPTION 'the worker fails' USING ERRCODE = '%s';
 				END IF;
 				RETURN NEW;
-			END $$`, when)
+			END $$`, reach, when, code)
 	}
 	for _, sql := range []string{
 		fail("false"),
-		`CREATE TRIGGER reach BEFORE INSERT ON account_weeks FOR EACH ROW EXECUTE FUNCTION reach()`,
+		`CREATE TRIGGER reach BEFORE INSERT ON account_weeks FOR EACH ROW EXECUTE FUNCTION ` + reach + `()`,
 	} {
 		if err := db.pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)

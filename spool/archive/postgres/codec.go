@@ -139,7 +139,8 @@ func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
 // in the log only.
 func damaged(what string, cause error) error {
 	return &wire.Error{
-		Code: wire.CodeInternal,
+		Code:    wire.CodeInternal,
+		Affects: wire.AffectsAccount,
 		Message: "A value in the database is damaged; the server's log names it. " +
 			"Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
 		Cause: fmt.Errorf("%s: %w", what, cause),

@@ -159,7 +159,7 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 	// deadline is checked.
 	last := places[len(places)-1]
 	s.at, s.id = last.at, last.id
-	if !s.deadline.IsZero() && time.Now().After(s.deadline) {
+	if s.isOver() {
 		s.stopped = &query.Position{At: time.Unix(0, last.at).UTC(), RequestID: last.id.String()}
 		s.done = true
 	}
@@ -181,7 +181,8 @@ func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded 
 		wg.Go(func() {
 			// Every workers-th row, so that all get about as much to unpack.
 			var plain, lower []byte
-			for i := w; i < len(places) && errs[w] == nil; i += workers {
+			// What is not looked at in time is judged by the next page.
+			for i := w; i < len(places) && errs[w] == nil && !s.isOver(); i += workers {
 				if plain, errs[w] = s.db.codec.unpack(bodies[places[i].id], plain); errs[w] != nil {
 					errs[w] = damaged("the body of record "+places[i].id.String(), errs[w])
 					return

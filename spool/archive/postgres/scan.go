@@ -32,6 +32,7 @@ type scan struct {
 	needs    rowcode.Columns
 	deadline time.Time       // after which no more rows are examined; zero if there is none
 	stopped  *query.Position // where the deadline ended the scan
+	judged   *query.Position // of the last row that was judged; nil: none was yet
 	done     bool
 	cut      bool // the last step ended early, because its rows filled the memory for it
 
@@ -333,8 +334,15 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 		}
 
 		// body and metadata are called only if the row leaves the answer open.
+		reading := ctx
+		if s.judged != nil && !s.deadline.IsZero() {
+			var cancel context.CancelFunc
+			reading, cancel = context.WithDeadline(ctx, s.deadline)
+			defer cancel()
+		}
 		subject := query.Subject{
 			Row:      row,
+			Context:  reading,
 			Body:     body,
 			Metadata: func() (map[string]string, error) { return s.metadata(ctx) },
 		}
@@ -342,11 +350,18 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 		if subject.Err != nil {
 			return subject.Err
 		}
+		// The next page begins with this row, and reads it whole.
+		if subject.Cut() {
+			s.stopped, s.done = s.judged, true
+			return ctx.Err()
+		}
+
+		p := query.PositionOf(row)
+		s.judged = &p
 		if !matches {
 			// Asked only where nothing matched: a page of matches ends by itself.
-			if !s.deadline.IsZero() && time.Now().After(s.deadline) {
-				p := query.PositionOf(row)
-				s.stopped, s.done = &p, true
+			if s.isOver() {
+				s.stopped, s.done = s.judged, true
 			}
 			return nil
 		}
@@ -357,6 +372,9 @@ func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) er
 
 	return err
 }
+
+// isOver reports whether the time for reading rows is over.
+func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
 
 // fill returns the current row with the columns that are wanted. Place columns cost nothing;
 // the others have to be decoded from the line.

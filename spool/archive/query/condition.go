@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -92,6 +93,10 @@ type Subject struct {
 	Row  *wire.Row
 	Body func() ([]byte, error) // nil: there is no body to look into
 
+	// Context ends the reading of a body; nil: nothing does. Then conditions that need the
+	// body fail, and Cut reports that.
+	Context context.Context
+
 	// Metadata returns that of the record, with whole long values. If it is nil,
 	// conditions that must look into a long value do not hold, and Unsure reports that
 	// there was one.
@@ -103,6 +108,7 @@ type Subject struct {
 	Err error
 
 	content *Content
+	cut     bool
 	whole   map[string]string
 }
 
@@ -122,10 +128,20 @@ func (s *Subject) Read() *Content {
 		s.Err = err
 		return s.content
 	}
-	s.content = ReadContent(body)
+	ctx := s.Context
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	s.content = ReadContent(ctx, body)
+	if s.cut = ctx.Err() != nil; s.cut {
+		s.content = &Content{}
+	}
 
 	return s.content
 }
+
+// Cut reports whether the reading of the body was ended before its end.
+func (s *Subject) Cut() bool { return s.cut }
 
 // wholeValue returns the whole metadata value of which the row has a stored one.
 func (s *Subject) wholeValue(key, stored string) (value string, ok bool) {

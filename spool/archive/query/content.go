@@ -1,11 +1,13 @@
 package query
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/rowcode"
 )
@@ -17,10 +19,16 @@ type Content struct {
 	Variables     map[string]string // of the template, as text
 }
 
-// ReadContent reads a body. What cannot be read is left out.
-func ReadContent(body []byte) *Content {
-	call := calls.Read(body)
-	content := &Content{Variables: textValues(body, "prompt_input_variables")}
+// ReadContent reads a body. What cannot be read is left out, and what was not read when ctx
+// ended.
+func ReadContent(ctx context.Context, body []byte) *Content {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return &Content{}
+	}
+	call := calls.ReadObject(ctx, object)
+	variables, _ := object.Get("prompt_input_variables")
+	content := &Content{Variables: textValues(variables)}
 	content.Input, content.Output = call.Texts()
 
 	// An error is found by its words, like any other response.
@@ -56,7 +64,7 @@ func (c *Content) outputValues(key string) []string { return valueOf(c.outputObj
 
 // outputObject returns the values of an output that is a JSON object, otherwise nil.
 func (c *Content) outputObject() map[string]string {
-	return textValues([]byte(`{"o":`+c.Output+`}`), "o")
+	return textValues([]byte(c.Output))
 }
 
 func (c *Content) variableKeys(string) []string { return slices.Sorted(maps.Keys(c.Variables)) }
@@ -75,12 +83,11 @@ func valueOf(m map[string]string, key string) []string {
 	return nil
 }
 
-// textValues returns the object called name in a JSON object, with its values as text:
-// strings as they are, anything else as JSON.
-func textValues(object []byte, name string) map[string]string {
-	var outer map[string]json.RawMessage
+// textValues returns the members of a JSON object, with their values as text: strings as they
+// are, anything else as JSON. It returns nil for anything but an object.
+func textValues(object []byte) map[string]string {
 	var inner map[string]json.RawMessage
-	if json.Unmarshal(object, &outer) != nil || json.Unmarshal(outer[name], &inner) != nil {
+	if json.Unmarshal(object, &inner) != nil {
 		return nil
 	}
 

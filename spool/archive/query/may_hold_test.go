@@ -2,6 +2,7 @@ package query_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -56,7 +57,7 @@ func TestABodyThatHoldsTheWordsIsNeverPassedOver(t *testing.T) {
 		if !may {
 			passed++
 		}
-		if holds := query.ReadContent(body).Holds(q.Words); holds && !may {
+		if holds := query.ReadContent(context.Background(), body).Holds(q.Words); holds && !may {
 			t.Fatalf("%q are in %s, but MayHold is false", q.Words, body)
 		}
 	})

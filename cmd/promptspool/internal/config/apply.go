@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -52,12 +54,22 @@ func Apply(c *cli.Context) error {
 
 		origins[s.name] = fmt.Sprintf("%s:%d", path, s.line)
 		for _, value := range s.values {
-			if err := c.Set(s.name, value); err != nil {
+			if err := c.Set(s.name, besideFile(path, s.name, value)); err != nil {
 				return Usagef(c, "%s: %s: %q is not true or false", origins[s.name], s.name, value)
 			}
 		}
 	}
 	return nil
+}
+
+// besideFile resolves the name of a file in a configuration file: a relative one is beside that file, wherever the
+// process was started. Other settings are returned as they are.
+func besideFile(path, name, value string) string {
+	isFile := strings.HasSuffix(name, "-file") || name == "prices"
+	if !isFile || value == "" || filepath.IsAbs(value) {
+		return value
+	}
+	return filepath.Join(filepath.Dir(path), value)
 }
 
 // hasValue reports whether a setting that is set has a value: a variable that is set to nothing means the default.

@@ -17,7 +17,7 @@ func ArchiveFlags() []cli.Flag {
 				"for one server and with nothing else to run; or the `URL` postgres://USER@HOST/NAME, "+
 				"for any number of servers on one PostgreSQL; if absent badger. "+
 				"Give a password by the variable, --archive-file or PGPASSFILE"),
-		TextFlag("archive-file", "", "a `file` that holds the --archive, instead"),
+		TextFlag("archive-file", "", "read --archive from this `file`"),
 	}
 }
 

@@ -62,7 +62,7 @@ func OfCommand(command string, flags ...cli.Flag) []cli.Flag {
 func SecretFlags(name, usage string) []cli.Flag {
 	return []cli.Flag{
 		TextFlag(name, "", usage+". Give it by its variable: others can read a command line"),
-		TextFlag(name+"-file", "", "a `file` that holds the --"+name+", instead"),
+		TextFlag(name+"-file", "", "read --"+name+" from this `file`"),
 	}
 }
 

@@ -14,7 +14,7 @@ func ListenFlags(api, ops string) []cli.Flag {
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
 		SwitchFlag("listen-public",
-			"let the listeners be reached from other machines, not by loopback only"),
+			"accept connections from other machines"),
 		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
 			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
 	}, tlsFlags()...)

@@ -130,6 +130,14 @@ func Quantity[N int | int64 | uint64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
+// DeadLetters is a number of dead letters in words: "12", or "12 (3 dropped)" where some had no room.
+func DeadLetters(dead, dropped int64) string {
+	if dropped == 0 {
+		return humanize.Comma(dead)
+	}
+	return fmt.Sprintf("%s (%s dropped)", humanize.Comma(dead), humanize.Comma(dropped))
+}
+
 // momentLayout names the zone: what is printed is read elsewhere, too.
 const momentLayout = "2006-01-02 15:04:05 MST"
 

@@ -31,6 +31,11 @@ func TestTables(t *testing.T) {
 	equal(t, "bytes that are no text", printed([]any{"a\xffb"}), "a\uFFFDb\n")
 }
 
+func TestDeadLettersThatWereDroppedShow(t *testing.T) {
+	equal(t, "none dropped", DeadLetters(1200, 0), "1,200")
+	equal(t, "some dropped", DeadLetters(0, 3), "0 (3 dropped)")
+}
+
 func TestJSONCannotDriveTheTerminal(t *testing.T) {
 	var b bytes.Buffer
 	if err := JSON(&b, map[string]string{"a": "\x1b\u009b\u202e\x7f<&>é\U000E0041"}); err != nil {

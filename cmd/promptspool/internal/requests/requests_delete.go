@@ -24,8 +24,8 @@ func deleteCommand() *cli.Command {
 
 	return &cli.Command{
 		Name: "delete",
-		Usage: "delete a record, or all with a metadata value, for good; " +
-			"they stay deleted when their events come again",
+		Usage: "delete a record, or all with a metadata value, permanently; " +
+			"re-imported events stay deleted",
 		ArgsUsage: "[REQUEST_ID]",
 		Flags:     flags,
 		Action:    deleteRequests,
@@ -69,7 +69,7 @@ func deleteRequests(c *cli.Context) error {
 				what = "more than " + what
 			}
 		}
-		return config.Usagef(c, "this would delete %s for good; say --yes to do it", what)
+		return config.Usagef(c, "this would delete %s permanently; give --yes to do it", what)
 	}
 
 	deleted, err := cl.Delete(c.Context, id, d)

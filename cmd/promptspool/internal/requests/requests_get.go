@@ -87,7 +87,11 @@ func printUnparsed(p print.Painter, call *calls.Call) {
 		return
 	}
 
-	fmt.Fprintln(p.Out, "\nWe could not parse this response. Raw response:")
+	why := "We could not parse this response."
+	if call.TooLong {
+		why = "This stream has too many chunks to be assembled."
+	}
+	fmt.Fprintln(p.Out, "\n"+why+" Raw response:")
 	p.Lines(print.Unstyled, laidOut(call.RawText()))
 }
 

@@ -20,7 +20,7 @@ import (
 func statsCommand() *cli.Command {
 	flags := config.OfCommand("requests stats", append(filter.Flags(),
 		config.TextFlag("by", "version", "by `what`: version, model or provider"),
-		config.TextFlag("bucket", "", "how long a part of the series is: `second`, minute, hour or day; "+
+		config.TextFlag("bucket", "", "width of each time bucket: `second`, minute, hour or day; "+
 			"if absent, chosen from the time range"),
 	)...)
 

@@ -1,6 +1,7 @@
 package spooltool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type deadRow struct {
 	Lane      string    `json:"lane"`
 	Kind      string    `json:"kind"`
 	RequestID string    `json:"request_id"`
+	Cause     string    `json:"cause,omitempty"` // "limit" if the event's record is at a limit
 	Reason    string    `json:"reason"`
 	MovedAt   time.Time `json:"moved_at"`
 }
@@ -55,6 +57,7 @@ func newDeadRow(e ops.SpoolEvent) deadRow {
 		Lane:      e.Lane,
 		Kind:      event.Kind,
 		RequestID: event.RequestID,
+		Cause:     e.Cause,
 		Reason:    e.Reason,
 		MovedAt:   e.MovedAt,
 	}
@@ -79,9 +82,9 @@ func listDead(c *cli.Context) error {
 		Items []deadRow `json:"items"`
 	}{rows}
 	return print.Output(c, list, func(t *print.Table) {
-		t.Row("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "REASON")
+		t.Row("SEQUENCE", "LANE", "KIND", "REQUEST_ID", "MOVED", "CAUSE", "REASON")
 		for _, r := range rows {
-			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), r.Reason)
+			t.Row(r.Seq, r.Lane, r.Kind, r.RequestID, t.Moment(r.MovedAt), cmp.Or(r.Cause, "-"), r.Reason)
 		}
 	})
 }
@@ -115,6 +118,9 @@ func showDead(c *cli.Context) error {
 		t.Row("sequence", event.Seq)
 		t.Row("lane", event.Lane)
 		t.Row("moved", t.Moment(event.MovedAt))
+		if event.Cause != "" {
+			t.Row("cause", event.Cause)
+		}
 		_ = t.Flush()
 
 		// A table would cut the event at the terminal's edge.

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
+	"promptspool/api/wire"
 	"promptspool/spool"
 )
 
@@ -102,6 +103,9 @@ func laneEvents(
 				Reason:  e.Reason,
 				MovedAt: e.MovedAt,
 				Data:    e.Data,
+			}
+			if e.AtLimit {
+				event.Cause = string(wire.CauseLimit)
 			}
 			if !yield(event, err) {
 				return

@@ -77,7 +77,7 @@ func drainStopped(c *cli.Context) error {
 
 	if err := print.Output(c, left, func(t *print.Table) {
 		t.Row("waiting", "held", "dead letters", "lost")
-		t.Row(left.Events, left.Held, left.Dead, left.Gaps)
+		t.Row(left.Events, left.Held, print.DeadLetters(int64(left.Dead), int64(left.Dropped)), left.Gaps)
 	}); err != nil {
 		return err
 	}
@@ -94,10 +94,10 @@ func undelivered(left spool.Status, data string) error {
 	case left.Gaps > 0:
 		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
 			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
-	case left.Held+left.Dead > 0:
+	case left.Held+left.Dead+left.Dropped > 0:
 		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; "+
 			"see `promptspool dead list --data %s`",
-			print.Quantity(left.Held, "event"), print.Quantity(left.Dead, "event"), data)
+			print.Quantity(left.Held, "event"), print.Quantity(left.Dead+left.Dropped, "event"), data)
 	}
 	return nil
 }

@@ -178,7 +178,8 @@ func FuzzRead(f *testing.F) {
 		if diff := cmp.Diff(decoded, span.Write()); diff != "" {
 			t.Errorf("decoded (-) it is not what the span says (+):\n%s", diff)
 		}
-		if diff := cmp.Diff(calls.ReadObject(object), calls.ReadTraced(&span)); diff != "" {
+		ctx := t.Context()
+		if diff := cmp.Diff(calls.ReadObject(ctx, object), calls.ReadTraced(ctx, &span)); diff != "" {
 			t.Errorf("written and read (-) it is not the call that the span is (+):\n%s", diff)
 		}
 	})

@@ -3,6 +3,7 @@ package otel_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"flag"
 	"io"
@@ -87,7 +88,7 @@ func readRequest(t *testing.T, body json.RawMessage) *calls.Call {
 	if _, err := wire.DecodeRequest(object, true); err != nil {
 		t.Fatalf("the request of the span: %v\n%s", err, body)
 	}
-	call := calls.ReadObject(object)
+	call := calls.ReadObject(context.Background(), object)
 	if !call.Readable {
 		t.Errorf("the response of the span is not readable: %s", body)
 	}

@@ -401,6 +401,7 @@ func TestASpanSaysUnderWhichIDItsCallIsLogged(t *testing.T) {
 		body := spanWith(c.attributes)
 		body["span"].(map[string]any)["spanId"] = own
 		body["scope"] = map[string]any{"name": c.scope}
+
 		if s := otel.Read(encode(t, body)); s.LoggedAs != c.want || c.want != "" && s.Kind != otel.KindChain {
 			t.Errorf("%s: logged as %q, a %s, want %q", name, s.LoggedAs, s.Kind, c.want)
 		}

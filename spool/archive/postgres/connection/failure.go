@@ -22,7 +22,7 @@ const retryAfter = 5 * time.Second
 var remedies = map[string]string{
 	"08P01": "A pooler between this server and the database rejects a startup parameter. " +
 		"For PgBouncer set ignore_startup_parameters = statement_timeout.",
-	"08": "The connection to the database was lost. If this persists, check the database's log.",
+	"08": lostConnection,
 	"25006": "The database is read-only: this host is a standby. " +
 		"Name all hosts in --archive and add target_session_attrs=read-write.",
 	"26000": mixedUp,
@@ -40,6 +40,7 @@ var remedies = map[string]string{
 	"53300": "The database has too many connections. Lower pool_max_conns in --archive, " +
 		"raise the database's max_connections, or put PgBouncer in between.",
 	"55": "The database is busy changing its tables. Try again.",
+	"57": "The database ended the connection. The server recovers by itself.",
 	"57014": "The database took longer than statement_timeout. " +
 		"Narrow the search by accepted_at, or raise statement_timeout in --archive.",
 	"57P01": "The database is stopping. The server recovers by itself when it is back.",
@@ -48,6 +49,11 @@ var remedies = map[string]string{
 		"The server recovers by itself when it is ready.",
 	"58": "The database cannot read or write its files. Check its log and its disk.",
 }
+
+// lostConnection is of a coordinator of Citus, or of a pooler: they report how they fail to reach
+// a database behind them.
+const lostConnection = "The connection to the database, or to a worker of its Citus, was lost or rejected. " +
+	"If this persists, check the log of that node. Each node of a Citus needs the user of --archive."
 
 // mixedUp is for a prepared statement that does not exist, or already exists. A pooler has
 // moved us to another server connection than the one that we prepared it on.
@@ -62,12 +68,24 @@ func Failure(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*wire.Error](err); ok {
 		return e
 	}
+
+	// A worker holds all records of an account.
+	e := failure(ctx, err)
+	if LostWorker(err) || Late(err) {
+		e.Affects = wire.AffectsAccount
+	}
+
+	return e
+}
+
+// failure is Failure for an error that is no wire error. It does not tell who is affected.
+func failure(ctx context.Context, err error) *wire.Error {
+	if Late(err) {
+		return Unavailable("The database, or a worker of its Citus, does not answer.", err)
+	}
 	// Whatever the database said then, the caller's end is the cause.
 	if ctx.Err() != nil {
 		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
-	}
-	if Late(err) {
-		return Unavailable("The database, or a worker of its Citus, does not answer.", err)
 	}
 	if errors.Is(err, ErrConflict) {
 		return Unavailable(remedies["40"], err)
@@ -79,6 +97,9 @@ func Failure(ctx context.Context, err error) error {
 		if message := remedies[code]; message != "" {
 			return Unavailable(message, err)
 		}
+	}
+	if LostWorker(err) {
+		return Unavailable(lostConnection, err)
 	}
 	if Away(err) {
 		return Unavailable("The database is away. "+
@@ -94,7 +115,7 @@ func Failure(ctx context.Context, err error) error {
 }
 
 // Unavailable returns a CodeUnavailable that tells callers when to try again.
-func Unavailable(message string, cause error) error {
+func Unavailable(message string, cause error) *wire.Error {
 	return &wire.Error{Code: wire.CodeUnavailable, Message: message, RetryAfter: retryAfter, Cause: cause}
 }
 
@@ -103,11 +124,10 @@ func Unavailable(message string, cause error) error {
 func Away(err error) bool {
 	// An answer of the database settles it, whatever kind of error carries it.
 	switch state := SQLState(err); {
-	case state == "57P01", state == "57P02", state == "57P03", state == "25006", state == "53300",
-		strings.HasPrefix(state, "08"):
+	case state == "25006", state == "53300", strings.HasPrefix(state, "57P"), strings.HasPrefix(state, "08"):
 		return true
-	case state == "XX000":
-		return lostWorker(err)
+	case state == "XX000": // Citus noticed first that its PostgreSQL stops
+		return lostWorker(err) || strings.Contains(err.Error(), "postmaster was shut down")
 	case state != "": // it answered
 		return false
 	}
@@ -117,12 +137,23 @@ func Away(err error) bool {
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 }
 
-// LostWorker reports whether err is a coordinator's of Citus that has lost a worker. The
-// coordinator itself answers, so statements that do not need that worker succeed.
+// LostWorker reports whether err is a coordinator's of Citus whose worker is away or cannot serve.
+// The coordinator itself answers, so statements that do not need that worker succeed.
 func LostWorker(err error) bool {
-	state := SQLState(err)
+	e, ok := errors.AsType[*pgconn.PgError](err)
+	switch {
+	case !ok, e.Code == "08P01": // which is a pooler's
+		return false
+	case strings.HasPrefix(e.Code, "08"), e.Code == "XX000" && lostWorker(err):
+		return true
+	}
 
-	return strings.HasPrefix(state, "08") || state == "XX000" && lostWorker(err)
+	// The coordinator passes on what a worker reports, and names the worker.
+	if !strings.Contains(e.Where, "while executing command on ") {
+		return false
+	}
+
+	return Away(err) || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "58")
 }
 
 // lostWorker is LostWorker for statements whose error has no SQLSTATE of its own, only the text of
@@ -137,6 +168,8 @@ func lostWorker(err error) bool {
 		"could not receive data from server",
 		"could not send data to server",
 		"connection not open",
+		"terminating connection",
+		"failure on connection marked as essential",
 		"could not commit transaction for shard",
 	} {
 		if strings.Contains(text, lost) {

@@ -67,15 +67,15 @@ func Impatiently(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, impatient{}, most)
 }
 
-// late is the error of a statement that took longer than its context's patience, or than
-// statement_timeout.
+// late is the error of a statement that took longer than its context's patience, than its
+// context, or than statement_timeout.
 type late struct{ error }
 
 func (e late) Unwrap() error { return e.error }
 
 // asLate returns err as late if it is the error of such a statement.
 func asLate(ctx context.Context, err error) error {
-	if ctx.Value(impatient{}) == nil || ctx.Err() != nil {
+	if ctx.Value(impatient{}) == nil || errors.Is(ctx.Err(), context.Canceled) {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) || SQLState(err) == "57014" {

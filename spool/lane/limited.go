@@ -1,0 +1,164 @@
+package lane
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"promptspool/spool/crashpoint"
+	"promptspool/spool/disk"
+)
+
+// Events whose record is at a documented limit are refused for ever, however many more a
+// program sends. They are dead letters with two bounds of their own: a share of the lanes
+// for each key, and whatever room everything else leaves. At a bound the oldest of them are
+// dropped, which is counted and logged.
+
+// limitedShare is the fraction of BytesMax that dead letters of limits of one key may use:
+// one in this many parts.
+const limitedShare = 16
+
+// limitedSegments is how many segments a key's share holds at least, so that dropping one
+// frees a part of it.
+const limitedSegments = 4
+
+// joinedBytesMax is the size up to which a segment is replaced by one with more events.
+const joinedBytesMax = 16 << 10
+
+func anyLimited(g segment) bool { return g.limited }
+
+// MoveLimited copies events of one key, whose record is at a limit, to the dead letters.
+//
+// When it returns nil, they are fsynced there, or dropped because there is no room. It
+// drops older ones first, so it never returns ErrFull.
+func (l *Lanes) MoveLimited(now time.Time, entries []Entry) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	bytesMax := min(segmentBytesMax, l.config.BytesMax/limitedShare/limitedSegments)
+	return l.moveLocked(Dead, now, entries, int(bytesMax), l.commitLimitedLocked)
+}
+
+// commitLimitedLocked writes events of one key to a new segment, in the place of older ones
+// where the key's share or the lanes are full.
+func (l *Lanes) commitLimitedLocked(events []event) error {
+	key, share, size := events[0].key.Key, l.config.BytesMax/limitedShare, segmentSize(events)
+	ofKey := func(g segment) bool { return g.limited && g.key == key }
+	older := func(g segment) bool { return ofKey(g) && g.first < events[0].key.Seq }
+
+	// What comes once more after a crash may be the oldest, and one event may be larger than
+	// the share: they take the place of no others.
+	const full = "the share of their key is full"
+	excess := l.limitedBytesLocked(ofKey) + size - share
+	if excess > l.limitedBytesLocked(older) {
+		l.countDropped(len(events), full)
+		return nil
+	}
+
+	_, err := l.dropLimitedLocked(excess, older, full)
+	if err == nil {
+		err = l.commitLocked(kind{Dead, true}, events)
+	}
+	if errors.Is(err, ErrFull) {
+		l.countDropped(len(events), "the lanes are full")
+		return nil
+	}
+	return err
+}
+
+// joinLocked returns the segment that more events of a key replace, with its events; none
+// if there is none to replace. Otherwise a program that goes on at a limit for days would
+// leave a file for each event.
+func (l *Lanes) joinLocked(k kind, key uint32) (joined segment, events []event, err error) {
+	for _, g := range l.segments {
+		if k.limited && g.limited && g.key == key {
+			joined = g
+		}
+	}
+	if joined.count == 0 || joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
+		return segment{}, nil, nil
+	}
+	if missing, err := l.forgetMissingLocked(joined); missing || err != nil {
+		return segment{}, nil, err
+	}
+
+	// One that cannot be read stays as it is, for the next start to examine.
+	if events, err = joined.raw(); err != nil {
+		return segment{}, nil, nil
+	}
+	return joined, events, nil
+}
+
+// GiveWay deletes the oldest dead letters of limits, as many as free this many bytes of
+// disk. It reports whether it did; not if all of them would not be enough.
+func (l *Lanes) GiveWay(bytes int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.writableLocked() != nil || l.limitedBytesLocked(anyLimited) < bytes {
+		return false
+	}
+
+	// An error has failed the spool, as far as it must.
+	dropped, _ := l.dropLimitedLocked(bytes, anyLimited, "the spool or its disk is full")
+	return dropped
+}
+
+// limitedBytesLocked returns how much disk the segments that pick selects take.
+func (l *Lanes) limitedBytesLocked(pick func(segment) bool) (bytes int64) {
+	for _, g := range l.segments {
+		if pick(g) {
+			bytes += g.bytes
+		}
+	}
+	return bytes
+}
+
+// dropLimitedLocked deletes the oldest segments that pick selects, until they free this many
+// bytes of disk. It reports whether it deleted any.
+func (l *Lanes) dropLimitedLocked(bytes int64, pick func(segment) bool, why string) (bool, error) {
+	var dropped []segment
+	events := 0
+	l.segments = slices.DeleteFunc(l.segments, func(g segment) bool {
+		if bytes <= 0 || !pick(g) {
+			return false
+		}
+
+		dropped = append(dropped, g)
+		events += g.count
+		bytes -= g.bytes
+		l.bytes -= g.bytes
+		l.usage[Dead].add(g.key, -g.count)
+		return true
+	})
+	if len(dropped) == 0 {
+		return false, nil
+	}
+
+	// The count is lowered before the events go: see count.
+	if err := l.saveCountLocked(); err != nil {
+		return false, err
+	}
+	l.countDropped(events, why)
+	crashpoint.Reach(crashpoint.LaneDropCounted)
+
+	// All of them share one sync: a write may wait for their room.
+	var errs []error
+	for _, g := range dropped {
+		if err := disk.Remove(g.path); !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(append(errs, disk.SyncDir(l.dir))...); err != nil {
+		return false, l.diskError(err)
+	}
+	crashpoint.Reach(crashpoint.LaneDropped)
+	return true, nil
+}
+
+// countDropped counts and logs dead letters of limits that are given up.
+func (l *Lanes) countDropped(events int, why string) {
+	l.config.CountDropped(events)
+	l.config.Logger.Error("dead letters whose record is at a limit are dropped, the oldest first",
+		"events", events, "reason", why, "dir", l.dir)
+}
