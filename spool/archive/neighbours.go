@@ -119,7 +119,8 @@ func (n *neighbours) findNewer(ctx context.Context, newer *beside, from, now tim
 		within := []wire.Filter{n.listed("after", from)}
 
 		// Nobody knows how far ahead of this clock the last rows are.
-		to := n.of.At.Add(stretch)
+		// Of one microsecond all come in the same stretch, because any of them may be nearest.
+		_, to := microsecond(n.of.At.Add(stretch))
 		last := stretch > newerStretchMax || !to.Before(now)
 		if !last {
 			within = append(within, n.listed("lte", to))

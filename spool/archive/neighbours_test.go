@@ -54,6 +54,12 @@ func TestTheNeighboursOfAnyRecordAreFoundInFewScans(t *testing.T) {
 		if n := len(s.until); n < 3 || n > 14 || !s.until[n-1].IsZero() {
 			t.Errorf("listed at %s: the scans ended at %v", listed, s.until)
 		}
+		// Records of one microsecond are sorted otherwise, so that no scan may divide them.
+		for _, until := range s.until[:len(s.until)-1] {
+			if until.Nanosecond()%1000 != 999 {
+				t.Errorf("listed at %s: a scan ended within a microsecond, at %v", listed, until)
+			}
+		}
 	}
 }
 

@@ -56,7 +56,7 @@ func neighbours(t *testing.T, open Open) {
 // or nobody knows how long.
 func drawTied(t *rapid.T) string {
 	start := Start.Add(rapid.SampledFrom([]time.Duration{
-		0, 1, time.Microsecond, time.Second, time.Minute, -time.Hour, -1000 * time.Hour,
+		0, 1, time.Microsecond, time.Second, time.Second + 1, time.Minute, -time.Hour, -1000 * time.Hour,
 	}).Draw(t, "start"))
 	body := fmt.Sprintf(`{"function_name":"f","request_response":{},"tags":["x"],"request_start_time":%q`,
 		start.Format(time.RFC3339Nano))
