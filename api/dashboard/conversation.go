@@ -13,7 +13,7 @@ type Conversation struct {
 	Output  []Message // one for each choice
 	Failure *Failure  // nil if nothing went wrong
 	Raw     string    // the raw response, if neither Output nor Failure shows all of it
-	TooLong bool      // Raw is a stream of too many chunks
+	TooLong bool      // Raw has too many pieces to be taken apart
 
 	Parameters []Parameter // sent beside the messages, in their order
 	Tools      []Tool      // that the model could call

@@ -111,7 +111,7 @@ type shownRequest struct {
 	Hidden  int           // messages and parts that the page has no room for
 	Failure *shownFailure // nil if nothing went wrong
 	Raw     *shownText    // the raw response, if nothing else shows all of it
-	TooLong bool          // Raw is a stream of too many chunks
+	TooLong bool          // Raw has too many pieces to be taken apart
 }
 
 // call prepares a model call for a page.

@@ -21,11 +21,20 @@ type (
 		Tools    json.RawMessage    `json:"tools,omitempty"` // as they were sent
 	}
 	blueprintMessage struct {
-		Role       string           `json:"role"`
-		Name       string           `json:"name,omitempty"`
-		Content    []map[string]any `json:"content"`
-		ToolCalls  []blueprintCall  `json:"tool_calls,omitempty"`
-		ToolCallID string           `json:"tool_call_id,omitempty"`
+		Role       string          `json:"role"`
+		Name       string          `json:"name,omitempty"`
+		Content    []blueprintPart `json:"content"`
+		ToolCalls  []blueprintCall `json:"tool_calls,omitempty"`
+		ToolCallID string          `json:"tool_call_id,omitempty"`
+	}
+	blueprintPart struct {
+		Type     string         `json:"type"`
+		Text     *string        `json:"text,omitempty"`
+		Thinking *string        `json:"thinking,omitempty"`
+		ImageURL *blueprintLink `json:"image_url,omitempty"`
+	}
+	blueprintLink struct {
+		URL string `json:"url"`
 	}
 	blueprintCall struct {
 		ID       string            `json:"id"`
@@ -88,7 +97,7 @@ func (m *Message) blueprint() blueprintMessage {
 	b := blueprintMessage{
 		Role:       m.Role,
 		Name:       m.Name,
-		Content:    []map[string]any{},
+		Content:    []blueprintPart{},
 		ToolCallID: m.ToolCallID,
 	}
 	for _, p := range m.Parts {
@@ -105,16 +114,17 @@ func (m *Message) blueprint() blueprintMessage {
 
 // blueprint returns the part in the blueprint's form. Of media it shows no bytes, which
 // the request has.
-func (p *Part) blueprint() map[string]any {
+func (p *Part) blueprint() blueprintPart {
 	isURL := strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")
 	switch {
 	case p.Kind == PartThinking:
-		return map[string]any{"type": "thinking", "thinking": p.Text}
+		return blueprintPart{Type: "thinking", Thinking: &p.Text}
 	case p.Kind == PartMedia && isURL:
-		return map[string]any{"type": "image_url", "image_url": map[string]string{"url": p.Text}}
+		return blueprintPart{Type: "image_url", ImageURL: &blueprintLink{p.Text}}
 	case p.Kind == PartMedia:
-		return map[string]any{"type": "text", "text": "[" + p.Text + "]"}
+		name := "[" + p.Text + "]"
+		return blueprintPart{Type: "text", Text: &name}
 	}
 
-	return map[string]any{"type": "text", "text": p.Text}
+	return blueprintPart{Type: "text", Text: &p.Text}
 }

@@ -23,8 +23,9 @@ type Call struct {
 	// all the same.
 	Readable bool
 
-	// TooLong is set if the response is not readable because it is a stream of too many
-	// chunks.
+	// TooLong is set if the response is not readable because its lists have too many
+	// elements, as a stream of more than 131,072 chunks has. Of an input there are as many
+	// as are read.
 	TooLong bool `json:",omitempty"`
 
 	// Failure says what went wrong; nil if neither caller nor provider reports anything.
@@ -68,13 +69,11 @@ func ReadObject(ctx context.Context, object wire.Object) Call {
 	return readCall(membersOf(ctx, object), nil)
 }
 
-// membersOf returns what looks up the members of an object, for one reading.
+// membersOf returns what looks up the members of an object, each for a reading of its own.
 func membersOf(ctx context.Context, object wire.Object) func(name string) node {
-	r := &reading{ctx: ctx}
-
 	return func(name string) node {
 		v, _ := object.Get(name)
-		return node{raw: v, reading: r}
+		return startReading(ctx, v)
 	}
 }
 
@@ -93,6 +92,7 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 
 	provided := providerError(response, failed(member))
 	call.Failure = newFailure(member, provided)
+	unread := call
 	switch {
 	case isStream(response):
 		call.readStream(response)
@@ -105,6 +105,9 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	}
 	// An error is an answer that we can show, and so is nothing after a failed call.
 	call.Readable = call.Readable || provided != nil || failed(member) && response.empty()
+	if response.reading.tooMany() {
+		call, call.TooLong = unread, true
+	}
 
 	if provided != nil || !call.Readable {
 		call.keepRaw(response)

@@ -11,17 +11,21 @@ import (
 // readLogRequest reads a call that its caller has put into blueprints. Its counts are the
 // caller's own.
 func readLogRequest(member func(string) node) Call {
+	output := member("output")
 	call := Call{
 		Input:        readBlueprint(member("input"), "user"),
-		Output:       readBlueprint(member("output"), "assistant"),
+		Output:       readBlueprint(output, "assistant"),
 		Model:        Clip(member("model").text()),
 		FinishReason: Clip(member("finish_reason").text()),
 		Failure:      newFailure(member, nil),
 	}
+	if output.reading.tooMany() {
+		call.Output, call.TooLong = nil, true
+	}
 	// A call that failed may have an output without messages.
-	call.Readable = len(call.Output) > 0 || member("output").isObject() && failed(member)
+	call.Readable = len(call.Output) > 0 || !call.TooLong && output.isObject() && failed(member)
 	if !call.Readable {
-		call.keepRaw(member("output"))
+		call.keepRaw(output)
 	}
 
 	// The contract's default for each count is 0, so a client that fills in defaults does

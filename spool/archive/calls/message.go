@@ -179,6 +179,9 @@ func (m *Message) part(n node) {
 	}
 
 	n = n.indexed()
+	if !n.hasMembers() {
+		return
+	}
 
 	// Anthropic, OpenAI's responses and Mistral name the type.
 	switch n.texts("type") {
@@ -305,6 +308,9 @@ func mediaName(n node) string {
 		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"),
 		n.at("fileData"), n.at("file_data"), n,
 	} {
+		if !place.exists() {
+			continue
+		}
 		url := place.text()
 		if url == "" {
 			url = place.texts("url", "fileUri", "file_uri", "image_url")

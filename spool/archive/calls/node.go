@@ -2,6 +2,7 @@ package calls
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -38,6 +39,11 @@ type member struct {
 const membersMax = 128
 
 func nodeOf(raw json.RawMessage) node { return node{raw: raw} }
+
+// startReading returns the node of a member of a body, with a reading of its own.
+func startReading(ctx context.Context, raw json.RawMessage) node {
+	return node{raw: raw, reading: &reading{ctx: ctx}}
+}
 
 // part returns the node of a value inside n.
 func (n node) part(from, end int) node { return node{raw: n.raw[from:end:end], reading: n.reading} }

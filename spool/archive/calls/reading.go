@@ -2,13 +2,18 @@ package calls
 
 import "context"
 
-// reading is the reading of one body. It is over when its context ends: what was not read
-// by then is missing.
+// reading is the reading of one member of a body. It is over when its context ends, or after
+// elementsMax: what was not read by then is missing.
 type reading struct {
 	ctx      context.Context
-	elements int // that were read
+	elements int // that were met
 	over     bool
 }
+
+// elementsMax bounds the elements of all lists in an input, and in a response: the chunks of a
+// stream, messages, parts. The longest answers of models have 128,000 tokens, most of them
+// several in a chunk. An element may be tiny, and what is read of it is not.
+const elementsMax = 1 << 17
 
 // elementsPerLook is how many elements are read between two looks at the context, in about
 // a millisecond.
@@ -19,9 +24,13 @@ func (r *reading) isOver() bool {
 	if r == nil {
 		return false
 	}
-	if r.elements++; r.elements%elementsPerLook == 0 && r.ctx.Err() != nil {
+	r.elements++
+	if r.tooMany() || r.elements%elementsPerLook == 0 && r.ctx.Err() != nil {
 		r.over = true
 	}
 
 	return r.over
 }
+
+// tooMany reports whether there were more elements than are read.
+func (r *reading) tooMany() bool { return r != nil && r.elements > elementsMax }

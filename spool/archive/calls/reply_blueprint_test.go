@@ -19,16 +19,16 @@ func TestTheBlueprintOfAReplyHasTheAnswer(t *testing.T) {
 			`{"function_name":"openai.chat.completions.create","provider_type":"openai",
 			"kwargs":{"model":"gpt-4o","temperature":0.5,"messages":[{"role":"user","content":"Hi <b>"}]},
 			"request_response":{"choices":[{"message":{"role":"assistant","content":"Hey"}}]}}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Hi <b>",` +
-				`"type":"text"}]},{"role":"assistant","content":[{"text":"Hey","type":"text"}]}],` +
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
+				`"text":"Hi <b>"}]},{"role":"assistant","content":[{"type":"text","text":"Hey"}]}],` +
 				rest + `"metadata":{"model":{"provider":"openai","name":"gpt-4o",` +
 				`"parameters":{"temperature":0.5}}` + end,
 		},
 		{
 			"a failed call",
 			`{"function_name":"f","kwargs":{"model":"m","prompt":"Once"},"request_response":{},"status":"ERROR"}`,
-			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"text":"Once",` +
-				`"type":"text"}]}],` + rest +
+			`{"prompt_template":{"type":"chat","messages":[{"role":"user","content":[{"type":"text",` +
+				`"text":"Once"}]}],` + rest +
 				`"metadata":{"model":{"provider":"f","name":"m","parameters":{}}` + end,
 		},
 		{"no object", `[]`, ""},

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"strings"
 
@@ -32,10 +33,10 @@ func ReadSent(body json.RawMessage) (s Sent) {
 	if wire.IsLog(object) {
 		from = "parameters"
 		input, _ := object.Get("input")
-		s.tools(nodeOf(input).at("tools"))
+		s.tools(startReading(context.Background(), input).at("tools"))
 	}
 	raw, _ := object.Get(from)
-	s.read(kwargsOf(nodeOf(raw)), groups)
+	s.read(kwargsOf(startReading(context.Background(), raw)), groups)
 
 	return s
 }

@@ -43,26 +43,16 @@ type stream struct {
 	memory struct{ message, response, metadata, choice, delta index }
 }
 
-// chunksMax bounds the chunks of a stream that is assembled. The longest answers of models
-// have 128,000 tokens, most of them several in a chunk.
-const chunksMax = 1 << 17
-
 // readStream assembles a stream. Of several choices the first is read.
 func (c *Call) readStream(chunks node) {
-	call := *c
 	s := stream{
-		call:    &call,
+		call:    c,
 		message: Message{Role: "assistant"},
 		kind:    PartText,
 		calls:   map[int64]int{},
 		tools:   map[int][]byte{},
 	}
-	n := 0
 	for e := range chunks.each {
-		if n++; n > chunksMax {
-			c.TooLong = true
-			return
-		}
 		s.chunk(e)
 	}
 	s.endPart()
@@ -70,7 +60,6 @@ func (c *Call) readStream(chunks node) {
 		s.message.ToolCalls[at].Arguments += string(arguments)
 	}
 
-	*c = call
 	c.Readable = !s.message.empty() || c.FinishReason != ""
 	c.answer(s.message)
 }

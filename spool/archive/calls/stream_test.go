@@ -2,6 +2,7 @@ package calls_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -26,6 +27,36 @@ func TestAStreamOfTooManyChunksStaysAsItCame(t *testing.T) {
 	if call.Readable || !call.TooLong || len(call.Output) > 0 || len(call.Raw) == 0 {
 		t.Errorf("a longer one: readable %v, too long %v, %d outputs, %d bytes raw",
 			call.Readable, call.TooLong, len(call.Output), len(call.Raw))
+	}
+}
+
+// Whatever the list: an element may be of three bytes, and each is looked at for many names.
+func TestNoMoreElementsOfAListAreReadThanABound(t *testing.T) {
+	const bound = 1 << 17
+	for place, around := range map[string]string{
+		"choices": `{"function_name":"f","request_response":{"choices":[%s]}}`,
+		"parts":   `{"function_name":"f","request_response":{"choices":[{"message":{"content":[%s]}}]}}`,
+		"output":  `{"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[%s]},"provider":"p","model":"m"}`,
+	} {
+		read := func(n int) calls.Call {
+			return calls.Read([]byte(fmt.Sprintf(around, repeated(n, `{"content":"x","text":"x"}`))))
+		}
+
+		// A part is also an element of the list of choices around it.
+		if call := read(bound - 1); !call.Readable || call.TooLong {
+			t.Errorf("%s: %d are not read", place, bound-1)
+		}
+		if call := read(bound + 1); call.Readable || !call.TooLong || len(call.Output) > 0 || len(call.Raw) == 0 {
+			t.Errorf("%s: of %d, readable %v, too long %v, %d outputs, %d bytes raw",
+				place, bound+1, call.Readable, call.TooLong, len(call.Output), len(call.Raw))
+		}
+	}
+
+	call := calls.Read([]byte(`{"function_name":"f","kwargs":{"messages":[` +
+		repeated(bound+1, `{"role":"user","content":"x"}`) + `]},"request_response":"Hello."}`))
+	// One more element is met where it is asked whether these are messages.
+	if len(call.Input) != bound-1 || !call.Readable {
+		t.Errorf("of a longer input, %d messages are read, and the response is readable: %v", len(call.Input), call.Readable)
 	}
 }
 

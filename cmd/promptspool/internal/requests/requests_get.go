@@ -89,7 +89,7 @@ func printUnparsed(p print.Painter, call *calls.Call) {
 
 	why := "We could not parse this response."
 	if call.TooLong {
-		why = "This stream has too many chunks to be assembled."
+		why = "This response has too many pieces to be taken apart."
 	}
 	fmt.Fprintln(p.Out, "\n"+why+" Raw response:")
 	p.Lines(print.Unstyled, laidOut(call.RawText()))
