@@ -271,7 +271,7 @@ func TestLinksForOthersHaveThePublicAddress(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"/":                   "curl https://example.com/p/rest/track-request",
-		"/docs/api":           "https://example.com/p/rest/prompt-templates",
+		"/docs/api-templates": "https://example.com/p/rest/prompt-templates",
 		"/openapi.json":       `"url": "https://example.com/p"`,
 		"/openapi.yaml":       `url: "https://example.com/p"`,
 		"/llms.txt":           "](/p/docs/deploy.md)",

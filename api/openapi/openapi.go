@@ -2,8 +2,8 @@
 // page of the documentation.
 //
 // The description is generated from a table of operations and from the types that cross
-// the wire. The binary contains only the result (openapi.json and api.md in
-// api/dashboard/docs), not this package. Tests compare both with this package, with the
+// the wire. The binary contains only the result (openapi.json and the pages
+// api-*.md in api/dashboard/docs), not this package. Tests compare both with this package, with the
 // route table, and with the calls that the tests themselves make; see Checker.
 package openapi
 
@@ -47,6 +47,8 @@ type server struct {
 type tag struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
+
+	page string // of the reference for people
 }
 
 type components struct {

@@ -119,37 +119,61 @@ func TestTheCheckerSeesWhatDiffers(t *testing.T) {
 	}
 }
 
-// reference is the page that shows the description to people.
-const reference = "../dashboard/docs/api.md"
+// pagesFolder holds the pages that show the description to people.
+const pagesFolder = "../dashboard/docs/"
 
 func TestTheReferenceFollowsTheDescription(t *testing.T) {
 	d, err := Describe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(reference)
+	want := d.Pages()
+
+	// The page that leads to the others is written by hand around two lists.
+	index, err := os.ReadFile(pagesFolder + "api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-
-	want := string(content)
-	for name, text := range map[string]string{"calls": d.CallsTable(), "reference": d.Reference()} {
+	want["api"] = string(index)
+	for name, text := range map[string]string{"calls": d.Index(), "spellings": d.Spellings()} {
 		begin, end := "<!-- generated: "+name+" -->\n\n", "\n<!-- end -->"
-		before, rest, ok := strings.Cut(want, begin)
+		before, rest, ok := strings.Cut(want["api"], begin)
 		_, after, ended := strings.Cut(rest, end)
 		if !ok || !ended {
-			t.Fatalf("%s has no place for %s", reference, name)
+			t.Fatalf("api.md has no place for %s", name)
 		}
-		want = before + begin + text + end + after
+		want["api"] = before + begin + text + end + after
 	}
-	if want == string(content) {
-		return
+
+	for name, text := range want {
+		path := pagesFolder + name + ".md"
+		if got, err := os.ReadFile(path); err == nil && string(got) == text {
+			continue
+		}
+		if !*update {
+			t.Errorf("%s differs from the code; run this test with -update", path)
+		} else if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if !*update {
-		t.Fatalf("%s differs from the code; run this test with -update", reference)
-	}
-	if err := os.WriteFile(reference, []byte(want), 0o644); err != nil {
+}
+
+func TestAnObjectIsDescribedOnceWhereItsReadersAre(t *testing.T) {
+	d, err := Describe()
+	if err != nil {
 		t.Fatal(err)
+	}
+	pages := d.Pages()
+
+	for heading, page := range map[string]string{
+		"\n### FleetSidecar\n": "api-sidecars", "\n### Breakdown\n": "api-find",
+		"\n## ErrorBody\n": objectsPage, "\n## Log a call\n": "api-log",
+	} {
+		for name, text := range pages {
+			if strings.Contains(text, heading) != (name == page) {
+				t.Errorf("%q is on the page %s, want it on %s alone", heading, name, page)
+			}
+		}
 	}
 }
 

@@ -63,11 +63,11 @@ const (
 )
 
 var tags = []tag{
-	{tagWrites, "What an app sends: calls to models, and what is said of them afterwards."},
-	{tagOTLP, "What OTLP exporters send over HTTP, in protobuf or JSON; gRPC is not served."},
-	{tagTemplates, "Fetching, publishing and labelling prompt templates."},
-	{tagRequests, "Reading, searching, summing up, exporting and deleting what was logged."},
-	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too."},
+	{tagWrites, "What an app sends: calls to models, and what is said of them afterwards.", "api-log"},
+	{tagOTLP, "What OTLP exporters send over HTTP, in protobuf or JSON; gRPC is not served.", "api-opentelemetry"},
+	{tagTemplates, "Fetching, publishing and labelling prompt templates.", "api-templates"},
+	{tagRequests, "Reading, searching, summing up, exporting and deleting what was logged.", "api-find"},
+	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too.", "api-sidecars"},
 }
 
 // pathParameters describe the identifiers in paths.

@@ -17,68 +17,188 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// page writes the reference for people, as Markdown.
-type page struct {
-	strings.Builder
-	document *Document
-	uses     map[string]int // how many calls send or answer with a schema
-}
-
-// CallsTable returns a table of all calls, with links into the text of Reference.
-func (d *Document) CallsTable() string {
-	var b strings.Builder
-	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
-
-	for _, o := range operations() {
-		older := ""
-		for path := range strings.FieldsSeq(o.older) {
-			older += " (`" + path + "`)"
-		}
-		fmt.Fprintf(&b, "| `%s`%s | [%s](#%s) | %s |\n", o.call, older, o.summary, anchor(o.summary), o.scope)
-	}
-
-	return b.String()
-}
-
-// Reference describes each call, and then the objects that several calls share.
-func (d *Document) Reference() string {
-	p := &page{document: d, uses: make(map[string]int)}
-
-	// An object that only one call uses is shown with it, so that readers need not jump.
+// Pages returns the parts of the reference for people, as Markdown by the names of the pages:
+// one for the calls of each tag, and one for the objects that several of them share.
+func (d *Document) Pages() map[string]string {
+	r := &reference{document: d, uses: make(map[string]int), home: make(map[string]string)}
 	all := operations()
-	for _, o := range all {
-		for _, schema := range p.schemasOf(&o) {
-			p.uses[schema]++
-		}
-	}
+	r.settle(all)
 
+	pages := make(map[string]string)
 	for _, t := range tags {
-		fmt.Fprintf(p, "## %s\n\n%s\n\n", t.Name, t.Description)
+		p := &page{reference: r, name: t.page}
+		fmt.Fprintf(p, "# API: %s\n\n%s\n\n", lowered(t.Name), t.Description)
+		p.WriteString("[API reference](api.md) says how a key is sent and lists all errors.\n\n" + generated)
+		p.WriteString(callsOf(t, "") + "\n")
 		for _, o := range all {
 			if o.tag == t.Name {
 				p.call(&o)
 			}
 		}
+		p.objects()
+		pages[t.page] = p.String() + generatedEnd
 	}
-	p.objects()
 
-	return strings.TrimSuffix(p.String(), "\n")
+	p := &page{reference: r, name: objectsPage}
+	p.WriteString("# API: shared objects\n\n" +
+		"The objects that calls of several parts of the API send, or answer with.\n\n" + generated)
+	p.objects()
+	pages[objectsPage] = p.String() + generatedEnd
+
+	return pages
+}
+
+// The marks around what is generated. Its lines may be long.
+const (
+	generated    = "<!-- generated: reference -->\n\n"
+	generatedEnd = "<!-- end -->\n"
+)
+
+// objectsPage is the page of the objects that calls of several tags use.
+const objectsPage = "api-objects"
+
+// Index lists all calls by their tags, with links into Pages.
+func (d *Document) Index() string {
+	var b strings.Builder
+	for _, t := range tags {
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, callsOf(t, t.page+".md"))
+	}
+
+	return b.String()
+}
+
+// callsOf returns a table of the calls of a tag, which file describes; "" is the same page.
+func callsOf(t tag, file string) string {
+	var b strings.Builder
+	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
+	for _, o := range operations() {
+		if o.tag == t.Name {
+			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.call, o.summary, file, anchor(o.summary), o.scope)
+		}
+	}
+
+	return b.String()
+}
+
+// Spellings lists the other paths at which calls are served.
+func (d *Document) Spellings() string {
+	var b strings.Builder
+	b.WriteString("| Call | Also served at |\n|---|---|\n")
+	for _, o := range operations() {
+		if paths := strings.Fields(o.older); len(paths) > 0 {
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.call, strings.Join(paths, "`, `"))
+		}
+	}
+
+	return b.String()
+}
+
+// lowered returns a title as it reads within a sentence.
+func lowered(title string) string {
+	if strings.ToUpper(title[1:2]) == title[1:2] || title == tagOTLP {
+		return title
+	}
+	return strings.ToLower(title[:1]) + title[1:]
+}
+
+// reference is what all parts of the reference know.
+type reference struct {
+	document *Document
+	uses     map[string]int    // how many calls send or answer with a schema
+	home     map[string]string // the page of each schema
+}
+
+// settle decides where each object is described: with the calls of a tag if only they lead to
+// it, so that readers need not jump.
+func (r *reference) settle(all []operation) {
+	for _, o := range all {
+		for _, schema := range r.schemasOf(&o) {
+			r.uses[schema]++
+		}
+	}
+
+	for _, t := range tags {
+		reached := make(map[string]bool)
+		for _, o := range all {
+			if o.tag != t.Name {
+				continue
+			}
+			for _, schema := range r.schemasOf(&o) {
+				r.reach(schema, reached)
+			}
+		}
+		for name := range reached {
+			if r.home[name] != "" {
+				r.home[name] = objectsPage
+			} else {
+				r.home[name] = t.page
+			}
+		}
+	}
+
+	// Errors are answered by every call.
+	for name := range r.document.Components.Schemas {
+		r.home[name] = cmp.Or(r.home[name], objectsPage)
+	}
+}
+
+// reach adds a schema, and all to which its members lead.
+func (r *reference) reach(name string, reached map[string]bool) {
+	s := r.document.Components.Schemas[name]
+	if s == nil || reached[name] {
+		return
+	}
+	reached[name] = true
+
+	for _, inner := range referred(s) {
+		r.reach(inner, reached)
+	}
+}
+
+// referred returns the names of the schemas that a schema refers to.
+func referred(s *jsonschema.Schema) (names []string) {
+	if s == nil || s == jsonschema.TrueSchema || s == jsonschema.FalseSchema {
+		return nil
+	}
+	if s.Ref != "" {
+		names = append(names, nameOf(s))
+	}
+
+	inner := slices.Concat(s.AnyOf, s.OneOf, s.AllOf, s.PrefixItems,
+		[]*jsonschema.Schema{s.Items, s.AdditionalProperties})
+	if s.Properties != nil {
+		for m := s.Properties.Oldest(); m != nil; m = m.Next() {
+			inner = append(inner, m.Value)
+		}
+	}
+	for _, each := range inner {
+		names = append(names, referred(each)...)
+	}
+
+	return names
+}
+
+// page writes one part of the reference, as Markdown.
+type page struct {
+	strings.Builder
+	*reference
+	name string
 }
 
 // described returns the operation as the document has it.
-func (p *page) described(o *operation) *Operation {
+func (r *reference) described(o *operation) *Operation {
 	method, path, _ := strings.Cut(o.call, " ")
-	return p.document.Paths[path][strings.ToLower(method)]
+	return r.document.Paths[path][strings.ToLower(method)]
 }
 
 // schemasOf returns the names of the schemas of an operation's body and answers.
-func (p *page) schemasOf(o *operation) (names []string) {
+func (r *reference) schemasOf(o *operation) (names []string) {
 	contents := []map[string]Media{}
-	if body := p.described(o).Body; body != nil {
+	if body := r.described(o).Body; body != nil {
 		contents = append(contents, body.Content)
 	}
-	for _, r := range p.described(o).Responses {
-		contents = append(contents, r.Content)
+	for _, answer := range r.described(o).Responses {
+		contents = append(contents, answer.Content)
 	}
 
 	for _, content := range contents {
@@ -98,10 +218,7 @@ func nameOf(s *jsonschema.Schema) string {
 // call writes the section of a call.
 func (p *page) call(o *operation) {
 	d := p.described(o)
-	fmt.Fprintf(p, "### %s\n\n`%s` with a key of scope `%s`.", o.summary, o.call, o.scope)
-	if paths := strings.Fields(o.older); len(paths) > 0 {
-		fmt.Fprintf(p, " Also served at `%s`.", strings.Join(paths, "`, `"))
-	}
+	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope `%s`.", o.summary, o.call, o.scope)
 	if o.detail != "" {
 		p.WriteString("\n\n" + o.detail)
 	}
@@ -110,7 +227,7 @@ func (p *page) call(o *operation) {
 	if len(d.Parameters) > 0 {
 		p.WriteString("| Parameter | In | Type | Meaning |\n|---|---|---|---|\n")
 		for _, v := range d.Parameters {
-			kind := describeType(v.Schema, v.Required)
+			kind := p.describeType(v.Schema, v.Required)
 			fmt.Fprintf(p, "| `%s` | %s | %s | %s |\n", v.Name, v.In, kind, cell(v.Description))
 		}
 		p.WriteString("\n")
@@ -211,7 +328,7 @@ func (p *page) answers(o *operation, d *Operation) {
 		}
 	}
 	slices.Sort(statuses)
-	fmt.Fprintf(p, "[Errors](#errors): %s.\n\n", strings.Join(statuses, ", "))
+	fmt.Fprintf(p, "[Errors](api.md#errors): %s.\n\n", strings.Join(statuses, ", "))
 }
 
 // fields writes the members of an object, or a link to them. sent means that callers send
@@ -222,7 +339,7 @@ func (p *page) fields(s *jsonschema.Schema, sent bool) {
 	switch definition := p.document.Components.Schemas[name]; {
 	case name == "":
 	case p.uses[name] > 1 || !isTable(definition):
-		fmt.Fprintf(p, "Fields: %s.\n\n", link(name))
+		fmt.Fprintf(p, "Fields: %s.\n\n", p.link(name))
 	default:
 		p.table(definition, sent)
 	}
@@ -238,7 +355,7 @@ func (p *page) table(s *jsonschema.Schema, sent bool) {
 		required := slices.Contains(s.Required, m.Key)
 
 		// Callers must know what they have to send, and what may be missing in an answer.
-		kind := describeType(m.Value, sent && required)
+		kind := p.describeType(m.Value, sent && required)
 		if !sent && !required {
 			kind += ", or absent"
 		}
@@ -248,30 +365,40 @@ func (p *page) table(s *jsonschema.Schema, sent bool) {
 	p.WriteString("\n")
 }
 
-// objects writes the schemas that are not shown with the only call that uses them.
+// objects writes the schemas of the page that are not shown with the only call that uses them.
 func (p *page) objects() {
-	p.WriteString("## Objects\n\nWhat several calls share, or other objects hold.\n\n")
+	level := "## "
+	if p.name != objectsPage {
+		level = "### "
+	}
+
+	shown := &page{reference: p.reference, name: p.name}
 	for _, name := range slices.Sorted(maps.Keys(p.document.Components.Schemas)) {
 		s := p.document.Components.Schemas[name]
-		if p.uses[name] == 1 && isTable(s) {
+		if p.home[name] != p.name || p.uses[name] == 1 && isTable(s) {
 			continue
 		}
 
-		fmt.Fprintf(p, "### %s\n\n", name)
+		fmt.Fprintf(shown, "%s%s\n\n", level, name)
 		if s.Description != "" {
-			p.WriteString(s.Description + "\n\n")
+			shown.WriteString(s.Description + "\n\n")
 		}
 
 		// Only bodies that callers send are open to more members.
 		if isTable(s) {
-			p.table(s, s.AdditionalProperties == jsonschema.TrueSchema)
+			shown.table(s, s.AdditionalProperties == jsonschema.TrueSchema)
 		}
 	}
+
+	if shown.Len() > 0 && p.name != objectsPage {
+		p.WriteString("## Objects\n\nWhat several of these calls share, or other objects hold.\n\n")
+	}
+	p.WriteString(shown.String())
 }
 
 // describeType returns the type of a value in words, with its bounds.
-func describeType(s *jsonschema.Schema, required bool) string {
-	text := typeName(s)
+func (p *page) describeType(s *jsonschema.Schema, required bool) string {
+	text := p.typeName(s)
 	switch {
 	case s.Minimum != "" && s.Maximum != "":
 		text += ", " + string(s.Minimum) + " to " + string(s.Maximum)
@@ -291,10 +418,10 @@ func describeType(s *jsonschema.Schema, required bool) string {
 }
 
 // typeName returns the name of a type, with a link if it is an object of ours.
-func typeName(s *jsonschema.Schema) string {
+func (p *page) typeName(s *jsonschema.Schema) string {
 	var kinds []string
 	for _, choice := range slices.Concat(s.AnyOf, s.OneOf) {
-		kinds = append(kinds, typeName(choice))
+		kinds = append(kinds, p.typeName(choice))
 	}
 	for _, word := range s.Enum {
 		kinds = append(kinds, fmt.Sprintf("`%v`", word))
@@ -309,13 +436,13 @@ func typeName(s *jsonschema.Schema) string {
 	case kinds != nil:
 		return strings.Join(kinds, " or ")
 	case s.Ref != "":
-		return link(nameOf(s))
+		return p.link(nameOf(s))
 	case s.PrefixItems != nil:
 		return "array of a name and a number"
 	case s.Items != nil:
-		return "array of " + typeName(s.Items)
+		return "array of " + p.typeName(s.Items)
 	case s.AdditionalProperties != nil && s.AdditionalProperties != jsonschema.TrueSchema:
-		return "object of " + typeName(s.AdditionalProperties)
+		return "object of " + p.typeName(s.AdditionalProperties)
 	case s.Format == "date-time":
 		return "time"
 	case s.Format != "":
@@ -327,7 +454,15 @@ func typeName(s *jsonschema.Schema) string {
 	}
 }
 
-func link(name string) string { return "[" + name + "](#" + strings.ToLower(name) + ")" }
+// link returns a link to where a schema is described.
+func (p *page) link(name string) string {
+	file := ""
+	if p.home[name] != p.name {
+		file = p.home[name] + ".md"
+	}
+
+	return "[" + name + "](" + file + "#" + strings.ToLower(name) + ")"
+}
 
 // anchor returns the id that a heading gets.
 func anchor(heading string) string {

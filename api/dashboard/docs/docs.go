@@ -42,7 +42,8 @@ var sections = []struct{ title, pages string }{
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
 	{"Operate", "deploy reverse-proxy kubernetes postgresql scale backup alerts troubleshooting"},
-	{"Reference", "commands configuration metrics api opentelemetry-attributes limits security"},
+	{"Reference", "commands configuration metrics opentelemetry-attributes limits security"},
+	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-sidecars api-objects"},
 	{"Contribute", "architecture contributing"},
 }
 

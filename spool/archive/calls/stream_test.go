@@ -36,7 +36,8 @@ func TestNoMoreElementsOfAListAreReadThanABound(t *testing.T) {
 	for place, around := range map[string]string{
 		"choices": `{"function_name":"f","request_response":{"choices":[%s]}}`,
 		"parts":   `{"function_name":"f","request_response":{"choices":[{"message":{"content":[%s]}}]}}`,
-		"output":  `{"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[%s]},"provider":"p","model":"m"}`,
+		"output": `{"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[%s]},` +
+			`"provider":"p","model":"m"}`,
 	} {
 		read := func(n int) calls.Call {
 			return calls.Read([]byte(fmt.Sprintf(around, repeated(n, `{"content":"x","text":"x"}`))))
@@ -56,7 +57,8 @@ func TestNoMoreElementsOfAListAreReadThanABound(t *testing.T) {
 		repeated(bound+1, `{"role":"user","content":"x"}`) + `]},"request_response":"Hello."}`))
 	// One more element is met where it is asked whether these are messages.
 	if len(call.Input) != bound-1 || !call.Readable {
-		t.Errorf("of a longer input, %d messages are read, and the response is readable: %v", len(call.Input), call.Readable)
+		t.Errorf("of a longer input, %d messages are read, and the response is readable: %v",
+			len(call.Input), call.Readable)
 	}
 }
 
