@@ -83,22 +83,88 @@ func commandsInOrder() (all []*cli.Command) {
 	return all
 }
 
+// sharedFlags are flags that many commands have, which the page lists once: as they are of
+// the first command.
+var sharedFlags = []struct {
+	title, explained string
+	of               string
+	names            []string
+}{
+	{
+		"Flags for asking a server",
+		"Set `PROMPTSPOOL_URL` and `PROMPTSPOOL_KEY` once, and no command needs them.",
+		"requests search",
+		[]string{"url", "key", "url-ca-file", "url-cert-file", "url-key-file"},
+	},
+	{
+		"Flags of a filter",
+		"They narrow down what a command counts, lists or writes. All that are given must hold.",
+		"requests search",
+		[]string{
+			"filter", "tag", "metadata", "model", "provider", "template", "label", "status", "score", "cost",
+			"latency", "group", "sidecar", "text", "after", "before",
+		},
+	},
+}
+
 // commandsText lists each command with its flags.
 func commandsText() string {
 	var b strings.Builder
-	for _, c := range commandsInOrder() {
-		fmt.Fprintf(&b, "## %s\n\n%s.\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
-		if len(c.Flags) == 0 {
-			continue
-		}
-		b.WriteString("| Flag | Default | Meaning |\n|---|---|---|\n")
-		for _, f := range c.Flags {
-			flag := documented(f)
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", flag.name, flag.fallback, flag.usage)
+	commands := allCommands()
+	linked := map[string]string{} // the rows that are listed once, with links to where
+	for _, shared := range sharedFlags {
+		fmt.Fprintf(&b, "## %s\n\n%s\n\n| Flag | Default | Meaning |\n|---|---|---|\n", shared.title, shared.explained)
+		link := "[" + strings.ToLower(shared.title[:1]) + shared.title[1:] + "](#" +
+			strings.ReplaceAll(strings.ToLower(shared.title), " ", "-") + ")"
+		for _, f := range commands[shared.of].Flags {
+			if slices.Contains(shared.names, f.Names()[0]) {
+				b.WriteString(flagRow(f))
+				linked[flagRow(f)] = link
+			}
 		}
 		b.WriteString("\n")
 	}
+
+	for _, c := range commandsInOrder() {
+		fmt.Fprintf(&b, "## %s\n\n%s.\n\n```text\npromptspool %s\n```\n\n", c.HelpName, sentence(c.Usage), usageOf(c))
+		b.WriteString(ownFlags(c, linked))
+	}
+
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ownFlags is a table of a command's flags, and links to where the others are listed.
+func ownFlags(c *cli.Command, linked map[string]string) string {
+	var rows, links []string
+	for _, f := range c.Flags {
+		switch link := linked[flagRow(f)]; {
+		case link == "":
+			rows = append(rows, flagRow(f))
+		case !slices.Contains(links, link):
+			links = append(links, link)
+		}
+	}
+
+	var b strings.Builder
+	if len(rows) > 0 {
+		b.WriteString("| Flag | Default | Meaning |\n|---|---|---|\n" + strings.Join(rows, "") + "\n")
+	}
+	if len(links) > 0 {
+		slices.Sort(links)
+		also := "Also the "
+		if len(rows) == 0 {
+			also = "It has the "
+		}
+		b.WriteString(also + strings.Join(links, " and the ") + ".\n\n")
+	}
+
+	return b.String()
+}
+
+// flagRow is a flag's row of a table.
+func flagRow(f cli.Flag) string {
+	flag := documented(f)
+	return fmt.Sprintf("| %s | %s | %s |\n", flag.name, flag.fallback, flag.usage)
 }
 
 func usageOf(c *cli.Command) string {
@@ -131,7 +197,7 @@ func flagsText() string {
 	slices.Sort(order)
 
 	var b strings.Builder
-	b.WriteString("| Flag | Of | Default | Meaning |\n|---|---|---|---|\n")
+	b.WriteString("| Flag | Role | Default | Meaning |\n|---|---|---|---|\n")
 	for _, key := range order {
 		r := rows[key]
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.name, strings.Join(r.roles, ", "), r.fallback, r.usage)
@@ -202,7 +268,7 @@ func metricsText(t *testing.T) string {
 	}
 
 	var b strings.Builder
-	b.WriteString("| Metric | Of | Type | Meaning |\n|---|---|---|---|\n")
+	b.WriteString("| Metric | Role | Type | Meaning |\n|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		r := rows[name]
 		kind := strings.ToLower(r.family.GetType().String())
