@@ -25,11 +25,13 @@ type example struct {
 	code     string
 }
 
-var fence = regexp.MustCompile("(?ms)^```([a-z]+) ?([a-z]*) ?([^\n]*)\n(.*?)^```$")
+// fence matches a block, which may be indented in a list.
+var fence = regexp.MustCompile("(?ms)^( *)```([a-z]+) ?([a-z]*) ?([^\n]*)\n(.*?)^ *```$")
 
 func examplesOf(page string) (all []example) {
 	for _, m := range fence.FindAllStringSubmatch(docs.Find(page).Source, -1) {
-		all = append(all, example{m[1], m[2], m[3], m[4]})
+		code := strings.ReplaceAll("\n"+m[5], "\n"+m[1], "\n")[1:]
+		all = append(all, example{m[2], m[3], m[4], code})
 	}
 	return all
 }
@@ -38,7 +40,7 @@ func examplesOf(page string) (all []example) {
 var programs = map[string]struct{ extension, run, compile string }{
 	"python":     {".py", "python3 %s", "python3 -m py_compile %s"},
 	"javascript": {".mjs", "node %s", "node --check %s"},
-	"go":         {".go", "go build -o example.bin %[1]s; ./example.bin", "go vet %s"},
+	"go":         {".go", "go build -o example.bin %s; ./example.bin", "go vet %s"},
 	"yaml":       {".yaml", "", ""},
 	"json":       {".json", "", ""},
 }
@@ -50,31 +52,79 @@ const settled = `sleep() {
 }
 `
 
+// bsdDate is the date of macOS and BSD, less what Linux's lacks: what runs with it runs everywhere.
+const bsdDate = `#!/bin/sh
+for word; do
+	shift
+	case $word in
+	-u) ;;
+	+*) word=$(printf %%s "$word" | sed 's/%%[0-9]*N/N/g') ;;
+	*) echo "date: illegal option or time: $word" >&2; exit 1 ;;
+	esac
+	set -- "$@" "$word"
+done
+exec %s "$@"
+`
+
+// readersPath returns a PATH on which the binary is, and a date that is not Linux's.
+func readersPath(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.Symlink(program(t), filepath.Join(bin, "promptspool")); err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("date")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "date"), fmt.Appendf(nil, bsdDate, real), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	return "PATH=" + bin + ":" + os.Getenv("PATH")
+}
+
+func TestTheReadersDateIsNotLinuxs(t *testing.T) {
+	t.Parallel()
+	path := readersPath(t)
+	for args, want := range map[string]string{
+		"-u +%Y":       "^2[0-9]{3}\n$",
+		"+%s":          "^[0-9]{10}\n$",
+		"+%s.%3N":      "^[0-9]{10}.N\n$",
+		"-d yesterday": "^$",
+		"--iso-8601":   "^$",
+		"-v-1d":        "^$",
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "date "+args)
+		cmd.Env = []string{path}
+		out, err := cmd.Output()
+		if !regexp.MustCompile(want).Match(out) || (err != nil) != (want == "^$") {
+			t.Errorf("date %s: %q, %v", args, out, err)
+		}
+	}
+}
+
 // script returns the shell text that runs a page's examples in a folder, in their order.
-// It fails the test for a block that is not marked as run, compiled or shown.
+// Those of a language that can be compiled are, also if they are only shown.
 func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString(settled)
+	saved := "" // files of Go, which are compiled with the next example
 	for i, e := range examplesOf(page) {
 		code := replace.Replace(e.code)
 		program := programs[e.language]
-		switch {
-		case e.language == "text":
-			continue
-		case e.mark == "shown" && len(e.rest) > len("(because)"):
-			continue
-		case e.mark == "run" && e.language == "sh":
+		if e.mark == "run" && e.language == "sh" {
 			text.WriteString(code)
 			continue
-		case program.extension == "" || e.mark != "run" && e.mark != "compile":
-			t.Errorf("%s: example %d is marked %q %q", page, i, e.mark, e.rest)
-			continue
+		}
+		if e.mark != "run" && program.compile == "" {
+			continue // see docs_shown_test.go, and TestEveryBlockOfThePagesIsRunOrChecked
 		}
 
 		name := fmt.Sprintf("%s-%d%s", page, i, program.extension)
 		command := program.run
-		if e.mark == "compile" {
+		if e.mark != "run" {
 			command = program.compile
 		} else if e.rest != "" {
 			name, command = e.rest, ""
@@ -86,8 +136,11 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 		if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if command != "" {
-			text.WriteString(fmt.Sprintf(command, name) + "\n")
+		switch {
+		case command != "":
+			text.WriteString(fmt.Sprintf(command, name+saved) + "\n")
+		case e.language == "go":
+			saved += " " + name
 		}
 	}
 	return text.String()
@@ -97,10 +150,7 @@ func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
 // after page, as a reader would.
 func examplesRun(t *testing.T, dir, sidecar, server string) {
 	t.Helper()
-	bin := t.TempDir()
-	if err := os.Symlink(program(t), filepath.Join(bin, "promptspool")); err != nil {
-		t.Fatal(err)
-	}
+	path := readersPath(t)
 	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +160,7 @@ func examplesRun(t *testing.T, dir, sidecar, server string) {
 	for _, page := range docs.Names() {
 		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script(t, dir, page, replace))
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=",
+		cmd.Env = append(os.Environ(), path, "GOFLAGS=",
 			"PROMPTSPOOL_URL=http://"+server, "PROMPTSPOOL_KEY="+strings.TrimSpace(string(key)))
 		out, err := cmd.CombinedOutput()
 		if err != nil {

@@ -36,12 +36,9 @@ func nginxServer(t *testing.T, listen, upstream string) string {
 	return ""
 }
 
-// startNginx runs nginx with some server blocks until the test ends. It calls from
-// 127.0.0.2, so that it can be told apart from other callers.
-func startNginx(t *testing.T, servers ...string) {
+// nginxConfig writes a configuration with some server blocks, which changes nothing outside dir.
+func nginxConfig(t *testing.T, dir string, servers ...string) (path string) {
 	t.Helper()
-	parts.Need(t, "nginx")
-	dir := t.TempDir()
 	config := `
 daemon off;
 master_process off;
@@ -57,10 +54,21 @@ http {
 	uwsgi_temp_path uwsgi;
 	scgi_temp_path scgi;
 ` + strings.Join(servers, "\n") + "}\n"
-	path := filepath.Join(dir, "nginx.conf")
+	path = filepath.Join(dir, "nginx.conf")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
+
+	return path
+}
+
+// startNginx runs nginx with some server blocks until the test ends. It calls from
+// 127.0.0.2, so that it can be told apart from other callers.
+func startNginx(t *testing.T, servers ...string) {
+	t.Helper()
+	parts.Need(t, "nginx")
+	dir := t.TempDir()
+	path := nginxConfig(t, dir, servers...)
 
 	var log strings.Builder
 	cmd := exec.Command("nginx", "-p", dir, "-c", path)

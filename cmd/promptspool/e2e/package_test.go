@@ -212,6 +212,17 @@ func TestTheDebianPackageKeepsASpoolOverAnUpgradeAndItsRemoval(t *testing.T) {
 			t.Error(strings.Join(faults, "\n"))
 		}
 	}
+	// The changes that pages propose, together.
+	var changes strings.Builder
+	for _, e := range examplesIn(t, "ini") {
+		changes.WriteString(e.code)
+	}
+	const override = "/etc/systemd/system/promptspool-sidecar.service.d/override.conf"
+	m.write(override, changes.String())
+	m.run("chmod", "0644", override)
+	if faults := m.unitFaults(unit); len(faults) > 0 {
+		t.Errorf("with the changes of the pages: %s", strings.Join(faults, "\n"))
+	}
 	const faulty = "/promptspool-faulty.service"
 	m.run("sh", "-c", "printf '[Service]\nExecStart=promptspool server\nNoNewPrivilege=yes\n' >"+faulty)
 	if faults := m.unitFaults(faulty); len(faults) != 2 {

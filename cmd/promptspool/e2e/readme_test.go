@@ -97,6 +97,7 @@ func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
 	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), readersPath(t))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,0 +1,569 @@
+//go:build !race
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/urfave/cli/v2"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/text"
+	"go.yaml.in/yaml/v3"
+
+	"promptspool/api"
+	"promptspool/api/filterline"
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// block is a fenced block of a page: ```LANGUAGE MARK REST.
+type block struct {
+	page, language, mark, rest, code string
+	generated                        bool // from the code, with which other tests compare it
+}
+
+// runnable are the languages of the blocks that ./e2e runs, compiles or saves.
+var runnable = strings.Fields("sh python javascript go yaml json sql")
+
+// checkedByE2E are the languages of shown blocks that ./e2e gives to the program that reads them.
+var checkedByE2E = strings.Fields("nginx ini sql python javascript go")
+
+// checkersOfBlocks find the faults of blocks that are shown and not run.
+var checkersOfBlocks = map[string]func(block) error{
+	"sh":         block.shell,
+	"json":       block.json,
+	"yaml":       block.yaml,
+	"text":       func(block) error { return nil }, // a drawing, or a program's output
+	"powershell": block.powershell,
+	"caddyfile":  block.caddyfile,
+}
+
+// fault returns what is wrong with a block, or with the way in which it is tested.
+func (b block) fault() error {
+	check := checkersOfBlocks[b.language]
+	switch {
+	case b.page == "README" && b.language == "sh" && b.mark == "":
+		return b.shell() // GitHub would show a mark; the session has a test of its own
+	case b.generated && b.language == "text":
+		return nil
+	case b.language == "text" && b.mark == "":
+		return b.filterLine()
+	case b.mark == "run" || b.mark == "compile":
+		if !slices.Contains(runnable, b.language) {
+			return fmt.Errorf("./e2e cannot %s it", b.mark)
+		}
+		return nil
+	case b.mark != "shown" || len(b.rest) <= len("(because)") || !strings.HasPrefix(b.rest, "("):
+		return errors.New("mark it run, compile or shown (because ...)")
+	case slices.Contains(checkedByE2E, b.language):
+		return nil
+	case check == nil:
+		return errors.New("no test checks this language: add a checker")
+	}
+
+	return check(b)
+}
+
+// blocksOf returns the blocks and the code spans of a page.
+func blocksOf(t *testing.T, path string) (all []block, spans []string) {
+	t.Helper()
+	source, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.TrimSuffix(filepath.Base(path), ".md")
+	generated := false
+
+	document := goldmark.DefaultParser().Parse(text.NewReader(source))
+	err = ast.Walk(document, func(n ast.Node, in bool) (ast.WalkStatus, error) {
+		if !in {
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.HTMLBlock:
+			comment := string(n.Lines().Value(source))
+			goesOn := generated && !strings.Contains(comment, "<!-- end")
+			generated = goesOn || strings.Contains(comment, "<!-- generated")
+		case *ast.CodeSpan:
+			spans = append(spans, strings.ReplaceAll(string(n.Text(source)), "\n", " "))
+		case *ast.CodeBlock:
+			all = append(all, block{page: page, code: string(n.Lines().Value(source))})
+		case *ast.FencedCodeBlock:
+			info := ""
+			if n.Info != nil {
+				info = string(n.Info.Value(source))
+			}
+			language, rest, _ := strings.Cut(info, " ")
+			mark, rest, _ := strings.Cut(rest, " ")
+			all = append(all, block{page, language, mark, rest, string(n.Lines().Value(source)), generated})
+		}
+		return ast.WalkContinue, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return all, spans
+}
+
+// TestEveryBlockOfThePagesIsRunOrChecked fails for a block that no test would notice to be wrong.
+//
+// A block is run (./e2e runs it against a server, or saves it under the name behind the
+// mark), compiled, or shown with the reason in parentheses. What is shown is read all the
+// same by what it is for: commands by our own command table, manifests by Kubernetes'
+// types, settings by `config check`.
+func TestEveryBlockOfThePagesIsRunOrChecked(t *testing.T) {
+	withoutVariables(t)
+	pages, err := filepath.Glob(docsFolder + "*.md")
+	if err != nil || len(pages) < 20 {
+		t.Fatal(pages, err)
+	}
+
+	for _, page := range append(pages, "../../README.md") {
+		blocks, spans := blocksOf(t, page)
+		for i, b := range blocks {
+			if err := b.fault(); err != nil {
+				t.Errorf("%s: block %d, %s %s %s: %v", b.page, i+1, b.language, b.mark, b.rest, err)
+			}
+		}
+		for _, span := range spans {
+			args, ours := strings.CutPrefix(strings.TrimPrefix(span, "sudo "), "promptspool ")
+			if words := strings.Fields(args); ours && words[0] != "COMMAND" {
+				if err := commandLineFault(words); err != nil {
+					t.Errorf("%s: `%s`: %v", page, span, err)
+				}
+			}
+		}
+	}
+}
+
+func TestABlockWithAFaultIsFound(t *testing.T) {
+	withoutVariables(t)
+	shown := func(language, rest, code string) block {
+		return block{language: language, mark: "shown", rest: "(" + rest + ")", code: code + "\n"}
+	}
+	const overlay = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+
+	for name, b := range map[string]block{
+		"no mark":          {language: "sh", code: "promptspool up\n"},
+		"no language":      {code: "promptspool up\n"},
+		"no reason":        {language: "sh", mark: "shown", code: "promptspool up\n"},
+		"unknown language": shown("cobol", "it is old", ""),
+		"cannot be run":    {language: "nginx", mark: "run"},
+
+		"a flag":         shown("sh", "it runs long", "promptspool up --dta x"),
+		"a command":      shown("sh", "it runs long", "a=1 sudo promptspool upp"),
+		"an argument":    shown("sh", "it runs long", "promptspool up \\\n  now"),
+		"in a container": shown("sh", "it runs long", "docker run promptspool sidecar --x"),
+		"a target":       shown("sh", "it runs long", "make tests"),
+		"a folder":       shown("sh", "for clusters", "kubectl apply -k cmd/promptspool/deploy/k8s"),
+		"a program":      shown("sh", "it runs long", "true && frobnicate"),
+		"a quote":        shown("sh", "it runs long", "promptspool docs 'limits"),
+		"a route":        shown("sh", "an example", "curl http://127.0.0.1:8788/rest/nowhere"),
+		"a body":         shown("sh", "an example", "curl http://127.0.0.1:8788/track-score -d '{a}'"),
+		"a script":       shown("powershell", "for Windows", "./instal.ps1"),
+
+		"JSON":            shown("json", "an answer", `{"a": 1,}`),
+		"a setting":       shown("yaml", "for servers", "server: {lisen: x}"),
+		"a field":         shown("yaml", "for clusters", "apiVersion: v1\nkind: Service\nspcs: {}"),
+		"an image":        shown("yaml", "for clusters", overlay+"images: [{name: other}]"),
+		"another overlay": shown("yaml", "for clusters", overlay+"resources: [cmd/promptspool/deploy/k8s]"),
+		"a value":         shown("yaml", "values of yours", "sever: {}"),
+		"another chart":   shown("yaml", "values.yaml of your chart", "promptspool: {image: x}"),
+		"a step":          shown("yaml", "a workflow", "jobs: {a: {steps: [{run: promptspool templates pus x}]}}"),
+		"some YAML":       shown("yaml", "for others", "a: 1"),
+		"a filter":        {language: "text", code: "\"unclosed\n"},
+		"an upstream":     shown("caddyfile", "not tried", "a {\n reverse_proxy 127.0.0.1:8787\n}"),
+	} {
+		if err := b.fault(); err == nil {
+			t.Errorf("a block with a fault (%s) is accepted", name)
+		}
+	}
+}
+
+// commandLineFault reads a command line as the binary does, without running it.
+func commandLineFault(args []string) error {
+	app := newApp(io.Discard, io.Discard)
+	ran := false
+	var stub func([]*cli.Command)
+	stub = func(commands []*cli.Command) {
+		for _, c := range commands {
+			if len(c.Subcommands) > 0 {
+				stub(c.Subcommands)
+				continue
+			}
+			c.Before = nil
+			c.Action = func(*cli.Context) error {
+				ran = true
+				return nil
+			}
+			if c.ArgsUsage == "" {
+				c.Action = config.NoArguments(c.Action)
+			}
+		}
+	}
+	stub(app.Commands)
+
+	err := app.Run(config.Permute(app, append([]string{"promptspool"}, args...)))
+	isGroup := err == nil && !ran && !slices.Contains(args, "--help") && !slices.Contains(args, "--version")
+	if isGroup && app.Command(strings.Join(args, " ")) == nil {
+		return fmt.Errorf("promptspool %s does nothing", strings.Join(args, " "))
+	}
+
+	return err
+}
+
+// shellCommands splits a script into its simple commands, and those into words. Quotes are
+// removed; what is in $(...) is split as well.
+func shellCommands(code string) (all [][]string) {
+	var words []string
+	word, isWord, quote := "", false, rune(0)
+	endWord := func() {
+		if isWord {
+			words = append(words, word)
+		}
+		word, isWord = "", false
+	}
+	endCommand := func() {
+		endWord()
+		if len(words) > 0 {
+			all = append(all, words)
+		}
+		words = nil
+	}
+
+	comment := false
+	for _, r := range strings.ReplaceAll(code, "\\\n", " ") {
+		switch {
+		case comment:
+			if comment = r != '\n'; !comment {
+				endCommand()
+			}
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word += string(r)
+		case r == '\'' || r == '"':
+			quote, isWord = r, true
+		case r == ' ' || r == '\t':
+			endWord()
+		case strings.ContainsRune("\n|;&()", r):
+			endCommand()
+		case r == '#' && !isWord:
+			comment = true
+		default:
+			word += string(r)
+			isWord = true
+		}
+	}
+	endCommand()
+
+	return all
+}
+
+// othersCommands need no check of ours: they are other people's programs.
+var othersCommands = strings.Fields("base64 cat dpkg echo export grep head helm install journalctl kubectl npx " +
+	"openssl sed sha256sum sleep sudoedit systemctl tar tr true")
+
+var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+
+// shell checks the commands of a script.
+func (b block) shell() error {
+	said, err := exec.Command("bash", "-n", "-c", b.code).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%v: %s", err, said)
+	}
+
+	for _, words := range shellCommands(b.code) {
+		for len(words) > 0 && (words[0] == "sudo" || assignment.MatchString(words[0])) {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		if err := commandFault(words); err != nil {
+			return fmt.Errorf("%s: %w", strings.Join(words, " "), err)
+		}
+	}
+
+	return nil
+}
+
+func commandFault(words []string) error {
+	for _, word := range words {
+		if path := strings.TrimSuffix(word, "/..."); strings.Contains(path, "cmd/promptspool") {
+			if _, err := os.Stat(filepath.Join("../..", path)); err != nil {
+				return err
+			}
+		}
+	}
+
+	switch name, args := filepath.Base(words[0]), words[1:]; {
+	case name == "promptspool":
+		return commandLineFault(args)
+	case name == "go" && len(args) > 1 && args[0] == "run" && args[1] == "./cmd/promptspool":
+		return commandLineFault(args[2:])
+	case name == "go" && slices.Contains([]string{"run", "test", "vet"}, args[0]):
+		return nil // its packages are there, and so in the loop above
+	case name == "make":
+		return targetFault(args)
+	case name == "docker":
+		if image := slices.Index(args, "promptspool"); args[0] == "run" && image >= 0 {
+			return commandLineFault(args[image+1:])
+		}
+		return nil
+	case name == "curl":
+		return curlFault(args)
+	case name == "sh" && len(args) > 0:
+		_, err := os.Stat("deploy/release/" + args[0])
+		return err
+	case slices.Contains(othersCommands, name):
+		return nil
+	}
+
+	return errors.New("no test checks this command: if it is not ours, add it to othersCommands")
+}
+
+// targetFault checks that the Makefile has a target.
+func targetFault(args []string) error {
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		return err
+	}
+	for _, arg := range args {
+		if !assignment.MatchString(arg) && !strings.Contains(string(makefile), "\n"+arg+":") {
+			return fmt.Errorf("the Makefile has no target %s", arg)
+		}
+	}
+
+	return nil
+}
+
+// localCall is a URL of a server or sidecar in an example.
+var localCall = regexp.MustCompile(`^http://127\.0\.0\.1:878[78](/[^?]*)`)
+
+// curlFault checks that a call of our API has a route, and that its body is JSON.
+func curlFault(args []string) error {
+	method, path := "GET", ""
+	for i, arg := range args {
+		switch m := localCall.FindStringSubmatch(arg); {
+		case m != nil:
+			path = m[1]
+		case arg == "-X":
+			method = args[i+1]
+		case strings.HasPrefix(arg, "-X"):
+			method = arg[2:]
+		case arg == "-d":
+			if !json.Valid([]byte(args[i+1])) {
+				return fmt.Errorf("its body is not JSON: %s", args[i+1])
+			}
+			if method == "GET" {
+				method = "POST"
+			}
+		}
+	}
+	if path == "" || strings.Contains(path, "openapi") {
+		return nil
+	}
+
+	for _, route := range api.Routes() {
+		pattern := identifierBraces.ReplaceAllString(regexp.QuoteMeta(strings.ReplaceAll(route, "{}", "ID")), "ID")
+		pattern = strings.ReplaceAll(pattern, "ID", ".+")
+		if ok, err := regexp.MatchString("^"+pattern+"$", method+" "+path); ok || err != nil {
+			return err
+		}
+	}
+
+	return fmt.Errorf("no route is %s %s", method, path)
+}
+
+// json checks that every document of the block is JSON.
+func (b block) json() error {
+	for decoder := json.NewDecoder(strings.NewReader(b.code)); ; {
+		var document any
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// filterLine checks a line of a filter: that is what a text without a mark is.
+func (b block) filterLine() error {
+	_, err := filterline.Parse(strings.TrimSpace(b.code))
+	return err
+}
+
+// powershell checks that the scripts it calls are of the release.
+func (b block) powershell() error {
+	for _, name := range regexp.MustCompile(`[a-z]+\.ps1`).FindAllString(b.code, -1) {
+		if _, err := os.Stat("deploy/release/" + name); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// caddyfile checks where it leads.
+func (b block) caddyfile() error {
+	isWhole := strings.Count(b.code, "{") == strings.Count(b.code, "}")
+	if !isWhole || !strings.Contains(b.code, " reverse_proxy "+config.ServerListen+"\n") {
+		return errors.New("its braces are not in pairs, or it does not lead to " + config.ServerListen)
+	}
+
+	return nil
+}
+
+// kustomization has the fields that we use of kustomize's own.
+type kustomization struct {
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Resources  []string `json:"resources"`
+	Images     []struct {
+		Name    string `json:"name"`
+		NewName string `json:"newName"`
+		NewTag  string `json:"newTag"`
+		Digest  string `json:"digest"`
+	} `json:"images"`
+}
+
+// yaml checks a manifest, a file of settings, values of the chart, or the steps of a workflow.
+func (b block) yaml() error {
+	if name, ok := strings.CutSuffix(strings.Trim(b.rest, "()"), " of your chart"); ok {
+		content, err := os.ReadFile("testdata/helm/app/" + name)
+		if err == nil && !strings.Contains(string(content), b.code) {
+			err = fmt.Errorf("testdata/helm/app/%s, which Helm renders, has other lines", name)
+		}
+		return err
+	}
+
+	var top map[string]any
+	if err := yaml.Unmarshal([]byte(b.code), &top); err != nil {
+		return err
+	}
+	has := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(name string) bool { return top[name] != nil })
+	}
+	m := &manifests{}
+	switch {
+	case top["kind"] == "Kustomization":
+		b.kustomization(m)
+	case has("apiVersion", "kind"):
+		m = readManifests(map[string][]byte{"block.yaml": []byte(b.code)})
+	case strings.HasPrefix(b.rest, "(values "):
+		return chartValuesFault(top)
+	case has("server", "sidecar"):
+		return b.settings()
+	case has("jobs"):
+		return b.workflow()
+	default:
+		return errors.New("no test checks YAML of this kind")
+	}
+
+	return errors.Join(faultsOf(m)...)
+}
+
+func faultsOf(m *manifests) (all []error) {
+	for _, f := range m.faults {
+		all = append(all, errors.New(f))
+	}
+	return all
+}
+
+// kustomization checks an overlay: our folders, and the images that are named in them.
+func (b block) kustomization(m *manifests) {
+	var k kustomization
+	m.strictly("block.yaml", []byte(b.code), &k)
+	for _, r := range k.Resources {
+		if _, ours, found := strings.Cut(r, "cmd/promptspool/deploy/"); found {
+			if _, err := os.Stat("deploy/" + ours + "/kustomization.yaml"); err != nil {
+				m.fault(r, "%v", err)
+			}
+		}
+	}
+	for _, image := range k.Images {
+		if image.Name != "promptspool" && image.Name != "app" {
+			m.fault(image.Name, "no manifest has this image")
+		}
+	}
+}
+
+// chartValuesFault checks values against the chart's own schema.
+func chartValuesFault(values map[string]any) error {
+	schema, err := jsonschema.NewCompiler().Compile("deploy/helm/values.schema.json")
+	if err != nil {
+		return err
+	}
+	asJSON, err := json.Marshal(values)
+	if err != nil {
+		return err
+	}
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(asJSON)))
+	if err != nil {
+		return err
+	}
+
+	return schema.Validate(document)
+}
+
+// settings checks a file of settings as `config check` does, but for the files that it names.
+func (b block) settings() error {
+	dir, err := os.MkdirTemp("", "settings")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	path := filepath.Join(dir, "config.yaml")
+	if err := os.WriteFile(path, []byte(b.code), 0o600); err != nil {
+		return err
+	}
+
+	var said strings.Builder
+	app := newApp(io.Discard, io.Discard)
+	if err := app.Run([]string{"promptspool", "config", "check", path}); err != nil {
+		for line := range strings.Lines(err.Error()) {
+			if !strings.Contains(line, "no such file or directory") {
+				said.WriteString(line)
+			}
+		}
+	}
+	if said.Len() > 0 {
+		return errors.New(said.String())
+	}
+
+	return nil
+}
+
+// workflow checks the commands of a pipeline's steps.
+func (b block) workflow() error {
+	var w struct {
+		Jobs map[string]struct {
+			Steps []struct{ Run string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(b.code), &w); err != nil {
+		return err
+	}
+	for _, job := range w.Jobs {
+		for _, step := range job.Steps {
+			if err := (block{code: step.Run}).shell(); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
