@@ -43,14 +43,23 @@ func (l *Lanes) MoveLimited(now time.Time, entries []Entry) error {
 // commitLimitedLocked writes events of one key to a new segment, in the place of older ones
 // where the key's share or the lanes are full.
 func (l *Lanes) commitLimitedLocked(events []event) error {
-	key, share, size := events[0].key.Key, l.config.BytesMax/limitedShare, segmentSize(events)
-	ofKey := func(g segment) bool { return g.limited && g.key == key }
-	older := func(g segment) bool { return ofKey(g) && g.first < events[0].key.Seq }
-
-	// What comes once more after a crash may be the oldest, and one event may be larger than
-	// the share: they take the place of no others.
 	const full = "the share of their key is full"
-	excess := l.limitedBytesLocked(ofKey) + size - share
+	key, share := events[0].key.Key, l.config.BytesMax/limitedShare
+	ofKey := func(g segment) bool { return g.limited && g.key == key }
+	excess := l.limitedBytesLocked(ofKey) + segmentSize(events) - share
+
+	// What comes once more after a crash may be older than all that is there, and takes the
+	// place of nothing.
+	if n := l.olderThanAllLocked(ofKey, events); excess > 0 && n > 0 {
+		l.countDropped(n, full)
+		if events = events[n:]; len(events) == 0 {
+			return nil
+		}
+		excess = l.limitedBytesLocked(ofKey) + segmentSize(events) - share
+	}
+
+	// One event may be larger than the share.
+	older := func(g segment) bool { return ofKey(g) && g.first < events[0].key.Seq }
 	if excess > l.limitedBytesLocked(older) {
 		l.countDropped(len(events), full)
 		return nil
@@ -65,6 +74,23 @@ func (l *Lanes) commitLimitedLocked(events []event) error {
 		return nil
 	}
 	return err
+}
+
+// olderThanAllLocked returns how many of the events, which are in order, are older than those in
+// all segments that pick selects; 0 if there are none.
+func (l *Lanes) olderThanAllLocked(pick func(segment) bool, events []event) int {
+	oldest, found := uint64(0), false
+	for _, g := range l.segments {
+		if pick(g) && (!found || g.first < oldest) {
+			oldest, found = g.first, true
+		}
+	}
+
+	n := slices.IndexFunc(events, func(e event) bool { return !found || e.key.Seq >= oldest })
+	if n < 0 {
+		return len(events)
+	}
+	return n
 }
 
 // joinLocked returns the segment that more events of a key replace, with its events; none

@@ -74,6 +74,22 @@ func TestBeyondAKeysShareItsOldestLettersOfLimitsAreDropped(t *testing.T) {
 	again.wantSequences(t, lane.Dead, 7, 8, 11, 14)
 }
 
+// After a crash the oldest come again together with new ones, which are not dropped for them.
+func TestTheNewestLettersOfLimitsStayAlsoBesideSomeThatComeAgain(t *testing.T) {
+	o := open(t, t.TempDir(), limitedBytesMax)
+	o.moveLimited(t, 7, 1, 8)
+
+	var again []lane.Entry
+	for _, seq := range []uint64{1, 2, 3, 9} {
+		e := frame.Entry{Seq: seq, Key: 7, Data: make([]byte, 7_000)}
+		again = append(again, lane.Entry{Entry: e, Reason: "full"})
+	}
+	if err := o.MoveLimited(time.Unix(100, 0), again); err != nil {
+		t.Fatal(err)
+	}
+	o.wantSequences(t, lane.Dead, 4, 5, 6, 7, 8, 9)
+}
+
 func TestManyLettersOfLimitsAreFewFiles(t *testing.T) {
 	o := open(t, t.TempDir(), 64<<20)
 	var letters []lane.Entry
