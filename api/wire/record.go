@@ -41,6 +41,7 @@ type Record struct {
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as sent, without secrets
 	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
+	EventsTruncated bool              `json:"events_truncated,omitempty"` // only the latest 10,000 scores and the like
 	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
 	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call

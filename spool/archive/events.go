@@ -6,6 +6,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Events returns the events of a record, by order time. Folding them elsewhere makes the
@@ -13,12 +14,13 @@ import (
 //
 // Of the others a record remembers only what they did, and their body is made from what
 // is left of that. If later events replaced all of it, only the place in the history
-// remains. The result aliases bodies.
+// remains, and nothing of an event that is no longer listed. The result aliases bodies.
 func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	groups := s.groupsWithoutBody(bodies)
 	left := s.effects()
-	events := make([]wire.Event, 0, len(s.History))
-	for _, h := range s.History {
+	unlisted := s.entriesUnlisted(left)
+	events := make([]wire.Event, 0, len(unlisted)+len(s.History))
+	for _, h := range slices.Concat(unlisted, s.History) {
 		e := wire.Event{
 			ID:         h.ID,
 			Kind:       h.Kind,
@@ -58,22 +60,54 @@ func (s *State) Events(bodies map[string]json.RawMessage) []wire.Event {
 	return events
 }
 
+// entriesUnlisted returns entries for the events that are not listed and of which something is
+// left, by order time.
+func (s *State) entriesUnlisted(left effects) (entries []Entry) {
+	if len(s.Unlisted) == 0 {
+		return nil
+	}
+
+	add := func(stamp Stamp, kind wire.Kind) {
+		if s.isUnlisted(stamp.ID) {
+			entries = append(entries, Entry{Stamp: stamp, Kind: kind, AcceptedAt: stamp.At})
+		}
+	}
+	for _, score := range s.Scores {
+		add(score.Stamp, wire.KindScore)
+	}
+	for _, stamp := range left.stamps {
+		add(stamp, wire.KindMetadata)
+	}
+	if s.Prompt != nil {
+		add(s.Prompt.Stamp, wire.KindPrompt)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return a.Compare(b.Stamp) })
+
+	return entries
+}
+
 // effects are what is left of the scores and the metadata that events brought, by event.
 // They are gathered at once: a record may have thousands of both.
 type effects struct {
 	scores   map[string]string // the score's name
 	metadata map[string]map[string]string
+	stamps   []Stamp // of the events in metadata
 }
 
 func (s *State) effects() effects {
-	left := effects{make(map[string]string), make(map[string]map[string]string)}
+	left := effects{scores: make(map[string]string), metadata: make(map[string]map[string]string)}
 	for name, score := range s.Scores {
 		left.scores[score.ID] = name
 	}
 
 	set := func(key string, v Stamped[string]) {
+		// A reference leads to the event's body, which is kept as long as it is listed.
+		if rowcode.IsReference(v.Value) && s.isUnlisted(v.ID) {
+			return
+		}
 		if left.metadata[v.ID] == nil {
 			left.metadata[v.ID] = make(map[string]string)
+			left.stamps = append(left.stamps, v.Stamp)
 		}
 		left.metadata[v.ID][key] = v.Value
 	}

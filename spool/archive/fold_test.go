@@ -193,7 +193,7 @@ func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
 
 func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	var s archive.State
-	e := event(t, archive.RecordEventsMax-1, wire.KindScore, `{"score":1}`)
+	e := event(t, archive.RecordEventsMax-1, wire.KindGroup, `{"group_id":"g"}`)
 	for n := range archive.RecordEventsMax - 1 {
 		s.History = append(s.History, archive.Entry{Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(n)}})
 	}
@@ -205,8 +205,13 @@ func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 		t.Errorf("an event of a full record, sent again: %+v", r)
 	}
 	e.ID = archivetest.ID(archive.RecordEventsMax)
-	if r := s.Take(e); r.Code != wire.ResultInvalid || !strings.Contains(r.Reason, "10000 events") {
+	if r := s.Take(e); r.Code != wire.ResultInvalid || r.Cause != wire.CauseLimit ||
+		!strings.Contains(r.Reason, "10000 events") {
 		t.Errorf("one event too many: %+v", r)
+	}
+	score := event(t, archive.RecordEventsMax+1, wire.KindScore, `{"score":1}`)
+	if r := s.Take(score); r.Code != wire.ResultAccepted {
+		t.Errorf("a score of a full record: %+v", r)
 	}
 }
 

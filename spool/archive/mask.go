@@ -222,7 +222,11 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	// References are to values as they were before masking, so they no longer match.
 	s.restore(bodies, func(string, string, string) bool { return true })
 
+	// Ids look like anything, in the form in which these are stored.
+	unlisted := s.Unlisted
+	s.Unlisted = nil
 	derived, err := json.Marshal(s)
+	s.Unlisted = unlisted
 	if err != nil {
 		return false, err
 	}
@@ -235,6 +239,7 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	if err := json.Unmarshal(masked, s); err != nil {
 		return false, err
 	}
+	s.Unlisted = unlisted
 	// Groups whose ids differed in a secret alone are one
 	// now, and the order may be another.
 	slices.Sort(s.GroupIDs)

@@ -12,7 +12,7 @@ import (
 // that could grow without end is refused: the event goes to its sidecar's dead letters,
 // with the reason.
 const (
-	RecordEventsMax = 10_000
+	RecordEventsMax = 10_000   // requests, spans and group links; as many enrichments are listed
 	LogEventsMax    = 1000     // of log records that belong to one span; see joinLogs
 	LogBytesMax     = 4 << 20  // of these, and one more may have more
 	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of its state
@@ -23,10 +23,11 @@ const (
 // safe for concurrent use.
 type State struct {
 	RequestID string            `json:"request_id"`
-	History   []Entry           `json:"history"`           // by stamp
-	Request   *Stamped[Request] `json:"request,omitempty"` // nil for an orphan and a span
-	Span      *Stamped[Span]    `json:"span,omitempty"`    // the one with the highest stamp
-	Joined    bool              `json:"joined,omitempty"`  // log records whose span has them; see joinLogs
+	History   []Entry           `json:"history"`            // by stamp; see unlist
+	Unlisted  []byte            `json:"unlisted,omitempty"` // ids that unlist took out of the history, in order
+	Request   *Stamped[Request] `json:"request,omitempty"`  // nil for an orphan and a span
+	Span      *Stamped[Span]    `json:"span,omitempty"`     // the one with the highest stamp
+	Joined    bool              `json:"joined,omitempty"`   // log records whose span has them; see joinLogs
 
 	// Scores are by name. Metadata, by key and as StoredValue, and Prompt are only those
 	// of metadata and prompt events; the request has its own.
@@ -52,6 +53,9 @@ type State struct {
 
 	// replaced is the metadata of the request that the last fold replaced; see HiddenBy.
 	replaced map[string]string
+
+	// dropped are the events that unlist took out of the history, of those with a body.
+	dropped []string
 
 	sums sums
 }
@@ -85,10 +89,10 @@ func (s *State) take(e *Event) wire.Result {
 	switch {
 	case s.knows(e.ID):
 		r.Code = wire.ResultDuplicate
-	case len(s.History) >= RecordEventsMax:
+	case !isEnrichment(e.Kind) && len(s.History)-s.sums.enrichments >= RecordEventsMax:
 		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
-		r.Reason = fmt.Sprintf("request %s already has %d events, the most that are kept",
-			e.RequestID, RecordEventsMax)
+		r.Reason = fmt.Sprintf("request %s already has %d events besides scores, metadata and prompts, "+
+			"the most that are kept", e.RequestID, RecordEventsMax)
 	case e.Log != nil && e.Log.Joined == "" && s.sums.bytes >= LogBytesMax:
 		r.Code, r.Cause = wire.ResultInvalid, wire.CauseLimit
 		r.Reason = fmt.Sprintf("the log records of span %s of this day already have %d bytes, the most that are kept",
@@ -147,6 +151,7 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.GroupID != "" {
 		s.addGroup(e.GroupID)
 	}
+	s.unlist()
 
 	return true
 }
@@ -242,8 +247,11 @@ func (s *State) BareAt() time.Time {
 // metadata must look at it, although no list shows it.
 func (s *State) Tagged() bool { return s.Bare() && len(s.Metadata)+len(s.Rivals) > 0 }
 
-// knows reports whether an event is in the history.
+// knows reports whether an event is in the history, or was.
 func (s *State) knows(eventID string) bool {
+	if len(s.Unlisted) > 0 && s.isUnlisted(eventID) {
+		return true
+	}
 	if len(s.History) < indexMin {
 		return slices.ContainsFunc(s.History, func(h Entry) bool { return h.ID == eventID })
 	}
@@ -289,6 +297,9 @@ func (s *State) remember(e Event) {
 
 	s.sums.bytes += entry.Bytes
 	s.sums.weight += weighEntry(&entry)
+	if isEnrichment(entry.Kind) {
+		s.sums.enrichments++
+	}
 	// Otherwise the next event would make the whole index anew.
 	if s.index != nil {
 		s.index[e.ID] = struct{}{}

@@ -18,7 +18,7 @@ const DeltaMin = 32 << 10
 // Delta is what the events of one batch add to a large record. It is a State into which
 // only they are folded, as JSON.
 type Delta struct {
-	After int // how many events the record has before them
+	After int // how many events the value and the deltas before it list
 	Value []byte
 }
 
@@ -33,6 +33,7 @@ type Stored struct {
 	State
 
 	large  bool   // it may have deltas
+	events int    // in the histories of its value and its deltas
 	whole  int    // bytes of its value
 	beside int    // bytes of the deltas
 	deltas []int  // Delta.After of each
@@ -47,6 +48,8 @@ var ErrDelta = errors.New("a delta is missing, or belongs to another record")
 func ReadStored(value []byte, large bool) (s Stored, err error) {
 	s.large, s.whole = large, len(value)
 	err = json.Unmarshal(value, &s.State)
+	s.events = len(s.History)
+
 	return s, err
 }
 
@@ -72,7 +75,6 @@ func (s *Stored) Large() bool { return s.large }
 // Join adds all deltas of a state that was just read, in the order of After.
 func (s *Stored) Join(deltas []Delta) error {
 	others := make([]*State, len(deltas))
-	events := len(s.History)
 	for i, d := range deltas {
 		others[i] = new(State)
 		if err := json.Unmarshal(d.Value, others[i]); err != nil {
@@ -80,14 +82,15 @@ func (s *Stored) Join(deltas []Delta) error {
 		}
 		// A delta that is missing or foreign must be found: the record would
 		// silently have less, or another's events (G5).
-		if d.After != events || others[i].RequestID != s.RequestID || len(others[i].History) == 0 {
-			return fmt.Errorf("%w: after %d of %d events", ErrDelta, d.After, events)
+		if d.After != s.events || others[i].RequestID != s.RequestID || len(others[i].History) == 0 {
+			return fmt.Errorf("%w: after %d of %d events", ErrDelta, d.After, s.events)
 		}
-		events += len(others[i].History)
+		s.events += len(others[i].History)
 		s.beside += len(d.Value)
 		s.deltas = append(s.deltas, d.After)
 	}
 	s.State.Join(others...)
+	s.dropped = nil // when the deltas were written
 
 	return nil
 }
@@ -117,7 +120,7 @@ func (s *Stored) Encode(form int) (value []byte, after int, err error) {
 	state := &s.State
 	s.Form = form
 	if s.added != nil {
-		state, after = s.added, len(s.History)-len(s.added.History)
+		state, after = s.added, s.events
 	}
 	if value, err = jsonscan.Marshal(state); err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
@@ -157,7 +160,9 @@ func (s *State) Join(others ...*State) {
 	}
 	slices.Sort(s.GroupIDs)
 	s.GroupIDs = slices.Compact(s.GroupIDs)
+	s.joinUnlisted(others)
 	s.index, s.sums = nil, sums{}
+	s.unlist()
 }
 
 // joinRequest is putRequest for the other state's requests. Join sorts the rivals.

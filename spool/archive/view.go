@@ -30,6 +30,8 @@ func (s *State) view(ctx context.Context, body json.RawMessage) wire.Record {
 		Scores:    s.scores(),
 		GroupIDs:  s.groupIDs(),
 		Events:    s.events(),
+
+		EventsTruncated: len(s.Unlisted) > 0,
 	}
 	if s.Request != nil && s.Request.Value.Traced {
 		// Whatever shows, copies or runs a request again knows only logged ones.

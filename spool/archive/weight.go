@@ -27,8 +27,9 @@ func Apart[T any](items []T, fn func(items []T) error) error {
 
 // What things weigh besides their texts: about as much as in a stored state.
 const (
-	entryBytes   = 300
-	stampedBytes = 100
+	entryBytes    = 300
+	stampedBytes  = 100
+	unlistedBytes = 22
 )
 
 // sums caches the totals of a state while it takes events. Code that changes a state
@@ -36,13 +37,25 @@ const (
 type sums struct {
 	known         bool
 	bytes, weight int
+	enrichments   int // in the history
 }
 
 // sum fills in the cache.
 func (s *State) sum() {
 	if !s.sums.known {
-		s.sums = sums{true, s.Bytes(), s.Weight()}
+		s.sums = sums{true, s.Bytes(), s.Weight(), s.enrichments()}
 	}
+}
+
+// enrichments counts those in the history.
+func (s *State) enrichments() (n int) {
+	for i := range s.History {
+		if isEnrichment(s.History[i].Kind) {
+			n++
+		}
+	}
+
+	return n
 }
 
 // Weight returns about how many bytes the state has when it is stored.
@@ -72,6 +85,8 @@ func (s *State) Weight() (n int) {
 	for _, id := range s.GroupIDs {
 		n += len(id)
 	}
+
+	n += len(s.Unlisted) / len(UUID{}) * unlistedBytes
 
 	return n + weighPrompt(s.Prompt) + weighRequest(s.Request) + weighSpan(s.Span)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/crashpoint"
 )
 
@@ -85,14 +86,70 @@ func trackStep(n *node, id string, number, bytes int) (reply, error) {
 	})
 }
 
-// An agent reports its steps as metadata of one request, more of them than a record keeps. With
-// PROMPTSPOOL_SOAK they are 10,080.
-func TestStepsBeyondTheLimitOfARecordHoldUpNoOtherRequest(t *testing.T) {
+// trackSteps makes so many metadata writes of a request, several at a time.
+func trackSteps(t *testing.T, sidecar *node, id string, steps int) {
+	t.Helper()
+	var writers sync.WaitGroup
+	numbers := make(chan int)
+	for range 8 {
+		writers.Go(func() {
+			for i := range numbers {
+				if r, err := trackStep(sidecar, id, i, 1); err != nil || r.Status != 200 {
+					t.Errorf("step %d: %+v, %v", i, r, err)
+				}
+			}
+		})
+	}
+	for i := range steps {
+		numbers <- i
+	}
+	close(numbers)
+	writers.Wait()
+}
+
+// An agent reports its steps as metadata of one request: more than a record lists, in the long
+// form 200,000. All are taken, and what comes after them arrives right after them.
+func TestAnAgentMayReportAnyNumberOfSteps(t *testing.T) {
+	t.Parallel()
+	steps := archive.RecordEventsMax + 500
+	if soak(t, 1) > 0 {
+		steps = 200_000
+	}
+	server := startPlainServer(t, "127.0.0.1:0")
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+	agents := wire.NewID()
+	sidecar.track("/rest/track-request", adminKey, with(chat(), "request_id", agents))
+	begun := time.Now()
+	trackSteps(t, sidecar, agents, steps)
+	trackSteps(t, sidecar, agents, 1) // step 0, once more
+	written := time.Since(begun)
+
+	other := sidecar.track("/rest/track-request", adminKey, chat())
+	reached(t, 10*time.Minute, func() bool { return sidecar.metric("promptspool_spool_events") <= 1 },
+		"the steps are not delivered")
+	turn := time.Now()
+	server.record(other, events(1))
+	after := time.Since(turn)
+	t.Logf("%d steps were written in %v and delivered %v after the first; the next request arrived %v after them",
+		steps, written, turn.Sub(begun), after)
+	if after > time.Second {
+		t.Errorf("the next request arrived %v after its turn", after)
+	}
+
+	sidecar.emptied()
+	record := server.record(agents, func(r wire.Record) bool { return r.Metadata["step"] == "0" })
+	if !record.EventsTruncated || len(record.Events) != 1+archive.RecordEventsMax {
+		t.Errorf("%d events are listed, truncated: %v", len(record.Events), record.EventsTruncated)
+	}
+	if s := sidecar.spoolStatus(); s["dead"] != 0.0 || s["held"] != 0.0 {
+		t.Errorf("the spool says %v", s)
+	}
+}
+
+// A server refuses what a record has no room for.
+func TestEventsBeyondTheLimitOfARecordHoldUpNoOtherRequest(t *testing.T) {
 	t.Parallel()
 	limit, excess := 400, 80
-	if soak(t, 1) > 0 {
-		limit, excess = 9_990, 90 // a server keeps 10,000 by itself
-	}
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	middle := startBetween(t, server.addr)
 	sidecar := startSidecar(t, t.TempDir(), middle.addr)
@@ -101,22 +158,7 @@ func TestStepsBeyondTheLimitOfARecordHoldUpNoOtherRequest(t *testing.T) {
 	middle.set(full.answer)
 	sidecar.track("/rest/track-request", adminKey, with(chat(), "request_id", agents))
 
-	var writers sync.WaitGroup
-	numbers := make(chan int)
-	for range 8 {
-		writers.Go(func() {
-			for i := range numbers {
-				if r, err := trackStep(sidecar, agents, i, 1); err != nil || r.Status != 200 {
-					t.Errorf("step %d: %+v, %v", i, r, err)
-				}
-			}
-		})
-	}
-	for i := range limit + excess {
-		numbers <- i
-	}
-	close(numbers)
-	writers.Wait()
+	trackSteps(t, sidecar, agents, limit+excess)
 
 	begun := time.Now()
 	others := []string{

@@ -55,6 +55,14 @@ func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive
 
 // writeState writes a record that changed: all of it, or only what was added.
 func (f *folding) writeState(r *record) error {
+	for _, dropped := range r.state.Dropped() {
+		event, ok := parseUUID(dropped)
+		if !ok {
+			return badID(dropped)
+		}
+		f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
+	}
+
 	value, after, err := r.state.Encode(f.db.form)
 	if err != nil {
 		return err

@@ -81,6 +81,9 @@ func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 		return nil
 	}
 
+	if err := c.dropBodies(r); err != nil {
+		return err
+	}
 	packed, after, err := f.db.codec.packState(&r.state)
 	if err != nil {
 		return err

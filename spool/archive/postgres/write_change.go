@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive/postgres/connection"
@@ -30,6 +32,7 @@ type partChanges struct {
 	unlisted columnArrays // list time and id of headers that are deleted
 	removed  columnArrays // id and revision of records that are deleted
 	deltas   []uuid       // of records whose deltas are deleted
+	bodies   [][2]uuid    // record and event of bodies that are deleted
 	buried   [][]any      // tombstones
 }
 
@@ -38,6 +41,25 @@ func (c *partChanges) dropDeltas(r *record) {
 	if len(r.state.Deltas()) > 0 {
 		c.deltas = append(c.deltas, r.id)
 	}
+}
+
+// dropBodies deletes the bodies of events that the record no longer lists. Those that came with
+// this group are not stored.
+func (c *partChanges) dropBodies(r *record) error {
+	for _, dropped := range r.state.Dropped() {
+		event, ok := parseUUID(dropped)
+		if !ok {
+			return badID(dropped)
+		}
+
+		stored := len(r.bodies)
+		r.bodies = slices.DeleteFunc(r.bodies, func(b keptBody) bool { return b.event == event })
+		if stored == len(r.bodies) {
+			c.bodies = append(c.bodies, [2]uuid{r.id, event})
+		}
+	}
+
+	return nil
 }
 
 // unlist deletes the header that the record had, if any.
@@ -104,6 +126,16 @@ func (c *partChanges) queue(b *pgx.Batch) {
 		b.Queue(`
 			DELETE FROM record_deltas
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.deltas)
+	}
+	if len(c.bodies) > 0 {
+		records, events := make([]uuid, len(c.bodies)), make([]uuid, len(c.bodies))
+		for i, id := range c.bodies {
+			records[i], events[i] = id[0], id[1]
+		}
+		b.Queue(`
+			DELETE FROM record_bodies
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4) AND event_id = ANY($5)`,
+			c.account, from, to, records, events)
 	}
 	if len(c.removed) > 0 {
 		b.Queue(`

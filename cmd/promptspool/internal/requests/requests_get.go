@@ -203,6 +203,9 @@ func describe(t *print.Table, r wire.Record) {
 	for _, g := range r.GroupIDs {
 		t.Row("group", g)
 	}
+	if r.EventsTruncated {
+		t.Row("event", "(earlier scores, metadata and prompts are no longer listed)")
+	}
 	for _, e := range r.Events {
 		t.Row("event", fmt.Sprintf("%s accepted by %s %s, arrived %s", e.Kind, e.Sidecar,
 			t.Moment(e.AcceptedAt), t.Moment(e.ArrivedAt)))
