@@ -38,7 +38,7 @@ test:
 # need images of disks, and root; the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one;
 # packages are installed by dpkg, and their units checked by systemd.
 absent:
-	@for part in curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool dpkg unshare systemd-analyze; do
+	@for part in curl losetup mount mkfs.ext4 mkfs.xfs chromium nginx node npm python3 promtool dpkg unshare systemd-analyze; do
 		command -v $$part >/dev/null || echo $$part
 	done
 	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || echo gcc
@@ -92,6 +92,7 @@ install:
 			packages="$$packages postgresql" ;;
 		losetup) packages="$$packages mount" ;;
 		mkfs.ext4) packages="$$packages e2fsprogs" ;;
+		mkfs.xfs) packages="$$packages xfsprogs" ;;
 		node) packages="$$packages nodejs" ;;
 		unshare) packages="$$packages util-linux" ;;
 		systemd-analyze) packages="$$packages systemd" ;;
@@ -219,9 +220,9 @@ release-check:
 # The same tests as in `make test`, one after the other, each for its part of the time.
 soak: deps
 	# Power is cut on other file systems as well.
-	if ! command -v mkfs.xfs >/dev/null || ! command -v mkfs.btrfs >/dev/null; then
+	if ! command -v mkfs.btrfs >/dev/null; then
 		apt-get update -qq
-		apt-get install -y --no-install-recommends xfsprogs btrfs-progs
+		apt-get install -y --no-install-recommends btrfs-progs
 	fi
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
 		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '

@@ -42,8 +42,8 @@ func newLaptop(t *testing.T, uid string, missing ...string) laptop {
 	l.stub("go", notes+`case " $* " in *"/e2e "*)
 		echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
 	esac`)
-	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 chromium nginx node npm python3 promtool " +
-		"dpkg unshare systemd-analyze") {
+	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs chromium nginx node npm python3 " +
+		"promtool dpkg unshare systemd-analyze") {
 		l.stub(part, "")
 	}
 	l.stub("gcc", "cat >/dev/null") // it is given a program to compile

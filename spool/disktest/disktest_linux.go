@@ -1,19 +1,21 @@
-// Package disktest is a disk that breaks, for tests: a folder, shown through FUSE by a process of its
-// own. A read of a bad block gets EIO and a mapping of it SIGBUS, while its neighbours can be read; a
-// sync of a bad file gets EIO as well.
+// Package disktest is a disk that breaks, for tests.
+//
+// A Disk is a folder, shown through FUSE by a process of its own, in which the sync of a
+// bad file fails. A Volume is a real file system whose device is a file of a Disk: a read
+// of a bad block gets EIO and a mapping of it SIGBUS, and how many of its neighbours the
+// kernel fails with it is up to the kernel and that file system.
 package disktest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,11 +33,19 @@ const folderVariable = "PROMPTSPOOL_TEST_BAD_DISK"
 // BlockBytes is the size of a block.
 const BlockBytes = 4096
 
-// Disk is a mounted disk with bad blocks.
+// The names in a disk's folder.
+const (
+	diskName   = "disk"   // where it is mounted
+	belowName  = "below"  // the folder that it shows
+	volumeName = "volume" // where the volume in it is mounted, if there is one
+)
+
+// Disk is a mounted folder whose files can fail.
 type Disk struct {
 	Dir   string // where it is mounted
-	Below string // the folder that it shows, where all blocks are good
+	Below string // the folder that it shows, where nothing fails
 	t     testing.TB
+	inUse bool // longer than the test
 }
 
 // Main serves a disk and ends the process, in one that Mount has started; elsewhere it does
@@ -57,7 +67,7 @@ func Mount(t testing.TB) *Disk {
 	t.Helper()
 	parts.Need(t, "root")
 	folder := t.TempDir()
-	d := &Disk{Dir: filepath.Join(folder, "disk"), Below: filepath.Join(folder, "below"), t: t}
+	d := &Disk{Dir: filepath.Join(folder, diskName), Below: filepath.Join(folder, belowName), t: t}
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +75,12 @@ func Mount(t testing.TB) *Disk {
 	// A process of its own serves the disk: a fault in a mapping of it must not stop who answers.
 	server := exec.Command(os.Args[0], "-test.run=^$")
 	server.Env = append(os.Environ(), folderVariable+"="+folder)
-	var errs strings.Builder
-	server.Stderr = &errs
+	errs, err := os.Create(filepath.Join(folder, "errors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer errs.Close()
+	server.Stderr = errs
 	stdin, err := server.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +95,8 @@ func Mount(t testing.TB) *Disk {
 
 	if _, err := stdout.Read(make([]byte, 1)); err != nil {
 		_ = server.Wait()
-		t.Fatalf("cannot mount a disk through FUSE: %s; this test needs root and /dev/fuse", errs.String())
+		text, _ := os.ReadFile(errs.Name())
+		t.Fatalf("cannot mount a disk through FUSE: %s; this test needs root and /dev/fuse", text)
 	}
 	t.Cleanup(func() {
 		// What met a fault may have files open still.
@@ -89,36 +104,13 @@ func Mount(t testing.TB) *Disk {
 			t.Errorf("the disk stays mounted: %v", err)
 		}
 		_ = stdin.Close()
-		_ = server.Process.Kill()
-		_ = server.Wait()
+		if !d.inUse {
+			_ = server.Process.Kill()
+			_ = server.Wait()
+		}
 	})
 
 	return d
-}
-
-// badBlocks is the attribute of a file below that lists its bad blocks: a renamed file keeps it, a new one has none.
-const badBlocks = "user.promptspool.bad"
-
-// Break makes the block of a file with this offset unreadable, from the next opening of the file on.
-func (d *Disk) Break(path string, offset int64) {
-	d.t.Helper()
-	name, err := filepath.Rel(d.Dir, path)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-
-	path = filepath.Join(d.Below, name)
-	bad, err := badBlocksOf(path)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	text, err := json.Marshal(append(bad, offset/BlockBytes*BlockBytes))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	if err := unix.Lsetxattr(path, badBlocks, text, 0); err != nil {
-		d.t.Fatalf("mark %s: %v; the file system of %s must have extended attributes", path, err, os.TempDir())
-	}
 }
 
 // badSync is the attribute of a file below that cannot be synced.
@@ -136,41 +128,40 @@ func (d *Disk) BreakSync(path string) {
 	}
 }
 
-// Heal makes all blocks readable again.
-func (d *Disk) Heal() {
-	d.t.Helper()
-	err := filepath.WalkDir(d.Below, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if err := unix.Lremovexattr(path, badBlocks); !errors.Is(err, unix.ENODATA) {
-			return err
-		}
-		return nil
-	})
-	if err != nil {
-		d.t.Fatal(err)
-	}
-}
+// badBlock begins the name of an attribute of a file below, which each of its bad blocks
+// has; the offset follows.
+const badBlock = "user.promptspool.bad."
 
-// badBlocksOf reads where the bad blocks of a file below begin; it has none once it is gone.
+func badBlockAt(offset int64) string { return badBlock + strconv.FormatInt(offset, 10) }
+
+// badBlocksOf returns where the bad blocks of a file below begin; it has none once it is gone.
 func badBlocksOf(path string) (bad []int64, err error) {
-	text := make([]byte, 4096)
-	n, err := unix.Lgetxattr(path, badBlocks, text)
-	if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOENT) {
+	names := make([]byte, 8192)
+	n, err := unix.Llistxattr(path, names)
+	if errors.Is(err, unix.ENOENT) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return bad, json.Unmarshal(text[:n], &bad)
+
+	for name := range strings.SplitSeq(string(names[:n]), "\x00") {
+		if text, ok := strings.CutPrefix(name, badBlock); ok {
+			offset, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			bad = append(bad, offset)
+		}
+	}
+	return bad, nil
 }
 
 // serve shows the disk of a folder until it is unmounted. It unmounts it when stdin ends: when the
 // tests have ended, however they did.
 func serve(folder string) error {
-	disk := filepath.Join(folder, "disk")
-	below := filepath.Join(folder, "below")
+	disk := filepath.Join(folder, diskName)
+	below := filepath.Join(folder, belowName)
 	root := &fuse.LoopbackRoot{Path: below}
 	var st syscall.Stat_t
 	if err := syscall.Stat(below, &st); err != nil {
@@ -190,7 +181,11 @@ func serve(folder string) error {
 	if err != nil {
 		return err
 	}
-	unmount := func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }
+	unmount := func() {
+		// First the volume, which is usually gone or was never there.
+		_ = syscall.Unmount(filepath.Join(folder, volumeName), syscall.MNT_DETACH)
+		_ = syscall.Unmount(disk, syscall.MNT_DETACH)
+	}
 	signal.Ignore(syscall.SIGPIPE) // of tests that end at this moment
 	if _, err := os.Stdout.Write([]byte("m")); err != nil {
 		unmount()
@@ -270,11 +265,28 @@ func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.Re
 	return f.handle.Read(ctx, dest, offset)
 }
 
+// Write makes the bad blocks that it overwrites good again, as a disk does that has spare
+// ones.
+func (f *file) Write(ctx context.Context, data []byte, offset int64) (uint32, syscall.Errno) {
+	path := filepath.Join(f.node.RootData.Path, f.node.Path(nil))
+	bad, err := badBlocksOf(path)
+	for _, block := range bad {
+		if offset <= block && block+BlockBytes <= offset+int64(len(data)) {
+			err = errors.Join(err, unix.Lremovexattr(path, badBlockAt(block)))
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 0, syscall.EIO
+	}
+	return f.handle.Write(ctx, data, offset)
+}
+
 // Fsync fails if the file cannot be synced.
-func (f *file) Fsync(ctx context.Context, flags uint32) syscall.Errno {
+func (f *file) Fsync(context.Context, uint32) syscall.Errno {
 	_, err := unix.Lgetxattr(filepath.Join(f.node.RootData.Path, f.node.Path(nil)), badSync, nil)
 	if err == nil {
 		return syscall.EIO
 	}
-	return f.handle.Fsync(ctx, flags)
+	return 0 // there is no power cut here that would need the disk below
 }

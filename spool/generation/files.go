@@ -107,6 +107,6 @@ func readAt(path string, b []byte, offset int64) error {
 	}
 	defer file.Close()
 
-	_, err = file.ReadAt(b, offset)
+	_, err = disk.ReadAt(file, b, offset)
 	return err
 }

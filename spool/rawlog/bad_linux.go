@@ -12,6 +12,16 @@ import (
 // withoutBad puts zeros in the place of the bad parts of a mapped file, without touching them:
 // they are mapped over.
 func withoutBad(_ *os.File, data []byte, bad []Span) ([]byte, error) {
+	if len(bad) == 0 {
+		return data, nil
+	}
+
+	// A page that the cache has lost meanwhile must be read alone: with a bad one beside
+	// it, it would fail.
+	if err := unix.Madvise(data, unix.MADV_RANDOM); err != nil {
+		return nil, err
+	}
+
 	for _, span := range bad {
 		at := uintptr(addressOf(data)) + uintptr(span.From)
 		bytes := uintptr(span.End-span.From+BlockBytes-1) / BlockBytes * BlockBytes

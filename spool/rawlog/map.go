@@ -99,7 +99,8 @@ func probe(file *os.File, part Span) (bad []Span, err error) {
 			return nil, err
 		}
 
-		// Some block in there is bad, but the others may be good. Read them one by one.
+		// Some block in there is bad, or near. The others are good, so read them one by one.
+		disk.ByPages(file)
 		for block := at; block < at+n; block += BlockBytes {
 			end := min(block+BlockBytes, at+n)
 			_, err := file.ReadAt(b[:end-block], block)

@@ -51,8 +51,8 @@ func fileOf(t *testing.T, pattern string) string {
 // lost, and it starts, delivers the rest, counts what it lost, and takes writes.
 func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	t.Parallel()
-	disk, upstream := disktest.Mount(t), freePort(t)
-	data, copied := filepath.Join(disk.Dir, "data"), filepath.Join(disk.Dir, "copied")
+	volume, upstream := disktest.MountVolume(t, "ext4"), freePort(t)
+	data, copied := filepath.Join(volume.Dir, "data"), filepath.Join(volume.Dir, "copied")
 	start := func() *node {
 		return beginPlain(t, data, "127.0.0.1:0", "sidecar", "--name", "pod-1", "--upstream", "http://"+upstream)
 	}
@@ -60,12 +60,12 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	if !sidecar.takes() {
 		t.Fatal("the sidecar does not start")
 	}
-	const written = 30
+	const written = 60
 	trackLong(sidecar, written)
 	sidecar.kill()
 	tool(t, "cp", "-a", data, copied)
 	for _, folder := range []string{data, copied} {
-		disk.Break(fileOf(t, filepath.Join(folder, "spool", "gen-*", "*.vlog")), 100_000)
+		volume.Break(fileOf(t, filepath.Join(folder, "spool", "gen-*", "*.vlog")), 400_000)
 	}
 
 	checked, _ := promptspool(t, 1, "spool", "check", "--data", data)
@@ -131,8 +131,8 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 // runs.
 func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 	t.Parallel()
-	disk := disktest.Mount(t)
-	data := filepath.Join(disk.Dir, "data")
+	volume := disktest.MountVolume(t, "xfs")
+	data := filepath.Join(volume.Dir, "data")
 	start := func() *node { return beginPlain(t, data, "127.0.0.1:0", "server", "--name", "central") }
 	var server *node
 	var ids []string
@@ -140,11 +140,11 @@ func TestAServerThatMeetsABadBlockEndsOnceAndGoesOnWithoutIt(t *testing.T) {
 		if server = start(); !server.takes() {
 			t.Fatalf("the server does not start:\n%s", server.logged())
 		}
-		ids = append(ids, trackLong(server, 15)...)
+		ids = append(ids, trackLong(server, 40)...)
 		server.stop()
 	}
 	bad := filepath.Join(data, "archive", "000001.vlog")
-	disk.Break(bad, 50_000)
+	volume.Break(bad, 250_000)
 
 	if server = start(); !server.takes() {
 		t.Fatalf("a block that is not needed keeps the server from starting:\n%s", server.logged())
