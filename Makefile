@@ -6,8 +6,8 @@
 # make chart  renders the Helm chart anew for the tests, after a change to it
 # make soak   the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
 # make bench  the benchmarks, beside their floors
-# make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots);
-#             the README's picture is the upper part of overview-light-1440.png
+# make screenshots  each page of the dashboard, light and dark, wide and narrow, in the folder SCREENSHOTS (/tmp/promptspool-screenshots),
+#             and the pictures of the README and the documentation, in their own folder
 # make fuzz   each fuzz target for a minute
 
 ifeq ($(filter oneshell,$(.FEATURES)),)
@@ -234,7 +234,8 @@ bench:
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
 	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads' ./cmd/promptspool/e2e
-	echo "the screenshots are in $$SCREENSHOTS"
+	cp $$SCREENSHOTS/docs/*.webp api/dashboard/docs/pictures/
+	echo "the screenshots are in $$SCREENSHOTS; those of the documentation were copied to api/dashboard/docs/pictures"
 
 fuzz:
 	for package in $$(go list ./...); do

@@ -14,8 +14,10 @@ import (
 // docsView is what a page of the documentation shows.
 type docsView struct {
 	Sections []docs.Section
-	Page     *docs.Page // nil for the list of all pages
+	Page     *docs.Page // nil for the list of all pages, and for what a search found
 	HTML     template.HTML
+	Query    string // what was searched for
+	Hits     []docs.Hit
 }
 
 // NewDocs returns a Dashboard that serves only the documentation, for processes without
@@ -32,6 +34,7 @@ func NewDocs(version string, logger *slog.Logger) *Dashboard {
 func (d *Dashboard) docRoutes() {
 	d.open("GET /docs", d.docsList)
 	d.open("GET /docs/{page}", d.docsPage)
+	d.mux.HandleFunc("GET /docs/pictures/{name}", d.staticFile(docs.Pictures))
 
 	d.open("GET /llms.txt", func(c *call) error {
 		return sendText(c, "text/plain; charset=utf-8", docs.LLMs(d.basePath()))
@@ -44,7 +47,20 @@ func (d *Dashboard) docRoutes() {
 	})
 }
 
+// queryBytesMax bounds what is searched for in the documentation.
+const queryBytesMax = 200
+
+// docsList shows all pages, or those that a search found.
 func (d *Dashboard) docsList(c *call) error {
+	query := strings.TrimSpace(c.URL.Query().Get("q"))
+	if len(query) > queryBytesMax {
+		query = strings.ToValidUTF8(query[:queryBytesMax], "")
+	}
+	if query != "" {
+		v := docsView{Sections: docs.Sections(), Query: query, Hits: docs.Search(query)}
+		return d.showDocs(c, "Search the documentation", v)
+	}
+
 	return d.showDocs(c, "Documentation", docsView{Sections: docs.Sections()})
 }
 
@@ -60,7 +76,7 @@ func (d *Dashboard) docsPage(c *call) error {
 		return sendText(c, "text/plain; charset=utf-8", p.Source)
 	}
 
-	return d.showDocs(c, p.Title, docsView{docs.Sections(), p, d.pageFor(c, p)})
+	return d.showDocs(c, p.Title, docsView{Sections: docs.Sections(), Page: p, HTML: d.pageFor(c, p)})
 }
 
 // hostBytesMax is the length of the longest host name with its port. The examples do not

@@ -89,7 +89,8 @@ func (d *Dashboard) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (d *Dashboard) notFound(w http.ResponseWriter, r *http.Request) {
 	// The path of a form may be opened as an address, for example from the history.
 	allowed := d.methods(r.URL.Path)
-	if len(allowed) == 0 || strings.HasPrefix(r.URL.Path, "/static/") {
+	isFile := strings.HasPrefix(r.URL.Path, "/static/") || strings.HasPrefix(r.URL.Path, "/docs/pictures/")
+	if len(allowed) == 0 || isFile {
 		d.Refuse(w, r, errNoPage)
 		return
 	}

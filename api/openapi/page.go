@@ -136,9 +136,13 @@ func (r *reference) settle(all []operation) {
 		}
 	}
 
-	// Errors are answered by every call.
+	// Errors are answered by every call, without being among the schemas of one.
+	errors := make(map[string]bool)
+	r.reach("ErrorBody", errors)
 	for name := range r.document.Components.Schemas {
-		r.home[name] = cmp.Or(r.home[name], objectsPage)
+		if errors[name] || r.home[name] == "" {
+			r.home[name] = objectsPage
+		}
 	}
 }
 

@@ -37,12 +37,12 @@ func split(joined string) map[string]string {
 
 // sections are the pages by what their readers do, in the order in which they are listed.
 var sections = []struct{ title, pages string }{
-	{"Start", "tutorial install concepts"},
+	{"Start", "tutorial install concepts dashboard from-promptlayer"},
 	{"Log calls", "log-python log-javascript log-go log-curl log-langchain log-opentelemetry metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
-	{"Operate", "deploy reverse-proxy kubernetes postgresql scale backup alerts troubleshooting"},
-	{"Reference", "commands configuration metrics opentelemetry-attributes limits security"},
+	{"Operate", "deploy people reverse-proxy kubernetes postgresql citus scale backup upgrade alerts troubleshooting"},
+	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
 	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-sidecars api-objects"},
 	{"Contribute", "architecture contributing"},
 }
@@ -63,7 +63,7 @@ type Page struct {
 	Previous *Page  // nil for the first
 	Next     *Page  // nil for the last
 
-	html func() string
+	rendered func() rendered
 }
 
 // library is what the files are read into, once.
@@ -109,7 +109,7 @@ func readPages() library {
 			p := &Page{Name: name, Section: s.title, Source: text, Previous: previous}
 			p.Title, p.Summary = opening(source)
 			// On the first request of a page: a sidecar has most of them for nobody.
-			p.html = sync.OnceValue(func() string { return renderHTML(source) })
+			p.rendered = sync.OnceValue(func() rendered { return render(source) })
 
 			if previous != nil {
 				previous.Next = p

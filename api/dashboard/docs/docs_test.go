@@ -2,6 +2,7 @@ package docs
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -95,7 +96,7 @@ func destinations(source []byte) (all []string) {
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	anchors := make(map[string]string) // the HTML of each text by its path
 	for place, source := range sources(t) {
-		anchors[place] = renderHTML(source)
+		anchors[place] = render(source).html
 	}
 
 	links := 0
@@ -132,9 +133,87 @@ func TestRenderedLinksStayWithinTheBinary(t *testing.T) {
 	for _, name := range Names() {
 		for _, m := range href.FindAllStringSubmatch(Find(name).HTML("", ""), -1) {
 			page, _, _ := strings.Cut(strings.TrimPrefix(m[1], "/docs/"), "#")
-			if !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "https://") && Find(page) == nil {
+			if !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "https://") && Find(page) == nil &&
+				!isPicture(page) {
 				t.Errorf("%s leads to %s", name, m[1])
 			}
+		}
+	}
+}
+
+// isPicture reports whether an address below /docs is that of a picture.
+func isPicture(address string) bool {
+	name, ok := strings.CutPrefix(address, "pictures/")
+	_, err := fs.Stat(Pictures, name)
+
+	return ok && err == nil
+}
+
+func TestPicturesAreSmallAndShown(t *testing.T) {
+	var all strings.Builder
+	for _, source := range sources(t) {
+		all.Write(source)
+	}
+	files, err := fs.ReadDir(Pictures, ".")
+	if err != nil || len(files) < 5 {
+		t.Fatal(files, err)
+	}
+
+	total := int64(0)
+	for _, file := range files {
+		info, err := file.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if total += info.Size(); info.Size() > pictureBytesMax {
+			t.Errorf("%s has %d bytes, at most %d", file.Name(), info.Size(), pictureBytesMax)
+		}
+		if !strings.Contains(all.String(), "](pictures/"+file.Name()+")") {
+			t.Errorf("no page shows %s", file.Name())
+		}
+	}
+	if total > picturesBytesMax {
+		t.Errorf("all pictures have %d bytes, at most %d", total, picturesBytesMax)
+	}
+}
+
+// The binary carries all pictures.
+const (
+	pictureBytesMax  = 45 << 10
+	picturesBytesMax = 400 << 10
+)
+
+func TestASearchFindsThePageOfAPlainQuestion(t *testing.T) {
+	for query, want := range map[string]string{
+		"port in use": "troubleshooting", "setup code lost": "people", "how do I upgrade": "upgrade",
+		"--spool-bytes-max": "configuration", "streaming python": "log-python", "jinja": "templates",
+		"CREATE ROLE": "postgresql", "citus workers": "citus", "idempotency": "api-log",
+	} {
+		hits := Search(query)
+		found := slices.IndexFunc(hits, func(h Hit) bool { return h.Page.Name == want })
+		if found < 0 || found > 3 {
+			t.Errorf("%q finds %s at %d of %d", query, want, found, len(hits))
+		}
+	}
+}
+
+func TestAHitLeadsToItsSectionAndMarksTheWords(t *testing.T) {
+	hits := Search("Kubernetes OTLP listen")
+	if len(hits) == 0 || len(hits) > hitsMax {
+		t.Fatalf("%d hits", len(hits))
+	}
+	for _, h := range hits {
+		if h.Anchor != "" && !strings.Contains(h.Page.HTML("", ""), ` id="`+h.Anchor+`"`) {
+			t.Errorf("%s has no section %s", h.Page.Name, h.Anchor)
+		}
+		if !slices.ContainsFunc(h.Excerpt, func(p Piece) bool { return p.Marked }) {
+			t.Errorf("the excerpt of %s marks nothing: %v", h.Page.Name, h.Excerpt)
+		}
+	}
+
+	for _, query := range []string{"", "  ", strings.Repeat("x", 1000), "\xff\x00", "\u0130\u0130\u0130", "qqqxyz"} {
+		if hits := Search(query); len(hits) > 0 {
+			t.Errorf("%.20q finds %v", query, hits[0])
 		}
 	}
 }
@@ -176,8 +255,8 @@ func TestPagesFitATerminal(t *testing.T) {
 	}
 
 	limits := Find("limits").Text(80)
-	if !strings.HasPrefix(limits, "LIMITS\n\nHow large") ||
-		!strings.Contains(limits, "metadata of one write, keys and values\n    At most: 256 KiB\n") {
+	if !strings.HasPrefix(limits, "LIMITS\n\nSize and count") ||
+		!strings.Contains(limits, "metadata of one write, keys and values\n    Maximum: 256 KiB\n") {
 		t.Errorf("the page about limits is printed as\n%s", limits)
 	}
 }

@@ -41,7 +41,19 @@ var markdown = goldmark.New(
 func (p *Page) HTML(server, sidecar string) string {
 	own := strings.NewReplacer(serverMark, html.EscapeString(server), sidecarMark, html.EscapeString(sidecar))
 
-	return own.Replace(p.html())
+	return own.Replace(p.rendered().html)
+}
+
+// Headings lists the page's sections.
+func (p *Page) Headings() []Heading { return p.rendered().headings }
+
+// Heading is where a section of a page begins.
+type Heading struct{ Title, Anchor string }
+
+// rendered is a page for a browser.
+type rendered struct {
+	html     string
+	headings []Heading
 }
 
 // aroundTables lets wide tables scroll by themselves, also by keyboard.
@@ -50,15 +62,30 @@ var aroundTables = strings.NewReplacer(
 	"</table>", "</table></div>",
 )
 
-func renderHTML(source []byte) string {
+func render(source []byte) (r rendered) {
 	document := parse(source)
+	for _, h := range collect[*ast.Heading](document) {
+		if h.Level == 2 {
+			r.headings = append(r.headings, Heading{strings.ReplaceAll(plain(h, source), "`", ""), idOf(h)})
+		}
+	}
 
 	var b bytes.Buffer
 	if err := markdown.Renderer().Render(&b, source, document); err != nil {
 		panic("docs: " + err.Error()) // a Buffer takes everything
 	}
 
-	return aroundTables.Replace(b.String())
+	r.html = aroundTables.Replace(b.String())
+
+	return r
+}
+
+// idOf returns the id that a heading got when it was parsed.
+func idOf(h *ast.Heading) string {
+	id, _ := h.AttributeString("id")
+	name, _ := id.([]byte)
+
+	return string(name)
 }
 
 // parse reads a page, and points its links to where the binary serves them.
@@ -70,6 +97,9 @@ func parse(source []byte) ast.Node {
 		if len(link.Destination) == 0 {
 			unlink(link)
 		}
+	}
+	for _, image := range collect[*ast.Image](document) {
+		image.Destination = append([]byte("/docs/"), image.Destination...)
 	}
 
 	return document
@@ -114,7 +144,7 @@ func collect[N ast.Node](document ast.Node) (all []N) {
 	return all
 }
 
-// blocks renders what pages have beyond plain Markdown: anchors on headings, and examples that can be copied.
+// blocks renders what pages have beyond plain Markdown: anchors on headings, pictures, and examples that can be copied.
 type blocks struct{}
 
 // RegisterFuncs is goldmark's way to ask who renders what.
@@ -122,12 +152,12 @@ func (b *blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, b.heading)
 	r.Register(ast.KindFencedCodeBlock, b.example)
 	r.Register(ast.KindHTMLBlock, b.comment)
+	r.Register(ast.KindImage, b.picture)
 }
 
 func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
 	h := n.(*ast.Heading)
-	id, _ := h.AttributeString("id")
-	name, _ := id.([]byte)
+	name := idOf(h)
 	switch {
 	case entering:
 		fmt.Fprintf(w, `<h%d id="%s">`, h.Level, name)
@@ -157,6 +187,18 @@ func (b *blocks) example(w util.BufWriter, source []byte, n ast.Node, entering b
 	id := fmt.Sprintf("example-%d", n.Lines().At(0).Start)
 	fmt.Fprintf(w, `<div class="example"><pre id="%s" tabindex="0">%s</pre>`, id, code)
 	fmt.Fprintf(w, `<button type="button" data-copy="%s">Copy</button></div>`+"\n", id)
+
+	return ast.WalkSkipChildren, nil
+}
+
+// picture renders a picture, with a link to itself: on a phone it is too small to read. Its text is
+// for those who do not see it.
+func (b *blocks) picture(w util.BufWriter, source []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
+	if entering {
+		at := html.EscapeString(string(n.(*ast.Image).Destination))
+		fmt.Fprintf(w, `<a class="screen" href="%s"><img src="%s" alt="%s" loading="lazy"></a>`, at, at,
+			html.EscapeString(plain(n, source)))
+	}
 
 	return ast.WalkSkipChildren, nil
 }

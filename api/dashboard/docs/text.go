@@ -147,6 +147,8 @@ func plain(n ast.Node, source []byte) string {
 		switch n := n.(type) {
 		case *ast.CodeSpan:
 			b.WriteByte('`')
+		case *ast.Image:
+			b.WriteString(map[bool]string{true: "(Picture: ", false: ")"}[entering])
 		case *ast.AutoLink:
 			if entering {
 				b.Write(n.URL(source))

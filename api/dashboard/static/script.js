@@ -247,6 +247,10 @@ const countOn = async () => {
 };
 if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
 
+// The page that is read is in sight in the list of all pages.
+const contents = document.querySelector(".contents"), here = contents?.querySelector("nav > [aria-current]");
+if (here) contents.scrollTop += here.getBoundingClientRect().top - contents.getBoundingClientRect().top - contents.clientHeight / 4;
+
 // rows are the table's rows that lead somewhere.
 const rows = () => [...document.querySelectorAll("tr[data-href]")];
 

@@ -155,6 +155,11 @@ func examplesRun(t *testing.T, dir, sidecar, server string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// What the page about OpenTelemetry installs with npm.
+	modules := filepath.Join(npmModules(t, "testdata/otel"), "node_modules")
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
 
 	replace := strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server)
 	for _, page := range docs.Names() {
