@@ -21,9 +21,10 @@ import (
 // else.
 //
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
-// one name, of several, of a namespace's attribute, of a block), with, filter and raw;
-// comments; whitespace control; all of Jinja's expressions; the functions range, dict and
-// namespace; and these filters, tests and methods:
+// one name, of several, of a namespace's attribute, of a block), with, filter, raw, macro
+// (with defaults, varargs, kwargs and caller) and call; comments; whitespace control; all
+// of Jinja's expressions; the functions range, dict and namespace; and these filters,
+// tests and methods:
 //
 //	filters  abs batch capitalize center count d default dictsort e escape first float
 //	         forceescape format groupby indent int items join last length list lower map max
@@ -39,9 +40,9 @@ import (
 //	         isnumeric isalpha isalnum isupper islower isspace;
 //	         of mappings: get items keys values; of lists: index count; of loop: cycle changed
 //
-// Not supported, and reported by name when a template is published, are macro, call,
-// include, import, from, extends, block, do, trans, autoescape, break, continue and
-// recursive loops; the filters attr, filesizeformat, pprint, random, urlize and xmlattr;
+// Not supported, and reported by name when a template is published, are include, import,
+// from, extends, block, do, trans, autoescape, break, continue and recursive loops; the
+// filters attr, filesizeformat, pprint, random, urlize and xmlattr;
 // functions and tests of extensions; methods that would change a value; and arguments
 // given as * and **.
 //
@@ -78,6 +79,7 @@ func parse(source string) (t *Template, err error) {
 
 	p := &parser{bound: []map[string]bool{{}}}
 	p.tokens = lex(source)
+	p.macros = macroNames(p.tokens)
 	body := p.body("", token{})
 
 	return &Template{body: body, variables: p.used.List, doubts: p.doubts}, nil

@@ -12,5 +12,6 @@ const (
 	bytesPerStep  = 256       // bytes of a string that can be read in one step
 	valueBytesMax = 32 << 20  // bytes of all values that one rendering makes
 	valueDepthMax = 600       // nesting of values
+	callsMax      = 200       // macros that call each other or themselves
 	rangeMax      = 100_000   // elements of range(), the same as in Jinja's own sandbox
 )

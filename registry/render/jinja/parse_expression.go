@@ -204,7 +204,7 @@ func (p *parser) name(t token) expression {
 		return constant{nil}
 	}
 
-	if p.is("(") {
+	if p.is("(") && !p.isMacro(t.text) {
 		if _, ok := functions[t.text]; !ok {
 			p.unsupported(t.at, "function", t.text)
 		}

@@ -12,11 +12,14 @@ func (p *parser) postfix(e expression) expression {
 		case p.take("["):
 			e = p.subscript(e)
 		case p.is("("):
-			f, ok := e.(functionName)
-			if !ok {
+			switch f := e.(type) {
+			case functionName:
+				e = &callExpr{name: string(f), args: p.arguments()}
+			case variable: // see isMacro
+				e = &macroCallExpr{name: f, args: p.arguments()}
+			default:
 				failAt(p.now().at, "calls what is not a function")
 			}
-			e = &callExpr{name: string(f), args: p.arguments()}
 		default:
 			return e
 		}

@@ -14,6 +14,8 @@ type parser struct {
 	depth  int
 	bound  []map[string]bool // names that were set, by scope
 	used   language.Names    // variables
+	macros map[string]bool   // the names of all macros of the text
+	macro  *macroNode        // whose body is read
 	doubts []*language.Error
 }
 
@@ -106,9 +108,16 @@ func (p *parser) scoped(f func()) {
 
 func (p *parser) bind(name string) { p.bound[len(p.bound)-1][name] = true }
 
+func (p *parser) isBound(name string) bool {
+	return slices.ContainsFunc(p.bound, func(m map[string]bool) bool { return m[name] })
+}
+
 // load notes the use of a name: it is a variable unless the text has set it.
 func (p *parser) load(name string) {
-	if !slices.ContainsFunc(p.bound, func(m map[string]bool) bool { return m[name] }) {
+	if p.macro != nil {
+		p.macro.uses[name] = true
+	}
+	if !p.isBound(name) && !p.macros[name] {
 		p.used.Add(name)
 	}
 }
@@ -149,7 +158,7 @@ func (p *parser) body(until string, tag token) (nodes []node) {
 
 // missingTags lists the tags of Jinja and its extensions that are not supported.
 var missingTags = strings.Fields(
-	"macro call include import from extends block do trans pluralize autoescape break continue debug")
+	"include import from extends block do trans pluralize autoescape break continue debug")
 
 // tag reads a tag, whose {% began at a byte.
 func (p *parser) tag(began int) node {
@@ -166,6 +175,10 @@ func (p *parser) tag(began int) node {
 		return p.withTag(tag)
 	case "filter":
 		return p.filterTag(tag)
+	case "macro":
+		return p.macroTag(tag)
+	case "call":
+		return p.callTag(tag)
 	}
 
 	if slices.Contains(missingTags, t.text) {

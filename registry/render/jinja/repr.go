@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"strconv"
 
 	"promptspool/registry/render/python"
@@ -52,6 +53,8 @@ func (x *run) appendRepr(b *[]byte, v any) {
 		*b = append(*b, "Undefined"...)
 	case *loopState:
 		*b = append(*b, "<loop>"...)
+	case *macro:
+		*b = fmt.Appendf(*b, "<Macro '%s'>", v.name)
 
 	// These pay for themselves.
 	case string:

@@ -9,6 +9,7 @@ type run struct {
 	out   []byte
 	scope *scope
 	depth int
+	calls int // of macros within macros
 }
 
 // scope holds what was set in a block. Each for loop and each with has its own; an if

@@ -66,7 +66,7 @@ func init() {
 		"mapping":   ofType(isMapping),
 		"sequence":  ofType(isSequence),
 		"iterable":  ofType(isIterable),
-		"callable":  ofType(never), // no value of ours is
+		"callable":  ofType(isType[*macro]),
 		"escaped":   ofType(never), // there is no autoescape
 
 		"eq":          comparing("=="),

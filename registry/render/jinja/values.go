@@ -11,7 +11,7 @@ import (
 )
 
 // A value is nil (None), bool, int64, float64, bigInteger, string, *listValue,
-// *dictValue, *namespace, *loopState or *undefined. Values never change once they are
+// *dictValue, *namespace, *loopState, *macro or *undefined. Values never change once they are
 // made, except namespaces.
 
 // bigInteger is an integer beyond 64 bits, as it was written.
@@ -187,6 +187,8 @@ func typeName(v any) string {
 			return language.Shorten(v.name) + ", which is undefined,"
 		}
 		return "what is undefined"
+	case *macro:
+		return "a macro"
 	}
 
 	return "the loop"

@@ -166,6 +166,50 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {{ '%s' % 'x' }}{{ '%s-%d' % ('x', 2) }}{{ '%(a)s' % {'a': 1} }}
 {{ 10 ** 30 }}
 {{ big + 1 }}
+{% macro f(a, b=1, c='x' ~ a) %}{{ a }}-{{ b }}-{{ c }};{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(b=3, a=4) }}{{ f(1, 2, 3) }}{{ f() }}{{ f(l, c=none)|upper }}{{ f(1) ~ f(2) }}|{{ f(1)|length }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(b=2) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, a=2) }}
+{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f() }}{{ f(1, 2, 3, k=4, j=l) }}{{ f(1, a=2) }}{{ f(caller=1) }}
+{% macro f(a, b=a, c=b) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(1, c=3) }}
+{% macro f(a=i) %}{{ a }}{% set i = 1 %}{{ i }}{% endmacro %}{{ f() }}{{ i }}{{ f(none) }}
+{% macro f(a=a) %}{{ a }}{% endmacro %}{% set a = 9 %}{{ f() }}|
+{% macro f(a=b, b=1) %}{{ a }}{{ b }}{% endmacro %}{% set b = 9 %}{{ f() }}|
+{% set y = 1 %}{% macro f() %}{{ y }}{{ s }}{% endmacro %}{{ f() }}{% set y = 2 %}{{ f() }}{% for y in [5] %}{{ f() }}{% endfor %}
+{% macro f(n) %}{{ n }}{% if n %}, {{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(5) }}
+{% macro even(n) %}{% if n == 0 %}even{% else %}{{ odd(n - 1) }}{% endif %}{% endmacro %}{% macro odd(n) %}{% if n == 0 %}odd{% else %}{{ even(n - 1) }}{% endif %}{% endmacro %}{{ even(7) }}
+{{ f(1) }}{% macro f(a) %}{{ a }}{% endmacro %}
+{% macro tree(items) %}<ul>{% for x in items %}<li>{% if x is iterable and x is not string %}{{ tree(x) }}{% else %}{{ x }}{% endif %}</li>{% endfor %}</ul>{% endmacro %}{{ tree(deep) }}
+{% macro f() %}[{{ caller() }}]{% endmacro %}{% call f() %}in {{ s }}{% endcall %}{{ f is callable }}{{ s is callable }}
+{% macro f(users) %}{% for u in users %}{{ caller(u, loop.index) }};{% endfor %}{% endmacro %}{% call(user, n=0) f(users) %}{{ n }} {{ user.name }}{% endcall %}
+{% macro f(a=1) %}{% if caller %}{{ caller() }}{% else %}none{% endif %}{{ a }}{% endmacro %}{{ f() }}{% call f(a=2) %}x{% endcall %}
+{% macro f() %}x{% endmacro %}{% call f() %}y{% endcall %}
+{% macro f() %}{{ caller() }}{% endmacro %}{{ f() }}
+{% macro f() %}{{ caller(1) }}{% endmacro %}{% call f() %}y{% endcall %}
+{% macro f(a) %}{{ a }}{% endmacro %}{% set g = f %}{{ g(1) }}{{ f.name }}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.catch_varargs }}{{ f.caller }}{{ f.gone }}{{ f }}
+{% macro f(g) %}{{ g(2) }}{% endmacro %}{% macro h(a) %}h{{ a }}{% endmacro %}{{ f(h) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{% set g = 1 %}{{ g(1) }}
+{% macro f(a) %}{{ a }}{% endmacro %}{{ gone(1) }}
+{% if t %}{% macro f() %}yes{% endmacro %}{% endif %}{{ f() }}
+{% if x %}{% macro f() %}yes{% endmacro %}{% endif %}{{ f() }}
+{% for a in l %}{% macro f() %}{{ a }}{{ loop is defined }}{% endmacro %}{{ f() }}{% endfor %}
+{% for a in l %}{% macro f() %}{{ a }}{% endmacro %}{% endfor %}{{ f() }}
+{% macro f() %}{% macro g() %}inner{% endmacro %}{{ g() }}{% endmacro %}{{ f() }}
+{% macro f(a) -%}  x{{ a }}  {%- endmacro %}a{{ f(1) }}b{%- call f(2) -%} c {%- endcall -%}
+{% macro f(x, y=2, z) %}{% endmacro %}
+{% macro f(x,) %}{% endmacro %}
+{% macro f %}{% endmacro %}
+{% macro f() %}
+{% macro true() %}{% endmacro %}
+{% call s %}{% endcall %}
+{% macro f() %}a{% endmacro f %}
+{% macro range(a) %}mine{{ a }}{% endmacro %}{{ range(3) }}
+{{ m|tojson }}{% macro f(m) %}{{ m|tojson }}{% endmacro %}{{ f({'a': 1}) }}
+{% filter upper %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endfilter %}
+{% set out %}{% macro f(a) %}x{{ a }}{% endmacro %}{{ f('y') }}{% endset %}{{ out }}
+{% with k = 3 %}{% macro f(a=k) %}x{{ a }}{% endmacro %}{{ f() }}{% endwith %}
+{% macro a() %}{% call b() %}{{ s }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{{ a() }}
+{% macro a() %}{% set outer = caller %}{% call b() %}{{ outer() }}{% endcall %}{% endmacro %}{% macro b() %}<{{ caller() }}>{% endmacro %}{% call a() %}in{% endcall %}
 """.strip("\n").split("\n")
 # Texts with line breaks of their own stand apart.
 texts = [t for t in texts if t] + ["a\n", "a\n\n", "\n", "", "{{ s }}\n", "a\r\nb\r\n", "{% if t %}\nx\n{% endif %}\ny", "{% if t -%}\n  x\n{%- endif %}\n\ny\n", "{# c #}\nx", "{% raw %}\n{{ x }}\n{% endraw %}\n",
