@@ -29,28 +29,35 @@ const (
 
 // pageHelper is the logging helper of a page, and an app that uses it.
 type pageHelper struct {
-	page, program, file, app string
-	calls                    int // that the app makes, of which one cannot be logged
+	page, file, app string
+	compile         string // the app and the helper, if they must be
+	run             string
+	calls           int      // that the app makes, of which one cannot be logged
+	chunks          int      // that its streams give
+	logs            []string // what is in the requests, of values that JSON does not know
 }
 
 var pageHelpers = []pageHelper{
-	{"log-python", "python3", "spool.py", "case.py", 7},
-	{"log-javascript", "node", "spool.mjs", "case.mjs", 5},
+	{
+		page: "log-python", file: "spool.py", app: "case.py", run: "python3 case.py", calls: 7, chunks: 5,
+		logs: []string{`"when":"2026-01-02T00:00:00"`, `"data":"AP8="`, `"response_format":"Pydantic"`,
+			`"request_response":{"answer":"from pydantic"}`},
+	},
+	{
+		page: "log-javascript", file: "spool.mjs", app: "case.mjs", run: "node case.mjs", calls: 6, chunks: 3,
+		logs: []string{`"when":"1970-01-01T00:00:00.000Z"`, `"data":"eA=="`, `"n":"10"`, `"set":[1]`, `"call":"call"`},
+	},
+	{
+		page: "log-go", file: "spool.go", app: "case.go", compile: "go build -o case spool.go case.go", run: "./case",
+		calls: 7, chunks: 3,
+		logs: []string{`"when":"2026-01-02T00:00:00Z"`, `"data":"AP8="`, `"Data":"eA=="`},
+	},
 }
 
-// helped is what became of an app with a helper.
-type helped struct {
-	MedianMS  float64 `json:"median_ms"`
-	SlowestMS float64 `json:"slowest_ms"`
-	IDs       []string
-	stderr    string
-	took      time.Duration
-}
-
-// run runs the app beside a sidecar. It sends more writes beyond its calls.
-func (h pageHelper) run(t *testing.T, sidecar, key string, more int) (did helped) {
+// prepare writes the app and the helper, as the page shows it, into a folder.
+func (h pageHelper) prepare(t *testing.T) (dir string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir = t.TempDir()
 	app, err := os.ReadFile("testdata/helpers/" + h.app)
 	if err != nil {
 		t.Fatal(err)
@@ -66,8 +73,37 @@ func (h pageHelper) run(t *testing.T, sidecar, key string, more int) (did helped
 			t.Fatal(err)
 		}
 	}
+	if h.compile != "" {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", h.compile)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
 
-	cmd := exec.CommandContext(t.Context(), h.program, h.app, fmt.Sprint(more))
+	return dir
+}
+
+// writes returns how many writes the app makes beside those that it is told to.
+func (h pageHelper) writes() int { return h.calls + timedCalls + 1 } // and a score
+
+// timedCalls are the app's last calls, which are only timed.
+const timedCalls = 20
+
+// helped is what became of an app with a helper.
+type helped struct {
+	MedianMS  float64 `json:"median_ms"`
+	SlowestMS float64 `json:"slowest_ms"`
+	IDs       []string
+	stderr    string
+	took      time.Duration
+}
+
+// runs runs the app beside a sidecar. It sends more writes of a size beyond its calls.
+func (h pageHelper) runs(t *testing.T, dir, sidecar, key string, more, size int) (did helped) {
+	t.Helper()
+	args := append(strings.Fields(h.run), fmt.Sprint(more), fmt.Sprint(size))
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PROMPTSPOOL_SIDECAR="+sidecar)
 	if key != "" {
@@ -88,10 +124,11 @@ func (h pageHelper) run(t *testing.T, sidecar, key string, more int) (did helped
 	return did
 }
 
-// taken are the requests that a sidecar was sent, by id.
+// taken are the writes that a sidecar was sent: requests by id, and the requests of scores.
 type taken struct {
 	sync.Mutex
 	requests map[string]map[string]any
+	scores   []string
 }
 
 // ServeHTTP is a sidecar that takes what it is sent.
@@ -103,8 +140,11 @@ func (s *taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Lock()
 	defer s.Unlock()
-	if r.URL.Path == "/track-request" {
-		s.requests[fmt.Sprint(body["request_id"])] = body
+	switch id := fmt.Sprint(body["request_id"]); r.URL.Path {
+	case "/track-request":
+		s.requests[id] = body
+	case "/rest/track-score":
+		s.scores = append(s.scores, id)
 	}
 	_, _ = io.WriteString(w, `{"success":true}`)
 }
@@ -116,29 +156,41 @@ func TestTheHelpersOfThePagesLogEveryShapeOfACall(t *testing.T) {
 		s := &taken{requests: map[string]map[string]any{}}
 		sidecar := httptest.NewServer(s)
 		t.Cleanup(sidecar.Close)
-		did := h.run(t, sidecar.URL, adminKey, 0)
+		did := h.runs(t, h.prepare(t), sidecar.URL, adminKey, 0, 0)
 
-		// Twenty are only timed. The app has no id of the call that failed.
-		if len(s.requests) != h.calls-1+20 || len(did.IDs) != h.calls-1 {
+		// The app has no id of the call that failed.
+		if len(s.requests) != h.calls-1+timedCalls || len(did.IDs) != h.calls-1 {
 			t.Errorf("%s: %d of %d calls arrived\n%s", h.page, len(s.requests), h.calls, did.stderr)
 		}
-		streams, failures := 0, 0
+		if len(s.scores) != 1 || s.requests[s.scores[0]] == nil {
+			t.Errorf("%s: the scores of %q", h.page, s.scores)
+		}
+
+		chunks, failures := 0, 0
 		for id, r := range s.requests {
 			if _, err := wire.ParseID(id); err != nil {
 				t.Errorf("%s: the id %s: %v", h.page, id, err)
 			}
-			if chunks, ok := r["request_response"].([]any); ok {
-				streams += len(chunks)
+			if list, ok := r["request_response"].([]any); ok {
+				chunks += len(list)
 			}
 			if r["status"] == "ERROR" && r["error_message"] == "the model is overloaded" {
 				failures++
 			}
 		}
-		if want := map[string]int{"log-python": 5, "log-javascript": 3}[h.page]; streams != want || failures != 1 {
-			t.Errorf("%s: %d chunks, want %d, and %d failures", h.page, streams, want, failures)
+		if chunks != h.chunks || failures != 1 {
+			t.Errorf("%s: %d chunks, want %d, and %d failures", h.page, chunks, h.chunks, failures)
 		}
-		if lines := strings.Count(did.stderr, "\n"); lines != 1 {
-			t.Errorf("%s: it reports not just the call that cannot be logged:\n%s", h.page, did.stderr)
+
+		sent, err := json.Marshal(s.requests)
+		for _, text := range h.logs {
+			if err != nil || !strings.Contains(string(sent), text) {
+				t.Errorf("%s: no request has %s: %s", h.page, text, sent)
+			}
+		}
+		// The call that cannot be logged, and the sum.
+		if strings.Count(did.stderr, "\n") != 2 || !strings.HasSuffix(did.stderr, "promptspool: 1 not logged in all\n") {
+			t.Errorf("%s: it reports\n%s", h.page, did.stderr)
 		}
 	}
 }
@@ -157,21 +209,34 @@ func TestTheHelpersOfThePagesNeverHoldUpAnApp(t *testing.T) {
 			_, _ = io.WriteString(w, body)
 		}
 	}
+	breakOff := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		w.WriteHeader(401)
+		_, _ = io.WriteString(w, `{"success":false,`)
+	}
+	const tooLate, page = "did not take it in time", "<html>Sign in</html>"
 
+	dirs := map[string]string{}
+	for _, h := range pageHelpers {
+		dirs[h.page] = h.prepare(t)
+	}
 	for name, c := range map[string]struct {
-		handler http.HandlerFunc
-		key     string
-		more    int
-		says    string
+		handler    http.HandlerFunc
+		key        string
+		more, size int
+		says       string
 	}{
-		"hangs":       {hang, adminKey, 0, "did not take it in time"},
-		"hangs, full": {hang, adminKey, 1100, "the queue is full"},
-		"is a page":   {answer(200, "<html>Sign in</html>"), adminKey, 0, "did not take it in time"},
-		"lies":        {answer(200, `{"success":false}`), adminKey, 0, "did not take it in time"},
+		"hangs":             {hang, adminKey, 0, 0, tooLate},
+		"hangs, many":       {hang, adminKey, 1100, 1, "the queue is full"},
+		"hangs, large":      {hang, adminKey, 70, 1 << 20, "the queue is full"},
+		"is a page":         {answer(200, page), adminKey, 0, 0, tooLate},
+		"is another's page": {answer(404, page), adminKey, 0, 0, tooLate},
+		"lies":              {answer(200, `{"success":false}`), adminKey, 0, 0, tooLate},
+		"breaks off":        {breakOff, adminKey, 0, 0, tooLate},
+		"away":              {nil, adminKey, 0, 0, tooLate},
 		"no key": {
-			answer(401, `{"success":false,"message":"The key is missing."}`), "", 0, "The key is missing.",
+			answer(401, `{"success":false,"message":"The key is missing."}`), "", 0, 0, "The key is missing.",
 		},
-		"away": {nil, adminKey, 0, "did not take it in time"},
 	} {
 		for _, h := range pageHelpers {
 			t.Run(name+"/"+h.page, func(t *testing.T) {
@@ -183,12 +248,15 @@ func TestTheHelpersOfThePagesNeverHoldUpAnApp(t *testing.T) {
 					url = sidecar.URL
 				}
 
-				did := h.run(t, url, c.key, c.more)
+				did := h.runs(t, dirs[h.page], url, c.key, c.more, c.size)
+				t.Logf("an ordinary call waits %.3f ms, the slowest %.1f ms; the process took %s",
+					did.MedianMS, did.SlowestMS, did.took)
 				if did.MedianMS > helperWaitMedian || did.SlowestMS > helperWaitMax {
 					t.Errorf("calls waited %.1f ms for their logging, one %.1f ms", did.MedianMS, did.SlowestMS)
 				}
-				if !strings.Contains(did.stderr, c.says) {
-					t.Errorf("it does not report %q:\n%s", c.says, did.stderr)
+				all := fmt.Sprintf("promptspool: %d not logged in all\n", h.writes()+c.more)
+				if !strings.Contains(did.stderr, c.says) || !strings.HasSuffix(did.stderr, all) {
+					t.Errorf("it does not report %q and %q:\n%s", c.says, all, did.stderr)
 				}
 				if did.took > 15*time.Second {
 					t.Errorf("the process ended after %s", did.took)

@@ -88,15 +88,15 @@ func hostile() map[string]string {
 		"a macro without end": "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
 		"macros without end": "{% macro f(n) %}{{ g(n) }}{{ g(n) }}{% endmacro %}" +
 			"{% macro g(n) %}{% call f(n) %}x{% endcall %}{% endmacro %}{{ g(1) }}",
-		"doubling macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% else %}x{% endif %}{% endmacro %}" +
-			"{{ f(150) }}",
+		"doubling macros": "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% else %}x{% endif %}" +
+			"{% endmacro %}{{ f(150) }}",
 		"many arguments": "{% macro f() %}{{ kwargs|length }}{{ varargs|length }}{% endmacro %}" +
 			forever + "{{ f(" + strings.Repeat("1,", 20000) + strings.Repeat("a=1,", 20000) + ") }}{% endfor %}",
 		"many parameters": "{% macro f(" + strings.Repeat("a,", 40000) + "a) %}{% endmacro %}" +
 			forever + "{{ f(1) }}{% endfor %}",
 		"many defaults": "{% macro f(" + strings.Repeat("a=big~1,", 20000) + "a=1) %}{% endmacro %}" +
 			forever + "{{ f() }}{% endfor %}",
-		"macros in expressions": "{% macro f(n) %}" + strings.Repeat("{{ [", 1) + strings.Repeat("(", 80) + "f(n)" +
+		"macros in expressions": "{% macro f(n) %}" + "{{ [" + strings.Repeat("(", 80) + "f(n)" +
 			strings.Repeat(")", 80) + "] }}{% endmacro %}{{ f(1) }}",
 		"deep macros": strings.Repeat("{% macro f() %}", 8000) + strings.Repeat("{% endmacro %}", 8000),
 

@@ -35,8 +35,14 @@ await assert.rejects(timed({ model: "m" }, async () => { throw new RangeError("t
 const circle = {};
 circle.me = circle;
 await timed({ model: "m" }, async () => circle);
+// A stream that cannot be watched is not read either.
+const frozen = Object.freeze(chunks());
+assert.equal(await timed({ model: "m", stream: true }, async () => frozen), frozen);
+// A score needs no answer.
+send("/rest/track-score", { request_id: ids[0], score: 1 });
 // More than fits.
-for (let n = 0; n < Number(process.argv[2]); n++) send("/rest/track-score", { request_id: ids[0], score: 1 });
+const score = "1".repeat(Number(process.argv[3]));
+for (let n = 0; n < Number(process.argv[2]); n++) send("/rest/track-score", { request_id: ids[0], score });
 
 const ordinary = [];
 for (let n = 0; n < 20; n++) {

@@ -78,9 +78,11 @@ asyncio.run(asynchronous())
 circle = {}
 circle["me"] = circle
 timed(lambda **_: circle, model="m")
+# A score needs no answer.
+spool.send("/rest/track-score", request_id=ids[0], score=1)
 # More than fits.
 for _ in range(int(sys.argv[1])):
-    spool.send("/rest/track-score", request_id=ids[0], score=1)
+    spool.send("/rest/track-score", request_id=ids[0], score="1" * int(sys.argv[2]))
 
 ordinary = []
 for _ in range(20):
