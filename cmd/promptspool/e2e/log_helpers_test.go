@@ -189,7 +189,8 @@ func TestTheHelpersOfThePagesLogEveryShapeOfACall(t *testing.T) {
 			}
 		}
 		// The call that cannot be logged, and the sum.
-		if strings.Count(did.stderr, "\n") != 2 || !strings.HasSuffix(did.stderr, "promptspool: 1 not logged in all\n") {
+		isSum := strings.HasSuffix(did.stderr, "promptspool: 1 not logged in all\n")
+		if strings.Count(did.stderr, "\n") != 2 || !isSum {
 			t.Errorf("%s: it reports\n%s", h.page, did.stderr)
 		}
 	}
