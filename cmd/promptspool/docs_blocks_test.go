@@ -571,3 +571,22 @@ func (b block) workflow() error {
 
 	return nil
 }
+
+// What the packages' file of settings proposes is right as well, when its marks are removed.
+func TestTheProposedSettingsOfThePackagesAreGood(t *testing.T) {
+	withoutVariables(t)
+	content, err := os.ReadFile("deploy/systemd/config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposed := strings.ReplaceAll(string(content), "  #", "  ")
+	if n := strings.Count(string(content), "  #"); n < 8 {
+		t.Errorf("%d lines are proposed", n)
+	}
+	if err := (block{code: proposed}).settings(); err != nil {
+		t.Error(err)
+	}
+	if err := (block{code: strings.ReplaceAll(proposed, "retention-age", "retain-age")}).settings(); err == nil {
+		t.Error("a misspelt setting is accepted")
+	}
+}

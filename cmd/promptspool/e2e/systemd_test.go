@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"promptspool/metrics/parts"
 )
 
 // supervisor starts what a unit of systemd's names, and decides like systemd whether to start it
@@ -18,9 +20,10 @@ import (
 type supervisor struct {
 	*testing.T
 	settings map[string]string // of the unit
-	dir      string            // of the service's data and settings
+	dir      string            // of the service's settings
+	data     string            // the service's folder
 	notify   *net.UnixConn
-	starts   []time.Duration // of the last starts, on a clock that waits for nothing
+	started  []time.Duration // the last starts, on a clock that waits for nothing
 	clock    time.Duration
 }
 
@@ -30,6 +33,7 @@ func supervise(t *testing.T, unit string) *supervisor {
 	s := &supervisor{T: t, dir: t.TempDir(), settings: map[string]string{
 		"RestartSec": "100ms", "StartLimitIntervalSec": "10s",
 	}}
+	s.data = filepath.Join(s.dir, "data")
 	for line := range strings.Lines(unit) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
 			s.settings[name] = value
@@ -65,9 +69,9 @@ func (s *supervisor) duration(name string) time.Duration {
 func (s *supervisor) allows() bool {
 	s.Helper()
 	interval := s.duration("StartLimitIntervalSec")
-	s.starts = append(s.starts, s.clock)
+	s.started = append(s.started, s.clock)
 	recent := 0
-	for _, start := range s.starts {
+	for _, start := range s.started {
 		if s.clock-start < interval {
 			recent++
 		}
@@ -84,7 +88,7 @@ func (s *supervisor) start() (running *exec.Cmd, allowed bool) {
 		return nil, false
 	}
 
-	line := strings.NewReplacer("${STATE_DIRECTORY}", s.dir+"/data", "/etc/promptspool", s.dir)
+	line := strings.NewReplacer("${STATE_DIRECTORY}", s.data, "/etc/promptspool", s.dir)
 	args := strings.Fields(line.Replace(s.settings["ExecStart"]))
 	cmd := exec.Command(program(s), args[1:]...)
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(s.dir, "notify"))
@@ -139,35 +143,99 @@ func unitOf(t *testing.T, role string) string {
 	return string(unit)
 }
 
+// goodSettings are those of services that take ports of their own.
+const goodSettings = "server:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n" +
+	"sidecar:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n  upstream: http://127.0.0.1:1\n"
+
+// edit writes the service's settings.
+func (s *supervisor) edit(settings string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "config.yaml"), []byte(settings), 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// failsToStart starts the service ten times. It fails the test if the service runs, or is given up.
+func (s *supervisor) failsToStart() {
+	s.Helper()
+	for n := range 10 {
+		if running, allowed := s.start(); running != nil || !allowed {
+			s.Fatalf("start %d: running %v, allowed %v", n, running != nil, allowed)
+		}
+	}
+}
+
+// starts starts the service once more.
+func (s *supervisor) starts(why string) {
+	s.Helper()
+	if running, allowed := s.start(); running == nil {
+		s.Errorf("it is not started %s: allowed %v", why, allowed)
+	}
+}
+
 func TestAServiceIsStartedUntilItsFaultIsMended(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"server", "sidecar"} {
-		unit := unitOf(t, role)
-		if !strings.Contains(unit, "\nType=notify\n") {
-			t.Errorf("%s: systemd does not wait for its readiness", role)
-		}
+		t.Run(role, func(t *testing.T) {
+			unit := unitOf(t, role)
+			if !strings.Contains(unit, "\nType=notify\n") {
+				t.Error("systemd does not wait for its readiness")
+			}
 
-		// A bad edit of the settings, found after ten starts.
-		s := supervise(t, unit)
-		edit := func(settings string) {
-			t.Helper()
-			if err := os.WriteFile(filepath.Join(s.dir, "config.yaml"), []byte(settings), 0o600); err != nil {
+			// A bad edit of the settings, found after ten starts.
+			s := supervise(t, unit)
+			s.edit(strings.Replace(goodSettings, "listen", "lisen", 1))
+			s.failsToStart()
+			s.edit(goodSettings)
+			s.starts("again after its settings were mended")
+		})
+	}
+}
+
+func TestAServiceIsStartedUntilItsDiskHasRoom(t *testing.T) {
+	t.Parallel()
+	parts.Need(t, "root", "losetup", "mount", "mkfs.ext4")
+	for _, role := range []string{"server", "sidecar"} {
+		t.Run(role, func(t *testing.T) {
+			disk := newImage(t, 400)
+			s := supervise(t, unitOf(t, role))
+			s.data = filepath.Join(disk.mount, "data")
+			s.edit(goodSettings)
+
+			filler := filepath.Join(disk.mount, "filler")
+			if said, err := exec.Command("dd", "if=/dev/zero", "bs=64K", "of="+filler).CombinedOutput(); err == nil {
+				t.Fatalf("the disk is not full: %s", said)
+			}
+			s.failsToStart()
+			if err := os.Remove(filler); err != nil {
+				t.Fatal(err)
+			}
+			s.starts("again when its disk has room")
+		})
+	}
+}
+
+// The example of the page runs as both services, its files beside it: only the ports are others.
+func TestTheExampleConfigurationRuns(t *testing.T) {
+	t.Parallel()
+	settings := ""
+	for _, e := range examplesOf("configuration") {
+		if e.language == "yaml" {
+			settings = e.code
+		}
+	}
+	for _, role := range []string{"server", "sidecar"} {
+		own := strings.NewReplacer("sidecar:\n", "sidecar:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n",
+			"server:\n", "server:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n")
+		s := supervise(t, unitOf(t, role))
+		s.edit(own.Replace(settings))
+		s.failsToStart() // its secrets are not there yet
+		for _, name := range []string{"redact-secret", "bootstrap-key"} {
+			if err := os.WriteFile(filepath.Join(s.dir, name), []byte(strings.Repeat("k", 40)), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
-		const good = "server:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n" +
-			"sidecar:\n  listen: 127.0.0.1:0\n  ops-listen: 127.0.0.1:0\n  upstream: http://127.0.0.1:1\n"
-		edit(strings.Replace(good, "listen", "lisen", 1))
-		for n := range 10 {
-			if running, allowed := s.start(); running != nil || !allowed {
-				t.Fatalf("%s, start %d: running %v, allowed %v", role, n, running != nil, allowed)
-			}
-		}
-
-		edit(good)
-		if running, allowed := s.start(); running == nil {
-			t.Errorf("%s is not started again after its settings were mended: allowed %v", role, allowed)
-		}
+		s.starts(role + " with the example of the page")
 	}
 }
 
