@@ -48,9 +48,9 @@ var pageHelpers = []pageHelper{
 		logs: []string{`"when":"1970-01-01T00:00:00.000Z"`, `"data":"eA=="`, `"n":"10"`, `"set":[1]`, `"call":"call"`},
 	},
 	{
-		page: "log-go", file: "spool.go", app: "case.go.txt", compile: "go build -o case spool.go case.go", run: "./case",
-		calls: 7, chunks: 3,
-		logs: []string{`"when":"2026-01-02T00:00:00Z"`, `"data":"AP8="`, `"Data":"eA=="`},
+		page: "log-go", file: "spool.go", app: "case.go.txt", run: "./case", calls: 7, chunks: 3,
+		compile: "go build -o case spool.go case.go",
+		logs:    []string{`"when":"2026-01-02T00:00:00Z"`, `"data":"AP8="`, `"Data":"eA=="`},
 	},
 }
 
@@ -62,7 +62,8 @@ func (h pageHelper) prepare(t *testing.T) (dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := map[string]string{strings.TrimSuffix(h.app, ".txt"): string(app)} // no file of the module
+	// An app in Go has a name that makes it no file of the module.
+	files := map[string]string{strings.TrimSuffix(h.app, ".txt"): string(app)}
 	for _, e := range examplesOf(h.page) {
 		if e.rest == h.file {
 			files[h.file] = e.code
