@@ -16,7 +16,7 @@ import (
 func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
 	create := config.OfCommand("keys create",
-		config.TextFlag("account", "default", "the `account` whose key it is; made when absent"),
+		config.TextFlag("account", "default", "the `account` that the key belongs to (created if missing)"),
 		config.TextFlag("scope", "app", "`scope`: app (log and fetch templates) "+
 			"or full (also search, read and publish)"),
 		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),

@@ -43,7 +43,7 @@ func spoolFlags() []cli.Flag {
 func sidecarCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.FileFlag(),
-		config.TextFlag("data", "", "the `folder` of spool, keys and cached templates; made when absent"),
+		config.TextFlag("data", "", "the `folder` for spool, keys and cached templates (created if missing)"),
 		config.NameFlag(),
 	}
 	flags = append(flags, config.UpstreamFlags()...)

@@ -24,7 +24,7 @@ func searchCommand() *cli.Command {
 			config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+
 				"cost, latency_ms, input_tokens, output_tokens, status or request_start_time"),
 			config.TextFlag("limit", "20", "the `number` of records, at most 1000"),
-			config.TextFlag("cursor", "", "go on where an earlier list ended, at the `cursor` that it told"))...,
+			config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
 		), config.RemoteFlags()...),
 		Action: searchRequests,
 	}

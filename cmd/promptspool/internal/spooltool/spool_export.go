@@ -19,9 +19,9 @@ import (
 
 func spoolExportCommand() *cli.Command {
 	flags := config.OfCommand("spool export",
-		config.TextFlag("lane", "", "instead of what waits, a `lane`: held or dead"),
+		config.TextFlag("lane", "", "export this `lane` instead of the queue: held or dead"),
 		config.SwitchFlag("quarantine",
-			"instead of what waits, what is whole in the generations that were set aside"),
+			"instead of the queue, export what is whole in the generations that were set aside"),
 	)
 
 	return &cli.Command{

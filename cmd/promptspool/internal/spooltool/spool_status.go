@@ -11,7 +11,7 @@ import (
 func spoolStatusCommand() *cli.Command {
 	return &cli.Command{
 		Name:   "status",
-		Usage:  "show what waits for the server; for a stopped sidecar, every event is read",
+		Usage:  "show the events queued for the server; for a stopped sidecar, every event is read",
 		Flags:  append(config.ShowingFlags(), sidecarDataFlag()),
 		Action: spoolStatus,
 	}

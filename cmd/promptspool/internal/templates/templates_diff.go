@@ -14,7 +14,7 @@ import (
 
 func diffCommand() *cli.Command {
 	flags := config.OfCommand("templates diff",
-		config.ListFlag("label", "a `label` that push is to be given; repeatable"),
+		config.ListFlag("label", "a `label` to give to what is pushed; repeatable"),
 	)
 
 	return &cli.Command{
