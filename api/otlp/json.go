@@ -331,7 +331,7 @@ func jsonUint(value []byte) uint64 {
 		return n
 	}
 	// Some write 64 bits as a double, which loses the last digits: better than the time.
-	f, err := strconv.ParseFloat(string(word), 64)
+	f, err := jsonFloat(word)
 	if err != nil || !(0 <= f && f < math.MaxUint64) {
 		return 0
 	}
@@ -402,7 +402,7 @@ var (
 func jsonEnum(value []byte, prefix string, names []string) []byte {
 	word, _ := jsonWord(value)
 	text := string(word)
-	if n, err := strconv.ParseFloat(text, 64); err == nil && n == math.Trunc(n) && math.Abs(n) < math.MaxInt32 {
+	if n, err := jsonFloat(word); err == nil && n == math.Trunc(n) && math.Abs(n) < math.MaxInt32 {
 		return enum(uint64(int64(n)))
 	}
 

@@ -301,7 +301,7 @@ func jsonInt(o *output, raw []byte) {
 		return
 	}
 
-	f, err := strconv.ParseFloat(string(word), 64)
+	f, err := jsonFloat(word)
 	switch {
 	case err != nil:
 		o.malformed(jsonText(raw))
@@ -312,6 +312,15 @@ func jsonInt(o *output, raw []byte) {
 	}
 }
 
+// jsonFloat returns a number, which may be NaN or infinite.
+func jsonFloat(word []byte) (float64, error) {
+	if len(word) > 0 && jsonscan.Valid(word) {
+		return jsonscan.Float(string(word))
+	}
+
+	return strconv.ParseFloat(string(word), 64)
+}
+
 func jsonDouble(o *output, raw []byte) {
 	if isNull(raw) {
 		o.put(`{"doubleValue":null}`)
@@ -319,7 +328,7 @@ func jsonDouble(o *output, raw []byte) {
 	}
 
 	word, _ := jsonWord(raw)
-	f, err := strconv.ParseFloat(string(word), 64)
+	f, err := jsonFloat(word)
 	if err != nil && !math.IsInf(f, 0) { // beyond what a double holds is infinite
 		o.malformed(jsonText(raw))
 		return

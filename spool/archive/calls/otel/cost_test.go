@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -136,6 +137,40 @@ func TestTagsDoNotKeepTheListThatTheyAreFrom(t *testing.T) {
 		t.Errorf("%d tags keep %d bytes", len(tags), kept)
 	}
 	runtime.KeepAlive(tags)
+}
+
+// strconv takes some 20 us for such a number, which a caller may repeat for each 6 bytes.
+func TestNumbersNextToZeroCostNoMoreThanOthers(t *testing.T) {
+	list := func(number string) []byte {
+		return []byte(`{"resource":{},"scope":{},"span":{"traceId":"0123456789abcdef0123456789abcdef","spanId":"0123456789abcdef",` +
+			`"name":"n","attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},{"key":"a","value":{"arrayValue":` +
+			`{"values":[` + strings.TrimSuffix(strings.Repeat(`{"doubleValue":`+number+`},`, 50_000), ",") + `]}}}]}}`)
+	}
+	took := func(number string) time.Duration {
+		least := time.Hour
+		for range 3 {
+			least = min(least, cputime.Of(func() { otel.Read(list(number)) }))
+		}
+		return least
+	}
+	if usual, least := took("1.5e-24"), took("5e-324"); least > 5*usual {
+		t.Errorf("50,000 numbers 5e-324 take %v, others %v", least, usual)
+	}
+}
+
+// Elements that say nothing are not made into calls of tools, or parts, of many times their bytes.
+func TestElementsThatSayNothingAreNotRead(t *testing.T) {
+	for _, key := range []string{"ai.response.toolCalls", "gen_ai.output.messages", "gen_ai.input.messages"} {
+		for _, element := range []string{"{}", "[]", `""`, "null"} {
+			span := otel.Read(encode(t, spanWith(map[string]any{
+				"gen_ai.operation.name": "chat",
+				key:                     "[" + strings.TrimSuffix(strings.Repeat(element+",", 1000), ",") + "]",
+			})))
+			if n := len(span.Request()); n > 10_000 {
+				t.Errorf("%s of a thousand %s becomes %d bytes", key, element, n)
+			}
+		}
+	}
 }
 
 // Whatever a span holds, its request follows the contract and says so the second time too.

@@ -103,7 +103,7 @@ func (v value) shown() string {
 	return string(v)
 }
 
-// elements returns the elements of an array.
+// elements returns the elements of an array, but for those that say nothing: {}, [], "" and null.
 func (v value) elements() []value {
 	if !v.isArray() {
 		return nil
@@ -111,7 +111,9 @@ func (v value) elements() []value {
 
 	var all []value
 	for _, e := range jsonscan.Elements(json.RawMessage(v)) {
-		all = append(all, value(e))
+		if e := value(e); len(e) > 2 && !e.absent() || e.isNumber() {
+			all = append(all, e)
+		}
 	}
 
 	return all
@@ -139,7 +141,12 @@ func (v value) number() (float64, bool) {
 		text = strings.TrimSpace(v.text())
 	}
 
+	if jsonscan.Valid([]byte(text)) {
+		x, err := jsonscan.Float(text)
+		return x, err == nil
+	}
 	x, err := strconv.ParseFloat(text, 64)
+
 	return x, err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
 }
 
@@ -316,9 +323,8 @@ func (v value) isNumber() bool {
 	if c := v.kind(); c != '-' && (c < '0' || c > '9') {
 		return false
 	}
-	_, ok := v.number()
 
-	return ok
+	return jsonscan.IsFinite(v)
 }
 
 // MarshalJSON writes the value as it is.
