@@ -105,7 +105,7 @@ func (c *call) filterArg() (*wire.Filter, error) {
 	var group *wire.Filter
 	_, err := wire.ParseObject(text)
 	if err == nil {
-		err = json.Unmarshal(text, &group)
+		group, err = wire.ParseFilter(text)
 	}
 	if err != nil || group == nil {
 		return nil, wire.Invalid(wire.FieldError{

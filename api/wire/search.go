@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -107,12 +108,62 @@ func (f *fields) filter() *Filter {
 	}
 
 	// Only the shape is read here: the archive knows the fields and their operators.
-	filter := new(Filter)
-	if err := json.Unmarshal(raw, filter); err != nil {
+	filter, err := ParseFilter(raw)
+	if errors.Is(err, errManyFilters) {
+		f.fault("filter_group", "has more than %d filters and groups, or more than %d levels of them",
+			filtersMax, filterLevelsMax)
+	} else if err != nil {
 		f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, `+
 			`and each filter {"field", "operator", "value"}`)
 	}
 	return filter
+}
+
+// These bound the conditions and groups of a filter, and how deep they are nested. An archive takes
+// fewer; here they must not take many times their bytes of memory and time.
+const (
+	filtersMax      = 1000
+	filterLevelsMax = 64
+)
+
+// errManyFilters means that a filter has more parts than that.
+var errManyFilters = errors.New("too many filters")
+
+// ParseFilter reads a filter from valid JSON.
+func ParseFilter(raw json.RawMessage) (*Filter, error) {
+	if countFilters(raw, filtersMax, filterLevelsMax) <= 0 {
+		return nil, errManyFilters
+	}
+	filter := new(Filter)
+	if err := json.Unmarshal(raw, filter); err != nil {
+		return nil, err
+	}
+
+	return filter, nil
+}
+
+// countFilters returns how many parts a filter may still have after those in raw, 0 if it has too
+// many or too many levels.
+func countFilters(raw json.RawMessage, left, levels int) int {
+	if left--; len(raw) == 0 || raw[0] != '{' {
+		return left
+	}
+	if levels == 0 {
+		return 0
+	}
+	for m := range jsonscan.Members(raw) {
+		// As encoding/json finds it.
+		if !strings.EqualFold(m.Name, "filters") || m.Value[0] != '[' {
+			continue
+		}
+		for _, part := range jsonscan.Elements(m.Value) {
+			if left = countFilters(part, left, levels-1); left <= 0 {
+				return 0
+			}
+		}
+	}
+
+	return left
 }
 
 // oneOf reads one of a list of words; "" if it is absent or empty.

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -74,3 +76,42 @@ func edit(t *testing.T, body, name, value string) string {
 
 // text returns a JSON string that repeats s n times.
 func text(s string, n int) string { return `"` + strings.Repeat(s, n) + `"` }
+
+// A filter becomes some 100 bytes, and may be sent in two.
+func TestAFilterOfTooManyPartsIsRefusedBeforeItIsRead(t *testing.T) {
+	search := func(parts string) error {
+		object, err := ParseObject([]byte(`{"filter_group":` + parts + `}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = DecodeSearch(object)
+		return err
+	}
+	const condition = `{"field":"tags","operator":"is","value":"a"}`
+	list := func(n int, part string) string {
+		return `{"filters":[` + strings.TrimSuffix(strings.Repeat(part+",", n), ",") + `]}`
+	}
+
+	if err := search(list(900, condition)); err != nil {
+		t.Error(err)
+	}
+	deep := strings.Repeat(`{"Filters":[`, 100) + condition + strings.Repeat(`]}`, 100)
+	for _, parts := range []string{list(1001, condition), list(100_000, "0"), list(2, list(600, "{}")), deep} {
+		if err := search(parts); err == nil || !strings.Contains(fmt.Sprint(err), "more than 1000 filters") {
+			t.Errorf("%.80s...: %v", parts, err)
+		}
+	}
+	before := allocated()
+	_ = search(list(1_000_000, "0"))
+	if took := allocated() - before; took > 10<<20 {
+		t.Errorf("2 MB of filters took %d bytes", took)
+	}
+}
+
+// allocated returns how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+
+	return m.TotalAlloc
+}
