@@ -39,7 +39,11 @@ type (
 	blueprintCall struct {
 		ID       string            `json:"id"`
 		Type     string            `json:"type"`
-		Function map[string]string `json:"function"`
+		Function blueprintFunction `json:"function"`
+	}
+	blueprintFunction struct {
+		Arguments string `json:"arguments"`
+		Name      string `json:"name"`
 	}
 	blueprintMetadata struct {
 		Model blueprintModel `json:"model"`
@@ -74,22 +78,38 @@ func blueprintOf(call *Call, provider string, object wire.Object) blueprint {
 		from = "parameters"
 	}
 	raw, _ := object.Get(from)
-	var arguments map[string]json.RawMessage
-	if json.Unmarshal(kwargsOf(nodeOf(raw)).raw, &arguments) == nil {
-		for name, value := range arguments {
-			// By their first byte these are numbers, true or false.
-			if strings.ContainsAny(string(value[:1]), "-0123456789tf") {
-				b.Metadata.Model.Parameters[name] = value
-			}
-		}
-		if tools := nodeOf(arguments["tools"]); tools.isArray() {
-			// As sent: each provider has a form of its own, and a client knows the one
-			// that it uses.
-			b.Template.Tools = tools.raw
-		}
-	}
+	b.readArguments(kwargsOf(nodeOf(raw)))
 
 	return b
+}
+
+// parametersMax is how many parameters a blueprint has at most; no provider knows as many.
+const parametersMax = 1000
+
+// readArguments takes the parameters and the tools from arguments. Of members with the same name
+// the last one counts.
+func (b *blueprint) readArguments(arguments node) {
+	if !arguments.isObject() {
+		return
+	}
+
+	parameters := b.Metadata.Model.Parameters
+	for m := range jsonscan.Members(arguments.raw) {
+		value := nodeOf(m.Value)
+		switch {
+		case m.Name == "tools":
+			// As sent: each provider has a form of its own, and a client knows the one
+			// that it uses.
+			b.Template.Tools = nil
+			if value.isArray() {
+				b.Template.Tools = value.raw
+			}
+		case value.isScalar() && len(parameters) < parametersMax:
+			parameters[m.Name] = value.raw
+		case parameters[m.Name] != nil:
+			delete(parameters, m.Name)
+		}
+	}
 }
 
 // blueprint returns the message in the blueprint's form.
@@ -105,7 +125,7 @@ func (m *Message) blueprint() blueprintMessage {
 	}
 	for _, c := range m.ToolCalls {
 		// OpenAI's form, which the peer's clients read for every provider.
-		function := map[string]string{"name": c.Name, "arguments": c.Arguments}
+		function := blueprintFunction{c.Arguments, c.Name}
 		b.ToolCalls = append(b.ToolCalls, blueprintCall{c.ID, "function", function})
 	}
 

@@ -1,10 +1,12 @@
 package calls_test
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/query"
 )
@@ -91,4 +93,53 @@ func allocated() uint64 {
 	runtime.ReadMemStats(&m)
 
 	return m.TotalAlloc
+}
+
+// The smallest elements of each list take a few bytes, and may not become many times as many.
+func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
+	const bodyBytes, most = 512 << 10, 100
+	lists := map[string]string{
+		"messages": `{"kwargs":{"messages":[%s]}}`, "input": `{"kwargs":{"input":[%s]}}`, "prompts": `{"kwargs":{"prompt":[%s]}}`,
+		"parts":      `{"kwargs":{"messages":[{"role":"user","content":[%s]}]}}`,
+		"tool calls": `{"request_response":{"choices":[{"message":{"role":"assistant","tool_calls":[%s]}}]}}`,
+		"results":    `{"kwargs":{"messages":[{"content":[{"type":"tool_result","content":[%s]}]}]}}`,
+		"tools":      `{"kwargs":{"tools":[%s]}}`, "generations": `{"request_response":{"generations":[%s]}}`,
+		"a log's messages": `{"input":{"type":"chat","messages":[%s]},"output":{},"provider":"p","model":"m"}`,
+	}
+	for list, around := range lists {
+		for _, element := range []string{"[]", `"a"`, `{"a":0}`} {
+			body := []byte(strings.Replace(around, "%s", repeated(bodyBytes/(len(element)+1), element), 1))
+			object, err := wire.ParseObject(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := allocated()
+			call := calls.ReadObject(t.Context(), object)
+			calls.Blueprint(&call, "p", object)
+			if took := allocated() - before; took > most*bodyBytes {
+				t.Errorf("%s of %s allocate %.1f bytes for each", list, element, float64(took)/bodyBytes)
+			}
+		}
+	}
+}
+
+func TestABlueprintHasAThousandParametersAtMost(t *testing.T) {
+	object, err := wire.ParseObject([]byte(`{"kwargs":{"a":{}` + numbered(100_000) + `,"temperature":0}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := calls.ReadObject(t.Context(), object)
+	if text := string(calls.Blueprint(&call, "p", object)); strings.Count(text, ":0") != 1000 || len(text) > 20_000 {
+		t.Errorf("%d parameters in %d bytes", strings.Count(text, ":0"), len(text))
+	}
+}
+
+// numbered returns n more members of an object.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"p%d":0`, i)
+	}
+
+	return b.String()
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"math"
-	"strconv"
 	"strings"
 
 	"promptspool/api/wire"
@@ -42,7 +40,7 @@ func nodeOf(raw json.RawMessage) node { return node{raw: raw} }
 
 // startReading returns the node of a member of a body, with a reading of its own.
 func startReading(ctx context.Context, raw json.RawMessage) node {
-	return node{raw: raw, reading: &reading{ctx: ctx}}
+	return node{raw: raw, reading: newReading(ctx, len(raw))}
 }
 
 // part returns the node of a value inside n.
@@ -204,6 +202,11 @@ func (n node) isObject() bool { return n.kind() == '{' }
 func (n node) isArray() bool  { return n.kind() == '[' }
 func (n node) isText() bool   { return n.kind() == '"' }
 
+// isScalar reports whether n is a number, true or false.
+func (n node) isScalar() bool {
+	return n.exists() && !n.isObject() && !n.isArray() && !n.isText() && n.kind() != 'n'
+}
+
 // empty reports whether the node has no content: null, {}, [] or "", also in quotes.
 func (n node) empty() bool {
 	switch n.kind() {
@@ -240,8 +243,8 @@ func (n node) texts(names ...string) string {
 	return ""
 }
 
-// each yields the elements of an array, and nothing of anything else. Objects are indexed,
-// in memory that the next one takes. It ends with the reading.
+// each yields the elements of an array, and nothing of anything else, nor elements that say
+// nothing. Objects are indexed, in memory that the next one takes. It ends with the reading.
 func (n node) each(yield func(node) bool) {
 	if !n.isArray() {
 		return
@@ -251,10 +254,17 @@ func (n node) each(yield func(node) bool) {
 	for c := jsonscan.Enter(n.raw, 0); c.Next() && !n.reading.isOver(); {
 		start := c.At
 		c.At = jsonscan.SkipValue(n.raw, start)
-		if !yield(n.part(start, c.At).indexedIn(&memory)) {
+		e := n.part(start, c.At)
+		if !e.saysNothing() && !yield(e.indexedIn(&memory)) {
 			return
 		}
 	}
+}
+
+// saysNothing reports whether a node is {}, [], "", null, a number or a Boolean. In lists,
+// nobody reads them: to look for members in each would cost far more than their bytes.
+func (n node) saysNothing() bool {
+	return len(n.raw) <= 2 || n.isScalar() || n.kind() == 'n'
 }
 
 // element returns the first element of an array.
@@ -274,11 +284,10 @@ func (n node) count() *int64 {
 	if k := n.kind(); k != '-' && (k < '0' || k > '9') {
 		return nil
 	}
-	x, err := strconv.ParseFloat(string(n.raw), 64)
-	if err != nil || !(x >= 0 && x <= 1<<53) || x != math.Trunc(x) {
+	i, ok := jsonscan.Count(n.raw)
+	if !ok {
 		return nil
 	}
-	i := int64(x)
 
 	return &i
 }
@@ -326,6 +335,8 @@ func (n node) compact() string {
 		return ""
 	case n.isText():
 		return n.text()
+	case n.isScalar():
+		return string(n.raw)
 	}
 
 	var b bytes.Buffer

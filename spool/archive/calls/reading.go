@@ -3,17 +3,30 @@ package calls
 import "context"
 
 // reading is the reading of one member of a body. It is over when its context ends, or after
-// elementsMax: what was not read by then is missing.
+// most elements: what was not read by then is missing.
 type reading struct {
 	ctx      context.Context
 	elements int // that were met
+	most     int
 	over     bool
 }
 
 // elementsMax bounds the elements of all lists in an input, and in a response: the chunks of a
 // stream, messages, parts. The longest answers of models have 128,000 tokens, most of them
-// several in a chunk. An element may be tiny, and what is read of it is not.
+// several in a chunk.
 const elementsMax = 1 << 17
+
+// An element may be tiny, and what is read of it is not: beyond the first elementsFree there may
+// be one for each so many bytes. The shortest chunk of an answer has some 40.
+const (
+	elementsFree = 8192
+	elementBytes = 24
+)
+
+// newReading returns the reading of so many bytes.
+func newReading(ctx context.Context, bytes int) *reading {
+	return &reading{ctx: ctx, most: min(elementsFree+bytes/elementBytes, elementsMax)}
+}
 
 // elementsPerLook is how many elements are read between two looks at the context, in about
 // a millisecond.
@@ -33,4 +46,4 @@ func (r *reading) isOver() bool {
 }
 
 // tooMany reports whether there were more elements than are read.
-func (r *reading) tooMany() bool { return r != nil && r.elements > elementsMax }
+func (r *reading) tooMany() bool { return r != nil && r.elements > r.most }

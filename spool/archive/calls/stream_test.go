@@ -62,6 +62,16 @@ func TestNoMoreElementsOfAListAreReadThanABound(t *testing.T) {
 	}
 }
 
+// Of elements of a few bytes, fewer are read.
+func TestTheShorterTheElementsTheFewerAreRead(t *testing.T) {
+	for n, want := range map[int]int{8192: 8192, 100_000: 8192 + 400_026/24} {
+		call := calls.Read([]byte(`{"kwargs":{"model":"a","prompt":[` + repeated(n, `"a"`) + `]}}`))
+		if len(call.Input) != want {
+			t.Errorf("%d prompts of %d are read, want %d", len(call.Input), n, want)
+		}
+	}
+}
+
 func TestAReadingEndsWithItsCaller(t *testing.T) {
 	object, err := wire.ParseObject(streamOf(100_000))
 	if err != nil {
