@@ -99,7 +99,9 @@ func allocated() uint64 {
 func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
 	const bodyBytes, most = 512 << 10, 100
 	lists := map[string]string{
-		"messages": `{"kwargs":{"messages":[%s]}}`, "input": `{"kwargs":{"input":[%s]}}`, "prompts": `{"kwargs":{"prompt":[%s]}}`,
+		"messages":   `{"kwargs":{"messages":[%s]}}`,
+		"input":      `{"kwargs":{"input":[%s]}}`,
+		"prompts":    `{"kwargs":{"prompt":[%s]}}`,
 		"parts":      `{"kwargs":{"messages":[{"role":"user","content":[%s]}]}}`,
 		"tool calls": `{"request_response":{"choices":[{"message":{"role":"assistant","tool_calls":[%s]}}]}}`,
 		"results":    `{"kwargs":{"messages":[{"content":[{"type":"tool_result","content":[%s]}]}]}}`,
