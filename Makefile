@@ -1,5 +1,6 @@
-# make test   everything that must pass. As root on Debian it installs what is missing; elsewhere it leaves out the tests that need it, says so in
-#             its last line, and fails, unless QUICK=1 is given
+# make test   everything that must pass. As root on Debian it installs what is missing, and on a terminal asks first; elsewhere it leaves out the tests
+#             that need it, says so in its last line, and fails, unless QUICK=1 is given
+# make deps   the first step of it: installs what tests need
 # make build  the binary, static
 # make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and Scoop (see the page Install)
 # make release-check  a whole release, twice: the chart and every byte must come out the same
@@ -51,7 +52,12 @@ deps:
 	if [ -n "$$absent" ]; then
 		echo "Missing: $$absent"
 		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-			$(MAKE) --no-print-directory install ABSENT="$$absent"
+			answer=y
+			[ ! -t 0 ] || read -rp "Install them with apt-get? [y/N] " answer || answer=n
+			case $$answer in
+			[yY]*) $(MAKE) --no-print-directory install ABSENT="$$absent" ;;
+			*) echo "Tests that need one of them are left out." ;;
+			esac
 		else
 			echo "They are installed as root on Debian. Tests that need one of them are left out."
 		fi
@@ -195,6 +201,7 @@ releasing := cmd/promptspool/deploy/release
 chart:
 	cd cmd/promptspool
 	helm() { CGO_ENABLED=0 go tool -modfile=deploy/release/helm.mod helm "$$@"; }
+	cp deploy/kubernetes/monitoring/prometheusrule.yaml deploy/helm
 	helm lint --strict --quiet deploy/helm testdata/helm/app
 	helm template promptspool deploy/helm >testdata/helm/badger.yaml
 	helm template promptspool deploy/helm --set server.postgresql=true >testdata/helm/postgresql.yaml

@@ -68,11 +68,20 @@ func (l laptop) stub(name, text string) {
 // and the calls that were noted.
 func (l laptop) makesTest(args ...string) (code int, out, calls string) {
 	l.t.Helper()
+	return l.makesTestAt(nil, args...)
+}
+
+// makesTestAt is makesTest with a terminal.
+func (l laptop) makesTestAt(terminal *os.File, args ...string) (code int, out, calls string) {
+	l.t.Helper()
 	dir := l.t.TempDir()
 	file := filepath.Join(dir, "calls")
 	cmd := exec.Command(filepath.Join(l.bin, "make"), append([]string{"test"}, args...)...)
 	cmd.Dir = "../.."
 	cmd.Env = []string{"PATH=" + l.bin, "HOME=" + dir, "TMPDIR=" + dir, "CALLS=" + file}
+	if terminal != nil {
+		cmd.Stdin = terminal
+	}
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	text, err := cmd.Output()
