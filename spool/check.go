@@ -126,7 +126,11 @@ func (in *inspection) run(ctx context.Context) error {
 		r.Generations = append(r.Generations, old)
 	}
 
-	r.Quarantine, err = folderNames(f.path(quarantineName))
+	if r.Quarantine, err = quarantined(f.dir); err != nil {
+		return err
+	}
+	losses, err := readLosses(f.dir)
+	r.addLosses(losses)
 	return err
 }
 

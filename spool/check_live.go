@@ -55,9 +55,15 @@ func (s *Spool) Check(ctx context.Context) (Report, error) {
 	}
 
 	var err error
-	if r.Quarantine, err = folderNames(s.path(quarantineName)); err != nil {
+	if r.Quarantine, err = quarantined(s.config.Dir); err != nil {
 		return Report{}, err
 	}
+	losses, err := readLosses(s.config.Dir)
+	if err != nil {
+		return Report{}, err
+	}
+	r.addLosses(losses)
+
 	return r, ctx.Err()
 }
 

@@ -65,6 +65,7 @@
 //	    limit-0000000000000b02    dead letters whose record is at a limit
 //	lanes.count                   how many events each lane holds, in two slots
 //	quarantine/                   damaged files, for a person to look at; nothing removes them
+//	    losses.jsonl              which events were lost, and when that was found (losses.go)
 //	ballast                       4 MiB for a full disk (guard.go)
 //	.trash-* .build-*             being removed, being built or made ahead; Open removes them (lanes/ too)
 //

@@ -1,8 +1,8 @@
 package spool
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 
 	"promptspool/spool/frame"
 )
@@ -16,30 +16,31 @@ func (s *Spool) lose(from, end uint64, why string) {
 	from = max(from, s.frontier)
 	s.gaps = slices.DeleteFunc(s.gaps, func(g frame.Range) bool { return g.End <= s.frontier })
 
-	// Reading finds the same gap again and again. Count only the parts between the known
-	// gaps, which are in order and apart.
-	known := s.gaps
-	for _, g := range known {
-		if from < g.End && g.From < end {
-			s.countGapLocked(frame.Range{From: from, End: g.From}, why)
-			from = g.End
-		}
+	// Reading finds the same gap again and again, and so does each start.
+	lost := frame.Range{From: from, End: end}
+	for _, g := range without(lost, s.gaps) {
+		s.countGapLocked(g, why)
 	}
-	s.countGapLocked(frame.Range{From: from, End: end}, why)
-	sort.Slice(s.gaps, func(i, j int) bool { return s.gaps[i].From < s.gaps[j].From })
+	for _, g := range without(lost, s.recorded) {
+		s.recordLocked(RecordedLoss{First: g.From, Last: g.End - 1, Events: g.End - g.From, Reason: why})
+		s.recorded = append(s.recorded, g)
+	}
+
+	sortRanges(s.gaps)
+	sortRanges(s.recorded)
 }
 
-// countGapLocked counts a range that overlaps no known gap. It ignores an empty one.
+// countGapLocked counts a range that overlaps no known gap.
 func (s *Spool) countGapLocked(g frame.Range, why string) {
-	if g.From >= g.End {
-		return
-	}
-
 	n := g.End - g.From
 	s.gaps = append(s.gaps, g)
 	s.addGapsLocked(n)
 	s.config.Logger.Error("events that were acknowledged to the app are lost",
 		"events", n, "first", g.From, "last", g.End-1, "reason", why, "dir", s.config.Dir)
+}
+
+func sortRanges(ranges []frame.Range) {
+	slices.SortFunc(ranges, func(a, b frame.Range) int { return cmp.Compare(a.From, b.From) })
 }
 
 // afterLostLocked returns the first sequence >= from that is not counted as lost.
@@ -62,10 +63,11 @@ func (s *Spool) addGapsLocked(events uint64) {
 
 // addLaneGaps adds events that a lane lost to the same count. The caller must not hold
 // mu.
-func (s *Spool) addLaneGaps(events int) {
+func (s *Spool) addLaneGaps(lane Lane, events int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.addGapsLocked(uint64(events))
+	s.recordLocked(RecordedLoss{Lane: lane.String(), Events: uint64(events), Reason: why})
 }
 
 // addDropped counts dead letters of limits that were dropped. The caller must not hold mu.

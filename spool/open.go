@@ -76,6 +76,9 @@ func (s *Spool) load() (err error) {
 	}
 	s.frontier, s.next = s.cursor.frontier, max(s.cursor.next, s.cursor.frontier)
 
+	if err := s.loadLosses(); err != nil {
+		return err
+	}
 	if err := s.loadGenerations(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package spool
 import (
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/dustin/go-humanize/english"
 )
@@ -16,7 +17,10 @@ type Report struct {
 	Generations []GenerationReport `json:"generations"`
 	Lanes       []LaneReport       `json:"lanes"`
 	Lost        []Loss             `json:"lost"`       // in order, without events that the server has
-	Quarantine  []string           `json:"quarantine"` // folders that were set aside earlier
+	Quarantine  []string           `json:"quarantine"` // folders and files that were set aside earlier
+	// Earlier are losses that were found before, and around which nothing waits any more.
+	// Removing the folder quarantine forgets them.
+	Earlier []RecordedLoss `json:"earlier_losses"`
 	// Uncertain counts events of the newest commit that are missing and may never have
 	// been acknowledged to the app. They are not in Lost.
 	Uncertain int `json:"uncertain"`
@@ -81,6 +85,8 @@ type Loss struct {
 	First  uint64 `json:"first"`
 	Last   uint64 `json:"last"`
 	Reason string `json:"reason"`
+	// FoundAt is when a running spool found it; zero if none has yet.
+	FoundAt time.Time `json:"found_at,omitzero"`
 }
 
 // LostEvents returns the number of events in Lost, and of those that the lanes have lost.
@@ -90,6 +96,14 @@ func (r *Report) LostEvents() (n uint64) {
 	}
 	for _, l := range r.Lost {
 		n += l.Last - l.First + 1
+	}
+	return n
+}
+
+// EarlierEvents returns the number of events in Earlier.
+func (r *Report) EarlierEvents() (n uint64) {
+	for _, l := range r.Earlier {
+		n += l.Events
 	}
 	return n
 }
@@ -119,7 +133,7 @@ func (r *Report) Work() bool {
 // lose adds the sequences from <= s < end, if there are any.
 func (r *Report) lose(from, end uint64, reason string) {
 	if from < end {
-		r.Lost = append(r.Lost, Loss{from, end - 1, reason})
+		r.Lost = append(r.Lost, Loss{First: from, Last: end - 1, Reason: reason})
 	}
 }
 

@@ -160,6 +160,7 @@ type Spool struct {
 	usage     usage         // of the events that wait, including those being committed
 	appended  int64         // bytes committed since the spool was opened
 	gaps      []frame.Range // counted as lost
+	recorded  []frame.Range // written down as lost, in this process or an earlier one
 	gapEvents uint64
 	dropped   int    // dead letters of limits that were dropped
 	uncertain uint64 // missing events that may never have been acknowledged to the app

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -149,8 +148,8 @@ func (s *Spool) refreshMetrics(r *rate) {
 		m.SpoolAccepted.Set(float64(at.UnixMilli()) / 1000)
 	}
 
-	set, _ := os.ReadDir(s.path(quarantineName)) // the folder is made when there is something to set aside
-	m.SpoolQuarantined.Set(float64(len(set)))
+	setAside, _ := quarantined(s.config.Dir)
+	m.SpoolQuarantined.Set(float64(len(setAside)))
 
 	m.SpoolOldestSeconds.Set(0)
 	if !st.Oldest.IsZero() {

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,6 +193,17 @@ func losesOneBlock(t *testing.T, volume *disktest.Volume, dir, file string, offs
 	wantTexts(t, again, append(slices.Clone(want), "new"))
 	newest, _ := again.Newest()
 	ack(t, again, newest)
+
+	// Nothing waits any more, and it is still known what was lost.
+	r, err := again.Check(t.Context())
+	if err != nil || r.EarlierEvents() != st.Gaps || !r.Sound() {
+		t.Errorf("%d events were lost, the report says %+v (%v)", st.Gaps, r, err)
+	}
+	for _, l := range r.Earlier {
+		if since := time.Since(l.FoundAt); since < 0 || since > time.Hour || l.Reason == "" {
+			t.Errorf("a loss was written down as %+v", l)
+		}
+	}
 }
 
 // wantLeft opens a folder that no spool has open. The report must count the events that are

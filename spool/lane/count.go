@@ -73,7 +73,7 @@ func (l *Lanes) loseLocked(lane Lane, events int, why string) {
 	}
 
 	l.lost[lane] += events
-	l.config.CountLost(events)
+	l.config.CountLost(lane, events, why)
 	l.config.Logger.Error("events that were acknowledged to the app are lost",
 		"lane", lane.String(), "events", events, "reason", why, "dir", l.dir)
 }

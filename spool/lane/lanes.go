@@ -27,8 +27,8 @@ type Config struct {
 	// Fail puts the spool out of service because of a failed write or fsync. It returns
 	// the error for the caller.
 	Fail func(error) error
-	// CountLost counts events that are gone, or no longer whole.
-	CountLost func(events int)
+	// CountLost counts events of a lane that are gone, or no longer whole, and why.
+	CountLost func(lane Lane, events int, why string)
 	// CountDropped counts dead letters of limits that were dropped for lack of room.
 	CountDropped func(events int)
 	// NoteDisk counts bytes of disk that were taken.

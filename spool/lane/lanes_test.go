@@ -37,7 +37,7 @@ func open(t *testing.T, dir string, bytesMax int64) *owner {
 		Logger:       slog.New(slog.DiscardHandler),
 		CheckFailed:  func() error { return o.failure },
 		Fail:         func(err error) error { o.failure = err; return err },
-		CountLost:    func(events int) { o.lost += events },
+		CountLost:    func(_ lane.Lane, events int, _ string) { o.lost += events },
 		NoteDisk:     func(bytes int64) { o.disk += bytes },
 		CountDropped: func(events int) { o.dropped += events },
 		Quarantine: func(name string) error {

@@ -123,7 +123,33 @@ func TestASidecarOnADiskWithABadBlockDeliversTheRest(t *testing.T) {
 	if want := fmt.Sprintf("promptspool_spool_gaps_total %d\n", lost); !strings.Contains(sidecar.metrics(), want) {
 		t.Errorf("the metrics lack %s", want)
 	}
-	sidecar.stop()
+
+	// The rest is delivered, and what was lost is not forgotten by that.
+	for _, running := range []bool{true, false} {
+		if !running {
+			sidecar.stop()
+		}
+		checked, _ = promptspool(t, 0, "spool", "check", "--data", data)
+		for _, want := range []string{
+			fmt.Sprintf("\nLost earlier: %s, number", quantity(lost)), ", found 20",
+			"\nSet aside: " + filepath.Join(data, "spool", "quarantine", "gen-"),
+			fmt.Sprintf("\nSound now: 0 events queued, each is whole. Lost earlier: %s.\n", quantity(lost)),
+		} {
+			if !strings.Contains(checked, want) {
+				t.Errorf("running %v: spool check does not say %q, but\n%s", running, want, checked)
+			}
+		}
+	}
+	t.Log(checked)
+
+	// A person has dealt with it.
+	if err := os.RemoveAll(filepath.Join(data, "spool", "quarantine")); err != nil {
+		t.Fatal(err)
+	}
+	checked, _ = promptspool(t, 0, "spool", "check", "--data", data)
+	if !strings.HasSuffix(checked, "\nSound: 0 events queued, each is whole, and none is missing.\n") {
+		t.Errorf("spool check says %s", checked)
+	}
 }
 
 // A block of an older value log goes bad. A read of it ends the server, with the file's

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool"
 )
@@ -41,7 +43,7 @@ func checkSpool(c *cli.Context) error {
 		return err
 	}
 
-	if err := print.Output(c, report, func(t *print.Table) { reportTable(t, report) }); err != nil {
+	if err := print.Output(c, report, func(t *print.Table) { reportTable(t, data, report) }); err != nil {
 		return err
 	}
 	// After the report, whose details say what to repair; scripts see the exit code.
@@ -69,26 +71,59 @@ func folderStatus(c *cli.Context, data string) (status spool.Status, err error) 
 	return status, err
 }
 
-// damageTable prints the losses and the damage in a report.
-func damageTable(t *print.Table, r spool.Report) {
+// damageTable prints the losses and the damage in the report of a spool.
+func damageTable(t *print.Table, data string, r spool.Report) {
 	// The columns of what follows are others.
 	_ = t.Flush()
 
 	for _, l := range r.Lost {
-		t.Row("lost", fmt.Sprintf("%d to %d", l.First, l.Last), l.Reason)
+		t.Line("Lost: " + lossText(t, spool.RecordedLoss{
+			FoundAt: l.FoundAt,
+			First:   l.First,
+			Last:    l.Last,
+			Events:  l.Last - l.First + 1,
+			Reason:  l.Reason,
+		}))
 	}
 	for _, l := range r.Lanes {
 		for _, e := range l.Errors {
-			t.Row("damaged", e)
+			t.Line("Damaged: " + e)
 		}
 	}
-	for _, q := range r.Quarantine {
-		t.Row("in quarantine", q)
+	for _, l := range r.Earlier {
+		t.Line("Lost earlier: " + lossText(t, l))
+	}
+
+	quarantine := filepath.Join(datafolder.Spool(data), "quarantine")
+	for _, name := range r.Quarantine {
+		t.Line("Set aside: " + filepath.Join(quarantine, name))
+	}
+	if len(r.Quarantine)+len(r.Earlier) > 0 {
+		t.Line("Once you have dealt with it, remove the folder " + quarantine + "; it is reported until then.")
 	}
 }
 
+// lossText says which events were lost, when that was found, and why.
+func lossText(t *print.Table, l spool.RecordedLoss) string {
+	text := print.Quantity(l.Events, "event")
+	switch {
+	case l.Lane != "":
+		text += " of the " + l.Lane + " lane"
+	case l.Events == 1:
+		text += fmt.Sprintf(", number %d", l.First)
+	default:
+		text += fmt.Sprintf(", numbers %d to %d", l.First, l.Last)
+	}
+
+	// A sidecar that has not started since then has not found it.
+	if !l.FoundAt.IsZero() {
+		text += ", found " + t.Moment(l.FoundAt)
+	}
+	return text + ": " + l.Reason
+}
+
 // reportTable prints a report for people, its verdict last.
-func reportTable(t *print.Table, r spool.Report) {
+func reportTable(t *print.Table, data string, r spool.Report) {
 	t.Row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
 	for _, g := range r.Generations {
 		t.Row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)
@@ -96,19 +131,23 @@ func reportTable(t *print.Table, r spool.Report) {
 	for _, l := range r.Lanes {
 		t.Row("lane "+l.Lane, "", "", "", l.Events, humanize.IBytes(uint64(l.Bytes)), "", l.Damaged)
 	}
-	damageTable(t, r)
+	damageTable(t, data, r)
 
 	// Apart from what is lost: the app may never have been told that these are safe.
 	if r.Uncertain > 0 {
-		t.Row("not certain", print.Quantity(r.Uncertain, "event")+" of the newest commit missing; "+
-			"the power most likely failed before the app was told of safety")
+		t.Line("Not certain: " + print.Quantity(r.Uncertain, "event") + " of the newest commit missing; " +
+			"the power most likely failed before the app was told that they are safe")
 	}
 
 	queued := print.Quantity(r.Events, "event")
-	if r.Sound() {
-		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", queued))
-	} else {
+	switch earlier := r.EarlierEvents(); {
+	case !r.Sound():
 		lost := print.Quantity(r.LostEvents(), "event")
 		t.Row(fmt.Sprintf("Damaged: %s lost; %s queued and whole.", lost, queued))
+	case earlier > 0:
+		t.Row(fmt.Sprintf("Sound now: %s queued, each is whole. Lost earlier: %s.",
+			queued, print.Quantity(earlier, "event")))
+	default:
+		t.Row(fmt.Sprintf("Sound: %s queued, each is whole, and none is missing.", queued))
 	}
 }

@@ -47,7 +47,7 @@ func repairSpool(c *cli.Context) error {
 		for _, g := range report.Generations {
 			t.Row(g.Name, g.State, g.Plan, g.Events, g.Damaged)
 		}
-		damageTable(t, report)
+		damageTable(t, data, report)
 
 		switch {
 		case c.Bool("apply"):
