@@ -234,7 +234,8 @@ func TestCheckOfARunningSpoolFindsDamage(t *testing.T) {
 	}
 
 	want := []spool.Loss{{First: 2, Last: 2, Reason: r.Lost[0].Reason, FoundAt: r.Lost[0].FoundAt}}
-	if !cmp.Equal(r.Lost, want) || r.Lost[0].FoundAt.IsZero() || r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
+	if !cmp.Equal(r.Lost, want) || r.Lost[0].FoundAt.IsZero() ||
+		r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
 		t.Errorf("with event 2 damaged the report is %+v", r)
 	}
 }
