@@ -143,6 +143,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
+		"/docs/dashboard", "/docs?q=setup+code", "/docs?q=none-has-this",
 	} {
 		b.visit(path)
 		b.accessible(source, path)

@@ -84,3 +84,30 @@ func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
 		`{"key":"k","value":{"stringValue":"v"}}`, `"key":"function_input","value":{"stringValue":"[\"Ann\"]"}`,
 		gave.Ran.ID)
 }
+
+// TestAnOldJavaScriptSDKTraces runs promptlayer 1.0.46 with tracing on, unmodified.
+func TestAnOldJavaScriptSDKTraces(t *testing.T) {
+	t.Parallel()
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	sidecar := startSidecar(t, t.TempDir(), server.addr)
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", "trace_old.mjs")
+	node.Dir = npmModules(t, "testdata/sdk")
+	node.Env = append(os.Environ(),
+		"PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey)
+	var errs strings.Builder
+	node.Stderr = &errs
+	trace, err := node.Output()
+	if err != nil || errs.Len() > 0 {
+		t.Fatalf("node: %v\n%s\n%s", err, trace, errs.String())
+	}
+	sidecar.emptied()
+
+	var stored wire.Trace
+	r := server.get("/api/public/v2/traces/" + string(trace))
+	if json.Unmarshal(r.Body, &stored) != nil || len(stored.Spans) != 1 || stored.Spans[0].Name != "outer" {
+		t.Errorf("the trace %s: %d %s", trace, r.Status, r.Body)
+	}
+}
