@@ -28,7 +28,7 @@ type TrackRequest struct {
 	Kwargs map[string]any `json:"kwargs"`
 	// Positional arguments of the call.
 	Args any `json:"args,omitempty"`
-	// The provider's response, as it came.
+	// The provider's response, as it came. The chunks of a stream go to /track-request.
 	Response map[string]any `json:"request_response"`
 	// When the call began: seconds since 1970, or an ISO 8601 time.
 	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
@@ -67,7 +67,9 @@ type TrackRequest struct {
 // TrackAnyRequest is the same, with anything as its response.
 type TrackAnyRequest struct {
 	TrackRequest
-	// The response, whatever it is.
+	// The provider's response, as it came: an object, a text, or the list of a stream's
+	// chunks, which are joined to one answer. The streams of OpenAI (chat and responses),
+	// Anthropic, Gemini and Bedrock Converse are known.
 	Response any `json:"request_response"`
 }
 

@@ -50,6 +50,14 @@ var trackedCall = TrackRequest{
 	Metadata: map[string]string{"user_id": "ann"},
 }
 
+// exampleChunks are the chunks of a stream, in their order.
+var exampleChunks = []any{
+	map[string]any{"choices": []any{map[string]any{"index": 0, "delta": map[string]any{"content": "Hello, "}}}},
+	map[string]any{"choices": []any{
+		map[string]any{"index": 0, "delta": map[string]any{"content": "Ann!"}, "finish_reason": "stop"},
+	}},
+}
+
 var writeOperations = []operation{
 	{
 		id: "trackRequest", tag: tagWrites, scope: wire.ScopeApp,
@@ -66,9 +74,10 @@ var writeOperations = []operation{
 		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
 		call:    "POST /track-request",
 		summary: "Log a call with any response",
-		detail:  "As `POST /rest/track-request`, but `request_response` may be any JSON. SDKs use it.",
+		detail: "As `POST /rest/track-request`, but `request_response` may be any JSON, such as the list of " +
+			"a stream's chunks. SDKs use it.",
 		retries: true,
-		body:    TrackAnyRequest{trackedCall, "Hello, Ann!"},
+		body:    TrackAnyRequest{trackedCall, exampleChunks},
 		answers: success("It is on disk.", TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
