@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"unicode/utf8"
@@ -79,11 +80,26 @@ func syntaxError(body []byte) error {
 			d, JSONDepthMax)
 	}
 	if !jsonscan.Valid(body) || body[jsonscan.SkipSpace(body, 0)] == '{' {
-		return Errorf(CodeBadJSON,
-			"The body is not JSON. Send one JSON object with Content-Type: application/json.")
+		return Errorf(CodeBadJSON, "The body is not JSON%s. Send one JSON object with Content-Type: application/json.",
+			syntaxPlace(body))
 	}
 
 	return Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
+}
+
+// syntaxPlace describes where and why a body is no JSON, or returns "" if encoding/json accepts it.
+func syntaxPlace(body []byte) string {
+	var value json.RawMessage
+	fault := new(json.SyntaxError)
+	if err := json.Unmarshal(body, &value); !errors.As(err, &fault) {
+		return ""
+	}
+
+	before := body[:max(fault.Offset-1, 0)]
+	line := bytes.Count(before, []byte("\n"))
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+
+	return fmt.Sprintf(" (line %d, column %d: %s)", line+1, column+1, fault)
 }
 
 // pairwiseMax is up to how many members are compared with each other; more than that go
