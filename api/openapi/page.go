@@ -275,9 +275,11 @@ func (p *page) example(o *operation, d *Operation) {
 	}
 
 	command, body := "curl -s", ""
+	header := ` -H "X-API-KEY: $PROMPTSPOOL_KEY"`
 	if d.Body != nil {
 		for kind, media := range d.Body.Content {
 			if kind == mediaOTLP { // the same in JSON is shown
+				header += " -H 'Content-Type: application/json'"
 				continue
 			}
 			body = inLines(media.Example)
@@ -294,7 +296,6 @@ func (p *page) example(o *operation, d *Operation) {
 	if method == "PATCH" || method == "DELETE" {
 		command += " -X " + method
 	}
-	header := ` -H "X-API-KEY: $PROMPTSPOOL_KEY"`
 	fmt.Fprintf(p, "```sh shown (an example)\n%s '%s%s' \\\n %s%s\n```\n\n",
 		command, address, path, header, body)
 }

@@ -20,6 +20,10 @@ const (
 		`"messages":[{"role":"user","content":"Say hello to Ann."}],"temperature":0.2}`
 )
 
+var exampleModel = object{
+	"model": object{"provider": "openai", "name": "gpt-4o-mini", "parameters": object{"temperature": 0.2}},
+}
+
 var rendered = wire.RenderedTemplate{
 	Success:       true,
 	ID:            1,
@@ -183,6 +187,7 @@ var templateOperations = []operation{
 			Template: PublishedName{Name: "greet"},
 			Version: PublishedVersion{
 				Blueprint:     greeting("user", "Say hello to {name}."),
+				Metadata:      exampleModel,
 				CommitMessage: "first version",
 			},
 			Labels: []string{"prod"},
@@ -196,9 +201,13 @@ var templateOperations = []operation{
 		older:   "/library-publish-prompt-template",
 		summary: "Publish a version, as older clients do",
 		detail:  "New clients use `POST /rest/prompt-templates`.",
-		body: PublishTemplateOld{Name: "greet", Blueprint: object{
-			"_type": "prompt", "template": "Say hello to {name}.", "input_variables": []string{"name"},
-		}},
+		body: PublishTemplateOld{
+			Name: "greet",
+			Blueprint: object{
+				"_type": "prompt", "template": "Say hello to {name}.", "input_variables": []string{"name"},
+			},
+			Metadata: exampleModel,
+		},
 		answers: success("The version.", published),
 		errors:  []wire.Code{wire.CodeConflict},
 	},
