@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // chartFolders hold what Helm renders, and what came out.
@@ -103,10 +106,11 @@ func TestEverySettingOfTheChartArrives(t *testing.T) {
 func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
 	withoutVariables(t)
 	for name, kinds := range map[string]string{
-		"badger.yaml":     "1 services, 1 policies, 0 budgets, 0 scalers, [StatefulSet]",
-		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, [Deployment]",
-		"everything.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, [StatefulSet]",
-		"app.yaml":        "1 services, 1 policies, 0 budgets, 0 scalers, [Deployment StatefulSet]",
+		"badger.yaml":     "1 services, 1 policies, 0 budgets, 0 scalers, 0 monitors, 0 rules, [StatefulSet]",
+		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, 0 monitors, 0 rules, [Deployment]",
+		"everything.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, 0 monitors, 0 rules, [StatefulSet]",
+		"app.yaml": "1 services, 1 policies, 0 budgets, 0 scalers, 2 monitors, 1 rules, " +
+			"[Deployment StatefulSet]",
 	} {
 		m := readManifests(renderedChart(t, name))
 		m.check()
@@ -118,8 +122,65 @@ func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
 		for _, w := range m.workloads {
 			workloads = append(workloads, w.kind)
 		}
-		Equal(t, name, fmt.Sprintf("%d services, %d policies, %d budgets, %d scalers, %v",
-			len(m.services), len(m.policies), len(m.budgets), len(m.scalers), workloads), kinds)
+		Equal(t, name, fmt.Sprintf("%d services, %d policies, %d budgets, %d scalers, %d monitors, %d rules, %v",
+			len(m.services), len(m.policies), len(m.budgets), len(m.scalers), len(m.monitors), len(m.rules), workloads),
+			kinds)
+	}
+}
+
+// The chart has the alerts of the kustomizations, with runbooks at its own server.
+func TestTheChartHasTheAlerts(t *testing.T) {
+	rule, _ := readRules(t)
+	m := readManifests(renderedChart(t, "app.yaml"))
+	if len(m.rules) != 1 || m.rules[0].Metadata.Name != "shop-promptspool" {
+		t.Fatalf("its rules: %+v", m.rules)
+	}
+	for _, group := range rule.Spec.Groups {
+		for _, r := range group.Rules {
+			url := strings.Replace(r.Annotations["runbook_url"], "//promptspool:", "//shop-promptspool:", 1)
+			r.Annotations["runbook_url"] = url
+		}
+	}
+	Equal(t, "the alerts", m.rules[0].Spec, rule.Spec)
+}
+
+func TestAnImageWithoutAVersionIsRefused(t *testing.T) {
+	for image, isGood := range map[string]bool{
+		"registry.example:5000/promptspool:1.2.3":                            true,
+		"registry.example/promptspool@sha256:" + strings.Repeat("a", 64):     true,
+		"registry.example/promptspool:1.2@sha256:" + strings.Repeat("a", 64): true,
+		"promptspool":                       false,
+		"registry.example:5000/promptspool": false,
+		"promptspool@sha256:12":             false,
+	} {
+		if err := chartValuesFault(map[string]any{"image": image}); (err == nil) != isGood {
+			t.Errorf("%s: %v", image, err)
+		}
+	}
+}
+
+// The version of the chart is that of the images which it and the kustomizations name.
+func TestEveryImageHasTheVersionOfTheChart(t *testing.T) {
+	var chart struct {
+		Version    string `yaml:"version"`
+		AppVersion string `yaml:"appVersion"`
+	}
+	content, err := os.ReadFile("deploy/helm/Chart.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(content, &chart)
+	}
+	if err != nil || chart.AppVersion != version || chart.Version != version {
+		t.Errorf("the chart is %+v, and the program %s: %v", chart, version, err)
+	}
+
+	files := deployFiles(t)
+	maps.Copy(files, renderedChart(t, "badger.yaml"))
+	for _, w := range readManifests(files).workloads {
+		for _, c := range w.ours() {
+			if _, v := imageOf(c); v != version {
+				t.Errorf("%s: the image is %s, want version %s", w.file, c.Image, version)
+			}
+		}
 	}
 }
 
@@ -135,6 +196,9 @@ func TestAChartWithAFaultIsFound(t *testing.T) {
 		{"app.yaml", "--api-key-file=/secrets/", "--api-key-file=/secret/"},
 		{"app.yaml", "            - --upstream-plaintext", "            #"},
 		{"app.yaml", "sizeLimit: 1600Mi", "sizeLimit: 1280Mi"},
+		{"app.yaml", "serviceName: shop-promptspool", "serviceName: promptspool"},
+		{"app.yaml", "registry.example/promptspool:1.2.3", "registry.example/promptspool"},
+		{"app.yaml", `promptspool.io/sidecar: "true"}`, `promptspool.io/sidecar: "no"}`},
 	} {
 		files := renderedChart(t, c.file)
 		harmed := strings.Replace(string(files[c.file]), c.old, c.new, 1)

@@ -99,6 +99,9 @@ func (m *manifests) check() {
 		for _, c := range w.ours() {
 			m.container(w, c)
 		}
+		if w.service != "" && len(m.services[w.service]) == 0 {
+			m.fault(w.file, "its service %s does not exist", w.service)
+		}
 		if w.pod.TerminationGracePeriodSeconds == nil || *w.pod.TerminationGracePeriodSeconds < 30 {
 			m.fault(w.file, "a stop may take 25 s; the pod is killed earlier")
 		}
@@ -148,6 +151,9 @@ func (m *manifests) container(w workload, c corev1.Container) {
 		variables = append(variables, e.Name)
 	}
 	u := m.understand(where, c.Args, variables)
+	if _, version := imageOf(c); version == "" || version == "latest" {
+		m.fault(where, "the image %s changes under its name: it needs a tag or a digest", c.Image)
+	}
 
 	for _, p := range c.Ports {
 		address := map[string]string{"api": u.listen, "ops": u.opsListen}[p.Name]
@@ -469,6 +475,9 @@ func TestAManifestWithAFaultIsFound(t *testing.T) {
 		{sidecar, "drop: [ALL]", "drop: [NET_RAW]"},
 		{sidecar, "--spool-bytes-max=1GiB", "--spool-bytes-max=1GB2"},
 		{pvc, "storage: 1600Mi", "storage: 1Gi"},
+		{pvc, "serviceName: app", "serviceName: apps"},
+		{pvc, "image: promptspool:0.1.0", "image: promptspool"},
+		{pvc, "image: promptspool:0.1.0", "image: promptspool:latest"},
 		{pvc, "name: spool, mountPath: /data", "name: other, mountPath: /data"},
 		{monitors, "port: ops", "port: metrics"},
 		{monitors, "path: /metrics", "path: /metric"},

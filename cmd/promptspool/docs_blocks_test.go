@@ -590,3 +590,42 @@ func TestTheProposedSettingsOfThePackagesAreGood(t *testing.T) {
 		t.Error("a misspelt setting is accepted")
 	}
 }
+
+// dataFolder matches a folder of data, after the role that it is of where that is named.
+var dataFolder = regexp.MustCompile(`(?:(server|sidecar)[^\n]*--data |(server|sidecar):\n  data: )?(/var/lib/[a-z/-]+)`)
+
+// One role has one folder on all pages: that of the packages.
+func TestThePagesNameTheFoldersOfThePackages(t *testing.T) {
+	folders := map[string]string{"sidecar": "/var/lib/promptspool", "server": "/var/lib/promptspool-server"}
+	for role, folder := range folders {
+		unit, err := os.ReadFile("deploy/systemd/promptspool-" + role + ".service")
+		if err != nil || !strings.Contains(string(unit), "\nStateDirectory="+filepath.Base(folder)+"\n") {
+			t.Errorf("the folder of the %s is not %s: %v", role, folder, err)
+		}
+	}
+	pages, err := filepath.Glob(docsFolder + "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	named := 0
+	for _, page := range append(pages, "../../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range dataFolder.FindAllStringSubmatch(string(text), -1) {
+			named++
+			// systemd keeps it in private; two servers on one machine are a and b.
+			folder := strings.Replace(m[3], "/private/", "/", 1)
+			folder = strings.TrimSuffix(strings.TrimSuffix(folder, "-a"), "-b")
+			role := m[1] + m[2]
+			if folder != folders["server"] && folder != folders["sidecar"] || role != "" && folder != folders[role] {
+				t.Errorf("%s: the folder of a %s is %s", page, role, m[3])
+			}
+		}
+	}
+	if named < 10 {
+		t.Errorf("the pages name only %d folders", named)
+	}
+}

@@ -32,6 +32,7 @@ type manifests struct {
 	workloads []workload
 	policies  []networkingv1.NetworkPolicy
 	monitors  []monitor
+	rules     []prometheusRule
 	budgets   []policyv1.PodDisruptionBudget
 	scalers   []autoscalingv2.HorizontalPodAutoscaler
 	ingresses []networkingv1.Ingress
@@ -44,6 +45,7 @@ type manifests struct {
 type workload struct {
 	file, kind string
 	name       string
+	service    string // of a StatefulSet
 	replicas   int32
 	labels     map[string]string
 	pod        corev1.PodSpec
@@ -56,7 +58,8 @@ type monitor struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name string `json:"name"`
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec struct {
 		Selector struct {
@@ -196,6 +199,7 @@ func (m *manifests) documents(file string, content []byte) {
 				file:     file,
 				kind:     head.Kind,
 				name:     s.Name,
+				service:  s.Spec.ServiceName,
 				replicas: replicas(s.Spec.Replicas),
 				labels:   s.Spec.Template.Labels,
 				pod:      s.Spec.Template.Spec,
@@ -209,6 +213,12 @@ func (m *manifests) documents(file string, content []byte) {
 			var n monitor
 			m.strictly(file, text, &n)
 			m.monitors = append(m.monitors, n)
+		case "monitoring.coreos.com/v1 PrometheusRule":
+			var rule prometheusRule
+			if err := yaml.Unmarshal(text, &rule); err != nil {
+				m.fault(file, "%v", err)
+			}
+			m.rules = append(m.rules, rule)
 		case "policy/v1 PodDisruptionBudget":
 			var b policyv1.PodDisruptionBudget
 			m.strictly(file, text, &b)
@@ -274,8 +284,19 @@ func (w workload) ours() []corev1.Container {
 	return slices.DeleteFunc(all, func(c corev1.Container) bool { return !isOurs(c) })
 }
 
+// imageOf returns the name of a container's image, and its tag or digest.
+func imageOf(c corev1.Container) (name, version string) {
+	at := strings.LastIndexAny(c.Image, "/")
+	name, version, _ = strings.Cut(c.Image[at+1:], "@")
+	if version == "" {
+		name, version, _ = strings.Cut(name, ":")
+	}
+
+	return c.Image[:at+1] + name, version
+}
+
 // isOurs reports whether a container has our image, of any registry and version.
 func isOurs(c corev1.Container) bool {
-	image, _, _ := strings.Cut(path.Base(c.Image), ":")
-	return image == "promptspool"
+	name, _ := imageOf(c)
+	return path.Base(name) == "promptspool"
 }
