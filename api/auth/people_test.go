@@ -240,6 +240,49 @@ func TestTooManyFailuresMakeAnEmailWait(t *testing.T) {
 	f.signIn("ann@example.com")
 }
 
+// Whoever has an IPv6 connection has 2^64 addresses.
+func TestAddressesOfOneIPv6NetworkCountAsOne(t *testing.T) {
+	for _, tt := range []struct {
+		what, address string
+		other         string // counts apart
+	}{
+		{"a /64", "2001:db8:0:7::%x", "2001:db8:0:8::1"},
+		{"a /64 with zones", "fe80::%x%%eth0", "fe80:0:0:1::1"},
+		{"IPv4 written as IPv6", "::ffff:192.0.2.9", "192.0.2.10"},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			f := newFixture(t, "")
+			try := func(address string) error {
+				_, err := f.Invitation(t.Context(), "wrong", address)
+				return err
+			}
+
+			for n := range 55 {
+				address := tt.address
+				if strings.Contains(address, "%x") {
+					address = fmt.Sprintf(address, n+1)
+				}
+				code := wire.CodeForbidden
+				if n >= 50 {
+					code = wire.CodeTooMany
+				}
+				if err := try(address); !wire.IsCode(err, code) {
+					t.Fatalf("wrong code %d: %v, want %s", n+1, err, code)
+				}
+			}
+			wantError(t, try(tt.other), wire.CodeForbidden, "invalid")
+		})
+	}
+
+	f := newFixture(t, "")
+	for n := range 50 {
+		_, err := f.Invitation(t.Context(), "wrong", fmt.Sprintf("192.0.2.%d", n))
+		wantError(t, err, wire.CodeForbidden, "invalid")
+	}
+	_, err := f.Invitation(t.Context(), "wrong", "192.0.2.200")
+	wantError(t, err, wire.CodeForbidden, "invalid") // neighbours of IPv4 are other people
+}
+
 func TestConcurrentAttemptsGetNoFurtherThanOneByOne(t *testing.T) {
 	f := newFixture(t, "")
 	f.owner()

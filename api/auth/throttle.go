@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"net/netip"
 	"time"
 
 	"promptspool/api/wire"
@@ -11,8 +12,8 @@ import (
 const throttleWindow = 15 * time.Minute
 
 // Failed sign-ins are counted for an email, whose password someone may be guessing; for
-// an address, which may be a proxy with many honest people behind it; and for a browser
-// or person that has signed in before. Failures of strangers do not count for the last
+// an address, which may be a proxy with many honest people behind it (see network); and
+// for a browser or person that has signed in before. Failures of strangers do not count for the last
 // two, so that no one can lock out people who are known.
 const (
 	emailFailuresMax   = 10
@@ -27,7 +28,7 @@ type source struct {
 }
 
 func emailSource(email string) source { return source{"email " + email, emailFailuresMax} }
-func ipSource(ip string) source       { return source{"ip " + ip, addressFailuresMax} }
+func ipSource(ip string) source       { return source{"ip " + network(ip), addressFailuresMax} }
 
 func browserSource(session wire.Secret) source {
 	return source{"session " + string(session), knownFailuresMax}
@@ -36,10 +37,25 @@ func personSource(id string) source { return source{"person " + id, knownFailure
 
 // codeSource is an address that tries codes. They are counted separately from sign-ins,
 // so that neither locks out the other.
-func codeSource(ip string) source { return source{"code " + ip, 50} }
+func codeSource(ip string) source { return source{"code " + network(ip), 50} }
 
 // takenSource is an address that signs up with names and emails that are taken.
-func takenSource(ip string) source { return source{"taken " + ip, 20} }
+func takenSource(ip string) source { return source{"taken " + network(ip), 20} }
+
+// network returns what one caller usually has of the internet: an IPv4 address, or the /64
+// of an IPv6 address, in which every host may choose any of 2^64 addresses.
+func network(ip string) string {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return ip
+	}
+	addr = addr.Unmap()
+	if addr.Is4() {
+		return addr.String()
+	}
+
+	return netip.PrefixFrom(addr.WithZone(""), 64).Masked().String()
+}
 
 func hashes(sources []source) [][32]byte {
 	all := make([][32]byte, len(sources))
