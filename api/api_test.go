@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +193,8 @@ type answer struct {
 	Message   string
 	RequestID string `json:"request_id"`
 	Fields    []wire.FieldError
+	Accepted  int           // of a batch
+	Refused   []wire.Result // of a batch
 }
 
 // call makes a call, and checks what all answers have in common. header lists names and values.
@@ -540,6 +543,37 @@ func TestTooManyBodiesAtOnceAreToldToComeBack(t *testing.T) {
 	go func() { <-entered }()
 	if a := s.call("POST", "/rest/track-score", large); a.Status != 200 {
 		t.Errorf("when it is done: %+v", a)
+	}
+}
+
+// A sidecar bounds its own name, so only others send a longer one. It must not stop what is
+// beside it.
+func TestAnEventOfALongSidecarNameIsRefusedAlone(t *testing.T) {
+	s := start(t, nil)
+	lines := ""
+	var ids []string
+	most := strings.Repeat("n", 255)
+	for _, name := range []string{"pod-1", most + "n", strings.Repeat("é", 2500), most} {
+		e := wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindScore,
+			RequestID:  wire.NewID(),
+			AcceptedAt: time.Now(),
+			Sidecar:    name,
+			Body:       json.RawMessage(`{"score": 1}`),
+		}
+		lines += string(e.AppendLine(nil))
+		ids = append(ids, e.ID)
+	}
+
+	a := s.call("POST", "/sync/events", lines, "X-API-KEY", "app")
+	const reason = "sidecar must be a name of at most 255 bytes; this one has "
+	want := []wire.Result{
+		{ID: ids[1], Code: wire.ResultInvalid, Reason: reason + "256"},
+		{ID: ids[2], Code: wire.ResultInvalid, Reason: reason + "5000"},
+	}
+	if a.Status != 200 || a.Accepted != 2 || !slices.Equal(a.Refused, want) || len(s.recorder.events) != 2 {
+		t.Errorf("%+v, %d events are recorded; want 2, and refused %+v", a, len(s.recorder.events), want)
 	}
 }
 

@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,6 +43,7 @@ func (a *API) syncEvents(c *call) error {
 	if err := a.limit(c, int(batch.Held())); err != nil {
 		return err
 	}
+	events, refused := refuseNames(events)
 	if a.c.MaskBatches {
 		maskEvents(events)
 	}
@@ -52,9 +55,29 @@ func (a *API) syncEvents(c *call) error {
 			return err
 		}
 	}
+	results = append(results, refused...)
 	a.count(results)
 
 	return c.answer(wire.Answer(results), nil)
+}
+
+// refuseNames returns the events whose sidecar's name is within its bound, and a result for each
+// other event. It overwrites events. No sidecar has such a name: --name is bounded likewise.
+func refuseNames(events []wire.Event) (taken []wire.Event, refused []wire.Result) {
+	taken = slices.DeleteFunc(events, func(e wire.Event) bool {
+		if len(e.Sidecar) <= wire.SidecarBytesMax {
+			return false
+		}
+		refused = append(refused, wire.Result{
+			ID:   e.ID,
+			Code: wire.ResultInvalid,
+			Reason: fmt.Sprintf("sidecar must be a name of at most %d bytes; this one has %d",
+				wire.SidecarBytesMax, len(e.Sidecar)),
+		})
+		return true
+	})
+
+	return taken, refused
 }
 
 // maskEvents masks the secrets in the bodies of events. It skips a body that cannot be read,
