@@ -185,6 +185,7 @@ type API struct {
 	polls       *admission.Pool // by the key's id
 	exports     *admission.Pool // by the key's id
 	pageExports *admission.Pool // by the person
+	scans       *admission.Pool // by the key's id
 	continued   continuedExports
 	busy        *busy
 	appCalls    map[string]callMetrics // by the route's name; of the routes for apps
@@ -234,6 +235,7 @@ func New(c Config) *API {
 		polls:       newCallPool(pollsMax, pollsOfKeyMax),
 		exports:     newCallPool(exportsMax, exportsOfKeyMax),
 		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
+		scans:       newCallPool(exportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
 		appCalls:    map[string]callMetrics{},
 		version:     []byte(c.Version),

@@ -30,9 +30,9 @@ type ExportRelay interface {
 	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
 }
 
-// Exports that are written at the same time. Each reads the database all the while, and an answer
-// that its caller does not read holds its place for as long as the pace of streamed answers
-// allows.
+// Exports that are written at the same time, and searches for secrets. Each reads the database
+// all the while, and an answer that its caller does not read holds its place for as long as the
+// pace of streamed answers allows.
 const (
 	exportsMax      = 4
 	exportsOfKeyMax = 1
@@ -46,6 +46,12 @@ var errPartial = errors.New("enough for one answer")
 
 // beginExport takes a place among the exports. Without an error, the caller must call release.
 func beginExport(places *admission.Pool, owner string) (release func(), err error) {
+	return begin(places, owner, "export")
+}
+
+// begin takes a place among the calls of a kind that read much of the database. Without an
+// error, the caller must call release.
+func begin(places *admission.Pool, owner, kind string) (release func(), err error) {
 	place := places.Claim(owner)
 	err = place.Resize(1)
 	switch {
@@ -53,12 +59,12 @@ func beginExport(places *admission.Pool, owner string) (release func(), err erro
 		return nil, &wire.Error{
 			Code:       wire.CodeTooMany,
 			RetryAfter: exportRetry,
-			Message: "You already have an export running. " +
+			Message: "You already have one " + kind + " running. " +
 				"Wait until it has ended, then start this one again.",
 		}
 	case err != nil:
 		return nil, wire.Unavailable(exportRetry,
-			"The server is already running as many exports as it can. Try again in a few seconds.")
+			"The server is already running as many %ss as it can. Try again in a few seconds.", kind)
 	}
 
 	return place.Release, nil

@@ -53,7 +53,7 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 		t.Fatalf("a second: %d", second.StatusCode)
 	}
 	said, _ := io.ReadAll(second.Body)
-	if second.Header.Get("Retry-After") == "" || !strings.Contains(string(said), "already have an export") {
+	if second.Header.Get("Retry-After") == "" || !strings.Contains(string(said), "already have one export") {
 		t.Errorf("a second: Retry-After %q, %s", second.Header.Get("Retry-After"), said)
 	}
 
@@ -68,6 +68,57 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 		}
 	}
 	e.goOn <- true
+}
+
+// waitingScanner is a keeper whose scans wait until they are let go.
+type waitingScanner struct {
+	api.Keeper
+	asked chan wire.ScanQuery
+	goOn  chan bool
+}
+
+func (w waitingScanner) Scan(
+	ctx context.Context, _ wire.Identity, q wire.ScanQuery,
+) (wire.Scanned, error) {
+	w.asked <- q
+	select {
+	case <-w.goOn:
+	case <-ctx.Done():
+	}
+
+	return wire.Scanned{
+		Success: true,
+		Kinds:   map[wire.SecretKind]int{},
+		Items:   []wire.FoundSecret{},
+		Done:    true,
+	}, ctx.Err()
+}
+
+func TestAKeyHasOneScanForSecretsAtATime(t *testing.T) {
+	w := waitingScanner{asked: make(chan wire.ScanQuery), goOn: make(chan bool, 1)}
+	s := start(t, func(c *api.Config) { c.Keeper = w })
+	scan := func(body string) answer {
+		return s.call("POST", "/api/public/v2/requests/scan", body, "X-API-KEY", "full")
+	}
+
+	first := make(chan answer)
+	go func() { first <- scan(`{"limit":2}`) }()
+	if q := <-w.asked; q.Limit != 2 {
+		t.Errorf("the query is %+v, want a limit of 2", q)
+	}
+	if a := scan(`{}`); a.Status != 429 || !strings.Contains(a.Message, "already have one scan") {
+		t.Errorf("a second: %+v", a)
+	}
+	w.goOn <- true
+	if a := <-first; a.Status != 200 {
+		t.Errorf("the first: %+v", a)
+	}
+
+	for _, body := range []string{`{"limit":0}`, `{"limit":-1}`, `{"limit":1.5}`, `{"limit":"2"}`} {
+		if a := scan(body); a.Status != 422 || a.Fields[0].Field != "limit" {
+			t.Errorf("%s: %+v", body, a)
+		}
+	}
 }
 
 // relayed is a server's answer, or its refusal.

@@ -182,6 +182,20 @@ func (a *API) scanRequests(c *call) error {
 	if err := c.member("mask", &q.Mask, "must be true or false"); err != nil {
 		return err
 	}
+	const reason = "must be an integer of at least 1"
+	if err := c.member("limit", &q.Limit, reason); err != nil {
+		return err
+	}
+	if _, ok := c.object.Get("limit"); ok && q.Limit < 1 {
+		return wire.Invalid(wire.FieldError{Field: "limit", Reason: reason})
+	}
+
+	release, err := begin(a.scans, c.id.KeyID, "scan")
+	if err != nil {
+		return err
+	}
+	defer release()
+
 	scanned, err := a.c.Keeper.Scan(c.context, c.id, q)
 	return c.answer(scanned, err)
 }

@@ -350,6 +350,8 @@ type Scan struct {
 	Continue
 	// Whether to mask them.
 	Mask bool `json:"mask,omitempty"`
+	// How many records to look at. Without it, one call looks at as many as two seconds allow.
+	Limit int `json:"limit,omitempty"`
 }
 
 // BacktestQuery asks what a template's newest requests would send with another version.

@@ -330,8 +330,8 @@ var requestOperations = []operation{
 		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
 		call:    "POST /api/public/v2/requests/scan",
 		summary: "Find credentials in stored records",
-		detail: "With `mask` they are masked. One call works for a few seconds; " +
-			"send `cursor` until `done` is true.",
+		detail: "With `mask` they are masked. One call looks at `limit` records, or works for a few seconds; " +
+			"send `cursor` until `done` is true. A key has one scan at a time.",
 		optional: true,
 		body:     Scan{Mask: true},
 		answers: success("How far it came.", wire.Scanned{

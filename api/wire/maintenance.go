@@ -56,6 +56,7 @@ type FoundSecret struct {
 type ScanQuery struct {
 	Mask   bool   `json:"mask"`
 	Cursor string `json:"cursor"`
+	Limit  int    `json:"limit,omitempty"` // records to look at; 0: as many as two seconds allow
 }
 
 // Scanned reports the progress of a scan for secrets.

@@ -15,8 +15,8 @@ const (
 	maskBytesStep = 8 << 20 // of their bodies, unless one alone has more
 )
 
-// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s.
-// It goes from the newest on, orphans last. With q.Mask it masks them, durably and with
+// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s
+// or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them, durably and with
 // an entry in the audit log by the time it returns. It reports where secrets are, never
 // what they are.
 func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
@@ -35,6 +35,7 @@ func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) 
 		},
 	}
 	w := a.newWalk(id, q.Cursor, s.look)
+	w.limit = q.Limit
 	err := w.run(ctx)
 	if err == nil {
 		err = s.flush(ctx)

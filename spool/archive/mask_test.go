@@ -354,3 +354,39 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 		t.Errorf("the audit log is %+v", log)
 	}
 }
+
+func TestAScanEndsAtItsLimit(t *testing.T) {
+	db := openStore(t)
+	s := serverOver(db, func() time.Time { return archivetest.Start.Add(time.Hour) })
+	var all []archive.Event
+	for n := range 5 {
+		id := archivetest.ID(1000 + n)
+		all = append(all, archivetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
+	}
+	for n := range 2 {
+		id := archivetest.ID(2000 + n)
+		all = append(all, archivetest.Event(t, 10+n, wire.KindMetadata, id, `{"metadata":{"a":"b"}}`))
+	}
+	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
+		t.Fatal(err)
+	}
+
+	q, seen := wire.ScanQuery{Limit: 2}, 0
+	for range 10 {
+		told, err := s.Scan(t.Context(), s.id, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told.Seen > 2 {
+			t.Fatalf("a scan of two looked at %d", told.Seen)
+		}
+
+		seen += told.Seen
+		if q.Cursor = told.Cursor; told.Done {
+			break
+		}
+	}
+	if seen != 7 {
+		t.Errorf("scans of two looked at %d of 7 records", seen)
+	}
+}

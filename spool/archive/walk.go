@@ -18,8 +18,10 @@ type walk struct {
 	archive *Archive
 	account string
 	ends    time.Time
+	limit   int // records to look at; 0 if time alone bounds them
 	look    func(ctx context.Context, requestID string) error
 
+	seen   int
 	cursor string // continues behind the records that were looked at
 	done   bool
 }
@@ -71,10 +73,8 @@ func (w *walk) listed(ctx context.Context) (more bool, err error) {
 			if err := w.look(ctx, p.RequestID); err != nil {
 				return false, err
 			}
-			w.cursor = p.Cursor()
-			// The clock is read after a record, so that every
-			// call gets at least one further.
-			if w.isOver() {
+			// Every call gets at least one record further.
+			if w.step(p.Cursor()) {
 				return true, nil
 			}
 		}
@@ -98,8 +98,7 @@ func (w *walk) orphans(ctx context.Context, after string) error {
 			if err := w.look(ctx, after); err != nil {
 				return err
 			}
-			w.cursor = orphanCursor + after
-			if w.isOver() {
+			if w.step(orphanCursor + after) {
 				return nil
 			}
 		}
@@ -123,9 +122,7 @@ func (w *walk) spans(ctx context.Context, after string) error {
 			if err := w.look(ctx, p.RequestID); err != nil {
 				return err
 			}
-			// With each record: the time may be over before the page is.
-			w.cursor = spanCursor + after
-			if w.isOver() {
+			if w.step(spanCursor + after) {
 				return nil
 			}
 		}
@@ -137,5 +134,11 @@ func (w *walk) spans(ctx context.Context, after string) error {
 	}
 }
 
-// isOver reports whether the call has worked long enough.
-func (w *walk) isOver() bool { return w.archive.config.Now().After(w.ends) }
+// step notes that a record was looked at, and reports whether the call has done enough. The
+// next one continues at cursor.
+func (w *walk) step(cursor string) (enough bool) {
+	w.cursor = cursor
+	w.seen++
+
+	return w.seen == w.limit || w.archive.config.Now().After(w.ends)
+}
