@@ -34,8 +34,8 @@ const (
 	SecretName   SecretKind = "credential_name" // by the name of its member
 	SecretKey    SecretKind = "provider_key"    // by the shape of a well-known key
 	SecretAWS    SecretKind = "aws_secret"      // because it is beside the id of an AWS key
-	SecretBearer SecretKind = "bearer_token"    // a JSON web token behind the word Bearer
-	SecretURL    SecretKind = "url_password"    // user and password of a URL
+	SecretBearer SecretKind = "bearer_token"    // a JSON web token
+	SecretURL    SecretKind = "url_password"    // user and password of a URL, and keys in its query
 )
 
 // SecretFinding says where a secret is, but not what it is.

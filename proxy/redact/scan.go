@@ -53,7 +53,7 @@ var classes = func() (c [256]uint8) {
 		if digit || letter || strings.IndexByte("-._~+/=", byte(b)) >= 0 {
 			c[b] |= isToken
 		}
-		if strings.IndexByte("@+(bBsgAxhrpnlk", byte(b)) >= 0 {
+		if strings.IndexByte("@+(bB", byte(b)) >= 0 || secrets.BeginsKey(byte(b)) {
 			c[b] |= starts
 		}
 	}

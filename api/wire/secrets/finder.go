@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // secret is a part of a source.
@@ -25,11 +26,11 @@ func (s *secret) mask() string {
 //
 //   - in members called kwargs, args, parameters or headers (or ending so: extra_headers),
 //     at any depth, and in texts that are JSON or Python's repr: the text of a member with
-//     a credential's name (credentialNames), in any case, with or without - and _;
+//     a credential's name (nameRules), in any case, with or without - and _;
 //   - in kwargs, args and parameters at the top of a body: such a member of any type, if
-//     isCredential;
-//   - user and password of a URL that is a whole text;
-//   - anywhere: well-known keys by their shape (keyShapes).
+//     isCredential; at the top itself, if isKeyOfBody;
+//   - user, password and keys in the query of a URL that is a whole text;
+//   - anywhere: well-known keys by their shape (keyShapes), and JSON web tokens.
 //
 // It reads the source as it is written: a text within a text within the body is not
 // unpacked, and a mask never touches a byte beside its secret.
@@ -38,8 +39,13 @@ type finder struct {
 	found  []secret
 	many   bool // there are more than secretsMax
 
-	loose    bool // in kwargs, args or parameters at the top
-	scopeEnd int  // names count before this index
+	from       int  // where the value begins
+	loose      bool // in kwargs, args or parameters at the top
+	scopeEnd   int  // names count before this index
+	headersEnd int  // names of headers count before this index
+
+	direct              jsonscan.Cursor // over the members of the value, for isDirect
+	directAt, directEnd int             // of its member; directEnd is 0 before the first
 
 	textEnd  int  // isNested holds before this index
 	isNested bool // the text is JSON or a repr itself
@@ -74,17 +80,29 @@ func (f *finder) each(object wire.Object, fn func(secret) bool) {
 func (f *finder) find(from, end int, member string) []secret {
 	f.found, f.many = f.found[:0], false
 
+	if isKeyOfBody(member) {
+		if text := string(f.source[from:end]); text != "null" && text != maskedValue {
+			f.note(secret{wire.SecretName, from, end, true})
+		}
+		return f.found
+	}
 	switch f.source[from] {
 	case '"', '{', '[':
 	default:
 		return nil // a number, true, false or null
 	}
 
+	f.from, f.directEnd = from, 0
 	f.loose = member == "kwargs" || member == "args" || member == "parameters"
-	f.scopeEnd, f.textEnd = from, from
-	var buf [nameBytesMax]byte
-	if f.loose || len(member) <= len(buf) && holdsArguments(simpleName(buf[:0], []byte(member))) {
-		f.scopeEnd = end
+	f.scopeEnd, f.headersEnd, f.textEnd = from, from, from
+	if len(member) <= nameBytesMax {
+		var buf [nameBytesMax]byte
+		switch simple := simpleName(buf[:0], []byte(member)); {
+		case holdsHeaders(simple):
+			f.scopeEnd, f.headersEnd = end, end
+		case holdsArguments(simple):
+			f.scopeEnd = end
+		}
 	}
 
 	f.names(from, end)

@@ -263,6 +263,11 @@ func FuzzStrip(f *testing.F) {
 	for _, seed := range secretSeeds() {
 		f.Add([]byte(seed))
 	}
+	for _, probes := range [][]string{maskedBodies, keptBodies} {
+		for _, body := range probes {
+			f.Add([]byte(strings.ReplaceAll(body, "PROBE", probe)))
+		}
+	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		object, err := wire.ParseObject(body)
 		if err != nil {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	keyBytesMin    = 20  // no key is shorter
-	bearerBytesMin = 40  // nor is any web token that is worth masking
-	awsSecretBytes = 40  // every AWS secret has exactly this length
-	besideMax      = 120 // bytes between the id of an AWS key and its secret
+	keyBytesMin      = 20  // no key is shorter
+	webTokenBytesMin = 40  // nor is any web token that is worth masking
+	awsSecretBytes   = 40  // every AWS secret has exactly this length
+	besideMax        = 120 // bytes between the id of an AWS key and its secret
 )
 
 // shapes finds the well-known keys of from <= i < end. A key is a run of at least
@@ -70,6 +70,11 @@ func isBase64(source []byte, from, i int) bool {
 func (f *finder) run(from, begin, runEnd, end int) int {
 	// Most runs of base64 end here.
 	first := f.source[begin]
+	if begin > from && f.source[begin-1] == '.' {
+		if behind := f.behindDot(from, begin, runEnd, end); behind > 0 {
+			return behind
+		}
+	}
 	if keyShapes[first] == nil && first != 'e' && (begin == from || f.source[begin-1] != '\\') {
 		return 0
 	}
@@ -81,42 +86,89 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 
 		run := f.source[start:runEnd]
 		if run[0] == 'e' && bytes.HasPrefix(run, []byte("eyJ")) {
-			if behind := f.bearer(from, start, end); behind > 0 {
+			if behind := f.webToken(from, start, runEnd, end); behind > 0 {
 				return behind
 			}
 			continue
 		}
 
 		shape := shapeOf(run)
-		if shape == nil || !shape.always || len(run) < shape.least {
+		if shape == nil || shape.asked || len(run) < shape.least || !shape.fits(run, len(shape.prefix)) {
+			continue
+		}
+		// What base64 may contain is no key if base64 goes on around it.
+		if shape.occursInBase64() && (isBase64(f.source, from, start-1) ||
+			shape.rest != inBase64 && isBase64(f.source[:end], from, runEnd)) {
 			continue
 		}
 
-		if run[0] != 'A' {
-			if isRandom(run[len(shape.prefix):]) {
-				f.add(wire.SecretKey, start, runEnd)
-				return runEnd
-			}
-			continue
-		}
-
-		// The prefixes in capitals also occur in base64, which goes on with bytes that
-		// are not of keys.
-		if isBase64(f.source, from, start-1) || isBase64(f.source[:end], from, runEnd) {
-			continue
-		}
-
-		if shape.prefix == "AIza" && isRandom(run[len(shape.prefix):]) {
-			f.add(wire.SecretKey, start, runEnd)
-			return runEnd
-		}
-		if shape.prefix != "AIza" && len(run) == shape.least && isAccessKeyID(run) {
+		if shape.rest == capitals {
 			f.accessKey(from, start, runEnd, end)
 			return runEnd
 		}
+		behind := f.keyEnd(shape, runEnd, end)
+		f.add(wire.SecretKey, start, behind)
+		return behind
 	}
 
 	return 0
+}
+
+// behindDot notes the key of which a run is the part behind its prefix and a dot, such as
+// ya29.a0Af. It returns the index behind the key, or 0.
+func (f *finder) behindDot(from, begin, runEnd, end int) int {
+	source := f.source
+	for _, shape := range dottedShapes {
+		dot := bytes.IndexByte([]byte(shape.prefix), '.')
+		start := begin - dot - 1
+		if start < from || !bytes.HasPrefix(source[start:runEnd], []byte(shape.prefix)) {
+			continue
+		}
+		if runEnd-start < shape.least || !shape.fits(source[start:runEnd], len(shape.prefix)) ||
+			continuesWord(source, from, start) {
+			continue
+		}
+
+		behind := f.keyEnd(shape, runEnd, end)
+		f.add(wire.SecretKey, start, behind)
+		return behind
+	}
+
+	return 0
+}
+
+// continuesWord reports whether source[i] continues a word, which is not an escape.
+func continuesWord(source []byte, from, i int) bool {
+	isEscaped := func(n int) bool { return i-n-1 >= from && source[i-n-1] == '\\' }
+	switch {
+	case i == from || byteKinds[source[i-1]]&ofKey == 0:
+		return false
+	case isEscaped(1):
+		return false
+	}
+	return !isEscaped(5) || source[i-5] != 'u'
+}
+
+// keyEnd returns the index behind a key of which a first run of a key's bytes ends at i.
+func (f *finder) keyEnd(shape *keyShape, i, end int) int {
+	source := f.source
+	switch shape.rest {
+	case dotted:
+		for i+1 < end && (byteKinds[source[i]]&ofKey != 0 ||
+			source[i] == '.' && byteKinds[source[i+1]]&ofKey != 0) {
+			i++
+		}
+	case inBase64:
+		for i < end {
+			next, ok := awsByte(source, i, end)
+			if !ok && byteKinds[source[i]]&ofKey == 0 && source[i] != '=' {
+				break
+			}
+			i = next
+		}
+	}
+
+	return i
 }
 
 // starts returns the two indices at which a text may begin whose bytes begin at
@@ -139,23 +191,20 @@ func starts(source []byte, from, begin int) [2]int {
 	return [2]int{begin, begin + escape}
 }
 
-// bearer notes a JSON web token behind the word Bearer. It returns the index behind it,
-// or 0.
-func (f *finder) bearer(from, start, end int) int {
-	const word = "bearer"
-
-	source := f.source
-	i := start
-	for i > from && (source[i-1] == ' ' || source[i-1] == ':') {
-		i--
-	}
-	if i == start || i-len(word) < from || !strings.EqualFold(string(source[i-len(word):i]), word) {
-		return 0
+// webToken notes a JSON web token: a head and a body in JSON, and a signature. Behind the
+// word Bearer its parts are not looked at. It returns the index behind it, or 0.
+func (f *finder) webToken(from, start, runEnd, end int) int {
+	source := f.source[:end]
+	dots, dotsMax := 0, len(source)
+	if !isBearer(source, from, start) {
+		if !bytes.HasPrefix(source[runEnd:], []byte(".eyJ")) {
+			return 0
+		}
+		dotsMax = 2
 	}
 
-	dots := 0
 	behind := start
-	for behind < end && (byteKinds[source[behind]]&ofKey != 0 || source[behind] == '.') {
+	for behind < end && (byteKinds[source[behind]]&ofKey != 0 || source[behind] == '.' && dots < dotsMax) {
 		if source[behind] == '.' {
 			dots++
 		}
@@ -164,12 +213,25 @@ func (f *finder) bearer(from, start, end int) int {
 	for source[behind-1] == '.' { // the end of a sentence
 		behind, dots = behind-1, dots-1
 	}
-	if dots < 2 || behind-start < bearerBytesMin {
+	if dots < 2 || behind-start < webTokenBytesMin {
 		return 0
 	}
 
 	f.add(wire.SecretBearer, start, behind)
 	return behind
+}
+
+// isBearer reports whether the word Bearer precedes source[i].
+func isBearer(source []byte, from, i int) bool {
+	const word = "bearer"
+
+	begin := i
+	for begin > from && (source[begin-1] == ' ' || source[begin-1] == ':') {
+		begin--
+	}
+
+	return begin < i && begin-len(word) >= from &&
+		strings.EqualFold(string(source[begin-len(word):begin]), word)
 }
 
 // accessKey notes the id of an AWS key, and the secret beside it.

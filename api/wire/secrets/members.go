@@ -88,7 +88,7 @@ func (f *finder) member(from, quote, colon, end int) int {
 	var buf [nameBytesMax + 1]byte
 	simple := simpleName(buf[:0], name)
 	if inText {
-		if !isCredentialText(simple) || !f.nested(from, quote, end) {
+		if credentialPlaces(simple)&inTexts == 0 || !f.nested(from, quote, end) {
 			return 0
 		}
 		return f.quoted(value, end)
@@ -119,17 +119,26 @@ func escapedName(source []byte) []byte {
 func (f *finder) value(value, end int, name, simple []byte) int {
 	source := f.source[:end]
 
-	// Outside arguments and headers names mean nothing, but the member may hold arguments
-	// itself.
+	// Outside arguments and headers names mean nothing, but the member may hold them itself.
+	opens := source[value] == '{' || source[value] == '['
+	switch {
+	case opens && value >= f.headersEnd && holdsHeaders(simple):
+		f.headersEnd = jsonscan.SkipValue(source, value)
+		f.scopeEnd = max(f.scopeEnd, f.headersEnd)
+	case opens && value >= f.scopeEnd && holdsArguments(simple):
+		f.scopeEnd = jsonscan.SkipValue(source, value)
+	}
 	if value >= f.scopeEnd {
-		if holdsArguments(simple) && (source[value] == '{' || source[value] == '[') {
-			f.scopeEnd = jsonscan.SkipValue(source, value)
-		}
 		return 0
 	}
 
+	at := inArguments
+	if value < f.headersEnd {
+		at |= inHeaders
+	}
+	where := credentialPlaces(simple)
 	switch {
-	case !isCredentialText(simple):
+	case where&(at|directly) == 0:
 	case f.loose && isCredential(string(name)):
 		behind := jsonscan.SkipValue(source, value)
 		if text := string(source[value:behind]); text != "null" && text != maskedValue {
@@ -138,13 +147,40 @@ func (f *finder) value(value, end int, name, simple []byte) int {
 		return behind
 	case source[value] == '"':
 		behind := jsonscan.SkipString(source, value)
-		if text := source[value+1 : behind-1]; len(text) > 0 && string(text) != maskedText {
+		text := source[value+1 : behind-1]
+		if where&at == 0 && !(isRandom(text) && f.isDirect(value, end)) {
+			return behind
+		}
+		if len(text) > 0 && string(text) != maskedText {
 			f.add(wire.SecretName, value+1, behind-1)
 		}
 		return behind
 	}
 
 	return 0
+}
+
+// isDirect reports whether a value is that of a member right in kwargs or parameters. Each
+// call's value must be behind that of the call before: so it reads the arguments once.
+func (f *finder) isDirect(value, end int) bool {
+	source := f.source[:end]
+	if !f.loose || source[f.from] != '{' {
+		return false
+	}
+
+	if f.directEnd == 0 {
+		f.direct, f.directEnd = jsonscan.Enter(source, f.from), f.from+1
+	}
+	for f.directEnd <= value {
+		f.direct.At = f.directEnd
+		if !f.direct.Next() {
+			return false
+		}
+		f.directAt = f.direct.At
+		f.directEnd = jsonscan.SkipValue(source, f.directAt)
+	}
+
+	return f.directAt == value
 }
 
 // quoted looks at the value of a member within a text. The value ends with the quote that

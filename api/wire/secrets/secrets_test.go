@@ -22,7 +22,8 @@ func TestStrip(t *testing.T) {
 		{"api_key as a number", `{"api_key":12}`, `{}`},
 		{"api_key null", `{"api_key":null,"a":1}`, `{"a":1}`},
 		{"api_key escaped", `{"\u0061pi_key":"ps_1","a":1}`, `{"a":1}`},
-		{"api_key in another case is another field", `{"API_KEY":1}`, `{"API_KEY":1}`},
+		{"api_key in another spelling is no key for us", `{"API_KEY":1,"apiKey":"k","x-api-key":null}`,
+			`{"API_KEY":"[masked]","apiKey":"[masked]","x-api-key":null}`},
 
 		{"api_key elsewhere is not the caller's",
 			`{"request_response":{"api_key":"x"},"metadata":{"authorization":"y"}}`,

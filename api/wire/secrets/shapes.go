@@ -2,32 +2,139 @@ package secrets
 
 import "bytes"
 
+// rest is what follows the prefix of a key.
+type rest uint8
+
+const (
+	generated   rest = iota // letters, digits, - and _ that look generated
+	hexadecimal             // digits, and letters up to f
+	capitals                // capitals and digits, and nothing beyond the least length
+	dotted                  // as generated, and dots
+	inBase64                // as generated, and + / =
+)
+
 // keyShape is how the keys of one issuer begin, and their minimum length.
 type keyShape struct {
 	prefix string
-	least  int
-	always bool // masked in every body; others only where an operator's redaction rules ask for it
+	least  int // bytes, with the prefix
+	rest   rest
+	source string // who documents or scans for them
+
+	// asked is set for what is no credential, or not surely. It is masked only where an operator's
+	// redaction rules ask for it.
+	asked bool
 }
 
-// keyShapes are the well-known keys, by their first byte. Redaction shares them.
-var keyShapes = [256][]keyShape{
-	's': {{"sk-", 20, true}, {"sk_live_", 20, true}, {"sk_test_", 20, true}},
-	'p': {{"pl_", 20, true}, {"ps_", 32, true}, {"pplx-", 24, true}, {"pk-lf-", 24, false}},
-	'g': {
-		{"gsk_", 24, true}, {"ghp_", 30, true}, {"gho_", 30, true}, {"ghs_", 30, true}, {"ghu_", 30, true},
-		{"ghr_", 30, true}, {"github_pat_", 30, true}, {"glpat-", 20, true},
-	},
-	'A': {{"AIza", 35, true}, {"AKIA", 20, true}, {"ASIA", 20, true}},
-	'h': {{"hf_", 24, true}},
-	'r': {{"r8_", 24, true}},
-	'x': {
-		{"xai-", 24, true}, {"xoxb-", 24, true}, {"xoxp-", 24, true}, {"xoxa-", 24, true},
-		{"xoxs-", 24, true}, {"xapp-", 24, true},
-	},
-	'n': {{"nvapi-", 24, true}},
-	'l': {{"ls__", 24, true}, {"lsv2_", 24, true}},
-	'k': {{"key-", 24, false}},
+// shapes are the well-known keys. The first prefix that fits counts. Redaction shares them.
+var shapes = []keyShape{
+	// Providers of models, and what apps around them use.
+	{prefix: "sk-", least: 20,
+		source: "gitleaks openai-api-key, anthropic-api-key; trufflehog openrouter, langfuse, deepseek"},
+	{prefix: "AIza", least: 35, source: "gitleaks gcp-api-key"},
+	{prefix: "AQ.Ab8RN6", least: 30, source: "betterleaks gcp-gemini-api"},
+	{prefix: "ABSKQmVkcm9ja0FQSUtleS", least: 40, rest: inBase64,
+		source: "gitleaks aws-amazon-bedrock-api-key-long-lived"},
+	{prefix: "bedrock-api-key-", least: 40, rest: inBase64,
+		source: "gitleaks aws-amazon-bedrock-api-key-short-lived"},
+	{prefix: "gsk_", least: 24, source: "trufflehog groq"},
+	{prefix: "xai-", least: 24, source: "trufflehog xai"},
+	{prefix: "pplx-", least: 24, source: "gitleaks perplexity-api-key"},
+	{prefix: "hf_", least: 24, source: "gitleaks huggingface-access-token"},
+	{prefix: "api_org_", least: 28, source: "gitleaks huggingface-organization-api-token"},
+	{prefix: "r8_", least: 24, source: "trufflehog replicate"},
+	{prefix: "nvapi-", least: 24, source: "trufflehog nvapi"},
+	{prefix: "fw_", least: 24, source: "docs.fireworks.ai; GitHub secret scanning"},
+	{prefix: "csk-", least: 24, source: "betterleaks cerebras-api-key"},
+	{prefix: "tgp_v1_", least: 28, source: "betterleaks togetherai-api-key"},
+	{prefix: "rpa_", least: 34, source: "betterleaks runpod-api-key"},
+	{prefix: "vck_", least: 24, source: "betterleaks vercel-ai-gateway-key"},
+	{prefix: "tvly-", least: 24, source: "docs.tavily.com; GitHub secret scanning"},
+	{prefix: "pcsk_", least: 24, source: "trufflehog pinecone"},
+	{prefix: "ls__", least: 24, source: "docs.langchain.com"},
+	{prefix: "lsv2_", least: 24, source: "trufflehog langsmith"},
+	{prefix: "pk-lf-", least: 24, asked: true, source: "trufflehog langfuse: the public key"},
+	{prefix: "wandb_v1_", least: 28, source: "betterleaks weights-and-biases-api-key-v1"},
+	{prefix: "pl_", least: 20, source: "docs.promptlayer.com"},
+	{prefix: "ps_", least: 32, source: "this program's keys"},
+	{prefix: "dapi", least: 36, rest: hexadecimal, source: "gitleaks databricks-api-token"},
+
+	// Clouds.
+	{prefix: "AKIA", least: 20, rest: capitals, source: "gitleaks aws-access-token"},
+	{prefix: "ASIA", least: 20, rest: capitals, source: "gitleaks aws-access-token"},
+	{prefix: "ya29.", least: 25, rest: dotted, source: "developers.google.com/identity; GitHub secret scanning"},
+	{prefix: "GOCSPX-", least: 28, source: "GitHub secret scanning google_oauth_client_secret"},
+	{prefix: "dop_v1_", least: 28, source: "gitleaks digitalocean-pat"},
+	{prefix: "doo_v1_", least: 28, source: "gitleaks digitalocean-access-token"},
+	{prefix: "dor_v1_", least: 28, source: "gitleaks digitalocean-refresh-token"},
+	{prefix: "hvs.", least: 24, rest: dotted, source: "gitleaks vault-service-token"},
+	{prefix: "hvb.", least: 24, rest: dotted, source: "gitleaks vault-batch-token"},
+	{prefix: "sbp_", least: 24, source: "betterleaks supabase-management-token"},
+	{prefix: "sb_secret_", least: 30, source: "betterleaks supabase-project-api-key"},
+	{prefix: "pscale_", least: 36, source: "gitleaks planetscale-api-token"},
+
+	// Code, packages and chat.
+	{prefix: "ghp_", least: 30, source: "gitleaks github-pat"},
+	{prefix: "gho_", least: 30, source: "gitleaks github-oauth"},
+	{prefix: "ghs_", least: 30, source: "gitleaks github-app-token"},
+	{prefix: "ghu_", least: 30, source: "gitleaks github-app-token"},
+	{prefix: "ghr_", least: 30, source: "gitleaks github-refresh-token"},
+	{prefix: "github_pat_", least: 30, source: "gitleaks github-fine-grained-pat"},
+	{prefix: "glpat-", least: 20, source: "gitleaks gitlab-pat"},
+	{prefix: "glptt-", least: 26, source: "gitleaks gitlab-ptt"},
+	{prefix: "gldt-", least: 24, source: "gitleaks gitlab-deploy-token"},
+	{prefix: "glrt-", least: 24, source: "gitleaks gitlab-runner-authentication-token"},
+	{prefix: "npm_", least: 30, source: "gitleaks npm-access-token"},
+	{prefix: "pypi-AgEIcHlwaS5vcmc", least: 40, source: "gitleaks pypi-upload-token"},
+	{prefix: "dckr_pat_", least: 30, source: "betterleaks dockerhub-personal-access-token"},
+	{prefix: "xoxb-", least: 24, source: "gitleaks slack-bot-token"},
+	{prefix: "xoxp-", least: 24, source: "gitleaks slack-user-token"},
+	{prefix: "xoxa-", least: 24, source: "gitleaks slack-legacy-workspace-token"},
+	{prefix: "xoxr-", least: 24, source: "gitleaks slack-legacy-workspace-token"},
+	{prefix: "xoxs-", least: 24, source: "gitleaks slack-legacy-token"},
+	{prefix: "xoxc-", least: 24, source: "betterleaks slack-session-token"},
+	{prefix: "xoxd-", least: 24, rest: inBase64, source: "betterleaks slack-session-cookie"},
+	{prefix: "xoxe-", least: 24, source: "gitleaks slack-config-refresh-token"},
+	{prefix: "xapp-", least: 24, source: "gitleaks slack-app-token"},
+	{prefix: "lin_api_", least: 28, source: "gitleaks linear-api-key"},
+	{prefix: "ntn_", least: 30, source: "gitleaks notion-api-token"},
+	{prefix: "secret_", least: 50, source: "trufflehog notion"},
+	{prefix: "figd_", least: 30, source: "betterleaks figma-personal-access-token"},
+
+	// Payment, mail and operations.
+	{prefix: "sk_live_", least: 20, source: "gitleaks stripe-access-token"},
+	{prefix: "sk_test_", least: 20, source: "gitleaks stripe-access-token"},
+	{prefix: "rk_live_", least: 20, source: "gitleaks stripe-access-token"},
+	{prefix: "rk_test_", least: 20, source: "gitleaks stripe-access-token"},
+	{prefix: "sk_", least: 51, rest: hexadecimal, source: "trufflehog elevenlabs"},
+	{prefix: "whsec_", least: 24, source: "docs.stripe.com/webhooks"},
+	{prefix: "SG.", least: 24, rest: dotted, source: "gitleaks sendgrid-api-token"},
+	{prefix: "sntrys_", least: 28, rest: inBase64, source: "gitleaks sentry-org-token"},
+	{prefix: "sntryu_", least: 28, source: "gitleaks sentry-user-token"},
+	{prefix: "glc_", least: 30, rest: inBase64, source: "gitleaks grafana-cloud-api-token"},
+	{prefix: "glsa_", least: 30, source: "gitleaks grafana-service-account-token"},
+	{prefix: "phx_", least: 30, source: "trufflehog posthog"},
+	{prefix: "shpat_", least: 30, source: "gitleaks shopify-access-token"},
+	{prefix: "PMAK-", least: 30, source: "gitleaks postman-api-token"},
+	{prefix: "key-", least: 24, asked: true, source: "trufflehog mailgun; also what people call their own"},
 }
+
+var (
+	keyShapes    [256][]*keyShape // by their first byte
+	dottedShapes []*keyShape      // those whose prefix has a dot
+)
+
+func init() {
+	for i := range shapes {
+		s := &shapes[i]
+		keyShapes[s.prefix[0]] = append(keyShapes[s.prefix[0]], s)
+		if bytes.IndexByte([]byte(s.prefix), '.') >= 0 {
+			dottedShapes = append(dottedShapes, s)
+		}
+	}
+}
+
+// BeginsKey reports whether a well-known key may begin with this byte.
+func BeginsKey(c byte) bool { return keyShapes[c] != nil }
 
 // KeyLength returns the minimum length of the well-known keys that begin as text does; 0
 // if none does.
@@ -43,12 +150,44 @@ func shapeOf(text []byte) *keyShape {
 		return nil
 	}
 
-	for i := range keyShapes[text[0]] {
-		if shape := &keyShapes[text[0]][i]; bytes.HasPrefix(text, []byte(shape.prefix)) {
+	for _, shape := range keyShapes[text[0]] {
+		if len(text) >= len(shape.prefix) && string(text[:len(shape.prefix)]) == shape.prefix {
 			return shape
 		}
 	}
 	return nil
+}
+
+// fits reports whether a run of a key's bytes, behind how much of it belongs to the prefix, may be
+// that of the shape.
+func (s *keyShape) fits(run []byte, prefixBytes int) bool {
+	behind := run[prefixBytes:]
+	switch s.rest {
+	case hexadecimal:
+		return isHexadecimal(behind)
+	case capitals:
+		return len(run) == s.least && isAccessKeyID(run)
+	}
+	return isRandom(behind)
+}
+
+// occursInBase64 reports whether base64 may contain the prefix.
+func (s *keyShape) occursInBase64() bool {
+	for i := range len(s.prefix) {
+		if byteKinds[s.prefix[i]]&ofAWS == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func isHexadecimal(text []byte) bool {
+	for _, c := range text {
+		if byteKinds[c]&isDigit == 0 && (c|0x20 < 'a' || c|0x20 > 'f') {
+			return false
+		}
+	}
+	return true
 }
 
 // What a byte may be part of.

@@ -7,8 +7,9 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// url looks at the authority of a URL, which begins behind the colon's slashes, if a text
-// begins with that URL. It returns the index up to which everything was looked at.
+// url looks at the user and the query of a URL, whose authority begins behind the colon's
+// slashes, if a text begins with that URL. It returns the index up to which everything was
+// looked at.
 func (f *finder) url(from, colon, begin, end int) int {
 	source := f.source[:end]
 
@@ -20,6 +21,11 @@ func (f *finder) url(from, colon, begin, end int) int {
 		return begin
 	}
 
+	// In a text that quotes URLs in prose, they are examples.
+	depth := jsonscan.Backslashes(source, from, scheme-1)
+	inText := source[scheme-1] == '\'' || depth%2 == 1
+	counts := func() bool { return !inText || f.nested(from, scheme, end) }
+
 	// The last @ ends the user: passwords may contain one.
 	at := 0
 	i := begin
@@ -30,22 +36,103 @@ func (f *finder) url(from, colon, begin, end int) int {
 		i++
 	}
 
+	// A user alone is a credential on the web, but not in ssh://git@host.
 	user := source[begin:max(at, begin)]
-	if len(user) == 0 || string(user) == maskedText {
-		return i
-	}
 	isWeb := bytes.HasPrefix(source[scheme:colon], []byte("http"))
-	if !isWeb && bytes.IndexByte(user, ':') < 0 {
-		return i // such as ssh://git@host
-	}
-
-	// In a text that quotes URLs in prose, they are examples.
-	inText := source[scheme-1] == '\'' || jsonscan.Backslashes(source, from, scheme-1)%2 == 1
-	if !inText || f.nested(from, scheme, end) {
+	if len(user) > 0 && string(user) != maskedText && (isWeb || bytes.IndexByte(user, ':') >= 0) && counts() {
 		f.add(wire.SecretURL, begin, at)
 	}
 
-	return i
+	urlEnd := urlEnd(source, i, source[scheme-1], depth)
+	if urlEnd < 0 {
+		return i // not a whole text
+	}
+	if first := bytes.IndexAny(source[i:urlEnd], "?#"); first >= 0 && counts() {
+		f.query(i+first+1, urlEnd)
+	}
+
+	return urlEnd
+}
+
+// urlEnd returns the index of the quote, or of the backslashes before it, with which a text ends
+// that is a URL from source[i] on; -1 if it is more than a URL. The text began with this quote
+// behind so many backslashes. One that breaks off ends with the body's own string.
+func urlEnd(source []byte, i int, quote byte, depth int) int {
+	for i < len(source) && source[i] > ' ' {
+		behind := i
+		for behind < len(source) && source[behind] == '\\' {
+			behind++
+		}
+		if behind == len(source) {
+			return -1
+		}
+
+		escapes := behind - i
+		switch c := source[behind]; {
+		case c == quote && escapes == depth, c == '"' && escapes%2 == 0:
+			return i
+		case c == '"', c == quote:
+			return -1
+		case escapes == 0, c == '/', c == 'u':
+			i = behind + 1
+		default:
+			return -1 // a line break, say
+		}
+	}
+
+	return -1
+}
+
+// queryValueMin is how long a value must be if its name means a credential in queries alone:
+// ?code=42 and ?key=name are not.
+const queryValueMin = 8
+
+// query finds the credentials in the parameters of source[i:end].
+func (f *finder) query(i, end int) {
+	source := f.source[:end]
+	for i < end {
+		name := i
+		for i < end && byteKinds[source[i]]&ofName != 0 {
+			i++
+		}
+		nameEnd := i
+		valueEnd, next := parameterEnd(source, i)
+		i = next
+		if nameEnd == end || source[nameEnd] != '=' || nameEnd-name > nameBytesMax {
+			continue
+		}
+
+		var buf [nameBytesMax]byte
+		where := credentialPlaces(simpleName(buf[:0], source[name:nameEnd]))
+		value := source[nameEnd+1 : valueEnd]
+		if where&inQuery == 0 || len(value) == 0 || string(value) == maskedText ||
+			where&inTexts == 0 && len(value) < queryValueMin {
+			continue
+		}
+		f.add(wire.SecretURL, nameEnd+1, valueEnd)
+	}
+}
+
+// parameterEnd returns the index behind the parameter around source[i], and that of the next one.
+// JSON may write & as an escape, and so may a text within a text.
+func parameterEnd(source []byte, i int) (end, next int) {
+	for ; i < len(source); i++ {
+		switch source[i] {
+		case '&', ';', '?', '#':
+			return i, i + 1
+		case '\\':
+			behind := i
+			for behind < len(source) && source[behind] == '\\' {
+				behind++
+			}
+			if bytes.HasPrefix(source[behind:], []byte("u0026")) {
+				return i, behind + len("u0026")
+			}
+			i = behind // of another escape, the byte behind its backslashes is part of it
+		}
+	}
+
+	return len(source), len(source)
 }
 
 // skipSlashes returns the index behind the two slashes at source[i], or i if there are

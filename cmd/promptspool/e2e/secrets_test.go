@@ -35,7 +35,25 @@ var leaks = []string{
 	`{"kwargs":{"messages":[{"role":"user","content":"my key: sk-proj-SECRET"}]}}`,
 	`{"request_response":{"choices":[{"message":{"content":"sk-ant-api03-SECRET or ghp_SECRET or xoxb-SECRET"}}]}}`,
 	`{"metadata":{"note":"Bearer eyJhbGciOiJIUzI1NiJ9.SECRET.SECRET"},"tags":["AIzaSECRET"]}`,
+	`{"kwargs":{"extra_headers":{"helicone-auth":"SECRET","X-Vault-Token":"SECRET"},"auth":"SECRET",` +
+		`"x-functions-key":"SECRET","connection_string":"AccountKey=SECRET","credentials":"SECRET","pass":"SECRET",` +
+		`"service_account_json":"{\"key\":\"SECRET\"}","signature":"SECRET"}}`,
+	`{"kwargs":{"base_url":"https://h.example/x?api_key=SECRET&key=SECRET&sig=SECRET"},"API_KEY":"SECRET"}`,
+	`{"metadata":{"note":"fw_SECRET tvly-SECRET pcsk_SECRET ya29.SECRET SG.SECRET npm_SECRET"},` +
+		`"tags":["dop_v1_SECRET","whsec_SECRET","rk_live_SECRET","sntrys_SECRET"]}`,
+	`{"tags":["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SECRET"]}`,
 }
+
+// leakingSpan is a model call over OpenTelemetry, with credentials in its attributes.
+const leakingSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
+	`"spanId":"eee19b7ec3c1b174","name":"chat","startTimeUnixNano":"1795224000000000000",` +
+	`"endTimeUnixNano":"1795224001000000000","attributes":[` +
+	`{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},` +
+	`{"key":"gen_ai.request.model","value":{"stringValue":"a-model-that-leaks"}},` +
+	`{"key":"url.full","value":{"stringValue":"https://h.example/x?key=SECRET&q=a"}},` +
+	`{"key":"db.connection_string","value":{"stringValue":"AccountKey=SECRET"}},` +
+	`{"key":"http.request.header.helicone-auth","value":{"stringValue":"SECRET"}},` +
+	`{"key":"note","value":{"stringValue":"tvly-SECRET"}}]}]}]}]}`
 
 // leaked puts a secret into a body: 36 letters and digits that no other secret has.
 func leaked(body string, n int) (sent, secret string) {
@@ -88,7 +106,13 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 	t.Parallel()
 	server := startServer(t, t.TempDir(), freePort(t))
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
-	var secrets, ids []string
+	var ids []string
+	span, secret := leaked(leakingSpan, 97)
+	r := sidecar.call("POST", "/v1/traces", span, "Content-Type", "application/json", "X-API-KEY", adminKey)
+	if r.Status != 200 {
+		t.Fatalf("a span: %d %s", r.Status, r.Body)
+	}
+	secrets := []string{secret}
 	for n, body := range leaks {
 		sent, secret := leaked(body, n)
 		secrets = append(secrets, secret)
@@ -98,6 +122,10 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 		}
 		ids = append(ids, sidecar.track("/rest/track-request", adminKey, fields))
 	}
+
+	note, secret := leaked(`{"note":"fw_SECRET"}`, 98)
+	secrets = append(secrets, secret)
+	sidecar.track("/rest/track-metadata", adminKey, map[string]any{"request_id": ids[0], "metadata": decode(note)})
 
 	// Events of an older sidecar or of an export come by another way.
 	at := time.Now().UTC()
@@ -124,13 +152,21 @@ func TestNoCredentialOfAClientReachesADisk(t *testing.T) {
 		promptspool(t, 0, "requests", "import", "--url", "http://"+through.addr, file)
 	}
 
-	for _, id := range ids {
-		if record := server.record(id, events(1)); !bytes.Contains(record.Request, []byte("[masked]")) {
+	for n, id := range ids {
+		count := 1
+		if n == 0 {
+			count = 2 // and its metadata
+		}
+		if record := server.record(id, events(count)); !bytes.Contains(record.Request, []byte("[masked]")) {
 			t.Errorf("nothing is masked in %s", record.Request)
 		}
 	}
-	if held := holdsAny(everythingOf(t, server), secrets); len(held) > 0 {
+	everything := everythingOf(t, server)
+	if held := holdsAny(everything, secrets); len(held) > 0 {
 		t.Errorf("the server exports %q", held)
+	}
+	if !strings.Contains(everything, "a-model-that-leaks") {
+		t.Error("the span has not arrived")
 	}
 	sidecar.stop()
 	server.stop()
