@@ -54,7 +54,7 @@ var plainBinary = sync.OnceValues(func() (string, error) {
 })
 
 // shipping is the line of the Dockerfile that builds the binary.
-var shipping = regexp.MustCompile(`(?m)^RUN (CGO_ENABLED=0 go build -trimpath .*) -o /promptspool (\./cmd/promptspool)`)
+var shipping = regexp.MustCompile(`(?m)^ +(CGO_ENABLED=0 go build -trimpath .*) -o /promptspool (\./cmd/promptspool)`)
 
 // ship builds the command from the source in a folder as the Dockerfile does.
 func ship(source, path string) error {

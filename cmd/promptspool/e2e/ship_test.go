@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,19 @@ func TestTheImageIsBuiltWithTheGoThatIsPinned(t *testing.T) {
 	}
 	_, version, pinned := strings.Cut(string(out), "\ntoolchain go")
 	version, _, _ = strings.Cut(version, "\n")
-	if !pinned || !strings.Contains(string(dockerfile), " golang:"+version+"-bookworm AS build\n") {
+	if !pinned || !strings.Contains(string(dockerfile), " golang:"+version+"-bookworm@") {
 		t.Errorf("go.mod pins Go %q, and the Dockerfile says:\n%s", version, dockerfile)
+	}
+
+	// A tag may be another image tomorrow.
+	bases := regexp.MustCompile(`(?m)^FROM .*`).FindAllString(string(dockerfile), -1)
+	byDigest := regexp.MustCompile(`^FROM (--platform=\S+ )?[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}( AS build)?$`)
+	for _, base := range bases {
+		if !byDigest.MatchString(base) {
+			t.Errorf("%s: the base has no digest", base)
+		}
+	}
+	if len(bases) != 2 {
+		t.Errorf("the bases are %q, want two", bases)
 	}
 }
