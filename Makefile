@@ -37,9 +37,9 @@ test:
 # The parts that tests need beyond Go and that this machine lacks, by the names that metrics/parts.Need is given.
 # The race detector needs cgo; the examples of the documentation need curl and python3; the dashboard's tests need a browser, and a proxy in front of it; power cuts and full disks
 # need images of disks, and root; the clients that providers publish need node and npm; the alarms are tested by Prometheus' own promtool; servers that share a database by a real one;
-# packages are installed by dpkg, and their units checked by systemd.
+# packages are installed by dpkg, and their units checked by systemd; checksums are signed with openssl.
 absent:
-	@for part in curl losetup mount mkfs.ext4 mkfs.xfs chromium nginx node npm python3 promtool dpkg unshare systemd-analyze; do
+	@for part in curl losetup mount mkfs.ext4 mkfs.xfs chromium nginx node npm python3 promtool dpkg unshare systemd-analyze openssl; do
 		command -v $$part >/dev/null || echo $$part
 	done
 	echo '#include <stdlib.h>' | gcc -E - >/dev/null 2>&1 || echo gcc
@@ -193,6 +193,7 @@ release:
 	# GoReleaser's own notes, and the programs that are in the archives.
 	rm -r .dist/artifacts.json .dist/metadata.json .dist/config.yaml .dist/promptspool_*/
 	[ -z "$$skip" ] || echo "No Homebrew formula and no Scoop manifest: they need RELEASES_URL, where the release will be."
+	echo "Nothing is signed yet. With your key (see the page Install): openssl dgst -sha256 -sign release-key.pem -out .dist/checksums.txt.sig .dist/checksums.txt"
 
 releasing := cmd/promptspool/deploy/release
 

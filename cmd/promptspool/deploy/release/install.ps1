@@ -7,6 +7,9 @@
 param([Parameter(Mandatory = $true)][string]$Url)
 
 $ErrorActionPreference = 'Stop'
+if ($env:PROMPTSPOOL_PUBLIC_KEY) {
+    throw 'This script verifies no signatures. Verify checksums.txt with openssl, as the page Install says, then unset PROMPTSPOOL_PUBLIC_KEY.'
+}
 $Url = $Url.TrimEnd('/')
 [Net.ServicePointManager]::SecurityProtocol = [Net.SecurityProtocolType]::Tls12
 

@@ -5,6 +5,9 @@
 #
 # URL is the folder with the files of one version. The program goes to /usr/local/bin if you may
 # write there, or to ~/.local/bin.
+#
+# With PROMPTSPOOL_PUBLIC_KEY=FILE, the public key of whom you trust, it installs only if
+# checksums.txt.sig is that key's signature of checksums.txt. This needs openssl.
 set -eu
 
 fail() {
@@ -26,6 +29,12 @@ aarch64 | arm64) arch=arm64 ;;
 *) fail "there is no release for the processor $(uname -m)" ;;
 esac
 
+key=${PROMPTSPOOL_PUBLIC_KEY-}
+if [ -n "${PROMPTSPOOL_PUBLIC_KEY+set}" ]; then
+	key=$(cat -- "$key") || fail "the public key in PROMPTSPOOL_PUBLIC_KEY cannot be read"
+	command -v openssl >/dev/null || fail "openssl is needed to verify a signature"
+fi
+
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp"
@@ -40,6 +49,12 @@ get() {
 
 # The list says which archive is ours, and what must be in it.
 get checksums.txt
+if [ -n "${PROMPTSPOOL_PUBLIC_KEY+set}" ]; then
+	get checksums.txt.sig
+	echo "$key" >public.pem
+	openssl dgst -sha256 -verify public.pem -signature checksums.txt.sig checksums.txt >/dev/null 2>&1 ||
+		fail "checksums.txt is not signed with the key in $PROMPTSPOOL_PUBLIC_KEY; nothing was installed"
+fi
 grep " promptspool_[^/ ]*_${os}_$arch\.tar\.gz\$" checksums.txt >expected ||
 	fail "the release at $url has no archive for $os $arch"
 [ "$(wc -l <expected)" -eq 1 ] || fail "the release at $url has several archives for $os $arch"
