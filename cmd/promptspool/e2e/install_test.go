@@ -97,7 +97,8 @@ func TestTheInstallScriptInstallsOnlyWhatTheChecksumsPromise(t *testing.T) {
 		{"tampered", others + sumLine(good, name), archiveOf(t, "evil"), false, name + " is not what"},
 		{"cut", sumLine(good, name), good[:len(good)/2], false, name + " is not what checksums.txt promises"},
 		{"of other systems", others, good, false, "has no archive for " + runtime.GOOS},
-		{"ambiguous", sumLine(good, name) + sumLine(good, "promptspool_1.2.4"+name[17:]), good, false, "several archives"},
+		{"ambiguous", sumLine(good, name) + sumLine(good, "promptspool_1.2.4"+name[17:]), good, false,
+			"several archives"},
 		{"without checksums", "", good, false, "checksums.txt cannot be downloaded"},
 		{"without the archive", sumLine(good, name), nil, false, name + " cannot be downloaded"},
 	} {
@@ -169,7 +170,7 @@ func TestTheInstallScriptVerifiesTheSignatureOfAKeyThatIsGiven(t *testing.T) {
 		{"a tampered archive", key, sums, signature, evil, archiveName + " is not what checksums.txt promises"},
 		{"no signature", key, sums, nil, good, "checksums.txt.sig cannot be downloaded"},
 		{"a signature of nothing", key, sums, []byte("x"), good, "is not signed"},
-		{"no such key", "/no/such.pem", sums, signature, good, "the public key in PROMPTSPOOL_PUBLIC_KEY cannot be read"},
+		{"no such key", "/no/such.pem", sums, signature, good, "key in PROMPTSPOOL_PUBLIC_KEY cannot be read"},
 	} {
 		files := map[string][]byte{"checksums.txt": c.sums, "checksums.txt.sig": c.signature, archiveName: c.archive}
 		var variables []string
