@@ -32,6 +32,17 @@ func TestHostileBodiesTakeLinearTime(t *testing.T) {
 		{"line breaks", `{"a":[` + strings.Repeat("\n", size) + "]}"},
 		{"small strings", `{"a":[""` + strings.Repeat(`,""`, size/3) + "]}"},
 		{"credentials within a credential", `{"api_key":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
+		{"URLs within a URL", `{"a":` + text(`'h://a?key=`, size/11) + "}"},
+		{"URLs that end in prose", `["h://a` + strings.Repeat(`'h://a`, size/6) + ` x"]`},
+		{"a URL of parameters", `{"a":"h://a?` + strings.Repeat(`&key=`, size/5) + `"}`},
+		{"a URL of escapes", `{"a":"h://a?key=` + strings.Repeat(`\/\u0026`, size/8) + `"}`},
+		{"signatures", `{"a":[` + strings.Repeat(`{"signature":"Zq7xW3kT9mB4vR8nL2pD"},`, size/38) + "1]}"},
+		{"signatures right in the arguments", `{"a":1` + strings.Repeat(`,"signature":"a"`, size/16) + "}"},
+		{"headers within headers", strings.Repeat(`{"headers":`, 250) + text("x", size) + strings.Repeat("}", 250)},
+		{"heads of web tokens", `{"a":` + text("eyJaaaaaaaaaaaaaaaaaaaa.a.", size/26) + "}"},
+		{"heads and bodies of web tokens", `{"a":` + text("eyJaaaaaaaaaaaaaaaaaaaa.eyJa ", size/29) + "}"},
+		{"prefixes with a dot", `{"a":` + text("SG.aaaaaaaaaaaaaaaaaaaaaaaaa.", size/29) + "}"},
+		{"keys that go on in base64", `{"a":` + text("ABSKQmVkcm9ja0FQSUtleSZq7xW3kT9mB4vR8n+/=", size/41) + "}"},
 		{"credentials", `{"a":[` + strings.Repeat(`{"api_key":1},`, size/14) + "1]}"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
