@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Magnitude returns the smallest n for which a JSON number is closer to zero than ten to the
-// power of n; math.MinInt of zero. It costs a look at each byte: strconv takes some 20 us for
+// Magnitude returns the smallest n for which a JSON number is closer to zero than 10^n. Of
+// zero it is math.MinInt. It costs a look at each byte: strconv takes some 20 us for
 // a number like 5e-324, whose 6 bytes a caller may repeat.
 func Magnitude[T ~string | ~[]byte](number T) int {
 	i, magnitude, significant, behind := 0, 0, false, false
@@ -95,8 +95,8 @@ func Count[T ~string | ~[]byte](number T) (n int64, ok bool) {
 	return int64(x), true
 }
 
-// Float is strconv.ParseFloat of a JSON number, but that it takes no longer for one that is closest to
-// zero: such a one may differ in the last of its few digits.
+// Float is strconv.ParseFloat of a JSON number, but takes no longer for one next to zero. Such a
+// one may differ in the last of its few digits.
 func Float(number string) (float64, error) {
 	switch n := Magnitude(number); {
 	case n >= magnitudeLeast || n == math.MinInt:

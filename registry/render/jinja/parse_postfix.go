@@ -6,6 +6,7 @@ import "slices"
 func (p *parser) postfix(e expression) expression {
 	for n := 0; ; n++ {
 		p.chained(n)
+
 		switch {
 		case p.take("."):
 			e = p.member(e)
