@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"bytes"
 	"regexp"
 	"strings"
 )
@@ -17,11 +18,11 @@ var base64Text = regexp.MustCompile(`^[A-Za-z0-9+/]+={0,2}$`)
 // WebP. It knows the form of each provider's API. It returns "" for anything else,
 // including a picture by its address and one that is too large.
 func (p *Part) Image() string {
-	if len(p.Media) == 0 || len(p.Media) > imageBytesMax {
+	if len(p.Media) == 0 || len(p.Media) > imageBytesMax || !holdsBytes(p.Media) {
 		return ""
 	}
 
-	n := nodeOf(p.Media)
+	n := nodeOf(p.Media).indexed()
 	for _, place := range []node{
 		n.at("image_url"), n.at("source"), n.at("media"), n.at("inlineData"), n.at("inline_data"), n,
 	} {
@@ -45,6 +46,13 @@ func (p *Part) Image() string {
 	}
 
 	return ""
+}
+
+// holdsBytes reports whether a part may hold a picture. Most hold none, and to look for one at all of
+// its places takes far longer.
+func holdsBytes(media []byte) bool {
+	return bytes.Contains(media, []byte(`data:`)) || bytes.Contains(media, []byte(`"data"`)) ||
+		bytes.Contains(media, []byte(`"bytes"`))
 }
 
 // dataURL returns "" unless the image is of a kind that is shown. The URL ends up in a

@@ -87,6 +87,7 @@ func role(s string) string {
 // readMessage reads a message of any provider. usual is its role unless it names one.
 func readMessage(n node, usual string) Message {
 	m := Message{Role: usual}
+	n.reading.countMessage()
 	if n.isText() || n.isArray() {
 		m.content(n)
 		return m

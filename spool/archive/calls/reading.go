@@ -8,6 +8,7 @@ type reading struct {
 	ctx      context.Context
 	elements int // that were met
 	most     int
+	look     int // the next look at the context is at so many elements
 	over     bool
 }
 
@@ -25,12 +26,23 @@ const (
 
 // newReading returns the reading of so many bytes.
 func newReading(ctx context.Context, bytes int) *reading {
-	return &reading{ctx: ctx, most: min(elementsFree+bytes/elementBytes, elementsMax)}
+	return &reading{ctx: ctx, most: min(elementsFree+bytes/elementBytes, elementsMax), look: elementsPerLook}
 }
 
 // elementsPerLook is how many elements are read between two looks at the context, in about
 // a millisecond.
 const elementsPerLook = 4096
+
+// messageElements is what a message counts: far more becomes of it, for the archive and on pages,
+// than of a part or a chunk.
+const messageElements = 4
+
+// countMessage counts a message that is read from an element.
+func (r *reading) countMessage() {
+	if r != nil {
+		r.elements += messageElements - 1
+	}
+}
 
 // isOver reports whether the reading is over. It is called with each element of a list.
 func (r *reading) isOver() bool {
@@ -38,8 +50,11 @@ func (r *reading) isOver() bool {
 		return false
 	}
 	r.elements++
-	if r.tooMany() || r.elements%elementsPerLook == 0 && r.ctx.Err() != nil {
+	if r.tooMany() || r.elements >= r.look && r.ctx.Err() != nil {
 		r.over = true
+	}
+	if r.elements >= r.look {
+		r.look = r.elements + elementsPerLook
 	}
 
 	return r.over

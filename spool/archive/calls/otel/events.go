@@ -31,6 +31,9 @@ func (e event) at(name string) value {
 // readEvents gathers the span's events and its log records.
 func (s *span) readEvents(logs value) {
 	for _, e := range s.body.events.elements() {
+		if !e.isObject() {
+			continue
+		}
 		s.events = append(s.events, event{
 			name:       e.at("name").text(),
 			time:       e.at("timeUnixNano"),
