@@ -233,7 +233,7 @@ soak: deps
 		apt-get install -y --no-install-recommends btrfs-progs
 	fi
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
-		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '
+		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '
 	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres -rapid.checks 1000
 
 bench:

@@ -40,18 +40,6 @@ var attacks = append([]attack{
 		turn := `{"choices":[{"delta":{"reasoning":"abcd"}}]},{"choices":[{"delta":{"content":"abcd"}}]}`
 		return `"request_response":[` + elements(n, turn) + `]`
 	})),
-	write("messages", 16_000, func(n int) string {
-		return `"kwargs":{"messages":[` + elements(n, `{"role":"user","content":"abcd"}`) + `]}`
-	}),
-	write("tools", 24_000, func(n int) string {
-		tool := `{"type":"function","function":{"name":"abcd","parameters":{}}}`
-		return `"kwargs":{"tools":[` + elements(n, tool) + `]}`
-	}),
-	write("members of kwargs", 64_000, func(n int) string { return `"kwargs":{` + members(n, `"abcd"`) + `}` }),
-	write("members that nobody knows", 200_000, func(n int) string { return `"more":{` + members(n, `"abcd"`) + `}` }),
-	write("variables", 200_000, func(n int) string {
-		return `"prompt_input_variables":{` + members(n, `"abcd"`) + `}`
-	}),
 	write("escapes", 640_000, func(n int) string {
 		return `"request_response":"` + strings.Repeat(`\u0061`, n) + `"`
 	}),

@@ -19,25 +19,9 @@ var otlpAttacks = []attack{
 		}
 		return export(p, strings.Join(spans, ","))
 	}},
-	{name: "spans: attributes of one", n: 8000, send: func(p target, n int) int {
-		return export(p, span(`"attributes":[`+elements(n, `{"key":"a","value":{"intValue":"1"}}`)+`]`))
-	}},
-	{name: "spans: values of an attribute", n: 16000, send: func(p target, n int) int {
-		values := elements(n, `{"boolValue":true}`)
-		return export(p, span(`"attributes":[{"key":"a","value":{"arrayValue":{"values":[`+values+`]}}}]`))
-	}},
 	{name: "spans: JSON in a text", n: 16000, send: func(p target, n int) int {
 		text := quoted("[" + elements(n, `{"headers":{"authorization":"x"}}`) + "]")
 		return export(p, span(`"attributes":[{"key":"gen_ai.prompt","value":{"stringValue":`+text+`}}]`))
-	}},
-	{name: "spans: events of one", n: 8000, send: func(p target, n int) int {
-		return export(p, span(`"events":[`+elements(n, `{"name":"e","timeUnixNano":"1"}`)+`]`))
-	}},
-	{name: "spans: log records", n: 16000, send: func(p target, n int) int {
-		records := elements(n, `{"body":{"stringValue":"x"}}`)
-		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`
-		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
-		return len(body)
 	}},
 	{name: "spans: log records of a call", n: 1000, send: func(p target, n int) int {
 		record := fmt.Sprintf(`{"eventName":"gen_ai.choice","timeUnixNano":"1700000000000000000","body":`+

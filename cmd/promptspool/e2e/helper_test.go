@@ -38,6 +38,8 @@ func runHelper() bool {
 		runContained()
 	case "quadratic":
 		runQuadratic()
+	case "dear":
+		runDear()
 	case "glutton":
 		runGlutton()
 	case "weak":
