@@ -1,6 +1,11 @@
 package calls
 
-import "cmp"
+import (
+	"cmp"
+	"unicode/utf8"
+
+	"promptspool/api/wire"
+)
 
 // A client that logs a stream as it came sends an array of its chunks:
 //
@@ -228,8 +233,11 @@ func (s *stream) toolCall(index int64, id, name, arguments string) {
 		s.message.ToolCalls = append(s.message.ToolCalls, ToolCall{ID: id})
 	}
 	c := &s.message.ToolCalls[at]
-	// A name may come in pieces too. Clipped each time, it does not grow with the chunks.
-	c.Name = Clip(c.Name + name)
+	// A name may come in pieces too. Clipped each time, it does not grow with the chunks; and
+	// one that is as long as it gets is not copied with each.
+	if name != "" && utf8.RuneCountInString(c.Name) < wire.NameRunesMax {
+		c.Name = Clip(c.Name + name)
+	}
 	s.tools[at] = append(s.tools[at], arguments...)
 }
 
