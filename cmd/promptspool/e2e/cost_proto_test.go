@@ -3,12 +3,10 @@
 package e2e
 
 import (
-	"encoding/hex"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -196,18 +194,17 @@ func repeatedBytes(element []byte, size int) []byte {
 
 // protoHead is what a message must have to be kept.
 func protoHead(m protoreflect.MessageDescriptor) (b []byte) {
-	id := func(number protowire.Number, size int) {
-		b = protowire.AppendTag(b, number, protowire.BytesType)
-		b = protowire.AppendBytes(b, slices.Repeat([]byte{byte(rand.IntN(255) + 1)}, size))
+	text := func(number protowire.Number, text string) {
+		b = protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), text)
 	}
 	switch m.Name() {
 	case "Span":
-		id(1, 16)
-		id(2, 8)
+		text(1, shapeTrace)
+		text(2, shapeTrace[:8])
 	case "LogRecord":
-		id(9, 16)
-		id(10, 8)
-		b = protowire.AppendString(protowire.AppendTag(b, 12, protowire.BytesType), "gen_ai.choice")
+		text(9, shapeTrace)
+		text(10, shapeTrace[:8])
+		text(12, "gen_ai.choice")
 	}
 
 	return b
@@ -293,9 +290,9 @@ func protoExample(m protoreflect.MessageDescriptor, depth depths) any {
 		}
 		switch name := f.JSONName(); {
 		case name == "traceId" && m.Name() != "Link":
-			value = hex.EncodeToString(slices.Repeat([]byte{7}, 16))
+			value = traceOf(shapeID)
 		case name == "spanId" && m.Name() != "Link":
-			value = hex.EncodeToString(slices.Repeat([]byte{7}, 8))
+			value = "0123456789abcdef"
 		case name == "eventName":
 			value = "gen_ai.choice"
 		}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"cmp"
+	"crypto/rand"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -61,6 +62,10 @@ type shape struct {
 
 // shapeID stands for the id of a shape's record, which is its tag, too.
 const shapeID = "01010101-0101-7101-8101-010101010101"
+
+// shapeTrace stands for the trace of a shape's spans in protobuf. Each has one of its own: that of
+// others would be a record of ever more events.
+const shapeTrace = "a trace of 16 B."
 
 // look is a way to read back what was stored.
 type look struct {
@@ -125,7 +130,9 @@ func (m meter) trial(p target, s *shape, size int) *shaped {
 	} else {
 		body = s.body(size)
 	}
-	own := strings.NewReplacer(shapeID, id, traceOf(shapeID), traceOf(id))
+	trace := make([]byte, len(shapeTrace))
+	_, _ = rand.Read(trace)
+	own := strings.NewReplacer(shapeID, id, traceOf(shapeID), traceOf(id), shapeTrace, string(trace))
 	body, path = own.Replace(body), own.Replace(path)
 
 	result := &shaped{
