@@ -1,0 +1,35 @@
+//go:build linux
+
+package e2e
+
+import "testing"
+
+// TestAReaderFindsAPageAndSeesWhereItIs reads the documentation as somebody who is not signed in.
+func TestAReaderFindsAPageAndSeesWhereItIs(t *testing.T) {
+	server := startServer(t, t.TempDir(), "127.0.0.1:0")
+	server.takes()
+	b := openBrowser(t, server)
+
+	b.visit("/docs")
+	p := &person{browser: b}
+	p.key("/")
+	p.key("lost setup code")
+	p.sends("\r")
+	b.shows("main", "pages for")
+	b.press(`.hits a[href^="/docs/people"]`)
+	b.shows("h1", "People, roles and keys")
+	b.holds("the section is in sight", `(() => {
+		const at = document.getElementById("the-first-owner").getBoundingClientRect();
+		return at.top >= 0 && at.bottom <= innerHeight;
+	})()`)
+
+	// Far down in the list of all pages, the page itself is in sight, with its sections.
+	b.visit("/docs/api-sidecars")
+	b.holds("the page is marked where one sees it", `(() => {
+		const list = document.querySelector(".contents"), entry = list.querySelector("[aria-current]");
+		const [all, at] = [list.getBoundingClientRect(), entry.getBoundingClientRect()];
+		return entry.textContent === "API: sidecars" && at.top >= all.top && at.bottom <= all.bottom;
+	})()`)
+	b.press(`.contents a[href="#deliver-events"]`)
+	b.holds("a section is one click away", `location.hash === "#deliver-events"`)
+}
