@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,8 +14,8 @@ import (
 // Store marks such a value, and looks for none beside smaller ones.
 const DeltaMin = 32 << 10
 
-// Delta is what the events of one batch add to a large record. It is a State into which
-// only they are folded, as JSON.
+// Delta is what the events of one batch add to a large record. It is the stored value of a
+// State into which only they are folded.
 type Delta struct {
 	After int // how many events the value and the deltas before it list
 	Value []byte
@@ -47,7 +46,7 @@ var ErrDelta = errors.New("a delta is missing, or belongs to another record")
 // may have some.
 func ReadStored(value []byte, large bool) (s Stored, err error) {
 	s.large, s.whole = large, len(value)
-	err = json.Unmarshal(value, &s.State)
+	err = decodeState(value, &s.State)
 	s.events = len(s.History)
 
 	return s, err
@@ -77,7 +76,7 @@ func (s *Stored) Join(deltas []Delta) error {
 	others := make([]*State, len(deltas))
 	for i, d := range deltas {
 		others[i] = new(State)
-		if err := json.Unmarshal(d.Value, others[i]); err != nil {
+		if err := decodeState(d.Value, others[i]); err != nil {
 			return err
 		}
 		// A delta that is missing or foreign must be found: the record would
@@ -122,7 +121,7 @@ func (s *Stored) Encode(form int) (value []byte, after int, err error) {
 	if s.added != nil {
 		state, after = s.added, s.events
 	}
-	if value, err = jsonscan.Marshal(state); err != nil {
+	if value, err = encodeState(state); err != nil {
 		return nil, 0, fmt.Errorf("encode record %s: %w", s.RequestID, err)
 	}
 

@@ -72,7 +72,7 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 	sum, err = db.deleteOrphans(ctx, key, match, true)
 
 	// Earlier versions stored long values whole, and made their terms from the whole value.
-	var terms []int64
+	terms := []int64{term(key, hiddenKeys, d.Key, "")}
 	for _, value := range []string{d.Value, rowcode.StoredValue(d.Key, d.Value)} {
 		terms = append(terms,
 			term(key, rowcode.ColumnMetadata, d.Key, value),

@@ -42,6 +42,7 @@ const (
 	templateVersions                                 // a version, with the template's name as the key
 	days                                             // the UTC day of the order time, since 1970
 	hiddenMetadata                                   // a metadata value that the row does not show
+	hiddenKeys                                       // the key of one, if there are more than hiddenMax
 )
 
 // termColumns are the columns whose texts have terms.
@@ -70,9 +71,19 @@ func dayTerms(account string, oldest, newest int64) (terms []int64) {
 
 func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 
-// withHidden adds the terms of metadata values that the record has but its row does not show.
+// hiddenMax bounds the values that a header has terms of, although its row does not show them.
+// Each change of the record writes all of them again.
+const hiddenMax = 1000
+
+// withHidden adds the terms of metadata values that the record has but its row does not show. Of
+// very many it adds the keys alone, and a deletion looks at the record itself.
 func withHidden(terms []int64, r *record) []int64 {
-	for _, m := range r.state.Hidden() {
+	hidden := r.state.Hidden()
+	for _, m := range hidden {
+		if len(hidden) > hiddenMax {
+			terms = append(terms, term(r.account, hiddenKeys, m.Key, ""))
+			continue
+		}
 		terms = append(terms, term(r.account, hiddenMetadata, m.Key, rowcode.Shortened(m.Key, m.Value)))
 	}
 	return distinct(terms)
