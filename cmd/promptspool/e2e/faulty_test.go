@@ -130,7 +130,8 @@ func TestAnAccountThatTheServerCannotServeHoldsUpNoOther(t *testing.T) {
 	}
 	slices.Sort(took)
 	p95 := took[len(took)*95/100]
-	t.Logf("%d calls of the other account were at the server within %v (p95), %v at most", len(took), p95, took[len(took)-1])
+	t.Logf("%d calls of the other account were at the server within %v (p95), %v at most",
+		len(took), p95, took[len(took)-1])
 	if p95 > time.Second {
 		t.Errorf("calls of the other account take %v (p95) to the server", p95)
 	}
