@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -265,5 +266,64 @@ func TestTheHelpersOfThePagesNeverHoldUpAnApp(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// provider answers with a stream of two chunks, as OpenAI, or of three events, as Anthropic.
+func provider(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.URL.Path == "/v1/messages" {
+		for _, event := range [][2]string{
+			{"message_start", `"message":{"id":"m","content":[],"usage":{}}`},
+			{"content_block_delta", `"index":0,"delta":{"type":"text_delta","text":"Hello"}`},
+			{"message_stop", `"n":1`},
+		} {
+			fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q,%s}\n\n", event[0], event[0], event[1])
+		}
+		return
+	}
+	for _, text := range []string{"He", "llo"} {
+		fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", text)
+	}
+	_, _ = io.WriteString(w, "data: [DONE]\n\n")
+}
+
+func TestTheHelperOfThePageLogsTheStreamsOfRealPackages(t *testing.T) {
+	t.Parallel()
+	dir := npmModules(t, "testdata/sdk")
+	script, err := os.ReadFile("testdata/helpers/packages.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"packages.mjs": string(script)}
+	for _, e := range examplesOf("log-javascript") {
+		if e.rest == "spool.mjs" {
+			files[e.rest] = e.code
+		}
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	s := &taken{requests: map[string]map[string]any{}}
+	sidecar, model := httptest.NewServer(s), httptest.NewServer(http.HandlerFunc(provider))
+	t.Cleanup(sidecar.Close)
+	t.Cleanup(model.Close)
+	cmd := exec.CommandContext(t.Context(), "node", "packages.mjs", model.URL)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PROMPTSPOOL_KEY="+adminKey, "PROMPTSPOOL_SIDECAR="+sidecar.URL)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	var lengths []int
+	for _, r := range s.requests {
+		chunks, _ := r["request_response"].([]any)
+		lengths = append(lengths, len(chunks))
+	}
+	slices.Sort(lengths)
+	if !slices.Equal(lengths, []int{1, 2, 2, 3}) {
+		t.Errorf("streams of %v chunks were logged", lengths)
 	}
 }
