@@ -147,7 +147,7 @@ func TestABlockThatCannotBeReadLosesWhatIsInItAndTheServerStarts(t *testing.T) {
 		bad{"*.vlog", 0, true, 2},
 		bad{"*.mem", 0, true, 8},
 		bad{"*.vlog", 0, false, 2},
-		bad{"*.sst", -1, false, blockRecords},
+		bad{"*.sst", -1, false, 1}, // the index, and with it the end of the last block
 		bad{"DISCARD", 0, false, 0},
 		bad{"KEYREGISTRY", 0, false, 0},
 	)}
@@ -259,6 +259,38 @@ func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
 	}
 	if d := db.Damage(); d.Quarantined != 1 || d.UnreadableBytes != disktest.BlockBytes {
 		t.Errorf("the damage is %+v", d)
+	}
+}
+
+// The table of a single record is in one block of the disk.
+func TestATableOfWhichNothingCanBeReadIsLeftOut(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "archive")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: folder, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 0, 500)}); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+
+	volume := disktest.MountVolume(t, "ext4")
+	dir := onVolume(t, volume, folder)
+	breakBlock(t, volume, filepath.Join(dir, "*.sst"), 0)
+	for range 2 {
+		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := db.Record(t.Context(), "a", archivetest.ID(1_000_000)); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("the record that was in the table: %v", err)
+		}
+		if d := db.Damage(); d.Quarantined != 1 {
+			t.Errorf("the damage is %+v", d)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

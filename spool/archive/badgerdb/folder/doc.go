@@ -7,6 +7,7 @@
 //	format.go                            the file FORMAT
 //	open.go                              what has to go before Badger opens its files
 //	unreadable.go, unreadable_table.go   files with bad blocks
+//	unindexed.go                         a table whose index is lost
 //
 // # A disk that breaks
 //
@@ -17,6 +18,6 @@
 //	a value log            by its intact entries, each at its old offset, with fillers between them
 //	a write-ahead log      by its intact entries, no longer in transactions
 //	a table                by a table of its intact blocks. Older versions of the lost keys may show.
-//	                       If its index is lost, it is dropped, and the MANIFEST forgets it
+//	                       If none is left, the table is dropped, and the MANIFEST forgets it
 //	DISCARD, KEYREGISTRY   by nothing; Badger makes new ones
 package folder

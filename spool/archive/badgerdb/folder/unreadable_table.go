@@ -20,11 +20,11 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// errNoTable means that nothing of a table can be read, because its index cannot.
-var errNoTable = errors.New("the index of the table cannot be read")
+// errNoTable means that no block of a table can be read.
+var errNoTable = errors.New("no block of the table can be read")
 
 // salvageTable replaces a table by one of those blocks that can be read, which takes its
-// place in the MANIFEST. Without its index or its last block, the table is dropped.
+// place in the MANIFEST. A table of which no block can be read is dropped.
 func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 	bytes, err = s.rewrite(path, func(w io.Writer, data []byte, _ []rawlog.Span) error {
 		content, err := wholeBlocks(s.options, path, data)
@@ -33,7 +33,6 @@ func (s *salvage) salvageTable(path string) (bytes int64, err error) {
 		}
 		return err
 	})
-	// Without its index nothing tells where its blocks are.
 	if errors.Is(err, errNoTable) {
 		return s.dropTable(path)
 	}
@@ -48,12 +47,6 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 		}
 	}()
 
-	file, err := os.Open(path) // for its name
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-
 	pool := z.NewAllocatorPool(1)
 	defer pool.Release()
 	options := table.Options{
@@ -64,22 +57,28 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 		Compression:        o.Compression,
 		AllocPool:          pool,
 	}
-	t, err := table.OpenTable(&z.MmapFile{Data: data, Fd: file}, options)
-	if err != nil {
-		return nil, errNoTable
-	}
-
 	b := table.NewTableBuilder(options)
 	defer b.Close()
 
-	// Block by block: an iterator over the whole table would end at the first bad one.
-	starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
-	for i := range starts {
-		end := []byte(nil)
-		if i+1 < len(starts) {
-			end = []byte(starts[i+1])
+	t, closeTable, err := openTable(options, path, data)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil {
+		addUnindexed(b, data)
+	} else {
+		// Block by block: an iterator over the whole table would end at the first bad one.
+		starts := t.KeySplits(math.MaxInt, nil) // the first key of each block
+		for i := range starts {
+			end := []byte(nil)
+			if i+1 < len(starts) {
+				end = []byte(starts[i+1])
+			}
+			addBlock(b, t, []byte(starts[i]), end)
 		}
-		addBlock(b, t, []byte(starts[i]), end)
+	}
+	if err := closeTable(); err != nil {
+		return nil, err
 	}
 
 	// Nothing could be read, so there is no table to put in its place.
@@ -87,6 +86,25 @@ func wholeBlocks(o badger.Options, path string, data []byte) (content []byte, er
 		return nil, errNoTable
 	}
 	return b.Finish(), nil
+}
+
+// openTable opens a table; close it afterwards. It returns nil for a table whose index or
+// last block cannot be read.
+func openTable(o table.Options, path string, data []byte) (t *table.Table, closeTable func() error, err error) {
+	file, err := os.Open(path) // for its name
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if damage := recover(); damage != nil {
+			t, closeTable = nil, file.Close
+		}
+	}()
+
+	if t, err = table.OpenTable(&z.MmapFile{Data: data, Fd: file}, o); err != nil {
+		t = nil
+	}
+	return t, file.Close, nil
 }
 
 // addBlock adds one block of a table, from a key on and before another, if it can be
