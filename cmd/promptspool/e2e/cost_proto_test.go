@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	logspb "go.opentelemetry.io/proto/slim/otlp/logs/v1"
 	metricspb "go.opentelemetry.io/proto/slim/otlp/metrics/v1"
@@ -35,6 +36,10 @@ const otlpDepth = 2
 // depths counts how often a message is around itself.
 type depths map[protoreflect.FullName]int
 
+// protoBounded is what a body in protobuf costs whose JSON has as many bytes as one may have: each
+// of its own becomes up to seven.
+const protoBounded = 60 * time.Millisecond
+
 // otlpShapes are the shapes of OTLP in both encodings, by its own schema, and of the attributes that
 // are read of spans.
 func otlpShapes() (all []*shape) {
@@ -45,6 +50,7 @@ func otlpShapes() (all []*shape) {
 				method: "POST", path: path, header: []string{"Content-Type", "application/x-protobuf"},
 				body:    func(size int) string { return string(f.fill(size)) },
 				records: recordsOf(f.place, f.bytes),
+				bounded: protoBounded,
 			})
 		}
 

@@ -82,12 +82,16 @@ type shaped struct {
 	status int
 	spent  map[string]time.Duration // of the processor, by the name of the look; "" to accept it
 	bounds map[string]time.Duration
+	stored time.Duration // what the records that it stores may take
 }
 
-// perMB returns the most seconds for each MB of some of what was done.
+// perMB returns the most seconds for each MB of some of what was done, beyond what records may take.
 func (s *shaped) perMB(done func(name string) bool) (most float64) {
 	for name, spent := range s.spent {
 		if done(name) {
+			if name == "" {
+				spent -= min(spent, s.stored)
+			}
 			most = max(most, spent.Seconds()/(float64(s.size)/1e6))
 		}
 	}
@@ -147,10 +151,10 @@ func (m meter) trial(p target, s *shape, size int) *shaped {
 		return status
 	}
 
-	result.bounds[""] = time.Duration(mega*float64(shapeAccept)) + shapeCall + s.bounded
 	if s.records != nil {
-		result.bounds[""] += time.Duration(s.records(body)) * shapeRecord
+		result.stored = time.Duration(s.records(body)) * shapeRecord
 	}
+	result.bounds[""] = time.Duration(mega*float64(shapeAccept)) + shapeCall + s.bounded + result.stored
 	result.status = do("", s.method, path, body, s.header...)
 	if s.looks == nil || result.status >= http.StatusMultipleChoices {
 		return result
