@@ -145,8 +145,12 @@ func packedShapes() (all []*shape) {
 // slicesHead returns a copy of the first n bytes.
 func slicesHead(b []byte, n int) []byte { return append([]byte{}, b[:n]...) }
 
-// templateBounded is what a template of the largest size that is accepted costs to compile, and to show.
-const templateBounded = 300 * time.Millisecond
+// A text of up to 256 KiB is compiled, also to be shown. The editor shows a larger one, which is only
+// stored, for twice the processor of other pages, and ten times its bytes of memory.
+const (
+	templateBounded = 500 * time.Millisecond
+	templateMost    = 4 << 20
+)
 
 // templateShapes are the shapes of templates: what their languages are made of, again and again.
 func templateShapes() (all []*shape) {
@@ -163,6 +167,7 @@ func templateShapes() (all []*shape) {
 				path:    "/rest/prompt-templates",
 				looks:   templateLooks,
 				bounded: templateBounded,
+				most:    templateMost,
 				body: func(size int) string {
 					text := quoted(strings.Repeat(token, max(1, size/len(token))))
 					return `{"prompt_template":{"prompt_name":"` + shapeID + `"},"prompt_version":{"prompt_template":` +
