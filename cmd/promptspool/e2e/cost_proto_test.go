@@ -36,9 +36,9 @@ const otlpDepth = 2
 // depths counts how often a message is around itself.
 type depths map[protoreflect.FullName]int
 
-// protoBounded is what a body in protobuf costs whose JSON has as many bytes as one may have: each
-// of its own becomes up to seven.
-const protoBounded = 60 * time.Millisecond
+// otlpBounded is what a body costs besides: each of its bytes becomes up to seven of what is stored,
+// until that has as many as a body may have.
+const otlpBounded = 60 * time.Millisecond
 
 // otlpShapes are the shapes of OTLP in both encodings, by its own schema, and of the attributes that
 // are read of spans.
@@ -50,7 +50,7 @@ func otlpShapes() (all []*shape) {
 				method: "POST", path: path, header: []string{"Content-Type", "application/x-protobuf"},
 				body:    func(size int) string { return string(f.fill(size)) },
 				records: recordsOf(f.place, f.bytes),
-				bounded: protoBounded,
+				bounded: otlpBounded,
 			})
 		}
 
@@ -60,6 +60,7 @@ func otlpShapes() (all []*shape) {
 				name: "JSON " + path + " " + f.String(), method: "POST", path: path,
 				header: []string{"Content-Type", "application/json"}, body: f.text,
 				records: recordsOf(f.place, len(f.element)),
+				bounded: otlpBounded,
 			})
 		}
 	}

@@ -163,7 +163,7 @@ func TestNumbersNextToZeroCostNoMoreThanOthers(t *testing.T) {
 // Elements that say nothing are not made into calls of tools, or parts, of many times their bytes.
 func TestElementsThatSayNothingAreNotRead(t *testing.T) {
 	for _, key := range []string{"ai.response.toolCalls", "gen_ai.output.messages", "gen_ai.input.messages"} {
-		for _, element := range []string{"{}", "[]", `""`, "null"} {
+		for _, element := range []string{"{}", "[]", `""`, "null", "0"} {
 			span := otel.Read(encode(t, spanWith(map[string]any{
 				"gen_ai.operation.name": "chat",
 				key:                     "[" + strings.TrimSuffix(strings.Repeat(element+",", 1000), ",") + "]",

@@ -306,6 +306,10 @@ func (b *builder) call(p value) {
 	id := p.texts("id", "toolCallId", "tool_call_id")
 	name := f.texts("name", "toolName", "tool_name")
 	arguments := f.first("arguments", "input", "args", "server_tool_call")
+	// What says nothing would become many times its bytes.
+	if id == "" && name == "" && arguments.absent() {
+		return
+	}
 	b.ToolCalls = append(b.ToolCalls, newToolCall(id, name, arguments))
 }
 
