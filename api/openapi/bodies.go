@@ -36,8 +36,9 @@ type TrackRequest struct {
 	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
 	// Words to find the call by.
 	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
-	// Strings to find the call by, such as user_id and session_id.
-	Metadata map[string]string `json:"metadata,omitempty"`
+	// What to find the call by, such as user_id and session_id. A value that is no string
+	// is kept as its JSON.
+	Metadata map[string]any `json:"metadata,omitempty"`
 	// The template that the call was made with: its name or its id.
 	PromptID any `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer"`
 	// The template's version; without it and a label, the latest.
@@ -108,8 +109,8 @@ type LogRequest struct {
 	ScoreName string `json:"score_name,omitempty" jsonschema:"maxLength=512"`
 	// Words to find the call by.
 	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
-	// Strings to find the call by.
-	Metadata map[string]string `json:"metadata,omitempty"`
+	// What to find the call by. A value that is no string is kept as its JSON.
+	Metadata map[string]any `json:"metadata,omitempty"`
 	// The name of the template that the call was made with.
 	PromptName string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
 	// The template's id, if its name is left out.
@@ -153,8 +154,9 @@ type TrackScore struct {
 type TrackMetadata struct {
 	open
 	OfRequest
-	// Strings by their names.
-	Metadata map[string]string `json:"metadata"`
+	// Values by their keys. A value that is no string is kept as its JSON; null counts as
+	// absent.
+	Metadata map[string]any `json:"metadata"`
 }
 
 // TrackPrompt links a call to a template.

@@ -47,7 +47,7 @@ var trackedCall = TrackRequest{
 	Start:    1795224000.10,
 	End:      1795224000.85,
 	Tags:     []string{"demo"},
-	Metadata: map[string]string{"user_id": "ann"},
+	Metadata: map[string]any{"user_id": "ann"},
 }
 
 // exampleChunks are the chunks of a stream, in their order.
@@ -118,7 +118,7 @@ var writeOperations = []operation{
 		summary: "Attach metadata to a call",
 		body: TrackMetadata{
 			OfRequest: exampleCall,
-			Metadata:  map[string]string{"user_id": "ann", "session_id": "s-17"},
+			Metadata:  map[string]any{"user_id": "ann", "session_id": "s-17"},
 		},
 		answers: tracked("Metadata recorded."),
 	},

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -162,7 +163,8 @@ func (f *fields) tags(name string) []string {
 	return tags
 }
 
-// metadata reads an object of strings; nil if it is absent.
+// metadata reads an object into strings; nil if it is absent. A member that is null is
+// absent, too.
 func (f *fields) metadata(name string, required bool) map[string]string {
 	v := f.json(name, required)
 	if v == nil {
@@ -172,6 +174,9 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	metadata := make(map[string]string)
 	size := 0
 	for e := range jsonscan.Members(v) {
+		if string(e.Value) == "null" {
+			continue
+		}
 		if len(metadata) == MetadataKeysMax {
 			f.fault(name, "has more than %d keys", MetadataKeysMax)
 			break
@@ -182,12 +187,8 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 			f.fault(name, "has a key of more than %d characters", MetadataKeyRunesMax)
 			continue
 		}
-		if e.Value[0] != '"' {
-			f.fault(path, "must be a string; metadata maps strings to strings")
-			continue
-		}
 
-		text := jsonscan.Unquote(e.Value)
+		text := metadataText(e.Value)
 		if len(text) > MetadataValueBytesMax {
 			f.fault(path, "is longer than %d bytes", MetadataValueBytesMax)
 			continue
@@ -204,6 +205,20 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	}
 
 	return metadata
+}
+
+// metadataText returns a metadata value as text: a string's own, anything else as JSON
+// without white space.
+func metadataText(v json.RawMessage) string {
+	if v[0] == '"' {
+		return jsonscan.Unquote(v)
+	}
+
+	var compact bytes.Buffer
+	if json.Compact(&compact, v) != nil {
+		return string(v) // of a body that was checked, so it cannot fail
+	}
+	return compact.String()
 }
 
 // values reads an object into a map; nil if it is absent.

@@ -175,8 +175,9 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"request", "metadata", `{"k":` + text("é", 32<<10+1) + `}`, "metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{"k":` + text(`\u0041`, 64<<10) + `}`, ""}, // and without its escapes
 		{"request", "metadata", `{"k":"a","\u006b":"b"}`, "metadata.k is given twice"},
-		{"request", "metadata", `{"k":1}`, "metadata.k must be a string; metadata maps strings to strings"},
-		{"request", "metadata", `{"k":null}`, "metadata.k must be a string; metadata maps strings to strings"},
+		{"request", "metadata", `{"k":1}`, ""},
+		{"request", "metadata", `{"k":null}`, ""},
+		{"request", "metadata", `{"k":[` + text("x", 64<<10) + `]}`, "metadata.k is longer than 65536 bytes"},
 		{"request", "metadata", `{"":""}`, ""},
 		{"request", "function_name", text("é", 1024), ""},
 		{"request", "function_name", text("é", 1025), "function_name is longer than 1024 characters"},
@@ -283,14 +284,14 @@ func TestTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
 func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
 		`"request_start_time":1,
-		"tags":["a",1,"b"],"metadata":{"k":"v","n":1},"prompt_id":1.5,"prompt_version":0,`+
+		"tags":["a",1,"b"],"metadata":{"k":"v","n":"`+strings.Repeat("x", 64<<10+1)+`"},"prompt_id":1.5,"prompt_version":0,`+
 		`"group_id":"g","request_id":"r1"}`), true)
 
 	wantFaults(t, err,
 		"function_name must be a string",
 		"request_end_time is missing",
 		"tags[1] must be a string",
-		"metadata.n must be a string; metadata maps strings to strings",
+		"metadata.n is longer than 65536 bytes",
 		"prompt_id must be a string or an integer",
 		"prompt_version must be an integer of at least 1",
 		"request_response must be an object",
@@ -305,9 +306,10 @@ func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 }
 
 func TestOfManyFaultsTheFirstAreTold(t *testing.T) {
-	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "metadata", manyMembersOf(5000, "1"))), true)
-	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "metadata.m0" {
-		t.Errorf("%d faults are named, the first of %q; want 32, metadata.m0",
+	tags := "[" + strings.Repeat("1,", 200) + "1]"
+	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "tags", tags)), true)
+	if e := AsError(err); len(e.Fields) != 32 || e.Fields[0].Field != "tags[0]" {
+		t.Errorf("%d faults are named, the first of %q; want 32, tags[0]",
 			len(e.Fields), e.Fields[0].Field)
 	}
 }
@@ -390,6 +392,19 @@ func TestLinksMetadataAndGroupsAreRead(t *testing.T) {
 		edit(t, smallest["meta"], "metadata", `{"a":"1","\u0062":"\ud83d\ude00"}`)))
 	wantFaults(t, err)
 	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{"a": "1", "b": "😀"}})
+
+	// What is no string is its JSON, as LiteLLM's proxy sends it.
+	meta, err = DecodeMetadata(parse(t, edit(t, smallest["meta"], "metadata", `{"user_api_key_alias":"team-a",
+		"spend":0.00042,"max_budget":null,"model_info":{"id":"gpt-4o", "db_model" : false},"tags":["a", "b"],
+		"cache_hit":true}`)))
+	wantFaults(t, err)
+	same(t, "metadata", meta, MetadataWrite{someID, map[string]string{
+		"user_api_key_alias": "team-a",
+		"spend":              "0.00042",
+		"model_info":         `{"id":"gpt-4o","db_model":false}`,
+		"tags":               `["a","b"]`,
+		"cache_hit":          "true",
+	}})
 
 	group, err := DecodeGroup(parse(t, edit(t, smallest["group"], "group_id", "12")))
 	wantFaults(t, err)

@@ -25,9 +25,9 @@ func (s *secret) mask() string {
 // finder finds the secrets in the values of a JSON object, in time linear in their bytes:
 //
 //   - in members called kwargs, args, parameters or headers (or ending so: extra_headers),
-//     at any depth, and in texts that are JSON or Python's repr: the text of a member with
-//     a credential's name (nameRules), in any case, with or without - and _;
-//   - in kwargs, args and parameters at the top of a body: such a member of any type, if
+//     at any depth, in the body's metadata, and in texts that are JSON or Python's repr:
+//     the text of a member with a credential's name (nameRules), in any case, with or without - and _;
+//   - in kwargs, args, parameters and metadata at the top of a body: such a member of any type, if
 //     isCredential; at the top itself, if isKeyOfBody;
 //   - user, password and keys in the query of a URL that is a whole text;
 //   - anywhere: well-known keys by their shape (keyShapes), and JSON web tokens.
@@ -40,7 +40,7 @@ type finder struct {
 	many   bool // there are more than secretsMax
 
 	from       int  // where the value begins
-	loose      bool // in kwargs, args or parameters at the top
+	loose      bool // in kwargs, args, parameters or metadata at the top
 	scopeEnd   int  // names count before this index
 	headersEnd int  // names of headers count before this index
 
@@ -93,14 +93,14 @@ func (f *finder) find(from, end int, member string) []secret {
 	}
 
 	f.from, f.directEnd = from, 0
-	f.loose = member == "kwargs" || member == "args" || member == "parameters"
+	f.loose = member == "kwargs" || member == "args" || member == "parameters" || member == "metadata"
 	f.scopeEnd, f.headersEnd, f.textEnd = from, from, from
 	if len(member) <= nameBytesMax {
 		var buf [nameBytesMax]byte
 		switch simple := simpleName(buf[:0], []byte(member)); {
 		case holdsHeaders(simple):
 			f.scopeEnd, f.headersEnd = end, end
-		case holdsArguments(simple):
+		case holdsArguments(simple), member == "metadata":
 			f.scopeEnd = end
 		}
 	}

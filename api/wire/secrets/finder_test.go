@@ -78,7 +78,7 @@ func TestWhatIsNoCredentialStaysAsItWasSent(t *testing.T) {
 
 		`{"kwargs":{"tools":[` + schema + `]}}`,
 		`{"input":{"tools":[` + schema + `]},"parameters":{"tools":[` + schema + `]}}`,
-		`{"request_response":{"token":"Rome","password":"x","apiKey":"y"},"metadata":{"token":"x","api_key":"y"}}`,
+		`{"request_response":{"token":"Rome","password":"x","apiKey":"y"},"metadata":{"token_count":"x","keys":"y"}}`,
 		`{"kwargs":{"messages":[{"role":"user",` +
 			`"content":"Set {'api_key': 'YOUR_KEY'} or \"password\": \"x\" there."}]}}`,
 		`{"kwargs":{"prompt":"[INST] 'token': 'x' [/INST]"},"tags":["password: x","'token':'y'"]}`,

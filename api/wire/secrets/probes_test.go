@@ -79,7 +79,7 @@ var keptBodies = []string{
 	`{"kwargs":{"authentication_mode":"none","requires_auth":"yes","token_type":"bearer","secretary":"Ann"}}`,
 	`{"kwargs":{"auth":["a","b"],"pass":true,"credentials":{"region":"eu"},"connection_string":7}}`,
 	`{"kwargs":{"key":"PROBE","code":"PROBE","sig":"PROBE","string":"PROBE","json":"PROBE"}}`,
-	`{"metadata":{"auth":"PROBE","pass":"PROBE","credentials":"PROBE","X-Vault-Token":"PROBE"}}`,
+	`{"tool":{"auth":"PROBE","pass":"PROBE","credentials":"PROBE","X-Vault-Token":"PROBE"}}`,
 	`{"request_response":{"choices":[{"message":{"content":"{\"pass\": \"yes\", \"credentials\": \"MD, PhD\"}"}}]}}`,
 	`{"kwargs":{"messages":[{"content":"{\"auth\": \"OAuth2\", \"signature\": \"f(x)\", \"code\": \"x = 1\"}"}]}}`,
 	`{"API_KEYS":1,"my_keyboard":"PROBE","key":"PROBE","token":"PROBE","signature":"PROBE"}`,

@@ -26,8 +26,12 @@ func TestStrip(t *testing.T) {
 			`{"API_KEY":"[masked]","apiKey":"[masked]","x-api-key":null}`},
 
 		{"api_key elsewhere is not the caller's",
-			`{"request_response":{"api_key":"x"},"metadata":{"authorization":"y"}}`,
-			`{"request_response":{"api_key":"x"},"metadata":{"authorization":"y"}}`},
+			`{"request_response":{"api_key":"x"},"tool":{"authorization":"y"}}`,
+			`{"request_response":{"api_key":"x"},"tool":{"authorization":"y"}}`},
+		{"metadata, in the same way as kwargs",
+			`{"metadata":{"user_api_key":{"a":1},"headers":{"Authorization":"x"},"a":{"token":"y"},"token_count":7}}`,
+			`{"metadata":{"user_api_key":"[masked]","headers":{"Authorization":"[masked]"},` +
+				`"a":{"token":"[masked]"},"token_count":7}}`},
 		{"the bytes of numbers, escapes and unknown fields",
 			`{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`,
 			`{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`},

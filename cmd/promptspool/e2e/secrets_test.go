@@ -42,6 +42,7 @@ var leaks = []string{
 	`{"metadata":{"note":"fw_SECRET tvly-SECRET pcsk_SECRET ya29.SECRET SG.SECRET npm_SECRET"},` +
 		`"tags":["dop_v1_SECRET","whsec_SECRET","rk_live_SECRET","sntrys_SECRET"]}`,
 	`{"tags":["eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.SECRET"]}`,
+	`{"metadata":{"user_api_key":"SECRET","a":{"headers":{"Authorization":"SECRET"}},"list":[{"token":"SECRET"}]}}`,
 }
 
 // leakingSpan is a model call over OpenTelemetry, with credentials in its attributes.
