@@ -284,8 +284,8 @@ func TestTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
 func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
 		`"request_start_time":1,
-		"tags":["a",1,"b"],"metadata":{"k":"v","n":"`+strings.Repeat("x", 64<<10+1)+`"},"prompt_id":1.5,"prompt_version":0,`+
-		`"group_id":"g","request_id":"r1"}`), true)
+		"tags":["a",1,"b"],"metadata":{"k":"v","n":"`+strings.Repeat("x", 64<<10+1)+`"},`+
+		`"prompt_id":1.5,"prompt_version":0,"group_id":"g","request_id":"r1"}`), true)
 
 	wantFaults(t, err,
 		"function_name must be a string",

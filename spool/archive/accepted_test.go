@@ -273,7 +273,8 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 				s.Tags = append(s.Tags, fmt.Sprintf("t%d", i))
 			}
 		}},
-		{wire.KindRequest, "metadata", `{"a":"1","k":null,"` + long(1025) + `":"v","l":"` + long(64<<10+1) + `"}`, same},
+		{wire.KindRequest, "metadata",
+			`{"a":"1","k":null,"` + long(1025) + `":"v","l":"` + long(64<<10+1) + `"}`, same},
 		{wire.KindRequest, "metadata", `[]`, func(s *shown) { delete(s.Metadata, "a") }},
 		{wire.KindMetadata, "metadata", `{` + many(wire.MetadataKeysMax+1, `"k#":"v"`) + `}`, func(s *shown) {
 			delete(s.Metadata, "b")
