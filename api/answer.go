@@ -40,7 +40,7 @@ func (c *call) answer(v any, err error) error {
 	if err != nil {
 		return err
 	}
-	edge.WriteJSON(c.ctx, 200, v)
+	edge.WriteJSON(c.ctx, 200, c.withWarnings(v))
 	return nil
 }
 

@@ -31,6 +31,8 @@ type call struct {
 	body   []byte       // the bytes of source
 	object wire.Object
 	id     wire.Identity
+
+	warnings []string // sentences about what has no effect
 }
 
 // Handle answers one request. A panic in a handler is answered 500, logged and counted, because
@@ -197,6 +199,10 @@ func (a *API) serveCall(c *call) error {
 		return err
 	}
 	if err := a.limit(c, len(c.body)); err != nil {
+		return err
+	}
+
+	if err := c.checkMembers(); err != nil {
 		return err
 	}
 

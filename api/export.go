@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"promptspool/api/admission"
@@ -83,6 +84,10 @@ func (a *API) exportRequests(c *call) error {
 	}
 	if err != nil {
 		return err
+	}
+	// The answer may be a file of CSV, which has no place for a warning.
+	if len(c.warnings) > 0 {
+		c.ctx.Response.Header.Set("Promptspool-Warning", strings.Join(c.warnings, " "))
 	}
 	release, err := beginExport(a.exports, c.id.KeyID)
 	if err != nil {

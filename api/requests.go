@@ -102,19 +102,16 @@ func (c *call) filterArg() (*wire.Filter, error) {
 	}
 
 	// encoding/json alone accepts what a body is rejected for, such as repeated members.
-	var group *wire.Filter
-	_, err := wire.ParseObject(text)
-	if err == nil {
-		group, err = wire.ParseFilter(text)
-	}
-	if err != nil || group == nil {
-		return nil, wire.Invalid(wire.FieldError{
-			Field:  "filter_group",
-			Reason: "must be a filter group in JSON, like that of a search",
-		})
+	reason := "must be a filter group in JSON, like that of a search"
+	if _, err := wire.ParseObject(text); err == nil {
+		group, err := wire.ParseFilter(text)
+		if err == nil {
+			return group, nil
+		}
+		reason = err.Error()
 	}
 
-	return group, nil
+	return nil, wire.Invalid(wire.FieldError{Field: "filter_group", Reason: reason})
 }
 
 // deleteRequest deletes one record for good.

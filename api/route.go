@@ -30,6 +30,9 @@ type route struct {
 	// distinguishes such a route from a name. With %2F it is a name.
 	unservedSuffix string
 
+	// members are what the body or the query string may have; nil if anything is accepted.
+	members *members
+
 	handle func(*API, *call) error
 }
 

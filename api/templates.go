@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"promptspool/api/edge"
@@ -42,6 +43,9 @@ func (a *API) answerTemplate(c *call, name string, f wire.TemplateFetch) error {
 	t, err := a.c.Templates.Fetch(c.context, c.id, name, f)
 	if err != nil {
 		return err
+	}
+	if len(c.warnings) > 0 {
+		t.Warn(strings.Join(c.warnings, " "))
 	}
 	c.setCacheHeaders(t.Cache, t.Age)
 	writeTemplate(c.ctx, &t)
@@ -139,7 +143,7 @@ func (c *call) answerPublished(status int, t wire.Published, err error) error {
 	if t.Warnings == nil { // passed on from a server that does not report any
 		t.Warnings = []wire.Finding{}
 	}
-	edge.WriteJSON(c.ctx, status, t)
+	edge.WriteJSON(c.ctx, status, c.withWarnings(t))
 
 	return nil
 }

@@ -27,7 +27,7 @@ func (l Line) compileValue(t *Term, v *Value, clock Clock) (wire.Filter, error) 
 	}
 
 	// A value that can never be found is a slip of the hand.
-	if f.closed {
+	if f.Values != nil && v.Operator == Is {
 		i := slices.IndexFunc(f.Values, func(known string) bool { return strings.EqualFold(known, v.Text) })
 		if i < 0 {
 			return wire.Filter{}, faultAt(l.text, v.at, "%s is one of: %s", f.Name, strings.Join(f.Values, ", "))
@@ -68,6 +68,9 @@ func (l Line) compileNumber(t *Term, v *Value) (wire.Filter, error) {
 		n, expected, ok := parseNumber(t.Field, text)
 		if !ok {
 			return 0, faultAt(l.text, at, "%s takes %s", t.key(), expected)
+		}
+		if t.Field.Name == "score" && (n < 0 || n > 100) {
+			return 0, faultAt(l.text, at, "a score is from 0 to 100")
 		}
 		return n, nil
 	}
@@ -141,18 +144,21 @@ func (l Line) compileTime(f *Field, v *Value, clock Clock) (wire.Filter, error) 
 		return timeFilter(f.JSON, operator, s), fault
 	}
 
-	low, high := wire.Filter{}, wire.Filter{}
+	var from, to span
 	if v.Text != "" {
-		low = timeFilter(f.JSON, "gte", read(v.Text, v.at))
+		from = read(v.Text, v.at)
 	}
 	if v.To != "" {
-		high = timeFilter(f.JSON, "lte", read(v.To, v.at+len(v.Text)+2))
+		to = read(v.To, v.at+len(v.Text)+2)
 	}
+	low, high := timeFilter(f.JSON, "gte", from), timeFilter(f.JSON, "lte", to)
 	switch {
 	case v.To == "":
 		return low, fault
 	case v.Text == "":
 		return high, fault
+	case fault == nil && from.from.After(to.to):
+		fault = faultAt(l.text, v.at, "the range ends before it begins")
 	}
 
 	return group("AND", low, high), fault

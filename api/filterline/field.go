@@ -3,6 +3,8 @@ package filterline
 import (
 	"slices"
 	"strings"
+
+	"promptspool/api/wire"
 )
 
 // Kind is the kind of values that a field has.
@@ -27,7 +29,7 @@ type Field struct {
 	Example string   // a term
 	JSON    string   // the field of a JSON filter; "" for Flag, whose values are fields
 	Aliases []string // other names, such as those of the JSON filter
-	Values  []string // those that exist, if they are few
+	Values  []string // those that exist, if they are few; a whole value must be one of them
 
 	// Part names what may follow the name and a dot, as in score.helpfulness; "" if nothing may.
 	// If NeedsPart is set, it must.
@@ -35,7 +37,7 @@ type Field struct {
 	NeedsPart bool
 
 	bound  string // the comparison that the name itself makes, as since does
-	closed bool   // it has no other values than Values
+	closed bool   // nor has it parts of values, or records without a value
 	many   bool   // one request may have several values
 	plain  bool   // only another spelling of a field above, which is left out of lists
 }
@@ -46,7 +48,7 @@ const moment = "list_time"
 // Fields lists what a line can ask for, in the order in which it is shown.
 var Fields = []Field{
 	{Name: "status", JSON: "status", Example: "status:error",
-		Help: "how the call ended, in any case", Values: []string{"SUCCESS", "WARNING", "ERROR"}},
+		Help: "how the call ended, in any case", Values: wire.Statuses},
 	{Name: "template", Kind: Template, JSON: "prompt_name", Aliases: []string{"prompt_name", "prompt_id"},
 		Help: "template, perhaps with a version or a label", Example: "template:support/triage@3"},
 	{Name: "version", Kind: Number, JSON: "prompt_version_number", Aliases: []string{"prompt_version_number"},

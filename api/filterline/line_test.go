@@ -87,6 +87,11 @@ func TestAFaultNamesItsPlace(t *testing.T) {
 		reason string
 	}{
 		{`tag:a "open`, 6, "quote is not closed"},
+		{`tag:a status:foo`, 13, "status is one of: SUCCESS, WARNING, ERROR"},
+		{`status:(error or foo)`, 17, "status is one of: SUCCESS, WARNING, ERROR"},
+		{`cost:5..1`, 5, "the range ends before it begins"},
+		{`time:2026-11-07..2026-11-01`, 5, "the range ends before it begins"},
+		{`score.helpfulness:>101`, 18, "a score is from 0 to 100"},
 		{`é status:`, 9, "a value is missing: status:VALUE"},
 		{`status:(error`, 7, "parenthesis is not closed"},
 		{`status:(error warning)`, 14, "separated by or"},

@@ -210,12 +210,12 @@ func jsonValues(operator string) []string {
 		operator == "is_true" || operator == "is_false":
 		return []string{""}
 	case strings.HasSuffix(operator, "in"):
-		return []string{`["a","ba"]`, `["2026-11-01T10:00:00Z"]`, `[1,2.5]`, `["curious"]`, `["refusal"]`}
+		return []string{`["a","ba"]`, `["2026-11-01T10:00:00Z"]`, `[1,2.5]`, `["curious"]`, `["refusal"]`, `["error"]`}
 	case operator == "between":
 		return []string{`["2026-11-01T10:00:00Z","2026-11-02T09:00:00Z"]`, `[1,2.5]`}
 	}
 
-	return []string{`"a"`, `"2026-11-02T09:00:00Z"`, `2.5`, `"curious"`, `"refusal"`}
+	return []string{`"a"`, `"2026-11-02T09:00:00Z"`, `2.5`, `"curious"`, `"refusal"`, `"error"`}
 }
 
 // untold are the conditions of a JSON filter that no line makes: of texts that are absent or "",

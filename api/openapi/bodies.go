@@ -231,6 +231,10 @@ type FetchTemplate struct {
 	Overrides map[string]any `json:"model_parameter_overrides,omitempty"`
 	// Whether to leave the placeholders as they are.
 	SkipRendering bool `json:"skip_input_variable_rendering,omitempty"`
+	// No effect here, where a key belongs to one project; the answer has a warning.
+	WorkspaceID any `json:"workspace_id,omitempty" jsonschema:"anyof_type=integer;string"`
+	// No effect here, where a label points to one version; the answer has a warning.
+	MetadataFilters map[string]any `json:"metadata_filters,omitempty"`
 }
 
 // PublishTemplate is a version of a template, to be published.
@@ -250,6 +254,10 @@ type PublishedName struct {
 	Name string `json:"prompt_name" jsonschema:"minLength=1,maxLength=512"`
 	// The template's tags; as they are if they are left out.
 	Tags []string `json:"tags,omitempty"`
+	// No effect here, where the slashes of a name make folders; the answer has a warning.
+	FolderID any `json:"folder_id,omitempty" jsonschema:"anyof_type=integer;string"`
+	// No effect here, where a key belongs to one project; the answer has a warning.
+	WorkspaceID any `json:"workspace_id,omitempty" jsonschema:"anyof_type=integer;string"`
 }
 
 // PublishedVersion is what the version holds.
@@ -338,6 +346,15 @@ type Empty struct {
 type Search struct {
 	open
 	wire.Search
+	Unsearched
+}
+
+// Unsearched are fields of the hosted service's search that change nothing here.
+type Unsearched struct {
+	// Rows have the template's name, whatever is said here.
+	IncludePromptName bool `json:"include_prompt_name,omitempty"`
+	// No effect here; the answer has a warning.
+	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 }
 
 // Continue goes on with work that one call did not finish.

@@ -71,12 +71,17 @@ var (
 type Statistics struct {
 	open
 	wire.StatisticsQuery
+	// No effect on sums; the answer has a warning.
+	SortBy string `json:"sort_by,omitempty"`
+	// No effect on sums; the answer has a warning.
+	SortOrder string `json:"sort_order,omitempty"`
 }
 
 // Export chooses the records of an export.
 type Export struct {
 	open
 	wire.Search
+	Unsearched
 	// Events, one a line, or CSV: a line for each record, with the first line of its texts.
 	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
 }
@@ -254,7 +259,8 @@ var requestOperations = []operation{
 		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line " +
 			"for each record. " +
 			"A long export comes in several answers: the next call sends the last `cursor`. " +
-			"An answer that ends without `\"done\": true` was cut.",
+			"An answer that ends without `\"done\": true` was cut. `page` and `per_page` have no effect here, " +
+			"and what has none is named in the header `Promptspool-Warning`.",
 		optional: true,
 		body:     Export{Search: wire.Search{FilterGroup: onlyDemo}, Format: wire.FormatEvents},
 		answers: []answer{

@@ -111,7 +111,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 
 // outcome checks that status and error_type are known, and may be combined.
 func (f *fields) outcome(status, errorType string) {
-	if status != "" && !slices.Contains([]string{"SUCCESS", "WARNING", "ERROR"}, status) {
+	if status != "" && !slices.Contains(Statuses, status) {
 		f.fault("status", "must be SUCCESS, WARNING or ERROR")
 		return
 	}

@@ -44,7 +44,7 @@ func TestAFilterOfTheWrongShapeIsRefused(t *testing.T) {
 		_, err := decodeSearch([]byte(`{"filter_group":` + filter + `}`))
 		wantFaults(t, err,
 			`filter_group must be {"logic": "AND" or "OR", "filters": [...]}, `+
-				`and each filter {"field", "operator", "value"}`)
+				`and each filter {"field", "operator", "value", "nested_key"}`)
 	}
 }
 

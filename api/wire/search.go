@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -78,6 +80,7 @@ type SearchPage struct {
 	// stopped.
 	Complete bool `json:"complete"`
 	BudgetMS int  `json:"budget_ms,omitempty"` // the time for that; absent if none is needed
+	Warned
 }
 
 // DecodeSearch reads the body of a search. A nil object, from an absent body, matches
@@ -107,14 +110,9 @@ func (f *fields) filter() *Filter {
 		return nil
 	}
 
-	// Only the shape is read here: the archive knows the fields and their operators.
 	filter, err := ParseFilter(raw)
-	if errors.Is(err, errManyFilters) {
-		f.fault("filter_group", "has more than %d filters and groups, or more than %d levels of them",
-			filtersMax, filterLevelsMax)
-	} else if err != nil {
-		f.fault("filter_group", `must be {"logic": "AND" or "OR", "filters": [...]}, `+
-			`and each filter {"field", "operator", "value"}`)
+	if err != nil {
+		f.fault("filter_group", "%v", err)
 	}
 	return filter
 }
@@ -126,17 +124,25 @@ const (
 	filterLevelsMax = 64
 )
 
-// errManyFilters means that a filter has more parts than that.
-var errManyFilters = errors.New("too many filters")
-
-// ParseFilter reads a filter from valid JSON.
+// ParseFilter reads the shape of a filter from valid JSON: the archive knows the fields and
+// their operators. Its error is a predicate. A member that does not exist is an error:
+// without it, the filter would find something else.
 func ParseFilter(raw json.RawMessage) (*Filter, error) {
 	if countFilters(raw, filtersMax, filterLevelsMax) <= 0 {
-		return nil, errManyFilters
+		return nil, fmt.Errorf("has more than %d filters and groups, or more than %d levels of them",
+			filtersMax, filterLevelsMax)
 	}
+
 	filter := new(Filter)
-	if err := json.Unmarshal(raw, filter); err != nil {
-		return nil, err
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(filter); err != nil {
+		reason := `must be {"logic": "AND" or "OR", "filters": [...]}, ` +
+			`and each filter {"field", "operator", "value", "nested_key"}`
+		if _, name, ok := strings.Cut(err.Error(), "unknown field "); ok {
+			reason += "; it has " + name
+		}
+		return nil, errors.New(reason)
 	}
 
 	return filter, nil

@@ -39,8 +39,7 @@ type StatisticsQuery struct {
 	Key string `json:"-"`
 }
 
-// DecodeStatistics reads a StatisticsQuery. It ignores sort_by and sort_order, which some
-// clients send.
+// DecodeStatistics reads a StatisticsQuery.
 func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	f := fields{object: object}
 	q := StatisticsQuery{
@@ -149,6 +148,7 @@ type TemplateStatistics struct {
 	// VersionsLeftOut counts requests of versions that are not listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
 	Progress
+	Warned
 }
 
 // ChartInterval says how a series is divided.
@@ -200,6 +200,7 @@ type Analytics struct {
 	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
 	PercentileError  float64  `json:"percentileError"` // the maximum relative error of percentiles
 	Progress
+	Warned
 }
 
 // AnalyticsListMax bounds each list and map of Analytics.

@@ -123,6 +123,7 @@ type RawTemplate struct {
 	ProviderBaseURLs ProviderBaseURLs `json:"provider_base_urls,omitempty"`
 
 	LLMKwargs json.RawMessage `json:"llm_kwargs,omitempty"` // if the caller asked for them
+	Warned
 }
 
 // UsedSnippet is a template whose text is part of another one.

@@ -68,6 +68,9 @@ type GroupWrite struct {
 	GroupID   string
 }
 
+// Statuses are how a call can have ended.
+var Statuses = []string{"SUCCESS", "WARNING", "ERROR"}
+
 // DefaultScoreName is the name of a score that was sent without one.
 const DefaultScoreName = "default"
 

@@ -55,9 +55,13 @@ func createKey(c *cli.Context) error {
 	wanted := ops.NewKey{
 		Account: v.Text("account"),
 		Name:    v.Text("name"),
-		Scope:   wire.Scope(v.Text("scope")),
+		Scope:   wire.Scope(v.OneOf("scope", string(wire.ScopeApp), string(wire.ScopeFull))),
 		Shared:  c.Bool("shared"),
 	}
+	if err := v.Err(); err != nil {
+		return err
+	}
+
 	// Through the control socket, which only the folder's owner may open: of a new server
 	// there is no key yet to show.
 	var key ops.CreatedKey

@@ -178,6 +178,15 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 			"\"1001\" is not a number from 1 to 1000\nSee `promptspool requests search --help`."},
 		{"requests search --key k --metadata x", "--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): " +
 			"\"x\" is not key=value\nSee `promptspool requests search --help`."},
+		{"requests search --key k --status foo", "--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): " +
+			"\"foo\" is not one of SUCCESS, WARNING, ERROR\nSee `promptspool requests search --help`."},
+		{"requests stats --key k --cost 5..1", "--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): " +
+			"\"5..1\" is a range that ends before it begins\nSee `promptspool requests stats --help`."},
+		{"requests search --key k --sort foo", "--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): " +
+			"\"foo\" is not one of list_time, accepted_at, request_start_time, input_tokens, output_tokens, cost, " +
+			"latency_ms, status\nSee `promptspool requests search --help`."},
+		{"keys create --data x --scope al", "--scope (or PROMPTSPOOL_KEYS_CREATE_SCOPE): " +
+			"\"al\" is not one of app, full\nSee `promptspool keys create --help`."},
 		{"templates show", "give the name or id of one template; `promptspool templates list` shows them\n" +
 			"See `promptspool templates show --help`."},
 		{"templates show a --version 0", "--version (or PROMPTSPOOL_TEMPLATES_SHOW_VERSION): " +

@@ -22,6 +22,7 @@ type field struct {
 	// word marks a text that is one of a few words, which providers and people write in
 	// different cases: whole values match in any case. Other texts match exactly.
 	word   bool
+	words  []string // the only ones that whole values are compared with; nil: any
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
@@ -51,7 +52,7 @@ var fields = map[string]field{
 	"model":                 {column: rowcode.ColumnModel, text: engine},
 	"provider_type":         {column: rowcode.ColumnProvider, text: providerType, word: true},
 	"provider":              {column: rowcode.ColumnProvider, text: providerType, word: true},
-	"status":                oneWord(rowcode.ColumnStatus, func(r *wire.Row) string { return r.Status }),
+	"status":                statusField(),
 	"sidecar":               oneText(rowcode.ColumnSidecar, func(r *wire.Row) string { return r.Sidecar }),
 	"prompt_id":             {column: rowcode.ColumnTemplate, text: promptName},
 	"prompt_name":           {column: rowcode.ColumnTemplate, text: promptName},
@@ -108,6 +109,14 @@ func someTexts(column rowcode.Column, get func(*wire.Row) []string) field {
 func oneWord(column rowcode.Column, get func(*wire.Row) string) field {
 	f := oneText(column, get)
 	f.word = true
+	return f
+}
+
+// statusField returns the field of the status. Apps may send others than wire.Statuses, which can be
+// found by their beginning; as a whole value, another one is a slip more often.
+func statusField() field {
+	f := oneWord(rowcode.ColumnStatus, func(r *wire.Row) string { return r.Status })
+	f.words = wire.Statuses
 	return f
 }
 

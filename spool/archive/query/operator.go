@@ -68,7 +68,8 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 		return nil, invalid(path+".nested_key", "does not apply to %s", f.Field)
 	case fd.nested == keyRequired && f.NestedKey == "":
 		return nil, invalid(path+".nested_key",
-			"is missing: the key of %s to look at; %s_keys looks at the keys themselves", f.Field, f.Field)
+			"is missing: the key of %s to look at; %s_keys looks at the keys themselves",
+			f.Field, strings.TrimSuffix(f.Field, "s"))
 	}
 
 	allowed := numberOperators
@@ -102,6 +103,14 @@ func compileCondition(f wire.Filter, path string) (Condition, error) {
 func (o operation) compile(fd field) (*Test, error) {
 	t := &Test{Column: fd.column}
 	key := o.NestedKey
+	for _, want := range o.texts() {
+		known := func(word string) bool { return strings.EqualFold(word, want) }
+		if fd.words != nil && !slices.ContainsFunc(fd.words, known) {
+			return t, invalid(o.path+".value",
+				"must be one of: %s; starts_with finds others", strings.Join(fd.words, ", "))
+		}
+	}
+
 	switch {
 	case fd.flag != nil:
 		t.match = func(s *Subject) bool { return fd.flag(s.Row) }
@@ -419,6 +428,9 @@ func ordered[T any](o operation, parse parser[T], compare func(a, b T) int) (fun
 		}
 		if len(ends) != 2 {
 			return nil, invalid(o.path+".value", "must be an array of two: the lowest and the highest")
+		}
+		if compare(ends[0], ends[1]) > 0 {
+			return nil, invalid(o.path+".value", "is a range that ends before it begins")
 		}
 		holds = func(v T) bool { return compare(v, ends[0]) >= 0 && compare(v, ends[1]) <= 0 }
 

@@ -62,6 +62,15 @@ func (r *Reader) Text(name string) string {
 	return cmp.Or(r.c.String(name), flagOf(r.c, name).GetDefaultText())
 }
 
+// OneOf returns the setting, which must be one of some words or, if it has no default, absent.
+func (r *Reader) OneOf(name string, words ...string) string {
+	text := r.Text(name)
+	if text != "" && !slices.Contains(words, text) {
+		r.Reject(name, "is not one of "+strings.Join(words, ", "))
+	}
+	return text
+}
+
 // List returns the values of a setting that may be repeated, without the empty ones.
 func (r *Reader) List(name string) []string {
 	return slices.DeleteFunc(slices.Clone(r.c.StringSlice(name)), func(s string) bool { return s == "" })

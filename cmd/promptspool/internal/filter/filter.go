@@ -2,6 +2,7 @@ package filter
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -65,6 +66,10 @@ func Read(v *config.Reader) (*wire.Filter, string) {
 		}
 	}
 	f.template(v.Text("template"))
+	status := v.Text("status")
+	if status != "" && !slices.Contains(wire.Statuses, strings.ToUpper(status)) {
+		v.Reject("status", "is not one of "+strings.Join(wire.Statuses, ", "))
+	}
 
 	// The name of a score may be left out: 80..100 instead of name:80..100.
 	scoreName, scoreRange, named := strings.Cut(v.Text("score"), ":")
@@ -168,6 +173,7 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 		return
 	}
 
+	var ends []float64
 	for _, bound := range []struct{ operator, text string }{{"gte", low}, {"lte", high}} {
 		if bound.text == "" {
 			continue
@@ -178,7 +184,11 @@ func (f *Builder) within(flag, field, s, key string, read func(string) (float64,
 			f.settings.RejectValue(flag, bound.text, "is not a bound of a range here; see --help")
 			continue
 		}
+		ends = append(ends, n)
 		f.Add(field, bound.operator, n, key)
+	}
+	if len(ends) == 2 && ends[0] > ends[1] {
+		f.settings.RejectValue(flag, s, "is a range that ends before it begins")
 	}
 }
 

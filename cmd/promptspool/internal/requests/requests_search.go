@@ -34,6 +34,7 @@ func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
 	where, words := filter.Read(v)
 	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
+	sortBy := v.OneOf("sort", wire.SortFields...)
 	cl, id := v.Remote()
 	if err := v.Err(); err != nil {
 		return err
@@ -43,7 +44,7 @@ func searchRequests(c *cli.Context) error {
 	search := wire.Search{
 		FilterGroup: where,
 		Q:           words,
-		SortBy:      v.Text("sort"),
+		SortBy:      sortBy,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),
 	}

@@ -1,0 +1,240 @@
+package api_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+
+	"promptspool/api"
+	"promptspool/api/wire"
+)
+
+// finder answers every query with nothing, and counts how often it was asked.
+type finder struct {
+	api.Querier
+	api.Analyst
+	api.Keeper
+	asked int
+}
+
+func (f *finder) Search(context.Context, wire.Identity, wire.Search) (wire.SearchPage, error) {
+	f.asked++
+	return wire.SearchPage{Success: true, Items: []wire.Row{}, Paging: wire.NewPaging(1, 10, 0)}, nil
+}
+
+func (f *finder) ExportEvents(
+	_ context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
+) error {
+	f.asked++
+	return mark("")
+}
+
+func (f *finder) Orphans(context.Context, wire.Identity, wire.OrphanQuery) (wire.OrphanPage, error) {
+	f.asked++
+	return wire.OrphanPage{Success: true, Items: []wire.Orphan{}}, nil
+}
+
+func (f *finder) Suggest(context.Context, wire.Identity, wire.SuggestQuery) (wire.Suggestions, error) {
+	f.asked++
+	return wire.Suggestions{Success: true, Values: []string{}}, nil
+}
+
+func (f *finder) Delete(context.Context, wire.Identity, wire.Deletion) (wire.Deleted, error) {
+	f.asked++
+	return wire.Deleted{Success: true}, nil
+}
+
+// shelf has one template.
+type shelf struct {
+	api.Templates
+	finder *finder
+}
+
+func (s shelf) Fetch(
+	context.Context, wire.Identity, string, wire.TemplateFetch,
+) (wire.RenderedTemplate, error) {
+	warning := "The variable name is missing."
+	return wire.RenderedTemplate{Success: true, Name: "a", Version: 1, Tags: []string{},
+		Blueprint: []byte(`{"type":"chat","messages":[]}`), Warning: &warning,
+		Snippets: []wire.UsedSnippet{}}, nil
+}
+
+func (s shelf) Raw(context.Context, wire.Identity, string, wire.Selector) (wire.RawTemplate, error) {
+	return wire.RawTemplate{Success: true, Name: "a", Tags: []string{}, Labels: []string{}, AllLabels: []wire.Label{},
+		Blueprint: []byte(`{"type":"chat","messages":[]}`), Snippets: []wire.UsedSnippet{}}, nil
+}
+
+func (s shelf) List(context.Context, wire.Identity, wire.TemplateListQuery) (wire.TemplateList, error) {
+	s.finder.asked++
+	return wire.TemplateList{Success: true, Items: []wire.TemplateListItem{}, Paging: wire.NewPaging(1, 30, 0)}, nil
+}
+
+func (s shelf) Publish(context.Context, wire.Identity, wire.Publish) (wire.Published, error) {
+	return wire.Published{Success: true, Name: "a", Tags: []string{}, Labels: []string{}, ExternalIDs: []any{},
+		Blueprint: []byte(`{"type":"chat","messages":[]}`)}, nil
+}
+
+func (s shelf) Patch(context.Context, wire.Identity, string, wire.TemplatePatch) (wire.Published, error) {
+	s.finder.asked++
+	return wire.Published{Success: true}, nil
+}
+
+// startQueries starts an API that answers queries with nothing.
+func startQueries(t *testing.T) (*scene, *finder) {
+	t.Helper()
+	f := &finder{}
+	s := start(t, func(c *api.Config) {
+		c.Querier, c.Analyst, c.Keeper, c.Exporter, c.Templates = f, analyst{f}, f, f, shelf{finder: f}
+	})
+
+	return s, f
+}
+
+// analyst counts nothing.
+type analyst struct{ *finder }
+
+func (analyst) Analyze(context.Context, wire.Identity, wire.StatisticsQuery) (wire.Analytics, error) {
+	a := wire.Analytics{Success: true}
+	makeLists(reflect.ValueOf(&a).Elem())
+
+	return a, nil
+}
+
+// makeLists replaces nil lists and maps by empty ones, as answers have them.
+func makeLists(v reflect.Value) {
+	for _, field := range v.Fields() {
+		switch {
+		case !field.CanSet():
+		case field.Kind() == reflect.Struct:
+			makeLists(field)
+		case field.Kind() == reflect.Slice:
+			field.Set(reflect.MakeSlice(field.Type(), 0, 0))
+		case field.Kind() == reflect.Map:
+			field.Set(reflect.MakeMap(field.Type()))
+		}
+	}
+}
+
+func (analyst) TemplateStatistics(
+	context.Context, wire.Identity, wire.StatisticsQuery,
+) (wire.TemplateStatistics, error) {
+	return wire.TemplateStatistics{Success: true, Versions: []wire.VersionTotals{}}, nil
+}
+
+// text makes a call and returns its status, its body and the header of warnings.
+func (s *scene) text(method, path, body string) (status int, text, warning string) {
+	s.t.Helper()
+	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", "full")
+	res, err := s.http.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	read, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return res.StatusCode, string(read), res.Header.Get("Promptspool-Warning")
+}
+
+func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
+	s, f := startQueries(t)
+	const requests = "/api/public/v2/requests"
+	for _, tt := range []struct{ method, path, body, field, says string }{
+		{"POST", requests + "/search", `{"fliter":"tag:demo"}`, "fliter", "the closest is filter"},
+		{"POST", requests + "/search", `{"filters":[{"field":"tags"}]}`, "filters", "the closest is filter"},
+		{"POST", requests + "/search", `{"limit":5}`, "limit", "which takes "},
+		{"POST", requests + "/search", `{"filter_group":{"logic":"AND","filter":[]}}`, "filter_group", `it has "filter"`},
+		{"POST", requests + "/search", `{"filter_group":{"filters":[{"feild":"tags"}]}}`, "filter_group", `"feild"`},
+		{"POST", requests + "/export", `{"fromat":"csv"}`, "fromat", "the closest is format"},
+		{"POST", requests + "/analytics", `{"bucket_size":"day"}`, "bucket_size", "the closest is bucket"},
+		{"POST", requests + "/template-statistics", `{"templates":[]}`, "templates", "which takes "},
+		{"GET", requests + "/suggestions?field=tags&limits=3", "", "limits", "the closest is limit"},
+		{"GET", requests + "/suggestions?field=tags&filter_group=%7B%22x%22:1%7D", "", "filter_group", `it has "x"`},
+		{"GET", requests + "/orphans?page=2", "", "page", "which takes per_page, cursor"},
+		{"DELETE", requests + "?metadata_key=a&metadata_value=b&befor=2026-01-01", "", "befor", "the closest is before"},
+		{"POST", requests + "/scan", `{"maks":true}`, "maks", "the closest is mask"},
+		{"POST", "/rest/backtest", `{"prompt_name":"a","lats":3}`, "lats", "the closest is last"},
+		{"GET", "/prompt-templates?lable=prod", "", "lable", "the closest is label"},
+		{"PATCH", "/rest/prompt-templates/a", `{"nonsense":1}`, "nonsense", "which takes version, label, messages"},
+		{"PATCH", "/prompt-labels/65537", `{"prompt_version_number":1,"version":2}`, "version", "which takes prompt_version_number"},
+	} {
+		a := s.call(tt.method, tt.path, tt.body, "X-API-KEY", "full")
+		if a.Status != 422 || len(a.Fields) != 1 || a.Fields[0].Field != tt.field ||
+			!strings.Contains(a.Fields[0].Reason, tt.says) {
+			t.Errorf("%s %s %s: %d %+v, want %q of %s", tt.method, tt.path, tt.body, a.Status, a.Fields, tt.says, tt.field)
+		}
+	}
+	if f.asked > 0 {
+		t.Errorf("%d of these queries were answered", f.asked)
+	}
+
+	// null and an empty parameter are absent, and the key is no member.
+	for path, body := range map[string]string{
+		requests + "/search":        `{"api_key":"full","fliter":null}`,
+		requests + "/search?fliter": `{}`,
+	} {
+		if status, text, _ := s.text("POST", path, body); status != 200 {
+			t.Errorf("%s %s: %d %s", path, body, status, text)
+		}
+	}
+	if status, text, _ := s.text("GET", "/prompt-templates?lable=", ""); status != 200 {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning has every field of that
+// service's schema that is not acted on here.
+func TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning(t *testing.T) {
+	s, _ := startQueries(t)
+	const requests = "/api/public/v2/requests"
+	const publish = `"prompt_version":{"prompt_template":{"type":"chat","messages":[]}}`
+	for _, tt := range []struct{ method, path, body, names string }{
+		{"POST", requests + "/search", `{"metadata_cost_breakdown_key":"team"}`, "metadata_cost_breakdown_key"},
+		{"POST", requests + "/analytics", `{"sort_by":"cost","sort_order":"desc"}`, "sort_by sort_order"},
+		{"POST", requests + "/template-statistics", `{"sort_by":"cost"}`, "sort_by"},
+		{"POST", requests + "/export", `{"page":2,"format":"csv"}`, "page"},
+		{"POST", "/prompt-templates/a", `{"workspace_id":3,"metadata_filters":{"a":"b"}}`,
+			"workspace_id metadata_filters"},
+		{"POST", "/rest/prompt-templates",
+			`{"prompt_template":{"prompt_name":"a","folder_id":7,"workspace_id":3},` + publish + `}`,
+			"prompt_template.folder_id prompt_template.workspace_id"},
+		{"POST", "/rest/publish-prompt-template",
+			`{"prompt_name":"a","folder_id":7,"prompt_template":{"type":"chat","messages":[]}}`, "folder_id"},
+
+		// An app gets its template whatever it sends, and learns what had no effect.
+		{"POST", "/prompt-templates/a", `{"labl":"prod"}`, "label"},
+		{"GET", "/prompt-templates/a?resolve_snipets=false", "", "resolve_snippets"},
+		{"GET", "/rest/get-prompt-template?prompt_name=a&versoin=1", "", "version"},
+	} {
+		status, text, header := s.text(tt.method, tt.path, tt.body)
+		for name := range strings.FieldsSeq(tt.names) {
+			told := strings.Contains(text, `"warning":"`) && strings.Contains(text, name) || strings.Contains(header, name)
+			if status/100 != 2 || !told {
+				t.Errorf("%s %s %s: %d %s %s", tt.method, tt.path, tt.body, status, text, header)
+			}
+		}
+	}
+
+	// The template's own warning stays, and what has an effect brings none.
+	if _, text, _ := s.text("POST", "/prompt-templates/a", `{"workspace_id":3}`); !strings.Contains(text,
+		`"warning":"The variable name is missing. workspace_id has no effect here."`) {
+		t.Error(text)
+	}
+	for path, body := range map[string]string{
+		requests + "/search":    `{"include_prompt_name":true,"page":1,"sort_by":"cost"}`,
+		requests + "/analytics": `{"metadata_cost_breakdown_key":"team"}`,
+	} {
+		if _, text, header := s.text("POST", path, body); strings.Contains(text, "effect") || header != "" {
+			t.Errorf("%s %s: %s", path, body, text)
+		}
+	}
+}
