@@ -84,9 +84,11 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 		if allow != "" {
 			ctx.Response.Header.Set("Allow", allow)
 		}
-		if r != nil && r.body == otlpBody {
+		switch {
+		case r != nil && r.body == otlpBody:
 			a.writeOTLPError(ctx, err)
-		} else {
+		case r == nil && !onlyOTLP && wire.IsCode(err, wire.CodeNotFound) && answerMisdirected(ctx):
+		default:
 			writeError(ctx, a.c.Logger, err)
 		}
 	}

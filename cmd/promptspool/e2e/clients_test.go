@@ -203,3 +203,40 @@ func camel(v any) any {
 
 	return v
 }
+
+// TestTheProvidersOwnClientsShowWhatToDoIfTheyAreSentHere points the clients of providers at a
+// sidecar, as people do who take it for a proxy.
+func TestTheProvidersOwnClientsShowWhatToDoIfTheyAreSentHere(t *testing.T) {
+	t.Parallel()
+	sidecar := startSidecar(t, t.TempDir(), "127.0.0.1:1")
+	messages := []any{map[string]any{"role": "user", "content": "Hi"}}
+	input, err := json.Marshal([]clientCall{
+		{"v1", "openai", map[string]any{"model": "gpt-4o", "messages": messages}},
+		{"openai/v1", "openai", map[string]any{"model": "gpt-4o", "input": "Hi"}},
+		{"openai", "openai", map[string]any{"model": "gpt-3.5-turbo-instruct", "prompt": "Hi"}},
+		{"anthropic", "anthropic", map[string]any{"model": "claude", "max_tokens": 9, "messages": messages}},
+		{"google", "google", map[string]any{"model": "gemini", "contents": "Hi"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", "clients.mjs", "http://"+sidecar.addr)
+	node.Dir = npmModules(t, "testdata/clients")
+	node.Stdin = bytes.NewReader(input)
+	out, err := node.Output()
+	var shown map[string]string
+	if err == nil {
+		err = json.Unmarshal(out, &shown)
+	}
+	if err != nil || len(shown) != 5 {
+		t.Fatalf("node: %v\n%s", err, out)
+	}
+	for name, text := range shown {
+		if !strings.Contains(text, "404") || !strings.Contains(text, "it does not relay them. Leave the base URL") {
+			t.Errorf("%s shows: %s", name, text)
+		}
+	}
+}
