@@ -31,7 +31,7 @@ func (p *publisher) Publish(_ context.Context, _ wire.Identity, w wire.Publish) 
 
 	none := []string{}
 	return wire.Published{
-		Success: true, Name: w.Name, Blueprint: w.Blueprint, Tags: none, Labels: none, ExternalIDs: []any{},
+		Success: true, Name: w.Name, Blueprint: w.Blueprint, Tags: none, Labels: none, ExternalIDs: []wire.ExternalID{},
 	}, nil
 }
 

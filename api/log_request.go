@@ -12,7 +12,7 @@ import (
 type logAnswer struct {
 	trackAnswer
 	ID            string  `json:"id"`             // the same as request_id
-	PromptVersion *int    `json:"prompt_version"` // always null: the record links the template
+	PromptVersion *int    `json:"prompt_version"` // always null: a write does not wait for a template
 	Status        string  `json:"status"`
 	ErrorType     *string `json:"error_type"`
 	ErrorMessage  *string `json:"error_message"`

@@ -73,7 +73,7 @@ func (s shelf) List(context.Context, wire.Identity, wire.TemplateListQuery) (wir
 }
 
 func (s shelf) Publish(context.Context, wire.Identity, wire.Publish) (wire.Published, error) {
-	return wire.Published{Success: true, Name: "a", Tags: []string{}, Labels: []string{}, ExternalIDs: []any{},
+	return wire.Published{Success: true, Name: "a", Tags: []string{}, Labels: []string{}, ExternalIDs: []wire.ExternalID{},
 		Blueprint: []byte(`{"type":"chat","messages":[]}`)}, nil
 }
 
@@ -152,7 +152,8 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"POST", requests + "/search", `{"fliter":"tag:demo"}`, "fliter", "the closest is filter"},
 		{"POST", requests + "/search", `{"filters":[{"field":"tags"}]}`, "filters", "the closest is filter"},
 		{"POST", requests + "/search", `{"limit":5}`, "limit", "which takes "},
-		{"POST", requests + "/search", `{"filter_group":{"logic":"AND","filter":[]}}`, "filter_group", `it has "filter"`},
+		{"POST", requests + "/search", `{"filter_group":{"logic":"AND","filter":[]}}`,
+			"filter_group", `it has "filter"`},
 		{"POST", requests + "/search", `{"filter_group":{"filters":[{"feild":"tags"}]}}`, "filter_group", `"feild"`},
 		{"POST", requests + "/export", `{"fromat":"csv"}`, "fromat", "the closest is format"},
 		{"POST", requests + "/analytics", `{"bucket_size":"day"}`, "bucket_size", "the closest is bucket"},
@@ -164,6 +165,8 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"POST", requests + "/scan", `{"maks":true}`, "maks", "the closest is mask"},
 		{"POST", "/rest/backtest", `{"prompt_name":"a","lats":3}`, "lats", "the closest is last"},
 		{"GET", "/prompt-templates?lable=prod", "", "lable", "the closest is label"},
+		{"GET", "/prompt-templates?external_id=7", "", "external_id", "only be given together"},
+		{"GET", "/prompt-templates?is_snippet=maybe", "", "is_snippet", "true or false"},
 		{"PATCH", "/rest/prompt-templates/a", `{"nonsense":1}`, "nonsense", "which takes version, label, messages"},
 		{"PATCH", "/prompt-labels/65537", `{"prompt_version_number":1,"version":2}`, "version", "which takes prompt_version_number"},
 	} {

@@ -86,6 +86,10 @@ func (c *call) listArgs() (wire.TemplateListQuery, error) {
 		Name:   string(args.Peek("name")),
 		Label:  string(args.Peek("label")),
 		Author: string(args.Peek("created_by_email")),
+		External: wire.ExternalID{
+			Source: string(args.Peek("external_source")),
+			ID:     string(args.Peek("external_id")),
+		},
 	}
 	for _, tag := range args.PeekMulti("tags") {
 		q.Tags = append(q.Tags, string(tag))
@@ -108,6 +112,20 @@ func (c *call) listArgs() (wire.TemplateListQuery, error) {
 	check()
 	q.SortOrder, err = c.wordArg("sort_order", []string{"asc", "desc"})
 	check()
+
+	if len(args.Peek("is_snippet")) > 0 {
+		var isSnippet bool
+		isSnippet, err = c.boolArg("is_snippet", false)
+		check()
+		q.IsSnippet = &isSnippet
+	}
+	if (q.External.Source == "") != (q.External.ID == "") {
+		err = wire.Invalid(wire.FieldError{
+			Field:  "external_id",
+			Reason: "and external_source can only be given together",
+		})
+		check()
+	}
 
 	times := map[string]*time.Time{
 		"created_after":  &q.CreatedAfter,

@@ -90,7 +90,7 @@ var routes = expandSpellings([]route{
 	{method: "GET", name: "list-templates", path: "/prompt-templates /rest/prompts",
 		needs: templates, scope: wire.ScopeFull,
 		members: knownMembers("page per_page name label tags status created_by_email created_after created_before "+
-			"updated_after updated_before sort_by sort_order", ""),
+			"updated_after updated_before sort_by sort_order external_source external_id is_snippet", ""),
 		handle: (*API).listTemplates},
 	{name: "publish-template", path: "/rest/prompt-templates",
 		needs: templates, body: objectBody, scope: wire.ScopeFull,

@@ -102,11 +102,11 @@ func published(
 		Blueprint:     blueprint,
 		Metadata:      metadata,
 		CommitMessage: orNull(commitMessage),
-		ExternalIDs:   []any{},
+		ExternalIDs:   nonNil(t.ExternalIDs),
 	}
 }
 
-func listItem(t wire.Template, v wire.Version) wire.TemplateListItem {
+func listItem(t wire.Template, v wire.Version, isSnippet bool) wire.TemplateListItem {
 	return wire.TemplateListItem{
 		ID:            t.ID,
 		Name:          t.Name,
@@ -116,7 +116,8 @@ func listItem(t wire.Template, v wire.Version) wire.TemplateListItem {
 		Blueprint:     v.Blueprint,
 		Metadata:      v.Metadata,
 		CommitMessage: orNull(v.CommitMessage),
-		ExternalIDs:   []any{},
+		ExternalIDs:   nonNil(t.ExternalIDs),
+		IsSnippet:     isSnippet,
 		CreatedAt:     t.CreatedAt,
 		UpdatedAt:     t.UpdatedAt,
 	}

@@ -57,7 +57,7 @@ func (c *Cache) hasAny(account string) bool {
 // newest cached version.
 //
 // ok is false if there is none, or if q asks for what copies do not know: archived
-// templates, authors, and times of templates. An error means that there is no room for
+// templates, authors, times and external ids of templates, and which are snippets. An error means that there is no room for
 // the page.
 func (c *Cache) listCached(
 	ctx context.Context, account string, q wire.TemplateListQuery,
@@ -65,8 +65,9 @@ func (c *Cache) listCached(
 	byTime := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() ||
 		!q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero() ||
 		q.SortBy == "created_at" || q.SortBy == "updated_at"
+	byUse := q.IsSnippet != nil || q.External != wire.ExternalID{}
 	// Guessing would be worse than an error: a copy knows nothing of these.
-	if byTime || q.Author != "" || q.Status == "deleted" {
+	if byTime || byUse || q.Author != "" || q.Status == "deleted" {
 		return wire.TemplateList{}, false, nil
 	}
 
@@ -129,7 +130,7 @@ func cachedItem(raw *wire.RawTemplate, labels []wire.Label) wire.TemplateListIte
 		Blueprint:     raw.Blueprint,
 		Metadata:      raw.Metadata,
 		CommitMessage: raw.CommitMessage,
-		ExternalIDs:   []any{},
+		ExternalIDs:   []wire.ExternalID{},
 		CreatedAt:     raw.CreatedAt,
 		UpdatedAt:     raw.CreatedAt,
 	}

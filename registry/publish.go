@@ -41,6 +41,9 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	if err != nil {
 		return wire.Published{}, err
 	}
+	if err := r.checkExternalIDs(ctx, id.Account, &p); err != nil {
+		return wire.Published{}, err
+	}
 	warnings := expanded.Findings(p.Metadata)
 
 	by := p.Author
@@ -74,6 +77,26 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	return out, nil
 }
 
+// checkExternalIDs returns wire.CodeConflict if another template has an external id of p.
+func (r *Registry) checkExternalIDs(ctx context.Context, account string, p *wire.Publish) error {
+	for _, external := range p.ExternalIDs {
+		q := wire.TemplateListQuery{Page: 1, PerPage: 2, Status: "all", External: external}
+		heads, _, err := r.store.Templates(ctx, account, q)
+		if err != nil {
+			return err
+		}
+		for _, head := range heads {
+			if head.Name != p.Name {
+				return wire.Errorf(wire.CodeConflict,
+					"The template %s has the external id %s of %s. Publish it without that id first.",
+					quote(head.Name), quote(external.ID), quote(external.Source))
+			}
+		}
+	}
+
+	return nil
+}
+
 // publish compares p with the latest version and then writes. It returns errMoved if
 // another version came between the two.
 func (r *Registry) publish(
@@ -95,6 +118,8 @@ func (r *Registry) publish(
 	if unchanged {
 		number, commitMessage = latest.Number, latest.CommitMessage
 	}
+
+	snippets := snippetNames(p.Name, p.Blueprint)
 
 	// Texts are compared outside the transaction, which may hold a lock: only the number
 	// is checked again within it.
@@ -121,6 +146,7 @@ func (r *Registry) publish(
 		if t.CreatedAt.IsZero() {
 			t.CreatedAt = now
 		}
+		t.Snippets = snippets
 
 		return &wire.Version{
 			Blueprint:     p.Blueprint,
@@ -195,13 +221,16 @@ func (r *Registry) latest(ctx context.Context, account, name string) (wire.Versi
 type applied struct {
 	version  bool // there is a new one
 	tags     bool
+	external bool
 	restored bool
 	moved    []move
 }
 
-func (a applied) any() bool { return a.version || a.tags || a.restored || len(a.moved) > 0 }
+func (a applied) any() bool {
+	return a.version || a.tags || a.external || a.restored || len(a.moved) > 0
+}
 
-// apply moves p's labels to a version, sets its tags, and restores a deleted template.
+// apply moves p's labels to a version, sets its tags and external ids, and restores a deleted template.
 func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (done applied, err error) {
 	for _, name := range p.Labels {
 		if m := moveLabel(t, name, number, now, p.Author); m.was != m.is {
@@ -214,6 +243,9 @@ func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (done ap
 	}
 	if p.Tags != nil && !slices.Equal(p.Tags, t.Tags) {
 		t.Tags, done.tags = p.Tags, true
+	}
+	if p.ExternalIDs != nil && !slices.Equal(p.ExternalIDs, t.ExternalIDs) {
+		t.ExternalIDs, done.external = p.ExternalIDs, true
 	}
 	if t.DeletedAt != nil {
 		t.DeletedAt, done.restored = nil, true

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,11 @@ func (r *Registry) List(
 	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
 ) (wire.TemplateList, error) {
 	q = bounded(q)
-	heads, total, err := r.store.Templates(ctx, id.Account, q)
+	snippets, err := r.snippets(ctx, id.Account)
+	if err != nil {
+		return wire.TemplateList{}, err
+	}
+	heads, total, err := r.listHeads(ctx, id.Account, q, snippets)
 	if err != nil {
 		return wire.TemplateList{}, err
 	}
@@ -144,10 +149,31 @@ func (r *Registry) List(
 		if err != nil {
 			return wire.TemplateList{}, err
 		}
-		list.Items = append(list.Items, listItem(head, v))
+		list.Items = append(list.Items, listItem(head, v, snippets[head.Name]))
 	}
 
 	return list, nil
+}
+
+// listHeads returns a page of heads and how many match. Stores do not know which templates are
+// snippets, so with that condition the page is cut here.
+func (r *Registry) listHeads(
+	ctx context.Context, account string, q wire.TemplateListQuery, snippets map[string]bool,
+) ([]wire.Template, int, error) {
+	if q.IsSnippet == nil {
+		return r.store.Templates(ctx, account, q)
+	}
+
+	all := q
+	all.Page, all.PerPage = 1, allTemplates
+	heads, _, err := r.store.Templates(ctx, account, all)
+	if err != nil {
+		return nil, 0, err
+	}
+	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return snippets[t.Name] != *q.IsSnippet })
+	page, total := q.PageOf(heads)
+
+	return page, total, nil
 }
 
 // bounded sets the page and the number of items to their defaults and bounds.

@@ -373,3 +373,78 @@ func TestChangesWaitsForAPublishOfItsAccount(t *testing.T) {
 			[]any{wire.Changes{Success: true, Revision: 2, Names: []string{}}, nil})
 	})
 }
+
+func TestATemplateIsFoundByItsIDInAnotherSystem(t *testing.T) {
+	r := newRegistry(t)
+	cms := wire.ExternalID{Source: "cms", ID: "page-7"}
+	greet := says("greet", "Hi")
+	greet.ExternalIDs = []wire.ExternalID{cms}
+	equal(t, "published", publish(t, r, greet).ExternalIDs, greet.ExternalIDs)
+	equal(t, "published without ids", publish(t, r, says("other", "Ho")).ExternalIDs, []wire.ExternalID{})
+
+	// The ids stay with the next version, and are replaced by others.
+	equal(t, "kept", publish(t, r, says("greet", "Hello")).ExternalIDs, greet.ExternalIDs)
+	found := func(external wire.ExternalID) (names []string) {
+		list, err := r.List(t.Context(), ann, wire.TemplateListQuery{External: external})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			equal(t, "listed", item.ExternalIDs, []wire.ExternalID{external})
+			names = append(names, item.Name)
+		}
+		return names
+	}
+	equal(t, "by the id", found(cms), []string{"greet"})
+	equal(t, "by another", found(wire.ExternalID{Source: "cms", ID: "nope"}), []string(nil))
+
+	thief := says("thief", "Mine")
+	thief.ExternalIDs = greet.ExternalIDs
+	_, err := r.Publish(t.Context(), ann, thief)
+	wantFault(t, err, wire.CodeConflict, "greet", "page-7")
+
+	greet.Blueprint, greet.ExternalIDs = says("greet", "Hello").Blueprint, []wire.ExternalID{}
+	equal(t, "removed", publish(t, r, greet).ExternalIDs, []wire.ExternalID{})
+	equal(t, "its old id", found(cms), []string(nil))
+	publish(t, r, thief)
+}
+
+func TestTheListKnowsSnippets(t *testing.T) {
+	store := registrytest.NewMemory()
+	r := registry.New(registry.Config{Logger: quiet, Store: store})
+	publish(t, r, says("tone", "Be kind."))
+	publish(t, r, says("rules", "Be brief."))
+	publish(t, r, says("greet", "Hi. @@@tone@@@"))
+	listed := func(isSnippet *bool) (names []string) {
+		t.Helper()
+		list, err := r.List(t.Context(), ann, wire.TemplateListQuery{IsSnippet: isSnippet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range list.Items {
+			if item.IsSnippet {
+				item.Name = "@" + item.Name
+			}
+			names = append(names, item.Name)
+		}
+		equal(t, "in all", list.Total, len(names))
+		return names
+	}
+	yes, no := true, false
+	equal(t, "all", listed(nil), []string{"greet", "rules", "@tone"})
+	equal(t, "snippets", listed(&yes), []string{"@tone"})
+	equal(t, "the others", listed(&no), []string{"greet", "rules"})
+
+	// It follows the latest version, also of a template of which it was not noted yet.
+	publish(t, r, says("greet", "Hi. @@@rules@@@"))
+	equal(t, "snippets", listed(&yes), []string{"@rules"})
+	_, err := store.UpdateTemplate(t.Context(), ann.Account, "greet",
+		func(head *wire.Template) (*wire.Version, bool, error) {
+			head.Snippets = nil
+			return nil, true, nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "snippets", listed(&yes), []string{"@rules"})
+}

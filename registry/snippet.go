@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -67,6 +68,49 @@ func whyMissing(s render.Snippet, head wire.Template) string {
 	return fmt.Sprintf("does not exist: the latest version of %s is %d", quote(s.Name), head.Latest())
 }
 
+// allTemplates is the size of a page that has every template.
+const allTemplates = 1 << 30
+
+// snippets returns the names of the templates that the latest version of another one has as
+// snippets.
+func (r *Registry) snippets(ctx context.Context, account string) (map[string]bool, error) {
+	all := wire.TemplateListQuery{Page: 1, PerPage: allTemplates}
+	heads, _, err := r.store.Templates(ctx, account, all)
+	if err != nil {
+		return nil, err
+	}
+
+	names := map[string]bool{}
+	for _, head := range heads {
+		used := head.Snippets
+		if used == nil {
+			v, err := r.version(ctx, account, &head, head.Latest())
+			if err != nil {
+				return nil, err
+			}
+			used = snippetNames(head.Name, v.Blueprint)
+		}
+		for _, name := range used {
+			names[name] = true
+		}
+	}
+
+	return names, nil
+}
+
+// snippetNames returns the templates that a blueprint of a template refers to, each once; not
+// nil.
+func snippetNames(template string, blueprint []byte) []string {
+	names := []string{}
+	for _, s := range render.Snippets(blueprint) {
+		if s.Name != template && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+
+	return names
+}
+
 // usersMax bounds the templates that checkUnused names.
 const usersMax = 5
 
@@ -75,7 +119,7 @@ const usersMax = 5
 //
 // It reads all templates of the account: archiving and deleting are rare.
 func (r *Registry) users(ctx context.Context, account, name, label string) ([]string, error) {
-	all := wire.TemplateListQuery{Page: 1, PerPage: 1 << 30}
+	all := wire.TemplateListQuery{Page: 1, PerPage: allTemplates}
 	heads, _, err := r.store.Templates(ctx, account, all)
 	if err != nil {
 		return nil, err

@@ -137,6 +137,7 @@ func (echo) Publish(_ context.Context, _ wire.Identity, p wire.Publish) (wire.Pu
 		Blueprint:     p.Blueprint,
 		Metadata:      p.Metadata,
 		CommitMessage: &p.CommitMessage,
+		ExternalIDs:   p.ExternalIDs,
 	}, nil
 }
 
@@ -150,7 +151,11 @@ func (echo) List(_ context.Context, _ wire.Identity, q wire.TemplateListQuery) (
 	return wire.TemplateList{
 		Success: true,
 		Paging:  wire.Paging{Page: q.Page, PerPage: q.PerPage},
-		Items:   []wire.TemplateListItem{{Name: q.Name + " " + q.Label}},
+		Items: []wire.TemplateListItem{{
+			Name:        q.Name + " " + q.Label,
+			ExternalIDs: []wire.ExternalID{q.External},
+			IsSnippet:   q.IsSnippet != nil && *q.IsSnippet,
+		}},
 	}, nil
 }
 
@@ -274,6 +279,7 @@ func TestTheRealAPIAcceptsEveryCall(t *testing.T) {
 		Labels:        []string{"prod"},
 		Blueprint:     json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`),
 		CommitMessage: message,
+		ExternalIDs:   []wire.ExternalID{{Source: "cms", ID: "7"}},
 	})
 	check(t, "published", published, err, wire.Published{
 		Success:       true,
@@ -283,10 +289,15 @@ func TestTheRealAPIAcceptsEveryCall(t *testing.T) {
 		Blueprint:     json.RawMessage(`{"n":1e999,"s":"<\u2028>"}`),
 		Metadata:      json.RawMessage("null"),
 		CommitMessage: &message,
+		ExternalIDs:   []wire.ExternalID{{Source: "cms", ID: "7"}},
 		Warnings:      []wire.Finding{},
 	})
 
-	list, err := c.List(ctx, caller, wire.TemplateListQuery{Page: 3, PerPage: 4, Name: "a&b", Label: "c d"})
+	external, isSnippet := wire.ExternalID{Source: "cms", ID: "é&7"}, true
+	list, err := c.List(ctx, caller, wire.TemplateListQuery{Page: 3, PerPage: 4, Name: "a&b", Label: "c d",
+		External: external, IsSnippet: &isSnippet})
+	check(t, "external id", list.Items[0].ExternalIDs[0], err, external)
+	check(t, "is a snippet", list.Items[0].IsSnippet, err, true)
 	check(t, "list", list.Items[0].Name, err, "a&b c d")
 	check(t, "page of the list", list.Page, err, 3)
 

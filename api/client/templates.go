@@ -103,10 +103,11 @@ func publishBody(p wire.Publish) any {
 	}
 
 	return struct {
-		Template base     `json:"prompt_template"`
-		Version  version  `json:"prompt_version"`
-		Labels   []string `json:"release_labels,omitempty"`
-	}{base{p.Name, p.Tags}, version{p.Blueprint, p.CommitMessage, p.Metadata}, p.Labels}
+		Template    base              `json:"prompt_template"`
+		Version     version           `json:"prompt_version"`
+		Labels      []string          `json:"release_labels,omitempty"`
+		ExternalIDs []wire.ExternalID `json:"external_ids,omitzero"` // an empty list removes them
+	}{base{p.Name, p.Tags}, version{p.Blueprint, p.CommitMessage, p.Metadata}, p.Labels, p.ExternalIDs}
 }
 
 // List lists templates with their latest versions.
@@ -126,10 +127,15 @@ func (c *Client) List(
 		"created_by_email": q.Author,
 		"sort_by":          q.SortBy,
 		"sort_order":       q.SortOrder,
+		"external_source":  q.External.Source,
+		"external_id":      q.External.ID,
 	} {
 		if value != "" {
 			query.Set(name, value)
 		}
+	}
+	if q.IsSnippet != nil {
+		query.Set("is_snippet", strconv.FormatBool(*q.IsSnippet))
 	}
 	for name, at := range map[string]time.Time{
 		"created_after":  q.CreatedAfter,

@@ -245,6 +245,8 @@ type PublishTemplate struct {
 	Version  PublishedVersion `json:"prompt_version"`
 	// Labels that point to this version from now on.
 	Labels []string `json:"release_labels,omitempty"`
+	// The template's ids in other systems; as they are if they are left out.
+	ExternalIDs []wire.ExternalID `json:"external_ids,omitempty" jsonschema:"maxItems=32"`
 }
 
 // PublishedName says which template it is. One that does not exist is made.
@@ -414,8 +416,9 @@ type Logged struct {
 	Tracked
 	// The same as request_id.
 	ID string `json:"id" jsonschema:"format=uuid"`
-	// Always null: the record has the link to the template.
-	PromptVersion *int `json:"prompt_version"`
+	// Always null, where the hosted service has the linked version: a write does not wait
+	// for a template. The record has the link.
+	PromptVersion *PublishedVersion `json:"prompt_version"`
 	// What was logged.
 	Status string `json:"status"`
 	// What was logged.

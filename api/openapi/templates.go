@@ -85,23 +85,38 @@ type NamedQuery struct {
 
 // ListQuery chooses templates.
 type ListQuery struct {
-	Page    int `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
+	// The page, from 1.
+	Page int `json:"page,omitempty" jsonschema:"minimum=1,maximum=100000,default=1"`
+	// Templates of a page. It has 100 at most, however many are asked for.
 	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=30"`
 	// A part of the name, in any case.
 	Name string `json:"name,omitempty"`
 	// A label that the template has.
 	Label string `json:"label,omitempty"`
 	// Tags that the template has, all of them.
-	Tags   []string `json:"tags,omitempty"`
-	Status string   `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
+	Tags []string `json:"tags,omitempty"`
+	// Templates in use, archived ones, or both.
+	Status string `json:"status,omitempty" jsonschema:"enum=active,enum=deleted,enum=all,default=active"`
 	// Who published the first version.
-	Author        string        `json:"created_by_email,omitempty"`
-	CreatedAfter  time.Time     `json:"created_after,omitzero"`
-	CreatedBefore time.Time     `json:"created_before,omitzero"`
-	UpdatedAfter  time.Time     `json:"updated_after,omitzero"`
-	UpdatedBefore time.Time     `json:"updated_before,omitzero"`
-	SortBy        templateOrder `json:"sort_by,omitempty" jsonschema:"default=name"`
-	SortOrder     string        `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
+	Author string `json:"created_by_email,omitempty"`
+	// Only templates of which the first version was published then or later.
+	CreatedAfter time.Time `json:"created_after,omitzero"`
+	// Only templates of which the first version was published then or before.
+	CreatedBefore time.Time `json:"created_before,omitzero"`
+	// Only templates that were changed then or later.
+	UpdatedAfter time.Time `json:"updated_after,omitzero"`
+	// Only templates that were last changed then or before.
+	UpdatedBefore time.Time `json:"updated_before,omitzero"`
+	// The system that external_id is of; both are given together.
+	Source string `json:"external_source,omitempty"`
+	// The template's id in that system.
+	ExternalID string `json:"external_id,omitempty"`
+	// Only templates that others have as snippets or, with false, only the rest.
+	IsSnippet bool `json:"is_snippet,omitempty"`
+	// What to sort by.
+	SortBy templateOrder `json:"sort_by,omitempty" jsonschema:"default=name"`
+	// Ascending by name, else descending, if it is left out.
+	SortOrder string `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
 }
 
 // templateOrder has its values in specialSchema.

@@ -17,6 +17,8 @@ const (
 	JSONDepthMax          = 512       // nesting of a body
 	BodyBytesMax          = 32 << 20  // a body, as sent and after decompression
 	CommitMessageRunesMax = 512       // commit message of a template version
+	ExternalIDsMax        = 32        // ids of one template in other systems
+	SourceRunesMax        = 128       // the name of another system
 
 	BatchEventsMax = 1000    // events of one POST /sync/events
 	BatchBytesMax  = 4 << 20 // its bytes before compression; one larger event travels alone

@@ -3,7 +3,10 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // Publish is the body of POST /rest/prompt-templates. Raw members alias the body that it
@@ -15,6 +18,7 @@ type Publish struct {
 	Metadata      json.RawMessage // nil if absent
 	CommitMessage string
 	Labels        []string
+	ExternalIDs   []ExternalID // nil: keep the current ones
 
 	// Not part of the body:
 	Author string // an email, or the id of a key; "" is the identity's key
@@ -33,7 +37,7 @@ type Published struct {
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
-	ExternalIDs   []any           `json:"external_ids"`
+	ExternalIDs   []ExternalID    `json:"external_ids"`
 	Warnings      []Finding       `json:"warnings"` // parts that cannot be rendered
 	Warning       *string         `json:"warning"`  // null if everything was done as asked
 }
@@ -58,7 +62,7 @@ func (f Finding) String() string {
 func DecodePublish(object Object) (Publish, error) {
 	f := fields{object: object}
 	base, version := f.within("prompt_template"), f.within("prompt_version")
-	labels := f.tags("release_labels")
+	labels, externalIDs := f.tags("release_labels"), f.externalIDs("external_ids")
 	if f.errs != nil {
 		return Publish{}, f.err()
 	}
@@ -70,6 +74,7 @@ func DecodePublish(object Object) (Publish, error) {
 		Metadata:      version.json("metadata", false),
 		CommitMessage: version.text("commit_message", false, CommitMessageRunesMax),
 		Labels:        labels,
+		ExternalIDs:   externalIDs,
 	}
 
 	// Faults name the field by its path in the whole body.
@@ -96,12 +101,50 @@ func DecodeOldPublish(object Object) (Publish, error) {
 		Metadata:      f.json("metadata", false),
 		CommitMessage: f.text("commit_message", false, CommitMessageRunesMax),
 		Labels:        f.tags("release_labels"),
+		ExternalIDs:   f.externalIDs("external_ids"),
 	}
 
 	f.templateName("prompt_name", p.Name)
 	f.labels("release_labels", p.Labels)
 
 	return p, f.err()
+}
+
+// externalIDs reads an array of external ids; nil if it is absent.
+func (f *fields) externalIDs(name string) []ExternalID {
+	v, ok := f.raw(name, false)
+	if !ok {
+		return nil
+	}
+	if v[0] != '[' {
+		f.fault(name, "must be an array of objects with source and external_id")
+		return nil
+	}
+
+	ids := []ExternalID{}
+	for i, element := range jsonscan.Elements(v) {
+		if i == ExternalIDsMax {
+			f.fault(name, "has more than %d entries", ExternalIDsMax)
+			break
+		}
+		path := name + "[" + strconv.Itoa(i) + "]"
+		object, err := ParseObject(element)
+		if err != nil {
+			f.fault(path, "must be an object with source and external_id")
+			continue
+		}
+
+		inner := fields{object: object}
+		ids = append(ids, ExternalID{
+			Source: inner.text("source", true, SourceRunesMax),
+			ID:     inner.text("external_id", true, NameRunesMax),
+		})
+		for _, e := range inner.errs {
+			f.fault(path+"."+e.Field, "%s", e.Reason)
+		}
+	}
+
+	return ids
 }
 
 // within reads a required member that is an object, and returns its members.

@@ -9,20 +9,34 @@ import (
 
 // Template is the head of a template: everything except the texts of its versions.
 type Template struct {
-	ID         int64      `json:"id"`
-	Name       string     `json:"prompt_name"`
-	Tags       []string   `json:"tags"`
-	Labels     []Label    `json:"labels"`                // sorted by name
-	LabelsMade int64      `json:"labels_made,omitempty"` // how many labels it ever had; see LabelID
-	Moves      []Move     `json:"moves"`                 // the labels' history, oldest first
-	Versions   []Stamp    `json:"versions"`
-	CreatedAt  time.Time  `json:"created_at"`
-	UpdatedAt  time.Time  `json:"updated_at"`
-	DeletedAt  *time.Time `json:"deleted_at,omitempty"`
+	ID         int64    `json:"id"`
+	Name       string   `json:"prompt_name"`
+	Tags       []string `json:"tags"`
+	Labels     []Label  `json:"labels"`                // sorted by name
+	LabelsMade int64    `json:"labels_made,omitempty"` // how many labels it ever had; see LabelID
+	Moves      []Move   `json:"moves"`                 // the labels' history, oldest first
+	Versions   []Stamp  `json:"versions"`
+
+	// ExternalIDs are the template's ids in other systems.
+	ExternalIDs []ExternalID `json:"external_ids,omitempty"`
+
+	// Snippets are the templates that the latest version has as snippets, each once; null
+	// if it was published before that was noted.
+	Snippets []string `json:"snippets"`
+
+	CreatedAt time.Time  `json:"created_at"`
+	UpdatedAt time.Time  `json:"updated_at"`
+	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 
 	// Revision is the account's registry revision that last changed this template; see
 	// Changes.
 	Revision uint64 `json:"revision"`
+}
+
+// ExternalID is the id of a template in another system.
+type ExternalID struct {
+	Source string `json:"source"`      // the other system
+	ID     string `json:"external_id"` // the template's id there
 }
 
 // Latest returns the newest version's number; 0 if there is none.
@@ -156,10 +170,14 @@ type TemplateListItem struct {
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
 	LLMKwargs     json.RawMessage `json:"llm_kwargs"`
-	ExternalIDs   []any           `json:"external_ids"`
-	IsSnippet     bool            `json:"is_snippet"`
-	CreatedAt     time.Time       `json:"created_at"`
-	UpdatedAt     time.Time       `json:"updated_at"`
+	ExternalIDs   []ExternalID    `json:"external_ids"`
+
+	// IsSnippet means that the latest version of another template has this one as a
+	// snippet.
+	IsSnippet bool `json:"is_snippet"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
 
 // Changes answers GET /sync/changes: the names of the templates that changed after the

@@ -18,6 +18,9 @@ type TemplateListQuery struct {
 	Status        string   // one of TemplateStatuses; "" is active
 	Author        string   // who published the first version
 
+	External  ExternalID // that the template has; both parts or none
+	IsSnippet *bool      // nil: snippets and others. Match leaves it to the registry
+
 	CreatedAfter, CreatedBefore time.Time // inclusive
 	UpdatedAfter, UpdatedBefore time.Time
 
@@ -50,6 +53,8 @@ func (q *TemplateListQuery) Match(t *Template) bool {
 	case !strings.Contains(strings.ToLower(t.Name), strings.ToLower(q.Name)):
 		return false
 	case q.Author != "" && (len(t.Versions) == 0 || t.Versions[0].Author != q.Author):
+		return false
+	case q.External != ExternalID{} && !slices.Contains(t.ExternalIDs, q.External):
 		return false
 	case !within(t.CreatedAt, q.CreatedAfter, q.CreatedBefore),
 		!within(t.UpdatedAt, q.UpdatedAfter, q.UpdatedBefore):

@@ -440,6 +440,7 @@ func narrowed(t *testing.T, s registry.Store) {
 		at := moment.Add(time.Duration(i) * time.Hour)
 		update(t, s, "acme", name, func(head *wire.Template) *wire.Version {
 			head.Tags = []string{"all", name}
+			head.ExternalIDs = []wire.ExternalID{{Source: "cms", ID: name}, {Source: "crm", ID: "7"}}
 			head.CreatedAt = at
 			head.UpdatedAt = at.Add(-time.Duration(2*i) * time.Hour)
 			if name == "b" {
@@ -463,6 +464,9 @@ func narrowed(t *testing.T, s registry.Store) {
 		{wire.TemplateListQuery{Tags: []string{"a", "c"}}, ""},
 		{wire.TemplateListQuery{Author: "ann"}, "a c"},
 		{wire.TemplateListQuery{Author: "bob"}, ""},
+		{wire.TemplateListQuery{External: wire.ExternalID{Source: "cms", ID: "c"}}, "c"},
+		{wire.TemplateListQuery{External: wire.ExternalID{Source: "crm", ID: "7"}, Status: "all"}, "a b c"},
+		{wire.TemplateListQuery{External: wire.ExternalID{Source: "crm", ID: "c"}}, ""},
 		{wire.TemplateListQuery{CreatedAfter: moment.Add(time.Hour)}, "a"},
 		{wire.TemplateListQuery{CreatedBefore: moment}, "c"},
 		{wire.TemplateListQuery{UpdatedBefore: moment.Add(-time.Hour)}, "a"},
