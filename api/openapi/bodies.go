@@ -2,6 +2,9 @@ package openapi
 
 import (
 	"encoding/json"
+	"slices"
+
+	"github.com/invopop/jsonschema"
 
 	"promptspool/api/wire"
 )
@@ -196,17 +199,129 @@ type Blueprint struct {
 	// The messages of a chat.
 	Messages []Message `json:"messages,omitempty"`
 	// The content of a completion.
-	Content any `json:"content,omitempty"`
+	Content Contents `json:"content,omitempty"`
+	// The tools that the model may call.
+	Tools []Tool `json:"tools,omitempty"`
+	// Which tool the model must call: auto, none, required, or one by its name.
+	ToolChoice any `json:"tool_choice,omitempty" jsonschema:"anyof_type=string;object"`
+	// Functions, as OpenAI had them before tools.
+	Functions []Function `json:"functions,omitempty"`
+	// Which function the model must call: auto, none, or one by its name.
+	FunctionCall any `json:"function_call,omitempty" jsonschema:"anyof_type=string;object"`
+	// How the variables of a completion are written.
+	TemplateFormat templateFormat `json:"template_format,omitempty"`
+	// The names of the variables.
+	InputVariables []string `json:"input_variables,omitempty"`
 }
+
+// JSONSchemaExtend is called by the reflector.
+func (Blueprint) JSONSchemaExtend(s *jsonschema.Schema) { openWithNulls(s) }
 
 // Message is one message of a chat.
 type Message struct {
 	open
 	// Who says it.
 	Role messageRole `json:"role"`
-	// What is said: content blocks, such as {"type": "text", "text": "Hello"}; or, in a
-	// template, one string.
-	Content any `json:"content,omitempty"`
+	// What is said.
+	Content Contents `json:"content,omitempty"`
+	// How the variables of the message are written.
+	TemplateFormat templateFormat `json:"template_format,omitempty"`
+	// The names of the variables.
+	InputVariables []string `json:"input_variables,omitempty"`
+	// Who says it, among several of a role; for the role function, the function.
+	Name string `json:"name,omitempty"`
+	// The tools that the assistant calls.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+	// The call that a message of the role tool answers.
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	// The function that the assistant calls, as OpenAI had it before tools.
+	FunctionCall *FunctionCall `json:"function_call,omitempty"`
+}
+
+// JSONSchemaExtend is called by the reflector.
+func (Message) JSONSchemaExtend(s *jsonschema.Schema) { openWithNulls(s) }
+
+// openWithNulls lets an object have more members than are listed, and these be null, as
+// SDKs send what they leave out.
+func openWithNulls(s *jsonschema.Schema) {
+	s.AdditionalProperties = jsonschema.TrueSchema
+	for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+		if !slices.Contains(s.Required, p.Key) {
+			s.Properties.Set(p.Key, orNull(p.Value))
+		}
+	}
+}
+
+// Contents is what is said: content blocks, such as {"type": "text", "text": "Hello"}; or
+// one string.
+type Contents []ContentBlock
+
+// JSONSchemaExtend is called by the reflector.
+func (Contents) JSONSchemaExtend(s *jsonschema.Schema) {
+	blocks := &jsonschema.Schema{Type: "array", Items: s.Items}
+	s.Type, s.Items = "", nil
+	s.AnyOf = []*jsonschema.Schema{blocks, {Type: "string"}}
+}
+
+// ContentBlock is a part of what is said.
+type ContentBlock struct {
+	open
+	// Its kind, such as text, image_url or thinking. Other kinds have other members.
+	Type string `json:"type,omitempty"`
+	// The text of a block of this kind.
+	Text string `json:"text,omitempty"`
+	// The image of a block of this kind.
+	ImageURL *ImageURL `json:"image_url,omitempty"`
+}
+
+// ImageURL is an image in a message.
+type ImageURL struct {
+	open
+	// Where it is: an address, or data:.
+	URL string `json:"url"`
+}
+
+// templateFormat has its values in specialSchema.
+type templateFormat string
+
+// Tool is a tool that a model may call.
+type Tool struct {
+	open
+	// Its kind: function, or a provider's own, such as web_search.
+	Type string `json:"type,omitempty"`
+	// The function of a tool of this kind.
+	Function *Function `json:"function,omitempty"`
+}
+
+// Function is a function that a model may call.
+type Function struct {
+	open
+	// The function's name.
+	Name string `json:"name"`
+	// What it does, for the model.
+	Description string `json:"description,omitempty"`
+	// The JSON schema of its arguments.
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// ToolCall is a model's call of a tool.
+type ToolCall struct {
+	open
+	// The call's id.
+	ID string `json:"id,omitempty"`
+	// Its kind, such as function.
+	Type string `json:"type,omitempty"`
+	// The function that is called.
+	Function *FunctionCall `json:"function,omitempty"`
+}
+
+// FunctionCall is a model's call of a function.
+type FunctionCall struct {
+	open
+	// The function's name.
+	Name string `json:"name"`
+	// The arguments, as JSON in a string.
+	Arguments string `json:"arguments"`
 }
 
 // messageRole has its values in specialSchema.

@@ -58,33 +58,31 @@ func NewChecker(description []byte) (*Checker, error) {
 
 	paths, _ := member(c.document, "paths").(map[string]any)
 	for path, methods := range paths {
-		prefix, rest, named := strings.Cut(path, "{")
-		_, suffix, _ := strings.Cut(rest, "}")
 		for method := range methods.(map[string]any) {
-			c.routes = append(c.routes, documented{
-				method: strings.ToUpper(method),
-				prefix: prefix,
-				suffix: suffix,
-				exact:  !named,
-				place:  "/paths/" + escaped(path) + "/" + method,
-			})
+			c.add(method, path, path)
 		}
+	}
+	for older, usual := range OlderCalls() {
+		method, spelling, _ := strings.Cut(older, " ")
+		_, path, _ := strings.Cut(usual, " ")
+		c.add(strings.ToLower(method), spelling, path)
 	}
 
 	return c, nil
 }
 
-// Calls lists the calls that the description has, in the form of api.Routes.
-func (c *Checker) Calls() (all []string) {
-	for _, r := range c.routes {
-		path := r.prefix
-		if !r.exact {
-			path += "{}" + r.suffix
-		}
-		all = append(all, r.method+" "+path)
-	}
+// add adds a path, which the document describes under the same or another spelling.
+func (c *Checker) add(method, path, described string) {
+	prefix, rest, named := strings.Cut(path, "{")
+	_, suffix, _ := strings.Cut(rest, "}")
 
-	return all
+	c.routes = append(c.routes, documented{
+		method: strings.ToUpper(method),
+		prefix: prefix,
+		suffix: suffix,
+		exact:  !named,
+		place:  "/paths/" + escaped(described) + "/" + method,
+	})
 }
 
 // closeObjects changes schemas so that objects have only the members that they list,

@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/invopop/jsonschema"
@@ -25,7 +24,8 @@ type Document struct {
 	OpenAPI    string                           `json:"openapi"`
 	Info       info                             `json:"info"`
 	Servers    []server                         `json:"servers"`
-	Security   []map[string][]string            `json:"security"`
+	Docs       externalDocs                     `json:"externalDocs"`
+	Security   []security                       `json:"security"`
 	Tags       []tag                            `json:"tags"`
 	Paths      map[string]map[string]*Operation `json:"paths"` // by path and method
 	Components components                       `json:"components"`
@@ -38,6 +38,14 @@ type info struct {
 	Description string            `json:"description"`
 	License     map[string]string `json:"license"`
 }
+
+type externalDocs struct {
+	URL         string `json:"url"`
+	Description string `json:"description"`
+}
+
+// security names a way to show the key, as one of several.
+type security map[string][]string
 
 type server struct {
 	URL         string `json:"url"`
@@ -64,8 +72,8 @@ type Operation struct {
 	Tags        []string             `json:"tags"`
 	Summary     string               `json:"summary"`
 	Description string               `json:"description,omitempty"`
-	Scope       wire.Scope           `json:"x-scope"` // of the key
-	Deprecated  bool                 `json:"deprecated,omitempty"`
+	Scope       wire.Scope           `json:"x-scope"`            // of the key
+	Security    []security           `json:"security,omitempty"` // if it differs from the document's
 	Parameters  []Parameter          `json:"parameters,omitempty"`
 	Body        *Body                `json:"requestBody,omitempty"`
 	Responses   map[string]*Response `json:"responses"` // by status
@@ -117,18 +125,38 @@ const introduction = "The HTTP API of promptspool, the same for a server and a s
 	"The key goes into the header `X-API-KEY` or, in a body, into `api_key`; " +
 	"without both, the credentials of `Authorization: Bearer` count, " +
 	"and on the routes for OpenTelemetry the password of `Basic`, too. " +
-	"A member of a body that is null counts as absent. Unknown members are kept and forwarded. " +
+	"A member of a body that is null counts as absent. " +
+	"Unknown members of what is logged are kept and forwarded; those of a query are an error, which names the " +
+	"closest known one. What a query may have for other clients, and has no effect here, is named in `warning`. " +
 	"Bodies may be compressed with gzip, deflate or zstd. " +
 	"Every answer has the header `Promptspool-Version`; answers may gain members."
 
-var keyScheme = map[string]string{
-	"type": "apiKey",
-	"in":   "header",
-	"name": "X-API-KEY",
-	"description": "As `promptspool keys create` or the dashboard makes them. " +
-		"A key of scope `app` logs calls and fetches templates; " +
-		"one of scope `full` also searches, publishes and deletes.",
+// schemes are the ways to show a key.
+var schemes = map[string]map[string]string{
+	"key": {
+		"type": "apiKey",
+		"in":   "header",
+		"name": "X-API-KEY",
+		"description": "As `promptspool keys create` or the dashboard makes them. " +
+			"A key of scope `app` logs calls and fetches templates; " +
+			"one of scope `full` also searches, publishes and deletes.",
+	},
+	"bearer": {
+		"type":        "http",
+		"scheme":      "bearer",
+		"description": "The same key. It counts only where neither the header nor the body has one.",
+	},
+	"basic": {
+		"type":        "http",
+		"scheme":      "basic",
+		"description": "The same key as the password, with any user. Only for what exporters send.",
+	},
 }
+
+var (
+	allCalls  = []security{{"key": {}}, {"bearer": {}}}
+	exporters = []security{{"key": {}}, {"bearer": {}}, {"basic": {}}}
+)
 
 // Describe returns the description. It reads the comments on the types from their source,
 // so it works only in this package's folder.
@@ -149,11 +177,12 @@ func Describe() (*Document, error) {
 			License:     map[string]string{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		Servers:  []server{{"/", "where this description was read"}},
-		Security: []map[string][]string{{"key": {}}},
+		Docs:     externalDocs{"/docs/api", "the same for people, with examples"},
+		Security: allCalls,
 		Tags:     tags,
 		Paths:    make(map[string]map[string]*Operation),
 		Components: components{
-			SecuritySchemes: map[string]map[string]string{"key": keyScheme},
+			SecuritySchemes: schemes,
 			Schemas:         s.all,
 			Responses:       errorResponses(s),
 			Headers:         headers,
@@ -161,16 +190,15 @@ func Describe() (*Document, error) {
 	}
 
 	for _, o := range operations() {
-		for i, call := range append([]string{o.call}, strings.Fields(o.older)...) {
-			d.add(s, o, call, i)
-		}
+		d.add(s, o)
 	}
 
 	return d, nil
 }
 
-// add adds an operation under one of its spellings, of which number 0 is the usual one.
-func (d *Document) add(s *schemas, o operation, call string, spelling int) {
+// add adds an operation in its usual spelling. Older ones are served, and left out here:
+// generators of clients make a function of every operation.
+func (d *Document) add(s *schemas, o operation) {
 	method, path, _ := strings.Cut(o.call, " ")
 	described := &Operation{
 		ID:          o.id,
@@ -183,13 +211,8 @@ func (d *Document) add(s *schemas, o operation, call string, spelling int) {
 		Responses:   o.responses(s),
 	}
 
-	// Generators of clients make a function of every operation, so each needs an id of
-	// its own.
-	if spelling > 0 {
-		path = call
-		described.ID += strconv.Itoa(spelling + 1)
-		described.Description = "Another spelling of `" + o.call + "`, which older clients use."
-		described.Deprecated = true
+	if o.tag == tagOTLP {
+		described.Security = exporters
 	}
 
 	if d.Paths[path] == nil {

@@ -54,6 +54,20 @@ func operations() []operation {
 	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations, syncOperations)
 }
 
+// OlderCalls maps the calls that are served and not described, each a method and a path, to
+// those that they are other spellings of.
+func OlderCalls() map[string]string {
+	all := map[string]string{}
+	for _, o := range operations() {
+		method, _, _ := strings.Cut(o.call, " ")
+		for path := range strings.FieldsSeq(o.older) {
+			all[method+" "+path] = o.call
+		}
+	}
+
+	return all
+}
+
 const (
 	tagWrites    = "Log calls"
 	tagOTLP      = "OpenTelemetry"

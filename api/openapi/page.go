@@ -424,17 +424,22 @@ func (p *page) describeType(s *jsonschema.Schema, required bool) string {
 
 // typeName returns the name of a type, with a link if it is an object of ours.
 func (p *page) typeName(s *jsonschema.Schema) string {
+	// See orNull.
+	if nullable, ok := s.Extras["type"].([]string); ok {
+		plain := *s
+		plain.Type, plain.Extras = nullable[0], nil
+		return p.typeName(&plain) + " or " + nullable[1]
+	}
+
 	var kinds []string
 	for _, choice := range slices.Concat(s.AnyOf, s.OneOf) {
 		kinds = append(kinds, p.typeName(choice))
 	}
 	for _, word := range s.Enum {
+		if word == nil { // see orNull
+			continue
+		}
 		kinds = append(kinds, fmt.Sprintf("`%v`", word))
-	}
-
-	// See orNull.
-	if nullable, ok := s.Extras["type"].([]string); ok {
-		return strings.Join(nullable, " or ")
 	}
 
 	switch {

@@ -92,6 +92,8 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 			MaxItems:    &two,
 		}
 
+	case reflect.TypeFor[templateFormat]():
+		return words("f-string", "jinja2")
 	case reflect.TypeFor[messageRole]():
 		return words("system", "user", "assistant", "function", "tool", "developer", "placeholder")
 	case reflect.TypeFor[templateOrder]():
@@ -152,6 +154,7 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 		if !ok {
 			continue
 		}
+		p.Description = describedAs(s.name(t), name, p.Description)
 
 		nullable := f.Type.Kind() == reflect.Pointer
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
@@ -187,6 +190,13 @@ func (s *schemas) rawMember(name string, p *jsonschema.Schema) (member *jsonsche
 
 // orNull returns a schema that also allows null. It may change p.
 func orNull(p *jsonschema.Schema) *jsonschema.Schema {
+	switch {
+	case p.AnyOf != nil:
+		p.AnyOf = append(p.AnyOf, &jsonschema.Schema{Type: "null"})
+		return p
+	case p.Enum != nil:
+		p.Enum = append(p.Enum, nil)
+	}
 	// A reference has no type to which null could be added.
 	if p.Type == "" {
 		return &jsonschema.Schema{
@@ -223,7 +233,7 @@ func (s *schemas) query(v any) (all []Parameter) {
 		all = append(all, Parameter{
 			Name:        p.Key,
 			In:          "query",
-			Description: p.Value.Description,
+			Description: describedAs(reflect.TypeOf(v).Name(), p.Key, p.Value.Description),
 			Required:    slices.Contains(schema.Required, p.Key),
 			Schema:      p.Value,
 			Example:     values[p.Key],

@@ -24,7 +24,7 @@ func tracked(message string) []answer {
 
 // greeting is a chat with one message.
 func greeting(role messageRole, text string) Blueprint {
-	content := []object{{"type": "text", "text": text}}
+	content := Contents{{Type: "text", Text: text}}
 	return Blueprint{Type: "chat", Messages: []Message{{Role: role, Content: content}}}
 }
 

@@ -2,8 +2,7 @@ package wire
 
 // Warned is the part of an answer that says what of the call had no effect.
 type Warned struct {
-	// Warning names what of the call had no effect. It is absent if there is nothing of
-	// that kind.
+	// Warning is what of the call had no effect; absent if there is nothing of that kind.
 	Warning string `json:"warning,omitempty"`
 }
 

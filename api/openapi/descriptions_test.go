@@ -1,0 +1,111 @@
+package openapi
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/invopop/jsonschema"
+)
+
+// goName is what a property's description would have from a comment for programmers: a name
+// such as MetadataKeysWide.
+var goName = regexp.MustCompile(`\b[A-Z][a-z0-9]+[A-Z]\w*\b`)
+
+// properNames look like Go's, and are none.
+var properNames = []string{"LangChain", "PostgreSQL", "ChatCompletion", "OpenAI"}
+
+func TestEveryPropertyIsDescribedInTheNamesOfJSON(t *testing.T) {
+	d, err := Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	check := func(place, text string) {
+		seen++
+		if text == "" {
+			t.Errorf("%s has no description", place)
+		}
+		for _, name := range goName.FindAllString(text, -1) {
+			if !slices.Contains(properNames, name) {
+				t.Errorf("%s is described with the name %s: %s", place, name, text)
+			}
+		}
+	}
+
+	for name, s := range d.Components.Schemas {
+		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+			check(name+"."+p.Key, p.Value.Description)
+		}
+	}
+	for path, methods := range d.Paths {
+		for method, o := range methods {
+			for _, p := range o.Parameters {
+				check(fmt.Sprintf("%s %s: %s", method, path, p.Name), p.Description)
+			}
+		}
+	}
+	if seen < 700 {
+		t.Errorf("only %d descriptions were seen", seen)
+	}
+
+	// An entry that describes nothing any more would mislead whoever changes it.
+	for key := range described {
+		name, property, typed := strings.Cut(key, ".")
+		has := func(s *jsonschema.Schema, property string) bool {
+			_, ok := s.Properties.Get(property)
+			return ok
+		}
+		switch schema := d.Components.Schemas[name]; {
+		case typed && schema == nil && strings.HasSuffix(name, "Query"): // of a query string
+		case typed && (schema == nil || !has(schema, property)):
+			t.Errorf("there is no %s", key)
+		}
+	}
+}
+
+func TestTheTypesOfTheBlueprintAreDescribed(t *testing.T) {
+	c := description(t)
+	chat := func(message string) string {
+		return `{"provider":"p","model":"m","request_start_time":1,"request_end_time":2,` +
+			`"output":{"type":"chat","messages":[]},"input":{"type":"chat","messages":[` + message + `],` +
+			`"tools":null,"tool_choice":"auto","function_call":null}}`
+	}
+	for message, ok := range map[string]bool{
+		`{"role":"user","content":"Hi","template_format":"jinja2","name":null}`:                              true,
+		`{"role":"user","content":[{"type":"text","text":"Hi","more":1}],"input_variables":[]}`:              true,
+		`{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}`:            true,
+		`{"role":"tool","tool_call_id":"1","content":[{"type":"image_url","image_url":{"url":"http://a"}}]}`: true,
+		`{"role":"user","content":7}`:                        false,
+		`{"role":"user","template_format":"mustache"}`:       false,
+		`{"role":"assistant","tool_calls":[{"function":1}]}`: false,
+	} {
+		if err := c.CheckRequest("POST", "/log-request", []byte(chat(message))); (err == nil) != ok {
+			t.Errorf("%s: %v", message, err)
+		}
+	}
+}
+
+func TestTheDescriptionHasNoOlderSpellings(t *testing.T) {
+	d, err := Describe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range operations() {
+		for path := range strings.FieldsSeq(o.older) {
+			if d.Paths[path] != nil {
+				t.Errorf("%s is described", path)
+			}
+		}
+	}
+	for _, scheme := range []string{"key", "bearer", "basic"} {
+		if d.Components.SecuritySchemes[scheme] == nil {
+			t.Errorf("there is no scheme %s", scheme)
+		}
+	}
+	if got := d.Paths["/v1/traces"]["post"].Security; len(got) != 3 {
+		t.Errorf("exporters may show their key as %v", got)
+	}
+}
