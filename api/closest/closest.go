@@ -1,4 +1,5 @@
-// Package closest says which values exist that are close to those of a filter that finds nothing.
+// Package closest says which values and keys exist that are close to those of a filter that
+// finds nothing.
 package closest
 
 import (
@@ -8,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -34,6 +37,10 @@ type Value struct {
 	Instead wire.Filter // the condition whose value does not exist
 	Text    string      // the value that exists
 	Found   wire.SearchPage
+
+	// Key is set instead of Text if no record has the key of the condition: the key that was
+	// meant, of metadata or of a filter line.
+	Key string
 }
 
 // Find returns the closest existing values, for each condition of a filter that demands a value
@@ -52,6 +59,11 @@ func Find(
 		if page, err := count(ctx, records, id, c); err != nil || page.Total > 0 {
 			continue
 		}
+		if key, ok := keyMeant(ctx, records, id, c, patience/3); ok {
+			all = append(all, Value{Instead: c, Key: key})
+			continue
+		}
+
 		// A third of the time: counting what was found needs the rest.
 		found, err := records.Suggest(ctx, id, wire.SuggestQuery{
 			Field:  c.Field,
@@ -66,12 +78,39 @@ func Find(
 			instead := c
 			instead.Value, _ = json.Marshal(text)
 			if page, err := count(ctx, records, id, instead); err == nil && page.Total > 0 {
-				all = append(all, Value{c, text, page})
+				all = append(all, Value{Instead: c, Text: text, Found: page})
 			}
 		}
 	}
 
 	return all
+}
+
+// keyMeant returns the closest key to that of a condition on metadata, if no record has that one.
+// A line takes every key that it does not know for one of the metadata, slips included.
+func keyMeant(
+	ctx context.Context, records Records, id wire.Identity, c wire.Filter, budget time.Duration,
+) (string, bool) {
+	if c.Field != "metadata" {
+		return "", false
+	}
+	keys, err := records.Suggest(ctx, id, wire.SuggestQuery{Field: "metadata_keys", Limit: valuesMax, Budget: budget})
+	if err != nil || slices.Contains(keys.Values, c.NestedKey) {
+		return "", false
+	}
+
+	var names []string
+	for i := range filterline.Fields {
+		if f := &filterline.Fields[i]; f.Listed() && !f.NeedsPart {
+			names = append(names, f.Name)
+		}
+	}
+	near := Among(c.NestedKey, append(names, keys.Values...))
+	if len(near) == 0 {
+		return "", false
+	}
+
+	return near[0], true
 }
 
 // equalities are the conditions of a filter that demand one value.
@@ -98,14 +137,14 @@ func count(ctx context.Context, records Records, id wire.Identity, f wire.Filter
 }
 
 // Among returns the values closest to one, the closest first. These are the same in another case, then
-// what begins alike, then what differs by a few letters.
+// what begins alike, then what differs by a few letters. Blanks and punctuation do not count.
 func Among(value string, values []string) []string {
-	value = strings.ToLower(value)
+	value = plain(value)
 	// A longer word may have more slips before it is another word.
 	most := 1 + len([]rune(value))/4
 	rank := make(map[string]int)
 	for _, v := range values {
-		lower := strings.ToLower(v)
+		lower := plain(v)
 		if lower == value {
 			rank[v] = 0
 		} else if strings.HasPrefix(lower, value) || len(lower) > 2 && strings.HasPrefix(value, lower) {
@@ -124,6 +163,18 @@ func Among(value string, values []string) []string {
 	slices.SortStableFunc(near, func(a, b string) int { return cmp.Compare(rank[a], rank[b]) })
 
 	return near[:min(len(near), closestMax)]
+}
+
+// plain returns the letters and digits of a text in lower case or, if it has none, the text.
+func plain(text string) string {
+	letters := strings.Map(func(c rune) rune {
+		if unicode.IsLetter(c) || unicode.IsDigit(c) {
+			return unicode.ToLower(c)
+		}
+		return -1
+	}, text)
+
+	return cmp.Or(letters, strings.ToLower(text))
 }
 
 // distance is how many letters must be added, removed or replaced to make b of a, as far as it is at most most.

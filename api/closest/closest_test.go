@@ -1,8 +1,13 @@
 package closest
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"time"
+
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
 )
 
 func TestTheClosestValuesComeFirst(t *testing.T) {
@@ -16,10 +21,53 @@ func TestTheClosestValuesComeFirst(t *testing.T) {
 		{"prodd", []string{"canary", "prod", "Prodd", "prodder"}, []string{"Prodd", "prod", "prodder"}},
 		{"gpt-4o", []string{"claude", "gpt-4o-mini", "gpt-4", "gpt-5"}, []string{"gpt-4o-mini", "gpt-4", "gpt-5"}},
 		{"größe", []string{"grosse", "grösse", "Größen"}, []string{"Größen", "grösse"}},
+		{"gpt4", []string{"claude-4", "gpt-4o-mini", "gpt-5"}, []string{"gpt-4o-mini", "gpt-5"}},
+		{"session id", []string{"session_id", "session"}, []string{"session_id", "session"}},
+		{"--", []string{"openai"}, []string{}},
 		{"x", []string{"openai", "anthropic"}, []string{}},
 	} {
 		if got := Among(c.value, c.values); !slices.Equal(got, c.want) && len(got)+len(c.want) > 0 {
 			t.Errorf("%s: %q, want %q", c.value, got, c.want)
+		}
+	}
+}
+
+// oneRecord is what is searched: one record, with a metadata key.
+type oneRecord struct{}
+
+func (oneRecord) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.SearchPage, error) {
+	page := wire.SearchPage{Success: true}
+	if f := s.FilterGroup; f.Field == "metadata" && f.NestedKey == "customer" && string(f.Value) == `"Acme"` {
+		page.Total = 1
+	}
+	return page, nil
+}
+
+func (oneRecord) Suggest(_ context.Context, _ wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error) {
+	values := map[string][]string{"metadata_keys": {"customer"}, "metadata": {"Acme"}}[q.Field]
+	return wire.Suggestions{Success: true, Values: values}, nil
+}
+
+func TestAKeyThatNoRecordHasIsAnsweredWithTheOneThatWasMeant(t *testing.T) {
+	for line, want := range map[string]Value{
+		"statsu:error":     {Key: "status"},
+		"custommer:Acme":   {Key: "customer"},
+		"customer:acme":    {Text: "Acme"},
+		"wholly-unknown:1": {},
+	} {
+		selection, err := filterline.Read(line, filterline.Clock{Now: time.Now(), Zone: time.UTC})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Find(t.Context(), oneRecord{}, wire.Identity{}, selection.Filter, time.Minute)
+		if want.Key+want.Text == "" {
+			if got != nil {
+				t.Errorf("%s: %+v", line, got)
+			}
+			continue
+		}
+		if len(got) != 1 || got[0].Key != want.Key || got[0].Text != want.Text {
+			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
 	}
 }

@@ -12,7 +12,7 @@ const closestMax = 300 * time.Millisecond
 // closeLink leads to a view with a value that exists, instead of one that finds nothing.
 type closeLink struct {
 	Text, Href string
-	Requests   string
+	Requests   string // how many it finds; "" if they were not counted
 }
 
 // suggestClosest suggests values that exist, for a filter that finds nothing.
@@ -23,14 +23,19 @@ func (d *Dashboard) suggestClosest(c *call, v *filterView) {
 	}
 	for _, value := range closest.Find(c.Context(), d.Records, c.identity(), group, closestMax) {
 		text, term, ok := v.Filter.line.Replaced(value.Instead, value.Text)
+		if value.Key != "" {
+			text, term, ok = v.Filter.line.Rekeyed(value.Instead, value.Key)
+		}
 		if !ok {
 			continue
 		}
 
 		link := closeLink{
-			Text:     term,
-			Href:     address(v.Path, v.Filter.withLine(text).values()),
-			Requests: grouped(int64(value.Found.Total)),
+			Text: term,
+			Href: address(v.Path, v.Filter.withLine(text).values()),
+		}
+		if value.Key == "" {
+			link.Requests = grouped(int64(value.Found.Total))
 		}
 		if value.Found.TotalIsLowerBound {
 			link.Requests += "+"

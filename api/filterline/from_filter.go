@@ -250,6 +250,21 @@ func texts(raw json.RawMessage) (string, bool) {
 	return number.String(), true
 }
 
+// Rekeyed returns the line with another key in place of one of metadata that a condition has. It
+// returns the changed term as well, and reports false if no term has that key.
+func (l Line) Rekeyed(demand wire.Filter, key string) (line, term string, ok bool) {
+	for i := range l.Terms {
+		if t := &l.Terms[i]; t.Field == metadata && t.Part == demand.NestedKey {
+			other := Line{Terms: slices.Clone(l.Terms)}
+			other.Terms[i].Field, other.Terms[i].Part = resolve(key)
+
+			return other.String(), other.Terms[i].String(), true
+		}
+	}
+
+	return "", "", false
+}
+
 // Replaced returns the line with another text in place of the value that a condition demands. It
 // returns the changed term as well, and reports false if no term has just that value.
 func (l Line) Replaced(demand wire.Filter, text string) (line, term string, ok bool) {

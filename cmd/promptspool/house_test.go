@@ -36,7 +36,7 @@ var imports = map[string]string{
 	"api/ops":             "api/edge api/wire metrics",
 	"api/auth":            "api/wire",
 	"api/client":          "api/room api/wire",
-	"api/closest":         "api/wire",
+	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
 		"api/filterline api/wire api/wire/calendar api/wire/jsonscan",

@@ -241,8 +241,14 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		b.press(".empty a")
 		b.shows("main", "20", "model:gpt-4o")
 	}
+	b.visit("/requests?filter=statsu:error")
+	b.shows(".empty", "No requests match these filters. Closest: status:error. Clear filters")
+	b.press(".empty a")
+	b.shows("main", "4 requests")
 	for _, c := range []struct{ flag, value, want string }{
 		{"--status", "error", ""},
+		{"--filter", "statsu:error", "No requests match these filters. Unknown key statsu: did you mean status?\n"},
+		{"--metadata", "usr_id=ann", "No requests match these filters. Unknown key usr_id: did you mean user_id?\n"},
 		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20)\n"},
 		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
 	} {

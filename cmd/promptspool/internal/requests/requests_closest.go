@@ -35,7 +35,13 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, w
 	}
 
 	var all []string
+	unknown := ""
 	for _, value := range closest.Find(c.Context, records, id, where, closestMax) {
+		if value.Key != "" {
+			unknown += fmt.Sprintf(" Unknown key %s: did you mean %s?",
+				print.Printable(value.Instead.NestedKey), print.Printable(value.Key))
+			continue
+		}
 		name := value.Instead.Field
 		if flag, ok := flagOfField[name]; ok {
 			name = flag
@@ -51,7 +57,7 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, w
 		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text), found))
 	}
 
-	fmt.Fprint(p.Out, "No requests match these filters.")
+	fmt.Fprint(p.Out, "No requests match these filters."+unknown)
 	if all != nil {
 		fmt.Fprint(p.Out, " Closest: "+strings.Join(all, ", "))
 	}
