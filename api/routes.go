@@ -12,7 +12,7 @@ var routes = expandSpellings([]route{
 	{name: "fetch-template", path: "/prompt-templates/",
 		needs: templates, body: optionalBody, scope: wire.ScopeApp,
 		members: knownMembers("version label provider model input_variables model_parameter_overrides "+
-			"skip_input_variable_rendering", "workspace_id metadata_filters").warning(),
+			"skip_input_variable_rendering metadata_filters", "workspace_id").warning(),
 		handle: (*API).fetchTemplate},
 
 	// Writes.

@@ -348,7 +348,8 @@ type FetchTemplate struct {
 	SkipRendering bool `json:"skip_input_variable_rendering,omitempty"`
 	// No effect here, where a key belongs to one project; the answer has a warning.
 	WorkspaceID any `json:"workspace_id,omitempty" jsonschema:"anyof_type=integer;string"`
-	// No effect here, where a label points to one version; the answer has a warning.
+	// Accepted for the SDKs of the hosted service, where it chooses among the versions that
+	// a label may have. Here a label points to one.
 	MetadataFilters map[string]any `json:"metadata_filters,omitempty"`
 }
 
