@@ -73,8 +73,8 @@ func (s shelf) List(context.Context, wire.Identity, wire.TemplateListQuery) (wir
 }
 
 func (s shelf) Publish(context.Context, wire.Identity, wire.Publish) (wire.Published, error) {
-	return wire.Published{Success: true, Name: "a", Tags: []string{}, Labels: []string{}, ExternalIDs: []wire.ExternalID{},
-		Blueprint: []byte(`{"type":"chat","messages":[]}`)}, nil
+	return wire.Published{Success: true, Name: "a", Tags: []string{}, Labels: []string{},
+		ExternalIDs: []wire.ExternalID{}, Blueprint: []byte(`{"type":"chat","messages":[]}`)}, nil
 }
 
 func (s shelf) Patch(context.Context, wire.Identity, string, wire.TemplatePatch) (wire.Published, error) {
@@ -161,19 +161,22 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"GET", requests + "/suggestions?field=tags&limits=3", "", "limits", "the closest is limit"},
 		{"GET", requests + "/suggestions?field=tags&filter_group=%7B%22x%22:1%7D", "", "filter_group", `it has "x"`},
 		{"GET", requests + "/orphans?page=2", "", "page", "which takes per_page, cursor"},
-		{"DELETE", requests + "?metadata_key=a&metadata_value=b&befor=2026-01-01", "", "befor", "the closest is before"},
+		{"DELETE", requests + "?metadata_key=a&metadata_value=b&befor=2026-01-01", "",
+			"befor", "the closest is before"},
 		{"POST", requests + "/scan", `{"maks":true}`, "maks", "the closest is mask"},
 		{"POST", "/rest/backtest", `{"prompt_name":"a","lats":3}`, "lats", "the closest is last"},
 		{"GET", "/prompt-templates?lable=prod", "", "lable", "the closest is label"},
 		{"GET", "/prompt-templates?external_id=7", "", "external_id", "only be given together"},
 		{"GET", "/prompt-templates?is_snippet=maybe", "", "is_snippet", "true or false"},
 		{"PATCH", "/rest/prompt-templates/a", `{"nonsense":1}`, "nonsense", "which takes version, label, messages"},
-		{"PATCH", "/prompt-labels/65537", `{"prompt_version_number":1,"version":2}`, "version", "which takes prompt_version_number"},
+		{"PATCH", "/prompt-labels/65537", `{"prompt_version_number":1,"version":2}`,
+			"version", "which takes prompt_version_number"},
 	} {
 		a := s.call(tt.method, tt.path, tt.body, "X-API-KEY", "full")
 		if a.Status != 422 || len(a.Fields) != 1 || a.Fields[0].Field != tt.field ||
 			!strings.Contains(a.Fields[0].Reason, tt.says) {
-			t.Errorf("%s %s %s: %d %+v, want %q of %s", tt.method, tt.path, tt.body, a.Status, a.Fields, tt.says, tt.field)
+			t.Errorf("%s %s %s: %d %+v, want %q of %s",
+				tt.method, tt.path, tt.body, a.Status, a.Fields, tt.says, tt.field)
 		}
 	}
 	if f.asked > 0 {
@@ -219,7 +222,8 @@ func TestAMemberOfTheHostedServiceWithoutAnEffectIsAcceptedWithAWarning(t *testi
 	} {
 		status, text, header := s.text(tt.method, tt.path, tt.body)
 		for name := range strings.FieldsSeq(tt.names) {
-			told := strings.Contains(text, `"warning":"`) && strings.Contains(text, name) || strings.Contains(header, name)
+			told := strings.Contains(header, name) ||
+				strings.Contains(text, `"warning":"`) && strings.Contains(text, name)
 			if status/100 != 2 || !told {
 				t.Errorf("%s %s %s: %d %s %s", tt.method, tt.path, tt.body, status, text, header)
 			}

@@ -19,8 +19,8 @@ var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
 	"metrics/parts":   "",
-	"api": "api/admission api/closest api/edge api/filterline api/intake api/otlp api/room api/wire api/wire/calendar " +
-		"api/wire/jsonscan api/wire/secrets metrics",
+	"api": "api/admission api/closest api/edge api/filterline api/intake api/otlp api/room api/wire " +
+		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
 	"api/filterline":      "api/wire api/wire/calendar",
 	"api/wire":            "api/wire/jsonscan",
 	"api/wire/jsonscan":   "",
