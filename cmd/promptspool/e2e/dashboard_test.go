@@ -236,7 +236,8 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.shows("main", "4 requests")
 	for _, page := range []string{"/", "/requests"} {
 		b.visit(page + "?model=gpt4o")
-		b.shows(".empty", "No requests match these filters. Closest: model:gpt-4o (20). Clear filters")
+		b.shows(".empty",
+			"No requests match these filters. Closest: model:gpt-4o (20), model:gpt-4o-mini (20). Clear filters")
 		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
 		b.press(".empty a")
 		b.shows("main", "20", "model:gpt-4o")
@@ -249,7 +250,8 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		{"--status", "error", ""},
 		{"--filter", "statsu:error", "No requests match these filters. Unknown key statsu: did you mean status?\n"},
 		{"--metadata", "usr_id=ann", "No requests match these filters. Unknown key usr_id: did you mean user_id?\n"},
-		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20)\n"},
+		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20), " +
+			"model gpt-4o-mini (20)\n"},
 		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
 	} {
 		for _, command := range []string{"search", "stats"} {
