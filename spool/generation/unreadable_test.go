@@ -23,8 +23,11 @@ func TestMain(m *testing.M) {
 // files were examined: the kernel then fails its neighbours as well.
 func TestWhatIsWholeBesideABadBlockCanBeReadAgain(t *testing.T) {
 	volume := disktest.MountVolume(t, "ext4")
-	dir := filepath.Join(volume.Dir, "generation")
-	w, err := generation.Create(dir, 1, 4<<20, quiet(t))
+	w, err := generation.Create(filepath.Join(volume.Dir, "unplaced"), 1, 4<<20, quiet(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := w.Place(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +43,7 @@ func TestWhatIsWholeBesideABadBlockCanBeReadAgain(t *testing.T) {
 	}
 	txn.Discard()
 
+	dir := filepath.Join(volume.Dir, name)
 	valueLog := filepath.Join(dir, "000001.vlog")
 	volume.Break(valueLog, 1_600_000)
 	ev, err := generation.Examine(dir)
