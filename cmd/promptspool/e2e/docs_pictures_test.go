@@ -56,7 +56,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	}
 	b.do("look", chromedp.EmulateViewport(pictureWidth, 480))
 	b.visit("/traces/" + agentTraceID)
-	b.shows("main", "Trace")
+	b.shows("main", "Answer a customer", "track_parcel")
 	b.picture("trace")
 }
 
