@@ -175,6 +175,16 @@ func TestElementsThatSayNothingAreNotRead(t *testing.T) {
 	}
 }
 
+func TestOfALongListOnlyTheFirstElementsAreRead(t *testing.T) {
+	span := otel.Read(encode(t, spanWith(map[string]any{
+		"gen_ai.operation.name": "chat",
+		"ai.response.toolCalls": "[" + strings.Repeat(`{"name":"f"},`, 200_000) + "{}]",
+	})))
+	if n := strings.Count(string(span.Request()), `"name":"f"`); n != 1<<17 {
+		t.Errorf("%d calls of tools are read, want %d", n, 1<<17)
+	}
+}
+
 // Whatever a span holds, its request follows the contract and says so the second time too.
 func FuzzRead(f *testing.F) {
 	for _, name := range payloads(f) {

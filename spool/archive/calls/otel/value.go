@@ -103,7 +103,12 @@ func (v value) shown() string {
 	return string(v)
 }
 
+// elementsMax bounds the elements of a list that are read: each becomes many times its bytes. Package
+// calls reads no more of them either.
+const elementsMax = 1 << 17
+
 // elements returns the elements of an array, but for those that say nothing: {}, [], "" and null.
+// There are elementsMax at most.
 func (v value) elements() []value {
 	if !v.isArray() {
 		return nil
@@ -111,6 +116,9 @@ func (v value) elements() []value {
 
 	var all []value
 	for _, e := range jsonscan.Elements(json.RawMessage(v)) {
+		if len(all) == elementsMax {
+			break
+		}
 		if e := value(e); len(e) > 2 && !e.absent() || e.isNumber() {
 			all = append(all, e)
 		}
