@@ -3,6 +3,7 @@ package seed
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -15,14 +16,16 @@ type call struct {
 	model    model
 	template string
 	version  int
-	system   string
+	system   string // with its variables filled in
 	messages []message
 	answer   message
 	failure  *failure // nil if it succeeded
-	metadata map[string]string
-	tags     []string
-	scores   []wire.Score
-	fixed    bool // pinned: neither fails nor gets other times by chance
+
+	variables map[string]string // of the template
+	metadata  map[string]string
+	tags      []string
+	scores    []wire.Score
+	fixed     bool // pinned: neither fails nor gets other times by chance
 }
 
 // message is a turn of a conversation.
@@ -56,7 +59,7 @@ func (c *call) body() map[string]any {
 		"metadata":               c.metadata,
 		"prompt_id":              c.template,
 		"prompt_version":         c.version,
-		"prompt_input_variables": map[string]string{"customer": c.metadata["customer"]},
+		"prompt_input_variables": c.variables,
 		"status":                 "SUCCESS",
 	}
 	if c.failure != nil {
@@ -65,6 +68,22 @@ func (c *call) body() map[string]any {
 	}
 
 	return body
+}
+
+// renders makes the call one that was sent with a version of a template: with its text, in which the variables are
+// filled in.
+func (c *call) renders(t template, version int) {
+	text := t.textOf(version)
+	c.template, c.version, c.variables = t.name, version, map[string]string{}
+	if strings.Contains(text, customerSlot) {
+		c.variables["customer"] = c.metadata["customer"]
+	}
+	for _, m := range c.messages {
+		if m.role == "user" {
+			c.variables["message"] = m.text // the last one: those before it are the history
+		}
+	}
+	c.system = strings.ReplaceAll(text, customerSlot, c.metadata["customer"])
 }
 
 // tokens estimates how many tokens went in and came out.

@@ -16,7 +16,8 @@ func (m *maker) pinned() {
 	yesterday := m.today.Add(-day)
 	for n := range YesterdayFailed + 14 {
 		c := m.triage(yesterday.Add(9*time.Hour + time.Duration(n)*19*time.Minute))
-		c.version, c.system, c.fixed = 3, m.template("support/triage").textOf(3), true
+		c.renders(m.template("support/triage"), 3)
+		c.fixed = true
 		if n < YesterdayFailed {
 			c.model, c.took = named("gpt-5-mini"), 30*time.Second
 			c.failure = timeout

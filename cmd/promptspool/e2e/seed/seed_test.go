@@ -35,6 +35,11 @@ func TestASetHasWhatScenesCountOn(t *testing.T) {
 			t.Fatalf("%s: two sets for the same time differ", clock)
 		}
 
+		for _, e := range set.Events {
+			if strings.Contains(string(e.Body), "{{") {
+				t.Fatalf("%s: a prompt was sent as the template has it: %.200s", clock, e.Body)
+			}
+		}
 		count, values := tally(t, set, now)
 		for name, want := range map[string]int{
 			"calls": Calls, "failed": Failed, "yesterday": YesterdayFailed, "outage": OutageFailed,

@@ -119,14 +119,12 @@ func (m *maker) add(s sessionFacts, name string, at time.Time, said []message, a
 	c := &call{
 		start:    at,
 		model:    m.modelOf(t),
-		template: name,
-		version:  version,
-		system:   t.textOf(version),
 		messages: append([]message(nil), said...),
 		answer:   answer,
 		metadata: s.metadata(m),
 		tags:     []string{"bot", []string{"web", "mobile"}[len(s.id+s.user)%2]},
 	}
+	c.renders(t, version)
 	m.calls = append(m.calls, c)
 	m.timed(c)
 

@@ -39,6 +39,9 @@ var rules = []string{
 	"Close with the agent's first name.",
 }
 
+// customerSlot stands in texts that name the customer.
+const customerSlot = "{{customer}}"
+
 // textOf returns the text of a version.
 func (t template) textOf(version int) string {
 	text := t.text
@@ -78,9 +81,9 @@ func (t template) release(version int, message string, labels []string) Release 
 		"prompt_template": map[string]any{"prompt_name": t.name, "tags": []string{"bot"}},
 		"prompt_version": map[string]any{
 			"commit_message": message,
-			"prompt_template": map[string]any{"template_format": "jinja2", "messages": list{
-				map[string]any{"role": "system", "content": t.textOf(version)},
-				map[string]any{"role": "user", "content": "{{message}}"},
+			"prompt_template": map[string]any{"messages": list{
+				map[string]any{"role": "system", "content": t.textOf(version), "template_format": "jinja2"},
+				map[string]any{"role": "user", "content": "{{message}}", "template_format": "jinja2"},
 			}},
 			"metadata": map[string]any{"model": map[string]any{
 				"provider": m.provider, "name": m.name, "parameters": map[string]any{"temperature": 0.3},
