@@ -1,7 +1,10 @@
 package dashboard
 
 import (
+	"cmp"
+	"math"
 	"net/http"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -19,7 +22,12 @@ const (
 // traceView is what the page of a trace shows.
 type traceView struct {
 	TraceID string
+	Name    string // of its first root
 	Rows    []traceRow
+	Total   traceRow // what all of its spans took together
+	Spans   int
+	Failed  int
+	Logged  bool // some of them are logged by a request of its own
 	LeftOut int  // spans that the page has no room for
 	More    bool // beyond these
 	Closed  bool
@@ -29,17 +37,50 @@ type traceView struct {
 type traceRow struct {
 	wire.TraceSpan
 	Depth int
+	began *time.Time // when its trace did
 }
 
 // Indent returns by how many steps the span's name is indented.
 func (r traceRow) Indent() int { return min(r.Depth, traceDepthMax) }
 
+// Ended returns how the span ended, in the word of the list; "" if that is unknown.
+func (r traceRow) Ended() string { return requestRow{Row: wire.Row{Status: r.Status}}.Ended() }
+
+// Class returns the style of how the span ended.
+func (r traceRow) Class() string { return requestRow{Row: wire.Row{Status: r.Status}}.Class() }
+
+// Failed reports whether the span failed.
+func (r traceRow) Failed() bool { return requestRow{Row: wire.Row{Status: r.Status}}.Failed() }
+
+// Logged returns the id of the request by which an SDK logs the span's call itself, or "".
+func (r traceRow) Logged() string {
+	if r.RequestLogID == nil || *r.RequestLogID == r.ID {
+		return ""
+	}
+
+	return *r.RequestLogID
+}
+
 // LatencyMS returns how long the span took; nil if that is unknown.
-func (r traceRow) LatencyMS() *float64 {
-	if r.StartTime == nil || r.EndTime == nil || r.EndTime.Before(*r.StartTime) {
+func (r traceRow) LatencyMS() *float64 { return millisecondsBetween(r.StartTime, r.EndTime) }
+
+// After returns how long after its trace the span began, to a tenth of a millisecond.
+func (r traceRow) After() string {
+	ms := millisecondsBetween(r.began, r.StartTime)
+	if ms == nil {
+		return "–"
+	}
+	rounded := math.Round(*ms*10) / 10
+
+	return "+" + latencyMS(&rounded)
+}
+
+// millisecondsBetween returns the time from one moment to a later one, nil if there is none.
+func millisecondsBetween(from, to *time.Time) *float64 {
+	if from == nil || to == nil || to.Before(*from) {
 		return nil
 	}
-	ms := float64(r.EndTime.Sub(*r.StartTime).Nanoseconds()) / 1e6
+	ms := float64(to.Sub(*from).Nanoseconds()) / 1e6
 
 	return &ms
 }
@@ -53,13 +94,63 @@ func (d *Dashboard) tracePage(c *call) error {
 	rows := traceRows(trace.Spans)
 	v := traceView{
 		TraceID: trace.TraceID,
-		Rows:    rows[:min(len(rows), traceRowsMax)],
+		Name:    "Trace",
+		Total:   traceTotal(trace.Spans),
+		Spans:   len(rows),
 		More:    trace.Truncated,
 		Closed:  trace.Closed,
 	}
+	if len(rows) > 0 {
+		v.Name = cmp.Or(rows[0].Name, v.Name)
+	}
+	for i := range rows {
+		rows[i].began = v.Total.StartTime
+		v.Logged = v.Logged || rows[i].Logged() != ""
+		if rows[i].Failed() {
+			v.Failed++
+		}
+	}
+	v.Rows = rows[:min(len(rows), traceRowsMax)]
 	v.LeftOut = len(rows) - len(v.Rows)
 
-	return d.show(c, http.StatusOK, "trace", "Trace", "requests", v)
+	title := v.Name
+	if v.Name != "Trace" {
+		title += " · Trace"
+	}
+	if v.Failed > 0 {
+		title = "failed · " + title
+	}
+
+	return d.show(c, http.StatusOK, "trace", title, "requests", v)
+}
+
+// traceTotal adds up spans: from the first start to the last end.
+func traceTotal(spans []wire.TraceSpan) traceRow {
+	var total traceRow
+	for i := range spans {
+		s := &spans[i]
+		if total.StartTime == nil || s.StartTime != nil && s.StartTime.Before(*total.StartTime) {
+			total.StartTime = s.StartTime
+		}
+		if total.EndTime == nil || s.EndTime != nil && s.EndTime.After(*total.EndTime) {
+			total.EndTime = s.EndTime
+		}
+		total.InputTokens = added(total.InputTokens, s.InputTokens)
+		total.OutputTokens = added(total.OutputTokens, s.OutputTokens)
+		total.Price = added(total.Price, s.Price)
+	}
+
+	return total
+}
+
+// added returns a sum in which an unknown number counts nothing; nil if neither is known.
+func added[N int64 | float64](sum, n *N) *N {
+	if sum == nil || n == nil {
+		return cmp.Or(sum, n)
+	}
+	both := *sum + *n
+
+	return &both
 }
 
 // traceRows returns spans as a tree: each is followed by its children, in their order. A span
@@ -90,7 +181,7 @@ func traceRows(spans []wire.TraceSpan) []traceRow {
 				continue
 			}
 			done[next.span] = true
-			rows = append(rows, traceRow{spans[next.span], next.depth})
+			rows = append(rows, traceRow{TraceSpan: spans[next.span], Depth: next.depth})
 
 			// The last one goes first on the stack. Spans with the same id have children once.
 			of := children[spans[next.span].SpanID]

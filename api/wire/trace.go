@@ -24,6 +24,14 @@ type TraceSpan struct {
 	RequestLogID *string    `json:"request_log_id"` // of the request that it is or that logs its call; null without one
 	StartTime    *time.Time `json:"start_time"`
 	EndTime      *time.Time `json:"end_time"`
+
+	Kind   string `json:"kind,omitempty"`   // llm, agent, tool ...
+	Status string `json:"status,omitempty"` // SUCCESS, WARNING or ERROR; absent if it is unknown
+
+	// Of a model call; absent if unknown.
+	InputTokens  *int64   `json:"input_tokens,omitempty"`
+	OutputTokens *int64   `json:"output_tokens,omitempty"`
+	Price        *float64 `json:"price,omitempty"` // in US dollars
 }
 
 // TraceSpansMax bounds the spans that a trace is answered with.

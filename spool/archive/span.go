@@ -21,8 +21,9 @@ type Span struct {
 	TraceID  string     `json:"trace_id"` // 32 hexadecimal digits; "" if the body has none
 	SpanID   string     `json:"span_id"`  // 16 hexadecimal digits
 	ParentID string     `json:"parent_id,omitempty"`
-	Name     string     `json:"name"`           // at most spanNameBytes of it
-	Kind     string     `json:"kind,omitempty"` // an otel.Kind
+	Name     string     `json:"name"`             // at most spanNameBytes of it
+	Kind     string     `json:"kind,omitempty"`   // an otel.Kind
+	Status   string     `json:"status,omitempty"` // SUCCESS, WARNING or ERROR; "" in what was stored before it was kept
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
 
@@ -43,6 +44,7 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 		ParentID: cut(read.ParentID, 16),
 		Name:     cut(read.Name, spanNameBytes),
 		Kind:     cut(string(read.Kind), 16),
+		Status:   read.Status,
 		Start:    timeOrNil(read.Start),
 		End:      timeOrNil(read.End),
 	}
@@ -70,7 +72,7 @@ func cut(text string, n int) string {
 
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
-	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.LoggedAs)
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.Status) + len(s.LoggedAs)
 }
 
 // Trace returns the trace of the record's span; ok is false if it has none.
@@ -184,6 +186,8 @@ func traceSpans(states []State) []wire.TraceSpan {
 			ID:        s.RequestID,
 			Name:      v.Name,
 			SpanID:    v.SpanID,
+			Kind:      v.Kind,
+			Status:    v.Status,
 			StartTime: v.Start,
 			EndTime:   v.End,
 		}
@@ -192,6 +196,11 @@ func traceSpans(states []State) []wire.TraceSpan {
 		}
 		if s.Listed() {
 			span.RequestLogID = &s.RequestID
+		}
+		if s.Request != nil {
+			r := &s.Request.Value
+			span.Status, span.Price = r.Status, dollars(r.Price)
+			span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
 		}
 		spans = append(spans, span)
 	}
