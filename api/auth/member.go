@@ -36,6 +36,7 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 		Role:        role,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(inviteAge),
+		By:          by.Email,
 	}
 	if err := p.store.CreateInvite(ctx, hash(code), i); err != nil {
 		return "", wire.Invite{}, err

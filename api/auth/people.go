@@ -108,7 +108,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 		return wire.SignedIn{}, wire.Invalid(faults...)
 	}
 
-	invite, _, err := p.invite(ctx, a.Code)
+	invite, invited, err := p.invite(ctx, a.Code)
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
@@ -150,8 +150,26 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	case err != nil:
 		return wire.SignedIn{}, err
 	}
+	if err := p.noteJoined(ctx, u, invited); err != nil {
+		return wire.SignedIn{}, err
+	}
 
 	return p.begin(ctx, u)
+}
+
+// noteJoined adds a person who has just signed up to the audit log, and who let them in.
+func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) error {
+	as := "as " + string(u.Role)
+	switch {
+	case u.Founder:
+		return p.Note(ctx, u, "create account", u.AccountName, as)
+	case i.Setup:
+		return p.Note(ctx, u, "join account", u.AccountName, as+", with the setup code")
+	case i.By == "": // made by an earlier version
+		return p.Note(ctx, u, "join account", u.AccountName, as+", with an invite")
+	}
+
+	return p.Note(ctx, u, "join account", u.AccountName, as+", invited by "+i.By)
 }
 
 // taken returns the error for a sign-up without a code whose email or account is taken.

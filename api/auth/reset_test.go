@@ -138,9 +138,11 @@ func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
 	want := []string{
 		"operator: disable member bob@example.com ",
 		"bob@example.com: sign in bob@example.com ",
+		"bob@example.com: join account default as owner, invited by operator",
 		"operator: invite owner ",
 		"ann@example.com: reset password ann@example.com with a link made by operator",
 		"operator: make reset link ann@example.com ",
+		"ann@example.com: join account default as owner, with the setup code",
 	}
 	if diff := cmp.Diff(want, log); diff != "" {
 		t.Errorf("the audit log (-want +got):\n%s", diff)

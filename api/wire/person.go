@@ -82,6 +82,8 @@ type Invite struct {
 	CreatedAt   time.Time `json:"created_at"`
 	ExpiresAt   time.Time `json:"expires_at"`
 
+	By string `json:"by,omitempty"` // who made it; see AuditEntry.Actor
+
 	// Setup marks the code of a fresh server, which is valid until the first person has
 	// signed up.
 	Setup bool `json:"setup,omitempty"`

@@ -72,6 +72,7 @@ func invite(n int, account string, role wire.Role) wire.Invite {
 		Role:        role,
 		CreatedAt:   noon,
 		ExpiresAt:   noon.Add(time.Hour),
+		By:          "ann@example.com",
 	}
 }
 

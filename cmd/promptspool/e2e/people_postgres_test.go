@@ -96,6 +96,12 @@ func managesPeople(t *testing.T, beside, other *node) {
 	if page := ann.sees("/people"); !strings.Contains(page, "bob@example.com") {
 		t.Fatalf("the owner does not see the new person: %s", page)
 	}
+	log := ann.sees("/audit")
+	for _, joined := range []string{"as owner, with the setup code", "as editor, invited by operator"} {
+		if !strings.Contains(log, `<td>join account</td><td class="wrap">default</td><td class="wrap">`+joined) {
+			t.Errorf("the audit log does not say who joined %s: %s", joined, log)
+		}
+	}
 	reset := codeIn(t, peopleSay(t, beside, "reset-password", "ann@example.com"))
 	visits(t, other).sends("/reset-password", "code", reset, "password", "another good password")
 	if page := ann.sees("/people"); strings.Contains(page, "bob@example.com") {

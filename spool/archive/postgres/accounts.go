@@ -33,7 +33,8 @@ var accountTablesOf = [...]accountTable{
 	accounts.Users: {name: "users", key: "id",
 		columns: "id, email, account_id, account_name, role, created_at, disabled_at, " +
 			"sessions_from, founder, password"},
-	accounts.Invites:  {name: "invites", key: "hash", columns: "id, account_name, role, created_at, expires_at, setup"},
+	accounts.Invites: {name: "invites", key: "hash",
+		columns: "id, account_name, role, created_at, expires_at, setup, made_by"},
 	accounts.Sessions: {name: "sessions", key: "hash", columns: "user_id, created_at, expires_at", end: "expires_at"},
 	accounts.Resets:   {name: "resets", key: "hash", columns: "user_id, made_by, created_at, expires_at"},
 	accounts.Failures: {name: "sign_in_failures", key: "source", columns: "count, until", end: "until"},
@@ -52,7 +53,7 @@ func scanTargets(row any) []any {
 			&r.DisabledAt, &r.SessionsFrom, &r.Founder, &r.Password,
 		}
 	case *wire.Invite:
-		return []any{&r.ID, &r.AccountName, &r.Role, &r.CreatedAt, &r.ExpiresAt, &r.Setup}
+		return []any{&r.ID, &r.AccountName, &r.Role, &r.CreatedAt, &r.ExpiresAt, &r.Setup, &r.By}
 	case *wire.Session:
 		return []any{&r.UserID, &r.CreatedAt, &r.ExpiresAt}
 	case *wire.Reset:
