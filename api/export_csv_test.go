@@ -76,7 +76,7 @@ func TestAnExportAsCSV(t *testing.T) {
 	}
 	ids := func(lines [][]string) (got []string) {
 		for _, l := range lines {
-			got = append(got, l[0]+" "+l[len(l)-1])
+			got = append(got, l[1]+" "+l[len(l)-1])
 		}
 		return got
 	}
@@ -112,6 +112,7 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 	n, price, latency, version, name := int64(3), 2.75e-6, 1.25, 4, "\r=1+1"
 	row := wire.Row{
 		RequestID:     "r1",
+		ListTime:      time.Date(2026, 3, 1, 11, 59, 0, 0, time.UTC),
 		AcceptedAt:    time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 		FunctionName:  "+x",
 		Provider:      "\t=x",
@@ -138,7 +139,8 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 	}
 
 	want := []string{
-		"r1", "2026-03-01T12:00:00Z", "'+x", "'\t=x", "'=cmd|'/c calc'!A0", "'-1", "'@sum", "'|x", "1.25", "3",
+		"2026-03-01T11:59:00Z", "r1", "2026-03-01T12:00:00Z", "'+x", "'\t=x", "'=cmd|'/c calc'!A0", "'-1", "'@sum", "",
+		"'|x", "1.25", "3",
 		"", "", "", "0.00000275", "'\r=1+1", "4", "", "'=a=1", "'@a,b,c", `k=v"w`, "", "host\nb",
 		"'=1+1", "'@", "",
 	}

@@ -248,7 +248,7 @@ func csvColumns(columns []string) (header []string, cells func(*wire.Row) []stri
 		return all, func(row *wire.Row) []string { return row.CSVLine("")[:len(all)] }
 	}
 
-	header = []string{"request_id", "accepted_at"}
+	header = []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
 	for _, name := range columns {
 		for _, cell := range csvNames[name] {
 			if !slices.Contains(header, cell) {
@@ -276,7 +276,7 @@ func csvColumns(columns []string) (header []string, cells func(*wire.Row) []stri
 
 // csvNames maps the columns of the list to those of a CSV.
 var csvNames = map[string][]string{
-	"status":   {"status", "error_type"},
+	"status":   {"error_type"},
 	"call":     {"input_excerpt", "output_excerpt"},
 	"input":    {"input_excerpt"},
 	"output":   {"output_excerpt"},

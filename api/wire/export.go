@@ -56,8 +56,8 @@ type Exported struct {
 //
 // An answer that ends properly by HTTP is complete; one that breaks off is not.
 var CSVColumns = []string{
-	"request_id", "accepted_at", "function_name", "provider", "model",
-	"status", "error_type", "finish_reason", "latency_seconds",
+	"started_at", "request_id", "accepted_at", "function_name", "provider", "model",
+	"status", "error_type", "error_message", "finish_reason", "latency_seconds",
 	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
 	"template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar",
 	"input_excerpt", "output_excerpt", "cursor",
@@ -80,8 +80,9 @@ func (r *Row) CSVLine(cursor string) []string {
 	}
 
 	line := []string{
-		r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano), r.FunctionName, r.Provider, r.Engine,
-		r.Status, r.ErrorType, r.FinishReason, decimalCell(r.Latency),
+		r.ListTime.UTC().Format(time.RFC3339Nano), r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano),
+		r.FunctionName, r.Provider, r.Engine,
+		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency),
 		integerCell(r.InputTokens), integerCell(r.OutputTokens),
 		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
 		textCell(r.PromptName), version, textCell(r.PromptLabel),
@@ -95,6 +96,16 @@ func (r *Row) CSVLine(cursor string) []string {
 	}
 
 	return line
+}
+
+// errorLine returns the first line of what went wrong, which a failed call's row has in the place of
+// its response; "" if no more is known than the type of the error.
+func (r *Row) errorLine() string {
+	if r.Status != "ERROR" || r.OutputExcerpt == r.ErrorType {
+		return ""
+	}
+
+	return r.OutputExcerpt
 }
 
 // The cells of values that may be unknown, which are empty.

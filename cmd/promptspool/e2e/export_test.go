@@ -123,7 +123,7 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	}
 	out, errs, code = runCommand(t, env, "requests", "export", "--format", "csv", "--tag", "odd",
 		"--url", "http://"+from.addr)
-	isTable := strings.HasPrefix(out, "request_id,") && strings.Contains(errs, "60 records")
+	isTable := strings.HasPrefix(out, "started_at,request_id,") && strings.Contains(errs, "60 records")
 	if got := strings.Count(out, "\n"); code != 0 || got != 61 || !isTable {
 		t.Errorf("as CSV: %d, %d lines\n%s", code, got, errs)
 	}

@@ -124,18 +124,19 @@ func TestAViewIsExportedAsItIsShown(t *testing.T) {
 	// The first has the columns of the list, the other all.
 	name, table := b.saved(".export [href*='format=csv']:not([href*='col='])")
 	header, _, _ := strings.Cut(string(table), "\n")
-	if !strings.HasPrefix(header, "request_id,accepted_at,function_name,") || name != fileName("requests", ".csv") {
+	if !strings.HasPrefix(header, "started_at,request_id,accepted_at,function_name,") || name != fileName("requests", ".csv") {
 		t.Errorf("%s begins with %s", name, header)
 	}
 	name, table = b.saved(".export [href*='format=csv'][href*='col=']")
 	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
 	if err != nil || len(rows) == 0 || name != fileName("requests", ".csv") ||
-		strings.Join(rows[0], " ") != "request_id accepted_at model tags" || rows[1][3] != "a b,c+d" {
+		strings.Join(rows[0], " ") != "started_at status error_message request_id accepted_at model tags" ||
+		rows[1][6] != "a b,c+d" {
 		t.Fatalf("%s: %d rows, %v", name, len(rows), err)
 	}
 	got = nil
 	for _, row := range rows[1:] {
-		got = append(got, row[0])
+		got = append(got, row[3])
 	}
 	if diff := cmp.Diff(ids, got); diff != "" {
 		t.Errorf("%s (-shown +saved):\n%s", name, diff)
