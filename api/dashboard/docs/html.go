@@ -58,7 +58,7 @@ type rendered struct {
 
 // aroundTables lets wide tables scroll by themselves, also by keyboard.
 var aroundTables = strings.NewReplacer(
-	"<table>", `<div class="scroll" tabindex="0" role="region" aria-label="A table"><table>`,
+	"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="A table"><table>`,
 	"</table>", "</table></div>",
 )
 

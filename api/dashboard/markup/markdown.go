@@ -76,6 +76,7 @@ var alignment = extension.WithTableCellAlignMethod(extension.TableCellAlignAttri
 type blocks struct {
 	*writer
 	link ast.Node // whose text is being written; an image in it is no link of its own
+	over []int    // the levels of the headings that what is being written is under
 }
 
 // RegisterFuncs is goldmark's way to ask who renders what.
@@ -189,9 +190,21 @@ func (b *blocks) coloured(l *language, lines *text.Segments) {
 	})
 }
 
-// heading renders a heading below those of the page.
+// headingsAbove is how many levels of headings the page has above a text.
+const headingsAbove = 2
+
+// heading renders a heading below those of the page. No level is left out, as writers do who begin
+// with ##: people who go by headings would look for the one between.
 func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) (ast.WalkStatus, error) {
-	level := string(rune('0' + min(n.(*ast.Heading).Level+2, 6)))
+	if entering {
+		written := n.(*ast.Heading).Level
+		for len(b.over) > 0 && b.over[len(b.over)-1] >= written {
+			b.over = b.over[:len(b.over)-1]
+		}
+		b.over = append(b.over, written)
+	}
+
+	level := string(rune('0' + min(len(b.over)+headingsAbove, 6)))
 	if entering {
 		_, _ = w.WriteString("<h" + level + ">")
 	} else {
@@ -204,7 +217,7 @@ func (b *blocks) heading(w util.BufWriter, _ []byte, n ast.Node, entering bool) 
 // table lets a wide table scroll by itself, also by keyboard.
 func (b *blocks) table(w util.BufWriter, _ []byte, _ ast.Node, entering bool) (ast.WalkStatus, error) {
 	if entering {
-		_, _ = w.WriteString(`<div class="scroll" tabindex="0" role="region" aria-label="A table"><table>` + "\n")
+		_, _ = w.WriteString(`<div class="scroll" tabindex="0" role="group" aria-label="A table"><table>` + "\n")
 	} else {
 		_, _ = w.WriteString("</table></div>\n")
 	}
