@@ -1,9 +1,13 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,7 +17,7 @@ import (
 
 const (
 	suggestionsMax = 30
-	countedMax     = 10                     // suggestions whose requests are counted
+	countedMax     = 20                     // suggestions whose requests are counted
 	suggestTimeMax = 100 * time.Millisecond // later ones would only disturb the typing
 	countTimeMax   = 300 * time.Millisecond // of all counts; what is not counted by then has none
 )
@@ -22,6 +26,10 @@ const (
 type suggestions struct {
 	Kept   string  `json:"kept"` // what stays in front of a suggestion
 	Offers []offer `json:"offers"`
+
+	// Half is set if what is written is no value, and these are all that it may become. Enter then
+	// takes the first.
+	Half bool `json:"half"`
 }
 
 // offer is one suggestion.
@@ -29,6 +37,7 @@ type offer struct {
 	Text string `json:"text"`
 	Note string `json:"note"` // what it is, or how many requests have it
 
+	found int // how many requests have it; -1 if that is not known
 }
 
 // suggest answers with what completes a line, of which the address has the part in front of the
@@ -52,7 +61,7 @@ func (d *Dashboard) completed(ctx context.Context, id wire.Identity, typing filt
 	switch {
 	case typing.IsText():
 	case typing.Value:
-		found.Offers = d.offerValues(ctx, id, typing)
+		found.Offers, found.Half = d.offerValues(ctx, id, typing)
 	case typing.Field != nil:
 		found.Offers = d.offerParts(ctx, id, typing.Field, typing.Prefix)
 	default:
@@ -76,21 +85,66 @@ func (d *Dashboard) offerParts(ctx context.Context, id wire.Identity, f *filterl
 	return offers
 }
 
-// offerValues suggests values, with the numbers of their requests as far as time allows.
-func (d *Dashboard) offerValues(ctx context.Context, id wire.Identity, t filterline.Typing) []offer {
-	offers := []offer{}
+// offerValues suggests values, those of the most requests first, as far as time allows to count
+// them. half is what suggestions have of it.
+func (d *Dashboard) offerValues(
+	ctx context.Context, id wire.Identity, t filterline.Typing,
+) (offers []offer, half bool) {
+	if name, selector, ok := t.Selector(); ok {
+		return d.offerVersions(ctx, id, t, name, selector), false
+	}
+
 	values := t.Words()
 	known := len(values) > 0 || t.Field.Values != nil
 	if !known && (t.Field.Kind == filterline.Text || t.Field.Kind == filterline.Template) {
-		values = d.existing(ctx, id, wire.SuggestQuery{Field: t.Field.JSON, Key: t.Part, Prefix: t.Prefix})
+		values = d.existing(ctx, id,
+			wire.SuggestQuery{Field: t.Field.JSON, Key: t.Part, Prefix: t.Prefix, Inside: true})
+	}
+
+	counts, cancel := context.WithTimeout(ctx, countTimeMax)
+	defer cancel()
+	offers = []offer{}
+	half = t.Prefix != "" && len(values) < suggestionsMax
+	for i, value := range values {
+		o := offer{Text: t.CompletedValue(value), found: -1}
+		if i < countedMax && t.Field.Kind != filterline.Time {
+			o.found, o.Note = d.countOf(counts, id, t.Condition(value))
+		}
+		offers = append(offers, o)
+		half = half && !strings.EqualFold(value, t.Prefix)
+	}
+	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.found, a.found) })
+
+	return offers, half
+}
+
+// offerVersions suggests a template's versions, newest first, and its labels.
+func (d *Dashboard) offerVersions(
+	ctx context.Context, id wire.Identity, t filterline.Typing, name, prefix string,
+) []offer {
+	offers := []offer{}
+	head, err := d.Templates.Head(ctx, id, name)
+	if err != nil {
+		return offers
+	}
+	var selectors []string
+	for n := head.Latest(); n > 0; n-- {
+		selectors = append(selectors, strconv.Itoa(n))
+	}
+	for _, l := range head.Labels {
+		selectors = append(selectors, l.Name)
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, countTimeMax)
 	defer cancel()
-	for i, value := range values {
-		o := offer{Text: t.CompletedValue(value)}
-		if i < countedMax && t.Field.Kind != filterline.Time {
-			o.Note = d.countOf(ctx, id, t.Condition(value))
+	for _, selector := range selectors {
+		if len(offers) == suggestionsMax || !strings.HasPrefix(selector, prefix) {
+			continue
+		}
+		text, line := t.Selected(name, selector)
+		o := offer{Text: text}
+		if len(offers) < countedMax {
+			_, o.Note = d.countOf(ctx, id, line)
 		}
 		offers = append(offers, o)
 	}
@@ -110,19 +164,19 @@ func (d *Dashboard) existing(ctx context.Context, id wire.Identity, q wire.Sugge
 	return found.Values
 }
 
-// countOf returns how many requests a line finds; "" if that takes too long.
-func (d *Dashboard) countOf(ctx context.Context, id wire.Identity, line filterline.Line) string {
+// countOf returns how many requests a line finds, also in words; -1 and "" if that takes too long.
+func (d *Dashboard) countOf(ctx context.Context, id wire.Identity, line filterline.Line) (n int, words string) {
 	s, err := line.Compile(filterline.Clock{Now: d.Now()})
 	if err != nil {
-		return ""
+		return -1, ""
 	}
 	page, err := d.Records.Search(ctx, id, wire.Search{FilterGroup: s.Filter, PerPage: 1})
 	if err != nil {
-		return ""
+		return -1, ""
 	}
 	if page.TotalIsLowerBound {
-		return grouped(int64(page.Total)) + "+"
+		return page.Total, grouped(int64(page.Total)) + "+"
 	}
 
-	return grouped(int64(page.Total))
+	return page.Total, grouped(int64(page.Total))
 }

@@ -126,6 +126,24 @@ func (t Typing) Condition(text string) Line {
 	return Line{Terms: []Term{{Field: t.Field, Part: t.Part, Values: []Value{{Text: text, Quoted: true}}}}}
 }
 
+// Selector splits what is written of a template at the @ in front of a version or a label. ok is false
+// without one, or if it would be part of the name.
+func (t Typing) Selector() (name, selector string, ok bool) {
+	i := strings.LastIndex(t.Prefix, "@")
+	if !t.Value || t.Field.Kind != Template || i <= 0 || needsQuotes(t.Prefix[:i], t.listed) {
+		return "", "", false
+	}
+
+	return t.Prefix[:i], t.Prefix[i+1:], true
+}
+
+// Selected returns a template with a version or a label as the line has it, and the line of that term.
+func (t Typing) Selected(name, selector string) (text string, line Line) {
+	v := Value{Text: name + "@" + selector}
+
+	return v.print(t.Field, t.listed), Line{Terms: []Term{{Field: t.Field, Values: []Value{v}}}}
+}
+
 // PartField returns the field of a JSON filter that lists the parts of a field; "" if none does.
 func (f *Field) PartField() string {
 	return map[string]string{

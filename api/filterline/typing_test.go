@@ -45,3 +45,30 @@ func TestWhatIsBeingTyped(t *testing.T) {
 		}
 	}
 }
+
+// What follows an @ is a version or a label of the template in front of it, unless it is part of a name.
+func TestASelectorIsTypedBehindATemplate(t *testing.T) {
+	for head, want := range map[string]string{
+		"template:support/triage@": "support/triage template:support/triage@3",
+		"template:(a or b@p":       "b template:(a or b@3",
+		"template:a":               "",
+		"template:@":               "",
+		`template:"a b@`:           "", // in quotes it is a part of the name
+		"model:a@":                 "",
+		"a@":                       "",
+	} {
+		typing := filterline.TypingAt(head)
+		name, _, ok := typing.Selector()
+		got := ""
+		if ok {
+			text, line := typing.Selected(name, "3")
+			got = name + " " + typing.Kept + text
+			if again, err := filterline.Parse(line.String()); err != nil || again.String() != "template:"+name+"@3" {
+				t.Errorf("%s is counted by %s, %v", head, line, err)
+			}
+		}
+		if got != want {
+			t.Errorf("%s is completed to %q, want %q", head, got, want)
+		}
+	}
+}

@@ -211,6 +211,9 @@ type SuggestQuery struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"` // only of these records
 	Limit       int     `json:"limit,omitempty"`        // 0 is 50, at most PageItemsMax
 
+	// Inside also finds values in which a word begins with Prefix, as triage does in support/triage.
+	Inside bool `json:"-"`
+
 	// Budget is how long records may be read; 0 leaves it to the server.
 	Budget time.Duration `json:"-"`
 }

@@ -29,6 +29,7 @@ type Suggestion struct {
 	field  field
 	key    string
 	prefix string // lower case
+	inside bool   // of a word of the value
 	limit  int
 	seen   map[string]bool
 	Values []string
@@ -56,6 +57,7 @@ func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 		field:  f,
 		key:    s.Key,
 		prefix: strings.ToLower(s.Prefix),
+		inside: s.Inside,
 		limit:  cmp.Or(s.Limit, suggestionsDefault),
 		seen:   make(map[string]bool),
 		Values: []string{},
@@ -97,10 +99,32 @@ func (g *Suggestion) Add(s *Subject) (more bool) {
 
 		// Clones, because the store uses the row's memory again.
 		g.seen[strings.Clone(v)] = true
-		if strings.HasPrefix(strings.ToLower(v), g.prefix) {
+		if g.begins(strings.ToLower(v)) {
 			g.Values = append(g.Values, strings.Clone(v))
 		}
 	}
 
 	return true
 }
+
+// begins reports whether a value in lower case begins with the prefix, or one of its words.
+func (g *Suggestion) begins(value string) bool {
+	if strings.HasPrefix(value, g.prefix) {
+		return true
+	}
+	for from := 0; g.inside; {
+		at := strings.IndexAny(value[from:], wordEnds)
+		if at < 0 {
+			return false
+		}
+		from += at + 1
+		if strings.HasPrefix(value[from:], g.prefix) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// wordEnds are the characters behind which a word of a value begins.
+const wordEnds = "/-_.:@ "
