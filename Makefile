@@ -241,7 +241,7 @@ bench:
 
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads' ./cmd/promptspool/e2e
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads|TemplatesOfABot' ./cmd/promptspool/e2e
 	cp $$SCREENSHOTS/docs/*.webp api/dashboard/docs/pictures/
 	echo "the screenshots are in $$SCREENSHOTS; those of the documentation were copied to api/dashboard/docs/pictures"
 

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type backtestRow struct {
 	Price      *float64
 	LatencyMS  *float64
 	Diff       []textdiff.Row // nil if the same would be sent
+	History    int            // messages that the app added to the template's own; they are not compared
 	Fault      string         // why the version could not be rendered
 	Warning    string
 }
@@ -83,7 +85,7 @@ func (d *Dashboard) backtestPage(c *call) error {
 		v.Older = templateAddress("/template/backtest", head.Name, params...)
 	}
 
-	return d.show(c, http.StatusOK, "backtest", head.Name, "templates", v)
+	return d.show(c, http.StatusOK, "backtest", head.Name+" · Backtest", "templates", v)
 }
 
 // backtest renders version v.With with the variables of one request, and compares the
@@ -133,10 +135,59 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 
 	row.Warning = warning(rendered)
 	now := d.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
-	row.Diff = textdiff.Lines(truncate(transcript(sent.Input)), truncate(transcript(now.Input)))
+	own := ownMessages(sent.Input, now.Input)
+	row.History = len(sent.Input) - len(own)
+	row.Diff = textdiff.Lines(truncate(transcript(own)), truncate(transcript(now.Input)))
 
 	return row, nil
 }
+
+// alignedMax bounds the comparisons of messages with each other.
+const alignedMax = 100_000
+
+// ownMessages returns those of the sent messages that stand for the template's own: apps add what was
+// said before, and the answers of tools. If none stands for any, all do.
+func ownMessages(sent, template []Message) []Message {
+	if len(sent) <= len(template) || len(sent)*len(template) > alignedMax {
+		return sent
+	}
+	said := make([]string, len(sent))
+	for i := range sent {
+		said[i] = sent[i].text()
+	}
+
+	// From the end, for the newest messages are what the template was filled in with. Each of its
+	// messages is the last one that says the same, or else the last one in its role.
+	var own []Message
+	end := len(sent)
+	for i := len(template) - 1; i >= 0; i-- {
+		wanted, at := template[i].text(), -1
+		for j := end - 1; j >= i; j-- {
+			if sent[j].Role != template[i].Role {
+				continue
+			}
+			if said[j] == wanted {
+				at = j
+				break
+			}
+			if at < 0 || isInstruction(sent[j].Role) { // of which the first counts
+				at = j
+			}
+		}
+		if at >= 0 {
+			end = at
+			own = append(own, sent[at])
+		}
+	}
+	slices.Reverse(own)
+	if len(own) == 0 {
+		return sent
+	}
+
+	return own
+}
+
+func isInstruction(role string) bool { return role == "system" || role == "developer" }
 
 // listedBytesMax bounds a text that is shown among many.
 const listedBytesMax = 4 << 10

@@ -48,7 +48,7 @@ func (d *Dashboard) comparePage(c *call) error {
 	}
 	v.Rows = textdiff.Lines(d.versionText(v.Left), d.versionText(v.Right))
 
-	return d.show(c, http.StatusOK, "compare", head.Name, "templates", v)
+	return d.show(c, http.StatusOK, "compare", head.Name+" · Compare", "templates", v)
 }
 
 // versionText returns a version as lines of text: its messages, then everything else as

@@ -191,6 +191,9 @@ func newDashboard(c Config, pages pages) *Dashboard {
 	// What is not registered gets our error page, and not the plain text of net/http.
 	d.mux.HandleFunc("/", d.notFound)
 	d.mux.HandleFunc("GET /static/{name}", d.staticFile(static))
+	d.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it on what is no page, such as JSON
+	})
 	d.docRoutes()
 
 	return d

@@ -241,6 +241,8 @@ func (d *draft) apply(button string) {
 	exists := err == nil && i >= 0 && i < len(d.Messages)
 
 	switch {
+	case action == "format":
+		d.moveFormat()
 	case action == "add" && len(d.Messages) < draftMessagesMax:
 		d.addMessage()
 	case action == "remove" && exists && len(d.Messages) > 1:
@@ -261,6 +263,30 @@ func (d *draft) addMessage() {
 		role = "assistant"
 	}
 	d.Messages = append(d.Messages, draftMessage{Role: role})
+}
+
+// templateFormat is the member of a message, or of a completion, that says how its text is written.
+const templateFormat = "template_format"
+
+// misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
+func (d *draft) misplaced() bool {
+	var other map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(d.Other), &other) // what is no object has nothing in the wrong place
+
+	return d.Kind == "chat" && other[templateFormat] != nil
+}
+
+// moveFormat gives the messages the format that stands among the other settings, unless they have one.
+func (d *draft) moveFormat() {
+	if !d.misplaced() {
+		return
+	}
+	var other map[string]json.RawMessage
+	_ = json.Unmarshal([]byte(d.Other), &other) // misplaced has read it
+	for i := range d.Messages {
+		d.Messages[i].Format = cmp.Or(d.Messages[i].Format, jsonText(other[templateFormat]))
+	}
+	d.Other = without(other, templateFormat)
 }
 
 func (d *draft) toChat() {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"promptspool/api/wire"
@@ -121,4 +122,48 @@ func FuzzADraftIsReadOrRefused(f *testing.F) {
 			t.Errorf("the draft publishes invalid JSON: %s", p.Blueprint)
 		}
 	})
+}
+
+// A format beside the messages is read by nothing. The editor says so, and moves it.
+func TestAFormatInTheWrongPlaceIsMovedToTheMessages(t *testing.T) {
+	d := newDraft("x")
+	d.Other = `{"template_format": "jinja2", "tool_choice": "auto"}`
+	d.Messages[0].Format = "f-string"
+	if !d.misplaced() {
+		t.Error("it is not noticed")
+	}
+	d.apply("format")
+	if d.Messages[0].Format != "f-string" || d.Messages[1].Format != "jinja2" || d.misplaced() {
+		t.Errorf("the messages are %+v, the other settings %s", d.Messages, d.Other)
+	}
+	if want := `{"tool_choice":"auto"}`; strings.Join(strings.Fields(d.Other), "") != want {
+		t.Errorf("left is %s, want %s", d.Other, want)
+	}
+
+	// A completion has its format there.
+	d.Kind, d.Other = "completion", `{"template_format": "jinja2"}`
+	if d.apply("format"); d.misplaced() || d.Other == "" {
+		t.Errorf("of a completion it is moved: %q", d.Other)
+	}
+}
+
+func TestTheEditorNamesVariablesThatNothingUses(t *testing.T) {
+	s := openSite(t)
+	d := newDraft("x")
+	d.Other = `{"template_format": "jinja2"}`
+	d.Messages[0].Text, d.Messages[1].Text = "You speak for {shop}.", "Hello."
+	d.Variables = `{"shop": "Nordlys", "customer": "Ann", "city": "Oslo"}`
+	form := typed(d)
+	form.Set("csrf", s.signed["ann@example.com"].CSRF())
+	form.Set("do", "preview")
+	page := s.call("ann@example.com", "POST", "/template/edit", form).Body.String()
+	for _, want := range []string{
+		`Uses <code class="badge">shop</code> </p>`,
+		`Not used: <code class="badge">city</code> <code class="badge">customer</code> </p>`,
+		`<code>template_format</code>, which belongs to each message`, `value="format"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the editor does not show %s:\n%s", want, page)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -237,6 +238,7 @@ type previewView struct {
 	Kwargs    string         // for the client of Provider
 	Provider  string
 	Variables []string // those that the draft uses
+	Unused    []string // those that were given beside them
 	Findings  []shownFinding
 	Warning   string
 	Error     *wire.Error // why there are no Kwargs, or nothing at all
@@ -261,6 +263,11 @@ func (d *Dashboard) renderDraft(c *call, v draft) previewView {
 		read := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
 		out.Messages = newTexts(json.RawMessage(v.Variables)).messages("input", read.Input)
 		out.Variables = variablesIn(plain.Blueprint)
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			if !slices.Contains(out.Variables, name) {
+				out.Unused = append(out.Unused, name)
+			}
+		}
 		out.Warning = warning(plain)
 	}
 	if out.Provider == "" {

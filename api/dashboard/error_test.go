@@ -110,3 +110,11 @@ func TestAFormOfAnotherSiteGetsAPageToo(t *testing.T) {
 	s.d.ServeHTTP(w, r)
 	isPage(t, "a form of another site", w, http.StatusForbidden, "No access", "another site")
 }
+
+// Browsers ask for an icon at an address of their own where a page names none, as with raw JSON.
+func TestAnIconIsWhereBrowsersLookForIt(t *testing.T) {
+	r := openSite(t).call("", "GET", "/favicon.ico", nil)
+	if r.Code != http.StatusOK || r.Header().Get("Content-Type") != "image/svg+xml" {
+		t.Errorf("%d %s", r.Code, r.Header().Get("Content-Type"))
+	}
+}

@@ -60,6 +60,9 @@ func (v editView) FindingsAt(index int) (at []shownFinding) {
 	return at
 }
 
+// Misplaced reports whether the draft has a format where nothing reads it.
+func (v editView) Misplaced() bool { return v.misplaced() }
+
 // listedIn reports whether an error lists the finding.
 func (f shownFinding) listedIn(err error) bool {
 	return slices.ContainsFunc(wire.AsError(err).Fields, func(e wire.FieldError) bool {

@@ -89,7 +89,9 @@ func lower(s string) string {
 // marks returns where a text has what is looked for: at each place what comes first, and among
 // those the words of the search, then the longest value.
 func (n *needles) marks(s string) (out []markup.Mark) {
-	all := slices.Concat(n.hits, n.values)
+	// A value that is all of the text needs no mark: nothing stands out from the whole.
+	values := slices.DeleteFunc(slices.Clone(n.values), func(v needle) bool { return v.Text == strings.TrimSpace(s) })
+	all := slices.Concat(n.hits, values)
 	if len(all) == 0 {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -22,8 +23,10 @@ func latency(seconds *float64) string {
 		return significant(ms, 2) + " ms"
 	case ms < 999.5:
 		return fmt.Sprintf("%.0f ms", ms)
-	case *seconds < 59.995:
+	case *seconds < 9.995:
 		return fmt.Sprintf("%.2f s", *seconds)
+	case *seconds < 59.95:
+		return fmt.Sprintf("%.1f s", *seconds)
 	case whole < 3600:
 		return twoUnits(whole, 60, "min", "s")
 	}
@@ -43,10 +46,6 @@ func latencyMS(ms *float64) string {
 
 // twoUnits prints n small units, of which perLarge are one large unit.
 func twoUnits(n, perLarge int, large, small string) string {
-	if n%perLarge == 0 {
-		return fmt.Sprintf("%d %s", n/perLarge, large)
-	}
-
 	return fmt.Sprintf("%d %s %02d %s", n/perLarge, large, n%perLarge, small)
 }
 
@@ -107,7 +106,7 @@ func quantity(n int64, noun string) string {
 	return grouped(n) + " " + english.PluralWord(int(n), noun, "")
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
 
 // roughly prints a duration in its largest unit.
 func roughly(d time.Duration) string {
@@ -163,5 +162,5 @@ func seconds(v float64) string {
 		return "0"
 	}
 
-	return latency(&v)
+	return strings.TrimSuffix(strings.TrimSuffix(latency(&v), " 00 s"), " 00 min")
 }

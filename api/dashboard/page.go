@@ -75,6 +75,7 @@ var helpers = template.FuncMap{
 	"where": requestsAddress,
 
 	// Texts.
+	"breakable": breakable,
 	"compared":  newComparedRows,
 	"pretty":    indented,
 	"roleClass": roleClass,
@@ -133,6 +134,13 @@ func byteSize(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
 func textareaRows(text string) int {
 	return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30)
 }
+
+// breakable returns a name that a narrow page may break behind its signs.
+func breakable(name string) template.HTML {
+	return template.HTML(wordBreaks.Replace(template.HTMLEscapeString(name)))
+}
+
+var wordBreaks = strings.NewReplacer("/", "/<wbr>", "-", "-<wbr>", "_", "_<wbr>", ".", ".<wbr>")
 
 // roleClass returns the CSS class of a message with a role.
 func roleClass(role string) string {
@@ -277,6 +285,7 @@ func exampleCurl(base string) string {
   "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
   "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
   "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
-    "message": {"role": "assistant", "content": "Hello!"}}], "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
+    "message": {"role": "assistant", "content": "Hello!"}}],
+    "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
   "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'`
 }

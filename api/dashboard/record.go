@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -201,7 +202,34 @@ func (d *Dashboard) recordPage(c *call) error {
 	v.Previous.Href, v.Next.Href = alsoAsSent(v.Previous.Href, t.asSent), alsoAsSent(v.Next.Href, t.asSent)
 	v.Previous.Text, v.Next.Text = f.Order.steps()
 
-	return d.show(c, http.StatusOK, "record", "Request", "requests", v)
+	return d.show(c, http.StatusOK, "record", v.Title(), "requests", v)
+}
+
+// Heading returns what the page is about: a model, or the name of a span.
+func (v recordView) Heading() string {
+	if v.Record.IsSpan() {
+		return cmp.Or(v.Record.SpanName, "Span")
+	}
+
+	return cmp.Or(v.Record.Model, "Request")
+}
+
+// Title returns what tells the page's tab from those of others: how the call ended, of which template,
+// and by which model.
+func (v recordView) Title() string {
+	var parts []string
+	if ended := v.Ended(); ended != "" {
+		parts = append(parts, ended)
+	}
+	if p := v.Record.Prompt; p != nil && p.Name != "" {
+		template := p.Name
+		if p.Version != nil {
+			template += " v" + strconv.Itoa(*p.Version)
+		}
+		parts = append(parts, template)
+	}
+
+	return strings.Join(append(parts, v.Heading()), " · ")
 }
 
 // talkKeys are the metadata keys whose value names a conversation.

@@ -105,8 +105,12 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 	if n := len(newTexts(manyVariables(1000, 10)).values); n != 100 {
 		t.Errorf("%d of 1000 values are searched for, want 100", n)
 	}
-	if n := marked(manyVariables(1, 4<<10), []string{strings.Repeat("v", (4<<10)-7) + "1000000"}); n != 1 {
+	long := strings.Repeat("v", (4<<10)-7) + "1000000"
+	if n := marked(manyVariables(1, 4<<10), []string{"See " + long}); n != 1 {
 		t.Errorf("a value of 4 KiB has %d marks, want 1", n)
+	}
+	if n := marked(manyVariables(1, 4<<10), []string{long + "\n"}); n != 0 {
+		t.Errorf("a value that is all of the text has %d marks", n)
 	}
 	if n := marked(manyVariables(1, 4<<10+1), []string{strings.Repeat("v", (4<<10)-6) + "1000000"}); n != 0 {
 		t.Errorf("a value of more than 4 KiB has %d marks", n)

@@ -12,8 +12,7 @@ import (
 type requestRow struct {
 	wire.Row
 	Href  string
-	Score *wire.Score // the main one, or else another one; nil if there is none
-	Main  bool        // Score is the main one
+	Score *wire.Score // the one that the list shows; nil if the request has none of it
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
@@ -21,9 +20,8 @@ func requestRows(f filter, items []wire.Row) (rows []requestRow, main string) {
 	main = mainScore(items)
 	for _, item := range items {
 		row := requestRow{Row: item, Href: f.Record(item.RequestID)}
-		if len(item.Scores) > 0 {
-			at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main })
-			row.Score, row.Main = &item.Scores[max(at, 0)], at >= 0
+		if at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main }); at >= 0 {
+			row.Score = &item.Scores[at]
 		}
 		rows = append(rows, row)
 	}

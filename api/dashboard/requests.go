@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -147,6 +148,10 @@ func (d *Dashboard) requestsPage(c *call) error {
 	var main string
 	v.Page = page
 	v.Rows, main = requestRows(f, page.Items)
+	if main == "" {
+		// No row has a score: the texts may have its room.
+		v.Shown = slices.DeleteFunc(v.Shown, func(c column) bool { return c.Name == "score" })
+	}
 	v.Headings = f.headings(v.Shown, main)
 	// An incomplete search may still find something on its next pages.
 	if len(page.Items) == 0 && page.Complete {

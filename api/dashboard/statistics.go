@@ -103,7 +103,7 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	v.markBest()
 	v.Charts = v.charts(f, answer.ChartInterval)
 
-	return d.show(c, http.StatusOK, "statistics", head.Name, "templates", v)
+	return d.show(c, http.StatusOK, "statistics", head.Name+" · Statistics", "templates", v)
 }
 
 func (v *statisticsView) row(f filter, t wire.VersionTotals) statisticsRow {

@@ -47,6 +47,8 @@ func (d *Dashboard) suggest(c *call) error {
 	found := suggestions{Kept: line, Offers: []offer{}}
 	if utf8.RuneCountInString(line) <= filterline.RunesMax {
 		found = d.completed(c.Context(), c.identity(), filterline.TypingAt(line))
+		// Whoever writes a star or a quote means what they write.
+		found.Half = found.Half && !strings.ContainsAny(line[len(found.Kept):], `*"`)
 	}
 
 	c.w.Header().Set("Content-Type", "application/json")
@@ -104,7 +106,7 @@ func (d *Dashboard) offerValues(
 	counts, cancel := context.WithTimeout(ctx, countTimeMax)
 	defer cancel()
 	offers = []offer{}
-	half = t.Prefix != "" && len(values) < suggestionsMax
+	half = t.Prefix != "" && len(values) > 0 && len(values) < suggestionsMax
 	for i, value := range values {
 		o := offer{Text: t.CompletedValue(value), found: -1}
 		if i < countedMax && t.Field.Kind != filterline.Time {

@@ -15,6 +15,8 @@ func TestALineIsCompleted(t *testing.T) {
 	for line, want := range map[string]string{
 		"stat":           "status:",
 		"status:e":       "ERROR",
+		"status:*e":      "ERROR",
+		"status:error":   "ERROR",
 		"x -is:(json or": "",
 		"since:last":     "last-week last-month",
 		`"a text`:        "",
@@ -30,6 +32,9 @@ func TestALineIsCompleted(t *testing.T) {
 		var texts []string
 		for _, o := range got.Offers {
 			texts = append(texts, o.Text)
+		}
+		if half := strings.HasSuffix(line, "status:e") || line == "since:last"; got.Half != half {
+			t.Errorf("%s: half is %t", line, got.Half)
 		}
 		if strings.Join(texts, " ") != want || !strings.HasPrefix(line, got.Kept) {
 			t.Errorf("%s is completed by %q behind %q, want %s", line, texts, got.Kept, want)

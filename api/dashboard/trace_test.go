@@ -23,17 +23,20 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 			"endTimeUnixNano":"1795318945782000000"}}`, testTrace, n, parent, name, n))
 	}
 	call := func(n int, status, usage string) wire.Event {
-		return newEvent(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"name":"chat",
+		const body = `{"resource":{},"scope":{},"span":{"traceId":%q,"name":"chat",
 			"spanId":"%016x","parentSpanId":"0000000000000002","startTimeUnixNano":"179531894383200000%d",
 			"endTimeUnixNano":"179531894483200000%d","status":%s,"attributes":[%s
 			{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
-			{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o"}}]}}`, testTrace, n, n, n, status, usage))
+			{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o"}}]}}`
+
+		return newEvent(wire.KindSpan, fmt.Sprintf(body, testTrace, n, n, n, status, usage))
 	}
 	failed := call(5, `{"code":2,"message":"Overloaded"}`, "")
 	answered := call(6, `{}`, `{"key":"gen_ai.usage.input_tokens","value":{"intValue":"1200"}},
 		{"key":"gen_ai.usage.output_tokens","value":{"intValue":"30"}},`)
 	events := []wire.Event{
-		failed, answered, span(1, 9, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
+		failed, answered,
+		span(1, 9, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
 		newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 			"request_start_time":1,"request_end_time":2,"span_id":"0000000000000002"}`),
 	}
@@ -49,7 +52,8 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 			`succeeded</span></span> <a href="/requests/`, indent)
 	}
 	for _, want := range []string{
-		`<title>failed · the &lt;root&gt; · Trace`, `<h1>the &lt;root&gt; <span class="bad">1 of 6 spans failed`, testTrace,
+		`<title>failed · the &lt;root&gt; · Trace`, `<h1>the &lt;root&gt; <span class="bad">1 of 6 spans failed`,
+		testTrace,
 		succeeded(0) + events[0].RequestID + `">the &lt;root&gt;</a>`, ">&#43;0 ms<",
 		succeeded(1) + events[2].RequestID + `">PromptLayer Run</a>`,
 		`<a href="/requests/` + events[4].RequestID + `">Request</a>`,

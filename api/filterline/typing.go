@@ -137,7 +137,7 @@ func (t Typing) Selector() (name, selector string, ok bool) {
 	return t.Prefix[:i], t.Prefix[i+1:], true
 }
 
-// Selected returns a template with a version or a label as the line has it, and the line of that term.
+// Selected returns a template with a version or a label, as a value and as a line of its own.
 func (t Typing) Selected(name, selector string) (text string, line Line) {
 	v := Value{Text: name + "@" + selector}
 

@@ -25,13 +25,11 @@ type TraceSpan struct {
 	StartTime    *time.Time `json:"start_time"`
 	EndTime      *time.Time `json:"end_time"`
 
-	Kind   string `json:"kind,omitempty"`   // llm, agent, tool ...
-	Status string `json:"status,omitempty"` // SUCCESS, WARNING or ERROR; absent if it is unknown
-
-	// Of a model call; absent if unknown.
-	InputTokens  *int64   `json:"input_tokens,omitempty"`
-	OutputTokens *int64   `json:"output_tokens,omitempty"`
-	Price        *float64 `json:"price,omitempty"` // in US dollars
+	Kind         string   `json:"kind,omitempty"`          // llm, agent, tool and the like
+	Status       string   `json:"status,omitempty"`        // SUCCESS, WARNING or ERROR; absent if it is unknown
+	InputTokens  *int64   `json:"input_tokens,omitempty"`  // tokens in of a model call; absent if unknown
+	OutputTokens *int64   `json:"output_tokens,omitempty"` // tokens out of a model call; absent if unknown
+	Price        *float64 `json:"price,omitempty"`         // cost of a model call in US dollars; absent if unknown
 }
 
 // TraceSpansMax bounds the spans that a trace is answered with.

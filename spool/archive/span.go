@@ -72,7 +72,8 @@ func cut(text string, n int) string {
 
 // bytes returns the length of the span's texts.
 func (s *Span) bytes() int {
-	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.Status) + len(s.LoggedAs)
+	return len(s.TraceID) + len(s.SpanID) + len(s.ParentID) + len(s.Name) + len(s.Kind) + len(s.Status) +
+		len(s.LoggedAs)
 }
 
 // Trace returns the trace of the record's span; ok is false if it has none.

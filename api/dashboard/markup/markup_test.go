@@ -22,7 +22,8 @@ func TestMarkdownBecomesHTML(t *testing.T) {
 		"|a|b|\n|-|-:|\n|c|d|": `<div class="scroll" tabindex="0" role="group" aria-label="A table"><table>` +
 			"\n<thead>\n<tr>\n<th>a</th>\n<th align=\"right\">b</th>\n</tr>\n</thead>\n" +
 			"<tbody>\n<tr>\n<td>c</td>\n<td align=\"right\">d</td>\n</tr>\n</tbody>\n</table></div>\n",
-		"## A\n### B\n## C\n# D\n### E\n# F": "<h3>A</h3>\n<h4>B</h4>\n<h3>C</h3>\n<h3>D</h3>\n<h4>E</h4>\n<h3>F</h3>\n",
+		"## A\n### B\n## C\n# D\n### E\n# F": "<h3>A</h3>\n<h4>B</h4>\n<h3>C</h3>\n" +
+			"<h3>D</h3>\n<h4>E</h4>\n<h3>F</h3>\n",
 
 		"- a\n- b":        "<ul>\n<li>a</li>\n<li>b</li>\n</ul>\n",
 		"a \\* b &amp; c": "<p>a * b &amp; c</p>\n",

@@ -95,6 +95,46 @@ document.addEventListener("click", (event) => {
   unfold(link);
 });
 
+// A form that stays sends itself, and only its part of the page is shown anew: the next value can be typed at once.
+document.addEventListener("submit", async (event) => {
+  const form = event.target, id = form.dataset.stays;
+  if (!id) return;
+  event.preventDefault();
+  const sent = new URLSearchParams(new FormData(form));
+  const answer = await fetch(form.action, { method: "POST", body: sent }).catch(() => null);
+  const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = page && page.getElementById(id);
+  if (!fresh) return form.submit(); // signed out or refused: the page says so
+  document.getElementById(id).replaceChildren(...fresh.childNodes);
+  keepName(sent.get("name"));
+  if (!(await names)?.offers.some(({ text }) => text === sent.get("name"))) names = undefined; // one more
+  say(page.querySelector("div.notice")?.textContent ?? "");
+  document.querySelector("[name=score]").focus();
+});
+
+let names; // that scores have, once they are asked for
+
+// The name of a score is that of the one before, in this tab, and is chosen from those that there are.
+function keepName(name) {
+  const field = document.querySelector("[data-names]");
+  if (!field) return;
+  try {
+    if (name != null) sessionStorage.setItem("score", name);
+    field.value = sessionStorage.getItem("score") ?? "";
+  } catch { /* without storage it is typed each time */ }
+}
+keepName(null);
+document.addEventListener("focusin", async (event) => {
+  const field = event.target.closest("[data-stays]")?.querySelector("[data-names]");
+  if (!field || field.list.children.length > 0) return;
+  names ??= fetch(field.dataset.names).then((answer) => answer.json()).catch(() => ({ offers: [] }));
+  field.list.replaceChildren(...(await names).offers.map(({ text }) => {
+    const option = document.createElement("option");
+    option.value = text.replace(/^"(.*)"$/, "$1");
+    return option;
+  }));
+});
+
 // A choice that applies at once needs no button. The style sheet hides it.
 document.documentElement.classList.add("scripted");
 document.addEventListener("change", (event) => event.target.closest("select[data-apply]")?.form.requestSubmit());
@@ -133,7 +173,7 @@ if (zone) document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=3
 // A filter is completed while it is typed: fields, keys and values, with the numbers of their requests.
 for (const field of document.querySelectorAll("[data-suggest]")) {
   const list = document.getElementById("offers");
-  let waiting, asked = 0, kept = "", at = -1;
+  let waiting, asked = 0, kept = "", at = -1, added = -1;
   field.setAttribute("role", "combobox");
   field.setAttribute("aria-autocomplete", "list");
   field.setAttribute("aria-controls", list.id);
@@ -145,7 +185,7 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
     if (at < 0) field.removeAttribute("aria-activedescendant");
     else field.setAttribute("aria-activedescendant", list.children[at].id);
   };
-  const show = (offers) => {
+  const show = (offers, first = -1) => {
     list.replaceChildren(...offers.map(({ text, note }, i) => {
       const item = document.createElement("li");
       const told = document.createElement("span");
@@ -158,7 +198,7 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
     }));
     list.hidden = offers.length === 0;
     field.setAttribute("aria-expanded", !list.hidden);
-    mark(-1);
+    mark(list.hidden ? -1 : first);
   };
   const close = () => { asked++; clearTimeout(waiting); show([]); };
   const ask = async () => {
@@ -168,7 +208,7 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
     const found = answer?.ok ? await answer.json() : { kept: "", offers: [] };
     if (mine !== asked || document.activeElement !== field) return;
     kept = found.kept;
-    show(found.offers);
+    show(found.offers, found.half ? 0 : -1);
   };
   const take = (text) => {
     const rest = field.value.slice(field.selectionStart);
@@ -176,11 +216,23 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
     const head = kept + text + (open || /^[\s)]/.test(rest) ? "" : " ");
     field.value = head + rest;
     field.setSelectionRange(head.length, head.length);
+    added = head.endsWith(" ") ? head.length : -1;
     close();
     field.focus();
     if (open) ask();
   };
-  field.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });
+  field.addEventListener("input", (event) => {
+    // The blank behind what was taken is ours: what belongs to the value takes its place.
+    const caret = field.selectionStart;
+    if (added > 0 && caret === added + 1 && /^[@><.,]$/.test(event.data ?? "")) {
+      field.value = field.value.slice(0, added - 1) + field.value.slice(added);
+      field.setSelectionRange(caret - 1, caret - 1);
+    }
+    added = -1;
+    if (list.children[at]) mark(-1); // it is of what was there before
+    clearTimeout(waiting);
+    waiting = setTimeout(ask, 150);
+  });
   field.addEventListener("blur", close);
   field.addEventListener("keydown", (event) => {
     const n = list.children.length;
@@ -251,8 +303,38 @@ if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
 const contents = document.querySelector(".contents"), here = contents?.querySelector("nav > [aria-current]");
 if (here) contents.scrollTop += here.getBoundingClientRect().top - contents.getBoundingClientRect().top - contents.clientHeight / 4;
 
+// A page with nothing on it shows what comes.
+const waits = document.querySelector("[data-waits]");
+const wait = async () => {
+  const answer = document.hidden ? null : await fetch(location.href).catch(() => null);
+  const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (page && !page.getElementById(waits.id)) location.reload();
+  else setTimeout(wait, 2000);
+};
+if (waits) setTimeout(wait, 2000);
+
+// What opens over the page closes again by Escape, and by a click beside it.
+const popped = () => document.querySelectorAll("details[open]:has(> .pop)");
+document.addEventListener("click", (event) => popped().forEach((box) => { if (!box.contains(event.target)) box.open = false; }));
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  for (const box of popped()) {
+    if (box.contains(document.activeElement)) box.querySelector("summary").focus();
+    box.open = false;
+  }
+});
+
 // rows are the table's rows that lead somewhere.
 const rows = () => [...document.querySelectorAll("tr[data-href]")];
+
+// Back from a record, its row has the focus.
+try {
+  const here = location.pathname, seen = sessionStorage.getItem("seen");
+  const back = performance.getEntriesByType("navigation")[0]?.type === "back_forward" ||
+    document.referrer && new URL(document.referrer).pathname === seen;
+  if (document.querySelector(".talk")) sessionStorage.setItem("seen", here);
+  else if (back) rows().map((row) => row.querySelector("a")).find((link) => link.pathname === seen)?.focus();
+} catch { /* without storage the page begins at its top */ }
 
 function step(by) {
   const all = rows();
@@ -271,11 +353,21 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea, dialog[open]")) return;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  // A field takes letters as letters, except one of a number: from there the next request is a key away.
+  const number = /^[jku]$/.test(event.key) && event.target.matches("[type=number]");
+  if (!number && event.target.closest("input, select, textarea, dialog[open]")) return;
   const act = {
-    "/": () => document.querySelector("[data-search]")?.focus(),
+    "/": () => {
+      const field = document.querySelector("[data-search]");
+      if (!field) return;
+      if (field.dataset.suggest && /\S$/.test(field.value)) field.value += " ";
+      field.focus();
+      field.setSelectionRange(field.value.length, field.value.length);
+    },
     j: () => step(1),
     k: () => step(-1),
+    s: () => document.querySelector("[name=score]")?.focus(),
     "?": () => document.getElementById("help")?.showModal(),
     e: () => document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link)),
   }[event.key];

@@ -182,13 +182,15 @@ func (b *browser) shows(selector string, texts ...string) {
 }
 
 // poll waits until an expression is true. It asks again when the page is just being
-// replaced.
+// replaced, also by itself.
 func (b *browser) poll(expression string) error {
 	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
 	defer cancel()
 	for {
 		_, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(pollEvery)))
-		if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Cannot find context") {
+		replaced := err != nil && (strings.Contains(err.Error(), "Cannot find context") ||
+			strings.Contains(err.Error(), "target navigated"))
+		if !replaced || ctx.Err() != nil {
 			return err
 		}
 	}

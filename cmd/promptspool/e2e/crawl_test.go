@@ -173,6 +173,7 @@ func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
 		t.Errorf("as the first viewer: %s", fault)
 	}
 	logEverything(server)
+	editor.zone = "Europe/Berlin"
 
 	for _, walk := range []struct {
 		role    string

@@ -19,6 +19,7 @@ import (
 type crawler struct {
 	base    *url.URL
 	cookie  *http.Cookie
+	zone    string            // in which the browser is; "" for one that does not tell
 	answers map[string]string // the texts for the fields of forms, by name
 
 	// refusals are answers other than 200 that are right; each is a part of such a page's
@@ -185,6 +186,9 @@ func (c *crawler) fetch(p pressing) (res *http.Response, body string, err error)
 		}
 		if c.cookie != nil {
 			req.AddCookie(c.cookie)
+		}
+		if c.zone != "" {
+			req.AddCookie(&http.Cookie{Name: "zone", Value: url.QueryEscape(c.zone)})
 		}
 
 		if res, err = client.Do(req); err != nil {

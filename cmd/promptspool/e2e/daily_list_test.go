@@ -228,7 +228,7 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 	b.visit("/")
 	b.press(".legend a[href*='-status']")
 	b.waitsFor(".tiles", fmt.Sprint("Requests\n", seed.Failed, "\n")) // a busy machine counts in steps
-	b.shows(".tiles", "100.0 %")
+	b.shows(".tiles", "100.0%")
 }
 
 func TestTheListIsWalkedByKeys(t *testing.T) {
@@ -250,6 +250,33 @@ func TestTheListIsWalkedByKeys(t *testing.T) {
 	}
 	p.sends(kb.Enter)
 	p.isAt(record)
+
+	// A half word becomes the value that it begins, of those that most requests have, and what follows
+	// is a part of that value.
+	p = b.opens("requests")
+	p.do("type", chromedp.SendKeys("#line", "customer:"))
+	p.holds("the most frequent come first", `(() => {
+		const counts = [...document.querySelectorAll("#offers span")]
+			.map((n) => Number(n.textContent.replace(/\D/g, "")));
+		return counts.length === 8 && counts.every((n, i) => n > 0 && (i === 0 || counts[i - 1] >= n));
+	})()`)
+	p.fill("#line", "")
+	p.do("type", chromedp.SendKeys("#line", "template:tri"))
+	p.holds("a part of the name is enough",
+		`document.querySelector("#offers [aria-selected=true]")?.innerText.startsWith("support/triage")`)
+	p.key("\r")
+	p.holds("Enter takes it", `document.querySelector("#line").value === "template:support/triage "`)
+	p.key("@")
+	p.holds("versions and labels follow", `(() => {
+		const offers = [...document.querySelectorAll("#offers li")].map((o) => o.dataset.text);
+		return offers[0] === "support/triage@5" && offers.includes("support/triage@prod");
+	})()`)
+	p.key("3")
+	p.holds("those that begin so", `document.querySelectorAll("#offers li").length === 1 &&
+		/@3\s+\d+/.test(document.querySelector("#offers").innerText)`)
+	p.sends("\r")
+	p.shows(".chips", "template:support/triage@3")
+	p.shows("tbody tr:first-child", "support/triage v3")
 
 	// Headings are reached by Tab, and Enter sorts.
 	p = b.opens("requests")
@@ -309,5 +336,40 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	}
 	b.do("jump", chromedp.Evaluate[chromedp.Void](`document.querySelector("main").style.marginTop = "200px"`))
 	reached(t, 10*time.Second, func() bool { return b.shift() > 0 }, "a page that jumps by 200 pixels is not noticed")
+	b.do("as before", chromedp.EmulateViewport(1440, 900))
+}
+
+func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
+	_, b := seeded(t)
+	b.do("a small window", chromedp.EmulateViewport(1280, 800))
+	b.visit("/template/statistics?name=support/reply")
+	b.holds("nothing is cut off, and no row is high", `(() => {
+		const box = document.querySelector(".scroll");
+		return box.scrollWidth <= box.clientWidth && document.querySelectorAll(".versions tbody tr").length === 8 &&
+			[...document.querySelectorAll(".versions tbody tr")].every((row) => row.offsetHeight < 65);
+	})()`)
+	b.shows(".versions", "Close with the agent's first name.", " scores")
+	b.screenshots("statistics-seeded")
+
+	// The editor shows what apps get, and a test what a version would have sent in a conversation.
+	b.visit("/template/edit?name=support/agent")
+	b.shows("#preview", "You are the support agent of ")
+	b.holds("with its variables", `document.querySelectorAll("#preview mark").length > 0 &&
+		!document.querySelector("#preview .fault")`)
+	b.screenshots("edit-seeded")
+	b.visit("/template/backtest?name=support/reply")
+	b.shows("main", "of the conversation that the app added are not compared.")
+	b.holds("no turn of it is missing", `![...document.querySelectorAll(".diff td:nth-child(2)")]
+		.some((cell) => cell.innerText.startsWith("# assistant"))`)
+	b.screenshots("backtest-seeded")
+
+	b.do("look by phone", chromedp.EmulateViewport(390, 900))
+	b.visit("/templates")
+	b.holds("its fields can be used", `document.documentElement.scrollWidth <= 390 &&
+		[...document.querySelectorAll(".several :is(input, select, button)")].every((field) => {
+			const box = field.getBoundingClientRect();
+			return box.width >= 70 && box.right <= 390;
+		})`)
+	b.holds("names break at their signs", `document.querySelector(".name wbr") !== null`)
 	b.do("as before", chromedp.EmulateViewport(1440, 900))
 }

@@ -64,7 +64,8 @@ func TestSomebodySignsUpAndGetsAKeyThatWorks(t *testing.T) {
 
 func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	server, b := founded(t)
-	b.shows("main", "Nothing has been logged yet", server.addr[strings.Index(server.addr, ":"):])
+	b.shows("main", "Nothing has been logged yet", server.addr[strings.Index(server.addr, ":"):],
+		"Waiting for the first call")
 	for _, tag := range []string{"demo", "other"} {
 		server.track("/rest/track-request", adminKey, map[string]any{
 			"function_name":      "openai.ChatCompletion.create",
@@ -73,6 +74,8 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 			"request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
 		})
 	}
+
+	b.holds("the page shows what comes", `document.querySelector(".tiles") !== null`)
 
 	b.visit("/requests?col=model&col=latency")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
@@ -161,10 +164,18 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
 	b.shows("mark", "Oslo")
 
-	b.fill("[name=score]", "87")
+	b.do("stay", chromedp.Evaluate[chromedp.Void](`window.stays = true`))
 	b.fill(".facts [name=name]", "taste")
-	b.press(".facts form button")
-	b.shows("main", "The score is set.", "taste", "87")
+	b.key("\t")
+	b.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	b.key("s")
+	b.key("87\r")
+	b.waitsFor("#scores", "taste\n87")
+	b.holds("the next score can be typed", `window.stays && document.activeElement.name === "score" &&
+		document.activeElement.value === "" && document.querySelector("#said").textContent === "The score is set."`)
+	b.holds("the name stays", `document.querySelector("#scores [name=name]").value === "taste"`)
+	b.holds("names are offered",
+		`[...document.querySelectorAll("#score-names option")].some((o) => o.value === "taste")`)
 	b.screenshots("request")
 	if record := server.record(id, events(2)); record.Scores[0].Score != 87 || record.Scores[0].Name != "taste" {
 		t.Errorf("scores are %+v", record.Scores)
@@ -216,12 +227,13 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 50 + n})
 	}
 	b.visit("/?bucket=second")
-	b.shows(".tiles", "40", "10.0 %", "69.5")
+	b.shows(".tiles", "40", "10.0%", "69.5", "40 scores")
 	b.shows("main", "gpt-4o-mini", "user_id = ann")
 	b.press(".charts section a")
 	b.shows("main", "20 requests", "model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")
 	third := b.text("main code")
+	b.holds("the tab says what it shows", `document.title === "succeeded · gpt-4o · promptspool"`)
 	b.press("[rel=prev]")
 	if b.text("main code") == third {
 		t.Error("the newer neighbour is the request itself")

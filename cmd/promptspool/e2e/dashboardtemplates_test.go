@@ -102,7 +102,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.screenshots("templates")
 
 	b.press("table a")
-	b.shows("main", "Version 3 the latest", "Never promise a discount.", "warmer, no discounts",
+	b.shows("main", "Version 3 latest", "Never promise a discount.", "warmer, no discounts",
 		"use the name", "staging")
 	b.screenshots("template")
 
@@ -112,7 +112,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.screenshots("compare")
 
 	b.visit("/template/statistics?name=greet+customers")
-	b.shows("table", "prod", "61.5 of 4", "85.5 of 4 best", "first version")
+	b.shows("table", "prod", "61.5 · 4 scores", "85.5 · 4 scores best", "first version")
 	b.press("tbody tr:last-child a")
 	b.shows("main", "4 requests", "version:1")
 
@@ -136,7 +136,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.screenshots("edit")
 	b.fill("[name=message]", "like friends")
 	b.press("[value=save]")
-	b.shows("main", "Saved.", "Version 4 the latest", "like friends", "ann@example.com", "Gladly.")
+	b.shows("main", "Saved.", "Version 4 latest", "like friends", "ann@example.com", "Gladly.")
 	var raw struct {
 		Author    string `json:"author"`
 		Blueprint struct {
@@ -162,7 +162,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.shows("main", "saved version 7", "What changed from version 4 to 7")
 	b.screenshots("overtaken")
 	b.press("[value=save]")
-	b.shows("main", "Version 8 the latest", "Mine.")
+	b.shows("main", "Version 8 latest", "Mine.")
 
 	// Labels.
 	b.fill(".facts .row [name=label]", "prod")

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -17,7 +18,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -28,6 +31,22 @@ import (
 func (b *browser) key(keys string) {
 	b.t.Helper()
 	b.do("key "+keys, chromedp.KeyEvent(keys))
+}
+
+// strikes presses a key as a keyboard does: a page that takes the key keeps its letter from being typed.
+func (b *browser) strikes(key string) {
+	b.t.Helper()
+	b.do("strike "+key, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		for _, event := range []input.DispatchKeyEventParams{
+			{Type: input.DispatchKeyEventTypeKeyDown, Key: key, Text: key},
+			{Type: input.DispatchKeyEventTypeKeyUp, Key: key},
+		} {
+			if _, err := cdp.Call(ctx, tab, input.DispatchKeyEvent, event); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // holds fails the test unless an expression becomes true in the page.
@@ -65,6 +84,10 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 	b.key("j?")
 	b.holds("a field takes letters as letters",
 		`document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
+	b.visit("/requests?filter=status:success")
+	b.strikes("/")
+	b.key("since:7d")
+	b.holds("/ goes on behind the line", `document.querySelector("#line").value === "status:success since:7d"`)
 	b.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
 	b.key("?")
 	b.holds("? helps", `document.querySelector("#help").open`)
@@ -90,7 +113,16 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 	if _, err := chromedp.RunResponse(b.ctx, chromedp.KeyEvent("\r")); err != nil {
 		t.Fatal(err)
 	}
-	b.holds("enter opens the row", fmt.Sprintf(`location.pathname === "/requests/%s"`, ids[1]))
+	opened := fmt.Sprintf(`location.pathname === "/requests/%s"`, ids[1])
+	b.holds("enter opens the row", opened)
+
+	// The way back leads to the row.
+	b.keyTo("u")
+	b.holds("u leads back to the row", row(1))
+	b.keyTo("\r")
+	b.holds("enter opens it again", opened)
+	b.do("go back", chromedp.NavigateBack())
+	b.holds("so does the browser", row(1))
 }
 
 func TestValuesAreOfferedWhileAFilterIsTyped(t *testing.T) {

@@ -184,6 +184,9 @@ func TestRecordsAreWalkedByKeysWithinTheirFilter(t *testing.T) {
 		b.holds(fmt.Sprintf("record %d is shown", i), fmt.Sprintf(`location.pathname === "/requests/%s"`, ids[i]))
 	}
 	at(0)
+	b.holds("the tab says what it shows",
+		`document.title === "failed · support/triage v3 · gpt-5-mini · promptspool"`)
+	b.shows(".failed", "other calls failed like this that day.")
 	for i := 1; i < len(ids); i++ {
 		b.keyTo("j")
 		at(i)

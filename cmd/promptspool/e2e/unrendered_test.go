@@ -203,7 +203,7 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.press("[value=save]") // the form remembers nothing, so it is refused again
 	b.shows("#findings-1", "line 2, column 3")
 	b.press("[value=save-anyway]")
-	b.shows("main", "Saved.", "Version 1 the latest", "Cannot be rendered", "Message 2, line 2, column 3")
+	b.shows("main", "Saved.", "Version 1 latest", "Cannot be rendered", "Message 2, line 2, column 3")
 	r := server.get("/prompt-templates/tickets")
 	saved := string(r.Body)
 	if !strings.Contains(saved, `Tickets:\n  {% for t in tickets %}{{ t }}`) ||
@@ -225,7 +225,7 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.fill("#text-1", "Tickets: {{ tickets }}")
 	b.waitsFor("#preview", "Uses tickets")
 	b.press("[value=save]")
-	b.shows("main", "Saved.", "Version 2 the latest")
+	b.shows("main", "Saved.", "Version 2 latest")
 	if text := b.text("main"); strings.Contains(text, "Cannot be rendered") {
 		t.Errorf("a template that can be rendered is reported as one that cannot: %s", text)
 	}

@@ -17,11 +17,7 @@ import (
 // A reader in Los Angeles sees days of Los Angeles, in lists, charts and links, or those of UTC.
 func TestDaysAreTheReadersEverywhere(t *testing.T) {
 	_, b := seeded(t)
-	b.do("travel", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
-		there := emulation.SetTimezoneOverrideParams{TimezoneID: "America/Los_Angeles"}
-		_, err := cdp.Call(ctx, tab, emulation.SetTimezoneOverride, there)
-		return err
-	}))
+	b.travels("America/Los_Angeles")
 	there, err := time.LoadLocation("America/Los_Angeles")
 	if err != nil {
 		t.Fatal(err)
@@ -60,6 +56,16 @@ func TestDaysAreTheReadersEverywhere(t *testing.T) {
 	b.shows(".times summary", "Time: "+shownDay(t, day)+", UTC")
 	b.press("#zone button")
 	b.holds("and back again", local+fmt.Sprintf(` && %s.every((t) => t.textContent.startsWith("%s "))`, shown, day))
+}
+
+// travels makes the browser one of another zone.
+func (b *browser) travels(zone string) {
+	b.t.Helper()
+	b.do("travel to "+zone, chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		there := emulation.SetTimezoneOverrideParams{TimezoneID: zone}
+		_, err := cdp.Call(ctx, tab, emulation.SetTimezoneOverride, there)
+		return err
+	}))
 }
 
 // shownDay returns a day as pages show it.
