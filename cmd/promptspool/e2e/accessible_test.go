@@ -45,7 +45,9 @@ func (b *browser) violations(rules ...string) []violation {
 	defer cancel()
 
 	options := map[string]any{"resultTypes": []string{"violations"}, "rules": map[string]any{
-		"label-content-name-mismatch": map[string]bool{"enabled": true}, // off by default
+		// Off by default.
+		"label-content-name-mismatch": map[string]bool{"enabled": true},
+		"target-size":                 map[string]bool{"enabled": true},
 	}}
 	if len(rules) > 0 {
 		options["runOnly"] = rules
