@@ -63,7 +63,13 @@ var misdirections = []misdirected{
 // The bodies also have success and message, as all our answers.
 
 func openAIError(message string) map[string]any {
-	inner := map[string]any{"message": message, "type": "invalid_request_error", "param": nil, "code": wire.CodeNotFound}
+	inner := map[string]any{
+		"message": message,
+		"type":    "invalid_request_error",
+		"param":   nil,
+		"code":    wire.CodeNotFound,
+	}
+
 	return map[string]any{"success": false, "message": message, "error": inner}
 }
 

@@ -193,7 +193,6 @@ type CreateGroup struct {
 // Blueprint is what goes to a model or comes from it, in a form that belongs to no
 // provider.
 type Blueprint struct {
-	open
 	// Which of the two it is: a chat has messages, a completion has content.
 	Type string `json:"type,omitempty" jsonschema:"enum=chat,enum=completion"`
 	// The messages of a chat.
@@ -219,7 +218,6 @@ func (Blueprint) JSONSchemaExtend(s *jsonschema.Schema) { openWithNulls(s) }
 
 // Message is one message of a chat.
 type Message struct {
-	open
 	// Who says it.
 	Role messageRole `json:"role"`
 	// What is said.

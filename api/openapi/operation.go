@@ -54,8 +54,8 @@ func operations() []operation {
 	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations, syncOperations)
 }
 
-// OlderCalls maps the calls that are served and not described, each a method and a path, to
-// those that they are other spellings of.
+// OlderCalls maps older spellings of calls to those in the description. Each is a method and a
+// path.
 func OlderCalls() map[string]string {
 	all := map[string]string{}
 	for _, o := range operations() {

@@ -96,7 +96,11 @@ func blocksOf(t *testing.T, path string) (all []block, spans []string) {
 			goesOn := generated && !strings.Contains(comment, "<!-- end")
 			generated = goesOn || strings.Contains(comment, "<!-- generated")
 		case *ast.CodeSpan:
-			spans = append(spans, strings.ReplaceAll(string(n.Text(source)), "\n", " "))
+			var code strings.Builder
+			for part := n.FirstChild(); part != nil; part = part.NextSibling() {
+				code.Write(part.(*ast.Text).Value(source))
+			}
+			spans = append(spans, strings.ReplaceAll(code.String(), "\n", " "))
 		case *ast.CodeBlock:
 			all = append(all, block{page: page, code: string(n.Lines().Value(source))})
 		case *ast.FencedCodeBlock:

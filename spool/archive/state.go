@@ -18,8 +18,8 @@ const (
 	RecordBytesMax  = 64 << 20 // of the bodies of its events, and of its state
 )
 
-// State is what a Store keeps of one record, apart from the bodies; see Stored.Encode. The zero State is that of a record for which nothing has arrived. Not
-// safe for concurrent use.
+// State is what a Store keeps of one record, apart from the bodies; see Stored.Encode. The
+// zero State is that of a record for which nothing has arrived. Not safe for concurrent use.
 type State struct {
 	RequestID string            `json:"request_id"`
 	History   []Entry           `json:"history"`            // by stamp; see unlist
