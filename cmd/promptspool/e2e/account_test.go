@@ -30,9 +30,11 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	_, rest, _ := strings.Cut(made, `"key": "`)
 	key, _, _ := strings.Cut(rest, `"`)
 
-	fields := map[string]any{
-		"prompt_name": "greet", "name": "x", "prompt_version_number": 1, "version": 1,
-		"commit_message": "m", "release_labels": []string{"x"},
+	fields := map[string]map[string]any{
+		"POST /prompts/greet/label":          {"name": "x", "prompt_version_number": 1},
+		"PATCH /prompt-labels/1":             {"prompt_version_number": 1},
+		"PATCH /rest/prompt-templates/greet": {"commit_message": "m", "release_labels": []string{"x"}},
+		"POST /rest/backtest":                {"prompt_name": "greet", "version": 1},
 	}
 	for path, want := range map[string]int{
 		"GET /api/public/v2/requests/" + id:         404,
@@ -63,7 +65,11 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		"DELETE /api/public/v2/requests?metadata_key=user&metadata_value=ann": 200,
 	} {
 		method, path, _ := strings.Cut(path, " ")
-		r := server.call(method, path, fields, "X-API-KEY", key)
+		sent := fields[method+" "+path]
+		if sent == nil {
+			sent = map[string]any{}
+		}
+		r := server.call(method, path, sent, "X-API-KEY", key)
 		body := string(r.Body)
 		leaks := strings.Contains(body, "secret") || strings.Contains(body, "hidden-tag") ||
 			strings.Contains(body, `"records":1`)

@@ -139,6 +139,9 @@ func (c *crawler) press(p pressing) {
 		}
 		return
 	}
+	if isPicture := strings.HasPrefix(kind, "image/"); isPicture && strings.Contains(p.to.Path, "/docs/pictures/") {
+		return
+	}
 	if !isHTML {
 		c.fault("%s on %s leads to %s, which shows %s: %s",
 			p.label, p.from.RequestURI(), p.to.RequestURI(), kind, excerpt(body))

@@ -151,7 +151,7 @@ func badInputs(t *testing.T) []badInput {
 				"x", []any{1}, []any{"ok", nil}, []string{strings.Repeat("é", 513)},
 				raw("[" + many(257, func(int) string { return `"t"` }).(string) + "]"),
 			},
-			"metadata":               {map[string]any{"k": 1}, "x"},
+			"metadata":               {"x", []int{1}},
 			"prompt_id":              {1.5, true, strings.Repeat("x", 513)},
 			"prompt_version":         {0, -1, 1.5, "x", true},
 			"prompt_input_variables": {[]int{}, "x"},
@@ -163,7 +163,7 @@ func badInputs(t *testing.T) []badInput {
 			"request_id": {7, "", "not-an-id", "0198c5a0-0000-4000-8000-000000000000"},
 		},
 		metadata: {"metadata": {
-			"x", []int{}, map[string]any{"k": 1}, map[string]any{"k": nil},
+			"x", []int{},
 			map[string]any{strings.Repeat("k", 1025): "v"}, map[string]any{"k": strings.Repeat("v", 64<<10+1)},
 			raw("{" + many(257, func(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }).(string) + "}"),
 		}},

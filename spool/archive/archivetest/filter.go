@@ -1,6 +1,7 @@
 package archivetest
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -100,7 +101,16 @@ func drawCondition(t *rapid.T) wire.Filter {
 	// Some operators take two values, some take none.
 	var v any
 	switch {
-	case slices.Contains([]string{"in", "not_in", "between"}, f.Operator):
+	case f.Operator == "between": // the lowest first
+		ends := []any{value(), value()}
+		slices.SortFunc(ends, func(a, b any) int {
+			if at, ok := a.(time.Time); ok {
+				return at.Compare(b.(time.Time))
+			}
+			return cmp.Compare(a.(float64), b.(float64))
+		})
+		v = ends
+	case slices.Contains([]string{"in", "not_in"}, f.Operator):
 		v = []any{value(), value()}
 	case slices.Contains([]string{"is_null", "is_not_null", "is_empty", "is_true", "is_false"}, f.Operator):
 		return f

@@ -62,6 +62,7 @@ func TestDeltasArePartitionedLikeStates(t *testing.T) {
 		DROP COLUMN list_newest, DROP COLUMN list_oldest`)
 	execute(t, dsn, `ALTER TABLE records DROP COLUMN accepted`)
 	execute(t, dsn, `ALTER TABLE summaries DROP COLUMN tops`)
+	execute(t, dsn, `ALTER TABLE invites DROP COLUMN made_by`)
 	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number >= 9`)
 	db := at(t, dsn, monday)
 
