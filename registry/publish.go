@@ -230,7 +230,8 @@ func (a applied) any() bool {
 	return a.version || a.tags || a.external || a.restored || len(a.moved) > 0
 }
 
-// apply moves p's labels to a version, sets its tags and external ids, and restores a deleted template.
+// apply moves p's labels to a version, sets its tags and external ids, and restores a deleted
+// template.
 func apply(t *wire.Template, p wire.Publish, number int, now time.Time) (done applied, err error) {
 	for _, name := range p.Labels {
 		if m := moveLabel(t, name, number, now, p.Author); m.was != m.is {

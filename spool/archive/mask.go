@@ -16,9 +16,9 @@ const (
 )
 
 // Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s
-// or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them, durably and with
-// an entry in the audit log by the time it returns. It reports where secrets are, never
-// what they are.
+// or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them,
+// durably and with an entry in the audit log by the time it returns. It reports where
+// secrets are, never what they are.
 func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Scanned{}, err

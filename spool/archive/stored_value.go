@@ -106,17 +106,15 @@ type valueReader struct {
 	failed bool
 }
 
-func (r *valueReader) number() (n uint64) {
-	for i := range min(len(r.rest), binary.MaxVarintLen64) {
-		n |= uint64(r.rest[i]&0x7f) << (7 * i)
-		if r.rest[i] < 0x80 {
-			r.rest = r.rest[i+1:]
-			return n
-		}
+func (r *valueReader) number() uint64 {
+	n, size := binary.Uvarint([]byte(r.rest[:min(len(r.rest), binary.MaxVarintLen64)]))
+	if size <= 0 {
+		r.failed = true
+		return 0
 	}
-	r.failed = true
+	r.rest = r.rest[size:]
 
-	return 0
+	return n
 }
 
 func (r *valueReader) take(n uint64) (text string) {
