@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -171,23 +170,7 @@ func TestAnotherAccountWritesBesideLargeShapes(t *testing.T) {
 // measures nothing.
 func TestADearServerIsNoticed(t *testing.T) {
 	t.Parallel()
-	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), helperVariable+"=dear")
-	out, err := program.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = program.Process.Kill(), program.Wait() })
-	var addr string
-	if _, err := fmt.Fscan(out, &addr); err != nil {
-		t.Fatal(err)
-	}
-
-	p := target{t: t, addr: addr, client: ownClient(t, 1)}
-	m := meter{t, program.Process.Pid}
+	p, m := startBadServer(t, "dear")
 	list := filling{before: "[", element: "0", after: "]"}
 	faults := map[string]string{"/time": "to accept it takes", "/memory": "of memory", "/cheap": ""}
 	for path, want := range faults {

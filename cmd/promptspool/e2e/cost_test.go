@@ -274,8 +274,24 @@ func TestAnAttackedSidecarStaysSmall(t *testing.T) {
 // harness measures nothing.
 func TestAQuadraticServerIsNoticed(t *testing.T) {
 	t.Parallel()
+	p, m := startBadServer(t, "quadratic")
+	// With fewer parts, the fixed cost of a call weighs too much.
+	a := attack{name: "many parts", n: 4000, send: func(p target, n int) int {
+		body := strings.Repeat("abcdefghijklmnop", n)
+		p.call("POST", "/", body)
+		return len(body)
+	}}
+	sizes, fault := m.judge(p, a, costTimeBrief)
+	if !strings.Contains(fault, "grows faster") {
+		t.Errorf("nothing was noticed: %v", sizes)
+	}
+}
+
+// startBadServer starts this test's own program as a server with a fault that must be noticed.
+func startBadServer(t *testing.T, helper string) (target, meter) {
+	t.Helper()
 	program := exec.Command(os.Args[0])
-	program.Env = append(os.Environ(), helperVariable+"=quadratic")
+	program.Env = append(os.Environ(), helperVariable+"="+helper)
 	out, err := program.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -289,17 +305,7 @@ func TestAQuadraticServerIsNoticed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	p := target{t: t, addr: addr, client: ownClient(t, 1)}
-	// With fewer parts, the fixed cost of a call weighs too much.
-	a := attack{name: "many parts", n: 4000, send: func(p target, n int) int {
-		body := strings.Repeat("abcdefghijklmnop", n)
-		p.call("POST", "/", body)
-		return len(body)
-	}}
-	sizes, fault := (meter{t, program.Process.Pid}).judge(p, a, costTimeBrief)
-	if !strings.Contains(fault, "grows faster") {
-		t.Errorf("nothing was noticed: %v", sizes)
-	}
+	return target{t: t, addr: addr, client: ownClient(t, 1)}, meter{t, program.Process.Pid}
 }
 
 // runQuadratic answers calls after joining their bodies piece by piece.
