@@ -79,6 +79,23 @@ func (f *fixture) guest(by wire.User, email string, role wire.Role) wire.User {
 	return f.join(wire.Application{Email: email, Password: goodPassword, Code: code})
 }
 
+// logged fails unless the audit log that a person sees has these entries, the newest first.
+func (f *fixture) logged(who wire.User, want ...string) {
+	f.t.Helper()
+	entries, err := f.AuditLog(f.t.Context(), who, "", 10)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	var log []string
+	for _, e := range entries {
+		log = append(log, e.Actor+": "+e.Action+" "+e.Target+" "+e.Detail)
+	}
+	if diff := cmp.Diff(want, log); diff != "" {
+		f.t.Errorf("the audit log (-want +got):\n%s", diff)
+	}
+}
+
 func (f *fixture) signIn(email string) wire.SignedIn {
 	f.t.Helper()
 	s, err := f.SignIn(f.t.Context(), email, goodPassword, wire.Browser{IP: office})
@@ -492,23 +509,12 @@ func TestTheLastOwnerStaysAndTheLogRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	entries, err := f.AuditLog(t.Context(), bob, "", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log []string
-	for _, e := range entries {
-		log = append(log, e.Actor+": "+e.Action+" "+e.Target+" "+e.Detail)
-	}
-	want := []string{
+	f.logged(bob,
 		"bob@example.com: set role ann@example.com editor",
 		"bob@example.com: join account default as owner, invited by ann@example.com",
 		"ann@example.com: invite owner ",
 		"ann@example.com: join account default as owner, with the setup code",
-	}
-	if diff := cmp.Diff(want, log); diff != "" {
-		t.Errorf("the audit log (-want +got):\n%s", diff)
-	}
+	)
 
 	editor := owner
 	editor.Role = wire.RoleEditor

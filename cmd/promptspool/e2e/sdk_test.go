@@ -72,6 +72,21 @@ func aModel(t *testing.T) (url string) {
 	return s.URL
 }
 
+// runSDK runs a script with a published SDK for JavaScript, and returns what it prints.
+func runSDK(t *testing.T, script string, env ...string) (out []byte, errs string, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	node := exec.CommandContext(ctx, "node", script)
+	node.Dir = npmModules(t, "testdata/sdk")
+	node.Env = append(os.Environ(), env...)
+	var stderr strings.Builder
+	node.Stderr = &stderr
+	out, err = node.Output()
+
+	return out, stderr.String(), err
+}
+
 // TestThePublishedJavaScriptSDKWorksUnmodified runs promptlayer 1.0.46 as published, with
 // nothing but the base URL set.
 func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
@@ -79,23 +94,16 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	node := exec.CommandContext(ctx, "node", "sdk.mjs")
-	node.Dir = npmModules(t, "testdata/sdk")
-	node.Env = append(os.Environ(),
+	out, errs, err := runSDK(t, "sdk.mjs",
 		"PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
 		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
-	var errs strings.Builder
-	node.Stderr = &errs
-	out, err := node.Output()
 
 	var steps map[string]sdkStep
 	if err == nil {
 		err = json.Unmarshal(out, &steps)
 	}
 	if err != nil {
-		t.Fatalf("node: %v\n%s\n%s", err, out, errs.String())
+		t.Fatalf("node: %v\n%s\n%s", err, out, errs)
 	}
 
 	text := func(step string, path ...any) string { return fmt.Sprint(steps[step].gave(path...)) }

@@ -3,14 +3,10 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -22,16 +18,9 @@ func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	node := exec.CommandContext(ctx, "node", "trace.mjs")
-	node.Dir = npmModules(t, "testdata/sdk")
-	node.Env = append(os.Environ(),
+	out, errs, err := runSDK(t, "trace.mjs",
 		"PROMPTLAYER_BASE_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey,
 		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
-	var errs strings.Builder
-	node.Stderr = &errs
-	out, err := node.Output()
 
 	var gave struct {
 		Ran    struct{ ID, Trace string }
@@ -42,7 +31,7 @@ func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
 		err = json.Unmarshal(out, &gave)
 	}
 	if err != nil || len(gave.Said) > 0 {
-		t.Fatalf("node: %v\n%s\n%s", err, out, errs.String())
+		t.Fatalf("node: %v\n%s\n%s", err, out, errs)
 	}
 	sidecar.emptied()
 
@@ -91,17 +80,10 @@ func TestAnOldJavaScriptSDKTraces(t *testing.T) {
 	server := startServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := startSidecar(t, t.TempDir(), server.addr)
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	node := exec.CommandContext(ctx, "node", "trace_old.mjs")
-	node.Dir = npmModules(t, "testdata/sdk")
-	node.Env = append(os.Environ(),
+	trace, errs, err := runSDK(t, "trace_old.mjs",
 		"PROMPTLAYER_API_URL=http://"+compared(t, sidecar.addr), "PROMPTLAYER_API_KEY="+adminKey)
-	var errs strings.Builder
-	node.Stderr = &errs
-	trace, err := node.Output()
-	if err != nil || errs.Len() > 0 {
-		t.Fatalf("node: %v\n%s\n%s", err, trace, errs.String())
+	if err != nil || errs != "" {
+		t.Fatalf("node: %v\n%s\n%s", err, trace, errs)
 	}
 	sidecar.emptied()
 
