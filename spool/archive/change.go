@@ -37,13 +37,6 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 	}
 
 	deleted, err := a.config.Store.Delete(ctx, id.Account, d)
-	// A record that is moved in the list meanwhile may have got past the deletion. It moves
-	// only once.
-	if err == nil && d.Key != "" && a.renewing(ctx) {
-		var more wire.Deleted
-		more, err = a.config.Store.Delete(ctx, id.Account, d)
-		deleted.Records, deleted.Events = deleted.Records+more.Records, deleted.Events+more.Events
-	}
 	deleted.Success = err == nil
 
 	return deleted, err

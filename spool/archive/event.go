@@ -79,7 +79,7 @@ func Decode(e wire.Event, now time.Time) (Event, error) {
 	// Stored times have no monotonic clock, so ours must not have one either.
 	now = now.UTC().Round(0)
 	e.AcceptedAt = e.AcceptedAt.UTC().Round(0)
-	// The API refuses longer names; an older version may have stored one.
+	// The state repeats the name for each event, so its length is not left to the sidecar.
 	e.Sidecar = rowcode.CutBytes(e.Sidecar, wire.SidecarBytesMax)
 
 	d := Event{

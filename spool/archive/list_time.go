@@ -12,10 +12,6 @@ const startAheadMax = 5 * time.Minute
 // start of a machine, and 0 stands for unknown.
 var startMin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// listedByStart is the Form from which a record is listed at its ListTime. Records of
-// earlier forms are listed at their order time.
-const listedByStart = 2
-
 // ListTime returns where the record belongs in lists and charts: at the start of its
 // request. That is at most startAheadMax after the request first arrived. Without a
 // sensible start it is the order time. The state must have its request.
@@ -42,14 +38,4 @@ func (s *State) began(stamp Stamp, start *time.Time) time.Time {
 	}
 
 	return began
-}
-
-// ListedAt returns where the record is listed. A Store moves a record that it writes to its
-// ListTime; see Stored.Encode.
-func (s *State) ListedAt() time.Time {
-	if s.Form < listedByStart {
-		return s.Request.At
-	}
-
-	return s.ListTime()
 }

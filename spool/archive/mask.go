@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
+	"promptspool/spool/archive/calls"
 )
 
 const (
@@ -209,7 +210,8 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 
 		// An excerpt may end within a secret, which then no longer looks like one.
 		if s.Request != nil && h.ID == s.Request.ID {
-			s.Request.Value.readExcerpts(masked)
+			call := calls.Read(masked)
+			s.Request.Value.InputExcerpt, s.Request.Value.OutputExcerpt = call.Excerpts()
 		}
 		// So may the name of a span, of which the state has only the beginning.
 		if s.Span != nil && h.ID == s.Span.ID {

@@ -23,7 +23,7 @@ type Span struct {
 	ParentID string     `json:"parent_id,omitempty"`
 	Name     string     `json:"name"`             // at most spanNameBytes of it
 	Kind     string     `json:"kind,omitempty"`   // an otel.Kind
-	Status   string     `json:"status,omitempty"` // SUCCESS, WARNING or ERROR; "" in what was stored before it was kept
+	Status   string     `json:"status,omitempty"` // SUCCESS, WARNING or ERROR
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
 

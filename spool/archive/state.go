@@ -35,10 +35,6 @@ type State struct {
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
 
-	// Form is the FormNow of the version that wrote the record last as a whole. It
-	// says what the record has, and where lists show it; see ListedAt.
-	Form int `json:"form,omitempty"`
-
 	// No list shows these, but a deletion by metadata may match them: Past holds
 	// replaced values of Metadata, Rivals the metadata of other requests under this id,
 	// both by stamp.

@@ -96,11 +96,10 @@ func (s *Stored) Join(deltas []Delta) error {
 
 // Take is State.Take, and notes the event for a delta if the next write may be one.
 func (s *Stored) Take(e Event) wire.Result {
-	// The delta must hold the event with the order time that the state gave it. A record
-	// that moves in the list says so in its value, which is written as a whole.
+	// The delta must hold the event with the order time that the state gave it.
 	r := s.take(&e)
 	// Beyond half of the whole, the next write makes one value of all: see Stored.
-	if r.Code == wire.ResultAccepted && s.large && s.beside < s.whole/2 && s.Form >= listedByStart {
+	if r.Code == wire.ResultAccepted && s.large && s.beside < s.whole/2 {
 		if s.added == nil {
 			s.added = new(State)
 		}
@@ -111,13 +110,11 @@ func (s *Stored) Take(e Event) wire.Result {
 }
 
 // Encode returns what a Store must write: a delta or, if after is 0, the whole state.
-// This replaces the value and the Deltas that were read. form is FormNow; from then on the
-// record is Listed as that says, to where the Store moves it. A delta holds only events that
-// were taken, so code that changes the state in another way must not take any.
-func (s *Stored) Encode(form int) (value []byte, after int, err error) {
+// This replaces the value and the Deltas that were read. A delta holds only events that were
+// taken, so code that changes the state in another way must not take any.
+func (s *Stored) Encode() (value []byte, after int, err error) {
 	// What came since may be written alone, beside the rest.
 	state := &s.State
-	s.Form = form
 	if s.added != nil {
 		state, after = s.added, s.events
 	}

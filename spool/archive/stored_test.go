@@ -104,7 +104,7 @@ func (d *disk) read(t rapid.TB, min int) archive.Stored {
 
 func (d *disk) write(t rapid.TB, s *archive.Stored) (bytes int) {
 	t.Helper()
-	value, after, err := s.Encode(archive.FormNow)
+	value, after, err := s.Encode()
 	switch {
 	case err != nil:
 		t.Fatal(err)
@@ -139,7 +139,6 @@ func TestWhatIsStoredInPartsIsReadAsIfItWereWhole(t *testing.T) {
 		}
 
 		s := d.read(t, min)
-		s.Form = 0 // which only writing gives
 		if got, want := encoded(t, &s.State), encoded(t, &want); got != want {
 			t.Fatalf("read:\n%s\nfolded:\n%s", got, want)
 		}

@@ -81,14 +81,6 @@ func (s *State) view(ctx context.Context, body json.RawMessage) wire.Record {
 	return rec
 }
 
-// ListedRow is Row where lists have the record now; see ListedAt.
-func (s *State) ListedRow() (row wire.Row, ok bool) {
-	if row, ok = s.Row(); ok {
-		row.ListTime = s.ListedAt()
-	}
-	return row, ok
-}
-
 // Row returns the record's row in lists, its metadata as StoredValue. ok is false for an
 // orphan, which no list shows.
 func (s *State) Row() (row wire.Row, ok bool) {
@@ -132,9 +124,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	metadata := s.metadata()
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		// Earlier versions kept long values in the state.
-		value := rowcode.Shortened(key, metadata[key])
-		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: value})
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: metadata[key]})
 	}
 	if d := r.latency(); d != nil {
 		seconds := d.Seconds()

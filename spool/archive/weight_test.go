@@ -40,7 +40,7 @@ func TestALongSidecarIsCut(t *testing.T) {
 // What a state holds beside the bodies counts too.
 func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
 	s := archive.State{RequestID: archivetest.ID(1000)}
-	for i := range 5 { // as an earlier version kept them
+	for i := range 5 { // heavier than any event is
 		s.History = append(s.History, archive.Entry{
 			Stamp:   archive.Stamp{At: archivetest.Start, ID: archivetest.ID(i)},
 			Kind:    wire.KindScore,

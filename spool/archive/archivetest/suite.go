@@ -84,7 +84,6 @@ var drawn = []scene{
 	{"words, bodies and every order find what the oracle finds", everyOrder},
 	{"statistics are those of the oracle", statistics},
 	{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
-	{"older records are renewed, however often that is stopped", renewing},
 }
 
 // How often rapid checks a drawn scene.

@@ -241,7 +241,7 @@ func (f *folding) record(requestID string) (*record, error) {
 
 	// What it counts for until now, which finish takes away again.
 	if r.state.Listed() {
-		r.row = blocks.EncodePlace(r.state.ListedAt(), id)
+		r.row = blocks.EncodePlace(r.state.ListTime(), id)
 	}
 	r.spans = f.spanKeys(r)
 	r.bytes = uint64(r.state.Bytes())
@@ -359,9 +359,9 @@ func loadTally(txn *badger.Txn, k keys) (c accountCount, err error) {
 }
 
 // list writes a record's row. It removes a row that the record has at another place,
-// which happens when an earlier request takes over the id, and with older records.
+// which happens when an earlier request takes over the id.
 func (f *folding) list(r *record) error {
-	row, _ := r.state.ListedRow()
+	row, _ := r.state.Row()
 	at := blocks.EncodePlace(row.ListTime, r.id)
 	if r.row != nil && string(r.row) != string(at) {
 		hide, err := f.db.hide(f.txn, f.keys, r.row)

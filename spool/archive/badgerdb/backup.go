@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/dgraph-io/badger/v4"
@@ -21,7 +20,7 @@ import (
 
 // A backup is a file of a format of its own, independent of Badger's files:
 //
-//	"promptspool backup, format 1, of a database of format 2\n"
+//	backupHead
 //	one zstd stream:
 //	    for each key      uvarint  length of the key, above 0
 //	                               key
@@ -33,12 +32,14 @@ import (
 //
 // So a backup that is cut short, or has a flipped bit, is recognised as damaged.
 const (
-	backupFormat = 1
-	backupHead   = "promptspool backup, format %d, of a database of format %d\n"
+	backupName = "promptspool backup, "
 
 	backupKeyMax   = 1 << 16
 	backupValueMax = 256 << 20 // of badgerOptions' value log files
 )
+
+// backupHead is the first line of a backup: the versions of the file and of the layout of keys.
+var backupHead = fmt.Sprintf("%sformat 1, of a database of format %d\n", backupName, folder.Format)
 
 // Backup counts what a backup holds.
 type Backup struct {
@@ -68,7 +69,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
 
-	if _, err := fmt.Fprintf(w, backupHead, backupFormat, folder.Format); err != nil {
+	if _, err := io.WriteString(w, backupHead); err != nil {
 		return b, err
 	}
 	// Beside a server that is at work: one goroutine, and little memory.
@@ -114,22 +115,15 @@ func writeCounted(w *bufio.Writer, b []byte) error {
 // ReadBackup reads a backup to its end and calls fn with each key and value, which fn
 // must not keep. A nil fn only verifies. The error says what is wrong with the backup, or
 // is fn's.
-func ReadBackup(r io.Reader, fn func(key, value []byte) error) (Backup, error) {
-	b, _, err := readBackup(r, fn)
-	return b, err
-}
-
-// readBackup is ReadBackup, and also returns the format of the database that was backed
-// up.
-func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int, err error) {
+func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)
-	if of, err = readBackupHead(in); err != nil {
-		return b, 0, err
+	if err := readBackupHead(in); err != nil {
+		return b, err
 	}
 
 	unpacked, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(32<<20))
 	if err != nil {
-		return b, of, err
+		return b, err
 	}
 	defer unpacked.Close()
 
@@ -148,42 +142,34 @@ func readBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, of int
 
 		switch {
 		case err != nil:
-			return b, of, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
+			return b, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
 		case !more:
-			return b, of, s.end(b.Keys)
+			return b, s.end(b.Keys)
 		}
 
 		// fn sees keys whose sum is not proved yet, so it must be able to undo its work.
 		b.add(key.Bytes(), value.Bytes())
 		if fn != nil {
 			if err := fn(key.Bytes(), value.Bytes()); err != nil {
-				return b, of, err
+				return b, err
 			}
 		}
 	}
 }
 
-// readBackupHead reads the first line, and returns the format of the database that was
-// backed up.
-func readBackupHead(in *bufio.Reader) (of int, err error) {
+// readBackupHead reads the first line, which is backupHead.
+func readBackupHead(in *bufio.Reader) error {
 	// ReadSlice fails where the first line does not fit its buffer: then this is another file.
 	line, err := in.ReadSlice('\n')
-	before, after, ok := strings.Cut(strings.TrimSuffix(string(line), "\n"), ", of a database of format ")
-	number, ours := strings.CutPrefix(before, "promptspool backup, format ")
-	if err != nil || !ok || !ours {
-		return 0, errors.New("this is not a promptspool backup")
-	}
 
-	version, err1 := strconv.Atoi(number)
-	of, err2 := strconv.Atoi(after)
 	switch {
-	case err1 != nil || err2 != nil || version < 1 || of < 1:
-		return 0, errors.New("the backup's first line is damaged")
-	case version > backupFormat || of > folder.Format:
-		return 0, fmt.Errorf("a newer promptspool wrote this backup (%s); use that version or a newer one",
+	case err != nil || !strings.HasPrefix(string(line), backupName):
+		return errors.New("this is not a promptspool backup")
+	case string(line) != backupHead:
+		return fmt.Errorf("another version of promptspool wrote this backup (%s); restore it with that version",
 			strings.TrimSpace(string(line)))
 	}
-	return of, nil
+	return nil
 }
 
 // summed reads the content of a backup, and sums up what it read.

@@ -244,7 +244,7 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 		}
 
 		// Compared as they are stored, so that an empty list equals none.
-		want, ok := state.ListedRow()
+		want, ok := state.Row()
 		if !ok || !want.ListTime.Equal(row.ListTime) || !want.AcceptedAt.Equal(row.AcceptedAt) ||
 			string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
 			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)

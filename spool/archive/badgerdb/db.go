@@ -56,7 +56,6 @@ type DB struct {
 
 	heldBytesMax int // see archive.HeldBytesMax
 	deltaMin     int // see archive.DeltaMin
-	form         int // archive.FormNow; of an earlier version in tests
 
 	// Packing; see pack.go. packMu guards the fields marked with it.
 	packing  packing
@@ -203,7 +202,6 @@ func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
 
 		heldBytesMax: archive.HeldBytesMax,
 		deltaMin:     archive.DeltaMin,
-		form:         archive.FormNow,
 		unseenMax:    archive.UnseenMax,
 
 		packing:   packingDefault,
@@ -300,8 +298,8 @@ const (
 )
 
 // Run maintains the database until ctx ends, and returns nil. It drops records beyond the
-// retention, erases deleted ones, returns disk space, and brings the records of earlier
-// versions up to date. Every second it checks that the folder is still there; see Failed.
+// retention, erases deleted ones and returns disk space. Every second it checks that the
+// folder is still there; see Failed.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
@@ -315,7 +313,6 @@ func (db *DB) Run(ctx context.Context) error {
 			last = now
 			db.tidy(ctx)
 		}
-		db.renew(ctx)
 
 		if db.eraseDue() {
 			if err := db.Erase(ctx); err != nil && ctx.Err() == nil {

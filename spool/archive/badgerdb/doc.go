@@ -14,7 +14,6 @@
 //	apply.go, state.go, orphan.go     folding events into records
 //	span.go                           the places of spans, and of those of a trace
 //	rewrite.go, delete.go, retain.go  changing and deleting records
-//	renew.go                          bringing the records of earlier versions up to date
 //	erase.go                          getting deleted bytes out of the files
 //	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
 //	scan.go, scan_sorted.go, sift.go  a pass over the list; for other orders; words in bodies
@@ -69,7 +68,6 @@
 //	00 'f' hash 32   wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
 //	00 'x'           since when something deleted may still be in the files, 12 bytes
 //	00 'c'           how far an unfinished copy into this database has come: text, newline
-//	00 'n'           archive.Renewal: how far the records of earlier versions are up to date
 //
 // Behind 01, the length of the account's id in one byte, and the id:
 //
@@ -101,7 +99,7 @@
 //	'm'                        last ids and revision given out
 //	'l' ^id 16                 wire.AuditEntry
 //
-// ^time is the order time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
+// ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
 // ^request is the request id, inverted likewise. So a plain walk meets the newest record
 // first. A template has one 'c' key, that of its last change: the feed of changes grows
 // with the number of templates, not with their changes.

@@ -1,8 +1,6 @@
 package badgerdb
 
 import (
-	"context"
-
 	"github.com/dgraph-io/badger/v4"
 )
 
@@ -32,22 +30,3 @@ func (db *DB) Written() (bytes int64) {
 
 	return bytes
 }
-
-// SpoilState replaces the state of a record by something that cannot be read.
-func (db *DB) SpoilState(ctx context.Context, account, requestID string) error {
-	k, err := keysOf(account)
-	if err != nil {
-		return err
-	}
-	id, ok := parseUUID(requestID)
-	if !ok {
-		return badID(requestID)
-	}
-
-	return db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
-		return []write{{k.record(id), []byte("spoilt")}}, nil
-	})
-}
-
-// WriteForm makes the database write records as an earlier version did; see archive.State.Form.
-func (db *DB) WriteForm(form int) { db.form = form }

@@ -67,11 +67,8 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 		name, says string
 		harm       func(dir string) error
 	}{
-		{"a newer format", "newer promptspool", func(dir string) error {
-			return writeFormat(dir, "promptspool database, format 99\n")
-		}},
-		{"an older format", "unreleased promptspool", func(dir string) error {
-			return writeFormat(dir, "promptspool database, format 3\n")
+		{"another format", "requests export", func(dir string) error {
+			return writeFormat(dir, "promptspool database, format 8\n")
 		}},
 		{"a format that says nothing", "backup", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)

@@ -89,7 +89,7 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 		err = errors.Join(err, bdb.Close())
 	}()
 
-	b, of, err := readBackup(r, func(key, value []byte) error {
+	b, err = ReadBackup(r, func(key, value []byte) error {
 		// In parts, because a transaction holds only so much. Half of them is as good as
 		// nothing: the folder appears at the end.
 		if keys++; keys > restoreKeys || bytes+len(value) > restoreBytes {
@@ -101,7 +101,7 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 
 		bytes += len(value)
 
-		// readBackup uses its buffers again, and Badger keeps what it is given.
+		// ReadBackup uses its buffers again, and Badger keeps what it is given.
 		return txn.Set(append([]byte(nil), key...), append([]byte(nil), value...))
 	})
 	if err != nil {
@@ -109,7 +109,7 @@ func fill(ctx context.Context, dir string, c Config, r io.Reader) (b Backup, err
 	}
 
 	// The format last: without it the folder is not a database of ours.
-	return b, errors.Join(txn.Commit(), folder.WriteFormat(dir, of))
+	return b, errors.Join(txn.Commit(), folder.WriteFormat(dir))
 }
 
 // syncFiles makes all files of a folder durable, and the folder itself.

@@ -21,12 +21,8 @@ func (db *DB) Rewrite(
 		return nil, 0, err
 	}
 
-	one := func(s *archive.State, body func() ([]byte, error)) (bool, error) {
-		return change(s.Request.At, &s.Request.Value, body)
-	}
-
 	return archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
-		return db.rewrite(ctx, k, page, one)
+		return db.rewrite(ctx, k, page, change)
 	})
 }
 
@@ -34,28 +30,9 @@ func (db *DB) Rewrite(
 // unless one alone has more: all other writers wait for it.
 const rewriteBytesMax = 4 << 20
 
-// Renew brings records up to date; see archive.Renewable.
-func (db *DB) Renew(
-	ctx context.Context, account string, after *query.Position, limit int,
-) (end *query.Position, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
-	end, _, err = archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
-		return db.rewrite(ctx, k, page, archive.RenewState)
-	})
-	return end, err
-}
-
-// stateChange may change what is derived from a request. body returns the request as it
-// was sent.
-type stateChange func(s *archive.State, body func() ([]byte, error)) (changed bool, err error)
-
 // rewrite rewrites some records in one transaction.
 func (db *DB) rewrite(
-	ctx context.Context, k keys, page []query.Position, change stateChange,
+	ctx context.Context, k keys, page []query.Position, change archive.Change,
 ) (changed int, err error) {
 	listed := 0
 	err = db.commit.doMany(ctx, 0, len(page), func(txn *badger.Txn) ([]write, error) {
@@ -86,13 +63,13 @@ func (db *DB) rewrite(
 			before := rowcode.Encode(&row)
 			body := func() ([]byte, error) { return db.requestBody(txn, k, r.state.RequestID) }
 			var err error
-			if r.changed, err = change(&r.state.State, body); err != nil {
+			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return nil, err
 			}
 
 			// Excerpts are not in the row, which then stays in its block.
 			row, _ = r.state.Row()
-			r.sameRow = bytes.Equal(before, rowcode.Encode(&row)) && r.state.ListedAt().Equal(r.state.ListTime())
+			r.sameRow = bytes.Equal(before, rowcode.Encode(&row))
 
 			if r.changed {
 				changed++

@@ -1,17 +1,12 @@
 package badgerdb_test
 
 import (
-	"bytes"
 	"errors"
-	"log/slog"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
 )
 
 // setExcerpts returns a Change that gives all records this excerpt.
@@ -19,52 +14,6 @@ func setExcerpts(excerpt string) archive.Change {
 	return func(_ time.Time, r *archive.Request, _ func() ([]byte, error)) (bool, error) {
 		r.InputExcerpt = excerpt
 		return true, nil
-	}
-}
-
-// A damaged record must not keep those behind it from being renewed.
-func TestADamagedRecordDoesNotStopTheRenewal(t *testing.T) {
-	const records, spoilt = 130, 60
-	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(t.TempDir(), "archive"), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close() // not checked: it is damaged
-
-	var events []archive.Event
-	for n := range records {
-		events = append(events, request(t, n, 20))
-	}
-	if _, err := db.Apply(t.Context(), "a", events); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := db.Rewrite(t.Context(), "a", nil, records, setExcerpts("")); err != nil {
-		t.Fatal(err)
-	}
-	damaged := archivetest.ID(1_000_000 + spoilt)
-	if err := db.SpoilState(t.Context(), "a", damaged); err != nil {
-		t.Fatal(err)
-	}
-
-	var log bytes.Buffer
-	if err := archive.Renew(t.Context(), db, time.Hour, slog.New(slog.NewTextHandler(&log, nil))); err != nil {
-		t.Fatal(err)
-	}
-	if r, err := db.Renewal(t.Context()); err != nil || !r.Done {
-		t.Errorf("the renewal is at %+v, %v", r, err)
-	}
-	if n := strings.Count(log.String(), damaged); n != 1 || strings.Count(log.String(), "\n") != 1 {
-		t.Errorf("the log is %s", log.String())
-	}
-
-	for n := range records {
-		if n == spoilt {
-			continue
-		}
-		state, _, err := db.Bodies(t.Context(), "a", archivetest.ID(1_000_000+n))
-		if err != nil || state.Request.Value.InputExcerpt == "" {
-			t.Fatalf("record %d has no excerpt, %v", n, err)
-		}
 	}
 }
 

@@ -188,7 +188,7 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 		page, err = f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 			id, _ := parseUUID(requestID)
 			state, err := db.state(txn, k, id)
-			row, _ = state.ListedRow()
+			row, _ = state.Row()
 			return row, err
 		})
 		if err == nil && !q.Bare {

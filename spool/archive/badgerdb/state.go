@@ -63,7 +63,7 @@ func (f *folding) writeState(r *record) error {
 		f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
 	}
 
-	value, after, err := r.state.Encode(f.db.form)
+	value, after, err := r.state.Encode()
 	if err != nil {
 		return err
 	}

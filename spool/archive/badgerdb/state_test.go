@@ -1,9 +1,6 @@
 package badgerdb_test
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"promptspool/spool/archive/archivetest"
@@ -31,19 +28,5 @@ func BenchmarkScoresOfOneRecord(b *testing.B) {
 		if err := db.Close(); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func TestAFolderOfAnEarlierFormatGetsThisOne(t *testing.T) {
-	t.Parallel()
-	dir := oneRecord(t, 10)
-	format := filepath.Join(dir, "FORMAT")
-	if err := os.WriteFile(format, []byte("promptspool database, format 4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-
-	open(t, dir)
-	if text, err := os.ReadFile(format); err != nil || !strings.HasSuffix(string(text), "format 8\n") {
-		t.Errorf("the folder's format is %q (%v), want format 8", text, err)
 	}
 }

@@ -156,18 +156,12 @@ func (db accountTables) Change(ctx context.Context, again bool, fn func(accounts
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, connection.PeopleLock); err != nil {
 			return err
 		}
-		// Rows that fn reads it may write, so they are locked: a server of the previous version
-		// takes no advisory lock.
+		// Rows that fn reads it may write, so they are locked: TouchKeys takes no advisory lock.
 		a := accountTx{ctx: ctx, ask: func(fn func(q querier) error) error { return fn(tx) }, lock: " FOR UPDATE"}
 		if err := fn(&a); err != nil {
 			return err
 		}
-		// A server of the previous version, which does not take the lock, may have added the row.
-		err := sendBatch(ctx, tx, &a.writes)
-		if connection.IsDuplicate(err) {
-			err = fmt.Errorf("%w: %w", connection.ErrConflict, err)
-		}
-		return err
+		return sendBatch(ctx, tx, &a.writes)
 	})
 }
 

@@ -50,8 +50,9 @@ func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
 			}
 			id, _ := parseUUID(archivetest.ID(0))
 			sql = `
-				INSERT INTO account_weeks (account_id, week, slot, records, bytes, orphans, orphan_events, orphan_bytes)
-				SELECT $1, $2::date, n, 0, 0, 0, 0, 0 FROM generate_series(0, $3::int) n`
+				INSERT INTO account_weeks
+					(account_id, week, slot, records, spans, bytes, orphans, orphan_events, orphan_bytes, logs)
+				SELECT $1, $2::date, n, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, $3::int) n`
 			args = []any{absent, schema.WeekOf(tsOf(id)), 2 * slotsOf * lanes}
 		}
 		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {

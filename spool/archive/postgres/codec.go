@@ -13,15 +13,12 @@ import (
 
 // A packed value is
 //
-//	1   packVersion; or packLarge for a state of archive.DeltaMin or more. It may have deltas,
-//	    which a server of an earlier version would not see. Or one of these plus packSpan for
-//	    a record with a span, which a server of an earlier version would lose
+//	1   packVersion; or packLarge for a state of archive.DeltaMin or more, which may have deltas
 //	1   how the rest is packed: 0 not at all, 1 zstd with the dictionary that its frame names
 //	n   the rest
 const (
 	packVersion = 1
 	packLarge   = 2
-	packSpan    = 2
 	packedPlain = 0
 	packedZstd  = 1
 )
@@ -38,7 +35,6 @@ type codec struct {
 	states   *zstd.Encoder
 	decoder  *zstd.Decoder
 	deltaMin int // see archive.DeltaMin
-	form     int // archive.FormNow; of an earlier version in tests
 }
 
 func newCodec() (*codec, error) {
@@ -59,7 +55,7 @@ func newCodec() (*codec, error) {
 		zstd.WithDecoderDictRaw(archive.BodyDictionaryID, []byte(archive.BodyDictionary)),
 		zstd.WithDecoderDictRaw(stateDictionaryID, []byte(stateDictionary)))
 
-	return &codec{bodies, states, decoder, archive.DeltaMin, archive.FormNow}, errors.Join(err1, err2, err3)
+	return &codec{bodies, states, decoder, archive.DeltaMin}, errors.Join(err1, err2, err3)
 }
 
 func pack(encoder *zstd.Encoder, plain []byte) []byte {
@@ -76,7 +72,7 @@ var errPacked = errors.New("it is not packed as this version does")
 // unpack returns what was packed, in buffer if there is room.
 func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 	switch {
-	case len(packed) < 2 || packed[0] < packVersion || packed[0] > packLarge+packSpan:
+	case len(packed) < 2 || packed[0] != packVersion && packed[0] != packLarge:
 		return nil, errPacked
 	case packed[1] == packedPlain:
 		// Copied, so that callers may use the buffer again in either case.
@@ -89,17 +85,13 @@ func (c *codec) unpack(packed, buffer []byte) ([]byte, error) {
 
 // packState packs what is to be written of a state; see archive.Stored.
 func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err error) {
-	plain, after, err := s.Encode(c.form)
+	plain, after, err := s.Encode()
 	if err != nil {
 		return nil, 0, err
 	}
 	packed = pack(c.states, plain)
-	// Marked, so that a server that knows no deltas rejects it instead of missing them.
 	if after == 0 && len(plain) >= c.deltaMin {
 		packed[0] = packLarge
-	}
-	if s.Span != nil {
-		packed[0] += packSpan
 	}
 
 	return packed, after, nil
@@ -107,7 +99,7 @@ func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err erro
 
 // isLarge reports whether a packed state may have deltas.
 func isLarge(packed []byte) bool {
-	return len(packed) > 0 && (packed[0] == packLarge || packed[0] == packLarge+packSpan)
+	return len(packed) > 0 && packed[0] == packLarge
 }
 
 // unpackState unpacks a state, without its deltas.

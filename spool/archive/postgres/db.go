@@ -116,7 +116,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	return db, nil
 }
 
-// start upgrades the tables, and waits for a database that does not answer yet.
+// start creates the tables if there are none, and waits for a database that does not answer yet.
 func (db *DB) start(ctx context.Context, halfSpread bool) error {
 	deadline := time.Now().Add(openPatience)
 
@@ -124,7 +124,7 @@ func (db *DB) start(ctx context.Context, halfSpread bool) error {
 	for waited := false; ; waited = true {
 		var err error
 		if db.spread, err = db.tables.Spread(ctx, halfSpread); err == nil {
-			err = db.tables.Migrate(ctx, schema.Migrations)
+			err = db.tables.Create(ctx)
 		}
 		if err == nil {
 			err = db.tables.MakeAhead(ctx)

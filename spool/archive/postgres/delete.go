@@ -71,12 +71,11 @@ func (db *DB) deleteValue(ctx context.Context, key string, d wire.Deletion) (sum
 	match := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
 	sum, err = db.deleteOrphans(ctx, key, match, true)
 
-	// Earlier versions stored long values whole, and made their terms from the whole value.
-	terms := []int64{term(key, hiddenKeys, d.Key, "")}
-	for _, value := range []string{d.Value, rowcode.StoredValue(d.Key, d.Value)} {
-		terms = append(terms,
-			term(key, rowcode.ColumnMetadata, d.Key, value),
-			term(key, hiddenMetadata, d.Key, value))
+	stored := rowcode.StoredValue(d.Key, d.Value)
+	terms := []int64{
+		term(key, hiddenKeys, d.Key, ""),
+		term(key, rowcode.ColumnMetadata, d.Key, stored),
+		term(key, hiddenMetadata, d.Key, stored),
 	}
 
 	// Behind the last place, not from the start: some of what was found may have to stay.

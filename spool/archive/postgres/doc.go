@@ -60,7 +60,7 @@
 //	predicate.go                                 a filter as SQL
 //	summary.go, sorted.go                        statistics and sorted lists from summaries
 //	record.go, state.go, orphan.go               reading single records
-//	delete.go, retain.go, rewrite.go, renew.go,
+//	delete.go, retain.go, rewrite.go,
 //	check.go                                     maintenance of records
 //	template.go, watch.go                        the template registry
 //	accounts.go, audit.go, fleet.go, size.go     accounts, sidecars, totals
@@ -68,7 +68,7 @@
 //	export.go, import.go                         copying to and from another database
 //
 // Below it are package connection (pools, transactions, errors) and package schema (tables,
-// weeks, migrations). What is left stays together, because it works on the same rows: a
+// weeks). What is left stays together, because it works on the same rows: a
 // deletion, an import and a change of old records are all a folding, and statistics, exports
 // and checks are all a scan.
 package postgres

@@ -1,9 +1,6 @@
 package postgres
 
-import (
-	"context"
-	"io/fs"
-)
+import "context"
 
 // InSmallSteps makes all bounds small: summaries of a few rows, made as soon as there are any,
 // few bodies and states held at a time, and deltas for states of any size.
@@ -22,14 +19,8 @@ func (db *DB) SummarizeAccount(ctx context.Context, account string) error {
 	return err
 }
 
-// MigrateTo carries out the migrations in some files.
-func (db *DB) MigrateTo(ctx context.Context, files fs.FS) error { return db.tables.Migrate(ctx, files) }
-
 // MakeAhead makes the partitions of the weeks to come.
 func (db *DB) MakeAhead(ctx context.Context) error { return db.tables.MakeAhead(ctx) }
 
 // RememberUnseen bounds the tombstones of records that never arrived.
 func (db *DB) RememberUnseen(max int) { db.unseenMax = max }
-
-// WriteForm makes the database write records as an earlier version did; see archive.State.Form.
-func (db *DB) WriteForm(form int) { db.codec.form = form }

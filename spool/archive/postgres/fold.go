@@ -209,7 +209,7 @@ func (f *folding) loaded(r *record) error {
 	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
 	r.bare = r.state.Bare() && r.revision > 0
 	if r.listed = r.state.Listed() && r.revision > 0; r.listed {
-		r.at = nanosOf(r.state.ListedAt())
+		r.at = nanosOf(r.state.ListTime())
 	}
 
 	return nil

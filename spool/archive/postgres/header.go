@@ -18,7 +18,7 @@ var headerColumns = []string{
 
 // header returns the values of headerColumns, or nil for an orphan.
 func (f *folding) header(r *record) []any {
-	row, ok := r.state.ListedRow()
+	row, ok := r.state.Row()
 	if !ok {
 		return nil
 	}

@@ -140,7 +140,7 @@ func (s *statement) test(t *query.Test) predicate {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
 		return s.timeRange(t, s.listTime())
 	case t.Column == rowcode.ColumnAccepted && !(t.From.IsZero() && t.To.IsZero()):
-		return s.timeRange(t, orderTime)
+		return s.timeRange(t, "accepted")
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
 		return s.startTimeRange(t)
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
@@ -291,10 +291,6 @@ func operator(closed, open string, isOpen bool) string {
 	}
 	return closed
 }
-
-// orderTime is the expression for the order time. Earlier versions had no column for it and
-// listed records by it.
-const orderTime = "coalesce(accepted, at)"
 
 // timeRange selects records by one of their times, both ends included.
 func (s *statement) timeRange(t *query.Test, at string) predicate {

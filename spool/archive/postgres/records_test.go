@@ -328,7 +328,7 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	}
 }
 
-func TestAMissingBodyDoesNotStopTheRenewal(t *testing.T) {
+func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
 	dsn := empty(t)
 	db := open(t, dsn)
 	for n := range 3 {
@@ -337,13 +337,6 @@ func TestAMissingBodyDoesNotStopTheRenewal(t *testing.T) {
 			`{"function_name":"f","kwargs":{"prompt":"asked"}}`))
 	}
 
-	forget := func(_ time.Time, r *archive.Request, _ func() ([]byte, error)) (bool, error) {
-		r.InputExcerpt = ""
-		return true, nil
-	}
-	if _, _, err := db.Rewrite(t.Context(), account, nil, 10, forget); err != nil {
-		t.Fatal(err)
-	}
 	execute(t, dsn, `DELETE FROM record_bodies WHERE request_id = '`+idAt(monday.Add(time.Hour), 1)+`'`)
 
 	damaged := 0
@@ -355,19 +348,6 @@ func TestAMissingBodyDoesNotStopTheRenewal(t *testing.T) {
 	}
 	if _, _, err := db.Rewrite(t.Context(), account, nil, 10, look); err != nil || damaged != 1 {
 		t.Errorf("%d bodies are damaged, want 1, %v", damaged, err)
-	}
-
-	if err := archive.Renew(t.Context(), db, time.Hour, quiet); err != nil {
-		t.Fatal(err)
-	}
-	page, err := db.Search(t.Context(), account, query.Query{Limit: 10})
-	if err != nil || len(page.Rows) != 3 {
-		t.Fatalf("the page is %+v, %v", page, err)
-	}
-	for i, row := range page.Rows {
-		if (row.InputExcerpt != "") != (i != 1) {
-			t.Errorf("record %d has the excerpt %q", i, row.InputExcerpt)
-		}
 	}
 }
 

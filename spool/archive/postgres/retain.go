@@ -104,8 +104,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		gone = true
 		if _, err := tx.Exec(ctx, `
 			DELETE FROM summaries s
-			USING (SELECT account_id, least(min(oldest), min(list_oldest)) AS oldest,
-					greatest(max(newest), max(list_newest)) AS newest
+			USING (SELECT account_id, min(list_oldest) AS oldest, max(list_newest) AS newest
 				FROM account_weeks WHERE week = $1 GROUP BY account_id) w
 			WHERE s.account_id = w.account_id AND s.newest >= w.oldest AND s.bottom <= w.newest`,
 			week); err != nil {
@@ -134,7 +133,7 @@ func (db *DB) deleteOlder(ctx context.Context, account string, week, cutoff time
 		var ids []uuid
 		ids, err = connection.QueryRows(ctx, db.pool, func(id *uuid) []any { return []any{id} }, `
 			(SELECT request_id FROM records
-			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND coalesce(accepted, at) < $4
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND accepted < $4
 			LIMIT $5)
 			UNION ALL
 			(SELECT request_id FROM record_states
@@ -245,7 +244,7 @@ func (db *DB) oldest(ctx context.Context, account string, n int) (ids []uuid, er
 			}
 			from, to := schema.WeekEnds(w.week)
 			rows, err := tx.Query(ctx, `
-				(SELECT coalesce(accepted, at), request_id FROM records
+				(SELECT accepted, request_id FROM records
 				WHERE account_id = $1 AND ts >= $2 AND ts < $3
 				ORDER BY 1, 2 LIMIT $4)
 				UNION ALL

@@ -22,37 +22,14 @@ func (db *DB) Rewrite(
 		return nil, 0, err
 	}
 
-	one := func(s *archive.State, body func() ([]byte, error)) (bool, error) {
-		return change(s.Request.At, &s.Request.Value, body)
-	}
-
 	return archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
-		return db.rewrite(ctx, key, page, one)
+		return db.rewrite(ctx, key, page, change)
 	})
 }
-
-// Renew brings records up to date; see archive.Renewable.
-func (db *DB) Renew(
-	ctx context.Context, account string, after *query.Position, limit int,
-) (end *query.Position, err error) {
-	key, err := accountKey(account)
-	if err != nil {
-		return nil, err
-	}
-
-	end, _, err = archive.RewritePage(ctx, db, account, after, limit, func(page []query.Position) (int, error) {
-		return db.rewrite(ctx, key, page, archive.RenewState)
-	})
-	return end, err
-}
-
-// stateChange may change what is derived from a request. body returns the request as it was
-// sent.
-type stateChange func(s *archive.State, body func() ([]byte, error)) (changed bool, err error)
 
 // rewrite is Rewrite of some records, in one transaction.
 func (db *DB) rewrite(
-	ctx context.Context, key string, page []query.Position, change stateChange,
+	ctx context.Context, key string, page []query.Position, change archive.Change,
 ) (changed int, err error) {
 	// Outside the transaction: it may run again, and load then forgets what it has read.
 	f := db.newFolding(0)
@@ -78,13 +55,13 @@ func (db *DB) rewrite(
 			row, _ := r.state.Row()
 			before := rowcode.Encode(&row)
 			body := func() ([]byte, error) { return db.requestBody(ctx, tx, r) }
-			if r.changed, err = change(&r.state.State, body); err != nil {
+			if r.changed, err = change(r.state.Request.At, &r.state.Request.Value, body); err != nil {
 				return err
 			}
 
 			// Excerpts are not in the header, which then stays, and with it its summary.
 			row, _ = r.state.Row()
-			r.sameRow = bytes.Equal(before, rowcode.Encode(&row)) && r.at == nanosOf(r.state.ListTime())
+			r.sameRow = bytes.Equal(before, rowcode.Encode(&row))
 			if r.changed {
 				changed++
 			}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/connection"
 )
 
@@ -19,9 +18,8 @@ const (
 
 // Run maintains the database until ctx ends; it then returns nil.
 //
-// It creates the partitions of the next weeks, enforces the retention, brings the records of
-// earlier versions up to date and makes summaries. Of several servers one does so at a time;
-// when it stops, another takes over.
+// It creates the partitions of the next weeks, enforces the retention and makes summaries.
+// Of several servers one does so at a time; when it stops, another takes over.
 func (db *DB) Run(ctx context.Context) error {
 	tick := time.NewTicker(runEvery)
 	defer tick.Stop()
@@ -42,7 +40,7 @@ func (db *DB) Run(ctx context.Context) error {
 				db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost))
 		}
 
-		return errors.Join(err, archive.Renew(ctx, db, renewTime, db.logger), db.Summarize(ctx))
+		return errors.Join(err, db.Summarize(ctx))
 	}
 
 	for {

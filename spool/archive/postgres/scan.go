@@ -123,7 +123,7 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 
 	add := func(week time.Time, state *archive.Stored) {
 		if state.Listed() {
-			at := nanosOf(state.ListedAt())
+			at := nanosOf(state.ListTime())
 			places = append(places, weekSpan{week: week, oldest: at, newest: at})
 		}
 	}

@@ -197,7 +197,7 @@ func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) 
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
 		id, _ := parseUUID(requestID)
 		state, err := s.state(ctx, id)
-		row, _ = state.ListedRow()
+		row, _ = state.Row()
 		return row, err
 	})
 }

@@ -62,7 +62,7 @@ func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64)
 		}
 
 		for _, t := range part {
-			// Above the stretch are rows without a summary, or without tops.
+			// Above the stretch are rows without a summary, or too heavy for tops.
 			if err := s.between(ctx, t.newest+1, top); err != nil {
 				return nil, err
 			}

@@ -53,29 +53,9 @@ func BenchmarkScoresOfOneRecord(b *testing.B) {
 	}
 }
 
-func TestDeltasArePartitionedLikeStates(t *testing.T) {
+func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
 	dsn := empty(t)
-	at(t, dsn, monday) // makes the partitions of some weeks
-	execute(t, dsn, `DROP TABLE record_deltas, renewal`)
-	execute(t, dsn, `ALTER TABLE record_states DROP COLUMN trace, DROP COLUMN span_at, DROP COLUMN link`)
-	execute(t, dsn, `ALTER TABLE account_weeks DROP COLUMN spans, DROP COLUMN logs,
-		DROP COLUMN list_newest, DROP COLUMN list_oldest`)
-	execute(t, dsn, `ALTER TABLE records DROP COLUMN accepted`)
-	execute(t, dsn, `ALTER TABLE summaries DROP COLUMN tops`)
-	execute(t, dsn, `ALTER TABLE invites DROP COLUMN made_by`)
-	execute(t, dsn, `DELETE FROM promptspool_schema WHERE number >= 9`)
 	db := at(t, dsn, monday)
-
-	var missing, weeks int
-	err := postgrestest.Connect(t, dsn).QueryRow(context.Background(), `
-		SELECT count(*) FILTER (WHERE to_regclass(replace(relname, 'states', 'deltas')) IS NULL), count(*)
-		FROM pg_inherits JOIN pg_class c ON c.oid = inhrelid `+
-		`WHERE inhparent = 'record_states'::regclass`).Scan(&missing, &weeks)
-	if err != nil || missing > 0 || weeks < 2 {
-		t.Errorf("of %d partitions %d are missing (%v)", weeks, missing, err)
-	}
-
-	// A week is dropped with its deltas.
 	db.InSmallSteps()
 	for n := range 3 {
 		apply(t, db, eventAt(t, monday.Add(time.Duration(n)*time.Second), wire.KindScore, idAt(monday, 0), 60+n,

@@ -48,10 +48,6 @@ type stretch struct{ newest, oldest, bottom int64 }
 // Answers do not depend on summaries, so it may be stopped at any time, and any number of
 // servers may run it.
 func (db *DB) Summarize(ctx context.Context) error {
-	if ok, err := db.renewSummaries(ctx); err != nil || !ok {
-		return err
-	}
-
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} }, `
 		SELECT w.account_id
 		FROM (SELECT account_id, sum(records) AS records FROM account_weeks GROUP BY account_id) w
@@ -67,66 +63,6 @@ func (db *DB) Summarize(ctx context.Context) error {
 	}
 
 	return err
-}
-
-// renewSummaries adds tops to the summaries of earlier versions, which have none. It ends
-// early, and is not ok, if a write is undecided: then no summary can be made.
-func (db *DB) renewSummaries(ctx context.Context) (ok bool, err error) {
-	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} },
-		`SELECT DISTINCT account_id FROM summaries WHERE tops IS NULL`)
-	for _, account := range accounts {
-		// Down the list once: one that cannot be renewed is left for the next time.
-		for top := int64(nanosMost); top > nanosLeast; {
-			if top, ok, err = db.renewNext(ctx, account, top); err != nil || !ok {
-				return false, err
-			}
-		}
-	}
-
-	return err == nil, err
-}
-
-// renewNext adds tops to the newest summary up to top that has none. next is the top for the
-// one below it. It is not ok, and changes nothing, if a write is undecided.
-func (db *DB) renewNext(ctx context.Context, account string, top int64) (next int64, ok bool, err error) {
-	err = db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		var s stretch
-		err := tx.QueryRow(ctx, `
-			SELECT newest, bottom FROM summaries
-			WHERE account_id = $1 AND newest <= $2 AND tops IS NULL
-			ORDER BY newest DESC LIMIT 1`, account, top).Scan(&s.newest, &s.bottom)
-		if errors.Is(err, pgx.ErrNoRows) {
-			next, ok = nanosLeast, true
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-
-		if ok, err = db.lockDecided(ctx, tx, account); err != nil || !ok {
-			return err
-		}
-
-		rows, heavy, err := db.rowsBetween(ctx, tx, account, s.bottom, s.newest)
-		if err != nil {
-			return err
-		}
-		tops := []byte{} // as of heavy rows
-		if !heavy && len(rows) > 0 {
-			tops = query.Tops(db.summarizing.tops, len(rows), func(i int) *wire.Row { return &rows[i] })
-		}
-
-		// Before we had the lock the summary may have been removed, and another one made: it gets
-		// these tops only if it covers these rows.
-		next = s.bottom - 1
-		_, err = tx.Exec(ctx, `
-			UPDATE summaries SET tops = $1
-			WHERE account_id = $2 AND newest = $3 AND bottom = $4 AND row_count = $5 AND tops IS NULL`,
-			tops, account, s.newest, s.bottom, len(rows))
-		return err
-	})
-
-	return next, ok, err
 }
 
 // lockDecided takes the account's lock, so that rows can be read for a summary. It is not ok if

@@ -84,36 +84,13 @@ func withHidden(terms []int64, r *record) []int64 {
 			terms = append(terms, term(r.account, hiddenKeys, m.Key, ""))
 			continue
 		}
-		terms = append(terms, term(r.account, hiddenMetadata, m.Key, rowcode.Shortened(m.Key, m.Value)))
+		terms = append(terms, term(r.account, hiddenMetadata, m.Key, m.Value))
 	}
 	return distinct(terms)
-}
-
-// caselessTexts are the texts of a row that match in any case.
-func caselessTexts(row *wire.Row) map[rowcode.Column]string {
-	return map[rowcode.Column]string{
-		rowcode.ColumnProvider:  row.Provider,
-		rowcode.ColumnStatus:    row.Status,
-		rowcode.ColumnFinish:    row.FinishReason,
-		rowcode.ColumnErrorType: row.ErrorType,
-	}
 }
 
 // termsOf are the terms of a row, each once.
 func termsOf(account string, row *wire.Row) []int64 {
-	terms := termsAsStored(account, row)
-	for c, text := range caselessTexts(row) {
-		if lower := strings.ToLower(text); text != lower && text != strings.ToUpper(lower) {
-			// A filter looks up the lower-case spelling; see archive.Spellings.
-			terms = append(terms, term(account, c, "", lower))
-		}
-	}
-
-	return distinct(terms)
-}
-
-// termsAsStored are the terms of a row's texts as they came, each once: all that earlier versions stored.
-func termsAsStored(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.ListTime)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 
@@ -132,9 +109,10 @@ func termsAsStored(account string, row *wire.Row) []int64 {
 	some(rowcode.ColumnFunction, row.FunctionName)
 	some(rowcode.ColumnModel, row.Engine)
 	some(rowcode.ColumnSidecar, row.Sidecar)
-	for c, text := range caselessTexts(row) {
-		some(c, text)
-	}
+	some(rowcode.ColumnProvider, strings.ToLower(row.Provider))
+	some(rowcode.ColumnStatus, strings.ToLower(row.Status))
+	some(rowcode.ColumnFinish, strings.ToLower(row.FinishReason))
+	some(rowcode.ColumnErrorType, strings.ToLower(row.ErrorType))
 	if row.PromptName != nil {
 		add(rowcode.ColumnTemplate, "", *row.PromptName)
 	}

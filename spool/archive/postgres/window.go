@@ -28,14 +28,12 @@ type window struct {
 	from, to       pgtype.Timestamptz
 }
 
-// weekSpans reads where the account's records are, and how many there are. Records that an
-// earlier version wrote are listed by their order time.
+// weekSpans reads where the account's records are, and how many there are.
 func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan, err error) {
 	rows, err := tx.Query(ctx, `
-		SELECT week, least(min(oldest), min(list_oldest)), greatest(max(newest), max(list_newest)),
-			min(oldest), max(newest), sum(records)::bigint
+		SELECT week, min(list_oldest), max(list_newest), min(oldest), max(newest), sum(records)::bigint
 		FROM account_weeks WHERE account_id = $1
-		GROUP BY week HAVING max(newest) IS NOT NULL`, account)
+		GROUP BY week HAVING max(list_newest) IS NOT NULL`, account)
 	if err != nil {
 		return nil, err
 	}

@@ -202,7 +202,7 @@ func (c *weekCount) add(r *record) {
 	case r.state.Listed():
 		c.records++
 		widen(&c.oldest, &c.newest, nanosOf(r.state.Request.At))
-		widen(&c.first, &c.last, nanosOf(r.state.ListedAt()))
+		widen(&c.first, &c.last, nanosOf(r.state.ListTime()))
 	case r.state.Bare():
 		c.spans++
 		widen(&c.oldest, &c.newest, nanosOf(r.state.BareAt()))
@@ -232,7 +232,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 				places = append(places, r.at)
 			}
 			if !r.removed && r.state.Listed() {
-				places = append(places, nanosOf(r.state.ListedAt()))
+				places = append(places, nanosOf(r.state.ListTime()))
 			}
 		}
 

@@ -57,7 +57,8 @@ type Test struct {
 	// holds.
 	Number func(values []float64) bool
 
-	// Texts is set if the test asks only whether a text field has one of these values.
+	// Texts is set if the test asks only whether a text field has one of these values, words
+	// in lower case.
 	Texts []string
 
 	// Ranges is set if the test asks only whether a number of the field is in one of

@@ -165,12 +165,8 @@ func (o operation) compile(fd field) (*Test, error) {
 func (o operation) metadata(t *Test, fd field) error {
 	t.Key = o.NestedKey
 	t.Texts = o.texts()
-
-	// The indexes of earlier versions have the value itself.
-	for _, text := range t.Texts {
-		if stored := rowcode.StoredValue(t.Key, text); stored != text {
-			t.Texts = append(t.Texts, stored)
-		}
+	for i, text := range t.Texts {
+		t.Texts[i] = rowcode.StoredValue(t.Key, text)
 	}
 
 	switch {
@@ -179,13 +175,8 @@ func (o operation) metadata(t *Test, fd field) error {
 		if _, err := o.text(); err != nil {
 			return err
 		}
-
-		wanted := make([]string, len(t.Texts))
-		for i, text := range t.Texts {
-			wanted[i] = rowcode.Shortened(t.Key, text)
-		}
 		t.match = func(s *Subject) bool {
-			return slices.ContainsFunc(fd.text(s.Row, t.Key), oneOf(wanted))
+			return slices.ContainsFunc(fd.text(s.Row, t.Key), oneOf(t.Texts))
 		}
 		return nil
 
@@ -219,34 +210,12 @@ func (o operation) texts() (wanted []string) {
 			wanted = []string{want}
 		}
 	}
-	if !o.word || wanted == nil {
-		return wanted
+	// Words match in any case.
+	if o.word {
+		return lowered(wanted)
 	}
 
-	// Indexes are exact, but words match in any case.
-	spelled := []string{}
-	for _, want := range wanted {
-		spelled = append(spelled, Spellings(want)...)
-	}
-
-	return spelled
-}
-
-// Spellings returns the forms of a word to look up in an index: lower, upper and its own
-// case. An index must also have words of mixed case in lower case.
-func Spellings(word string) []string {
-	lower := strings.ToLower(word)
-	all := []string{lower}
-
-	// Some letters change when they are put in upper case and back; then the form is
-	// another word.
-	for _, other := range []string{strings.ToUpper(lower), word} {
-		if !slices.Contains(all, other) && strings.ToLower(other) == lower {
-			all = append(all, other)
-		}
-	}
-
-	return all
+	return wanted
 }
 
 // ranges returns those of which a number must be in one, nil for other operators.

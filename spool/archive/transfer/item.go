@@ -172,10 +172,7 @@ func (c Contents) Add(i Item) error {
 		for id, body := range i.Record.Bodies {
 			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
 		}
-		// The target writes its own form, and derives what belongs to it.
-		state := i.Record.State
-		state.Form = 0
-		i.Record = &Record{state, bodies}
+		i.Record = &Record{i.Record.State, bodies}
 	}
 
 	var text bytes.Buffer

@@ -12,20 +12,9 @@ import (
 	"promptspool/spool/disk"
 )
 
-// Format is the version of the layout of keys, which package badgerdb describes. A change
-// of the layout increments it and says how the previous version is read:
-//
-//	4   the first that is read
-//	5   deltas, which an earlier version would miss. A folder of format 4 has none, and becomes
-//	    format 5 when it is opened
-//	6   spans, likewise
-//	7   rows are placed by list time, those of earlier states by order time, which an earlier
-//	    version would take for the place of all. Format 6 becomes 7 when it is opened
-//	8   links, which an earlier version would not keep. Format 7 has none, and becomes 8 likewise
-const (
-	Format      = 8
-	formatFirst = 4
-)
+// Format is the version of the layout of keys, which package badgerdb describes. No other
+// is read.
+const Format = 1
 
 const (
 	formatName   = "FORMAT"
@@ -46,7 +35,7 @@ func Prepare(dir string) error {
 		return fmt.Errorf("%s holds a Badger database that is not ours (it has no %s file); "+
 			"choose another folder", dir, formatName)
 	case errors.Is(err, fs.ErrNotExist):
-		return WriteFormat(dir, Format)
+		return WriteFormat(dir)
 	case disk.IsUnreadable(err):
 		return fmt.Errorf("read the database's format: %w; "+
 			"restore the archive from a backup (promptspool restore)", err)
@@ -57,33 +46,24 @@ func Prepare(dir string) error {
 			"restore MANIFEST, or the whole folder, from a backup", dir)
 	}
 
-	n, err := readFormat(dir, string(text))
-	if err != nil || n == Format {
-		return err
-	}
-
-	// Now, before anything is written that an older version would misread.
-	return WriteFormat(dir, Format)
+	return checkFormat(dir, string(text))
 }
 
-// readFormat reads the content of FORMAT. It returns an error for a version that cannot
-// be opened.
-func readFormat(dir, text string) (n int, err error) {
+// checkFormat returns an error unless Format is the content of FORMAT.
+func checkFormat(dir, text string) error {
 	// A torn or edited file must not be taken for a version.
 	number, ok := strings.CutPrefix(strings.TrimSpace(text), formatPrefix)
-	n, err = strconv.Atoi(number)
+	n, err := strconv.Atoi(number)
 
 	switch {
-	case !ok || err != nil || n < 1:
-		return 0, fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
-	case n < formatFirst: // written between two releases, never by one
-		return 0, fmt.Errorf("%s was written by an unreleased promptspool (format %d, this one knows %d); "+
-			"choose an empty folder", dir, n, Format)
-	case n > Format:
-		return 0, fmt.Errorf("%s was written by a newer promptspool (format %d, this one knows %d); "+
-			"run that version or a newer one", dir, n, Format)
+	case !ok || err != nil:
+		return fmt.Errorf("%s does not name a format; restore it from a backup", filepath.Join(dir, formatName))
+	case n != Format:
+		return fmt.Errorf("%s was written by another version of promptspool (database format %d; this one reads "+
+			"%d only): copy its records with \"promptspool requests export\" of that version and \"promptspool "+
+			"requests import\" of this one, into an empty folder", dir, n, Format)
 	}
-	return n, nil
+	return nil
 }
 
 // badgerFiles reports whether the folder holds data of a Badger database, and its
@@ -107,7 +87,7 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 
 // WriteFormat writes FORMAT. It is durable before Badger creates its first file, so a
 // folder with files and no FORMAT is never ours.
-func WriteFormat(dir string, format int) error {
+func WriteFormat(dir string) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
 
@@ -117,7 +97,7 @@ func WriteFormat(dir string, format int) error {
 		return fmt.Errorf("write the database's format: %w", err)
 	}
 
-	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, format)
+	_, err = fmt.Fprintf(f, "%s%d\n", formatPrefix, Format)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
 		err = disk.Rename(temp, path)
 	}

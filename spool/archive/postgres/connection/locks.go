@@ -4,7 +4,7 @@ package connection
 // the letters "psp". Each kind of work has its own number, so that none waits for another.
 const (
 	_             = 0x707370<<32 + iota
-	MigrationLock // changes the tables
+	TablesLock    // changes the tables
 	PartitionLock // creates or drops partitions
 	RunLock       // maintains the database: one server at a time, for minutes
 	PeopleLock    // changes accounts and people

@@ -198,7 +198,7 @@ func distribute(t testing.TB, dsn string) {
 	defer pool.Close()
 
 	tables := schema.New(pool, slog.New(slog.DiscardHandler), time.Now)
-	if err := tables.Migrate(ctx, schema.Migrations); err != nil {
+	if err := tables.Create(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tables.Distribute(ctx, func(string) {}); err != nil {

@@ -114,7 +114,6 @@ func (t *Tables) listPartitions(ctx context.Context) (map[time.Time]bool, error)
 		return err
 	})
 
-	// A week counts once every table has it: an earlier version knew fewer tables.
 	weeks := make(map[time.Time]bool)
 	for week, n := range tables {
 		weeks[week] = n == len(partitioned)

@@ -108,7 +108,7 @@ func (t *Tables) Distribute(ctx context.Context, told func(table string)) (shard
 
 	for next := "next"; next != "" && err == nil; {
 		err = t.pool.Change(ctx, true, func(tx pgx.Tx) error {
-			if err := beginMigration(ctx, tx); err != nil {
+			if err := lockTables(ctx, tx); err != nil {
 				return err
 			}
 			if citus, err := hasCitus(ctx, tx); err != nil || !citus {
@@ -134,21 +134,6 @@ func (t *Tables) Distribute(ctx context.Context, told func(table string)) (shard
 	err = t.pool.QueryRow(ctx, nil, []any{&shards},
 		`SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = to_regclass($1)`, spread[0])
 	return shards, err
-}
-
-// spreadNew spreads tables that a migration has made, if the others are spread.
-func spreadNew(ctx context.Context, tx pgx.Tx) error {
-	done, missing, err := spreadState(ctx, tx)
-	if err != nil || len(done) == 0 {
-		return err
-	}
-	for _, table := range missing {
-		if err := spreadTable(ctx, tx, table); err != nil {
-			return err
-		}
-	}
-
-	return nil
 }
 
 // spreadTable spreads one table and removes its rows from the coordinator.

@@ -19,7 +19,7 @@ type Tables struct {
 	known map[time.Time]bool // by Monday: which weeks have partitions; guarded by mu
 }
 
-// New returns the tables of a database, which Migrate creates.
+// New returns the tables of a database, which Create creates.
 func New(pool *connection.Pool, logger *slog.Logger, now func() time.Time) *Tables {
 	return &Tables{pool: pool, logger: logger, now: now}
 }

@@ -1,0 +1,253 @@
+-- The tables, as package schema creates them in an empty database. Each statement ends with a semicolon at the end of a line.
+
+-- Records. account_id is the account's id, as key.go writes it. ts is the moment in the request id, so that every event of a record, and
+-- every retry of one, meets the same partition: a week from Monday to Monday, UTC, made ahead by partition.go. What lies far from today goes
+-- to the partition without bounds.
+
+-- The whole of a record apart from its bodies, packed: state.go.
+CREATE TABLE record_states (
+	account_id text COLLATE "C" NOT NULL,
+	request_id uuid             NOT NULL,
+	ts         timestamptz      NOT NULL,
+	revision   bigint           NOT NULL, -- counts its changes: one that finds another than it has read begins anew
+	orphan     boolean          NOT NULL, -- its request has not come
+	state      bytea            NOT NULL,
+	trace      uuid,                      -- of its span
+	span_at    bigint,                    -- order time, nanoseconds since 1970, of a record that is only a span: it has no header
+	link       uuid,                      -- archive.State.Link: what a request and the span that traces its call find each other by
+	PRIMARY KEY (account_id, request_id, ts)
+) PARTITION BY RANGE (ts);
+ALTER TABLE record_states ALTER COLUMN state SET STORAGE EXTERNAL;
+CREATE INDEX record_states_orphans ON record_states (account_id, request_id) WHERE orphan;
+CREATE INDEX record_states_traces ON record_states (account_id, trace, request_id) WHERE trace IS NOT NULL;
+CREATE INDEX record_states_spans ON record_states (account_id, span_at, request_id) WHERE span_at IS NOT NULL;
+CREATE INDEX record_states_links ON record_states (account_id, link, request_id) WHERE link IS NOT NULL;
+CREATE TABLE record_states_default PARTITION OF record_states DEFAULT;
+
+-- What later events add to the state of a large record (archive.Delta), packed, so that the state is not written with each of them.
+CREATE TABLE record_deltas (
+	account_id text COLLATE "C" NOT NULL,
+	request_id uuid             NOT NULL,
+	ts         timestamptz      NOT NULL,
+	after      int              NOT NULL, -- how many events the record has before them
+	delta      bytea            NOT NULL,
+	PRIMARY KEY (account_id, request_id, after, ts)
+) PARTITION BY RANGE (ts);
+ALTER TABLE record_deltas ALTER COLUMN delta SET STORAGE EXTERNAL;
+CREATE TABLE record_deltas_default PARTITION OF record_deltas DEFAULT;
+
+-- The narrow header of a record whose request has come: what lists, filters and statistics read.
+CREATE TABLE records (
+	account_id       text COLLATE "C" NOT NULL,
+	at               bigint           NOT NULL, -- list time (archive.State.ListTime), nanoseconds since 1970
+	request_id       uuid             NOT NULL,
+	ts               timestamptz      NOT NULL,
+	version          bigint,
+	input_tokens     bigint,
+	output_tokens    bigint,
+	cached_tokens    bigint,
+	reasoning_tokens bigint,
+	start_at         bigint,                    -- nanoseconds since 1970, as the caller said
+	cost             double precision,          -- US dollars
+	latency          double precision,          -- milliseconds
+	terms            bigint[]         NOT NULL, -- hashes of its texts: term.go
+	line             bytea            NOT NULL, -- the row of a list: package rowcode
+	accepted         bigint           NOT NULL, -- order time, nanoseconds since 1970
+	PRIMARY KEY (account_id, at, request_id, ts)
+) PARTITION BY RANGE (ts);
+ALTER TABLE records ALTER COLUMN terms SET STORAGE MAIN;
+ALTER TABLE records ALTER COLUMN line SET STORAGE MAIN;
+CREATE INDEX records_terms ON records USING gin (terms);
+-- What arrived within a time lies together in the files, so an index of a few pages finds it.
+CREATE INDEX records_accepted ON records USING brin (accepted) WITH (autosummarize = on);
+CREATE TABLE records_default PARTITION OF records DEFAULT;
+
+-- Bodies as they were sent, packed already: codec.go.
+CREATE TABLE record_bodies (
+	account_id text COLLATE "C" NOT NULL,
+	request_id uuid             NOT NULL,
+	ts         timestamptz      NOT NULL,
+	event_id   uuid             NOT NULL,
+	body       bytea            NOT NULL,
+	PRIMARY KEY (account_id, request_id, event_id, ts)
+) PARTITION BY RANGE (ts);
+ALTER TABLE record_bodies ALTER COLUMN body SET STORAGE EXTERNAL;
+CREATE TABLE record_bodies_default PARTITION OF record_bodies DEFAULT;
+
+-- How much an account has in each week, and when: what no list needs to look at a partition for. Every writer adds to a row of its own
+-- (slot), for else all would wait for each other's commits; the sum counts.
+CREATE TABLE account_weeks (
+	account_id      text COLLATE "C" NOT NULL,
+	week            date             NOT NULL,
+	slot            int              NOT NULL,
+	records         bigint           NOT NULL, -- that a list shows
+	spans           bigint           NOT NULL, -- records that are only a span
+	bytes           bigint           NOT NULL, -- of the bodies of all events, as they were sent
+	orphans         bigint           NOT NULL,
+	orphan_events   bigint           NOT NULL,
+	orphan_bytes    bigint           NOT NULL,
+	logs            bigint           NOT NULL, -- log records that wait for their span; orphans does not include them
+	newest          bigint,                    -- order times of records and of those spans lie between these, perhaps closer
+	oldest          bigint,
+	list_newest     bigint,                    -- and the list times of records between these
+	list_oldest     bigint,
+	PRIMARY KEY (account_id, week, slot)
+) WITH (fillfactor = 50);
+
+-- Deleted records, which are kept out for ever.
+CREATE TABLE tombstones (
+	account_id text COLLATE "C" NOT NULL,
+	request_id uuid             NOT NULL,
+	deleted_at timestamptz      NOT NULL,
+	unseen     boolean          NOT NULL,  -- it was not there; counted, so that made-up ids do not fill the disk
+	PRIMARY KEY (account_id, request_id)
+);
+CREATE INDEX tombstones_unseen ON tombstones (account_id) WHERE unseen;
+
+-- Deleted metadata values, by rowcode.HashValue: what has one and is not later is kept out.
+CREATE TABLE deleted_values (
+	account_id text COLLATE "C" NOT NULL,
+	hash       bytea            NOT NULL,
+	before     bigint           NOT NULL, -- order time, nanoseconds since 1970
+	PRIMARY KEY (account_id, hash)
+);
+
+-- Summaries of stretches of an account's list, for statistics. A change within a stretch removes its summary.
+CREATE TABLE summaries (
+	account_id text COLLATE "C" NOT NULL,
+	newest     bigint           NOT NULL, -- list time of its first row
+	oldest     bigint           NOT NULL, -- and of its last
+	bottom     bigint           NOT NULL, -- no other row is newer than this, or as new, and not newer than newest
+	row_count  bigint           NOT NULL,
+	summary    bytea            NOT NULL, -- query.Summarize; empty: it would be too large to be of use
+	tops       bytea            NOT NULL, -- query.Tops: its first rows in each order; empty: the rows are too heavy to be held in memory
+	PRIMARY KEY (account_id, newest)
+);
+ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;
+
+-- Who calls: accounts, their keys and people, and the sidecars that tell of themselves. Texts that are looked up compare byte by
+-- byte, as everywhere in promptspool; times are kept to the microsecond.
+
+CREATE TABLE accounts (
+	name       text COLLATE "C" PRIMARY KEY,
+	id         text COLLATE "C" NOT NULL UNIQUE,
+	created_at timestamptz      NOT NULL
+);
+
+-- By the SHA-256 of the secret, which is not kept.
+CREATE TABLE keys (
+	hash         bytea            PRIMARY KEY,
+	id           text COLLATE "C" NOT NULL UNIQUE,
+	account_id   text COLLATE "C" NOT NULL,
+	account_name text COLLATE "C" NOT NULL,
+	name         text             NOT NULL,
+	scope        text             NOT NULL,
+	created_at   timestamptz      NOT NULL,
+	revoked_at   timestamptz,
+	last_used_at timestamptz
+);
+
+CREATE TABLE users (
+	id            text COLLATE "C" PRIMARY KEY,
+	email         text COLLATE "C" NOT NULL UNIQUE,
+	account_id    text COLLATE "C" NOT NULL,
+	account_name  text COLLATE "C" NOT NULL,
+	role          text             NOT NULL,
+	password      text             NOT NULL, -- its hash
+	created_at    timestamptz      NOT NULL,
+	disabled_at   timestamptz,
+	sessions_from timestamptz      NOT NULL,
+	founder       boolean          NOT NULL -- founded the account without a code: an operator who makes a key for it is told
+);
+CREATE INDEX users_by_account ON users (account_id);
+
+-- By the SHA-256 of the code.
+CREATE TABLE invites (
+	hash         bytea            PRIMARY KEY,
+	id           text COLLATE "C" NOT NULL,
+	account_name text COLLATE "C" NOT NULL,
+	role         text             NOT NULL,
+	created_at   timestamptz      NOT NULL,
+	expires_at   timestamptz      NOT NULL,
+	setup        boolean          NOT NULL,
+	made_by      text             NOT NULL -- an email, or the operator
+);
+CREATE INDEX invites_by_account ON invites (account_name);
+
+-- Links with which a person chooses a new password, by the SHA-256 of the code.
+CREATE TABLE resets (
+	hash       bytea            PRIMARY KEY,
+	user_id    text COLLATE "C" NOT NULL,
+	made_by    text             NOT NULL,
+	created_at timestamptz      NOT NULL,
+	expires_at timestamptz      NOT NULL
+);
+CREATE INDEX resets_by_user ON resets (user_id);
+
+-- By the SHA-256 of the token.
+CREATE TABLE sessions (
+	hash       bytea            PRIMARY KEY,
+	user_id    text COLLATE "C" NOT NULL,
+	created_at timestamptz      NOT NULL,
+	expires_at timestamptz      NOT NULL
+);
+CREATE INDEX sessions_by_end ON sessions (expires_at);
+
+-- Failed sign-ins, by the SHA-256 of what they have in common, until they are forgotten.
+CREATE TABLE sign_in_failures (
+	source bytea       PRIMARY KEY,
+	count  integer     NOT NULL,
+	until  timestamptz NOT NULL
+);
+CREATE INDEX sign_in_failures_by_end ON sign_in_failures (until);
+
+CREATE TABLE audit (
+	account_id text COLLATE "C" NOT NULL,
+	id         uuid             NOT NULL,
+	entry      json             NOT NULL,
+	PRIMARY KEY (account_id, id)
+);
+
+-- What a sidecar told of itself last. It is rewritten every few seconds: the room lets that happen within a page.
+CREATE TABLE sidecars (
+	account_id text COLLATE "C" NOT NULL,
+	id         uuid             NOT NULL,
+	heartbeat  json             NOT NULL,
+	last_seen  timestamptz      NOT NULL,
+	PRIMARY KEY (account_id, id)
+) WITH (fillfactor = 50);
+
+-- Templates. Whoever changes one of an account first locks the account's row here, so that numbers have no gaps and revisions become
+-- visible in their order: who reads the changes after a revision can never be told of one below it later.
+CREATE TABLE registries (
+	account_id text COLLATE "C" PRIMARY KEY,
+	template   bigint NOT NULL, -- ids and the revision that were given out last
+	version    bigint NOT NULL,
+	revision   bigint NOT NULL
+);
+
+-- Heads. json, not jsonb: what was published is given back as it was sent.
+CREATE TABLE templates (
+	account_id text COLLATE "C" NOT NULL,
+	name       text COLLATE "C" NOT NULL,
+	id         bigint           NOT NULL,
+	revision   bigint           NOT NULL, -- that changed it last
+	head       json             NOT NULL,
+	PRIMARY KEY (account_id, name),
+	UNIQUE (account_id, id)
+);
+CREATE UNIQUE INDEX templates_by_revision ON templates (account_id, revision);
+
+CREATE TABLE template_versions (
+	account_id  text COLLATE "C" NOT NULL,
+	template_id bigint           NOT NULL,
+	number      integer          NOT NULL,
+	version     json             NOT NULL,
+	PRIMARY KEY (account_id, template_id, number)
+);
+
+-- How far an unfinished copy into this database has come in its source; no row when there is none.
+CREATE TABLE copying (
+	one   boolean PRIMARY KEY CHECK (one),
+	place text    NOT NULL
+);
