@@ -51,29 +51,6 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 	}
 }
 
-// A state and a row of an earlier version have long values whole. Searches and records must
-// give the same.
-func TestLongValuesOfEarlierVersions(t *testing.T) {
-	long := strings.Repeat("x", 5000)
-	whole := wire.Row{Metadata: []wire.MetadataRow{{Key: "k", Value: long}}}
-	var row wire.Row
-	if err := rowcode.Decode(rowcode.Encode(&whole), rowcode.AllColumns, &row); err != nil {
-		t.Fatal(err)
-	}
-	if row.Metadata[0].Value != rowcode.StoredValue("k", long) || len(row.Metadata[0].Value) > 400 {
-		t.Errorf("the row has %q", row.Metadata[0].Value)
-	}
-	if rowcode.HashStored("k", row.Metadata[0].Value) != rowcode.HashValue("k", long) ||
-		rowcode.HashStored("k", long) != rowcode.HashValue("k", long) {
-		t.Error("the hashes differ")
-	}
-
-	s := archive.State{RequestID: archivetest.ID(1), Metadata: map[string]archive.Stamped[string]{"k": {Value: long}}}
-	if got := s.View(nil).Metadata["k"]; got != long {
-		t.Errorf("the record shows %d bytes, want %d", len(got), len(long))
-	}
-}
-
 // A value that looks like the reference to a long value must stay what it is.
 func TestAValueThatLooksLikeAReference(t *testing.T) {
 	spoof := rowcode.StoredValue("k", strings.Repeat("x", 5000))

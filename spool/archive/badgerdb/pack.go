@@ -312,14 +312,13 @@ func (db *DB) packNewest(
 }
 
 // takeFirst moves the rows of the first block into a step if they fit behind the rows of
-// the step. It returns none if they do not. Blocks of an older version have no recorded
-// weight and never fit.
+// the step. It returns none if they do not.
 func (db *DB) takeFirst(
 	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
 ) (rows []blocks.Placed, err error) {
 	before := step.newest
 	head, _, err := loadHead(txn, k, place)
-	if err != nil || head.Weight == 0 || head.Rows+len(before) > db.packing.rows {
+	if err != nil || head.Rows+len(before) > db.packing.rows {
 		return nil, err
 	}
 

@@ -65,7 +65,7 @@ func (db *DB) oldestRows(
 	// The block whose last row came first: with no later rows, few other blocks are read.
 	var ends []int64
 	for _, s := range spans[1:] {
-		ends = append(ends, s.head.LastAccepted(s.place))
+		ends = append(ends, s.head.LastAccepted())
 	}
 	slices.Sort(ends)
 

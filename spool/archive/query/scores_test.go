@@ -3,7 +3,6 @@ package query
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -136,38 +135,4 @@ func TestScoresOfManyNamesAreTheSameFromRowsAndSummaries(t *testing.T) {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
-}
-
-func TestASummaryOfAnEarlierVersionIsTaken(t *testing.T) {
-	summary, err := os.ReadFile("testdata/summary_v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	rows := hourly(60)
-	for i := range rows {
-		for j := range 4 {
-			name := string(rune('a'+j)) + "-" + string(rune('0'+i%10))
-			rows[i].Scores = append(rows[i].Scores, wire.Score{Name: name, Score: i})
-		}
-	}
-
-	q := wire.StatisticsQuery{Bucket: "day"}
-	want, _, err := Statistics(rows, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	got := NewAnalytics(q)
-	if ok, err := got.Merge(summary, true); !ok || err != nil {
-		t.Fatalf("Merge returns %v, %v", ok, err)
-	}
-	if diff := cmp.Diff(want, got.Answer()); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-
-	row := func(i int) *wire.Row { return &rows[i] }
-	if !IsSummary(summary, len(rows), row) || IsSummary(summary, len(rows)-1, row) {
-		t.Error("IsSummary does not recognise the rows of the summary")
-	}
 }

@@ -2,13 +2,10 @@ package query
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/rowcode"
 )
 
 // A summary is what Analyze needs of rows that follow each other. A store makes one of
@@ -30,13 +27,7 @@ import (
 // counts are varints. A tally ends with scores: n names, for each its text and n
 // different scores, each a uvarint and how often it came; then the scores of all other
 // names together.
-//
-// Summaries of summaryVersionFirst have the scores of models, templates and providers in
-// their buckets, and have all names.
-const (
-	summaryVersion      = 2
-	summaryVersionFirst = 1
-)
+const summaryVersion = 1
 
 const (
 	summaryBytesMax = 256 << 10
@@ -93,55 +84,8 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 	return nil
 }
 
-// IsSummary reports whether a summary is that of some rows. Its buckets may have any
-// length, because earlier versions chose others.
+// IsSummary reports whether a summary is that of some rows. An empty one is: it would have
+// been too large.
 func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
-	if len(summary) == 0 {
-		return true // none was made, because it would have been too large
-	}
-	if len(summary) < 2 || int(summary[1]) >= len(wire.Buckets) {
-		return false
-	}
-	if summary[0] == summaryVersionFirst {
-		return isFirstSummary(summary, rows, row)
-	}
-
-	// The same rows give the same bytes, as long as this version wrote them.
-	if bytes.Equal(summary, summarize(wire.Buckets[summary[1]], rows, row)) {
-		return true
-	}
-
-	// Earlier versions had long metadata values as a whole.
-	long := func(m wire.MetadataRow) bool { return rowcode.IsReference(m.Value) }
-	for i := range rows {
-		if slices.ContainsFunc(row(i).Metadata, long) {
-			return isFirstSummary(summary, rows, row)
-		}
-	}
-
-	return false
-}
-
-// isFirstSummary is IsSummary for what earlier versions wrote: it must give the same
-// answer as the rows.
-func isFirstSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
-	q := wire.StatisticsQuery{Bucket: wire.Buckets[summary[1]]}
-	merged, counted := NewAnalytics(q), NewAnalytics(q)
-	if ok, err := merged.Merge(summary, true); err != nil || !ok {
-		return false
-	}
-
-	// Only the summary knows which keys are wide; the answers must leave out the same
-	// values.
-	counted.wide = merged.wide
-	for i := range rows {
-		if err := counted.Add(row(i)); err != nil {
-			return false
-		}
-	}
-
-	stored, err1 := json.Marshal(merged.Answer())
-	anew, err2 := json.Marshal(counted.Answer())
-
-	return err1 == nil && err2 == nil && bytes.Equal(stored, anew)
+	return len(summary) == 0 || bytes.Equal(summary, Summarize(rows, row))
 }

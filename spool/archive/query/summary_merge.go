@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/rowcode"
 )
 
 // Remove takes back a row; see Sums.
@@ -19,8 +18,7 @@ func (a *Analytics) Remove(row *wire.Row) { a.count(row, -1) }
 // be taken back from the sum of the others.
 func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	r := summaryReader{b: summary}
-	r.version = r.byte()
-	if r.version != summaryVersion && r.version != summaryVersionFirst {
+	if r.byte() != summaryVersion {
 		return false, ErrSummary
 	}
 
@@ -95,11 +93,9 @@ func (a *Analytics) merge(r *summaryReader) {
 		for range r.count() {
 			name := string(r.text())
 			mergeBuckets(r, d, name, nil)
-			if r.version > summaryVersionFirst {
-				r.scores(func(t scoreTally, other bool) {
-					d.mergeScore(d.totals, d.scoresOf(name), t, other)
-				})
-			}
+			r.scores(func(t scoreTally, other bool) {
+				d.mergeScore(d.totals, d.scoresOf(name), t, other)
+			})
 			d.reduceScores()
 		}
 	}
@@ -139,9 +135,7 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 			continue // another summary leaves them out, so their sums would be too low
 		}
 
-		// Earlier versions had long values as a whole.
-		row := wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, string(value))}
-		if at := a.metadata.at(row); at != nil {
+		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: string(value)}); at != nil {
 			at.merge(n)
 		}
 	}

@@ -8,10 +8,9 @@ import (
 // summaryReader reads a summary. After a fault everything it reads is zero, so that
 // callers need to check err only once.
 type summaryReader struct {
-	version byte
-	b       []byte
-	failed  bool
-	scored  []scoreCount // of the name read last; its memory is used again
+	b      []byte
+	failed bool
+	scored []scoreCount // of the name read last; its memory is used again
 }
 
 // err returns ErrSummary after a fault.
@@ -117,11 +116,6 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 	for range r.count() {
 		fn(r.score(string(r.text())), false)
-	}
-
-	// The first version has all names.
-	if r.version == summaryVersionFirst {
-		return
 	}
 	if others := r.score(""); others.count > 0 {
 		fn(others, true)

@@ -55,8 +55,8 @@ func Tops(most, rows int, row func(i int) *wire.Row) []byte {
 	return b
 }
 
-// AreTops reports whether tops are those of some rows, however many each order has. None are
-// known where an earlier version made the summary.
+// AreTops reports whether tops are those of some rows, however many each order has. There may
+// be none.
 func AreTops(tops []byte, rows int, row func(i int) *wire.Row) bool {
 	if len(tops) == 0 {
 		return true

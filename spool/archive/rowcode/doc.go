@@ -2,5 +2,5 @@
 // its columns, their bytes, and the references that stand for long metadata values.
 //
 // Stores read no more columns of a row than a question needs. The bytes are a format on
-// disk: newer versions append columns and change none.
+// disk.
 package rowcode

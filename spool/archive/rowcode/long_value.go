@@ -15,8 +15,7 @@ import (
 //	32         HashValue, in hex
 //	           the beginning of the value, at most longPrefixBytes
 //
-// so that equal values have equal references, and only they. Earlier versions kept long
-// values whole: they are replaced where rows are read.
+// so that equal values have equal references, and only they.
 const (
 	LongBytes       = 1024
 	longPrefixBytes = 256
@@ -34,15 +33,6 @@ func StoredValue(key, value string) string {
 	hash := HashValue(key, value)
 
 	return longMark + hex.EncodeToString(hash[:]) + CutBytes(value, longPrefixBytes)
-}
-
-// Shortened returns StoredValue of what an earlier version may have stored whole.
-func Shortened(key, stored string) string {
-	if len(stored) <= LongBytes {
-		return stored
-	}
-
-	return StoredValue(key, stored)
 }
 
 // HashStored returns HashValue of what a state or a row holds.

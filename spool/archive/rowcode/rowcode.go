@@ -21,15 +21,13 @@ import (
 //
 //	text           its bytes; of a text that may be absent or empty, a 1 before them
 //	texts          for each its length, uvarint, and its bytes
-//	pairs          for each key and value like texts; values as StoredValue, earlier ones whole
+//	pairs          for each key and value like texts; values as StoredValue
 //	scores         for each its name like a text of texts, and the score, zigzag varint
 //	integer        zigzag varint
 //	number         IEEE 754 bits, 8 bytes, little-endian
 //	time           seconds, zigzag varint, and nanoseconds, uvarint
 //
 // The order time is absent where it equals the list time, which the place tells.
-//
-// Newer versions append columns; a reader takes the missing ones for absent.
 const rowVersion = 1
 
 // ErrRow reports bytes that are not a row.
@@ -56,14 +54,13 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 		return ErrRow
 	}
 
-	// Unless the column says otherwise: rows of an older version do not have it.
+	// Unless the column says otherwise.
 	if want.Has(ColumnAccepted) {
 		row.AcceptedAt = row.ListTime
 	}
 
 	b = b[1:]
-	// An older version wrote fewer columns, so its rows end early.
-	for c := ColumnFunction; c < ColumnBody && len(b) > 0; c++ {
+	for c := ColumnFunction; c < ColumnBody; c++ {
 		n, used := binary.Uvarint(b)
 		if used <= 0 || n > uint64(len(b)-used) {
 			return ErrRow
@@ -231,9 +228,7 @@ func ReadValue(b []byte, c Column, row *wire.Row) error {
 	case ColumnMetadata:
 		row.Metadata = []wire.MetadataRow{}
 		for len(r.Rest) > 0 && r.Err == nil {
-			// Earlier versions kept long values whole.
-			key := r.Text()
-			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: key, Value: Shortened(key, r.Text())})
+			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.Text(), Value: r.Text()})
 		}
 	case ColumnScores:
 		// Never nil, or lists would show null where they show [] of a record.

@@ -19,7 +19,7 @@ func (b *Block) Evaluate(q *query.Query) (v Verdict, err error) {
 	// If no row starts or came within the span that the query asks for, no column need be read.
 	from, to := q.StartSpan()
 	first, last := q.AcceptedSpan()
-	if !b.Head.mayStart(from, to) || !b.Head.mayBeAccepted(b.Place, first, last) {
+	if !b.Head.mayStart(from, to) || !b.Head.mayBeAccepted(first, last) {
 		none := newBits(b.Head.Rows, false)
 		return Verdict{none, none}, nil
 	}
@@ -262,8 +262,7 @@ func (a *asker) about(i int) (holds, unsure bool, err error) {
 		// No bytes: the rows of this entry lack the key. Otherwise one byte comes first.
 		entry := a.column.entries[i]
 		if row.Metadata = nil; len(entry) > 0 {
-			value := rowcode.Shortened(a.test.Key, string(entry[1:]))
-			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: value}
+			a.metadata[0] = wire.MetadataRow{Key: a.test.Key, Value: string(entry[1:])}
 			row.Metadata = a.metadata[:]
 		}
 	} else {

@@ -20,11 +20,7 @@ import (
 //	n   seconds of the earliest and latest start, zigzag varints; earliest > latest: none has one
 //	n   metadata keys with a column of their own, uvarint; then for each its length and bytes
 //	n   weight of the rows (rowcode.Weight), uvarint
-//	n   columns of the block: below this number, uvarint
 //	n   seconds of the earliest and latest order time, zigzag varints
-//
-// The weight and what follows it are missing from heads of older versions, whose blocks have
-// the columns below ColumnAccepted, and rows whose order time is the list time.
 const headVersion = 1
 
 // keysMax bounds the metadata keys with a column of their own. All others share one.
@@ -36,18 +32,17 @@ var errHead = errors.New("this version does not write such a head")
 type Head struct {
 	Rows   int
 	Oldest int64 // the list time of the oldest row
-	Weight int   // of the rows, see rowcode.Weight; 0: unknown
+	Weight int   // of the rows, see rowcode.Weight
 
-	startMin, startMax int64          // startMin > startMax: no row has a start
-	columns            rowcode.Column // the block has those below it
-	accepted           *[2]int64      // the earliest and latest order time; nil: as the list times
-	keys               []string       // metadata keys with a column of their own, sorted
+	startMin, startMax int64    // startMin > startMax: no row has a start
+	accepted           [2]int64 // the earliest and latest order time
+	keys               []string // metadata keys with a column of their own, sorted
 }
 
 // HeadOf returns the head of a block with the given rows: at least one, in order.
 func HeadOf(rows []Placed) Head {
-	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1, columns: rowcode.ColumnBody}
-	h.accepted = &[2]int64{math.MaxInt64, math.MinInt64}
+	h := Head{Rows: len(rows), Weight: Weight(rows), startMin: 1}
+	h.accepted = [2]int64{math.MaxInt64, math.MinInt64}
 
 	// The last row is the oldest: the list begins with the newest.
 	at, _ := DecodePlace(rows[len(rows)-1].Place[:])
@@ -95,11 +90,6 @@ func (h *Head) Encode() []byte {
 
 	b = rowcode.AppendTexts(binary.AppendUvarint(b, uint64(len(h.keys))), h.keys)
 	b = binary.AppendUvarint(b, uint64(h.Weight))
-	if h.accepted == nil {
-		return b
-	}
-
-	b = binary.AppendUvarint(b, uint64(h.columns))
 	return binary.AppendVarint(binary.AppendVarint(b, h.accepted[0]), h.accepted[1])
 }
 
@@ -116,16 +106,8 @@ func DecodeHead(b []byte) (h Head, err error) {
 	for n := r.Uvarint(); n > 0 && r.Err == nil; n-- {
 		h.keys = append(h.keys, r.Text())
 	}
-
-	// Missing from heads of an older version.
-	h.columns = rowcode.ColumnAccepted
-	if len(r.Rest) > 0 {
-		h.Weight = int(r.Uvarint())
-	}
-	if len(r.Rest) > 0 {
-		h.columns = rowcode.Column(min(r.Uvarint(), uint64(rowcode.ColumnBody)))
-		h.accepted = &[2]int64{r.Varint(), r.Varint()}
-	}
+	h.Weight = int(r.Uvarint())
+	h.accepted = [2]int64{r.Varint(), r.Varint()}
 
 	if r.Err != nil || h.Rows < 1 {
 		return h, errHead
@@ -137,7 +119,7 @@ func DecodeHead(b []byte) (h Head, err error) {
 // Parts returns the names of all parts of the block.
 func (h *Head) Parts() []Part {
 	parts := []Part{{column: rowcode.ColumnID}, Summary}
-	for column := rowcode.ColumnFunction; column < h.columns; column++ {
+	for column := rowcode.ColumnFunction; column < rowcode.ColumnBody; column++ {
 		parts = append(parts, Part{column: column})
 	}
 	for _, key := range h.keys {
@@ -158,27 +140,11 @@ func (h *Head) mayStart(from, to time.Time) bool {
 	return (from.IsZero() || h.startMax >= from.Unix()) && (to.IsZero() || h.startMin <= to.Unix())
 }
 
-// LastAccepted returns the latest order time of the rows of a block at a place.
-func (h *Head) LastAccepted(place []byte) int64 {
-	if h.accepted == nil {
-		newest, _ := DecodePlace(place)
-		return newest.Unix()
-	}
+// LastAccepted returns the latest order time of the rows, in seconds.
+func (h *Head) LastAccepted() int64 { return h.accepted[1] }
 
-	return h.accepted[1]
-}
-
-// firstAccepted returns the earliest order time of the rows.
-func (h *Head) firstAccepted() int64 {
-	if h.accepted == nil {
-		return h.Oldest
-	}
-	return h.accepted[0]
-}
-
-// mayBeAccepted reports whether a row of a block at a place may have an order time from one
-// time to another. A zero time is no bound.
-func (h *Head) mayBeAccepted(place []byte, from, to time.Time) bool {
-	first := h.firstAccepted()
-	return (from.IsZero() || h.LastAccepted(place) >= from.Unix()) && (to.IsZero() || first <= to.Unix())
+// mayBeAccepted reports whether a row may have an order time from one time to another. A zero
+// time is no bound.
+func (h *Head) mayBeAccepted(from, to time.Time) bool {
+	return (from.IsZero() || h.accepted[1] >= from.Unix()) && (to.IsZero() || h.accepted[0] <= to.Unix())
 }

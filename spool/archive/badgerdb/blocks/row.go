@@ -35,10 +35,9 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		of = rowcode.ColumnID
 	}
 
-	// A block of an older version has fewer columns. The order time that no column has is
-	// the list time.
+	// The order time is the list time, unless the column has another.
 	if of == rowcode.ColumnAccepted {
-		if err := b.fillAccepted(i, row); err != nil || of >= b.Head.columns {
+		if err := b.fillAccepted(i, row); err != nil {
 			return err
 		}
 	}
@@ -178,7 +177,7 @@ func (b *Block) fillMetadata(i int, row *wire.Row) error {
 		for len(left) > 0 && strings.Compare(left[0].Key, key) < 0 {
 			all, left = append(all, left[0]), left[1:]
 		}
-		all = append(all, wire.MetadataRow{Key: key, Value: rowcode.Shortened(key, value)})
+		all = append(all, wire.MetadataRow{Key: key, Value: value})
 	}
 	all = append(all, left...)
 

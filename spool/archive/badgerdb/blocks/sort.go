@@ -53,7 +53,7 @@ func (h *Head) secondsOf(of rowcode.Column, place []byte) (least, most int64, kn
 		newest, _ := DecodePlace(place)
 		return h.Oldest, newest.Unix(), true
 	case rowcode.ColumnAccepted:
-		return h.firstAccepted(), h.LastAccepted(place), true
+		return h.accepted[0], h.accepted[1], true
 	case rowcode.ColumnStart:
 		return h.startMin, h.startMax, h.startMin <= h.startMax
 	}
