@@ -54,7 +54,7 @@ func TestTextsAndRangesAreWhatTheTestAsks(t *testing.T) {
 			value = rapid.SampledFrom([]float64{0, 1, 2, -1}).Draw(t, "wanted")
 			switch f.Operator {
 			case "between":
-				value = []any{value, rapid.SampledFrom([]float64{1, 2, 3}).Draw(t, "most")}
+				value = []any{value, rapid.SampledFrom([]float64{2, 3}).Draw(t, "most")}
 			case "in", "not_in":
 				value = rapid.SliceOfN(rapid.SampledFrom([]float64{0, 1}), 0, 2).Draw(t, "wanted")
 			}
