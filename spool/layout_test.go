@@ -32,13 +32,13 @@ func TestASecondProcessIsKeptOut(t *testing.T) {
 	open(t, dir)
 }
 
-func TestANewerFormatIsRefused(t *testing.T) {
+func TestAnotherFormatIsRefused(t *testing.T) {
 	dir := closed(t)
 	format := []byte("promptspool spool format 2\n")
 	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), format, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, "newer promptspool")
+	refused(t, dir, "spool drain")
 }
 
 func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {

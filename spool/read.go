@@ -2,10 +2,7 @@ package spool
 
 import (
 	"context"
-	"errors"
-	"fmt"
 
-	"promptspool/spool/frame"
 	"promptspool/spool/generation"
 )
 
@@ -154,13 +151,8 @@ func (r *reading) readGeneration(open *generation.Reader, g *generationState) (f
 			return true, nil
 		}
 
-		// One event that Badger cannot return must not hold up the ones behind it. Only a
-		// frame of a newer version ends the read: it is not damaged, and an older program
-		// must not lose it.
+		// One event that Badger cannot return must not hold up the ones behind it.
 		data, err := it.Read(k)
-		if errors.Is(err, frame.ErrNewer) {
-			return false, fmt.Errorf("spool: event %d: %w", k.Seq, err)
-		}
 		if err == nil {
 			r.add(Entry{Seq: k.Seq, Key: k.Key, At: k.At, Data: data})
 		} else if full, err := r.rescue(g, k.Seq, k.Seq+1, err.Error()); full || err != nil {

@@ -1,10 +1,8 @@
 package frame
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"time"
 )
@@ -15,7 +13,7 @@ import (
 //
 //	offset  bytes  field
 //	     0      4  magic F5 'P' 'S' 'F' (F5 occurs in no UTF-8 text, so no payload of text looks like a frame)
-//	     4      2  format version, 1
+//	     4      2  1, for the format of the spool
 //	     6      2  index of this part
 //	     8      2  number of parts of the event
 //	    10      4  key number
@@ -29,9 +27,7 @@ const (
 	Magic = "\xf5PSF"
 	// HeaderBytes is the length of what is in front of a payload.
 	HeaderBytes = 38
-	// PayloadMax is the most that is read; earlier versions split larger events at it.
-	PayloadMax = 4 << 20
-	// PartBytes is the largest payload that is written. A larger event is split, because
+	// PartBytes is the largest payload. A larger event is split, because
 	// Badger makes several copies of a frame.
 	PartBytes = 1 << 20
 
@@ -40,12 +36,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-var (
-	// ErrDamaged means that the bytes are not one whole frame.
-	ErrDamaged = errors.New("frame does not verify")
-	// ErrNewer means that only a newer version can read the frame. It must be kept.
-	ErrNewer = errors.New("frame was written by a newer promptspool; start that version again, or a later one")
-)
+// ErrDamaged means that the bytes are not one whole frame.
+var ErrDamaged = errors.New("frame does not verify")
 
 // Frame is one frame. The payload of a decoded one aliases what it was decoded from.
 type Frame struct {
@@ -83,28 +75,20 @@ func (f *Frame) putHeader(b []byte) {
 
 // Decode reads the frame at the start of b, which may be longer. The payload aliases b.
 //
-// It returns ErrNewer for a frame of a version that it does not know, and ErrDamaged for
-// anything else that is not one whole frame.
+// It returns ErrDamaged for anything that is not one whole frame.
 func Decode(b []byte) (Frame, error) {
 	if len(b) < HeaderBytes || string(b[:4]) != Magic {
 		return Frame{}, ErrDamaged
 	}
 
 	// Nothing is verified yet, so the length must be bounded before that much is read.
-	version := binary.BigEndian.Uint16(b[4:])
 	length := int64(binary.BigEndian.Uint32(b[30:]))
-	verifies := false
-	if length <= PayloadMax && HeaderBytes+length <= int64(len(b)) {
-		b = b[:HeaderBytes+length]
-		verifies = binary.BigEndian.Uint32(b[34:]) == checksum(b, b[HeaderBytes:])
+	if length > PartBytes || HeaderBytes+length > int64(len(b)) {
+		return Frame{}, ErrDamaged
 	}
-
-	// The checksum is computed as if the version were ours. So a frame with another
-	// version that still verifies is one of ours in which a bit of the version flipped.
-	switch {
-	case version > formatVersion && !verifies:
-		return Frame{}, fmt.Errorf("%w (format %d, this version knows %d)", ErrNewer, version, formatVersion)
-	case version != formatVersion || !verifies:
+	b = b[:HeaderBytes+length]
+	if binary.BigEndian.Uint16(b[4:]) != formatVersion ||
+		binary.BigEndian.Uint32(b[34:]) != checksum(b, b[HeaderBytes:]) {
 		return Frame{}, ErrDamaged
 	}
 
@@ -142,14 +126,7 @@ func Peek(header []byte) (EventKey, bool) {
 	}, true
 }
 
-// checksum returns the checksum that a frame of this version has, whatever version the
-// header names.
+// checksum returns the checksum of a frame.
 func checksum(header, payload []byte) uint32 {
-	known := header[:34]
-	if binary.BigEndian.Uint16(known[4:]) != formatVersion {
-		known = bytes.Clone(known)
-		binary.BigEndian.PutUint16(known[4:], formatVersion)
-	}
-
-	return crc32.Update(crc32.Checksum(known, castagnoli), castagnoli, payload)
+	return crc32.Update(crc32.Checksum(header[:34], castagnoli), castagnoli, payload)
 }

@@ -60,27 +60,6 @@ func TestAnyFlippedBitOfAFrameIsSeen(t *testing.T) {
 	}
 }
 
-func TestANewerFrameSaysSo(t *testing.T) {
-	b := sealed(t, "payload")
-	b[5]++
-	b[37]++ // the checksum covers the version
-	if _, err := frame.Decode(b); !errors.Is(err, frame.ErrNewer) {
-		t.Errorf("a frame of a newer version: %v, want ErrNewer", err)
-	}
-}
-
-// A damaged version must not ask for a newer promptspool. There is none to install, so the
-// spool would never start again.
-func TestAFrameWithADamagedVersionIsNoNewerOne(t *testing.T) {
-	for bit := range 16 {
-		b := sealed(t, "payload")
-		b[4+bit/8] ^= 1 << (bit % 8)
-		if _, err := frame.Decode(b); !errors.Is(err, frame.ErrDamaged) {
-			t.Errorf("bit %d of the version flipped: %v, want ErrDamaged", bit, err)
-		}
-	}
-}
-
 func FuzzFrame(f *testing.F) {
 	f.Add(sealed(f, ""))
 	f.Add(sealed(f, "payload"))

@@ -19,9 +19,9 @@ const (
 	// tableBytes is half of what Badger allocates to make a table of a memtable, which takes
 	// some 60 bytes for each frame. It grows where that is too little.
 	tableBytes = 512 << 10
-	// recoveryMemTableBytes is for generations of an earlier version, with twice as many
-	// frames.
-	recoveryMemTableBytes = 4 << 20
+	// rebuildMemTableBytes is for a rebuild, which commits each event alone: the marks of so
+	// many commits take room in the log.
+	rebuildMemTableBytes = 4 << 20
 
 	// valueThreshold sends every frame, which is longer, to the value log, and keeps
 	// Badger's own end-of-transaction mark, at most 20 bytes, out of it. With 0 that mark

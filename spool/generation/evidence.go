@@ -2,7 +2,6 @@ package generation
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"slices"
 
@@ -69,7 +68,8 @@ func Examine(dir string) (Evidence, error) {
 	for _, path := range valueLogs {
 		err := rawlog.Map(path, func(data []byte, bad []rawlog.Span) error {
 			ev.leaveOut(path, bad)
-			return ev.examineValueLog(path, data)
+			ev.examineValueLog(path, data)
+			return nil
 		})
 		if err != nil {
 			return ev, err
@@ -100,7 +100,7 @@ func Examine(dir string) (Evidence, error) {
 
 // examineValueLog finds every whole frame in a value log, including those behind damage,
 // which Badger would cut off.
-func (ev *Evidence) examineValueLog(path string, data []byte) error {
+func (ev *Evidence) examineValueLog(path string, data []byte) {
 	ev.Broken = ev.Broken || !rawlog.IsPlain(data)
 	chainEnd := 0 // where Badger would stop
 	for e := range rawlog.Entries(data) {
@@ -110,14 +110,11 @@ func (ev *Evidence) examineValueLog(path string, data []byte) error {
 	for at := 0; ; {
 		i := bytes.Index(data[at:], []byte(frame.Magic))
 		if i < 0 {
-			return nil
+			return
 		}
 		at += i
 
 		f, err := frame.Decode(data[at:])
-		if errors.Is(err, frame.ErrNewer) {
-			return err
-		}
 		if err != nil {
 			// The magic may be part of a payload.
 			at++

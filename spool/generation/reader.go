@@ -110,8 +110,7 @@ func (i Iterator) Close() {
 // Read returns the data of the event whose key Next returned, and passes over it.
 //
 // Every frame is verified. The data belongs to the caller. An error means that the event
-// is damaged, and the next one can be read; it is frame.ErrNewer for one that a newer
-// version wrote.
+// is damaged, and the next one can be read.
 func (i Iterator) Read(k frame.EventKey) ([]byte, error) {
 	it := i.it
 	var data []byte

@@ -25,7 +25,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 	// Without SyncWrites: nobody reads the build before it has its name, so it is enough
 	// to sync it once, when it is closed.
 	capacity := ev.Capacity()
-	options := generationOptions(build, capacity, log).WithMemTableSize(recoveryMemTableBytes)
+	options := generationOptions(build, capacity, log).WithMemTableSize(rebuildMemTableBytes)
 	db, err := createDatabase(options, capacity)
 	if err != nil {
 		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", ev.dir, disk.RoomAdvice(err), err)

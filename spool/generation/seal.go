@@ -119,9 +119,7 @@ func Replay(dir string, generationBytes int64, log Log) error {
 		return err
 	}
 
-	// An earlier version wrote twice as many frames, whose keys must fit as well.
-	options := generationOptions(dir, generationBytes, log).WithMemTableSize(recoveryMemTableBytes)
-	db, err := openWritable(options)
+	db, err := openWritable(generationOptions(dir, generationBytes, log))
 	if err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@ package lane
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"slices"
 
 	"promptspool/spool/frame"
@@ -15,13 +13,13 @@ import (
 // promises, or 0 if the header is damaged, too.
 func salvage(path string) (events []event, promised int, err error) {
 	err = rawlog.Map(path, func(data []byte, _ []rawlog.Span) error {
-		events, promised, err = salvageFrom(path, data)
-		return err
+		events, promised = salvageFrom(data)
+		return nil
 	})
 	return events, promised, err
 }
 
-func salvageFrom(path string, data []byte) (events []event, promised int, err error) {
+func salvageFrom(data []byte) (events []event, promised int) {
 	if len(data) >= segmentHeaderBytes {
 		count := int(binary.BigEndian.Uint32(data[4:]))
 		if bytes.Equal(data[:segmentHeaderBytes], segmentHeader(count)) {
@@ -41,9 +39,6 @@ func salvageFrom(path string, data []byte) (events []event, promised int, err er
 		at += i
 
 		f, err := frame.Decode(data[at:])
-		if errors.Is(err, frame.ErrNewer) {
-			return nil, 0, fmt.Errorf("%s: %w", path, err)
-		}
 		if err != nil {
 			at++
 			continue
@@ -63,5 +58,5 @@ func salvageFrom(path string, data []byte) (events []event, promised int, err er
 		}
 		at += frame.HeaderBytes + len(f.Payload)
 	}
-	return slices.Clip(events), promised, nil
+	return slices.Clip(events), promised
 }

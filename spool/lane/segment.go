@@ -194,7 +194,7 @@ func segmentRefs(file *io.SectionReader) ([]eventRef, error) {
 
 		// The header is not verified here, so its length may be anything.
 		next := at + frame.HeaderBytes + int64(k.Bytes)
-		if k.Bytes > frame.PayloadMax || next > file.Size() {
+		if k.Bytes > frame.PartBytes || next > file.Size() {
 			return nil, frame.ErrDamaged
 		}
 		if _, err := r.Discard(int(k.Bytes)); err != nil {
