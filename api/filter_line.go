@@ -6,8 +6,8 @@ import (
 	"promptspool/api/wire/calendar"
 )
 
-// A filter line is carried out as filter_group and q, here: what is behind the API, which may be
-// an older server, knows these two only.
+// A filter line is carried out as filter_group and q, here: what is behind the API knows these
+// two only.
 
 // decodeSearch reads a search.
 func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {

@@ -151,7 +151,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		cache.entries.put(e)
 	}
 
-	// The folder may hold more than today's bounds, if an older version wrote it.
+	// A crash may have left more files than the bounds allow.
 	for _, k := range cache.entries.shrink() {
 		cache.syncFile(k)
 	}

@@ -165,8 +165,6 @@ func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) err
 		return p.Note(ctx, u, "create account", u.AccountName, as)
 	case i.Setup:
 		return p.Note(ctx, u, "join account", u.AccountName, as+", with the setup code")
-	case i.By == "": // made by an earlier version
-		return p.Note(ctx, u, "join account", u.AccountName, as+", with an invite")
 	}
 
 	return p.Note(ctx, u, "join account", u.AccountName, as+", invited by "+i.By)

@@ -240,8 +240,7 @@ var described = map[string]string{
 	"Breakdown.tag":                "The tag, if it is one's part.",
 
 	"Event.clock": "The clock of `id` and `accepted_at`, because several processes may share a name. Events " +
-		"with the same `sidecar` and `clock` were accepted in the order of `accepted_at`. It is empty in " +
-		"events of older versions.",
+		"with the same `sidecar` and `clock` were accepted in the order of `accepted_at`.",
 	"Event.ordered_at": "Set in events that a server exports if their order time was before `accepted_at`, " +
 		"because the acceptor's clock was ahead.",
 	"Event.version": "The template version that a link in `body` meant when it was accepted; 0 if that was " +

@@ -47,7 +47,7 @@ type Event struct {
 
 	// Clock identifies the clock of id and accepted_at, because several processes may
 	// share a name. Events with the same Sidecar and Clock were accepted in the order of
-	// AcceptedAt. It is empty in events of older versions.
+	// AcceptedAt.
 	Clock string `json:"clock,omitempty"`
 
 	// OrderedAt is set in events that a server exports if their order time was before

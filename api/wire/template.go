@@ -189,7 +189,7 @@ type Changes struct {
 	Reset    bool     `json:"reset"`
 	Names    []string `json:"names"`
 
-	// ProviderBaseURLs is the digest of the current URLs; "" from an older server.
+	// ProviderBaseURLs is the digest of the current URLs.
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
 }
 

@@ -97,7 +97,7 @@ func publishPlan(
 				ch.file.LocateErrors(err))
 		}
 
-		// A newer server may find more than this program does.
+		// The server may find what this program does not.
 		if len(ch.Warnings) == 0 {
 			for _, f := range result.Warnings {
 				printWarnings(c.App.ErrWriter, []string{ch.file.Locate(f)})
