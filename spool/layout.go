@@ -48,9 +48,9 @@ func checkFormat(dir string) error {
 			path, formatPrefix+"1")
 	}
 	if version != formatVersion {
-		return fmt.Errorf("spool: %s was written by another version of promptspool (spool format %d; this one reads "+
-			"%d only): deliver what is in it with \"promptspool spool drain\" of that version, then choose an empty folder",
-			dir, version, formatVersion)
+		return fmt.Errorf("spool: %s was written by another version of promptspool (spool format %d; this one "+
+			"reads %d only): deliver what is in it with \"promptspool spool drain\" of that version, then choose "+
+			"an empty folder", dir, version, formatVersion)
 	}
 	return nil
 }
