@@ -2,7 +2,6 @@ package secrets
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
 
 	"promptspool/api/wire"
@@ -20,22 +19,20 @@ const (
 // keyBytesMin letters, digits, - and _.
 func (f *finder) shapes(from, end int) {
 	source := f.source[:end]
-	for begin := from; ; {
-		begin = skipShort(source, begin)
-		if begin+keyBytesMin > end {
-			return
+	for begin := from; begin+keyBytesMin <= end; {
+		// Backwards: most texts have few words of that length, so most bytes are skipped.
+		runEnd := begin + keyBytesMin
+		short := runEnd
+		for short > begin && byteKinds[source[short-1]]&ofKey != 0 {
+			short--
+		}
+		if short > begin {
+			begin = short
+			continue
 		}
 
-		runEnd := begin
-		for runEnd+8 <= end && keyBytes(binary.LittleEndian.Uint64(source[runEnd:])) == highBits {
-			runEnd += 8
-		}
 		for runEnd < end && byteKinds[source[runEnd]]&ofKey != 0 {
 			runEnd++
-		}
-		if runEnd-begin < keyBytesMin {
-			begin = runEnd + 1
-			continue
 		}
 		begin = max(runEnd, f.run(from, begin, runEnd, end)) + 1
 
@@ -51,8 +48,8 @@ func (f *finder) shapes(from, end int) {
 // with bytes that are not base64.
 func behindBase64(source []byte, i int) int {
 	end := i
-	for end+8 <= len(source) && base64Bytes(binary.LittleEndian.Uint64(source[end:])) == highBits {
-		end += 8
+	for end < len(source) && byteKinds[source[end]]&ofAWS != 0 {
+		end++
 	}
 	for end > i && source[end-1] != '+' && source[end-1] != '/' {
 		end--
