@@ -6,23 +6,19 @@ import (
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
 
-// trackAnswer answers a write. What is added here must be added to appendJSON, too.
+// trackAnswer answers a write.
 type trackAnswer struct {
 	Success   bool   `json:"success"`
 	Message   string `json:"message"`
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// appendJSON appends the answer as encoding/json writes it, but leaves the object open. There
-// is one for each write, and reflection takes several times as long.
-func (t *trackAnswer) appendJSON(b []byte) []byte {
-	b = append(b, `{"success":true,"message":`...)
-	b = jsonscan.AppendString(b, t.Message)
-	b = append(b, `,"request_id":`...)
-	return jsonscan.AppendString(b, t.RequestID)
+// requestAnswer answers a track-request. The blueprint is null if it was not asked for.
+type requestAnswer struct {
+	trackAnswer
+	Blueprint json.RawMessage `json:"prompt_blueprint"`
 }
 
 // trackRequest logs a model call.
@@ -41,15 +37,7 @@ func (a *API) trackRequest(c *call) error {
 		return err
 	}
 
-	// It is null if it was not asked for.
-	if len(blueprint) == 0 {
-		blueprint = json.RawMessage("null")
-	}
-	answer := c.newTrackAnswer(requestID, "Request logged.")
-	edge.AppendJSON(c.ctx, func(b []byte) []byte {
-		b = append(answer.appendJSON(b), `,"prompt_blueprint":`...)
-		return append(append(b, blueprint...), '}')
-	})
+	edge.WriteJSON(c.ctx, 200, requestAnswer{c.newTrackAnswer(requestID, "Request logged."), blueprint})
 
 	return nil
 }
@@ -137,8 +125,7 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 		return err
 	}
 
-	answer := c.newTrackAnswer(requestID, message)
-	edge.AppendJSON(c.ctx, func(b []byte) []byte { return append(answer.appendJSON(b), '}') })
+	edge.WriteJSON(c.ctx, 200, c.newTrackAnswer(requestID, message))
 
 	return nil
 }

@@ -39,15 +39,6 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	}
 }
 
-// AppendJSON answers a call 200 with the JSON that fill appends to b, which is the response's own
-// memory.
-func AppendJSON(ctx *fasthttp.RequestCtx, fill func(b []byte) []byte) {
-	ctx.SetStatusCode(200)
-	ctx.SetContentType("application/json")
-	b := ctx.Response.SwapBody(nil)
-	ctx.Response.SwapBody(append(fill(b[:0]), '\n'))
-}
-
 // WriteError answers a call with an error, in the one shape that errors have.
 func WriteError(ctx *fasthttp.RequestCtx, err error) {
 	e := wire.AsError(err)
