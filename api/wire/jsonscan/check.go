@@ -149,69 +149,13 @@ func checkEscape(b []byte, i int) int {
 // skipPlain skips bytes of a string that stand for themselves. It stops at a quote, a
 // backslash or a control character, or where fewer than eight bytes are left.
 func skipPlain(b []byte, i int) int {
-	begin := i
-	for rest := b[i:]; len(rest) >= 32; rest = rest[32:] {
-		if i-begin >= longBytes {
-			return skipLong(b, i)
-		}
-
-		first, second := stops(wordAt(rest, 0)), stops(wordAt(rest, 8))
-		third, fourth := stops(wordAt(rest, 16)), stops(wordAt(rest, 24))
-		if (first|second|third|fourth)&highBits != 0 {
-			break
-		}
-		i += 32
-	}
-
 	for ; i+8 <= len(b); i += 8 {
-		found := stops(wordAt(b, i)) & highBits
+		found := stops(binary.LittleEndian.Uint64(b[i:])) & highBits
 		if found != 0 {
 			return i + bits.TrailingZeros64(found)/8
 		}
 	}
 
-	return i
-}
-
-// longBytes is from what length on skipLong takes less time than skipPlain.
-const longBytes = 64
-
-// skipLong is skipPlain where longBytes of a string stood for themselves already. It looks
-// at twice as many bytes in each step, so that what it looks at behind the end is never
-// more than what it has skipped.
-func skipLong(b []byte, i int) int {
-	for step := longBytes; i < len(b); step *= 2 {
-		text := b[i:min(i+step, len(b))]
-		plain := text
-		for _, c := range [...]byte{'"', '\\'} {
-			if n := bytes.IndexByte(plain, c); n >= 0 {
-				plain = plain[:n]
-			}
-		}
-
-		i += skipPrintable(plain)
-		if i < len(b) && (len(plain) < len(text) || b[i] < ' ') {
-			return i
-		}
-	}
-
-	return i
-}
-
-// skipPrintable returns the index of the first control character in text, or its length.
-func skipPrintable(text []byte) (i int) {
-	for rest := text; len(rest) >= 32; rest = rest[32:] {
-		first, second := belowBlank(wordAt(rest, 0)), belowBlank(wordAt(rest, 8))
-		third, fourth := belowBlank(wordAt(rest, 16)), belowBlank(wordAt(rest, 24))
-		if (first|second|third|fourth)&highBits != 0 {
-			break
-		}
-		i += 32
-	}
-
-	for i < len(text) && text[i] >= ' ' {
-		i++
-	}
 	return i
 }
 
@@ -222,8 +166,6 @@ const (
 	highBits  = 0x80 * everyByte
 )
 
-func wordAt(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
-
 // stops sets the high bit of each byte that is a quote, a backslash or a control
 // character. It may also set bits of bytes above the first one, and lower bits.
 func stops(word uint64) uint64 {
@@ -233,6 +175,3 @@ func stops(word uint64) uint64 {
 	quote, backslash := word^everyByte*('"'^' '), word^everyByte*'\\'
 	return (quote-everyByte*(' '+1))&^quote | (backslash-everyByte)&^backslash
 }
-
-// belowBlank is stops for control characters only.
-func belowBlank(word uint64) uint64 { return (word - everyByte*' ') &^ word }
