@@ -160,25 +160,18 @@ func list[T any](
 		return nil, err
 	}
 
-	var kept []*T
+	items := []T{}
 	for _, r := range rows {
 		if row := r.Of.(*T); keep(row) {
-			kept = append(kept, row)
+			items = append(items, *row)
 		}
 	}
-
-	// Pointers are sorted by the same code whatever they point to, which is 13 KB for each
-	// type otherwise.
-	slices.SortFunc(kept, func(a, b *T) int {
-		at, aID := age(a)
-		bt, bID := age(b)
+	slices.SortFunc(items, func(a, b T) int {
+		at, aID := age(&a)
+		bt, bID := age(&b)
 		return cmp.Or(at.Compare(bt), cmp.Compare(aID, bID))
 	})
 
-	items := make([]T, len(kept))
-	for i, row := range kept {
-		items[i] = *row
-	}
 	return items, nil
 }
 
