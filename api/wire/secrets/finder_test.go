@@ -173,7 +173,8 @@ func TestATextThatBreaksOffIsMaskedToItsEnd(t *testing.T) {
 // A key is found wherever it is in a text, whatever runs of letters are around it.
 func TestNoKeyIsSkipped(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	words := []string{"a", "ab_-9Z", " ", ".", ",", "+", "/", ":", "é", strings.Repeat("x", keyBytesMin-1), strings.Repeat("y", 2*keyBytesMin)}
+	words := []string{"a", "ab_-9Z", " ", ".", ",", "+", "/", ":", "é",
+		strings.Repeat("x", keyBytesMin-1), strings.Repeat("y", 2*keyBytesMin)}
 	for range 20_000 {
 		var around [2]string
 		for i := range around {
