@@ -95,6 +95,7 @@ type Keys interface {
 
 // Records reads what was logged, and deletes it.
 type Records interface {
+	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
@@ -129,7 +130,6 @@ type Config struct {
 	Templates Templates
 	Providers []string // the providers that llm_kwargs can be made for
 	Sidecars  Sidecars
-	Storage   Storage
 	Retention Retention
 	Version   string
 	Logger    *slog.Logger

@@ -13,11 +13,6 @@ type Sidecars interface {
 	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 }
 
-// Storage reports how much of an account is stored.
-type Storage interface {
-	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
-}
-
 // Retention limits what the server keeps of each account. Zero values are no limit.
 type Retention struct {
 	Age   time.Duration
@@ -55,7 +50,7 @@ func (d *Dashboard) sidecarsPage(c *call) error {
 		v.Waiting += s.BacklogEvents
 	}
 
-	if v.Kept, err = d.Storage.Kept(c.Context(), c.identity()); err != nil {
+	if v.Kept, err = d.Records.Kept(c.Context(), c.identity()); err != nil {
 		return err
 	}
 

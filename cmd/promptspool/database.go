@@ -9,7 +9,6 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/auth"
-	"promptspool/api/dashboard"
 	"promptspool/api/ops"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
@@ -28,7 +27,6 @@ type database interface {
 	auth.Store
 	auth.PeopleStore
 	api.Fleet
-	dashboard.Storage
 
 	Size(ctx context.Context) (archive.Size, error)
 	OrphansOfAll(ctx context.Context) (archive.Orphans, error)

@@ -36,14 +36,11 @@ func (a *Archive) Delete(ctx context.Context, id wire.Identity, d wire.Deletion)
 		d.Before = a.config.Now().UTC()
 	}
 
-	deleted, err := a.config.Store.Delete(ctx, id.Account, d)
+	deleted, err := Delete(ctx, a.config.Store, id.Account, d)
 	deleted.Success = err == nil
 
 	return deleted, err
 }
-
-// rewriteStep is how many records one transaction rewrites.
-const rewriteStep = 200
 
 // Rewrite calls change with every request of the account, newest first behind cursor (""
 // for the first), in steps. After each step it calls progress with how many it has seen
@@ -71,7 +68,7 @@ func (a *Archive) Rewrite(
 		return change(accepted, r, body)
 	}
 	for {
-		end, n, err := a.config.Store.Rewrite(ctx, id.Account, after, rewriteStep, counted)
+		end, n, err := Rewrite(ctx, a.config.Store, id.Account, after, changeStep, counted)
 		if err != nil {
 			return err
 		}
@@ -98,31 +95,45 @@ func errCursor(wanted string) error {
 	})
 }
 
-// RewritePage is Store.Rewrite for a store that rewrites a page of records in one
-// transaction. rewrite fails with ErrHeavy for a page that weighs too much.
-func RewritePage(
-	ctx context.Context, s Store, account string, after *query.Position, limit int,
-	rewrite func(page []query.Position) (changed int, err error),
+// Change may change what is derived from a request, and reports whether it did.
+// accepted is the request's order time. body returns the request as it was sent, valid
+// only until Change returns.
+type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
+
+// Rewrite calls change with the requests of up to limit records, newest first behind
+// after, and stores those that it changed, durably when it returns. change must be
+// quick and must not call the Store. Rewrite returns where it ended, nil at the end,
+// and how many changed; on an error of these records, the end that it would have
+// reached. Events that arrive meanwhile are not lost.
+func Rewrite(
+	ctx context.Context, s Store, account string, after *query.Position, limit int, change Change,
 ) (end *query.Position, changed int, err error) {
 	var page []query.Position
 	collect := func(row *wire.Row) (bool, error) {
 		page = append(page, query.PositionOf(row))
 		return len(page) < limit, nil
 	}
-	// Only positions are gathered here: rewrite calls the
-	// store, which a scan must not do.
 	_, err = s.Scan(ctx, account, query.Query{After: after}, rowcode.PlaceColumns, collect)
 	if err != nil || len(page) == 0 {
 		return nil, 0, err
 	}
 
-	err = Apart(page, func(part []query.Position) error {
-		n, err := rewrite(part)
-		changed += n
+	// A page of very long records may be too much for one transaction: then its halves are.
+	ids := make([]string, len(page))
+	for i, p := range page {
+		ids[i] = p.RequestID
+	}
+	err = Apart(ids, func(part []string) error {
+		n := 0
+		err := s.Change(ctx, account, part, false, func(g *Group, reader Reader) (err error) {
+			n, err = g.rewrite(reader, change)
+			return err
+		})
+		if err == nil {
+			changed += n
+		}
 		return err
 	})
-	// A page of very long records may be too much for one
-	// transaction: then its halves are.
 	// A page that is not full is the last one.
 	if len(page) == limit {
 		end = &page[limit-1]
@@ -131,28 +142,139 @@ func RewritePage(
 	return end, changed, err
 }
 
-// Edited calls change on a record with these bodies, and keep for each body
-// that it changed.
-func (s *State) Edited(
-	bodies map[string]json.RawMessage, change Edit, keep func(eventID string, body json.RawMessage) error,
-) (changed bool, err error) {
-	// The hash in the history tells which bodies change has
-	// touched. Only these are written anew.
+// rewriteBytesMax bounds the states and bodies of the records that one transaction rewrites,
+// unless one alone has more: all other writers wait for it.
+const rewriteBytesMax = 4 << 20
+
+// rewrite calls change with the group's requests, and returns how many it changed.
+func (g *Group) rewrite(reader Reader, change Change) (changed int, err error) {
+	// Before change is called: it may count, and must not see a record twice.
+	bytes := 0
+	for _, r := range g.Records {
+		bytes += r.State.Weight()
+		if request := r.requestEntry(); len(request) > 0 {
+			bytes += request[0].Bytes
+		}
+	}
+	if bytes > rewriteBytesMax && len(g.Records) > 1 {
+		return 0, ErrHeavy
+	}
+
+	for _, r := range g.Records {
+		if !r.State.Listed() {
+			continue // deleted since the page was read
+		}
+
+		row, _ := r.State.Row()
+		before := rowcode.Encode(&row)
+		// Read only if change asks for it: most changes need the state alone.
+		body := func() ([]byte, error) {
+			bodies, err := reader.Bodies(r, r.requestEntry())
+			return bodies[r.State.Request.ID], err
+		}
+		if r.Changed, err = change(r.State.Request.At, &r.State.Request.Value, body); err != nil {
+			return 0, err
+		}
+
+		// Excerpts are not in the row, which then stays where it is.
+		r.SameRow = r.isSameRow(before)
+		if r.Changed {
+			changed++
+		}
+	}
+
+	return changed, nil
+}
+
+// requestEntry returns the entry of the record's request in the history, if it is there.
+func (r *Record) requestEntry() []Entry {
+	if r.State.Listed() {
+		for i, h := range r.State.History {
+			if h.ID == r.State.Request.ID {
+				return r.State.History[i : i+1]
+			}
+		}
+	}
+	return nil
+}
+
+// EditFunc may change a record and the bodies kept of its events, by event id. It reports
+// whether it did.
+type EditFunc func(s *State, bodies map[string]json.RawMessage) (changed bool, err error)
+
+// Edit calls change with these records, orphans included, and stores those that it
+// changed with everything derived from them, durably when it returns. It uses one
+// transaction, or several as Apply does. Of the bodies it stores those whose hash in
+// the history changed. The old content is erased as deleted records are. Records that
+// do not exist are left out. change may be called again for the same record.
+func Edit(ctx context.Context, s Store, account string, ids []string, change EditFunc) (changed int, err error) {
+	err = Apart(ids, func(part []string) error {
+		n := 0
+		err := s.Change(ctx, account, part, false, func(g *Group, reader Reader) (err error) {
+			n, err = g.edit(reader, change)
+			return err
+		})
+		if err == nil {
+			changed += n
+		}
+		return err
+	})
+
+	return changed, err
+}
+
+// edit lets change edit the group's records, and returns how many it changed.
+func (g *Group) edit(reader Reader, change EditFunc) (changed int, err error) {
+	for _, r := range g.Records {
+		if len(r.State.History) == 0 {
+			continue // deleted since
+		}
+
+		// All of them: an edit may concern an event that no longer shows.
+		bodies, err := reader.Bodies(r, r.State.History)
+		if err != nil {
+			return 0, err
+		}
+		if r.Changed, err = r.edit(bodies, change); err != nil {
+			return 0, err
+		}
+		if !r.Changed {
+			continue
+		}
+
+		// Its row may have come or gone, and shows other values.
+		changed++
+		r.Erase, r.Hidden = true, r.State.Hidden()
+		g.Accounts[r.Account].Orphans.Add(r.State.Waiting().Minus(r.Before.Waiting))
+	}
+
+	return changed, nil
+}
+
+// edit calls change on the record with these bodies, and keeps each body that it changed.
+func (r *Record) edit(bodies map[string]json.RawMessage, change EditFunc) (changed bool, err error) {
+	// The hash in the history tells which bodies change has touched. Only these are written
+	// anew.
 	hashes := make(map[string]string)
-	for _, h := range s.History {
+	for _, h := range r.State.History {
 		hashes[h.ID] = h.Hash
 	}
 
-	if changed, err = change(s, bodies); err != nil || !changed {
+	if changed, err = change(&r.State.State, bodies); err != nil || !changed {
 		return false, err
 	}
-	for _, h := range s.History {
+	for _, h := range r.State.History {
 		if h.Hash == hashes[h.ID] {
 			continue
 		}
-		if err := keep(h.ID, bodies[h.ID]); err != nil {
-			return false, err
+		event, ok := ParseUUID(h.ID)
+		if !ok {
+			return false, BadID(h.ID)
 		}
+		if r.Replaced == nil {
+			r.Replaced = make(map[UUID]json.RawMessage)
+		}
+		r.Replaced[event] = bodies[h.ID]
 	}
 
 	return true, nil

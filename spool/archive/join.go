@@ -188,7 +188,7 @@ func (a *Archive) addSpans(
 	if !slices.ContainsFunc(events, func(e Event) bool { return e.Span != nil }) {
 		return nil
 	}
-	_, _, waiting, err := a.config.Store.Orphans(ctx, account, "", 0)
+	has, err := a.config.Store.Counts(ctx, account)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (a *Archive) addSpans(
 		// Mostly no log records wait. But a call without its messages may have some
 		// that were joined to what was sent of it before.
 		lacks := results[i].Follows && e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
-		if !lacks && waiting.Requests+waiting.Logs == 0 && found[key] == nil {
+		if !lacks && has.Orphans.Requests+has.Orphans.Logs == 0 && found[key] == nil {
 			continue
 		}
 

@@ -159,7 +159,7 @@ func (s *scan) flush(ctx context.Context) error {
 		return nil
 	}
 
-	n, err := s.archive.config.Store.Edit(ctx, s.id.Account, s.found, maskRecord)
+	n, err := Edit(ctx, s.archive.config.Store, s.id.Account, s.found, maskRecord)
 	// Even on an error: what was masked before it belongs in the audit log.
 	s.answer.Masked += n
 	s.found, s.bytes = s.found[:0], 0

@@ -115,6 +115,16 @@ func (s *State) OrphanRow() (row wire.Orphan, ok bool) {
 	return row, true
 }
 
+// Kept returns how much is kept of the identity's account.
+func (a *Archive) Kept(ctx context.Context, id wire.Identity) (wire.Kept, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Kept{}, err
+	}
+	has, err := a.config.Store.Counts(ctx, id.Account)
+
+	return wire.Kept{Requests: has.Records, Bytes: has.Bytes}, err
+}
+
 // Orphans lists the records of the identity's account whose request has not arrived,
 // by request id.
 func (a *Archive) Orphans(
@@ -134,16 +144,21 @@ func (a *Archive) Orphans(
 		}
 	}
 
-	rows, more, tally, err := a.config.Store.Orphans(ctx, id.Account, after, q.PerPage)
+	has, err := a.config.Store.Counts(ctx, id.Account)
 	if err != nil {
 		return page, err
 	}
-	// Of all pages, as of the same moment as the rows.
-	page.Total, page.Events = tally.Requests, tally.Events
-	if more && len(rows) > 0 {
-		page.NextCursor = &rows[len(rows)-1].RequestID
-	}
-	page.Items = append(page.Items, rows...)
+	page.Total, page.Events = has.Orphans.Requests, has.Orphans.Events // of all pages
 
-	return page, nil
+	states, next, err := a.config.Store.OffList(ctx, id.Account, Orphaned, after, q.PerPage)
+	for i := range states {
+		if row, ok := states[i].OrphanRow(); ok {
+			page.Items = append(page.Items, row)
+		}
+	}
+	if next != "" {
+		page.NextCursor = &next
+	}
+
+	return page, err
 }

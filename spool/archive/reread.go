@@ -71,7 +71,7 @@ func (a *Archive) rereadSpan(ctx context.Context, account, requestID string, ans
 	if !state.reread(&e) {
 		return nil
 	}
-	n, err := a.config.Store.Edit(ctx, account, []string{requestID},
+	n, err := Edit(ctx, a.config.Store, account, []string{requestID},
 		func(s *State, _ map[string]json.RawMessage) (bool, error) {
 			isSame := s.Span != nil && s.Span.ID == e.ID // another one may have arrived
 			return isSame && s.reread(&e), nil

@@ -59,35 +59,51 @@ type Store interface {
 	// Spanned. Sum ends when sums returns an error, which it returns.
 	Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error
 
-	// Delete deletes what d names, and rejects it from then on, durably when it returns.
-	// Many records take a while; those deleted before an error stay deleted. Deleting
-	// twice is harmless.
-	Delete(ctx context.Context, account string, d wire.Deletion) (wire.Deleted, error)
+	// Change loads records of an account, orphans included, calls decide with them, and writes
+	// what that made of them with everything derived from it, in one transaction that is
+	// durable when Change returns. decide may be called again, with the records loaded anew.
+	// It must not call the Store. Change fails with ErrHeavy if the records weigh too much
+	// together, and then nothing is written.
+	//
+	// With alone set, no event is folded into any record of the account meanwhile.
+	Change(
+		ctx context.Context, account string, ids []string, alone bool, decide func(*Group, Reader) error,
+	) error
 
-	// Rewrite calls change with the requests of up to limit records, newest first behind
-	// after, and stores those that it changed, durably when it returns. change must be
-	// quick and must not call the Store. Rewrite returns where it ended, nil at the end,
-	// and how many changed; on an error of these records, the end that it would have
-	// reached. Events that arrive meanwhile are not lost.
-	Rewrite(
-		ctx context.Context, account string, after *query.Position, limit int, change Change,
-	) (end *query.Position, changed int, err error)
+	// Forget keeps out from now on what has a metadata value (wire.Deletion.Key), durably when
+	// it returns. Then every record that was written without regard to that can be found.
+	Forget(ctx context.Context, account string, d wire.Deletion) error
 
-	// Edit calls change with these records, orphans included, and stores those that it
-	// changed with everything derived from them, durably when it returns. It uses one
-	// transaction, or several as Apply does. Of the bodies it stores those whose hash in
-	// the history changed. The old content is erased as deleted records are. Records that
-	// do not exist are left out. change may be called again for the same record.
-	Edit(ctx context.Context, account string, ids []string, change Edit) (changed int, err error)
+	// Having returns the ids of the next records in lists that have, or had, a metadata value,
+	// and perhaps of others. It goes on behind after, which is "" or what it returned as next;
+	// that is "" at the end.
+	Having(ctx context.Context, account string, d wire.Deletion, after string) (ids []string, next string, err error)
 
-	// Orphans returns up to limit records of the account whose request has not arrived,
-	// by request id behind after ("" for the beginning), and the tally of all of them, as
-	// of one moment. A store that has to read the records may stop once they weigh
-	// HeldBytesMax. more reports that others follow. With a limit of 0 it reads the tally
-	// alone.
-	Orphans(
-		ctx context.Context, account, after string, limit int,
-	) (rows []wire.Orphan, more bool, tally Orphans, err error)
+	// OffList returns up to limit records that no list shows, behind after: "", or what it
+	// returned as next, which is "" at the end. Of Orphaned it is the id of the last record. It
+	// may stop once they weigh HeldBytesMax.
+	OffList(
+		ctx context.Context, account string, which OffList, after string, limit int,
+	) (states []State, next string, err error)
+
+	// Counts returns what the account has, as of one moment.
+	Counts(ctx context.Context, account string) (Counts, error)
+
+	// Oldest returns up to limit ids of the account's records and spans with the lowest order
+	// times, if these are before a moment (zero: any), the oldest first.
+	Oldest(ctx context.Context, account string, before time.Time, limit int) (ids []string, err error)
+
+	// DropBefore deletes what it can delete at little cost of what was before a moment: whole
+	// weeks. It returns how many records those had, and before when the others can be
+	// deleted one by one.
+	DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, rest time.Time, err error)
+
+	// Accounts returns the ids of all accounts that have records.
+	Accounts(ctx context.Context) ([]string, error)
+
+	// GoneBy returns when the bytes of what is deleted now will have left the disk; zero if
+	// the store cannot tell.
+	GoneBy() time.Time
 
 	// Spans returns the places of up to limit records that are only a span (State.Bare),
 	// newest first behind after.
@@ -111,14 +127,25 @@ type Store interface {
 	Linked(ctx context.Context, account string, keys []UUID) (map[UUID]UUID, error)
 }
 
-// Change may change what is derived from a request, and reports whether it did.
-// accepted is the request's order time. body returns the request as it was sent, valid
-// only until Change returns.
-type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
+// Reader reads, within the transaction of a Store.Change, what its group needs besides the
+// records.
+type Reader interface {
+	// Bodies returns the bodies kept of a record's events, by event id.
+	Bodies(r *Record, of []Entry) (map[string]json.RawMessage, error)
 
-// Edit may change a record and the bodies kept of its events, by event id. It reports
-// whether it did.
-type Edit func(s *State, bodies map[string]json.RawMessage) (changed bool, err error)
+	// UnseenLeft returns how many more deletions of records that do not exist the account may
+	// remember. Changes that are not alone must not ask.
+	UnseenLeft() (int, error)
+}
+
+// OffList are kinds of records that no list shows.
+type OffList int
+
+// The kinds of OffList records.
+const (
+	Orphaned    OffList = iota // their request has not arrived; by id
+	TaggedSpans                // records that are only a span, with metadata
+)
 
 // Versions knows which version of a template a selector meant at a moment: the registry.
 type Versions interface {

@@ -89,12 +89,12 @@ func (w *walk) listed(ctx context.Context) (more bool, err error) {
 // orphans looks at the records whose request has not arrived.
 func (w *walk) orphans(ctx context.Context, after string) error {
 	for {
-		rows, more, _, err := w.archive.config.Store.Orphans(ctx, w.account, after, exportStep)
+		states, next, err := w.archive.config.Store.OffList(ctx, w.account, Orphaned, after, exportStep)
 		if err != nil {
 			return err
 		}
-		for i := range rows {
-			after = rows[i].RequestID
+		for i := range states {
+			after = states[i].RequestID
 			if err := w.look(ctx, after); err != nil {
 				return err
 			}
@@ -104,7 +104,7 @@ func (w *walk) orphans(ctx context.Context, after string) error {
 		}
 
 		// Then what has neither a row nor a place among the orphans.
-		if !more {
+		if next == "" {
 			return w.spans(ctx, "")
 		}
 	}

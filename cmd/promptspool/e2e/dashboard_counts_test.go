@@ -132,7 +132,6 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 		Recorder:  records,
 		Templates: templates,
 		Sidecars:  db,
-		Storage:   db,
 		Version:   "test",
 		Logger:    quiet,
 	}))

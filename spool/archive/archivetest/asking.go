@@ -291,7 +291,7 @@ func deletingOne(t *testing.T, open Open) {
 	}
 
 	// The deletion may arrive before the record.
-	if _, err := s.Delete(context.Background(), account, wire.Deletion{RequestID: ID(1900)}); err != nil {
+	if _, err := archive.Delete(context.Background(), s, account, wire.Deletion{RequestID: ID(1900)}); err != nil {
 		t.Fatal(err)
 	}
 	apply(t, s, account, Event(t, 1, wire.KindRequest, ID(1900), requestBody("x")))
@@ -358,7 +358,7 @@ func rewriting(t *testing.T, open Open) {
 	}
 	after, steps := (*query.Position)(nil), 0
 	for {
-		end, changed, err := s.Rewrite(context.Background(), account, after, 3, change)
+		end, changed, err := archive.Rewrite(context.Background(), s, account, after, 3, change)
 		if err != nil || changed == 0 {
 			t.Fatalf("Rewrite: %d changed, %v", changed, err)
 		}

@@ -51,7 +51,7 @@ func deletingInAnyOrder(t *testing.T, open Open) {
 
 		for i := range len(batches) + 1 {
 			if i == when {
-				if _, err := s.Delete(context.Background(), account, d); err != nil {
+				if _, err := archive.Delete(context.Background(), s, account, d); err != nil {
 					t.Fatal(err)
 				}
 				look()

@@ -16,7 +16,7 @@ func deletingUnseen(t *testing.T, open Open) {
 	bound()
 
 	remove := func(account string, n int) (wire.Deleted, error) {
-		return s.Delete(t.Context(), account, wire.Deletion{RequestID: ID(n)})
+		return archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: ID(n)})
 	}
 	here := Event(t, 1, wire.KindRequest, ID(1), `{"function_name":"f"}`)
 	if _, err := s.Apply(t.Context(), "a", []archive.Event{here}); err != nil {

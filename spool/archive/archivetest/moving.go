@@ -87,10 +87,10 @@ func filled(t *testing.T, s Server) (account string, events []archive.Event) {
 	apply(t, s, people, events[:len(events)/2]...)
 
 	// Tombstones of both kinds.
-	_, err := s.Delete(t.Context(), account, wire.Deletion{RequestID: events[0].RequestID})
+	_, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: events[0].RequestID})
 	f.must(err)
 	user := wire.Deletion{Key: "user_id", Value: "Ada", Before: Start.Add(time.Hour)}
-	_, err = s.Delete(t.Context(), account, user)
+	_, err = archive.Delete(t.Context(), s, account, user)
 	f.must(err)
 
 	return account, events
@@ -469,7 +469,7 @@ func changedMeanwhile(t *testing.T, from, to func(t *testing.T) Server) {
 	mover := &breaking{Server: target, left: 1 << 30}
 	_, err := transfer.Copy(t.Context(), source, mover, func(p transfer.Progress) {
 		if p.Stage == "copying" && p.Done["records"].Items > 0 {
-			if _, err := target.Delete(t.Context(), account, deletion); err != nil {
+			if _, err := archive.Delete(t.Context(), target, account, deletion); err != nil {
 				t.Error(err)
 			}
 		}

@@ -37,17 +37,29 @@ func listOrphans(
 	t rapid.TB, s archive.Store, account string, limit int,
 ) (all []wire.Orphan, tally archive.Orphans) {
 	t.Helper()
-	for after := ""; ; after = all[len(all)-1].RequestID {
-		rows, more, now, err := s.Orphans(context.Background(), account, after, limit)
-		if err != nil || len(rows) > limit || more && len(rows) == 0 {
-			t.Fatalf("Orphans: %d rows, more %v, %v", len(rows), more, err)
+	for after := ""; ; {
+		states, next, err := s.OffList(context.Background(), account, archive.Orphaned, after, limit)
+		if err != nil || len(states) > limit || next != "" && len(states) == 0 {
+			t.Fatalf("OffList: %d records, next %q, %v", len(states), next, err)
 		}
-
-		all, tally = append(all, rows...), now
-		if !more {
-			return all, tally
+		for i := range states {
+			row, ok := states[i].OrphanRow()
+			if !ok {
+				t.Fatalf("%s is no orphan", states[i].RequestID)
+			}
+			all = append(all, row)
+		}
+		if after = next; after == "" {
+			break
 		}
 	}
+
+	has, err := s.Counts(context.Background(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return all, has.Orphans
 }
 
 func orphanList(t *testing.T, open Open) {
@@ -86,7 +98,7 @@ func orphanList(t *testing.T, open Open) {
 	sameOrphans(t, states, s, account)
 
 	// So does a deletion.
-	if _, err := s.Delete(context.Background(), account, wire.Deletion{RequestID: ID(1002)}); err != nil {
+	if _, err := archive.Delete(context.Background(), s, account, wire.Deletion{RequestID: ID(1002)}); err != nil {
 		t.Fatal(err)
 	}
 	delete(states, ID(1002))

@@ -61,7 +61,7 @@ func tracedCalls(t *testing.T, open Open) {
 		t.Errorf("the spans without a request are %q", got)
 	}
 
-	deleted, err := s.Delete(context.Background(), account,
+	deleted, err := archive.Delete(context.Background(), s, account,
 		wire.Deletion{Key: "user_id", Value: "ann", Before: Start.Add(seconds(60))})
 	if err != nil || deleted.Records != 3 {
 		t.Errorf("a deletion by metadata: %+v, %v", deleted, err)

@@ -102,7 +102,7 @@ func loggingTraced(t *testing.T, open Open) {
 		}
 		for requests := []string{run.logged.RequestID, second.RequestID}; len(requests) > 0; requests = requests[1:] {
 			linked(t, s, account, run, requests...)
-			if _, err := s.Delete(t.Context(), account, wire.Deletion{RequestID: requests[0]}); err != nil {
+			if _, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: requests[0]}); err != nil {
 				t.Fatal(err)
 			}
 		}

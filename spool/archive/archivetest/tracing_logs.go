@@ -146,8 +146,8 @@ func joiningLogs(t *testing.T, open Open) {
 				t.Errorf("%s: the record differs from that of another order:\n%s", name, diff)
 			}
 		}
-		if _, _, tally, err := s.Orphans(t.Context(), name, "", 0); tally != (archive.Orphans{}) || err != nil {
-			t.Errorf("%s: %+v wait, %v", name, tally, err)
+		if has, err := s.Counts(t.Context(), name); has.Orphans != (archive.Orphans{}) || err != nil {
+			t.Errorf("%s: %+v wait, %v", name, has, err)
 		}
 		if n := search(t, s, name, wire.Search{}).Total; n != 2 {
 			t.Errorf("%s: %d requests are listed, want the two of four spans", name, n)

@@ -1,7 +1,6 @@
 package archivetest
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,18 +10,13 @@ import (
 	"promptspool/spool/archive"
 )
 
-// Retainer is a store that deletes what is beyond a retention.
-type Retainer interface {
-	archive.Store
-	Retain(ctx context.Context, r archive.Retention) (dropped int64, err error)
-}
-
 // RunSpanRetention checks that spans go with the retention as requests do, by age and by
 // bytes. open returns an empty store with this clock.
-func RunSpanRetention(t *testing.T, open func(now time.Time) Retainer) {
+func RunSpanRetention(t *testing.T, open func(now time.Time) archive.Store) {
 	const account = "a"
 	const week = 7 * 24 * time.Hour
-	s := open(Start.Add(20 * week))
+	now := Start.Add(20 * week)
+	s := open(now)
 	var events []archive.Event
 	for i := range 20 {
 		kind, body := wire.KindSpan, SpanBody(traces[0], i, fmt.Sprint(i))
@@ -37,14 +31,14 @@ func RunSpanRetention(t *testing.T, open func(now time.Time) Retainer) {
 	for _, e := range events[10:] {
 		bytes += int64(len(e.Body))
 	}
-	if _, err := s.Retain(t.Context(), archive.Retention{Bytes: bytes}); err != nil {
+	if _, err := archive.Retain(t.Context(), s, archive.Retention{Bytes: bytes}, now); err != nil {
 		t.Fatal(err)
 	}
 	if left := left(t, s, account); len(left) == 0 || len(left) > 10 || left[0] < ID(1009) {
 		t.Errorf("of the newest ten these are left: %q", left)
 	}
 
-	dropped, err := s.Retain(t.Context(), archive.Retention{Age: week})
+	dropped, err := archive.Retain(t.Context(), s, archive.Retention{Age: week}, now)
 	if err != nil || dropped == 0 {
 		t.Errorf("%d were dropped, %v", dropped, err)
 	}

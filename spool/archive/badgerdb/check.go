@@ -8,7 +8,6 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
@@ -61,28 +60,21 @@ type checker struct {
 type tally struct {
 	found  map[byte]uint64
 	wanted map[byte]uint64
-	count  accountCount // as stored
 
-	orphans       archive.Orphans // as stored
-	orphansWanted archive.Orphans
+	stored archive.Counts
+	counts archive.Counts // of the records
 
 	first []byte // the place of the first block; nil without one
-
-	records uint64 // that lists show
-	rows    uint64 // in the list
-	bytes   uint64 // of all events
+	rows  int64  // in the list
 }
 
 // agrees returns how the counts of an account differ, or nil.
 func (t *tally) agrees() error {
-	if want := (accountCount{t.records, t.bytes}); t.count != want {
-		return fmt.Errorf("the count says %+v, but there are %+v", t.count, want)
+	if t.stored != t.counts {
+		return fmt.Errorf("the counts say %+v, but there are %+v", t.stored, t.counts)
 	}
-	if t.orphans != t.orphansWanted {
-		return fmt.Errorf("the tally of orphans says %+v, but there are %+v", t.orphans, t.orphansWanted)
-	}
-	if t.rows != t.records {
-		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.records)
+	if t.rows != t.counts.Records {
+		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.counts.Records)
 	}
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
@@ -124,9 +116,6 @@ func (c *checker) look(key, value []byte) error {
 		}
 		return c.template(k, t, &head)
 
-	case tableOrphans:
-		return decode(key, value, &t.orphans)
-
 	case tableBlock:
 		head, err := blocks.DecodeHead(value)
 		if err != nil {
@@ -149,9 +138,7 @@ func (c *checker) look(key, value []byte) error {
 		}
 
 	case tableCount:
-		var err error
-		t.count, err = loadTally(c.txn, k)
-		return err
+		return decode(key, value, &t.stored)
 	}
 	return nil
 }
@@ -188,7 +175,8 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		return fmt.Errorf("key %q holds the record %q", key, state.RequestID)
 	}
 
-	t.bytes += uint64(state.Bytes())
+	found := state.Footprint()
+	t.counts.Add(found, 1)
 	for _, h := range state.History {
 		if h.Hash == "" { // its body was not stored
 			continue
@@ -200,27 +188,20 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 		}
 	}
 
-	// Its keys among the spans, as a batch would write them.
-	f := folding{keys: k}
-	for _, w := range f.spanKeys(&record{id: id, state: archive.Stored{State: *state}}) {
+	// The keys by which it is found, as a batch would write them.
+	for _, w := range k.places(id, found) {
 		_, table, _ := accountOf(w.key)
 		t.wanted[table]++
 		value, err := loadBytes(c.txn, w.key)
 		if err == nil && !bytes.Equal(value, w.value) {
-			err = fmt.Errorf("record %s: its span has %q at key %q", state.RequestID, value, w.key)
+			err = fmt.Errorf("record %s: it has %q at key %q", state.RequestID, value, w.key)
 		}
 		if err != nil {
 			return err
 		}
 	}
 
-	// A record has a row or a line among the orphans, and never both.
-	if _, visible := state.Row(); visible {
-		t.records++
-		return nil
-	}
-
-	return c.orphan(k, t, id, state)
+	return nil
 }
 
 // rows proves that the list has exactly one row for each record, as folding it gives, in
@@ -253,29 +234,6 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 		return true, nil
 	})
 
-	return err
-}
-
-// orphan checks the line of a record whose request has not arrived, and counts it.
-func (c *checker) orphan(k keys, t *tally, id uuid, state *archive.State) error {
-	t.orphansWanted.Add(state.Waiting())
-	row, ok := state.OrphanRow()
-	if !ok {
-		return nil
-	}
-	t.wanted[tableOrphan]++
-
-	// Byte for byte, as listOrphan writes it: no field of the line may lag behind the
-	// record.
-	want, err := jsonscan.Marshal(row)
-	if err != nil {
-		return err
-	}
-
-	stored, err := loadBytes(c.txn, k.orphan(id))
-	if err == nil && string(stored) != string(want) {
-		err = fmt.Errorf("orphan %s: its line is %s and should be %s", state.RequestID, stored, want)
-	}
 	return err
 }
 

@@ -338,7 +338,7 @@ func (db *DB) Run(ctx context.Context) error {
 
 // tidy drops what is beyond the retention, and returns the disk space of what is gone.
 func (db *DB) tidy(ctx context.Context) {
-	dropped, err := db.Retain(ctx, db.retention)
+	dropped, err := archive.Retain(ctx, db, db.retention, db.now())
 	if err != nil && ctx.Err() == nil {
 		db.logger.Error("records beyond the retention could not be deleted; retrying", "error", err)
 	}

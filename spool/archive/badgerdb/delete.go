@@ -4,294 +4,73 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
 
-// deleteStep is how many records one transaction deletes.
-const deleteStep = 100
+// GoneBy returns when what is deleted now will have left the files; see archive.Store.
+func (db *DB) GoneBy() time.Time { return db.now().UTC().Add(eraseWithin) }
 
-// Delete deletes records and leaves tombstones; see archive.Store.
-func (db *DB) Delete(ctx context.Context, account string, d wire.Deletion) (wire.Deleted, error) {
+// Forget keeps out a metadata value; see archive.Store.
+func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error {
 	k, err := keysOf(account)
 	if err != nil {
-		return wire.Deleted{}, err
+		return err
 	}
 
-	// Asked for before the first is gone and after the last: an Erase that runs meanwhile
-	// may end in between, having seen only some of them.
-	db.askErase()
-	var sum wire.Deleted
-	if d.RequestID != "" {
-		sum, err = db.deleteRecords(ctx, k, []string{d.RequestID}, nil, true)
-	} else {
-		sum, err = db.deleteValue(ctx, account, k, d)
-	}
-
-	db.askErase()
-	sum.GoneBy = db.now().UTC().Add(eraseWithin)
-
-	return sum, err
+	return db.change(ctx, k, 0, 1, func(f *folding) error { return f.forget(d) })
 }
 
-// deleteValue deletes the records that have a metadata value.
-func (db *DB) deleteValue(ctx context.Context, account string, k keys, d wire.Deletion) (wire.Deleted, error) {
-	// The tombstone comes first, so that no new record gets past the walk.
-	buried := 0
-	err := db.commit.do(ctx, 0, func(txn *badger.Txn) ([]write, error) {
-		f := db.newFolding(txn, k)
-		err := f.forget(d)
-		buried = f.buried
-		return f.writes, err
+// havingStep is how many rows Having looks for at a time.
+const havingStep = 1000
+
+// Having returns the ids of records that may have a metadata value; see archive.Store: first
+// of those whose rows show it, in their order, then of all others.
+func (db *DB) Having(
+	ctx context.Context, account string, d wire.Deletion, after string,
+) (ids []string, next string, err error) {
+	value, err := json.Marshal(d.Value)
+	if err != nil {
+		return nil, "", err
+	}
+	q, err := query.Compile(wire.Search{
+		Cursor:      after,
+		FilterGroup: &wire.Filter{Field: "metadata", NestedKey: d.Key, Operator: "is", Value: value},
 	})
 	if err != nil {
-		return wire.Deleted{}, err
-	}
-	db.tombstones.Add(int64(buried))
-
-	// Then the records, wherever they are found: orphans have no row, and some rows do
-	// not show the value.
-	which := func(s *archive.State) bool { return s.Deleted(archive.SelectorOf(d)) }
-	sum, err := db.deleteOrphans(ctx, k, which, true)
-	if err != nil {
-		return sum, err
+		return nil, "", err
 	}
 
-	shown, err := db.deleteShown(ctx, account, k, d, which)
-	sum.Records += shown.Records
-	sum.Events += shown.Events
-	if err != nil {
-		return sum, err
+	_, err = db.Scan(ctx, account, q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
+		p := query.PositionOf(row)
+		ids, next = append(ids, p.RequestID), p.Cursor()
+		return len(ids) < havingStep, nil
+	})
+	if err != nil || len(ids) == havingStep {
+		return ids, next, err
 	}
 
 	// Behind the rows: a later event may hide a value meanwhile. Only one that sets a deleted
-	// value, or a request, shows it again, and keepOut looks at these.
-	hidden, err := db.hiddenIDs(ctx, k, d)
+	// value, or a request, shows it again, and whoever folds these keeps the record out.
+	k, err := keysOf(account)
 	if err != nil {
-		return sum, err
+		return nil, "", err
 	}
-	for step := range slices.Chunk(hidden, deleteStep) {
-		part, err := db.deleteRecords(ctx, k, step, which, true)
-		sum.Records += part.Records
-		sum.Events += part.Events
-		if err != nil {
-			return sum, err
-		}
-	}
-
-	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
-	// takes too long, the requests are gone.
-	spans, err := db.deleteSpans(ctx, k, which, true)
-	sum.Records += spans.Records
-	sum.Events += spans.Events
-
-	return sum, err
-}
-
-// deleteShown deletes those records that which selects, out of those whose rows show a
-// value.
-func (db *DB) deleteShown(
-	ctx context.Context, account string, k keys, d wire.Deletion, which func(*archive.State) bool,
-) (sum wire.Deleted, err error) {
-	value, err := json.Marshal(d.Value)
-	if err != nil {
-		return sum, err
-	}
-	q, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
-		Field:     "metadata",
-		NestedKey: d.Key,
-		Operator:  "is",
-		Value:     value,
-	}})
-
-	for err == nil {
-		var ids []string
-		var last query.Position
-		_, err := db.Scan(ctx, account, q, rowcode.PlaceColumns, func(row *wire.Row) (bool, error) {
-			last = query.PositionOf(row)
-			ids = append(ids, last.RequestID)
-			return len(ids) < deleteStep, nil
-		})
-		if err != nil {
-			return sum, err
-		}
-
-		part, err := db.deleteRecords(ctx, k, ids, which, true)
-		sum.Records += part.Records
-		sum.Events += part.Events
-		if err != nil || len(ids) < deleteStep {
-			return sum, err
-		}
-
-		// By place, not by number: which may leave some, and others come in meanwhile.
-		q.After = &last
-	}
-
-	return sum, err
-}
-
-// hiddenIDs returns the records that have, or had, a value that their rows do not show.
-func (db *DB) hiddenIDs(ctx context.Context, k keys, d wire.Deletion) (ids []string, err error) {
+	hash := rowcode.HashValue(d.Key, d.Value)
+	prefix := append(k.table(tableHidden), hash[:]...)
 	err = db.view(func(txn *badger.Txn) error {
-		// What a record hides is in none of its rows, so it has a table of its own.
-		hash := rowcode.HashValue(d.Key, d.Value)
-		prefix := append(k.table(tableHidden), hash[:]...)
-
 		return db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
 			ids = append(ids, uuid(key[len(key)-16:]).String())
 			return true, nil
 		})
 	})
-	return ids, err
-}
 
-// deleteOrphans deletes those records that which selects, out of those whose request has
-// not arrived.
-func (db *DB) deleteOrphans(
-	ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool,
-) (sum wire.Deleted, err error) {
-	var ids []string
-	err = db.view(func(txn *badger.Txn) error {
-		return db.each(ctx, txn, k.table(tableOrphan), nil, func(key, _ []byte) (bool, error) {
-			id := uuid(key[len(key)-16:])
-			state, err := db.state(txn, k, id)
-			if err == nil && len(state.History) > 0 && which(&state.State) {
-				ids = append(ids, id.String())
-			}
-			return true, err
-		})
-	})
-
-	// Outside the read: it must not wait for the committer, which lockAlone may hold
-	// while it waits for all reads to end.
-	for step := range slices.Chunk(ids, deleteStep) {
-		if err != nil {
-			break
-		}
-
-		var part wire.Deleted
-		part, err = db.deleteRecords(ctx, k, step, which, tombstones)
-		sum.Records += part.Records
-		sum.Events += part.Events
-	}
-
-	return sum, err
-}
-
-// deleteRecords deletes records by their ids: those that which selects, or all if it is
-// nil. With tombstones they can never come back.
-func (db *DB) deleteRecords(
-	ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool,
-) (sum wire.Deleted, err error) {
-	err = archive.Apart(ids, func(part []string) error {
-		deleted, err := db.deleteTogether(ctx, k, part, which, tombstones)
-		sum.Records += deleted.Records
-		sum.Events += deleted.Events
-		return err
-	})
-	return sum, err
-}
-
-// deleteTogether is deleteRecords in one transaction.
-func (db *DB) deleteTogether(
-	ctx context.Context, k keys, ids []string, which func(*archive.State) bool, tombstones bool,
-) (sum wire.Deleted, err error) {
-	listed, buried, unseen := 0, 0, 0
-
-	err = db.commit.doMany(ctx, 0, len(ids), func(txn *badger.Txn) ([]write, error) {
-		sum = wire.Deleted{}
-		f := db.newFolding(txn, k)
-
-		for _, id := range ids {
-			r, err := f.record(id)
-			if err != nil {
-				return nil, err
-			}
-
-			if which != nil && (len(r.state.History) == 0 || !which(&r.state.State)) {
-				continue // it has changed since it was found
-			}
-
-			if len(r.state.History) > 0 {
-				sum.Records++
-				sum.Events += int64(len(r.state.History))
-
-				// Nothing to delete, but the tombstone keeps it out later. Their number
-				// is bounded: anybody may invent ids.
-			} else if !r.removed && db.unseenOf(k)+int64(f.unseen) >= db.unseenMax {
-				return nil, archive.ErrUnseen(int(db.unseenMax))
-			}
-
-			f.remove(r, tombstones)
-		}
-
-		err := f.finish()
-		listed, buried, unseen = f.listed, f.buried, f.unseen
-		return f.writes, err
-
-	})
-	if err != nil {
-		return wire.Deleted{}, err
-	}
-
-	db.tombstones.Add(int64(buried))
-	db.addUnseen(k, int64(unseen))
-	db.rowsWritten(k, listed)
-
-	return sum, nil
-}
-
-// remove deletes a record: its bodies, state and marks. finish then deletes its row, and
-// its part of the tally of orphans and the count. With a tombstone the record never comes
-// back.
-func (f *folding) remove(r *record, tombstone bool) {
-	if r.removed {
-		return
-	}
-
-	// Its bodies, by the ids of its events.
-	for _, h := range r.state.History {
-		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
-			f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
-		}
-	}
-	if len(r.state.History) > 0 {
-		f.removeState(r)
-	}
-
-	// The marks that lead to values its row does not show.
-	if r.state.Hides() {
-		for _, m := range r.state.Had() {
-			f.writes = append(f.writes, write{key: f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id)})
-		}
-	}
-
-	if r.waiting != (archive.Orphans{}) && !r.orphan { // it came with this batch
-		f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
-	}
-
-	if tombstone {
-		// With the note that bytes are to be erased, so that a restart does not forget
-		// it.
-		now, unseen := f.db.now(), len(r.state.History) == 0
-		f.writes = append(f.writes,
-			write{f.keys.tombstone(r.id), tombstoneOf(now, unseen)},
-			write{eraseKey, appendTime(nil, now)},
-		)
-		f.buried++
-		if unseen {
-			f.unseen++
-		}
-	}
-
-	r.removed = true
+	return ids, "", err
 }
 
 // forget writes the tombstone of a metadata value.
@@ -306,20 +85,20 @@ func (f *folding) forget(d wire.Deletion) error {
 	before := d.Before
 
 	// A later deletion of the same value extends the earlier one, and never shortens it.
-	if old, ok := known[hash]; ok && old.After(before) {
+	old, found := known[hash]
+	switch {
+	case found && old.After(before):
 		before = old
-	} else if !ok && len(known) >= selectorsMax {
+	case !found && len(known) >= selectorsMax:
 		return wire.Errorf(wire.CodeTooLarge, "This account has deleted by %d metadata values; "+
 			"no more can be remembered. Delete by request_id.", selectorsMax)
-	}
-
-	if _, ok := known[hash]; !ok {
+	case !found:
 		f.buried++
 	}
 
 	// In memory too, for the changes that follow in the same group.
 	known[hash] = before
-	f.writes = append(f.writes, write{f.keys.selector(hash), appendTime(nil, before)})
+	f.set(f.keys.selector(hash), appendTime(nil, before))
 
 	return nil
 }
@@ -330,7 +109,6 @@ func (f *folding) forget(d wire.Deletion) error {
 const tombstoneBytes = 12
 
 // tombstoneOf returns a record's tombstone.
-
 func tombstoneOf(at time.Time, unseen bool) []byte {
 	value := appendTime(nil, at)
 	if unseen {
@@ -416,40 +194,6 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	}
 
 	return known, err
-}
-
-// keepOut removes a record that now has a deleted metadata value, after it got an event.
-func (f *folding) keepOut(r *record, e *archive.Event) error {
-	// Found by values that only an earlier event had, or that are too long for the row. A span
-	// that is no call may replace one, and takes its metadata out of the row.
-	f.hide(r, r.state.HiddenBy(e))
-
-	if len(e.Metadata) == 0 && e.Request == nil {
-		return nil
-	}
-
-	known, err := f.selectors()
-	if err != nil || len(known) == 0 {
-		return err
-	}
-
-	deleted := r.state.DeletedBy(e, func(key, value string) (before time.Time, ok bool) {
-		before, ok = known[rowcode.HashStored(key, value)]
-		return before, ok
-	})
-	if deleted {
-		f.remove(r, true)
-	}
-
-	return nil
-}
-
-// hide marks metadata values that a record has and its row does not show, so that it is
-// found by them.
-func (f *folding) hide(r *record, values []wire.MetadataRow) {
-	for _, m := range values {
-		f.writes = append(f.writes, write{f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.id), mark})
-	}
 }
 
 // hidden returns the key that finds a record by a metadata value that its row does not

@@ -35,7 +35,7 @@ func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
 	}
 
 	before := archivetest.Start.Add(time.Hour)
-	sum, err := db.Delete(t.Context(), "a", wire.Deletion{Key: "user", Value: "ann", Before: before})
+	sum, err := archive.Delete(t.Context(), db, "a", wire.Deletion{Key: "user", Value: "ann", Before: before})
 	if err == nil || sum.Records != 1 {
 		t.Errorf("a deletion that fails at a span deleted %d requests, want 1, %v", sum.Records, err)
 	}
@@ -70,7 +70,7 @@ func TestADeletionFindsARecordThatChangesMeanwhile(t *testing.T) {
 		apply(append(hiding, record)...)
 
 		ctx := &betweenContext{Context: t.Context(), left: n + 1, between: func() { apply(change) }}
-		_, err := db.Delete(ctx, account, d)
+		_, err := archive.Delete(ctx, db, account, d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func TestADeletionFindsWhatASpanReplaced(t *testing.T) {
 	}
 
 	before := archivetest.Start.Add(time.Hour)
-	sum, err := db.Delete(t.Context(), "a", wire.Deletion{Key: "user_id", Value: "ann", Before: before})
+	sum, err := archive.Delete(t.Context(), db, "a", wire.Deletion{Key: "user_id", Value: "ann", Before: before})
 	if err != nil || sum.Records != 1 {
 		t.Errorf("%d records are deleted, want 1, %v", sum.Records, err)
 	}

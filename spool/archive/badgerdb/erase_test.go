@@ -114,7 +114,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 				t.Fatal("the test does not find a record that exists")
 			}
 
-			sum, err := db.Delete(t.Context(), "a", c.deletion)
+			sum, err := archive.Delete(t.Context(), db, "a", c.deletion)
 			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
 				t.Fatalf("deleted %+v (%v), want one record", sum, err)
 			}
@@ -152,7 +152,7 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Delete(t.Context(), "a", wire.Deletion{RequestID: archivetest.ID(1000)}); err != nil {
+	if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: archivetest.ID(1000)}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -200,7 +200,7 @@ func TestRetention(t *testing.T) {
 				}
 			}
 
-			dropped, err := db.Retain(t.Context(), c.keep(bytes))
+			dropped, err := archive.Retain(t.Context(), db, c.keep(bytes), db.now())
 			if err != nil || dropped != int64(2*(30-c.left)) {
 				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
 			}

@@ -21,7 +21,7 @@ func (db *DB) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) erro
 	}
 	sidecar, ok := parseUUID(h.ID)
 	if !ok {
-		return badID(h.ID)
+		return archive.BadID(h.ID)
 	}
 
 	now := db.now().UTC()

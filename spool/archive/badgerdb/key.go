@@ -29,7 +29,6 @@ const (
 	tableLast      = 'm'
 	tableAudit     = 'l'
 	tableOrphan    = 'o'
-	tableOrphans   = 'w'
 	tableSidecar   = 's'
 	tableSpan      = 'g'
 	tableTrace     = 'j'
@@ -74,8 +73,6 @@ func (k keys) count() []byte { return k.table(tableCount) }
 func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]...) }
 
 func (k keys) sidecar(id uuid) []byte { return append(k.table(tableSidecar), id[:]...) }
-
-func (k keys) orphans() []byte { return k.table(tableOrphans) }
 
 func (k keys) head(name string) []byte { return append(k.table(tableHead), name...) }
 

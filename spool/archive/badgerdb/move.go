@@ -154,7 +154,9 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 					if err != nil {
 						return nil, err
 					}
-					f = db.newFolding(txn, k)
+					if f, err = db.newFolding(txn, k); err != nil {
+						return nil, err
+					}
 					records[item.Of] = f
 				}
 				err = f.bring(item.Record)
@@ -170,10 +172,11 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 		}
 		// Only now: an account's counts are written once, for all its records.
 		for _, f := range records {
-			if err := f.finish(); err != nil {
+			own, err := f.finish()
+			if err != nil {
 				return nil, err
 			}
-			writes = append(writes, f.writes...)
+			writes = append(writes, own...)
 			listed[f.keys] += f.listed
 		}
 
@@ -207,13 +210,13 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 	case item.Audit != nil:
 		id, ok := parseUUID(item.Audit.ID)
 		if !ok {
-			return nil, badID(item.Audit.ID)
+			return nil, archive.BadID(item.Audit.ID)
 		}
 		return store(writes, k.audit(id), item.Audit)
 	case item.Sidecar != nil:
 		id, ok := parseUUID(item.Sidecar.ID)
 		if !ok {
-			return nil, badID(item.Sidecar.ID)
+			return nil, archive.BadID(item.Sidecar.ID)
 		}
 		return store(writes, k.sidecar(id), item.Sidecar)
 	case item.Registry != nil:
@@ -231,7 +234,7 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 	case item.Tombstone != nil:
 		id, ok := parseUUID(item.Tombstone.RequestID)
 		if !ok {
-			return nil, badID(item.Tombstone.RequestID)
+			return nil, archive.BadID(item.Tombstone.RequestID)
 		}
 		value := tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen)
 		return append(writes, write{k.tombstone(id), value}), nil
@@ -243,30 +246,24 @@ func bring(writes []write, item *transfer.Item) ([]write, error) {
 
 // bring stores a record as it was elsewhere, unless it is already here.
 func (f *folding) bring(w *transfer.Record) error {
-	// A copy that broke off brings its last items again.
-	r, err := f.record(w.State.RequestID)
-	if err != nil || len(r.state.History) > 0 {
+	if err := f.load(w.State.RequestID); err != nil {
+		return err
+	}
+	r, err := f.group.Add(f.account, w.State.RequestID)
+	if err != nil {
 		return err
 	}
 
-	r.state.State, r.changed, r.removed = w.State, true, false
-	// Whatever it waited for elsewhere, it counts here from now on.
-	if r.waiting = r.state.Waiting(); r.waiting != (archive.Orphans{}) {
-		if err := f.loadOrphans(); err != nil {
-			return err
-		}
-		f.orphans.Add(r.waiting)
-	}
-
-	// Marks do not travel either; they derive from the state.
-	f.hide(r, r.state.Hidden())
+	var bodies []archive.PackedBody
 	for id, body := range w.Bodies {
 		event, ok := parseUUID(id)
 		if !ok {
-			return badID(id)
+			return archive.BadID(id)
 		}
-		f.writes = append(f.writes, write{f.keys.body(r.id, event), f.db.codec.packBody(body)})
+		bodies = append(bodies, archive.PackedBody{Event: event, Bytes: f.db.codec.packBody(body)})
 	}
+	f.group.Bring(r, w.State, bodies)
+
 	return nil
 }
 

@@ -1,106 +1,77 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/badgerdb/blocks"
 )
 
-// loadOrphans reads the account's tally of orphans, once for a batch and only if it may
-// change.
-func (f *folding) loadOrphans() error {
-	if f.orphans != nil {
-		return nil
-	}
+// offListStep is how many keys one read of OffList looks at.
+const offListStep = 1000
 
-	var o archive.Orphans
-	_, err := load(f.txn, f.keys.orphans(), &o)
-	f.orphans = &o
-	return err
-}
-
-// listOrphan writes the line of a record whose request has not arrived, or deletes it
-// once the request has.
-func (f *folding) listOrphan(r *record) error {
-	// r.orphan is what it was before the batch.
-	row, ok := r.state.OrphanRow()
-	switch {
-	case ok:
-		value, err := jsonscan.Marshal(row)
-		f.writes = append(f.writes, write{f.keys.orphan(r.id), value})
-		return err
-	case r.orphan:
-		f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
-	}
-	return nil
-}
-
-// unlistOrphan takes a record that is deleted off the list and out of the tally.
-func (f *folding) unlistOrphan(r *record) error {
-	if err := f.loadOrphans(); err != nil {
-		return err
-	}
-
-	// The tally is of what waits, and this waits no more.
-	f.orphans.Add(archive.Orphans{}.Minus(r.waiting))
-	f.writes = append(f.writes, write{key: f.keys.orphan(r.id)})
-	return nil
-}
-
-// writeOrphans stores the tally if it was loaded.
-func (f *folding) writeOrphans() error {
-	if f.orphans == nil {
-		return nil
-	}
-
-	// Once for the batch, whatever its events did to it.
-	value, err := jsonscan.Marshal(f.orphans)
-	f.writes = append(f.writes, write{f.keys.orphans(), value})
-	return err
-}
-
-// Orphans lists records whose request has not arrived; see archive.Store.
-func (db *DB) Orphans(
-	ctx context.Context, account, after string, limit int,
-) (rows []wire.Orphan, more bool, tally archive.Orphans, err error) {
+// OffList returns records that no list shows; see archive.Store.
+func (db *DB) OffList(
+	ctx context.Context, account string, which archive.OffList, after string, limit int,
+) (states []archive.State, next string, err error) {
 	k, err := keysOf(account)
 	if err != nil {
-		return nil, false, tally, err
+		return nil, "", err
 	}
 
-	var from []byte
+	// after is what follows the prefix in the last key, for orphans the id as text.
+	prefix, place := k.table(tableSpan), []byte(after)
+	if which == archive.Orphaned {
+		prefix = k.table(tableOrphan)
+		if id, ok := parseUUID(after); ok {
+			place = id[:]
+		} else if after != "" {
+			return nil, "", archive.BadID(after)
+		}
+	}
+	from := prefix
 	if after != "" {
-		id, ok := parseUUID(after)
-		if !ok {
-			return nil, false, tally, badID(after)
-		}
-		from = append(k.orphan(id), 0) // the first key behind it
+		from = append(append(bytes.Clone(prefix), place...), 0) // the first key behind it
 	}
 
+	seen, held, more := 0, 0, false
 	err = db.view(func(txn *badger.Txn) error {
-		if _, err := load(txn, k.orphans(), &tally); err != nil || limit == 0 {
-			return err
-		}
-
-		return db.each(ctx, txn, k.table(tableOrphan), from, func(key, value []byte) (bool, error) {
-			// One line beyond the page shows that there are more.
-			if more = len(rows) == limit; more {
+		return db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
+			// One key beyond the page shows that there are more.
+			if more = len(states) == limit || seen == offListStep || held > db.heldBytesMax; more {
 				return false, nil
 			}
+			seen++
+			place = bytes.Clone(key[len(prefix):])
+			if which == archive.TaggedSpans && !bytes.Equal(value, tagged) {
+				return true, nil
+			}
 
-			var row wire.Orphan
-			err := decode(key, value, &row)
-			rows = append(rows, row)
+			id := place
+			if which == archive.TaggedSpans {
+				_, spanID := blocks.DecodePlace(place)
+				id = spanID[:]
+			}
+			state, err := db.state(txn, k, uuid(id))
+			held += state.Weight()
+			states = append(states, state.State)
 			return true, err
 		})
 	})
+	switch {
+	case !more:
+	case which == archive.Orphaned:
+		next = uuid(place).String()
+	default:
+		next = string(place)
+	}
 
-	return rows, more, tally, err
+	return states, next, err
 }
 
 // OrphansOfAll returns the sum of the tallies of all accounts.
@@ -108,9 +79,8 @@ func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 	var all archive.Orphans
 	err := db.view(func(txn *badger.Txn) error {
 		return db.eachAccount(ctx, txn, func(k keys) error {
-			var o archive.Orphans
-			_, err := load(txn, k.orphans(), &o)
-			all.Add(o)
+			counts, err := loadCounts(txn, k)
+			all.Add(counts.Orphans)
 			return err
 		})
 	})

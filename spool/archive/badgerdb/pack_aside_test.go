@@ -73,7 +73,7 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 				wrote = true
 				record := rapid.IntRange(0, records-1).Draw(t, "record")
 				d := wire.Deletion{RequestID: archivetest.ID(1000 + record)}
-				if _, err := db.Delete(t.Context(), account, d); err != nil {
+				if _, err := archive.Delete(t.Context(), db, account, d); err != nil {
 					t.Fatal(err)
 				}
 			},

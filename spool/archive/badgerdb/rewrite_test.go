@@ -30,7 +30,7 @@ func TestAStepOfARewriteIsBoundedByBytes(t *testing.T) {
 	// What was changed before an error stays if it was changed in an earlier step.
 	seen, failed := 0, errors.New("enough")
 	set := setExcerpts("new")
-	_, _, err := db.Rewrite(t.Context(), "a", nil, records,
+	_, _, err := archive.Rewrite(t.Context(), db, "a", nil, records,
 		func(at time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
 			if seen++; seen == records {
 				return false, failed

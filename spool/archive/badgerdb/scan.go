@@ -8,6 +8,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -112,7 +113,7 @@ func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Que
 	if q.After != nil {
 		var ok bool
 		if s.after, ok = placeOf(*q.After); !ok {
-			return nil, badID(q.After.RequestID)
+			return nil, archive.BadID(q.After.RequestID)
 		}
 	}
 

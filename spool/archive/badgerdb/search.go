@@ -45,7 +45,7 @@ func (db *DB) Known(_ context.Context, account string, ids []string) (map[string
 		for _, id := range ids {
 			parsed, ok := parseUUID(id)
 			if !ok {
-				return badID(id)
+				return archive.BadID(id)
 			}
 			_, err := txn.Get(k.record(parsed))
 			if err == nil {
@@ -104,7 +104,7 @@ func (db *DB) bodies(
 func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]string, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
-		return nil, badID(requestID)
+		return nil, archive.BadID(requestID)
 	}
 	stored, err := db.state(txn, k, id)
 	if err != nil {
@@ -121,7 +121,7 @@ func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]st
 func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
 	event, ok := parseUUID(h.ID)
 	if !ok {
-		return nil, badID(h.ID)
+		return nil, archive.BadID(h.ID)
 	}
 
 	// A body is read long after it was written, so its hash is checked each time.
@@ -147,11 +147,11 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (query.
 	err = db.view(func(txn *badger.Txn) error {
 		// The total of an account is known without counting.
 		if !q.Filtered() {
-			count, err := loadTally(txn, k)
+			counts, err := loadCounts(txn, k)
 			if err != nil {
 				return err
 			}
-			f.Total(int(count.records))
+			f.Total(int(counts.Records))
 		}
 
 		// A page that sorts or counts starts at the beginning: what comes before the
@@ -210,7 +210,7 @@ func (db *DB) loadExcerpts(txn *badger.Txn, k keys, rows []wire.Row) error {
 		row := &rows[i]
 		id, ok := parseUUID(row.RequestID)
 		if !ok {
-			return badID(row.RequestID)
+			return archive.BadID(row.RequestID)
 		}
 		value, err := loadBytes(txn, k.record(id))
 		if err != nil {
@@ -282,7 +282,7 @@ func (db *DB) scan(
 func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, error) {
 	id, ok := parseUUID(requestID)
 	if !ok {
-		return nil, badID(requestID)
+		return nil, archive.BadID(requestID)
 	}
 
 	state, err := db.state(txn, k, id)

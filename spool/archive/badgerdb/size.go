@@ -7,7 +7,6 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/folder"
 	"promptspool/spool/disk"
@@ -18,9 +17,9 @@ import (
 func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	err = db.view(func(txn *badger.Txn) error {
 		return db.eachAccount(ctx, txn, func(k keys) error {
-			tally, err := loadTally(txn, k)
-			s.Records += tally.records
-			s.Bytes += tally.bytes
+			counts, err := loadCounts(txn, k)
+			s.Records += uint64(counts.Records)
+			s.Bytes += uint64(counts.Bytes)
 			return err
 		})
 	})
@@ -36,21 +35,6 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	s.Tombstones = db.tombstones.Load()
 	s.DiskBytes = diskBytes(db.dir)
 	return s, err
-}
-
-// Kept returns how much is kept of an account. It reads one key.
-func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
-	k, err := keysOf(id.Account)
-	if err != nil {
-		return kept, err
-	}
-
-	err = db.view(func(txn *badger.Txn) error {
-		tally, err := loadTally(txn, k)
-		kept = wire.Kept{Requests: int64(tally.records), Bytes: int64(tally.bytes)}
-		return err
-	})
-	return kept, err
 }
 
 // Damage is what the disk has done to a database.

@@ -1,13 +1,11 @@
 package badgerdb
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/blocks"
 	"promptspool/spool/archive/query"
@@ -15,101 +13,6 @@ import (
 
 // tagged is stored in place of mark for a span with metadata.
 var tagged = []byte{2}
-
-// spanKeys returns what is written of a record among the spans: by its trace, by its link
-// and, if it is only a span, by time.
-func (f *folding) spanKeys(r *record) (found []write) {
-	if trace, ok := r.state.Trace(); ok {
-		found = append(found, write{f.keys.trace(trace, r.id), mark})
-	}
-	if link, ok := r.state.Link(); ok {
-		found = append(found, write{f.keys.link(link, r.id), mark})
-	}
-
-	if r.state.Bare() {
-		value := mark
-		if r.state.Tagged() {
-			value = tagged
-		}
-		found = append(found, write{f.keys.span(blocks.EncodePlace(r.state.BareAt(), r.id)), value})
-	}
-
-	return found
-}
-
-// writeSpans writes and deletes keys of a record among the spans, as the batch changed it.
-func (f *folding) writeSpans(r *record) {
-	var now []write
-	switch {
-	case r.removed:
-	case r.changed:
-		now = f.spanKeys(r)
-	default:
-		return
-	}
-
-	// Only the difference is written: most events leave a span's keys as they are.
-	for _, old := range r.spans {
-		sameKey := func(w write) bool { return bytes.Equal(w.key, old.key) }
-		if !slices.ContainsFunc(now, sameKey) {
-			f.writes = append(f.writes, write{key: old.key})
-		}
-	}
-	for _, w := range now {
-		same := func(old write) bool { return bytes.Equal(old.key, w.key) && bytes.Equal(old.value, w.value) }
-		if !slices.ContainsFunc(r.spans, same) {
-			f.writes = append(f.writes, w)
-		}
-	}
-}
-
-// spansStep is how many spans a deletion looks at in one read.
-const spansStep = 1000
-
-// deleteSpans deletes those spans with metadata that which selects.
-func (db *DB) deleteSpans(
-	ctx context.Context, k keys, which func(*archive.State) bool, tombstones bool,
-) (sum wire.Deleted, err error) {
-	var from []byte
-	for more := true; more; {
-		// In steps, so that neither a read nor what it finds grows with the account.
-		var ids []string
-		seen := 0
-		err := db.view(func(txn *badger.Txn) error {
-			return db.each(ctx, txn, k.table(tableSpan), from, func(key, value []byte) (bool, error) {
-				seen++
-				from = append(bytes.Clone(key), 0) // the first key behind it
-				if !bytes.Equal(value, tagged) {
-					return seen < spansStep, nil
-				}
-
-				// Here already: few spans have the value, and the committer is everybody's.
-				_, id := blocks.DecodePlace(key)
-				state, err := db.state(txn, k, uuid(id))
-				if err == nil && len(state.History) > 0 && which(&state.State) {
-					ids = append(ids, uuid(id).String())
-				}
-				return seen < spansStep, err
-			})
-		})
-		if err != nil {
-			return sum, err
-		}
-		more = seen == spansStep
-
-		// Outside the read; see deleteOrphans.
-		for step := range slices.Chunk(ids, deleteStep) {
-			part, err := db.deleteRecords(ctx, k, step, which, tombstones)
-			sum.Records += part.Records
-			sum.Events += part.Events
-			if err != nil {
-				return sum, err
-			}
-		}
-	}
-
-	return sum, nil
-}
 
 // span returns the key of a record that is only a span, by its place.
 func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), place...) }
@@ -137,7 +40,7 @@ func (db *DB) Spans(
 	if after != nil {
 		place, ok := placeOf(*after)
 		if !ok {
-			return nil, badID(after.RequestID)
+			return nil, archive.BadID(after.RequestID)
 		}
 		from = append(k.span(place), 0) // the first key behind it
 	}
@@ -189,7 +92,7 @@ func (db *DB) Trace(
 	if after != "" {
 		id, ok := parseUUID(after)
 		if !ok {
-			return nil, false, badID(after)
+			return nil, false, archive.BadID(after)
 		}
 		from = append(k.trace(trace, id), 0) // the first key behind it
 	}

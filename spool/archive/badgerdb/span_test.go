@@ -4,12 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
 )
 
 func TestSpansGoWithTheRetention(t *testing.T) {
-	archivetest.RunSpanRetention(t, func(now time.Time) archivetest.Retainer {
+	archivetest.RunSpanRetention(t, func(now time.Time) archive.Store {
 		db, err := badgerdb.Open(badgerdb.Config{
 			Dir:    t.TempDir(),
 			Logger: quiet,

@@ -54,22 +54,14 @@ func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive
 }
 
 // writeState writes a record that changed: all of it, or only what was added.
-func (f *folding) writeState(r *record) error {
-	for _, dropped := range r.state.Dropped() {
-		event, ok := parseUUID(dropped)
-		if !ok {
-			return badID(dropped)
-		}
-		f.writes = append(f.writes, write{key: f.keys.body(r.id, event)})
-	}
-
-	value, after, err := r.state.Encode()
+func (f *folding) writeState(r *archive.Record) error {
+	value, after, err := r.State.Encode()
 	if err != nil {
 		return err
 	}
 
 	if after > 0 {
-		f.writes = append(f.writes, write{f.keys.delta(r.id, after), value})
+		f.set(f.keys.delta(r.ID, after), value)
 		return nil
 	}
 
@@ -77,22 +69,16 @@ func (f *folding) writeState(r *record) error {
 	if len(value) >= f.db.deltaMin {
 		value = append(bytes.Clone(largeState), value...)
 	}
-	f.writes = append(f.writes, write{f.keys.record(r.id), value})
+	f.set(f.keys.record(r.ID), value)
 	f.removeDeltas(r)
 
 	return nil
 }
 
-// removeState removes a record's state.
-func (f *folding) removeState(r *record) {
-	f.writes = append(f.writes, write{key: f.keys.record(r.id)})
-	f.removeDeltas(r)
-}
-
 // removeDeltas removes a record's deltas, which the whole state now contains.
-func (f *folding) removeDeltas(r *record) {
-	for _, after := range r.state.Deltas() {
-		f.writes = append(f.writes, write{key: f.keys.delta(r.id, after)})
+func (f *folding) removeDeltas(r *archive.Record) {
+	for _, after := range r.State.Deltas() {
+		f.delete(f.keys.delta(r.ID, after))
 	}
 }
 

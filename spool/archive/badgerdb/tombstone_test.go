@@ -21,7 +21,7 @@ func TestTombstonesAreCounted(t *testing.T) {
 	}
 	remove := func(account string, d wire.Deletion) {
 		t.Helper()
-		if _, err := db.Delete(t.Context(), account, d); err != nil {
+		if _, err := archive.Delete(t.Context(), db, account, d); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -308,7 +308,7 @@ func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
 	before := wholeRecords(t, db)
 
 	last := archivetest.ID(1_000_000 + blockRecords - 1)
-	if _, err := db.Delete(t.Context(), "a", wire.Deletion{RequestID: last}); err != nil {
+	if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: last}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Erase(t.Context()); err != nil {

@@ -3,14 +3,10 @@ package postgres
 import (
 	"context"
 	"slices"
-	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/connection"
-	"promptspool/spool/archive/rowcode"
 )
 
 // application is one call of Apply on its way through a group.
@@ -106,7 +102,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 	// an error would fail the others, and packing would make them wait.
 	for i := range events {
 		if _, ok := parseUUID(events[i].RequestID); !ok {
-			return nil, badID(events[i].RequestID)
+			return nil, archive.BadID(events[i].RequestID)
 		}
 		b.Bytes += len(events[i].Body)
 		if events[i].Hash != "" {
@@ -135,77 +131,20 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 		return err
 	}
 
-	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		if err := f.load(ctx, tx, false); err != nil {
-			return err
-		}
-
+	return f.change(ctx, false, func() error {
 		for _, b := range group {
 			a := &b.Change
 			a.results = a.results[:0] // of an earlier attempt, which was rolled back
 			for i := range a.events {
-				r, err := f.fold(a.account, &a.events[i], a.packed[i])
+				r, err := f.Fold(a.account, &a.events[i], a.packed[i])
 				if err != nil {
 					return err
 				}
 				a.results = append(a.results, r)
 			}
 		}
-
-		return f.write(ctx, tx)
+		return nil
 	})
-}
-
-// fold folds one event into its record, which load has read.
-func (f *folding) fold(account string, e *archive.Event, body []byte) (wire.Result, error) {
-	id, _ := parseUUID(e.RequestID) // checked by addEvent
-	r := f.records[recordKey{account, id}]
-	a := f.accounts[account]
-
-	// A tombstone stays. Answering "duplicate" lets the sidecar forget the event.
-	if r.removed {
-		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
-	}
-	if r.state.WouldWait(*e) && a.orphans.Full() {
-		return archive.OrphanLater(e.ID), nil
-	}
-
-	// Duplicates and conflicts change nothing, and are not written.
-	waited := r.state.Waiting()
-	result := r.state.Take(*e)
-	if result.Code != wire.ResultAccepted {
-		return result, nil
-	}
-
-	r.changed = true
-	a.orphans.Add(r.state.Waiting().Minus(waited))
-	if body != nil {
-		event, ok := parseUUID(e.ID)
-		if !ok {
-			return result, badID(e.ID)
-		}
-		r.bodies = append(r.bodies, keptBody{event, body})
-	}
-	f.removeIfDeleted(a, r, e)
-
-	return result, nil
-}
-
-// removeIfDeleted removes a record that a deletion by metadata covers. The event that was
-// just folded may be the first to show that it does.
-func (f *folding) removeIfDeleted(a *foldedAccount, r *record, e *archive.Event) {
-	if len(a.deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil {
-		return
-	}
-
-	// deleted holds what load has read, up to the time of each deletion.
-	deleted := r.state.DeletedBy(e, func(key, value string) (time.Time, bool) {
-		before, ok := a.deleted[rowcode.HashStored(key, value)]
-		return time.Unix(0, before), ok
-	})
-	if deleted {
-		f.remove(r, true)
-	}
 }
 
 // metadataOf returns the metadata that an event carries.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/schema"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
@@ -64,14 +65,18 @@ type accountWeek struct {
 	week    time.Time
 }
 
+// checked is a row of record_states.
 type checked struct {
-	record
-	orphan bool // the column
-	packed []byte
+	account string
+	id      uuid
+	ts      time.Time
+	state   archive.Stored
+	found   archive.Footprint
 
-	traceColumn *uuid
-	linkColumn  *uuid
-	spanColumn  *int64
+	// Columns that are copies of what the state says.
+	orphan      bool
+	trace, link *uuid
+	spanAt      *int64
 }
 
 // step checks the next records, in the order of the primary key, or goes on to the next account.
@@ -87,11 +92,11 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	}
 	// To the end first: what a record needs besides is asked on the same connection.
 	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
-		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &r.packed, &r.traceColumn, &r.spanColumn, &r.linkColumn)
-		if err != nil {
-			return r, err
+		var packed []byte
+		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &packed, &r.trace, &r.spanAt, &r.link)
+		if err == nil {
+			r.state, err = c.db.codec.unpackState(packed, r.id)
 		}
-		r.state, err = c.db.codec.unpackState(r.packed, r.id)
 		return r, err
 	})
 	if err != nil {
@@ -103,9 +108,10 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		if err := c.db.codec.joinDeltas(ctx, tx, r.account, r.id, &r.state); err != nil {
 			return false, err
 		}
+		r.found = r.state.Footprint()
 		// These columns are copies of what the state says, and statements rely on them.
-		if !equal(r.traceColumn, r.record.trace()) || !equal(r.spanColumn, r.record.spanAt()) ||
-			r.record.link() != nil && !equal(r.linkColumn, r.record.link()) || r.orphan != r.unlisted() ||
+		orphan, trace, spanAt, link := columnsOf(r.found)
+		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || !equal(r.link, link) || r.orphan != orphan ||
 			r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
@@ -125,7 +131,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 
 	// At the end: a step whose connection is lost runs again, from where it began.
 	for i := range page {
-		c.count(&page[i].record)
+		c.count(&page[i])
 	}
 	c.account, c.id = account, id
 
@@ -133,7 +139,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 }
 
 // count counts a record, and what it has in other tables.
-func (c *checker) count(r *record) {
+func (c *checker) count(r *checked) {
 	c.deltas += int64(len(r.state.Deltas()))
 	if r.state.Listed() {
 		c.headers++
@@ -145,12 +151,11 @@ func (c *checker) count(r *record) {
 	}
 
 	// As a writer would have counted it.
-	r.changed, r.week = true, schema.WeekOf(r.ts)
-	key := accountWeek{r.account, r.week}
+	key := accountWeek{r.account, schema.WeekOf(r.ts)}
 	if c.counts[key] == nil {
 		c.counts[key] = &weekCount{}
 	}
-	c.counts[key].add(r)
+	c.counts[key].add(archive.Footprint{}, r.found)
 }
 
 // nextAccount returns the account that follows another in a table, or "" if there is none.
@@ -238,7 +243,7 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 	}
 
 	for i := range part {
-		r := &part[i].record
+		r := &part[i]
 		if err := c.checkBodies(r, bodies); err != nil {
 			return err
 		}
@@ -252,7 +257,7 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 }
 
 // checkBodies checks that each body in a record's history is stored.
-func (c *checker) checkBodies(r *record, bodies map[[2]uuid][]byte) error {
+func (c *checker) checkBodies(r *checked, bodies map[[2]uuid][]byte) error {
 	for _, h := range r.state.History {
 		// Without a hash the body was not stored.
 		if h.Hash == "" {
@@ -273,7 +278,7 @@ func (c *checker) checkBodies(r *record, bodies map[[2]uuid][]byte) error {
 }
 
 // checkHeader checks that a record's header is what folding its events gives.
-func (c *checker) checkHeader(r *record, header storedHeader, found bool) error {
+func (c *checker) checkHeader(r *checked, header storedHeader, found bool) error {
 	row, ok := r.state.Row()
 	if !ok {
 		return nil
@@ -282,7 +287,7 @@ func (c *checker) checkHeader(r *record, header storedHeader, found bool) error 
 	if !found || header.at != nanosOf(row.ListTime) {
 		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
-	terms := withHidden(termsOf(r.account, &row), r)
+	terms := withHidden(termsOf(r.account, &row), r.account, &r.state.State)
 	if !bytes.Equal(header.line, rowcode.Encode(&row)) || !slices.Equal(header.terms, terms) {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}
@@ -326,9 +331,9 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	var week time.Time
 	var stored weekCount
 	targets := []any{
-		&account, &week, &stored.records, &stored.bytes,
-		&stored.orphans.Requests, &stored.orphans.Events, &stored.orphans.Bytes,
-		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.spans, &stored.orphans.Logs,
+		&account, &week, &stored.Records, &stored.Bytes,
+		&stored.Orphans.Requests, &stored.Orphans.Events, &stored.Orphans.Bytes,
+		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.Spans, &stored.Orphans.Logs,
 	}
 	_, err = pgx.ForEachRow(rows, targets, func() error {
 		key := accountWeek{account, week.UTC()}
@@ -343,8 +348,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 			stored.newest != nil && *stored.newest >= *found.newest && *stored.oldest <= *found.oldest
 		inside = inside && (found.last == nil ||
 			stored.last != nil && *stored.last >= *found.last && *stored.first <= *found.first)
-		if stored.records != found.records || stored.spans != found.spans || stored.bytes != found.bytes ||
-			stored.orphans != found.orphans || !inside {
+		if stored.Counts != found.Counts || !inside {
 			return fmt.Errorf("account %q, week of %s: the counts are %+v and should be %+v",
 				account, week.Format(time.DateOnly), stored, *found)
 		}

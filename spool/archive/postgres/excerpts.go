@@ -23,7 +23,7 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	for i := range rows {
 		id, ok := parseUUID(rows[i].RequestID)
 		if !ok {
-			return badID(rows[i].RequestID)
+			return archive.BadID(rows[i].RequestID)
 		}
 		byID[id] = &rows[i]
 		week := schema.WeekOf(tsOf(id))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,127 +20,142 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// folding is a group of changes to records. It reads and writes each record once, however
-// many events of it are in the group.
+// folding is a group of changes to records, in one transaction.
 type folding struct {
-	db       *DB
-	slot     int // of account_weeks, to which it adds its counts
-	records  map[recordKey]*record
-	order    []*record // sorted by load: all writers touch records in this order, so none deadlock
-	accounts map[string]*foldedAccount
-	held     int // the weight of the states in memory
-}
+	*archive.Group
 
-type recordKey struct {
-	account string
-	id      uuid
-}
+	db     *DB
+	slot   int                          // of account_weeks, to which it adds its counts
+	hashes map[string]map[[16]byte]bool // of the metadata values in the group's events, by account
 
-// record is one record of a group.
-type record struct {
-	recordKey
-	ts   time.Time
-	week time.Time
-
-	// As it was read.
-	revision int64 // 0 if the record did not exist
-	state    archive.Stored
-	listed   bool  // it had a header
-	bare     bool  // it was only a span
-	at       int64 // the list time of that header
-	bytes    int64 // of its events
-	waiting  archive.Orphans
-
-	// What the group does to it.
-	changed bool
-	sameRow bool // the header says all of it
-	removed bool // it is deleted, or has a tombstone
-	buried  bool // a tombstone is to be written
-	bodies  []keptBody
-}
-
-type keptBody struct {
-	event uuid
-	body  []byte
-}
-
-// foldedAccount is what a group has to know about one account.
-type foldedAccount struct {
-	orphans archive.Orphans
-	hashes  map[[16]byte]bool  // of the metadata values in the group's events
-	deletes bool               // the account has deleted metadata values
-	deleted map[[16]byte]int64 // those of them that occur in the group: up to when
+	// Of the current attempt.
+	ctx     context.Context
+	tx      pgx.Tx
+	deletes map[string]bool // accounts that have deleted metadata values
 }
 
 func (db *DB) newFolding(lane int) *folding {
 	return &folding{
-		db:       db,
-		slot:     db.slot + lane,
-		records:  make(map[recordKey]*record),
-		accounts: make(map[string]*foldedAccount),
+		Group:  archive.NewGroup(db.heldBytesMax),
+		db:     db,
+		slot:   db.slot + lane,
+		hashes: make(map[string]map[[16]byte]bool),
 	}
 }
 
 // addEvent adds an event's record to the group.
 func (f *folding) addEvent(account string, e *archive.Event) error {
-	if _, err := f.addRecord(account, e.RequestID); err != nil {
+	if _, err := f.Add(account, e.RequestID); err != nil {
 		return err
+	}
+	if f.hashes[account] == nil {
+		f.hashes[account] = make(map[[16]byte]bool)
 	}
 	// Needed to ask for deleted values, before the states are known.
 	for name, value := range metadataOf(e) {
-		f.accounts[account].hashes[rowcode.HashStored(name, value)] = true
+		f.hashes[account][rowcode.HashStored(name, value)] = true
 	}
 
 	return nil
 }
 
-// addRecord adds a record to the group, or returns the one that is already in it.
-func (f *folding) addRecord(account, requestID string) (*record, error) {
-	id, ok := parseUUID(requestID)
-	if !ok {
-		return nil, badID(requestID)
+// Change changes records in one transaction; see archive.Store.
+func (db *DB) Change(
+	ctx context.Context, account string, ids []string, alone bool,
+	decide func(*archive.Group, archive.Reader) error,
+) error {
+	key, err := accountKey(account)
+	if err != nil || len(ids) == 0 {
+		return err
 	}
-	if f.accounts[account] == nil {
-		f.accounts[account] = &foldedAccount{hashes: make(map[[16]byte]bool)}
-	}
-
-	// One for all its events of the group, so that it is read and written once.
-	key := recordKey{account, id}
-	if f.records[key] == nil {
-		r := &record{recordKey: key, ts: tsOf(id)}
-		r.week = schema.WeekOf(r.ts)
-		f.records[key], f.order = r, append(f.order, r)
+	f := db.newFolding(0)
+	for _, id := range ids {
+		if _, err := f.Add(key, id); err != nil {
+			return err
+		}
 	}
 
-	return f.records[key], nil
+	return f.change(ctx, alone, func() error { return decide(f.Group, f) })
 }
+
+// change loads the group's records, calls decide, and writes what that changed. It does so again
+// if another server was faster. alone keeps all other writers to the accounts out.
+func (f *folding) change(ctx context.Context, alone bool, decide func() error) error {
+	return f.db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		f.ctx, f.tx = ctx, tx
+		if err := f.load(ctx, tx, alone); err != nil {
+			return err
+		}
+		if err := decide(); err != nil {
+			return err
+		}
+		return f.write(ctx, tx)
+	})
+}
+
+// Bodies reads bodies of a record's events; see archive.Reader.
+func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
+	var events []uuid
+	for _, h := range of {
+		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
+			events = append(events, event)
+		}
+	}
+
+	rows, err := f.tx.Query(f.ctx, `
+		SELECT event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
+		r.Account, uuid(r.ID), tsOf(uuid(r.ID)), events)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := packedBodies(rows)
+	if err != nil {
+		return nil, err
+	}
+
+	some := archive.State{History: of}
+	return f.db.codec.unpackBodies(&some, packed, false)
+}
+
+// UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
+// of the group's only account must be held alone.
+func (f *folding) UnseenLeft() (int, error) {
+	unseen := 0
+	err := f.tx.QueryRow(f.ctx, `SELECT count(*) FROM tombstones WHERE account_id = $1 AND unseen`,
+		f.Records[0].Account).Scan(&unseen)
+
+	return f.db.unseenMax - unseen, err
+}
+
+// weekOf returns the week that a record lies in.
+func weekOf(r *archive.Record) time.Time { return schema.WeekOf(tsOf(uuid(r.ID))) }
 
 // weeks returns the weeks of the records, without duplicates.
 func (f *folding) weeks() (weeks []time.Time) {
-	for _, r := range f.order {
-		if !slices.Contains(weeks, r.week) {
-			weeks = append(weeks, r.week)
+	for _, r := range f.Records {
+		if week := weekOf(r); !slices.Contains(weeks, week) {
+			weeks = append(weeks, week)
 		}
 	}
 	return weeks
 }
 
 // accountNames returns the accounts in order, in which all writers lock them.
-func (f *folding) accountNames() []string { return slices.Sorted(maps.Keys(f.accounts)) }
+func (f *folding) accountNames() []string { return slices.Sorted(maps.Keys(f.Accounts)) }
 
 // load locks the accounts, and reads what the group has to know. The locks are shared with
 // other writers unless exclusive is set; they end with the transaction.
 //
 // load may run several times, once per attempt: it forgets what an earlier one has read.
 func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
-	slices.SortFunc(f.order, func(a, b *record) int {
-		return cmp.Or(strings.Compare(a.account, b.account), bytes.Compare(a.id[:], b.id[:]))
+	// All writers touch records in this order, so none deadlock.
+	slices.SortFunc(f.Records, func(a, b *archive.Record) int {
+		return cmp.Or(strings.Compare(a.Account, b.Account), bytes.Compare(a.ID[:], b.ID[:]))
 	})
 	// Of an earlier attempt nothing may stay: the records may have changed since.
-	f.held = 0
-	for _, r := range f.order {
-		*r = record{recordKey: r.recordKey, ts: r.ts, week: r.week}
-	}
+	f.Forget()
+	f.deletes = make(map[string]bool)
 
 	lock := `SELECT pg_advisory_xact_lock_shared($1)`
 	if exclusive {
@@ -174,8 +190,8 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
 // loadDeltas reads the deltas of large states, which completes the states.
 func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
-	for _, r := range f.order {
-		f.db.codec.queueDeltas(b, r.account, r.id, r.ts, &r.state)
+	for _, r := range f.Records {
+		f.db.codec.queueDeltas(b, r.Account, uuid(r.ID), &r.State)
 	}
 
 	// Deltas that do not fit their state mean that another server has changed the record since
@@ -184,44 +200,13 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	if errors.Is(err, archive.ErrDelta) {
 		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
-	if err != nil {
-		return err
-	}
-
-	// Counted again, now with the deltas.
-	f.held = 0
-	for _, r := range f.order {
-		if err := f.loaded(r); err != nil {
-			return err
+	for _, r := range f.Records {
+		if err == nil {
+			err = f.Loaded(r)
 		}
 	}
 
-	return nil
-}
-
-// loaded notes how a record is before the group changes it.
-func (f *folding) loaded(r *record) error {
-	if err := f.hold(r); err != nil {
-		return err
-	}
-
-	// What counts so far; write subtracts it and adds what there is then.
-	r.bytes, r.waiting = int64(r.state.Bytes()), r.state.Waiting()
-	r.bare = r.state.Bare() && r.revision > 0
-	if r.listed = r.state.Listed() && r.revision > 0; r.listed {
-		r.at = nanosOf(r.state.ListTime())
-	}
-
-	return nil
-}
-
-// hold adds the weight of a record's state. It returns archive.ErrHeavy if the group is too
-// heavy, so that the caller divides it; a single record may be.
-func (f *folding) hold(r *record) error {
-	if f.held += r.state.Weight(); f.held > f.db.heldBytesMax && len(f.order) > 1 {
-		return archive.ErrHeavy
-	}
-	return nil
+	return err
 }
 
 // loadDeleted reads which metadata values were deleted, of those in the group's events and
@@ -230,25 +215,25 @@ func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
 	// A second round trip, which accounts that deleted nothing by metadata never make.
 	b := &pgx.Batch{}
 	for _, name := range f.accountNames() {
-		if a := f.accounts[name]; a.deletes && len(a.hashes) > 0 {
-			f.queueDeleted(b, name, a)
+		if f.deletes[name] {
+			f.queueDeleted(b, name)
 		}
 	}
 
 	return sendBatch(ctx, tx, b)
 }
 
-func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
+func (f *folding) queueDeleted(b *pgx.Batch, name string) {
 	var hashes [][]byte
-	for h := range a.hashes {
+	for h := range f.hashes[name] {
 		hashes = append(hashes, bytes.Clone(h[:]))
 	}
-	for _, r := range f.order {
-		if r.account != name {
+	for _, r := range f.Records {
+		if r.Account != name {
 			continue
 		}
 		// Also what the record no longer shows, because a deletion may be of that.
-		for _, m := range r.state.Had() {
+		for _, m := range r.State.Had() {
 			h := rowcode.HashStored(m.Key, m.Value)
 			hashes = append(hashes, h[:])
 		}
@@ -256,15 +241,14 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 
 	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).
 		Query(func(rows pgx.Rows) error {
+			deleted := make(map[[16]byte]time.Time)
 			var hash []byte
 			var before int64
 			_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
-				if a.deleted == nil {
-					a.deleted = make(map[[16]byte]int64)
-				}
-				a.deleted[[16]byte(hash)] = before
+				deleted[[16]byte(hash)] = time.Unix(0, before)
 				return nil
 			})
+			f.Accounts[name].Deleted = deleted
 			return err
 		})
 }
@@ -272,28 +256,26 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string, a *foldedAccount) {
 // queueAccount reads the account's orphans, the tombstones of the group's records, and
 // whether the account has deleted metadata values.
 func (f *folding) queueAccount(b *pgx.Batch, name string) {
-	a := f.accounts[name]
-	a.deletes, a.deleted = false, nil
-
+	orphans := &f.Accounts[name].Orphans
 	b.Queue(`
 		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint
 		FROM account_weeks WHERE account_id = $1`, name).
 		QueryRow(func(row pgx.Row) error {
-			return row.Scan(&a.orphans.Requests, &a.orphans.Events, &a.orphans.Bytes)
+			return row.Scan(&orphans.Requests, &orphans.Events, &orphans.Bytes)
 		})
 
 	var ids []uuid
-	for _, r := range f.order {
-		if r.account == name {
-			ids = append(ids, r.id)
+	for _, r := range f.Records {
+		if r.Account == name {
+			ids = append(ids, uuid(r.ID))
 		}
 	}
 	b.Queue(`SELECT request_id FROM tombstones WHERE account_id = $1 AND request_id = ANY($2)`, name, ids).
 		Query(func(rows pgx.Rows) error {
 			var id uuid
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-				f.records[recordKey{name, id}].removed = true
+				f.Record(name, archive.UUID(id)).Removed = true
 				return nil
 			})
 			return err
@@ -301,9 +283,14 @@ func (f *folding) queueAccount(b *pgx.Batch, name string) {
 
 	// Most accounts never delete by metadata, so the values themselves are asked for only if
 	// there are any (loadDeleted).
-	if len(a.hashes) > 0 {
+	if len(f.hashes[name]) > 0 {
 		b.Queue(`SELECT EXISTS (SELECT 1 FROM deleted_values WHERE account_id = $1)`, name).
-			QueryRow(func(row pgx.Row) error { return row.Scan(&a.deletes) })
+			QueryRow(func(row pgx.Row) error {
+				var deletes bool
+				err := row.Scan(&deletes)
+				f.deletes[name] = deletes
+				return err
+			})
 	}
 }
 
@@ -312,15 +299,16 @@ func (f *folding) queueAccount(b *pgx.Batch, name string) {
 type part struct {
 	account string
 	week    time.Time
-	records []*record
+	records []*archive.Record
 }
 
 // parts divides the records, which must be sorted.
 func (f *folding) parts() (parts []*part) {
-	for _, r := range f.order {
-		p := findPart(parts, r.account, r.week)
+	for _, r := range f.Records {
+		week := weekOf(r)
+		p := findPart(parts, r.Account, week)
 		if p == nil {
-			p = &part{account: r.account, week: r.week}
+			p = &part{account: r.Account, week: week}
 			parts = append(parts, p)
 		}
 		p.records = append(p.records, r)
@@ -346,7 +334,7 @@ const selectStates = `
 func (f *folding) queueStates(b *pgx.Batch, p *part) {
 	ids := make([]uuid, len(p.records))
 	for i, r := range p.records {
-		ids[i] = r.id
+		ids[i] = uuid(r.ID)
 	}
 
 	// The bounds of ts let the planner keep to the partition of the week.
@@ -355,27 +343,20 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		var id uuid
 		var revision int64
 		var packed []byte
+		held := 0
 		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
 			// Every id in the answer was asked for, so the record is in the group.
-			r := f.records[recordKey{p.account, id}]
-			r.revision = revision
-			r.removed = false // the record exists, whatever its tombstone says
-			if r.state, err = f.db.codec.unpackState(packed, id); err != nil {
+			r := f.Record(p.account, archive.UUID(id))
+			r.Revision, r.Removed = revision, false // it exists, whatever its tombstone says
+			if r.State, err = f.db.codec.unpackState(packed, id); err != nil {
 				return err
 			}
-			return f.hold(r)
+			// Not only at the end (Loaded): they fill the memory before that.
+			if held += r.State.Weight(); held > f.db.heldBytesMax && len(f.Records) > 1 {
+				return archive.ErrHeavy
+			}
+			return nil
 		})
 		return err
 	})
-}
-
-// remove deletes a record with the group. With a tombstone it never comes back.
-func (f *folding) remove(r *record, tombstone bool) {
-	if r.removed {
-		return
-	}
-
-	// A later event of the group may take the place in the account's tally.
-	f.accounts[r.account].orphans.Add(archive.Orphans{}.Minus(r.state.Waiting()))
-	r.removed, r.changed, r.buried = true, true, tombstone
 }

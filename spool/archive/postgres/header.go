@@ -3,6 +3,7 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 )
@@ -17,8 +18,8 @@ var headerColumns = []string{
 }
 
 // header returns the values of headerColumns, or nil for an orphan.
-func (f *folding) header(r *record) []any {
-	row, ok := r.state.Row()
+func (f *folding) header(r *archive.Record) []any {
+	row, ok := r.State.Row()
 	if !ok {
 		return nil
 	}
@@ -35,9 +36,9 @@ func (f *folding) header(r *record) []any {
 		latency = &ms
 	}
 	return []any{
-		r.account, nanosOf(row.ListTime), r.id, r.ts,
+		r.Account, nanosOf(row.ListTime), uuid(r.ID), tsOf(uuid(r.ID)),
 		row.PromptVersion, row.InputTokens, row.OutputTokens, row.CachedTokens, row.ReasoningTokens,
-		start, row.Price, latency, withHidden(termsOf(r.account, &row), r), rowcode.Encode(&row),
+		start, row.Price, latency, withHidden(termsOf(r.Account, &row), r.Account, &r.State.State), rowcode.Encode(&row),
 		nanosOf(row.AcceptedAt),
 	}
 }

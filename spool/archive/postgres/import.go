@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/transfer"
 )
@@ -81,7 +82,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 	case i.Tombstone != nil:
 		id, ok := parseUUID(i.Tombstone.RequestID)
 		if !ok {
-			return badID(i.Tombstone.RequestID)
+			return archive.BadID(i.Tombstone.RequestID)
 		}
 		b.Queue(insertTombstone, key, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
 
@@ -104,7 +105,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 		}
 		key, err := accountKey(items[i].Of)
 		if err == nil {
-			_, err = f.addRecord(key, items[i].Record.State.RequestID)
+			_, err = f.Add(key, items[i].Record.State.RequestID)
 		}
 		if err != nil {
 			return nil, err
@@ -117,7 +118,7 @@ func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, e
 
 // importRecords writes records as they were elsewhere, except those that already exist.
 func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
-	if len(f.order) == 0 {
+	if len(f.Records) == 0 {
 		return nil
 	}
 	if err := f.load(ctx, tx, false); err != nil {
@@ -131,24 +132,19 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 		}
 		// Added by newImport already, which is why load has read it.
 		key, _ := accountKey(items[i].Of) // checked by newImport
-		r, err := f.addRecord(key, whole.State.RequestID)
+		r, err := f.Add(key, whole.State.RequestID)
 		if err != nil {
 			return err
 		}
-		// A copy that broke off brings its last items again.
-		if r.revision > 0 {
-			continue
-		}
-
-		// The source decides: a record in the copy is written even if it has a tombstone here.
-		r.state.State, r.changed, r.removed = whole.State, true, false
+		var bodies []archive.PackedBody
 		for id, body := range whole.Bodies {
 			event, ok := parseUUID(id)
 			if !ok {
-				return badID(id)
+				return archive.BadID(id)
 			}
-			r.bodies = append(r.bodies, keptBody{event, pack(f.db.codec.bodies, body)})
+			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: pack(f.db.codec.bodies, body)})
 		}
+		f.Bring(r, whole.State, bodies)
 	}
 
 	return f.write(ctx, tx)

@@ -70,10 +70,6 @@ func (id *uuid) ScanUUID(v pgtype.UUID) error {
 	return nil
 }
 
-func badID(id string) error {
-	return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the archive should not have passed it on.", id)
-}
-
 // tsOf returns the time in an id, a UUIDv7. It selects the partition of the record.
 func tsOf(id uuid) time.Time {
 	var ms [8]byte

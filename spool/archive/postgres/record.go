@@ -44,7 +44,7 @@ func (db *DB) Known(ctx context.Context, account string, ids []string) (known ma
 	for i, id := range ids {
 		var ok bool
 		if wanted[i], ok = parseUUID(id); !ok {
-			return nil, badID(id)
+			return nil, archive.BadID(id)
 		}
 		if ts := tsOf(wanted[i]); !seen[ts] {
 			seen[ts] = true

@@ -120,7 +120,7 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	}
 
 	tooOld := archive.Retention{Age: now.Sub(monday.Add(4 * week))}
-	dropped, err := db.Retain(context.Background(), tooOld)
+	dropped, err := archive.Retain(context.Background(), db, tooOld, now)
 	if err != nil || dropped != 5 {
 		t.Errorf("%d were dropped, want 4 records and an orphan (%v)", dropped, err)
 	}
@@ -139,7 +139,7 @@ func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	if n := total(t, db); n != 6 {
 		t.Errorf("%d are there after one came late, want 6", n)
 	}
-	if dropped, err := db.Retain(context.Background(), tooOld); err != nil || dropped != 1 {
+	if dropped, err := archive.Retain(context.Background(), db, tooOld, now); err != nil || dropped != 1 {
 		t.Errorf("%d were dropped the next time (%v), want the one that came late", dropped, err)
 	}
 }
@@ -162,7 +162,7 @@ func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
 		size += int64(len(e.Body))
 		apply(t, db, e)
 	}
-	dropped, err := db.Retain(context.Background(), archive.Retention{Bytes: size * 6 / 10})
+	dropped, err := archive.Retain(context.Background(), db, archive.Retention{Bytes: size * 6 / 10}, monday.Add(week))
 	if err != nil || dropped != 4 || total(t, db) != 6 {
 		t.Errorf("%d were dropped (%v), want the 4 oldest", dropped, err)
 	}
@@ -346,7 +346,7 @@ func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
 		}
 		return false, nil
 	}
-	if _, _, err := db.Rewrite(t.Context(), account, nil, 10, look); err != nil || damaged != 1 {
+	if _, _, err := archive.Rewrite(t.Context(), db, account, nil, 10, look); err != nil || damaged != 1 {
 		t.Errorf("%d bodies are damaged, want 1, %v", damaged, err)
 	}
 }

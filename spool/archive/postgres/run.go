@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/connection"
 )
 
@@ -31,7 +32,7 @@ func (db *DB) Run(ctx context.Context) error {
 
 		if time.Since(retained) >= retainEvery {
 			retained = time.Now()
-			dropped, e := db.Retain(ctx, db.retention)
+			dropped, e := archive.Retain(ctx, db, db.retention, db.now())
 			if err = errors.Join(err, e); dropped > 0 {
 				db.logger.Info("Deleted records beyond the retention", "records", dropped)
 			}

@@ -256,7 +256,7 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *stat
 	if after != nil {
 		id, ok := parseUUID(after.RequestID)
 		if !ok {
-			return "", nil, badID(after.RequestID)
+			return "", nil, archive.BadID(after.RequestID)
 		}
 		// As a pair: the primary key has both, in this order.
 		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
 
@@ -28,15 +27,4 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	}
 	s.Records, s.Bytes = uint64(records), uint64(bytes)
 	return s, err
-}
-
-// Kept returns how much an account holds.
-func (db *DB) Kept(ctx context.Context, id wire.Identity) (kept wire.Kept, err error) {
-	key, err := accountKey(id.Account)
-	if err == nil {
-		err = db.pool.QueryRow(ctx, nil, []any{&kept.Requests, &kept.Bytes}, `
-			SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(bytes), 0)::bigint
-			FROM account_weeks WHERE account_id = $1`, key)
-	}
-	return kept, err
 }

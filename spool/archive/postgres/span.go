@@ -6,42 +6,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 )
-
-// trace is the column with the trace of the record's span.
-func (r *record) trace() *uuid {
-	if trace, ok := r.state.Trace(); ok {
-		id := uuid(trace)
-		return &id
-	}
-	return nil
-}
-
-// link is the column with the record's link.
-func (r *record) link() *uuid {
-	if link, ok := r.state.Link(); ok {
-		id := uuid(link)
-		return &id
-	}
-	return nil
-}
-
-// spanAt is the column with the order time of a record that is only a span.
-func (r *record) spanAt() *int64 {
-	if !r.state.Bare() {
-		return nil
-	}
-	at := nanosOf(r.state.BareAt()) // an integer, since the database's times lack nanoseconds
-
-	return &at
-}
-
-// unlisted is the column of what a deletion by metadata must look at, although no list shows
-// it: orphans, and spans with metadata.
-func (r *record) unlisted() bool { return r.state.Orphan() || r.state.Tagged() }
 
 // equal reports whether a column has the value that it should.
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
@@ -60,7 +27,7 @@ func (db *DB) Spans(
 		behind.at = nanosOf(after.At)
 		var ok bool
 		if behind.id, ok = parseUUID(after.RequestID); !ok {
-			return nil, badID(after.RequestID)
+			return nil, archive.BadID(after.RequestID)
 		}
 	}
 
@@ -85,44 +52,6 @@ func (db *DB) Spans(
 	return places, err
 }
 
-// deleteSpans deletes those spans with metadata that match.
-func (db *DB) deleteSpans(
-	ctx context.Context, key string, match func(*archive.State) bool,
-) (sum wire.Deleted, err error) {
-	for behind := (uuid{}); ; {
-		var ids []string
-		var last uuid
-		err := db.pool.View(ctx, func(tx pgx.Tx) error {
-			ids = nil // View may call this again, after a lost connection
-			page, err := db.spanStates(ctx, tx, key, `
-				SELECT request_id, state FROM record_states
-				WHERE account_id = $1 AND orphan AND span_at IS NOT NULL AND request_id > $2
-				ORDER BY request_id LIMIT $3`, key, behind, spansStep)
-
-			// Here already: few spans have the value, and to delete locks the account.
-			last = uuid{}
-			for i := range page {
-				last = page[i].id
-				if state := &page[i].state.State; len(state.History) > 0 && match(state) {
-					ids = append(ids, last.String())
-				}
-			}
-			return err
-		})
-		if err != nil || last == (uuid{}) {
-			return sum, err
-		}
-		behind = last
-
-		// Outside the read; see deleteOrphans.
-		part, err := db.deleteRecords(ctx, key, ids, match, true)
-		sum.Records, sum.Events = sum.Records+part.Records, sum.Events+part.Events
-		if err != nil {
-			return sum, err
-		}
-	}
-}
-
 // Trace returns the records that have a span of a trace; see archive.Store.
 func (db *DB) Trace(
 	ctx context.Context, account string, trace archive.UUID, after string, limit int,
@@ -136,29 +65,31 @@ func (db *DB) Trace(
 	if after != "" {
 		var ok bool
 		if from, ok = parseUUID(after); !ok {
-			return nil, false, badID(after)
+			return nil, false, archive.BadID(after)
 		}
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		states, more = nil, false // as in Spans
-		held, behind := 0, from
-
-		// In steps, so that packed states do not all lie in memory together.
-		for {
-			page, err := db.traceStep(ctx, tx, key, uuid(trace), behind)
-			if err != nil || len(page) == 0 {
+		for behind, held := from, 0; len(states) < limit && held <= db.heldBytesMax; {
+			// In steps, so that packed states do not all lie in memory together.
+			step := min(limit-len(states), statesStep)
+			page, all, err := db.states(ctx, tx, key, `
+				SELECT request_id, state FROM record_states
+				WHERE account_id = $1 AND trace = $2 AND request_id > $3
+				ORDER BY request_id LIMIT $4`, key, uuid(trace), behind, step)
+			if more = !all || len(page) == step; err != nil {
 				return err
 			}
-
 			for i := range page {
-				if more = len(states) == limit || held > db.heldBytesMax; more {
-					return nil
-				}
-				held += page[i].state.Weight()
-				states, behind = append(states, page[i].state.State), page[i].id
+				held += page[i].Weight()
 			}
+			if states = append(states, page...); !more {
+				return nil
+			}
+			behind, _ = parseUUID(states[len(states)-1].RequestID)
 		}
+		return nil
 	})
 
 	return states, more, err
@@ -243,41 +174,41 @@ func (db *DB) Linked(
 	return ids, err
 }
 
-// spansStep is how many spans' states are read at a time.
-const spansStep = 100
+// statesStep is how many packed states are read at a time.
+const statesStep = 100
 
-// traceStep reads the next records of a trace behind an id.
-func (db *DB) traceStep(
-	ctx context.Context, tx pgx.Tx, account string, trace, behind uuid,
-) (page []record, err error) {
-	return db.spanStates(ctx, tx, account, `
-		SELECT request_id, state FROM record_states
-		WHERE account_id = $1 AND trace = $2 AND request_id > $3
-		ORDER BY request_id LIMIT $4`, account, trace, behind, spansStep)
-}
-
-// spanStates reads the ids and states that a statement selects.
-func (db *DB) spanStates(
+// states reads the states that a statement selects with their ids, in its order, until they weigh
+// too much. all reports whether those are all.
+func (db *DB) states(
 	ctx context.Context, tx pgx.Tx, account, statement string, args ...any,
-) (page []record, err error) {
+) (states []archive.State, all bool, err error) {
+	type packedState struct {
+		id     uuid
+		packed []byte
+	}
 	rows, err := tx.Query(ctx, statement, args...)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-
-	page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r record, err error) {
-		var packed []byte
-		if err = row.Scan(&r.id, &packed); err == nil {
-			r.state, err = db.codec.unpackState(packed, r.id)
-		}
-		return r, err
+	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s packedState, err error) {
+		err = row.Scan(&s.id, &s.packed)
+		return s, err
 	})
-	// After the rows are read: a connection answers one query at a time.
-	for i := range page {
-		if err == nil {
-			err = db.codec.joinDeltas(ctx, tx, account, page[i].id, &page[i].state)
+
+	// One at a time, after the rows are read: a connection answers one query at a time, and
+	// unpacked a state may be many times as large.
+	held := 0
+	for _, s := range page {
+		if err != nil || held > db.heldBytesMax {
+			return states, false, err
 		}
+		var state archive.Stored
+		if state, err = db.codec.unpackState(s.packed, s.id); err == nil {
+			err = db.codec.joinDeltas(ctx, tx, account, s.id, &state)
+		}
+		held += state.Weight()
+		states = append(states, state.State)
 	}
 
-	return page, err
+	return states, true, err
 }

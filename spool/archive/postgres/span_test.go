@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 )
 
 func TestSpansGoWithTheRetention(t *testing.T) {
-	archivetest.RunSpanRetention(t, func(now time.Time) archivetest.Retainer { return at(t, empty(t), now) })
+	archivetest.RunSpanRetention(t, func(now time.Time) archive.Store { return at(t, empty(t), now) })
 }
 
 // A deletion by metadata looks at every span with metadata. Whatever stops it there, the
@@ -25,7 +26,7 @@ func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
 		eventAt(t, monday, wire.KindRequest, idAt(monday, 2), 3, `{"function_name":"f","metadata":{"user":"ann"}}`))
 	execute(t, dsn, `UPDATE record_states SET state = '' WHERE request_id = '`+span+`'`)
 
-	sum, err := db.Delete(t.Context(), account,
+	sum, err := archive.Delete(t.Context(), db, account,
 		wire.Deletion{Key: "user", Value: "ann", Before: monday.Add(time.Hour)})
 	if err == nil || sum.Records != 1 {
 		t.Errorf("a deletion that fails at a span deleted %d requests, want 1, %v", sum.Records, err)

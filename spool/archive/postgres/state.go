@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +12,7 @@ import (
 //
 // A state and its deltas are read by two statements. Readers see the same moment in both;
 // writers find another revision if the record was changed in between.
-func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time, s *archive.Stored) {
+func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.Stored) {
 	// Most states have none, and are not asked about.
 	if !s.Large() {
 		return
@@ -22,7 +21,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time,
 	b.Queue(`
 		SELECT after, delta FROM record_deltas
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
-		account, id, ts).Query(func(rows pgx.Rows) error {
+		account, id, tsOf(id)).Query(func(rows pgx.Rows) error {
 		var deltas []archive.Delta
 		var d archive.Delta
 		var packed []byte
@@ -48,7 +47,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, ts time.Time,
 // joinDeltas is queueDeltas for one record, run immediately.
 func (c *codec) joinDeltas(ctx context.Context, tx reader, account string, id uuid, s *archive.Stored) error {
 	b := &pgx.Batch{}
-	c.queueDeltas(b, account, id, tsOf(id), s)
+	c.queueDeltas(b, account, id, s)
 
 	return sendBatch(ctx, tx, b)
 }

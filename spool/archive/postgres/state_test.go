@@ -63,7 +63,7 @@ func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
 	}
 	apply(t, db, requestAt(t, monday, 0))
 	later := at(t, dsn, monday.Add(20*week))
-	if n, err := later.Retain(context.Background(), archive.Retention{Age: week}); err != nil || n != 1 {
+	if n, err := archive.Retain(context.Background(), later, archive.Retention{Age: week}, monday.Add(20*week)); err != nil || n != 1 {
 		t.Errorf("%d records were dropped (%v)", n, err)
 	}
 	if err := later.Check(context.Background()); err != nil {
@@ -84,21 +84,19 @@ func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 
 	found, pages := 0, 0
 	for after, more := "", true; more; pages++ {
-		var rows []wire.Orphan
-		var err error
-		rows, more, _, err = db.Orphans(context.Background(), account, after, 100)
-		if err != nil || len(rows) == 0 || len(rows) > 2 {
-			t.Fatalf("a page has %d orphans (%v)", len(rows), err)
+		states, next, err := db.OffList(context.Background(), account, archive.Orphaned, after, 100)
+		if err != nil || len(states) == 0 || len(states) > 2 {
+			t.Fatalf("a page has %d orphans (%v)", len(states), err)
 		}
-		found += len(rows)
-		after = rows[len(rows)-1].RequestID
+		found += len(states)
+		after, more = next, next != ""
 	}
 	if found != orphans {
 		t.Errorf("%d pages have %d orphans, want %d", pages, found, orphans)
 	}
 
 	d := wire.Deletion{Key: "a", Value: strings.Repeat("x", 1000), Before: monday.Add(time.Hour)}
-	if sum, err := db.Delete(context.Background(), account, d); err != nil || sum.Records != orphans {
+	if sum, err := archive.Delete(context.Background(), db, account, d); err != nil || sum.Records != orphans {
 		t.Errorf("%d of %d are deleted (%v)", sum.Records, orphans, err)
 	}
 }

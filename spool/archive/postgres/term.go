@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -77,14 +78,14 @@ const hiddenMax = 1000
 
 // withHidden adds the terms of metadata values that the record has but its row does not show. Of
 // very many it adds the keys alone, and a deletion looks at the record itself.
-func withHidden(terms []int64, r *record) []int64 {
-	hidden := r.state.Hidden()
+func withHidden(terms []int64, account string, s *archive.State) []int64 {
+	hidden := s.Hidden()
 	for _, m := range hidden {
 		if len(hidden) > hiddenMax {
-			terms = append(terms, term(r.account, hiddenKeys, m.Key, ""))
+			terms = append(terms, term(account, hiddenKeys, m.Key, ""))
 			continue
 		}
-		terms = append(terms, term(r.account, hiddenMetadata, m.Key, m.Value))
+		terms = append(terms, term(account, hiddenMetadata, m.Key, m.Value))
 	}
 	return distinct(terms)
 }

@@ -12,6 +12,23 @@ import (
 	"promptspool/spool/archive"
 )
 
+// columnsOf are the columns of record_states that are copies of what its state says. orphan marks
+// what a deletion by metadata must look at, although no list shows it.
+func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64, link *uuid) {
+	if id := uuid(f.Trace); id != (uuid{}) {
+		trace = &id
+	}
+	if id := uuid(f.Link); id != (uuid{}) {
+		link = &id
+	}
+	if f.Bare {
+		at := nanosOf(f.At) // an integer, since the database's times lack nanoseconds
+		spanAt = &at
+	}
+
+	return f.Waiting.Requests > 0 || f.Tagged, trace, spanAt, link
+}
+
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
 // slot update the same row, and so wait for each other's commits. Each has one for each lane, and
 // as many again for accounts that were set aside.
@@ -28,7 +45,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	for _, p := range f.parts() {
 		changes := partChanges{part: p}
 		for _, r := range p.records {
-			if !r.changed {
+			if !r.Changed {
 				continue
 			}
 			if err := f.gather(r, &changes, &added); err != nil {
@@ -75,36 +92,45 @@ var (
 )
 
 // gather gathers the changes of one record, and the rows that it adds.
-func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
-	if r.removed {
-		c.remove(r, []any{r.account, r.id, f.db.now().UTC(), len(r.state.History) == 0})
+func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) error {
+	id := uuid(r.ID)
+	if r.Removed {
+		c.remove(r, []any{r.Account, id, f.db.now().UTC(), len(r.State.History) == 0})
 		return nil
 	}
 
-	if err := c.dropBodies(r); err != nil {
-		return err
-	}
-	packed, after, err := f.db.codec.packState(&r.state)
+	dropped, err := r.DroppedBodies()
 	if err != nil {
 		return err
 	}
+	for _, event := range dropped {
+		c.bodies.add(id, uuid(event))
+	}
+	for event, body := range r.Replaced {
+		c.replaced.add(id, uuid(event), pack(f.db.codec.bodies, body))
+	}
+	packed, after, err := f.db.codec.packState(&r.State)
+	if err != nil {
+		return err
+	}
+	orphan, trace, spanAt, link := columnsOf(r.Now())
 	// The revision is the only guard: no row was locked when it was read.
 	switch {
-	case r.revision == 0:
+	case r.Revision == 0:
 		added.states = append(added.states,
-			[]any{r.account, r.id, r.ts, int64(1), r.unlisted(), packed, r.trace(), r.spanAt(), r.link()})
+			[]any{r.Account, id, tsOf(id), int64(1), orphan, packed, trace, spanAt, link})
 
 	case after > 0: // packed is a delta
-		c.grown.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), r.link())
-		added.deltas = append(added.deltas, []any{r.account, r.id, r.ts, after, packed})
+		c.grown.add(id, r.Revision, orphan, trace, spanAt, link)
+		added.deltas = append(added.deltas, []any{r.Account, id, tsOf(id), after, packed})
 
 	default:
-		c.states.add(r.id, r.revision, r.unlisted(), r.trace(), r.spanAt(), r.link(), packed)
+		c.states.add(id, r.Revision, orphan, trace, spanAt, link, packed)
 		c.dropDeltas(r)
 	}
 
 	// Only a Rewrite leaves the header as it is, and it adds no bodies.
-	if r.sameRow {
+	if r.SameRow {
 		return nil
 	}
 
@@ -116,8 +142,8 @@ func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 	}
 
 	// Bodies are only ever added: the event of each is new.
-	for _, body := range r.bodies {
-		added.bodies = append(added.bodies, []any{r.account, r.id, r.ts, body.event, body.body})
+	for _, body := range r.Bodies {
+		added.bodies = append(added.bodies, []any{r.Account, id, tsOf(id), uuid(body.Event), body.Bytes})
 	}
 
 	return nil
@@ -125,12 +151,10 @@ func (f *folding) gather(r *record, c *partChanges, added *addedRows) error {
 
 // weekCount is what a group adds to the counts of an account in one week.
 type weekCount struct {
-	spans int64 // records that are only a span
+	archive.Counts
 
 	account        string
 	week           time.Time
-	records, bytes int64
-	orphans        archive.Orphans
 	newest, oldest *int64 // order times
 	last, first    *int64 // list times
 }
@@ -143,8 +167,8 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 		// A change that counts nothing differently must not touch the shared rows.
 		c := unchanged
 		for _, r := range p.records {
-			if r.changed {
-				c.add(r)
+			if r.Changed {
+				c.add(r.Before, r.Now())
 			}
 		}
 		if c != unchanged {
@@ -175,37 +199,21 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 				oldest = least(w.oldest, excluded.oldest),
 				list_newest = greatest(w.list_newest, excluded.list_newest),
 				list_oldest = least(w.list_oldest, excluded.list_oldest)`,
-			c.account, c.week, f.slot, c.records, c.bytes,
-			c.orphans.Requests, c.orphans.Events, c.orphans.Bytes,
-			c.newest, c.oldest, c.last, c.first, c.spans, c.orphans.Logs)
+			c.account, c.week, f.slot, c.Records, c.Bytes,
+			c.Orphans.Requests, c.Orphans.Events, c.Orphans.Bytes,
+			c.newest, c.oldest, c.last, c.first, c.Spans, c.Orphans.Logs)
 	}
 }
 
 // add subtracts a changed record as it was, and adds it as it is now.
-func (c *weekCount) add(r *record) {
-	// As it was read: for a new record all of this is zero.
-	c.bytes -= r.bytes
-	c.orphans.Add(archive.Orphans{}.Minus(r.waiting))
-	if r.listed {
-		c.records--
+func (c *weekCount) add(before, now archive.Footprint) {
+	c.Counts.Add(before, -1)
+	c.Counts.Add(now, 1)
+	if now.Listed || now.Bare {
+		widen(&c.oldest, &c.newest, nanosOf(now.At))
 	}
-	if r.bare {
-		c.spans--
-	}
-	if r.removed {
-		return
-	}
-
-	c.bytes += int64(r.state.Bytes())
-	c.orphans.Add(r.state.Waiting())
-	switch {
-	case r.state.Listed():
-		c.records++
-		widen(&c.oldest, &c.newest, nanosOf(r.state.Request.At))
-		widen(&c.first, &c.last, nanosOf(r.state.ListTime()))
-	case r.state.Bare():
-		c.spans++
-		widen(&c.oldest, &c.newest, nanosOf(r.state.BareAt()))
+	if now.Listed {
+		widen(&c.first, &c.last, nanosOf(now.ListedAt))
 	}
 }
 
@@ -223,16 +231,15 @@ func widen(from, to **int64, at int64) {
 func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
 		var places []int64
-		for _, r := range f.order {
-			if r.account != name || !r.changed || r.sameRow {
+		for _, r := range f.Records {
+			if r.Account != name || !r.Changed || r.SameRow {
 				continue
 			}
 			// Where it was and where it is now: it may have moved.
-			if r.listed {
-				places = append(places, r.at)
-			}
-			if !r.removed && r.state.Listed() {
-				places = append(places, nanosOf(r.state.ListTime()))
+			for _, f := range []archive.Footprint{r.Before, r.Now()} {
+				if f.Listed {
+					places = append(places, nanosOf(f.ListedAt))
+				}
 			}
 		}
 

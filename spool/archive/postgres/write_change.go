@@ -1,10 +1,9 @@
 package postgres
 
 import (
-	"slices"
-
 	"github.com/jackc/pgx/v5"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/postgres/schema"
 )
@@ -32,52 +31,34 @@ type partChanges struct {
 	unlisted columnArrays // list time and id of headers that are deleted
 	removed  columnArrays // id and revision of records that are deleted
 	deltas   []uuid       // of records whose deltas are deleted
-	bodies   [][2]uuid    // record and event of bodies that are deleted
+	bodies   columnArrays // record and event of bodies that are deleted
+	replaced columnArrays // record, event and body of bodies that are replaced
 	buried   [][]any      // tombstones
 }
 
 // dropDeltas deletes the deltas of a record's state, which load has joined to it.
-func (c *partChanges) dropDeltas(r *record) {
-	if len(r.state.Deltas()) > 0 {
-		c.deltas = append(c.deltas, r.id)
+func (c *partChanges) dropDeltas(r *archive.Record) {
+	if len(r.State.Deltas()) > 0 {
+		c.deltas = append(c.deltas, uuid(r.ID))
 	}
-}
-
-// dropBodies deletes the bodies of events that the record no longer lists. Those that came with
-// this group are not stored.
-func (c *partChanges) dropBodies(r *record) error {
-	for _, dropped := range r.state.Dropped() {
-		event, ok := parseUUID(dropped)
-		if !ok {
-			return badID(dropped)
-		}
-
-		stored := len(r.bodies)
-		r.bodies = slices.DeleteFunc(r.bodies, func(b keptBody) bool { return b.event == event })
-		if stored == len(r.bodies) {
-			c.bodies = append(c.bodies, [2]uuid{r.id, event})
-		}
-	}
-
-	return nil
 }
 
 // unlist deletes the header that the record had, if any.
-func (c *partChanges) unlist(r *record) {
+func (c *partChanges) unlist(r *archive.Record) {
 	// With the old list time, which is in the key.
-	if r.listed {
-		c.unlisted.add(r.at, r.id)
+	if r.Before.Listed {
+		c.unlisted.add(nanosOf(r.Before.ListedAt), uuid(r.ID))
 	}
 }
 
 // remove deletes a record, and leaves a tombstone if the group asks for one.
-func (c *partChanges) remove(r *record, tombstone []any) {
-	if r.revision > 0 {
-		c.removed.add(r.id, r.revision)
+func (c *partChanges) remove(r *archive.Record, tombstone []any) {
+	if r.Revision > 0 {
+		c.removed.add(uuid(r.ID), r.Revision)
 		c.dropDeltas(r)
 		c.unlist(r)
 	}
-	if r.buried {
+	if r.Buried {
 		c.buried = append(c.buried, tombstone)
 	}
 }
@@ -122,20 +103,21 @@ func (c *partChanges) queue(b *pgx.Batch) {
 		WHERE r.account_id = $1 AND r.ts >= $2 AND r.ts < $3
 			AND r.at = ANY($4) AND r.at = u.at AND r.request_id = u.id`)
 
+	all(c.bodies, `
+		DELETE FROM record_bodies b
+		USING unnest($4::uuid[], $5::uuid[]) AS u (id, event)
+		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
+			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)
+	all(c.replaced, `
+		UPDATE record_bodies b SET body = u.body
+		FROM unnest($4::uuid[], $5::uuid[], $6::bytea[]) AS u (id, event, body)
+		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
+			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)
+
 	if len(c.deltas) > 0 {
 		b.Queue(`
 			DELETE FROM record_deltas
 			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.deltas)
-	}
-	if len(c.bodies) > 0 {
-		records, events := make([]uuid, len(c.bodies)), make([]uuid, len(c.bodies))
-		for i, id := range c.bodies {
-			records[i], events[i] = id[0], id[1]
-		}
-		b.Queue(`
-			DELETE FROM record_bodies
-			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4) AND event_id = ANY($5)`,
-			c.account, from, to, records, events)
 	}
 	if len(c.removed) > 0 {
 		b.Queue(`

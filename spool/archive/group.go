@@ -1,0 +1,297 @@
+package archive
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
+)
+
+// Group is a group of changes to records, which a Store loads and writes together. Each
+// record is loaded once and written once, however many changes of it there are. Not safe
+// for concurrent use.
+type Group struct {
+	Records  []*Record // in the order first met
+	Accounts map[string]*GroupAccount
+
+	byKey   map[recordKey]*Record
+	held    int // the weight of the states that were loaded
+	heldMax int
+}
+
+type recordKey struct {
+	account string
+	id      UUID
+}
+
+// GroupAccount is what a Group has to know about an account besides its records.
+type GroupAccount struct {
+	// Orphans is the account's tally: loaded by the Store, and changed with the group. A tally
+	// that others change at the same time may be a little old.
+	Orphans Orphans
+
+	// Deleted are the deleted metadata values that the group's records may have, by
+	// rowcode.HashStored, with the time up to which each was deleted.
+	Deleted map[[16]byte]time.Time
+}
+
+// Record is one record of a Group: as a Store loaded it, and what the group makes of it.
+type Record struct {
+	Account string // as the Store names it
+	ID      UUID
+
+	// Loaded by the Store.
+	State    Stored
+	Revision int64     // of what the Store keeps; 0 if the record does not exist
+	Before   Footprint // as it was then
+
+	// What the group does to it. Nothing is written unless Changed.
+	Changed bool
+	SameRow bool // what a list shows of it is as before
+	Removed bool // it is deleted, or was before: later events are duplicates
+	Buried  bool // a tombstone is to be written
+	Erase   bool // what it was must leave the disk
+
+	Bodies   []PackedBody             // of new events
+	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be
+	Hidden   []wire.MetadataRow       // values that it got, or had, and that its row may not show
+}
+
+// PackedBody is a body that is kept of an event, as the Store packs it.
+type PackedBody struct {
+	Event UUID
+	Bytes []byte
+}
+
+// Footprint is what a record counts for, and where it is found. Of a record that does not
+// exist it is zero.
+type Footprint struct {
+	Listed   bool
+	ListedAt time.Time // its place in lists, if it is Listed
+	Bare     bool
+	Tagged   bool
+	At       time.Time // its order time, if it is Listed or Bare
+
+	Trace, Link UUID // zero: none
+	Bytes       int64
+	Waiting     Orphans
+}
+
+// Footprint returns what the state counts for.
+func (s *State) Footprint() (f Footprint) {
+	if len(s.History) == 0 {
+		return f
+	}
+
+	f = Footprint{Listed: s.Listed(), Bare: s.Bare(), Tagged: s.Tagged(), Bytes: int64(s.Bytes()), Waiting: s.Waiting()}
+	switch {
+	case f.Listed:
+		f.ListedAt, f.At = s.ListTime(), s.Request.At
+	case f.Bare:
+		f.At = s.BareAt()
+	}
+	f.Trace, _ = s.Trace()
+	f.Link, _ = s.Link()
+
+	return f
+}
+
+// Now is the record's Footprint as the group leaves it.
+func (r *Record) Now() Footprint {
+	if r.Removed {
+		return Footprint{}
+	}
+	return r.State.Footprint()
+}
+
+// Counts are how many records and bytes an account has, or how these change.
+type Counts struct {
+	Records int64   `json:"records"` // that lists show
+	Spans   int64   `json:"spans"`   // records that are only a span
+	Bytes   int64   `json:"bytes"`   // of the bodies of all events, as they were sent
+	Orphans Orphans `json:"orphans"`
+}
+
+// Add adds what a record counts for, times n.
+func (c *Counts) Add(f Footprint, n int64) {
+	if f.Listed {
+		c.Records += n
+	}
+	if f.Bare {
+		c.Spans += n
+	}
+	c.Bytes += n * f.Bytes
+	c.Orphans.Requests += n * f.Waiting.Requests
+	c.Orphans.Events += n * f.Waiting.Events
+	c.Orphans.Bytes += n * f.Waiting.Bytes
+	c.Orphans.Logs += n * f.Waiting.Logs
+}
+
+// NewGroup makes an empty group. Its states together weigh at most heldMax, unless there is
+// only one.
+func NewGroup(heldMax int) *Group {
+	return &Group{
+		Accounts: make(map[string]*GroupAccount),
+		byKey:    make(map[recordKey]*Record),
+		heldMax:  heldMax,
+	}
+}
+
+// Add adds a record to the group, or returns the one that is in it already.
+func (g *Group) Add(account, requestID string) (*Record, error) {
+	id, ok := ParseUUID(requestID)
+	if !ok {
+		return nil, BadID(requestID)
+	}
+	if g.Accounts[account] == nil {
+		g.Accounts[account] = &GroupAccount{}
+	}
+
+	key := recordKey{account, id}
+	if g.byKey[key] == nil {
+		r := &Record{Account: account, ID: id}
+		g.byKey[key], g.Records = r, append(g.Records, r)
+	}
+
+	return g.byKey[key], nil
+}
+
+// Record returns a record of the group, nil if it is not in it.
+func (g *Group) Record(account string, id UUID) *Record { return g.byKey[recordKey{account, id}] }
+
+// Forget forgets everything that was loaded and decided. The records stay.
+func (g *Group) Forget() {
+	g.held = 0
+	for _, r := range g.Records {
+		*r = Record{Account: r.Account, ID: r.ID}
+	}
+	for _, a := range g.Accounts {
+		*a = GroupAccount{}
+	}
+}
+
+// Loaded notes how a record is before the group changes it. It fails with ErrHeavy if the
+// states are too heavy together.
+func (g *Group) Loaded(r *Record) error {
+	if g.held += r.State.Weight(); g.held > g.heldMax && len(g.Records) > 1 {
+		return ErrHeavy
+	}
+	r.Before = r.State.Footprint()
+
+	return nil
+}
+
+// Fold folds an event into its record, which must be loaded. packed is the body, nil if it is
+// not kept.
+func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, error) {
+	r, err := g.Add(account, e.RequestID)
+	if err != nil {
+		return wire.Result{}, err
+	}
+
+	// Answering "duplicate" lets a sidecar forget the event.
+	if r.Removed {
+		return wire.Result{ID: e.ID, Code: wire.ResultDuplicate}, nil
+	}
+	a := g.Accounts[account]
+	if r.State.WouldWait(*e) && a.Orphans.Full() {
+		return OrphanLater(e.ID), nil
+	}
+
+	// Duplicates and conflicts change nothing, and are not written.
+	waited := r.State.Waiting()
+	result := r.State.Take(*e)
+	if result.Code != wire.ResultAccepted {
+		return result, nil
+	}
+
+	r.Changed = true
+	a.Orphans.Add(r.State.Waiting().Minus(waited))
+	if packed != nil {
+		event, ok := ParseUUID(e.ID)
+		if !ok {
+			return result, BadID(e.ID)
+		}
+		r.Bodies = append(r.Bodies, PackedBody{event, packed})
+	}
+	// By values that only an earlier event had, or that are too long for the row. A span that
+	// is no call may replace one, and takes its metadata out of the row.
+	r.Hidden = append(r.Hidden, r.State.HiddenBy(e)...)
+	g.keepOut(a, r, e)
+
+	return result, nil
+}
+
+// keepOut removes a record that a deletion by metadata covers. The event that was just
+// folded may be the first to show that it does.
+func (g *Group) keepOut(a *GroupAccount, r *Record, e *Event) {
+	if len(a.Deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil {
+		return
+	}
+
+	deleted := r.State.DeletedBy(e, func(key, value string) (before time.Time, ok bool) {
+		before, ok = a.Deleted[rowcode.HashStored(key, value)]
+		return before, ok
+	})
+	if deleted {
+		g.Remove(r, true)
+	}
+}
+
+// Remove deletes a record with all that is kept of it. With a tombstone it never comes back.
+func (g *Group) Remove(r *Record, tombstone bool) {
+	if r.Removed {
+		return
+	}
+
+	// A later event of the group may take the place in the account's tally.
+	g.Accounts[r.Account].Orphans.Add(Orphans{}.Minus(r.State.Waiting()))
+	r.Removed, r.Changed, r.Buried, r.Erase = true, true, tombstone, true
+}
+
+// Bring puts a record as it was in another database, with the bodies of its events, packed,
+// into the group; unless it exists.
+func (g *Group) Bring(r *Record, state State, bodies []PackedBody) {
+	// A copy that broke off brings its last items again. A record in the copy is written even
+	// if it has a tombstone here.
+	if len(r.State.History) > 0 {
+		return
+	}
+
+	r.State.State, r.Bodies, r.Changed, r.Removed = state, bodies, true, false
+	r.Hidden = r.State.Hidden()
+	g.Accounts[r.Account].Orphans.Add(r.State.Waiting())
+}
+
+// DroppedBodies returns the events whose stored bodies go, because the record no longer lists
+// them. Those that came with the group are not stored.
+func (r *Record) DroppedBodies() (stored []UUID, err error) {
+	for _, dropped := range r.State.Dropped() {
+		event, ok := ParseUUID(dropped)
+		if !ok {
+			return nil, BadID(dropped)
+		}
+
+		came := len(r.Bodies)
+		r.Bodies = slices.DeleteFunc(r.Bodies, func(b PackedBody) bool { return b.Event == event })
+		if came == len(r.Bodies) {
+			stored = append(stored, event)
+		}
+	}
+
+	return stored, nil
+}
+
+// sameRow reports whether the row of a state is still as encode made it, at the same place.
+func (r *Record) isSameRow(before []byte) bool {
+	row, _ := r.State.Row()
+	return bytes.Equal(before, rowcode.Encode(&row)) && r.Before.ListedAt.Equal(r.State.ListTime())
+}
+
+// BadID returns the error for an id that the archive should not have passed on.
+func BadID(id string) error {
+	return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the archive should not have passed it on.", id)
+}
