@@ -9,26 +9,43 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
 )
 
-// broken is a store whose deletions break off.
+// broken is a store in which the search for more to delete breaks off.
 type broken struct{ *badgerdb.DB }
 
-func (broken) Delete(context.Context, string, wire.Deletion) (wire.Deleted, error) {
-	return wire.Deleted{Records: 2, Events: 3}, context.DeadlineExceeded
+func (b broken) Having(
+	ctx context.Context, account string, d wire.Deletion, after string,
+) (ids []string, next string, err error) {
+	if after != "" {
+		return nil, "", context.DeadlineExceeded
+	}
+	ids, _, err = b.DB.Having(ctx, account, d, after)
+	return ids, "more", err
 }
 
 func TestADeletionThatBreaksOffSaysWhatIsGone(t *testing.T) {
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
 	a := archive.New(archive.Config{
-		Store:   broken{},
+		Store:   broken{db},
 		Metrics: metrics.New("server", "test"),
 		Logger:  slog.New(slog.DiscardHandler),
 		Now:     time.Now,
 	})
 	id := wire.Identity{Account: "account-a", Verified: true}
+	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1), `{"function_name":"f","metadata":{"user":"ann"}}`)
+	if _, err := db.Apply(t.Context(), id.Account, []archive.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+
 	sum, err := a.Delete(t.Context(), id, wire.Deletion{Key: "user", Value: "ann"})
-	if err == nil || sum.AuditDetail() != "2 records, 3 events, incomplete" {
+	if err == nil || sum.AuditDetail() != "1 record, 1 event, incomplete" {
 		t.Errorf("it says %q, %v", sum.AuditDetail(), err)
 	}
 }
