@@ -100,11 +100,10 @@ func errCursor(wanted string) error {
 // only until Change returns.
 type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
 
-// Rewrite calls change with the requests of up to limit records, newest first behind
-// after, and stores those that it changed, durably when it returns. change must be
-// quick and must not call the Store. Rewrite returns where it ended, nil at the end,
-// and how many changed; on an error of these records, the end that it would have
-// reached. Events that arrive meanwhile are not lost.
+// Rewrite changes what is derived from the requests of up to limit records, newest first
+// behind after. It is durable when it returns. change must be quick and must not call the
+// Store. Rewrite returns where it ended, nil at the end, and how many changed; on an error of
+// these records, the end that it would have reached. Events that arrive meanwhile are not lost.
 func Rewrite(
 	ctx context.Context, s Store, account string, after *query.Position, limit int, change Change,
 ) (end *query.Position, changed int, err error) {
@@ -202,11 +201,11 @@ func (r *Record) requestEntry() []Entry {
 // whether it did.
 type EditFunc func(s *State, bodies map[string]json.RawMessage) (changed bool, err error)
 
-// Edit calls change with these records, orphans included, and stores those that it
-// changed with everything derived from them, durably when it returns. It uses one
-// transaction, or several as Apply does. Of the bodies it stores those whose hash in
-// the history changed. The old content is erased as deleted records are. Records that
-// do not exist are left out. change may be called again for the same record.
+// Edit calls change with these records, orphans included, and stores what it changed. It is
+// durable when it returns, with everything that derives from the records. It uses one
+// transaction, or several as Apply does. Of the bodies it stores those whose hash in the
+// history changed. The old content is erased as deleted records are. Records that do not exist
+// are left out. change may be called again for the same record.
 func Edit(ctx context.Context, s Store, account string, ids []string, change EditFunc) (changed int, err error) {
 	err = Apart(ids, func(part []string) error {
 		n := 0

@@ -252,8 +252,8 @@ func (g *Group) Remove(r *Record, tombstone bool) {
 	r.Removed, r.Changed, r.Buried, r.Erase = true, true, tombstone, true
 }
 
-// Bring puts a record as it was in another database, with the bodies of its events, packed,
-// into the group; unless it exists.
+// Bring puts a record into the group as it was in another database, unless it exists. bodies
+// are all that were kept of its events.
 func (g *Group) Bring(r *Record, state State, bodies []PackedBody) {
 	// A copy that broke off brings its last items again. A record in the copy is written even
 	// if it has a tombstone here.

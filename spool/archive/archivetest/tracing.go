@@ -168,7 +168,8 @@ func tracing(t *testing.T, open Open) {
 
 	// So does one that is deleted by the metadata attached to it.
 	before := Start.Add(seconds(60))
-	deleted, err = archive.Delete(context.Background(), s, "a", wire.Deletion{Key: "user", Value: "ann", Before: before})
+	deleted, err = archive.Delete(context.Background(), s, "a",
+		wire.Deletion{Key: "user", Value: "ann", Before: before})
 	if err != nil || deleted.Records != 1 {
 		t.Fatalf("Delete: %+v, %v", deleted, err)
 	}

@@ -29,8 +29,8 @@ func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error
 // havingStep is how many rows Having looks for at a time.
 const havingStep = 1000
 
-// Having returns the ids of records that may have a metadata value; see archive.Store: first
-// of those whose rows show it, in their order, then of all others.
+// Having returns the ids of records that may have a metadata value; see archive.Store.
+// First come those whose rows show it, in their order, then all others.
 func (db *DB) Having(
 	ctx context.Context, account string, d wire.Deletion, after string,
 ) (ids []string, next string, err error) {

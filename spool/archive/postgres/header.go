@@ -35,10 +35,12 @@ func (f *folding) header(r *archive.Record) []any {
 		ms := query.Milliseconds(*row.Latency)
 		latency = &ms
 	}
+	terms := withHidden(termsOf(r.Account, &row), r.Account, &r.State.State)
+
 	return []any{
 		r.Account, nanosOf(row.ListTime), uuid(r.ID), tsOf(uuid(r.ID)),
 		row.PromptVersion, row.InputTokens, row.OutputTokens, row.CachedTokens, row.ReasoningTokens,
-		start, row.Price, latency, withHidden(termsOf(r.Account, &row), r.Account, &r.State.State), rowcode.Encode(&row),
+		start, row.Price, latency, terms, rowcode.Encode(&row),
 		nanosOf(row.AcceptedAt),
 	}
 }

@@ -142,7 +142,8 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 			if !ok {
 				return archive.BadID(id)
 			}
-			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: pack(f.db.codec.bodies, body)})
+			packed := pack(f.db.codec.bodies, body)
+			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: packed})
 		}
 		f.Bring(r, whole.State, bodies)
 	}

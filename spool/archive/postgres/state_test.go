@@ -63,7 +63,8 @@ func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
 	}
 	apply(t, db, requestAt(t, monday, 0))
 	later := at(t, dsn, monday.Add(20*week))
-	if n, err := archive.Retain(context.Background(), later, archive.Retention{Age: week}, monday.Add(20*week)); err != nil || n != 1 {
+	n, err := archive.Retain(context.Background(), later, archive.Retention{Age: week}, monday.Add(20*week))
+	if err != nil || n != 1 {
 		t.Errorf("%d records were dropped (%v)", n, err)
 	}
 	if err := later.Check(context.Background()); err != nil {
