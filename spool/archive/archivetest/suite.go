@@ -55,6 +55,7 @@ func Run(t *testing.T, open Open) {
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"requests are rewritten in steps", rewriting},
+		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
 	}))
