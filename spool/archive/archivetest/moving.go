@@ -161,11 +161,10 @@ func fillPeople(t *testing.T, s Server, at time.Time) (account string) {
 	return u.AccountID
 }
 
-// fillTemplates publishes seven versions of three templates. A label follows the latest
-// ones.
+// fillTemplates publishes versions of templates in turn. A label follows the latest ones.
 func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 	t.Helper()
-	for i := range 7 {
+	for i := range movedVersions {
 		publish := func(head *wire.Template) (*wire.Version, bool, error) {
 			number := head.Latest() + 1
 			head.Labels = []wire.Label{{ID: wire.LabelID(head.ID, 1), Name: "prod", Version: number}}
@@ -182,7 +181,8 @@ func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 				CreatedAt:     at,
 			}, true, nil
 		}
-		if _, err := s.UpdateTemplate(t.Context(), account, fmt.Sprintf("t/%d", i%3), publish); err != nil {
+		name := fmt.Sprintf("t/%d", i%movedTemplates)
+		if _, err := s.UpdateTemplate(t.Context(), account, name, publish); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,6 +192,13 @@ func fillTemplates(t *testing.T, s Server, account string, at time.Time) {
 const (
 	movedRequests = 2 * transfer.ImportItemsMax
 	movedEvents   = 3 * transfer.ImportItemsMax
+)
+
+// More versions than one page of an Export has, of templates whose numbers have one digit and two:
+// they must be read in one order, page by page.
+const (
+	movedTemplates = 12
+	movedVersions  = 125
 )
 
 func noProgress(transfer.Progress) {}
@@ -204,7 +211,7 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 	stages := map[string]bool{}
 	sums, err := transfer.Copy(ctx, source, target, func(p transfer.Progress) { stages[p.Stage] = true })
 	f.must(err)
-	if sums["records"].Items == 0 || sums["tombstones"].Items < 2 || sums["template versions"].Items != 7 ||
+	if sums["records"].Items == 0 || sums["tombstones"].Items < 2 || sums["template versions"].Items != movedVersions ||
 		sums["keys"].Items != 2 || sums["sessions"].Items != 1 || !stages["copying"] {
 		t.Errorf("it says that it copied %+v, in the stages %v", sums, stages)
 	}
@@ -247,7 +254,7 @@ func copied(t *testing.T, from, to func(t *testing.T) Server) {
 			}, true, nil
 		})
 		f.must(err)
-		if head.ID != 4 || head.Revision != 8 || head.Versions[0].ID != 8 {
+		if head.ID != movedTemplates+1 || head.Revision != movedVersions+1 || head.Versions[0].ID != movedVersions+1 {
 			t.Errorf("the next template is %+v", head)
 		}
 	}

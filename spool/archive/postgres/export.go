@@ -184,9 +184,10 @@ func (db *DB) exportVersions(ctx context.Context, after [3]string) ([]exported, 
 	return exportRows(ctx, db,
 		func(o *row) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
 		func(o *row) exported { return exported{transfer.Item{Of: o.account, Version: &o.of}, o.key()} },
-		`SELECT account_id, template_id::text, number, version FROM template_versions
+		// Ordered by the column, and not by the text that is selected of it, where 10 precedes 9.
+		`SELECT account_id, template_id::text, number, version FROM template_versions v
 		WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
-		ORDER BY account_id, template_id, number LIMIT $4`,
+		ORDER BY account_id, v.template_id, number LIMIT $4`,
 		after[0], orNumber(after[1]), orNumber(after[2]), exportPage/10)
 }
 
