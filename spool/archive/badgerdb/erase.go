@@ -30,8 +30,37 @@ func (db *DB) Erase(ctx context.Context) error {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
 
-	// Only what was deleted until now is certainly gone at the end.
-	asked := db.eraseAsked.Load()
+	asked := db.eraseBegins()
+	if err := db.eraseFiles(ctx); err != nil {
+		if asked != 0 {
+			db.eraseAsked.Store(asked)
+		}
+		return err
+	}
+
+	return db.eraseEnds(asked)
+}
+
+// eraseBegins returns when an erasure was asked for, 0 if it was not. Only what was deleted
+// until now is certainly gone at the end: what is deleted from now on asks anew.
+func (db *DB) eraseBegins() (asked int64) { return db.eraseAsked.Swap(0) }
+
+// eraseEnds notes in the files that everything is erased, unless more was deleted meanwhile.
+func (db *DB) eraseEnds(asked int64) error {
+	if asked == 0 {
+		return nil // nothing to note
+	}
+
+	return db.exclusively(func(*badger.Txn) ([]write, error) {
+		if db.eraseAsked.Load() != 0 {
+			return nil, nil // a deletion came in between: its key must stay
+		}
+		return []write{{key: eraseKey}}, nil
+	})
+}
+
+// eraseFiles rewrites the files that hold bytes of deleted records.
+func (db *DB) eraseFiles(ctx context.Context) error {
 	if err := db.packGone(ctx); err != nil {
 		return err
 	}
@@ -47,20 +76,8 @@ func (db *DB) Erase(ctx context.Context) error {
 		}
 		db.collect(ctx, 1e-9)
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 
-	if asked == 0 || !db.eraseAsked.CompareAndSwap(asked, 0) {
-		return nil // nothing to note, or more was deleted meanwhile
-	}
-
-	return db.exclusively(func(*badger.Txn) ([]write, error) {
-		if db.eraseAsked.Load() != 0 {
-			return nil, nil // a deletion came in between: its key must stay
-		}
-		return []write{{key: eraseKey}}, nil
-	})
+	return ctx.Err()
 }
 
 // recallErase finds out after a restart whether something was still to be erased.

@@ -175,6 +175,38 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	}
 }
 
+func TestWhatIsDeletedDuringAnErasureIsErasedByTheNext(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	remove := func(n int) {
+		t.Helper()
+		if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: archivetest.ID(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 2 {
+		e := archivetest.Event(t, n, wire.KindRequest, archivetest.ID(1000+n), secretBody(1, "x"))
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	remove(1000)
+	asked := db.eraseBegins()
+	remove(1001)
+	if err := db.eraseEnds(asked); err != nil || db.eraseAsked.Load() == 0 {
+		t.Errorf("nobody erases what was deleted meanwhile, %v", err)
+	}
+
+	// Nor does a restart forget it.
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() == 0 {
+		t.Error("after a restart nobody erases what was deleted meanwhile")
+	}
+}
+
 func TestRetention(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep func(body int64) archive.Retention
