@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
 
 // secret is a part of a source.
@@ -38,17 +37,6 @@ type finder struct {
 	source []byte
 	found  []secret
 	many   bool // there are more than secretsMax
-
-	from       int  // where the value begins
-	loose      bool // in kwargs, args, parameters or metadata at the top
-	scopeEnd   int  // names count before this index
-	headersEnd int  // names of headers count before this index
-
-	direct              jsonscan.Cursor // over the members of the value, for isDirect
-	directAt, directEnd int             // of its member; directEnd is 0 before the first
-
-	textEnd  int  // isNested holds before this index
-	isNested bool // the text is JSON or a repr itself
 }
 
 // secretsMax bounds what is found in one member of the body. With more it is masked as a whole: a
@@ -92,20 +80,17 @@ func (f *finder) find(from, end int, member string) []secret {
 		return nil // a number, true, false or null
 	}
 
-	f.from, f.directEnd = from, 0
-	f.loose = member == "kwargs" || member == "args" || member == "parameters" || member == "metadata"
-	f.scopeEnd, f.headersEnd, f.textEnd = from, from, from
+	s := scope{loose: member == "kwargs" || member == "args" || member == "parameters" || member == "metadata"}
+	s.direct = s.loose && f.source[from] == '{'
 	if len(member) <= nameBytesMax {
 		var buf [nameBytesMax]byte
-		switch simple := simpleName(buf[:0], []byte(member)); {
-		case holdsHeaders(simple):
-			f.scopeEnd, f.headersEnd = end, end
-		case holdsArguments(simple), member == "metadata":
-			f.scopeEnd = end
-		}
+		s.places = heldBy(simpleName(buf[:0], []byte(member)))
+	}
+	if member == "metadata" {
+		s.places = inArguments
 	}
 
-	f.names(from, end)
+	f.names(from, s)
 	f.shapes(from, end)
 
 	// Both passes find in order, but a key may be inside a credential.

@@ -7,12 +7,108 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// names finds, in from <= i < end, members that are credentials by their names, and URLs.
-// It leaps from colon to colon: in valid JSON, and in Python's repr, a text right before
-// a colon is a member's name.
-func (f *finder) names(from, end int) {
-	source := f.source[:end]
-	for i := from; ; {
+// scope is where a value is, which decides what the names in it mean.
+type scope struct {
+	places place // inArguments and inHeaders, as far as it is in them
+	loose  bool  // in kwargs, args, parameters or metadata at the top of a body
+	direct bool  // its members are right in that
+}
+
+// names finds, in the value that begins at source[i], members that are credentials by their
+// names, and URLs. It returns the index behind the value.
+func (f *finder) names(i int, s scope) int {
+	switch f.source[i] {
+	case '"':
+		end := jsonscan.SkipString(f.source, i)
+		f.text(i, end-1)
+		return end
+	case '{', '[':
+	default:
+		return jsonscan.SkipValue(f.source, i)
+	}
+
+	c := jsonscan.Enter(f.source, i)
+	for c.Next() {
+		if c.Name == nil {
+			s.direct = false
+			c.At = f.names(c.At, s)
+			continue
+		}
+		f.text(c.Start, c.Start+len(c.Name)-1)
+		c.At = f.member(c.Name, c.At, s)
+	}
+
+	return c.At
+}
+
+// member looks at a member of the body itself, and returns the index behind its value.
+func (f *finder) member(quoted []byte, value int, s scope) int {
+	direct := s.direct
+	s.direct = false
+	name := plainName(quoted)
+	if len(name) < 3 || !mayBeCredential(name) {
+		return f.names(value, s)
+	}
+
+	// Outside arguments and headers names mean nothing, but the member may hold them itself.
+	var buf [nameBytesMax + 1]byte
+	simple := simpleName(buf[:0], name)
+	if f.source[value] == '{' || f.source[value] == '[' {
+		s.places |= heldBy(simple)
+	}
+	where := credentialPlaces(simple)
+	switch {
+	case s.places == 0, where&(s.places|directly) == 0:
+	case s.loose && isCredential(string(name)):
+		end := jsonscan.SkipValue(f.source, value)
+		if text := string(f.source[value:end]); text != "null" && text != maskedValue {
+			f.note(secret{wire.SecretName, value, end, true})
+		}
+		return end
+	case f.source[value] == '"':
+		end := jsonscan.SkipString(f.source, value)
+		text := f.source[value+1 : end-1]
+		counts := where&s.places != 0 || direct && isRandom(text)
+		if counts && len(text) > 0 && string(text) != maskedText {
+			f.add(wire.SecretName, value+1, end-1)
+		}
+		return end
+	}
+
+	return f.names(value, s)
+}
+
+// plainName returns the name in a JSON string, if it may be that of a credential.
+func plainName(quoted []byte) []byte {
+	name := quoted[1 : len(quoted)-1]
+	begin := len(name)
+	for begin > 0 && len(name)-begin <= nameBytesMax && byteKinds[name[begin-1]]&ofName != 0 {
+		begin--
+	}
+
+	switch {
+	case begin == 0:
+		return name
+	case begin == len(name) || name[begin-1] != '\\' || len(name) > escapedNameMax:
+		return nil
+	}
+
+	// The body may write a name with escapes, to the same effect.
+	if name = jsonscan.UnquoteBytes(quoted); len(name) > nameBytesMax {
+		return nil
+	}
+	return name
+}
+
+// escapedNameMax is the length of a name that is written like \u0061 throughout.
+const escapedNameMax = 6 * nameBytesMax
+
+// text finds members, and URLs, in the text between the quotes source[open] and source[end]. It
+// leaps from colon to colon: in JSON, and in Python's repr, a text right before a colon is a
+// member's name.
+func (f *finder) text(open, end int) {
+	source, nested := f.source[:end], isNested(f.source, open)
+	for i := open + 1; ; {
 		leap := bytes.IndexByte(source[i:], ':')
 		if leap < 0 {
 			return
@@ -21,175 +117,51 @@ func (f *finder) names(from, end int) {
 		i = colon + 1
 
 		if slashes := skipSlashes(source, i); slashes > i {
-			i = f.url(from, colon, slashes, end)
+			i = f.url(open, colon, slashes, end, nested)
+			continue
+		}
+		if !nested {
 			continue
 		}
 
 		quote := colon - 1
-		for quote > from && isSpace(source[quote]) {
+		for quote > open && source[quote] == ' ' {
 			quote--
 		}
-		if quote > from && (source[quote] == '"' || source[quote] == '\'') {
-			i = max(i, f.member(from, quote, colon, end))
+		if namesCredential(source, open, quote) {
+			i = max(i, f.quoted(jsonscan.SkipSpace(source, i), end))
 		}
 	}
 }
 
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
-
-// member looks at a member whose name ends with the quote before a colon. It returns the
-// index up to which everything was looked at, or 0.
-func (f *finder) member(from, quote, colon, end int) int {
-	source := f.source[:end]
-
-	// An odd number of backslashes escapes the quote: the name is part of a text, not of
-	// the body. So is every name in single quotes.
-	depth := jsonscan.Backslashes(source, from, quote)
-	inText := source[quote] == '\'' || depth%2 == 1
-	if !inText && depth > 0 {
-		return 0 // the name ends with a backslash
-	}
-
-	begin := quote - depth
-	for begin > from && quote-begin <= nameBytesMax && byteKinds[source[begin-1]]&ofName != 0 {
-		begin--
-	}
-	if begin == from {
-		return 0
-	}
-
-	name := source[begin : quote-depth]
-	switch source[begin-1] {
-	case source[quote]:
-		if jsonscan.Backslashes(source, from, begin-1) != depth {
-			return 0 // not the name's opening quote
-		}
-	case '\\':
-		// The body may write a name with escapes, to the same effect.
-		if inText {
-			return 0
-		}
-		name = escapedName(source[from : quote+1])
-		if name == nil {
-			return 0
-		}
-	default:
-		return 0
-	}
-	if len(name) < 3 || !mayBeCredential(name) {
-		return 0
-	}
-
-	value := jsonscan.SkipSpace(source, colon+1)
-	if value == end {
-		return 0
-	}
-
-	var buf [nameBytesMax + 1]byte
-	simple := simpleName(buf[:0], name)
-	if inText {
-		if credentialPlaces(simple)&inTexts == 0 || !f.nested(from, quote, end) {
-			return 0
-		}
-		return f.quoted(value, end)
-	}
-	return f.value(value, end, name, simple)
-}
-
-// escapedName returns the text of the JSON string at the end of source, or nil if it is
-// too long for a credential's name.
-func escapedName(source []byte) []byte {
-	const most = 6 * nameBytesMax // all of it written like \u0061
-
-	source = source[max(0, len(source)-most-2):]
-	begin := bytes.LastIndexByte(source[:len(source)-1], '"')
-	if begin < 0 || jsonscan.Backslashes(source, 0, begin)%2 == 1 {
-		return nil
-	}
-
-	name := jsonscan.Unquote(source[begin:])
-	if len(name) > nameBytesMax {
-		return nil
-	}
-	return []byte(name)
-}
-
-// value looks at the value of a member of the body itself. It returns the index behind a
-// secret, or 0.
-func (f *finder) value(value, end int, name, simple []byte) int {
-	source := f.source[:end]
-
-	// Outside arguments and headers names mean nothing, but the member may hold them itself.
-	opens := source[value] == '{' || source[value] == '['
-	switch {
-	case opens && value >= f.headersEnd && holdsHeaders(simple):
-		f.headersEnd = jsonscan.SkipValue(source, value)
-		f.scopeEnd = max(f.scopeEnd, f.headersEnd)
-	case opens && value >= f.scopeEnd && holdsArguments(simple):
-		f.scopeEnd = jsonscan.SkipValue(source, value)
-	}
-	if value >= f.scopeEnd {
-		return 0
-	}
-
-	at := inArguments
-	if value < f.headersEnd {
-		at |= inHeaders
-	}
-	where := credentialPlaces(simple)
-	switch {
-	case where&(at|directly) == 0:
-	case f.loose && isCredential(string(name)):
-		behind := jsonscan.SkipValue(source, value)
-		if text := string(source[value:behind]); text != "null" && text != maskedValue {
-			f.note(secret{wire.SecretName, value, behind, true})
-		}
-		return behind
-	case source[value] == '"':
-		behind := jsonscan.SkipString(source, value)
-		text := source[value+1 : behind-1]
-		if where&at == 0 && !(isRandom(text) && f.isDirect(value, end)) {
-			return behind
-		}
-		if len(text) > 0 && string(text) != maskedText {
-			f.add(wire.SecretName, value+1, behind-1)
-		}
-		return behind
-	}
-
-	return 0
-}
-
-// isDirect reports whether a value is that of a member right in kwargs or parameters. Each
-// call's value must be behind that of the call before: so it reads the arguments once.
-func (f *finder) isDirect(value, end int) bool {
-	source := f.source[:end]
-	if !f.loose || source[f.from] != '{' {
+// namesCredential reports whether the quote source[i], in a text that began at open, ends the name
+// of a credential. The text may be within another one: its quotes have as many backslashes.
+func namesCredential(source []byte, open, i int) bool {
+	if i <= open || source[i] != '"' && source[i] != '\'' {
 		return false
 	}
 
-	if f.directEnd == 0 {
-		f.direct, f.directEnd = jsonscan.Enter(source, f.from), f.from+1
+	depth := jsonscan.Backslashes(source, open, i)
+	begin := i - depth
+	for begin > open && i-begin <= nameBytesMax && byteKinds[source[begin-1]]&ofName != 0 {
+		begin--
 	}
-	for f.directEnd <= value {
-		f.direct.At = f.directEnd
-		if !f.direct.Next() {
-			return false
-		}
-		f.directAt = f.direct.At
-		f.directEnd = jsonscan.SkipValue(source, f.directAt)
+	if source[begin-1] != source[i] || jsonscan.Backslashes(source, open, begin-1) != depth {
+		return false
 	}
 
-	return f.directAt == value
+	name := source[begin : i-depth]
+	var buf [nameBytesMax + 1]byte
+	return len(name) >= 3 && mayBeCredential(name) && credentialPlaces(simpleName(buf[:0], name))&inTexts != 0
 }
 
-// quoted looks at the value of a member within a text. The value ends with the quote that
-// it begins with, behind as many backslashes, or with the text. It returns the index
+// quoted looks at the value of a member within a text that ends at source[end]. The value ends with
+// the quote that it begins with, behind as many backslashes, or with the text. It returns the index
 // behind a secret, or 0.
 func (f *finder) quoted(value, end int) int {
 	source := f.source[:end]
 
-	if source[value] == 'b' { // bytes, in Python
+	if value < end && source[value] == 'b' { // bytes, in Python
 		value++
 	}
 	quote := value
@@ -199,31 +171,18 @@ func (f *finder) quoted(value, end int) int {
 	if quote == end || source[quote] != '"' && source[quote] != '\'' {
 		return 0
 	}
-	if source[quote] == '"' && (quote-value)%2 == 0 {
-		return 0 // the end of the body's own string
-	}
 
 	begin, depth := quote+1, quote-value
 	behind := begin
-	for i := begin; ; {
-		escapes := 0
-		for i+escapes < end && source[i+escapes] == '\\' {
-			escapes++
-		}
-
+	for i := begin; i < end; i++ {
 		behind = i
-		i += escapes
-		if i >= end {
-			return 0
+		for i < end && source[i] == '\\' {
+			i++
 		}
-		if source[i] == '"' && escapes%2 == 0 { // the end of the body's own string
-			behind = i
+		if i < end && source[i] == source[quote] && i-behind <= depth {
 			break
 		}
-		if source[i] == source[quote] && escapes <= depth {
-			break
-		}
-		i++
+		behind = end // unless its quote comes
 	}
 
 	if text := source[begin:behind]; len(text) > 0 && string(text) != maskedText {
@@ -232,41 +191,20 @@ func (f *finder) quoted(value, end int) int {
 	return behind
 }
 
-// nested reports whether the text around source[i] is JSON or Python's repr itself. It
-// looks at each text once: the answer holds up to textEnd.
-func (f *finder) nested(from, i, end int) bool {
-	if i < f.textEnd {
-		return f.isNested
+// isNested reports whether the text behind the quote source[open] is JSON or Python's repr itself.
+// Two brackets, or a bracket and a quote, tell a value from a text in brackets such as "[INST]".
+func isNested(source []byte, open int) bool {
+	first := skipEscapedSpace(source, open+1)
+	if !isBracket(source[first]) {
+		return false
 	}
 
-	// The text begins with the last quote before i that is not escaped.
-	source := f.source[:end]
-	floor := max(from, f.textEnd)
-	begin := i
-	for {
-		begin = floor + bytes.LastIndexByte(source[floor:begin], '"')
-		if begin < floor {
-			return false
-		}
-		if jsonscan.Backslashes(source, floor, begin)%2 == 0 {
-			break
-		}
+	switch second := source[skipEscapedSpace(source, first+1)]; second {
+	case '\\', '\'', ')':
+		return true
+	default:
+		return isBracket(second)
 	}
-	f.textEnd = jsonscan.SkipString(source, begin)
-
-	// Two brackets, or a bracket and a quote, tell a value from a text in brackets such
-	// as "[INST]".
-	first := skipEscapedSpace(source, begin+1)
-	f.isNested = isBracket(source[first])
-	if f.isNested {
-		switch second := source[skipEscapedSpace(source, first+1)]; second {
-		case '\\', '\'', ')':
-		default:
-			f.isNested = isBracket(second)
-		}
-	}
-
-	return f.isNested
 }
 
 func isBracket(c byte) bool { return c == '{' || c == '[' || c == '(' }

@@ -192,14 +192,17 @@ func isKeyOfBody(name string) bool {
 	return bytes.HasSuffix(simpleName(buf[:0], []byte(name)), []byte("apikey"))
 }
 
-// holdsArguments reports whether a member holds a call's arguments, by its name as
-// simpleName writes it.
-func holdsArguments(name []byte) bool {
-	return string(name) == "args" || string(name) == "parameters" || bytes.HasSuffix(name, []byte("kwargs"))
+// heldBy returns what a member holds, by its name as simpleName writes it: a call's arguments,
+// headers, which are arguments as well, or neither.
+func heldBy(name []byte) place {
+	switch {
+	case bytes.HasSuffix(name, []byte("headers")):
+		return inArguments | inHeaders
+	case string(name) == "args" || string(name) == "parameters" || bytes.HasSuffix(name, []byte("kwargs")):
+		return inArguments
+	}
+	return 0
 }
-
-// holdsHeaders reports whether a member holds headers, by its name as simpleName writes it.
-func holdsHeaders(name []byte) bool { return bytes.HasSuffix(name, []byte("headers")) }
 
 // nameBytesMax bounds the names that are compared; no credential has a longer one.
 const nameBytesMax = 64

@@ -8,23 +8,22 @@ import (
 )
 
 // url looks at the user and the query of a URL, whose authority begins behind the colon's
-// slashes, if a text begins with that URL. It returns the index up to which everything was
-// looked at.
-func (f *finder) url(from, colon, begin, end int) int {
+// slashes, if the text between the quotes source[open] and source[end] begins with that URL, or one
+// within it does. It returns the index up to which everything was looked at.
+func (f *finder) url(open, colon, begin, end int, nested bool) int {
 	source := f.source[:end]
 
 	scheme := colon
-	for scheme > from && byteKinds[source[scheme-1]]&ofScheme != 0 {
+	for byteKinds[source[scheme-1]]&ofScheme != 0 {
 		scheme--
 	}
-	if scheme == colon || scheme == from || source[scheme-1] != '"' && source[scheme-1] != '\'' {
+	if scheme == colon || source[scheme-1] != '"' && source[scheme-1] != '\'' {
 		return begin
 	}
 
 	// In a text that quotes URLs in prose, they are examples.
-	depth := jsonscan.Backslashes(source, from, scheme-1)
-	inText := source[scheme-1] == '\'' || depth%2 == 1
-	counts := func() bool { return !inText || f.nested(from, scheme, end) }
+	depth := jsonscan.Backslashes(source, open, scheme-1)
+	counts := nested || scheme-1 == open
 
 	// The last @ ends the user: passwords may contain one.
 	at := 0
@@ -39,7 +38,7 @@ func (f *finder) url(from, colon, begin, end int) int {
 	// A user alone is a credential on the web, but not in ssh://git@host.
 	user := source[begin:max(at, begin)]
 	isWeb := bytes.HasPrefix(source[scheme:colon], []byte("http"))
-	if len(user) > 0 && string(user) != maskedText && (isWeb || bytes.IndexByte(user, ':') >= 0) && counts() {
+	if len(user) > 0 && string(user) != maskedText && (isWeb || bytes.IndexByte(user, ':') >= 0) && counts {
 		f.add(wire.SecretURL, begin, at)
 	}
 
@@ -47,7 +46,7 @@ func (f *finder) url(from, colon, begin, end int) int {
 	if urlEnd < 0 {
 		return i // not a whole text
 	}
-	if first := bytes.IndexAny(source[i:urlEnd], "?#"); first >= 0 && counts() {
+	if first := bytes.IndexAny(source[i:urlEnd], "?#"); first >= 0 && counts {
 		f.query(i+first+1, urlEnd)
 	}
 
@@ -56,20 +55,20 @@ func (f *finder) url(from, colon, begin, end int) int {
 
 // urlEnd returns the index of the quote, or of the backslashes before it, with which a text ends
 // that is a URL from source[i] on; -1 if it is more than a URL. The text began with this quote
-// behind so many backslashes. One that breaks off ends with the body's own string.
+// behind so many backslashes. One that breaks off ends with source.
 func urlEnd(source []byte, i int, quote byte, depth int) int {
-	for i < len(source) && source[i] > ' ' {
+	for i == len(source) || source[i] > ' ' {
 		behind := i
 		for behind < len(source) && source[behind] == '\\' {
 			behind++
 		}
 		if behind == len(source) {
-			return -1
+			return i
 		}
 
 		escapes := behind - i
 		switch c := source[behind]; {
-		case c == quote && escapes == depth, c == '"' && escapes%2 == 0:
+		case c == quote && escapes == depth:
 			return i
 		case c == '"', c == quote:
 			return -1
