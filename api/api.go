@@ -26,7 +26,6 @@ import (
 	"promptspool/api/admission"
 	"promptspool/api/edge"
 	"promptspool/api/intake"
-	"promptspool/api/room"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -155,7 +154,7 @@ type Config struct {
 
 	// Room bounds the memory for copies that are made of large bodies and answers. If it is
 	// nil, that memory is not bounded.
-	Room *room.Room
+	Room *admission.Room
 
 	BodyBytesMax int64 // of one body, as sent and unpacked; 0 means wire.BodyBytesMax
 	BufferBytes  int64 // of all bodies held at once; beyond it 503; 0 means 4 * BodyBytesMax

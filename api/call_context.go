@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"promptspool/api/admission"
 	"promptspool/api/edge"
-	"promptspool/api/room"
 )
 
 // callContext is the context of a call. It ends with the API, after callTimeMax, when the call is
@@ -19,7 +19,7 @@ type callContext struct {
 	parent   context.Context
 	deadline time.Time
 	conn     net.Conn // the caller's; if it is nil, the call goes on after its caller has left
-	claim    room.Claim
+	claim    admission.RoomClaim
 
 	mu     sync.Mutex
 	ctx    context.Context    // under mu; nil until it is needed
@@ -109,7 +109,7 @@ func (c *callContext) Err() error {
 // Value returns the call's claim of the room, or what the real context has: package context finds
 // out there what to end together with it.
 func (c *callContext) Value(key any) any {
-	if key == room.Key {
+	if key == admission.RoomKey {
 		return &c.claim
 	}
 	return c.timed().Value(key)

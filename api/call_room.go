@@ -3,8 +3,8 @@ package api
 import (
 	"bytes"
 
+	"promptspool/api/admission"
 	"promptspool/api/intake"
-	"promptspool/api/room"
 )
 
 // bodyCopies is how many more times a body exists while its call is passed to a server: encoded
@@ -17,7 +17,7 @@ func (a *API) takeRoom(c *call) error {
 	if c.route.needs == recorder {
 		return nil
 	}
-	return room.Admit(c.context, bodyCopies*len(c.body))
+	return admission.AdmitRoom(c.context, bodyCopies*len(c.body))
 }
 
 // releaseRoom releases what the call holds of the room: now, or once a large answer has been
@@ -28,7 +28,7 @@ func (c *call) releaseRoom() {
 		return
 	}
 	answer := &c.ctx.Response
-	if answer.IsBodyStream() || len(answer.Body()) <= room.SmallBytes {
+	if answer.IsBodyStream() || len(answer.Body()) <= admission.SmallBytes {
 		claim.Release()
 		return
 	}
@@ -45,7 +45,7 @@ func (c *call) releaseRoom() {
 // left.
 type claimedAnswer struct {
 	*pacedReader
-	claim *room.Claim
+	claim *admission.RoomClaim
 }
 
 // Close releases the room. fasthttp calls it in any case.

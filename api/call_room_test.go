@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"promptspool/api"
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -38,7 +38,7 @@ func (p *publisher) Publish(_ context.Context, _ wire.Identity, w wire.Publish) 
 func TestLargeCallsArePassedOnFewAtATime(t *testing.T) {
 	templates := &publisher{}
 	s := start(t, func(c *api.Config) {
-		c.Templates, c.Room = templates, room.New(20<<20, 64<<20)
+		c.Templates, c.Room = templates, admission.NewRoom(20<<20, 64<<20)
 	})
 	publish := func(bytes int) answer {
 		content, err := json.Marshal(strings.Repeat("x", bytes))

@@ -11,8 +11,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/admission"
 	"promptspool/api/intake"
-	"promptspool/api/room"
 )
 
 func TestAnAnswerThatIsStreamedTakesAsLongAsItIsRead(t *testing.T) {
@@ -68,11 +68,11 @@ func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const whole = 2 << 20
-				slow := &call{ownContext: callContext{claim: room.New(16<<20, 64<<20).Claim(false)}}
+				slow := &call{ownContext: callContext{claim: admission.NewRoom(16<<20, 64<<20).Claim(false)}}
 				claim := &slow.ownContext.claim
 				answer := answerOf(t, func(ctx *fasthttp.RequestCtx) {
 					slow.ctx = ctx
-					if err := room.Take(room.With(t.Context(), claim), 5*whole); err != nil {
+					if err := admission.TakeRoom(admission.WithRoom(t.Context(), claim), 5*whole); err != nil {
 						t.Error(err)
 					}
 					ctx.SetBody(make([]byte, whole))

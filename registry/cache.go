@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -50,7 +50,7 @@ type CacheConfig struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger     // nil means slog.Default()
 	Now     func() time.Time // nil means time.Now
-	Room    *room.Room       // bounds the memory for large templates; nil means no bound
+	Room    *admission.Room  // bounds the memory for large templates; nil means no bound
 }
 
 // Cache is the sidecar's side of templates. Every template that was ever fetched is kept
@@ -66,7 +66,7 @@ type Cache struct {
 	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
 	now        func() time.Time
-	room       *room.Room
+	room       *admission.Room
 	packer     packer
 	disk       disk
 	files      [64]sync.Mutex // by key; held while a file is made to agree with memory. Locked before mu
@@ -175,7 +175,7 @@ func (c *Cache) Fetch(
 
 	// The entry is still packed here. A large one must not be unpacked before there is
 	// room.
-	if err := room.Take(ctx, found.entry.bytesToRender()); err != nil {
+	if err := admission.TakeRoom(ctx, found.entry.bytesToRender()); err != nil {
 		return wire.RenderedTemplate{}, err
 	}
 	o, err := c.open(found.entry)
@@ -199,7 +199,7 @@ func (c *Cache) Raw(
 	}
 
 	// Less than Fetch takes: nothing is parsed or filled in.
-	if err := room.Take(ctx, rawCopies*found.entry.textBytes); err != nil {
+	if err := admission.TakeRoom(ctx, rawCopies*found.entry.textBytes); err != nil {
 		return wire.RawTemplate{}, err
 	}
 	raw, err := c.raw(found.entry)

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry"
@@ -21,7 +21,7 @@ import (
 type sidecar struct {
 	*registry.Cache
 	metrics *metrics.Metrics
-	room    *room.Room
+	room    *admission.Room
 	stop    func()
 }
 
@@ -29,7 +29,7 @@ type sidecar struct {
 // the start.
 func start(t *testing.T, dir string, s *server) *sidecar {
 	t.Helper()
-	c := &sidecar{metrics: metrics.New("sidecar", "test"), room: room.New(16<<20, 64<<20)}
+	c := &sidecar{metrics: metrics.New("sidecar", "test"), room: admission.NewRoom(16<<20, 64<<20)}
 	var err error
 	c.Cache, err = registry.NewCache(registry.CacheConfig{
 		Dir: dir, Upstream: s, Metrics: c.metrics, Logger: quiet, Room: c.room,

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -110,7 +110,7 @@ func (c *Cache) runFlight(f *flight, k key) {
 	defer claim.Release()
 
 	var raw wire.RawTemplate
-	raw, f.err = c.upstream.Raw(room.With(ctx, &claim), f.id, k.ident, k.selector)
+	raw, f.err = c.upstream.Raw(admission.WithRoom(ctx, &claim), f.id, k.ident, k.selector)
 	if f.err == nil {
 		f.entry = c.packer.entry(k, &raw, c.now())
 	}

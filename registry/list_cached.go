@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -78,7 +78,7 @@ func (c *Cache) listCached(
 	// Admitted before anything is unpacked. The largest page is assumed, because which
 	// templates match is only known afterwards.
 	q = bounded(q)
-	if err := room.Admit(ctx, rawCopies*largestPage(newest, q.PerPage)); err != nil {
+	if err := admission.AdmitRoom(ctx, rawCopies*largestPage(newest, q.PerPage)); err != nil {
 		return wire.TemplateList{}, false, err
 	}
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -19,7 +19,7 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 		s.publish(t, says("large", strings.Repeat("x", 1<<20)))
 		c := start(t, dir, s)
 		claim := c.room.Claim(true)
-		ctx := room.With(t.Context(), &claim)
+		ctx := admission.WithRoom(t.Context(), &claim)
 
 		fetches := map[string]func(name string) error{
 			"fetching": func(name string) error {
@@ -34,7 +34,7 @@ func TestLargeTemplatesAreServedWhenThereIsRoom(t *testing.T) {
 		for action, fetch := range fetches {
 			for name, large := range map[string]bool{"small": false, "tags": action == "fetching", "large": true} {
 				others := c.room.Claim(false)
-				if err := room.Take(room.With(context.Background(), &others), 16<<20); err != nil {
+				if err := admission.TakeRoom(admission.WithRoom(context.Background(), &others), 16<<20); err != nil {
 					t.Fatal(err)
 				}
 				began := time.Now()
@@ -59,9 +59,9 @@ func TestAPageOfTheTemplatesThatAreHeldTakesRoom(t *testing.T) {
 		s.publish(t, says("small", "hello"))
 		c := start(t, dir, s)
 		c.fetched(t, "small", latest)
-		list := func() (*room.Claim, error) {
+		list := func() (*admission.RoomClaim, error) {
 			claim := c.room.Claim(true)
-			_, err := c.List(room.With(t.Context(), &claim), ann, wire.TemplateListQuery{})
+			_, err := c.List(admission.WithRoom(t.Context(), &claim), ann, wire.TemplateListQuery{})
 
 			return &claim, err
 		}

@@ -2,7 +2,8 @@
 //
 // A Pool counts what callers hold at the same time, and refuses what does not fit. A Queue
 // makes callers wait for their turn. A Limiter bounds what a key does in a second. All three
-// are fair: one key, however many calls it makes, does not keep out the others.
+// are fair: one key, however many calls it makes, does not keep out the others. A Room is
+// memory for the copies that are made of large bodies.
 //
 //	what is bounded                  by       owner             beyond the bound
 //	request bodies, in bytes         Pool     key or anonymous  503
@@ -12,11 +13,10 @@
 //	writes being recorded, in bytes  Queue    key               waits 10 s, then 503
 //	batches being unpacked           Queue    key               waits
 //	calls and bytes in a second      Limiter  key               429
+//	copies of large bodies, in bytes Room     call              waits 10 s, then 503; alone too large: 413
 //
-// Two bounds are elsewhere. Connections (api/edge) are bounded before there is a call or a
-// key: nobody is asked to wait, but the slowest connection is closed. The memory for copies of
-// large bodies (api/room) is taken by parts of the program that know no keys, in the name of
-// the call in their context.
+// Connections are bounded elsewhere (api/edge), before there is a call or a key: nobody is asked to
+// wait, but the slowest connection is closed.
 package admission
 
 import (

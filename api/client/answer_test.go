@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -210,9 +210,9 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 		fmt.Fprintf(w, `{"success":true,"prompt_name":"%s"}`, strings.Repeat("n", length))
 	})
 
-	r := room.New(16<<20, 64<<20)
+	r := admission.NewRoom(16<<20, 64<<20)
 	others := r.Claim(false)
-	if err := room.Take(room.With(t.Context(), &others), 16<<20); err != nil {
+	if err := admission.TakeRoom(admission.WithRoom(t.Context(), &others), 16<<20); err != nil {
 		t.Fatal(err)
 	}
 	ask := func(s wire.Selector, patience time.Duration) error {
@@ -220,7 +220,7 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 		defer claim.Release()
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		_, err := c.Raw(room.With(ctx, &claim), caller, "n", s)
+		_, err := c.Raw(admission.WithRoom(ctx, &claim), caller, "n", s)
 
 		return err
 	}
@@ -239,7 +239,7 @@ func TestALargeAnswerIsReadOnlyIfThereIsRoom(t *testing.T) {
 	for _, s := range []wire.Selector{{}, {Version: 1}} {
 		claim := r.Claim(false)
 		t.Cleanup(claim.Release)
-		raw, err := c.Raw(room.With(t.Context(), &claim), caller, "n", s)
+		raw, err := c.Raw(admission.WithRoom(t.Context(), &claim), caller, "n", s)
 		if err != nil || len(raw.Name) != size || !claim.Holds() {
 			t.Errorf("when there is room: a name of %d bytes, %v; room is held: %v",
 				len(raw.Name), err, claim.Holds())

@@ -22,7 +22,7 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -201,7 +201,7 @@ const (
 func readAnswer(ctx context.Context, r io.Reader, length int64) ([]byte, error) {
 	var body bytes.Buffer
 	if length > 0 && length <= answerBytesMax {
-		if err := room.Admit(ctx, answerCopies*int(length)); err != nil {
+		if err := admission.AdmitRoom(ctx, answerCopies*int(length)); err != nil {
 			return nil, err
 		}
 		body.Grow(int(length) + bytes.MinRead)
@@ -213,7 +213,7 @@ func readAnswer(ctx context.Context, r io.Reader, length int64) ([]byte, error) 
 			return body.Bytes(), nil
 		}
 		if err == nil {
-			err = room.Admit(ctx, answerCopies*body.Len())
+			err = admission.AdmitRoom(ctx, answerCopies*body.Len())
 		}
 		if err != nil {
 			return nil, err

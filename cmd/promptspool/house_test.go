@@ -19,7 +19,7 @@ var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
 	"metrics/parts":   "",
-	"api": "api/admission api/closest api/edge api/filterline api/intake api/otlp api/room api/wire " +
+	"api": "api/admission api/closest api/edge api/filterline api/intake api/otlp api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
 	"api/filterline":      "api/wire api/wire/calendar",
 	"api/wire":            "api/wire/jsonscan",
@@ -31,11 +31,10 @@ var imports = map[string]string{
 	"api/admission":       "api/wire",
 	"api/otlp":            "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
-	"api/room":            "api/wire",
 	"api/edge":            "api/wire metrics",
 	"api/ops":             "api/edge api/wire metrics",
 	"api/auth":            "api/wire",
-	"api/client":          "api/room api/wire",
+	"api/client":          "api/admission api/wire",
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
@@ -44,7 +43,7 @@ var imports = map[string]string{
 	"api/dashboard/docs":     "api/wire/packed",
 	"api/dashboard/markup":   "",
 	"api/dashboard/textdiff": "",
-	"registry":               "api/room api/wire api/wire/jsonscan metrics registry/render spool/disk",
+	"registry":               "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +
 		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
 		"registry/render/rawjson",
@@ -99,7 +98,7 @@ var imports = map[string]string{
 	"api/auth/authtest":          "api/auth api/wire",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
-	"cmd/promptspool/internal/machine":    "api/room api/wire",
+	"cmd/promptspool/internal/machine":    "api/admission api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/api/room"
+	"promptspool/api/admission"
 	"promptspool/api/wire"
 )
 
@@ -109,7 +109,7 @@ func BodyBounds(memory int64) (buffer, one int64) {
 //
 // memory is what its cgroup has. Nothing is kept for the room: large bodies, a large event and a full room do
 // not come together.
-func RoomOf(memory int64) *room.Room { return room.New(min(24<<20, memory/4), memory/2) }
+func RoomOf(memory int64) *admission.Room { return admission.NewRoom(min(24<<20, memory/4), memory/2) }
 
 // noMemoryLimit is more than any machine has.
 const noMemoryLimit = 1 << 50

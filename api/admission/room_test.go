@@ -1,4 +1,4 @@
-package room
+package admission
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 const mib = 1 << 20
 
-// caller returns the claim of a call that has taken some room, if there was any.
-func caller(t *testing.T, r *Room, local bool, bytes int) *Claim {
+// largeCall returns the claim of a call that has taken some room, if there was any.
+func largeCall(t *testing.T, r *Room, local bool, bytes int) *RoomClaim {
 	t.Helper()
 	c := r.Claim(local)
-	if err := Take(With(t.Context(), &c), bytes); err != nil {
+	if err := TakeRoom(WithRoom(t.Context(), &c), bytes); err != nil {
 		t.Fatal(err)
 	}
 
@@ -25,20 +25,20 @@ func caller(t *testing.T, r *Room, local bool, bytes int) *Claim {
 
 func TestLargeCallsWaitAndSmallOnesDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(16*mib, 100*mib)
-		first := caller(t, r, false, 8*mib)
+		r := NewRoom(16*mib, 100*mib)
+		first := largeCall(t, r, false, 8*mib)
 		began := time.Now()
-		caller(t, r, false, SmallBytes)
+		largeCall(t, r, false, SmallBytes)
 		time.AfterFunc(time.Second, first.Release)
 
-		alone := caller(t, r, false, 100*mib) // more than there is: it has all of it
+		alone := largeCall(t, r, false, 100*mib) // more than there is: it has all of it
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("the second call waited %v, want 1 s", waited)
 		}
 
 		alone.Release()
 		alone.Release()
-		if caller(t, r, false, 12*mib).held != 12*mib {
+		if largeCall(t, r, false, 12*mib).held != 12*mib {
 			t.Error("not all of the room came back")
 		}
 	})
@@ -46,16 +46,16 @@ func TestLargeCallsWaitAndSmallOnesDoNot(t *testing.T) {
 
 func TestCallsThatWaitForAServerLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(16*mib, 100*mib)
-		passed := caller(t, r, false, 100*mib)
+		r := NewRoom(16*mib, 100*mib)
+		passed := largeCall(t, r, false, 100*mib)
 		began := time.Now()
-		caller(t, r, true, 4*mib)
+		largeCall(t, r, true, 4*mib)
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("a call that is answered here waited %v", waited)
 		}
 
 		time.AfterFunc(time.Second, passed.Release)
-		caller(t, r, true, 5*mib) // more than is kept for its like
+		largeCall(t, r, true, 5*mib) // more than is kept for its like
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("a larger one waited %v, want 1 s", waited)
 		}
@@ -63,31 +63,31 @@ func TestCallsThatWaitForAServerLeaveRoomForOthers(t *testing.T) {
 }
 
 func TestACallThatNeedsTooMuchIsNotAdmitted(t *testing.T) {
-	c := New(16*mib, 100*mib).Claim(false)
-	ctx := With(t.Context(), &c)
-	if err := Admit(ctx, 100*mib+1); !wire.IsCode(err, wire.CodeTooLarge) || c.Holds() {
+	c := NewRoom(16*mib, 100*mib).Claim(false)
+	ctx := WithRoom(t.Context(), &c)
+	if err := AdmitRoom(ctx, 100*mib+1); !wire.IsCode(err, wire.CodeTooLarge) || c.Holds() {
 		t.Errorf("it is answered with %v", err)
 	}
-	if err := Admit(ctx, 100*mib); err != nil || !c.Holds() {
+	if err := AdmitRoom(ctx, 100*mib); err != nil || !c.Holds() {
 		t.Errorf("one that may is answered with %v", err)
 	}
 }
 
 func TestNobodyWaitsForRoomForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(16*mib, 100*mib)
-		caller(t, r, false, 10*mib)
+		r := NewRoom(16*mib, 100*mib)
+		largeCall(t, r, false, 10*mib)
 
 		began := time.Now()
 		c := r.Claim(false)
-		err := Take(With(t.Context(), &c), 4*mib)
-		if !wire.IsCode(err, wire.CodeUnavailable) || time.Since(began) != patience || c.Holds() {
+		err := TakeRoom(WithRoom(t.Context(), &c), 4*mib)
+		if !wire.IsCode(err, wire.CodeUnavailable) || time.Since(began) != roomPatience || c.Holds() {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		err = Take(With(gone, &c), 4*mib)
+		err = TakeRoom(WithRoom(gone, &c), 4*mib)
 		if !errors.Is(err, context.Canceled) || !wire.IsCode(err, wire.CodeUnavailable) {
 			t.Errorf("a caller who left gets %v", err)
 		}
@@ -97,14 +97,14 @@ func TestNobodyWaitsForRoomForEver(t *testing.T) {
 // Two calls that each hold some and want more must not wait for each other.
 func TestACallThatHoldsRoomDoesNotWaitForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(16*mib, 100*mib)
-		claims := []*Claim{caller(t, r, false, 5*mib), caller(t, r, false, 5*mib)}
+		r := NewRoom(16*mib, 100*mib)
+		claims := []*RoomClaim{largeCall(t, r, false, 5*mib), largeCall(t, r, false, 5*mib)}
 		began := time.Now()
 		for _, c := range claims {
-			if err := Take(With(t.Context(), c), 7*mib); err != nil {
+			if err := TakeRoom(WithRoom(t.Context(), c), 7*mib); err != nil {
 				t.Error(err)
 			}
-			if err := Take(With(t.Context(), c), mib); err != nil {
+			if err := TakeRoom(WithRoom(t.Context(), c), mib); err != nil {
 				t.Error(err)
 			}
 		}
@@ -116,12 +116,12 @@ func TestACallThatHoldsRoomDoesNotWaitForMore(t *testing.T) {
 
 func TestACallGivesBackWhatItNeedsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := New(16*mib, 100*mib)
-		c := caller(t, r, false, 12*mib)
+		r := NewRoom(16*mib, 100*mib)
+		c := largeCall(t, r, false, 12*mib)
 		c.Keep(2 * mib)
 		c.Keep(3 * mib) // which it does not have any more
 		began := time.Now()
-		caller(t, r, false, 10*mib)
+		largeCall(t, r, false, 10*mib)
 		if c.held != 2*mib || time.Since(began) != 0 {
 			t.Errorf("it holds %d bytes, and another call waited %v for the rest", c.held, time.Since(began))
 		}
@@ -130,10 +130,10 @@ func TestACallGivesBackWhatItNeedsNoLonger(t *testing.T) {
 
 func TestWithoutARoomNothingIsBounded(t *testing.T) {
 	var none *Room
-	if c := caller(t, none, false, 100*mib); c.Holds() {
+	if c := largeCall(t, none, false, 100*mib); c.Holds() {
 		t.Error("something is held of no room")
 	}
-	if err := Admit(t.Context(), 100*mib); err != nil {
+	if err := AdmitRoom(t.Context(), 100*mib); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,134 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+const (
+	// SmallBytes is the memory that a call may use without asking for room.
+	SmallBytes = 512 << 10
+
+	// roomPatience is how long a call waits for room.
+	roomPatience = 10 * time.Second
+)
+
+// Room is memory for large calls while they are worked on. Safe for concurrent use.
+//
+// A body that is decoded, encoded anew, sent on and answered exists several times at
+// once. Each part of the program that makes such copies takes the room for them first, in
+// the name of the call in its context, whose key it does not know. Small calls never wait.
+//
+// A quarter is kept for calls that are answered here and need no more than that: calls
+// that wait for a server which hangs must not keep out those that do without it.
+type Room struct {
+	kept, rest *Queue
+	callMax    int64
+}
+
+// NewRoom makes a Room of so many bytes, of which AdmitRoom gives callMax to one call.
+func NewRoom(bytes, callMax int64) *Room {
+	return &Room{
+		kept:    NewQueue(bytes/4, math.MaxInt, nil),
+		rest:    NewQueue(bytes-bytes/4, math.MaxInt, nil),
+		callMax: callMax,
+	}
+}
+
+// Claim returns the claim of a new call, which holds nothing yet. local means that the
+// call is answered without asking a server. A nil Room bounds nothing.
+func (r *Room) Claim(local bool) RoomClaim { return RoomClaim{room: r, local: local} }
+
+// RoomClaim is what one call holds of a Room. It is used by one goroutine at a time.
+type RoomClaim struct {
+	room  *Room
+	local bool
+	part  *Queue // of room, from which it has what it holds
+	held  int64
+}
+
+// roomKey is the type of RoomKey.
+type roomKey struct{}
+
+// RoomKey is what a context returns the call's *RoomClaim for.
+var RoomKey any = roomKey{}
+
+// WithRoom returns a context in which TakeRoom takes from c.
+func WithRoom(ctx context.Context, c *RoomClaim) context.Context {
+	return context.WithValue(ctx, RoomKey, c)
+}
+
+// TakeRoom waits until the call of ctx may use so many bytes in all. A call that needs more
+// than there is goes alone. Without a claim in ctx nothing is bounded. Its error is
+// wire.CodeUnavailable.
+func TakeRoom(ctx context.Context, bytes int) error {
+	c, _ := ctx.Value(RoomKey).(*RoomClaim)
+	if bytes <= SmallBytes || c == nil || c.room == nil {
+		return nil
+	}
+
+	return c.take(ctx, int64(bytes))
+}
+
+// AdmitRoom is TakeRoom for what comes from outside: more than the process could bear is
+// wire.CodeTooLarge.
+func AdmitRoom(ctx context.Context, bytes int) error {
+	c, _ := ctx.Value(RoomKey).(*RoomClaim)
+	if bytes > SmallBytes && c != nil && c.room != nil && int64(bytes) > c.room.callMax {
+		return wire.Errorf(wire.CodeTooLarge,
+			"This needs more memory than the sidecar has. Call the server itself, or raise the limit.")
+	}
+
+	return TakeRoom(ctx, bytes)
+}
+
+func (c *RoomClaim) take(ctx context.Context, bytes int64) error {
+	if c.held == 0 {
+		c.part = c.room.rest
+		if c.local && bytes <= c.room.kept.weightMax {
+			c.part = c.room.kept
+		}
+	}
+	bytes = min(bytes, c.part.weightMax)
+	if bytes <= c.held {
+		return nil
+	}
+
+	// Two calls that wait for more while they hold some would wait for each other. What a
+	// call needs beyond its first claim is little, or rare.
+	patience := roomPatience
+	if c.held > 0 {
+		patience = 0
+	}
+	err := c.part.Enter(ctx, "", bytes-c.held, 0, patience)
+	switch {
+	case err == nil:
+		c.held = bytes
+	case c.held > 0: // it goes on with what it has
+	case errors.Is(err, ErrLongWait):
+		return wire.Unavailable(time.Second,
+			"Too many large calls are being answered. Send this again in a second.")
+	default:
+		return EndedError(ctx)
+	}
+
+	return nil
+}
+
+// Holds reports whether there is anything to release.
+func (c *RoomClaim) Holds() bool { return c.held > 0 }
+
+// Keep gives back what the call holds beyond so many bytes.
+func (c *RoomClaim) Keep(bytes int) {
+	if more := c.held - int64(bytes); more > 0 {
+		c.part.Leave(more)
+		c.held -= more
+	}
+}
+
+// Release gives everything back. A second time it does nothing.
+func (c *RoomClaim) Release() { c.Keep(0) }
