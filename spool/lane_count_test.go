@@ -177,12 +177,12 @@ func TestALaneFileThatGoesUnderARunningSpoolIsCountedOnce(t *testing.T) {
 	wantLanes(t, open(t, dir), 0, 2, 0)
 }
 
-func TestAFolderOfLanesInBadgerIsRefused(t *testing.T) {
+func TestAFolderOfLanesWithAnythingElseIsRefused(t *testing.T) {
 	dir := closed(t)
 	if err := os.MkdirAll(filepath.Join(dir, "lanes"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "lanes", "MANIFEST"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "lanes", "somebody"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, dir, "no file of a lane")
@@ -190,7 +190,7 @@ func TestAFolderOfLanesInBadgerIsRefused(t *testing.T) {
 	f := look(t, dir)
 	for _, err := range f.Lane(spool.LaneHeld) {
 		if err == nil {
-			t.Error("the lane in Badger yields events")
+			t.Error("the lane yields events")
 		}
 	}
 	if r := check(t, f); r.Sound() {

@@ -70,6 +70,7 @@ var imports = map[string]string{
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
 		"spool/archive/calls/otel spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":    "api/wire",
+	"spool/archive/compress":   "",
 	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
 	"spool/archive/calls/otel": "api/wire api/wire/jsonscan",
 	"spool/archive/query":      "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
@@ -77,13 +78,13 @@ var imports = map[string]string{
 	"spool/archive/counting":   "api/wire spool/archive spool/archive/query spool/archive/rowcode",
 	"spool/archive/accounts":   "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/query spool/archive/rowcode " +
-		"spool/archive/transfer spool/disk spool/rawlog",
+		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/compress spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer spool/disk spool/rawlog",
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/archive/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
-		"spool/archive/transfer",
+		"spool/archive/compress spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer",
 	"spool/archive/postgres/connection": "api/wire",
 	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.

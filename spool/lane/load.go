@@ -77,7 +77,7 @@ type segmentName struct {
 }
 
 // segmentNames lists the files of both lanes; none if there is no folder. It rejects a
-// folder with anything else in it, such as the Badger database that the lanes once were.
+// folder with anything else in it.
 func segmentNames(dir string) ([]segmentName, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

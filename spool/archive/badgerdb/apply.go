@@ -59,7 +59,7 @@ func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
 	for i := range events {
 		bytes += len(events[i].Body)
 		if events[i].Hash != "" {
-			packed[i] = db.codec.packBody(events[i].Body)
+			packed[i] = db.codec.Body(events[i].Body)
 		}
 	}
 	return packed, bytes

@@ -4,6 +4,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive/badgerdb/blocks"
+	"promptspool/spool/archive/compress"
 )
 
 // block is a block with the transaction that it is read in.
@@ -11,7 +12,7 @@ type block struct {
 	blocks.Block
 
 	txn   *badger.Txn
-	codec *codec
+	codec *compress.Codec
 	keys  keys
 }
 
@@ -20,7 +21,7 @@ func (b *block) open(place []byte, head blocks.Head) { b.Open(b, place, head) }
 
 // Read reads a part of the block at a place; see blocks.Reader.
 func (b *block) Read(place []byte, part blocks.Part, buffer []byte) ([]byte, error) {
-	return b.codec.read(b.txn, columnVersion, b.keys.part(place, part), buffer)
+	return readPacked(b.txn, b.codec, b.keys.part(place, part), buffer)
 }
 
 // Damaged names the key of a part that cannot be decoded; see blocks.Reader.
@@ -35,7 +36,7 @@ func (b *block) readSummary(buffer []byte) ([]byte, error) {
 }
 
 // writeBlock returns the writes of a block at a place. There must be rows, in order.
-func (c *codec) writeBlock(k keys, place []byte, rows []blocks.Placed) []write {
+func writeBlock(c *compress.Codec, k keys, place []byte, rows []blocks.Placed) []write {
 	head := blocks.HeadOf(rows)
 	writes := []write{
 		{k.block(place), head.Encode()},
@@ -47,9 +48,9 @@ func (c *codec) writeBlock(k keys, place []byte, rows []blocks.Placed) []write {
 		var value []byte
 		if part == blocks.Summary {
 			// Not packed: unpacking it would take as long as merging it.
-			value = append([]byte{columnVersion, packedPlain}, plain...)
+			value = compress.Plain(plain)
 		} else {
-			value = c.pack(columnVersion, plain)
+			value = c.Column(plain)
 		}
 
 		writes = append(writes, write{k.part(place, part), value})

@@ -18,6 +18,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/badgerdb/folder"
+	"promptspool/spool/archive/compress"
 	"promptspool/spool/disk"
 )
 
@@ -49,7 +50,7 @@ type DB struct {
 	lock   *folder.Lock
 	room   *room
 	bdb    *badger.DB
-	codec  *codec
+	codec  *compress.Codec
 	commit *committer
 	logger *slog.Logger
 	now    func() time.Time
@@ -178,7 +179,7 @@ func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
 		return nil, err
 	}
 
-	codec, err := newCodec()
+	codec, err := compress.New(workers)
 	if err != nil {
 		return nil, fmt.Errorf("open the database: %w", err)
 	}

@@ -10,7 +10,7 @@
 //
 //	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
 //	room.go, spare.go                 the disk and the memory that Badger takes
-//	key.go, value.go, codec.go        the layout below: keys, reading what is under them, packing
+//	key.go, value.go                  the layout below: keys, reading what is under them
 //	apply.go, state.go, orphan.go     folding events into records
 //	span.go                           the places of spans, and of those of a trace
 //	rewrite.go, delete.go, retain.go  changing and deleting records
@@ -73,7 +73,7 @@
 //
 //	'r' request 16             archive.State: a record without its bodies
 //	'e' request 16, after 4    archive.Delta: what later events add to a large record
-//	'b' request 16, event 16   body of an event, packed: codec.go
+//	'b' request 16, event 16   body of an event, packed: package compress
 //	't' ^time 12, ^request 16  row that stands alone before the first block: rowcode
 //	't' place 28               mark where a block begins, for walks over those rows
 //	't' place 28, 0            a second such mark

@@ -103,7 +103,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 					body = archivetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", n, body)
 				}
 				e := archivetest.Event(t, n, c.kind, archivetest.ID(1000+n), body)
-				bodies = append(bodies, db.codec.packBody(e.Body)[100:1000])
+				bodies = append(bodies, db.codec.Body(e.Body)[100:1000])
 				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
 					t.Fatal(err)
 				}
@@ -163,7 +163,7 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	if db.eraseAsked.Load() == 0 {
 		t.Error("the restart forgot that there is something to erase")
 	}
-	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, db.codec.packBody(e.Body)[100:1000]) {
+	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, db.codec.Body(e.Body)[100:1000]) {
 		t.Errorf("Erase: %v, or the record's bytes are still in the files", err)
 	}
 

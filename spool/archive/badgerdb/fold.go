@@ -203,7 +203,7 @@ func (f *folding) store(r *archive.Record) error {
 	}
 	// Under the same key: the old body stays in the files until they are erased.
 	for event, body := range r.Replaced {
-		f.set(f.keys.body(r.ID, event), f.db.codec.packBody(body))
+		f.set(f.keys.body(r.ID, event), f.db.codec.Body(body))
 	}
 	for _, m := range r.Hidden {
 		f.set(f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.ID), mark)

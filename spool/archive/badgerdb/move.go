@@ -260,7 +260,7 @@ func (f *folding) bring(w *transfer.Record) error {
 		if !ok {
 			return archive.BadID(id)
 		}
-		bodies = append(bodies, archive.PackedBody{Event: event, Bytes: f.db.codec.packBody(body)})
+		bodies = append(bodies, archive.PackedBody{Event: event, Bytes: f.db.codec.Body(body)})
 	}
 	f.group.Bring(r, w.State, bodies)
 

@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive/badgerdb/blocks"
+	"promptspool/spool/archive/compress"
 )
 
 // packStep packs a part of an account's list in one transaction. Reading the rows and
@@ -28,11 +29,11 @@ type packStep struct {
 }
 
 // writeBlock adds a block of rows.
-func (step *packStep) writeBlock(c *codec, k keys, rows []blocks.Placed) {
+func (step *packStep) writeBlock(c *compress.Codec, k keys, rows []blocks.Placed) {
 	if step.place == nil {
 		step.place = rows[0].Place[:]
 	}
-	step.writes = append(step.writes, c.writeBlock(k, rows[0].Place[:], rows)...)
+	step.writes = append(step.writes, writeBlock(c, k, rows[0].Place[:], rows)...)
 }
 
 // packTries is how often a step is prepared beside other writes before these have to

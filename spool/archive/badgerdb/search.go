@@ -126,7 +126,7 @@ func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byt
 
 	// A body is read long after it was written, so its hash is checked each time.
 	key := k.body(id, event)
-	body, err := db.codec.read(txn, bodyVersion, key, nil)
+	body, err := readPacked(txn, db.codec, key, nil)
 	if err == nil && archive.HashBody(body) != h.Hash {
 		err = damaged(key, errors.New("the body is not what was stored"))
 	}

@@ -109,7 +109,7 @@ func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
 	excluded := false
 	for ; it.ValidForPrefix(prefix); it.Next() {
 		err := it.Item().Value(func(value []byte) (err error) {
-			h.body, err = s.db.codec.unpack(bodyVersion, value, h.body)
+			h.body, err = s.db.codec.Unpack(value, h.body)
 			return err
 		})
 		if err != nil {

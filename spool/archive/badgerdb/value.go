@@ -9,6 +9,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/compress"
 )
 
 // load decodes the JSON under key into v and reports whether the key exists.
@@ -39,6 +40,25 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 		return nil, damaged(key, err)
 	}
 	return value, nil
+}
+
+// workers bounds how many goroutines pack or unpack at the same time, each with its own
+// memory.
+const workers = 2
+
+// readPacked reads and unpacks the value under key, into buffer if that has room.
+func readPacked(txn *badger.Txn, c *compress.Codec, key, buffer []byte) (plain []byte, err error) {
+	item, err := txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			plain, err = c.Unpack(value, buffer)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return plain, nil
 }
 
 // errUnreadable is for an empty value. We store none, but Badger returns one without an

@@ -106,7 +106,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 		}
 		b.Bytes += len(events[i].Body)
 		if events[i].Hash != "" {
-			b.Change.packed[i] = pack(db.codec.bodies, events[i].Body)
+			b.Change.packed[i] = db.codec.Body(events[i].Body)
 		}
 	}
 

@@ -145,7 +145,7 @@ func (s *scan) visitBodies(ctx context.Context, places []place) error {
 
 		s.at, s.id, s.line = p.at, p.id, p.line
 		err := s.visitIfMatch(ctx, func() (_ []byte, err error) {
-			if plain, err = s.db.codec.unpack(bodies[p.id], plain); err != nil {
+			if plain, err = s.db.codec.Unpack(bodies[p.id], plain); err != nil {
 				err = damaged("the body of record "+p.id.String(), err)
 			}
 			return plain, err
@@ -183,7 +183,7 @@ func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded 
 			var plain, lower []byte
 			// What is not looked at in time is judged by the next page.
 			for i := w; i < len(places) && errs[w] == nil && !s.isOver(); i += workers {
-				if plain, errs[w] = s.db.codec.unpack(bodies[places[i].id], plain); errs[w] != nil {
+				if plain, errs[w] = s.db.codec.Unpack(bodies[places[i].id], plain); errs[w] != nil {
 					errs[w] = damaged("the body of record "+places[i].id.String(), errs[w])
 					return
 				}

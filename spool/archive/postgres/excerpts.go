@@ -94,7 +94,7 @@ func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uu
 			return nil
 		}
 
-		if plain, err = c.unpack(packed, plain); err != nil {
+		if plain, err = c.Unpack(packed, plain); err != nil {
 			return damaged("the state of record "+id.String(), err)
 		}
 		archive.ReadExcerpts(plain, byID[id])

@@ -142,7 +142,7 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 			if !ok {
 				return archive.BadID(id)
 			}
-			packed := pack(f.db.codec.bodies, body)
+			packed := f.db.codec.Body(body)
 			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: packed})
 		}
 		f.Bring(r, whole.State, bodies)

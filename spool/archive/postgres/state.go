@@ -27,7 +27,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.St
 		var packed []byte
 		// In the order in which they were added, which is that of the primary key.
 		_, err := pgx.ForEachRow(rows, []any{&d.After, &packed}, func() (err error) {
-			if d.Value, err = c.unpack(packed, nil); err != nil {
+			if d.Value, err = c.Unpack(packed, nil); err != nil {
 				return damaged("a delta of record "+id.String(), err)
 			}
 			deltas = append(deltas, d)

@@ -107,7 +107,7 @@ func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) er
 		c.bodies.add(id, uuid(event))
 	}
 	for event, body := range r.Replaced {
-		c.replaced.add(id, uuid(event), pack(f.db.codec.bodies, body))
+		c.replaced.add(id, uuid(event), f.db.codec.Body(body))
 	}
 	packed, after, err := f.db.codec.packState(&r.State)
 	if err != nil {
