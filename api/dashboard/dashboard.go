@@ -100,9 +100,6 @@ type Records interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
 	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
-	Neighbours(
-		ctx context.Context, id wire.Identity, s wire.Search, requestID string, at time.Time,
-	) (before, behind string, err error)
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
 	ExportEvents(

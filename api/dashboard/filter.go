@@ -158,9 +158,6 @@ func (f filter) title(page string) string {
 	return strings.Join(append(parts, page), " · ")
 }
 
-// Record returns the address of a record in the list of the filter.
-func (f filter) Record(id string) string { return address("/requests/"+id, f.values()) }
-
 // withLine returns the filter with another line.
 func (f filter) withLine(text string) filter {
 	other := newFilter(text)

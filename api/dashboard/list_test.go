@@ -103,13 +103,13 @@ func TestABrowserRemembersColumnsAndDensity(t *testing.T) {
 
 func TestAListShowsTheScoreThatMostRowsHave(t *testing.T) {
 	score := func(name string) wire.Score { return wire.Score{Name: name, Score: 50} }
-	rows, main := requestRows(filter{}, []wire.Row{
+	rows, main := requestRows(filter{}, wire.SearchPage{Items: []wire.Row{
 		{RequestID: "a", Scores: []wire.Score{score("csat"), score("tone")}},
 		{RequestID: "b", Scores: []wire.Score{score("tone")}},
 		{RequestID: "c", Scores: []wire.Score{score("csat"), score("helpful")}},
 		{RequestID: "d"},
 		{RequestID: "e", Scores: []wire.Score{score("helpful")}},
-	})
+	}})
 
 	var got []string
 	for _, r := range rows {

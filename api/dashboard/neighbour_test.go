@@ -3,63 +3,137 @@ package dashboard
 import (
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
+	"html"
+	"net/url"
+	"regexp"
+	"slices"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
 )
 
+// logAt logs a call that began so many seconds after a time, and returns its id.
+func (s *site) logAt(account string, noon time.Time, start, latency int) string {
+	s.t.Helper()
+	from := noon.Add(time.Duration(start) * time.Second)
+	body := fmt.Sprintf(`{"function_name":"f","request_start_time":%q,"request_end_time":%q,"tags":["a"]}`,
+		from.Format(time.RFC3339), from.Add(time.Duration(latency)*time.Second).Format(time.RFC3339))
+	e := wire.Event{
+		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(),
+		AcceptedAt: time.Now().UTC(), Body: json.RawMessage(body),
+	}
+	id := wire.Identity{Account: account, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	if _, err := s.records.Record(s.t.Context(), id, []wire.Event{e}); err != nil {
+		s.t.Fatal(err)
+	}
+
+	return e.RequestID
+}
+
+// links returns where the links of a page lead that an expression finds.
+func (s *site) links(email, page, expression string) (to []string) {
+	s.t.Helper()
+	body := s.call(email, "GET", page, nil).Body.String()
+	for _, found := range regexp.MustCompile(expression).FindAllStringSubmatch(body, -1) {
+		to = append(to, html.UnescapeString(found[1]))
+	}
+
+	return to
+}
+
+// rows returns the addresses of the records on a page of the list.
+func (s *site) rows(email, list string) []string {
+	return s.links(email, list, `href="(/requests/[0-9a-f]{8}-[^"]*)"`)
+}
+
+// beside returns where a record's page leads in its list; "" for nowhere.
+func (s *site) beside(email, page, relation string) string {
+	return append(s.links(email, page, `href="([^"]*)" rel="`+relation+`"`), "")[0]
+}
+
+// recordOf returns the id in the address of a record.
+func recordOf(address string) string {
+	u, _ := url.Parse(address)
+
+	return u.Path[min(len("/requests/"), len(u.Path)):]
+}
+
 // An import by the second or by the day has many calls that started at the same time.
 func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
-
+	account := s.signed[ann].User.AccountID
 	noon := time.Now().UTC().Truncate(time.Hour).Add(-48 * time.Hour)
-	var events []wire.Event
-	for n, call := range []struct{ start, latency int }{
-		{0, 1}, {60, 1}, {60, 1}, {60, 2}, {60, 1}, {90, 2}, {90, 2}, {120, 1}, {120, 3}, {120, 1},
-	} {
-		start := noon.Add(time.Duration(call.start) * time.Second)
-		body := fmt.Sprintf(`{"function_name":"f","request_start_time":%q,"request_end_time":%q}`,
-			start.Format(time.RFC3339), start.Add(time.Duration(call.latency)*time.Second).Format(time.RFC3339))
-		events = append(events, wire.Event{
-			ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewIDAt(noon.Add(time.Duration(-n) * time.Hour)),
-			AcceptedAt: time.Now().UTC(), Body: json.RawMessage(body),
-		})
-	}
-	if _, err := s.records.Record(t.Context(), id, events); err != nil {
-		t.Fatal(err)
+	for n := range requestsPerPage + 10 {
+		s.logAt(account, noon, []int{0, 60, 60, 60, 90, 120}[n%6], 1+n%3)
 	}
 
-	for _, o := range []order{
-		{}, {byTime, true}, {"latency_ms", false}, {"latency_ms", true}, {"status", true}, {"accepted_at", true},
+	for _, order := range []string{
+		"", "sort=list_time&order=asc", "sort=latency_ms", "sort=latency_ms&order=asc", "sort=status&order=asc",
+		"sort=accepted_at&order=asc&filter=tag:a",
 	} {
-		search := wire.Search{PerPage: 20}
-		search.SortBy, search.SortOrder = o.search()
-		list, err := s.records.Search(t.Context(), id, search)
-		if err != nil || len(list.Items) != len(events) {
-			t.Fatalf("%+v: %d rows, %v", o, len(list.Items), err)
+		list := s.rows(ann, "/requests?"+order)
+		second := s.links(ann, "/requests?"+order, `href="([^"]*)" rel="next"`)
+		list = append(list, s.rows(ann, second[0])...)
+		if len(list) != requestsPerPage+10 {
+			t.Fatalf("%s: the list has %d rows", order, len(list))
 		}
 
-		f := filter{Order: o}
-		address := func(i int) string {
-			if i < 0 || i == len(list.Items) {
-				return ""
-			}
-			return f.Record(list.Items[i].RequestID)
+		// Through the whole list, and back.
+		var there, back []string
+		last := ""
+		for at := list[0]; at != ""; at = s.beside(ann, at, "next") {
+			there, last = append(there, recordOf(at)), at
 		}
-		for i, row := range list.Items {
-			r, err := s.records.Request(t.Context(), id, row.RequestID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := &call{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil), SignedIn: s.signed[ann]}
-			previous, next, err := s.d.neighbours(c, f, r)
-			if err != nil || previous != address(i-1) || next != address(i+1) {
-				t.Errorf("%+v: row %d has the neighbours %q and %q, %v", o, i, previous, next, err)
+		for at := last; at != ""; at = s.beside(ann, at, "prev") {
+			back = append(back, recordOf(at))
+		}
+		slices.Reverse(back)
+		for i, want := range list {
+			if len(there) != len(list) || len(back) != len(list) || there[i] != recordOf(want) || back[i] != recordOf(want) {
+				t.Fatalf("%s: row %d of %d: there are %d there and %d back", order, i, len(list), len(there), len(back))
 			}
 		}
+	}
+}
+
+func TestNeighboursStayWhenTheListChanges(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	account := s.signed[ann].User.AccountID
+	noon := time.Now().UTC().Truncate(time.Hour).Add(-48 * time.Hour)
+	for n := range 4 {
+		s.logAt(account, noon, n, 1)
+	}
+	list := s.rows(ann, "/requests?filter=-score_name:done")
+	beside := func(when, page, previous, next string) {
+		t.Helper()
+		before, behind := s.beside(ann, page, "prev"), s.beside(ann, page, "next")
+		if before != previous || behind != next {
+			t.Errorf("%s: it is between %q and %q, want %q and %q", when, before, behind, previous, next)
+		}
+	}
+	beside("as it was opened", list[1], list[0], list[2])
+	beside("as sent", list[1]+"&view=sent", list[0]+"&view=sent", list[2]+"&view=sent")
+	beside("without a list", "/requests/"+recordOf(list[1]), "", "")
+	beside("of a cursor that is none", "/requests/"+recordOf(list[1])+"?cursor=a&row=1", "", "")
+
+	// A score takes it from the list: it is between those that were beside it.
+	s.done(ann, "/requests/"+recordOf(list[1])+"/score", s.form(ann, "name", "done", "score", "1"))
+	beside("after it was scored", list[1], list[0], list[2][:len(list[2])-1]+"1")
+
+	// More calls than a page has, which are newer.
+	newest := ""
+	for n := range requestsPerPage + 10 {
+		newest = s.logAt(account, noon, 100+n, 1)
+	}
+	beside("after newer calls", list[1], list[0], list[2][:len(list[2])-1]+"1")
+	at := list[0]
+	for range requestsPerPage + 10 {
+		at = s.beside(ann, at, "prev")
+	}
+	if recordOf(at) != newest || s.beside(ann, at, "prev") != "" {
+		t.Errorf("at the beginning of the list is %s, want the newest call %s", at, newest)
 	}
 }

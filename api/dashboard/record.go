@@ -196,10 +196,9 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
 
-	if v.Previous.Href, v.Next.Href, err = d.neighbours(c, f, r); err != nil {
+	if v.Previous.Href, v.Next.Href, err = d.neighbours(c, f, r.RequestID); err != nil {
 		return err
 	}
-	v.Previous.Href, v.Next.Href = alsoAsSent(v.Previous.Href, t.asSent), alsoAsSent(v.Next.Href, t.asSent)
 	v.Previous.Text, v.Next.Text = f.Order.steps()
 
 	return d.show(c, http.StatusOK, "record", v.Title(), "requests", v)

@@ -72,25 +72,16 @@ func withPiece(page *url.URL, from int) string {
 	return address(page.Path, q)
 }
 
-// keepPlace adds to a query which page of a long conversation another query shows, and whether as sent.
+// keepPlace adds to a query the record's place in its list, and which page of a long conversation another
+// query shows, and whether as sent.
 func keepPlace(to, from url.Values) url.Values {
-	for _, name := range []string{"piece", "view"} {
+	for _, name := range []string{"cursor", "row", "piece", "view"} {
 		if value := from.Get(name); value != "" {
 			to.Set(name, value)
 		}
 	}
 
 	return to
-}
-
-// alsoAsSent returns the address of another record, with its texts as this one's.
-func alsoAsSent(to string, asSent bool) string {
-	page, err := url.Parse(to)
-	if to == "" || !asSent || err != nil {
-		return to
-	}
-
-	return toggled(page)
 }
 
 // recordText answers with one text of a record: with all of it as it is, or, for the page's

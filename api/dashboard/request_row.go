@@ -16,10 +16,10 @@ type requestRow struct {
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
-func requestRows(f filter, items []wire.Row) (rows []requestRow, main string) {
-	main = mainScore(items)
-	for _, item := range items {
-		row := requestRow{Row: item, Href: f.Record(item.RequestID)}
+func requestRows(f filter, page wire.SearchPage) (rows []requestRow, main string) {
+	main = mainScore(page.Items)
+	for i, item := range page.Items {
+		row := requestRow{Row: item, Href: f.Record(listPlace{item.RequestID, page.Start, i}, "")}
 		if at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main }); at >= 0 {
 			row.Score = &item.Scores[at]
 		}

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -121,6 +122,18 @@ func address(path string, q url.Values) string {
 	return path + "?" + q.Encode()
 }
 
+// list reads a page of the list of a filter: its rows behind a cursor.
+func (d *Dashboard) list(ctx context.Context, c *call, f filter, page wire.Search) (wire.SearchPage, error) {
+	s, err := f.search(d.Now())
+	if err != nil {
+		return wire.SearchPage{}, err
+	}
+	s.Cursor, s.PerPage, s.Quick = page.Cursor, page.PerPage, page.Quick
+	s.SortBy, s.SortOrder = f.Order.search()
+
+	return d.Records.Search(ctx, c.identity(), s)
+}
+
 func (d *Dashboard) requestsPage(c *call) error {
 	query := c.URL.Query()
 	f := c.filter(query)
@@ -128,14 +141,7 @@ func (d *Dashboard) requestsPage(c *call) error {
 	v.Exports = exportLinks(f, v.View.Columns)
 	v.Shown = v.View.shown()
 
-	var page wire.SearchPage
-	s, err := f.search(d.Now())
-	if err == nil {
-		s.PerPage, s.Cursor = requestsPerPage, query.Get("cursor")
-		s.SortBy, s.SortOrder = f.Order.search()
-		page, err = d.Records.Search(c.Context(), c.identity(), s)
-	}
-
+	page, err := d.list(c.Context(), c, f, wire.Search{PerPage: requestsPerPage, Cursor: query.Get("cursor")})
 	// A filter that makes no sense is shown in its form, where it can be corrected.
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		v.reject(e)
@@ -147,7 +153,7 @@ func (d *Dashboard) requestsPage(c *call) error {
 
 	var main string
 	v.Page = page
-	v.Rows, main = requestRows(f, page.Items)
+	v.Rows, main = requestRows(f, page)
 	if main == "" {
 		// No row has a score: the texts may have its room.
 		v.Shown = slices.DeleteFunc(v.Shown, func(c column) bool { return c.Name == "score" })

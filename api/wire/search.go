@@ -59,6 +59,10 @@ type Search struct {
 	Page      int    `json:"page,omitempty"`       // from 1
 	PerPage   int    `json:"per_page,omitempty"`   // at most 1,000; the default is 10
 	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page, instead of page
+
+	// Quick is for who wants to know which rows there are, soon: without their excerpts and the
+	// total, and with less time for reading prompts and responses. No caller can send it.
+	Quick bool `json:"-"`
 }
 
 // SortFields are the fields that a search can be sorted by; accepted_at is the order
@@ -74,6 +78,10 @@ type SearchPage struct {
 	Paging
 	TotalIsLowerBound bool    `json:"total_is_lower_bound"`
 	NextCursor        *string `json:"next_cursor"`
+
+	// Start is a cursor that leads to this page also when newer rows have come. It is "" for
+	// page numbers from 2 on, and is not sent.
+	Start string `json:"-"`
 
 	// Complete is false if the time for reading prompts and responses ran out before the
 	// page was full. More matches may follow, and next_cursor continues where the search

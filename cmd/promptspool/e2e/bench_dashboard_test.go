@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,7 +292,6 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"requests, all columns", "/requests?col=model&col=provider&col=template&col=latency&col=tokens&col=cost" +
 			"&col=scores&col=status&col=tags&col=metadata&col=tools&col=finish&col=function&col=sidecar&col=groups"},
 		{"a request", "/requests/" + record},
-		{"a request in a filter", "/requests/" + record + "?field=tags&key=&op=is&value=tag-7"},
 		{"templates", "/templates"},
 		{"a template", "/template?name=template-3"},
 		{"compare", "/template/compare?name=template-3&a=1&b=9"},
@@ -311,8 +311,20 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		cursor, _, _ := strings.Cut(rest, `"`)
 		all = append(all, benchPage{"requests, second page", "/requests?cursor=" + cursor})
 	}
+	for name, list := range map[string]string{
+		"a request of a list": "/requests", "a request of a tag": "/requests?filter=tag%3Atag-7",
+		"a request of a list by latency": "/requests?sort=latency_ms",
+	} {
+		_, body := s.get(b, list, nil, "")
+		if rows := recordHref.FindAllSubmatch(body, -1); len(rows) > 20 {
+			all = append(all, benchPage{name, strings.ReplaceAll(string(rows[20][1]), "&amp;", "&")})
+		}
+	}
 	return all
 }
+
+// recordHref is the address of a request in a list.
+var recordHref = regexp.MustCompile(`href="(/requests/[0-9a-f]{8}-[^"]*)"`)
 
 // pageFigures are the measurements of a page.
 type pageFigures struct {

@@ -35,8 +35,16 @@ var pageAttacks = []attack{
 				`"kwargs":{},"request_response":{}}`, tag, start, start+1)
 			return wire.Event{Kind: wire.KindRequest, RequestID: ids[i], Body: json.RawMessage(body)}
 		})
-		for _, field := range append([]string{""}, wire.SortFields...) {
-			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}}
+		// The first on a late page: what is in front of it is on the page before.
+		for _, field := range wire.SortFields {
+			_, half := p.call("POST", "/api/public/v2/requests/search",
+				fmt.Sprintf(`{"filter":"tag:%s","sort_by":"%s","per_page":%d}`, tag, field, n/2))
+			var page wire.SearchPage
+			if err := json.Unmarshal([]byte(half), &page); err != nil || page.NextCursor == nil {
+				p.t.Errorf("%s: %s (%v)", field, half, err)
+				return size
+			}
+			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}, "cursor": {*page.NextCursor}, "row": {"0"}}
 			p.call("GET", "/requests/"+ids[n/2]+"?"+query.Encode(), "")
 		}
 		return size

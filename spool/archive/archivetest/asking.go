@@ -27,12 +27,16 @@ func overStore(s archive.Store) *archive.Archive {
 	})
 }
 
-// everyOrder searches in every order, also for words and fields in bodies.
+// everyOrder searches in every order, also for words and fields in bodies. Many records have the same
+// time or value: an import by the day has nothing else.
 func everyOrder(t *testing.T, open Open) {
 	s, _ := open(t)
 	rapid.Check(t, func(t *rapid.T) {
 		account := wire.NewID()
-		events := Events(t, 8, 24)
+		events := Events(t, 4, 16)
+		for i := range rapid.IntRange(1, 12).Draw(t, "calls") {
+			events = append(events, Event(t, 100+i, wire.KindRequest, ID(2000+i), drawTied(t)))
+		}
 		for _, batch := range Batches(t, events) {
 			apply(t, s, account, batch...)
 		}
@@ -40,7 +44,8 @@ func everyOrder(t *testing.T, open Open) {
 		states, bodies := Fold(events)
 		rows := Rows(states)
 		for range 4 {
-			q, err := query.Compile(drawSearch(t))
+			w := drawSearch(t)
+			q, err := query.Compile(w)
 			if err != nil {
 				t.Fatalf("Compile: %v", err)
 			}
@@ -57,6 +62,16 @@ func everyOrder(t *testing.T, open Open) {
 				want.TotalIsLowerBound != got.TotalIsLowerBound || got.Stopped != nil {
 				t.Fatalf("want total %d (lower bound %v), more %v; got %d (%v), %v",
 					want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
+			}
+
+			// A first page's own cursor leads to it, and soon.
+			w.Cursor, w.Quick = q.Answer(got).Start, true
+			if w.Page == 1 && w.Cursor != "" {
+				for i, again := range search(t, s, account, w).Rows[:len(got.Rows)] {
+					if again.RequestID != got.Rows[i].RequestID {
+						t.Fatalf("row %d of the page at %s is another", i, w.Cursor)
+					}
+				}
 			}
 		}
 
@@ -385,4 +400,19 @@ func rewriting(t *testing.T, open Open) {
 	if err := a.Rewrite(context.Background(), id, "", keep, progress); err != nil || seen != 7 {
 		t.Errorf("over the archive %d were seen (%v)", seen, err)
 	}
+}
+
+// drawTied draws a request that began at one of a few times, and took one or two seconds
+// or nobody knows how long.
+func drawTied(t *rapid.T) string {
+	start := Start.Add(rapid.SampledFrom([]time.Duration{
+		0, 1, time.Microsecond, time.Second, time.Second + 1, time.Minute, -time.Hour, -1000 * time.Hour,
+	}).Draw(t, "start"))
+	body := fmt.Sprintf(`{"function_name":"f","request_response":{},"tags":["x"],"request_start_time":%q`,
+		start.Format(time.RFC3339Nano))
+	if n := rapid.IntRange(0, 2).Draw(t, "latency"); n > 0 {
+		body += fmt.Sprintf(`,"request_end_time":%q`, start.Add(seconds(n)).Format(time.RFC3339Nano))
+	}
+
+	return body + "}"
 }

@@ -80,7 +80,6 @@ var drawn = []scene{
 	{"a search finds what the oracle finds", oracle},
 	{"pages and cursors meet every row once", paging},
 	{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
-	{"the neighbours of a record are beside it in the list, in every order", neighbours},
 	{"words, bodies and every order find what the oracle finds", everyOrder},
 	{"statistics are those of the oracle", statistics},
 	{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},

@@ -105,7 +105,8 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 	}
 
 	// Where all matches were read, nothing has to be counted.
-	if page.Total = q.Offset - skip + len(page.Rows); q.After != nil || page.More {
+	page.Total = q.Offset - skip + len(page.Rows)
+	if !q.Streams() && (q.After != nil || page.More) {
 		page.Total, err = s.count(ctx, query.TotalMax+1)
 		page.Total = max(page.Total, len(page.Rows))
 	}

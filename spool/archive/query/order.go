@@ -65,9 +65,6 @@ func (o Order) ByTime() bool {
 	return false
 }
 
-// ByNumber reports whether it is one of numbers that a filter compares as they are sorted.
-func (o Order) ByNumber() bool { return fields[o.By].number != nil }
-
 // PositionOf returns the position of a row.
 func (o Order) PositionOf(row *wire.Row) Position {
 	p := Position{At: row.ListTime, RequestID: row.RequestID}
@@ -96,20 +93,6 @@ func (o Order) PositionOf(row *wire.Row) Position {
 
 // PositionOf returns the position of a row in the order of time.
 func PositionOf(row *wire.Row) Position { return Order{}.PositionOf(row) }
-
-// Beyond returns a position behind all rows with a number, and before those with any other that is
-// behind it. Rows with the number itself need not be read to find that.
-func (o Order) Beyond(v SortValue) *Position {
-	towards := math.Inf(-1)
-	if o.Ascending {
-		towards = math.Inf(1)
-	}
-
-	return &Position{At: lastTime, Value: SortValue{Known: true, Number: math.Nextafter(v.Number, towards)}}
-}
-
-// lastTime is later than any time of a row.
-var lastTime = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Compare is negative if a comes before b in a list. Unknown values come last, equal ones
 // newest first.

@@ -25,7 +25,8 @@ type Query struct {
 	// Budget is how long bodies may be looked into; 0: unlimited. See Page.Stopped.
 	Budget time.Duration
 
-	// Bare leaves the excerpts out of a page's rows: to read them costs a state each.
+	// Bare leaves the excerpts out of a page's rows, which cost a state each, and counts no
+	// matches of a list in the order of time.
 	Bare bool
 
 	page int
@@ -35,13 +36,16 @@ type Query struct {
 // a later answer, and the cursor continues where it ended.
 const searchBudget = 5 * time.Second
 
+// quickBudget is that of a Search that is Quick.
+const quickBudget = 500 * time.Millisecond
+
 // perPageDefault is the peer's.
 const perPageDefault = 10
 
 // Compile checks a search. Its errors are 422 and name the field at fault with what is
 // allowed there.
 func Compile(s wire.Search) (Query, error) {
-	q := Query{Limit: s.PerPage, page: max(s.Page, 1)}
+	q := Query{Limit: s.PerPage, Bare: s.Quick, page: max(s.Page, 1)}
 	if q.Limit == 0 {
 		q.Limit = perPageDefault
 	}
@@ -78,6 +82,9 @@ func Compile(s wire.Search) (Query, error) {
 	err = q.filter(s.FilterGroup, s.Q)
 	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = searchBudget
+		if s.Quick {
+			q.Budget = quickBudget
+		}
 	}
 
 	return q, err
@@ -113,8 +120,9 @@ func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where)
 func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
 
 // Streams reports whether a page is answered as soon as it is full. Counting what
-// follows, or what precedes a cursor, would take too long where bodies are looked into.
-func (q *Query) Streams() bool { return q.NeedsBody() && q.Order.By == "" }
+// follows, or what precedes a cursor, would take too long where bodies are looked into, and
+// is for nothing where the rows are all that is wanted.
+func (q *Query) Streams() bool { return (q.NeedsBody() || q.Bare) && q.Order.By == "" }
 
 // Decides reports whether rows alone tell what matches.
 func (q *Query) Decides() bool { return !q.NeedsBody() && !q.NeedsWhole() }
@@ -209,6 +217,16 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 	}
 	a.Paging = wire.NewPaging(q.page, q.Limit, page.Total)
 	a.HasNext, a.NextNum = page.More, nil
+
+	// Just in front of the first row: of what comes later, most is newer.
+	switch {
+	case q.After != nil:
+		a.Start = formatCursor(*q.After, q.Order)
+	case q.Offset == 0 && len(page.Rows) > 0:
+		start := q.Order.PositionOf(&page.Rows[0])
+		start.At = start.At.Add(1)
+		a.Start = formatCursor(start, q.Order)
+	}
 
 	if page.More {
 		last := q.Order.PositionOf(&page.Rows[len(page.Rows)-1])
