@@ -1,12 +1,12 @@
 package api
 
 import (
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
 
-	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -63,10 +63,7 @@ func (a *API) noteExport(c *call, e wire.Export) {
 		format = wire.FormatEvents
 	}
 
-	detail := "a filter that no line says"
-	if line, ok := filterline.FromFilter(e.FilterGroup, e.Q); ok {
-		detail = wire.AuditFilter(line.String())
-	}
+	detail := wire.AuditFilter(strings.TrimSpace(e.FilterGroup.String() + " " + e.Q))
 	if e.Cursor != "" {
 		detail = "continued, " + detail
 	}

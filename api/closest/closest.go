@@ -5,7 +5,6 @@ package closest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
@@ -28,57 +27,67 @@ type Records interface {
 	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
 }
 
-// fields are those whose values are listed without looking into prompts and responses.
-var fields = strings.Fields(`engine error_type finish_reason function_name group_id label metadata
-	metadata_keys model prompt_id prompt_name provider provider_type score_name sidecar status tags tool_names`)
+// fields are those of a line whose values are listed without looking into prompts and responses.
+var fields = strings.Fields(`error finish function group label metadata metadata_key model template
+	provider score_name sidecar status tag tool`)
 
 // Value is one that exists, in place of one that does not.
 type Value struct {
-	Instead wire.Filter // the condition whose value does not exist
-	Text    string      // the value that exists
-	Found   wire.SearchPage
+	Instead filterline.Term // which demands a value that does not exist
+	Term    filterline.Term // which demands the one that exists
+	Line    filterline.Line // with the term
+	Found   wire.SearchPage // what the term finds
 
-	// Key is set instead of Text if no record has the key of the condition: the key that was
-	// meant, of metadata or of a filter line.
+	// Key is set if no record has the key of the condition: the key that was meant, of metadata or
+	// of a line. Then nothing is counted.
 	Key string
 }
 
-// Find returns the closest existing values, for each condition of a filter that demands a value
+// Text returns the value that exists.
+func (v Value) Text() string {
+	text, _ := v.Term.Demanded()
+
+	return text
+}
+
+// Find returns the closest existing values, for each condition of a line that demands a value
 // which does not exist. It returns what it has found when its time is over.
 func Find(
-	ctx context.Context, records Records, id wire.Identity, filter *wire.Filter, patience time.Duration,
+	ctx context.Context, records Records, id wire.Identity, line filterline.Line, patience time.Duration,
 ) (all []Value) {
-	if filter == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	for _, c := range equalities(*filter, nil) {
-		// Only a value that no record has is mistyped. The others exclude each other.
-		if page, err := count(ctx, records, id, c); err != nil || page.Total > 0 {
+	looked := 0
+	for i, t := range line.Terms {
+		text, demands := t.Demanded()
+		if !demands || text == "" || !slices.Contains(fields, t.Field.Name) || looked == conditionsMax {
 			continue
 		}
-		if key, ok := keyMeant(ctx, records, id, c, patience/3); ok {
-			all = append(all, Value{Instead: c, Key: key})
+		looked++
+		// Only a value that no record has is mistyped. The others exclude each other.
+		if page, err := count(ctx, records, id, t); err != nil || page.Total > 0 {
+			continue
+		}
+		if key, ok := keyMeant(ctx, records, id, t, patience/3); ok {
+			all = append(all, Value{Instead: t, Term: t.Of(key), Line: line.Replaced(i, t.Of(key)), Key: key})
 			continue
 		}
 
 		// A third of the time: counting what was found needs the rest.
 		found, err := records.Suggest(ctx, id, wire.SuggestQuery{
-			Field:  c.Field,
-			Key:    c.NestedKey,
+			Field:  t.Field.JSON,
+			Key:    t.Part,
 			Limit:  valuesMax,
 			Budget: patience / 3,
 		})
 		if err != nil {
 			continue
 		}
-		for _, text := range Among(valueOf(c), found.Values) {
-			instead := c
-			instead.Value, _ = json.Marshal(text)
-			if page, err := count(ctx, records, id, instead); err == nil && page.Total > 0 {
-				all = append(all, Value{Instead: c, Text: text, Found: page})
+		for _, near := range Among(text, found.Values) {
+			other := t.Demanding(near)
+			if page, err := count(ctx, records, id, other); err == nil && page.Total > 0 {
+				all = append(all, Value{Instead: t, Term: other, Line: line.Replaced(i, other), Found: page})
 			}
 		}
 	}
@@ -89,13 +98,13 @@ func Find(
 // keyMeant returns the closest key to that of a condition on metadata, if no record has that one.
 // A line takes every key that it does not know for one of the metadata, slips included.
 func keyMeant(
-	ctx context.Context, records Records, id wire.Identity, c wire.Filter, budget time.Duration,
+	ctx context.Context, records Records, id wire.Identity, t filterline.Term, budget time.Duration,
 ) (string, bool) {
-	if c.Field != "metadata" {
+	if t.Field != filterline.OfMetadata() {
 		return "", false
 	}
 	keys, err := records.Suggest(ctx, id, wire.SuggestQuery{Field: "metadata_keys", Limit: valuesMax, Budget: budget})
-	if err != nil || slices.Contains(keys.Values, c.NestedKey) {
+	if err != nil || slices.Contains(keys.Values, t.Part) {
 		return "", false
 	}
 
@@ -105,7 +114,7 @@ func keyMeant(
 			names = append(names, f.Name)
 		}
 	}
-	near := Among(c.NestedKey, append(names, keys.Values...))
+	near := Among(t.Part, append(names, keys.Values...))
 	if len(near) == 0 {
 		return "", false
 	}
@@ -113,27 +122,14 @@ func keyMeant(
 	return near[0], true
 }
 
-// equalities are the conditions of a filter that demand one value.
-func equalities(f wire.Filter, all []wire.Filter) []wire.Filter {
-	for _, part := range f.Filters {
-		all = equalities(part, all)
-	}
-	demands := f.Operator == "is" || f.Operator == "eq"
-	if demands && valueOf(f) != "" && slices.Contains(fields, f.Field) && len(all) < conditionsMax {
-		all = append(all, f)
+// count counts the records that a term finds, which demands a text.
+func count(ctx context.Context, records Records, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
+	s, err := filterline.Line{Terms: []filterline.Term{t}}.Compile(filterline.Clock{})
+	if err != nil {
+		return wire.SearchPage{}, err
 	}
 
-	return all
-}
-
-func valueOf(f wire.Filter) (text string) {
-	_ = json.Unmarshal(f.Value, &text) // another kind of value has none that are close
-
-	return text
-}
-
-func count(ctx context.Context, records Records, id wire.Identity, f wire.Filter) (wire.SearchPage, error) {
-	return records.Search(ctx, id, wire.Search{FilterGroup: &f, PerPage: 1})
+	return records.Search(ctx, id, wire.Search{FilterGroup: s.Filter, PerPage: 1})
 }
 
 // Among returns the values closest to one, the closest first. These are the same in another case, then

@@ -54,11 +54,8 @@ func (d *Dashboard) backtestPage(c *call) error {
 		return err
 	}
 
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
-		FilterGroup: templateFilter(head.Name, v.Sent),
-		PerPage:     backtestsPerPage,
-		Cursor:      c.FormValue("cursor"),
-	})
+	page, err := d.list(c.Context(), c, templateFilter(head.Name, v.Sent),
+		wire.Search{PerPage: backtestsPerPage, Cursor: c.FormValue("cursor")})
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func drawn(t *testing.T, c *chart.Chart) string {
 
 func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 	none := math.NaN()
-	link := func(p chart.Point) string { return "/requests?span=" + (stretch{p.At, time.Hour}).String() }
+	link := func(p chart.Point) string { return filter{}.between(p.At, p.At.Add(time.Hour)).requests() }
 
 	for name, c := range map[string]*chart.Chart{
 		"empty": {Title: "Nothing", Names: []string{"a"}, Format: count, Bucket: time.Hour},

@@ -17,22 +17,10 @@ type closeLink struct {
 
 // suggestClosest suggests values that exist, for a filter that finds nothing.
 func (d *Dashboard) suggestClosest(c *call, v *filterView) {
-	group, err := v.Filter.group(d.Now())
-	if err != nil {
-		return
-	}
-	for _, value := range closest.Find(c.Context(), d.Records, c.identity(), group, closestMax) {
-		text, term, ok := v.Filter.line.Replaced(value.Instead, value.Text)
-		if value.Key != "" {
-			text, term, ok = v.Filter.line.Rekeyed(value.Instead, value.Key)
-		}
-		if !ok {
-			continue
-		}
-
+	for _, value := range closest.Find(c.Context(), d.Records, c.identity(), v.Filter.line, closestMax) {
 		link := closeLink{
-			Text: term,
-			Href: address(v.Path, v.Filter.withLine(text).values()),
+			Text: value.Term.String(),
+			Href: address(v.Path, v.Filter.withLine(value.Line.String()).values()),
 		}
 		if value.Key == "" {
 			link.Requests = grouped(int64(value.Found.Total))

@@ -80,7 +80,7 @@ func (f filter) headings(shown []column, main string) []heading {
 		}
 		sorted := f
 		sorted.Order = f.Order.next(h.Sort)
-		all[i].Href = address("/requests", sorted.values())
+		all[i].Href = sorted.requests()
 		all[i].Sorted = f.Order.Direction(h.Sort)
 	}
 

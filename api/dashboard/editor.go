@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -62,8 +63,7 @@ func (d *Dashboard) editPage(c *call) error {
 // newestVariables returns the variables of the template's newest request, for trying a
 // draft with them, or "{}".
 func (d *Dashboard) newestVariables(c *call, name string) (string, error) {
-	newest := wire.Search{FilterGroup: templateFilter(name, 0), PerPage: 1}
-	page, err := d.Records.Search(c.Context(), c.identity(), newest)
+	page, err := d.list(c.Context(), c, templateFilter(name, 0), wire.Search{PerPage: 1})
 	if err != nil || len(page.Items) == 0 {
 		return "{}", err
 	}
@@ -86,15 +86,13 @@ const editedBytesMax = 16 << 10
 
 // templateFilter returns the filter for the requests of a template's version, or of all
 // its versions if version is 0.
-func templateFilter(name string, version int) *wire.Filter {
-	all := &wire.Filter{Logic: "AND"}
-	all.Filters = append(all.Filters, condition{"prompt_name", "", "is", name}.filter())
+func templateFilter(name string, version int) filter {
+	f := filter{}.with(filterline.Where("template", "", name))
 	if version > 0 {
-		of := condition{"prompt_version_number", "", "is", strconv.Itoa(version)}
-		all.Filters = append(all.Filters, of.filter())
+		f = f.with(filterline.Where("version", "", strconv.Itoa(version)))
 	}
 
-	return all
+	return f
 }
 
 func (d *Dashboard) showEditor(c *call, status int, v editView) error {

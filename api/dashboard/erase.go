@@ -2,12 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
 	"slices"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -51,8 +51,8 @@ func (d *Dashboard) erasePage(c *call) error {
 	v := eraseView{
 		Filter:   f,
 		Deletion: wire.Deletion{RequestID: q.Get("id"), Key: q.Get("key"), Value: q.Get("value")},
-		Back:     address("/requests", f.values()),
-		Cancel:   address("/requests", f.values()),
+		Back:     f.requests(),
+		Cancel:   f.requests(),
 	}
 
 	switch {
@@ -78,14 +78,8 @@ func (d *Dashboard) erasePage(c *call) error {
 
 // countErased counts by the condition that the deletion itself has.
 func (d *Dashboard) countErased(c *call, v *eraseView) error {
-	value, err := json.Marshal(v.Value)
-	if err != nil {
-		return err
-	}
-	page, err := d.Records.Search(c.Context(), c.identity(), wire.Search{
-		FilterGroup: &wire.Filter{Field: "metadata", NestedKey: v.Key, Operator: "is", Value: value},
-		PerPage:     1,
-	})
+	doomed := filter{}.with(filterline.Where("metadata", v.Key, v.Value))
+	page, err := d.list(c.Context(), c, doomed, wire.Search{PerPage: 1})
 	v.Requests, v.More = int64(page.Total), page.TotalIsLowerBound
 
 	return err

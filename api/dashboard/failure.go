@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -18,9 +19,9 @@ type failuresAlike struct {
 // same type of error or, if this one has none, that have the same status. It returns nil if they cannot
 // be counted now: the page is worth more than its count.
 func (d *Dashboard) failedAlike(c *call, r wire.Record) *failuresAlike {
-	same := condition{"error_type", "", "is", r.ErrorType}
+	same := filterline.Where("error", "", r.ErrorType)
 	if r.ErrorType == "" {
-		same = condition{"status", "", "is", r.Status}
+		same = filterline.Where("status", "", r.Status)
 	}
 	all := c.filter(nil).with(same)
 	v := &failuresAlike{Day: "that day"}
@@ -32,17 +33,13 @@ func (d *Dashboard) failedAlike(c *call, r wire.Record) *failuresAlike {
 		all = all.during("time:" + day)
 	}
 
-	others, err := all.with(condition{"request_id", "", "is_not", r.RequestID}).search(d.Now())
-	if err != nil {
-		return nil
-	}
-	others.PerPage = 1
-	page, err := d.Records.Search(c.Context(), c.identity(), others)
+	others := all.with(filterline.Where("id", "", r.RequestID).Negated())
+	page, err := d.list(c.Context(), c, others, wire.Search{PerPage: 1})
 	if err != nil {
 		return nil
 	}
 
-	v.Href = address("/requests", all.values())
+	v.Href = all.requests()
 	if page.Total > 0 {
 		v.Count = quantity(int64(page.Total), "other call")
 	}

@@ -152,12 +152,13 @@ func TestABarOfHoursLeadsToItsLine(t *testing.T) {
 	f.zone, _ = calendar.ParseZone("Asia/Kolkata")
 	at := time.Date(2026, 11, 14, 12, 30, 0, 0, time.UTC)
 
-	r := httptest.NewRequest(http.MethodGet, f.requestsBetween(at, at.Add(4*time.Hour)), nil)
-	want := "tag:a since:2026-11-14T18:00:00+05:30 before:2026-11-14T22:00:00+05:30"
-	if got := readFilter(r.URL.Query()).Text; got != want {
-		t.Errorf("%s is the line %s, want %s", r.URL, got, want)
-	}
-	if f.between(at, at.Add(4*time.Hour)).Text != want {
-		t.Error("between is another line")
+	for long, want := range map[time.Duration]string{
+		4 * time.Hour:    "tag:a since:2026-11-14T18:00+05:30 before:2026-11-14T22:00+05:30",
+		30 * time.Second: "tag:a since:2026-11-14T18:00:00+05:30 before:2026-11-14T18:00:30+05:30",
+	} {
+		r := httptest.NewRequest(http.MethodGet, f.between(at, at.Add(long)).requests(), nil)
+		if got := readFilter(r.URL.Query()).Text; got != want {
+			t.Errorf("%s is the line %s, want %s", r.URL, got, want)
+		}
 	}
 }

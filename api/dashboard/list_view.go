@@ -65,5 +65,5 @@ func (d *Dashboard) rememberView(c *call) error {
 	cookie.MaxAge = int(listViewKept.Seconds())
 	http.SetCookie(c.w, &cookie)
 
-	return c.redirect(address("/requests", f.values()), "")
+	return c.redirect(f.requests(), "")
 }

@@ -90,10 +90,11 @@ func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) 
 			back = append(back, recordOf(at))
 		}
 		slices.Reverse(back)
-		for i, want := range list {
-			if len(there) != len(list) || len(back) != len(list) || there[i] != recordOf(want) || back[i] != recordOf(want) {
-				t.Fatalf("%s: row %d of %d: there are %d there and %d back", order, i, len(list), len(there), len(back))
-			}
+		for i := range list {
+			list[i] = recordOf(list[i])
+		}
+		if !slices.Equal(there, list) || !slices.Equal(back, list) {
+			t.Errorf("%s: the list is\n%q, there are\n%q there and\n%q back", order, list, there, back)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"promptspool/api/dashboard/chart"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/api/wire/calendar"
 )
@@ -117,7 +118,7 @@ func overviewCharts(f filter, a wire.Analytics) []*chart.Chart {
 	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart.Chart {
 		c := &chart.Chart{Title: title, Names: names, Format: count, Bucket: bucket}
 		c.Link = func(p chart.Point) string {
-			return f.requestsBetween(p.At, p.To)
+			return f.between(p.At, p.To).requests()
 		}
 		for _, s := range a.Stats {
 			c.Points = append(c.Points, f.point(s.Date, bucket, values(s)))
@@ -130,13 +131,14 @@ func overviewCharts(f filter, a wire.Analytics) []*chart.Chart {
 		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
 	})
 	requests.Bars = true
-	ended := func(i int) filter { return f.with(condition{"status", "", []string{"is", "is_not"}[i], "SUCCESS"}) }
-	requests.LinkName = func(i int) string { return address("/", ended(i).values()) }
+	succeeded := filterline.Where("status", "", "SUCCESS")
+	ended := []filter{f.with(succeeded), f.with(succeeded.Negated())}
+	requests.LinkName = func(i int) string { return address("/", ended[i].values()) }
 	requests.LinkValue = func(p chart.Point, i int) string {
 		if i == 0 {
 			return "" // most of a bar: the whole bar leads to it, and the page stays small
 		}
-		return ended(i).requestsBetween(p.At, p.To)
+		return ended[i].between(p.At, p.To).requests()
 	}
 
 	latency := newChart("Latency", []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
@@ -231,7 +233,7 @@ func (f filter) point(date string, bucket time.Duration, values []float64) chart
 func breakdowns(f filter, a wire.Analytics) []breakdown {
 	all := []breakdown{
 		totalsBy("Models", "model", f, a.ByModel),
-		totalsBy("Templates", "prompt_name", f, a.ByTemplate),
+		totalsBy("Templates", "template", f, a.ByTemplate),
 		totalsBy("Providers", "provider", f, a.ByProvider),
 		byTag(f, a.TagsBreakdown),
 		byMetadata(f, a.MetadataValueBreakdown),
@@ -248,7 +250,7 @@ func byTag(f filter, tags []wire.Breakdown) breakdown {
 	for _, t := range tags[:min(len(tags), breakdownRowsMax)] {
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:     t.Tag,
-			Href:     address("/requests", f.with(condition{"tags", "", "is", t.Tag}).values()),
+			Href:     f.with(filterline.Where("tag", "", t.Tag)).requests(),
 			Requests: t.Requests,
 			Tokens:   t.Tokens,
 			Cost:     t.Cost,
@@ -262,14 +264,15 @@ func byMetadata(f filter, values []wire.MetadataCost) breakdown {
 	b := breakdown{Title: "Metadata"}
 	for _, m := range values[:min(len(values), breakdownRowsMax)] {
 		// Only the beginning of a long value is known.
-		matching := condition{"metadata", m.Key, "is", m.Value}
+		matching := filterline.Where("metadata", m.Key, m.Value)
 		if m.Truncated {
-			matching = condition{"metadata", m.Key, "starts_with", strings.TrimSuffix(m.Value, "…")}
+			begin := strings.TrimSuffix(m.Value, "…")
+			matching = filterline.Where("metadata", m.Key, begin).With(filterline.Begins)
 		}
 
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:     m.Key + " = " + m.Value,
-			Href:     address("/requests", f.with(matching).values()),
+			Href:     f.with(matching).requests(),
 			Requests: m.Requests,
 			Cost:     m.Cost,
 		})
@@ -286,15 +289,15 @@ func totalsBy(title, field string, f filter, totals map[string]wire.Totals) brea
 
 	for _, name := range names[:min(len(names), breakdownRowsMax)] {
 		// No name is that of the requests without this field.
-		operator := "is"
+		matching := filterline.Where(field, "", name)
 		if name == "" {
-			operator = "is_null"
+			matching = filterline.Absent(field)
 		}
 
 		t := totals[name]
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:      cmp.Or(name, "unknown"),
-			Href:      address("/requests", f.with(condition{field, "", operator, name}).values()),
+			Href:      f.with(matching).requests(),
 			Requests:  t.Requests,
 			Tokens:    t.Tokens(),
 			Cost:      t.Cost,

@@ -276,7 +276,7 @@ func TestLinksForOthersHaveThePublicAddress(t *testing.T) {
 		"/openapi.yaml":       `url: "https://example.com/p"`,
 		"/llms.txt":           "](/p/docs/deploy.md)",
 		"/docs/reverse-proxy": "proxy_pass http://127.0.0.1:8788;", // what a proxy calls is not public
-		"/requests?q=nobody":  `action="/p/requests"`,
+		"/requests?filter=nobody":  `action="/p/requests"`,
 	} {
 		if got := s.call("ann@example.com", "GET", path, nil).Body.String(); !strings.Contains(got, want) {
 			t.Errorf("%s does not have %s", path, want)

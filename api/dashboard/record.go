@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -155,7 +156,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	query := keepPlace(f.values(), c.URL.Query())
 	v := recordView{
 		Record: r,
-		Back:   address("/requests", f.values()),
+		Back:   f.requests(),
 		Query:  query.Encode(),
 		AsSent: t.asSent,
 		Toggle: toggled(c.URL),
@@ -239,8 +240,8 @@ var talkKeys = []string{"session_id", "conversation_id", "thread_id", "chat_id"}
 func talkAddress(metadata map[string]string) string {
 	for _, key := range talkKeys {
 		if id := metadata[key]; id != "" {
-			f := filter{Order: order{byTime, true}}.with(condition{"metadata", key, "is", id})
-			return address("/requests", f.values())
+			f := filter{Order: order{byTime, true}}.with(filterline.Where("metadata", key, id))
+			return f.requests()
 		}
 	}
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"promptspool/api/dashboard/chart"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -19,7 +20,7 @@ import (
 type statisticsView struct {
 	templateHead
 	Span       string
-	Spans      []span
+	Times      []timeChoice
 	Score      string   // the score whose means are shown
 	Scores     []string // the names to choose from
 	Bucket     string
@@ -59,7 +60,7 @@ func (d *Dashboard) statisticsPage(c *call) error {
 	v := statisticsView{
 		templateHead: head,
 		Span:         q.Get("span"),
-		Spans:        spans,
+		Times:        times,
 		Score:        q.Get("score"),
 		Bucket:       q.Get("bucket"),
 		Buckets:      wire.Buckets,
@@ -74,7 +75,7 @@ func (d *Dashboard) statisticsPage(c *call) error {
 		}
 	}
 
-	f := filter{zone: zone}.during(spanLine(readSpan(v.Span))).with(condition{"prompt_name", "", "is", head.Name})
+	f := filter{zone: zone}.during(v.Span).with(filterline.Where("template", "", head.Name))
 	group, err := f.group(d.Now())
 	if err != nil {
 		return err
@@ -109,7 +110,7 @@ func (d *Dashboard) statisticsPage(c *call) error {
 func (v *statisticsView) row(f filter, t wire.VersionTotals) statisticsRow {
 	row := statisticsRow{
 		VersionTotals: t,
-		Href:          address("/requests", withVersion(f, t.Version).values()),
+		Href:          withVersion(f, t.Version).requests(),
 		Score:         findScore(t.Scores, v.Score),
 	}
 	if mean := meanCost(&t.Totals); !math.IsNaN(mean) {
@@ -144,10 +145,10 @@ func meanCost(t *wire.Totals) float64 {
 // none.
 func withVersion(f filter, version *int) filter {
 	if version == nil {
-		return f.with(condition{"prompt_version_number", "", "is_null", ""})
+		return f.with(filterline.Absent("version"))
 	}
 
-	return f.with(condition{"prompt_version_number", "", "is", strconv.Itoa(*version)})
+	return f.with(filterline.Where("version", "", strconv.Itoa(*version)))
 }
 
 func findScore(scores []wire.ScoreSum, name string) *wire.ScoreSum {
@@ -319,11 +320,11 @@ func (d versionDrawing) chart(
 	sort.Slice(c.Points, func(i, j int) bool { return c.Points[i].At.Before(c.Points[j].At) })
 
 	c.Link = func(p chart.Point) string {
-		return d.filter.requestsBetween(p.At, p.To)
+		return d.filter.between(p.At, p.To).requests()
 	}
 	c.LinkValue = func(p chart.Point, i int) string {
 		f := withVersion(d.filter, d.lines[i].Version)
-		return f.requestsBetween(p.At, p.To)
+		return f.between(p.At, p.To).requests()
 	}
 
 	return c

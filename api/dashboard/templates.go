@@ -45,7 +45,7 @@ type TemplateEditor interface {
 
 const (
 	templatesPerPage = 50
-	useSpan          = "24h" // in which the list counts calls
+	useTime          = "since:24h" // in which the list counts calls
 )
 
 // templateRoutes registers the pages of templates. A template's name may hold any
@@ -82,7 +82,7 @@ type templateRow struct {
 	wire.TemplateListItem
 	Kind  string
 	Model string
-	Calls int64 // within useSpan
+	Calls int64 // within useTime
 }
 
 func (d *Dashboard) templatesPage(c *call) error {
@@ -155,7 +155,7 @@ func (v *templatesView) query(page int) wire.TemplateListQuery {
 
 // callsByTemplate counts the recent requests of each template.
 func (d *Dashboard) callsByTemplate(c *call) (map[string]wire.Totals, error) {
-	recent, err := newFilter(spanLine(useSpan)).group(d.Now())
+	recent, err := newFilter(useTime).group(d.Now())
 	if err != nil {
 		return nil, err
 	}

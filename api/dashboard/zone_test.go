@@ -54,7 +54,7 @@ func TestARangeIsShownInWords(t *testing.T) {
 		"before:2026-11-08":           "Until Nov 7",
 		"since:24h":                   "Since Nov 22 00:30",
 		"since:yesterday before:2026-11-22T12:00":                          "Nov 22 00:00 to Nov 22 12:00",
-		"since:2026-11-19T00:00:00-08:00 before:2026-11-20T00:00:00-08:00": "Nov 19 09:00 to Nov 20 09:00",
+		"since:2026-11-19T00:00-08:00 before:2026-11-20T00:00-08:00": "Nov 19 09:00 to Nov 20 09:00",
 		"-time:yesterday since:7d":                                         "Since Nov 16 00:30",
 	} {
 		f := newFilter(line)
@@ -93,8 +93,8 @@ func TestABarOfADayLeadsToThatDay(t *testing.T) {
 
 	c := overviewCharts(f, a)[0]
 	for i, want := range []string{
-		"since:2026-11-01T00:00:00-07:00 before:2026-11-02T00:00:00-08:00",
-		"since:2026-11-02T00:00:00-08:00 before:2026-11-03T00:00:00-08:00",
+		"since:2026-11-01T00:00-07:00 before:2026-11-02T00:00-08:00",
+		"since:2026-11-02T00:00-08:00 before:2026-11-03T00:00-08:00",
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.Link(c.Points[i]), nil)
 		if got := readFilter(r.URL.Query()).Text; got != want || c.When(c.Points[i]) != a.Stats[i].Date {

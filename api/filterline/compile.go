@@ -26,7 +26,7 @@ func (s Selection) Group() *wire.Filter {
 	}
 	all := wire.Filter{Logic: "AND"}
 	switch f := s.Filter; {
-	case f == nil || emptyFilter(f):
+	case f == nil || isEmpty(f):
 	case f.Filters != nil && strings.EqualFold(f.Logic, "AND"):
 		all.Filters = slices.Clone(f.Filters)
 	default:
@@ -46,13 +46,15 @@ func (s Selection) Narrow(f *wire.Filter, words string) Selection {
 	switch {
 	case s.Filter == nil:
 		s.Filter = f
-	case f != nil && !emptyFilter(f):
+	case f != nil && !isEmpty(f):
 		both := group("AND", append(slices.Clone(s.Filter.Filters), *f)...)
 		s.Filter = &both
 	}
 
 	return s
 }
+
+func isEmpty(f *wire.Filter) bool { return f.Field == "" && f.Operator == "" && len(f.Filters) == 0 }
 
 // anywhere returns the condition that a text is in the prompt or the response.
 func anywhere(text string) wire.Filter {

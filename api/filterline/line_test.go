@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
@@ -303,10 +304,36 @@ func FuzzLine(f *testing.F) {
 		if (err == nil) != (errTwo == nil) || !reflect.DeepEqual(one, two) {
 			t.Fatalf("%q and %q do not ask for the same: %v, %v; %v, %v", text, printed, one, err, two, errTwo)
 		}
-		if err == nil {
-			if back, ok := filterline.FromFilter(one.Filter, one.Words); ok {
-				_ = back.String()
-			}
+	})
+}
+
+// FuzzWhere checks that a value that a page or a flag asks for is read from the line as it is.
+func FuzzWhere(f *testing.F) {
+	f.Add("k", "a")
+	f.Add("a key: \"x\"", "support/tri age@3")
+	f.Add("model", "*or*")
+	f.Add(".-(", ">5 1..2, \\ \" )")
+	f.Fuzz(func(t *testing.T, key, value string) {
+		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return
+		}
+		terms := []filterline.Term{
+			filterline.Where("template", "", value), filterline.Where("tag", "", value).Negated(),
+			filterline.Where("metadata", key, value), filterline.Where("score", key, "20..80"),
+			filterline.Where("metadata", key, value).With(filterline.Begins), filterline.Absent("model"),
+		}
+		made := filterline.Line{Terms: terms}
+		want, err := made.Compile(clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		got, err := filterline.Read(made.String(), clock)
+		if err != nil && len(made.String()) > filterline.RunesMax/2 {
+			return // too long for a line
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s asks for %v (%v), want %v", made, got, err, want)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,6 +44,27 @@ type Filter struct {
 	Operator  string          `json:"operator,omitempty"`   // such as is, contains, gte or between
 	Value     json.RawMessage `json:"value,omitempty"`      // an array for in and between
 	NestedKey string          `json:"nested_key,omitempty"` // of a field that has keys, such as metadata
+}
+
+// String returns the filter in words, for people; "" for none. No program reads it.
+func (f *Filter) String() string {
+	switch {
+	case f == nil:
+		return ""
+	case len(f.Filters) == 0:
+		name := strings.TrimSuffix(f.Field+"."+f.NestedKey, ".")
+		return strings.TrimSpace(name + " " + f.Operator + " " + string(f.Value))
+	}
+
+	parts := make([]string, len(f.Filters))
+	for i := range f.Filters {
+		parts[i] = f.Filters[i].String()
+		if len(f.Filters[i].Filters) > 1 {
+			parts[i] = "(" + parts[i] + ")"
+		}
+	}
+
+	return strings.Join(parts, " "+strings.ToLower(cmp.Or(f.Logic, "AND"))+" ")
 }
 
 // Search is the body of POST /api/public/v2/requests/search. Without SortBy, rows are

@@ -47,7 +47,7 @@ func TestSearch(t *testing.T) {
 	Equal(t, "call", *call, `k POST /api/public/v2/requests/search {"filter_group":{"logic":"AND","filters":[`+
 		`{"field":"tags","operator":"is","value":"a,b"},`+
 		`{"field":"metadata","operator":"is","value":"v=w,x","nested_key":"k"},`+
-		`{"field":"engine","operator":"is","value":"m"},`+
+		`{"field":"model","operator":"is","value":"m"},`+
 		`{"field":"list_time","operator":"gte","value":"2026-01-01T00:00:00Z"}]},`+
 		`"per_page":5,"cursor":"here"}`)
 

@@ -106,9 +106,10 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/wire registry/prices spool/archive/calls " +
-		"cmd/promptspool/internal/config cmd/promptspool/internal/filter cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/templates": "api/client api/filterline api/wire api/wire/jsonscan registry/gitfiles " +
+	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire registry/prices " +
+		"spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+		"cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
 		"registry/render spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +

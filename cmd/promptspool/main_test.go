@@ -179,9 +179,9 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 		{"requests search --key k --metadata x", "--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): " +
 			"\"x\" is not key=value\nSee `promptspool requests search --help`."},
 		{"requests search --key k --status foo", "--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): " +
-			"\"foo\" is not one of SUCCESS, WARNING, ERROR\nSee `promptspool requests search --help`."},
+			"\"foo\" is wrong: it is one of: SUCCESS, WARNING, ERROR\nSee `promptspool requests search --help`."},
 		{"requests stats --key k --cost 5..1", "--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): " +
-			"\"5..1\" is a range that ends before it begins\nSee `promptspool requests stats --help`."},
+			"\"5..1\" is wrong: the range ends before it begins\nSee `promptspool requests stats --help`."},
 		{"requests search --key k --sort foo", "--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): " +
 			"\"foo\" is not one of list_time, accepted_at, request_start_time, input_tokens, output_tokens, cost, " +
 			"latency_ms, status\nSee `promptspool requests search --help`."},

@@ -142,9 +142,9 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	reset := linkPath(t, peopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := linkPath(t, peopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
-		"/", "/requests", "/requests?field=tags&op=is&value=demo&key=",
-		"/requests?field=nonsense&op=is&value=x", "/requests/" + id, "/requests/unknown",
-		"/requests/" + failedID, "/requests?model=gpt4o", "/traces/" + agentTraceID, "/nowhere",
+		"/", "/requests", "/requests?filter=tag:demo",
+		"/requests?filter=latency:x", "/requests/" + id, "/requests/unknown",
+		"/requests/" + failedID, "/requests?filter=model:gpt4o", "/traces/" + agentTraceID, "/nowhere",
 		reset, "/reset-password?code=none", invite, "/sign-up?code=none",
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",

@@ -32,7 +32,7 @@ func pageShapes(csrf string) (all []*shape) {
 		}
 		if method == "GET" {
 			all = append(all, queryShapes(method, path, nil)...)
-			for _, name := range []string{"filter", "col", "sort", "q", "field", "name", "line"} {
+			for _, name := range []string{"filter", "col", "sort", "name", "line"} {
 				pair := name + "=a&"
 				all = append(all, &shape{
 					name: method + " " + path + "? of " + pair, method: method, path: path,

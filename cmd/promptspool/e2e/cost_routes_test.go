@@ -226,7 +226,7 @@ func routeAttacks() []attack {
 			return 7 * len(body)
 		}},
 		{name: "pages: long filters", n: 100, most: inHead, send: func(p target, n int) int {
-			query := strings.Repeat("&field=tags&op=is&value=a", n/25) + "&q=" + strings.Repeat("w", n)
+			query := "&filter=" + strings.Repeat("tag:a+", n/12) + strings.Repeat("w", n/2)
 			for _, path := range []string{
 				"/", "/requests", "/requests/export", "/suggestions",
 				"/requests/" + wire.NewID() + "/raw", "/audit", "/keys", "/people",

@@ -150,11 +150,10 @@ func logEverything(server *node) {
 // crawlStarts are addresses that people send each other, beside the pages that links lead
 // to.
 var crawlStarts = []string{
-	"/", "/?tags=web&span=7d&bucket=day", "/requests", "/requests?tags=web&span=7d&q=Oslo",
-	"/requests?field=metadata&key=customer&op=is&value=Brisa",
-	"/requests?filter=customer:Brisa+latency:>1ms", "/requests?status=ERROR&col=status&col=model&col=tools",
-	"/requests?tags=nothing+has+this", "/template?name=old+greeting",
-	"/template/statistics?name=greet+customers&span=7d", "/templates?status=deleted", "/sign-in", "/sign-up",
+	"/", "/?filter=tag:web+since:7d&bucket=day", "/requests", "/requests?filter=tag:web+since:7d+Oslo",
+	"/requests?filter=customer:Brisa+latency:>1ms", "/requests?filter=status:ERROR&col=status&col=model&col=tools",
+	"/requests?filter=tag:%22nothing+has+this%22", "/template?name=old+greeting",
+	"/template/statistics?name=greet+customers&span=since:7d", "/templates?status=deleted", "/sign-in", "/sign-up",
 }
 
 func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
@@ -197,13 +196,13 @@ func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	page := func(main string) string { return "<!doctype html><html><body><main>" + main + "</main></body></html>" }
 	pages := map[string]string{
-		"/": page(`<a href="/requests?tags=web&amp;span=7d">The list</a> <a href="/gone">Broken</a>
+		"/": page(`<a href="/requests?filter=tag:web+since:7d">The list</a> <a href="/gone">Broken</a>
 			<a href="/data">As data</a> <a href="/nil">An empty place</a>
 			<form method="post" action="/refused">` +
 			`<input type="hidden" name="csrf" value="x"><button>Do it</button></form>`),
 		"/requests": page(`<p class="count">3 requests, newest first</p><a href="/requests/export" download>Export</a>
-			<a href="/requests/1?tags=web&amp;span=7d">Row</a>`),
-		"/requests/1": page(`<a href="/requests?tags=web&amp;span=7d">Back</a>
+			<a href="/requests/1?filter=tag:web+since:7d">Row</a>`),
+		"/requests/1": page(`<a href="/requests?filter=tag:web+since:7d">Back</a>
 			<a href="https://elsewhere.example/">Elsewhere</a>`),
 		"/nil": page(`<p>Owned by &lt;nil&gt;, who has 1 events and {{.Name}}.</p><form action="/nil"></form>`),
 	}
@@ -233,7 +232,7 @@ func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 		`the link "Broken" on / leads to /gone: 404`,
 		`the link "As data" on / leads to /data, which shows application/json`,
 		`the button "Do it" on / leads to /refused: 403`,
-		`the link "Export" on /requests?tags=web&span=7d loses a span, tag:web`,
+		`the link "Export" on /requests?filter=tag:web+since:7d loses a span, tag:web`,
 		`which shows 3 requests, saves 1`,
 		`leads elsewhere, to https://elsewhere.example/`,
 		`/nil holds "&lt;nil&gt;"`,

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -15,7 +14,6 @@ import (
 	markup "golang.org/x/net/html"
 
 	"promptspool/api/filterline"
-	"promptspool/api/wire"
 )
 
 // read checks a page, and notes what there is to press on it.
@@ -174,12 +172,7 @@ func (c *crawler) kept(label string, at, to *url.URL) {
 // behind a bar, counts as the span that contains it.
 func conditions(u *url.URL) (all []string) {
 	q := u.Query()
-	add := func(field, key, operator, value string) {
-		raw, _ := json.Marshal(value)
-		line, _ := filterline.FromFilter(&wire.Filter{Field: field, NestedKey: key, Operator: operator, Value: raw}, "")
-		all = append(all, line.String())
-	}
-	line, err := filterline.Parse(q.Get("filter") + " " + q.Get("q"))
+	line, err := filterline.Parse(q.Get("filter"))
 	if err != nil {
 		return []string{q.Get("filter")}
 	}
@@ -190,22 +183,14 @@ func conditions(u *url.URL) (all []string) {
 			all = append(all, line.Terms[i].String())
 		}
 	}
-	if q.Get("span") != "" {
-		all = append(all, "a span")
-	}
-
-	for i, field := range q["field"] {
-		if field != "" {
-			add(field, q["key"][i], q["op"][i], q["value"][i])
+	if strings.HasPrefix(u.Path, "/template") {
+		if q.Get("span") != "" {
+			all = append(all, "a span")
 		}
-	}
-	for _, field := range []string{"tags", "status", "model"} {
-		for _, value := range q[field] {
-			add(field, "", "is", value)
+		if q.Has("name") {
+			named := filterline.Where("template", "", q.Get("name"))
+			all = append(all, named.String())
 		}
-	}
-	if strings.HasPrefix(u.Path, "/template") && q.Has("name") {
-		add("prompt_name", "", "is", q.Get("name"))
 	}
 	slices.Sort(all)
 

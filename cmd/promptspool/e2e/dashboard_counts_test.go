@@ -178,7 +178,7 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	}
 	store.may.Store(400)
 	for range 3 {
-		b.visit("/?model=gpt-0")
+		b.visit("/?filter=model:gpt-0")
 		b.waitsFor(tile, "400+") // on a busy machine the page comes before so many are counted
 		if n := shown(); n != 400 {
 			t.Fatalf("%d calls are shown, 400 are counted", n)
@@ -198,7 +198,7 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	}
 	b.screenshots("overview-complete")
 	store.may.Store(0)
-	b.visit("/?model=gpt-0")
+	b.visit("/?filter=model:gpt-0")
 	shown()
 
 	// So does the page of a template's versions.
@@ -215,7 +215,7 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 func TestEverythingIsCountedForWhoeverAsksForIt(t *testing.T) {
 	store, b := slowDashboard(t, 300)
 	store.may.Store(100)
-	b.visit("/?model=gpt-0")
+	b.visit("/?filter=model:gpt-0")
 	b.waitsFor(".tiles dd", "100+")
 	go func() {
 		<-time.After(200 * time.Millisecond)

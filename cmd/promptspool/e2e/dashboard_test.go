@@ -124,7 +124,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	}))
 
 	b.shows("#count", "3 requests, newest first")
-	export := `fetch("/requests/export?field=model&key=&op=is&value=gpt-later").then((r) => r.text())`
+	export := `fetch("/requests/export?filter=model:gpt-later").then((r) => r.text())`
 	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](export, chromedp.EvalAwaitPromise))
 	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
 		t.Errorf("the view is exported as %q, %v", lines, err)
@@ -244,10 +244,10 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	}
 
 	// A status is found in any case; what is not found leads to what is close.
-	b.visit("/requests?status=error")
+	b.visit("/requests?filter=status:error")
 	b.shows("main", "4 requests")
 	for _, page := range []string{"/", "/requests"} {
-		b.visit(page + "?model=gpt4o")
+		b.visit(page + "?filter=model:gpt4o")
 		b.shows(".empty",
 			"No requests match these filters. Closest: model:gpt-4o (20), model:gpt-4o-mini (20). Clear filters")
 		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))

@@ -317,7 +317,7 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	server, b := founded(t)
 	publishVersions(server)
 	calls := logDays(server, 7)
-	b.visit("/?span=7d")
+	b.visit("/?filter=since:7d")
 	b.shows(".tiles", fmt.Sprint(calls))
 	b.holds("there is a bar for every four hours",
 		`document.querySelectorAll(".charts figure:first-child .chart a").length > 20`)
@@ -338,7 +338,7 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	b.shows("main", fmt.Sprint(good+other, " request"))
 	b.shows(".chips", "since:", "before:")
 
-	b.visit("/template/statistics?name=greet+customers&span=7d")
+	b.visit("/template/statistics?name=greet+customers&span=since:7d")
 	b.shows("tbody", "best")
 	b.screenshots("statistics")
 	b.press(".chart circle")

@@ -25,13 +25,13 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		height     int64
 		shows      []string
 	}{
-		{"overview", "/?span=7d", 900, []string{"Requests", "Cost", "Latency"}},
+		{"overview", "/?filter=since:7d", 900, []string{"Requests", "Cost", "Latency"}},
 		{"requests", "/requests?filter=template%3Asupport%2Freply", 620, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+seed.Phrase+`"`), 420, []string{seed.Phrase}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
 		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Commit message"}},
 		{"compare", "/template/compare?name=support%2Freply&a=6&b=8", 560, []string{"Say so if you do not know."}},
-		{"statistics", "/template/statistics?name=support%2Freply&span=30d", 720, []string{"best"}},
+		{"statistics", "/template/statistics?name=support%2Freply&span=since:30d", 720, []string{"best"}},
 	} {
 		b.do("look", chromedp.EmulateViewport(pictureWidth, picture.height))
 		b.visit(picture.path)

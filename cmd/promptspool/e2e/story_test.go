@@ -84,9 +84,9 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	)
 
 	// They find it, narrow the list, and score it.
-	b.visit("/requests?q=Oslo")
+	b.visit("/requests?filter=Oslo")
 	b.shows("main", "1 request,", "weather")
-	b.visit("/requests?field=tags&key=&op=is&value=north")
+	b.visit("/requests?filter=tag:north")
 	b.press("tbody a")
 	b.shows("main", "What is the weather in Oslo?", "Clear.", id)
 	b.fill("[name=score]", "40")

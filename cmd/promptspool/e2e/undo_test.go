@@ -26,7 +26,7 @@ func TestWhatWasJustDoneIsUndoneAndWhatIsDeletedIsCountedFirst(t *testing.T) {
 	server.call("DELETE", requests+"/"+id, nil, "X-API-KEY", adminKey)
 	b.visit("/audit")
 	b.shows("main", "save template\tgreet customers\tversion 1, prod", "move label\tgreet customers\tprod to version 2",
-		"export requests\tevents\tstatus:success", "delete requests\trequest "+id+"\t1 record, 1 event")
+		"export requests\tevents\tstatus is \"success\"", "delete requests\trequest "+id+"\t1 record, 1 event")
 
 	// One step from the record to the question for all of a person's data.
 	for n := range 3 {

@@ -9,26 +9,18 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/closest"
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// flagOfField is the flag by which people name a field, where its name is another.
-var flagOfField = map[string]string{
-	"engine":        "model",
-	"provider_type": "provider",
-	"prompt_name":   "template",
-	"tags":          "tag",
-	"group_id":      "group",
-}
-
 // closestMax bounds the look for values that exist.
 const closestMax = 3 * time.Second
 
-// printUnmatched says that a filter finds nothing, and what is close to it.
-func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, where *wire.Filter) {
+// printUnmatched says that a line finds nothing, and what is close to it.
+func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, line filterline.Line) {
 	p := print.NewPainter(c)
-	if where == nil {
+	if len(line.Terms) == 0 {
 		// Without a filter there is nothing that could be close.
 		fmt.Fprintln(p.Out, "No requests.")
 		return
@@ -36,25 +28,19 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, w
 
 	var all []string
 	unknown := ""
-	for _, value := range closest.Find(c.Context, records, id, where, closestMax) {
+	for _, value := range closest.Find(c.Context, records, id, line, closestMax) {
 		if value.Key != "" {
 			unknown += fmt.Sprintf(" Unknown key %s: did you mean %s?",
-				print.Printable(value.Instead.NestedKey), print.Printable(value.Key))
+				print.Printable(value.Instead.Part), print.Printable(value.Key))
 			continue
 		}
-		name := value.Instead.Field
-		if flag, ok := flagOfField[name]; ok {
-			name = flag
-		}
-		if key := value.Instead.NestedKey; key != "" {
-			name += " " + key
-		}
+		name := strings.TrimSpace(value.Term.Field.Name + " " + value.Term.Part)
 		found := humanize.Comma(int64(value.Found.Total))
 		if value.Found.TotalIsLowerBound {
 			// Counting it to the end is not worth a person's time here.
 			found += "+"
 		}
-		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text), found))
+		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text()), found))
 	}
 
 	fmt.Fprint(p.Out, "No requests match these filters."+unknown)

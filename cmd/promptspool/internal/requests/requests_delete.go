@@ -7,9 +7,9 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
 )
 
@@ -45,9 +45,12 @@ func deleteRequests(c *cli.Context) error {
 		if d.Key, d.Value, ok = keyAndValue(pair); !ok {
 			return config.WrongValue(c, "metadata", pair, "is not key=value")
 		}
-		var f filter.Builder
-		f.Add("metadata", "is", d.Value, d.Key)
-		where = &wire.Filter{Filters: f.Filters}
+		all := filterline.Line{Terms: []filterline.Term{filterline.Where("metadata", d.Key, d.Value)}}
+		selected, err := all.Compile(filterline.Clock{})
+		if err != nil {
+			return err
+		}
+		where = selected.Filter
 	}
 
 	cl, id, err := config.Remote(c)

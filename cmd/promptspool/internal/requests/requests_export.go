@@ -48,14 +48,14 @@ func exportRequests(c *cli.Context) error {
 	if format != "events" && format != "csv" {
 		v.Reject("format", "is not one of events, csv")
 	}
-	where, words := filter.Read(v)
+	_, selected := filter.Read(v)
 	cl, id := v.Remote()
 	if err := v.Err(); err != nil {
 		return err
 	}
 	defer cl.Close()
 
-	search := wire.Search{FilterGroup: where, Q: words, Cursor: v.Text("cursor")}
+	search := wire.Search{FilterGroup: selected.Filter, Q: selected.Words, Cursor: v.Text("cursor")}
 	if order == "asc" {
 		// The server keeps its list newest first. Any other order is sorted, and costs it
 		// memory.

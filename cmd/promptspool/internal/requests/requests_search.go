@@ -32,7 +32,7 @@ func searchCommand() *cli.Command {
 
 func searchRequests(c *cli.Context) error {
 	v := config.Read(c)
-	where, words := filter.Read(v)
+	line, selected := filter.Read(v)
 	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
 	sortBy := v.OneOf("sort", wire.SortFields...)
 	cl, id := v.Remote()
@@ -42,8 +42,8 @@ func searchRequests(c *cli.Context) error {
 	defer cl.Close()
 
 	search := wire.Search{
-		FilterGroup: where,
-		Q:           words,
+		FilterGroup: selected.Filter,
+		Q:           selected.Words,
 		SortBy:      sortBy,
 		PerPage:     limit,
 		Cursor:      v.Text("cursor"),
@@ -60,7 +60,7 @@ func searchRequests(c *cli.Context) error {
 	}
 	// A page may be empty although there is more: looking into texts has a budget.
 	if len(page.Items) == 0 && page.NextCursor == nil {
-		printUnmatched(c, cl, id, where)
+		printUnmatched(c, cl, id, line)
 		return nil
 	}
 

@@ -38,7 +38,7 @@ func requestStats(c *cli.Context) error {
 	if !slices.Contains([]string{"version", "model", "provider"}, by) {
 		v.Reject("by", "is not one of version, model, provider")
 	}
-	where, words := filter.Read(v)
+	line, selected := filter.Read(v)
 	asJSON := v.AsJSON()
 	cl, id := v.Remote()
 	if err := v.Err(); err != nil {
@@ -46,7 +46,7 @@ func requestStats(c *cli.Context) error {
 	}
 	defer cl.Close()
 
-	q := wire.StatisticsQuery{FilterGroup: where, Q: words, Bucket: v.Text("bucket")}
+	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: v.Text("bucket")}
 	q.Zone = filter.Zone(v)
 	// Also for versions, which have no line of all requests.
 	sums, err := cl.Analyze(c.Context, id, q)
@@ -65,7 +65,7 @@ func requestStats(c *cli.Context) error {
 	case asJSON:
 		return print.JSON(c.App.Writer, sums)
 	case sums.Overall.Requests == 0 && !sums.Incomplete:
-		printUnmatched(c, cl, id, where)
+		printUnmatched(c, cl, id, line)
 		return nil
 	case by == "version":
 		return versionTable(c, versions, sums)

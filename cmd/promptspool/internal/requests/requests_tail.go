@@ -43,7 +43,7 @@ func tailCommand() *cli.Command {
 
 func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
-	where, words := filter.Read(v)
+	_, selected := filter.Read(v)
 	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
 	cl, id := v.Remote()
 	if err := v.Err(); err != nil {
@@ -56,7 +56,7 @@ func tailRequests(c *cli.Context) error {
 	// The first page may be empty, but the rows that come later have ids and times.
 	g.AtLeast(36, 23, 0, 0, 0, 0, 0, 0, 0, 0)
 
-	t := &tail{where: where, words: words, known: make(map[string]place)}
+	t := &tail{where: selected.Filter, words: selected.Words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
 		// Oldest first, because a terminal grows downwards.

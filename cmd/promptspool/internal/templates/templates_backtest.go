@@ -8,7 +8,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -36,12 +35,11 @@ func backtestCommand() *cli.Command {
 
 func backtest(c *cli.Context) error {
 	v := config.Read(c)
-	where, words := filter.Read(v)
-	where = filterline.Selection{Filter: where, Words: words}.Group()
+	_, selected := filter.Read(v)
 	q := wire.BacktestQuery{
 		Name:     v.Argument("one template's name"),
 		Selector: wire.Selector{Version: v.Count("version", math.MaxInt32)},
-		Filter:   where,
+		Filter:   selected.Group(),
 		Sent:     v.Count("sent-version", math.MaxInt32),
 		Last:     v.Count("last", wire.BacktestsMax),
 	}
