@@ -270,13 +270,13 @@ func TestLinksForOthersHaveThePublicAddress(t *testing.T) {
 		t.Errorf("the invite: %s", invite.Body)
 	}
 	for path, want := range map[string]string{
-		"/":                   "curl https://example.com/p/rest/track-request",
-		"/docs/api-templates": "https://example.com/p/rest/prompt-templates",
-		"/openapi.json":       `"url": "https://example.com/p"`,
-		"/openapi.yaml":       `url: "https://example.com/p"`,
-		"/llms.txt":           "](/p/docs/deploy.md)",
-		"/docs/reverse-proxy": "proxy_pass http://127.0.0.1:8788;", // what a proxy calls is not public
-		"/requests?filter=nobody":  `action="/p/requests"`,
+		"/":                       "curl https://example.com/p/rest/track-request",
+		"/docs/api-templates":     "https://example.com/p/rest/prompt-templates",
+		"/openapi.json":           `"url": "https://example.com/p"`,
+		"/openapi.yaml":           `url: "https://example.com/p"`,
+		"/llms.txt":               "](/p/docs/deploy.md)",
+		"/docs/reverse-proxy":     "proxy_pass http://127.0.0.1:8788;", // what a proxy calls is not public
+		"/requests?filter=nobody": `action="/p/requests"`,
 	} {
 		if got := s.call("ann@example.com", "GET", path, nil).Body.String(); !strings.Contains(got, want) {
 			t.Errorf("%s does not have %s", path, want)

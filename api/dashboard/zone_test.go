@@ -53,9 +53,9 @@ func TestARangeIsShownInWords(t *testing.T) {
 		"time:2025-12-31..2026-01-01": "Dec 31, 2025 to Jan 1",
 		"before:2026-11-08":           "Until Nov 7",
 		"since:24h":                   "Since Nov 22 00:30",
-		"since:yesterday before:2026-11-22T12:00":                          "Nov 22 00:00 to Nov 22 12:00",
+		"since:yesterday before:2026-11-22T12:00":                    "Nov 22 00:00 to Nov 22 12:00",
 		"since:2026-11-19T00:00-08:00 before:2026-11-20T00:00-08:00": "Nov 19 09:00 to Nov 20 09:00",
-		"-time:yesterday since:7d":                                         "Since Nov 16 00:30",
+		"-time:yesterday since:7d":                                   "Since Nov 16 00:30",
 	} {
 		f := newFilter(line)
 		f.zone = berlin
