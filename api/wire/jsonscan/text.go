@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -13,24 +12,7 @@ import (
 
 // Unquote returns the text of a valid JSON string, as encoding/json reads it. quoted must
 // not have white space around it.
-func Unquote(quoted json.RawMessage) string {
-	inner := quoted[1 : len(quoted)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner) // most names and values of variables
-	}
-
-	var b strings.Builder
-	b.Grow(len(inner))
-	for {
-		plain, char, rest := cutEscape(inner)
-		b.Write(plain)
-		if char < 0 {
-			return b.String()
-		}
-		b.WriteRune(char)
-		inner = rest
-	}
-}
+func Unquote(quoted json.RawMessage) string { return string(UnquoteBytes(quoted)) }
 
 // UnquoteBytes is Unquote without the copy: the text aliases quoted unless it has
 // escapes.
