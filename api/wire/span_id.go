@@ -18,7 +18,7 @@ var (
 // are those of the span's start in nanoseconds since 1970, so that a retry finds the
 // record in the same week; they are zero if that start makes no sense.
 func SpanRecordID(trace [16]byte, span [8]byte, start uint64) string {
-	return traceRecordIDs("promptspool span\x00", trace, span)(start)
+	return traceRecordID("promptspool span\x00", trace, span, start)
 }
 
 // CloseRecordID returns the id of the record that a trace is closed with.
@@ -28,30 +28,22 @@ func CloseRecordID(trace [16]byte) string { return SpanRecordID(trace, [8]byte{}
 // the form of a UUIDv7. Its time bits are those of the day, in UTC, of a time in nanoseconds
 // since 1970; they are zero if that makes no sense. So the id follows from the span alone.
 func LogRecordID(trace [16]byte, span [8]byte, at uint64) string {
-	return LogRecordIDs(trace, span)(at)
+	return traceRecordID("promptspool span logs\x00", trace, span, at-at%uint64(24*time.Hour))
 }
 
-// LogRecordIDs returns LogRecordID of one span, for any number of days.
-func LogRecordIDs(trace [16]byte, span [8]byte) func(at uint64) string {
-	id := traceRecordIDs("promptspool span logs\x00", trace, span)
-	return func(at uint64) string { return id(at - at%uint64(24*time.Hour)) }
-}
-
-// traceRecordIDs derives ids from a span's, for a purpose. They differ by the time in them.
-func traceRecordIDs(purpose string, trace [16]byte, span [8]byte) func(at uint64) string {
+// traceRecordID derives an id from a span's, for a purpose. Those of a span differ by their time only.
+func traceRecordID(purpose string, trace [16]byte, span [8]byte, at uint64) string {
 	h := sha256.New()
 	h.Write([]byte(purpose))
 	h.Write(trace[:])
 	h.Write(span[:])
-	sum := [32]byte(h.Sum(nil))
 
-	return func(at uint64) string {
-		var ms uint64
-		if spansFrom <= at && at < spansTo {
-			ms = at / 1e6
-		}
-		return idOf(sum, ms)
+	var ms uint64
+	if spansFrom <= at && at < spansTo {
+		ms = at / 1e6
 	}
+
+	return idOf([32]byte(h.Sum(nil)), ms)
 }
 
 // SpanEventID returns the id of the event that brought a span or a log record. The same body

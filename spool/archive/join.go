@@ -35,9 +35,9 @@ const joinTraceMax = 100_000
 // Store may bound the time that it takes.
 const joinTracesStep = 20
 
-// joinDaysMax bounds the days from its start on which a span looks for its log records. A
-// longer outage of the sidecar that has the span can leave them apart.
-const joinDaysMax = 32
+// joinRecordsMax bounds the records with log records that a span is joined with: one for each day on
+// which there were some.
+const joinRecordsMax = 32
 
 // Log is what an event of kind log says.
 type Log struct {
@@ -84,23 +84,15 @@ func keyOf(traceID, spanID string) (key spanKey, ok bool) {
 	return key, true
 }
 
-// joining is a span whose log records may have to be joined.
-type joining struct {
-	spanRecord string   // "" until it is found
-	logRecords []string // ids; some may not exist
+// logLink returns the key by which a Store finds the log records of a span.
+func (key spanKey) logLink() UUID {
+	id, _ := ParseUUID(wire.LogRecordID(key.trace, key.span, 0))
+	return logLink(id)
 }
 
-// joinings are the spans of a batch.
-type joinings map[spanKey]*joining
-
-// of returns the joining of a span.
-func (all joinings) of(key spanKey) *joining {
-	if all[key] == nil {
-		all[key] = &joining{}
-	}
-
-	return all[key]
-}
+// joinings are the spans whose log records may have to be joined, with the ids of their records, ""
+// until they are found.
+type joinings map[spanKey]string
 
 // joinLogs joins the spans and log records of a batch that was just applied, with each
 // other and with earlier ones. Of a batch that is sent again after a crash it joins the
@@ -112,8 +104,7 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, 
 	for i := range events {
 		if e := &events[i]; e.Log != nil && stored(results[i]) {
 			if key, ok := keyOf(e.Log.TraceID, e.Log.SpanID); ok {
-				j := found.of(key)
-				j.logRecords = append(j.logRecords, e.RequestID)
+				found[key] = ""
 			}
 		}
 	}
@@ -127,12 +118,12 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, 
 	// A few log records may belong to large spans: not all of them are held at once.
 	var derived []Event
 	size := 0
-	for key, j := range found {
-		if j.spanRecord == "" {
+	for key, spanRecord := range found {
+		if spanRecord == "" {
 			continue // its log records wait
 		}
-		more, err := a.join(ctx, account, key, j)
-		if err := a.unjoined(account, j.spanRecord, err); err != nil {
+		more, err := a.join(ctx, account, key, spanRecord)
+		if err := a.unjoined(account, spanRecord, err); err != nil {
 			return err
 		}
 
@@ -193,8 +184,8 @@ func (a *Archive) addSpans(
 		return err
 	}
 
-	now := a.config.Now()
-	asks := false
+	spans := map[UUID]spanKey{} // by the keys of their log records
+	records := joinings{}
 	for i := range events {
 		e := &events[i]
 		if e.Span == nil || !stored(results[i]) {
@@ -208,89 +199,38 @@ func (a *Archive) addSpans(
 		// Mostly no log records wait. But a call without its messages may have some
 		// that were joined to what was sent of it before.
 		lacks := results[i].Follows && e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
-		if !lacks && has.Orphans.Requests+has.Orphans.Logs == 0 && found[key] == nil {
+		_, came := found[key]
+		if !lacks && has.Orphans.Requests+has.Orphans.Logs == 0 && !came {
 			continue
 		}
-
-		j := found.of(key)
-		j.spanRecord = e.RequestID
-		j.logRecords = append(j.logRecords, logRecords(key, e.Span, e.OrderTime, now)...)
-		asks = true
+		spans[key.logLink()], records[key] = key, e.RequestID
 	}
-	if !asks {
+	if len(spans) == 0 {
 		return nil
 	}
 
-	return a.keepKnown(ctx, account, found)
-}
-
-// keepKnown leaves of the spans those that have log records. It asks for all at once, because
-// nearly none has.
-func (a *Archive) keepKnown(ctx context.Context, account string, found joinings) error {
-	var ids []string
-	for _, j := range found {
-		ids = append(ids, j.logRecords...)
-	}
-	known, err := a.config.Store.Known(ctx, account, ids)
-	if err != nil {
-		return err
+	// All are asked for at once, because nearly none has log records.
+	linked, err := a.config.Store.Linked(ctx, account, slices.Collect(maps.Keys(spans)), 1)
+	for link := range linked {
+		key := spans[link]
+		found[key] = records[key]
 	}
 
-	for key, j := range found {
-		j.logRecords = slices.DeleteFunc(j.logRecords, func(id string) bool { return !known[id] })
-		if len(j.logRecords) == 0 {
-			delete(found, key)
-		}
-	}
-
-	return nil
-}
-
-// logRecords returns the ids of the records that log records of a span may have. accepted is
-// the span's order time.
-func logRecords(key spanKey, span *Span, accepted, now time.Time) []string {
-	idOn := wire.LogRecordIDs(key.trace, key.span)
-	ids := []string{idOn(0)} // of those without a time
-	first, last := accepted, now
-	if span.Start != nil {
-		first = *span.Start
-	}
-	if span.End != nil && span.End.After(now) {
-		last = *span.End
-	}
-
-	// A day more on either side, because a judgement comes later and clocks differ.
-	const day = 24 * time.Hour
-	add := func(from, to time.Time) {
-		at := from.Add(-day).Truncate(day)
-		for n := 0; n < joinDaysMax && !at.After(to.Add(day)); n++ {
-			if id := idOn(uint64(at.UnixNano())); !slices.Contains(ids, id) {
-				ids = append(ids, id)
-			}
-			at = at.Add(day)
-		}
-	}
-
-	// The start may be far off, by a clock that was never set.
-	add(accepted, accepted)
-	add(now, now)
-	add(first, last)
-
-	return ids
+	return err
 }
 
 // findSpans looks for the spans that did not come with their log records.
 func (a *Archive) findSpans(ctx context.Context, account string, found joinings) error {
 	// The ids of a span's record and of its log records differ from those of others behind
 	// their time, which is not known here.
-	wanted := map[IDEnd]*joining{}
+	wanted := map[IDEnd]spanKey{}
 	asked := map[UUID]bool{}
-	for key, j := range found {
+	for key, spanRecord := range found {
 		id, ok := ParseUUID(wire.SpanRecordID(key.trace, key.span, 0))
-		if j.spanRecord != "" || !ok {
+		if spanRecord != "" || !ok {
 			continue
 		}
-		wanted[id.End()] = j
+		wanted[id.End()] = key
 		asked[key.trace] = true
 	}
 	if len(wanted) == 0 {
@@ -304,7 +244,7 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 			return err
 		}
 		for _, id := range ids {
-			wanted[id.End()].spanRecord = id.String()
+			found[wanted[id.End()]] = id.String()
 		}
 	}
 
@@ -313,14 +253,14 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 
 // join returns the events that join a span with its log records: none if it has them.
 func (a *Archive) join(
-	ctx context.Context, account string, key spanKey, j *joining,
+	ctx context.Context, account string, key spanKey, spanRecord string,
 ) (derived []Event, err error) {
-	state, body, err := a.config.Store.Record(ctx, account, j.spanRecord)
+	state, body, err := a.config.Store.Record(ctx, account, spanRecord)
 	// A request that was logged is shown in the span's place. The span is joined all the same:
 	// whichever comes first, its log records may hold scores.
 	if err == nil && state.Span != nil && state.Request != nil && !state.Request.Value.Traced {
 		var bodies map[string]json.RawMessage
-		state, bodies, err = a.config.Store.Bodies(ctx, account, j.spanRecord)
+		state, bodies, err = a.config.Store.Bodies(ctx, account, spanRecord)
 		if err == nil && state.Span != nil {
 			body = bodies[state.Span.ID]
 		}
@@ -332,15 +272,7 @@ func (a *Archive) join(
 		return nil, err
 	}
 
-	// Another batch may join log records of another day right now, to the same span.
-	days := logRecords(key, &state.Span.Value, state.Span.At, a.config.Now())
-	known, err := a.config.Store.Known(ctx, account, days)
-	if err != nil {
-		return nil, err
-	}
-
-	j.logRecords = slices.AppendSeq(j.logRecords, maps.Keys(known))
-	logs, derived, err := a.waitingLogs(ctx, account, j)
+	logs, derived, err := a.waitingLogs(ctx, account, key, spanRecord)
 	if err != nil || len(logs) == 0 {
 		return nil, err
 	}
@@ -359,7 +291,7 @@ func (a *Archive) join(
 	from := state.History[slices.IndexFunc(state.History, func(h Entry) bool { return h.ID == state.Span.ID })]
 	more := max(1, otel.Joined(joined)-otel.Joined(body))
 	from.At = from.At.Add(time.Duration(more))
-	span, err := a.derive(ctx, account, &from, wire.KindSpan, j.spanRecord, joined)
+	span, err := a.derive(ctx, account, &from, wire.KindSpan, spanRecord, joined)
 	if err != nil {
 		return nil, err
 	}
@@ -369,12 +301,17 @@ func (a *Archive) join(
 
 // waitingLogs returns the bodies of a span's log records, and the events that mark them.
 func (a *Archive) waitingLogs(
-	ctx context.Context, account string, j *joining,
+	ctx context.Context, account string, key spanKey, spanRecord string,
 ) (logs []json.RawMessage, marks []Event, err error) {
+	// All of them: another batch may join log records of another day right now, to the same span.
+	linked, err := a.config.Store.Linked(ctx, account, []UUID{key.logLink()}, joinRecordsMax)
+	if err != nil {
+		return nil, nil, err
+	}
+
 	sizes := map[bool]int{} // of evaluations, and of the others
-	slices.Sort(j.logRecords)
-	j.logRecords = slices.Compact(j.logRecords)
-	for _, id := range j.logRecords {
+	for _, logRecord := range linked[key.logLink()] {
+		id := logRecord.String()
 		state, bodies, err := a.config.Store.Bodies(ctx, account, id)
 		if wire.IsCode(err, wire.CodeNotFound) {
 			continue
@@ -398,7 +335,7 @@ func (a *Archive) waitingLogs(
 			continue
 		}
 
-		body := json.RawMessage(`{"joined":"` + j.spanRecord + `"}`)
+		body := json.RawMessage(`{"joined":"` + spanRecord + `"}`)
 		mark, err := a.derive(ctx, account, &state.History[0], wire.KindLog, id, body)
 		if err != nil {
 			return nil, nil, err

@@ -228,6 +228,19 @@ func TestJoiningKeepsWhatWasJoinedBefore(t *testing.T) {
 	}
 }
 
+// The sidecar that has a span may be without its server for long.
+func TestASpanFindsItsLogRecordsOfAnyDay(t *testing.T) {
+	j := newJoiner(t)
+	span, message := spanAndLog(t, 1, "", joinStart.AddDate(0, -3, 0), said)
+	_, judgement := spanAndLog(t, 1, "", joinStart.AddDate(0, 3, 0), judged)
+	for _, e := range []wire.Event{message, judgement, span} {
+		j.record(t, e)
+	}
+	if r := j.shown(t, span); r.InputExcerpt != "Hi" || len(r.Scores) != 1 {
+		t.Errorf("the input %q and the scores %v, want those of the log records", r.InputExcerpt, r.Scores)
+	}
+}
+
 // A record that joining fills could take no score of its call.
 func TestJoiningLeavesRoomForScores(t *testing.T) {
 	j := newJoiner(t)

@@ -11,11 +11,14 @@ import (
 // of its request, because neither says the id of the other: the request names the span by its id
 // alone, without the trace. Each has a key by which a Store finds it, and the key of the other
 // follows from its own. So both are joined when they are read, whichever came first.
+//
+// The records of a span's log records have a key as well, by which joinLogs finds them.
 
 // The sides of a link, in the last byte of its key.
 const (
 	requestSide = 1
 	spanSide    = 2
+	logSide     = 3
 )
 
 // linkKey returns the key of one side of a link by a span's id; ok is false if that is malformed.
@@ -36,6 +39,16 @@ func otherSide(key UUID) UUID {
 	return key
 }
 
+// logLink returns the key of the records that have log records of one span, by the id of any of
+// them: these differ by their time.
+func logLink(id UUID) (key UUID) {
+	end := id.End()
+	copy(key[:], end[:])
+	key[len(key)-1] = logSide
+
+	return key
+}
+
 // Link returns the key by which a Store finds the record; ok is false if it is linked to none.
 // A record that has both the span and its request needs no link.
 func (s *State) Link() (key UUID, ok bool) {
@@ -44,6 +57,9 @@ func (s *State) Link() (key UUID, ok bool) {
 		return linkKey(s.Span.Value.LoggedAs, spanSide)
 	case s.Span == nil && s.Request != nil:
 		return linkKey(s.Request.Value.SpanID, requestSide)
+	case s.Span == nil && s.hasLogs():
+		id, ok := ParseUUID(s.RequestID)
+		return logLink(id), ok
 	}
 
 	return key, false
@@ -56,15 +72,12 @@ func (a *Archive) linkRecord(ctx context.Context, account string, state *State, 
 		return nil
 	}
 	key = otherSide(key)
-	found, err := a.config.Store.Linked(ctx, account, []UUID{key})
-	if err != nil {
+	found, err := a.config.Store.Linked(ctx, account, []UUID{key}, 1)
+	if err != nil || len(found) == 0 {
 		return err
 	}
-	other, ok := found[key]
-	switch {
-	case !ok:
-		return nil
-	case state.Span != nil:
+	other := found[key][0]
+	if state.Span != nil {
 		record.RequestLogID = other.String()
 		return nil
 	}
@@ -98,13 +111,13 @@ func (a *Archive) linkSpans(ctx context.Context, account string, states []State,
 		return nil
 	}
 
-	found, err := a.config.Store.Linked(ctx, account, keys)
+	found, err := a.config.Store.Linked(ctx, account, keys, 1)
 	if err != nil {
 		return err
 	}
 	for i := range spans {
-		if id, ok := found[of[spans[i].ID]]; ok {
-			text := id.String()
+		if ids := found[of[spans[i].ID]]; ids != nil {
+			text := ids[0].String()
 			spans[i].RequestLogID = &text
 		}
 	}

@@ -34,9 +34,6 @@ type Store interface {
 	// kept of its events, by event id. Errors are those of Record.
 	Bodies(ctx context.Context, account, requestID string) (State, map[string]json.RawMessage, error)
 
-	// Known returns which of these records there are, orphans included.
-	Known(ctx context.Context, account string, ids []string) (map[string]bool, error)
-
 	// Search returns the page of q as of one moment: what Query.Select makes of all rows
 	// of the account. Its memory is bounded by the page or, for an order other than time,
 	// by Offset + Limit.
@@ -122,9 +119,9 @@ type Store interface {
 		ctx context.Context, account string, traces []UUID, ends []IDEnd, limit int,
 	) (ids []UUID, err error)
 
-	// Linked returns for each of keys the record whose State.Link it is, by key. Of several it
-	// is the first by request id. Keys that no record has are left out.
-	Linked(ctx context.Context, account string, keys []UUID) (map[UUID]UUID, error)
+	// Linked returns for each of keys the records whose State.Link it is, by key: the first limit
+	// by request id. Keys that no record has are left out.
+	Linked(ctx context.Context, account string, keys []UUID, limit int) (map[UUID][]UUID, error)
 }
 
 // Reader reads, within the transaction of a Store.Change, what its group needs besides the

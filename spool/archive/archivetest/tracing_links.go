@@ -157,7 +157,7 @@ func linked(t *testing.T, s archive.Store, account string, run loggedTrace, requ
 // sameLinks checks that the store finds by its link every record of states that has one.
 func sameLinks(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
 	t.Helper()
-	want := map[archive.UUID]archive.UUID{}
+	want := map[archive.UUID][]archive.UUID{}
 	asked := []archive.UUID{{}} // no record has this one
 	for _, state := range states {
 		key, ok := state.Link()
@@ -165,14 +165,20 @@ func sameLinks(t rapid.TB, states map[string]*archive.State, s archive.Store, ac
 			continue
 		}
 		id, _ := archive.ParseUUID(state.RequestID)
-		if first, ok := want[key]; !ok || id.String() < first.String() {
-			want[key] = id
-		}
+		want[key] = append(want[key], id)
 		asked = append(asked, key)
 	}
+	for _, ids := range want {
+		slices.SortFunc(ids, func(a, b archive.UUID) int { return strings.Compare(a.String(), b.String()) })
+	}
 
-	got, err := s.Linked(context.Background(), account, asked)
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Fatalf("the links (-want +got), %v:\n%s", err, diff)
+	for _, limit := range []int{len(states) + 1, 1} {
+		for key, ids := range want {
+			want[key] = ids[:min(limit, len(ids))]
+		}
+		got, err := s.Linked(context.Background(), account, asked, limit)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("the first %d of each link (-want +got), %v:\n%s", limit, err, diff)
+		}
 	}
 }

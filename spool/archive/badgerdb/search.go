@@ -33,33 +33,6 @@ func (db *DB) Bodies(
 	return db.readRecord(account, requestID, false)
 }
 
-// Known returns which of these records there are; see archive.Store.
-func (db *DB) Known(_ context.Context, account string, ids []string) (map[string]bool, error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return nil, err
-	}
-
-	known := make(map[string]bool)
-	err = db.view(func(txn *badger.Txn) error {
-		for _, id := range ids {
-			parsed, ok := parseUUID(id)
-			if !ok {
-				return archive.BadID(id)
-			}
-			_, err := txn.Get(k.record(parsed))
-			if err == nil {
-				known[id] = true
-			} else if !errors.Is(err, badger.ErrKeyNotFound) {
-				return damaged(k.record(parsed), err)
-			}
-		}
-		return nil
-	})
-
-	return known, err
-}
-
 // readRecord reads a record with the bodies of its events: all, or those needed to show
 // it.
 func (db *DB) readRecord(

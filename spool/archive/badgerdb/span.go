@@ -149,14 +149,14 @@ func (db *DB) SpanRecords(
 
 // Linked returns the ids of records by their link; see archive.Store.
 func (db *DB) Linked(
-	ctx context.Context, account string, links []archive.UUID,
-) (ids map[archive.UUID]archive.UUID, err error) {
+	ctx context.Context, account string, links []archive.UUID, limit int,
+) (ids map[archive.UUID][]archive.UUID, err error) {
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, err
 	}
 
-	ids = make(map[archive.UUID]archive.UUID)
+	ids = make(map[archive.UUID][]archive.UUID)
 	err = db.view(func(txn *badger.Txn) error {
 		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableLink)})
 		defer it.Close()
@@ -166,8 +166,12 @@ func (db *DB) Linked(
 				return err
 			}
 			from := append(k.table(tableLink), link[:]...)
-			if it.Seek(from); it.ValidForPrefix(from) {
-				ids[link] = archive.UUID(it.Item().Key()[len(from):])
+			var found []archive.UUID
+			for it.Seek(from); it.ValidForPrefix(from) && len(found) < limit; it.Next() {
+				found = append(found, archive.UUID(it.Item().Key()[len(from):]))
+			}
+			if found != nil {
+				ids[link] = found
 			}
 		}
 		return nil

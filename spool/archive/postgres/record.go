@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -30,46 +29,6 @@ func (db *DB) Bodies(
 	ctx context.Context, account, requestID string,
 ) (archive.State, map[string]json.RawMessage, error) {
 	return db.readRecord(ctx, account, requestID, false)
-}
-
-// Known returns which of these records there are; see archive.Store.
-func (db *DB) Known(ctx context.Context, account string, ids []string) (known map[string]bool, err error) {
-	key, err := accountKey(account)
-	if err != nil {
-		return nil, err
-	}
-	wanted := make([]uuid, len(ids))
-	var times []time.Time // each once: those of many ids are the same
-	seen := map[time.Time]bool{}
-	for i, id := range ids {
-		var ok bool
-		if wanted[i], ok = parseUUID(id); !ok {
-			return nil, archive.BadID(id)
-		}
-		if ts := tsOf(wanted[i]); !seen[ts] {
-			seen[ts] = true
-			times = append(times, ts)
-		}
-	}
-
-	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		known = map[string]bool{}
-		rows, err := tx.Query(ctx, `
-			SELECT request_id FROM record_states
-			WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, key, wanted, times)
-		if err != nil {
-			return err
-		}
-
-		var id uuid
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-			known[id.String()] = true
-			return nil
-		})
-		return err
-	})
-
-	return known, err
 }
 
 // readRecord reads a record and the bodies of its events; if shown is set, only the bodies

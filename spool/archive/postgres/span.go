@@ -139,8 +139,8 @@ func (db *DB) SpanRecords(
 
 // Linked returns the ids of records by their link; see archive.Store.
 func (db *DB) Linked(
-	ctx context.Context, account string, links []archive.UUID,
-) (ids map[archive.UUID]archive.UUID, err error) {
+	ctx context.Context, account string, links []archive.UUID, limit int,
+) (ids map[archive.UUID][]archive.UUID, err error) {
 	key, err := accountKey(account)
 	if err != nil {
 		return nil, err
@@ -151,21 +151,22 @@ func (db *DB) Linked(
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		ids = make(map[archive.UUID]archive.UUID) // as in Spans
+		ids = make(map[archive.UUID][]archive.UUID) // as in Spans
 		rows, err := tx.Query(ctx, `
 			SELECT wanted.link, r.request_id
-			FROM unnest($2::uuid[]) AS wanted (link)
+			FROM (SELECT DISTINCT unnest($2::uuid[])) AS wanted (link)
 			CROSS JOIN LATERAL (
 				SELECT s.request_id FROM record_states s
 				WHERE s.account_id = $1 AND s.link = wanted.link
-				ORDER BY s.request_id LIMIT 1) AS r`, key, wanted)
+				ORDER BY s.request_id LIMIT $3) AS r
+			ORDER BY r.request_id`, key, wanted, limit)
 		if err != nil {
 			return err
 		}
 
 		var link, id uuid
 		_, err = pgx.ForEachRow(rows, []any{&link, &id}, func() error {
-			ids[archive.UUID(link)] = archive.UUID(id)
+			ids[archive.UUID(link)] = append(ids[archive.UUID(link)], archive.UUID(id))
 			return nil
 		})
 		return err
