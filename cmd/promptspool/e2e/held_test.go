@@ -3,45 +3,9 @@
 package e2e
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
-
-// A server comes up without its keys, as after restoring an old backup, and later with
-// them.
-func TestHeldEventsGoOutWhenTheServerKnowsTheKeyAgain(t *testing.T) {
-	t.Parallel()
-	addr, data := freePort(t), t.TempDir()
-	sidecar := startSidecar(t, t.TempDir(), addr)
-	id := sidecar.track("/rest/track-request", adminKey, chat())
-	sidecar.track("/rest/track-score", adminKey, score(id, 50))
-	held := func(n float64) {
-		t.Helper()
-		sidecar.eventually(
-			func() bool { return sidecar.spoolStatus()["held"] == n && sidecar.waiting() == 0 },
-			func() string { return fmt.Sprintf("%v events are held, want %v", sidecar.spoolStatus()["held"], n) },
-		)
-	}
-
-	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY=another-key-of-more-than-thirty-two-characters"}
-	forgetful := begin(t, program(t), env, data, addr, "server", "--name", "central")
-	if !forgetful.takes() {
-		t.Fatal("the server does not start")
-	}
-	held(2)
-	if r := sidecar.call("POST", "/rest/track-request", with(chat(), "api_key", adminKey)); r.Status != 401 {
-		t.Errorf("a new event of a key that the server refuses: %d %s", r.Status, r.Body)
-	}
-	forgetful.kill()
-
-	server := startServer(t, data, addr)
-	sidecar.kill() // it would ask within 15 s; after a start it asks immediately
-	sidecar = startSidecar(t, sidecar.data, addr)
-	server.record(id, events(2))
-	held(0)
-	sidecar.track("/rest/track-request", adminKey, chat())
-}
 
 func TestSpoolDrainBringsHeldEventsHomeWhenTheServerTakesTheirKey(t *testing.T) {
 	t.Parallel()

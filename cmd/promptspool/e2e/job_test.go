@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 	"testing"
 
@@ -214,52 +213,6 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 }
 
 func pointer[T any](v T) *T { return &v }
-
-func TestEnrichmentsMayComeBeforeTheirRequestAndTwice(t *testing.T) {
-	server := startServer(t, t.TempDir(), "127.0.0.1:0")
-	sidecar := startSidecar(t, t.TempDir(), server.addr)
-	id := wire.NewID()
-	sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 10})
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
-		"request_id": id, "metadata": map[string]string{"k": "first"},
-	})
-	sidecar.track("/rest/track-prompt", adminKey, map[string]any{
-		"request_id": id, "prompt_name": "none", "prompt_input_variables": map[string]any{},
-	})
-	sidecar.emptied()
-	if r := server.get("/api/public/v2/requests/" + id); r.Status != 404 || server.total(nil) != 0 {
-		t.Fatalf("before its request: %d %s", r.Status, r.Body)
-	}
-
-	sidecar.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 20})
-	sidecar.track("/rest/track-metadata", adminKey, map[string]any{
-		"request_id": id, "metadata": map[string]string{"k": "second"},
-	})
-	fields := chat()
-	fields["request_id"] = id
-	sidecar.track("/rest/track-request", adminKey, fields)
-	sidecar.track("/rest/track-request", adminKey, fields) // a retry by the app
-
-	rec := server.record(id, events(7))
-	isNewest := rec.Scores[0].Score == 20 && rec.Metadata["k"] == "second"
-	if !isNewest || rec.Prompt.Name != "none" || server.total(nil) != 1 {
-		t.Errorf("%+v", rec)
-	}
-	if slices.ContainsFunc(rec.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
-		t.Errorf("the same content twice is marked as a conflict: %+v", rec.Events)
-	}
-}
-
-func TestTheServerTakesTheSameCallsItself(t *testing.T) {
-	server := startServer(t, t.TempDir(), "127.0.0.1:0")
-	id := server.track("/rest/track-request", adminKey, chat())
-	server.track("/rest/track-score", adminKey, map[string]any{"request_id": id, "score": 55})
-	rec := server.record(id, events(2)) // a 200 of the server itself means that the record can be found
-	if rec.Scores[0].Score != 55 || rec.Events[0].Sidecar != "central" {
-		t.Errorf("%+v", rec)
-	}
-}
-
 func TestTemplatesAreServedWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 	serverData, sidecarData := t.TempDir(), t.TempDir()
 	server := startServer(t, serverData, freePort(t))

@@ -84,37 +84,6 @@ func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
 	}
 }
 
-func TestHeldEventsGoOutOnceTheirOwnKeyIsGood(t *testing.T) {
-	sidecar, server, ids := startHolding(t, 2)
-	promptspool(t, 0, "dead", "replay", "--all", "--data", sidecar.data)
-	sidecar.emptied()
-	if s := sidecar.spoolStatus(); s["held"] != 2.0 || server.total(nil) != 0 {
-		t.Errorf("replayed while the key is refused: %v", s)
-	}
-
-	server.stop()
-	env := []string{"PROMPTSPOOL_BOOTSTRAP_KEY=" + lateKey}
-	server = begin(t, program(t), env, server.data, server.addr, "server", "--name", "central")
-	if !server.takes() {
-		t.Fatal("the server does not start")
-	}
-
-	out, _ := promptspool(t, 0, "dead", "replay", "--all", "--lane", "held", "--data", sidecar.data)
-	if !strings.Contains(out, "2 events put back into the spool") {
-		t.Errorf("replay says %s", out)
-	}
-	sidecar.emptied()
-	if s := sidecar.spoolStatus(); s["held"] != 0.0 || s["dead"] != 0.0 {
-		t.Errorf("after the replay: %v", s)
-	}
-
-	for _, id := range ids {
-		if r := server.call("GET", "/api/public/v2/requests/"+id, nil, "X-API-KEY", lateKey); r.Status != 200 {
-			t.Errorf("record %s: %d %s", id, r.Status, r.Body)
-		}
-	}
-}
-
 // A replay dies when the events are in the spool again and still in the lane.
 func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
 	sidecar, server, ids := startHolding(t, 3)

@@ -317,3 +317,64 @@ func failuresAreCounted(server *node, b *browser) {
 	b.press(".alike a")
 	b.shows("#count", "3 requests")
 }
+
+func TestAFailedCallShowsWhyFirst(t *testing.T) {
+	server, b := founded(t)
+	failedCall := func(response any, fields map[string]any) string {
+		call := asked("What does it cost?", "")
+		call["request_response"] = response
+		for name, value := range fields {
+			call[name] = value
+		}
+		return server.track("/rest/track-request", adminKey, call)
+	}
+
+	const message = "Gave up after 3 attempts: <b>429</b>"
+	limited := failedCall(
+		map[string]any{"error": map[string]any{
+			"type": "tokens", "message": "Slow down.", "code": "rate_limit_exceeded",
+		}},
+		map[string]any{"status": "ERROR", "error_type": "PROVIDER_RATE_LIMIT", "error_message": message},
+	)
+	unparsed := failedCall(map[string]any{"weird": []int{1}}, nil)
+	long := failedCall(map[string]any{"weird": strings.Repeat("x", 6_000)}, nil)
+	env, url := []string{"PROMPTSPOOL_KEY=" + adminKey}, "http://"+server.addr
+
+	b.visit("/requests/" + limited)
+	b.shows("main .fault", "PROVIDER_RATE_LIMIT", message, `"code": "rate_limit_exceeded"`)
+	b.holds("it comes before the conversation", `Boolean(document.querySelector(".fault").compareDocumentPosition(
+		document.querySelector(".talk")) & Node.DOCUMENT_POSITION_FOLLOWING)`)
+	if talk := b.text(".talk"); strings.Contains(talk, "parse") {
+		t.Errorf("the conversation says %s", talk)
+	}
+	b.screenshots("failed")
+	out, errs, code := runCommand(t, env, "requests", "get", limited, "--url", url)
+	want := "PROVIDER_RATE_LIMIT\n  " + message + "\n\nResponse:\n  {\n    \"error\": {\n"
+	if code != 0 || !strings.HasPrefix(out, want) || !strings.Contains(out, `"code": "rate_limit_exceeded"`) {
+		t.Errorf("requests get: %d\n%s%s", code, out, errs)
+	}
+	if r := server.record(limited, events(1)); r.ErrorMessage != message || !r.Readable {
+		t.Errorf("the record says %q, readable %t", r.ErrorMessage, r.Readable)
+	}
+
+	// A chosen set of columns without the status does not hide that a call failed.
+	b.visit("/requests?col=model")
+	b.shows("tbody tr.failed:nth-child(3) td:first-child", "failed")
+	b.visit("/requests")
+	b.screenshots("failed-list")
+
+	b.visit("/requests/" + unparsed)
+	b.shows(".talk", "We could not parse this response. Raw response:", `"weird": [`)
+	b.screenshots("unparsed")
+	out, _, _ = runCommand(t, env, "requests", "get", unparsed, "--url", url)
+	if !strings.Contains(out, "We could not parse this response. Raw response:\n  {\n    \"weird\": [\n") {
+		t.Errorf("requests get:\n%s", out)
+	}
+
+	b.visit("/requests/" + long)
+	b.shows(".talk .raw", "Response (5.9 KiB)")
+	b.holds("a long response is folded", `!document.querySelector(".talk .raw").open`)
+	b.do("unfold", chromedp.Click(".talk .raw summary"))
+	b.do("show all", chromedp.Click(".talk .raw [data-whole]"))
+	b.waitsFor(".talk .raw", strings.Repeat("x", 6_000))
+}

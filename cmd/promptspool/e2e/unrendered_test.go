@@ -81,52 +81,6 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 	}
 }
 
-func TestMacrosAreRenderedAtBothRoles(t *testing.T) {
-	t.Parallel()
-	server := startServer(t, t.TempDir(), "127.0.0.1:0")
-	sidecar := startSidecar(t, t.TempDir(), server.addr)
-	const text = "{% macro item(name, mark='-') %}{{ mark }} {{ name }}\n{% endmacro %}" +
-		"{% macro list(names) %}{% for n in names %}{{ item(n) }}{% endfor %}{{ caller() }}{% endmacro %}" +
-		"{% call list(names) %}for {{ who }}{% endcall %}"
-	const endless = "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }} {{ who }}"
-	for name, text := range map[string]string{"list": text, "endless": endless} {
-		r := server.call("POST", "/rest/prompt-templates", map[string]any{
-			"prompt_template": map[string]any{"prompt_name": name},
-			"prompt_version": map[string]any{"prompt_template": map[string]any{"type": "chat", "messages": []any{
-				map[string]any{"role": "user", "content": text, "template_format": "jinja2"},
-			}}},
-		}, "X-API-KEY", adminKey)
-		if r.Status != 201 || !strings.Contains(string(r.Body), `"warnings":[]`) {
-			t.Fatalf("%s is published: %d %s", name, r.Status, r.Body)
-		}
-	}
-
-	for at, n := range map[string]*node{"server": server, "sidecar": sidecar} {
-		fetch := func(name string, variables map[string]any) (status int, kwargs, body string) {
-			t.Helper()
-			r := n.call("POST", "/prompt-templates/"+name, map[string]any{
-				"input_variables": variables, "provider": "openai",
-			}, "X-API-KEY", adminKey)
-			return r.Status, fmt.Sprint(r.JSON["llm_kwargs"]), string(r.Body)
-		}
-		variables := map[string]any{"who": "Ann", "names": []string{"a", "b"}}
-
-		status, kwargs, body := fetch("list", variables)
-		isRendered := strings.Contains(kwargs, "- a\n- b\nfor Ann") && strings.Contains(body, `"warning":null`)
-		if status != 200 || !isRendered {
-			t.Errorf("with variables at the %s: %d %s", at, status, body)
-		}
-		if status, kwargs, body = fetch("list", nil); status != 200 || !strings.Contains(kwargs, text) {
-			t.Errorf("without variables at the %s: %d %s", at, status, body)
-		}
-		// It meets a bound, like every text that does too much.
-		_, _, body = fetch("endless", variables)
-		if !strings.Contains(body, "left as it is: it calls macros within macros more than 200 deep") {
-			t.Errorf("a macro that calls itself without end, at the %s: %s", at, body)
-		}
-	}
-}
-
 const unclosedFile = `template_format: jinja2
 content: |
   Dear {{ name }},
