@@ -79,14 +79,17 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 
 // checkExternalIDs returns wire.CodeConflict if another template has an external id of p.
 func (r *Registry) checkExternalIDs(ctx context.Context, account string, p *wire.Publish) error {
+	if len(p.ExternalIDs) == 0 {
+		return nil
+	}
+	heads, err := r.store.Templates(ctx, account)
+	if err != nil {
+		return err
+	}
+
 	for _, external := range p.ExternalIDs {
-		q := wire.TemplateListQuery{Page: 1, PerPage: 2, Status: "all", External: external}
-		heads, _, err := r.store.Templates(ctx, account, q)
-		if err != nil {
-			return err
-		}
 		for _, head := range heads {
-			if head.Name != p.Name {
+			if head.Name != p.Name && slices.Contains(head.ExternalIDs, external) {
 				return wire.Errorf(wire.CodeConflict,
 					"The template %s has the external id %s of %s. Publish it without that id first.",
 					quote(head.Name), quote(external.ID), quote(external.Source))

@@ -130,14 +130,18 @@ func (r *Registry) List(
 	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
 ) (wire.TemplateList, error) {
 	q = bounded(q)
-	snippets, err := r.snippets(ctx, id.Account)
+	heads, err := r.store.Templates(ctx, id.Account)
 	if err != nil {
 		return wire.TemplateList{}, err
 	}
-	heads, total, err := r.listHeads(ctx, id.Account, q, snippets)
+	snippets, err := r.snippets(ctx, id.Account, heads)
 	if err != nil {
 		return wire.TemplateList{}, err
 	}
+	heads = slices.DeleteFunc(heads, func(t wire.Template) bool {
+		return !q.Match(&t) || q.IsSnippet != nil && snippets[t.Name] != *q.IsSnippet
+	})
+	heads, total := q.PageOf(heads)
 
 	list := wire.TemplateList{
 		Success: true,
@@ -153,27 +157,6 @@ func (r *Registry) List(
 	}
 
 	return list, nil
-}
-
-// listHeads returns a page of heads and how many match. Stores do not know which templates are
-// snippets, so with that condition the page is cut here.
-func (r *Registry) listHeads(
-	ctx context.Context, account string, q wire.TemplateListQuery, snippets map[string]bool,
-) ([]wire.Template, int, error) {
-	if q.IsSnippet == nil {
-		return r.store.Templates(ctx, account, q)
-	}
-
-	all := q
-	all.Page, all.PerPage = 1, allTemplates
-	heads, _, err := r.store.Templates(ctx, account, all)
-	if err != nil {
-		return nil, 0, err
-	}
-	heads = slices.DeleteFunc(heads, func(t wire.Template) bool { return snippets[t.Name] != *q.IsSnippet })
-	page, total := q.PageOf(heads)
-
-	return page, total, nil
 }
 
 // bounded sets the page and the number of items to their defaults and bounds.

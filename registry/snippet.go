@@ -68,20 +68,14 @@ func whyMissing(s render.Snippet, head wire.Template) string {
 	return fmt.Sprintf("does not exist: the latest version of %s is %d", quote(s.Name), head.Latest())
 }
 
-// allTemplates is the size of a page that has every template.
-const allTemplates = 1 << 30
-
-// snippets returns the names of the templates that the latest version of another one has as
-// snippets.
-func (r *Registry) snippets(ctx context.Context, account string) (map[string]bool, error) {
-	all := wire.TemplateListQuery{Page: 1, PerPage: allTemplates}
-	heads, _, err := r.store.Templates(ctx, account, all)
-	if err != nil {
-		return nil, err
-	}
-
+// snippets returns the names of the templates that the latest version of another one, which is
+// not deleted, has as snippets.
+func (r *Registry) snippets(ctx context.Context, account string, heads []wire.Template) (map[string]bool, error) {
 	names := map[string]bool{}
 	for _, head := range heads {
+		if head.DeletedAt != nil {
+			continue
+		}
 		used := head.Snippets
 		if used == nil {
 			v, err := r.version(ctx, account, &head, head.Latest())
@@ -119,8 +113,7 @@ const usersMax = 5
 //
 // It reads all templates of the account: archiving and deleting are rare.
 func (r *Registry) users(ctx context.Context, account, name, label string) ([]string, error) {
-	all := wire.TemplateListQuery{Page: 1, PerPage: allTemplates}
-	heads, _, err := r.store.Templates(ctx, account, all)
+	heads, err := r.store.Templates(ctx, account)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +121,7 @@ func (r *Registry) users(ctx context.Context, account, name, label string) ([]st
 	var users []string
 	for _, head := range heads {
 		// A template does not keep itself in use.
-		if head.Name == name {
+		if head.Name == name || head.DeletedAt != nil {
 			continue
 		}
 		uses, err := r.uses(ctx, account, &head, name, label)

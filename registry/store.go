@@ -50,9 +50,8 @@ type Store interface {
 	// if there is none.
 	TemplateVersion(ctx context.Context, account string, id int64, number int) (wire.Version, error)
 
-	// Templates returns one page of the heads that q matches, in q's order, and how many
-	// match in total. Page and PerPage are at least 1.
-	Templates(ctx context.Context, account string, q wire.TemplateListQuery) ([]wire.Template, int, error)
+	// Templates returns all heads of an account, in any order.
+	Templates(ctx context.Context, account string) ([]wire.Template, error)
 
 	// TemplateChanges returns the names that changed after revision since, each once,
 	// oldest change first.

@@ -13,13 +13,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/auth"
-	"promptspool/api/auth/authtest"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/keyed/keyedtest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func newAuth() *auth.Auth { return auth.New(auth.Config{Store: authtest.NewMemory(), Now: clock()}) }
+func newStore() *accounts.Store { return accounts.New(&keyedtest.Memory{}, time.Now) }
+
+func newAuth() *auth.Auth { return auth.New(auth.Config{Store: newStore(), Now: clock()}) }
 
 // clock returns a clock that advances one second each time it is read.
 func clock() func() time.Time {
@@ -45,10 +48,6 @@ func wantError(t *testing.T, err error, code wire.Code, message string) {
 	if !wire.IsCode(err, code) || !strings.Contains(wire.AsError(err).Message, message) {
 		t.Errorf("error is %v, want code %s with %q", err, code, message)
 	}
-}
-
-func TestMemoryPassesTheSuite(t *testing.T) {
-	authtest.Run(t, func(*testing.T) auth.Store { return authtest.NewMemory() })
 }
 
 func TestAKeyThatWasMadeIsItsAccount(t *testing.T) {
@@ -146,7 +145,7 @@ func TestAStoreThatCannotAnswerIsNotARefusal(t *testing.T) {
 }
 
 func TestTheStoreNeverSeesASecret(t *testing.T) {
-	store := authtest.NewMemory()
+	store := newStore()
 	a := auth.New(auth.Config{Store: store})
 	secret, k := create(t, a, "team", wire.ScopeApp)
 

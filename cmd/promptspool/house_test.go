@@ -74,23 +74,25 @@ var imports = map[string]string{
 	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
 	"spool/archive/calls/otel": "api/wire api/wire/jsonscan",
 	"spool/archive/query":      "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
-	"spool/archive/transfer":   "api/wire spool/archive",
+	"spool/archive/transfer":   "api/wire spool/archive spool/archive/accounts spool/archive/keyed",
+	"spool/archive/keyed":      "api/wire api/wire/jsonscan",
 	"spool/archive/counting":   "api/wire spool/archive spool/archive/query spool/archive/rowcode",
-	"spool/archive/accounts":   "api/wire api/wire/jsonscan spool/archive spool/archive/transfer",
+	"spool/archive/accounts":   "api/wire spool/archive spool/archive/keyed",
 	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/compress spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer spool/disk spool/rawlog",
+		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/compress spool/archive/keyed " +
+		"spool/archive/query spool/archive/rowcode spool/archive/transfer spool/disk spool/rawlog",
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/archive/badgerdb/folder": "spool/disk spool/rawlog",
-	"spool/archive/postgres": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/compress spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer",
+	"spool/archive/postgres": "api/wire spool/archive spool/archive/accounts spool/archive/compress " +
+		"spool/archive/keyed spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
+		"spool/archive/transfer",
 	"spool/archive/postgres/connection": "api/wire",
 	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/archive/archivetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer",
-	"registry/registrytest": "registry api/wire",
+		"spool/archive/keyed spool/archive/rowcode spool/archive/transfer",
+	"spool/archive/keyed/keyedtest": "api/wire spool/archive/keyed",
+	"registry/registrytest":         "api/wire registry spool/archive/accounts spool/archive/keyed/keyedtest",
 	// A disk with bad blocks for tests.
 	"spool/disktest": "metrics/parts spool/disk",
 	// A real PostgreSQL for tests.

@@ -36,8 +36,8 @@ func TestAnArchiveMovesToPostgreSQLAndBackThoughTheCopyIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	reached(t, 30*time.Second, func() bool {
-		var place string
-		return conn.QueryRow(t.Context(), `SELECT place FROM copying`).Scan(&place) == nil
+		var there int
+		return conn.QueryRow(t.Context(), `SELECT 1 FROM record_states LIMIT 1`).Scan(&there) == nil
 	}, "nothing is copied")
 	execute(t, conn, `BEGIN; LOCK TABLE record_states IN SHARE MODE`) // so that it cannot end before the kill
 	_ = cmd.Process.Kill()

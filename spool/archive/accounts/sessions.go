@@ -5,89 +5,94 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/transfer"
+	"promptspool/spool/archive/keyed"
 )
 
 func errNoSession() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is no such session.") }
 
 // CreateSession keeps a session; see auth.SessionStore.
 func (s *Store) CreateSession(ctx context.Context, hash [32]byte, session wire.Session) error {
-	return s.db.Change(ctx, true, func(tx Tx) error {
-		key := string(hash[:])
-		// Old sessions go when new ones come, so that the
-		// table does not grow without end.
-		if err := tx.Expire(Sessions, key, session.CreatedAt.Add(-wire.SessionKept)); err != nil {
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		// Old sessions go when new ones come, so that they do not grow without end.
+		key, end := hashKey(sessions, hash), func(s *wire.Session) time.Time { return s.ExpiresAt }
+		if err := expire(ctx, tx, key, session.CreatedAt.Add(-wire.SessionKept), end); err != nil {
 			return err
 		}
-		return tx.Put(Sessions, key, &session)
+		return tx.Put(key, session)
 	})
 }
 
 // Session finds a session; see auth.SessionStore.
 func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Session, u wire.User, err error) {
-	err = s.db.Read(ctx, func(tx Tx) error {
-		if session, err = get[wire.Session](tx, Sessions, string(hash[:]), errNoSession); err != nil {
-			return err
-		}
-		p, err := get[transfer.Person](tx, Users, session.UserID, errNoUser)
-		u = p.User
-		return err
-	})
+	session, err = get[wire.Session](ctx, s.rows, hashKey(sessions, hash), errNoSession)
+	if err != nil {
+		return session, u, err
+	}
 
-	return session, u, err
+	p, err := get[person](ctx, s.rows, personKey(session.UserID), errNoUser)
+	return session, p.User, err
 }
 
 // EndSession ends a session; see auth.SessionStore.
 func (s *Store) EndSession(ctx context.Context, hash [32]byte, at time.Time) error {
-	return s.db.Change(ctx, true, func(tx Tx) error {
-		var session wire.Session
-		found, err := tx.Get(Sessions, string(hash[:]), &session)
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		session, found, err := keyed.Load[wire.Session](ctx, tx, hashKey(sessions, hash))
 		// One that has ended keeps the moment at which it did.
 		if !found || err != nil || session.ExpiresAt.Before(at) {
 			return err
 		}
 
 		session.ExpiresAt = at.UTC()
-		return tx.Put(Sessions, string(hash[:]), &session)
+		return tx.Put(hashKey(sessions, hash), session)
 	})
 }
 
 // Failures finds failed sign-ins; see auth.FailureStore.
 func (s *Store) Failures(ctx context.Context, sources [][32]byte) ([]wire.Failures, error) {
-	found := make([]wire.Failures, len(sources))
-	err := s.db.Read(ctx, func(tx Tx) (err error) {
-		for i, source := range sources {
-			if _, err = tx.Get(Failures, string(source[:]), &found[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	_, counts, err := loadFailures(ctx, s.rows, sources)
+	return counts, err
+}
 
-	return found, err
+// loadFailures reads the counts of sources, and returns their keys as well.
+func loadFailures(
+	ctx context.Context, r keyed.Reader, sources [][32]byte,
+) (of []keyed.Key, counts []wire.Failures, err error) {
+	for _, source := range sources {
+		of = append(of, hashKey(failures, source))
+	}
+	stored, err := keyed.LoadAll[wire.Failures](ctx, r, of...)
+
+	counts = make([]wire.Failures, len(stored))
+	for i, f := range stored {
+		if f != nil {
+			counts[i] = *f
+		}
+	}
+	return of, counts, err
 }
 
 // AddFailure counts a failed sign-in, and forgets some of those
 // whose time is over; see auth.FailureStore.
 func (s *Store) AddFailure(ctx context.Context, sources [][32]byte, now, until time.Time) error {
-	return s.db.Change(ctx, false, func(tx Tx) error {
+	return s.change(ctx, false, func(tx *keyed.Tx) error {
+		of, counts, err := loadFailures(ctx, tx, sources)
+		if err != nil {
+			return err
+		}
 		// Anybody may fail, from many addresses: old counts go as new
 		// ones come, or they would fill the disk.
-		if err := tx.Expire(Failures, string(sources[0][:]), now); err != nil {
+		end := func(f *wire.Failures) time.Time { return f.Until }
+		if err := expire(ctx, tx, of[0], now, end); err != nil {
 			return err
 		}
 
-		for _, source := range sources {
-			var f wire.Failures
-			if _, err := tx.Get(Failures, string(source[:]), &f); err != nil {
-				return err
-			}
+		for i, f := range counts {
 			// A count whose time is over begins anew.
 			if !now.Before(f.Until) {
 				f = wire.Failures{Until: until.UTC()}
 			}
 			f.Count++
-			if err := tx.Put(Failures, string(source[:]), &f); err != nil {
+			if err := tx.Put(of[i], f); err != nil {
 				return err
 			}
 		}
@@ -97,30 +102,27 @@ func (s *Store) AddFailure(ctx context.Context, sources [][32]byte, now, until t
 
 // TakeBackFailure counts one less; see auth.FailureStore.
 func (s *Store) TakeBackFailure(ctx context.Context, sources [][32]byte) error {
-	return s.db.Change(ctx, false, func(tx Tx) error {
-		for _, source := range sources {
-			var f wire.Failures
-			_, err := tx.Get(Failures, string(source[:]), &f)
+	return s.change(ctx, false, func(tx *keyed.Tx) error {
+		of, counts, err := loadFailures(ctx, tx, sources)
+		for i, f := range counts {
 			// It may have been forgotten meanwhile, or begun anew.
 			if err == nil && f.Count > 0 {
 				f.Count--
-				err = tx.Put(Failures, string(source[:]), &f)
-			}
-			if err != nil {
-				return err
+				err = tx.Put(of[i], f)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
 // ForgetFailures forgets failed sign-ins; see auth.FailureStore.
 func (s *Store) ForgetFailures(ctx context.Context, source [32]byte) error {
-	return s.db.Change(ctx, true, func(tx Tx) error {
-		found, err := tx.Get(Failures, string(source[:]), new(wire.Failures))
-		if !found || err != nil {
-			return err
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		// Nearly everybody who signs in has none, and then there is nothing to write.
+		_, found, err := keyed.Load[wire.Failures](ctx, tx, hashKey(failures, source))
+		if found {
+			tx.Delete(hashKey(failures, source))
 		}
-		return tx.Delete(Failures, string(source[:]))
+		return err
 	})
 }

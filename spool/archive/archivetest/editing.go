@@ -22,13 +22,13 @@ const (
 	KeyName  = "KEY-NAME"
 )
 
-// keyed puts Key into its places.
-var keyed = strings.NewReplacer(KeyPlace, Key, KeyName, "apiKey")
+// withKey puts Key into its places.
+var withKey = strings.NewReplacer(KeyPlace, Key, KeyName, "apiKey")
 
 // KeyedBody returns a body with Key in each KeyPlace, and a credential's name in each
 // KeyName.
 func KeyedBody(body json.RawMessage) json.RawMessage {
-	return json.RawMessage(keyed.Replace(string(body)))
+	return json.RawMessage(withKey.Replace(string(body)))
 }
 
 // WithKey returns an event with a KeyedBody, as a server kept it that masked no secrets.
@@ -39,7 +39,7 @@ func WithKey(t rapid.TB, e archive.Event) archive.Event {
 		e.Hash = archive.HashBody(e.Body)
 	}
 	for key, value := range e.Metadata {
-		e.Metadata[key] = keyed.Replace(value)
+		e.Metadata[key] = withKey.Replace(value)
 	}
 	if e.Request == nil {
 		return e

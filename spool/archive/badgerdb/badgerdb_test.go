@@ -14,6 +14,8 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/archive/keyed"
+	"promptspool/spool/archive/keyed/keyedtest"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -72,6 +74,10 @@ func inEachLayout(t *testing.T, run func(*testing.T, archivetest.Open)) {
 			})
 		})
 	}
+}
+
+func TestSmallValues(t *testing.T) {
+	keyedtest.Run(t, func(t *testing.T) keyed.Store { return open(t, t.TempDir()).Small() })
 }
 
 func TestRegistry(t *testing.T) {

@@ -24,6 +24,10 @@ import (
 // Its error is the first fault. It reads everything once, as of the moment it is called,
 // while reads and writes go on.
 func (db *DB) Check(ctx context.Context) error {
+	if err := db.Store.Check(ctx); err != nil {
+		return err
+	}
+
 	return db.view(func(txn *badger.Txn) error {
 		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
 
@@ -78,7 +82,7 @@ func (t *tally) agrees() error {
 	}
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
-	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta, tableID, tableVersion, tableChange,
+	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta,
 		tableSpan, tableTrace, tableLink} {
 		if t.found[table] != t.wanted[table] {
 			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
@@ -108,13 +112,6 @@ func (c *checker) look(key, value []byte) error {
 
 		t.wanted[tableDelta] += uint64(len(state.Deltas()))
 		return c.record(k, t, key, &state.State)
-
-	case tableHead:
-		var head wire.Template
-		if err := decode(key, value, &head); err != nil {
-			return err
-		}
-		return c.template(k, t, &head)
 
 	case tableBlock:
 		head, err := blocks.DecodeHead(value)
@@ -235,36 +232,4 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 	})
 
 	return err
-}
-
-// template checks the keys that belong to the head of a template, and notes how many
-// there are.
-func (c *checker) template(k keys, t *tally, head *wire.Template) error {
-	t.wanted[tableID]++
-	t.wanted[tableChange]++
-	t.wanted[tableVersion] += uint64(len(head.Versions))
-
-	// Both lead from a number to the template, and are written with its head.
-	for _, key := range [][]byte{k.templateName(head.ID), k.change(head.Revision)} {
-		name, err := loadBytes(c.txn, key)
-		if err != nil {
-			return err
-		}
-		if string(name) != head.Name {
-			return fmt.Errorf("template %q: key %q names %q", head.Name, key, name)
-		}
-	}
-
-	for i, stamp := range head.Versions {
-		var v wire.Version
-		found, err := load(c.txn, k.version(head.ID, i+1), &v)
-		if err != nil {
-			return err
-		}
-		if !found || v.ID != stamp.ID || v.Number != i+1 {
-			return fmt.Errorf("template %q: version %d is not there as its head says", head.Name, i+1)
-		}
-	}
-
-	return nil
 }

@@ -68,7 +68,7 @@ type DB struct {
 	packEnded  bool           // packMu: no more packers may start
 	packers    sync.WaitGroup // waited for before the database is closed
 
-	updating accountLocks // held while a template is being changed
+	changing accountLocks // held while a change of an account's small values runs
 
 	retention  archive.Retention
 	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
@@ -84,7 +84,6 @@ type DB struct {
 	// those run one at a time.
 	selectors map[keys]map[[16]byte]time.Time // metadata values deleted from the accounts
 	firsts    map[keys][]byte                 // places of the accounts' first blocks; nil: no block
-	fleets    map[keys]*fleet                 // of accounts with sidecars
 
 	stop chan struct{} // closed when closing begins, so that long reads end early
 
@@ -207,17 +206,16 @@ func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
 
 		packing:   packingDefault,
 		unpacked:  make(map[keys]int),
-		updating:  accountLocks{seed: maphash.MakeSeed()},
+		changing:  accountLocks{seed: maphash.MakeSeed()},
 		retention: c.Retention,
 
 		selectors: make(map[keys]map[[16]byte]time.Time),
 		firsts:    make(map[keys][]byte),
-		fleets:    make(map[keys]*fleet),
 		stop:      make(chan struct{}),
 	}
 
 	// The tests replace db.now after Open, so it is looked up with each call.
-	db.Store = accounts.New(accountTables{db}, func() time.Time { return db.now() })
+	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
 	db.unreadable.Add(lost)
 
 	err = errors.Join(db.recallErase(), db.countTombstones())

@@ -18,7 +18,7 @@
 //	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
 //	scan.go, scan_sorted.go, sift.go  a pass over the list; for other orders; words in bodies
 //	search.go, sum.go, size.go        what callers ask for
-//	template.go, accounts.go, fleet.go, audit.go
+//	keyed.go                          what is small: templates, accounts, sidecars, the audit log
 //	backup.go, restore.go, move.go    backups, and copies to another kind of database
 //	check.go                          a proof that all of this agrees
 //
@@ -55,19 +55,13 @@
 // the database, numbers are big-endian, ids are the 16 bytes of the UUID, and values are
 // JSON unless the table says otherwise.
 //
-// Keys of the server begin with 0. Keys of an account begin with 1 and its id, length
-// first, so that no account's keys are among those of another.
+// Keys of the database itself begin with 0. Keys of an account's records begin with 1 and its
+// id, length first, so that no account's keys are among those of another. What is small
+// (package keyed) begins with 2.
 //
-//	00 'a' name      account
-//	00 'k' hash 32   key, by the SHA-256 of its secret
-//	00 'u' id        person, with the hash of the password
-//	00 'e' email     id of the person who signs in with it
-//	00 'i' hash 32   wire.Invite, by the SHA-256 of its code
-//	00 'r' hash 32   wire.Reset, by the SHA-256 of its code
-//	00 's' hash 32   wire.Session, by the SHA-256 of its token
-//	00 'f' hash 32   wire.Failures: failed sign-ins, by the SHA-256 of what they have in common
 //	00 'x'           since when something deleted may still be in the files, 12 bytes
-//	00 'c'           how far an unfinished copy into this database has come: text, newline
+//
+//	02 kind, 00, length of the account's id 1, account, name
 //
 // Behind 01, the length of the account's id in one byte, and the id:
 //
@@ -91,18 +85,10 @@
 //	'g' ^time 12, ^request 16  mark: a record that is only a span
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
 //	'q' link 16, request 16    mark: a record with this State.Link
-//	's' sidecar 16             wire.FleetSidecar: the last heartbeat of a sidecar
-//	'h' name                   wire.Template: the head of a template
-//	'i' id 8                   name of the template with this id: text
-//	'v' id 8, number 4         wire.Version
-//	'c' revision 8             name of the template that this revision changed last: text
-//	'm'                        last ids and revision given out
-//	'l' ^id 16                 wire.AuditEntry
 //
 // ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
 // ^request is the request id, inverted likewise. So a plain walk meets the newest record
-// first. A template has one 'c' key, that of its last change: the feed of changes grows
-// with the number of templates, not with their changes.
+// first.
 //
 // # Large records
 //

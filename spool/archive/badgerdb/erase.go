@@ -114,24 +114,33 @@ func (db *DB) Accounts(context.Context) (ids []string, err error) {
 	return ids, err
 }
 
-// accountKeys returns the keys of all accounts that have any data. It reads one key of
-// each.
+// accountKeys returns the keys of all accounts that have any records.
 func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
 	accounts = make(map[keys]bool)
 	err = db.view(func(txn *badger.Txn) error {
-		it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{ofAccount}})
-		defer it.Close()
-
-		for it.Rewind(); it.Valid(); {
-			k, _, _ := accountOf(it.Item().KeyCopy(nil))
+		return eachAccount(txn, func(k keys) error {
 			accounts[k] = true
-
-			// Past all its tables: no table is 0xff.
-			it.Seek(append([]byte(k), 0xff))
-		}
-		return nil
+			return nil
+		})
 	})
 	return accounts, err
+}
+
+// eachAccount calls fn for each account that has any records. It reads one key of each.
+func eachAccount(txn *badger.Txn, fn func(keys) error) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{ofAccount}})
+	defer it.Close()
+
+	for it.Rewind(); it.Valid(); {
+		k, _, _ := accountOf(it.Item().KeyCopy(nil))
+		if err := fn(k); err != nil {
+			return err
+		}
+
+		// Past all its tables: no table is 0xff.
+		it.Seek(append([]byte(k), 0xff))
+	}
+	return nil
 }
 
 // reopen closes Badger's files and opens them again, so that no deleted bytes remain in

@@ -1,8 +1,6 @@
 package badgerdb
 
 import (
-	"encoding/binary"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/badgerdb/blocks"
@@ -22,14 +20,7 @@ const (
 	tableTombstone = 'x'
 	tableSelector  = 'y'
 	tableHidden    = 'p'
-	tableHead      = 'h'
-	tableID        = 'i'
-	tableVersion   = 'v'
-	tableChange    = 'c'
-	tableLast      = 'm'
-	tableAudit     = 'l'
 	tableOrphan    = 'o'
-	tableSidecar   = 's'
 	tableSpan      = 'g'
 	tableTrace     = 'j'
 	tableLink      = 'q'
@@ -39,6 +30,7 @@ const (
 const (
 	ofServer  = 0
 	ofAccount = 1
+	ofKind    = 2
 )
 
 // accountMax is the longest id that the length byte of a key allows.
@@ -71,28 +63,6 @@ func (k keys) body(id, event uuid) []byte {
 func (k keys) count() []byte { return k.table(tableCount) }
 
 func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]...) }
-
-func (k keys) sidecar(id uuid) []byte { return append(k.table(tableSidecar), id[:]...) }
-
-func (k keys) head(name string) []byte { return append(k.table(tableHead), name...) }
-
-func (k keys) last() []byte { return k.table(tableLast) }
-
-func (k keys) templateName(id int64) []byte {
-	return binary.BigEndian.AppendUint64(k.table(tableID), uint64(id))
-}
-
-func (k keys) version(id int64, number int) []byte {
-	key := binary.BigEndian.AppendUint64(k.table(tableVersion), uint64(id))
-	return binary.BigEndian.AppendUint32(key, uint32(number))
-}
-
-func (k keys) change(revision uint64) []byte {
-	return binary.BigEndian.AppendUint64(k.table(tableChange), revision)
-}
-
-// revisionOf reads the revision out of a key that change made.
-func revisionOf(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
 // placeOf returns the place of a position in a list. ok is false if its id is not a UUID.
 func placeOf(p query.Position) ([]byte, bool) {

@@ -11,23 +11,21 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/keyed"
 	"promptspool/spool/archive/transfer"
 )
 
-// copyingKey exists while a copy into this database is unfinished: how far it has come.
-var copyingKey = []byte{ofServer, 'c'}
-
-// accountMoves are the tables of an account that Export walks; everything else derives
-// from them.
-var accountMoves = []byte{
-	tableAudit, tableSidecar, tableLast, tableHead, tableVersion, tableTombstone, tableSelector, tableRecord,
-}
+// moved are the tables of an account that Export walks; everything else of its records
+// derives from them.
+var moved = []byte{tableTombstone, tableSelector, tableRecord}
 
 // errTime is for a tombstone that holds no time.
 var errTime = errors.New("it is not a time")
 
-// Export walks over everything; see transfer.Mover. A place is a key in base64.
+// Small returns what is not about records; see transfer.Mover.
+func (db *DB) Small() keyed.Store { return smallValues{db} }
+
+// Export walks over the records; see transfer.Mover. A place is a key in base64.
 func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.Item, place string) error) error {
 	after, err := base64.RawURLEncoding.DecodeString(place)
 	if err != nil {
@@ -38,13 +36,9 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 	if err != nil {
 		return err
 	}
-
 	var prefixes [][]byte
-	for _, t := range accounts.Moves {
-		prefixes = append(prefixes, serverKey(t, ""))
-	}
 	for k := range names {
-		for _, table := range accountMoves {
+		for _, table := range moved {
 			prefixes = append(prefixes, k.table(table))
 		}
 	}
@@ -80,29 +74,10 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 
 // item reads what is under a key of a table that moves.
 func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err error) {
-	if key[0] == ofServer {
-		row, err := accountRow(key, value)
-		return row.Item(), err
-	}
-
 	k, table, rest := accountOf(key)
 	item.Of = string(k[2:])
+
 	switch table {
-	case tableAudit:
-		item.Audit = new(wire.AuditEntry)
-		err = decode(key, value, item.Audit)
-	case tableSidecar:
-		item.Sidecar = new(wire.FleetSidecar)
-		err = decode(key, value, item.Sidecar)
-	case tableLast:
-		item.Registry = new(archive.Registry)
-		err = decode(key, value, item.Registry)
-	case tableHead:
-		item.Template = new(wire.Template)
-		err = decode(key, value, item.Template)
-	case tableVersion:
-		item.Version = new(wire.Version)
-		err = decode(key, value, item.Version)
 	case tableTombstone:
 		// Its length shows if there was a record; see tombstoneBytes.
 		at, ok := readTime(value)
@@ -121,13 +96,13 @@ func (db *DB) item(txn *badger.Txn, key, value []byte) (item transfer.Item, err 
 		}
 		item.Forgotten = &transfer.Forgotten{Hash: [16]byte(rest), Before: at}
 	case tableRecord:
-		item.Record, err = db.moved(txn, k, uuid(rest), value)
+		item.Record, err = db.export(txn, k, uuid(rest), value)
 	}
 	return item, err
 }
 
-// moved reads a record with its bodies.
-func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.Record, error) {
+// export reads a record with its bodies.
+func (db *DB) export(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.Record, error) {
 	state, err := db.joinState(txn, k, id, value)
 	if err != nil {
 		return nil, err
@@ -139,37 +114,46 @@ func (db *DB) moved(txn *badger.Txn, k keys, id uuid, value []byte) (*transfer.R
 }
 
 // Import stores items of another database; see transfer.Mover.
-func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
+func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entry) error {
 	listed := map[keys]int{} // rows written
+	buried := 0
 	err := db.commit.do(ctx, 0, func(txn *badger.Txn) (writes []write, err error) {
 		clear(listed)
+		buried = 0
 		records := map[string]*folding{} // by account, so that each counts its records only once
 
 		for i := range items {
 			item := &items[i]
-			if item.Record != nil {
-				f := records[item.Of]
-				if f == nil {
-					k, err := keysOf(item.Of)
-					if err != nil {
-						return nil, err
-					}
-					if f, err = db.newFolding(txn, k); err != nil {
-						return nil, err
-					}
-					records[item.Of] = f
+			f := records[item.Of]
+			if f == nil {
+				k, err := keysOf(item.Of)
+				if err != nil {
+					return nil, err
 				}
-				err = f.bring(item.Record)
-			} else {
-				writes, err = bring(writes, item)
+				if f, err = db.newFolding(txn, k); err != nil {
+					return nil, err
+				}
+				records[item.Of] = f
 			}
-			if item.Forgotten != nil { // not yet known to the selectors in memory
-				clear(db.selectors)
+
+			switch {
+			case item.Record != nil:
+				err = f.bring(item.Record)
+			case item.Tombstone != nil:
+				id, ok := parseUUID(item.Tombstone.RequestID)
+				if !ok {
+					return nil, archive.BadID(item.Tombstone.RequestID)
+				}
+				err = f.bury(f.keys.tombstone(id), tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen))
+			case item.Forgotten != nil:
+				err = f.bury(f.keys.selector(item.Forgotten.Hash), appendTime(nil, item.Forgotten.Before))
 			}
 			if err != nil {
 				return nil, err
 			}
 		}
+		clear(db.selectors) // what was deleted elsewhere is not yet known to those in memory
+
 		// Only now: an account's counts are written once, for all its records.
 		for _, f := range records {
 			own, err := f.finish()
@@ -178,70 +162,31 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 			}
 			writes = append(writes, own...)
 			listed[f.keys] += f.listed
+			buried += f.buried
 		}
 
-		return append(writes, write{copyingKey, []byte(place + "\n")}), nil // never an empty value
+		return smallWrites(writes, []keyed.Entry{mark})
 	})
 	if err != nil {
 		return err
 	}
 
 	// After the commit, as with events: packing reads what is stored.
+	db.tombstones.Add(int64(buried))
 	for k, rows := range listed {
 		db.rowsWritten(k, rows)
 	}
 	return nil
 }
 
-// bring stores an item that is not a record.
-func bring(writes []write, item *transfer.Item) ([]write, error) {
-	if item.Of == "" {
-		tx := accountTx{writes: writes}
-		err := accounts.Import(&tx, item)
-		return tx.writes, err
+// bury stores a tombstone, and counts it unless it is already here.
+func (f *folding) bury(key, value []byte) error {
+	there, err := loadBytes(f.txn, key)
+	if there == nil {
+		f.buried++
 	}
-
-	k, err := keysOf(item.Of)
-	if err != nil {
-		return nil, err
-	}
-
-	switch {
-	case item.Audit != nil:
-		id, ok := parseUUID(item.Audit.ID)
-		if !ok {
-			return nil, archive.BadID(item.Audit.ID)
-		}
-		return store(writes, k.audit(id), item.Audit)
-	case item.Sidecar != nil:
-		id, ok := parseUUID(item.Sidecar.ID)
-		if !ok {
-			return nil, archive.BadID(item.Sidecar.ID)
-		}
-		return store(writes, k.sidecar(id), item.Sidecar)
-	case item.Registry != nil:
-		return store(writes, k.last(), item.Registry)
-	case item.Template != nil:
-		// The keys that derive from a template do not travel.
-		t := item.Template
-		writes = append(writes,
-			write{k.templateName(t.ID), []byte(t.Name)},
-			write{k.change(t.Revision), []byte(t.Name)},
-		)
-		return store(writes, k.head(t.Name), t)
-	case item.Version != nil:
-		return store(writes, k.version(item.Version.TemplateID, item.Version.Number), item.Version)
-	case item.Tombstone != nil:
-		id, ok := parseUUID(item.Tombstone.RequestID)
-		if !ok {
-			return nil, archive.BadID(item.Tombstone.RequestID)
-		}
-		value := tombstoneOf(item.Tombstone.At, item.Tombstone.Unseen)
-		return append(writes, write{k.tombstone(id), value}), nil
-	case item.Forgotten != nil:
-		return append(writes, write{k.selector(item.Forgotten.Hash), appendTime(nil, item.Forgotten.Before)}), nil
-	}
-	return writes, nil
+	f.set(key, value)
+	return err
 }
 
 // bring stores a record as it was elsewhere, unless it is already here.
@@ -265,29 +210,4 @@ func (f *folding) bring(w *transfer.Record) error {
 	f.group.Bring(r, w.State, bodies)
 
 	return nil
-}
-
-// Copying returns how far an unfinished copy has come; see transfer.Mover.
-func (db *DB) Copying(context.Context) (place string, unfinished bool, err error) {
-	err = db.view(func(txn *badger.Txn) error {
-		value, err := loadBytes(txn, copyingKey)
-		place, unfinished = string(bytes.TrimSuffix(value, []byte("\n"))), value != nil
-
-		return err
-	})
-	return place, unfinished, err
-}
-
-// Copied notes that the copy is finished; see transfer.Mover.
-func (db *DB) Copied(ctx context.Context) error {
-	err := db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) {
-		return []write{{key: copyingKey}}, nil
-	})
-	if err != nil {
-		return err
-	}
-
-	// Import writes tombstones without counting them.
-	db.tombstones.Store(0)
-	return db.countTombstones()
 }

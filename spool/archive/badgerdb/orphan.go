@@ -6,9 +6,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/badgerdb/blocks"
 )
 
@@ -75,10 +73,10 @@ func (db *DB) OffList(
 }
 
 // OrphansOfAll returns the sum of the tallies of all accounts.
-func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
+func (db *DB) OrphansOfAll(context.Context) (archive.Orphans, error) {
 	var all archive.Orphans
 	err := db.view(func(txn *badger.Txn) error {
-		return db.eachAccount(ctx, txn, func(k keys) error {
+		return eachAccount(txn, func(k keys) error {
 			counts, err := loadCounts(txn, k)
 			all.Add(counts.Orphans)
 			return err
@@ -86,20 +84,4 @@ func (db *DB) OrphansOfAll(ctx context.Context) (archive.Orphans, error) {
 	})
 
 	return all, err
-}
-
-// eachAccount calls fn for every account.
-func (db *DB) eachAccount(ctx context.Context, txn *badger.Txn, fn func(keys) error) error {
-	return db.each(ctx, txn, serverKey(accounts.Accounts, ""), nil, func(key, value []byte) (bool, error) {
-		var a wire.Account
-		if err := decode(key, value, &a); err != nil {
-			return false, err
-		}
-
-		k, err := keysOf(a.ID)
-		if err == nil {
-			err = fn(k)
-		}
-		return true, err
-	})
 }

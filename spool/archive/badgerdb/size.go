@@ -14,9 +14,9 @@ import (
 
 // Size returns what all accounts hold together. It reads one key of each account, and no
 // record.
-func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
+func (db *DB) Size(context.Context) (s archive.Size, err error) {
 	err = db.view(func(txn *badger.Txn) error {
-		return db.eachAccount(ctx, txn, func(k keys) error {
+		return eachAccount(txn, func(k keys) error {
 			counts, err := loadCounts(txn, k)
 			s.Records += uint64(counts.Records)
 			s.Bytes += uint64(counts.Bytes)

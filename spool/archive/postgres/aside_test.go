@@ -174,7 +174,7 @@ func othersAreWritten(t *testing.T, db *DB, present, absent string, setAway func
 		t.Error(err)
 	}
 	records := 0
-	if err := db.pool.QueryRow(t.Context(), nil, []any{&records}, `SELECT count(*) FROM record_states`); err != nil ||
+	if err := db.pool.QueryRow(t.Context(), []any{&records}, `SELECT count(*) FROM record_states`); err != nil ||
 		records != 12+len(waiting) {
 		t.Errorf("%d records, %v", records, err)
 	}

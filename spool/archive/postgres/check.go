@@ -21,13 +21,17 @@ import (
 // checkStep is how many records Check reads in one transaction.
 const checkStep = 100
 
-// Check verifies that the tables of records agree with each other. It returns the first fault.
+// Check verifies that the tables agree with each other. It returns the first fault.
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
 // other header may exist; every body in a history must be stored unchanged, and no other; the
-// counts of each account and each summary must be right. Check reads everything once, in
+// counts of each account and each summary must be right, and templates belong together. Check reads everything once, in
 // steps. Nothing should write meanwhile: a write that is half seen looks like a fault.
 func (db *DB) Check(ctx context.Context) error {
+	if err := db.Store.Check(ctx); err != nil {
+		return err
+	}
+
 	c := checker{db: db, counts: make(map[accountWeek]*weekCount)}
 	for more := true; more; {
 		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/compress"
 )
@@ -76,10 +75,4 @@ func damaged(what string, cause error) error {
 			"Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
 		Cause: fmt.Errorf("%s: %w", what, cause),
 	}
-}
-
-// encode returns a document as it is stored.
-func encode(v any) (string, error) {
-	document, err := jsonscan.Marshal(v)
-	return string(document), err
 }

@@ -35,13 +35,13 @@ func TestServersThatStartTogetherMakeTheTablesOnce(t *testing.T) {
 
 func TestTablesAreMadeWholeOrNotAtAll(t *testing.T) {
 	dsn := postgrestest.DSN(t)
-	execute(t, dsn, `CREATE TABLE copying (of_somebody_else int)`) // the last that is made
+	execute(t, dsn, `CREATE TABLE small_values (of_somebody_else int)`) // the last that is made
 	if db, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet}); err == nil {
 		_ = db.Close()
 		t.Fatal("a table is there already, and gives no error")
 	}
 
-	execute(t, dsn, `DROP TABLE copying`)
+	execute(t, dsn, `DROP TABLE small_values`)
 	open(t, dsn)
 }
 

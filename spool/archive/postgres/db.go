@@ -103,7 +103,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 		slot: rand.N(slotsOf) * lanes,
 	}
 	now := func() time.Time { return db.now() }
-	db.Store = accounts.New(accountTables{db}, now)
+	db.Store = accounts.New(db.small(), now)
 	db.tables = schema.New(pool, c.Logger, now)
 	db.commits = newCommitter(0, db.applyPresent)
 	db.aside.commits = newCommitter(slotsOf*lanes, db.applyAside)

@@ -62,8 +62,7 @@
 //	record.go, state.go, orphan.go               reading single records
 //	delete.go, retain.go, rewrite.go,
 //	check.go                                     maintenance of records
-//	template.go, watch.go                        the template registry
-//	accounts.go, audit.go, fleet.go, size.go     accounts, sidecars, totals
+//	keyed.go, watch.go, size.go                  what is small, its changes at other servers; totals
 //	nodes.go                                     the workers of a Citus
 //	export.go, import.go                         copying to and from another database
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/accounts"
 	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/transfer"
 )
@@ -28,16 +26,6 @@ type exportPlace struct {
 // exportSteps read the tables that Export walks, each in the order of its key. All other
 // tables are derived from these. The order is part of the places that callers keep.
 var exportSteps = []func(*DB, context.Context, [3]string) ([]exported, error){
-	exportAccountRows(accounts.Accounts),
-	exportAccountRows(accounts.Keys),
-	exportAccountRows(accounts.Users),
-	exportAccountRows(accounts.Invites),
-	exportAccountRows(accounts.Sessions),
-	(*DB).exportAudit,
-	(*DB).exportSidecars,
-	(*DB).exportRegistries,
-	(*DB).exportTemplates,
-	(*DB).exportVersions,
 	byAccount("tombstones", (*DB).exportTombstones),
 	byAccount("deleted_values", (*DB).exportDeletedValues),
 	byAccount("record_states", (*DB).exportRecords),
@@ -139,58 +127,6 @@ type owned[T any] struct {
 
 func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
 
-func (db *DB) exportAudit(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[wire.AuditEntry]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.of} },
-		func(o *row) exported { return exported{transfer.Item{Of: o.account, Audit: &o.of}, o.key()} },
-		`SELECT account_id, id::text, entry FROM audit
-		WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`,
-		after[0], orZero(after[1]), exportPage)
-}
-
-func (db *DB) exportSidecars(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[wire.FleetSidecar]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.of.Heartbeat, &o.of.LastSeen} },
-		func(o *row) exported { return exported{transfer.Item{Of: o.account, Sidecar: &o.of}, o.key()} },
-		`SELECT account_id, id::text, heartbeat, last_seen FROM sidecars
-		WHERE (account_id, id) > ($1, $2::uuid) ORDER BY account_id, id LIMIT $3`,
-		after[0], orZero(after[1]), exportPage)
-}
-
-func (db *DB) exportRegistries(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[archive.Registry]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.of.Template, &o.of.Version, &o.of.Revision} },
-		func(o *row) exported { return exported{transfer.Item{Of: o.account, Registry: &o.of}, o.key()} },
-		`SELECT account_id, template, version, revision FROM registries
-		WHERE account_id > $1 ORDER BY account_id LIMIT $2`,
-		after[0], exportPage)
-}
-
-func (db *DB) exportTemplates(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[wire.Template]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.of} },
-		func(o *row) exported { return exported{transfer.Item{Of: o.account, Template: &o.of}, o.key()} },
-		`SELECT account_id, name, head FROM templates
-		WHERE (account_id, name) > ($1, $2) ORDER BY account_id, name LIMIT $3`,
-		after[0], after[1], exportPage)
-}
-
-func (db *DB) exportVersions(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[wire.Version]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.number, &o.of} },
-		func(o *row) exported { return exported{transfer.Item{Of: o.account, Version: &o.of}, o.key()} },
-		// Ordered by the column, and not by the text that is selected of it, where 10 precedes 9.
-		`SELECT account_id, template_id::text, number, version FROM template_versions v
-		WHERE (account_id, template_id, number) > ($1, $2::bigint, $3::integer)
-		ORDER BY account_id, v.template_id, number LIMIT $4`,
-		after[0], orNumber(after[1]), orNumber(after[2]), exportPage/10)
-}
-
 func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported, error) {
 	type row = owned[transfer.Tombstone]
 	return exportRows(ctx, db,
@@ -226,14 +162,6 @@ func orZero(id string) string {
 	return id
 }
 
-// orNumber returns a number below all others in place of "".
-func orNumber(text string) string {
-	if text == "" {
-		return "-1"
-	}
-	return text
-}
-
 // accountOf reverses accountKey.
 func accountOf(key string) string {
 	if account, err := url.PathUnescape(key); err == nil {
@@ -242,23 +170,10 @@ func accountOf(key string) string {
 	return key
 }
 
-// Copying returns how far an unfinished copy into this database has come; see transfer.Mover.
-func (db *DB) Copying(ctx context.Context) (place string, unfinished bool, err error) {
-	err = db.pool.QueryRow(ctx, nil, []any{&place}, `SELECT place FROM copying`)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", false, nil
-	}
-
-	return place, err == nil, err
-}
-
-// Copied marks the copy as finished; see transfer.Mover.
-func (db *DB) Copied(ctx context.Context) error { return db.pool.Exec(ctx, `DELETE FROM copying`) }
-
 // Servers returns how many connections servers have to the database. Those of a copy do not
 // count: they have another application_name.
 func (db *DB) Servers(ctx context.Context) (connections int, err error) {
-	err = db.pool.QueryRow(ctx, nil, []any{&connections}, `
+	err = db.pool.QueryRow(ctx, []any{&connections}, `
 		SELECT count(*) FROM pg_stat_activity
 		WHERE datname = current_database() AND application_name = $1`, connection.ApplicationName)
 

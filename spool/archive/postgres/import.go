@@ -7,35 +7,32 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/keyed"
 	"promptspool/spool/archive/transfer"
 )
 
-// Import stores items of another database; see transfer.Mover. Items and place are committed
+// Small returns what is not about records; see transfer.Mover.
+func (db *DB) Small() keyed.Store { return db.small() }
+
+// Import stores items of another database; see transfer.Mover. Items and mark are committed
 // together, so an interrupted copy continues exactly behind them.
-func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) error {
+func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entry) error {
 	f, err := db.newImport(ctx, items)
 	if err != nil {
 		return err
 	}
 
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		// New with each attempt: an earlier one may have queued half of it.
-		var a accountTx
-		b := &a.writes
+		b := &pgx.Batch{}
 		for i := range items {
-			if err := accounts.Import(&a, &items[i]); err != nil {
-				return err
-			}
 			if err := queueItem(b, &items[i]); err != nil {
 				return err
 			}
 		}
-		// There is one row: its key allows no second.
-		b.Queue(`
-			INSERT INTO copying (one, place) VALUES (true, $1)
-			ON CONFLICT (one) DO UPDATE SET place = EXCLUDED.place`, place)
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		if err := queueSmall(b, []keyed.Entry{mark}); err != nil {
+			return err
+		}
+		if err := sendBatch(ctx, tx, b); err != nil {
 			return err
 		}
 
@@ -43,42 +40,14 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, place string) e
 	})
 }
 
-// queueItem queues what belongs to an account and is not a record. What already exists stays
-// as it is, or is replaced by the same.
+// queueItem queues what is not a record. What already exists stays as it is.
 func queueItem(b *pgx.Batch, i *transfer.Item) error {
-	if i.Of == "" {
-		return nil
-	}
 	key, err := accountKey(i.Of)
 	if err != nil {
 		return err
 	}
 
-	var document string
 	switch {
-	case i.Audit != nil:
-		document, err = encode(i.Audit)
-		b.Queue(insertAudit, i.Of, i.Audit.ID, document)
-
-	case i.Sidecar != nil:
-		document, err = encode(i.Sidecar.Heartbeat)
-		b.Queue(insertSidecar, i.Of, i.Sidecar.ID, document, i.Sidecar.LastSeen)
-
-	case i.Registry != nil:
-		// One that exists stays: it may have given out higher numbers since.
-		b.Queue(`
-			INSERT INTO registries (account_id, template, version, revision) VALUES ($1, $2, $3, $4)
-			ON CONFLICT DO NOTHING`,
-			i.Of, i.Registry.Template, i.Registry.Version, int64(i.Registry.Revision))
-
-	case i.Template != nil:
-		document, err = encode(i.Template)
-		b.Queue(insertTemplate, i.Of, i.Template.Name, i.Template.ID, int64(i.Template.Revision), document)
-
-	case i.Version != nil:
-		document, err = encode(i.Version)
-		b.Queue(insertVersion+` ON CONFLICT DO NOTHING`, i.Of, i.Version.TemplateID, i.Version.Number, document)
-
 	case i.Tombstone != nil:
 		id, ok := parseUUID(i.Tombstone.RequestID)
 		if !ok {
@@ -93,7 +62,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 			key, slices.Clone(i.Forgotten.Hash[:]), nanosOf(i.Forgotten.Before))
 	}
 
-	return err
+	return nil
 }
 
 // newImport prepares a folding of the records among items.

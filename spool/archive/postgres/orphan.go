@@ -49,7 +49,7 @@ func (db *DB) Counts(ctx context.Context, account string) (c archive.Counts, err
 	}
 
 	o := &c.Orphans
-	err = db.pool.QueryRow(ctx, nil, []any{&c.Records, &c.Spans, &c.Bytes, &o.Requests, &o.Events, &o.Bytes, &o.Logs}, `
+	err = db.pool.QueryRow(ctx, []any{&c.Records, &c.Spans, &c.Bytes, &o.Requests, &o.Events, &o.Bytes, &o.Logs}, `
 		SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(spans), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
 			coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint, coalesce(sum(logs), 0)::bigint
@@ -60,7 +60,7 @@ func (db *DB) Counts(ctx context.Context, account string) (c archive.Counts, err
 
 // OrphansOfAll returns the orphans of all accounts together.
 func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
-	err = db.pool.QueryRow(ctx, nil, []any{&all.Requests, &all.Events, &all.Bytes}, `
+	err = db.pool.QueryRow(ctx, []any{&all.Requests, &all.Events, &all.Bytes}, `
 		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
 			coalesce(sum(orphan_bytes), 0)::bigint
 		FROM account_weeks`)

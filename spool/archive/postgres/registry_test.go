@@ -9,8 +9,14 @@ import (
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/archive/keyed"
+	"promptspool/spool/archive/keyed/keyedtest"
 	"promptspool/spool/archive/postgres"
 )
+
+func TestSmallValues(t *testing.T) {
+	keyedtest.Run(t, func(t *testing.T) keyed.Store { return open(t, empty(t)).Small() })
+}
 
 func TestRegistry(t *testing.T) {
 	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, empty(t)) })

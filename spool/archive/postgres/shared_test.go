@@ -11,8 +11,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/registry"
-	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/postgres/connection"
 	"promptspool/spool/archive/postgres/postgrestest"
 )
@@ -144,7 +142,7 @@ func listeners(t *testing.T, db *DB, end bool) (n int) {
 	if end {
 		sql += ` AND pg_terminate_backend(pid)`
 	}
-	if err := db.pool.QueryRow(t.Context(), nil, []any{&n}, sql); err != nil {
+	if err := db.pool.QueryRow(t.Context(), []any{&n}, sql); err != nil {
 		t.Fatal(err)
 	}
 	return n
@@ -246,45 +244,6 @@ func TestALookWakesOnlyAccountsThatChanged(t *testing.T) {
 	}
 	if look(seen); len(woken) != 1 || woken[0] != "b" {
 		t.Errorf("after a change of b it woke %v", woken)
-	}
-}
-
-func TestAFleetIsBounded(t *testing.T) {
-	db := servers(t, 1)[0]
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	db.now = func() time.Time { return now }
-	h, err := encode(wire.Heartbeat{Name: "n", Version: "1", StartedAt: now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := db.pool.Exec(t.Context(), `INSERT INTO sidecars (account_id, id, heartbeat, last_seen)
-		SELECT 'a', ('0195529c-1c00-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, $1::json, `+
-		`$2::timestamptz + n * interval '1 ms' FROM generate_series(0, $3 - 1) n`,
-		h, now, archive.FleetMax); err != nil {
-		t.Fatal(err)
-	}
-
-	one := func(n int) error {
-		return db.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{
-			ID:        archivetest.SidecarID(n),
-			Name:      "new",
-			Version:   "1",
-			StartedAt: now,
-		})
-	}
-	if err := one(archive.FleetMax); !wire.IsCode(err, wire.CodeTooMany) {
-		t.Errorf("one more, while all are alive: %v", err)
-	}
-	if err := one(7); err != nil {
-		t.Errorf("one that is known: %v", err)
-	}
-
-	now = now.Add(time.Hour)
-	if err := one(archive.FleetMax); err != nil {
-		t.Errorf("one more, while all are silent: %v", err)
-	}
-	if known, _, err := db.FleetOfAll(t.Context()); err != nil || known != archive.FleetMax {
-		t.Errorf("%d sidecars are kept (%v)", known, err)
 	}
 }
 

@@ -195,7 +195,7 @@ func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 		if worker == "" {
 			want = 6
 		}
-		if err := db.pool.QueryRow(t.Context(), nil, []any{&n},
+		if err := db.pool.QueryRow(t.Context(), []any{&n},
 			`SELECT count(*) FROM summaries WHERE account_id = $1`, account); err != nil || n != want {
 			t.Errorf("a worker is %q: there are %d summaries, %v; want %d", worker, n, err, want)
 		}

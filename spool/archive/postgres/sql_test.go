@@ -207,11 +207,7 @@ func withoutComments(sql string) string { return comment.ReplaceAllString(sql, "
 
 // onCoordinator are the tables that stay where every statement goes through: they are small, and
 // no query joins them with those that are spread.
-var onCoordinator = []string{
-	"accounts", "keys", "users", "invites", "resets", "sessions", "sign_in_failures", "audit", "sidecars",
-	"registries", "templates", "template_versions",
-	"promptspool_schema", "copying",
-}
+var onCoordinator = []string{"promptspool_schema", "small_values"}
 
 func TestEveryTableIsSpreadByAccountOrSmall(t *testing.T) {
 	tables := regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*)\)`)

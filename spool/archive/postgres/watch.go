@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 	"time"
-
-	"promptspool/spool/archive/postgres/connection"
 )
 
 // templatesChannel is the notification channel on which servers announce the accounts whose
@@ -51,23 +49,17 @@ func (db *DB) look(
 	if len(accounts) == 0 {
 		return seen
 	}
-	type row struct {
-		account  string
-		revision uint64
-	}
-	rows, err := connection.QueryRows(ctx, db.pool,
-		func(r *row) []any { return []any{&r.account, &r.revision} },
-		`SELECT account_id, revision FROM registries WHERE account_id = ANY($1::text[])`, accounts)
+	revisions, err := db.Revisions(ctx, accounts)
 	if err != nil {
 		return seen
 	}
 	// Accounts that nobody waits for any more are not carried along.
-	now := make(map[string]uint64, len(rows))
-	for _, r := range rows {
+	now := make(map[string]uint64, len(accounts))
+	for i, account := range accounts {
 		// The first look at an account always wakes: a caller that finds nothing new
 		// waits again.
-		if now[r.account] = r.revision; seen[r.account] != r.revision {
-			wake(r.account)
+		if now[account] = revisions[i]; seen[account] != revisions[i] {
+			wake(account)
 		}
 	}
 

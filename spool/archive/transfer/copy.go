@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/accounts"
+	"promptspool/spool/archive/keyed"
 )
 
 // Progress is how far a Copy is.
@@ -26,7 +29,7 @@ type Progress struct {
 //
 // Setup codes count for neither: every server without an owner makes its own.
 func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Contents, error) {
-	switch _, unfinished, err := source.Copying(ctx); {
+	switch unfinished, err := Unfinished(ctx, source); {
 	case err != nil:
 		return nil, err
 	// The copy of half a database would be proved as well.
@@ -35,23 +38,23 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 			"The source is itself the target of a copy that is not finished. Finish that first.")
 	}
 
-	// A place is kept in the target itself, with the items that it counts:
-	// a copy that was killed goes on from there.
-	place, unfinished, err := target.Copying(ctx)
+	// How far it has come is kept in the target itself, with what has come: a copy that was
+	// killed goes on from there.
+	at, resumed, err := keyed.Load[place](ctx, target.Small(), copyingKey)
 	if err != nil {
 		return nil, err
 	}
-	if !unfinished {
+	if !resumed {
 		if err := empty(ctx, target); err != nil {
 			return nil, err
 		}
 	}
 
-	brought, err := bring(ctx, source, target, place, told)
-	if err != nil {
+	brought := Contents{}
+	if err := bring(ctx, source, target, at, brought, told); err != nil {
 		return nil, err
 	}
-	if place != "" { // an earlier run brought the rest
+	if resumed { // an earlier run brought the rest
 		if brought, err = Count(ctx, source, func(c Contents) { told(Progress{"counting", c}) }); err != nil {
 			return nil, err
 		}
@@ -68,15 +71,38 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 				"Did a server write to either meanwhile? Empty the target, and copy again.", brought, there)
 	}
 
-	return there, target.Copied(ctx)
+	return there, target.Small().Write(ctx, keyed.Entry{Key: copyingKey})
 }
 
-// errFound ends an Export at its first item.
+// copyingKey exists in a database while a copy into it is not finished.
+var copyingKey = keyed.Key{Kind: "copying"}
+
+// place is how far a copy has come in its source.
+type place struct {
+	// The last entry that was copied. Bytes, because names need not be text.
+	Kind    keyed.Kind `json:"kind"`
+	Account []byte     `json:"account"`
+	Name    []byte     `json:"name"`
+
+	Record string `json:"record"` // the place of the last item of records, which follow
+}
+
+func (p place) mark() (keyed.Entry, error) { return keyed.EntryOf(copyingKey, p) }
+
+// Unfinished reports whether a copy into a database was begun and not finished. A server must
+// not use it meanwhile.
+func Unfinished(ctx context.Context, db Mover) (unfinished bool, err error) {
+	_, unfinished, err = keyed.Load[place](ctx, db.Small(), copyingKey)
+	return unfinished, err
+}
+
+// errFound ends a walk at its first item.
 var errFound = errors.New("there is something")
 
 func empty(ctx context.Context, target Mover) error {
-	// The first item is enough to know.
-	err := export(ctx, target, "", func(Item, string) error { return errFound })
+	// The first is enough to know.
+	err := walk(ctx, target, place{}, func([]keyed.Entry) error { return errFound },
+		func(Item, string) error { return errFound })
 	if errors.Is(err, errFound) {
 		return wire.Errorf(wire.CodeConflict,
 			"The target is not empty. Give one that nobody has used yet.")
@@ -84,33 +110,72 @@ func empty(ctx context.Context, target Mover) error {
 	return err
 }
 
-// export calls each with the items behind place that Copy copies.
-func export(ctx context.Context, from Mover, place string, each func(item Item, at string) error) error {
-	return from.Export(ctx, place, func(item Item, at string) error {
-		if item.Invite != nil && item.Invite.Of.Setup {
-			return nil
+// walkMax bounds how many entries are read and written at a time: each may be a template of
+// some size.
+const walkMax = 100
+
+// walk calls small with the entries behind a place, some at a time, and then each with the
+// items of records.
+func walk(
+	ctx context.Context, db Mover, at place, small func([]keyed.Entry) error, each func(Item, string) error,
+) error {
+	after := keyed.Key{Kind: at.Kind, Account: string(at.Account), Name: string(at.Name)}
+	for {
+		page, err := db.Small().Walk(ctx, after, walkMax)
+		if err != nil {
+			return err
 		}
-		return each(item, at)
-	})
+		if len(page) == 0 {
+			break
+		}
+
+		after = page[len(page)-1].Key
+		page = slices.DeleteFunc(page, func(e keyed.Entry) bool { return e.Key == copyingKey || accounts.IsSetup(e) })
+		if len(page) == 0 {
+			continue
+		}
+		if err := small(page); err != nil {
+			return err
+		}
+	}
+
+	return db.Export(ctx, at.Record, each)
 }
 
-// bring copies everything behind place, and counts it.
-func bring(ctx context.Context, source, target Mover, place string, told func(Progress)) (Contents, error) {
-	done := Contents{}
+// bring copies everything behind a place, and counts it in done.
+func bring(
+	ctx context.Context, source, target Mover, at place, done Contents, told func(Progress),
+) error {
+	small := func(page []keyed.Entry) error {
+		for _, e := range page {
+			done.AddEntry(e)
+		}
+		last := page[len(page)-1]
+		at.Kind, at.Account, at.Name = last.Kind, []byte(last.Account), []byte(last.Name)
+
+		mark, err := at.mark()
+		if err == nil {
+			err = target.Small().Write(ctx, append(page, mark)...)
+		}
+		told(Progress{"copying", done})
+		return err
+	}
+
 	var batch []Item
 	bytes := 0
 	flush := func() error {
 		if len(batch) == 0 {
 			return nil
 		}
-		// The place of the batch's last item is stored with it, in one transaction.
-		err := target.Import(ctx, batch, place)
+		mark, err := at.mark()
+		if err == nil {
+			err = target.Import(ctx, batch, mark)
+		}
 		batch, bytes = batch[:0], 0
 		told(Progress{"copying", done})
 		return err
 	}
-
-	err := export(ctx, source, place, func(item Item, at string) error {
+	each := func(item Item, here string) error {
 		if err := done.Add(item); err != nil {
 			return err
 		}
@@ -120,20 +185,27 @@ func bring(ctx context.Context, source, target Mover, place string, told func(Pr
 				return err
 			}
 		}
-		batch, bytes, place = append(batch, item), bytes+item.Bytes(), at
+		batch, bytes, at.Record = append(batch, item), bytes+item.Bytes(), here
 		return nil
-	})
-	if err == nil {
-		err = flush()
 	}
-	return done, err
+
+	if err := walk(ctx, source, at, small, each); err != nil {
+		return err
+	}
+	return flush()
 }
 
 // Count returns what a database holds, by reading all of it.
 func Count(ctx context.Context, db Mover, told func(Contents)) (Contents, error) {
 	there := Contents{}
 	read := 0
-	err := export(ctx, db, "", func(item Item, _ string) error {
+	small := func(page []keyed.Entry) error {
+		for _, e := range page {
+			there.AddEntry(e)
+		}
+		return nil
+	}
+	err := walk(ctx, db, place{}, small, func(item Item, _ string) error {
 		if read++; read%ImportItemsMax == 0 {
 			told(there)
 		}

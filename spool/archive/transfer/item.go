@@ -1,9 +1,9 @@
 package transfer
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,42 +11,17 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/keyed"
 )
 
-// Item is one thing that is copied from one database to another. One of its
-// pointers is set.
+// Item is one thing of an account's records that is copied from one database to another. One
+// of its pointers is set.
 type Item struct {
-	// Of the server.
-	Account *wire.Account         `json:"account,omitempty"`
-	Key     *Hashed[wire.Key]     `json:"key,omitempty"`
-	User    *Person               `json:"user,omitempty"`
-	Invite  *Hashed[wire.Invite]  `json:"invite,omitempty"`
-	Session *Hashed[wire.Session] `json:"session,omitempty"`
-
-	// Of one account, by its id.
-	Of        string             `json:"of,omitempty"`
-	Audit     *wire.AuditEntry   `json:"audit,omitempty"`
-	Sidecar   *wire.FleetSidecar `json:"sidecar,omitempty"`
-	Registry  *archive.Registry  `json:"registry,omitempty"`
-	Template  *wire.Template     `json:"template,omitempty"`
-	Version   *wire.Version      `json:"version,omitempty"`
-	Tombstone *Tombstone         `json:"tombstone,omitempty"`
-	Forgotten *Forgotten         `json:"forgotten,omitempty"`
-	Record    *Record            `json:"record,omitempty"`
-}
-
-// Hashed is what is found by the SHA-256 of a secret.
-type Hashed[T any] struct {
-	Hash [32]byte `json:"hash"`
-	Of   T        `json:"of"`
-}
-
-// Person is a user who signs in.
-type Person struct {
-	wire.User
-	Password string `json:"password"` // its hash
+	Of        string     `json:"of"` // the account's id
+	Tombstone *Tombstone `json:"tombstone,omitempty"`
+	Forgotten *Forgotten `json:"forgotten,omitempty"`
+	Record    *Record    `json:"record,omitempty"`
 }
 
 // Tombstone rejects a record that was deleted.
@@ -70,21 +45,17 @@ type Record struct {
 
 // Mover is a database that can be copied. Nobody else may write to either one meanwhile.
 type Mover interface {
+	// Small returns everything that is not about records.
+	Small() keyed.Store
+
 	// Export calls fn with every item behind place and the item's own place,
 	// always in the same order; "" is before the first. fn owns the item. Export
 	// ends with fn's error.
 	Export(ctx context.Context, place string, fn func(item Item, place string) error) error
 
-	// Import stores items, and that a copy has come as far as place in its source,
-	// durably and in one transaction. Importing an item twice changes nothing.
-	Import(ctx context.Context, items []Item, place string) error
-
-	// Copying returns how far an unfinished copy into this database has come. A server
-	// must not use a database meanwhile.
-	Copying(ctx context.Context) (place string, unfinished bool, err error)
-
-	// Copied marks the copy as finished.
-	Copied(ctx context.Context) error
+	// Import stores items and a mark of how far a copy has come, durably and in one
+	// transaction. Importing an item twice changes nothing.
+	Import(ctx context.Context, items []Item, mark keyed.Entry) error
 }
 
 // Bounds of what Import is given at once. A larger item comes alone.
@@ -94,52 +65,15 @@ const (
 )
 
 // Bytes returns about how many bytes an item has.
-func (i *Item) Bytes() (n int) {
-	switch {
-	case i.Record != nil:
-		n = i.Record.State.Weight()
+func (i *Item) Bytes() int {
+	n := 200 // about what the other members take
+	if i.Record != nil {
+		n += i.Record.State.Weight()
 		for _, body := range i.Record.Bodies {
 			n += len(body)
 		}
-	case i.Version != nil:
-		n = len(i.Version.Blueprint) + len(i.Version.Metadata)
-	case i.Template != nil:
-		// What its versions say are items of their own.
-		n = 100 * (len(i.Template.Versions) + len(i.Template.Moves))
 	}
-	// About what the other members take.
-	return n + 200
-}
-
-// Kind returns what the item is, for people.
-func (i *Item) Kind() string {
-	switch {
-	case i.Account != nil:
-		return "accounts"
-	case i.Key != nil:
-		return "keys"
-	case i.User != nil:
-		return "people"
-	case i.Invite != nil:
-		return "invites"
-	case i.Session != nil:
-		return "sessions"
-	case i.Audit != nil:
-		return "audit entries"
-	case i.Sidecar != nil:
-		return "sidecars"
-	case i.Registry != nil:
-		return "registries"
-	case i.Template != nil:
-		return "templates"
-	case i.Version != nil:
-		return "template versions"
-	// Both keep out what was deleted, and that is all that people want to know.
-	case i.Tombstone != nil, i.Forgotten != nil:
-		return "tombstones"
-	}
-
-	return "records"
+	return n
 }
 
 // Contents counts what a database holds, by kind. A checksum that does not depend on the
@@ -165,8 +99,19 @@ func (c Contents) String() string {
 // Add counts an item. Times outside of histories are compared to the microsecond, because
 // not every database keeps more.
 func (c Contents) Add(i Item) error {
-	i = i.rounded()
-	if i.Record != nil {
+	kind, events := "tombstones", 0
+	switch {
+	// Both keep out what was deleted, and that is all that people want to know.
+	case i.Tombstone != nil:
+		t := *i.Tombstone // a copy: the caller goes on with the item
+		t.At = t.At.UTC().Truncate(time.Microsecond)
+		i.Tombstone = &t
+	case i.Forgotten != nil:
+		f := *i.Forgotten
+		f.Before = f.Before.UTC().Truncate(time.Microsecond)
+		i.Forgotten = &f
+	default:
+		kind, events = "records", len(i.Record.State.History)
 		// Bodies count byte by byte; encoding them as JSON would normalise them.
 		bodies := make(map[string]json.RawMessage, len(i.Record.Bodies))
 		for id, body := range i.Record.Bodies {
@@ -175,79 +120,26 @@ func (c Contents) Add(i Item) error {
 		i.Record = &Record{i.Record.State, bodies}
 	}
 
-	var text bytes.Buffer
-	if err := json.NewEncoder(&text).Encode(i); err != nil {
-		return fmt.Errorf("%s: %w", i.Kind(), err)
+	text, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
 	}
-	sum := sha256.Sum256(text.Bytes())
-
-	kind := c[i.Kind()]
-	kind.Items++
-	if i.Record != nil {
-		kind.Events += int64(len(i.Record.State.History))
-	}
-	for n, b := range sum[:8] {
-		kind.Sum += uint64(b) << (8 * n) // modulo 2^64, so the order does not matter
-	}
-	c[i.Kind()] = kind
-
+	c.add(kind, events, text)
 	return nil
 }
 
-// rounded is the item with the times that a database may round to the microsecond
-// cut to it.
-func (i Item) rounded() Item {
-	cut := func(t *time.Time) { *t = t.UTC().Truncate(time.Microsecond) }
-	cutPointer := func(t **time.Time) {
-		if *t != nil {
-			at := **t
-			cut(&at)
-			*t = &at
-		}
-	}
+// AddEntry counts an entry.
+func (c Contents) AddEntry(e keyed.Entry) {
+	// Quoted, so that no two entries have the same text.
+	text := fmt.Appendf(nil, "%q %q %q ", e.Kind, e.Account, e.Name)
+	c.add(string(e.Kind), 0, append(text, e.Value...))
+}
 
-	// Copies are changed, because the caller goes on with the item. What is not here is
-	// kept as JSON in every database, with all of its digits.
-	switch {
-	case i.Account != nil:
-		a := *i.Account
-		cut(&a.CreatedAt)
-		i.Account = &a
-	case i.Key != nil:
-		k := *i.Key
-		cut(&k.Of.CreatedAt)
-		cutPointer(&k.Of.RevokedAt)
-		cutPointer(&k.Of.LastUsedAt)
-		i.Key = &k
-	case i.User != nil:
-		u := *i.User
-		cut(&u.CreatedAt)
-		cut(&u.SessionsFrom)
-		cutPointer(&u.DisabledAt)
-		i.User = &u
-	case i.Invite != nil:
-		v := *i.Invite
-		cut(&v.Of.CreatedAt)
-		cut(&v.Of.ExpiresAt)
-		i.Invite = &v
-	case i.Session != nil:
-		s := *i.Session
-		cut(&s.Of.CreatedAt)
-		cut(&s.Of.ExpiresAt)
-		i.Session = &s
-	case i.Sidecar != nil:
-		s := *i.Sidecar
-		cut(&s.LastSeen)
-		i.Sidecar = &s
-	case i.Tombstone != nil:
-		t := *i.Tombstone
-		cut(&t.At)
-		i.Tombstone = &t
-	case i.Forgotten != nil:
-		f := *i.Forgotten
-		cut(&f.Before)
-		i.Forgotten = &f
-	}
-
-	return i
+func (c Contents) add(kind string, events int, text []byte) {
+	holding := c[kind]
+	holding.Items++
+	holding.Events += int64(events)
+	sum := sha256.Sum256(text)
+	holding.Sum += binary.LittleEndian.Uint64(sum[:8]) // modulo 2^64, so the order does not matter
+	c[kind] = holding
 }

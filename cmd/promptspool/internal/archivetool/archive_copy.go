@@ -201,7 +201,7 @@ func serverConnections(ctx context.Context, db *postgres.DB) (connections int, e
 
 // RejectHalfCopied returns an error if a copy into a database was begun and not finished, and closes it.
 func RejectHalfCopied(ctx context.Context, db movable, name string) error {
-	_, unfinished, err := db.Copying(ctx)
+	unfinished, err := transfer.Unfinished(ctx, db)
 	if err == nil && unfinished {
 		err = fmt.Errorf("an archive is being copied to %s, or such a copy broke off: "+
 			"run `promptspool archive copy` to its end first", name)

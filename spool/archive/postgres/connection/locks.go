@@ -7,5 +7,4 @@ const (
 	TablesLock    // changes the tables
 	PartitionLock // creates or drops partitions
 	RunLock       // maintains the database: one server at a time, for minutes
-	PeopleLock    // changes accounts and people
 )

@@ -2,40 +2,19 @@ package connection
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
-
-	"promptspool/api/wire"
 )
 
 // QueryRow runs a statement that returns one row, and scans the row into targets.
 //
 // The statement is a transaction by itself and may run twice, so it must only read, or write
-// the same again. If there is no row, QueryRow returns none; it may be nil if there always is
-// one.
-func (p *Pool) QueryRow(ctx context.Context, none *wire.Error, targets []any, sql string, args ...any) error {
+// the same again.
+func (p *Pool) QueryRow(ctx context.Context, targets []any, sql string, args ...any) error {
 	// No BEGIN and COMMIT around it, which would be two more round trips.
-	err := p.WithConn(ctx, func(conn *pgx.Conn) error {
+	return p.WithConn(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, sql, args...).Scan(targets...)
 	})
-
-	return OrNotFound(err, none)
-}
-
-// OrNotFound returns none if err means that there is no such row, else err.
-func OrNotFound(err error, none *wire.Error) error {
-	if none == nil {
-		return err
-	}
-
-	// character_not_in_repertoire: a text with a NUL byte or invalid UTF-8. The database cannot
-	// store such a text, so no row has it.
-	if errors.Is(err, pgx.ErrNoRows) || SQLState(err) == "22021" {
-		return none
-	}
-
-	return err
 }
 
 // QueryRows runs a statement as QueryRow does and returns all its rows. targets returns what

@@ -131,7 +131,7 @@ func (t *Tables) Distribute(ctx context.Context, told func(table string)) (shard
 		return 0, err
 	}
 
-	err = t.pool.QueryRow(ctx, nil, []any{&shards},
+	err = t.pool.QueryRow(ctx, []any{&shards},
 		`SELECT count(*) FROM pg_dist_shard WHERE logicalrelid = to_regclass($1)`, spread[0])
 	return shards, err
 }
