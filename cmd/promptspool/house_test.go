@@ -84,8 +84,8 @@ var imports = map[string]string{
 	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/archive/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/archive/postgres": "api/wire spool/archive spool/archive/accounts spool/archive/compress " +
-		"spool/archive/keyed spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query spool/archive/rowcode " +
-		"spool/archive/transfer",
+		"spool/archive/keyed spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query " +
+		"spool/archive/rowcode spool/archive/transfer",
 	"spool/archive/postgres/connection": "api/wire",
 	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
 	// The suites that every store passes import what they test.
