@@ -3,8 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,41 +41,6 @@ func TestAClosedCircuitLetsAllThrough(t *testing.T) {
 	for range 10 {
 		defer admitted(t, c).answered()
 	}
-}
-
-func TestOfCallsToADeadServerOneAtATimeGoesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCircuit()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		var calls, atOnce atomic.Int32
-		var callers sync.WaitGroup
-		admitted(t, c).failed(0)
-
-		for range 8 {
-			callers.Go(func() {
-				for {
-					p, err := c.admit(ctx)
-					if err != nil {
-						return
-					}
-					if atOnce.Add(1) > 1 {
-						t.Error("two probes are under way")
-					}
-					calls.Add(1)
-					time.Sleep(time.Millisecond)
-					atOnce.Add(-1)
-					p.failed(0)
-				}
-			})
-		}
-
-		callers.Wait()
-		// The mean delay is retryDelayMax/2: 1440 calls an hour. Half as many more is out of reach of chance.
-		if n := calls.Load(); n < 720 || n > 2160 {
-			t.Errorf("%d calls in an hour; want about 1440", n)
-		}
-	})
 }
 
 func TestTheBackoffGrowsWithJitterToItsBound(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,31 +210,6 @@ func TestFourBatchesAreOnTheirWayAtOnce(t *testing.T) {
 	})
 }
 
-func TestARevokedKeyIsHeldAndTheRestGoesOn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.mustWrite(annsKey, "a1", "a2")
-		s.mustWrite(bobsKey, "b1")
-
-		srv.set(func(s *server) { delete(s.keys, annsKey) })
-		s.drain()
-		wantDelivered(t, srv, "b1")
-		reasons := wantLane(t, s, spool.LaneHeld, "a1", "a2")
-		if !strings.Contains(reasons[0], "not known") {
-			t.Errorf("they are held for %q; want the server's words", reasons[0])
-		}
-
-		wantRefused(t, s, annsKey)
-		s.restart()
-		wantRefused(t, s, annsKey)
-
-		s.mustWrite(bobsKey, "b2")
-		s.drain()
-		wantDelivered(t, srv, "b1", "b2")
-	})
-}
-
 func TestOnePoisonEventIsFoundAmongTenThousand(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		srv := newServer(t)
@@ -287,20 +261,6 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		synctest.Wait()
 		wantLane(t, s, spool.LaneDead, numbered(5)...)
 		wantDelivered(t, srv, numbered(20)[5:]...)
-	})
-}
-
-func TestPoisonAmongGoodEventsIsNoReasonToPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.mustWrite(annsKey, numbered(20)...)
-		poison := []string{"e1", "e3", "e5", "e7", "e9", "e11", "e13", "e15"}
-		srv.always = refuseBatchesWith(poison...)
-		if took := s.drain(); took >= 30*time.Second {
-			t.Errorf("it took %v: forwarding paused", took)
-		}
-		wantLane(t, s, spool.LaneDead, poison...)
 	})
 }
 
@@ -362,78 +322,6 @@ func TestOneEventThatAProxyFindsTooLargeIsNotLost(t *testing.T) {
 		srv.always = nil
 		s.drain()
 		wantDelivered(t, srv, "e1")
-	})
-}
-
-func TestAnHourWithoutTheServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		for i := range 8 {
-			key := wire.Secret(fmt.Sprintf("key %d", i))
-			srv.keys[key] = annIs
-			s.mustWrite(key, fmt.Sprintf("e%d", i))
-		}
-
-		srv.always = network
-		stop := s.forward()
-		defer stop()
-		<-time.After(time.Hour)
-		// A probe each 2.5 s in the mean, however many batches wait.
-		if n := len(srv.batches()); n < 1100 || n > 1900 {
-			t.Errorf("there were %d calls in an hour; want about 1440", n)
-		}
-		if s.metric("promptspool_upstream_up", "") != 0 {
-			t.Error("the metric says that the server is up")
-		}
-		if n := s.spool.Status().Events; n != 8 {
-			t.Errorf("%d events wait; want 8", n)
-		}
-
-		srv.set(func(s *server) { s.always = nil })
-		<-time.After(6 * time.Second)
-		synctest.Wait()
-		wantDelivered(t, srv, "e0", "e1", "e2", "e3", "e4", "e5", "e6", "e7")
-		if s.metric("promptspool_upstream_up", "") != 1 {
-			t.Error("the metric says that the server is away")
-		}
-
-		for _, line := range []string{"cannot be reached", "answers again"} {
-			if n := strings.Count(s.log.String(), line); n != 1 {
-				t.Errorf("the log says %d times that the server %s; want once", n, line)
-			}
-		}
-	})
-}
-
-func TestAServerThatGoesAwayInTheMiddleGetsTheRestWhenItIsBack(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		names, _ := s.fill(annsKey)
-
-		var calls atomic.Int32
-		srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
-			if calls.Add(1) == 1 {
-				return take(ctx, s, c)
-			}
-			return network(ctx, s, c)
-		}
-		stop := s.forward()
-		defer stop()
-
-		<-time.After(20 * time.Second)
-		if got, _ := srv.got(); len(got) == 0 || len(got) == len(names) {
-			t.Fatalf("%d of %d events were delivered before it went away", len(got), len(names))
-		}
-
-		srv.set(func(s *server) { s.always = nil })
-		<-time.After(time.Minute)
-		synctest.Wait()
-		wantDelivered(t, srv, names...)
-		if _, again := srv.got(); again {
-			t.Error("events that were taken were sent again")
-		}
 	})
 }
 

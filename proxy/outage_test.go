@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -61,12 +62,24 @@ func TestADayOfErrorsCostsWhatTheBackoffPromisesAndLosesNothing(t *testing.T) {
 					t.Errorf("there were %d calls in a day; want about %d", n, want)
 				}
 
+				isUp := s.metric("promptspool_upstream_up", "") == 1
 				srv.well.Store(true)
 				<-time.After(11 * time.Second)
 				synctest.Wait()
 				wantDelivered(t, srv.server, names...)
 				if _, again := srv.got(); again {
 					t.Error("some came twice")
+				}
+
+				// The log and the metric tell once that a server was away, and that it is back.
+				answers := name != "nothing"
+				if isUp != answers || s.metric("promptspool_upstream_up", "") != 1 {
+					t.Errorf("the server answers: %v; before it was well the metric said %v", answers, isUp)
+				}
+				for _, line := range []string{"cannot be reached", "answers again"} {
+					if n := strings.Count(s.log.String(), line); n > 1 || answers != (n == 0) {
+						t.Errorf("the log says %d times that the server %s", n, line)
+					}
 				}
 			})
 		})
