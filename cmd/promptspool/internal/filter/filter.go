@@ -91,9 +91,15 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 		add("metadata", pair, filterline.Where("metadata", key, value))
 	}
 	for _, f := range fields {
-		if value := v.Text(f.flag); value != "" {
-			add(f.flag, value, term(v, f.flag, f.field, value))
+		value := v.Text(f.flag)
+		if value == "" {
+			continue
 		}
+		if slices.Contains(ranges, f.flag) && !strings.Contains(value, "..") || value == ".." {
+			v.RejectValue(f.flag, value, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
+			continue
+		}
+		add(f.flag, value, term(f.flag, f.field, value))
 	}
 	for word := range strings.FieldsSeq(v.Text("text")) {
 		add("text", word, filterline.Term{Values: []filterline.Value{{Text: word, Quoted: true}}})
@@ -108,13 +114,10 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 }
 
 // term returns the term of a flag with one value.
-func term(v *config.Reader, flag, field, value string) filterline.Term {
+func term(flag, field, value string) filterline.Term {
 	part := ""
 	if name, within, named := strings.Cut(value, ":"); flag == "score" && named {
 		part, value = name, within
-	}
-	if slices.Contains(ranges, flag) && !strings.Contains(value, "..") || value == ".." {
-		v.RejectValue(flag, value, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
 	}
 
 	t := filterline.Where(field, part, value)
