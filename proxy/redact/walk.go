@@ -97,6 +97,10 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			name = jsonscan.UnquoteBytes(c.Name)
 		}
 
+		if top {
+			w.inSpan = string(name) == "span"
+		}
+
 		// Only at the top: further down, a member of this name is the app's own.
 		left := top && kept[string(name)] || w.inSpan && w.depth <= spanDepth && keptOfSpan[string(name)]
 		next, action := w.step(states, object, name, n)
@@ -134,9 +138,6 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		}
 		if action == "" {
 			action = force
-		}
-		if top {
-			w.inSpan = string(name) == "span"
 		}
 		if left {
 			c.At = jsonscan.SkipValue(w.src, c.At)
