@@ -78,6 +78,8 @@ func New(rules []Rule, secret []byte) (_ *Rules, index int, _ error) {
 			return nil, i, err
 		}
 	}
+	has := func(k kind) bool { return r.builtin[k] != "" }
+	r.scans = scans{has("email"), has("phone"), has("card"), has("bearer_token"), has("provider_key")}
 
 	return r, -1, nil
 }
@@ -129,7 +131,6 @@ func (r *Rules) add(rule Rule) error {
 			return fmt.Errorf("the builtin %s is named twice", name)
 		}
 		r.builtin[kind(name)] = rule.Action
-		r.scans.set(kind(name))
 	}
 
 	return nil

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"promptspool/api/wire/secrets"
@@ -9,21 +10,6 @@ import (
 
 // scans selects the builtins to look for, so that one pass over a text finds all of them.
 type scans struct{ email, phone, card, bearer, provider bool }
-
-func (s *scans) set(k kind) {
-	switch k {
-	case "email":
-		s.email = true
-	case "phone":
-		s.phone = true
-	case "card":
-		s.card = true
-	case "bearer_token":
-		s.bearer = true
-	case "provider_key":
-		s.provider = true
-	}
-}
 
 // What a byte may begin or be part of.
 const (
@@ -161,7 +147,7 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 				}
 				break
 			}
-			digits[n] = text[j] - '0'
+			digits[n] = text[j]
 			n++
 			j++
 			end = j
@@ -239,15 +225,15 @@ func isPhone(text []byte, digits int, plus bool, groups int) bool {
 
 // isCard checks the issuers' ranges (ISO/IEC 7812), their lengths, and the Luhn check
 // digit.
-func isCard(d []byte) bool {
-	if len(d) < 13 || len(d) > 19 {
+func isCard(digits []byte) bool {
+	if len(digits) < 13 || len(digits) > 19 {
 		return false
 	}
 
-	two := int(d[0])*10 + int(d[1])
-	four := two*100 + int(d[2])*10 + int(d[3])
-	switch n := len(d); {
-	case d[0] == 4 && (n == 13 || n == 16 || n == 19):
+	four, _ := strconv.Atoi(string(digits[:4]))
+	two := four / 100
+	switch n := len(digits); {
+	case digits[0] == '4' && (n == 13 || n == 16 || n == 19):
 	case (two >= 51 && two <= 55 || four >= 2221 && four <= 2720) && n == 16:
 	case (two == 34 || two == 37) && n == 15:
 	case (four == 6011 || two == 65 || four/10 >= 644 && four/10 <= 649 || two == 62 || two == 35) && n >= 16:
@@ -257,8 +243,8 @@ func isCard(d []byte) bool {
 	}
 	// Luhn: most numbers of this length and beginning are no card's.
 	sum := 0
-	for i := range d {
-		x := int(d[len(d)-1-i])
+	for i := range digits {
+		x := int(digits[len(digits)-1-i] - '0')
 		if i%2 == 1 {
 			x *= 2
 			if x > 9 {

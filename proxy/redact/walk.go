@@ -2,6 +2,7 @@ package redact
 
 import (
 	"bytes"
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -52,7 +53,6 @@ type walker struct {
 	r      *Rules
 	src    []byte
 	edits  []edit
-	copied int     // src before this index is done with
 	nested int     // in how many strings this is
 	depth  int     // in how many containers
 	inSpan bool    // in the top-level member span
@@ -60,10 +60,7 @@ type walker struct {
 	count  func(rule, action string)
 }
 
-func (w *walker) put(from, to int, text string) {
-	w.edits = append(w.edits, edit{from, to, text})
-	w.copied = to
-}
+func (w *walker) put(from, to int, text string) { w.edits = append(w.edits, edit{from, to, text}) }
 
 func (w *walker) done() []byte {
 	if len(w.edits) == 0 {
@@ -86,9 +83,8 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 		defer func() { w.stream = nil }()
 	}
 
-	prevEnd := i + 1 // behind the last member that stays
-	any := false     // some member stays
-	dropped := false // some member was dropped
+	behind := i + 1 // the member before
+	stays := false  // some member stays
 	var renamed map[string]int
 	c := jsonscan.Enter(w.src, i)
 	for n := 0; c.Next(); n++ {
@@ -111,40 +107,34 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			w.count("path", action)
 		}
 
-		if action == Drop {
-			end := jsonscan.SkipValue(w.src, c.At)
-			if b := w.src[c.At]; top && (b == '{' || b == '[') { // the server requires the type
-				if dropped && !any {
-					w.put(w.copied, c.Start, "")
-				}
-				w.put(c.At, end, map[byte]string{'{': "{}", '[': "[]"}[b])
-				any, prevEnd = true, end
-			} else {
-				// With the comma in front of it.
-				w.put(max(prevEnd, w.copied), end, "")
-				dropped = true
-			}
-			c.At = end
+		b := w.src[c.At]
+		if action == Drop && !(top && (b == '{' || b == '[')) {
+			// With the comma in front of it.
+			c.At = jsonscan.SkipValue(w.src, c.At)
+			w.put(behind, c.At, "")
+			behind = c.At
 			continue
 		}
 
 		// The comma behind dropped members goes with them if nothing is left in front.
-		if dropped && !any {
-			w.put(w.copied, c.Start, "")
+		if !stays && n > 0 {
+			w.put(behind, c.Start, "")
 		}
+		stays = true
 
-		if object && !left {
+		if object && !left && action != Drop {
 			renamed = w.name(c.Start, c.Start+len(c.Name), name, renamed)
 		}
-		if action == "" {
-			action = force
+		switch value := c.At; {
+		case left:
+			c.At = jsonscan.SkipValue(w.src, value)
+		case action == Drop: // the server requires the type
+			c.At = jsonscan.SkipValue(w.src, value)
+			w.put(value, c.At, string([]byte{b, b + 2})) // in ASCII } and ] come two behind
+		default:
+			c.At = w.value(value, next, cmp.Or(action, force), name)
 		}
-		if left {
-			c.At = jsonscan.SkipValue(w.src, c.At)
-		} else {
-			c.At = w.value(c.At, next, action, name)
-		}
-		any, prevEnd = true, c.At
+		behind = c.At
 	}
 	return c.At
 }
@@ -211,20 +201,12 @@ func (w *walker) number(i, end int, name []byte) {
 	if whole, fraction, ok := bytes.Cut(text, []byte(".")); ok && len(bytes.Trim(fraction, "0")) == 0 {
 		text = whole
 	}
-	if len(text) < 8 || len(text) > 19 {
+	if len(text) < 8 || len(text) > 19 || len(bytes.Trim(text, "0123456789")) > 0 {
 		return
 	}
 
-	var digits [19]byte
-	for j := range len(text) {
-		if text[j] < '0' || text[j] > '9' {
-			return
-		}
-		digits[j] = text[j] - '0'
-	}
-
 	k := kind("card")
-	if !isCard(digits[:len(text)]) {
+	if !isCard(text) {
 		k = "phone"
 		if len(text) > 15 || !namesPhone(string(name)) {
 			return
