@@ -109,7 +109,7 @@ func TestAnExportAsCSV(t *testing.T) {
 }
 
 func TestACSVExportHoldsNoFormulas(t *testing.T) {
-	n, price, latency, version, name := int64(3), 2.75e-6, 1.25, 4, "\r=1+1"
+	n, price, latency, version, name := int64(3), 2.75e-6, 1.25, int64(4), "\r=1+1"
 	row := wire.Row{
 		RequestID:     "r1",
 		ListTime:      time.Date(2026, 3, 1, 11, 59, 0, 0, time.UTC),

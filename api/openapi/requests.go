@@ -27,7 +27,7 @@ var exampleRow = wire.Row{
 	Metadata:      []wire.MetadataRow{{Key: "user_id", Value: "ann"}},
 	Scores:        []wire.Score{{Name: "default", Score: 100}},
 	PromptName:    new("greet"),
-	PromptVersion: new(1),
+	PromptVersion: new(int64(1)),
 	FinishReason:  "stop",
 	Turns:         1,
 	OutputShape:   "plain_text",

@@ -74,18 +74,13 @@ func (r *Row) CSVLine(cursor string) []string {
 		metadata = append(metadata, m.Key+"="+m.Value)
 	}
 
-	version := ""
-	if r.PromptVersion != nil {
-		version = strconv.Itoa(*r.PromptVersion)
-	}
-
 	line := []string{
 		r.ListTime.UTC().Format(time.RFC3339Nano), r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano),
 		r.FunctionName, r.Provider, r.Engine,
 		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency),
 		integerCell(r.InputTokens), integerCell(r.OutputTokens),
 		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
-		textCell(r.PromptName), version, textCell(r.PromptLabel),
+		textCell(r.PromptName), integerCell(r.PromptVersion), textCell(r.PromptLabel),
 		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
 		strings.Join(r.GroupIDs, ","), r.Sidecar,
 		r.InputExcerpt, r.OutputExcerpt, cursor,

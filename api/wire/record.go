@@ -157,7 +157,7 @@ type Row struct {
 	Metadata        []MetadataRow `json:"metadata"` // sorted by key
 	Scores          []Score       `json:"scores"`   // sorted by name
 	PromptName      *string       `json:"prompt_name"`
-	PromptVersion   *int          `json:"prompt_version_number"`
+	PromptVersion   *int64        `json:"prompt_version_number"`
 	PromptLabel     *string       `json:"prompt_label,omitempty"`
 	GroupIDs        []string      `json:"group_ids,omitempty"`
 	Sidecar         string        `json:"sidecar,omitempty"`

@@ -140,7 +140,7 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 	}
 
 	rec := record(event(t, 1, wire.KindRequest, chat))
-	in, out, latency, three, name := int64(82), int64(18), 2.5, 3, "weather"
+	in, out, latency, three, name := int64(82), int64(18), 2.5, int64(3), "weather"
 	want := wire.Row{
 		ID:            archivetest.ID(1000),
 		RequestID:     archivetest.ID(1000),

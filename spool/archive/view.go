@@ -135,7 +135,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	}
 	if link := s.link(); link != nil {
 		row.PromptName = &link.Value.Name
-		row.PromptVersion = rowcode.Optional(link.Value.Version)
+		row.PromptVersion = rowcode.Optional(int64(link.Value.Version))
 		row.PromptLabel = rowcode.Optional(link.Value.Label)
 	}
 

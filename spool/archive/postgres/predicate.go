@@ -134,7 +134,8 @@ func (s *statement) anyOf(parts []query.Condition) predicate {
 }
 
 func (s *statement) test(t *query.Test) predicate {
-	column, hasRange := rangeColumns[t.Column]
+	d := rowcode.Define(t.Column)
+	column, hasRange := d.SQL, d.SQL != "" && !d.IsTime()
 
 	switch {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
@@ -145,7 +146,7 @@ func (s *statement) test(t *query.Test) predicate {
 		return s.startTimeRange(t)
 	case t.Column == rowcode.ColumnID && t.Texts != nil:
 		return s.ids(t.Texts)
-	case t.Texts != nil && rowcode.Columns(termColumns).Has(t.Column):
+	case t.Texts != nil && hasTerms(t.Column):
 		return s.terms(t.Column, t.Key, t.Texts)
 	case hasRange && t.Ranges != nil:
 		return s.ranges(column, t.Ranges)

@@ -46,11 +46,11 @@ const (
 	hiddenKeys                                       // the key of one, if there are more than hiddenMax
 )
 
-// termColumns are the columns whose texts have terms.
-const termColumns = 1<<rowcode.ColumnFunction | 1<<rowcode.ColumnModel | 1<<rowcode.ColumnProvider |
-	1<<rowcode.ColumnStatus | 1<<rowcode.ColumnSidecar | 1<<rowcode.ColumnTemplate | 1<<rowcode.ColumnLabel |
-	1<<rowcode.ColumnTags | 1<<rowcode.ColumnGroups | 1<<rowcode.ColumnMetadata | 1<<rowcode.ColumnScores |
-	1<<rowcode.ColumnTools | 1<<rowcode.ColumnFinish | 1<<rowcode.ColumnErrorType
+// hasTerms reports whether the texts of a column have terms.
+func hasTerms(c rowcode.Column) bool {
+	d := rowcode.Define(c)
+	return d.IsText() && d.Fields != nil || c == rowcode.ColumnMetadata || c == rowcode.ColumnScores
+}
 
 // daysMax bounds the days that are looked up by their terms. Each costs as much as any other
 // term with as many records.
@@ -95,38 +95,25 @@ func termsOf(account string, row *wire.Row) []int64 {
 	day := nanosOf(row.ListTime)
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 
-	add := func(c rowcode.Column, key string, texts ...string) {
-		for _, text := range texts {
-			terms = append(terms, term(account, c, key, text))
+	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
+	for c := rowcode.ColumnFunction; c < rowcode.ColumnBody; c++ {
+		d := rowcode.Define(c)
+		if !hasTerms(c) {
+			continue
 		}
-	}
-	// Of these columns an empty text means none.
-	some := func(c rowcode.Column, text string) {
-		if text != "" {
+		// In the form in which a filter asks for it; see statement.terms.
+		for _, text := range d.Texts(row) {
+			if d.Word {
+				text = strings.ToLower(text)
+			}
 			add(c, "", text)
 		}
 	}
-	// Each column in the form in which a filter asks for it; see statement.terms.
-	some(rowcode.ColumnFunction, row.FunctionName)
-	some(rowcode.ColumnModel, row.Engine)
-	some(rowcode.ColumnSidecar, row.Sidecar)
-	some(rowcode.ColumnProvider, strings.ToLower(row.Provider))
-	some(rowcode.ColumnStatus, strings.ToLower(row.Status))
-	some(rowcode.ColumnFinish, strings.ToLower(row.FinishReason))
-	some(rowcode.ColumnErrorType, strings.ToLower(row.ErrorType))
-	if row.PromptName != nil {
-		add(rowcode.ColumnTemplate, "", *row.PromptName)
-	}
-	if row.PromptLabel != nil {
-		add(rowcode.ColumnLabel, "", *row.PromptLabel)
-	}
+
 	// The pair by itself, because each alone finds far too many; see statement.versions.
 	if row.PromptName != nil && row.PromptVersion != nil {
-		add(templateVersions, *row.PromptName, strconv.Itoa(*row.PromptVersion))
+		add(templateVersions, *row.PromptName, strconv.FormatInt(*row.PromptVersion, 10))
 	}
-	add(rowcode.ColumnTags, "", row.Tags...)
-	add(rowcode.ColumnGroups, "", row.GroupIDs...)
-	add(rowcode.ColumnTools, "", row.ToolNames...)
 	for _, m := range row.Metadata {
 		add(rowcode.ColumnMetadata, m.Key, m.Value)
 		add(metadataKeys, "", m.Key)

@@ -9,7 +9,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/calls"
-	"promptspool/spool/archive/rowcode"
 )
 
 // Content is what searches look for in a request's body: the texts of both directions
@@ -51,9 +50,9 @@ func (c *Content) Holds(words []string) bool {
 	return true
 }
 
-func (c *Content) inputText(string) []string { return present(rowcode.Optional(c.Input)) }
+func (c *Content) inputText(string) []string { return some(c.Input, c.Input != "") }
 
-func (c *Content) outputText(string) []string { return present(rowcode.Optional(c.Output)) }
+func (c *Content) outputText(string) []string { return some(c.Output, c.Output != "") }
 
 // outputKeys returns the keys of an output that is a JSON object.
 func (c *Content) outputKeys(string) []string {

@@ -56,7 +56,7 @@ func (v *TemplateVersions) Add(row *wire.Row) error {
 
 	key := versionKey{template: *row.PromptName}
 	if row.PromptVersion != nil {
-		key.number = *row.PromptVersion
+		key.number = int(*row.PromptVersion)
 	}
 	v.by.add(key, v.clock.bucketOf(row.ListTime), row, 1)
 

@@ -1,5 +1,11 @@
 package rowcode
 
+import (
+	"time"
+
+	"promptspool/api/wire"
+)
+
 // Column is a part of a row. A store reads no more columns than a question needs.
 type Column uint8
 
@@ -38,6 +44,83 @@ const (
 	ColumnBody
 	columnsEnd
 )
+
+// Definition is all that is particular about a column.
+type Definition struct {
+	// Fields are the names by which a filter asks for its value, by the peer's and ours. The
+	// fields of a column without any, or with several values in one, are in package query.
+	Fields []string
+
+	// Word marks a text that is one of a few words, which providers and people write in
+	// different cases: whole values match in any case. Other texts match exactly.
+	Word bool
+
+	// SQL is the column of PostgreSQL that holds it as filters compare it; "" for none.
+	SQL string
+
+	value value // where a row has it; nil for what the place of a row tells
+}
+
+// definitions has an entry for each column. Blocks and rows on disk follow it.
+var definitions = [columnsEnd]Definition{
+	ColumnFunction: {Fields: []string{"function_name"},
+		value: text(func(r *wire.Row) *string { return &r.FunctionName })},
+	ColumnModel: {Fields: []string{"model", "engine"},
+		value: text(func(r *wire.Row) *string { return &r.Engine })},
+	ColumnProvider: {Fields: []string{"provider", "provider_type"}, Word: true,
+		value: text(func(r *wire.Row) *string { return &r.Provider })},
+	ColumnStatus: {Fields: []string{"status"}, Word: true,
+		value: text(func(r *wire.Row) *string { return &r.Status })},
+	ColumnSidecar: {Fields: []string{"sidecar"},
+		value: text(func(r *wire.Row) *string { return &r.Sidecar })},
+	ColumnTemplate: {Fields: []string{"prompt_name", "prompt_id"},
+		value: optional(func(r *wire.Row) **string { return &r.PromptName })},
+	ColumnVersion: {Fields: []string{"prompt_version_number"}, SQL: "version",
+		value: integer(func(r *wire.Row) **int64 { return &r.PromptVersion })},
+	ColumnLabel: {Fields: []string{"label"},
+		value: optional(func(r *wire.Row) **string { return &r.PromptLabel })},
+
+	// No tags are an empty list, no groups or tools nil.
+	ColumnTags: {Fields: []string{"tags"},
+		value: texts{of: func(r *wire.Row) *[]string { return &r.Tags }, none: []string{}}},
+	ColumnGroups: {Fields: []string{"group_id"},
+		value: texts{of: func(r *wire.Row) *[]string { return &r.GroupIDs }}},
+	ColumnTools: {Fields: []string{"tool_names"},
+		value: texts{of: func(r *wire.Row) *[]string { return &r.ToolNames }}},
+	ColumnMetadata: {value: metadata{}},
+	ColumnScores:   {value: scores{}},
+
+	ColumnInputTokens: {Fields: []string{"input_tokens"}, SQL: "input_tokens",
+		value: integer(func(r *wire.Row) **int64 { return &r.InputTokens })},
+	ColumnOutputTokens: {Fields: []string{"output_tokens"}, SQL: "output_tokens",
+		value: integer(func(r *wire.Row) **int64 { return &r.OutputTokens })},
+	ColumnCachedTokens: {Fields: []string{"cached_tokens"}, SQL: "cached_tokens",
+		value: integer(func(r *wire.Row) **int64 { return &r.CachedTokens })},
+	ColumnReasoningTokens: {Fields: []string{"reasoning_tokens"}, SQL: "reasoning_tokens",
+		value: integer(func(r *wire.Row) **int64 { return &r.ReasoningTokens })},
+	ColumnCost: {Fields: []string{"cost"}, SQL: "cost",
+		value: number{func(r *wire.Row) **float64 { return &r.Price }, dollars, asItIs}},
+	ColumnLatency: {Fields: []string{"latency_ms"}, SQL: "latency",
+		value: number{func(r *wire.Row) **float64 { return &r.Latency }, seconds, Milliseconds}},
+
+	ColumnStart: {Fields: []string{"request_start_time"}, SQL: "start_at",
+		value: moment(func(r *wire.Row) **time.Time { return &r.StartTime })},
+	ColumnEnd: {Fields: []string{"request_end_time"},
+		value: moment(func(r *wire.Row) **time.Time { return &r.EndTime })},
+	ColumnAccepted: {Fields: []string{"accepted_at"}, value: accepted{}},
+
+	ColumnFinish: {Fields: []string{"finish_reason"}, Word: true,
+		value: text(func(r *wire.Row) *string { return &r.FinishReason })},
+	ColumnErrorType: {Fields: []string{"error_type"}, Word: true,
+		value: text(func(r *wire.Row) *string { return &r.ErrorType })},
+	ColumnShape: {value: text(func(r *wire.Row) *string { return &r.OutputShape })},
+	// A call without messages and one whose messages could not be read look the same.
+	ColumnTurns:    {value: count(func(r *wire.Row) *int { return &r.Turns })},
+	ColumnReadable: {value: flag(func(r *wire.Row) *bool { return &r.Readable })},
+}
+
+// Define returns the definition of a column.
+func Define(c Column) *Definition { return &definitions[c] }
 
 // Columns is a set of columns.
 type Columns uint64

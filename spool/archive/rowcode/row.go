@@ -2,7 +2,6 @@ package rowcode
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -12,15 +11,9 @@ import (
 func Clone(row *wire.Row) wire.Row {
 	r := *row
 	// What the row points to is copied too: the scan may reuse it.
-	r.InputTokens, r.OutputTokens = clone(row.InputTokens), clone(row.OutputTokens)
-	r.CachedTokens, r.ReasoningTokens = clone(row.CachedTokens), clone(row.ReasoningTokens)
-	r.Price, r.Latency = clone(row.Price), clone(row.Latency)
-	r.StartTime, r.EndTime = clone(row.StartTime), clone(row.EndTime)
-	r.PromptName, r.PromptLabel = clone(row.PromptName), clone(row.PromptLabel)
-	r.PromptVersion = clone(row.PromptVersion)
-	r.Metadata, r.Scores = slices.Clone(row.Metadata), slices.Clone(row.Scores)
-	r.Tags = slices.Clone(row.Tags)
-	r.GroupIDs, r.ToolNames = slices.Clone(row.GroupIDs), slices.Clone(row.ToolNames)
+	for c := ColumnFunction; c < ColumnBody; c++ {
+		definitions[c].value.own(&r)
+	}
 	return r
 }
 

@@ -3,7 +3,6 @@ package rowcode
 import (
 	"encoding/binary"
 	"errors"
-	"math"
 	"time"
 
 	"promptspool/api/wire"
@@ -79,254 +78,100 @@ func Decode(b []byte, want Columns, row *wire.Row) error {
 
 // AppendValue appends what a row has in a column, or nothing.
 func AppendValue(b []byte, c Column, row *wire.Row) []byte {
-	switch c {
-	case ColumnFunction:
-		return append(b, row.FunctionName...)
-	case ColumnModel:
-		return append(b, row.Engine...)
-	case ColumnProvider:
-		return append(b, row.Provider...)
-	case ColumnStatus:
-		return append(b, row.Status...)
-	case ColumnSidecar:
-		return append(b, row.Sidecar...)
-	case ColumnTemplate:
-		return appendOptional(b, row.PromptName)
-	case ColumnLabel:
-		return appendOptional(b, row.PromptLabel)
-	case ColumnFinish:
-		return append(b, row.FinishReason...)
-	case ColumnErrorType:
-		return append(b, row.ErrorType...)
-	case ColumnShape:
-		return append(b, row.OutputShape...)
-	case ColumnTools:
-		return AppendTexts(b, row.ToolNames)
-	case ColumnTags:
-		return AppendTexts(b, row.Tags)
-	case ColumnGroups:
-		return AppendTexts(b, row.GroupIDs)
-	case ColumnMetadata:
-		for _, m := range row.Metadata {
-			// In the order of State.Row, so that equal rows have equal bytes.
-			b = AppendText(AppendText(b, m.Key), m.Value)
-		}
-		return b
-	case ColumnScores:
-		for _, s := range row.Scores {
-			b = binary.AppendVarint(AppendText(b, s.Name), int64(s.Score))
-		}
-		return b
-	case ColumnCost:
-		if row.Price != nil {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*row.Price))
-		}
-		return b
-	case ColumnLatency:
-		if row.Latency != nil {
-			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*row.Latency))
-		}
-		return b
-	case ColumnStart:
-		return appendMoment(b, row.StartTime)
-	case ColumnEnd:
-		return appendMoment(b, row.EndTime)
-	case ColumnAccepted:
-		if !row.AcceptedAt.Equal(row.ListTime) {
-			b = appendMoment(b, &row.AcceptedAt)
-		}
-		return b
-	}
-
-	// The others are integers, which blocks store in a way of their own.
-	if n, ok := IntegerOf(c, row); ok {
-		b = binary.AppendVarint(b, n)
-	}
-	return b
-}
-
-// IntegerOf returns what a row has in a column of integers.
-func IntegerOf(c Column, row *wire.Row) (n int64, ok bool) {
-	var p *int64
-	switch c {
-	case ColumnInputTokens:
-		p = row.InputTokens
-	case ColumnOutputTokens:
-		p = row.OutputTokens
-	case ColumnCachedTokens:
-		p = row.CachedTokens
-	case ColumnReasoningTokens:
-		p = row.ReasoningTokens
-	case ColumnTurns:
-		// A call without messages and one whose messages could not be read look the same.
-		return int64(row.Turns), row.Turns != 0
-	case ColumnReadable:
-		return 1, row.Readable
-	case ColumnVersion:
-		if row.PromptVersion == nil {
-			return 0, false
-		}
-		return int64(*row.PromptVersion), true
-	}
-
-	if p == nil {
-		return 0, false
-	}
-
-	return *p, true
-}
-
-func appendOptional(b []byte, s *string) []byte {
-	if s == nil {
-		return b
-	}
-	// The 1 tells an empty text from none.
-	return append(append(b, 1), *s...)
-}
-
-func appendMoment(b []byte, t *time.Time) []byte {
-	if t == nil {
-		return b
-	}
-	// Not one count of nanoseconds: that reaches from 1678 to 2262 only, and callers
-	// write what they like.
-	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
+	return definitions[c].value.append(b, row)
 }
 
 // ReadValue reads what AppendValue wrote into the row's field. An empty value means that
 // the row has nothing there.
 func ReadValue(b []byte, c Column, row *wire.Row) error {
-	r := rowReader{Reader{Rest: b}}
-	switch c {
-	case ColumnFunction:
-		row.FunctionName = string(b)
-	case ColumnModel:
-		row.Engine = string(b)
-	case ColumnProvider:
-		row.Provider = string(b)
-	case ColumnStatus:
-		row.Status = string(b)
-	case ColumnSidecar:
-		row.Sidecar = string(b)
-	case ColumnTemplate:
-		row.PromptName = r.optional()
-	case ColumnLabel:
-		row.PromptLabel = r.optional()
-	case ColumnFinish:
-		row.FinishReason = string(b)
-	case ColumnErrorType:
-		row.ErrorType = string(b)
-	case ColumnShape:
-		row.OutputShape = string(b)
-	case ColumnTools:
-		row.ToolNames = r.texts(nil)
-	case ColumnTags:
-		// As State.Row has it: no tags are an empty list, no groups or tools nil.
-		row.Tags = r.texts([]string{})
-	case ColumnGroups:
-		row.GroupIDs = r.texts(nil)
-	case ColumnMetadata:
-		row.Metadata = []wire.MetadataRow{}
-		for len(r.Rest) > 0 && r.Err == nil {
-			row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.Text(), Value: r.Text()})
-		}
-	case ColumnScores:
-		// Never nil, or lists would show null where they show [] of a record.
-		row.Scores = []wire.Score{}
-		for len(r.Rest) > 0 && r.Err == nil {
-			row.Scores = append(row.Scores, wire.Score{Name: r.Text(), Score: int(r.Varint())})
-		}
-	case ColumnCost:
-		row.Price = r.number()
-	case ColumnLatency:
-		row.Latency = r.number()
-	case ColumnStart:
-		row.StartTime = r.moment()
-	case ColumnEnd:
-		row.EndTime = r.moment()
-	case ColumnAccepted:
-		if at := r.moment(); at != nil {
-			row.AcceptedAt = *at
-		}
-	default:
-		r.whole(c, row)
-	}
-
+	r := Reader{Rest: b}
+	definitions[c].value.read(&r, row)
 	return r.Err
 }
 
-// rowReader reads the fields of a row.
-type rowReader struct{ Reader }
+// Share copies one column of a row to another row, with whatever it points to.
+func Share(c Column, from, row *wire.Row) { definitions[c].value.share(from, row) }
 
-func (r *rowReader) texts(none []string) []string {
-	texts := none
-	for len(r.Rest) > 0 && r.Err == nil {
-		texts = append(texts, r.Text())
-	}
-	return texts
+// IsInteger reports whether IntegerOf and LendInteger know the column.
+func IsInteger(c Column) bool {
+	_, ok := definitions[c].value.(wholeValue)
+	return ok
 }
 
-func (r *rowReader) optional() *string {
-	if len(r.Rest) == 0 {
-		return nil
-	}
-	// Behind the 1 of appendOptional.
-	s := string(r.Rest[1:])
-	return &s
+// IntegerOf returns what a row has in a column, as an integer: an integer itself, 1 for true,
+// billionths, or nanoseconds since 1970. exact is false if no integer represents it.
+func IntegerOf(c Column, row *wire.Row) (n int64, present, exact bool) {
+	return definitions[c].value.(wholeValue).integer(row)
 }
 
-func (r *rowReader) number() *float64 {
-	if len(r.Rest) == 0 {
-		return nil
-	}
-	// The bits as they were: a sum must not depend on how its numbers were stored.
-	bits := r.Take(8)
-	if r.Err != nil {
-		return nil
-	}
-	x := math.Float64frombits(binary.LittleEndian.Uint64(bits))
-	return &x
+// LendInteger gives a row what IntegerOf returned of another one, or nothing unless ok. The row
+// may point to the cell.
+func LendInteger(c Column, n int64, ok bool, row *wire.Row, cell *Cell) {
+	definitions[c].value.(wholeValue).lend(n, ok, row, cell)
 }
 
-func (r *rowReader) moment() *time.Time {
-	if len(r.Rest) == 0 {
-		return nil
+// Compared converts an integer that IntegerOf returned to what a filter compares.
+func Compared(c Column, n int64) float64 { return definitions[c].value.(wholeValue).compared(n) }
+
+// IsText reports whether the column has texts, one or several.
+func (d *Definition) IsText() bool {
+	switch d.value.(type) {
+	case text, optional, texts:
+		return true
 	}
-	s := r.Varint()
-	t := time.Unix(s, int64(r.Uvarint())).UTC()
-	return &t
+	return false
 }
 
-// whole reads what a row has in a column of integers; nothing is left of a row
-// that has none.
-func (r *rowReader) whole(c Column, row *wire.Row) {
-	var p *int64
-	if len(r.Rest) > 0 {
-		n := r.Varint()
-		p = &n
+// IsTime reports whether the column has a time.
+func (d *Definition) IsTime() bool {
+	switch d.value.(type) {
+	case moment, accepted:
+		return true
 	}
+	return false
+}
 
-	switch c {
-	case ColumnInputTokens:
-		row.InputTokens = p
-	case ColumnOutputTokens:
-		row.OutputTokens = p
-	case ColumnCachedTokens:
-		row.CachedTokens = p
-	case ColumnReasoningTokens:
-		row.ReasoningTokens = p
-	case ColumnTurns:
-		row.Turns = 0
-		if p != nil {
-			row.Turns = int(*p)
+// Texts returns the texts that a row has in a column that IsText. They belong to the row.
+func (d *Definition) Texts(row *wire.Row) []string {
+	switch v := d.value.(type) {
+	case text:
+		if s := *v(row); s != "" {
+			return []string{s}
 		}
-	case ColumnReadable:
-		row.Readable = p != nil
-	case ColumnVersion:
-		row.PromptVersion = nil
-		if p != nil {
-			n := int(*p)
-			row.PromptVersion = &n
+	case optional:
+		if s := *v(row); s != nil {
+			return []string{*s}
+		}
+	case texts:
+		return *v.of(row)
+	}
+	return nil
+}
+
+// Number returns the number that a row has in a column, as filters compare it.
+func (d *Definition) Number(row *wire.Row) (x float64, ok bool) {
+	switch v := d.value.(type) {
+	case integer:
+		if n := *v(row); n != nil {
+			return float64(*n), true
+		}
+	case number:
+		if x := *v.of(row); x != nil {
+			return v.filtered(*x), true
 		}
 	}
+	return 0, false
+}
+
+// Time returns the time that a row has in a column that IsTime.
+func (d *Definition) Time(row *wire.Row) (t time.Time, ok bool) {
+	switch v := d.value.(type) {
+	case moment:
+		if t := *v(row); t != nil {
+			return *t, true
+		}
+	case accepted:
+		return row.AcceptedAt, true
+	}
+	return t, false
 }

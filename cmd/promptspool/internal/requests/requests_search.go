@@ -131,7 +131,7 @@ func templateOf(r wire.Row) string {
 	case r.PromptVersion == nil:
 		return *r.PromptName
 	}
-	return *r.PromptName + "@" + strconv.Itoa(*r.PromptVersion)
+	return *r.PromptName + "@" + strconv.FormatInt(*r.PromptVersion, 10)
 }
 
 // money is an amount of dollars, as exactly as it is known; a dash if it is not.

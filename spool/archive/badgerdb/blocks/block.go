@@ -52,7 +52,7 @@ func (s *slot) unload() {
 type scratch struct {
 	row      wire.Row
 	metadata []wire.MetadataRow
-	numbers  numbers
+	cells    [rowcode.ColumnBody]rowcode.Cell // what row points to
 }
 
 // Open moves on to another block, which reader reads. Whatever was read from the one

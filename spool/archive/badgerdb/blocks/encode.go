@@ -63,7 +63,7 @@ func Encode(head *Head, rows []Placed, put func(part Part, plain []byte)) {
 // encodeNumbers encodes a column as integers. It returns nil if the column has none, or
 // has values that an integer cannot represent.
 func encodeNumbers(c rowcode.Column, rows []Placed) []byte {
-	if !isInteger(c) {
+	if !rowcode.IsInteger(c) {
 		return nil
 	}
 
@@ -72,7 +72,7 @@ func encodeNumbers(c rowcode.Column, rows []Placed) []byte {
 		var exact bool
 		// One value that does not fit makes the whole column a dictionary, so that a reader
 		// has to look at one form only.
-		if numbers[i], present[i], exact = integerOf(c, &rows[i].Row); !exact {
+		if numbers[i], present[i], exact = rowcode.IntegerOf(c, &rows[i].Row); !exact {
 			return nil
 		}
 	}

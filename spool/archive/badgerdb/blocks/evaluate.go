@@ -289,7 +289,7 @@ func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 		// Testing those that do not occur costs less than finding out which do.
 		var found [256]bool
 		for n := range found {
-			one[0] = asNumber(t.Column, c.least+int64(n))
+			one[0] = rowcode.Compared(t.Column, c.least+int64(n))
 			found[n] = t.Number(one[:])
 		}
 
@@ -310,20 +310,9 @@ func (b *Block) testNumbers(t *query.Test, c *column, holds Bits) {
 			continue
 		}
 
-		one[0] = asNumber(t.Column, n)
+		one[0] = rowcode.Compared(t.Column, n)
 		if t.Number(one[:]) {
 			holds.set(i)
 		}
 	}
-}
-
-// asNumber converts a column's integer to what a filter compares.
-func asNumber(c rowcode.Column, n int64) float64 {
-	switch c {
-	case rowcode.ColumnCost:
-		return dollarsOf(n)
-	case rowcode.ColumnLatency:
-		return query.Milliseconds(secondsOf(n))
-	}
-	return float64(n)
 }

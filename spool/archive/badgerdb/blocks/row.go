@@ -58,7 +58,7 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		return nil
 	case 'i':
 		n, ok := c.number(i)
-		b.scratch.numbers.set(of, n, ok, row)
+		rowcode.LendInteger(of, n, ok, row, &b.scratch.cells[of])
 		return nil
 	}
 
@@ -67,7 +67,7 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 	if err != nil {
 		return err
 	}
-	share(of, entry, row)
+	rowcode.Share(of, entry, row)
 
 	return nil
 }
@@ -82,68 +82,6 @@ func (b *Block) fillAccepted(i int, row *wire.Row) error {
 	row.AcceptedAt, _ = DecodePlace(p[:])
 
 	return nil
-}
-
-// share copies one column of a row to another row, with whatever it points to.
-func share(of rowcode.Column, from, row *wire.Row) {
-	switch of {
-	case rowcode.ColumnFunction:
-		row.FunctionName = from.FunctionName
-	case rowcode.ColumnModel:
-		row.Engine = from.Engine
-	case rowcode.ColumnProvider:
-		row.Provider = from.Provider
-	case rowcode.ColumnStatus:
-		row.Status = from.Status
-	case rowcode.ColumnSidecar:
-		row.Sidecar = from.Sidecar
-	case rowcode.ColumnTemplate:
-		row.PromptName = from.PromptName
-	case rowcode.ColumnVersion:
-		row.PromptVersion = from.PromptVersion
-	case rowcode.ColumnLabel:
-		row.PromptLabel = from.PromptLabel
-	case rowcode.ColumnTags:
-		row.Tags = from.Tags
-	case rowcode.ColumnGroups:
-		row.GroupIDs = from.GroupIDs
-	case rowcode.ColumnScores:
-		row.Scores = from.Scores
-	case rowcode.ColumnFinish:
-		row.FinishReason = from.FinishReason
-	case rowcode.ColumnErrorType:
-		row.ErrorType = from.ErrorType
-	case rowcode.ColumnShape:
-		row.OutputShape = from.OutputShape
-	case rowcode.ColumnTools:
-		row.ToolNames = from.ToolNames
-
-	// Columns of numbers are dictionaries where an integer could not represent a value.
-	case rowcode.ColumnCachedTokens:
-		row.CachedTokens = from.CachedTokens
-	case rowcode.ColumnReasoningTokens:
-		row.ReasoningTokens = from.ReasoningTokens
-	case rowcode.ColumnTurns:
-		row.Turns = from.Turns
-	case rowcode.ColumnReadable:
-		row.Readable = from.Readable
-	case rowcode.ColumnInputTokens:
-		row.InputTokens = from.InputTokens
-	case rowcode.ColumnOutputTokens:
-		row.OutputTokens = from.OutputTokens
-	case rowcode.ColumnCost:
-		row.Price = from.Price
-	case rowcode.ColumnLatency:
-		row.Latency = from.Latency
-	case rowcode.ColumnStart:
-		row.StartTime = from.StartTime
-	case rowcode.ColumnEnd:
-		row.EndTime = from.EndTime
-	case rowcode.ColumnAccepted:
-		if !from.AcceptedAt.IsZero() {
-			row.AcceptedAt = from.AcceptedAt
-		}
-	}
 }
 
 // fillMetadata merges a row's keys, sorted: those with a column of their own, and the

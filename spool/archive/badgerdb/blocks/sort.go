@@ -72,9 +72,9 @@ func (c *column) numbersWithin(of rowcode.Column, bounds query.SortBounds) Bits 
 		most = max(most, c.offset(i))
 	}
 	var row wire.Row
-	var kept numbers
+	var kept rowcode.Cell
 	value := func(offset uint64) query.SortValue {
-		kept.set(of, int64(uint64(c.least)+offset), true, &row)
+		rowcode.LendInteger(of, int64(uint64(c.least)+offset), true, &row, &kept)
 		return bounds.Order.PositionOf(&row).Value
 	}
 	below, above := bounds.Before, bounds.Behind

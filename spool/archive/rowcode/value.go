@@ -1,0 +1,357 @@
+package rowcode
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// value is where a row has a column's value, and how that is written and read. A row may have
+// nothing there, which is written as nothing.
+type value interface {
+	append(b []byte, row *wire.Row) []byte
+	read(r *Reader, row *wire.Row)
+	share(from, row *wire.Row) // row has what from has, with all that it points to
+	own(row *wire.Row)         // row has a copy of what it points to
+}
+
+// wholeValue is a value that blocks keep as an integer, if one represents it.
+type wholeValue interface {
+	value
+
+	// integer returns the integer. exact is false if none represents the value.
+	integer(row *wire.Row) (n int64, present, exact bool)
+	// lend gives row the value of an integer, or nothing unless ok. row may point to the cell.
+	lend(n int64, ok bool, row *wire.Row, cell *Cell)
+	// compared converts an integer to what a filter compares.
+	compared(n int64) float64
+}
+
+// Cell is memory that a value of a lent row points to.
+type Cell struct {
+	integer int64
+	number  float64
+	moment  time.Time
+}
+
+// lent returns p if ok, otherwise nil.
+func lent[T any](p *T, ok bool) *T {
+	if !ok {
+		return nil
+	}
+	return p
+}
+
+// text is absent where it is empty.
+type text func(*wire.Row) *string
+
+func (v text) append(b []byte, row *wire.Row) []byte { return append(b, *v(row)...) }
+func (v text) read(r *Reader, row *wire.Row)         { *v(row) = string(r.Rest) }
+func (v text) share(from, row *wire.Row)             { *v(row) = *v(from) }
+func (v text) own(*wire.Row)                         {}
+
+// optional is a text that may be absent or empty.
+type optional func(*wire.Row) **string
+
+func (v optional) append(b []byte, row *wire.Row) []byte {
+	if s := *v(row); s != nil {
+		b = append(append(b, 1), *s...) // the 1 tells an empty text from none
+	}
+	return b
+}
+
+func (v optional) read(r *Reader, row *wire.Row) {
+	*v(row) = nil
+	if len(r.Rest) > 0 {
+		s := string(r.Rest[1:])
+		*v(row) = &s
+	}
+}
+
+func (v optional) share(from, row *wire.Row) { *v(row) = *v(from) }
+func (v optional) own(row *wire.Row)         { *v(row) = clone(*v(row)) }
+
+// texts is a list; none is the one of a row that has none.
+type texts struct {
+	of   func(*wire.Row) *[]string
+	none []string
+}
+
+func (v texts) append(b []byte, row *wire.Row) []byte { return AppendTexts(b, *v.of(row)) }
+
+func (v texts) read(r *Reader, row *wire.Row) {
+	all := v.none
+	for len(r.Rest) > 0 && r.Err == nil {
+		all = append(all, r.Text())
+	}
+	*v.of(row) = all
+}
+
+func (v texts) share(from, row *wire.Row) { *v.of(row) = *v.of(from) }
+func (v texts) own(row *wire.Row)         { *v.of(row) = slices.Clone(*v.of(row)) }
+
+// metadata is never nil, or lists would show null where they show [] of a record. Its order is
+// that of State.Row, so that equal rows have equal bytes.
+type metadata struct{}
+
+func (metadata) append(b []byte, row *wire.Row) []byte {
+	for _, m := range row.Metadata {
+		b = AppendText(AppendText(b, m.Key), m.Value)
+	}
+	return b
+}
+
+func (metadata) read(r *Reader, row *wire.Row) {
+	row.Metadata = []wire.MetadataRow{}
+	for len(r.Rest) > 0 && r.Err == nil {
+		row.Metadata = append(row.Metadata, wire.MetadataRow{Key: r.Text(), Value: r.Text()})
+	}
+}
+
+func (metadata) share(from, row *wire.Row) { row.Metadata = from.Metadata }
+func (metadata) own(row *wire.Row)         { row.Metadata = slices.Clone(row.Metadata) }
+
+// scores are never nil, as metadata.
+type scores struct{}
+
+func (scores) append(b []byte, row *wire.Row) []byte {
+	for _, s := range row.Scores {
+		b = binary.AppendVarint(AppendText(b, s.Name), int64(s.Score))
+	}
+	return b
+}
+
+func (scores) read(r *Reader, row *wire.Row) {
+	row.Scores = []wire.Score{}
+	for len(r.Rest) > 0 && r.Err == nil {
+		row.Scores = append(row.Scores, wire.Score{Name: r.Text(), Score: int(r.Varint())})
+	}
+}
+
+func (scores) share(from, row *wire.Row) { row.Scores = from.Scores }
+func (scores) own(row *wire.Row)         { row.Scores = slices.Clone(row.Scores) }
+
+// integer is a whole number that may be absent.
+type integer func(*wire.Row) **int64
+
+func (v integer) append(b []byte, row *wire.Row) []byte { return appendInteger(b, v, row) }
+
+func (v integer) read(r *Reader, row *wire.Row) {
+	*v(row) = nil
+	if len(r.Rest) > 0 {
+		n := r.Varint()
+		*v(row) = &n
+	}
+}
+
+func (v integer) share(from, row *wire.Row) { *v(row) = *v(from) }
+func (v integer) own(row *wire.Row)         { *v(row) = clone(*v(row)) }
+
+func (v integer) integer(row *wire.Row) (n int64, present, exact bool) {
+	if p := *v(row); p != nil {
+		return *p, true, true
+	}
+	return 0, false, true
+}
+
+func (v integer) lend(n int64, ok bool, row *wire.Row, cell *Cell) {
+	cell.integer, *v(row) = n, lent(&cell.integer, ok)
+}
+
+func (v integer) compared(n int64) float64 { return float64(n) }
+
+// count is a whole number that is absent where it is 0.
+type count func(*wire.Row) *int
+
+func (v count) append(b []byte, row *wire.Row) []byte { return appendInteger(b, v, row) }
+func (v count) share(from, row *wire.Row)             { *v(row) = *v(from) }
+func (v count) own(*wire.Row)                         {}
+func (v count) compared(n int64) float64              { return float64(n) }
+
+func (v count) read(r *Reader, row *wire.Row) {
+	*v(row) = 0
+	if len(r.Rest) > 0 {
+		*v(row) = int(r.Varint())
+	}
+}
+
+func (v count) integer(row *wire.Row) (n int64, present, exact bool) {
+	return int64(*v(row)), *v(row) != 0, true
+}
+
+func (v count) lend(n int64, ok bool, row *wire.Row, _ *Cell) {
+	if *v(row) = 0; ok {
+		*v(row) = int(n)
+	}
+}
+
+// flag is absent where it is false.
+type flag func(*wire.Row) *bool
+
+func (v flag) append(b []byte, row *wire.Row) []byte         { return appendInteger(b, v, row) }
+func (v flag) read(r *Reader, row *wire.Row)                 { *v(row) = len(r.Rest) > 0 }
+func (v flag) share(from, row *wire.Row)                     { *v(row) = *v(from) }
+func (v flag) own(*wire.Row)                                 {}
+func (v flag) integer(row *wire.Row) (int64, bool, bool)     { return 1, *v(row), true }
+func (v flag) lend(_ int64, ok bool, row *wire.Row, _ *Cell) { *v(row) = ok }
+func (v flag) compared(n int64) float64                      { return float64(n) }
+
+// appendInteger appends the integer of a value that always is one.
+func appendInteger(b []byte, v wholeValue, row *wire.Row) []byte {
+	if n, present, _ := v.integer(row); present {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+// number is a number that may be absent. Blocks keep its billionths.
+type number struct {
+	of       func(*wire.Row) **float64
+	back     func(billionths int64) float64 // as a row has it, to the last bit
+	filtered func(float64) float64          // as filters compare it
+}
+
+func dollars(billionths int64) float64 { return float64(billionths) / 1e9 }
+func seconds(nanos int64) float64      { return time.Duration(nanos).Seconds() }
+func asItIs(x float64) float64         { return x }
+
+// Milliseconds converts a row's seconds to latency_ms; *1000 alone gives
+// 1234.0000000000002.
+func Milliseconds(seconds float64) float64 { return math.Round(seconds*1e9) / 1e6 }
+
+func (v number) append(b []byte, row *wire.Row) []byte {
+	if x := *v.of(row); x != nil {
+		// The bits as they are: a sum must not depend on how its numbers were stored.
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*x))
+	}
+	return b
+}
+
+func (v number) read(r *Reader, row *wire.Row) {
+	*v.of(row) = nil
+	if len(r.Rest) == 0 {
+		return
+	}
+	if bits := r.Take(8); r.Err == nil {
+		x := math.Float64frombits(binary.LittleEndian.Uint64(bits))
+		*v.of(row) = &x
+	}
+}
+
+func (v number) share(from, row *wire.Row) { *v.of(row) = *v.of(from) }
+func (v number) own(row *wire.Row)         { *v.of(row) = clone(*v.of(row)) }
+
+func (v number) integer(row *wire.Row) (n int64, present, exact bool) {
+	x := *v.of(row)
+	switch {
+	case x == nil:
+		return 0, false, true
+	// Up to here the billionths stay below 2^53, where a float64 has every integer.
+	case math.Abs(*x) > 1e6:
+		return 0, true, false
+	}
+
+	n = int64(math.Round(*x * 1e9))
+	return n, true, v.back(n) == *x
+}
+
+func (v number) lend(n int64, ok bool, row *wire.Row, cell *Cell) {
+	cell.number, *v.of(row) = v.back(n), lent(&cell.number, ok)
+}
+
+func (v number) compared(n int64) float64 { return v.filtered(v.back(n)) }
+
+// moment is a time that may be absent.
+type moment func(*wire.Row) **time.Time
+
+func (v moment) append(b []byte, row *wire.Row) []byte {
+	if t := *v(row); t != nil {
+		b = appendTime(b, *t)
+	}
+	return b
+}
+
+func (v moment) read(r *Reader, row *wire.Row) {
+	*v(row) = nil
+	if len(r.Rest) > 0 {
+		t := readTime(r)
+		*v(row) = &t
+	}
+}
+
+func (v moment) share(from, row *wire.Row) { *v(row) = *v(from) }
+func (v moment) own(row *wire.Row)         { *v(row) = clone(*v(row)) }
+
+func (v moment) integer(row *wire.Row) (n int64, present, exact bool) {
+	t := *v(row)
+	if t == nil {
+		return 0, false, true
+	}
+	return nanosOf(*t)
+}
+
+func (v moment) lend(n int64, ok bool, row *wire.Row, cell *Cell) {
+	cell.moment, *v(row) = time.Unix(0, n).UTC(), lent(&cell.moment, ok)
+}
+
+func (v moment) compared(n int64) float64 { return float64(n) }
+
+// accepted is the order time, absent where it equals the list time, which the place tells.
+type accepted struct{}
+
+func (accepted) append(b []byte, row *wire.Row) []byte {
+	if !row.AcceptedAt.Equal(row.ListTime) {
+		b = appendTime(b, row.AcceptedAt)
+	}
+	return b
+}
+
+func (accepted) read(r *Reader, row *wire.Row) {
+	if len(r.Rest) > 0 {
+		row.AcceptedAt = readTime(r)
+	}
+}
+
+func (accepted) share(from, row *wire.Row) {
+	if !from.AcceptedAt.IsZero() {
+		row.AcceptedAt = from.AcceptedAt
+	}
+}
+
+func (accepted) own(*wire.Row) {}
+
+func (accepted) integer(row *wire.Row) (n int64, present, exact bool) {
+	if row.AcceptedAt.Equal(row.ListTime) {
+		return 0, false, true
+	}
+	return nanosOf(row.AcceptedAt)
+}
+
+func (accepted) lend(n int64, ok bool, row *wire.Row, _ *Cell) {
+	if ok {
+		row.AcceptedAt = time.Unix(0, n).UTC()
+	}
+}
+
+func (accepted) compared(n int64) float64 { return float64(n) }
+
+// nanosOf returns a time in nanoseconds since 1970.
+func nanosOf(t time.Time) (n int64, present, exact bool) {
+	// Outside 1677 to 2262 the result is undefined, which the comparison finds out.
+	n = t.UnixNano()
+	return n, true, t.Equal(time.Unix(0, n))
+}
+
+// appendTime appends seconds and nanoseconds. One count of nanoseconds reaches from 1678 to 2262
+// only, and callers write what they like.
+func appendTime(b []byte, t time.Time) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(b, t.Unix()), uint64(t.Nanosecond()))
+}
+
+func readTime(r *Reader) time.Time {
+	seconds := r.Varint()
+	return time.Unix(seconds, int64(r.Uvarint())).UTC()
+}
