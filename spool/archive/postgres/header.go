@@ -3,6 +3,7 @@ package postgres
 import (
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
 )
@@ -38,14 +39,20 @@ func (f *folding) header(r *archive.Record) []any {
 		if d.SQL == "" {
 			continue
 		}
-		var value any // NULL
-		if at, ok := d.Time(&row); ok {
-			value = nanosOf(at)
-		} else if x, ok := d.Number(&row); ok {
-			value = x
-		}
-		values = append(values, value)
+		values = append(values, sqlValue(d, &row))
 	}
 
 	return values
+}
+
+// sqlValue returns what the row has in a column, nil for NULL.
+func sqlValue(d *rowcode.Definition, row *wire.Row) any {
+	if moment := d.Time(); moment != nil {
+		if at, ok := moment(row); ok {
+			return nanosOf(at)
+		}
+	} else if x, ok := d.Number()(row); ok {
+		return x
+	}
+	return nil
 }

@@ -135,7 +135,7 @@ func (s *statement) anyOf(parts []query.Condition) predicate {
 
 func (s *statement) test(t *query.Test) predicate {
 	d := rowcode.Define(t.Column)
-	column, hasRange := d.SQL, d.SQL != "" && !d.IsTime()
+	column, hasRange := d.SQL, d.SQL != "" && d.Number() != nil
 
 	switch {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):

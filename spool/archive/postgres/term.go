@@ -49,7 +49,7 @@ const (
 // hasTerms reports whether the texts of a column have terms.
 func hasTerms(c rowcode.Column) bool {
 	d := rowcode.Define(c)
-	return d.IsText() && d.Fields != nil || c == rowcode.ColumnMetadata || c == rowcode.ColumnScores
+	return d.Texts() != nil && d.Fields != nil || c == rowcode.ColumnMetadata || c == rowcode.ColumnScores
 }
 
 // daysMax bounds the days that are looked up by their terms. Each costs as much as any other
@@ -98,11 +98,12 @@ func termsOf(account string, row *wire.Row) []int64 {
 	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
 	for c := rowcode.ColumnFunction; c < rowcode.ColumnBody; c++ {
 		d := rowcode.Define(c)
-		if !hasTerms(c) {
+		texts := d.Texts()
+		if !hasTerms(c) || texts == nil { // below, by their keys
 			continue
 		}
 		// In the form in which a filter asks for it; see statement.terms.
-		for _, text := range d.Texts(row) {
+		for _, text := range texts(row) {
 			if d.Word {
 				text = strings.ToLower(text)
 			}

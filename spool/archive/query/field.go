@@ -70,13 +70,14 @@ func withColumns(fields map[string]field) map[string]field {
 	for c := range rowcode.ColumnBody {
 		d := rowcode.Define(c)
 		f := field{column: c, word: d.Word}
-		switch {
-		case d.IsText():
-			f.text = func(r *wire.Row, _ string) []string { return d.Texts(r) }
-		case d.IsTime():
-			f.time = func(r *wire.Row, _ string) []time.Time { return some(d.Time(r)) }
-		default:
-			f.number = func(r *wire.Row, _ string) []float64 { return some(d.Number(r)) }
+		if texts := d.Texts(); texts != nil {
+			f.text = func(r *wire.Row, _ string) []string { return texts(r) }
+		}
+		if number := d.Number(); number != nil {
+			f.number = func(r *wire.Row, _ string) []float64 { return some(number(r)) }
+		}
+		if moment := d.Time(); moment != nil {
+			f.time = func(r *wire.Row, _ string) []time.Time { return some(moment(r)) }
 		}
 
 		// Apps may send others, which can be found by their beginning; as a whole value,

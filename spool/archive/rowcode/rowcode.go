@@ -113,65 +113,64 @@ func LendInteger(c Column, n int64, ok bool, row *wire.Row, cell *Cell) {
 // Compared converts an integer that IntegerOf returned to what a filter compares.
 func Compared(c Column, n int64) float64 { return definitions[c].value.(wholeValue).compared(n) }
 
-// IsText reports whether the column has texts, one or several.
-func (d *Definition) IsText() bool {
-	switch d.value.(type) {
-	case text, optional, texts:
-		return true
-	}
-	return false
-}
-
-// IsTime reports whether the column has a time.
-func (d *Definition) IsTime() bool {
-	switch d.value.(type) {
-	case moment, accepted:
-		return true
-	}
-	return false
-}
-
-// Texts returns the texts that a row has in a column that IsText. They belong to the row.
-func (d *Definition) Texts(row *wire.Row) []string {
+// Texts returns what tells the texts that a row has in the column; nil if it is none of texts. The
+// texts belong to the row.
+func (d *Definition) Texts() func(row *wire.Row) []string {
 	switch v := d.value.(type) {
 	case text:
-		if s := *v(row); s != "" {
-			return []string{s}
+		return func(row *wire.Row) []string {
+			if s := *v(row); s != "" {
+				return []string{s}
+			}
+			return nil
 		}
 	case optional:
-		if s := *v(row); s != nil {
-			return []string{*s}
+		return func(row *wire.Row) []string {
+			if s := *v(row); s != nil {
+				return []string{*s}
+			}
+			return nil
 		}
 	case texts:
-		return *v.of(row)
+		return func(row *wire.Row) []string { return *v.of(row) }
 	}
 	return nil
 }
 
-// Number returns the number that a row has in a column, as filters compare it.
-func (d *Definition) Number(row *wire.Row) (x float64, ok bool) {
+// Number returns what tells the number that a row has in the column, as filters compare it; nil if
+// it is none of numbers.
+func (d *Definition) Number() func(row *wire.Row) (x float64, ok bool) {
 	switch v := d.value.(type) {
 	case integer:
-		if n := *v(row); n != nil {
-			return float64(*n), true
+		return func(row *wire.Row) (float64, bool) {
+			if n := *v(row); n != nil {
+				return float64(*n), true
+			}
+			return 0, false
 		}
 	case number:
-		if x := *v.of(row); x != nil {
-			return v.filtered(*x), true
+		return func(row *wire.Row) (float64, bool) {
+			if x := *v.of(row); x != nil {
+				return v.filtered(*x), true
+			}
+			return 0, false
 		}
 	}
-	return 0, false
+	return nil
 }
 
-// Time returns the time that a row has in a column that IsTime.
-func (d *Definition) Time(row *wire.Row) (t time.Time, ok bool) {
+// Time returns what tells the time that a row has in the column; nil if it is none of times.
+func (d *Definition) Time() func(row *wire.Row) (t time.Time, ok bool) {
 	switch v := d.value.(type) {
 	case moment:
-		if t := *v(row); t != nil {
-			return *t, true
+		return func(row *wire.Row) (t time.Time, ok bool) {
+			if at := *v(row); at != nil {
+				return *at, true
+			}
+			return t, false
 		}
 	case accepted:
-		return row.AcceptedAt, true
+		return func(row *wire.Row) (time.Time, bool) { return row.AcceptedAt, true }
 	}
-	return t, false
+	return nil
 }
