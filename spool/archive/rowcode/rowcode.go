@@ -98,8 +98,8 @@ func IsInteger(c Column) bool {
 	return ok
 }
 
-// IntegerOf returns what a row has in a column, as an integer: an integer itself, 1 for true,
-// billionths, or nanoseconds since 1970. exact is false if no integer represents it.
+// IntegerOf returns what a row has in a column, as an integer. That is an integer itself, 1 for
+// true, billionths, or nanoseconds since 1970. exact is false if no integer represents it.
 func IntegerOf(c Column, row *wire.Row) (n int64, present, exact bool) {
 	return definitions[c].value.(wholeValue).integer(row)
 }
@@ -113,8 +113,8 @@ func LendInteger(c Column, n int64, ok bool, row *wire.Row, cell *Cell) {
 // Compared converts an integer that IntegerOf returned to what a filter compares.
 func Compared(c Column, n int64) float64 { return definitions[c].value.(wholeValue).compared(n) }
 
-// Texts returns what tells the texts that a row has in the column; nil if it is none of texts. The
-// texts belong to the row.
+// Texts returns what tells the texts that a row has in the column, which belong to the row. It is
+// nil for a column without texts.
 func (d *Definition) Texts() func(row *wire.Row) []string {
 	switch v := d.value.(type) {
 	case text:
@@ -137,8 +137,8 @@ func (d *Definition) Texts() func(row *wire.Row) []string {
 	return nil
 }
 
-// Number returns what tells the number that a row has in the column, as filters compare it; nil if
-// it is none of numbers.
+// Number returns what tells the number that a row has in the column, as filters compare it. It is
+// nil for a column without numbers.
 func (d *Definition) Number() func(row *wire.Row) (x float64, ok bool) {
 	switch v := d.value.(type) {
 	case integer:
@@ -159,7 +159,8 @@ func (d *Definition) Number() func(row *wire.Row) (x float64, ok bool) {
 	return nil
 }
 
-// Time returns what tells the time that a row has in the column; nil if it is none of times.
+// Time returns what tells the time that a row has in the column. It is nil for a column without
+// times.
 func (d *Definition) Time() func(row *wire.Row) (t time.Time, ok bool) {
 	switch v := d.value.(type) {
 	case moment:
