@@ -11,7 +11,7 @@ import (
 func TestAFaultOfAFlagIsToldOnce(t *testing.T) {
 	const about = "--score (or PROMPTSPOOL_SCORE): "
 	for value, want := range map[string]string{
-		"5":    about + `"5" is not a range such as LOW..HIGH, LOW.. or ..HIGH`,
+		"x":    about + `"x" is not a range such as LOW..HIGH, LOW.. or ..HIGH`,
 		"..":   about + `".." is not a range such as LOW..HIGH, LOW.. or ..HIGH`,
 		"x..9": about + `"x..9" is wrong: it takes a number`,
 	} {
