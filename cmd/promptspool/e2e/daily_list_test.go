@@ -260,6 +260,11 @@ func TestTheListIsWalkedByKeys(t *testing.T) {
 			.map((n) => Number(n.textContent.replace(/\D/g, "")));
 		return counts.length === 8 && counts.every((n, i) => n > 0 && (i === 0 || counts[i - 1] >= n));
 	})()`)
+	p.fill("#line", "status:error -model:(gpt-5 or cl")
+	p.holds("one of several is offered", `document.querySelector("#offers li")?.dataset.text.startsWith("claude")`)
+	p.do("press Tab", chromedp.SendKeys("#line", kb.Tab))
+	p.holds("Tab takes it at its place",
+		`document.querySelector("#line").value.startsWith("status:error -model:(gpt-5 or claude-")`)
 	p.fill("#line", "")
 	p.do("type", chromedp.SendKeys("#line", "template:tri"))
 	p.holds("a part of the name is enough",

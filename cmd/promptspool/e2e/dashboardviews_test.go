@@ -22,7 +22,6 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/api/wire"
 )
@@ -123,62 +122,6 @@ func TestADashboardIsUsedByTheKeyboardAlone(t *testing.T) {
 	b.holds("enter opens it again", opened)
 	b.do("go back", chromedp.NavigateBack())
 	b.holds("so does the browser", row(1))
-}
-
-func TestValuesAreOfferedWhileAFilterIsTyped(t *testing.T) {
-	server, b := founded(t)
-	for _, model := range []string{"gpt-4o", "gpt-4.1", "claude-sonnet-4-5"} {
-		call := asked("Hello.", "Hello!")
-		call["request_response"].(map[string]any)["model"] = model
-		call["metadata"] = map[string]string{"user_id": "user of " + model}
-		server.track("/rest/track-request", adminKey, call)
-	}
-	offers := func(name string, want ...string) {
-		t.Helper()
-		list, err := json.Marshal(append([]string{}, want...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		const offered = `JSON.stringify([...document.querySelectorAll("#offers li")]` +
-			`.map((o) => o.innerText.replace(/\s+/g, " ").trim()).sort()) === JSON.stringify(%s)`
-		if err := b.poll(fmt.Sprintf(offered, list)); err != nil {
-			t.Fatalf("%s: %s is not what is offered: %s", name, list, b.text("#offers"))
-		}
-	}
-	keys := func(keys string) {
-		t.Helper()
-		b.do("press a key", chromedp.SendKeys("#line", keys))
-	}
-
-	b.visit("/requests")
-	b.fill("#line", "MOD")
-	offers("a field is offered", "model: model that answered")
-	keys(kb.ArrowDown + kb.Enter)
-	b.holds("it is taken", `document.querySelector("#line").value === "model:"`)
-	offers("then its values", "claude-sonnet-4-5 1", "gpt-4.1 1", "gpt-4o 1")
-	b.screenshots("requests-offers")
-	b.fill("#line", "model:G")
-	offers("those that begin so, in any case", "gpt-4.1 1", "gpt-4o 1")
-	b.fill("#line", "status:error -model:(gpt-4o or c")
-	offers("one of several", "claude-sonnet-4-5 1")
-	keys(kb.Tab)
-	b.holds("it is taken at its place",
-		`document.querySelector("#line").value === "status:error -model:(gpt-4o or claude-sonnet-4-5 "`)
-
-	b.fill("#line", "us")
-	offers("fields and keys", "user_id: metadata", "user_intent: tone of the prompt")
-	b.fill("#line", "user_id:User")
-	offers("values of a key", `"user of claude-sonnet-4-5" 1`, `"user of gpt-4.1" 1`, `"user of gpt-4o" 1`)
-	b.fill("#line", "since:y")
-	offers("times", "yesterday")
-	b.fill("#line", "latency:1")
-	offers("a number has none")
-
-	b.fill("#line", `user_id:"user of gpt-4o" since:today`)
-	b.press(".filter .primary")
-	b.shows(".count", "1 request,")
-	b.holds("the days are the reader's", `document.cookie.includes("zone=" +
-		encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone))`)
 }
 
 // pixel is a PNG of one red pixel.

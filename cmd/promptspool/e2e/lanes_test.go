@@ -44,10 +44,24 @@ func exported(t *testing.T, args ...string) []string {
 	return strings.Split(strings.TrimSuffix(out, "\n"), "\n")
 }
 
-func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
-	sidecar, server, ids := startHolding(t, 3)
+func TestHeldEventsAreExportedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
+	sidecar, server, ids := startHolding(t, 4)
+	rows := dead(t, sidecar.data)
+	if len(rows) != 4 || rows[0].Lane != "held" || rows[0].Kind != "request" ||
+		rows[0].RequestID != ids[0] || rows[0].Reason == "" {
+		t.Fatalf("%+v", rows)
+	}
+	seq := func(i int) string { return fmt.Sprint(rows[i].Seq) }
+
+	shown, _ := promptspool(t, 0, "dead", "show", seq(0), "--data", sidecar.data)
+	if !strings.Contains(shown, ids[0]) || strings.Contains(shown, lateKey) {
+		t.Errorf("show prints %s", shown)
+	}
+	if all := exported(t, "dead", "export", "--data", sidecar.data); len(all) != 4 {
+		t.Errorf("dead export prints %q", all)
+	}
 	held := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.data)
-	if len(held) != 3 || !strings.Contains(held[1], ids[1]) || strings.Contains(strings.Join(held, ""), lateKey) {
+	if len(held) != 4 || !strings.Contains(held[1], ids[1]) || strings.Contains(strings.Join(held, ""), lateKey) {
 		t.Errorf("the held lane: %q", held)
 	}
 	for _, lane := range []string{"", "dead"} {
@@ -61,26 +75,42 @@ func TestALaneIsExportedAndPurgedBesideARunningSidecar(t *testing.T) {
 		t.Errorf("an unknown lane: %s", errs)
 	}
 
-	rows := dead(t, sidecar.data)
-	second := fmt.Sprint(rows[1].Seq)
-	_, errs = promptspool(t, 1, "dead", "purge", second, "--data", sidecar.data)
-	if !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 3 {
+	_, errs = promptspool(t, 1, "dead", "purge", seq(1), "--data", sidecar.data)
+	if !strings.Contains(errs, "1 event") || len(dead(t, sidecar.data)) != 4 {
 		t.Errorf("purge without --yes says %s", errs)
 	}
-	out, _ := promptspool(t, 0, "dead", "purge", second, "--yes", "--data", sidecar.data)
+	out, _ := promptspool(t, 0, "dead", "purge", seq(1), "--yes", "--data", sidecar.data)
 	if !strings.Contains(out, "1 event removed.") {
 		t.Errorf("purge says %s", out)
 	}
-	sidecar.kill() // what was purged stays away, and the folder alone says the same as the process
-	if got := dead(t, sidecar.data); len(got) != 2 || got[0] != rows[0] || got[1] != rows[2] {
-		t.Errorf("left are %+v, want the first and the last of %+v", got, rows)
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(adminKey+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promptspool(t, 0, "dead", "replay", seq(0), "--key-file", keyFile, "--data", sidecar.data)
+	server.record(ids[0], events(1))
+
+	// The others, in the folder alone: what was purged stays away.
+	sidecar.stop()
+	if got := dead(t, sidecar.data); !slices.Equal(got, rows[2:]) {
+		t.Errorf("left are %+v, want the last two of %+v", got, rows)
 	}
 	stopped := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.data)
-	if want := []string{held[0], held[2]}; !slices.Equal(stopped, want) {
-		t.Errorf("the held lane of the stopped one: %q, want %q", stopped, want)
+	if !slices.Equal(stopped, held[2:]) {
+		t.Errorf("the held lane of the stopped one: %q, want %q", stopped, held[2:])
 	}
-	if n := server.total(nil); n != 0 {
-		t.Errorf("%d records", n)
+	promptspool(t, 0, "dead", "replay", seq(2), "--key-file", keyFile, "--data", sidecar.data)
+	promptspool(t, 0, "dead", "purge", "--all", "--yes", "--data", sidecar.data)
+	if got := dead(t, sidecar.data); len(got) != 0 {
+		t.Errorf("after the purge: %+v", got)
+	}
+	promptspool(t, 0, "spool", "drain", "--data", sidecar.data, "--upstream", "http://"+server.addr)
+	server.record(ids[2], events(1))
+	if n := server.total(nil); n != 2 {
+		t.Errorf("%d records, want the two that were replayed", n)
+	}
+	if found := filesHolding(t, sidecar.data, lateKey); len(found) > 0 {
+		t.Errorf("the unknown key is still in %v", found)
 	}
 }
 

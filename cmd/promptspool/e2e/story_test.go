@@ -22,7 +22,13 @@ func TestTheStoryOfAPromptInTheDashboard(t *testing.T) {
 	b.fill("[name=name]", "shop")
 	b.choose("[name=scope]", "full")
 	b.press("form.row .primary")
+	b.shows("table", "shop", "full", "never")
 	key := strings.TrimSpace(b.text("#secret"))
+	b.screenshots("keys")
+	b.visit("/keys")
+	if b.text("#secret") != "" {
+		t.Error("the secret is shown again")
+	}
 
 	// They write a template, and give it a label.
 	b.visit("/template/edit")
