@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sort"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -39,7 +40,7 @@ func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 	if !all.Filtered() {
 		f.Total(s.records())
 	}
-	s.query, s.visit = &all, f.Visit
+	s.query = &all
 
 	oldest, top := bounds(&all)
 	rest, err := s.readTops(ctx, f, oldest, top)
@@ -55,6 +56,10 @@ func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 // readTops reads the tops of all stretches between two list times, and the rows between those
 // stretches. It returns the stretches that have more rows.
 func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64) (rest []toppedStretch, err error) {
+	visit := func(p query.Position) {
+		f.Pass(1)
+		f.VisitPlace(p)
+	}
 	for {
 		part, err := s.topped(ctx, oldest, top)
 		if err != nil {
@@ -63,7 +68,7 @@ func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64)
 
 		for _, t := range part {
 			// Above the stretch are rows without a summary, or too heavy for tops.
-			if err := s.between(ctx, t.newest+1, top); err != nil {
+			if err := s.between(ctx, t.newest+1, top, visit); err != nil {
 				return nil, err
 			}
 			top = t.bottom - 1
@@ -83,7 +88,7 @@ func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64)
 		}
 
 		if len(part) < s.db.summarizing.step {
-			return rest, s.between(ctx, oldest, top)
+			return rest, s.between(ctx, oldest, top, visit)
 		}
 	}
 }
@@ -99,17 +104,12 @@ func (s *scan) readRest(ctx context.Context, f *query.Finder, rest []toppedStret
 			return nil
 		}
 
-		s.visit = func(fill query.Fill) (bool, error) {
-			row, err := fill(rowcode.PlaceColumns | rowcode.ColumnsOf(order.Column()))
-			if err != nil {
-				return false, err
-			}
-			if p := order.PositionOf(row); order.Compare(p, part.last) > 0 {
+		err := s.between(ctx, part.oldest, part.newest, func(p query.Position) {
+			if order.Compare(p, part.last) > 0 {
 				f.VisitPlace(p)
 			}
-			return true, nil
-		}
-		if err := s.between(ctx, part.oldest, part.newest); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -117,14 +117,57 @@ func (s *scan) readRest(ctx context.Context, f *query.Finder, rest []toppedStret
 	return nil
 }
 
-// between visits the rows between two list times, both included.
-func (s *scan) between(ctx context.Context, oldest, newest int64) error {
+// between visits the positions of the rows between two list times, both included.
+func (s *scan) between(ctx context.Context, oldest, newest int64, visit func(query.Position)) error {
 	if oldest > newest {
 		return nil
 	}
 
+	order := s.query.Order
+	if column, isNumber := rangeColumns[order.Column()]; isNumber {
+		return s.numbersBetween(ctx, oldest, newest, column, visit)
+	}
+	s.visit = func(fill query.Fill) (bool, error) {
+		row, err := fill(rowcode.PlaceColumns | rowcode.ColumnsOf(order.Column()))
+		if err == nil {
+			visit(order.PositionOf(row))
+		}
+		return true, err
+	}
 	s.oldest, s.newest = oldest, newest
+
 	return s.run(ctx, math.MaxInt)
+}
+
+// numbersBetween is between for an order by a column of the database: lines, which are most of a
+// row, stay there.
+func (s *scan) numbersBetween(
+	ctx context.Context, oldest, newest int64, column string, visit func(query.Position),
+) error {
+	for w := range windows(s.weeks, oldest, newest) {
+		sql, st, err := s.fromClause(w, nil)
+		if err != nil {
+			return err
+		}
+		rows, err := s.tx.Query(ctx, "SELECT at, request_id, "+column+"::float8"+sql, s.planned(st)...)
+		if err != nil {
+			return err
+		}
+
+		var number *float64
+		if _, err := pgx.ForEachRow(rows, []any{&s.at, &s.id, &number}, func() error {
+			p := query.Position{At: time.Unix(0, s.at).UTC(), RequestID: s.id.String()}
+			if number != nil {
+				p.Value = query.SortValue{Known: true, Number: *number}
+			}
+			visit(p)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // topped reads the next stretches that have tops, newest first. All of their rows are between

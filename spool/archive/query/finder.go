@@ -165,7 +165,8 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 		return f.page, nil
 	}
 
-	// Only now is it known which rows are shown.
+	// Only now is it known which rows are shown. Of a bare page only the ends are read, of which
+	// cursors are made.
 	f.sorted.trim(f)
 	places := f.sorted.places[min(q.Offset, len(f.sorted.places)):]
 	for ; len(places) > 0 && !f.rows.Full(); places = places[1:] {
@@ -177,9 +178,12 @@ func (f *Finder) Finish(stopped *Position, record func(requestID string) (wire.R
 			}
 		}
 
-		row, err := record(c.RequestID)
-		if err != nil {
-			return Page{}, err
+		row := wire.Row{RequestID: c.RequestID, ID: c.RequestID, ListTime: c.At}
+		if last := len(places) == 1 || len(f.rows.Rows) == q.Limit-1; !q.Bare || last || len(f.rows.Rows) == 0 {
+			var err error
+			if row, err = record(c.RequestID); err != nil {
+				return Page{}, err
+			}
 		}
 		f.rows.Add(row)
 	}

@@ -25,8 +25,9 @@ type Query struct {
 	// Budget is how long bodies may be looked into; 0: unlimited. See Page.Stopped.
 	Budget time.Duration
 
-	// Bare leaves the excerpts out of a page's rows, which cost a state each, and counts no
-	// matches of a list in the order of time.
+	// Bare leaves the excerpts out of a page's rows, which cost a state each, and in an order
+	// other than time all of a row but its id and list time, except for the first and the last.
+	// It counts no matches of a list in the order of time.
 	Bare bool
 
 	page int
