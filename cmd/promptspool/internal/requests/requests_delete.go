@@ -1,10 +1,6 @@
 package requests
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/filterline"
@@ -98,82 +94,4 @@ func keyAndValue(pair string) (key, value string, ok bool) {
 		}
 	}
 	return "", "", false
-}
-
-func repriceCommand() *cli.Command {
-	flags := config.OfCommand("requests reprice",
-		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
-	)
-
-	return &cli.Command{
-		Name: "reprice",
-		Usage: "read what is stored again and price it by what the server's prices say for its time; " +
-			"can be interrupted and resumed",
-		Flags:  append(flags, config.RemoteFlags()...),
-		Action: repriceRequests,
-	}
-}
-
-func repriceRequests(c *cli.Context) error {
-	cl, id, err := config.Remote(c)
-	if err != nil {
-		return err
-	}
-	defer cl.Close()
-
-	sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
-	err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
-		part, err := cl.Reprice(c.Context, id, sum.Cursor)
-		if err != nil {
-			return "", err
-		}
-
-		sum.Seen += part.Seen
-		sum.Changed += part.Changed
-		sum.Cursor, sum.Done = part.Cursor, part.Done
-		return print.Quantity(sum.Seen, "record") + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
-	})
-	if err != nil {
-		return err
-	}
-
-	return print.Output(c, sum, func(t *print.Table) {
-		t.Row("records", sum.Seen)
-		t.Row("changed", sum.Changed)
-	})
-}
-
-// inParts repeats a call that does a part of a long task, until all is done.
-//
-// A terminal shows the progress; an error says where to resume.
-func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
-	live := print.IsTerminal(c.App.ErrWriter)
-	for !*done {
-		progress, err := part()
-		if err != nil && live {
-			fmt.Fprintln(c.App.ErrWriter)
-		}
-		if err != nil && *cursor != "" {
-			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
-		}
-		if err != nil {
-			return err
-		}
-
-		if live {
-			fmt.Fprint(c.App.ErrWriter, "\r", progress, " ")
-		}
-	}
-	if live {
-		fmt.Fprintln(c.App.ErrWriter)
-	}
-	return nil
-}
-
-// message returns an error for people: without the code that wire errors begin with.
-func message(err error) error {
-	if e := (*wire.Error)(nil); errors.As(err, &e) {
-		return errors.New(e.Message)
-	}
-	return err
 }

@@ -69,46 +69,56 @@ func exportRequests(c *cli.Context) error {
 		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
 	}
 
-	// Without a buffer, each line would be a system call.
+	// Without a buffer, each line would be a system call. What came after the last mark comes again:
+	// an import recognises an event that it gets twice.
 	w := bufio.NewWriterSize(out, 1<<20)
-	lines, failures := int64(0), 0
-	for done := false; !done; {
+	lines := int64(0)
+	err = inCalls(c.Context, &search.Cursor, func() (done bool, err error) {
 		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
 			lines++
 			_, err := w.Write(line)
 			return errors.Join(err, w.WriteByte('\n'))
 		})
+		search.Cursor = mark.Cursor
 
-		// A call that got further is no failure, even if it broke off.
-		switch moved := mark.Cursor != search.Cursor; {
-		case moved || mark.Done:
+		return mark.Done, err
+	})
+	if err = errors.Join(err, w.Flush(), closeOut()); err != nil {
+		return err
+	}
+
+	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "event"))
+	return nil
+}
+
+// inCalls repeats a call that exports a part behind a cursor, until all is done. It gives up after
+// a few that fail and do not get any further: a slow network may break a long export many times.
+// Its error says where to resume.
+func inCalls(ctx context.Context, cursor *string, call func() (done bool, err error)) error {
+	for failures := 0; ; {
+		from := *cursor
+		done, err := call()
+		switch {
+		case done && err == nil:
+			return nil
+		case *cursor != from:
 			failures = 0
-		case err != nil || failures > 0:
-			failures++
 		default:
-			failures = 1 // it ended without an error and without getting any further
+			failures++
 		}
+
 		if failures > 0 && err == nil {
 			err = wire.Unavailable(0, "The server's answer was cut.")
 		}
-		if failures > 3 {
-			err = fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
-				err, print.Printable(mark.Cursor))
-			return errors.Join(err, w.Flush(), closeOut())
+		switch {
+		case err == nil, failures <= 3 && retriesExport(ctx, err):
+		case *cursor == "":
+			return err
+		default:
+			return fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
+				message(err), print.Printable(*cursor))
 		}
-
-		// What came after the last mark comes again: an import recognises an event that it gets twice.
-		if err != nil && !retriesExport(c.Context, err) {
-			return errors.Join(err, closeOut())
-		}
-		search.Cursor, done = mark.Cursor, mark.Done
 	}
-
-	if err := errors.Join(w.Flush(), closeOut()); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(lines, "event"))
-	return nil
 }
 
 // retriesExport reports whether an export may continue after an error.

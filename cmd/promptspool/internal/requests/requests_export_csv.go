@@ -23,7 +23,6 @@ type csvExport struct {
 	headed   bool      // the heading is written, by this export or by the one that it resumes
 	held     [][]string
 	lines    int
-	failures int // calls that failed since the cursor moved
 }
 
 func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.Search, out io.Writer) error {
@@ -32,27 +31,14 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 		x.progress = c.App.ErrWriter
 	}
 
-	for done := false; !done; {
-		err := x.call(c, cl, id)
-		x.failures++
-		switch {
-		case err == nil:
-			done = true
-			err = x.flush()
-		// Counted since the cursor moved last: a slow network may break a long export
-		// many times.
-		case x.failures <= 3 && retriesExport(c.Context, err):
-			err = nil
+	err := inCalls(c.Context, &x.search.Cursor, func() (done bool, err error) {
+		if err := x.call(c, cl, id); err != nil {
+			return false, err
 		}
-
-		if err != nil {
-			x.out.Flush()
-			if x.search.Cursor == "" {
-				return err
-			}
-			return fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
-				message(err), print.Printable(x.search.Cursor))
-		}
+		return true, x.flush()
+	})
+	if x.out.Flush(); err != nil {
+		return err
 	}
 
 	if x.progress != nil {
@@ -81,7 +67,6 @@ func (x *csvExport) call(c *cli.Context, cl *client.Client, id wire.Identity) er
 			return nil
 		}
 		x.search.Cursor = cursor
-		x.failures = 0
 		return x.flush()
 	})
 }

@@ -1,0 +1,110 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/dustin/go-humanize"
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/client"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+func repriceCommand() *cli.Command {
+	return renewCommand("reprice", "record",
+		"read what is stored again and price it by what the server's prices say for its time",
+		(*client.Client).Reprice)
+}
+
+func rereadCommand() *cli.Command {
+	return renewCommand("reread", "span",
+		"read stored OpenTelemetry spans again with what the server knows of them today",
+		func(cl *client.Client, ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
+			part, err := cl.Reread(ctx, id, cursor)
+			return wire.Repriced(part), err
+		})
+}
+
+// renewCommand is a command that brings what is stored up to date, a part in each call.
+func renewCommand(
+	name, noun, usage string,
+	call func(_ *client.Client, _ context.Context, id wire.Identity, cursor string) (wire.Repriced, error),
+) *cli.Command {
+	flags := config.OfCommand("requests "+name,
+		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
+	)
+	run := func(c *cli.Context) error {
+		cl, id, err := config.Remote(c)
+		if err != nil {
+			return err
+		}
+		defer cl.Close()
+
+		sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
+		err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
+			part, err := call(cl, c.Context, id, sum.Cursor)
+			if err != nil {
+				return "", err
+			}
+
+			sum.Seen += part.Seen
+			sum.Changed += part.Changed
+			sum.Cursor, sum.Done = part.Cursor, part.Done
+			return print.Quantity(sum.Seen, noun) + ", " + humanize.Comma(int64(sum.Changed)) + " changed", nil
+		})
+		if err != nil {
+			return err
+		}
+
+		return print.Output(c, sum, func(t *print.Table) {
+			t.Row(noun+"s", sum.Seen)
+			t.Row("changed", sum.Changed)
+		})
+	}
+
+	return &cli.Command{
+		Name:   name,
+		Usage:  usage + "; can be interrupted and resumed",
+		Flags:  append(flags, config.RemoteFlags()...),
+		Action: run,
+	}
+}
+
+// inParts repeats a call that does a part of a long task, until all is done.
+//
+// A terminal shows the progress; an error says where to resume.
+func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
+	live := print.IsTerminal(c.App.ErrWriter)
+	for !*done {
+		progress, err := part()
+		if err != nil && live {
+			fmt.Fprintln(c.App.ErrWriter)
+		}
+		if err != nil && *cursor != "" {
+			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
+		}
+		if err != nil {
+			return err
+		}
+
+		if live {
+			fmt.Fprint(c.App.ErrWriter, "\r", progress, " ")
+		}
+	}
+	if live {
+		fmt.Fprintln(c.App.ErrWriter)
+	}
+	return nil
+}
+
+// message returns an error for people: without the code that wire errors begin with.
+func message(err error) error {
+	if e := (*wire.Error)(nil); errors.As(err, &e) {
+		return errors.New(e.Message)
+	}
+	return err
+}
