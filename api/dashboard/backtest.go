@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 const backtestsPerPage = 6
@@ -93,7 +94,7 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 		return backtestRow{}, err
 	}
 
-	sent := d.Read(r.Request)
+	sent := calls.Read(r.Request)
 	row := backtestRow{
 		RequestID:  r.RequestID,
 		AcceptedAt: r.AcceptedAt,
@@ -131,7 +132,7 @@ func (d *Dashboard) backtest(c *call, v *backtestView, id string) (backtestRow, 
 	}
 
 	row.Warning = warning(rendered)
-	now := d.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
+	now := calls.Read(encoded(map[string]any{"kwargs": rendered.LLMKwargs}))
 	own := ownMessages(sent.Input, now.Input)
 	row.History = len(sent.Input) - len(own)
 	row.Diff = textdiff.Lines(truncate(transcript(own)), truncate(transcript(now.Input)))
@@ -144,26 +145,26 @@ const alignedMax = 100_000
 
 // ownMessages returns those of the sent messages that stand for the template's own: apps add what was
 // said before, and the answers of tools. If none stands for any, all do.
-func ownMessages(sent, template []Message) []Message {
+func ownMessages(sent, template []calls.Message) []calls.Message {
 	if len(sent) <= len(template) || len(sent)*len(template) > alignedMax {
 		return sent
 	}
-	said := make([]string, len(sent))
+	says := make([]string, len(sent))
 	for i := range sent {
-		said[i] = sent[i].text()
+		says[i] = messageText(&sent[i])
 	}
 
 	// From the end, for the newest messages are what the template was filled in with. Each of its
 	// messages is the last one that says the same, or else the last one in its role.
-	var own []Message
+	var own []calls.Message
 	end := len(sent)
 	for i := len(template) - 1; i >= 0; i-- {
-		wanted, at := template[i].text(), -1
+		wanted, at := messageText(&template[i]), -1
 		for j := end - 1; j >= i; j-- {
 			if sent[j].Role != template[i].Role {
 				continue
 			}
-			if said[j] == wanted {
+			if says[j] == wanted {
 				at = j
 				break
 			}

@@ -5,13 +5,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool/archive/calls"
 )
 
 // said returns messages of texts such as "user: Hello".
-func said(texts ...string) (messages []Message) {
+func said(texts ...string) (messages []calls.Message) {
 	for _, t := range texts {
 		role, text, _ := strings.Cut(t, ": ")
-		messages = append(messages, Message{Role: role, Parts: []Part{{Kind: "text", Text: text}}})
+		messages = append(messages, calls.Message{Role: role, Parts: []calls.Part{{Kind: "text", Text: text}}})
 	}
 
 	return messages

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"encoding/json"
 	goflag "flag"
 	"html/template"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/dashboard/chart"
+	"promptspool/spool/archive/calls"
 )
 
 var update = goflag.Bool("update", false, "rewrite the golden files")
@@ -137,23 +139,29 @@ func TestAChartsTableSaysWhatItDraws(t *testing.T) {
 	}
 }
 
+// pictureOf returns a picture as a call has it.
+func pictureOf(url string) json.RawMessage {
+	return json.RawMessage(`{"image_url":{"url":"` + url + `"}}`)
+}
+
 func TestAnImageIsABudgetOfItsPage(t *testing.T) {
-	picture := "data:image/png;base64," + strings.Repeat("A", pageImagesMax/2)
-	parts := newTexts(nil).messages("input", []Message{{Parts: []Part{
-		{Kind: "media", Text: "image/png", Image: picture},
-		{Kind: "media", Text: "image/png", Image: picture},
-		{Kind: "media", Text: "javascript:alert(1)"},
+	picture := "data:image/png;base64," + strings.Repeat("A", pageImagesMax/5)
+	shown := calls.Part{Kind: "media", Text: "image/png", Media: pictureOf(picture)}
+	parts := newTexts(nil).messages("input", []calls.Message{{Parts: []calls.Part{
+		shown, shown, shown, shown, shown, {Kind: "media", Text: "javascript:alert(1)"},
 	}}})[0].Texts
 
-	if parts[0].Image != template.URL(picture) || parts[1].Image != "" || parts[2].Link != "" {
-		t.Errorf("the page has images of %d and %d bytes, and the link %q; want one image and no link",
-			len(parts[0].Image), len(parts[1].Image), parts[2].Link)
+	if parts[3].Image != template.URL(picture) || parts[4].Image != "" || parts[5].Link != "" {
+		t.Errorf("the page has images of %d and %d bytes, and the link %q; want four images and no link",
+			len(parts[3].Image), len(parts[4].Image), parts[5].Link)
 	}
 }
 
 func TestOnlyAnImageThatWasCheckedIsServedByItself(t *testing.T) {
 	const red = "data:image/png;base64,iVBORw0KGgo="
-	c := Conversation{Output: []Message{{Parts: []Part{{Text: red}, {Kind: "media", Text: "image/png", Image: red}}}}}
+	c := Conversation{Call: calls.Call{Output: []calls.Message{
+		{Parts: []calls.Part{{Text: red}, {Kind: "media", Text: "image/png", Media: pictureOf(red)}}},
+	}}}
 	for place, want := range map[string]string{
 		"output.0.part.1": red, "output.0.part.0": "", "output.0.part.2": "", "output.1.part.1": "",
 		"input.0.part.1": "", "output.-1.part.1": "", "output.0.part.-1": "", "output.0": "", "": "",

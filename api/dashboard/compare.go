@@ -8,6 +8,7 @@ import (
 
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 // compareView is what the comparison of two versions shows.
@@ -46,16 +47,16 @@ func (d *Dashboard) comparePage(c *call) error {
 	if v.Right, err = source(v.B); err != nil {
 		return err
 	}
-	v.Rows = textdiff.Lines(d.versionText(v.Left), d.versionText(v.Right))
+	v.Rows = textdiff.Lines(versionText(v.Left), versionText(v.Right))
 
 	return d.show(c, http.StatusOK, "compare", head.Name+" · Compare", "templates", v)
 }
 
 // versionText returns a version as lines of text: its messages, then everything else as
 // JSON.
-func (d *Dashboard) versionText(raw wire.RawTemplate) string {
+func versionText(raw wire.RawTemplate) string {
 	var b strings.Builder
-	b.WriteString(transcript(d.blueprintMessages(raw.Blueprint)))
+	b.WriteString(transcript(blueprintMessages(raw.Blueprint)))
 
 	var blueprint, metadata map[string]json.RawMessage
 	_ = json.Unmarshal(raw.Blueprint, &blueprint) // the registry has checked both
@@ -83,14 +84,14 @@ func (d *Dashboard) versionText(raw wire.RawTemplate) string {
 }
 
 // transcript returns messages as lines of text, each under its role.
-func transcript(messages []Message) string {
+func transcript(messages []calls.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		var texts []string
 		for _, p := range m.Parts {
 			texts = append(texts, p.Text)
 		}
-		for _, call := range m.Calls {
+		for _, call := range m.ToolCalls {
 			texts = append(texts, "calls "+call.Name+" "+call.Arguments)
 		}
 

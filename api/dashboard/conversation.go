@@ -1,64 +1,37 @@
 package dashboard
 
 import (
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"strconv"
 	"strings"
+
+	"promptspool/spool/archive/calls"
 )
 
 // Conversation is a model call as people read it.
 type Conversation struct {
-	Input   []Message
-	Output  []Message // one for each choice
-	Failure *Failure  // nil if nothing went wrong
-	Raw     string    // the raw response, if neither Output nor Failure shows all of it
-	TooLong bool      // Raw has too many pieces to be taken apart
-
-	Parameters []Parameter // sent beside the messages, in their order
-	Tools      []Tool      // that the model could call
+	calls.Call
+	Sent calls.Sent
 }
 
-// Failure is the error of a model call. Both fields may be empty.
-type Failure struct{ Type, Message string }
-
-// Message is one turn of a conversation.
-type Message struct {
-	Role, Name string
-	Parts      []Part
-	Calls      []ToolCall
-	Answers    string // the id of the tool call that this message answers
+// readConversation reads a model call from any JSON.
+func readConversation(request json.RawMessage) Conversation {
+	return Conversation{calls.Read(request), calls.ReadSent(request)}
 }
 
-// Part is a piece of a message.
-type Part struct {
-	Kind string // text, thinking, refusal or media
-	Text string // of media: its address, or a description
-
-	// Image is a picture as a data: URL, which holds nothing but base64, or "".
-	Image string
-}
-
-// ToolCall is a call of a tool that the model asks for.
-type ToolCall struct{ ID, Name, Arguments string }
-
-// Parameter is an argument of a call. Its value is text, or JSON.
-type Parameter struct{ Name, Value string }
-
-// Tool is a tool that was sent with a call. Definition is its JSON.
-type Tool struct{ Name, Description, Definition string }
-
-// speaks reports whether the message is somebody's words, which may be Markdown, and not what a
+// speaks reports whether a message is somebody's words, which may be Markdown, and not what a
 // tool returned.
-func (m *Message) speaks() bool { return m.Role != "tool" && m.Role != "function" }
+func speaks(m *calls.Message) bool { return m.Role != "tool" && m.Role != "function" }
 
-// text returns all that the message says, for the clipboard.
-func (m *Message) text() string {
+// messageText returns all that a message says, for the clipboard.
+func messageText(m *calls.Message) string {
 	var all []string
 	for _, p := range m.Parts {
 		all = append(all, p.Text)
 	}
-	for _, c := range m.Calls {
+	for _, c := range m.ToolCalls {
 		all = append(all, c.Name+"("+c.Arguments+")")
 	}
 
@@ -90,48 +63,48 @@ func (c *Conversation) find(place string) (text string, prose, ok bool) {
 	switch {
 	case place == "answer":
 		var all []string
-		for _, m := range c.Output {
-			all = append(all, m.text())
+		for i := range c.Output {
+			all = append(all, messageText(&c.Output[i]))
 		}
 		return strings.Join(all, "\n\n"), true, len(all) > 0
 	case place == "error" && c.Failure != nil:
 		return c.Failure.Message, false, true
 	case place == "raw":
-		return c.Raw, false, c.Raw != ""
+		return c.RawText(), false, c.Raw != nil
 	case name == "input" && isAt(len(c.Input)):
-		return c.Input[i].find(rest)
+		return findIn(&c.Input[i], rest)
 	case name == "output" && isAt(len(c.Output)):
-		return c.Output[i].find(rest)
-	case name == "parameter" && isAt(len(c.Parameters)):
-		return c.Parameters[i].Value, false, true
-	case name == "tool" && isAt(len(c.Tools)):
-		return c.Tools[i].Definition, false, true
+		return findIn(&c.Output[i], rest)
+	case name == "parameter" && isAt(len(c.Sent.Parameters)):
+		return c.Sent.Parameters[i].Value, false, true
+	case name == "tool" && isAt(len(c.Sent.Tools)):
+		return c.Sent.Tools[i].Definition, false, true
 	}
 
 	return "", false, false
 }
 
-// find returns the text at a place in a message.
-func (m *Message) find(place string) (text string, prose, ok bool) {
+// findIn returns the text at a place in a message.
+func findIn(m *calls.Message, place string) (text string, prose, ok bool) {
 	kind, number, _ := strings.Cut(place, ".")
 	i, err := strconv.Atoi(number)
 	switch {
 	case place == "":
-		return m.text(), m.speaks(), true
+		return messageText(m), speaks(m), true
 	case err != nil || i < 0:
 	case kind == "part" && i < len(m.Parts):
-		return m.Parts[i].Text, m.speaks(), true
-	case kind == "call" && i < len(m.Calls):
-		return m.Calls[i].Arguments, false, true
+		return m.Parts[i].Text, speaks(m), true
+	case kind == "call" && i < len(m.ToolCalls):
+		return m.ToolCalls[i].Arguments, false, true
 	}
 
 	return "", false, false
 }
 
-// picture returns the image at a place, as its Part has it, or "".
+// picture returns the image at a place as a data: URL, or "".
 func (c *Conversation) picture(place string) string {
 	var i, j int
-	for direction, all := range map[string][]Message{"input": c.Input, "output": c.Output} {
+	for direction, all := range map[string][]calls.Message{"input": c.Input, "output": c.Output} {
 		form := direction + ".%d.part.%d"
 		n, _ := fmt.Sscanf(place, form, &i, &j)
 		// Sscanf accepts whatever follows.
@@ -139,7 +112,7 @@ func (c *Conversation) picture(place string) string {
 			continue
 		}
 		if i >= 0 && i < len(all) && j >= 0 && j < len(all[i].Parts) {
-			return all[i].Parts[j].Image
+			return all[i].Parts[j].Image()
 		}
 	}
 
@@ -148,7 +121,7 @@ func (c *Conversation) picture(place string) string {
 
 // shownMessage is a message as a page shows it.
 type shownMessage struct {
-	Message
+	calls.Message
 	Texts []shownPart
 	Tools []shownCall
 	Copy  string // the address of its whole text; "" if it has none
@@ -163,23 +136,24 @@ type shownPart struct {
 }
 
 // part prepares a part of a message for a page.
-func (t *texts) part(at string, p Part, prose bool) shownPart {
-	shown := shownPart{Kind: p.Kind}
+func (t *texts) part(at string, p calls.Part, prose bool) shownPart {
+	shown := shownPart{Kind: string(p.Kind)}
 	// What stands for media is short, and stands in a line.
-	if p.Kind == "media" {
+	if p.Kind == calls.PartMedia {
 		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
 	} else {
 		shown.shownText = t.show(at, p.Text, prose)
 	}
 
-	if p.Image != "" {
+	image := p.Image()
+	if image != "" {
 		shown.Picture = t.address(at)
 	}
-	if len(p.Image) <= t.images {
-		shown.Image = template.URL(p.Image) // its reader has checked every byte
-		t.images -= len(p.Image)
+	if len(image) <= t.images {
+		shown.Image = template.URL(image) // its reader has checked every byte
+		t.images -= len(image)
 	}
-	if p.Kind == "media" && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
+	if p.Kind == calls.PartMedia && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
 		shown.Link = p.Text
 	}
 
@@ -187,17 +161,17 @@ func (t *texts) part(at string, p Part, prose bool) shownPart {
 }
 
 type shownCall struct {
-	ToolCall
+	calls.ToolCall
 	shownText
 }
 
 // messages prepares the messages that stand on the page, and counts those behind it: a message with
 // everything in it counts as one.
-func (t *texts) messages(direction string, all []Message) []shownMessage {
+func (t *texts) messages(direction string, all []calls.Message) []shownMessage {
 	var out []shownMessage
 	for i, m := range all {
 		first := t.seen
-		t.seen += 1 + len(m.Parts) + len(m.Calls)
+		t.seen += 1 + len(m.Parts) + len(m.ToolCalls)
 		switch {
 		case t.seen <= t.from:
 			continue
@@ -210,10 +184,10 @@ func (t *texts) messages(direction string, all []Message) []shownMessage {
 		shown := shownMessage{Message: m, Copy: t.address(place(direction, i))}
 		for j, p := range m.Parts {
 			if t.onPage(first + 1 + j) {
-				shown.Texts = append(shown.Texts, t.part(place(direction, i, "part", j), p, m.speaks()))
+				shown.Texts = append(shown.Texts, t.part(place(direction, i, "part", j), p, speaks(&m)))
 			}
 		}
-		for j, c := range m.Calls {
+		for j, c := range m.ToolCalls {
 			if t.onPage(first + 1 + len(m.Parts) + j) {
 				at := place(direction, i, "call", j)
 				shown.Tools = append(shown.Tools, shownCall{c, t.show(at, c.Arguments, false)})

@@ -136,9 +136,6 @@ type Config struct {
 	// they call it. CookiesInsecure lets sessions travel over plain HTTP. See public_url.go.
 	PublicURL       *url.URL
 	CookiesInsecure bool
-
-	// Read reads the model call in a record's request. It must accept any JSON.
-	Read func(request json.RawMessage) Conversation
 }
 
 // Dashboard is an http.Handler. It is safe for concurrent use.
@@ -151,6 +148,7 @@ type Dashboard struct {
 	reviews map[string]review // by the patterns of their routes
 	links   *strings.Replacer // puts the base path in front of a page's addresses
 	cookie  http.Cookie       // of a session, without its value
+	read    func(request json.RawMessage) Conversation
 }
 
 //go:embed html static
@@ -178,6 +176,7 @@ func newDashboard(c Config, pages pages) *Dashboard {
 		reviews: map[string]review{},
 		links:   newLinks(c.basePath()),
 		cookie:  c.newCookie(),
+		read:    readConversation,
 	}
 
 	static, err := fs.Sub(files, "static")

@@ -11,6 +11,7 @@ import (
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 // roles are the roles that a template's message can have.
@@ -258,7 +259,7 @@ func (d *Dashboard) renderDraft(c *call, v draft) previewView {
 	plain, findings, err := d.Templates.Preview(c.Context(), c.identity(), p, fetch)
 	out.Findings = shownFindings(findings)
 	if err == nil {
-		read := d.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
+		read := calls.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
 		out.Messages = newTexts(json.RawMessage(v.Variables)).messages("input", read.Input)
 		out.Variables = variablesIn(plain.Blueprint)
 		for _, name := range slices.Sorted(maps.Keys(variables)) {

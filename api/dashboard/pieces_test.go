@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 var later = regexp.MustCompile(`<a href="([^"]*)" rel="nofollow">Show more messages</a>`)
@@ -22,21 +23,23 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 
 	// One of the messages has more parts than a page.
-	read := Conversation{Output: []Message{{Role: "assistant", Parts: []Part{{Kind: "text", Text: "The answer."}}}}}
+	read := Conversation{Call: calls.Call{Output: []calls.Message{
+		{Role: "assistant", Parts: []calls.Part{{Kind: "text", Text: "The answer."}}},
+	}}}
 	var want []string
 	for n := range 700 {
 		parts := 1
 		if n == 300 {
 			parts = 1500
 		}
-		m := Message{Role: "user"}
+		m := calls.Message{Role: "user"}
 		for range parts {
 			want = append(want, fmt.Sprintf("piece %d.", len(want)))
-			m.Parts = append(m.Parts, Part{Kind: "text", Text: want[len(want)-1]})
+			m.Parts = append(m.Parts, calls.Part{Kind: "text", Text: want[len(want)-1]})
 		}
 		read.Input = append(read.Input, m)
 	}
-	s.d.Read = func(json.RawMessage) Conversation { return read }
+	s.d.read = func(json.RawMessage) Conversation { return read }
 
 	e := wire.Event{
 		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
@@ -103,8 +106,10 @@ func TestAPageSaysHowManyParametersAndToolsItLeavesOut(t *testing.T) {
 		{piecesMax, 3, "leaves out 3 of the parameters and tools"},
 		{piecesMax + 1200, 1, "leaves out 1 201 of the parameters and tools"},
 	} {
-		s.d.Read = func(json.RawMessage) Conversation {
-			return Conversation{Parameters: make([]Parameter, c.parameters), Tools: make([]Tool, c.tools)}
+		s.d.read = func(json.RawMessage) Conversation {
+			return Conversation{Sent: calls.Sent{
+				Parameters: make([]calls.Parameter, c.parameters), Tools: make([]calls.Tool, c.tools),
+			}}
 		}
 		page := strings.ReplaceAll(s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String(), "\u202f", " ")
 		says := strings.Contains(page, "of the parameters and tools")

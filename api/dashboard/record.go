@@ -12,6 +12,7 @@ import (
 
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 func (d *Dashboard) recordRoutes() {
@@ -59,7 +60,7 @@ type shownParameter struct {
 
 // shownTool is a tool that was sent with a call as a page shows it.
 type shownTool struct {
-	Tool
+	calls.Tool
 	shownText
 }
 
@@ -98,7 +99,7 @@ func (d *Dashboard) others(r wire.Record, like *texts) (shown []otherRequest, mo
 		o.TooLarge = len(conflict.Request) == 0 || string(conflict.Request) == "null"
 		if !o.TooLarge {
 			t.at = like.at + "&event=" + url.QueryEscape(conflict.EventID)
-			o.shownRequest = t.call(d.Read(conflict.Request))
+			o.shownRequest = t.call(d.read(conflict.Request))
 		}
 		shown = append(shown, o)
 	}
@@ -130,8 +131,8 @@ func (t *texts) call(c Conversation) shownRequest {
 	if c.Failure != nil {
 		v.Failure = &shownFailure{c.Failure.Type, t.show("error", c.Failure.Message, false)}
 	}
-	if c.Raw != "" {
-		raw := t.show("raw", c.Raw, false)
+	if c.Raw != nil {
+		raw := t.show("raw", c.RawText(), false)
 		v.Raw = &raw
 	}
 
@@ -151,7 +152,7 @@ func (d *Dashboard) recordPage(c *call) error {
 	}
 
 	f := c.filter(c.URL.Query())
-	read := d.Read(r.Content())
+	read := d.read(r.Content())
 	t := c.recordTexts(f, r)
 	query := keepPlace(f.values(), c.URL.Query())
 	v := recordView{
@@ -182,7 +183,7 @@ func (d *Dashboard) recordPage(c *call) error {
 		v.Others, v.MoreOthers = d.others(r, t)
 	}
 	v.Parameters, v.Tools = t.sent(read)
-	v.MoreSent = len(read.Parameters) + len(read.Tools) - len(v.Parameters) - len(v.Tools)
+	v.MoreSent = len(read.Sent.Parameters) + len(read.Sent.Tools) - len(v.Parameters) - len(v.Tools)
 	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
 		variables := t.show("variables", string(r.Prompt.InputVariables), false)
 		v.Variables = &variables
@@ -250,7 +251,7 @@ func talkAddress(metadata map[string]string) string {
 
 // sent prepares what a call was sent with beside its messages, as much as the page has room for.
 func (t *texts) sent(c Conversation) (parameters []shownParameter, tools []shownTool) {
-	for i, p := range c.Parameters {
+	for i, p := range c.Sent.Parameters {
 		if !t.takePiece() {
 			return parameters, tools
 		}
@@ -263,7 +264,7 @@ func (t *texts) sent(c Conversation) (parameters []shownParameter, tools []shown
 		parameters = append(parameters, shown)
 	}
 
-	for i, tool := range c.Tools {
+	for i, tool := range c.Sent.Tools {
 		if !t.takePiece() {
 			break
 		}

@@ -10,6 +10,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics/cputime"
+	"promptspool/spool/archive/calls"
 )
 
 // The page of a span that is no call has nothing of calls: no cost, and no program that logs it again.
@@ -130,14 +131,14 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 }
 
 func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
-	many := make([]Message, 3000)
+	many := make([]calls.Message, 3000)
 	for i := range many {
-		many[i] = Message{Role: "user", Parts: []Part{{Kind: "text"}}}
+		many[i] = calls.Message{Role: "user", Parts: []calls.Part{{Kind: "text"}}}
 	}
-	parts := []Message{{Parts: make([]Part, 5000), Calls: make([]ToolCall, 5000)}}
+	parts := []calls.Message{{Parts: make([]calls.Part, 5000), ToolCalls: make([]calls.ToolCall, 5000)}}
 
 	for name, tt := range map[string]struct {
-		messages      []Message
+		messages      []calls.Message
 		shown, hidden int
 	}{
 		"few messages":  {many[:10], 10, 0},

@@ -114,7 +114,7 @@ func (d *Dashboard) recordText(c *call) error {
 			text, ok = string(r.Prompt.InputVariables), true
 		}
 	default:
-		read := d.Read(request)
+		read := d.read(request)
 		if image := read.picture(of); image != "" {
 			return sendImage(c, image)
 		}

@@ -73,7 +73,6 @@ func openSite(t *testing.T) *site {
 		Recorder:  s.records,
 		Templates: s.drafts,
 		Sidecars:  db,
-		Read:      func(json.RawMessage) Conversation { return Conversation{} },
 		Version:   "test",
 		Logger:    quiet,
 	})

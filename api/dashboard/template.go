@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/calls"
 )
 
 // templateHead is what every page of a template shows at its top.
@@ -136,7 +137,7 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 	v.Findings = shownFindings(findings)
 
 	// The texts are the template's own: there are no values of variables to mark.
-	v.Messages = newTexts(nil).messages("input", d.blueprintMessages(v.Raw.Blueprint))
+	v.Messages = newTexts(nil).messages("input", blueprintMessages(v.Raw.Blueprint))
 
 	var b struct {
 		Tools     json.RawMessage `json:"tools"`
@@ -172,7 +173,7 @@ func versionParam(c *call, name string, byDefault int) (int, error) {
 
 // blueprintMessages returns the messages of a blueprint. A completion is one message
 // without a role.
-func (d *Dashboard) blueprintMessages(blueprint json.RawMessage) []Message {
+func blueprintMessages(blueprint json.RawMessage) []calls.Message {
 	var b struct {
 		Type     string          `json:"type"`
 		Messages json.RawMessage `json:"messages"`
@@ -180,12 +181,12 @@ func (d *Dashboard) blueprintMessages(blueprint json.RawMessage) []Message {
 	}
 	_ = json.Unmarshal(blueprint, &b) // the registry has checked it
 
-	// Read knows the messages of a call, so the text of a completion becomes one for it.
+	// The reader knows the messages of a call, so the text of a completion becomes one for it.
 	completion := b.Type == "completion"
 	if completion {
 		b.Messages = encoded([]any{map[string]any{"role": "user", "content": b.Content}})
 	}
-	read := d.Read(encoded(map[string]any{"kwargs": map[string]any{"messages": b.Messages}})).Input
+	read := calls.Read(encoded(map[string]any{"kwargs": map[string]any{"messages": b.Messages}})).Input
 	if completion && len(read) > 0 {
 		read[0].Role = "text"
 	}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"promptspool/spool/archive/calls"
 )
 
 func TestATextIsFoldedAtALineOrAWord(t *testing.T) {
@@ -41,13 +43,12 @@ func TestATextIsFoldedAtALineOrAWord(t *testing.T) {
 }
 
 func TestEachTextOfAConversationHasAPlace(t *testing.T) {
-	c := Conversation{
-		Input: []Message{{Role: "tool", Parts: []Part{{Text: "a"}, {Text: "b"}},
-			Calls: []ToolCall{{Name: "f", Arguments: "{}"}}}},
-		Output:  []Message{{Parts: []Part{{Text: "c"}}}, {Parts: []Part{{Text: "d"}}}},
-		Failure: &Failure{Message: "e"},
-		Tools:   []Tool{{Definition: "t"}},
-	}
+	c := Conversation{Call: calls.Call{
+		Input: []calls.Message{{Role: "tool", Parts: []calls.Part{{Text: "a"}, {Text: "b"}},
+			ToolCalls: []calls.ToolCall{{Name: "f", Arguments: "{}"}}}},
+		Output:  []calls.Message{{Parts: []calls.Part{{Text: "c"}}}, {Parts: []calls.Part{{Text: "d"}}}},
+		Failure: &calls.Failure{Message: "e"},
+	}, Sent: calls.Sent{Tools: []calls.Tool{{Definition: "t"}}}}
 	for place, want := range map[string]string{
 		"input.0": "a\nb\nf({})", "input.0.part.1": "b", "input.0.call.0": "{}", "output.1.part.0": "d",
 		"answer": "c\n\nd", "error": "e", "tool.0": "t",

@@ -38,7 +38,7 @@ var imports = map[string]string{
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
-		"api/filterline api/wire api/wire/calendar api/wire/jsonscan",
+		"api/filterline api/wire api/wire/calendar api/wire/jsonscan spool/archive/calls",
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "api/wire/packed",
 	"api/dashboard/markup":   "",

@@ -136,7 +136,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Recorder:  writes,
 		Templates: templates,
 		Sidecars:  db,
-		Read:      readCall,
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),
 		Version:   version,
