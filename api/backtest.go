@@ -3,7 +3,9 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
 
@@ -69,21 +71,20 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 	q.Name = raw.Name
 	q.Selector = wire.Selector{Version: raw.Version}
 
-	name, _ := json.Marshal(raw.Name)
-	filters := []wire.Filter{{Field: "prompt_name", Operator: "is", Value: name}}
+	sent := filterline.Line{Terms: []filterline.Term{filterline.Where("template", "", raw.Name)}}
 	if q.Sent > 0 {
-		version, _ := json.Marshal(q.Sent)
-		filters = append(filters, wire.Filter{Field: "prompt_version_number", Operator: "eq", Value: version})
+		sent.Terms = append(sent.Terms, filterline.Where("version", "", strconv.Itoa(q.Sent)))
 	}
-	if q.Filter != nil {
-		filters = append(filters, *q.Filter)
+	selected, err := sent.Compile(filterline.Clock{})
+	if err != nil {
+		return nil, err
 	}
 	if q.Last == 0 {
 		q.Last = wire.BacktestDefault
 	}
 
 	page, err := a.c.Querier.Search(c.context, c.id, wire.Search{
-		FilterGroup: &wire.Filter{Filters: filters},
+		FilterGroup: selected.Narrow(q.Filter, "").Filter,
 		PerPage:     q.Last,
 	})
 

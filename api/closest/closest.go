@@ -124,7 +124,7 @@ func keyMeant(
 
 // count counts the records that a term finds, which demands a text.
 func count(ctx context.Context, records Records, id wire.Identity, t filterline.Term) (wire.SearchPage, error) {
-	s, err := filterline.Line{Terms: []filterline.Term{t}}.Compile(filterline.Clock{})
+	s, err := t.Compile(filterline.Clock{})
 	if err != nil {
 		return wire.SearchPage{}, err
 	}

@@ -26,6 +26,7 @@ func (d *Dashboard) recordRoutes() {
 // recordView is what the page of a request shows.
 type recordView struct {
 	shownRequest
+	outcome
 	Record     wire.Record
 	Metadata   []wire.MetadataRow
 	Parameters []shownParameter
@@ -63,12 +64,6 @@ type shownTool struct {
 	calls.Tool
 	shownText
 }
-
-// Ended returns how the call ended, in the word of the list.
-func (v recordView) Ended() string { return requestRow{Row: wire.Row{Status: v.Record.Status}}.Ended() }
-
-// Class returns the style of how the call ended.
-func (v recordView) Class() string { return requestRow{Row: wire.Row{Status: v.Record.Status}}.Class() }
 
 // othersMax bounds the other requests that a page shows.
 const othersMax = 20
@@ -156,14 +151,15 @@ func (d *Dashboard) recordPage(c *call) error {
 	t := c.recordTexts(f, r)
 	query := keepPlace(f.values(), c.URL.Query())
 	v := recordView{
-		Record: r,
-		Back:   f.requests(),
-		Query:  query.Encode(),
-		AsSent: t.asSent,
-		Toggle: toggled(c.URL),
-		Talk:   talkAddress(r.Metadata),
-		Curl:   t.address("curl"),
-		Python: t.address("python"),
+		outcome: outcome(r.Status),
+		Record:  r,
+		Back:    f.requests(),
+		Query:   query.Encode(),
+		AsSent:  t.asSent,
+		Toggle:  toggled(c.URL),
+		Talk:    talkAddress(r.Metadata),
+		Curl:    t.address("curl"),
+		Python:  t.address("python"),
 	}
 	if len(read.Output) > 0 {
 		v.Answer = t.address("answer")

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"html/template"
 	"slices"
 
@@ -11,6 +12,7 @@ import (
 // requestRow is a request in the list.
 type requestRow struct {
 	wire.Row
+	outcome
 	Href  string
 	Score *wire.Score // the one that the list shows; nil if the request has none of it
 }
@@ -19,7 +21,8 @@ type requestRow struct {
 func requestRows(f filter, page wire.SearchPage) (rows []requestRow, main string) {
 	main = mainScore(page.Items)
 	for i, item := range page.Items {
-		row := requestRow{Row: item, Href: f.Record(listPlace{item.RequestID, page.Start, i}, "")}
+		at := listPlace{item.RequestID, page.Start, i}
+		row := requestRow{Row: item, outcome: outcome(item.Status), Href: f.Record(at, "")}
 		if at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main }); at >= 0 {
 			row.Score = &item.Scores[at]
 		}
@@ -52,29 +55,22 @@ func (f filter) Excerpt(text string) template.HTML {
 	return markup.Plain(text, n.marks(text))
 }
 
-// Failed reports whether the row is about a failed call.
-func (r requestRow) Failed() bool { return r.Status == "ERROR" }
+// outcome is the status of a call.
+type outcome string
 
 // Ended returns how the call ended, in a word.
-func (r requestRow) Ended() string {
-	switch r.Status {
-	case "SUCCESS":
-		return "succeeded"
-	case "ERROR":
-		return "failed"
-	}
+func (o outcome) Ended() string {
+	words := map[outcome]string{"SUCCESS": "succeeded", "ERROR": "failed"}
 
-	return r.Status
+	return cmp.Or(words[o], string(o))
 }
 
-// Class returns the style of how the call ended.
-func (r requestRow) Class() string {
-	switch r.Status {
-	case "SUCCESS":
-		return "good"
-	case "ERROR":
-		return "bad"
-	}
+// Failed reports whether the call failed.
+func (o outcome) Failed() bool { return o == "ERROR" }
 
-	return "warn"
+// Class returns the style of how the call ended.
+func (o outcome) Class() string {
+	styles := map[outcome]string{"SUCCESS": "good", "ERROR": "bad"}
+
+	return cmp.Or(styles[o], "warn")
 }

@@ -36,21 +36,13 @@ type traceView struct {
 // traceRow is a span of a trace.
 type traceRow struct {
 	wire.TraceSpan
+	outcome
 	Depth int
 	began *time.Time // when its trace did
 }
 
 // Indent returns by how many steps the span's name is indented.
 func (r traceRow) Indent() int { return min(r.Depth, traceDepthMax) }
-
-// Ended returns how the span ended, in the word of the list; "" if that is unknown.
-func (r traceRow) Ended() string { return requestRow{Row: wire.Row{Status: r.Status}}.Ended() }
-
-// Class returns the style of how the span ended.
-func (r traceRow) Class() string { return requestRow{Row: wire.Row{Status: r.Status}}.Class() }
-
-// Failed reports whether the span failed.
-func (r traceRow) Failed() bool { return requestRow{Row: wire.Row{Status: r.Status}}.Failed() }
 
 // Logged returns the id of the request by which an SDK logs the span's call itself, or "".
 func (r traceRow) Logged() string {
@@ -181,7 +173,9 @@ func traceRows(spans []wire.TraceSpan) []traceRow {
 				continue
 			}
 			done[next.span] = true
-			rows = append(rows, traceRow{TraceSpan: spans[next.span], Depth: next.depth})
+			rows = append(rows, traceRow{
+				TraceSpan: spans[next.span], outcome: outcome(spans[next.span].Status), Depth: next.depth,
+			})
 
 			// The last one goes first on the stack. Spans with the same id have children once.
 			of := children[spans[next.span].SpanID]

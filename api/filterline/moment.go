@@ -76,13 +76,6 @@ func (c Clock) span(text string) (span, bool) {
 	return span{}, false
 }
 
-// Begin reads a time in the words of a line, and returns when it begins.
-func (c Clock) Begin(text string) (time.Time, bool) {
-	s, ok := c.span(text)
-
-	return s.from, ok
-}
-
 // Range returns the time that a line is about: from a moment until before another. A bound that the
 // line does not set is zero.
 func (l Line) Range(clock Clock) (from, to time.Time) {

@@ -69,8 +69,7 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 
 	// Each alone first, so that a fault names its flag.
 	add := func(flag, value string, t filterline.Term) {
-		one := filterline.Line{Terms: []filterline.Term{t}}
-		if _, err := one.Compile(clock); err != nil {
+		if _, err := t.Compile(clock); err != nil {
 			_, reason, _ := strings.Cut(wire.AsError(err).Fields[0].Reason, ": ")
 			if rest, named := strings.CutPrefix(reason, t.Field.Name+" "); named {
 				reason = "it " + rest // the flag may have another name

@@ -1,6 +1,8 @@
 package requests
 
 import (
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/filterline"
@@ -38,11 +40,10 @@ func deleteRequests(c *cli.Context) error {
 		d.RequestID = c.Args().First()
 	default:
 		var ok bool
-		if d.Key, d.Value, ok = keyAndValue(pair); !ok {
+		if d.Key, d.Value, ok = strings.Cut(pair, "="); !ok || d.Key == "" || d.Value == "" {
 			return config.WrongValue(c, "metadata", pair, "is not key=value")
 		}
-		all := filterline.Line{Terms: []filterline.Term{filterline.Where("metadata", d.Key, d.Value)}}
-		selected, err := all.Compile(filterline.Clock{})
+		selected, err := filterline.Where("metadata", d.Key, d.Value).Compile(filterline.Clock{})
 		if err != nil {
 			return err
 		}
@@ -83,15 +84,4 @@ func deleteRequests(c *cli.Context) error {
 			t.Row("off the disk", "by "+t.Moment(deleted.GoneBy))
 		}
 	})
-}
-
-// keyAndValue splits key=value, and reports whether both are there.
-func keyAndValue(pair string) (key, value string, ok bool) {
-	for i := range pair {
-		// At the first one: a value may have more of them.
-		if pair[i] == '=' {
-			return pair[:i], pair[i+1:], i > 0 && i+1 < len(pair)
-		}
-	}
-	return "", "", false
 }

@@ -3,7 +3,6 @@ package requests
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/filterline"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
@@ -190,14 +190,11 @@ func (t *tail) above() *wire.Filter {
 	if t.edge.at.IsZero() {
 		return t.where
 	}
-	from, _ := json.Marshal(t.edge.at)
 	// From the edge on, with it: others may have the same time, and tell knows what was
 	// shown.
-	f := &wire.Filter{Filters: []wire.Filter{{Field: "accepted_at", Operator: "gte", Value: from}}}
-	if t.where != nil {
-		f.Filters = append(f.Filters, *t.where)
-	}
-	return f
+	from := filterline.Where("received", "", t.edge.at.Format(time.RFC3339Nano)).With(filterline.AtLeast)
+	selected, _ := from.Compile(filterline.Clock{}) // a time as the server gave it
+	return selected.Narrow(t.where, "").Filter
 }
 
 // tell shows the rows that were not shown.
