@@ -124,8 +124,8 @@ func (s *scan) between(ctx context.Context, oldest, newest int64, visit func(que
 	}
 
 	order := s.query.Order
-	if column, isNumber := rangeColumns[order.Column()]; isNumber {
-		return s.numbersBetween(ctx, oldest, newest, column, visit)
+	if d := rowcode.Define(order.Column()); d.SQL != "" && d.Number() != nil {
+		return s.numbersBetween(ctx, oldest, newest, d.SQL, visit)
 	}
 	s.visit = func(fill query.Fill) (bool, error) {
 		row, err := fill(rowcode.PlaceColumns | rowcode.ColumnsOf(order.Column()))
