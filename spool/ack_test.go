@@ -62,29 +62,6 @@ func TestAckGivesTheDiskBack(t *testing.T) {
 	wantTexts(t, s, []string{"more"})
 }
 
-func TestAckSurvivesARestart(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, generationBytes(500))
-	appendAll(t, s, 7, numbered(20)...)
-	ack(t, s, 13)
-	closeSpool(t, s)
-
-	s = open(t, dir, generationBytes(500))
-	if s.Frontier() != 14 {
-		t.Errorf("after a restart the frontier is %d, want 14", s.Frontier())
-	}
-	wantTexts(t, s, numbered(20)[13:])
-	ack(t, s, 20)
-	closeSpool(t, s)
-
-	s = open(t, dir, generationBytes(500))
-	if st := s.Status(); st.Frontier != 21 || st.Next != 21 || st.Events != 0 || st.Gaps != 0 {
-		t.Errorf("status %+v", st)
-	}
-	appendAll(t, s, 7, "event 21")
-	wantTexts(t, s, []string{"event 21"})
-}
-
 func TestAfterACrashTheFrontierIsNeverAhead(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(1000))

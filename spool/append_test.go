@@ -98,14 +98,6 @@ func commits(t *testing.T, m *metrics.Metrics) uint64 {
 	return 0
 }
 
-func TestTheEventsOfOneAppendStayTogether(t *testing.T) {
-	s := open(t, t.TempDir())
-	if err := s.Append(t.Context(), 7, []byte("a"), nil, []byte("c")); err != nil {
-		t.Fatal(err)
-	}
-	wantTexts(t, s, []string{"a", "", "c"})
-}
-
 func TestTheCallerMayUseItsBytesAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	data := []byte("event 1")

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,17 +51,7 @@ func (p *person) filters(line string) {
 	p.steps++
 	p.fill("#line", line)
 	p.steps++
-	p.sends("\r")
-}
-
-// sends presses a key that leads to another page.
-func (p *person) sends(key string) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, stepTimeMax)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(key)); err != nil {
-		p.t.Fatalf("press the key %q: %v", key, err)
-	}
+	p.keyTo("\r")
 }
 
 // tookSteps fails the test if getting here took more steps.
@@ -121,7 +110,7 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 
 	// The order stays, on the next page and under a filter.
 	first := p.rows()[0]
-	p.sends("n")
+	p.keyTo("n")
 	if rows := p.rows(); len(rows) == 0 || rows[0] == first {
 		t.Errorf("the next page begins with %q", rows)
 	}
@@ -150,7 +139,7 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	rows := p.rows()
 	p.press("tbody tr:first-child .c-call")
 	for _, row := range rows[1:3] {
-		p.sends("j")
+		p.keyTo("j")
 		p.shows("main", strings.Fields(row)[2]) // when it started
 	}
 
@@ -237,7 +226,7 @@ func TestTheListIsWalkedByKeys(t *testing.T) {
 	p.key("/")
 	p.holds("/ leads to the line", `document.activeElement.id === "line"`)
 	p.fill("#line", "template:support/reply customer:Acme ")
-	p.sends("\r")
+	p.keyTo("\r")
 	p.shows("#count", "requests, newest first")
 
 	p.key("j")
@@ -248,7 +237,7 @@ func TestTheListIsWalkedByKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.sends(kb.Enter)
+	p.keyTo(kb.Enter)
 	p.isAt(record)
 
 	// A half word becomes the value that it begins, of those that most requests have, and what follows
@@ -279,14 +268,14 @@ func TestTheListIsWalkedByKeys(t *testing.T) {
 	p.key("3")
 	p.holds("those that begin so", `document.querySelectorAll("#offers li").length === 1 &&
 		/@3\s+\d+/.test(document.querySelector("#offers").innerText)`)
-	p.sends("\r")
+	p.keyTo("\r")
 	p.shows(".chips", "template:support/triage@3")
 	p.shows("tbody tr:first-child", "support/triage v3")
 
 	// Headings are reached by Tab, and Enter sorts.
 	p = b.opens("requests")
 	p.do("reach the heading", chromedp.Focus("th a[href*=cost]"))
-	p.sends(kb.Enter)
+	p.keyTo(kb.Enter)
 	p.shows("#count", "most expensive first")
 }
 

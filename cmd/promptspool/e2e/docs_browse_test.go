@@ -14,7 +14,7 @@ func TestAReaderFindsAPageAndSeesWhereItIs(t *testing.T) {
 	p := &person{browser: b}
 	p.key("/")
 	p.key("lost setup code")
-	p.sends("\r")
+	p.keyTo("\r")
 	b.shows("main", "pages for")
 	b.press(`.hits a[href^="/docs/people"]`)
 	b.shows("h1", "People, roles and keys")
