@@ -1,9 +1,7 @@
 package registry_test
 
 import (
-	"context"
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"promptspool/api/wire"
@@ -161,23 +159,5 @@ func TestAPatchThatDoesNotFitIsRefused(t *testing.T) {
 	} {
 		_, err := r.Patch(ctx, ann, c.ident, c.p)
 		wantFault(t, err, wire.CodeInvalid, c.field)
-	}
-}
-
-func TestConcurrentPublishesLeaveNoGap(t *testing.T) {
-	r := newRegistry(t)
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			if _, err := r.Publish(context.Background(), ann, says("p", string(rune('a'+i)))); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	for n := 1; n <= 16; n++ {
-		if _, err := r.Raw(t.Context(), ann, "p", wire.Selector{Version: n}); err != nil {
-			t.Errorf("version %d: %v", n, err)
-		}
 	}
 }
