@@ -1,10 +1,11 @@
 // Package archive is the server's side of logging: it folds events into records, one
 // record per request id of an account, and answers questions about them.
 //
-// Everything that decides is pure: Decode reads an event, State.Fold merges it,
-// State.View and State.Row show the result. A Store only keeps states, bodies and
-// rows, in one durable transaction per batch; package archivetest is the suite that
-// every Store passes.
+// Everything that decides is here and pure: Decode reads an event, State.Fold merges it,
+// State.View and State.Row show the result, and a Group says what a batch of events, a
+// deletion, an edit or the retention makes of the records that a Store has loaded. The Store
+// only loads and writes, in one durable transaction each; package archivetest is the suite
+// that every Store passes.
 //
 // Folding is commutative, associative and idempotent: whatever the order, the batches and
 // the repetitions in which the events of a record arrive, the record ends up the same.
@@ -27,6 +28,6 @@
 // What is left here is one noun and what is asked of it: how events become a State
 // (event.go, request.go, stamp.go, state.go, metadata.go, long.go, stored.go), what a State
 // shows and weighs (view.go, events.go, weight.go, deleted.go, orphan.go, price.go), the
-// Store and what both stores share (store.go, committer.go, keep.go, templates.go, fleet.go),
-// and the Archive over it. Nearly all of it reads the State's fields or changes them.
+// Store and what is done with records over it (store.go, group.go, delete.go, change.go, keep.go,
+// committer.go), and the Archive over all that. Nearly all of it reads the State's fields or changes them.
 package archive

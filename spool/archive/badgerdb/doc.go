@@ -11,9 +11,9 @@
 //	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
 //	room.go, spare.go                 the disk and the memory that Badger takes
 //	key.go, value.go                  the layout below: keys, reading what is under them
-//	apply.go, state.go, orphan.go     folding events into records
-//	span.go                           the places of spans, and of those of a trace
-//	rewrite.go, delete.go, retain.go  changing and deleting records
+//	apply.go, fold.go, state.go       changes to records: loaded, decided by archive.Group, written
+//	span.go, orphan.go                the places of spans and traces; what no list shows
+//	delete.go, retain.go              what a deletion, and the retention, look for
 //	erase.go                          getting deleted bytes out of the files
 //	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
 //	scan.go, scan_sorted.go, sift.go  a pass over the list; for other orders; words in bodies
@@ -76,12 +76,11 @@
 //	'k' place 28, column       column of the block at this place, packed: blocks.Part
 //	'k' place 28, ff           summary of the block's rows, like a column but never packed:
 //	                           query.Summarize; empty if there is none
-//	'n'                        number of records, and of bytes of their events: 2 uint64
+//	'n'                        archive.Counts: what the account has
 //	'x' request 16             tombstone of a record: when it was deleted, 12 bytes
 //	'y' hash 16                tombstone of a metadata value: up to when, 12 bytes
 //	'p' hash 16, request 16    mark: the record has, or had, a metadata value its row does not show
-//	'o' request 16             wire.Orphan: a record whose request has not arrived
-//	'w'                        archive.Orphans: the tally of these
+//	'o' request 16             mark: a record whose request has not arrived
 //	'g' ^time 12, ^request 16  mark: a record that is only a span
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
 //	'q' link 16, request 16    mark: a record with this State.Link
