@@ -60,7 +60,7 @@
 //	predicate.go                                 a filter as SQL
 //	summary.go, sorted.go                        statistics and sorted lists from summaries
 //	record.go, state.go, orphan.go               reading single records
-//	delete.go, retain.go, rewrite.go,
+//	delete.go, retain.go,
 //	check.go                                     maintenance of records
 //	keyed.go, watch.go, size.go                  what is small, its changes at other servers; totals
 //	nodes.go                                     the workers of a Citus
