@@ -196,7 +196,7 @@ func (d *Dashboard) show(c *call, status int, name, title, nav string, data any)
 	v := view{
 		Title:   title,
 		Nav:     nav,
-		Notice:  cmp.Or(c.notice, notices[c.URL.Query().Get("done")]),
+		Notice:  notices[c.URL.Query().Get("done")],
 		Version: d.Version,
 		Now:     d.Now(),
 		Curl:    exampleCurl(d.base(c.Request)),

@@ -30,38 +30,7 @@ type peopleView struct {
 	Error   *wire.Error
 }
 
-// peoplePage also says what has just been changed for the person named in the address.
-func (d *Dashboard) peoplePage(c *call) error {
-	v := peopleView{}
-	if err := d.loadPeople(c, &v); err != nil {
-		return err
-	}
-
-	// The address may name anybody: only people of this account are mentioned.
-	q := c.URL.Query()
-	for _, u := range v.People {
-		if u.ID == q.Get("who") {
-			c.notice = changeNotice(u, q.Get("done"))
-		}
-	}
-
-	return d.show(c, http.StatusOK, "people", "People", "people", v)
-}
-
-// changeNotice says what was changed for a person. It says nothing that is not true of
-// them now: anybody can write the address.
-func changeNotice(u wire.User, done string) string {
-	switch {
-	case done == "disabled" && u.DisabledAt != nil:
-		return u.Email + " can no longer sign in."
-	case done == "enabled" && u.DisabledAt == nil:
-		return u.Email + " can sign in again."
-	case done == "role":
-		return u.Email + " now has the role " + string(u.Role) + " and must sign in again."
-	}
-
-	return ""
-}
+func (d *Dashboard) peoplePage(c *call) error { return d.showPeople(c, http.StatusOK, peopleView{}) }
 
 func (d *Dashboard) loadPeople(c *call, v *peopleView) (err error) {
 	if v.People, err = d.People.Members(c.Context(), c.User); err != nil {
@@ -130,12 +99,12 @@ func (d *Dashboard) setRole(c *call) error {
 
 	for _, before := range people {
 		if before.ID == u.ID && before.Role != u.Role && u.ID != c.User.ID {
-			return d.offering(c, personAddress(u), "role",
+			return d.offering(c, "/people", "",
 				undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(before.Role), Now: string(u.Role)})
 		}
 	}
 
-	return c.redirect(personAddress(u), "role")
+	return d.offering(c, "/people", "", undo{Kind: "role", Name: u.Email, Now: string(u.Role)})
 }
 
 func (d *Dashboard) setDisabled(c *call) error {
@@ -149,21 +118,18 @@ func (d *Dashboard) setDisabled(c *call) error {
 	case err != nil:
 		return d.peopleFault(c, err)
 	case !disabled:
-		return c.redirect(personAddress(u), "enabled")
+		return d.offering(c, "/people", "", undo{Kind: "enabled", Name: u.Email})
 	}
 
 	// Whom somebody else had disabled is not theirs to let in again.
 	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
 	if was || u.DisabledAt == nil {
-		return c.redirect(personAddress(u), "disabled")
+		return d.offering(c, "/people", "", undo{Kind: "disabled", Name: u.Email})
 	}
 
-	return d.offering(c, personAddress(u), "disabled",
+	return d.offering(c, "/people", "",
 		undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(time.RFC3339Nano)})
 }
-
-// personAddress returns the address of the page of people, which says what was changed for whom.
-func personAddress(u wire.User) string { return "/people?" + url.Values{"who": {u.ID}}.Encode() }
 
 // peopleFault shows the page again with a change that is not possible, such as removing
 // the account's last owner.

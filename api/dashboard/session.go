@@ -14,7 +14,6 @@ type call struct {
 	*http.Request
 	w http.ResponseWriter
 	wire.SignedIn
-	notice string // what has just been done; "" if the address names it
 }
 
 // identity returns the identity that the call's reads and writes are made with.

@@ -21,11 +21,11 @@ const undoMax = 30 * time.Second
 // undoGrace is how much longer an undo is accepted, for its way here.
 const undoGrace = 5 * time.Second
 
-// undo is a change that can be taken back. The address of the page that reports it has it, sealed
-// with the session: a link that somebody else made offers nothing.
+// undo is a change that was made, and that can be taken back if Of is set. The address of the page that
+// reports it has it, sealed with the session: a link that somebody else made offers nothing.
 type undo struct {
 	Kind string // one of undoKinds
-	Of   string // the template, or the id of the person
+	Of   string // the template, or the id of the person; "" if nothing can be taken back
 	Name string // the label, or the email
 	Was  string // what it was: a version, a role; "" is none
 	Now  string // what it is, if nobody has changed it since
@@ -36,7 +36,7 @@ type undo struct {
 type undoKind struct {
 	text func(u undo) string // what the notice says
 
-	// back takes it back; nil if that is not possible. Then the seal only keeps a link from saying
+	// back takes it back; nil if that is never possible. Then the seal only keeps a link from saying
 	// something else.
 	back func(d *Dashboard, c *call, u undo) (to string, err error)
 }
@@ -47,6 +47,7 @@ func undoKinds(kind string) (undoKind, bool) {
 		"archive":  {func(undo) string { return notices["archived"] }, (*Dashboard).undoArchive},
 		"role":     {roleText, (*Dashboard).undoRole},
 		"disabled": {func(u undo) string { return u.Name + " can no longer sign in." }, (*Dashboard).undoDisabled},
+		"enabled":  {func(u undo) string { return u.Name + " can sign in again." }, nil},
 		"erased":   {func(u undo) string { return "Deleted: " + u.Now + "." }, nil},
 	}
 	k, ok := kinds[kind]
@@ -105,7 +106,7 @@ func (d *Dashboard) offered(c *call) (sealed, notice string) {
 		return "", ""
 	}
 
-	if k.back == nil {
+	if u.Of == "" {
 		sealed = ""
 	}
 
@@ -117,7 +118,7 @@ func (d *Dashboard) offered(c *call) (sealed, notice string) {
 func (d *Dashboard) takeBack(c *call) error {
 	u, ok := c.unseal(c.PostForm.Get("undo"))
 	k, known := undoKinds(u.Kind)
-	if !ok || !known || k.back == nil {
+	if !ok || !known || u.Of == "" {
 		return wire.Errorf(wire.CodeInvalid, "This form is not one of ours, or belongs to another session.")
 	}
 	if d.Now().Sub(u.At) > undoMax+undoGrace {
@@ -150,7 +151,12 @@ func labelText(u undo) string {
 }
 
 func roleText(u undo) string {
-	return fmt.Sprintf("%s now has the role %s (was %s) and must sign in again.", u.Name, u.Now, u.Was)
+	was := ""
+	if u.Was != "" {
+		was = " (was " + u.Was + ")"
+	}
+
+	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
 }
 
 func (d *Dashboard) undoLabel(c *call, u undo) (string, error) {
