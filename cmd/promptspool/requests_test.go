@@ -285,3 +285,19 @@ func TestACSVExportGoesOnWhereItWasCut(t *testing.T) {
 		t.Errorf("a server that never ends its answer: %+v", got)
 	}
 }
+
+func TestAnExportThatIsRefusedIsNotToBeResumed(t *testing.T) {
+	withoutVariables(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Promptspool-Version", "9")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"success":false,"error":"invalid","message":"cursor is wrong.","fields":[]}`)
+	}))
+	t.Cleanup(server.Close)
+
+	for _, format := range []string{"events", "csv"} {
+		got := say(t, "requests", "export", "--format", format, "--cursor", "x", "--url", server.URL, "--key", "k")
+		Equal(t, format, got, said{Code: 1, Err: "promptspool: cursor is wrong.\n"})
+	}
+}

@@ -112,7 +112,7 @@ func inCalls(ctx context.Context, cursor *string, call func() (done bool, err er
 		}
 		switch {
 		case err == nil, failures <= 3 && retriesExport(ctx, err):
-		case *cursor == "":
+		case *cursor == "", wire.IsCode(err, wire.CodeInvalid): // the same again would be refused again
 			return err
 		default:
 			return fmt.Errorf("the export broke off: %w\nResume with the same command and --cursor %s",
