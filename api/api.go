@@ -187,6 +187,7 @@ type API struct {
 	scans       *admission.Pool // by the key's id
 	continued   continuedExports
 	busy        *busy
+	appCalls    map[string]callMetrics // by the route's name; of the routes for apps
 
 	version []byte // Config.Version
 
@@ -235,6 +236,7 @@ func New(c Config) *API {
 		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
 		scans:       newCallPool(exportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
+		appCalls:    map[string]callMetrics{},
 		version:     []byte(c.Version),
 	}
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
@@ -253,9 +255,9 @@ func (a *API) initMetrics() {
 
 		// A rate() sees a first call only if the counter was there before it. The histogram of a
 		// route that people call appears with its first call, because each is eighteen series.
-		a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
+		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)
+			a.appCalls[r.name] = callMetrics{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
 		}
 	}
 }

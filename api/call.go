@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
@@ -148,7 +149,20 @@ var (
 	authorizationHeader = []byte("Authorization")
 )
 
+// callMetrics are the metrics of a route that apps call, looked up once.
+type callMetrics struct {
+	ok      prometheus.Counter // calls answered 200
+	seconds prometheus.Observer
+}
+
 func (a *API) countCall(name string, status int, took time.Duration) {
+	m, known := a.appCalls[name]
+	if known && status == 200 {
+		m.ok.Inc()
+		m.seconds.Observe(took.Seconds())
+		return
+	}
+
 	a.c.Metrics.HTTPRequests.WithLabelValues(name, strconv.Itoa(status)).Inc()
 	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(took.Seconds())
 }

@@ -77,7 +77,7 @@ func (b boundedListener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 
-		var admitted counted = &plainConn{Conn: conn}
+		var admitted counted = &plainConn{lateConn: lateConn{Conn: conn}}
 		if secret, ok := conn.(*tls.Conn); ok {
 			admitted = &tlsConn{Conn: secret}
 		}
@@ -98,54 +98,40 @@ type counted interface {
 	cut()
 }
 
+// waiting is the turn at which a connection began to keep us waiting. It is 0 while a call is
+// being answered, and once the connection is cut or closed.
+type waiting struct{ since atomic.Int64 }
+
+func (w *waiting) turn() *atomic.Int64 { return &w.since }
+
 // plainConn is a connection without TLS.
 type plainConn struct {
-	net.Conn
+	lateConn
 	waiting
 }
 
 // NetConn returns the connection itself.
 func (c *plainConn) NetConn() net.Conn { return c.Conn }
 
-// SetReadDeadline sets when reads end, unless the connection was cut.
-func (c *plainConn) SetReadDeadline(t time.Time) error { return c.setReadDeadline(c.Conn, t) }
-
-func (c *plainConn) cut() { c.cutReads(c.Conn) }
-
 // tlsConn is a connection with TLS. By its methods fasthttp knows that it is one.
 type tlsConn struct {
 	*tls.Conn
 	waiting
-}
-
-// SetReadDeadline sets when reads end, unless the connection was cut.
-func (c *tlsConn) SetReadDeadline(t time.Time) error { return c.setReadDeadline(c.Conn, t) }
-
-func (c *tlsConn) cut() { c.cutReads(c.Conn) }
-
-// waiting is the turn at which a connection began to keep us waiting. It is 0 while a call is
-// being answered, and once the connection is cut or closed.
-type waiting struct {
-	since atomic.Int64
 	isCut atomic.Bool
 }
 
-func (w *waiting) turn() *atomic.Int64 { return &w.since }
-
-// longPast is a deadline that is over.
-var longPast = time.Unix(1, 0)
-
-// cutReads ends the read of conn that is under way, and all later ones.
-func (w *waiting) cutReads(conn net.Conn) {
-	w.isCut.Store(true)
-	_ = conn.SetReadDeadline(longPast)
+// cut ends the read that is under way, and all later ones.
+func (c *tlsConn) cut() {
+	c.isCut.Store(true)
+	_ = c.Conn.SetReadDeadline(longPast)
 }
 
-func (w *waiting) setReadDeadline(conn net.Conn, t time.Time) error {
-	err := conn.SetReadDeadline(t)
+// SetReadDeadline sets when reads end, unless the connection was cut.
+func (c *tlsConn) SetReadDeadline(t time.Time) error {
+	err := c.Conn.SetReadDeadline(t)
 	// Asked behind it: the deadline may have replaced the one of a cut.
-	if w.isCut.Load() {
-		err = conn.SetReadDeadline(longPast)
+	if c.isCut.Load() {
+		err = c.Conn.SetReadDeadline(longPast)
 	}
 
 	return err
