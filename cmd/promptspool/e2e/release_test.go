@@ -5,8 +5,11 @@ package e2e
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 // releases is a server with a template team/letter, whose text shows where its snippet's
@@ -125,6 +128,21 @@ func TestReleasesReachASidecarInTimeAlsoThroughSnippetsAndOutages(t *testing.T) 
 	sidecar = startSidecar(t, sidecarData, addr)
 	if text, cache := live(sidecar); text != "Hello. Bye." || cache != "stale" {
 		t.Errorf("without the server after a restart it says %q, %s", text, cache)
+	}
+
+	// What it does not hold it cannot answer, and says so; of a list it has those that it holds.
+	never := sidecar.call("POST", "/prompt-templates/other", nil, "X-API-KEY", adminKey)
+	if never.Status != 503 || never.Header.Get("Retry-After") == "" {
+		t.Errorf("a template never fetched: %d %s", never.Status, never.Body)
+	}
+	record := sidecar.get("/api/public/v2/requests/" + wire.NewID())
+	if record.Status != 503 || !strings.Contains(record.JSON["message"].(string), addr) {
+		t.Errorf("a record without the server: %d %s", record.Status, record.Body)
+	}
+	held := sidecar.get("/prompt-templates")
+	isHeld := held.Header.Get("X-Cache") == "stale" && strings.Contains(string(held.Body), "team/letter")
+	if held.Status != 200 || !isHeld {
+		t.Errorf("the templates held: %d %s", held.Status, held.Body)
 	}
 
 	// At another address the server gets a new version of both, and the labels move; then
