@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"strconv"
 
 	"promptspool/api/wire"
@@ -118,10 +119,11 @@ func (r *registry) publish(
 	head.Revision = r.Revision
 	if before > 0 {
 		tx.Delete(numberKey(changes, account, before))
+	} else if err := tx.Put(numberKey(templateNames, account, uint64(head.ID)), head.Name); err != nil {
+		return err
 	}
 	return cmp.Or(
 		tx.Put(numberKey(changes, account, r.Revision), head.Name),
-		tx.Put(numberKey(templateNames, account, uint64(head.ID)), head.Name),
 		tx.Put(templateKey(account, head.Name), head),
 		tx.Put(registryKey(account), r),
 	)
@@ -185,34 +187,30 @@ func (s *Store) Templates(ctx context.Context, account string) ([]wire.Template,
 const TemplateChangesMax = 1000
 
 // TemplateChanges lists the templates changed after a revision; see registry.Store.
-func (s *Store) TemplateChanges(ctx context.Context, account string, since uint64) (wire.Changes, error) {
-	// First: changes that are committed before the names are read are listed as well, and
-	// once more by the next answer.
-	last, _, err := keyed.Load[registry](ctx, s.rows, registryKey(account))
-	if err != nil {
-		return wire.Changes{}, err
-	}
-	answer := wire.Changes{Success: true, Revision: last.Revision, Reset: since > last.Revision, Names: []string{}}
-	if since >= last.Revision {
-		return answer, nil
-	}
-
-	page, err := s.rows.Scan(ctx, numberKey(changes, account, since+1), 0, TemplateChangesMax+1)
-	if len(page) > TemplateChangesMax {
-		page = page[:TemplateChangesMax]
-		answer.Revision = binary.BigEndian.Uint64([]byte(page[TemplateChangesMax-1].Name))
+func (s *Store) TemplateChanges(
+	ctx context.Context, account string, since uint64,
+) (answer wire.Changes, err error) {
+	answer = wire.Changes{Success: true, Names: []string{}}
+	var page []keyed.Entry
+	if since < math.MaxUint64 {
+		page, err = s.rows.Scan(ctx, numberKey(changes, account, since+1), 0, TemplateChangesMax)
 	}
 	for _, e := range page {
 		name := ""
 		if err == nil {
 			err = e.Decode(&name)
 		}
-		answer.Names = append(answer.Names, name)
+		// The last one's: the feed always has the account's last change.
+		answer.Names, answer.Revision = append(answer.Names, name), binary.BigEndian.Uint64([]byte(e.Name))
 	}
-	if err != nil {
-		return wire.Changes{}, err
+
+	if err == nil && len(page) == 0 {
+		var last registry
+		last, _, err = keyed.Load[registry](ctx, s.rows, registryKey(account))
+		// What was published since the feed was read is not listed, and so not told of yet.
+		answer.Revision, answer.Reset = min(since, last.Revision), since > last.Revision
 	}
-	return answer, nil
+	return answer, err
 }
 
 // Revisions returns the revisions of accounts, in their order. They grow with each change of
