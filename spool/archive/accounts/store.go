@@ -120,7 +120,7 @@ func find[T any](
 
 // expireMax bounds how many values expire looks at: signing in pays for it, so it may not
 // grow with their number.
-const expireMax = 100
+const expireMax = 20
 
 // expire deletes some values whose end is before a moment. It looks at those from near on, and
 // then at the first. Names are hashes, so near is a random place among them.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -16,25 +15,33 @@ import (
 	"promptspool/spool/archive/transfer"
 )
 
-// exportPlace is how far an Export has come: an index into exportSteps, and the key of the
-// last row of that table. As JSON it is the place that callers keep.
+// exportPlace is how far an Export has come: an index into exportSteps, and the last row of
+// that table. As JSON it is the place that callers keep.
 type exportPlace struct {
-	Table int       `json:"table"`
-	After [3]string `json:"after"` // account or hash, then the rest of the key
+	Table   int    `json:"table"`
+	Account string `json:"account"`
+	After   string `json:"after"` // an id or a hash
 }
 
-// exportSteps read the tables that Export walks, each in the order of its key. All other
-// tables are derived from these. The order is part of the places that callers keep.
-var exportSteps = []func(*DB, context.Context, [3]string) ([]exported, error){
-	byAccount("tombstones", (*DB).exportTombstones),
-	byAccount("deleted_values", (*DB).exportDeletedValues),
-	byAccount("record_states", (*DB).exportRecords),
+// exportSteps read the tables that Export walks, some rows of an account behind one, in the
+// order of their keys. All other tables are derived from these. The order is part of the
+// places that callers keep.
+//
+// They may be spread over the nodes of a Citus, by account: a statement for all accounts would
+// bring as many rows from each shard as the step wants in all.
+var exportSteps = []struct {
+	table string
+	read  func(db *DB, ctx context.Context, account, after string) ([]exported, error)
+}{
+	{"tombstones", (*DB).exportTombstones},
+	{"deleted_values", (*DB).exportDeletedValues},
+	{"record_states", (*DB).exportRecords},
 }
 
-// exported is an item, and the key of its row.
+// exported is an item, and what its row's key has behind the account.
 type exported struct {
 	item transfer.Item
-	key  [3]string
+	key  string
 }
 
 // exportPage is how many rows a step of Export reads. Of records, whose bodies may be large,
@@ -50,7 +57,10 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 	}
 
 	for at.Table < len(exportSteps) {
-		page, err := exportSteps[at.Table](db, ctx, at.After)
+		// A statement for each page, not one for the table: a copy takes hours, and a
+		// transaction as long would keep VACUUM from its work.
+		step := exportSteps[at.Table]
+		page, err := step.read(db, ctx, at.Account, at.After)
 		if err != nil {
 			return err
 		}
@@ -66,92 +76,59 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 				return err
 			}
 		}
-		// Only an empty page ends a table: a step may read fewer than it could.
-		if len(page) == 0 {
-			at = exportPlace{Table: at.Table + 1}
+
+		// Only an empty page ends an account: a step may read fewer than it could.
+		if len(page) > 0 {
+			continue
+		}
+		err = db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
+			next, err := nextAccount(ctx, conn, step.table, at.Account)
+			if err != nil {
+				return err
+			}
+			if next == "" {
+				at.Table++
+			}
+			at.Account, at.After = next, ""
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 
 	return nil
 }
 
-// byAccount returns a step that reads one account with read, and then the next one in table.
-//
-// These tables may be spread over the nodes of a Citus, by account: a statement for all accounts
-// would bring as many rows from each shard as the step wants in all.
-func byAccount(
-	table string, read func(*DB, context.Context, [3]string) ([]exported, error),
-) func(*DB, context.Context, [3]string) ([]exported, error) {
-	return func(db *DB, ctx context.Context, after [3]string) ([]exported, error) {
-		for {
-			page, err := read(db, ctx, after)
-			if err != nil || len(page) > 0 {
-				return page, err
-			}
-
-			var next string
-			err = db.pool.WithConn(ctx, func(conn *pgx.Conn) (err error) {
-				next, err = nextAccount(ctx, conn, table, after[0])
-				return err
-			})
-			if err != nil || next == "" {
-				return nil, err
-			}
-			after = [3]string{next}
-		}
-	}
-}
-
-// exportRows runs a statement and turns its rows into items.
-func exportRows[T any](
-	ctx context.Context, db *DB, targets func(*T) []any, item func(*T) exported, sql string, args ...any,
-) ([]exported, error) {
-	// A statement for each page, not one for the table: a copy takes hours, and a transaction
-	// as long would keep VACUUM from its work.
-	rows, err := connection.QueryRows(ctx, db.pool, targets, sql, args...)
-	page := make([]exported, len(rows))
+func (db *DB) exportTombstones(ctx context.Context, account, after string) (page []exported, err error) {
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(t *transfer.Tombstone) []any { return []any{&t.RequestID, &t.At, &t.Unseen} },
+		`SELECT request_id::text, deleted_at, unseen FROM tombstones t
+		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY t.request_id LIMIT $3`,
+		account, orZero(after), exportPage)
 	for i := range rows {
-		page[i] = item(&rows[i])
+		item := transfer.Item{Of: accountOf(account), Tombstone: &rows[i]}
+		page = append(page, exported{item, rows[i].RequestID})
 	}
-
 	return page, err
 }
 
-// owned is a row that belongs to an account.
-type owned[T any] struct {
-	account string
-	id      string
-	number  int64
-	of      T
-}
-
-func (o *owned[T]) key() [3]string { return [3]string{o.account, o.id, fmt.Sprint(o.number)} }
-
-func (db *DB) exportTombstones(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[transfer.Tombstone]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.of.At, &o.of.Unseen} },
-		func(o *row) exported {
-			o.of.RequestID = o.id
-			return exported{transfer.Item{Of: accountOf(o.account), Tombstone: &o.of}, o.key()}
-		},
-		`SELECT account_id, request_id::text, deleted_at, unseen FROM tombstones
-		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
-		after[0], orZero(after[1]), exportPage)
-}
-
-func (db *DB) exportDeletedValues(ctx context.Context, after [3]string) ([]exported, error) {
-	type row = owned[transfer.Forgotten]
-	return exportRows(ctx, db,
-		func(o *row) []any { return []any{&o.account, &o.id, &o.number} },
-		func(o *row) exported {
-			_, _ = hex.Decode(o.of.Hash[:], []byte(o.id))
-			o.of.Before = time.Unix(0, o.number).UTC()
-			return exported{transfer.Item{Of: accountOf(o.account), Forgotten: &o.of}, o.key()}
-		},
-		`SELECT account_id, encode(hash, 'hex'), before FROM deleted_values
+func (db *DB) exportDeletedValues(ctx context.Context, account, after string) (page []exported, err error) {
+	type row struct {
+		hash   []byte
+		before int64
+	}
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.hash, &r.before} },
+		`SELECT hash, before FROM deleted_values
 		WHERE account_id = $1 AND hash > decode($2, 'hex') ORDER BY hash LIMIT $3`,
-		after[0], after[1], exportPage)
+		account, after, exportPage)
+	for _, r := range rows {
+		forgotten := &transfer.Forgotten{Hash: [16]byte(r.hash), Before: time.Unix(0, r.before).UTC()}
+		item := transfer.Item{Of: accountOf(account), Forgotten: forgotten}
+		page = append(page, exported{item, hex.EncodeToString(r.hash)})
+	}
+	return page, err
 }
 
 // orZero returns the lowest UUID in place of "".
@@ -182,10 +159,9 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 
 // stateRow is a row of record_states.
 type stateRow struct {
-	account string
-	id      uuid
-	ts      time.Time
-	packed  []byte
+	id     uuid
+	ts     time.Time
+	packed []byte
 }
 
 // Bounds of a step through an account's records: up to so many bytes of bodies and states; a
@@ -195,14 +171,14 @@ const (
 	exportBytesMax   = 8 << 20
 )
 
-func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []exported, err error) {
+func (db *DB) exportRecords(ctx context.Context, account, after string) (page []exported, err error) {
 	// By the primary key across all partitions, from behind the last record on: each step
 	// reads only its own rows.
 	rows, err := connection.QueryRows(ctx, db.pool,
-		func(r *stateRow) []any { return []any{&r.account, &r.id, &r.ts, &r.packed} },
-		`SELECT account_id, request_id, ts, state FROM record_states
+		func(r *stateRow) []any { return []any{&r.id, &r.ts, &r.packed} },
+		`SELECT request_id, ts, state FROM record_states
 		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
-		after[0], orZero(after[1]), exportRecordsMax)
+		account, orZero(after), exportRecordsMax)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -212,7 +188,7 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 	var ids []uuid
 	var times []time.Time
 	for _, r := range rows {
-		state, err := db.wholeState(ctx, &r)
+		state, err := db.wholeState(ctx, account, &r)
 		if err != nil {
 			return nil, err
 		}
@@ -225,21 +201,16 @@ func (db *DB) exportRecords(ctx context.Context, after [3]string) (page []export
 		bytes += weight
 		ids, times = append(ids, r.id), append(times, r.ts)
 
-		page = append(page, exported{
-			item: transfer.Item{
-				Of:     accountOf(r.account),
-				Record: &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}},
-			},
-			key: [3]string{r.account, r.id.String()},
-		})
+		record := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
+		page = append(page, exported{transfer.Item{Of: accountOf(account), Record: record}, r.id.String()})
 	}
 
-	return page, db.exportBodies(ctx, rows[0].account, ids, times, page)
+	return page, db.exportBodies(ctx, account, ids, times, page)
 }
 
 // wholeState returns a record's state with its deltas. No server may change the record
 // meanwhile.
-func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored, err error) {
+func (db *DB) wholeState(ctx context.Context, account string, r *stateRow) (state archive.Stored, err error) {
 	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
 		return state, err
 	}
@@ -249,7 +220,7 @@ func (db *DB) wholeState(ctx context.Context, r *stateRow) (state archive.Stored
 		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
 			return err
 		}
-		return db.codec.joinDeltas(ctx, tx, r.account, r.id, &state)
+		return db.codec.joinDeltas(ctx, tx, account, r.id, &state)
 	})
 
 	return state, err

@@ -42,6 +42,8 @@ func (db *DB) small() smallValues {
 	}}, db.pool}
 }
 
+const getSmall = `SELECT value FROM small_values WHERE kind = $1 AND account_id = $2 AND name = $3`
+
 // Get implements keyed.Reader.
 func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.RawMessage, err error) {
 	err = r.ask(ctx, func(q reader) error {
@@ -53,14 +55,18 @@ func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.
 			if err != nil {
 				return err
 			}
-			b.Queue(`SELECT value FROM small_values WHERE kind = $1 AND account_id = $2 AND name = $3`,
-				k.Kind, account, []byte(k.Name)).QueryRow(func(row pgx.Row) error {
+			scan := func(row pgx.Row) error {
 				err := row.Scan((*[]byte)(&values[i]))
 				if errors.Is(err, pgx.ErrNoRows) {
 					err = nil
 				}
 				return err
-			})
+			}
+			// A batch of one takes longer than a statement, and each call of the API asks for a key.
+			if len(keys) == 1 {
+				return scan(q.QueryRow(ctx, getSmall, k.Kind, account, []byte(k.Name)))
+			}
+			b.Queue(getSmall, k.Kind, account, []byte(k.Name)).QueryRow(scan)
 		}
 		return sendBatch(ctx, q, b)
 	})
@@ -73,10 +79,15 @@ func (r smallReader) Scan(ctx context.Context, from keyed.Key, skip, limit int) 
 	if err != nil {
 		return nil, err
 	}
-	return r.page(ctx, `
+	sql := `
 		SELECT kind, account_id, name, value FROM small_values
-		WHERE kind = $1 AND account_id = $2 AND name >= $3 ORDER BY name OFFSET $4 LIMIT $5`,
-		from.Kind, account, []byte(from.Name), skip, limit)
+		WHERE kind = $1 AND account_id = $2 AND name >= $3 ORDER BY name LIMIT $4`
+	args := []any{from.Kind, account, []byte(from.Name), limit}
+	// Not always: with an OFFSET, PostgreSQL plans the statement anew each time.
+	if skip > 0 {
+		sql, args = sql+` OFFSET $5`, append(args, skip)
+	}
+	return r.page(ctx, sql, args...)
 }
 
 // Walk implements keyed.Store.
