@@ -68,43 +68,12 @@ func TestFindingAndCounting(t *testing.T) {
 		return r
 	}
 
-	var suggested wire.Suggestions
-	const fields = "field=metadata_values&metadata_key=user_id&prefix=U"
-	ask("GET", "/api/public/v2/requests/suggestions?"+fields, nil, &suggested)
-	if len(suggested.Values) != 2 {
-		t.Errorf("suggested %v", suggested.Values)
-	}
-
 	askForALine(t, ask, ids)
-
-	var sums wire.Analytics
-	ask("POST", "/api/public/v2/requests/analytics", map[string]any{}, &sums)
-	if sums.TotalRequests != 4 || sums.TotalCost != 0.00084 || sums.Overall.Unpriced != 0 {
-		t.Errorf("analytics: %+v", sums)
-	}
-
-	var versions wire.TemplateStatistics
-	ask("POST", "/api/public/v2/requests/template-statistics", map[string]any{}, &versions)
-	if len(versions.Versions) != 1 || versions.Versions[0].Requests != 4 || *versions.Versions[0].Version != 1 {
-		t.Errorf("statistics: %+v", versions)
-	}
 
 	tested := ask("POST", "/rest/backtest", map[string]any{"prompt_name": "greet", "version": 2, "last": 2}, nil)
 	lines := strings.Split(strings.TrimSpace(string(tested.Body)), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[0], `"Good day Ann"`) || !strings.Contains(lines[0], `"Hello Ann"`) {
 		t.Errorf("backtest: %d %s", tested.Status, tested.Body)
-	}
-
-	var priced wire.Repriced
-	ask("POST", "/api/public/v2/requests/reprice", map[string]any{}, &priced)
-	if priced.Seen != 4 || priced.Changed != 0 || !priced.Done {
-		t.Errorf("repriced: %+v", priced)
-	}
-
-	var reread wire.Reread
-	ask("POST", "/api/public/v2/requests/reread", map[string]any{}, &reread)
-	if reread.Seen != 0 || !reread.Done {
-		t.Errorf("reread: %+v", reread)
 	}
 
 	var deleted wire.Deleted
