@@ -2,7 +2,6 @@ package archive
 
 import (
 	"context"
-	"strings"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
@@ -75,11 +74,8 @@ func (a *Archive) positions(
 	return page, stopped, err
 }
 
-const (
-	exportStep   = 100  // records between two cursors
-	orphanCursor = "o." // begins the cursor of an export that has reached the orphans
-	spanCursor   = "s." // likewise of one that has reached the spans
-)
+// exportStep is how many records are between two cursors.
+const exportStep = 100
 
 // ExportEvents calls fn with the events of every record that s finds, in its order, one
 // record at a time. If s has no filter, the events that wait for their request follow.
@@ -95,11 +91,7 @@ func (a *Archive) ExportEvents(
 		return err
 	}
 	s.Page, s.PerPage = 0, exportStep
-	if after, inSpans := strings.CutPrefix(s.Cursor, spanCursor); inSpans {
-		return a.exportSpans(ctx, id, after, fn, mark)
-	}
-	after, inOrphans := strings.CutPrefix(s.Cursor, orphanCursor)
-	for !inOrphans {
+	for !isOffList(s.Cursor) {
 		q, err := query.Compile(s)
 		if err != nil {
 			return err
@@ -116,6 +108,7 @@ func (a *Archive) ExportEvents(
 		}
 
 		if page.NextCursor == nil {
+			s.Cursor = orphanCursor
 			break
 		}
 		s.Cursor = *page.NextCursor
@@ -129,79 +122,25 @@ func (a *Archive) ExportEvents(
 	if s.FilterGroup != nil || s.Q != "" {
 		return mark("")
 	}
-	if !inOrphans {
-		after = ""
-	}
-
-	return a.exportOrphans(ctx, id, after, fn, mark)
-}
-
-// exportOrphans is ExportEvents for the records whose request has not arrived.
-func (a *Archive) exportOrphans(
-	ctx context.Context, id wire.Identity, after string,
-	fn func([]wire.Event) error, mark func(string) error,
-) error {
-	for {
-		page, err := a.Orphans(ctx, id, wire.OrphanQuery{PerPage: exportStep, Cursor: after})
+	for s.Cursor != "" {
+		part, next, err := a.partBehind(ctx, id.Account, s.Cursor)
 		if err != nil {
 			return err
 		}
-		for _, o := range page.Items {
-			if err := a.exportRecord(ctx, id, o.RequestID, fn); err != nil {
+		for _, w := range part {
+			if err := a.exportRecord(ctx, id, w.requestID, fn); err != nil {
 				return err
 			}
 		}
 
-		if page.NextCursor == nil {
-			return a.exportSpans(ctx, id, "", fn, mark)
-		}
-		after = *page.NextCursor
-		// The prefix: what continues here must not go through the listed records again.
-		if err := mark(orphanCursor + after); err != nil {
+		// Marked behind a whole part: an export that is taken up again repeats at most one.
+		s.Cursor = next
+		if err := mark(next); err != nil {
 			return err
 		}
 	}
-}
 
-// exportSpans is ExportEvents for the records that are only a span, behind a cursor.
-func (a *Archive) exportSpans(
-	ctx context.Context, id wire.Identity, after string,
-	fn func([]wire.Event) error, mark func(string) error,
-) error {
-	for {
-		page, err := a.spans(ctx, id, after)
-		if err != nil {
-			return err
-		}
-		for _, p := range page {
-			if err := a.exportRecord(ctx, id, p.RequestID, fn); err != nil {
-				return err
-			}
-		}
-
-		// Marked behind a whole page: an export that is taken up again repeats at most one.
-		if len(page) < exportStep {
-			return mark("")
-		}
-		after = page[len(page)-1].Cursor()
-		if err := mark(spanCursor + after); err != nil {
-			return err
-		}
-	}
-}
-
-// spans returns the next places of spans behind a cursor.
-func (a *Archive) spans(ctx context.Context, id wire.Identity, cursor string) ([]query.Position, error) {
-	var after *query.Position
-	if cursor != "" {
-		p, ok := query.ParseCursor(cursor)
-		if !ok {
-			return nil, errCursor("cursor of an earlier answer")
-		}
-		after = &p
-	}
-
-	return a.config.Store.Spans(ctx, id.Account, after, exportStep)
+	return nil
 }
 
 // exportRecord calls fn with the events of one record, unless it was deleted meanwhile.

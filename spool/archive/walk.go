@@ -39,99 +39,86 @@ func (a *Archive) newWalk(
 	}
 }
 
-// run looks at records from the cursor on until the time or the records run out.
+// run looks at records from the cursor on until the time or the records run out. Every call gets
+// at least one record further.
 func (w *walk) run(ctx context.Context) error {
-	if after, inSpans := strings.CutPrefix(w.cursor, spanCursor); inSpans {
-		return w.spans(ctx, after)
-	}
-	after, inOrphans := strings.CutPrefix(w.cursor, orphanCursor)
-	if !inOrphans {
-		more, err := w.listed(ctx)
-		if more || err != nil {
-			return err
-		}
-		after = ""
-	}
-
-	// No list shows the orphans, so they are looked at apart.
-	return w.orphans(ctx, after)
-}
-
-// listed looks at the records that lists show. more reports whether time ran out.
-func (w *walk) listed(ctx context.Context) (more bool, err error) {
-	q, err := query.Compile(wire.Search{Cursor: w.cursor, PerPage: exportPage})
-	if err != nil {
-		return false, err
-	}
-
-	for {
-		page, _, err := w.archive.positions(ctx, wire.Identity{Account: w.account}, q, exportPage)
-		if err != nil {
-			return false, err
-		}
-		for _, p := range page {
-			if err := w.look(ctx, p.RequestID); err != nil {
-				return false, err
-			}
-			// Every call gets at least one record further.
-			if w.step(p.Cursor()) {
-				return true, nil
-			}
-		}
-
-		if len(page) < exportPage {
-			return false, nil
-		}
-		q.After = &page[len(page)-1]
-	}
-}
-
-// orphans looks at the records whose request has not arrived.
-func (w *walk) orphans(ctx context.Context, after string) error {
-	for {
-		states, next, err := w.archive.config.Store.OffList(ctx, w.account, Orphaned, after, exportStep)
+	for next := w.cursor; ; {
+		part, behind, err := w.archive.partBehind(ctx, w.account, next)
 		if err != nil {
 			return err
 		}
-		for i := range states {
-			after = states[i].RequestID
-			if err := w.look(ctx, after); err != nil {
+		for _, r := range part {
+			if err := w.look(ctx, r.requestID); err != nil {
 				return err
 			}
-			if w.step(orphanCursor + after) {
+			if w.step(r.cursor) {
 				return nil
 			}
 		}
 
-		// Then what has neither a row nor a place among the orphans.
-		if next == "" {
-			return w.spans(ctx, "")
-		}
-	}
-}
-
-// spans looks at the records that are only a span, behind a cursor.
-func (w *walk) spans(ctx context.Context, after string) error {
-	for {
-		page, err := w.archive.spans(ctx, wire.Identity{Account: w.account}, after)
-		if err != nil {
-			return err
-		}
-		for _, p := range page {
-			after = p.Cursor()
-			if err := w.look(ctx, p.RequestID); err != nil {
-				return err
-			}
-			if w.step(spanCursor + after) {
-				return nil
-			}
-		}
-
-		if len(page) < exportStep {
+		if next = behind; next == "" {
 			w.cursor, w.done = "", true
 			return nil
 		}
 	}
+}
+
+// What the cursors of records begin with that no list shows.
+const (
+	orphanCursor = "o."
+	spanCursor   = "s."
+)
+
+// isOffList reports whether a cursor is behind all records that lists show.
+func isOffList(cursor string) bool {
+	return strings.HasPrefix(cursor, orphanCursor) || strings.HasPrefix(cursor, spanCursor)
+}
+
+// walked is a record of a walk, and the cursor that continues behind it.
+type walked struct{ requestID, cursor string }
+
+// partBehind returns the next records of an account behind a cursor, "" for the beginning: from
+// the newest on those that lists show, then the orphans, then those that are only a span. next
+// continues behind them; it is "" at the end.
+func (a *Archive) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
+	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
+		states, last, err := a.config.Store.OffList(ctx, account, Orphaned, after, exportStep)
+		for i := range states {
+			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
+		}
+		if next = spanCursor; last != "" {
+			next = orphanCursor + last
+		}
+		return part, next, err
+	}
+
+	after, isSpan := strings.CutPrefix(cursor, spanCursor)
+	var behind *query.Position
+	if after != "" {
+		p, ok := query.ParseCursor(after)
+		if !ok {
+			return nil, "", errCursor("cursor of an earlier answer")
+		}
+		behind = &p
+	}
+
+	var page []query.Position
+	prefix, limit := "", exportPage
+	if next = orphanCursor; isSpan {
+		prefix, limit, next = spanCursor, exportStep, ""
+		page, err = a.config.Store.Spans(ctx, account, behind, limit)
+	} else {
+		page, _, err = a.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
+	}
+	for _, p := range page {
+		part = append(part, walked{p.RequestID, prefix + p.Cursor()})
+	}
+	// A part that is not full is the last of its kind.
+	if len(part) == limit {
+		next = part[limit-1].cursor
+	}
+
+	return part, next, err
 }
 
 // step notes that a record was looked at, and reports whether the call has done enough. The
