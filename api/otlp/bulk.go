@@ -28,11 +28,12 @@ func Bulk(
 	d := newDecoding(len(spans))
 	defer d.done()
 
-	err = eachElement(spans, func(object json.RawMessage) error {
+	err = value{json: spans}.elements(func(v value) error {
 		if !d.next() {
 			return nil
 		}
-		b := jsonBulkSpan(object)
+		b := bulkSpan{isObject: v.json[0] == '{'}
+		_ = bulkLayout.read(&b, v) // JSON was checked before
 		d.take = func(_ item, body []byte) error {
 			return take(BulkSpan{
 				Span: Span{
@@ -85,134 +86,54 @@ func (b *bulkSpan) fault() error {
 	return nil
 }
 
-// jsonBulkSpan reads a span of a request for /spans-bulk. Its names are those of the span that
+// bulkLayout is the layout of a span of a request for /spans-bulk. Its names are those of the span that
 // OpenTelemetry's SDK for Python prints, in camelCase here.
-func jsonBulkSpan(object json.RawMessage) *bulkSpan {
-	b := bulkSpan{isObject: object[0] == '{'}
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "name":
-			b.name = jsonText(value)
-		case "context":
-			b.sentID = b.readContext(value)
-		case "kind":
-			b.kind = jsonEnum(value, "SpanKind.", spanKinds)
-		case "parentId":
-			b.parent = jsonShownID(value, 8)
-		case "startTime":
-			b.start = bulkTime(value)
-		case "endTime":
-			b.end = bulkTime(value)
-		case "status":
-			b.readBulkStatus(value)
-		case "attributes":
-			b.attributes = list{value, jsonAttributes}
-		case "events":
-			b.events = list{value, bulkEvents}
-		case "links":
-			b.links = list{value, bulkLinks}
-		case "resource":
-			b.resource.readJSON(value)
-			if url, ok := jsonscan.Lookup(value, "schema_url"); ok {
-				b.resource.schemaURL = jsonText(url)
-			}
-		case "scope", "instrumentationScope":
-			b.scope.readJSON(value)
-		case "logRequest":
-			if value[0] == '{' {
-				b.logRequest = value
-			}
+var bulkLayout = layout[bulkSpan]{
+	set(0, "name", func(b *bulkSpan, v value) { b.name = v.text() }),
+	{0, "context", bulkContext.read},
+	set(0, "kind", func(b *bulkSpan, v value) { b.kind = v.enum("SpanKind.", spanKinds) }),
+	set(0, "parentId", func(b *bulkSpan, v value) { b.parent = v.shownID(8) }),
+	set(0, "startTime", func(b *bulkSpan, v value) { b.start = bulkTime(v.json) }),
+	set(0, "endTime", func(b *bulkSpan, v value) { b.end = bulkTime(v.json) }),
+	{0, "status", bulkStatus.read},
+	set(0, "attributes", func(b *bulkSpan, v value) { b.attributes = list{v, writeAttributes} }),
+	set(0, "events", func(b *bulkSpan, v value) { b.events = list{v, writeBulkEvents} }),
+	set(0, "links", func(b *bulkSpan, v value) { b.links = list{v, writeBulkLinks} }),
+	{0, "resource", func(b *bulkSpan, v value) error { return bulkResource.read(&b.resource, v) }},
+	{0, "scope", func(b *bulkSpan, v value) error { return scopeLayout.read(&b.scope, v) }},
+	{0, "instrumentationScope", func(b *bulkSpan, v value) error { return scopeLayout.read(&b.scope, v) }},
+	set(0, "logRequest", func(b *bulkSpan, v value) {
+		if v.json[0] == '{' {
+			b.logRequest = v.json
 		}
-		return nil
-	})
-
-	return &b
+	}),
 }
 
-// readContext reads the ids of a span, and returns its own one as it was sent.
-func (p *parts) readContext(object []byte) (sentID text) {
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "traceId":
-			p.traceID = jsonID(value, 16)
-		case "spanId":
-			p.spanID, sentID = jsonID(value, 8), jsonText(value)
-		case "traceState":
-			p.traceState = jsonText(value)
-		}
-		return nil
-	})
-
-	return sentID
-}
-
-// readBulkStatus reads a status, whose members have names of their own.
-func (p *parts) readBulkStatus(object []byte) {
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "statusCode":
-			p.code = jsonEnum(value, "StatusCode.", statusCodes)
-		case "description":
-			p.message = jsonText(value)
-		}
-		return nil
-	})
-}
-
-// The lists of a span that are not of KeyValues.
+// The layouts of what belongs to a span.
 var (
-	bulkEvents = objectsOf(bulkEvent)
-	bulkLinks  = objectsOf(bulkLink)
+	bulkContext = layout[bulkSpan]{
+		set(0, "traceId", func(b *bulkSpan, v value) { b.traceID = v.id(16) }),
+		set(0, "spanId", func(b *bulkSpan, v value) { b.spanID, b.sentID = v.id(8), v.text() }),
+		set(0, "traceState", func(b *bulkSpan, v value) { b.traceState = v.text() }),
+	}
+	bulkStatus = layout[bulkSpan]{
+		set(0, "statusCode", func(b *bulkSpan, v value) { b.code = v.enum("StatusCode.", statusCodes) }),
+		set(0, "description", func(b *bulkSpan, v value) { b.message = v.text() }),
+	}
+	bulkResource = append(resourceLayout[:len(resourceLayout):len(resourceLayout)],
+		set(0, "schemaUrl", func(h *head, v value) { h.schemaURL = v.text() }))
+
+	writeBulkEvents = messages(layout[event]{
+		set(0, "timestamp", func(e *event, v value) { e.at = bulkTime(v.json) }),
+		set(0, "time", func(e *event, v value) { e.at = bulkTime(v.json) }),
+		set(0, "name", func(e *event, v value) { e.name = v.text() }),
+		set(0, "attributes", func(e *event, v value) { e.attributes = list{v, writeAttributes} }),
+	})
+	writeBulkLinks = messages(layout[link]{
+		{0, "context", linkLayout.read},
+		set(0, "attributes", func(l *link, v value) { l.attributes = list{v, writeAttributes} }),
+	})
 )
-
-// bulkEvent writes an event of a span.
-func bulkEvent(o *output, object []byte) {
-	var e event
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "timestamp", "time":
-			e.at = bulkTime(value)
-		case "name":
-			e.name = jsonText(value)
-		case "attributes":
-			e.attributes = list{value, jsonAttributes}
-		}
-		return nil
-	})
-
-	_ = e.write(o) // JSON was checked before
-}
-
-// bulkLink writes a link of a span.
-func bulkLink(o *output, object []byte) {
-	var l link
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "context":
-			l.readContext(value)
-		case "attributes":
-			l.attributes = list{value, jsonAttributes}
-		}
-		return nil
-	})
-
-	_ = l.write(o) // JSON was checked before
-}
-
-// readContext reads the ids of the span that is linked.
-func (l *link) readContext(object []byte) {
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "traceId":
-			l.traceID = jsonShownID(value, 16)
-		case "spanId":
-			l.spanID = jsonShownID(value, 8)
-		case "traceState":
-			l.traceState = jsonText(value)
-		}
-		return nil
-	})
-}
 
 // bulkTime returns a time in nanoseconds since 1970, which is sent as a number, a string of
 // digits, an ISO 8601 time, or a pair of seconds and nanoseconds; 0 if it is none of these.

@@ -1,23 +1,20 @@
 package otlp
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"promptspool/api/wire"
 )
 
-// signal is what the requests of one path carry. In protobuf all of them are laid out with
-// the same numbers.
+// signal is what the requests of one path carry.
 type signal struct {
-	resources string   // names of members in JSON
-	scopes    []string // any of these
-	items     string
+	request, resources, scopes layout[group]
 
-	fromJSON     func(object json.RawMessage) item
-	fromProtobuf func(message []byte) (item, error) // its errors concern this item only
+	item func(v value) (item, error) // its errors concern this item only
 }
 
 // item is a span or a log record whose members were found, but not read.
@@ -64,14 +61,82 @@ func (d *decoding) done() { smalls.Put(d.small) }
 func decode(body []byte, form Form, d *decoding) (Refused, error) {
 	defer d.done()
 
-	var err error
+	request := value{field: field{bytes: body}}
 	if form == JSON {
-		err = d.jsonRequest(body)
-	} else {
-		err = d.protobufRequest(body)
+		var err error
+		if request, err = jsonRequest(body); err != nil {
+			return Refused{}, err
+		}
+	}
+
+	err := d.request(request)
+	// A fault of the request itself, rather than one of what takes its items.
+	if errors.Is(err, errProtobuf) || errors.Is(err, errDeep) {
+		err = fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
 
 	return d.refused, err
+}
+
+// group is a request, the items of a resource, or those of a scope.
+type group struct {
+	head  head
+	parts value // a list of groups or of items
+}
+
+// schemaURL is the member of a group with the schema of its head.
+var schemaURL = set(3, "schemaUrl", func(g *group, v value) { g.head.schemaURL = v.text() })
+
+// headed returns the member of a group with its head.
+func headed(name string, l layout[head]) member[group] {
+	return member[group]{1, name, func(g *group, v value) error { return l.read(&g.head, v) }}
+}
+
+// listed returns the member of a group with its parts.
+func listed(number protowire.Number, name string) member[group] {
+	return set(number, name, func(g *group, v value) { g.parts = v })
+}
+
+// request reads a request, such as an ExportTraceServiceRequest. The head of each group is read first:
+// nothing says that it precedes its parts.
+func (d *decoding) request(v value) error {
+	var request group
+	if err := d.signal.request.read(&request, v); err != nil {
+		return err
+	}
+
+	return request.parts.elements(func(v value) error {
+		var resource group
+		if err := d.signal.resources.read(&resource, v); err != nil {
+			return err
+		}
+		return resource.parts.elements(func(v value) error { return d.scoped(&resource.head, v) })
+	})
+}
+
+// scoped reads a ScopeSpans or the like.
+func (d *decoding) scoped(resource *head, v value) error {
+	var scope group
+	if err := d.signal.scopes.read(&scope, v); err != nil {
+		return err
+	}
+
+	began := false
+	return scope.parts.elements(func(v value) error {
+		if !d.next() {
+			return nil
+		}
+		if !began {
+			if err := d.begin(resource, &scope.head); err != nil {
+				return err
+			}
+			began = true
+		}
+
+		// An error of the item goes with it: the next one may be whole.
+		it, err := d.signal.item(v)
+		return d.add(it, err)
+	})
 }
 
 // ItemsMax is how many spans or log records of a call are read.

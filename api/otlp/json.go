@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -18,29 +17,19 @@ import (
 // four.
 const jsonLevelsMax = 4*levelsMax + 32
 
-// jsonRequest reads a request, such as an ExportTraceServiceRequest. It is read like a
-// message of protobuf: what is not of the type that OTLP defines does not exist.
-func (d *decoding) jsonRequest(body []byte) error {
-	return eachJSON(body, func(name, value []byte) error {
-		if string(name) != d.signal.resources {
-			return nil
-		}
-		return eachElement(value, d.jsonResource)
-	})
-}
-
-// eachJSON is eachMember for a whole request.
-func eachJSON(body []byte, fn func(name, value []byte) error) error {
+// jsonRequest checks a request, such as an ExportTraceServiceRequest. It is read like a message of
+// protobuf: what is not of the type that OTLP defines does not exist.
+func jsonRequest(body []byte) (value, error) {
 	i := jsonscan.SkipSpace(body, 0)
 	end := jsonscan.CheckValue(body, i, jsonLevelsMax)
 	switch {
 	case end < 0 || jsonscan.SkipSpace(body, end) < len(body):
-		return fmt.Errorf("%w: it is not valid JSON, or nested too deep", ErrMalformed)
+		return value{}, fmt.Errorf("%w: it is not valid JSON, or nested too deep", ErrMalformed)
 	case body[i] != '{':
-		return fmt.Errorf("%w: it is JSON, but not an object", ErrMalformed)
+		return value{}, fmt.Errorf("%w: it is JSON, but not an object", ErrMalformed)
 	}
 
-	return eachMember(body[i:end], fn)
+	return value{json: body[i:end]}, nil
 }
 
 // eachMember calls fn with the members of an object, in lowerCamelCase and without those
@@ -105,196 +94,6 @@ func camelCase(quoted []byte) []byte {
 	}
 
 	return []byte(first)
-}
-
-// jsonResource reads a ResourceSpans or the like.
-func (d *decoding) jsonResource(object json.RawMessage) error {
-	// The resource first: nothing says that it precedes its items.
-	var h head
-	var scopes json.RawMessage
-	_ = eachMember(object, func(name, value []byte) error {
-		switch {
-		case string(name) == "resource":
-			h.readJSON(value)
-		case string(name) == "schemaUrl":
-			h.schemaURL = jsonText(value)
-		case slices.Contains(d.signal.scopes, string(name)):
-			scopes = value
-		}
-		return nil
-	})
-
-	// A resource without items is allowed, and says nothing.
-	if scopes == nil {
-		return nil
-	}
-
-	return eachElement(scopes, func(scope json.RawMessage) error { return d.jsonScope(&h, scope) })
-}
-
-// readJSON reads a resource or a scope.
-func (h *head) readJSON(object []byte) {
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "name":
-			h.name = jsonText(value)
-		case "version":
-			h.version = jsonText(value)
-		case "attributes":
-			h.attributes = list{value, jsonAttributes}
-		case "droppedAttributesCount":
-			h.droppedAttributes = jsonUint(value)
-		}
-		return nil
-	})
-}
-
-// jsonScope reads a ScopeSpans or the like.
-func (d *decoding) jsonScope(resource *head, object json.RawMessage) error {
-	var h head
-	var items json.RawMessage
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "scope", "instrumentationLibrary":
-			h.readJSON(value)
-		case "schemaUrl":
-			h.schemaURL = jsonText(value)
-		case d.signal.items:
-			items = value
-		}
-		return nil
-	})
-	if items == nil {
-		return nil // as some exporters flush
-	}
-	if err := d.begin(resource, &h); err != nil {
-		return err
-	}
-
-	return eachElement(items, func(object json.RawMessage) error {
-		if !d.next() {
-			return nil
-		}
-		return d.add(d.signal.fromJSON(object), nil)
-	})
-}
-
-// jsonSpan reads a Span.
-func jsonSpan(object json.RawMessage) *parts {
-	var p parts
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "traceId":
-			p.traceID = jsonID(value, 16)
-		case "spanId":
-			p.spanID = jsonID(value, 8)
-		case "traceState":
-			p.traceState = jsonText(value)
-		case "parentSpanId":
-			p.parent = jsonShownID(value, 8)
-		case "flags":
-			p.flags = jsonUint(value)
-		case "name":
-			p.name = jsonText(value)
-		case "kind":
-			p.kind = jsonEnum(value, "SPAN_KIND_", spanKinds)
-		case "startTimeUnixNano":
-			p.start = jsonUint(value)
-		case "endTimeUnixNano":
-			p.end = jsonUint(value)
-		case "attributes":
-			p.attributes = list{value, jsonAttributes}
-		case "droppedAttributesCount":
-			p.droppedAttributes = jsonUint(value)
-		case "events":
-			p.events = list{value, jsonEvents}
-		case "droppedEventsCount":
-			p.droppedEvents = jsonUint(value)
-		case "links":
-			p.links = list{value, jsonLinks}
-		case "droppedLinksCount":
-			p.droppedLinks = jsonUint(value)
-		case "status":
-			p.readStatus(value)
-		}
-		return nil
-	})
-
-	return &p
-}
-
-// readStatus reads a Status.
-func (p *parts) readStatus(object []byte) {
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "message":
-			p.message = jsonText(value)
-		case "code":
-			p.code = jsonEnum(value, "STATUS_CODE_", statusCodes)
-		}
-		return nil
-	})
-}
-
-// The lists of objects that are not of KeyValues.
-var (
-	jsonEvents = objectsOf(jsonEvent)
-	jsonLinks  = objectsOf(jsonLink)
-)
-
-// objectsOf returns a writer of the elements of an array.
-func objectsOf(element func(o *output, object []byte)) writer {
-	return func(o *output, array []byte, _ int) error {
-		return eachElement(array, func(value json.RawMessage) error {
-			if o.full {
-				return errLarge
-			}
-			element(o, value)
-			return nil
-		})
-	}
-}
-
-// jsonEvent writes a Span.Event.
-func jsonEvent(o *output, object []byte) {
-	var e event
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "timeUnixNano":
-			e.at = jsonUint(value)
-		case "name":
-			e.name = jsonText(value)
-		case "attributes":
-			e.attributes = list{value, jsonAttributes}
-		case "droppedAttributesCount":
-			e.droppedAttributes = jsonUint(value)
-		}
-		return nil
-	})
-	_ = e.write(o) // JSON was checked before
-}
-
-// jsonLink writes a Span.Link.
-func jsonLink(o *output, object []byte) {
-	var l link
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "traceId":
-			l.traceID = jsonShownID(value, 16)
-		case "spanId":
-			l.spanID = jsonShownID(value, 8)
-		case "traceState":
-			l.traceState = jsonText(value)
-		case "attributes":
-			l.attributes = list{value, jsonAttributes}
-		case "droppedAttributesCount":
-			l.droppedAttributes = jsonUint(value)
-		case "flags":
-			l.flags = jsonUint(value)
-		}
-		return nil
-	})
-	_ = l.write(o) // JSON was checked before
 }
 
 // jsonText returns a string's text, and of anything else its JSON.

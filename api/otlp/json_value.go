@@ -10,22 +10,29 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// jsonAttributes writes attributes as the elements of a list. They are a list of pairs, or
+// writeAttributes writes attributes as the elements of a list. In JSON they are a list of pairs, or
 // from some senders an object.
-func jsonAttributes(o *output, value []byte, level int) error {
-	switch value[0] {
-	case '[':
-		jsonPairs(o, value, 0, level)
-	case '{':
-		plainMembers(o, value, 0, level)
+func writeAttributes(o *output, v value) error {
+	switch {
+	case v.json == nil:
+		return protobufElements(o, v.within, 1, v.number, protobufPair)
+	case v.json[0] == '[':
+		jsonPairs(o, v.json, 0, 1)
+	case v.json[0] == '{':
+		plainMembers(o, v.json, 0, 1)
 	}
 
 	return nil
 }
 
-// jsonBody writes the body of a LogRecord.
-func jsonBody(o *output, value []byte, level int) error {
-	jsonValue(o, value, 0, level)
+// writeBody writes the body of a LogRecord. Without one it has none; an empty one is a value that is
+// not set.
+func writeBody(o *output, v value) error {
+	if v.json == nil {
+		return protobufValue(o, v.bytes, 1)
+	}
+	jsonValue(o, v.json, 0, 1)
+
 	return nil
 }
 

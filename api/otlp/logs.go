@@ -53,11 +53,19 @@ func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
 
 // logs is the signal of log records.
 var logs = signal{
-	resources:    "resourceLogs",
-	scopes:       []string{"scopeLogs", "instrumentationLibraryLogs"}, // the latter in old versions
-	items:        "logRecords",
-	fromJSON:     func(object json.RawMessage) item { return jsonLog(object) },
-	fromProtobuf: func(message []byte) (item, error) { return protobufLog(message) },
+	request: layout[group]{listed(1, "resourceLogs")},
+	resources: layout[group]{
+		headed("resource", resourceLayout), listed(2, "scopeLogs"), schemaURL,
+		listed(2, "instrumentationLibraryLogs"), // in old versions
+	},
+	scopes: layout[group]{
+		headed("scope", scopeLayout), listed(2, "logRecords"), schemaURL,
+		headed("instrumentationLibrary", scopeLayout), // in old versions
+	},
+	item: func(v value) (item, error) {
+		p := new(logRecord)
+		return p, logLayout.read(p, v)
+	},
 }
 
 // errUnjoined is why an event about a model call cannot be kept.
@@ -160,87 +168,17 @@ var severities = func() []string {
 	return names
 }()
 
-// jsonLog reads a LogRecord.
-func jsonLog(object json.RawMessage) *logRecord {
-	var p logRecord
-	_ = eachMember(object, func(name, value []byte) error {
-		switch string(name) {
-		case "timeUnixNano":
-			p.at = jsonUint(value)
-		case "observedTimeUnixNano":
-			p.observed = jsonUint(value)
-		case "severityNumber":
-			p.severity = jsonEnum(value, "SEVERITY_NUMBER_", severities)
-		case "severityText":
-			p.severityText = jsonText(value)
-		case "eventName":
-			p.event = jsonText(value)
-		case "body":
-			p.body = list{value, jsonBody}
-		case "attributes":
-			p.attributes = list{value, jsonAttributes}
-		case "droppedAttributesCount":
-			p.droppedAttributes = jsonUint(value)
-		case "flags":
-			p.flags = jsonUint(value)
-		case "traceId":
-			p.traceID = jsonID(value, 16)
-		case "spanId":
-			p.spanID = jsonID(value, 8)
-		}
-		return nil
-	})
-
-	return &p
-}
-
-// protobufLog reads a LogRecord. Its errors concern this record only.
-func protobufLog(message []byte) (*logRecord, error) {
-	var p logRecord
-	err := eachField(message, func(f field) error {
-		switch {
-		case f.number == 1:
-			p.at = f.n
-		case f.number == 2:
-			p.severity = enum(f.n)
-		case f.isMessage(3):
-			p.severityText = text{b: f.bytes}
-		case f.isMessage(5):
-			p.body = list{message, protobufBody}
-		case f.isMessage(6):
-			p.attributes = list{message, logAttributes}
-		case f.number == 7:
-			p.droppedAttributes = f.n
-		case f.number == 8:
-			p.flags = f.n
-		case f.isMessage(9):
-			p.traceID = f.bytes
-		case f.isMessage(10):
-			p.spanID = f.bytes
-		case f.number == 11:
-			p.observed = f.n
-		case f.isMessage(12):
-			p.event = text{b: f.bytes}
-		}
-		return nil
-	})
-
-	return &p, err
-}
-
-// protobufBody writes the body of a LogRecord. Without one it has none; an empty one is a value
-// that is not set. It may come in several parts.
-func protobufBody(o *output, message []byte, level int) error {
-	var value field
-	err := eachField(message, func(f field) error {
-		if !f.isMessage(5) {
-			return nil
-		}
-		return readValue(&value, f.bytes)
-	})
-	if err != nil {
-		return err
-	}
-
-	return writeValue(o, &value, level)
+// logLayout is the layout of a LogRecord.
+var logLayout = layout[logRecord]{
+	set(1, "timeUnixNano", func(p *logRecord, v value) { p.at = v.uint() }),
+	set(2, "severityNumber", func(p *logRecord, v value) { p.severity = v.enum("SEVERITY_NUMBER_", severities) }),
+	set(3, "severityText", func(p *logRecord, v value) { p.severityText = v.text() }),
+	set(5, "body", func(p *logRecord, v value) { p.body = list{v, writeBody} }),
+	set(6, "attributes", func(p *logRecord, v value) { p.attributes = list{v, writeAttributes} }),
+	set(7, "droppedAttributesCount", func(p *logRecord, v value) { p.droppedAttributes = v.uint() }),
+	set(8, "flags", func(p *logRecord, v value) { p.flags = v.uint() }),
+	set(9, "traceId", func(p *logRecord, v value) { p.traceID = v.id(16) }),
+	set(10, "spanId", func(p *logRecord, v value) { p.spanID = v.id(8) }),
+	set(11, "observedTimeUnixNano", func(p *logRecord, v value) { p.observed = v.uint() }),
+	set(12, "eventName", func(p *logRecord, v value) { p.event = v.text() }),
 }

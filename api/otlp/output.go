@@ -171,14 +171,11 @@ func (o *output) id(name string, id []byte) {
 	}
 }
 
-// list is the source of a list of a message or an object.
+// list is the source of a list or of one value, and what writes it. Its error is that of the source.
 type list struct {
-	source []byte
-	write  writer
+	value
+	write func(o *output, v value) error
 }
-
-// writer writes the elements of a list, or one value. Its error is that of the source.
-type writer func(o *output, source []byte, level int) error
 
 // value writes one value, unless there is none.
 func (o *output) value(name string, l list) error {
@@ -187,7 +184,7 @@ func (o *output) value(name string, l list) error {
 	}
 	o.member(name)
 
-	return l.write(o, l.source, 1)
+	return l.write(o, l.value)
 }
 
 // place is where a list was written.
@@ -206,7 +203,7 @@ func (o *output) list(name string, l list) (place, error) {
 	o.member(name)
 	o.put("[")
 	begin := len(o.b)
-	err := l.write(o, l.source, 1)
+	err := l.write(o, l.value)
 	if len(o.b) == begin {
 		o.b = o.b[:before]
 		return place{}, err

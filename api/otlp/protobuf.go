@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -68,136 +67,8 @@ func eachField(message []byte, fn func(f field) error) error {
 	return nil
 }
 
-// protobufRequest reads a request, such as an ExportTraceServiceRequest.
-func (d *decoding) protobufRequest(body []byte) error {
-	return d.apart(eachField(body, func(f field) error {
-		if !f.isMessage(1) {
-			return nil
-		}
-		return d.protobufResource(f.bytes)
-	}))
-}
-
-// apart makes ErrMalformed of a fault of the request itself.
-func (d *decoding) apart(err error) error {
-	if errors.Is(err, errProtobuf) || errors.Is(err, errDeep) {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	return err
-}
-
-// protobufResource reads a ResourceSpans or the like.
-func (d *decoding) protobufResource(message []byte) error {
-	// Nothing says that the resource precedes its items.
-	var resource *head
-	return eachField(message, func(f field) (err error) {
-		if !f.isMessage(2) {
-			return nil
-		}
-		if resource == nil {
-			if resource, err = protobufResourceHead(message); err != nil {
-				return err
-			}
-		}
-		return d.protobufScope(resource, f.bytes)
-	})
-}
-
-// protobufResourceHead reads the resource of a ResourceSpans or the like. It may come in several
-// parts, which protobuf reads as if they followed each other.
-func protobufResourceHead(message []byte) (*head, error) {
-	h := &head{attributes: list{message, resourceAttributes}}
-
-	return h, eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(1):
-			return eachField(f.bytes, func(f field) error {
-				if f.number == 2 {
-					h.droppedAttributes = f.n
-				}
-				return nil
-			})
-		case f.isMessage(3):
-			h.schemaURL = text{b: f.bytes}
-		}
-		return nil
-	})
-}
-
-// protobufScope reads a ScopeSpans.
-func (d *decoding) protobufScope(resource *head, message []byte) error {
-	began := false
-	return eachField(message, func(f field) error {
-		if !f.isMessage(2) || !d.next() {
-			return nil
-		}
-
-		// Nothing says that the scope precedes its items.
-		if !began {
-			scope, err := protobufScopeHead(message)
-			if err == nil {
-				err = d.begin(resource, scope)
-			}
-			if err != nil {
-				return err
-			}
-			began = true
-		}
-
-		// An error of the item goes with it: the next one may be whole.
-		it, err := d.signal.fromProtobuf(f.bytes)
-		return d.add(it, err)
-	})
-}
-
-// protobufScopeHead reads the scope of a ScopeSpans.
-func protobufScopeHead(message []byte) (*head, error) {
-	h := &head{attributes: list{message, scopeAttributes}}
-
-	return h, eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(1):
-			return h.readProtobufScope(f.bytes)
-		case f.isMessage(3):
-			h.schemaURL = text{b: f.bytes}
-		}
-		return nil
-	})
-}
-
-// readProtobufScope reads a part of a scope.
-func (h *head) readProtobufScope(message []byte) error {
-	return eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(1):
-			h.name = text{b: f.bytes}
-		case f.isMessage(2):
-			h.version = text{b: f.bytes}
-		case f.number == 4:
-			h.droppedAttributes = f.n
-		}
-		return nil
-	})
-}
-
-// The lists of messages, by the numbers of their fields.
-var (
-	resourceAttributes = elementsOf(1, elementsOf(1, protobufPair))
-	scopeAttributes    = elementsOf(1, elementsOf(3, protobufPair))
-	spanAttributes     = elementsOf(9, protobufPair)
-	spanEvents         = elementsOf(11, protobufEvent)
-	spanLinks          = elementsOf(13, protobufLink)
-	eventAttributes    = elementsOf(3, protobufPair)
-	linkAttributes     = elementsOf(4, protobufPair)
-	logAttributes      = elementsOf(6, protobufPair)
-)
-
-// elementsOf returns a writer of all fields of a message that have a number.
-func elementsOf(number protowire.Number, element writer) writer {
-	return func(o *output, message []byte, level int) error {
-		return protobufElements(o, message, level, number, element)
-	}
-}
+// writer writes an element of a list. Its error is that of the source.
+type writer func(o *output, source []byte, level int) error
 
 // protobufElements writes all fields of a message that have a number.
 func protobufElements(o *output, message []byte, level int, number protowire.Number, element writer) error {
@@ -212,63 +83,6 @@ func protobufElements(o *output, message []byte, level int, number protowire.Num
 	})
 }
 
-// protobufSpan reads a Span. Its errors concern this span only.
-func protobufSpan(message []byte) (*parts, error) {
-	var p parts
-	err := eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(1):
-			p.traceID = f.bytes
-		case f.isMessage(2):
-			p.spanID = f.bytes
-		case f.isMessage(3):
-			p.traceState = text{b: f.bytes}
-		case f.isMessage(4):
-			p.parent = shownID(f.bytes)
-		case f.isMessage(5):
-			p.name = text{b: f.bytes}
-		case f.number == 6:
-			p.kind = enum(f.n)
-		case f.number == 7:
-			p.start = f.n
-		case f.number == 8:
-			p.end = f.n
-		case f.isMessage(9):
-			p.attributes = list{message, spanAttributes}
-		case f.number == 10:
-			p.droppedAttributes = f.n
-		case f.isMessage(11):
-			p.events = list{message, spanEvents}
-		case f.number == 12:
-			p.droppedEvents = f.n
-		case f.isMessage(13):
-			p.links = list{message, spanLinks}
-		case f.number == 14:
-			p.droppedLinks = f.n
-		case f.isMessage(15):
-			return p.readProtobufStatus(f.bytes)
-		case f.number == 16:
-			p.flags = f.n
-		}
-		return nil
-	})
-
-	return &p, err
-}
-
-// readProtobufStatus reads a part of a Status.
-func (p *parts) readProtobufStatus(message []byte) error {
-	return eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(2):
-			p.message = text{b: f.bytes}
-		case f.number == 3:
-			p.code = enum(f.n)
-		}
-		return nil
-	})
-}
-
 // enum returns an enum's value as JSON, nothing for zero.
 func enum(n uint64) []byte {
 	if n == 0 {
@@ -276,56 +90,6 @@ func enum(n uint64) []byte {
 	}
 	// Negative values of an enum are sent with 64 bits.
 	return strconv.AppendInt(nil, int64(int32(n)), 10)
-}
-
-// protobufEvent writes a Span.Event.
-func protobufEvent(o *output, message []byte, _ int) error {
-	var e event
-	err := eachField(message, func(f field) error {
-		switch {
-		case f.number == 1:
-			e.at = f.n
-		case f.isMessage(2):
-			e.name = text{b: f.bytes}
-		case f.isMessage(3):
-			e.attributes = list{message, eventAttributes}
-		case f.number == 4:
-			e.droppedAttributes = f.n
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-
-	return e.write(o)
-}
-
-// protobufLink writes a Span.Link.
-func protobufLink(o *output, message []byte, _ int) error {
-	var l link
-	err := eachField(message, func(f field) error {
-		switch {
-		case f.isMessage(1):
-			l.traceID = shownID(f.bytes)
-		case f.isMessage(2):
-			l.spanID = shownID(f.bytes)
-		case f.isMessage(3):
-			l.traceState = text{b: f.bytes}
-		case f.isMessage(4):
-			l.attributes = list{message, linkAttributes}
-		case f.number == 5:
-			l.droppedAttributes = f.n
-		case f.number == 6:
-			l.flags = f.n
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-
-	return l.write(o)
 }
 
 // protobufPair writes a KeyValue, unless it has neither a key nor a value.
@@ -372,22 +136,19 @@ func protobufValue(o *output, message []byte, level int) (err error) {
 		return err
 	}
 
-	var value field
-	if err := readValue(&value, message); err != nil {
-		return err
-	}
-
-	return writeValue(o, &value, level)
-}
-
-// readValue reads an AnyValue. Of the members of a oneof the last one counts.
-func readValue(value *field, message []byte) error {
-	return eachField(message, func(f field) error {
+	// Of the members of a oneof the last one counts.
+	var member field
+	err = eachField(message, func(f field) error {
 		if f.number >= 1 && f.number <= 7 {
-			*value = f
+			member = f
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+
+	return writeValue(o, &member, level)
 }
 
 // writeValue writes the member of an AnyValue.

@@ -63,11 +63,19 @@ func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 
 // traces is the signal of spans.
 var traces = signal{
-	resources:    "resourceSpans",
-	scopes:       []string{"scopeSpans", "instrumentationLibrarySpans"}, // the latter in old versions
-	items:        "spans",
-	fromJSON:     func(object json.RawMessage) item { return jsonSpan(object) },
-	fromProtobuf: func(message []byte) (item, error) { return protobufSpan(message) },
+	request: layout[group]{listed(1, "resourceSpans")},
+	resources: layout[group]{
+		headed("resource", resourceLayout), listed(2, "scopeSpans"), schemaURL,
+		listed(2, "instrumentationLibrarySpans"), // in old versions
+	},
+	scopes: layout[group]{
+		headed("scope", scopeLayout), listed(2, "spans"), schemaURL,
+		headed("instrumentationLibrary", scopeLayout), // in old versions
+	},
+	item: func(v value) (item, error) {
+		p := new(parts)
+		return p, spanLayout.read(p, v)
+	},
 }
 
 // closeBytes is more than the body of Close takes.
@@ -112,6 +120,32 @@ type parts struct {
 	code              []byte // JSON
 
 	written struct{ attributes, events place }
+}
+
+// spanLayout is the layout of a Span.
+var spanLayout = layout[parts]{
+	set(1, "traceId", func(p *parts, v value) { p.traceID = v.id(16) }),
+	set(2, "spanId", func(p *parts, v value) { p.spanID = v.id(8) }),
+	set(3, "traceState", func(p *parts, v value) { p.traceState = v.text() }),
+	set(4, "parentSpanId", func(p *parts, v value) { p.parent = v.shownID(8) }),
+	set(5, "name", func(p *parts, v value) { p.name = v.text() }),
+	set(6, "kind", func(p *parts, v value) { p.kind = v.enum("SPAN_KIND_", spanKinds) }),
+	set(7, "startTimeUnixNano", func(p *parts, v value) { p.start = v.uint() }),
+	set(8, "endTimeUnixNano", func(p *parts, v value) { p.end = v.uint() }),
+	set(9, "attributes", func(p *parts, v value) { p.attributes = list{v, writeAttributes} }),
+	set(10, "droppedAttributesCount", func(p *parts, v value) { p.droppedAttributes = v.uint() }),
+	set(11, "events", func(p *parts, v value) { p.events = list{v, writeEvents} }),
+	set(12, "droppedEventsCount", func(p *parts, v value) { p.droppedEvents = v.uint() }),
+	set(13, "links", func(p *parts, v value) { p.links = list{v, writeLinks} }),
+	set(14, "droppedLinksCount", func(p *parts, v value) { p.droppedLinks = v.uint() }),
+	{15, "status", statusLayout.read},
+	set(16, "flags", func(p *parts, v value) { p.flags = v.uint() }),
+}
+
+// statusLayout is the layout of its Status.
+var statusLayout = layout[parts]{
+	set(2, "message", func(p *parts, v value) { p.message = v.text() }),
+	set(3, "code", func(p *parts, v value) { p.code = v.enum("STATUS_CODE_", statusCodes) }),
 }
 
 // check returns why the span cannot be kept.
@@ -176,6 +210,20 @@ type head struct {
 	schemaURL         text
 }
 
+// The layouts of a Resource and of an InstrumentationScope.
+var (
+	resourceLayout = layout[head]{
+		set(1, "attributes", func(h *head, v value) { h.attributes = list{v, writeAttributes} }),
+		set(2, "droppedAttributesCount", func(h *head, v value) { h.droppedAttributes = v.uint() }),
+	}
+	scopeLayout = layout[head]{
+		set(1, "name", func(h *head, v value) { h.name = v.text() }),
+		set(2, "version", func(h *head, v value) { h.version = v.text() }),
+		set(3, "attributes", func(h *head, v value) { h.attributes = list{v, writeAttributes} }),
+		set(4, "droppedAttributesCount", func(h *head, v value) { h.droppedAttributes = v.uint() }),
+	}
+)
+
 // writeResource writes the beginning of a body, with the resource.
 func (h *head) writeResource(o *output) error {
 	o.put(`{"resource":`)
@@ -213,6 +261,13 @@ type event struct {
 	droppedAttributes uint64
 }
 
+var writeEvents = messages(layout[event]{
+	set(1, "timeUnixNano", func(e *event, v value) { e.at = v.uint() }),
+	set(2, "name", func(e *event, v value) { e.name = v.text() }),
+	set(3, "attributes", func(e *event, v value) { e.attributes = list{v, writeAttributes} }),
+	set(4, "droppedAttributesCount", func(e *event, v value) { e.droppedAttributes = v.uint() }),
+})
+
 func (e *event) write(o *output) error {
 	o.begin()
 	o.nanos("timeUnixNano", e.at)
@@ -232,6 +287,17 @@ type link struct {
 	droppedAttributes uint64
 	flags             uint64
 }
+
+var linkLayout = layout[link]{
+	set(1, "traceId", func(l *link, v value) { l.traceID = v.shownID(16) }),
+	set(2, "spanId", func(l *link, v value) { l.spanID = v.shownID(8) }),
+	set(3, "traceState", func(l *link, v value) { l.traceState = v.text() }),
+	set(4, "attributes", func(l *link, v value) { l.attributes = list{v, writeAttributes} }),
+	set(5, "droppedAttributesCount", func(l *link, v value) { l.droppedAttributes = v.uint() }),
+	set(6, "flags", func(l *link, v value) { l.flags = v.uint() }),
+}
+
+var writeLinks = messages(linkLayout)
 
 func (l *link) write(o *output) error {
 	o.begin()

@@ -1,0 +1,127 @@
+package otlp
+
+import (
+	"encoding/json"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// value is a value as it was sent: JSON, or else a field of protobuf.
+type value struct {
+	json []byte
+	field
+	within []byte // the message that the field is of
+}
+
+// elements calls fn with the elements of a list. Of anything else there are none.
+func (v value) elements(fn func(v value) error) error {
+	if v.json != nil {
+		return eachElement(v.json, func(element json.RawMessage) error { return fn(value{json: element}) })
+	}
+
+	return eachField(v.within, func(f field) error {
+		if !f.isMessage(v.number) {
+			return nil
+		}
+		return fn(value{field: f})
+	})
+}
+
+func (v value) text() text {
+	if v.json != nil {
+		return jsonText(v.json)
+	}
+	return text{b: v.bytes}
+}
+
+func (v value) uint() uint64 {
+	if v.json != nil {
+		return jsonUint(v.json)
+	}
+	return v.n
+}
+
+// id returns an id, which is to be of n bytes.
+func (v value) id(n int) []byte {
+	if v.json != nil {
+		return jsonID(v.json, n)
+	}
+	return v.bytes
+}
+
+// shownID returns an id as it is written.
+func (v value) shownID(n int) []byte {
+	if v.json != nil {
+		return jsonShownID(v.json, n)
+	}
+	return shownID(v.bytes)
+}
+
+// enum returns an enum's value as JSON.
+func (v value) enum(prefix string, names []string) []byte {
+	if v.json != nil {
+		return jsonEnum(v.json, prefix, names)
+	}
+	return enum(v.n)
+}
+
+// layout is what is read of a message, which is the same in both encodings.
+type layout[T any] []member[T]
+
+// member is a member of a message.
+type member[T any] struct {
+	number protowire.Number // in protobuf; 0 if it is in JSON only
+	name   string           // in JSON
+	read   func(m *T, v value) error
+}
+
+// set returns a member that is always read.
+func set[T any](number protowire.Number, name string, read func(m *T, v value)) member[T] {
+	return member[T]{number, name, func(m *T, v value) error {
+		read(m, v)
+		return nil
+	}}
+}
+
+// read reads a message into m. A member of another type than OTLP defines is like one that is empty.
+func (l layout[T]) read(m *T, v value) error {
+	if v.json != nil {
+		return eachMember(v.json, func(name, json []byte) error {
+			for i := range l {
+				if l[i].name == string(name) {
+					return l[i].read(m, value{json: json})
+				}
+			}
+			return nil
+		})
+	}
+
+	return eachField(v.bytes, func(f field) error {
+		for i := range l {
+			if l[i].number == f.number {
+				return l[i].read(m, value{field: f, within: v.bytes})
+			}
+		}
+		return nil
+	})
+}
+
+// messages returns what writes the messages of a list.
+func messages[T any, P interface {
+	*T
+	write(o *output) error
+}](l layout[T]) func(o *output, v value) error {
+	return func(o *output, v value) error {
+		var m T
+		return v.elements(func(v value) error {
+			if o.full {
+				return errLarge
+			}
+			m = *new(T)
+			if err := l.read(&m, v); err != nil {
+				return err
+			}
+			return P(&m).write(o)
+		})
+	}
+}
