@@ -116,14 +116,8 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	return call
 }
 
-// Texts returns the text that went into a call and the text that came out. Messages, and
-// the tools' names and arguments, are on lines of their own. For body see Read.
-func Texts(body json.RawMessage) (in, out string) {
-	call := Read(body)
-	return call.Texts()
-}
-
-// Texts returns the text that went into the call and the text that came out.
+// Texts returns the text that went into the call and the text that came out. Messages, and
+// the tools' names and arguments, are on lines of their own.
 func (c *Call) Texts() (in, out string) { return joined(c.Input), joined(c.Output) }
 
 // joined returns the texts of messages, a line each.

@@ -235,7 +235,8 @@ func oneLine(c calls.Call, body string) string {
 		return fmt.Sprint(*n)
 	}
 
-	in, out := calls.Texts([]byte(body))
+	call := calls.Read([]byte(body))
+	in, out := call.Texts()
 	s := fmt.Sprintf("%s > %s | %s | %s/%s", line(in), line(out), c.Model, count(c.Usage.Input), count(c.Usage.Output))
 	for _, part := range []struct {
 		name string
@@ -293,7 +294,7 @@ func FuzzReadCall(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, body []byte) {
 		call := calls.Read(body)
-		calls.Texts(body)
+		calls.Read(body)
 		_ = call.Shape()
 		if u := call.Usage; u.Cached != nil && *u.Cached > *u.Input || u.Reasoning != nil && *u.Reasoning > *u.Output {
 			t.Errorf("more cached or reasoning tokens than tokens in all: %+v", u)

@@ -27,7 +27,7 @@ func adkKind(s *span) Kind {
 }
 
 // adkIn reads Gemini's request.
-func adkIn(s *span, key string) conversation {
+func adkIn(s *span, key, _ string) conversation {
 	request := s.own.get(key).inner()
 	if !request.has("contents", "config") { // {} and <not serializable> are nothing
 		return conversation{}
@@ -37,7 +37,7 @@ func adkIn(s *span, key string) conversation {
 }
 
 // adkOut reads a response, which is one candidate of Gemini's with its usage beside it.
-func adkOut(s *span, key string) conversation {
+func adkOut(s *span, key, _ string) conversation {
 	response := s.own.get(key).inner()
 	if !response.has("content", "finish_reason", "usage_metadata") {
 		return conversation{}

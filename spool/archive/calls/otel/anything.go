@@ -1,13 +1,15 @@
 package otel
 
-// anyInput reads an attribute that may hold anything that went in: a provider's request,
-// messages, or a text.
-func anyInput(s *span, key string) conversation { return inputOf(s.own.get(key)) }
+// anything reads an attribute that may hold anything that went in or came out: a provider's request
+// or response, messages, or a text.
+func anything(s *span, key, role string) conversation {
+	if role == userRole {
+		return inputOf(s.own.get(key))
+	}
+	return outputOf(s.own.get(key))
+}
 
-// anyOutput reads an attribute that may hold anything that came out.
-func anyOutput(s *span, key string) conversation { return outputOf(s.own.get(key)) }
-
-// inputOf is anyInput of a value.
+// inputOf reads what went in.
 func inputOf(v value) conversation {
 	switch in := v.inner(); {
 	case v.absent():
@@ -43,7 +45,7 @@ func requestMessages(request value) conversation {
 	return c
 }
 
-// outputOf is anyOutput of a value.
+// outputOf reads what came out.
 func outputOf(v value) conversation {
 	switch out := v.inner(); {
 	case v.absent():

@@ -200,7 +200,6 @@ func FuzzRead(f *testing.F) {
 
 	f.Fuzz(func(t *testing.T, body []byte) {
 		span := otel.Read(body)
-		otel.ReadLog(body)
 		joined := otel.Join(body, []json.RawMessage{body})
 		otel.Read(joined)
 		request := span.Request()

@@ -70,7 +70,7 @@ type line struct {
 // source is a line about a call's content: an attribute, or a group of them.
 type source struct {
 	key  string
-	read func(s *span, key string) conversation
+	read func(s *span, key, role string) conversation // role is that of a message that names none
 }
 
 // dialect is how one family of libraries writes spans.
@@ -178,11 +178,25 @@ func (a *attributes) eachOf(prefix string, visit func(name string, v value)) {
 	}
 }
 
+// The usual roles of what went in, and of what came out.
+const (
+	userRole      = "user"
+	assistantRole = "assistant"
+)
+
+// sources returns those of what went in or came out, by its role.
+func (d *dialect) sources(role string) []source {
+	if role == userRole {
+		return d.input
+	}
+	return d.output
+}
+
 // content returns what went in or came out, from the first source that has anything.
-func (s *span) content(sources func(*dialect) []source) conversation {
+func (s *span) content(role string) conversation {
 	for _, d := range dialects {
-		for _, from := range sources(d) {
-			if c := from.read(s, from.key); !c.empty() {
+		for _, from := range d.sources(role) {
+			if c := from.read(s, from.key, role); !c.empty() {
 				return c
 			}
 		}

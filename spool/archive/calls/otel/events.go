@@ -85,7 +85,7 @@ func (s *span) event(name string) event {
 // the first messages by time, and the last evaluations.
 const JoinedMax = 256
 
-// Join returns a stored span with its stored log records, as Read reads it. It keeps those
+// Join returns a stored span with its stored log records, as ReadObject reads it. It keeps those
 // that were joined before. A stored log record has its log beside its resource and scope, and
 // its index: the place in its POST, because exporters give all messages of a call the same
 // moment. The records may come in any order, and some more than once.

@@ -4,15 +4,13 @@ import "strings"
 
 // flattened reads messages that are written as one attribute for each of their members:
 // gen_ai.prompt.0.content, ...
-func flattened(role string) func(*span, string) conversation {
-	return func(s *span, key string) conversation {
-		prefix, _, _ := strings.Cut(key, "N.")
-		var c conversation
-		for _, m := range s.own.items(prefix) {
-			c.flat(m, role)
-		}
-		return c
+func flattened(s *span, key, role string) (c conversation) {
+	prefix, _, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		c.flat(m, role)
 	}
+
+	return c
 }
 
 // flat appends one message in OpenLLMetry's form.
@@ -30,13 +28,9 @@ func (c *conversation) flat(m attributes, role string) {
 	} else {
 		b.say(m.get("content"))
 	}
-	for _, call := range m.get("tool_calls").inner().elements() {
-		b.call(call)
-	}
+	b.calls(m.get("tool_calls"))
 	for _, call := range m.items("tool_calls.") {
 		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("id"), call.text("name"), call.get("arguments")))
 	}
-	for _, done := range b.close() {
-		c.add(done, m.text("finish_reason"))
-	}
+	c.take(&b, m.text("finish_reason"))
 }

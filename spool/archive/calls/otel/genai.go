@@ -82,17 +82,17 @@ var genAI = dialect{
 		{"service.name", metadata, serviceKey},
 	},
 	input: []source{
-		{"gen_ai.input.messages", messagesIn},
-		{"event gen_ai.client.inference.operation.details: gen_ai.input.messages", detailsIn},
+		{"gen_ai.input.messages", messages},
+		{"event gen_ai.client.inference.operation.details: gen_ai.input.messages", detailed},
 		{"events gen_ai.system.message, gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message", eventsIn},
-		{"gen_ai.prompt", anyInput},
+		{"gen_ai.prompt", anything},
 		{"event gen_ai.content.prompt: gen_ai.prompt", contentEventIn},
 	},
 	output: []source{
-		{"gen_ai.output.messages", messagesOut},
-		{"event gen_ai.client.inference.operation.details: gen_ai.output.messages", detailsOut},
+		{"gen_ai.output.messages", messages},
+		{"event gen_ai.client.inference.operation.details: gen_ai.output.messages", detailed},
 		{"event gen_ai.choice", eventsOut},
-		{"gen_ai.completion", anyOutput},
+		{"gen_ai.completion", anything},
 		{"event gen_ai.content.completion: gen_ai.completion", contentEventOut},
 	},
 }
@@ -125,21 +125,7 @@ func genAIKind(s *span) Kind {
 	return kind
 }
 
-func messagesIn(s *span, key string) conversation {
-	if s.own.get(key).absent() {
-		return conversation{}
-	}
-
-	return messagesOf(s.own.get(key), "user")
-}
-
-func messagesOut(s *span, key string) conversation {
-	if s.own.get(key).absent() {
-		return conversation{}
-	}
-
-	return messagesOf(s.own.get(key), "assistant")
-}
+func messages(s *span, key, role string) conversation { return messagesOf(s.own.get(key), role) }
 
 // details returns what an event with the details of an operation has under a key. There
 // may be one for what went in and one for what came out.
@@ -156,22 +142,10 @@ func (s *span) details(key string) value {
 	return nil
 }
 
-func detailsIn(s *span, _ string) conversation {
-	v := s.details("gen_ai.input.messages")
-	if v == nil {
-		return conversation{}
-	}
-
-	return messagesOf(v, "user")
-}
-
-func detailsOut(s *span, _ string) conversation {
-	v := s.details("gen_ai.output.messages")
-	if v == nil {
-		return conversation{}
-	}
-
-	return messagesOf(v, "assistant")
+// detailed reads the messages of such an event, whose name and key are the source's.
+func detailed(s *span, key, role string) conversation {
+	_, key, _ = strings.Cut(key, ": ")
+	return messagesOf(s.details(key), role)
 }
 
 // messageEvents are the events of one message each, and the roles of those.
@@ -180,7 +154,7 @@ var messageEvents = map[string]string{
 	"gen_ai.assistant.message": "assistant", "gen_ai.tool.message": "tool",
 }
 
-func eventsIn(s *span, _ string) conversation { return inputEvents(s.events) }
+func eventsIn(s *span, _, _ string) conversation { return inputEvents(s.events) }
 
 func inputEvents(events []event) conversation {
 	var c conversation
@@ -193,7 +167,7 @@ func inputEvents(events []event) conversation {
 	return c
 }
 
-func eventsOut(s *span, _ string) conversation { return outputEvents(s.events) }
+func eventsOut(s *span, _, _ string) conversation { return outputEvents(s.events) }
 
 func outputEvents(events []event) conversation {
 	var c conversation
@@ -237,26 +211,16 @@ func (c *conversation) event(e event, role string) {
 	if role == "tool" {
 		b.ToolCallID = e.at("id").text()
 	}
-	if content := e.at("content").inner(); content.isArray() {
-		for _, p := range content.elements() {
-			b.part(p)
-		}
-	} else {
-		b.say(e.at("content"))
-	}
-	for _, call := range e.at("tool_calls").inner().elements() {
-		b.call(call)
-	}
-	for _, m := range b.close() {
-		c.add(m, e.at("finish_reason").text())
-	}
+	b.content(e.at("content"))
+	b.calls(e.at("tool_calls"))
+	c.take(&b, e.at("finish_reason").text())
 }
 
-func contentEventIn(s *span, _ string) conversation {
+func contentEventIn(s *span, _, _ string) conversation {
 	return inputOf(s.event("gen_ai.content.prompt").at("gen_ai.prompt"))
 }
 
-func contentEventOut(s *span, _ string) conversation {
+func contentEventOut(s *span, _, _ string) conversation {
 	return outputOf(s.event("gen_ai.content.completion").at("gen_ai.completion"))
 }
 

@@ -178,7 +178,7 @@ func spansOf(t *testing.T, name string) []json.RawMessage {
 	logs := map[string][]json.RawMessage{}
 	if _, err := os.Stat(pathOf(name + "-logs")); err == nil {
 		for _, log := range stored(t, readPayload(t, name+"-logs")) {
-			id := otel.ReadLog(log).SpanID
+			id := otel.SpanOf(log)
 			logs[id] = append(logs[id], log)
 		}
 	}

@@ -52,8 +52,8 @@ func (s *span) guess() Kind {
 	if s.find(inputTokens, outputTokens, usageObject) != nil {
 		return KindCall
 	}
-	for _, sources := range []func(*dialect) []source{inputs, outputs} {
-		if c := s.content(sources); !c.empty() {
+	for _, role := range []string{userRole, assistantRole} {
+		if c := s.content(role); !c.empty() {
 			return KindCall
 		}
 	}
@@ -65,9 +65,6 @@ func (s *span) guess() Kind {
 func kinds(word string, table map[string]Kind) Kind {
 	return table[strings.ToLower(strings.TrimSpace(word))]
 }
-
-func inputs(d *dialect) []source  { return d.input }
-func outputs(d *dialect) []source { return d.output }
 
 // isGenAI reports whether the scope, or the key of an attribute, is one of a dialect.
 func isGenAI(scope string, own *attributes) bool {

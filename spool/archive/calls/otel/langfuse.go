@@ -36,8 +36,8 @@ var langfuse = dialect{
 		{"langfuse.trace.metadata", metadataMap, ""},
 		{"langfuse.trace.metadata.*", metadata, ""},
 	},
-	input:  []source{{"langfuse.observation.input", anyInput}},
-	output: []source{{"langfuse.observation.output", anyOutput}},
+	input:  []source{{"langfuse.observation.input", anything}},
+	output: []source{{"langfuse.observation.output", anything}},
 }
 
 // langfuseKinds are the types of observations.

@@ -78,6 +78,14 @@ func (c *conversation) add(m message, finish string) {
 	c.append(appendObject(nil, m), finish)
 }
 
+// take appends the messages of a builder.
+func (c *conversation) take(b *builder, finish string) {
+	b.flush()
+	for _, m := range b.done {
+		c.add(m, finish)
+	}
+}
+
 // append appends a message that is JSON already. One that nests too deep becomes text.
 func (c *conversation) append(m value, finish string) {
 	if jsonscan.Depth(m, levelsMax) > levelsMax {
@@ -143,12 +151,8 @@ func (c *conversation) message(m value, role string) {
 	for _, p := range parts.elements() {
 		b.part(p)
 	}
-	for _, call := range m.at("tool_calls").inner().elements() {
-		b.call(call)
-	}
-	for i := range b.close() {
-		c.add(b.done[i], finish)
-	}
+	b.calls(m.at("tool_calls"))
+	c.take(&b, finish)
 }
 
 // withRole gives a message the usual role if it names none.
@@ -194,12 +198,6 @@ type builder struct {
 	done  []message
 }
 
-// close returns the messages.
-func (b *builder) close() []message {
-	b.flush()
-	return b.done
-}
-
 // flush ends the current message, if it has anything.
 func (b *builder) flush() {
 	if b.lone == nil && len(b.parts) == 0 && len(b.ToolCalls) == 0 {
@@ -221,6 +219,24 @@ func (b *builder) flush() {
 	}
 	b.done = append(b.done, m)
 	b.lone, b.parts, b.ToolCalls = nil, nil, nil
+}
+
+// content adds the parts of a list, or what another value shows.
+func (b *builder) content(v value) {
+	parts := v.inner()
+	if !parts.isArray() {
+		b.say(v)
+	}
+	for _, p := range parts.elements() {
+		b.part(p)
+	}
+}
+
+// calls adds those of a list, which may be JSON in a text.
+func (b *builder) calls(list value) {
+	for _, call := range list.inner().elements() {
+		b.call(call)
+	}
 }
 
 // part adds one part.

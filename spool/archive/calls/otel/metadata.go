@@ -150,12 +150,12 @@ func (s *span) shown(means meaning) string {
 		return unquoted(v)
 	}
 
-	sources := inputs
+	role := userRole
 	if means == shownOutput {
-		sources = outputs
+		role = assistantRole
 	}
 	for _, d := range dialects {
-		for _, from := range sources(d) {
+		for _, from := range d.sources(role) {
 			if v := s.own.get(from.key); !v.absent() {
 				return unquoted(v)
 			}

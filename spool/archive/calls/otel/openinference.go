@@ -39,15 +39,15 @@ var openInference = dialect{
 		{"agent.name", metadata, "agent"},
 	},
 	input: []source{
-		{"llm.input_messages.N.message.*", inferenceMessages("user")},
-		{"llm.prompts.N.prompt.text", inferencePrompts},
+		{"llm.input_messages.N.message.*", inferenceMessages},
+		{"llm.prompts.N.prompt.text", inferenceTexts},
 		{"embedding.embeddings.N.embedding.text", inferenceEmbeddings},
-		{"input.value", anyInput},
+		{"input.value", anything},
 	},
 	output: []source{
-		{"llm.output_messages.N.message.*", inferenceMessages("assistant")},
-		{"llm.choices.N.completion.text", inferenceChoices},
-		{"output.value", anyOutput},
+		{"llm.output_messages.N.message.*", inferenceMessages},
+		{"llm.choices.N.completion.text", inferenceTexts},
+		{"output.value", anything},
 	},
 }
 
@@ -63,15 +63,13 @@ func openInferenceKind(s *span) Kind {
 }
 
 // inferenceMessages reads flattened messages.
-func inferenceMessages(role string) func(*span, string) conversation {
-	return func(s *span, key string) conversation {
-		prefix, _, _ := strings.Cut(key, "N.")
-		var c conversation
-		for _, m := range s.own.items(prefix) {
-			c.inference(m, role)
-		}
-		return c
+func inferenceMessages(s *span, key, role string) (c conversation) {
+	prefix, _, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		c.inference(m, role)
 	}
+
+	return c
 }
 
 // inference appends one message.
@@ -94,9 +92,7 @@ func (c *conversation) inference(m attributes, role string) {
 		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("tool_call.id"),
 			call.text("tool_call.function.name"), call.get("tool_call.function.arguments")))
 	}
-	for _, done := range b.close() {
-		c.add(done, "")
-	}
+	c.take(&b, "")
 }
 
 // inferencePart adds one part of a message.
@@ -116,29 +112,19 @@ func (b *builder) inferencePart(p attributes) {
 	}
 }
 
-func inferencePrompts(s *span, _ string) conversation {
-	var c conversation
-	for _, p := range s.own.items("llm.prompts.") {
-		if text := p.text("prompt.text"); text != "" {
-			c.add(message{Role: "user", Content: text}, "")
+// inferenceTexts reads messages of a text each.
+func inferenceTexts(s *span, key, role string) (c conversation) {
+	prefix, member, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		if text := m.text(member); text != "" {
+			c.add(message{Role: role, Content: text}, "")
 		}
 	}
 
 	return c
 }
 
-func inferenceChoices(s *span, _ string) conversation {
-	var c conversation
-	for _, p := range s.own.items("llm.choices.") {
-		if text := p.text("completion.text"); text != "" {
-			c.add(message{Role: "assistant", Content: text}, "")
-		}
-	}
-
-	return c
-}
-
-func inferenceEmbeddings(s *span, _ string) conversation {
+func inferenceEmbeddings(s *span, _, _ string) conversation {
 	var c conversation
 	for _, e := range s.own.items("embedding.embeddings.") {
 		if text := e.text("embedding.text"); text != "" {

@@ -30,12 +30,12 @@ var openLLMetry = dialect{
 		{"traceloop.workflow.name", metadata, "workflow"},
 	},
 	input: []source{
-		{"gen_ai.prompt.N.*", flattened("user")},
-		{"traceloop.entity.input", anyInput},
+		{"gen_ai.prompt.N.*", flattened},
+		{"traceloop.entity.input", anything},
 	},
 	output: []source{
-		{"gen_ai.completion.N.*", flattened("assistant")},
-		{"traceloop.entity.output", anyOutput},
+		{"gen_ai.completion.N.*", flattened},
+		{"traceloop.entity.output", anything},
 	},
 }
 

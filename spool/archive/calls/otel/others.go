@@ -16,8 +16,8 @@ var others = dialect{
 		{"tool.input", shownInput, ""},
 		{"tool.output", shownOutput, ""},
 	},
-	input:  []source{{"genkit:input", anyInput}, {"mlflow.spanInputs", anyInput}},
-	output: []source{{"genkit:output", anyOutput}, {"mlflow.spanOutputs", anyOutput}},
+	input:  []source{{"genkit:input", anything}, {"mlflow.spanInputs", anything}},
+	output: []source{{"genkit:output", anything}, {"mlflow.spanOutputs", anything}},
 }
 
 func othersKind(s *span) Kind {

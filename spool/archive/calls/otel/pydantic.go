@@ -34,5 +34,5 @@ func pydanticEvents(s *span, key string) []event {
 	return events
 }
 
-func pydanticIn(s *span, key string) conversation  { return inputEvents(pydanticEvents(s, key)) }
-func pydanticOut(s *span, key string) conversation { return outputEvents(pydanticEvents(s, key)) }
+func pydanticIn(s *span, key, _ string) conversation  { return inputEvents(pydanticEvents(s, key)) }
+func pydanticOut(s *span, key, _ string) conversation { return outputEvents(pydanticEvents(s, key)) }

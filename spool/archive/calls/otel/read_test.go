@@ -464,7 +464,4 @@ func TestEvaluationsBecomeScores(t *testing.T) {
 	if fmt.Sprint(s.Metadata) != fmt.Sprint(want) {
 		t.Errorf("metadata %v, want %v", s.Metadata, want)
 	}
-	if !otel.ReadLog(log).Joins {
-		t.Error("the evaluation does not join its span")
-	}
 }

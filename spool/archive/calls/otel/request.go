@@ -12,7 +12,7 @@ import (
 
 // takeRequest sets what the request has beyond what the span says itself.
 func (s *span) takeRequest(r *Span) {
-	in, out := s.content(inputs), s.content(outputs)
+	in, out := s.content(userRole), s.content(assistantRole)
 	r.provider = clip(s.provider(), wire.NameRunesMax)
 	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
 }
@@ -179,19 +179,13 @@ func (s *span) systemMessage() value {
 	}
 
 	b := builder{message: message{Role: "system"}}
-	if parts := v.inner(); parts.isArray() {
-		for _, p := range parts.elements() {
-			b.part(p)
-		}
-	} else {
-		b.say(v)
-	}
-	done := b.close()
-	if len(done) == 0 {
+	b.content(v)
+	b.flush()
+	if len(b.done) == 0 {
 		return nil
 	}
 
-	return encoded(done[0])
+	return encoded(b.done[0])
 }
 
 // repeats reports whether the first message is the same as one that was found elsewhere.

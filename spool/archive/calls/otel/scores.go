@@ -1,14 +1,11 @@
 package otel
 
 import (
-	"encoding/json"
 	"math"
 	"slices"
 	"sort"
-	"strings"
 
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
 
 // evaluationKey begins the keys of metadata that hold what a score cannot.
@@ -70,42 +67,4 @@ func percent(v value) (int, bool) {
 	}
 
 	return int(math.Round(x * 100)), true
-}
-
-// Log is what a stored log record says.
-type Log struct {
-	TraceID string // "" if it belongs to no span
-	SpanID  string
-	Event   string // the name of the event that it is
-
-	// Joins is set if the record says something about its span's call.
-	Joins bool
-
-	// ResponseID names the call that is judged, if the record belongs to no span.
-	ResponseID string
-}
-
-// ReadLog reads a stored log record, without what it says of a call; see Join.
-func ReadLog(body json.RawMessage) Log {
-	if !jsonscan.Valid(body) {
-		return Log{}
-	}
-
-	log := value(body).at("log")
-	e := newEvent(log)
-	read := Log{
-		TraceID:    strings.ToLower(log.at("traceId").text()),
-		SpanID:     strings.ToLower(log.at("spanId").text()),
-		Event:      e.name,
-		ResponseID: e.at("gen_ai.response.id").text(),
-	}
-	switch e.name {
-	case evaluationEvent, "gen_ai.choice", "gen_ai.client.inference.operation.details", "gen_ai.content.prompt",
-		"gen_ai.content.completion":
-		read.Joins = true
-	default:
-		read.Joins = messageEvents[e.name] != ""
-	}
-
-	return read
 }

@@ -3,7 +3,6 @@ package otel
 import (
 	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,18 +78,8 @@ func IsSpan(object wire.Object) bool {
 	return ok && raw[0] == '{' && object.Has("resource") && !object.Has("request_response") && !object.Has("kwargs")
 }
 
-// Read reads a stored span. It is an object with the resource, the scope and the span in
-// the form of OTLP/JSON, and perhaps log records; see Join. Of a body that is not JSON it
-// reads nothing.
-func Read(body json.RawMessage) Span {
-	if !jsonscan.Valid(body) || !value(body).isObject() {
-		return Span{}
-	}
-
-	return ReadObject(slices.Collect(jsonscan.Members(body)))
-}
-
-// ReadObject is Read of a body that was already parsed.
+// ReadObject reads a stored span. It is an object with the resource, the scope and the span in
+// the form of OTLP/JSON, and perhaps log records; see Join.
 func ReadObject(object wire.Object) Span {
 	member := func(name string) value {
 		v, _ := object.Get(name)

@@ -53,10 +53,10 @@ var vercel = dialect{
 		{"ai.telemetry.functionId", metadata, "function_id"},
 	},
 	input: []source{
-		{"ai.prompt.messages", messagesIn},
+		{"ai.prompt.messages", messages},
 		{"ai.values", vercelValues},
 		{"ai.value", vercelValues},
-		{"ai.prompt", anyInput},
+		{"ai.prompt", anything},
 	},
 	output: []source{
 		{"ai.response.text, .reasoning, .toolCalls, .object", vercelResponse("ai.response.")},
@@ -86,7 +86,7 @@ func vercelKind(s *span) Kind {
 }
 
 // vercelValues reads the texts of an embedding, each of which is JSON.
-func vercelValues(s *span, key string) conversation {
+func vercelValues(s *span, key, _ string) conversation {
 	var c conversation
 	v := s.own.get(key)
 	values := v.elements()
@@ -111,19 +111,15 @@ func unquoted(v value) string {
 }
 
 // vercelResponse reads the answer, which has an attribute for each of its parts.
-func vercelResponse(prefix string) func(*span, string) conversation {
-	return func(s *span, _ string) conversation {
+func vercelResponse(prefix string) func(*span, string, string) conversation {
+	return func(s *span, _, _ string) conversation {
 		b := builder{message: message{Role: "assistant"}}
 		b.thinking(s.own.text(prefix + "reasoning"))
 		b.text(s.own.text(prefix+"text", prefix+"object"))
-		for _, call := range s.own.get(prefix + "toolCalls").inner().elements() {
-			b.call(call)
-		}
+		b.calls(s.own.get(prefix + "toolCalls"))
 
 		var c conversation
-		for _, m := range b.close() {
-			c.add(m, "")
-		}
+		c.take(&b, "")
 		return c
 	}
 }
