@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"promptspool/api/wire"
 )
 
 // Archive is what the control socket gives access to of a server's archive. Its methods
@@ -31,13 +29,6 @@ const backupReadTimeout = 15 * time.Second
 
 // archiveRoutes are the control socket's routes of an archive.
 func archiveRoutes(a Archive, logger *slog.Logger) []route {
-	if a == nil {
-		return []route{
-			{"GET", "/archive/check", noArchive},
-			{"GET", "/archive/backup", noArchive},
-		}
-	}
-
 	return []route{
 		{"GET", "/archive/check", func(*fasthttp.RequestCtx) (any, error) {
 			return a.Check(context.Background())
@@ -67,12 +58,6 @@ func streamBackup(ctx *fasthttp.RequestCtx, a Archive, logger *slog.Logger) {
 			logger.Error("a backup broke off", "error", err)
 		}
 	})
-}
-
-// noArchive answers for a process without an archive.
-func noArchive(*fasthttp.RequestCtx) (any, error) {
-	return nil, wire.Errorf(wire.CodeNotImplemented,
-		"This process has no archive; a server does. Give the server's data folder as --data.")
 }
 
 // deadlineWriter gives the reader of a connection backupReadTimeout for each piece. The control

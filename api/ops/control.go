@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"strings"
@@ -59,18 +58,37 @@ type KeyList struct {
 // NewControl makes the server of the control socket.
 func NewControl(c ControlConfig) *Server {
 	routes := slices.Concat(
-		spoolRoutes(c.Spool),
-		archiveRoutes(c.Archive, c.Logger),
+		served(c.Spool != nil, spoolRoutes(c.Spool),
+			"This process has no spool; a sidecar does. Give the sidecar's data folder as --data."),
+		served(c.Archive != nil, archiveRoutes(c.Archive, c.Logger),
+			"This process has no archive; a server does. Give the server's data folder as --data."),
 		profileRoutes(),
-		peopleRoutes(c.People, c.Server),
+		served(c.People != nil, peopleRoutes(c.People, c.Server),
+			"Nobody signs in at this process; only a server has a dashboard. "+
+				"Give the server's data folder as --data."),
 		processRoutes(c),
-		keyRoutes(c.Keys, c.People),
+		served(c.Keys != nil, keyRoutes(c.Keys, c.People),
+			"This process keeps no keys; a server does. Give the server's data folder as --data."),
 	)
 	server := newServer(c.Logger, nil, routes)
 
 	// An export takes as long as its reader does, and that is the process's own user.
 	server.s.HTTP.WriteTimeout = 0
 	return server
+}
+
+// served returns the routes of a part or, if the process does not have it, routes that answer 501
+// with why.
+func served(has bool, routes []route, why string) []route {
+	if !has {
+		for i := range routes {
+			routes[i].handle = func(*fasthttp.RequestCtx) (any, error) {
+				return nil, wire.Errorf(wire.CodeNotImplemented, "%s", why)
+			}
+		}
+	}
+
+	return routes
 }
 
 // processRoutes show the state and the settings of the process.
@@ -90,9 +108,6 @@ func processRoutes(c ControlConfig) []route {
 
 // keyRoutes manage keys.
 func keyRoutes(keys Keys, people People) []route {
-	if keys == nil {
-		keys = noKeys{}
-	}
 
 	return []route{
 		{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
@@ -100,9 +115,9 @@ func keyRoutes(keys Keys, people People) []route {
 			return KeyList{Items: append([]wire.Key{}, all...)}, err
 		}},
 		{"POST", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
-			var n NewKey
-			if err := json.Unmarshal(ctx.PostBody(), &n); err != nil {
-				return nil, wire.Errorf(wire.CodeBadJSON, "The body is not a key to make: %v", err)
+			n, err := readBody[NewKey](ctx)
+			if err != nil {
+				return nil, err
 			}
 			if err := checkShared(ctx, people, n); err != nil {
 				return nil, err
@@ -116,15 +131,3 @@ func keyRoutes(keys Keys, people People) []route {
 		}},
 	}
 }
-
-// noKeys answers for a process without keys.
-type noKeys struct{}
-
-var errNoKeys = wire.Errorf(wire.CodeNotImplemented,
-	"This process keeps no keys; a server does. Give the server's data folder as --data.")
-
-func (noKeys) CreateKey(context.Context, string, string, wire.Scope) (wire.Secret, wire.Key, error) {
-	return "", wire.Key{}, errNoKeys
-}
-func (noKeys) Keys(context.Context) ([]wire.Key, error)            { return nil, errNoKeys }
-func (noKeys) RevokeKey(context.Context, string) (wire.Key, error) { return wire.Key{}, errNoKeys }

@@ -116,7 +116,9 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 
 // founded are the people of a server where a stranger created the account "eves" by
 // signing up.
-type founded struct{ noPeople }
+type founded struct{ everybody }
+
+type everybody = People
 
 func (founded) People(_ context.Context, account string) ([]wire.User, error) {
 	if account == "eves" {
@@ -171,7 +173,7 @@ func TestAProcessesErrorsArrive(t *testing.T) {
 		}},
 		{"POST", "/keys", 7, wire.Error{
 			Code: wire.CodeBadJSON,
-			Message: "The body is not a key to make: " +
+			Message: "The body is not valid: " +
 				"json: cannot unmarshal number into Go value of type ops.NewKey",
 			Fields: []wire.FieldError{},
 		}},

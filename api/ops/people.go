@@ -56,9 +56,6 @@ type Disabling struct {
 
 // peopleRoutes manage people. server is the process's own address, with a scheme.
 func peopleRoutes(people People, server string) []route {
-	if people == nil {
-		people = noPeople{}
-	}
 
 	return []route{
 		{"GET", "/people", func(ctx *fasthttp.RequestCtx) (any, error) {
@@ -126,22 +123,4 @@ func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
 		return body, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)
 	}
 	return body, nil
-}
-
-// noPeople answers for a process without people.
-type noPeople struct{}
-
-var errNoPeople = wire.Errorf(wire.CodeNotImplemented,
-	"Nobody signs in at this process; only a server has a dashboard. "+
-		"Give the server's data folder as --data.")
-
-func (noPeople) People(context.Context, string) ([]wire.User, error) { return nil, errNoPeople }
-func (noPeople) Invite(context.Context, string, wire.Role) (wire.Secret, wire.Invite, error) {
-	return "", wire.Invite{}, errNoPeople
-}
-func (noPeople) MakeReset(context.Context, string) (wire.Secret, wire.User, error) {
-	return "", wire.User{}, errNoPeople
-}
-func (noPeople) SetDisabled(context.Context, string, bool) (wire.User, error) {
-	return wire.User{}, errNoPeople
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
-
-	"promptspool/api/wire"
 )
 
 // Spool is what the control socket gives access to of a sidecar's spool. Its methods may
@@ -63,43 +61,27 @@ type Moved struct {
 
 // spoolRoutes are the control socket's routes of a spool.
 func spoolRoutes(s Spool) []route {
-	if s == nil {
-		return []route{
-			{"GET", "/spool/check", noSpool},
-			{"GET", "/spool/events", noSpool},
-			{"POST", "/spool/replay", noSpool},
-			{"POST", "/spool/purge", noSpool},
-		}
-	}
-
 	return []route{
 		{"GET", "/spool/check", func(ctx *fasthttp.RequestCtx) (any, error) { return s.Check(ctx) }},
 		{"GET", "/spool/events", func(ctx *fasthttp.RequestCtx) (any, error) {
 			streamEvents(ctx, s)
 			return nil, nil
 		}},
-		{"POST", "/spool/replay", moving(s.Replay)},
-		{"POST", "/spool/purge", moving(s.Purge)},
+		{"POST", "/spool/replay", moving(s, Spool.Replay)},
+		{"POST", "/spool/purge", moving(s, Spool.Purge)},
 	}
 }
 
 // moving returns a handler that moves the events that the body selects.
-func moving(move func(context.Context, Pick) (int, error)) handler {
+func moving(s Spool, move func(Spool, context.Context, Pick) (int, error)) handler {
 	return func(ctx *fasthttp.RequestCtx) (any, error) {
-		var p Pick
-		if err := json.Unmarshal(ctx.PostBody(), &p); err != nil {
-			return nil, wire.Errorf(wire.CodeBadJSON, "The body does not say which events: %v", err)
+		p, err := readBody[Pick](ctx)
+		if err != nil {
+			return nil, err
 		}
-
-		n, err := move(ctx, p)
+		n, err := move(s, ctx, p)
 		return Moved{n}, err
 	}
-}
-
-// noSpool answers for a process without a spool.
-func noSpool(*fasthttp.RequestCtx) (any, error) {
-	return nil, wire.Errorf(wire.CodeNotImplemented,
-		"This process has no spool; a sidecar does. Give the sidecar's data folder as --data.")
 }
 
 // streamEvents answers with one event a line. ?lane= names a lane.
