@@ -2,14 +2,12 @@ package api
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
-	"promptspool/api/intake"
 	"promptspool/api/wire"
 )
 
@@ -74,22 +72,6 @@ func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 func parseError(version string) func(*fasthttp.RequestCtx, error) {
 	return func(ctx *fasthttp.RequestCtx, err error) {
 		ctx.Response.Header.Set("Promptspool-Version", version)
-
-		var small *fasthttp.ErrSmallBuffer
-		switch {
-		case errors.As(err, &small):
-			edge.WriteError(ctx, wire.Errorf(wire.CodeTooLarge,
-				"The request's header is too large; at most 16 KiB are read."))
-			ctx.SetStatusCode(fasthttp.StatusRequestHeaderFieldsTooLarge)
-		case errors.Is(err, fasthttp.ErrBodyTooLarge):
-			edge.WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The body is too large."))
-		case edge.IsLate(err):
-			// This also answers a connection that was opened and never used. A client knows that
-			// a 408 is no answer to the call that it was about to send (RFC 9110, 15.5.9); it
-			// might take a 400 for one.
-			edge.WriteError(ctx, intake.TimeoutError(err))
-		default:
-			edge.WriteError(ctx, wire.Errorf(wire.CodeBadJSON, "This is not a complete, valid HTTP request."))
-		}
+		edge.WriteParseError(ctx, err)
 	}
 }

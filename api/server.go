@@ -44,7 +44,7 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 		DisablePreParseMultipartForm: true,
 		MaxRequestBodySize:           int(a.c.BodyBytesMax),
 
-		ReadBufferSize:  16 << 10,
+		ReadBufferSize:  edge.HeadBytesMax,
 		WriteBufferSize: 8 << 10, // a fetched template goes out in one write, with its head
 
 		ReadTimeout:     headTime,

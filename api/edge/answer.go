@@ -3,6 +3,7 @@ package edge
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"sync"
@@ -11,6 +12,9 @@ import (
 
 	"promptspool/api/wire"
 )
+
+// HeadBytesMax bounds the head of a request; it is a server's ReadBufferSize.
+const HeadBytesMax = 16 << 10
 
 // PooledAnswerMax is the size up to which the buffer of an answer is kept for others.
 const PooledAnswerMax = 1 << 20
@@ -47,4 +51,33 @@ func WriteError(ctx *fasthttp.RequestCtx, err error) {
 	}
 
 	WriteJSON(ctx, e.Status(), e.Body())
+}
+
+// WriteParseError answers what fasthttp could not read as a request.
+func WriteParseError(ctx *fasthttp.RequestCtx, err error) {
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(err, &small):
+		WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The request's header is too large; at most %d KiB are read.",
+			HeadBytesMax>>10))
+		ctx.SetStatusCode(fasthttp.StatusRequestHeaderFieldsTooLarge)
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The body is too large."))
+	case IsLate(err):
+		// This also answers a connection that was opened and never used. A client knows that
+		// a 408 is no answer to the call that it was about to send (RFC 9110, 15.5.9); it
+		// might take a 400 for one.
+		WriteError(ctx, TimeoutError(err))
+	default:
+		WriteError(ctx, wire.Errorf(wire.CodeBadJSON, "This is not a complete, valid HTTP request."))
+	}
+}
+
+// TimeoutError returns the error of a call that took too long to arrive.
+func TimeoutError(cause error) *wire.Error {
+	return &wire.Error{
+		Code:    wire.CodeTimeout,
+		Message: "The request took too long to arrive. Send it again on a new connection.",
+		Cause:   cause,
+	}
 }

@@ -85,19 +85,10 @@ func readError(encoding string, err error) error {
 	case errors.As(err, &e):
 		return e
 	case edge.IsLate(err):
-		return TimeoutError(err)
+		return edge.TimeoutError(err)
 	case encoding == "":
 		return wire.Errorf(wire.CodeBadJSON, "The body could not be read to its end: %w", err)
 	}
 
 	return wire.Errorf(wire.CodeBadJSON, "The body is truncated, or not valid %s: %w", encoding, err)
-}
-
-// TimeoutError returns the error of a call that took too long to arrive.
-func TimeoutError(cause error) *wire.Error {
-	return &wire.Error{
-		Code:    wire.CodeTimeout,
-		Message: "The request took too long to arrive. Send it again on a new connection.",
-		Cause:   cause,
-	}
 }

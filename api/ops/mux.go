@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"errors"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -91,18 +90,4 @@ func (m *mux) call(ctx *fasthttp.RequestCtx) (any, error) {
 	ctx.Response.Header.Set("Allow", allow)
 
 	return nil, wire.Errorf(wire.CodeMethod, "This path takes %s, not %.20s.", allow, method)
-}
-
-// parseError returns the answer to bytes that fasthttp could not read as a request.
-func parseError(err error) error {
-	var small *fasthttp.ErrSmallBuffer
-	if errors.Is(err, fasthttp.ErrBodyTooLarge) || errors.As(err, &small) {
-		return wire.Errorf(wire.CodeTooLarge,
-			"The request is too large; nothing here needs more than %d bytes.", bodyBytesMax)
-	}
-	if edge.IsLate(err) {
-		return wire.Errorf(wire.CodeTimeout, "The request took too long to arrive.")
-	}
-
-	return wire.Errorf(wire.CodeBadJSON, "This is not a complete, valid HTTP request.")
 }

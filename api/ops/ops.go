@@ -130,7 +130,8 @@ func (c Config) status(ctx *fasthttp.RequestCtx) (any, error) {
 func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *Server {
 	s := &fasthttp.Server{
 		Handler:            (&mux{logger, panics, routes}).handle,
-		ErrorHandler:       writeParseError,
+		ErrorHandler:       edge.WriteParseError,
+		ReadBufferSize:     edge.HeadBytesMax,
 		Name:               "promptspool",
 		MaxRequestBodySize: bodyBytesMax,
 		ReadTimeout:        10 * time.Second,
@@ -142,8 +143,6 @@ func newServer(logger *slog.Logger, panics prometheus.Counter, routes []route) *
 	}
 	return &Server{s: &edge.Server{HTTP: s}}
 }
-
-func writeParseError(ctx *fasthttp.RequestCtx, err error) { edge.WriteError(ctx, parseError(err)) }
 
 // noLog drops fasthttp's messages about single connections.
 type noLog struct{}

@@ -224,7 +224,7 @@ func TestBytesThatAreNoCallAreAnsweredAsJSON(t *testing.T) {
 			"POST /livez HTTP/1.1\r\nHost: here\r\nContent-Length: 70000\r\n\r\n" + strings.Repeat("x", 70000),
 			413,
 		},
-		"a huge header": {"GET /livez HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<16) + "\r\n\r\n", 413},
+		"a huge header": {"GET /livez HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<16) + "\r\n\r\n", 431},
 	} {
 		r := l.raw(tt.request)
 		same(t, what, []any{r.Status, r.Header.Get("Content-Type"), r.Success},
