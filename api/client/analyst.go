@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // Suggest lists values that a field has.
@@ -28,7 +29,7 @@ func (c *Client) Suggest(
 		query.Set("limit", strconv.Itoa(q.Limit))
 	}
 	if q.FilterGroup != nil {
-		filter, err := encode(q.FilterGroup)
+		filter, err := jsonscan.Marshal(q.FilterGroup)
 		if err != nil {
 			return wire.Suggestions{}, errNotJSON(err)
 		}

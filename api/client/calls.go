@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"net/url"
 	"strconv"
@@ -83,16 +81,6 @@ func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQue
 		query.Set("cursor", q.Cursor)
 	}
 	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", query))
-}
-
-// encode is json.Marshal that leaves < > & as they are: what a caller published is passed
-// on, not rewritten.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return b.Bytes(), err
 }
 
 // Changes polls the registry's change feed. The server holds the call for up to q.Wait,

@@ -76,7 +76,7 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 				URI:    "/api/public/v2/requests/search",
 				Body: `{"filter_group":{"logic":"AND",` +
 					`"filters":[{"field":"tags","operator":"contains","value":"a<b"}]},` +
-					`"per_page":5,"cursor":"c"}` + "\n",
+					`"per_page":5,"cursor":"c"}`,
 			},
 			answer: `{"success":true,"items":[{"request_id":"r"}],"total":1,"next_cursor":"n"}`,
 			want: wire.SearchPage{
@@ -88,7 +88,7 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 		},
 		"Search for everything": {
 			call:   func(ctx context.Context, c *Client) (any, error) { return c.Search(ctx, caller, wire.Search{}) },
-			sent:   sent{Method: "POST", URI: "/api/public/v2/requests/search", Body: "{}\n"},
+			sent:   sent{Method: "POST", URI: "/api/public/v2/requests/search", Body: "{}"},
 			answer: `{"success":true,"items":[]}`,
 			want:   wire.SearchPage{Success: true, Items: []wire.Row{}},
 		},
@@ -124,7 +124,7 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 				URI:    "/rest/prompt-templates",
 				Body: `{"prompt_template":{"prompt_name":"greeting","tags":["t"]},` +
 					`"prompt_version":{"prompt_template":{"a":"<&>\u2028"},"commit_message":"first",` +
-					`"metadata":{"model":{}}},"release_labels":["prod"]}` + "\n",
+					`"metadata":{"model":{}}},"release_labels":["prod"]}`,
 			},
 			answer: `{"success":true,"id":7,"version_number":1}`,
 			want:   wire.Published{Success: true, ID: 7, VersionNumber: 1},
@@ -137,7 +137,7 @@ func TestEachMethodMakesItsCallAndReadsTheAnswer(t *testing.T) {
 				Method: "POST",
 				URI:    "/rest/prompt-templates",
 				Body: `{"prompt_template":{"prompt_name":"n","tags":null},` +
-					`"prompt_version":{"prompt_template":{}}}` + "\n",
+					`"prompt_version":{"prompt_template":{}}}`,
 			},
 			answer: `{"success":true}`,
 			want:   wire.Published{Success: true},

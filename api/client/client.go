@@ -12,6 +12,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -24,6 +25,7 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 const (
@@ -143,52 +145,76 @@ func errNotJSON(err error) error {
 
 // do makes the call and decodes the answer, or the server's error.
 func (c *Client) do(ctx context.Context, r request) error {
-	if !canTravel(r.key) {
-		return errNoKey
-	}
-	if r.json != nil {
-		var err error
-		r.body, err = encode(r.json)
-		if err != nil {
-			return errNotJSON(err)
-		}
-	}
-
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-
-	// Each byte that is sent or received starts this timer anew.
-	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
-	defer silence.Stop()
-
-	req, err := c.newRequest(ctx, r, silence)
+	answer, err := c.open(ctx, r)
 	if err != nil {
-		return wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
+		return err
 	}
+	defer answer.Close()
 
-	// The clock is read as close to the call as possible, because the time between bounds the skew.
-	sent := c.now()
-	res, err := c.http.Do(req)
-	if err != nil {
-		return c.unreachable(ctx, err)
-	}
-	c.skew.learn(sent, c.now(), res.Header.Get(wire.TimeHeader))
-	defer res.Body.Close()
-
-	most := answerBytesMax
-	if r.answerBytesMax > 0 {
-		most = r.answerBytesMax
-	}
+	most := cmp.Or(r.answerBytesMax, answerBytesMax)
 	// One byte more than allowed is read, so that an answer that is too large is noticed.
-	body, err := readAnswer(ctx, io.LimitReader(&heard{res.Body, silence}, int64(most)+1), res.ContentLength)
+	body, err := readAnswer(ctx, io.LimitReader(answer, int64(most)+1), answer.ContentLength)
 	if e := (*wire.Error)(nil); errors.As(err, &e) {
 		return err // this process has no memory for it
 	}
 	if err != nil {
-		return c.unreachable(ctx, err)
+		return c.unreachable(answer.ctx, err)
 	}
 
-	return c.read(res, body, most, r.answer)
+	return c.read(answer.Response, body, most, r.answer)
+}
+
+// openAnswer is an answer that is read while it arrives.
+type openAnswer struct {
+	heard
+	*http.Response
+	ctx context.Context // its cause is why the answer was given up
+	end func()
+}
+
+// Close ends the call.
+func (a *openAnswer) Close() error {
+	defer a.end()
+	return a.Body.Close()
+}
+
+// open makes the call and returns the server's answer as it arrives. The caller must close it.
+func (c *Client) open(ctx context.Context, r request) (*openAnswer, error) {
+	if !canTravel(r.key) {
+		return nil, errNoKey
+	}
+	if r.json != nil {
+		var err error
+		r.body, err = jsonscan.Marshal(r.json)
+		if err != nil {
+			return nil, errNotJSON(err)
+		}
+	}
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	// Each byte that is sent or received starts this timer anew.
+	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
+	answer := &openAnswer{ctx: ctx, end: func() {
+		silence.Stop()
+		cancel(nil)
+	}}
+	req, err := c.newRequest(ctx, r, silence)
+	if err != nil {
+		answer.end()
+		return nil, wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
+	}
+
+	// The clock is read as close to the call as possible, because the time between bounds the skew.
+	sent := c.now()
+	answer.Response, err = c.http.Do(req)
+	if err != nil {
+		defer answer.end()
+		return nil, c.unreachable(ctx, err)
+	}
+	c.skew.learn(sent, c.now(), answer.Header.Get(wire.TimeHeader))
+	answer.heard = heard{answer.Body, silence}
+
+	return answer, nil
 }
 
 const (

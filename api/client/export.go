@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -99,61 +98,18 @@ func (c *Client) OpenExport(ctx context.Context, id wire.Identity, e wire.Export
 }
 
 func (c *Client) openExport(ctx context.Context, id wire.Identity, e wire.Export) (*openAnswer, error) {
-	if !canTravel(id.Key) {
-		return nil, errNoKey
-	}
-	body, err := encode(e)
+	answer, err := c.open(ctx, post(id, "/api/public/v2/requests/export", e))
 	if err != nil {
-		return nil, errNotJSON(err)
+		return nil, err
 	}
 
-	// Both outlive this function: the caller reads the answer afterwards, and closes it.
-	ctx, cancel := context.WithCancelCause(ctx)
-	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
-	answer := &openAnswer{ctx: ctx, end: func() {
-		silence.Stop()
-		cancel(nil)
-	}}
-
-	req, err := c.newRequest(ctx, request{
-		method: "POST",
-		path:   "/api/public/v2/requests/export",
-		key:    id.Key,
-		body:   body,
-	}, silence)
-	if err != nil {
-		answer.end()
-		return nil, wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
-	}
-
-	res, err := c.http.Do(req)
-	if err != nil {
-		defer answer.end()
-		return nil, c.unreachable(ctx, err)
-	}
-
-	answer.body, answer.heard = res.Body, heard{res.Body, silence}
-	if res.StatusCode != 200 || res.Header.Get("Promptspool-Version") == "" {
+	if answer.StatusCode != 200 || answer.Header.Get("Promptspool-Version") == "" {
 		// Errors are small, and are read as a whole.
 		defer answer.Close()
 		text, _ := io.ReadAll(io.LimitReader(answer, syncAnswerBytesMax))
 
-		return nil, c.read(res, text, syncAnswerBytesMax, nil)
+		return nil, c.read(answer.Response, text, syncAnswerBytesMax, nil)
 	}
 
 	return answer, nil
-}
-
-// openAnswer is an answer that is read while it arrives.
-type openAnswer struct {
-	heard
-	ctx  context.Context // its cause is why the answer was given up
-	end  func()
-	body io.Closer
-}
-
-// Close ends the call.
-func (a *openAnswer) Close() error {
-	defer a.end()
-	return a.body.Close()
 }
