@@ -37,8 +37,6 @@ func TestAFindingIsToldByItsPlaceInTheFile(t *testing.T) {
 		"content: |\n  a\n\n    {b c}\n  d\n":                  "f.yaml:4:5: content",
 		"content: |4-\n      x\n    {b c}\n":                   "f.yaml:3:5: content",
 		"content: >\n  one\n  two\n\n  three {b c}\n":          "f.yaml:1:10: content, in line 2, column 7 of its text,",
-		"content: one\n  two\n  {b c}\n":                       "f.yaml:1:10: content, in line 1, column 9 of its text,",
-		"content: \"one\\\n  \\ two\n  {b c}\"\n":              "f.yaml:1:10: content, in line 1, column 9 of its text,",
 		"content: |\r\n  a\r\n  é {b c}\r\n":                   "f.yaml:3:5: content",
 		"content: !!str a {b c}\n":                             "f.yaml:1:18: content",
 		"content: &x a {b c}\n":                                "f.yaml:1:15: content",
@@ -47,6 +45,11 @@ func TestAFindingIsToldByItsPlaceInTheFile(t *testing.T) {
 		"messages: [{role: user, content: [{text: '{'}]}]\n":   "f.yaml:1:43: messages[0].content[0].text",
 		"content:\n- image_url: {url: \"https://x/{\"}\n":      "f.yaml:2:31: content[0].image_url.url",
 		"content: a {b}\n":                                     "",
+
+		"content: one\n  two\n  {b c}\n": "f.yaml:1:10: content, in line 1, column 9 of its text,",
+
+		"content: \"one\\\n  \\ two\n  {b c}\"\n": "f.yaml:1:10: content, in line 1, column 9 of its text,",
+
 		"messages:\n- {role: user, content: a}\n- {role: function, name: f, content: a}\n" +
 			"model: {provider: anthropic}\n": "f.yaml:3:1: messages[1] gives the result of \"f\", " +
 			"which no message before it called; anthropic needs the call as well",
