@@ -34,7 +34,7 @@ var imports = map[string]string{
 	"api/edge":            "api/wire metrics",
 	"api/ops":             "api/edge api/wire metrics",
 	"api/auth":            "api/wire",
-	"api/client":          "api/admission api/wire",
+	"api/client":          "api/admission api/wire api/wire/jsonscan",
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
