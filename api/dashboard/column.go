@@ -10,28 +10,30 @@ type column struct {
 	Excerpt    bool   // the beginning of a text, in one line
 	Sort       string // the field that its heading sorts by, one of wire.SortFields; "" if it does not sort
 	byDefault  bool   // shown unless the reader chose columns
+	csv        string // the names of what a CSV has in its place
 }
 
 var columns = []column{
-	{Name: "status", Text: "Status", Sort: "status"},
-	{Name: "template", Text: "Template", byDefault: true},
-	{Name: "call", Text: "Input → output", byDefault: true},
-	{Name: "input", Text: "Input", Excerpt: true},
-	{Name: "output", Text: "Output", Excerpt: true},
-	{Name: "model", Text: "Model"},
-	{Name: "provider", Text: "Provider"},
-	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", byDefault: true},
-	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens"},
-	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", byDefault: true},
-	{Name: "score", Text: "Main score", Number: true, byDefault: true},
-	{Name: "scores", Text: "All scores"},
-	{Name: "tags", Text: "Tags"},
-	{Name: "metadata", Text: "Metadata"},
-	{Name: "tools", Text: "Tools called"},
-	{Name: "finish", Text: "Finish reason"},
-	{Name: "function", Text: "Function"},
-	{Name: "sidecar", Text: "Sidecar"},
-	{Name: "groups", Text: "Groups"},
+	{Name: "status", Text: "Status", Sort: "status", csv: "error_type"},
+	{Name: "template", Text: "Template", byDefault: true, csv: "template version label"},
+	{Name: "call", Text: "Input → output", byDefault: true, csv: "input_excerpt output_excerpt"},
+	{Name: "input", Text: "Input", Excerpt: true, csv: "input_excerpt"},
+	{Name: "output", Text: "Output", Excerpt: true, csv: "output_excerpt"},
+	{Name: "model", Text: "Model", csv: "model"},
+	{Name: "provider", Text: "Provider", csv: "provider"},
+	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", byDefault: true, csv: "latency_seconds"},
+	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens",
+		csv: "input_tokens output_tokens cached_tokens reasoning_tokens"},
+	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", byDefault: true, csv: "cost_usd"},
+	{Name: "score", Text: "Main score", Number: true, byDefault: true, csv: "scores"},
+	{Name: "scores", Text: "All scores", csv: "scores"},
+	{Name: "tags", Text: "Tags", csv: "tags"},
+	{Name: "metadata", Text: "Metadata", csv: "metadata"},
+	{Name: "tools", Text: "Tools called", csv: "tools"},
+	{Name: "finish", Text: "Finish reason", csv: "finish_reason"},
+	{Name: "function", Text: "Function", csv: "function_name"},
+	{Name: "sidecar", Text: "Sidecar", csv: "sidecar"},
+	{Name: "groups", Text: "Groups", csv: "group_ids"},
 }
 
 // namedColumns returns the names of columns that exist, in their usual order; nil if there are none.

@@ -242,15 +242,16 @@ func (d *Dashboard) writeCSV(ctx context.Context, id wire.Identity, e exported, 
 
 // csvColumns returns the heading of a CSV, and what makes its lines. Without columns it has all
 // but the tools, as in the API.
-func csvColumns(columns []string) (header []string, cells func(*wire.Row) []string) {
+func csvColumns(chosen []string) (header []string, cells func(*wire.Row) []string) {
 	all := wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
-	if columns == nil {
+	if chosen == nil {
 		return all, func(row *wire.Row) []string { return row.CSVLine("")[:len(all)] }
 	}
 
 	header = []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
-	for _, name := range columns {
-		for _, cell := range csvNames[name] {
+	for _, name := range chosen {
+		i := slices.IndexFunc(columns, func(c column) bool { return c.Name == name })
+		for cell := range strings.FieldsSeq(columns[i].csv) {
 			if !slices.Contains(header, cell) {
 				header = append(header, cell)
 			}
@@ -272,27 +273,4 @@ func csvColumns(columns []string) (header []string, cells func(*wire.Row) []stri
 		}
 		return cells
 	}
-}
-
-// csvNames maps the columns of the list to those of a CSV.
-var csvNames = map[string][]string{
-	"status":   {"error_type"},
-	"call":     {"input_excerpt", "output_excerpt"},
-	"input":    {"input_excerpt"},
-	"output":   {"output_excerpt"},
-	"model":    {"model"},
-	"provider": {"provider"},
-	"template": {"template", "version", "label"},
-	"latency":  {"latency_seconds"},
-	"tokens":   {"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens"},
-	"cost":     {"cost_usd"},
-	"score":    {"scores"},
-	"scores":   {"scores"},
-	"tags":     {"tags"},
-	"metadata": {"metadata"},
-	"tools":    {"tools"},
-	"finish":   {"finish_reason"},
-	"function": {"function_name"},
-	"sidecar":  {"sidecar"},
-	"groups":   {"group_ids"},
 }

@@ -9,16 +9,12 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // vocabulary lists the fields of random filters, with values that random histories may
 // have.
-var vocabulary = []struct {
-	field     string
-	operators []string
-	values    []string // nil for numbers and times
-	times     bool
-}{
+var vocabulary = withNumbers([]word{
 	{field: "model", operators: texts, values: models},
 	{field: "function_name", operators: texts, values: functions},
 	{field: "provider", operators: texts, values: []string{"openai", "OpenAI", "ANTHROPIC"}},
@@ -38,15 +34,26 @@ var vocabulary = []struct {
 	{field: "is_tool_call", operators: flags},
 	{field: "is_plain_text", operators: flags},
 	{field: "score", operators: numbers},
-	{field: "cost", operators: numbers},
-	{field: "cached_tokens", operators: numbers},
-	{field: "reasoning_tokens", operators: numbers},
-	{field: "output_tokens", operators: numbers},
-	{field: "input_tokens", operators: numbers},
-	{field: "prompt_version_number", operators: numbers},
-	{field: "latency_ms", operators: numbers},
 	{field: "accepted_at", operators: []string{"before", "after", "is_null"}, times: true},
 	{field: "request_start_time", operators: []string{"before", "after", "gte", "is_not_null"}, times: true},
+})
+
+// word is a field of random filters.
+type word struct {
+	field     string
+	operators []string
+	values    []string // nil for numbers and times
+	times     bool
+}
+
+// withNumbers adds the fields of all columns of numbers.
+func withNumbers(words []word) []word {
+	for c := range rowcode.ColumnBody {
+		if d := rowcode.Define(c); d.Number() != nil {
+			words = append(words, word{field: d.Fields[0], operators: numbers})
+		}
+	}
+	return words
 }
 
 var (
