@@ -25,10 +25,6 @@ func anthropic(c *call) (wire.Object, error) {
 	if !c.Chat {
 		return c.anthropicCompletion()
 	}
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
-
 	kwargs := append(c.newKwargs("model"), rawjson.MemberOf("max_tokens", json.RawMessage(anthropicTokens)))
 	system, err := c.systemTexts()
 	if err != nil {
@@ -53,12 +49,7 @@ func anthropic(c *call) (wire.Object, error) {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", turnsJSON(turns, "content")))
-	kwargs, err = c.anthropicTools(kwargs)
-	if err != nil {
-		return nil, err
-	}
-
-	return c.withParameters(kwargs), nil
+	return c.anthropicTools(kwargs)
 }
 
 func (c *call) anthropicCompletion() (wire.Object, error) {
@@ -77,7 +68,7 @@ func (c *call) anthropicCompletion() (wire.Object, error) {
 		rawjson.MemberOf("max_tokens_to_sample", json.RawMessage(anthropicTokens)),
 		rawjson.MemberOf("prompt", rawjson.Quote(text)))
 
-	return c.withParameters(kwargs), err
+	return kwargs, err
 }
 
 // anthropicMessage returns the role and the content blocks of a message. The result of a
@@ -116,10 +107,6 @@ func (c *call) anthropicMessage(m *prompt.Message) (role string, blocks []json.R
 // anthropicBlock writes one block of content; nil for an empty one, which Anthropic
 // rejects.
 func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
-	if b.IsUnfilled() {
-		return nil, nil
-	}
-
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {
@@ -183,19 +170,10 @@ var anthropicBuiltIns = map[string][2]string{
 }
 
 func (c *call) anthropicTools(kwargs wire.Object) (wire.Object, error) {
-	if len(c.Tools) == 0 {
-		return kwargs, nil
+	kwargs, err := c.withTools(kwargs, c.anthropicTool)
+	if err != nil || len(c.Tools) == 0 {
+		return kwargs, err
 	}
-
-	tools := make([]json.RawMessage, len(c.Tools))
-	for i, t := range c.Tools {
-		raw, err := c.anthropicTool(t)
-		if err != nil {
-			return nil, err
-		}
-		tools[i] = raw
-	}
-	kwargs = append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools)))
 
 	choice := rawjson.NewObject()
 	switch c.Choice.Mode {
@@ -234,9 +212,5 @@ func (c *call) anthropicTool(t prompt.Tool) (json.RawMessage, error) {
 		rawjson.MemberOf("name", rawjson.Quote(known[0])),
 	}
 	// The published config may name a newer version than ours.
-	for _, m := range config {
-		out = rawjson.Set(out, m.Name, m.Value)
-	}
-
-	return rawjson.Encode(out), nil
+	return rawjson.Encode(rawjson.Merge(out, config)), nil
 }

@@ -20,9 +20,6 @@ import (
 // urls: Converse takes the bytes of anything else, which JSON cannot hold.
 func bedrock(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("modelId")
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
 	if !c.Chat {
 		c.Messages = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
@@ -64,20 +61,14 @@ var converseMembers = strings.Fields(`
 // additionalModelRequestFields.
 func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 	var inference, additional wire.Object
-	merge := func(into *wire.Object, value json.RawMessage) {
-		for _, m := range rawjson.Object(value) {
-			*into = rawjson.Set(*into, m.Name, m.Value)
-		}
-	}
-
 	for _, p := range c.parameters {
 		switch p.Name {
 		case "maxTokens", "temperature", "topP", "stopSequences":
 			inference = rawjson.Set(inference, p.Name, p.Value)
 		case "inferenceConfig":
-			merge(&inference, p.Value)
+			inference = rawjson.Merge(inference, rawjson.Object(p.Value))
 		case "additionalModelRequestFields":
-			merge(&additional, p.Value)
+			additional = rawjson.Merge(additional, rawjson.Object(p.Value))
 		default:
 			if slices.Contains(converseMembers, p.Name) {
 				kwargs = rawjson.Set(kwargs, p.Name, p.Value)
@@ -86,6 +77,8 @@ func (c *call) bedrockParameters(kwargs wire.Object) wire.Object {
 			}
 		}
 	}
+
+	c.parameters = nil
 
 	if inference != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("inferenceConfig", rawjson.Encode(inference)))
@@ -128,10 +121,6 @@ func (c *call) bedrockMessage(m *prompt.Message) (role string, blocks []json.Raw
 
 // bedrockBlock writes one block of content; nil for a blank text, which Converse rejects.
 func (c *call) bedrockBlock(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
-	if b.IsUnfilled() {
-		return nil, nil
-	}
-
 	switch b.Kind {
 	case "text":
 		if strings.TrimSpace(b.Text) == "" {

@@ -68,15 +68,6 @@ func (c *call) size() int {
 	return size
 }
 
-// withParameters adds the parameters to what was built. They win.
-func (c *call) withParameters(kwargs wire.Object) wire.Object {
-	for _, p := range c.parameters {
-		kwargs = rawjson.Set(kwargs, p.Name, p.Value)
-	}
-
-	return kwargs
-}
-
 // completionText joins the text blocks of a completion.
 func (c *call) completionText() (string, error) { return c.joinedText(c.Content, "a completion") }
 

@@ -14,21 +14,12 @@ import (
 // takes them. A completion becomes a message of the user.
 func cohere(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("model")
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
-
 	messages, err := c.eachMessage(c.cohereMessage)
 	if err != nil {
 		return nil, err
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("messages", rawjson.Array(messages)))
-	kwargs, err = c.cohereTools(kwargs)
-	if err != nil {
-		return nil, err
-	}
-
-	return c.withParameters(kwargs), nil
+	return c.cohereTools(kwargs)
 }
 
 // cohereTools adds tools. Cohere can be made to call any tool or none, but not a certain

@@ -45,9 +45,6 @@ func gemini(c *call) (wire.Object, error) {
 			rawjson.MemberOf("generation_config", rawjson.Encode(config))), nil
 	}
 
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
 	system, err := c.systemTexts()
 	if err != nil {
 		return nil, err
@@ -80,13 +77,12 @@ func gemini(c *call) (wire.Object, error) {
 func (c *call) geminiConfig() (config wire.Object) {
 	for _, p := range c.parameters {
 		if p.Name == "generation_config" || p.Name == "generationConfig" {
-			for _, m := range rawjson.Object(p.Value) {
-				config = rawjson.Set(config, m.Name, m.Value)
-			}
+			config = rawjson.Merge(config, rawjson.Object(p.Value))
 			continue
 		}
 		config = rawjson.Set(config, p.Name, p.Value)
 	}
+	c.parameters = nil
 
 	return config
 }
@@ -97,14 +93,8 @@ func (c *call) geminiMessage(m *prompt.Message) (role string, parts []json.RawMe
 		return "user", []json.RawMessage{part}, err
 	}
 
-	for i := range m.Content {
-		part, err := c.geminiPart(&m.Content[i])
-		if err != nil {
-			return "", nil, err
-		}
-		if part != nil {
-			parts = append(parts, part)
-		}
+	if parts, err = eachBlock(m, c.geminiPart); err != nil {
+		return "", nil, err
 	}
 	for _, call := range m.Calls {
 		args, err := c.input(m.At, call)
@@ -147,11 +137,7 @@ func (c *call) geminiResult(m *prompt.Message) (json.RawMessage, error) {
 }
 
 // geminiPart writes one part of a message; nil for an empty text.
-func (c *call) geminiPart(b *prompt.Block) (json.RawMessage, error) {
-	if b.IsUnfilled() {
-		return nil, nil
-	}
-
+func (c *call) geminiPart(_ *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 	switch b.Kind {
 	case "text":
 		if b.Text == "" {

@@ -7,12 +7,16 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// eachBlock lists what convert makes of each block of a message, leaving out blocks that
-// it turns into nothing.
+// eachBlock lists what convert makes of each block of a message, leaving out those that
+// nothing was filled into, or that it turns into nothing.
 func eachBlock(
 	m *prompt.Message, convert func(*prompt.Message, *prompt.Block) (json.RawMessage, error),
 ) (blocks []json.RawMessage, err error) {
 	for i := range m.Content {
+		// A part without its images would be rejected by the provider.
+		if m.Content[i].IsUnfilled() {
+			continue
+		}
 		raw, err := convert(m, &m.Content[i])
 		if err != nil {
 			return nil, err
@@ -65,25 +69,14 @@ func (c *call) chunks(
 		return rawjson.Quote(m.Content[0].Text), nil
 	}
 
-	list := make([]json.RawMessage, 0, len(m.Content))
-	for i := range m.Content {
-		b := &m.Content[i]
-		// A part without its images would be rejected by the provider.
-		if b.IsUnfilled() {
-			continue
-		}
+	list, err := eachBlock(m, func(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
 		if b.Kind == "text" {
-			list = append(list, textPart(b.Text))
-			continue
+			return textPart(b.Text), nil
 		}
-		raw, err := convert(m, b)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, raw)
-	}
+		return convert(m, b)
+	})
 
-	return rawjson.Array(list), nil
+	return rawjson.Array(list), err
 }
 
 // textPart writes a text in the form that most providers use.

@@ -16,10 +16,6 @@ import (
 // becomes a message of the user.
 func mistral(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("model")
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
-
 	messages, err := c.eachMessage(c.mistralMessage)
 	if err != nil {
 		return nil, err
@@ -30,7 +26,7 @@ func mistral(c *call) (wire.Object, error) {
 		return nil, err
 	}
 	if len(c.Tools) == 0 || c.Choice.Raw == nil {
-		return c.withParameters(kwargs), nil
+		return kwargs, nil
 	}
 
 	// Mistral spells some choices in its own way.
@@ -47,7 +43,7 @@ func mistral(c *call) (wire.Object, error) {
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("tool_choice", choice))
 
-	return c.withParameters(kwargs), nil
+	return kwargs, nil
 }
 
 func (c *call) mistralMessage(m *prompt.Message) (json.RawMessage, error) {

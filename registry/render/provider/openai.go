@@ -29,7 +29,7 @@ func openAI(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("model")
 	if !c.Chat {
 		text, err := c.completionText()
-		return c.withParameters(rawjson.Set(kwargs, "prompt", rawjson.Quote(text))), err
+		return rawjson.Set(kwargs, "prompt", rawjson.Quote(text)), err
 	}
 
 	messages, err := openAIMessages(c)
@@ -49,7 +49,7 @@ func openAI(c *call) (wire.Object, error) {
 		}
 	}
 
-	return c.withParameters(kwargs), nil
+	return kwargs, nil
 }
 
 func functionList(list []prompt.Tool) json.RawMessage {
@@ -131,20 +131,9 @@ func (c *call) openAIContent(m *prompt.Message) (json.RawMessage, error) {
 		return rawjson.Quote(""), nil
 	}
 
-	parts := make([]json.RawMessage, 0, len(m.Content))
-	for i := range m.Content {
-		b := &m.Content[i]
-		if b.IsUnfilled() {
-			continue
-		}
-		if b.Kind != "text" && m.Role != "user" {
-			return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
-		}
-		part, err := c.openAIPart(b)
-		if err != nil {
-			return nil, err
-		}
-		parts = append(parts, part)
+	parts, err := eachBlock(m, c.openAIPart)
+	if err != nil {
+		return nil, err
 	}
 	// All of them were left out; an empty array would be rejected.
 	if len(parts) == 0 {
@@ -155,7 +144,11 @@ func (c *call) openAIContent(m *prompt.Message) (json.RawMessage, error) {
 }
 
 // openAIPart writes one content part of a chat completion.
-func (c *call) openAIPart(b *prompt.Block) (json.RawMessage, error) {
+func (c *call) openAIPart(m *prompt.Message, b *prompt.Block) (json.RawMessage, error) {
+	if b.Kind != "text" && m.Role != "user" {
+		return nil, c.cannotHold(b, "a message of the role %s; put it into one of the role user", m.Role)
+	}
+
 	switch b.Kind {
 	case "text":
 		return textPart(b.Text), nil
@@ -191,28 +184,21 @@ func imagePart(f file) json.RawMessage {
 	return rawjson.NewObject().Str("type", "image_url").Raw("image_url", image.End()).End()
 }
 
-// openAITools adds what the model may call. OpenAI rejects empty lists, and a choice
-// without anything to choose from.
+// openAITools adds what the model may call. OpenAI rejects a choice without anything to choose
+// from.
 func openAITools(kwargs wire.Object, c *call) (wire.Object, error) {
-	if len(c.Tools) == 0 {
-		return kwargs, nil
-	}
-
-	list := make([]json.RawMessage, len(c.Tools))
-	for i, t := range c.Tools {
+	kwargs, err := c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
 		if t.Kind != "function" {
 			return nil, cannotExpress(t.At,
 				"is %q, and a chat completion takes functions only; "+
 					"set api_type of metadata.model to responses",
 				language.Shorten(t.Kind))
 		}
-		list[i] = rawjson.NewObject().Str("type", "function").Raw("function", t.Raw).End()
-	}
-
-	kwargs = append(kwargs, rawjson.MemberOf("tools", rawjson.Array(list)))
-	if c.Choice.Raw != nil {
+		return rawjson.NewObject().Str("type", "function").Raw("function", t.Raw).End(), nil
+	})
+	if err == nil && len(c.Tools) > 0 && c.Choice.Raw != nil {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
 	}
 
-	return kwargs, nil
+	return kwargs, err
 }

@@ -16,13 +16,8 @@ func openAIResponses(c *call) (wire.Object, error) {
 	kwargs := c.newKwargs("model")
 	if !c.Chat {
 		text, err := c.completionText()
-		return c.withParameters(append(kwargs, rawjson.MemberOf("input", rawjson.Quote(text)))), err
+		return append(kwargs, rawjson.MemberOf("input", rawjson.Quote(text))), err
 	}
-	// The Responses API knows tools only.
-	if err := c.useTools(); err != nil {
-		return nil, err
-	}
-
 	input := make([]json.RawMessage, 0, len(c.Messages))
 	for i := range c.Messages {
 		items, err := c.responseItems(&c.Messages[i])
@@ -32,19 +27,10 @@ func openAIResponses(c *call) (wire.Object, error) {
 		input = append(input, items...)
 	}
 	kwargs = append(kwargs, rawjson.MemberOf("input", rawjson.Array(input)))
-	if len(c.Tools) == 0 {
-		return c.withParameters(kwargs), nil
+	kwargs, err := c.withTools(kwargs, c.responseTool)
+	if err != nil || len(c.Tools) == 0 {
+		return kwargs, err
 	}
-
-	tools := make([]json.RawMessage, len(c.Tools))
-	for i, t := range c.Tools {
-		raw, err := c.responseTool(t)
-		if err != nil {
-			return nil, err
-		}
-		tools[i] = raw
-	}
-	kwargs = append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools)))
 
 	switch c.Choice.Mode {
 	case "":
@@ -55,7 +41,7 @@ func openAIResponses(c *call) (wire.Object, error) {
 		kwargs = append(kwargs, rawjson.MemberOf("tool_choice", c.Choice.Raw))
 	}
 
-	return c.withParameters(kwargs), nil
+	return kwargs, nil
 }
 
 // responseTool writes a tool of the Responses API. Unlike in a chat completion, a

@@ -13,7 +13,8 @@ import (
 	"promptspool/registry/render/rawjson"
 )
 
-// builders make the arguments of each provider's own client. The keys are what "provider"
+// builders make the arguments of each provider's own client, but for the parameters. These win over
+// what was built; a builder that puts them elsewhere leaves none. The keys are what "provider"
 // says in a request or in metadata.model.
 var builders = map[string]func(*call) (wire.Object, error){
 	"openai":            openAI,
@@ -84,12 +85,18 @@ func Kwargs(
 		c.parameters = rawjson.Without(rawjson.Without(c.parameters, "model"), "modelId")
 	}
 
+	// Only OpenAI still takes functions, the older form of tools.
+	if c.family != "openai" || NormalAPI(provider, c.apiType) != chatAPI {
+		if err := c.useTools(); err != nil {
+			return nil, nil, err
+		}
+	}
 	kwargs, err := build(&c)
 	if err != nil {
 		return nil, nil, err
 	}
 
-	return rawjson.Encode(kwargs), c.warnings, nil
+	return rawjson.Encode(rawjson.Merge(kwargs, c.parameters)), c.warnings, nil
 }
 
 // settle decides on the model and takes over the published parameters.

@@ -46,23 +46,35 @@ func declare(t *prompt.Tool, schemaName string, schema json.RawMessage) json.Raw
 	return out.End()
 }
 
-// functionTools adds tools in the form that several providers took over from OpenAI.
-func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
+// withTools adds a list of what convert makes of each tool; none without tools, which providers reject.
+func (c *call) withTools(
+	kwargs wire.Object, convert func(t prompt.Tool) (json.RawMessage, error),
+) (wire.Object, error) {
 	if len(c.Tools) == 0 {
 		return kwargs, nil
 	}
 
 	tools := make([]json.RawMessage, len(c.Tools))
 	for i, t := range c.Tools {
+		var err error
+		if tools[i], err = convert(t); err != nil {
+			return nil, err
+		}
+	}
+
+	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
+}
+
+// functionTools adds tools in the form that several providers took over from OpenAI.
+func (c *call) functionTools(kwargs wire.Object) (wire.Object, error) {
+	return c.withTools(kwargs, func(t prompt.Tool) (json.RawMessage, error) {
 		if t.Kind != "function" {
 			return nil, cannotExpress(t.At, "is %q, and %s takes functions only; take it out",
 				language.Shorten(t.Kind), c.provider)
 		}
 		function := declare(&t, "parameters", schemaOf(&t))
-		tools[i] = rawjson.NewObject().Str("type", "function").Raw("function", function).End()
-	}
-
-	return append(kwargs, rawjson.MemberOf("tools", rawjson.Array(tools))), nil
+		return rawjson.NewObject().Str("type", "function").Raw("function", function).End(), nil
+	})
 }
 
 // input returns the arguments of a tool call as an object.

@@ -65,6 +65,15 @@ func Set(o wire.Object, name string, value json.RawMessage) wire.Object {
 	return append(o, jsonscan.Member{Name: name, Value: value})
 }
 
+// Merge sets all members of another object. It may change o.
+func Merge(o, other wire.Object) wire.Object {
+	for _, m := range other {
+		o = Set(o, m.Name, m.Value)
+	}
+
+	return o
+}
+
 // Without returns an object without one of its members.
 func Without(o wire.Object, name string) wire.Object {
 	var rest wire.Object
