@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Remove takes back a row; see Sums.
@@ -17,14 +18,14 @@ func (a *Analytics) Remove(row *wire.Row) { a.count(row, -1) }
 // how long its own buckets must be, nor once scores may have too many names: nothing can
 // be taken back from the sum of the others.
 func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
-	r := summaryReader{b: summary}
-	if r.byte() != summaryVersion {
+	r := summaryReader{Reader: rowcode.Reader{Rest: summary}}
+	if r.Uvarint() != summaryVersion {
 		return false, ErrSummary
 	}
 
-	bucket := int(r.byte())
-	newest, oldest := time.Unix(r.varint(), 0), time.Unix(r.varint(), 0)
-	if r.failed || bucket >= len(wire.Buckets) || a.metadataKey != "" {
+	bucket := r.count()
+	newest, oldest := time.Unix(r.Varint(), 0), time.Unix(r.Varint(), 0)
+	if r.Err != nil || bucket >= len(wire.Buckets) || a.metadataKey != "" {
 		return false, r.err()
 	}
 
@@ -59,7 +60,7 @@ func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 func (a *Analytics) mayTakeBack(r summaryReader) bool {
 	// The whole has the name of every score, so what follows it need not be read.
 	for range r.count() {
-		r.varint()
+		r.Varint()
 		r.tally(&tally{}, func(t scoreTally, other bool) {
 			a.scores.add(t.name)
 			if other {
@@ -74,7 +75,7 @@ func (a *Analytics) mayTakeBack(r summaryReader) bool {
 		room = min(room, b.room-b.held)
 	}
 
-	return !a.scores.many() && len(r.b)/4 < room
+	return !a.scores.many() && len(r.Rest)/4 < room
 }
 
 // scoreBounds returns the bounds of all tallies of scores.
@@ -91,7 +92,7 @@ func (a *Analytics) merge(r *summaryReader) {
 	mergeBuckets(r, a.whole, struct{}{}, a.scores.add)
 	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
 		for range r.count() {
-			name := string(r.text())
+			name := r.Text()
 			mergeBuckets(r, d, name, nil)
 			r.scores(func(t scoreTally, other bool) {
 				d.mergeScore(d.totals, d.scoresOf(name), t, other)
@@ -101,17 +102,17 @@ func (a *Analytics) merge(r *summaryReader) {
 	}
 
 	for range r.count() {
-		statuses := a.statusesOf(a.clock.floor(r.varint()))
+		statuses := a.statusesOf(a.clock.floor(r.Varint()))
 		for range r.count() {
-			status, n := r.text(), r.varint()
-			addStatus(statuses, string(status), n)
+			status, n := r.Text(), r.Varint()
+			addStatus(statuses, status, n)
 		}
 	}
 
 	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
 		for range r.count() {
-			name, n := r.text(), r.counted()
-			if at := c.at(string(name)); at != nil {
+			name, n := r.Text(), r.counted()
+			if at := c.at(name); at != nil {
 				at.merge(n)
 			}
 		}
@@ -123,19 +124,19 @@ func (a *Analytics) merge(r *summaryReader) {
 
 // mergeMetadata adds the values of one metadata key.
 func (a *Analytics) mergeMetadata(r *summaryReader) {
-	key := string(r.text())
+	key := r.Text()
 	values := r.count() - 1
 	if values < 0 {
 		a.wide[key] = true
 	}
 
 	for range values {
-		value, n := r.text(), r.counted()
+		value, n := r.Text(), r.counted()
 		if a.wide[key] {
 			continue // another summary leaves them out, so their sums would be too low
 		}
 
-		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: string(value)}); at != nil {
+		if at := a.metadata.at(wire.MetadataRow{Key: key, Value: value}); at != nil {
 			at.merge(n)
 		}
 	}
@@ -145,7 +146,7 @@ func (a *Analytics) mergeMetadata(r *summaryReader) {
 // name of a score.
 func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen func(score string)) {
 	for range r.count() {
-		t := d.at(name, d.clock.floor(r.varint()))
+		t := d.at(name, d.clock.floor(r.Varint()))
 
 		// Without room for it the tally must be read all the same, for what follows.
 		if t == nil {

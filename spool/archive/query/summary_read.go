@@ -1,89 +1,43 @@
 package query
 
 import (
-	"encoding/binary"
 	"math"
+
+	"promptspool/spool/archive/rowcode"
 )
 
 // summaryReader reads a summary. After a fault everything it reads is zero, so that
 // callers need to check err only once.
 type summaryReader struct {
-	b      []byte
-	failed bool
+	rowcode.Reader
 	scored []scoreCount // of the name read last; its memory is used again
 }
 
 // err returns ErrSummary after a fault.
 func (r *summaryReader) err() error {
-	if r.failed {
+	if r.Err != nil {
 		return ErrSummary
 	}
+
 	return nil
-}
-
-func (r *summaryReader) byte() byte {
-	if len(r.b) == 0 {
-		r.failed = true
-		return 0
-	}
-
-	b := r.b[0]
-	r.b = r.b[1:]
-	return b
-}
-
-func (r *summaryReader) uvarint() uint64 {
-	// Most are that small; millions of them are read for one answer.
-	if len(r.b) > 0 && r.b[0] < 0x80 {
-		n := r.b[0]
-		r.b = r.b[1:]
-		return uint64(n)
-	}
-
-	return r.longUvarint()
-}
-
-func (r *summaryReader) longUvarint() uint64 {
-	n, size := binary.Uvarint(r.b)
-	if size <= 0 {
-		r.failed, r.b = true, nil
-		return 0
-	}
-
-	r.b = r.b[size:]
-	return n
-}
-
-// varint reads what binary.AppendVarint wrote.
-func (r *summaryReader) varint() int64 {
-	n := r.uvarint()
-	return int64(n>>1) ^ -int64(n&1)
 }
 
 // count reads how many things follow, each of at least a byte.
 func (r *summaryReader) count() int {
-	n := r.uvarint()
+	n := r.Uvarint()
 
 	// More than there are bytes would keep a caller busy for long. One more is allowed,
 	// because the number of metadata values is written plus 1.
-	if n > uint64(len(r.b))+1 {
-		r.failed, r.b = true, nil
+	if n > uint64(len(r.Rest))+1 {
+		r.Fail()
 		return 0
 	}
 
 	return int(n)
 }
 
-func (r *summaryReader) text() []byte {
-	n := r.count()
-	n = min(n, len(r.b))
-	text := r.b[:n]
-	r.b = r.b[n:]
-	return text
-}
-
 func (r *summaryReader) counted() count {
-	return count{r.varint(), r.varint(), r.varint(), r.varint()}
+	return count{r.Varint(), r.Varint(), r.Varint(), r.Varint()}
 }
 
 // tally adds what it reads to t, and calls scores for each name of a score.
@@ -92,17 +46,17 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 		&t.requests, &t.errors, &t.unpriced, &t.costNanos, &t.input, &t.output, &t.cached, &t.thinking,
 		&t.latency.sumMics,
 	} {
-		*n = plus(*n, r.varint())
+		*n = plus(*n, r.Varint())
 	}
 
 	// Classes are bounded because each takes memory, and their counts because they are
 	// stored in 32 bits.
 	class := uint64(0)
 	for range r.count() {
-		class += r.uvarint()
-		n := r.uvarint()
+		class += r.Uvarint()
+		n := r.Uvarint()
 		if class > classMax || n > math.MaxUint32 || t.latency.total+int64(n) > math.MaxUint32 {
-			r.failed, r.b = true, nil
+			r.Fail()
 			return
 		}
 		t.latency.count(int(class), int64(n))
@@ -115,7 +69,7 @@ func (r *summaryReader) tally(t *tally, scores func(t scoreTally, other bool)) {
 // until fn returns.
 func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 	for range r.count() {
-		fn(r.score(string(r.text())), false)
+		fn(r.score(r.Text()), false)
 	}
 	if others := r.score(""); others.count > 0 {
 		fn(others, true)
@@ -126,7 +80,7 @@ func (r *summaryReader) scores(fn func(t scoreTally, other bool)) {
 func (r *summaryReader) score(name string) scoreTally {
 	t := scoreTally{name: name, values: r.scored[:0]}
 	for range r.count() {
-		score, n := r.uvarint(), r.uvarint()
+		score, n := r.Uvarint(), r.Uvarint()
 
 		// Damaged numbers must not wrap to negative ones.
 		t.add(int(min(score, 100)), int64(min(n, math.MaxUint32)))

@@ -9,37 +9,44 @@ type Reader struct {
 	Err  error  // nil, or ErrRow
 }
 
-func (r *Reader) fail() { r.Rest, r.Err = nil, ErrRow }
-
-// pass skips a number that took this many bytes: 0 or fewer if there was no whole one.
-func (r *Reader) pass(used int) {
-	if used <= 0 {
-		r.fail()
-		return
-	}
-	r.Rest = r.Rest[used:]
-}
+// Fail ends the reading: what was read makes no sense.
+func (r *Reader) Fail() { r.Rest, r.Err = nil, ErrRow }
 
 // Uvarint reads what binary.AppendUvarint wrote.
 func (r *Reader) Uvarint() uint64 {
+	// Most are that small; millions of them are read for one answer.
+	if len(r.Rest) > 0 && r.Rest[0] < 0x80 {
+		n := r.Rest[0]
+		r.Rest = r.Rest[1:]
+		return uint64(n)
+	}
+
+	return r.longUvarint()
+}
+
+func (r *Reader) longUvarint() uint64 {
 	// After a fault Rest is empty, so this fails again and returns 0.
 	n, used := binary.Uvarint(r.Rest)
-	r.pass(used)
+	if used <= 0 {
+		r.Fail()
+		return 0
+	}
+	r.Rest = r.Rest[used:]
+
 	return n
 }
 
 // Varint reads what binary.AppendVarint wrote.
 func (r *Reader) Varint() int64 {
-	n, used := binary.Varint(r.Rest)
-	r.pass(used)
-	return n
+	n := r.Uvarint()
+	return int64(n>>1) ^ -int64(n&1)
 }
 
 // Take returns the next n bytes, which alias those that are read.
 func (r *Reader) Take(n uint64) []byte {
 	// The length comes from the bytes, which may be damaged.
 	if n > uint64(len(r.Rest)) {
-		r.fail()
+		r.Fail()
 		return nil
 	}
 	b := r.Rest[:n]
