@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire/jsonscan"
@@ -47,12 +48,8 @@ var plumbingKeys = strings.Fields(`
 // and says nothing about a model call. It is judged alone: those around it may be in other requests.
 // body is what was written of it.
 func (p *parts) isPlumbing(scope text, body []byte) bool {
-	begin := scope.beginning(scopeBytes)
-	for _, name := range modelScopes {
-		prefix, isPrefix := strings.CutSuffix(name, "*")
-		if string(begin) == name || isPrefix && bytes.HasPrefix(begin, []byte(prefix)) {
-			return false
-		}
+	if IsModelScope(string(scope.beginning(scopeBytes))) {
+		return false
 	}
 
 	plumbing := false
@@ -81,13 +78,20 @@ func hasModelEvent(events []byte) bool {
 	return false
 }
 
-// begins reports whether a key begins with one of the prefixes.
-func begins(key []byte, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix {
-			return true
-		}
-	}
+// IsModelScope reports whether an instrumentation scope is one of model calls, agents or their tools.
+func IsModelScope(scope string) bool {
+	return slices.ContainsFunc(modelScopes, func(name string) bool {
+		prefix, isPrefix := strings.CutSuffix(name, "*")
+		return scope == name || isPrefix && strings.HasPrefix(scope, prefix)
+	})
+}
 
-	return false
+// IsModelKey reports whether only instrumentation of these writes an attribute's key.
+func IsModelKey(key string) bool { return begins(key, modelKeys) }
+
+// begins reports whether a key begins with one of the prefixes.
+func begins[T string | []byte](key T, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool {
+		return len(key) >= len(prefix) && string(key[:len(prefix)]) == prefix
+	})
 }

@@ -72,7 +72,7 @@ var imports = map[string]string{
 	"spool/archive/rowcode":    "api/wire",
 	"spool/archive/compress":   "",
 	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
-	"spool/archive/calls/otel": "api/wire api/wire/jsonscan",
+	"spool/archive/calls/otel": "api/otlp api/wire api/wire/jsonscan",
 	"spool/archive/query":      "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
 	"spool/archive/transfer":   "api/wire spool/archive spool/archive/accounts spool/archive/keyed",
 	"spool/archive/keyed":      "api/wire api/wire/jsonscan",

@@ -2,9 +2,7 @@ package otel
 
 // adk is Google's Agent Development Kit.
 var adk = dialect{
-	name:   "Google ADK",
-	scopes: []string{"gcp.vertex.agent"},
-	begins: []string{"gcp.vertex.agent."},
+	name: "Google ADK",
 	table: []attribute{
 		{"gcp.vertex.agent.tool_call_args", shownInput, ""},
 		{"gcp.vertex.agent.tool_response", shownOutput, ""},

@@ -75,10 +75,8 @@ type source struct {
 
 // dialect is how one family of libraries writes spans.
 type dialect struct {
-	name   string
-	scopes []string // beginnings of the names of its instrumentation scopes
-	begins []string // beginnings of keys that nobody else uses
-	table  []attribute
+	name  string
+	table []attribute
 
 	input, output []source // the first that has anything counts
 }

@@ -7,9 +7,7 @@ import (
 
 // genAI is OpenTelemetry's own GenAI semantic conventions, of all ages.
 var genAI = dialect{
-	name:   "GenAI semantic conventions",
-	scopes: []string{"opentelemetry.util.genai", "@opentelemetry/instrumentation-openai", "Microsoft.SemanticKernel"},
-	begins: []string{"gen_ai.", "openai."},
+	name: "GenAI semantic conventions",
 	table: []attribute{
 		{"gen_ai.operation.name", decides, ""},
 		{"gen_ai.provider.name", provider, ""},

@@ -1,6 +1,11 @@
 package otel
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"promptspool/api/otlp"
+)
 
 // kind returns what the span is. The first dialect that names a kind decides: an outer
 // library knows better than a convention that it also follows.
@@ -43,7 +48,8 @@ func toolKind(s *span) Kind {
 // guess takes a span for a call if it has a model, and usage or content.
 func (s *span) guess() Kind {
 	if s.find(responseModel, requestModel) == nil {
-		if isGenAI(s.scope, &s.own) {
+		ofModels := func(a attributeValue) bool { return otlp.IsModelKey(a.key) }
+		if otlp.IsModelScope(s.scope) || slices.ContainsFunc(s.own.all, ofModels) {
 			return KindChain
 		}
 		return KindPlain
@@ -64,35 +70,4 @@ func (s *span) guess() Kind {
 // kinds maps the words of the dialects.
 func kinds(word string, table map[string]Kind) Kind {
 	return table[strings.ToLower(strings.TrimSpace(word))]
-}
-
-// isGenAI reports whether the scope, or the key of an attribute, is one of a dialect.
-func isGenAI(scope string, own *attributes) bool {
-	for _, d := range dialects {
-		for _, name := range d.scopes {
-			if scope == name || strings.HasPrefix(scope, name) && name != "ai" {
-				return true
-			}
-		}
-	}
-	for i := range own.all {
-		for _, d := range dialects {
-			if begins(own.all[i].key, d.begins) {
-				return true
-			}
-		}
-	}
-
-	return false
-}
-
-// begins reports whether a text begins with one of the prefixes.
-func begins(text string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(text, prefix) {
-			return true
-		}
-	}
-
-	return false
 }

@@ -4,9 +4,7 @@ import "strings"
 
 // langfuse is Langfuse's SDKs from version 3 on.
 var langfuse = dialect{
-	name:   "Langfuse",
-	scopes: []string{"langfuse-sdk"},
-	begins: []string{"langfuse."},
+	name: "Langfuse",
 	table: []attribute{
 		{"langfuse.observation.type", decides, ""},
 		{"langfuse.observation.model.name", responseModel, ""},

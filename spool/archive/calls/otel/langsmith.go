@@ -2,9 +2,7 @@ package otel
 
 // langSmith is LangSmith's exporter.
 var langSmith = dialect{
-	name:   "LangSmith",
-	scopes: []string{"langsmith"},
-	begins: []string{"langsmith."},
+	name: "LangSmith",
 	table: []attribute{
 		{"langsmith.span.kind", decides, ""},
 		{"langsmith.metadata.ls_provider", provider, ""},

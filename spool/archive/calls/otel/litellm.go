@@ -3,9 +3,7 @@ package otel
 // liteLLM is LiteLLM's own callback. It follows the conventions, and flattens messages as
 // OpenLLMetry did.
 var liteLLM = dialect{
-	name:   "LiteLLM",
-	scopes: []string{"litellm"},
-	begins: []string{"hidden_params", "metadata.user_api_key"},
+	name: "LiteLLM",
 	table: []attribute{
 		{"metadata.user_api_key_user_id", metadata, userKey},
 		{"metadata.user_api_key_alias", metadata, "key_alias"},

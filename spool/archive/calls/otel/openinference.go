@@ -4,10 +4,7 @@ import "strings"
 
 // openInference is Arize's OpenInference.
 var openInference = dialect{
-	name:   "OpenInference",
-	scopes: []string{"openinference.", "@arizeai/openinference-"},
-	begins: []string{"openinference.", "llm.", "embedding.", "retrieval.", "reranker.", "tag.tags", "input.value",
-		"output.value"},
+	name: "OpenInference",
 	table: []attribute{
 		{"openinference.span.kind", decides, ""},
 		{"llm.provider", provider, ""},

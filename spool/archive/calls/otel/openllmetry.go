@@ -1,14 +1,8 @@
 package otel
 
-import "strings"
-
 // openLLMetry is Traceloop's OpenLLMetry.
 var openLLMetry = dialect{
 	name: "OpenLLMetry",
-	scopes: append(scopesOf("alephalpha anthropic bedrock cohere crewai google_generativeai groq haystack langchain "+
-		"llamaindex mcp mistralai ollama openai openai_agents replicate sagemaker together transformers vertexai "+
-		"watsonx writer chromadb lancedb marqo milvus pinecone qdrant weaviate"), "@traceloop/", "traceloop."),
-	begins: []string{"traceloop.", "llm.request.", "llm.usage."},
 	table: []attribute{
 		{"llm.request.type", decides, ""},
 		{"traceloop.span.kind", decides, ""},
@@ -37,17 +31,6 @@ var openLLMetry = dialect{
 		{"gen_ai.completion.N.*", flattened},
 		{"traceloop.entity.output", anything},
 	},
-}
-
-// scopesOf returns the scopes of OpenLLMetry's Python libraries. OpenTelemetry's own, for
-// HTTP and databases, begin in the same way.
-func scopesOf(libraries string) []string {
-	scopes := strings.Fields(libraries)
-	for i, library := range scopes {
-		scopes[i] = "opentelemetry.instrumentation." + library
-	}
-
-	return scopes
 }
 
 // requestTypes are those of llm.request.type, entityKinds those of traceloop.span.kind.

@@ -4,8 +4,7 @@ import "strings"
 
 // others are libraries with a few attributes of their own: MLflow and Genkit.
 var others = dialect{
-	name:   "MLflow, Genkit",
-	begins: []string{"mlflow.", "genkit:"},
+	name: "MLflow, Genkit",
 	table: []attribute{
 		{"mlflow.spanType", decides, ""},
 		{"genkit:metadata:subtype", decides, ""},

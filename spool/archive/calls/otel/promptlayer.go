@@ -4,9 +4,7 @@ import "strings"
 
 // promptLayer is the hosted service's own SDKs and agent plugins.
 var promptLayer = dialect{
-	name:   "PromptLayer",
-	scopes: []string{"promptlayer."},
-	begins: []string{"promptlayer.", "node_type", "openai_agents."},
+	name: "PromptLayer",
 	table: []attribute{
 		{"promptlayer.request_log.managed", decides, ""},
 		{"node_type", decides, ""},

@@ -4,9 +4,7 @@ import "strings"
 
 // pydantic is Pydantic AI, and Logfire around it. It follows the conventions.
 var pydantic = dialect{
-	name:   "Pydantic AI",
-	scopes: []string{"pydantic-ai"},
-	begins: []string{"pydantic_ai.", "model_request_parameters", "all_messages_events"},
+	name: "Pydantic AI",
 	table: []attribute{
 		{"operation.cost", price, ""},
 		{"pydantic_ai.all_messages", shownInput, ""},

@@ -4,9 +4,7 @@ import "strings"
 
 // vercel is the Vercel AI SDK up to version 6. Version 7 follows the conventions.
 var vercel = dialect{
-	name:   "Vercel AI SDK",
-	scopes: []string{"ai", "@ai-sdk/"},
-	begins: []string{"ai."},
+	name: "Vercel AI SDK",
 	table: []attribute{
 		{"ai.operationId", decides, ""},
 		{"ai.model.provider", provider, ""},
