@@ -9,13 +9,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// closedAnswer answers the close of a trace.
-type closedAnswer struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
-	TraceID string `json:"trace_id"`
-}
-
 // closeTrace closes a trace. That is an event like a span, so a sidecar takes it while the server
 // is away, and does not know of another one before.
 func (a *API) closeTrace(c *call) error {
@@ -37,7 +30,11 @@ func (a *API) closeTrace(c *call) error {
 	if results[0].Code == wire.ResultDuplicate && a.c.ClosedTraces != nil {
 		return errClosed(hex.EncodeToString(trace))
 	}
-	edge.WriteJSON(c.ctx, 201, closedAnswer{true, "Trace closed.", hex.EncodeToString(trace)})
+	edge.WriteJSON(c.ctx, 201, wire.TraceClosed{
+		Success: true,
+		Message: "Trace closed.",
+		TraceID: hex.EncodeToString(trace),
+	})
 
 	return nil
 }

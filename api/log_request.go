@@ -8,16 +8,6 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// logAnswer answers a log-request. Status, ErrorType and ErrorMessage repeat what was logged.
-type logAnswer struct {
-	trackAnswer
-	ID            string  `json:"id"`             // the same as request_id
-	PromptVersion *int    `json:"prompt_version"` // always null: a write does not wait for a template
-	Status        string  `json:"status"`
-	ErrorType     *string `json:"error_type"`
-	ErrorMessage  *string `json:"error_message"`
-}
-
 // logRequest logs a model call that the caller describes as blueprints of its input and output.
 // A score that comes with it becomes an event of its own, as if it had been sent afterwards.
 func (a *API) logRequest(c *call) error {
@@ -39,8 +29,8 @@ func (a *API) logRequest(c *call) error {
 		return err
 	}
 
-	answer := logAnswer{
-		trackAnswer:  c.newTrackAnswer(requestID, "Request logged."),
+	answer := wire.Logged{
+		Tracked:      c.tracked(requestID, "Request logged."),
 		ID:           requestID,
 		Status:       "SUCCESS",
 		ErrorType:    orNull(w.ErrorType),

@@ -15,45 +15,10 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// bulkAnswer answers a call of /spans-bulk.
-type bulkAnswer struct {
-	Success     bool         `json:"success"`
-	Spans       []bulkSpan   `json:"spans"`
-	RequestLogs []requestLog `json:"request_logs"`
-
-	// What was not kept of the call.
-	RejectedSpanIDs     []string      `json:"rejected_span_ids"`
-	RejectedRequestLogs []rejectedLog `json:"rejected_request_logs,omitempty"`
-	Message             string        `json:"message,omitempty"` // about the first of them
-}
-
-// bulkSpan is a span that was kept.
-type bulkSpan struct {
-	ID     string `json:"id"` // of its record
-	Name   string `json:"name"`
-	SpanID string `json:"span_id"`
-
-	eventID string
-}
-
-// requestLog is a request that was logged with a span.
-type requestLog struct {
-	ID     string `json:"id"`
-	SpanID string `json:"span_id"`
-
-	eventID string
-}
-
-// rejectedLog is a log_request that is not valid. Its span is kept nevertheless.
-type rejectedLog struct {
-	SpanID string            `json:"span_id"`
-	Fields []wire.FieldError `json:"fields"`
-}
-
 // bulk gathers the events and the answer of one call of /spans-bulk.
 type bulk struct {
 	exported
-	answer   bulkAnswer
+	answer   wire.SpansTaken
 	rejected map[string]string // the reasons of the recorder, by event id
 }
 
@@ -70,10 +35,10 @@ func (a *API) spansBulk(c *call) error {
 	inBody, _ := c.object.Get("close_after")
 	b := bulk{
 		exported: exported{a: a, c: c, signal: "spans", closing: closing || string(inBody) == "true"},
-		answer: bulkAnswer{
+		answer: wire.SpansTaken{
 			Success:         true,
-			Spans:           []bulkSpan{},
-			RequestLogs:     []requestLog{},
+			Spans:           []wire.SpanTaken{},
+			RequestLogs:     []wire.RequestLogged{},
 			RejectedSpanIDs: []string{},
 		},
 	}
@@ -123,11 +88,11 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	spanID := hex.EncodeToString(s.SpanID[:])
 	switch {
 	case recordID != "":
-		b.answer.Spans = append(b.answer.Spans, bulkSpan{
+		b.answer.Spans = append(b.answer.Spans, wire.SpanTaken{
 			ID:      recordID,
 			Name:    s.Name,
 			SpanID:  spanID,
-			eventID: eventID,
+			EventID: eventID,
 		})
 	case b.refused.Dropped == dropped:
 		b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, spanID)
@@ -150,7 +115,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	}
 	if err != nil {
 		e := wire.AsError(err).Body()
-		b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{spanID, e.Fields})
+		b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, wire.RequestRejected{SpanID: spanID, Fields: e.Fields})
 		b.refuse("log_request: " + e.Message)
 		return nil
 	}
@@ -163,7 +128,11 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 		return err
 	}
 	request.Link = w.Prompt
-	b.answer.RequestLogs = append(b.answer.RequestLogs, requestLog{recordID, spanID, request.ID})
+	b.answer.RequestLogs = append(b.answer.RequestLogs, wire.RequestLogged{
+		ID:      recordID,
+		SpanID:  spanID,
+		EventID: request.ID,
+	})
 	if err := b.gather(request); err != nil || w.Score == nil {
 		return err
 	}
@@ -210,18 +179,19 @@ func (b *bulk) takeBack() {
 		return
 	}
 
-	b.answer.Spans = slices.DeleteFunc(b.answer.Spans, func(s bulkSpan) bool {
-		_, rejected := b.rejected[s.eventID]
+	b.answer.Spans = slices.DeleteFunc(b.answer.Spans, func(s wire.SpanTaken) bool {
+		_, rejected := b.rejected[s.EventID]
 		if rejected {
 			b.answer.RejectedSpanIDs = append(b.answer.RejectedSpanIDs, s.SpanID)
 		}
 		return rejected
 	})
-	b.answer.RequestLogs = slices.DeleteFunc(b.answer.RequestLogs, func(r requestLog) bool {
-		reason, rejected := b.rejected[r.eventID]
+	b.answer.RequestLogs = slices.DeleteFunc(b.answer.RequestLogs, func(r wire.RequestLogged) bool {
+		reason, rejected := b.rejected[r.EventID]
 		if rejected {
 			fields := []wire.FieldError{{Field: "log_request", Reason: reason}}
-			b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejectedLog{r.SpanID, fields})
+			b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs,
+				wire.RequestRejected{SpanID: r.SpanID, Fields: fields})
 		}
 		return rejected
 	})

@@ -148,15 +148,12 @@ func (c *call) answerPublished(status int, t wire.Published, err error) error {
 	return nil
 }
 
-// doneAnswer answers a change that has nothing to show.
-type doneAnswer struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
-}
-
 // archiveTemplate hides a template until it is published or restored.
 func (a *API) archiveTemplate(c *call) error {
-	done := doneAnswer{true, "The template is archived. Publishing or restoring it brings it back."}
+	done := wire.Done{
+		Success: true,
+		Message: "The template is archived. Publishing or restoring it brings it back.",
+	}
 	err := a.c.Templates.Archive(c.context, c.id, c.ident, "")
 
 	return c.answer(done, err)
@@ -164,7 +161,7 @@ func (a *API) archiveTemplate(c *call) error {
 
 // restoreTemplate makes an archived template visible again.
 func (a *API) restoreTemplate(c *call) error {
-	done := doneAnswer{true, "The template is restored."}
+	done := wire.Done{Success: true, Message: "The template is restored."}
 	err := a.c.Templates.Restore(c.context, c.id, c.ident, "")
 
 	return c.answer(done, err)

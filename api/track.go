@@ -8,19 +8,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// trackAnswer answers a write.
-type trackAnswer struct {
-	Success   bool   `json:"success"`
-	Message   string `json:"message"`
-	RequestID string `json:"request_id,omitempty"`
-}
-
-// requestAnswer answers a track-request. The blueprint is null if it was not asked for.
-type requestAnswer struct {
-	trackAnswer
-	Blueprint json.RawMessage `json:"prompt_blueprint"`
-}
-
 // trackRequest logs a model call.
 func (a *API) trackRequest(c *call) error {
 	w, err := wire.DecodeRequest(c.object, c.route.strict)
@@ -37,7 +24,8 @@ func (a *API) trackRequest(c *call) error {
 		return err
 	}
 
-	edge.WriteJSON(c.ctx, 200, requestAnswer{c.newTrackAnswer(requestID, "Request logged."), blueprint})
+	answer := wire.TrackedRequest{Tracked: c.tracked(requestID, "Request logged."), Blueprint: blueprint}
+	edge.WriteJSON(c.ctx, 200, answer)
 
 	return nil
 }
@@ -112,11 +100,11 @@ func (a *API) trackGroup(c *call) error {
 // createGroup mints a group's id. A group is only the id that its requests share, so nothing is
 // stored until one does.
 func (a *API) createGroup(c *call) error {
-	return c.answer(struct {
-		Success bool   `json:"success"`
-		Message string `json:"message"`
-		ID      string `json:"id"`
-	}{true, "Group created.", wire.NewIDAt(a.c.Clock.Tick())}, nil)
+	return c.answer(wire.GroupCreated{
+		Success: true,
+		Message: "Group created.",
+		ID:      wire.NewIDAt(a.c.Clock.Tick()),
+	}, nil)
 }
 
 // track records the call's body and answers when it is durable.
@@ -125,7 +113,7 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 		return err
 	}
 
-	edge.WriteJSON(c.ctx, 200, c.newTrackAnswer(requestID, message))
+	edge.WriteJSON(c.ctx, 200, c.tracked(requestID, message))
 
 	return nil
 }
@@ -141,12 +129,12 @@ func (a *API) recordBody(c *call, kind wire.Kind, requestID string, link wire.Pr
 const unverifiedNote = " The key is not verified yet: the server could not be reached. " +
 	"It will check the key when the write arrives."
 
-// newTrackAnswer returns the answer to a write that is durable.
-func (c *call) newTrackAnswer(requestID, message string) trackAnswer {
+// tracked returns the answer to a write that is durable.
+func (c *call) tracked(requestID, message string) wire.Tracked {
 	if !c.id.Verified {
 		message += unverifiedNote
 	}
-	return trackAnswer{Success: true, Message: message, RequestID: requestID}
+	return wire.Tracked{Success: true, Message: message, RequestID: requestID}
 }
 
 // clockDigits is how many characters of a clock's id are in every event: the last ones, which are

@@ -30,49 +30,6 @@ type SpansBulk struct {
 // BulkSpan is a span, named as OpenTelemetry's SDK for Python prints it.
 type BulkSpan any
 
-// SpansTaken is what became of the spans.
-type SpansTaken struct {
-	Success bool `json:"success"`
-	// The spans that are durable.
-	Spans []SpanTaken `json:"spans"`
-	// The requests that were logged with a span.
-	RequestLogs []RequestLogged `json:"request_logs"`
-	// The ids of spans that cannot be kept.
-	RejectedSpanIDs []string `json:"rejected_span_ids"`
-	// The values of log_request that are not valid. Their spans are kept.
-	RejectedRequestLogs []RequestRejected `json:"rejected_request_logs,omitempty"`
-	// Why the first of them cannot be kept.
-	Message string `json:"message,omitempty"`
-}
-
-// SpanTaken is a span that is durable.
-type SpanTaken struct {
-	// Of its record.
-	ID     string `json:"id" jsonschema:"format=uuid"`
-	Name   string `json:"name"`
-	SpanID string `json:"span_id"`
-}
-
-// RequestLogged is a request that was logged with a span.
-type RequestLogged struct {
-	// Of its record: the span's, unless it has one of its own.
-	ID     string `json:"id" jsonschema:"format=uuid"`
-	SpanID string `json:"span_id"`
-}
-
-// RequestRejected is a log_request that is not valid.
-type RequestRejected struct {
-	SpanID string            `json:"span_id"`
-	Fields []wire.FieldError `json:"fields"`
-}
-
-// TraceClosed is the answer to the close of a trace.
-type TraceClosed struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
-	TraceID string `json:"trace_id"`
-}
-
 // ExportLogs is an ExportLogsServiceRequest of OTLP 1.
 type ExportLogs struct {
 	open
@@ -168,10 +125,10 @@ var otlpOperations = []operation{
 		answers: []answer{{
 			status: 201,
 			text:   "The spans are durable, except those that are rejected.",
-			example: SpansTaken{
+			example: wire.SpansTaken{
 				Success:         true,
-				Spans:           []SpanTaken{{exampleRequest, "chat gpt-4o", "eee19b7ec3c1b174"}},
-				RequestLogs:     []RequestLogged{},
+				Spans:           []wire.SpanTaken{{ID: exampleRequest, Name: "chat gpt-4o", SpanID: "eee19b7ec3c1b174"}},
+				RequestLogs:     []wire.RequestLogged{},
 				RejectedSpanIDs: []string{},
 			},
 		}},
@@ -185,8 +142,8 @@ var otlpOperations = []operation{
 			"both, since it need not reach its server to do so, and nothing that it takes is lost.",
 		body:     Empty{},
 		optional: true,
-		answers: []answer{{status: 201, text: "The trace is closed.", example: TraceClosed{
-			true, "Trace closed.", exampleTrace,
+		answers: []answer{{status: 201, text: "The trace is closed.", example: wire.TraceClosed{
+			Success: true, Message: "Trace closed.", TraceID: exampleTrace,
 		}}},
 		errors: []wire.Code{wire.CodeNotFound, wire.CodeConflict},
 	},

@@ -240,8 +240,8 @@ var templateOperations = []operation{
 		summary: "Archive a template",
 		detail: "Apps that fetch it get a 404. Its versions are kept; " +
 			"publishing or restoring it brings it back.",
-		answers: success("It is archived.", Done{
-			true, "The template is archived. Publishing or restoring it brings it back.",
+		answers: success("It is archived.", wire.Done{
+			Success: true, Message: "The template is archived. Publishing or restoring it brings it back.",
 		}),
 		errors: []wire.Code{wire.CodeConflict},
 	},
@@ -251,7 +251,7 @@ var templateOperations = []operation{
 		summary:  "Restore an archived template",
 		optional: true,
 		body:     Empty{},
-		answers:  success("It is restored.", Done{true, "The template is restored."}),
+		answers:  success("It is restored.", wire.Done{Success: true, Message: "The template is restored."}),
 		errors:   []wire.Code{wire.CodeConflict},
 	},
 	{

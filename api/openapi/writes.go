@@ -19,7 +19,7 @@ func success(text string, example any) []answer {
 
 // tracked is the answer to a write that belongs to a call.
 func tracked(message string) []answer {
-	return success("It is on disk.", Tracked{Success: true, Message: message, RequestID: exampleRequest})
+	return success("It is on disk.", wire.Tracked{Success: true, Message: message, RequestID: exampleRequest})
 }
 
 // greeting is a chat with one message.
@@ -28,7 +28,7 @@ func greeting(role messageRole, text string) Blueprint {
 	return Blueprint{Type: "chat", Messages: []Message{{Role: role, Content: content}}}
 }
 
-var exampleTracked = Tracked{true, "Request logged.", exampleRequest}
+var exampleTracked = wire.Tracked{Success: true, Message: "Request logged.", RequestID: exampleRequest}
 
 var exampleMessages = []object{{"role": "user", "content": "Say hello to Ann."}}
 
@@ -68,7 +68,7 @@ var writeOperations = []operation{
 			"Scores, metadata and links to templates follow with the `request_id` of the answer.",
 		retries: true,
 		body:    trackedCall,
-		answers: success("It is on disk.", TrackedRequest{Tracked: exampleTracked}),
+		answers: success("It is on disk.", wire.TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
 		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
@@ -78,7 +78,7 @@ var writeOperations = []operation{
 			"a stream's chunks. SDKs use it.",
 		retries: true,
 		body:    TrackAnyRequest{trackedCall, exampleChunks},
-		answers: success("It is on disk.", TrackedRequest{Tracked: exampleTracked}),
+		answers: success("It is on disk.", wire.TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
 		id: "logRequest", tag: tagWrites, scope: wire.ScopeApp,
@@ -96,7 +96,7 @@ var writeOperations = []operation{
 			End:      "2026-11-21T10:00:00.850Z",
 			Score:    new(100),
 		},
-		answers: []answer{{status: 201, text: "It is on disk.", example: Logged{
+		answers: []answer{{status: 201, text: "It is on disk.", example: wire.Logged{
 			Tracked: exampleTracked,
 			ID:      exampleRequest,
 			Status:  "SUCCESS",
@@ -142,7 +142,9 @@ var writeOperations = []operation{
 		summary: "Make a group",
 		detail:  "A group is only an id that calls share. You may use an id of your own instead.",
 		body:    CreateGroup{},
-		answers: success("The id of a group.", GroupCreated{true, "Group created.", exampleEvent}),
+		answers: success("The id of a group.", wire.GroupCreated{
+			Success: true, Message: "Group created.", ID: exampleEvent,
+		}),
 	},
 	{
 		id: "trackGroup", tag: tagWrites, scope: wire.ScopeApp,
