@@ -81,10 +81,10 @@ func parseRow(f []string) (p price, err error) {
 
 	p.rates, p.long = noRates, noRates
 	cells := []*int64{
-		&p.rates.input, &p.rates.output, &p.rates.cached, &p.rates.write, &p.rates.writeHour,
-		&p.rates.audioIn, &p.rates.audioOut,
+		&p.rates[input], &p.rates[output], &p.rates[cached], &p.rates[write], &p.rates[writeHour],
+		&p.rates[audioIn], &p.rates[audioOut],
 		&p.over,
-		&p.long.input, &p.long.output, &p.long.cached, &p.long.write, &p.long.writeHour,
+		&p.long[input], &p.long[output], &p.long[cached], &p.long[write], &p.long[writeHour],
 	}
 	for i, cell := range cells {
 		text := f[columnPrice+i]

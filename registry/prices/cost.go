@@ -12,29 +12,29 @@ import (
 // price of their own; reasoning costs what plain output does. Audio has no such default.
 func (r rates) cost(u Usage, percent uint64) (Dollars, bool) {
 	var sum total
-	sum.add(*u.Input-u.Cached-u.CacheWrite-u.AudioInput, r.input)
-	sum.add(u.Cached, r.cached, r.input)
-	sum.add(u.CacheWrite-u.CacheWriteHour, r.write, r.input)
-	sum.add(u.CacheWriteHour, r.writeHour)
-	sum.add(u.AudioInput, r.audioIn)
+	sum.add(*u.Input-u.Cached-u.CacheWrite-u.AudioInput, r[input])
+	sum.add(u.Cached, r[cached], r[input])
+	sum.add(u.CacheWrite-u.CacheWriteHour, r[write], r[input])
+	sum.add(u.CacheWriteHour, r[writeHour])
+	sum.add(u.AudioInput, r[audioIn])
 
-	output := int64(0)
+	plain := int64(0)
 	switch {
 	case u.Output != nil:
-		output = *u.Output - u.Reasoning - u.AudioOutput
-	case r.output >= 0:
+		plain = *u.Output - u.Reasoning - u.AudioOutput
+	case r[output] >= 0:
 		return 0, false // the model has output, but nobody knows how much
 	}
-	sum.add(output, r.output)
-	sum.add(u.Reasoning, r.reasoning, r.output)
-	sum.add(u.AudioOutput, r.audioOut)
+	sum.add(plain, r[output])
+	sum.add(u.Reasoning, r[reasoning], r[output])
+	sum.add(u.AudioOutput, r[audioOut])
 
 	return sum.dollars(percent)
 }
 
-// total is a sum of picodollars in 128 bits.
+// total is a sum of picodollars.
 type total struct {
-	hi, lo  uint64
+	sum     uint64
 	unknown bool
 }
 
@@ -50,32 +50,22 @@ func (t *total) add(tokens int64, prices ...int64) {
 		return
 	}
 
-	hi, lo := bits.Mul64(uint64(tokens), uint64(prices[i]))
-	var carry uint64
-	t.lo, carry = bits.Add64(t.lo, lo, 0)
-	t.hi, carry = bits.Add64(t.hi, hi, carry)
-	t.unknown = t.unknown || carry > 0
+	// No call costs more than the 18 million dollars that 64 bits hold.
+	over, cost := bits.Mul64(uint64(tokens), uint64(prices[i]))
+	sum, carry := bits.Add64(t.sum, cost, 0)
+	t.sum, t.unknown = sum, t.unknown || over+carry > 0
 }
 
 // dollars returns the percentage of the sum in billionths, rounded half up.
 func (t *total) dollars(percent uint64) (Dollars, bool) {
 	const unit = 1000 * 100 // picodollars in a billionth, times percent
 
-	// (hi, lo) times percent, plus half a unit, in 128 bits. Any carry beyond them is an
-	// overflow.
-	over, hi := bits.Mul64(t.hi, percent)
-	carry, lo := bits.Mul64(t.lo, percent)
-	hi, overflowProduct := bits.Add64(hi, carry, 0)
-	lo, half := bits.Add64(lo, unit/2, 0)
-	hi, overflowHalf := bits.Add64(hi, half, 0)
-	if t.unknown || over+overflowProduct+overflowHalf > 0 || hi >= unit {
+	hi, lo := bits.Mul64(t.sum, percent)
+	lo, carry := bits.Add64(lo, unit/2, 0)
+	if t.unknown || hi+carry >= unit {
 		return 0, false
 	}
+	n, _ := bits.Div64(hi+carry, lo, unit)
 
-	n, _ := bits.Div64(hi, lo, unit)
-	if n > math.MaxInt64 {
-		return 0, false
-	}
-
-	return Dollars(n), true
+	return Dollars(n), n <= math.MaxInt64
 }

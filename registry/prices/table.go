@@ -28,10 +28,21 @@ type tierPrice struct {
 	rates   rates
 }
 
-// rates are picodollars per token. -1 means not sold, or unknown.
-type rates struct {
-	input, output, cached, write, writeHour, reasoning, audioIn, audioOut int64
-}
+// rates are picodollars per token of each kind. -1 means not sold, or unknown.
+type rates [kinds]int64
+
+// The kinds of tokens.
+const (
+	input = iota
+	output
+	cached
+	write
+	writeHour
+	reasoning
+	audioIn
+	audioOut
+	kinds
+)
 
 var noRates = rates{-1, -1, -1, -1, -1, -1, -1, -1}
 
