@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"net"
 	"net/url"
 	"slices"
@@ -18,12 +17,7 @@ import (
 func guard(ctx *fasthttp.RequestCtx, hosts []string) error {
 	h := &ctx.Request.Header
 
-	// Nearly all calls come to 127.0.0.1 and a port, where there is nothing to take apart.
-	host := ""
-	port, isUsual := bytes.CutPrefix(h.Host(), []byte("127.0.0.1:"))
-	if !isUsual || len(bytes.TrimLeft(port, "0123456789")) > 0 {
-		host = hostOnly(string(h.Host()))
-	}
+	host := hostOnly(string(h.Host()))
 	if host != "" && !isLoopback(host) && !slices.Contains(hosts, host) {
 		return wire.Errorf(wire.CodeForbidden,
 			"The Host name %.100q is not allowed here. Call this sidecar as localhost, "+

@@ -1,12 +1,14 @@
 package api
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
-	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 )
 
 // misdirected is a call that belongs to another service, and the answer that its client
@@ -14,7 +16,7 @@ import (
 type misdirected struct {
 	endings []string // of the path
 	message string
-	body    func(message string) map[string]any // in the form of that service's errors
+	body    string // in the form of that service's errors
 }
 
 const (
@@ -60,36 +62,17 @@ var misdirections = []misdirected{
 	},
 }
 
-// The bodies also have success and message, as all our answers.
-
-func openAIError(message string) map[string]any {
-	inner := map[string]any{
-		"message": message,
-		"type":    "invalid_request_error",
-		"param":   nil,
-		"code":    wire.CodeNotFound,
-	}
-
-	return map[string]any{"success": false, "message": message, "error": inner}
-}
-
-func anthropicError(message string) map[string]any {
-	inner := map[string]any{"type": "not_found_error", "message": message}
-	return map[string]any{"success": false, "message": message, "type": "error", "error": inner}
-}
-
-func googleError(message string) map[string]any {
-	inner := map[string]any{"code": 404, "message": message, "status": "NOT_FOUND"}
-	return map[string]any{"success": false, "message": message, "error": inner}
-}
-
-func langfuseError(message string) map[string]any {
-	return map[string]any{"success": false, "message": message, "error": "LangfuseNotFoundError"}
-}
-
-func langSmithError(message string) map[string]any {
-	return map[string]any{"success": false, "message": message, "error": wire.CodeNotFound, "detail": message}
-}
+// The forms of those services' errors, with a message in JSON in its places. They also have success
+// and message, as all our answers.
+const (
+	openAIError = `{"success":false,"message":%[1]s,"error":` +
+		`{"message":%[1]s,"type":"invalid_request_error","param":null,"code":"not_found"}}`
+	anthropicError = `{"success":false,"message":%[1]s,"type":"error","error":` +
+		`{"type":"not_found_error","message":%[1]s}}`
+	googleError    = `{"success":false,"message":%[1]s,"error":{"code":404,"message":%[1]s,"status":"NOT_FOUND"}}`
+	langfuseError  = `{"success":false,"message":%[1]s,"error":"LangfuseNotFoundError"}`
+	langSmithError = `{"success":false,"message":%[1]s,"error":"not_found","detail":%[1]s}`
+)
 
 // answerMisdirected answers a call without a route in the form of the service that it was meant
 // for, and reports whether it knows one.
@@ -98,7 +81,8 @@ func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 	for _, m := range misdirections {
 		for _, ending := range m.endings {
 			if strings.HasSuffix(path, ending) {
-				edge.WriteJSON(ctx, 404, m.body(m.message))
+				body := fmt.Sprintf(m.body, jsonscan.AppendString(nil, m.message))
+				edge.WriteJSON(ctx, 404, json.RawMessage(body))
 				return true
 			}
 		}

@@ -92,33 +92,25 @@ const (
 // nil.
 func (a *API) missingCapability(r *route) error {
 	c := &a.c
-	missing := false
-	where := "a sidecar or a server"
-
-	switch r.needs {
-	case recorder:
-		missing = c.Recorder == nil
-	case querier:
-		missing = c.Querier == nil
-	case analyst:
-		missing = c.Analyst == nil
-	case keeper:
-		missing = c.Keeper == nil
-	case tracer:
-		missing = c.Tracer == nil
-		where = "the server, which a sidecar is given by --upstream"
-	case templates:
-		missing = c.Templates == nil
-	case exporter:
-		missing = c.Exporter == nil && c.ExportRelay == nil
-	case fleet:
-		missing = c.Fleet == nil
-	case changes:
-		missing = c.Changes == nil
-		where = "the server, which a sidecar is given by --upstream"
+	served := [...]bool{
+		nothing:   true,
+		recorder:  c.Recorder != nil,
+		querier:   c.Querier != nil,
+		analyst:   c.Analyst != nil,
+		keeper:    c.Keeper != nil,
+		templates: c.Templates != nil,
+		changes:   c.Changes != nil,
+		fleet:     c.Fleet != nil,
+		exporter:  c.Exporter != nil || c.ExportRelay != nil,
+		tracer:    c.Tracer != nil,
 	}
-	if !missing {
+	if served[r.needs] {
 		return nil
+	}
+
+	where := "a sidecar or a server"
+	if r.needs == tracer || r.needs == changes {
+		where = "the server, which a sidecar is given by --upstream"
 	}
 
 	return wire.Errorf(wire.CodeNotImplemented, "%s is not served here. Call %s.", r.path, where)

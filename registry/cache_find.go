@@ -40,7 +40,13 @@ type found struct {
 func (c *Cache) find(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (f found, err error) {
-	defer func() { c.count(f, err) }()
+	defer func() {
+		outcome := f.source
+		if err != nil {
+			outcome = "error"
+		}
+		c.metrics.TemplateCache.WithLabelValues(outcome).Inc()
+	}()
 
 	// Without an account there is nothing to look up under, and no other account may be
 	// used.
@@ -60,17 +66,6 @@ func (c *Cache) find(
 	}
 
 	return c.ask(ctx, id, k, f, state == outdated)
-}
-
-func (c *Cache) count(f found, err error) {
-	switch {
-	case err != nil:
-		c.metrics.TemplateCache.WithLabelValues("error").Inc()
-	case f.source == "hit":
-		c.hits.Inc()
-	default:
-		c.metrics.TemplateCache.WithLabelValues(f.source).Inc()
-	}
 }
 
 // findCopy returns what the cache has: a copy with its freshness, or, as an error, the

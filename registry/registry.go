@@ -134,12 +134,9 @@ func (r *Registry) List(
 	if err != nil {
 		return wire.TemplateList{}, err
 	}
-	snippets, err := r.snippets(ctx, id.Account, heads)
-	if err != nil {
-		return wire.TemplateList{}, err
-	}
+	used := snippets(heads)
 	heads = slices.DeleteFunc(heads, func(t wire.Template) bool {
-		return !q.Match(&t) || q.IsSnippet != nil && snippets[t.Name] != *q.IsSnippet
+		return !q.Match(&t) || q.IsSnippet != nil && used[t.Name] != *q.IsSnippet
 	})
 	heads, total := q.PageOf(heads)
 
@@ -153,7 +150,7 @@ func (r *Registry) List(
 		if err != nil {
 			return wire.TemplateList{}, err
 		}
-		list.Items = append(list.Items, listItem(head, v, snippets[head.Name]))
+		list.Items = append(list.Items, listItem(head, v, used[head.Name]))
 	}
 
 	return list, nil

@@ -70,26 +70,18 @@ func whyMissing(s render.Snippet, head wire.Template) string {
 
 // snippets returns the names of the templates that the latest version of another one, which is
 // not deleted, has as snippets.
-func (r *Registry) snippets(ctx context.Context, account string, heads []wire.Template) (map[string]bool, error) {
+func snippets(heads []wire.Template) map[string]bool {
 	names := map[string]bool{}
 	for _, head := range heads {
 		if head.DeletedAt != nil {
 			continue
 		}
-		used := head.Snippets
-		if used == nil {
-			v, err := r.version(ctx, account, &head, head.Latest())
-			if err != nil {
-				return nil, err
-			}
-			used = snippetNames(head.Name, v.Blueprint)
-		}
-		for _, name := range used {
+		for _, name := range head.Snippets {
 			names[name] = true
 		}
 	}
 
-	return names, nil
+	return names
 }
 
 // snippetNames returns the templates that a blueprint of a template refers to, each once; not

@@ -20,8 +20,7 @@ type Template struct {
 	// ExternalIDs are the template's ids in other systems.
 	ExternalIDs []ExternalID `json:"external_ids,omitempty"`
 
-	// Snippets are the templates that the latest version has as snippets, each once; null
-	// if it was published before that was noted.
+	// Snippets are the templates that the latest version has as snippets, each once.
 	Snippets []string `json:"snippets"`
 
 	CreatedAt time.Time  `json:"created_at"`
