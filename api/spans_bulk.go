@@ -115,7 +115,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	}
 	if err != nil {
 		e := wire.AsError(err).Body()
-		b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, wire.RequestRejected{SpanID: spanID, Fields: e.Fields})
+		b.rejectLog(spanID, e.Fields)
 		b.refuse("log_request: " + e.Message)
 		return nil
 	}
@@ -172,6 +172,12 @@ func (b *bulk) reject(spanID, reason string) {
 	b.refuse(reason)
 }
 
+// rejectLog notes a log_request that cannot be kept.
+func (b *bulk) rejectLog(spanID string, fields []wire.FieldError) {
+	rejected := wire.RequestRejected{SpanID: spanID, Fields: fields}
+	b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejected)
+}
+
 // takeBack takes from the answer what the recorder has refused. It waits until all of the call is
 // recorded: the last event of a batch is refused before the answer has it.
 func (b *bulk) takeBack() {
@@ -190,8 +196,7 @@ func (b *bulk) takeBack() {
 		reason, rejected := b.rejected[r.EventID]
 		if rejected {
 			fields := []wire.FieldError{{Field: "log_request", Reason: reason}}
-			b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs,
-				wire.RequestRejected{SpanID: r.SpanID, Fields: fields})
+			b.rejectLog(r.SpanID, fields)
 		}
 		return rejected
 	})

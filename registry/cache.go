@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
@@ -61,6 +63,7 @@ type Cache struct {
 	upstream   Upstream
 	identities func() []wire.Identity
 	metrics    *metrics.Metrics
+	hits       prometheus.Counter // of metrics.TemplateCache, looked up once
 	log        *slog.Logger
 	now        func() time.Time
 	room       *admission.Room
@@ -125,6 +128,7 @@ func NewCache(c CacheConfig) (*Cache, error) {
 		upstream:   c.Upstream,
 		identities: c.Identities,
 		metrics:    c.Metrics,
+		hits:       c.Metrics.TemplateCache.WithLabelValues("hit"),
 		log:        c.Logger,
 		now:        c.Now,
 		room:       c.Room,

@@ -40,13 +40,7 @@ type found struct {
 func (c *Cache) find(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (f found, err error) {
-	defer func() {
-		outcome := f.source
-		if err != nil {
-			outcome = "error"
-		}
-		c.metrics.TemplateCache.WithLabelValues(outcome).Inc()
-	}()
+	defer func() { c.count(f, err) }()
 
 	// Without an account there is nothing to look up under, and no other account may be
 	// used.
@@ -66,6 +60,17 @@ func (c *Cache) find(
 	}
 
 	return c.ask(ctx, id, k, f, state == outdated)
+}
+
+func (c *Cache) count(f found, err error) {
+	switch {
+	case err != nil:
+		c.metrics.TemplateCache.WithLabelValues("error").Inc()
+	case f.source == "hit":
+		c.hits.Inc()
+	default:
+		c.metrics.TemplateCache.WithLabelValues(f.source).Inc()
+	}
 }
 
 // findCopy returns what the cache has: a copy with its freshness, or, as an error, the

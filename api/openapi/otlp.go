@@ -126,8 +126,10 @@ var otlpOperations = []operation{
 			status: 201,
 			text:   "The spans are durable, except those that are rejected.",
 			example: wire.SpansTaken{
-				Success:         true,
-				Spans:           []wire.SpanTaken{{ID: exampleRequest, Name: "chat gpt-4o", SpanID: "eee19b7ec3c1b174"}},
+				Success: true,
+				Spans: []wire.SpanTaken{{
+					ID: exampleRequest, Name: "chat gpt-4o", SpanID: "eee19b7ec3c1b174",
+				}},
 				RequestLogs:     []wire.RequestLogged{},
 				RejectedSpanIDs: []string{},
 			},
