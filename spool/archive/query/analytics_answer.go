@@ -117,14 +117,14 @@ func (a *Analytics) dimensions(w *wire.Analytics) {
 	w.ProviderRequestsByDay, w.LatencyByProviderByDay, w.ByProvider = a.split(a.providers)
 }
 
-// breakdown returns the tally in the peer's form, without a name.
-func (t *tally) breakdown() wire.Breakdown {
+// breakdown returns the count in the peer's form, without a name.
+func (c *count) breakdown() wire.Breakdown {
 	return wire.Breakdown{
-		Requests:     t.requests,
-		Cost:         t.cost(),
-		Tokens:       t.tokens(),
-		InputTokens:  t.input,
-		OutputTokens: t.output,
+		Requests:     c.requests,
+		Cost:         c.cost(),
+		Tokens:       c.tokens(),
+		InputTokens:  c.input,
+		OutputTokens: c.output,
 	}
 }
 
@@ -178,15 +178,9 @@ func (a *Analytics) split(d *dimension[string]) (
 func (a *Analytics) breakdowns(w *wire.Analytics) {
 	w.TagsBreakdown = []wire.Breakdown{}
 	for _, tag := range a.tags.top(byRequests, strings.Compare) {
-		c := a.tags[tag]
-		w.TagsBreakdown = append(w.TagsBreakdown, wire.Breakdown{
-			Tag:          tag,
-			Requests:     c.requests,
-			Cost:         dollars(c.costNanos),
-			Tokens:       plus(c.input, c.output),
-			InputTokens:  c.input,
-			OutputTokens: c.output,
-		})
+		part := a.tags[tag].breakdown()
+		part.Tag = tag
+		w.TagsBreakdown = append(w.TagsBreakdown, part)
 	}
 
 	w.MetadataKeysTop = []wire.KeyCount{}
@@ -208,7 +202,7 @@ func (a *Analytics) breakdowns(w *wire.Analytics) {
 			Value:     value,
 			Label:     label,
 			Requests:  c.requests,
-			Cost:      dollars(c.costNanos),
+			Cost:      c.cost(),
 			Truncated: rowcode.IsReference(m.Value),
 		})
 	}

@@ -164,7 +164,12 @@ func (d *dimension[K]) shares(compare func(a, b K) int) []share[K] {
 // counts are requests, cost and tokens by name, for at most countsMax names.
 type counts[K comparable] map[K]*count
 
-type count struct{ requests, costNanos, input, output int64 }
+// count is a part of a tally. All but the requests are summed up by plus.
+type count struct {
+	requests      int64
+	costNanos     int64 // billionths of a dollar
+	input, output int64 // tokens
+}
 
 // countsMax bounds the memory of one counts: names are the callers' own, such as tags.
 const countsMax = 20_000

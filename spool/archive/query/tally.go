@@ -11,11 +11,9 @@ import (
 // tally sums up rows. All sums are of integers, so that they are the same in any order.
 // The zero tally is empty.
 type tally struct {
-	requests, errors, unpriced int64
-
-	// These are summed up by plus.
-	costNanos                       int64 // billionths of a dollar
-	input, output, cached, thinking int64 // tokens
+	count
+	errors, unpriced int64
+	cached, thinking int64 // tokens, summed up by plus
 
 	latency histogram
 	scores  scoreSums // empty unless the dimension counts scores by bucket
@@ -30,20 +28,14 @@ var tallyColumns = rowcode.ColumnsOf(
 // add counts a row n times, apart from its scores: once, or -1 times to take back one
 // that was counted.
 func (t *tally) add(row *wire.Row, n int64) {
-	t.requests += n
+	t.count.add(row, n)
 	if row.Status != "SUCCESS" {
 		t.errors += n
 	}
-
 	// Of unknown price is not free: people are told how many calls the cost leaves out.
 	if row.Price == nil {
 		t.unpriced += n
-	} else {
-		t.costNanos = plus(t.costNanos, n*nanos(*row.Price))
 	}
-
-	t.input = plus(t.input, n*orZero(row.InputTokens))
-	t.output = plus(t.output, n*orZero(row.OutputTokens))
 	t.cached = plus(t.cached, n*orZero(row.CachedTokens))
 	t.thinking = plus(t.thinking, n*orZero(row.ReasoningTokens))
 	if row.Latency != nil {
@@ -53,12 +45,9 @@ func (t *tally) add(row *wire.Row, n int64) {
 
 // merge adds another tally, apart from its scores.
 func (t *tally) merge(other *tally) {
-	t.requests += other.requests
+	t.count.merge(other.count)
 	t.errors += other.errors
 	t.unpriced += other.unpriced
-	t.costNanos = plus(t.costNanos, other.costNanos)
-	t.input = plus(t.input, other.input)
-	t.output = plus(t.output, other.output)
 	t.cached = plus(t.cached, other.cached)
 	t.thinking = plus(t.thinking, other.thinking)
 	t.latency.merge(&other.latency)
@@ -91,9 +80,9 @@ func orZero(n *int64) int64 {
 	return *n
 }
 
-func (t *tally) cost() float64 { return dollars(t.costNanos) }
+func (c *count) cost() float64 { return dollars(c.costNanos) }
 
-func (t *tally) tokens() int64 { return plus(t.input, t.output) }
+func (c *count) tokens() int64 { return plus(c.input, c.output) }
 
 // totals returns the tally in the form of the API, with the scores given.
 func (t *tally) totals(scores []wire.ScoreSum) wire.Totals {
