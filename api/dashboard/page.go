@@ -16,6 +16,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"promptspool/api/dashboard/markup"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
 )
@@ -104,21 +105,8 @@ func newMenuEntry(nav, name, href, text string) menuEntry {
 
 // layOut indents a JSON object or array. It returns "" for anything else.
 func layOut(s string) string {
-	s = strings.TrimSpace(s)
-	if s == "" || s[0] != '{' && s[0] != '[' || !json.Valid([]byte(s)) {
-		return ""
-	}
-
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	// The page escapes it: escaped here it would be shown with its escapes.
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	if e.Encode(json.RawMessage(s)) != nil {
-		return ""
-	}
-
-	return strings.TrimSpace(b.String())
+	laid, _ := markup.Indent(s)
+	return laid
 }
 
 // indented prints JSON for people.

@@ -144,13 +144,7 @@ func (d *Dashboard) showVersion(c *call, v *templateView) (err error) {
 		Variables []string        `json:"input_variables"`
 	}
 	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry has checked it
-	v.Variables = b.Variables
-	if b.Tools != nil {
-		v.Tools = layOut(string(b.Tools))
-	}
-	if string(v.Raw.Metadata) != "null" {
-		v.Model = layOut(string(v.Raw.Metadata))
-	}
+	v.Variables, v.Tools, v.Model = b.Variables, layOut(string(b.Tools)), layOut(string(v.Raw.Metadata))
 
 	return nil
 }

@@ -7,16 +7,20 @@ import (
 	"strings"
 )
 
-// LayOut indents a JSON object or array. It reports false for anything else, and for what would
-// become much longer by it: what is nested deeply is mostly indentation.
+// LayOut is Indent but for what would become much longer by it: what is nested deeply is mostly
+// indentation.
 func LayOut(text string) (string, bool) {
-	text = strings.TrimSpace(text)
-	if text == "" || text[0] != '{' && text[0] != '[' || laidOutBytes(text) > 8*len(text)+4096 {
+	if laidOutBytes(text) > 8*len(text)+4096 {
 		return "", false
 	}
+	return Indent(text)
+}
 
+// Indent indents a JSON object or array. It reports false for anything else.
+func Indent(text string) (string, bool) {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(text), "", "  ") != nil {
+	text = strings.TrimSpace(text)
+	if text == "" || text[0] != '{' && text[0] != '[' || json.Indent(&b, []byte(text), "", "  ") != nil {
 		return "", false
 	}
 
