@@ -107,23 +107,18 @@ func (a *API) llmKwargs(c *call, version int) (json.RawMessage, error) {
 }
 
 // publishTemplate publishes a version.
-func (a *API) publishTemplate(c *call) error {
-	p, err := wire.DecodePublish(c.object)
-	if err != nil {
-		return err
-	}
-	t, err := a.c.Templates.Publish(c.context, c.id, p)
-	return c.answerPublished(201, t, err)
-}
+func (a *API) publishTemplate(c *call) error { return a.publish(c, wire.DecodePublish, 201) }
 
 // publishTemplateOld is the older spelling. Its clients accept exactly 200 as success.
-func (a *API) publishTemplateOld(c *call) error {
-	p, err := wire.DecodeOldPublish(c.object)
+func (a *API) publishTemplateOld(c *call) error { return a.publish(c, wire.DecodeOldPublish, 200) }
+
+func (a *API) publish(c *call, decode func(wire.Object) (wire.Publish, error), status int) error {
+	p, err := decode(c.object)
 	if err != nil {
 		return err
 	}
 	t, err := a.c.Templates.Publish(c.context, c.id, p)
-	return c.answerPublished(200, t, err)
+	return c.answerPublished(status, t, err)
 }
 
 // patchTemplate publishes the next version, which differs from a base in some members.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	files "promptspool/spool/disk"
 )
 
@@ -82,14 +83,12 @@ func encodeFile(k key, raw wire.RawTemplate, currentAt time.Time) []byte {
 // encodeJSON encodes a value that holds a template. The blueprint keeps its bytes. It
 // panics on an error: the template was read as JSON, so it can be written as JSON.
 func encodeJSON(v any) []byte {
-	var body bytes.Buffer
-	enc := json.NewEncoder(&body)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	body, err := jsonscan.Marshal(v)
+	if err != nil {
 		panic(fmt.Sprintf("registry: a template that was read as JSON cannot be encoded: %v", err))
 	}
 
-	return body.Bytes()
+	return body
 }
 
 // decodeFile is the reverse of encodeFile.

@@ -183,8 +183,8 @@ func (p *People) SetPassword(ctx context.Context, by wire.User, old, password st
 		return wire.SignedIn{}, err
 	}
 
-	var stored string
-	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
+	stored, err := p.hashers.hash(ctx, true, password)
+	if err != nil {
 		return wire.SignedIn{}, err
 	}
 

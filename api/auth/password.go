@@ -61,6 +61,12 @@ func (h hashers) run(ctx context.Context, known bool, fn func()) error {
 	}
 }
 
+// hash returns what is stored of a password, as run permits.
+func (h hashers) hash(ctx context.Context, known bool, password string) (stored string, err error) {
+	err = h.run(ctx, known, func() { stored = hashPassword(password) })
+	return stored, err
+}
+
 // checkPassword returns what is wrong with a new password, or "". Only its length counts,
 // as NIST SP 800-63B recommends.
 func checkPassword(password string) (fault string) {

@@ -120,8 +120,8 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	}
 
 	// Anybody may found an account, so founders wait like strangers. Those with a code do not.
-	var password string
-	if err := p.hashers.run(ctx, !founds, func() { password = hashPassword(a.Password) }); err != nil {
+	password, err := p.hashers.hash(ctx, !founds, a.Password)
+	if err != nil {
 		return wire.SignedIn{}, err
 	}
 

@@ -94,8 +94,8 @@ func (p *People) ResetPassword(
 		return wire.SignedIn{}, wire.Invalid(wire.FieldError{Field: "password", Reason: fault})
 	}
 
-	var stored string
-	if err := p.hashers.run(ctx, true, func() { stored = hashPassword(password) }); err != nil {
+	stored, err := p.hashers.hash(ctx, true, password)
+	if err != nil {
 		return wire.SignedIn{}, err
 	}
 

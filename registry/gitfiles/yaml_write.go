@@ -117,42 +117,26 @@ func abridged(blueprint json.RawMessage) json.RawMessage {
 	return abridge(blueprint, false)
 }
 
-func abridge(blueprint json.RawMessage, dropVariables bool) json.RawMessage {
+// abridge abridges a blueprint, or one of its messages.
+func abridge(object json.RawMessage, dropVariables bool) json.RawMessage {
 	b := []byte{'{'}
-	for m := range jsonscan.Members(blueprint) {
+	for m := range jsonscan.Members(object) {
 		switch {
 		case m.Name == "type", m.Name == "input_variables" && dropVariables:
 		case m.Name == "content":
 			b = appendMember(b, m.Name, plainText(m.Value))
 		case m.Name == "messages" && m.Value[0] == '[':
-			b = appendMember(b, m.Name, abridgeMessages(m.Value, dropVariables))
+			var messages []string
+			for _, message := range jsonscan.Elements(m.Value) {
+				messages = append(messages, string(abridge(message, dropVariables)))
+			}
+			b = appendMember(b, m.Name, json.RawMessage("["+strings.Join(messages, ",")+"]"))
 		default:
 			b = appendMember(b, m.Name, m.Value)
 		}
 	}
+
 	return append(b, '}')
-}
-
-func abridgeMessages(messages json.RawMessage, dropVariables bool) json.RawMessage {
-	list := []byte{'['}
-	for i, message := range jsonscan.Elements(messages) {
-		if i > 0 {
-			list = append(list, ',')
-		}
-
-		list = append(list, '{')
-		for m := range jsonscan.Members(message) {
-			switch {
-			case m.Name == "input_variables" && dropVariables:
-			case m.Name == "content":
-				list = appendMember(list, m.Name, plainText(m.Value))
-			default:
-				list = appendMember(list, m.Name, m.Value)
-			}
-		}
-		list = append(list, '}')
-	}
-	return append(list, ']')
 }
 
 // plainText returns the text of a content that is a single text block, and any other
