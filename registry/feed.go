@@ -49,7 +49,7 @@ type feed struct {
 
 // followLocked finds the feed of an identity's account, or makes one for Run to start. mu
 // must be held.
-func (c *Cache) followLocked(id wire.Identity) *feed {
+func (c *Cache) followLocked(id wire.Identity) {
 	f := c.feeds[id.Account]
 	if f == nil {
 		f = &feed{
@@ -70,8 +70,6 @@ func (c *Cache) followLocked(id wire.Identity) *feed {
 	if f.id != id {
 		f.id = id
 	}
-
-	return f
 }
 
 // Run follows the feed of every account in Identities, and of every account that fetches,
