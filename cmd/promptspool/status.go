@@ -35,11 +35,10 @@ func status(c *cli.Context) error {
 		}
 		return statusBeside(c, data)
 	}
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	fleet, err := cl.Fleet(c.Context, id)
 	if err != nil {
 		return err

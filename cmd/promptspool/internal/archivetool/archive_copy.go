@@ -73,9 +73,9 @@ func copyArchive(c *cli.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	progress, end := copyProgress(c, int64(size.Records))
-	copied, err := transfer.Copy(c.Context, source, target, progress)
-	end()
+	shown, progress := print.NewProgress(c), copyProgress(int64(size.Records), time.Now)
+	copied, err := transfer.Copy(c.Context, source, target, func(p transfer.Progress) { shown.Show(progress(p)) })
+	shown.End()
 	if err != nil {
 		return copyError(c.Context, err)
 	}

@@ -67,6 +67,8 @@ func SecretFlags(name, usage string) []cli.Flag {
 }
 
 // OutputFlag chooses between a table for people and JSON for programs.
+//
+// A wrong value is rejected before the command does anything.
 func OutputFlag() cli.Flag {
 	return &cli.StringFlag{
 		Name:        "output",
@@ -75,6 +77,12 @@ func OutputFlag() cli.Flag {
 		DefaultText: "table",
 		Usage:       "the `form` of what is printed: table or json",
 		EnvVars:     Variables("output"),
+		Action: func(c *cli.Context, form string) error {
+			if !slices.Contains([]string{"", "table", "json"}, form) {
+				return WrongValue(c, "output", form, "is not one of table, json")
+			}
+			return nil
+		},
 	}
 }
 

@@ -166,13 +166,7 @@ func (r *Reader) Name() string {
 }
 
 // AsJSON reports whether --output asks for JSON rather than for a table.
-func (r *Reader) AsJSON() bool {
-	form := r.Text("output")
-	if form != "json" && form != "table" {
-		r.Reject("output", "is not one of table, json")
-	}
-	return form == "json"
-}
+func (r *Reader) AsJSON() bool { return r.Text("output") == "json" }
 
 // Secret returns the value of SecretFlags, from whichever of the two is given; "" if neither is.
 func (r *Reader) Secret(name string) wire.Secret {

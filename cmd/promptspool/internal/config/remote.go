@@ -1,6 +1,8 @@
 package config
 
 import (
+	"context"
+
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
@@ -28,29 +30,23 @@ func ServerFlags() []cli.Flag {
 	return append(own, TrustFlags("url")...)
 }
 
-// Remote returns the client that ServerFlags describe, unless a fault was noted before. The caller closes it.
-func (r *Reader) Remote() (*client.Client, wire.Identity) {
-	if !r.Sound() {
-		return nil, wire.Identity{}
-	}
-
+// Remote returns the client that ServerFlags describe, unless a fault was noted before.
+//
+// The client is closed when the command's context ends.
+func (r *Reader) Remote() (*client.Client, wire.Identity, error) {
 	// Only after all else was sound: a wrong flag is to be reported before a missing key.
+	if err := r.Err(); err != nil {
+		return nil, wire.Identity{}, err
+	}
 	key, trust := r.Required("key"), r.Trust("url")
-	if !r.Sound() {
-		return nil, wire.Identity{}
+	if err := r.Err(); err != nil {
+		return nil, wire.Identity{}, err
 	}
 
 	cl, err := client.New(client.Config{URL: r.Text("url"), Version: r.c.App.Version, TLS: trust})
 	if err != nil {
-		r.Note(Usagef(r.c, "--url (or %s): %v", Variables("url")[0], err))
-		return nil, wire.Identity{}
+		return nil, wire.Identity{}, Usagef(r.c, "--url (or %s): %v", Variables("url")[0], err)
 	}
-	return cl, wire.Identity{Key: wire.Secret(key)}
-}
-
-// Remote is Reader.Remote for a command without settings of its own. The caller closes the client.
-func Remote(c *cli.Context) (*client.Client, wire.Identity, error) {
-	r := Read(c)
-	cl, id := r.Remote()
-	return cl, id, r.Err()
+	context.AfterFunc(r.c.Context, cl.Close)
+	return cl, wire.Identity{Key: wire.Secret(key)}, nil
 }

@@ -32,14 +32,10 @@ func (t *Table) fill(fill func(*Table)) error {
 
 // Output prints v as JSON or as the table that fill makes, by --output.
 func Output(c *cli.Context, v any, fill func(*Table)) error {
-	switch form := config.Read(c).Text("output"); form {
-	case "json":
+	if config.Read(c).AsJSON() {
 		return JSON(c.App.Writer, v)
-	case "table":
-		return newTable(c.App.Writer, config.Read(c).Zone()).fill(fill)
-	default:
-		return config.WrongValue(c, "output", form, "is not one of table, json")
 	}
+	return newTable(c.App.Writer, config.Read(c).Zone()).fill(fill)
 }
 
 // Table is a table for people, of columns without styles.

@@ -50,11 +50,10 @@ func deleteRequests(c *cli.Context) error {
 		where = selected.Filter
 	}
 
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	if !c.Bool("yes") {
 		what := "the record " + d.RequestID

@@ -49,11 +49,10 @@ func exportRequests(c *cli.Context) error {
 		v.Reject("format", "is not one of events, csv")
 	}
 	_, selected := filter.Read(v)
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	search := wire.Search{FilterGroup: selected.Filter, Q: selected.Words, Cursor: v.Text("cursor")}
 	if order == "asc" {

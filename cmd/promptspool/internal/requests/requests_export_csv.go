@@ -19,31 +19,30 @@ import (
 type csvExport struct {
 	search   wire.Search // its cursor is where the next call begins
 	out      *csv.Writer
-	progress io.Writer // a terminal, or nil
-	headed   bool      // the heading is written, by this export or by the one that it resumes
+	progress *print.Progress
+	headed   bool // the heading is written, by this export or by the one that it resumes
 	held     [][]string
 	lines    int
 }
 
 func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.Search, out io.Writer) error {
-	x := csvExport{search: search, out: csv.NewWriter(out), headed: search.Cursor != ""}
-	if print.IsTerminal(c.App.ErrWriter) {
-		x.progress = c.App.ErrWriter
+	x := csvExport{
+		search:   search,
+		out:      csv.NewWriter(out),
+		progress: print.NewProgress(c),
+		headed:   search.Cursor != "",
 	}
-
 	err := inCalls(c.Context, &x.search.Cursor, func() (done bool, err error) {
 		if err := x.call(c, cl, id); err != nil {
 			return false, err
 		}
 		return true, x.flush()
 	})
+	x.progress.End()
 	if x.out.Flush(); err != nil {
 		return err
 	}
 
-	if x.progress != nil {
-		fmt.Fprint(x.progress, "\r")
-	}
 	fmt.Fprintf(c.App.ErrWriter, "%s exported.\n", print.Quantity(x.lines, "record"))
 	return nil
 }
@@ -87,8 +86,6 @@ func (x *csvExport) flush() error {
 	x.lines += len(x.held)
 	x.held = x.held[:0]
 
-	if x.progress != nil {
-		fmt.Fprintf(x.progress, "\r%s ", print.Quantity(x.lines, "record"))
-	}
+	x.progress.Show(print.Quantity(x.lines, "record"))
 	return nil
 }

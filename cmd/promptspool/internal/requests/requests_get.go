@@ -31,11 +31,10 @@ func getCommand() *cli.Command {
 func getRequest(c *cli.Context) error {
 	v := config.Read(c)
 	requestID := v.Argument("one request id, as track-request returned it")
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	r, err := cl.Request(c.Context, id, requestID)
 	if err != nil {
@@ -48,7 +47,7 @@ func getRequest(c *cli.Context) error {
 		}
 		describe(t, r)
 	}
-	if err := print.Output(c, r, show); err != nil || v.Text("output") == "json" {
+	if err := print.Output(c, r, show); err != nil || v.AsJSON() {
 		return err
 	}
 

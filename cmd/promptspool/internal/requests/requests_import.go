@@ -44,11 +44,10 @@ func importEvents(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return config.Usagef(c, "give one file, or - for stdin")
 	}
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	in, err := config.FileOrStdin(c.Args().First())
 	if err != nil {
 		return err

@@ -28,11 +28,10 @@ func orphansCommand() *cli.Command {
 func listOrphans(c *cli.Context) error {
 	v := config.Read(c)
 	limit := v.Count("limit", wire.PageItemsMax)
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	page, err := cl.Orphans(c.Context, id, wire.OrphanQuery{PerPage: limit, Cursor: v.Text("cursor")})
 	if err != nil {

@@ -38,11 +38,10 @@ func renewCommand(
 		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted run printed"),
 	)
 	run := func(c *cli.Context) error {
-		cl, id, err := config.Remote(c)
+		cl, id, err := config.Read(c).Remote()
 		if err != nil {
 			return err
 		}
-		defer cl.Close()
 
 		sum := wire.Repriced{Success: true, Cursor: config.Read(c).Text("cursor")}
 		err = inParts(c, &sum.Cursor, &sum.Done, func() (string, error) {
@@ -78,25 +77,17 @@ func renewCommand(
 //
 // A terminal shows the progress; an error says where to resume.
 func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {
-	live := print.IsTerminal(c.App.ErrWriter)
+	shown := print.NewProgress(c)
+	defer shown.End()
 	for !*done {
 		progress, err := part()
-		if err != nil && live {
-			fmt.Fprintln(c.App.ErrWriter)
-		}
 		if err != nil && *cursor != "" {
 			return fmt.Errorf("%w\nWhat is done is kept; resume with --cursor %s", message(err), *cursor)
 		}
 		if err != nil {
 			return err
 		}
-
-		if live {
-			fmt.Fprint(c.App.ErrWriter, "\r", progress, " ")
-		}
-	}
-	if live {
-		fmt.Fprintln(c.App.ErrWriter)
+		shown.Show(progress)
 	}
 	return nil
 }

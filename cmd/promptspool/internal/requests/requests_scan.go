@@ -29,11 +29,10 @@ func scanCommand() *cli.Command {
 }
 
 func scanRequests(c *cli.Context) error {
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	sum := wire.Scanned{
 		Success: true,

@@ -35,11 +35,10 @@ func searchRequests(c *cli.Context) error {
 	line, selected := filter.Read(v)
 	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
 	sortBy := v.OneOf("sort", wire.SortFields...)
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	search := wire.Search{
 		FilterGroup: selected.Filter,

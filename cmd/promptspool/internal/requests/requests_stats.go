@@ -40,11 +40,10 @@ func requestStats(c *cli.Context) error {
 	}
 	line, selected := filter.Read(v)
 	asJSON := v.AsJSON()
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	q := wire.StatisticsQuery{FilterGroup: selected.Filter, Q: selected.Words, Bucket: v.Text("bucket")}
 	q.Zone = filter.Zone(v)

@@ -45,11 +45,10 @@ func tailRequests(c *cli.Context) error {
 	v := config.Read(c)
 	_, selected := filter.Read(v)
 	limit, asJSON := v.Count("limit", wire.PageItemsMax), v.AsJSON()
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	g := rowGrid(print.NewPainter(c))
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -125,7 +124,7 @@ func showDead(c *cli.Context) error {
 
 		// A table would cut the event at the terminal's edge.
 		fmt.Fprintf(c.App.Writer, "reason    %s\n\n%s\n",
-			strings.Map(visible, event.Reason), strings.Map(visible, string(event.Data)))
+			print.Printable(event.Reason), print.Printable(string(event.Data)))
 	})
 }
 
@@ -150,12 +149,4 @@ func findDead(c *cli.Context, seq uint64) (ops.SpoolEvent, error) {
 		return found, err
 	}
 	return found, fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
-}
-
-// visible replaces control characters, which could drive a terminal, with blanks.
-func visible(r rune) rune {
-	if r < ' ' || r >= 0x7f && r < 0xa0 {
-		return ' '
-	}
-	return r
 }

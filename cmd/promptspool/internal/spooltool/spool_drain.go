@@ -69,7 +69,9 @@ func drainStopped(c *cli.Context) error {
 	numbers := metrics.New("sidecar", c.App.Version)
 	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, numbers, logger)
 	// The same forwarder as in a sidecar: what is refused goes to the same lanes.
-	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, drainProgress(c))
+	progress := print.NewProgress(c)
+	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, progress)
+	progress.End()
 	left := stopped.queue.Status()
 	if err := errors.Join(err, stopped.close()); err != nil {
 		return err
@@ -106,7 +108,7 @@ func undelivered(left spool.Status, data string) error {
 //
 // Only a fault of the spool is an error: what the server does not take stays queued.
 func forwardUntilEmpty(
-	ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress func(spool.Status),
+	ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress *print.Progress,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +120,7 @@ func forwardUntilEmpty(
 
 	for {
 		left := queue.Status()
-		progress(left)
+		progress.Show(print.Quantity(left.Events, "event") + ", " + humanize.IBytes(uint64(left.Bytes)) + " left")
 		if left.Events == 0 {
 			cancel()
 			return <-ended
@@ -128,25 +130,6 @@ func forwardUntilEmpty(
 		case err := <-ended:
 			return err
 		case <-tick.C:
-		}
-	}
-}
-
-// drainProgress returns a function that shows on stderr how much is left, if stderr is a terminal.
-func drainProgress(c *cli.Context) func(spool.Status) {
-	if !print.IsTerminal(c.App.ErrWriter) {
-		return func(spool.Status) {}
-	}
-
-	last := time.Time{}
-	return func(left spool.Status) {
-		if left.Events == 0 || time.Since(last) > time.Second {
-			last = time.Now()
-			fmt.Fprintf(c.App.ErrWriter, "\r%s, %s left   ",
-				print.Quantity(left.Events, "event"), humanize.IBytes(uint64(left.Bytes)))
-		}
-		if left.Events == 0 {
-			fmt.Fprintln(c.App.ErrWriter)
 		}
 	}
 }

@@ -17,36 +17,23 @@ import (
 
 // makePlan reads a folder and returns what publishing it would change, every snippet
 // before its users.
-//
-// The caller closes the client.
 func makePlan(c *cli.Context, dir string, labels []string) ([]change, *client.Client, wire.Identity, error) {
-	var id wire.Identity
-
-	// A wrong --output must not be found after the templates were published.
-	if form := config.Read(c).Text("output"); form != "table" && form != "json" {
-		return nil, nil, id, config.WrongValue(c, "output", form, "is not one of table, json")
-	}
-
 	folder, err := openFolder(c, dir)
 	if err != nil {
-		return nil, nil, id, err
+		return nil, nil, wire.Identity{}, err
 	}
 	defer folder.Close()
 	if len(folder.Names()) == 0 {
-		return nil, nil, id, fmt.Errorf("there is no %s file in %s; "+
+		return nil, nil, wire.Identity{}, fmt.Errorf("there is no %s file in %s; "+
 			"`promptspool templates pull %s` writes the server's templates there", gitfiles.Suffix, dir, dir)
 	}
 
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return nil, nil, id, err
 	}
 	plan, err := compare(c.Context, folder, cl, id, labels)
-	if err != nil {
-		cl.Close()
-		return nil, nil, id, err
-	}
-	return plan, cl, id, nil
+	return plan, cl, id, err
 }
 
 // openFolder reads a folder of templates.

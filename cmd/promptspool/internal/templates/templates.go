@@ -72,11 +72,10 @@ func listTemplates(c *cli.Context) error {
 		Name:    v.Text("name"),
 		Label:   v.Text("label"),
 	}
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	list, err := cl.List(c.Context, id, q)
 	if err != nil {
@@ -98,17 +97,16 @@ func showTemplate(c *cli.Context) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template; `promptspool templates list` shows them")
 	selector := wire.Selector{Version: v.Count("version", math.MaxInt32), Label: v.Text("label")}
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	template, err := cl.Raw(c.Context, id, name, selector)
 	if err != nil {
 		return err
 	}
-	if v.Text("output") == "json" {
+	if v.AsJSON() {
 		return print.JSON(c.App.Writer, template)
 	}
 

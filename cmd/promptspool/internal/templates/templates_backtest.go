@@ -44,11 +44,10 @@ func backtest(c *cli.Context) error {
 		Last:     v.Count("last", wire.BacktestsMax),
 	}
 	asJSON := v.AsJSON()
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	tests, err := cl.Backtest(c.Context, id, q)
 	if err != nil {

@@ -39,12 +39,10 @@ func diffTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, cl, _, err := makePlan(c, dir, config.Read(c).List("label"))
+	plan, _, _, err := makePlan(c, dir, config.Read(c).List("label"))
 	if err != nil {
 		return err
 	}
-	// All is compared by now, and printing may wait for a pager.
-	cl.Close()
 	printWarnings(c.App.ErrWriter, planFindings(plan))
 
 	differences := []difference{}
@@ -62,7 +60,7 @@ func diffTemplates(c *cli.Context) error {
 		differences = append(differences, d)
 	}
 
-	if config.Read(c).Text("output") == "json" {
+	if config.Read(c).AsJSON() {
 		return print.JSON(c.App.Writer, differences)
 	}
 	return printDifferences(print.NewPainter(c), differences, len(plan))

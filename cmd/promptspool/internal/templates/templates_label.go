@@ -67,11 +67,10 @@ func labelTemplate(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	cl, id, err := config.Remote(c)
+	cl, id, err := config.Read(c).Remote()
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	// By its id a label is moved or deleted, and only the server knows that.
 	labels, err := cl.Labels(c.Context, id, m.template)
@@ -179,11 +178,10 @@ func withTemplate(
 ) error {
 	v := config.Read(c)
 	name := v.Argument("the name or id of one template")
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	if err := do(cl, c.Context, id, name, ""); err != nil {
 		return err

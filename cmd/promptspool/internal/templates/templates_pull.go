@@ -36,11 +36,10 @@ type pulled struct {
 func pullTemplates(c *cli.Context) error {
 	v := config.Read(c)
 	dir := v.Argument("the folder of templates")
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	active, err := serverTemplates(c.Context, cl, id, "active")
 	if err != nil {
@@ -61,7 +60,7 @@ func pullTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.Text("output") == "json" {
+	if v.AsJSON() {
 		return print.JSON(c.App.Writer, rows)
 	}
 	if err := printPulled(c, rows); err != nil {

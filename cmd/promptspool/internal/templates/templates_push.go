@@ -53,7 +53,6 @@ func pushTemplates(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	defer cl.Close()
 	if lines := planFindings(plan); c.Bool("force") {
 		printWarnings(c.App.ErrWriter, lines)
 	} else if len(lines) > 0 {
@@ -62,7 +61,7 @@ func pushTemplates(c *cli.Context) error {
 
 	// What was published before an error is printed all the same: it is on the server.
 	done, failed := publishPlan(c, cl, id, plan, wire.Publish{CommitMessage: message, Labels: labels})
-	if config.Read(c).Text("output") == "json" {
+	if config.Read(c).AsJSON() {
 		return errors.Join(print.JSON(c.App.Writer, done), failed)
 	}
 	if err := printPushed(print.NewPainter(c), done); err != nil {

@@ -44,11 +44,10 @@ func renderTemplate(c *cli.Context) error {
 		v.Note(err)
 		fetch.Variables[variable] = value
 	}
-	cl, id := v.Remote()
-	if err := v.Err(); err != nil {
+	cl, id, err := v.Remote()
+	if err != nil {
 		return err
 	}
-	defer cl.Close()
 
 	t, err := cl.Fetch(c.Context, id, name, fetch)
 	if err != nil {
