@@ -1,31 +1,32 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
-// factory makes metrics and registers them; without a registry it only makes them.
-type factory struct{ registry *prometheus.Registry }
-
-func register[C prometheus.Collector](f factory, c C) C {
-	if f.registry != nil {
-		f.registry.MustRegister(c)
-	}
-	return c
-}
+// factory makes metrics, and registers them if it has a registry.
+type factory struct{ promauto.Factory }
 
 func (f factory) counter(name, help string) prometheus.Counter {
-	return register(f, prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help}))
+	return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
 func (f factory) counterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return register(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
+	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// counters makes counters by one label, those of its values at zero: a rate needs the zero before the first event.
+func (f factory) counters(name, help, label string, values ...string) *prometheus.CounterVec {
+	v := f.counterVec(name, help, label)
+	for _, value := range values {
+		v.WithLabelValues(value)
+	}
+	return v
 }
 
 func (f factory) gauge(name, help string) prometheus.Gauge {
-	return register(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
-}
-
-func (f factory) gaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
-	return register(f, prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels))
+	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 // secondsBuckets are the buckets of durations.
@@ -35,17 +36,11 @@ var secondsBuckets = []float64{
 
 // histogram makes a histogram of durations.
 func (f factory) histogram(name, help string) prometheus.Histogram {
-	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}
-	return register(f, prometheus.NewHistogram(opts))
-}
-
-func (f factory) histogramVec(name, help string, labels ...string) *prometheus.HistogramVec {
-	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets}
-	return register(f, prometheus.NewHistogramVec(opts, labels))
+	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: secondsBuckets})
 }
 
 // sizes makes a histogram of numbers of events, from 1 to 1024.
 func (f factory) sizes(name, help string) prometheus.Histogram {
-	opts := prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(1, 2, 11)}
-	return register(f, prometheus.NewHistogram(opts))
+	buckets := prometheus.ExponentialBuckets(1, 2, 11)
+	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Metrics is every metric of one role. Its fields are never nil: metrics of the other
@@ -104,15 +105,13 @@ func New(role, version string) *Metrics {
 	)
 
 	m := &Metrics{Registry: r}
-	m.both(factory{r}, role, version)
+	exported := factory{promauto.With(r)}
+	m.both(exported, role, version)
 
-	// A factory without a registry makes metrics that are not exported.
-	sidecar, server := factory{}, factory{}
-	switch role {
-	case "sidecar":
-		sidecar.registry = r
-	case "server":
-		server.registry = r
+	// Those of the other role are not exported.
+	sidecar, server := factory{promauto.With(nil)}, exported
+	if role == "sidecar" {
+		sidecar, server = server, sidecar
 	}
 	m.spool(sidecar)
 	m.forward(sidecar)
@@ -123,50 +122,51 @@ func New(role, version string) *Metrics {
 
 func (m *Metrics) both(f factory, role, version string) {
 	// Prometheus has no metrics of text, so the labels of a constant carry it.
-	build := f.gaugeVec("promptspool_build_info", "Always 1; its labels say what runs.", "role", "version")
-	build.WithLabelValues(role, version).Set(1)
+	f.NewGauge(prometheus.GaugeOpts{
+		Name:        "promptspool_build_info",
+		Help:        "Always 1; its labels say what runs.",
+		ConstLabels: prometheus.Labels{"role": role, "version": version},
+	}).Set(1)
 
 	m.HTTPRequests = f.counterVec("promptspool_http_requests_total",
 		"Answers of the API, by route and status code.", "route", "code")
-	m.HTTPSeconds = f.histogramVec("promptspool_http_seconds",
-		"Time from a request's header to its answer, by route.", "route")
+	m.HTTPSeconds = f.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "promptspool_http_seconds",
+		Help:    "Time from a request's header to its answer, by route.",
+		Buckets: secondsBuckets,
+	}, []string{"route"})
 	m.Accepted = f.counter("promptspool_accepted_events_total",
 		"Events that were answered as accepted: by a sidecar once they are on its disk, by a server "+
 			"once they are folded.")
-	m.OTLPRefused = f.counterVec("promptspool_otlp_refused_total",
+	m.OTLPRefused = f.counters("promptspool_otlp_refused_total",
 		"What OTLP exporters sent and was not kept: single spans and log records, and requests with metrics.",
-		"signal")
-	each(m.OTLPRefused, "spans", "logs", "metrics")
-	m.OTLPDropped = f.counterVec("promptspool_otlp_dropped_total",
+		"signal", "spans", "logs", "metrics")
+	m.OTLPDropped = f.counters("promptspool_otlp_dropped_total",
 		"What OTLP exporters sent and was dropped without telling them, because it is not about model calls: "+
 			"spans of HTTP and database instrumentation, and log records.",
-		"signal")
-	each(m.OTLPDropped, "spans", "logs")
-	m.Refused = f.counterVec("promptspool_refused_total",
-		"Calls that were refused, by the error's code.", "reason")
-	// All labels are there from the start: a rate needs
-	// the zero before the first refusal.
-	each(m.Refused, "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json",
+		"signal", "spans", "logs")
+	m.Refused = f.counters("promptspool_refused_total",
+		"Calls that were refused, by the error's code.",
+		"reason", "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json",
 		"unauthorized", "forbidden", "invalid", "conflict", "too_many_requests", "not_implemented",
 		"unavailable", "internal")
 
 	m.Connections = f.gauge("promptspool_connections",
 		"Connections to the API and to operations that are open.")
-	m.ConnectionsCut = f.counterVec("promptspool_connections_cut_total",
+	m.ConnectionsCut = f.counters("promptspool_connections_cut_total",
 		"Connections that were cut to make room for others, since they kept the process waiting "+
 			"longest for a head, a body or the next call (slow), or refused because all that there may be "+
-			"were being answered (refused).", "reason")
-	each(m.ConnectionsCut, "slow", "refused")
+			"were being answered (refused).",
+		"reason", "slow", "refused")
 
 	m.DataFree = f.gauge("promptspool_data_free_bytes", "Bytes that are free on the disk of the data folder.")
 	m.Panics = f.counter("promptspool_panics_total",
 		"Handlers that panicked and were answered 500. Always worth a bug report.")
 
-	m.Shed = f.counterVec("promptspool_shed_total",
+	m.Shed = f.counters("promptspool_shed_total",
 		"Writes that were turned away with a moment to come back: the server held as many bytes as it "+
 			"may (bytes), or as is fair to other keys (share), or had too much to write (queue, wait).",
-		"reason")
-	each(m.Shed, "bytes", "share", "queue", "wait")
+		"reason", "bytes", "share", "queue", "wait")
 	m.BatchBytes = f.gauge("promptspool_batch_bytes", "Bytes of batches that are being received or recorded.")
 
 	m.ConfigGeneration = f.gauge("promptspool_config_generation",
@@ -177,9 +177,9 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.ConfigFailures = f.counter("promptspool_config_reload_failures_total",
 		"Reloads that were refused for a fault, and changed nothing.")
 
-	m.Limited = f.counterVec("promptspool_limited_total",
-		"Calls answered 429 because their key met a limit, by limit.", "limit")
-	each(m.Limited, "calls", "bytes")
+	m.Limited = f.counters("promptspool_limited_total",
+		"Calls answered 429 because their key met a limit, by limit.",
+		"limit", "calls", "bytes")
 }
 
 func (m *Metrics) spool(f factory) {
@@ -231,9 +231,9 @@ func (m *Metrics) spool(f factory) {
 
 func (m *Metrics) forward(f factory) {
 	m.ForwardSent = f.counter("promptspool_forward_sent_total", "Events that the server has acknowledged.")
-	m.ForwardRetries = f.counterVec("promptspool_forward_retries_total",
-		"Batches that have to be sent again, by reason.", "reason")
-	each(m.ForwardRetries, "network", "status", "foreign", "answer", "later")
+	m.ForwardRetries = f.counters("promptspool_forward_retries_total",
+		"Batches that have to be sent again, by reason.",
+		"reason", "network", "status", "foreign", "answer", "later")
 
 	m.ForwardPaused = f.gauge("promptspool_forward_paused",
 		"1 while events of some key wait for a person: the server's answers break the contract, it "+
@@ -262,18 +262,18 @@ func (m *Metrics) forward(f factory) {
 		"How far this sidecar's clock is ahead of the server's, negative if it is behind; 0 before the "+
 			"first answer. Beyond 5 the server orders its writes by their arrival.")
 
-	m.TemplateCache = f.counterVec("promptspool_template_cache_total",
-		"Template fetches, by how they were answered.", "result")
-	each(m.TemplateCache, "hit", "stale", "miss", "error")
+	m.TemplateCache = f.counters("promptspool_template_cache_total",
+		"Template fetches, by how they were answered.",
+		"result", "hit", "stale", "miss", "error")
 	m.TemplateAgeSeconds = f.gauge("promptspool_template_cache_age_seconds",
 		"How long ago the server last told of changed templates, of the account for which that is "+
 			"longest; 0 while all are connected.")
 }
 
 func (m *Metrics) archive(f factory) {
-	m.ArchiveEvents = f.counterVec("promptspool_archive_events_total",
-		"Events that came to the archive, by result.", "result")
-	each(m.ArchiveEvents, "accepted", "duplicate", "invalid", "later")
+	m.ArchiveEvents = f.counters("promptspool_archive_events_total",
+		"Events that came to the archive, by result.",
+		"result", "accepted", "duplicate", "invalid", "later")
 	m.ArchiveApplySeconds = f.histogram("promptspool_archive_apply_seconds",
 		"Time to fold one batch and make it durable.")
 	m.ArchiveBatchEvents = f.sizes("promptspool_archive_batch_events", "Events that were folded together.")
@@ -303,8 +303,10 @@ func (m *Metrics) archive(f factory) {
 		"Bytes of the archive's files that this process could not read from the disk. What was in them "+
 			"is lost.")
 
-	m.FleetSidecars = f.gaugeVec("promptspool_fleet_sidecars",
-		"Sidecars that were heard within a month: alive, or silent for longer than a minute.", "state")
+	m.FleetSidecars = f.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "promptspool_fleet_sidecars",
+		Help: "Sidecars that were heard within a month: alive, or silent for longer than a minute.",
+	}, []string{"state"})
 	// Both exist from the start: a series that appears with its first value has no rate.
 	m.FleetSidecars.WithLabelValues("alive")
 	m.FleetSidecars.WithLabelValues("silent")
@@ -315,11 +317,4 @@ func (m *Metrics) archive(f factory) {
 		"Requests that have not come, though scores, metadata or links of theirs have.")
 	m.OrphanEvents = f.gauge("promptspool_orphan_events",
 		"Events that wait for their request. They join it when it comes.")
-}
-
-// each initialises the metrics for these values of a vector's label to zero.
-func each(v *prometheus.CounterVec, values ...string) {
-	for _, value := range values {
-		v.WithLabelValues(value)
-	}
 }
