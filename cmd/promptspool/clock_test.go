@@ -51,18 +51,20 @@ func startRole(t *testing.T, run func(ctx context.Context, ready func(addresses)
 	}
 }
 
+// anyPort is a role that listens where the system likes.
+func anyPort(data, name string, log slog.Handler) roleConfig {
+	free := config.Address{At: "127.0.0.1:0"}
+	return roleConfig{data: data, name: name, listen: free, opsListen: free, logger: slog.New(log)}
+}
+
 // serverWithoutFlags runs a server whose clock is the machine's.
 func serverWithoutFlags(t *testing.T) role {
 	t.Helper()
 	r, _ := startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return server(ctx, serverConfig{
-			data:         t.TempDir(),
-			listen:       config.Address{At: "127.0.0.1:0"},
-			opsListen:    config.Address{At: "127.0.0.1:0"},
-			name:         "central",
+			roleConfig:   anyPort(t.TempDir(), "central", slog.DiscardHandler),
 			bootstrapKey: clockKey,
 			prices:       prices.BuiltIn(),
-			logger:       slog.New(slog.DiscardHandler),
 			ready:        func(at addresses, _ wire.Secret) { ready(at) },
 		})
 	})
@@ -76,16 +78,12 @@ func sidecarWithClock(
 	t.Helper()
 	return startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return sidecar(ctx, sidecarConfig{
-			data:          data,
-			listen:        config.Address{At: "127.0.0.1:0"},
-			opsListen:     config.Address{At: "127.0.0.1:0"},
-			name:          "pod-clock",
+			roleConfig:    anyPort(data, "pod-clock", slog.NewTextHandler(log, nil)),
 			upstream:      "http://" + upstream.addr,
 			spoolBytesMax: 1 << 30,
 			diskMax:       2 << 30,
 			drain:         5 * time.Second,
 			now:           now,
-			logger:        slog.New(slog.NewTextHandler(log, nil)),
 			ready:         ready,
 		})
 	})

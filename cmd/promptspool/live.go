@@ -43,17 +43,13 @@ func prepareServer(
 	}
 }
 
-// sidecarLive is what of a sidecar follows its configuration while it runs.
-type sidecarLive struct {
-	limiter              *admission.Limiter
-	certificates         *config.LiveTLS
-	upstreamCertificates *config.LiveTLS
-	redactor             *redact.Before
-	ownKey               *proxy.OwnKey // nil if the sidecar has no key of its own
-}
-
 // prepareSidecar returns what puts another configuration in force in a sidecar that runs with c.
-func prepareSidecar(c sidecarConfig, live sidecarLive) config.Prepare {
+//
+// ownKey is nil if the sidecar has no key of its own.
+func prepareSidecar(
+	c sidecarConfig, ownKey *proxy.OwnKey, redactor *redact.Before, limiter *admission.Limiter,
+	certificates, upstreamCertificates *config.LiveTLS,
+) config.Prepare {
 	return func(next *cli.Context) (commit func(), err error) {
 		n, err := sidecarRoleOf(next)
 		if err == nil {
@@ -66,14 +62,14 @@ func prepareSidecar(c sidecarConfig, live sidecarLive) config.Prepare {
 		// From here on nothing can fail: either all of a configuration is in force, or
 		// none of it.
 		return func() {
-			if live.ownKey != nil {
-				live.ownKey.Set(n.apiKey, n.localKey)
+			if ownKey != nil {
+				ownKey.Set(n.apiKey, n.localKey)
 			}
 			c.level.Set(n.level.Level())
-			live.limiter.Set(n.limits)
-			live.redactor.Set(n.redact)
-			live.certificates.Store(n.tls)
-			live.upstreamCertificates.Store(n.upstreamTLS)
+			limiter.Set(n.limits)
+			redactor.Set(n.redact)
+			certificates.Store(n.tls)
+			upstreamCertificates.Store(n.upstreamTLS)
 		}, nil
 	}
 }

@@ -17,12 +17,3 @@ func otlpFlags() []cli.Flag {
 				"instrumentation that say nothing about a model call) or all"),
 	}
 }
-
-// keepPlumbingOf reads --otlp-keep.
-func keepPlumbingOf(r *config.Reader) bool {
-	keep := r.Text("otlp-keep")
-	if keep != "genai" && keep != "all" {
-		r.Reject("otlp-keep", "is not one of genai, all")
-	}
-	return keep == "all"
-}

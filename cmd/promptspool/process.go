@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"sync/atomic"
 	"time"
@@ -37,15 +36,11 @@ const failedStopPatience = 2 * time.Second
 
 // process runs either role: its listeners, its background work, and its stop.
 type process struct {
-	data       string
-	logger     *slog.Logger
-	api        *api.Server
-	apiListen  config.Address
-	otlpListen config.Address    // for OpenTelemetry exporters only; At is "" for none
-	tls        *config.LiveTLS   // of both
-	ops        ops.Config        // isReady adds to Ready whether calls are taken
-	opsListen  config.Address    // of metrics and probes
-	control    ops.ControlConfig // run adds what the process itself knows
+	role    roleConfig
+	api     *api.Server
+	tls     *config.LiveTLS   // of the API, and of OpenTelemetry
+	ops     ops.Config        // isReady adds to Ready whether calls are taken
+	control ops.ControlConfig // run adds what the process itself knows
 
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process immediately; may be nil
@@ -90,9 +85,9 @@ func (p *process) run(ctx context.Context) error {
 	at := addresses{api: listeners.api.Addr().String(), ops: listeners.ops.Addr().String()}
 	if listeners.otlp != nil {
 		at.otlp = listeners.otlp.Addr().String()
-		p.logger.Info("taking OpenTelemetry on a listener of its own", "otlp_listen", at.otlp)
+		p.role.logger.Info("taking OpenTelemetry on a listener of its own", "otlp_listen", at.otlp)
 	}
-	p.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.data, "version", version)
+	p.role.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
 	p.started()
 	machine.NotifyReady()
 	if p.ready != nil {
@@ -116,7 +111,7 @@ func (p *process) run(ctx context.Context) error {
 	stopping, stopped := context.WithTimeout(context.Background(), patience)
 	defer stopped()
 	if err := p.api.Shutdown(stopping); err != nil {
-		p.logger.Warn("calls were still being answered when the time for it was over", "error", err)
+		p.role.logger.Warn("calls were still being answered when the time for it was over", "error", err)
 	}
 	if p.drain != nil && failure == nil && running.Err() == nil {
 		p.drain(context.Background())
@@ -141,31 +136,31 @@ type listeners struct {
 // listen opens all listeners, or none.
 func (p *process) listen() (listeners, error) {
 	// Before anything runs: a port that is in use ends the start.
-	apiListener, err := listen(p.apiListen)
+	apiListener, err := listen(p.role.listen)
 	if err != nil {
 		return listeners{}, fmt.Errorf("--listen: %w", err)
 	}
-	opsListener, err := listen(p.opsListen)
+	opsListener, err := listen(p.role.opsListen)
 	if err != nil {
 		return listeners{}, errors.Join(fmt.Errorf("--ops-listen: %w", err), apiListener.Close())
 	}
-	control, err := ops.ListenControl(p.data)
+	control, err := ops.ListenControl(p.role.data)
 	if err != nil {
 		return listeners{}, errors.Join(err, apiListener.Close(), opsListener.Close())
 	}
 
 	all := listeners{
-		api:     edge.Patient(apiListener, p.logger),
-		ops:     edge.Patient(opsListener, p.logger),
-		control: edge.Patient(control, p.logger),
+		api:     edge.Patient(apiListener, p.role.logger),
+		ops:     edge.Patient(opsListener, p.role.logger),
+		control: edge.Patient(control, p.role.logger),
 	}
-	if p.otlpListen.At != "" {
-		otlpListener, err := listen(p.otlpListen)
+	if p.role.otlpListen.At != "" {
+		otlpListener, err := listen(p.role.otlpListen)
 		if err != nil {
 			return listeners{}, errors.Join(fmt.Errorf("--otlp-listen: %w", err),
 				apiListener.Close(), opsListener.Close(), control.Close())
 		}
-		all.otlp = edge.Patient(otlpListener, p.logger)
+		all.otlp = edge.Patient(otlpListener, p.role.logger)
 	}
 
 	return all, nil
@@ -196,7 +191,7 @@ func (p *process) isReady() error {
 func (p *process) newControl(apiAddr net.Addr) *ops.Server {
 	config := p.control
 	config.Server = cmp.Or(config.Server, p.tls.Url(apiAddr))
-	config.Status, config.Ready, config.Logger = p.ops.Status, p.isReady, p.logger
+	config.Status, config.Ready, config.Logger = p.ops.Status, p.isReady, p.role.logger
 	return ops.NewControl(config)
 }
 
@@ -204,7 +199,7 @@ func (p *process) newControl(apiAddr net.Addr) *ops.Server {
 func (p *process) serve(ctx, running context.Context) error {
 	select {
 	case <-ctx.Done():
-		p.logger.Info("stopping")
+		p.role.logger.Info("stopping")
 		return nil
 	case err := <-p.failed:
 		return failedError(err)

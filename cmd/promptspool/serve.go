@@ -185,14 +185,10 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	}
 
 	p := process{
-		data:       c.data,
-		logger:     c.logger,
-		api:        handlers.NewServer(),
-		apiListen:  c.listen,
-		otlpListen: c.otlpListen,
-		tls:        certificates,
-		ops:        operations,
-		opsListen:  c.opsListen,
+		role: c.roleConfig,
+		api:  handlers.NewServer(),
+		tls:  certificates,
+		ops:  operations,
 		control: ops.ControlConfig{
 			Server:   c.public.or(""),
 			Keys:     keys,
@@ -351,13 +347,8 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	// What follows the configuration while the sidecar runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
 	limiter.Set(c.limits)
-	settings := config.NewReloader(c.source, m, c.logger, prepareSidecar(c, sidecarLive{
-		limiter:              limiter,
-		certificates:         certificates,
-		upstreamCertificates: upstreamCertificates,
-		redactor:             redactor,
-		ownKey:               ownKey,
-	}))
+	settings := config.NewReloader(c.source, m, c.logger,
+		prepareSidecar(c, ownKey, redactor, limiter, certificates, upstreamCertificates))
 
 	// HTTP.
 	connections, opsConnections := machine.ConnectionBounds(sidecarConnectionsMax, ops.ConnectionsMax, c.logger)
@@ -412,15 +403,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 
 	p := process{
-		data:       c.data,
-		logger:     c.logger,
-		api:        handlers.NewServer(),
-		apiListen:  c.listen,
-		otlpListen: c.otlpListen,
-		tls:        certificates,
-		ops:        operations,
-		opsListen:  c.opsListen,
-		control:    ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
+		role:    c.roleConfig,
+		api:     handlers.NewServer(),
+		tls:     certificates,
+		ops:     operations,
+		control: ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
 		background: []func(context.Context) error{
 			queue.Run,
 			templates.Run,

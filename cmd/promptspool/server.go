@@ -122,13 +122,8 @@ func signUpFlag() cli.Flag {
 
 // signUpOf reads signUpFlag.
 func signUpOf(r *config.Reader) wire.SignUp {
-	s := wire.SignUp(r.Text("signup"))
-	switch s {
-	case wire.SignUpInvite, wire.SignUpOpen, wire.SignUpClosed:
-	default:
-		r.Reject("signup", "is not one of invite, open, closed")
-	}
-	return s
+	return wire.SignUp(r.OneOf("signup",
+		string(wire.SignUpInvite), string(wire.SignUpOpen), string(wire.SignUpClosed)))
 }
 
 // welcome tells whoever started a fresh server how to sign up.
@@ -144,18 +139,13 @@ func welcome(w io.Writer, url string, setup wire.Secret) {
 // serverRoleOf reads the settings of `server`, and reports every error in them.
 func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	r := config.Read(c)
-	role := serverConfig{}
-	role.logger, role.level = r.Logger()
+	role := serverConfig{roleConfig: roleConfigOf(r)}
 	role.signUp = signUpOf(r)
 	role.prices = pricesOf(r)
 	role.providerURLs = providerURLsOf(r)
 	role.data = r.Required("data")
 	role.archive = r.ArchiveURL()
-	role.listen = r.Address("listen")
-	role.opsListen = r.Address("ops-listen")
-	role.otlpListen = r.AddressOr("otlp-listen")
 	role.public = publicAddressOf(r)
-	role.name = r.Name()
 	role.bootstrapKey = r.Secret("bootstrap-key")
 	role.limits = limitsOf(r)
 	role.tls = r.ListenTLS()
@@ -163,7 +153,6 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 		r.Reject("cookies-insecure",
 			"would only do harm with --tls-cert-file, where everybody comes over HTTPS; leave one of them out")
 	}
-	role.keepPlumbing = keepPlumbingOf(r)
 	role.retention = retentionOf(r)
 	role.freeMin = r.SizeOr("free-min", 0)
 

@@ -83,9 +83,6 @@ func runSidecar(c *cli.Context) error {
 func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
 	r := config.Read(c)
 	role := sidecarConfigOf(r)
-	role.listen = r.Address("listen")
-	role.opsListen = r.Address("ops-listen")
-	role.otlpListen = r.AddressOr("otlp-listen")
 	role.tls = r.ListenTLS()
 	role.upstreamTLS = r.Certificates("upstream-cert-file", "upstream-key-file", "upstream-ca-file")
 	role.apiKey = r.Secret("api-key")
@@ -113,16 +110,14 @@ func sidecarRoleOf(c *cli.Context) (sidecarConfig, error) {
 func sidecarConfigOf(r *config.Reader) sidecarConfig {
 	bytesMax := r.Size("spool-bytes-max")
 	role := sidecarConfig{
-		name:          r.Name(),
+		roleConfig:    roleConfigOf(r),
 		spoolBytesMax: bytesMax,
 		spoolFreeMin:  r.SizeOr("spool-free-min", 0),
 		diskMax:       r.SizeOr("disk-max", bytesMax+diskBesideSpool),
 		drain:         min(r.Duration("drain"), drainMax),
 		allowHosts:    r.Hosts("allow-host"),
 		preload:       r.List("template-preload"),
-		keepPlumbing:  keepPlumbingOf(r),
 	}
-	role.logger, role.level = r.Logger()
 	if bytesMax > 0 && role.diskMax < bytesMax && r.Text("disk-max") != "" {
 		r.Reject("disk-max",
 			"is less than --spool-bytes-max, "+r.Text("spool-bytes-max")+"; the data folder holds the spool")

@@ -95,21 +95,20 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	r := config.Read(c)
 	sidecarSide := sidecarConfigOf(r)
 	sidecarSide.data = filepath.Join(data, "sidecar")
-	sidecarSide.listen = r.Address("listen")
-	sidecarSide.opsListen = r.Address("ops-listen")
-	sidecarSide.otlpListen = r.AddressOr("otlp-listen")
 
 	serverSide := serverConfig{
-		data:         filepath.Join(data, "server"),
-		listen:       r.Address("server-listen"),
-		opsListen:    r.Address("server-ops-listen"),
+		roleConfig: roleConfig{
+			data:         filepath.Join(data, "server"),
+			name:         sidecarSide.name,
+			listen:       r.Address("server-listen"),
+			opsListen:    r.Address("server-ops-listen"),
+			keepPlumbing: sidecarSide.keepPlumbing,
+			source:       config.FixedSource(upSettings(c, "server")),
+		},
 		public:       publicAddressOf(r),
-		name:         sidecarSide.name,
 		bootstrapKey: r.Secret("bootstrap-key"),
 		signUp:       signUpOf(r),
 		prices:       pricesOf(r),
-		keepPlumbing: sidecarSide.keepPlumbing,
-		source:       config.FixedSource(upSettings(c, "server")),
 	}
 	if err := r.Err(); err != nil {
 		return serverConfig{}, sidecarConfig{}, err

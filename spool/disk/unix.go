@@ -40,6 +40,23 @@ func IsBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
 
+// RoomAt returns the room of the file system that a path is on.
+func RoomAt(path string) (Room, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return Room{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	block := int64(st.Bsize)
+	return Room{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
+}
+
+func isReadOnly(folder *os.File) bool {
+	// Of the open folder: something else may be mounted over its path by now.
+	var st unix.Statfs_t
+	err := unix.Fstatfs(int(folder.Fd()), &st)
+	return err == nil && st.Flags&mountedReadOnly != 0
+}
+
 // Blocks returns how many bytes of the disk a file takes, which differs from its size if
 // it has holes.
 func Blocks(info fs.FileInfo) int64 {

@@ -12,7 +12,8 @@ func TestACopyTellsHowFarItIs(t *testing.T) {
 	progress := copyProgress(10_000, func() time.Time { return now })
 	last := ""
 	for n := range 5 {
-		last = progress(transfer.Progress{Stage: "copying", Done: transfer.Contents{"records": {Items: int64(1000 * n)}}})
+		done := transfer.Contents{"records": {Items: int64(1000 * n)}}
+		last = progress(transfer.Progress{Stage: "copying", Done: done})
 		now = now.Add(700 * time.Millisecond)
 	}
 

@@ -41,13 +41,7 @@ func exportRequests(c *cli.Context) error {
 		return config.Usagef(c, "give one file, or none for stdout")
 	}
 	v := config.Read(c)
-	order, format := v.Text("order"), v.Text("format")
-	if order != "desc" && order != "asc" {
-		v.Reject("order", "is not one of desc, asc")
-	}
-	if format != "events" && format != "csv" {
-		v.Reject("format", "is not one of events, csv")
-	}
+	order, format := v.OneOf("order", "desc", "asc"), v.OneOf("format", "events", "csv")
 	_, selected := filter.Read(v)
 	cl, id, err := v.Remote()
 	if err != nil {

@@ -34,10 +34,7 @@ func statsCommand() *cli.Command {
 
 func requestStats(c *cli.Context) error {
 	v := config.Read(c)
-	by := v.Text("by")
-	if !slices.Contains([]string{"version", "model", "provider"}, by) {
-		v.Reject("by", "is not one of version, model, provider")
-	}
+	by := v.OneOf("by", "version", "model", "provider")
 	line, selected := filter.Read(v)
 	asJSON := v.AsJSON()
 	cl, id, err := v.Remote()
