@@ -228,12 +228,7 @@ func (d *delivery) bury(letters []spool.LaneEntry) bool {
 		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
 			"sequence", e.Seq, "reason", e.Reason)
 	}
-	if err := d.sender.spool.Bury(letters...); err != nil {
-		return d.noRoom(err, entriesOf(letters))
-	}
-	d.settled = append(d.settled, entriesOf(letters)...)
-
-	return true
+	return d.moved(entriesOf(letters), d.sender.spool.Bury(letters...))
 }
 
 // buryLimited moves events whose record is at a limit to the dead letters.
@@ -245,26 +240,21 @@ func (d *delivery) buryLimited(b *batch, letters []spool.LaneEntry) bool {
 	d.sender.logger.Warn("The server refuses events because their record is at a limit. They go to the "+
 		"dead letters; other events go on.",
 		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
-	if err := d.sender.spool.BuryLimited(letters...); err != nil {
-		return d.noRoom(err, entriesOf(letters))
-	}
-	d.settled = append(d.settled, entriesOf(letters)...)
-
-	return true
+	return d.moved(entriesOf(letters), d.sender.spool.BuryLimited(letters...))
 }
 
 // hold moves a batch to the held lane.
 func (d *delivery) hold(reason string, b *batch) bool {
-	if err := d.sender.spool.Hold(b.key, reason, b.events); err != nil {
-		return d.noRoom(err, b.events)
-	}
-	d.settled = append(d.settled, b.events...)
-
-	return true
+	return d.moved(b.events, d.sender.spool.Hold(b.key, reason, b.events))
 }
 
-// noRoom leaves events in the spool that no lane takes.
-func (d *delivery) noRoom(err error, events []spool.Entry) bool {
+// moved notes that events are in a lane now. With an error they stay in the spool.
+func (d *delivery) moved(events []spool.Entry, err error) bool {
+	if err == nil {
+		d.settled = append(d.settled, events...)
+		return true
+	}
+
 	// A spool that takes nothing any more ends the forwarder, not this key alone.
 	if errors.Is(err, spool.ErrClosed) || errors.Is(err, spool.ErrFailed) {
 		d.err = err

@@ -2,9 +2,11 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"promptspool/api/wire"
 )
@@ -199,6 +201,9 @@ func (k *Keyring) Run(ctx context.Context) error {
 	}
 }
 
+// errAway ends a round of questions.
+var errAway = errors.New("the server is away")
+
 // refresh asks about the keys whose verdicts are too old.
 func (k *Keyring) refresh(ctx context.Context) {
 	// The first question goes alone: if it finds the server away, the verdicts hold.
@@ -208,29 +213,21 @@ func (k *Keyring) refresh(ctx context.Context) {
 	}
 
 	// Then several are under way, so that a round of thousands of keys is
-	// over in seconds.
-	round, end := context.WithCancel(ctx)
-	defer end()
-	numbers := make(chan uint32)
-	var asking sync.WaitGroup
-	for range min(refreshAtOnce, len(stale)-1) {
-		asking.Go(func() {
-			for number := range numbers {
-				if !k.recheck(round, number) && k.away() {
-					end()
-				}
+	// over in seconds. Once the server is away, the rest is left for the next round.
+	asking, round := errgroup.WithContext(ctx)
+	asking.SetLimit(refreshAtOnce)
+	for _, number := range stale[1:] {
+		if round.Err() != nil {
+			break
+		}
+		asking.Go(func() error {
+			if !k.recheck(round, number) && k.away() {
+				return errAway
 			}
+			return nil
 		})
 	}
-
-	// Once the server is away, the rest is left for the next round.
-	for _, number := range stale[1:] {
-		if round.Err() == nil {
-			numbers <- number
-		}
-	}
-	close(numbers)
-	asking.Wait()
+	_ = asking.Wait()
 }
 
 // away reports whether the server did not answer lately.

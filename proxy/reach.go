@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,22 +16,19 @@ type reach struct {
 	logger  *slog.Logger
 	away    atomic.Bool   // the last attempt found no server
 	turned  chan struct{} // gets an element when away has changed
-	newest  atomic.Int64  // when the newest delivered event was accepted, in Unix milliseconds
+
+	mu     sync.Mutex
+	newest time.Time // when the newest delivered event was accepted; under mu
 }
 
 // delivered notes that the server has an event that was accepted at this time.
 func (r *reach) delivered(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	// Deliveries end in any order, and the metric must not go back.
-	ms := at.UnixMilli()
-	for {
-		before := r.newest.Load()
-		if ms <= before {
-			return
-		}
-		if r.newest.CompareAndSwap(before, ms) {
-			r.metrics.ForwardDelivered.Set(float64(ms) / 1000)
-			return
-		}
+	if at.After(r.newest) {
+		r.newest = at
+		r.metrics.ForwardDelivered.Set(float64(at.UnixMilli()) / 1000)
 	}
 }
 

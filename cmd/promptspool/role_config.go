@@ -30,10 +30,10 @@ type roleConfig struct {
 func roleConfigOf(r *config.Reader) roleConfig {
 	role := roleConfig{
 		name:         r.Name(),
+		keepPlumbing: r.OneOf("otlp-keep", "genai", "all") == "all",
 		listen:       r.Address("listen"),
 		opsListen:    r.Address("ops-listen"),
 		otlpListen:   r.AddressOr("otlp-listen"),
-		keepPlumbing: r.OneOf("otlp-keep", "genai", "all") == "all",
 	}
 	role.logger, role.level = r.Logger()
 	return role
