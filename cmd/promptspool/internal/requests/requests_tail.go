@@ -58,11 +58,10 @@ func tailRequests(c *cli.Context) error {
 	t := &tail{where: selected.Filter, words: selected.Words, known: make(map[string]place)}
 	t.find = func(s wire.Search) (wire.SearchPage, error) { return cl.Search(c.Context, id, s) }
 	t.show = func(rows []wire.Row) error {
-		// Oldest first, because a terminal grows downwards.
-		for i := len(rows) - 1; i >= 0; i-- {
+		for _, r := range rows {
 			if !asJSON {
-				listRow(g, rows[i])
-			} else if err := print.JSONLine(c.App.Writer, rows[i]); err != nil {
+				listRow(g, r)
+			} else if err := print.JSONLine(c.App.Writer, r); err != nil {
 				return err
 			}
 		}
@@ -101,13 +100,12 @@ func tailRequests(c *cli.Context) error {
 
 // tail shows each record once.
 //
-// Its memory is bounded: two pages of rows, the records it knows, and a cursor for each thousand
-// records that came together.
+// Its memory is bounded: a page of rows, and the records it knows.
 type tail struct {
 	where *wire.Filter
 	words string
 	find  func(wire.Search) (wire.SearchPage, error)
-	show  func(rows []wire.Row) error // newest first; it turns them round
+	show  func(rows []wire.Row) error // oldest first
 
 	known map[string]place // of what was shown and lies above the edge
 	edge  place            // what lies there or below was there before, or is too late
@@ -144,32 +142,20 @@ func (t *tail) begin(limit int) error {
 	default: // looking into texts took too long
 		t.edge.at = time.Now().Add(-tailBehind)
 	}
+	slices.Reverse(page.Items) // oldest first, because a terminal grows downwards
 	return t.tell(page.Items)
 }
 
-// follow shows what has come since.
-//
-// It walks down to the edge, keeping a cursor for each page, and shows the pages on the way up.
+// follow shows what has come since, page by page.
 func (t *tail) follow(ctx context.Context) error {
-	s := wire.Search{FilterGroup: t.above(), Q: t.words, SortBy: byArrival, PerPage: wire.PageItemsMax}
-	newest, err := t.find(s)
-	if err != nil {
-		return err
+	s := wire.Search{
+		FilterGroup: t.above(),
+		Q:           t.words,
+		SortBy:      byArrival,
+		SortOrder:   "asc",
+		PerPage:     wire.PageItemsMax,
 	}
-
-	// Down to the edge.
-	var cursors []string
-	for page := newest; page.NextCursor != nil && ctx.Err() == nil; {
-		s.Cursor = *page.NextCursor
-		cursors = append(cursors, s.Cursor)
-		if page, err = t.find(s); err != nil {
-			return err
-		}
-	}
-
-	// And up again.
-	for _, cursor := range slices.Backward(cursors) {
-		s.Cursor = cursor
+	for more := true; more && ctx.Err() == nil; {
 		page, err := t.find(s)
 		if err == nil {
 			err = t.tell(page.Items)
@@ -177,11 +163,13 @@ func (t *tail) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-	}
 
-	err = t.tell(newest.Items)
+		if more = page.NextCursor != nil; more {
+			s.Cursor = *page.NextCursor
+		}
+	}
 	t.forget()
-	return err
+	return nil
 }
 
 // above narrows the filter to what lies above the edge.

@@ -39,7 +39,7 @@ func newFollowing(t *testing.T) *following {
 	f := &following{tail: tail{known: make(map[string]place)}}
 	f.find = func(s wire.Search) (wire.SearchPage, error) { return a.Search(t.Context(), id, s) }
 	f.show = func(rows []wire.Row) error {
-		for _, r := range slices.Backward(rows) {
+		for _, r := range rows {
 			f.shown = append(f.shown, r.FunctionName)
 		}
 		return nil
