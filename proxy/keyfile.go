@@ -152,7 +152,8 @@ func (k *Keyring) path(key *key) string {
 func (k *Keyring) saveLocked(key *key) error {
 	text, err := encodeKey(key)
 	if err == nil {
-		err = writeFile(k.path(key), text)
+		path := k.path(key)
+		err = disk.WriteFile(path, strings.TrimSuffix(path, keySuffix)+newSuffix, text)
 	}
 	if err != nil {
 		k.logger.Error("The file of a key could not be written.", "key", key.number, "error", err)
@@ -170,23 +171,4 @@ func (k *Keyring) remove(key *key) {
 		k.logger.Error("The file of a key that is not needed any more could not be removed.",
 			"key", key.number, "error", err)
 	}
-}
-
-func writeFile(path string, text []byte) error {
-	unfinished := strings.TrimSuffix(path, keySuffix) + newSuffix
-	f, err := os.OpenFile(unfinished, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-
-	// The content is on disk before the name, and the name before we return.
-	if err := disk.Rename(unfinished, path); err != nil {
-		return err
-	}
-
-	return disk.SyncDir(filepath.Dir(path))
 }

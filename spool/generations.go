@@ -106,7 +106,6 @@ func (s *Spool) openForReading(g *generationState) (*generation.Reader, error) {
 		}
 	}
 
-	s.fetchAhead(g)
 	open, err := s.openProved(g)
 	if err != nil {
 		// Its files were damaged since the spool was opened. Rebuild it now, instead of
@@ -159,21 +158,4 @@ func (s *Spool) closeAllReading() error {
 		errs = append(errs, s.closeReading(s.reading[0]))
 	}
 	return errors.Join(errs...)
-}
-
-// fetchAhead asks the kernel to read the events of a generation, and of the next one.
-func (s *Spool) fetchAhead(g *generationState) {
-	// Only the names, so that mu is not held while files are opened.
-	s.mu.Lock()
-	var names []string
-	if i := slices.Index(s.generations, g); i >= 0 {
-		for _, g := range s.generations[i:min(i+2, len(s.generations))] {
-			names = append(names, g.name)
-		}
-	}
-	s.mu.Unlock()
-
-	for _, name := range names {
-		generation.FetchAhead(s.path(name))
-	}
 }

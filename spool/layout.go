@@ -70,20 +70,13 @@ func createFormat(dir, path string) error {
 		}
 	}
 
-	// Under another name first: a crash must not leave a FORMAT that is empty or cut off.
 	text := fmt.Appendf(nil, "%s%d\n", formatPrefix, formatVersion)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	if err := disk.SyncDir(path + ".new"); err != nil {
-		return err
-	}
-	if err := disk.Rename(path+".new", path); err != nil {
+	if err := disk.WriteFile(path, path+".new", text); err != nil {
 		return err
 	}
 	// The folder may be new as well: without its own name on the disk, a power failure
 	// would take all that is in it.
-	return errors.Join(disk.SyncDir(dir), disk.SyncDir(filepath.Dir(dir)))
+	return disk.SyncDir(filepath.Dir(dir))
 }
 
 // dirLock keeps a second process out of a folder. The kernel releases it when the process

@@ -12,6 +12,7 @@ package disk
 import (
 	"errors"
 	"os"
+	"path/filepath"
 )
 
 // ErrLocked means that another process holds a lock.
@@ -36,6 +37,22 @@ func SyncDir(dir string) error {
 	}
 
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// WriteFile durably writes a file, which a crash leaves as it was before or whole. Until
+// then it is at unfinished, in the same folder.
+func WriteFile(path, unfinished string, content []byte) error {
+	if err := os.WriteFile(unfinished, content, 0o600); err != nil {
+		return err
+	}
+	// The content is on disk before the name, and the name before this returns.
+	if err := SyncDir(unfinished); err != nil {
+		return err
+	}
+	if err := Rename(unfinished, path); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
 }
 
 // Exists reports whether there is something at path. A link counts, wherever it leads.

@@ -36,6 +36,3 @@ func DataEnd(file *os.File) (end int64, err error) {
 		}
 	}
 }
-
-// WillNeed lets the kernel read a file in the background, because it will be read soon.
-func WillNeed(file *os.File) { _ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_WILLNEED) }

@@ -43,6 +43,3 @@ func DataEnd(file *os.File) (int64, error) {
 	}
 	return 0, nil
 }
-
-// WillNeed does nothing: only Linux is asked to read a file in advance.
-func WillNeed(*os.File) {}

@@ -59,22 +59,6 @@ func unreadableOr(err error) error {
 	return err
 }
 
-// FetchAhead asks the kernel to read the value logs of a generation.
-//
-// Badger reads them through a mapping that it advises for random access. In an old
-// backlog, which is no longer in the page cache, each page would be a fault of its own,
-// and a whole processor would wait for the disk with it. If the kernel ignores the
-// request, reading is only slower.
-func FetchAhead(dir string) {
-	paths, _ := filesBySuffix(dir, ".vlog")
-	for _, path := range paths {
-		if file, err := os.Open(path); err == nil {
-			disk.WillNeed(file)
-			_ = file.Close()
-		}
-	}
-}
-
 // CheckManifest returns an error if the folder has no MANIFEST: Badger would
 // delete all of its tables.
 func CheckManifest(dir string) error {

@@ -15,27 +15,16 @@ func Zone(v *config.Reader) string {
 	if v.Zone() == time.UTC {
 		return ""
 	}
-	// Most systems link to a file that is named as the zone is.
-	link, _ := filepath.EvalSymlinks("/etc/localtime")
-	_, linked, _ := strings.Cut(filepath.ToSlash(link), "zoneinfo/")
 
-	now := time.Now()
-	for _, name := range []string{strings.TrimPrefix(os.Getenv("TZ"), ":"), linked} {
-		zone, err := time.LoadLocation(name)
-		if err != nil || name == "" || name == "Local" {
-			continue
-		}
-		// Only if its clocks show the same, in summer and winter.
-		same := true
-		for _, t := range []time.Time{now, now.AddDate(0, 6, 0)} {
-			_, there := t.In(zone).Zone()
-			_, here := t.Local().Zone()
-			same = same && there == here
-		}
-		if same {
-			return name
-		}
+	// As Go finds it: by TZ, else by a link that most systems have to a file that is named as the zone is.
+	name, set := os.LookupEnv("TZ")
+	if !set {
+		link, _ := filepath.EvalSymlinks("/etc/localtime")
+		_, name, _ = strings.Cut(filepath.ToSlash(link), "zoneinfo/")
 	}
-
-	return now.Format("-07:00")
+	name = strings.TrimPrefix(name, ":")
+	if _, err := time.LoadLocation(name); err == nil && name != "" && name != "Local" {
+		return name
+	}
+	return time.Now().Format("-07:00")
 }
