@@ -112,16 +112,16 @@ func (d *dispatch) fetch(ctx context.Context, r reading) {
 	})
 }
 
-// readPieces reads the spool once, in pieces while the app writes. end is as of ReadNow: a
+// readPieces reads the spool once, in pieces while the app writes. end is as of Read: a
 // reading waits for nothing, because no other one begins meanwhile.
 func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.Entry, end uint64, err error) {
 	// While the app is quiet, one large reading costs least.
 	if !d.sender.pacer.writing() {
-		return d.spool.ReadNow(ctx, from, wire.BatchEventsMax, readBytesMax)
+		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
 	}
 
 	begun := time.Now()
-	events, end, err = d.spool.ReadNow(ctx, from, wire.BatchEventsMax, pieceBytes)
+	events, end, err = d.spool.Read(ctx, from, wire.BatchEventsMax, pieceBytes)
 	bytes := bytesOf(events)
 	for len(events) > 0 && err == nil {
 		if len(events) >= wire.BatchEventsMax || bytes > readBytesMax-pieceBytes || end >= d.spool.Next() {
@@ -131,7 +131,7 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.
 
 		// What was read already must not wait for what follows, if that is lost or cannot be read:
 		// the next reading meets it.
-		piece, _, notNow := d.spool.ReadNow(ctx, end, wire.BatchEventsMax-len(events), pieceBytes)
+		piece, _, notNow := d.spool.Read(ctx, end, wire.BatchEventsMax-len(events), pieceBytes)
 		if notNow != nil || len(piece) == 0 {
 			break
 		}

@@ -79,7 +79,7 @@ func setAside(t *testing.T, queue *spool.Spool) {
 			t.Fatal(err)
 		}
 	}
-	entries, err := queue.Read(t.Context(), queue.Frontier(), 2, 1<<20)
+	entries, _, err := queue.Read(t.Context(), queue.Frontier(), 2, 1<<20)
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}

@@ -29,7 +29,7 @@ func (s *sidecar) spooled() []wire.Event {
 	s.t.Helper()
 	var events []wire.Event
 	for from := s.spool.Frontier(); from < s.spool.Status().Next; {
-		entries, err := s.spool.Read(s.t.Context(), from, 1000, 1<<20)
+		entries, _, err := s.spool.Read(s.t.Context(), from, 1000, 1<<20)
 		if err != nil {
 			s.t.Fatal(err)
 		}

@@ -320,7 +320,7 @@ func (s *Spool) settle(batch []*write, seq uint64, at time.Time, err error) {
 		}
 		s.writing.last, s.newestAt = s.next-1, at
 
-		close(s.grown) // wakes every Read that waits for new events
+		close(s.grown) // wakes every Wait
 		s.grown = make(chan struct{})
 	}
 

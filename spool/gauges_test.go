@@ -42,7 +42,7 @@ func TestLostNewestEventsDoNotWait(t *testing.T) {
 
 			whole := uint64(0)
 			if lost > 0 {
-				entries, err := s.Read(t.Context(), 1, 100, 1<<20)
+				entries, err := await(t.Context(), s, 1, 100, 1<<20)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,7 +51,7 @@ func TestLostNewestEventsDoNotWait(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			if _, err := s.Read(ctx, whole+1, 100, 1<<20); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := await(ctx, s, whole+1, 100, 1<<20); !errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("reading what is lost: %v", err)
 			}
 

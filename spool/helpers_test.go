@@ -135,7 +135,7 @@ func readAll(t testing.TB, s *spool.Spool) []spool.Entry {
 	newest, _ := s.Newest()
 	for from := s.Frontier(); from <= newest; {
 		ctx, cancel := context.WithCancel(t.Context())
-		entries, err := s.Read(ctx, from, 100, 1<<20)
+		entries, err := await(ctx, s, from, 100, 1<<20)
 		cancel()
 		if err != nil {
 			t.Fatal(err)
@@ -200,4 +200,23 @@ func limitChecks(t *testing.T, n int) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+}
+
+// await reads from a sequence on, once there is an event that is whole.
+func await(ctx context.Context, s *spool.Spool, from uint64, eventsMax, bytesMax int) ([]spool.Entry, error) {
+	for {
+		if err := s.Wait(ctx, from); err != nil {
+			return nil, err
+		}
+		entries, end, err := s.Read(ctx, from, eventsMax, bytesMax)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+		from = end // all of it was lost
+
+		// What follows may never come, so what is lost must not wait for it.
+		if err := s.Ack(s.Frontier() - 1); err != nil {
+			return nil, err
+		}
+	}
 }

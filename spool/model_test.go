@@ -48,7 +48,7 @@ func (m *model) Read(t *rapid.T) {
 	}
 	from := rapid.IntRange(m.frontier, len(m.events)-1).Draw(t, "from")
 	n := rapid.IntRange(1, 5).Draw(t, "max")
-	entries, err := m.spool.Read(t.Context(), uint64(from+1), n, 1<<20)
+	entries, err := await(t.Context(), m.spool, uint64(from+1), n, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

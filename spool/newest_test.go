@@ -29,7 +29,7 @@ func TestTheNewestTimeOutlivesRestarts(t *testing.T) {
 		now = now.Add(time.Minute)
 	}
 
-	entries, err := s.Read(ctx, 1, 10, 1<<20)
+	entries, err := await(ctx, s, 1, 10, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"promptspool/spool/generation"
 )
 
-// Read returns the events with Seq >= from, in order, and waits until there is at least
-// one.
+// Read returns the events with Seq >= from, in order. It does not wait, and may return
+// none. end is where the next reading begins; what is missing before it was lost.
 //
 // It returns at most eventsMax events with at most bytesMax bytes of data together, but
 // always the first one, however large it is. Their data belongs to the caller.
@@ -18,27 +18,7 @@ import (
 // number of times.
 //
 // Errors: ctx.Err() when ctx ends, and ErrClosed after Close.
-func (s *Spool) Read(ctx context.Context, from uint64, eventsMax, bytesMax int) ([]Entry, error) {
-	for {
-		if err := s.Wait(ctx, from); err != nil {
-			return nil, err
-		}
-		entries, end, err := s.ReadNow(ctx, from, eventsMax, bytesMax)
-		if err != nil || len(entries) > 0 {
-			return entries, err
-		}
-		from = end // all of it was lost
-
-		// What follows may never come, so what is lost must not wait for it.
-		if err := s.Ack(s.Frontier() - 1); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// ReadNow is Read, but does not wait: it may return nothing. end is where the next reading
-// begins; what is missing before it was lost.
-func (s *Spool) ReadNow(
+func (s *Spool) Read(
 	ctx context.Context, from uint64, eventsMax, bytesMax int,
 ) (entries []Entry, end uint64, err error) {
 	next := s.Next()

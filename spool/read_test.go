@@ -35,7 +35,7 @@ func parkedRead(ctx context.Context, s *spool.Spool) <-chan readResult {
 	result := make(chan readResult, 1)
 	w := watch(ctx)
 	go func() {
-		entries, err := s.Read(w, 1, 10, 1000)
+		entries, err := await(w, s, 1, 10, 1000)
 		result <- readResult{texts(entries), err}
 	}()
 	<-w.waiting
@@ -88,7 +88,7 @@ func TestReadKeepsToItsBoundsButGivesOne(t *testing.T) {
 		{"to the end", 5, 10, 1000, numbered(6)[4:]},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			entries, err := s.Read(t.Context(), test.from, test.eventsMax, test.bytesMax)
+			entries, err := await(t.Context(), s, test.from, test.eventsMax, test.bytesMax)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -54,11 +54,11 @@ func TestARescuedEventKeepsItsPlaceAndItsTurn(t *testing.T) {
 	whole, s := open(t, closed(t)), open(t, dir)
 
 	for from := uint64(1); from <= 10; from += 3 {
-		want, err := whole.Read(t.Context(), from, 3, 16) // two events of 7 bytes
+		want, err := await(t.Context(), whole, from, 3, 16) // two events of 7 bytes
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := s.Read(t.Context(), from, 3, 16)
+		got, err := await(t.Context(), s, from, 3, 16)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -243,7 +243,7 @@ func (s *Spool) refusalLocked() error {
 
 // Close waits for the commit in progress, syncs the cursor and closes the spool.
 //
-// Append and Read calls that are waiting return ErrClosed. A second Close does nothing.
+// Append and Wait calls that are waiting return ErrClosed. A second Close does nothing.
 //
 // A spool that failed, or whose folder disappeared, is left as a crash would leave it:
 // closing its databases could hang on the bad disk, and would discard the logs that tell

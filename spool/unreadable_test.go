@@ -56,7 +56,7 @@ func withBlocks(t testing.TB, crash bool) string {
 		}
 	}
 
-	held, err := s.Read(t.Context(), 1, blockHeld, 1<<20)
+	held, err := await(t.Context(), s, 1, blockHeld, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.
 	path := find(t, dir, "*.vlog")
 	want := readableAt(t, path, 4*deep)
 	s := open(t, dir)
-	first, err := s.Read(t.Context(), s.Frontier(), 1, 1)
+	first, err := await(t.Context(), s, s.Frontier(), 1, 1)
 	if err != nil || len(first) != 1 {
 		t.Fatalf("%d events (%v)", len(first), err)
 	}
