@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -253,18 +254,24 @@ var notices = map[string]string{
 // redirect sends the browser on to another page, which shows the notice that word names;
 // "" is none.
 func (c *call) redirect(to, word string) error {
-	switch {
-	case word == "":
-	case strings.Contains(to, "?"):
-		to += "&done=" + word
-	default:
-		to += "?done=" + word
+	if word != "" {
+		to = withParameter(to, "done", word)
 	}
 
 	// See Other makes the browser fetch the page, and not send the form once more.
 	http.Redirect(c.w, c.Request, to, http.StatusSeeOther)
 
 	return nil
+}
+
+// withParameter returns an address with one more parameter.
+func withParameter(to, name, value string) string {
+	separator := "?"
+	if strings.Contains(to, "?") {
+		separator = "&"
+	}
+
+	return to + separator + url.Values{name: {value}}.Encode()
 }
 
 // exampleCurl returns a command that logs a call, for accounts without any.

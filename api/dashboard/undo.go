@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -63,12 +62,7 @@ func (d *Dashboard) undoRoutes() {
 // too late, the page says what done names.
 func (d *Dashboard) offering(c *call, to, done string, u undo) error {
 	u.At = d.Now().UTC()
-	separator := "?"
-	if strings.Contains(to, "?") {
-		separator = "&"
-	}
-
-	return c.redirect(to+separator+url.Values{"undo": {c.seal(u)}}.Encode(), done)
+	return c.redirect(withParameter(to, "undo", c.seal(u)), done)
 }
 
 // seal returns the change as an address has it.

@@ -91,8 +91,8 @@ func init() {
 		"odd":         func(x *run, v any, _ arguments) bool { return parity(v) == 1 },
 		"divisibleby": testDivisibleBy,
 
-		"lower":  testLower,
-		"upper":  testUpper,
+		"lower":  cased(strings.ToLower, strings.ToUpper),
+		"upper":  cased(strings.ToUpper, strings.ToLower),
 		"filter": func(x *run, v any, _ arguments) bool { return filters[x.str(v)] != nil },
 		"test":   func(x *run, v any, _ arguments) bool { return tests[x.str(v)] != nil },
 	}
@@ -109,17 +109,13 @@ func testSameAs(x *run, v any, a arguments) bool {
 	return typeName(v) == typeName(other) && x.equal(v, other)
 }
 
-func testLower(x *run, v any, _ arguments) bool {
-	s := x.str(v)
-	x.read(3 * len(s)) // changing the case is slower than reading
-	// A text without letters has no case, and is neither.
-	return s != strings.ToUpper(s) && s == strings.ToLower(s)
-}
-
-func testUpper(x *run, v any, _ arguments) bool {
-	s := x.str(v)
-	x.read(3 * len(s)) // changing the case is slower than reading
-	return s != strings.ToLower(s) && s == strings.ToUpper(s)
+// cased makes a test of the letters of a text, one of which changes in the other case.
+func cased(to, from func(string) string) test {
+	return func(x *run, v any, _ arguments) bool {
+		s := x.str(v)
+		x.read(3 * len(s)) // changing the case is slower than reading
+		return s != from(s) && s == to(s)
+	}
 }
 
 // parity is 0 for an even number, 1 for an odd one, -1 for a fraction.

@@ -82,21 +82,16 @@ func isMessage(n node) bool {
 
 // readMessages reads a list of messages, or a single one.
 func readMessages(n node) []Message {
-	var messages []Message
-	read := func(e node) {
-		if m := readMessage(e, "user"); !m.empty() {
-			messages = append(messages, m)
-		}
+	if !n.isObject() && !n.isText() {
+		return readEach(n, readMessage, "user")
 	}
 
-	for e := range n.each {
-		read(e)
-	}
-	if n.isObject() || n.isText() {
-		read(n)
+	m := readMessage(n, "user")
+	if m.empty() {
+		return nil
 	}
 
-	return messages
+	return []Message{m}
 }
 
 // readItems reads the input of OpenAI's responses API: a text, or messages, calls and
@@ -105,11 +100,14 @@ func readItems(n node) []Message {
 	if n.isText() {
 		return readMessages(n)
 	}
+	// Calls and their results are items of their own here, beside the messages.
+	return readEach(n, readItem, "user")
+}
 
-	var messages []Message
-	for e := range n.each {
-		// Calls and their results are items of their own here, beside the messages.
-		if m := readItem(e, "user"); !m.empty() {
+// readEach reads the elements of a list, each of which has the usual role unless it names one.
+func readEach(list node, read func(n node, usual string) Message, usual string) (messages []Message) {
+	for e := range list.each {
+		if m := read(e, usual); !m.empty() {
 			messages = append(messages, m)
 		}
 	}

@@ -84,12 +84,5 @@ func readBlueprint(n node, usual string) []Message {
 		return []Message{m}
 	}
 
-	var read []Message
-	for e := range messages.each {
-		if m := readMessage(e, usual); !m.empty() {
-			read = append(read, m)
-		}
-	}
-
-	return read
+	return readEach(messages, readMessage, usual)
 }

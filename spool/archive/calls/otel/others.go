@@ -19,24 +19,16 @@ var others = dialect{
 	output: []source{{"genkit:output", anything}, {"mlflow.spanOutputs", anything}},
 }
 
+// mlflowKinds are the kinds of mlflow.spanType.
+var mlflowKinds = map[string]Kind{
+	"chat_model": KindCall, "llm": KindCall, "embedding": KindEmbedding, "agent": KindAgent, "tool": KindTool,
+	"retriever": KindRetriever, "reranker": KindRetriever, "chain": KindChain, "parser": KindChain,
+}
+
 func othersKind(s *span) Kind {
-	switch strings.Trim(s.own.text("mlflow.spanType"), `"`) {
-	case "CHAT_MODEL", "LLM":
-		return KindCall
-	case "EMBEDDING":
-		return KindEmbedding
-	case "AGENT":
-		return KindAgent
-	case "TOOL":
-		return KindTool
-	case "RETRIEVER", "RERANKER":
-		return KindRetriever
-	case "CHAIN", "PARSER":
-		return KindChain
-	}
 	if s.own.text("genkit:metadata:subtype") == "model" {
 		return KindCall
 	}
 
-	return ""
+	return kinds(strings.Trim(s.own.text("mlflow.spanType"), `"`), mlflowKinds)
 }
