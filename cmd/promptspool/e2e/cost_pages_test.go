@@ -40,11 +40,15 @@ var pageAttacks = []attack{
 			_, half := p.call("POST", "/api/public/v2/requests/search",
 				fmt.Sprintf(`{"filter":"tag:%s","sort_by":"%s","per_page":%d}`, tag, field, n/2))
 			var page wire.SearchPage
-			if err := json.Unmarshal([]byte(half), &page); err != nil || page.NextCursor == nil {
+			err := json.Unmarshal([]byte(half), &page)
+			if err != nil || len(page.Items) > 0 && page.NextCursor == nil {
 				p.t.Errorf("%s: %s (%v)", field, half, err)
 				return size
 			}
-			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}, "cursor": {*page.NextCursor}, "row": {"0"}}
+			query := url.Values{"filter": {"tag:" + tag}, "sort": {field}, "row": {"0"}}
+			if page.NextCursor != nil { // nobody answers while routes are only noted
+				query.Set("cursor", *page.NextCursor)
+			}
 			p.call("GET", "/requests/"+ids[n/2]+"?"+query.Encode(), "")
 		}
 		return size

@@ -95,11 +95,11 @@ func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
 		return append(append([]string{"templates"}, args...), "--url", "http://"+server.addr)
 	}
 	dir := templateFiles(t, map[string]string{
-		"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who}\\n  {ticket\"\n",
+		"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who} {ticket\"\n",
 	})
 	faults := []string{
 		"team/bad.yaml:5:3: content has a {% for %} that is not closed with {% endfor %}",
-		"z.yaml:1:20: content has a { that is not closed; write {{ and }} for braces",
+		"z.yaml:1:17: content has a { that is not closed; write {{ and }} for braces",
 	}
 
 	out, errs := promptspool(t, 1, at("push", dir, "--label", "prod")...)
