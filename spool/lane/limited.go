@@ -8,6 +8,7 @@ import (
 
 	"promptspool/spool/crashpoint"
 	"promptspool/spool/disk"
+	"promptspool/spool/frame"
 )
 
 // Events whose record is at a documented limit are refused for ever, however many more a
@@ -95,14 +96,15 @@ func (l *Lanes) olderThanAllLocked(pick func(segment) bool, events []event) int 
 
 // joinLocked returns the segment that more events of a key replace, with its events; none
 // if there is none to replace. Otherwise a program that goes on at a limit for days would
-// leave a file for each event.
-func (l *Lanes) joinLocked(k kind, key uint32) (joined segment, events []event, err error) {
+// leave a file for each event. Its events are older than the first of those: the oldest are
+// dropped together.
+func (l *Lanes) joinLocked(k kind, first frame.EventKey) (joined segment, events []event, err error) {
 	for _, g := range l.segments {
-		if k.limited && g.limited && g.key == key {
+		if k.limited && g.limited && g.key == first.Key {
 			joined = g
 		}
 	}
-	if joined.count == 0 || joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
+	if joined.count == 0 || joined.last > first.Seq || joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
 		return segment{}, nil, nil
 	}
 	if missing, err := l.forgetMissingLocked(joined); missing || err != nil {

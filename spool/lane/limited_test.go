@@ -90,6 +90,18 @@ func TestTheNewestLettersOfLimitsStayAlsoBesideSomeThatComeAgain(t *testing.T) {
 	o.wantSequences(t, lane.Dead, 4, 5, 6, 7, 8, 9)
 }
 
+// Batches are answered in any order. An older letter that comes later does not take a newer one
+// with it when it is dropped.
+func TestALetterOfALimitIsDroppedOnlyWithOlderOnes(t *testing.T) {
+	o := open(t, t.TempDir(), limitedBytesMax)
+	newest := lane.Entry{Entry: frame.Entry{Seq: 9, Key: 7, Data: make([]byte, 7_000)}, Reason: "full"}
+	if err := o.MoveLimited(time.Unix(100, 0), []lane.Entry{newest}); err != nil {
+		t.Fatal(err)
+	}
+	o.moveLimited(t, 7, 1, 8)
+	o.wantSequences(t, lane.Dead, 4, 5, 6, 7, 8, 9)
+}
+
 func TestManyLettersOfLimitsAreFewFiles(t *testing.T) {
 	o := open(t, t.TempDir(), 64<<20)
 	var letters []lane.Entry

@@ -123,7 +123,7 @@ func (l *Lanes) createLocked(k kind, events []event) error {
 		path = fmt.Sprintf("%s-%d", base, n)
 	}
 
-	joined, earlier, err := l.joinLocked(k, events[0].key.Key)
+	joined, earlier, err := l.joinLocked(k, events[0].key)
 	if err != nil {
 		return err
 	}

@@ -251,7 +251,11 @@ func TestDyingWhileDeadLettersOfLimitsAreDroppedLosesNoOther(t *testing.T) {
 				t.Errorf("%d dead letters are left of %d; the spool says %v", len(rows), acked, s)
 			}
 			if first, last := rows[0].Seq, rows[len(rows)-1].Seq; first == 1 || last < uint64(acked) {
-				t.Errorf("%d dead letters from %d to %d are left of %d; want the newest", len(rows), first, last, acked)
+				var seqs []uint64
+				for _, r := range rows {
+					seqs = append(seqs, r.Seq)
+				}
+				t.Errorf("of %d dead letters these are left, and not the newest: %v", acked, seqs)
 			}
 			sidecar.stop()
 			promptspool(t, 0, "spool", "check", "--data", data)
