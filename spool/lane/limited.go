@@ -104,7 +104,8 @@ func (l *Lanes) joinLocked(k kind, first frame.EventKey) (joined segment, events
 			joined = g
 		}
 	}
-	if joined.count == 0 || joined.last > first.Seq || joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
+	if joined.count == 0 || joined.last > first.Seq ||
+		joined.count >= segmentEventsMax/2 || joined.bytes > joinedBytesMax {
 		return segment{}, nil, nil
 	}
 	if missing, err := l.forgetMissingLocked(joined); missing || err != nil {
