@@ -48,7 +48,7 @@ func (db *DB) OffList(
 			WHERE account_id = $1 AND orphan AND (span_at IS NOT NULL) = $2 AND request_id > $3
 				AND ts >= $4 AND ts < $5
 			ORDER BY request_id LIMIT $6`, key, which == archive.TaggedSpans, behind, from, to, limit)
-		if !all || len(states) == limit {
+		if err == nil && (!all || len(states) == limit) {
 			next = states[len(states)-1].RequestID
 		}
 		return err

@@ -32,3 +32,15 @@ func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
 		t.Errorf("a deletion that fails at a span deleted %d requests, want 1, %v", sum.Records, err)
 	}
 }
+
+// Whatever the database answers, nothing of it may end the server.
+func TestALookAtSpansThatFailsIsAnError(t *testing.T) {
+	dsn := empty(t)
+	db := open(t, dsn)
+	execute(t, dsn, `ALTER TABLE record_states RENAME COLUMN span_at TO gone`)
+
+	states, next, err := db.OffList(t.Context(), account, archive.TaggedSpans, "", 10)
+	if err == nil || len(states) > 0 || next != "" {
+		t.Errorf("it found %d spans, and more behind %q, %v", len(states), next, err)
+	}
+}
