@@ -115,19 +115,20 @@ type Counts struct {
 	Orphans Orphans `json:"orphans"`
 }
 
-// Add adds what a record counts for, times n.
-func (c *Counts) Add(f Footprint, n int64) {
-	if f.Listed {
-		c.Records += n
+// Change takes away what a record counted for, and adds what it counts for now.
+func (c *Counts) Change(before, now Footprint) {
+	c.Records += one(now.Listed) - one(before.Listed)
+	c.Spans += one(now.Bare) - one(before.Bare)
+	c.Bytes += now.Bytes - before.Bytes
+	c.Orphans.Add(now.Waiting.Minus(before.Waiting))
+}
+
+// one is 1 for what counts.
+func one(counts bool) int64 {
+	if counts {
+		return 1
 	}
-	if f.Bare {
-		c.Spans += n
-	}
-	c.Bytes += n * f.Bytes
-	c.Orphans.Requests += n * f.Waiting.Requests
-	c.Orphans.Events += n * f.Waiting.Events
-	c.Orphans.Bytes += n * f.Waiting.Bytes
-	c.Orphans.Logs += n * f.Waiting.Logs
+	return 0
 }
 
 // NewGroup makes an empty group. Its states together weigh at most heldMax, unless there is
@@ -285,7 +286,8 @@ func (r *Record) DroppedBodies() (stored []UUID, err error) {
 	return stored, nil
 }
 
-// sameRow reports whether the row of a state is still as encode made it, at the same place.
+// isSameRow reports whether the record's row is still the one that was encoded before, at the
+// same place.
 func (r *Record) isSameRow(before []byte) bool {
 	row, _ := r.State.Row()
 	return bytes.Equal(before, rowcode.Encode(&row)) && r.Before.ListedAt.Equal(r.State.ListTime())

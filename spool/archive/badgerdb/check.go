@@ -173,7 +173,7 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	}
 
 	found := state.Footprint()
-	t.counts.Add(found, 1)
+	t.counts.Change(archive.Footprint{}, found)
 	for _, h := range state.History {
 		if h.Hash == "" { // its body was not stored
 			continue

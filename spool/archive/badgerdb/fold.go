@@ -119,18 +119,7 @@ func (f *folding) load(requestID string) error {
 
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
-	bodies := make(map[string]json.RawMessage)
-	for _, h := range of {
-		if h.Hash == "" {
-			continue // not stored
-		}
-		body, err := f.db.loadBody(f.txn, f.keys, r.ID, h)
-		if err != nil {
-			return nil, err
-		}
-		bodies[h.ID] = body
-	}
-	return bodies, nil
+	return f.db.bodies(f.txn, f.keys, r.ID, &archive.State{History: of}, false)
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader.
@@ -160,8 +149,7 @@ func (f *folding) finish() ([]write, error) {
 		}
 
 		f.place(r, now)
-		counts.Add(r.Before, -1)
-		counts.Add(now, 1)
+		counts.Change(r.Before, now)
 	}
 
 	if f.erase {

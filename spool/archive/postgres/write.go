@@ -207,8 +207,7 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 
 // add subtracts a changed record as it was, and adds it as it is now.
 func (c *weekCount) add(before, now archive.Footprint) {
-	c.Counts.Add(before, -1)
-	c.Counts.Add(now, 1)
+	c.Change(before, now)
 	if now.Listed || now.Bare {
 		widen(&c.oldest, &c.newest, nanosOf(now.At))
 	}
