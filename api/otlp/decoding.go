@@ -17,6 +17,22 @@ type signal struct {
 	item func(v value) (item, error) // its errors concern this item only
 }
 
+// signalOf returns the signal whose scopes list their items as items, and whose resources list
+// their scopes as scopes. Old versions called scopes instrumentation libraries.
+func signalOf(resources, scopes, oldScopes, items string, read func(v value) (item, error)) signal {
+	return signal{
+		request: layout[group]{listed(1, resources)},
+		resources: layout[group]{
+			headed("resource", resourceLayout), listed(2, scopes), schemaURL, listed(2, oldScopes),
+		},
+		scopes: layout[group]{
+			headed("scope", scopeLayout), listed(2, items), schemaURL,
+			headed("instrumentationLibrary", scopeLayout),
+		},
+		item: read,
+	}
+}
+
 // item is a span or a log record whose members were found, but not read.
 type item interface {
 	write(o *output) error // behind its scope; its errors concern this item only

@@ -52,21 +52,11 @@ func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
 }
 
 // logs is the signal of log records.
-var logs = signal{
-	request: layout[group]{listed(1, "resourceLogs")},
-	resources: layout[group]{
-		headed("resource", resourceLayout), listed(2, "scopeLogs"), schemaURL,
-		listed(2, "instrumentationLibraryLogs"), // in old versions
-	},
-	scopes: layout[group]{
-		headed("scope", scopeLayout), listed(2, "logRecords"), schemaURL,
-		headed("instrumentationLibrary", scopeLayout), // in old versions
-	},
-	item: func(v value) (item, error) {
+var logs = signalOf("resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords",
+	func(v value) (item, error) {
 		p := new(logRecord)
 		return p, logLayout.read(p, v)
-	},
-}
+	})
 
 // errUnjoined is why an event about a model call cannot be kept.
 var errUnjoined = errors.New("an event about a model call must have the traceId and the spanId of the call's span")

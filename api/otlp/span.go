@@ -62,21 +62,11 @@ func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 }
 
 // traces is the signal of spans.
-var traces = signal{
-	request: layout[group]{listed(1, "resourceSpans")},
-	resources: layout[group]{
-		headed("resource", resourceLayout), listed(2, "scopeSpans"), schemaURL,
-		listed(2, "instrumentationLibrarySpans"), // in old versions
-	},
-	scopes: layout[group]{
-		headed("scope", scopeLayout), listed(2, "spans"), schemaURL,
-		headed("instrumentationLibrary", scopeLayout), // in old versions
-	},
-	item: func(v value) (item, error) {
+var traces = signalOf("resourceSpans", "scopeSpans", "instrumentationLibrarySpans", "spans",
+	func(v value) (item, error) {
 		p := new(parts)
 		return p, spanLayout.read(p, v)
-	},
-}
+	})
 
 // closeBytes is more than the body of Close takes.
 const closeBytes = 256
