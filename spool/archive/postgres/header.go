@@ -10,13 +10,40 @@ import (
 
 type commandTag = pgconn.CommandTag
 
-// headerColumns are the columns of a header: those of every one, and those that rowcode defines.
+// sqlColumn is a column that rowcode defines, with what tells a row's value, nil for NULL.
+type sqlColumn struct {
+	name  string
+	value func(row *wire.Row) any
+}
+
+// sqlColumns are the columns that rowcode defines, in the units in which filters compare:
+// nanoseconds for times, milliseconds for latency.
+var sqlColumns = func() (columns []sqlColumn) {
+	for c := range rowcode.ColumnBody {
+		d := rowcode.Define(c)
+		if d.SQL == "" {
+			continue
+		}
+		moment, number := d.Time(), d.Number()
+		columns = append(columns, sqlColumn{d.SQL, func(row *wire.Row) any {
+			if moment != nil {
+				if at, ok := moment(row); ok {
+					return nanosOf(at)
+				}
+			} else if x, ok := number(row); ok {
+				return x
+			}
+			return nil
+		}})
+	}
+	return columns
+}()
+
+// headerColumns are the columns of a header: those of every one, and sqlColumns.
 var headerColumns = func() []string {
 	columns := []string{"account_id", "at", "request_id", "ts", "terms", "line", "accepted"}
-	for c := range rowcode.ColumnBody {
-		if d := rowcode.Define(c); d.SQL != "" {
-			columns = append(columns, d.SQL)
-		}
+	for _, c := range sqlColumns {
+		columns = append(columns, c.name)
 	}
 	return columns
 }()
@@ -33,26 +60,9 @@ func (f *folding) header(r *archive.Record) []any {
 		r.Account, nanosOf(row.ListTime), uuid(r.ID), tsOf(uuid(r.ID)), terms, rowcode.Encode(&row),
 		nanosOf(row.AcceptedAt),
 	}
-	// In the units in which filters compare: nanoseconds for times, milliseconds for latency.
-	for c := range rowcode.ColumnBody {
-		d := rowcode.Define(c)
-		if d.SQL == "" {
-			continue
-		}
-		values = append(values, sqlValue(d, &row))
+	for _, c := range sqlColumns {
+		values = append(values, c.value(&row))
 	}
 
 	return values
-}
-
-// sqlValue returns what the row has in a column, nil for NULL.
-func sqlValue(d *rowcode.Definition, row *wire.Row) any {
-	if moment := d.Time(); moment != nil {
-		if at, ok := moment(row); ok {
-			return nanosOf(at)
-		}
-	} else if x, ok := d.Number()(row); ok {
-		return x
-	}
-	return nil
 }

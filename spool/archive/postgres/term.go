@@ -46,10 +46,20 @@ const (
 	hiddenKeys                                       // the key of one, if there are more than hiddenMax
 )
 
+// textColumns are the columns of texts that filters ask for, with what tells a row's texts.
+var textColumns = func() map[rowcode.Column]func(row *wire.Row) []string {
+	columns := make(map[rowcode.Column]func(row *wire.Row) []string)
+	for c := range rowcode.ColumnBody {
+		if d := rowcode.Define(c); d.Fields != nil && d.Texts() != nil {
+			columns[c] = d.Texts()
+		}
+	}
+	return columns
+}()
+
 // hasTerms reports whether the texts of a column have terms.
 func hasTerms(c rowcode.Column) bool {
-	d := rowcode.Define(c)
-	return d.Texts() != nil && d.Fields != nil || c == rowcode.ColumnMetadata || c == rowcode.ColumnScores
+	return textColumns[c] != nil || c == rowcode.ColumnMetadata || c == rowcode.ColumnScores
 }
 
 // daysMax bounds the days that are looked up by their terms. Each costs as much as any other
@@ -96,15 +106,11 @@ func termsOf(account string, row *wire.Row) []int64 {
 	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
 
 	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
-	for c := rowcode.ColumnFunction; c < rowcode.ColumnBody; c++ {
-		d := rowcode.Define(c)
-		texts := d.Texts()
-		if !hasTerms(c) || texts == nil { // below, by their keys
-			continue
-		}
+	for c, texts := range textColumns {
+		word := rowcode.Define(c).Word
 		// In the form in which a filter asks for it; see statement.terms.
 		for _, text := range texts(row) {
-			if d.Word {
+			if word {
 				text = strings.ToLower(text)
 			}
 			add(c, "", text)
