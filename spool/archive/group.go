@@ -58,6 +58,8 @@ type Record struct {
 	Bodies   []PackedBody             // of new events
 	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be
 	Hidden   []wire.MetadataRow       // values that it got, or had, and that its row may not show
+
+	After Footprint // of a changed record, once the group is settled
 }
 
 // PackedBody is a body that is kept of an event, as the Store packs it.
@@ -97,14 +99,6 @@ func (s *State) Footprint() (f Footprint) {
 	f.Link, _ = s.Link()
 
 	return f
-}
-
-// Now is the record's Footprint as the group leaves it.
-func (r *Record) Now() Footprint {
-	if r.Removed {
-		return Footprint{}
-	}
-	return r.State.Footprint()
 }
 
 // Counts are how many records and bytes an account has, or how these change.
@@ -265,6 +259,15 @@ func (g *Group) Bring(r *Record, state State, bodies []PackedBody) {
 	r.State.State, r.Bodies, r.Changed, r.Removed = state, bodies, true, false
 	r.Hidden = r.State.Hidden()
 	g.Accounts[r.Account].Orphans.Add(r.State.Waiting())
+}
+
+// Settle notes what the changed records count for from now on. Nothing may change them after it.
+func (g *Group) Settle() {
+	for _, r := range g.Records {
+		if r.Changed && !r.Removed {
+			r.After = r.State.Footprint()
+		}
+	}
 }
 
 // DroppedBodies returns the events whose stored bodies go, because the record no longer lists

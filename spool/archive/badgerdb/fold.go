@@ -128,6 +128,7 @@ func (f *folding) UnseenLeft() (int, error) { return int(f.db.unseenMax - f.db.u
 // finish returns the writes for the records that the group changed, and for the account's
 // counts.
 func (f *folding) finish() ([]write, error) {
+	f.group.Settle()
 	counts := f.counts
 	for _, r := range f.group.Records {
 		if !r.Changed {
@@ -140,16 +141,15 @@ func (f *folding) finish() ([]write, error) {
 		} else {
 			err = f.store(r)
 		}
-		now := r.Now()
 		if err == nil && !r.SameRow {
-			err = f.list(r, now)
+			err = f.list(r)
 		}
 		if err != nil {
 			return nil, err
 		}
 
-		f.place(r, now)
-		counts.Change(r.Before, now)
+		f.place(r)
+		counts.Change(r.Before, r.After)
 	}
 
 	if f.erase {
@@ -234,7 +234,7 @@ func (f *folding) remove(r *archive.Record) {
 }
 
 // list writes the record's row, and removes the one that it had at another place.
-func (f *folding) list(r *archive.Record, now archive.Footprint) error {
+func (f *folding) list(r *archive.Record) error {
 	place := func(f archive.Footprint) []byte {
 		if !f.Listed {
 			return nil
@@ -242,7 +242,7 @@ func (f *folding) list(r *archive.Record, now archive.Footprint) error {
 		return blocks.EncodePlace(f.ListedAt, r.ID)
 	}
 
-	before, at := place(r.Before), place(now)
+	before, at := place(r.Before), place(r.After)
 	if before != nil && !bytes.Equal(before, at) {
 		hide, err := f.db.hide(f.txn, f.keys, before)
 		if err != nil {
@@ -265,8 +265,8 @@ func (f *folding) list(r *archive.Record, now archive.Footprint) error {
 }
 
 // place writes the difference in the keys by which a record is found besides its row.
-func (f *folding) place(r *archive.Record, now archive.Footprint) {
-	before, after := f.keys.places(r.ID, r.Before), f.keys.places(r.ID, now)
+func (f *folding) place(r *archive.Record) {
+	before, after := f.keys.places(r.ID, r.Before), f.keys.places(r.ID, r.After)
 	for _, old := range before {
 		if !slices.ContainsFunc(after, func(w write) bool { return bytes.Equal(w.key, old.key) }) {
 			f.delete(old.key)

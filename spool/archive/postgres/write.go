@@ -40,6 +40,7 @@ const slotsOf = 32
 // It first updates what existed and then adds what is new, each in the order of the ids, so
 // that writers hardly ever deadlock; those that do start over.
 func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
+	f.Settle()
 	b := &pgx.Batch{}
 	var added addedRows
 	for _, p := range f.parts() {
@@ -113,7 +114,7 @@ func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) er
 	if err != nil {
 		return err
 	}
-	orphan, trace, spanAt, link := columnsOf(r.Now())
+	orphan, trace, spanAt, link := columnsOf(r.After)
 	// The revision is the only guard: no row was locked when it was read.
 	switch {
 	case r.Revision == 0:
@@ -168,7 +169,7 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 		c := unchanged
 		for _, r := range p.records {
 			if r.Changed {
-				c.add(r.Before, r.Now())
+				c.add(r.Before, r.After)
 			}
 		}
 		if c != unchanged {
@@ -235,7 +236,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 				continue
 			}
 			// Where it was and where it is now: it may have moved.
-			for _, f := range []archive.Footprint{r.Before, r.Now()} {
+			for _, f := range []archive.Footprint{r.Before, r.After} {
 				if f.Listed {
 					places = append(places, nanosOf(f.ListedAt))
 				}
