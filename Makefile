@@ -115,11 +115,12 @@ fmt:
 	if [ -n "$$unformatted" ]; then echo "gofmt these files:"; echo "$$unformatted"; exit 1; fi
 
 # Without cgo, vet, staticcheck and the tests without the race detector share what the shipped binary is compiled from.
+# The benchmarks, which no test compiles, are looked at here.
 vet:
-	CGO_ENABLED=0 go vet ./...
+	CGO_ENABLED=0 go vet -tags bench ./...
 
 lint:
-	CGO_ENABLED=0 go tool staticcheck ./...
+	CGO_ENABLED=0 go tool staticcheck -tags bench ./...
 
 # The other systems that the program is for, with their tests: vetted, which compiles them first. What differs in the
 # processor alone is type-checked by TestEveryPlatformCompiles, and compiled by release-check: to compile for one more
@@ -237,7 +238,7 @@ soak: deps
 	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres -rapid.checks 1000
 
 bench:
-	go test -run '^$$' -bench . -benchmem ./...
+	go test -tags bench -run '^$$' -bench . -benchmem ./...
 
 screenshots: deps
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}

@@ -41,18 +41,6 @@ func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 	archivetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
 }
 
-// BenchmarkScoresOfOneRecord writes 2,000 scores of one record one by one.
-func BenchmarkScoresOfOneRecord(b *testing.B) {
-	const events = 2000
-	for range b.N {
-		dsn := postgrestest.Start(b, postgrestest.Options{Settings: benchSettings}).Database(b)
-		db := open(b, dsn)
-		begun := walBytes(b, dsn)
-		archivetest.WriteScores(b, db, events)
-		b.ReportMetric(float64(walBytes(b, dsn)-begun)/events, "WAL-B/event")
-	}
-}
-
 func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
 	dsn := empty(t)
 	db := at(t, dsn, monday)

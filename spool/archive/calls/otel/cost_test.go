@@ -230,11 +230,3 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkRead(b *testing.B) {
-	body := stored(b, readPayload(b, "otel-python-openai"))[1]
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		otel.Read(body)
-	}
-}
