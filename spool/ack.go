@@ -29,7 +29,7 @@ func (s *Spool) Frontier() uint64 {
 // Ack records that every event with Seq <= through was delivered, or moved to a lane.
 //
 // Their disk space comes back generation by generation. Lost events right after through
-// are passed over as well, because nobody will ever acknowledge them. Acknowledging an
+// are passed over as well, because no call will ever acknowledge them. Acknowledging an
 // event again does nothing.
 //
 // Durability: Run makes the frontier durable within a second, and Close does. After a
@@ -56,8 +56,8 @@ func (s *Spool) Ack(through uint64) error {
 		return nil
 	}
 
-	// Appends go on while this reads. The frontier stays: readMu keeps other calls of Ack
-	// out.
+	// Appends continue while this reads. The frontier stays: readMu keeps other calls of
+	// Ack out.
 	acked, oldestAt, err := s.count(frontier, through)
 	if err != nil {
 		return err

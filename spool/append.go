@@ -19,7 +19,7 @@ const commitBytesMax = 8 << 20
 type write struct {
 	key    uint32
 	events []generation.Event
-	first  [1]generation.Event // the memory of events, most of which come one by one
+	first  [1]generation.Event // the memory of events, which mostly come one by one
 	frames int
 	bytes  int64
 
@@ -99,7 +99,7 @@ func (s *Spool) AppendParts(ctx context.Context, key uint32, events ...[][]byte)
 		return err
 	}
 
-	// One writer, the leader, commits for all that are waiting. The others are either
+	// One writer, the leader, commits for everyone waiting. The others are either
 	// answered by it or, if its batch was full, one of them is made the next leader.
 	if !lead {
 		select {
@@ -186,7 +186,8 @@ func (s *Spool) handOn() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
-	// After Close or a failure, nobody may be left waiting for a commit that never comes.
+	// After Close or a failure, no caller may be left waiting for a commit that never
+	// comes.
 	if err := s.refusalLocked(); err != nil {
 		s.refuseQueueLocked(err)
 	}
@@ -265,8 +266,8 @@ func (s *Spool) commit(batch []*write, seq uint64, at time.Time) error {
 
 	crashpoint.Reach(crashpoint.BeforeCommit)
 	if err := s.sync(&txn); err != nil {
-		// The keys may be on the disk without their frames. Nobody gets a 200 for these
-		// events, so the next start must not report them as lost.
+		// The keys may be on the disk without their frames. No caller gets a 200 for
+		// these events, so the next start must not report them as lost.
 		s.writing.writer.Forget(first)
 		return err
 	}

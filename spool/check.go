@@ -211,7 +211,7 @@ func whyLost(name string, g GenerationReport) string {
 	if g.Unreadable == 0 {
 		return "no whole copy of it is left in " + name
 	}
-	return fmt.Sprintf("no whole copy of it is left in %s, of which the disk cannot read %d bytes",
+	return fmt.Sprintf("no whole copy of it is left in %s; the disk cannot read %d bytes of that",
 		name, g.Unreadable)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // Check reads and verifies every frame that waits when it begins, while the spool runs.
 //
-// It covers generations and lanes. What it finds damaged is counted and logged, as by
+// It covers generations and lanes. Damage that it finds is counted and logged, as by
 // Read. The report includes what was found lost since the spool was opened. Check takes
 // turns with calls that read, acknowledge, and move events to lanes. An error means that
 // something cannot be read at all.

@@ -10,12 +10,14 @@
 //     wait up to 5 ms for each other (gather.go); a lone writer does not wait.
 //   - An event stays until Ack covers it. It never expires, by age or by failed
 //     deliveries.
-//   - Sequences have no gaps. Opening the spool proves that none is missing. What a
-//     broken disk took is counted, logged and set aside, and the spool goes on with the
-//     rest. Unreadable data is never replaced by something empty.
-//   - What Hold and Bury moved to a lane stays there until Release. How many events the
-//     lanes hold is stored apart from them, so that a missing file is noticed. What
-//     BuryLimited moved may be dropped for lack of room, which is counted and logged.
+//   - Sequences have no gaps. Opening the spool proves that none is missing. Events lost
+//     to a broken disk are counted and logged, damaged files are kept in quarantine, and
+//     the spool continues with the rest. Unreadable data is never replaced by something
+//     empty.
+//   - Events that Hold and Bury move to a lane stay there until Release. How many events
+//     the lanes hold is stored apart from them, so that a missing file is noticed. Events
+//     that BuryLimited moved may be dropped for lack of space, which is counted and
+//     logged.
 //   - Memory does not grow with the backlog. At most five databases are open: the
 //     generation that is written, the next one, one that is being sealed, and two that
 //     are read. A file of the lanes takes some 100 bytes.
@@ -27,7 +29,7 @@
 //
 // # The life of an event
 //
-//	Append ──▶ queue ──▶ one commit for all that wait ──▶ the current generation ──▶ Read, any number of times
+//	Append ──▶ queue ──▶ one commit for all waiting ──▶ the current generation ──▶ Read, any number of times
 //	                     (by the first of them, the                                      │
 //	                      leader, which then passes          delivered ──────────────────┤
 //	                      the lead on)                       key rejected ──▶ Hold ──────┤
@@ -115,8 +117,8 @@
 //
 // To seal a generation, or to close or open the spool, on a full disk, a file of ballast
 // is removed first (guard.go). If that is not enough, a full generation waits, Close
-// leaves the newest one as a crash would, and Open reports how much is missing. What
-// remains is a few milliseconds between checking and writing, in which another process
+// leaves the newest one as a crash would, and Open reports how much is missing. A window
+// of a few milliseconds remains between checking and writing, in which another process
 // would have to take everything that is left.
 //
 // The bounds are of disk blocks: of everything in the spool's folder (Config.BytesMax),
@@ -136,13 +138,13 @@
 // checksum. Badger reads through mappings, where such a block is SIGBUS, also in its own
 // goroutines. So a generation's small files are read whole before Badger opens it, and
 // its value log before Read does (package rawlog). A generation with such a block is
-// rebuilt from the rest: zeros stand for the block, the frames in it are lost and
-// counted, and the old folder goes to quarantine.
+// rebuilt from the rest: zeros replace the block, the frames in it are lost and counted,
+// and the old folder goes to quarantine.
 //
 // A block that goes bad later is a fault in the goroutine that reads it. The database is
-// then abandoned, and the generation rebuilt. What remains is a fault in one of Badger's
-// goroutines, when it writes to a page that it wrote before and that the kernel has
-// dropped: it ends the process, and the next start rebuilds.
+// then abandoned, and the generation rebuilt. One case remains: a fault in one of
+// Badger's goroutines, when it writes to a page that it wrote before and that the kernel
+// has dropped. It ends the process, and the next start rebuilds.
 //
 // After each commit's fsync, and each second, the spool checks that its folder is still
 // the one that it opened, and writable: on a file system that was made read-only, an
@@ -163,29 +165,29 @@
 //	                                                  which is sealed and walked; the old one goes to quarantine
 //	                                                  if events are missing
 //
-// Whole events behind the last one that the write-ahead log names are kept as well, as
+// Whole events after the last one that the write-ahead log names are kept as well, as
 // long as they follow each other: either the log is damaged, or they were being committed
 // when the power failed. The latter were never answered, and delivering them does no
-// harm. What still lacks its key or its frame is counted as lost.
+// harm. An event that still lacks its key or its frame is counted as lost.
 //
 // A damaged file of a lane goes to quarantine, and what is whole in it to a new file. If
 // the lanes then hold fewer events than lanes.count says, the difference is lost.
 //
 // # Reading
 //
-// Every frame is verified on every read. Badger stops at a wrong bit of its own even when
-// the frame next to it is whole. So what it does not return is looked for in the raw
+// Every frame is verified on every read. Badger stops at a wrong bit in its own data even
+// when the frame next to it is whole. So what it does not return is looked for in the raw
 // value log, once for each generation (rescue.go), and only what is not whole there
-// either is lost. A generation whose files no longer match its SEAL when it is to be read
-// is rebuilt, as the next start would do.
+// either is lost. A generation whose files no longer match its SEAL when it is read is
+// rebuilt, as the next start would do.
 //
 // Lost events are left out, counted (Status.Gaps, promptspool_spool_gaps_total) and
-// logged, and never hold up the ones behind them. Ack passes over those right after the
+// logged, and never hold up the ones after them. Ack passes over those right after the
 // sequence that it is given, so that lost events do not wait when nothing follows them.
 //
 // # Looking without changing
 //
-// Spool.Check reads and verifies all that waits while the spool runs. For a stopped
+// Spool.Check reads and verifies all waiting events while the spool runs. For a stopped
 // spool, OpenFolder returns a Folder, which changes nothing: Check and Status report what
 // Open would find, Waiting and Lane yield what is whole. Quarantined yields what is whole
 // in the quarantine. Repair does what Open does, and rebuilds the sealed generations that

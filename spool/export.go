@@ -20,11 +20,11 @@ const (
 // Waiting yields, in order, the events that wait now and are whole.
 //
 // Some 4 MiB of them are in memory at a time. Events that are acknowledged meanwhile may
-// be left out. What cannot be read is counted and logged, as by Read. The sequence ends
+// be left out. Unreadable ones are counted and logged, as by Read. The sequence ends
 // after an error. Waiting takes turns with calls that read and acknowledge.
 func (s *Spool) Waiting(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
-		// What is appended from here on is left out, or a busy spool would never come to
+		// Events appended from here on are left out, or a busy spool would never come to
 		// an end.
 		newest, _ := s.Newest()
 		for from := s.Frontier(); from <= newest; from = max(from, s.Frontier()) {
@@ -59,7 +59,7 @@ var errEnough = errors.New("no more is wanted")
 // Waiting yields, in order, the events that wait and are whole, with one in memory at a
 // time.
 //
-// What is damaged is left out, see Check. The sequence ends after an error.
+// Damaged events are left out, see Check. The sequence ends after an error.
 func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		in := inspection{folder: f, visit: func(ev generation.Evidence, from, end uint64) error {

@@ -71,8 +71,7 @@ func (s *Spool) withOpen(g *generationState, fn func(*generation.Reader) error) 
 }
 
 // abandonDatabase gives up a database that met a fault without closing it, and rebuilds
-// the generation: Badger may hold locks of its own, and closing could wait for them
-// forever.
+// the generation: Badger may hold its own locks, and closing could wait for them forever.
 //
 // The generation that is written cannot be given up. There the spool fails, and the next
 // start must find what is whole. The caller must hold readMu.

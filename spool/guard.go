@@ -100,7 +100,7 @@ func newGuard(c Config) *guard {
 }
 
 // admit returns nil if a generation may take this many bytes of disk and the one before
-// it may be sealed, else a *FullError. What is admitted counts as made.
+// it may be sealed, else a *FullError. Admitted bytes count as written.
 func (g *guard) admit(bytes int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,8 +164,8 @@ func (g *guard) walk() int64 {
 	made := g.made.Load()
 	use := g.count(false)
 
-	// What was made during the walk may count twice, until the next one. The other error,
-	// not to count it at all, would let the spool grow beyond its bounds.
+	// Files made during the walk may count twice, until the next one. The opposite error,
+	// not counting them at all, would let the spool grow beyond its bounds.
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.walked, g.madeThen = use, made

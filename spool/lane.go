@@ -36,7 +36,8 @@ func ParseLane(name string) (Lane, error) { return lane.Parse(name) }
 //
 // When it returns nil, all of them are fsynced there and may be acknowledged. Holding an
 // event twice does nothing. On an error some may be in the lane: hold them again.
-// ErrLanesFull means that there is no room, and that the events must stay in the spool.
+// ErrLanesFull means that the lanes have no space, and that the events must stay in the
+// spool.
 func (s *Spool) Hold(key uint32, reason string, entries []Entry) error {
 	held := make([]LaneEntry, 0, len(entries))
 	for _, e := range entries {

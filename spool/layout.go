@@ -75,7 +75,7 @@ func createFormat(dir, path string) error {
 		return err
 	}
 	// The folder may be new as well: without its own name on the disk, a power failure
-	// would take all that is in it.
+	// would take everything in it.
 	return disk.SyncDir(filepath.Dir(dir))
 }
 
@@ -112,11 +112,11 @@ func lockDir(dir string) (*dirLock, error) {
 
 // inUse returns the error for a folder whose lock file is locked by another process.
 func inUse(dir string, file *os.File, err error) error {
-	// The pid is for people only. What counts is the lock, which the kernel keeps.
+	// The pid is for people only. The lock itself is the kernel's.
 	holder := make([]byte, 20)
 	n, _ := file.ReadAt(holder, 0)
 	return fmt.Errorf("spool: %s is in use by another process (%s); "+
-		"stop it, or give this one a folder of its own: %w", dir, strings.TrimSpace("pid "+string(holder[:n])), err)
+		"stop it, or give this one its own folder: %w", dir, strings.TrimSpace("pid "+string(holder[:n])), err)
 }
 
 func writeAll(file *os.File, text string) error {

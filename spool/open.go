@@ -43,7 +43,8 @@ func Open(c Config) (*Spool, error) {
 	s.idle.L = &s.mu
 	s.guard = newGuard(c)
 
-	// What load opened must be closed, or a second try would meet our own lock.
+	// Everything that load opened must be closed, or a second try would meet our own
+	// lock.
 	if err := s.load(); err != nil {
 		errs := []error{err, s.closeAllReading(), lock.release()}
 		if s.cursor != nil {
@@ -117,8 +118,8 @@ func (s *Spool) sweep() error {
 	}
 
 	for _, e := range entries {
-		// What was being built is not part of the spool yet, and what was being removed
-		// no longer is: no waiting event is only there.
+		// Folders that were being built are not part of the spool yet, and those being
+		// removed no longer are: no waiting event is only there.
 		unfinished := strings.HasPrefix(e.Name(), trashPrefix) || strings.HasPrefix(e.Name(), buildPrefix)
 		if unfinished || generation.IsUnplaced(s.path(e.Name())) {
 			if err := disk.RemoveAll(s.path(e.Name())); err != nil {

@@ -23,7 +23,8 @@ func (s *Spool) loadGenerations() error {
 		s.frontier = max(s.frontier, first)
 	}
 
-	// No lock is needed here or below: nobody else has the spool until Open returns.
+	// No lock is needed here or below: no other goroutine has the spool until Open
+	// returns.
 	proved := s.frontier // everything below is counted or was acknowledged
 	for i, name := range names {
 		p := proof{spool: s, name: name, newest: i+1 == len(names)}

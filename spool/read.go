@@ -12,10 +12,10 @@ import (
 // It returns at most eventsMax events with at most bytesMax bytes of data together, but
 // always the first one, however large it is. Their data belongs to the caller.
 //
-// Every frame is verified. What Badger no longer returns is taken from the raw files of
-// its generation. What is not whole there either is counted, logged and left out, so the
-// sequences may have gaps. An event stays in the spool until Ack, and can be read any
-// number of times.
+// Every frame is verified. Events that Badger no longer returns are taken from the raw
+// files of their generation. Those not whole there either are counted, logged and left
+// out, so the sequences may have gaps. An event stays in the spool until Ack, and can be
+// read any number of times.
 //
 // Errors: ctx.Err() when ctx ends, and ErrClosed after Close.
 func (s *Spool) Read(
@@ -131,7 +131,7 @@ func (r *reading) readGeneration(open *generation.Reader, g *generationState) (f
 			return true, nil
 		}
 
-		// One event that Badger cannot return must not hold up the ones behind it.
+		// One event that Badger cannot return must not hold up the ones after it.
 		data, err := it.Read(k)
 		if err == nil {
 			r.add(Entry{Seq: k.Seq, Key: k.Key, At: k.At, Data: data})

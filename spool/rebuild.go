@@ -67,7 +67,7 @@ func (s *Spool) quarantine(name string) error {
 		return err
 	}
 
-	// What was set aside earlier, under the same name, stays as it is.
+	// Anything set aside earlier, under the same name, stays as it is.
 	target := s.path(quarantineName, filepath.Base(name))
 	for n := 2; disk.Exists(target); n++ {
 		target = s.path(quarantineName, fmt.Sprintf("%s-%d", filepath.Base(name), n))

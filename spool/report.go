@@ -55,8 +55,8 @@ const (
 // Plan is what the next Open, or Repair, does with a generation.
 type Plan string
 
-// The plans for a generation. What Rebuild and Quarantine find damaged is set aside and
-// kept.
+// The plans for a generation. Damaged files that Rebuild and Quarantine find are set
+// aside and kept.
 const (
 	PlanKeep       Plan = "keep"
 	PlanRemove     Plan = "remove"     // all of it is acknowledged or in a newer edition, or it was always empty

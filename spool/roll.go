@@ -55,8 +55,8 @@ func (s *Spool) roll(seq uint64, capacity int64) error {
 // nextGeneration returns the spare generation, or makes one that begins with seq.
 func (s *Spool) nextGeneration(seq uint64, capacity int64) (*generation.Writer, error) {
 	if w := s.takeSpare(capacity); w != nil {
-		// The blocks of a spare were admitted when it was made. What remains to be
-		// checked is that the generation before it may be sealed.
+		// The blocks of a spare were admitted when it was made. It only remains to check
+		// that the generation before it may be sealed.
 		if err := s.guard.admit(0); err != nil {
 			return nil, errors.Join(err, w.Discard())
 		}
@@ -161,8 +161,8 @@ func (s *Spool) seal(g *generationState) error {
 // shrink gives the room of a generation that is larger than usual back to the disk, once
 // all of its events are acknowledged. It also drops a spare that is no longer needed.
 //
-// idleAt is the next sequence as of a while ago: if it still is, nobody appends. When
-// shrink cannot act now, it returns nil and is called again a second later.
+// idleAt is the next sequence as of a while ago: if it is unchanged, the spool is idle.
+// When shrink cannot act now, it returns nil and is called again a second later.
 func (s *Spool) shrink(idleAt uint64) error {
 	s.mu.Lock()
 	if s.leading || s.refusalLocked() != nil {

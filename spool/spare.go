@@ -30,7 +30,7 @@ type spare struct {
 }
 
 // makeSpare starts making the next generation, if it will be needed soon and there is
-// room for it. Commits go on meanwhile. Only the leader calls it.
+// room for it. Commits continue meanwhile. Only the leader calls it.
 func (s *Spool) makeSpare() {
 	g, now := s.writing, s.config.Now()
 	if !generation.MadeAhead || s.spare != nil || !g.writer.HalfFull() || now.Sub(g.begun) > spareWithin {

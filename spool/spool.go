@@ -16,8 +16,8 @@ import (
 
 // Errors that Append and Read return, apart from errors of the disk.
 var (
-	// ErrFull means that there is no room for more events; a *FullError names the bound.
-	// Nothing was stored and nothing is lost. Try again in a second or later.
+	// ErrFull means that the spool has no space for more events; a *FullError names the
+	// bound. Nothing was stored and nothing is lost. Try again in a second or later.
 	ErrFull = errors.New("the spool has no room for new events")
 	// ErrClosed means that the spool is closed or closing. Queued events were not stored.
 	ErrClosed = errors.New("the spool is closed")
@@ -26,7 +26,7 @@ var (
 	ErrFailed = errors.New("the spool failed and takes nothing more; restart promptspool once the disk is well")
 )
 
-// Config says where a spool is and how large it may grow. Only Dir is required.
+// Config holds where a spool is and how large it may grow. Only Dir is required.
 type Config struct {
 	// Dir is the spool's folder. It is created with mode 0700 if absent. Nothing else may
 	// be in it.
@@ -45,13 +45,12 @@ type Config struct {
 	DiskMax int64
 	// GenerationBytes is the size at which writing moves to a new generation, and the
 	// unit in which disk space is freed. 0 means 16 MiB or a sixteenth of BytesMax,
-	// whichever is less; the maximum is 1 GiB. A larger commit gets a generation of its
-	// own.
+	// whichever is less; the maximum is 1 GiB. A larger commit gets its own generation.
 	GenerationBytes int64
 	// Logger gets damage as errors, and Badger's own messages at debug level. nil means
 	// slog.Default.
 	Logger *slog.Logger
-	// Metrics are updated by the spool. nil means metrics that nobody collects.
+	// Metrics are updated by the spool. nil means metrics that are not collected.
 	Metrics *metrics.Metrics
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
@@ -125,8 +124,8 @@ type Spool struct {
 	raw     rawFiles // of the damaged generation that was read last
 	cursor  *cursor
 
-	lanes *lane.Lanes // has a lock of its own; nil until Open has loaded them
-	guard *guard      // has a lock of its own
+	lanes *lane.Lanes // has its own lock; nil until Open has loaded them
+	guard *guard      // has its own lock
 
 	// Owned by the leader.
 	framer  generation.Framer
@@ -201,8 +200,8 @@ func (s *Spool) fail(err error) error {
 // stopAccepting refuses all new events from now on, because what is synced may not be on
 // the disk.
 //
-// The process goes on, because accepted events can still be delivered as far as they can
-// be read. It returns the refusal. The caller must not hold mu.
+// The process continues, because accepted events can still be delivered as far as they
+// can be read. It returns the refusal. The caller must not hold mu.
 func (s *Spool) stopAccepting(cause error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,7 +114,7 @@ func (s *Spool) Run(ctx context.Context) error {
 		if err := s.saveCursor(); err != nil {
 			return s.fail(err)
 		}
-		// newest is of a second ago: if it still is, nobody appends.
+		// newest is of a second ago: if it is unchanged, the spool is idle.
 		if err := s.shrink(newest + 1); err != nil {
 			return s.fail(err)
 		}

@@ -8,7 +8,7 @@ package crashpoint
 const (
 	BeforeCommit      = "before-commit"        // a batch has its sequences; nothing of it is on the disk
 	BeforeSync        = "before-sync"          // Badger has written it; nothing of it is fsynced
-	AfterCommit       = "after-commit"         // it is fsynced; nobody has been answered
+	AfterCommit       = "after-commit"         // it is fsynced; no caller has been answered
 	GenerationMake    = "generation-make"      // a generation is about to be made; nothing of it exists
 	GenerationMkdir   = "generation-mkdir"     // its folder exists, empty
 	GenerationOpened  = "generation-opened"    // Badger has made its files; their names are not synced

@@ -18,8 +18,8 @@ func rewrite(file *os.File, bytes int64) error {
 	b := make([]byte, 256<<10)
 	for at := int64(0); at < bytes; at += int64(len(b)) {
 		b = b[:min(int64(len(b)), bytes-at)]
-		// What is already in the file must survive: the cursor is allocated each time it
-		// is opened.
+		// Existing contents of the file must survive: the cursor is allocated each time
+		// it is opened.
 		n, err := file.ReadAt(b, at)
 		if n < len(b) && !errors.Is(err, io.EOF) {
 			return err

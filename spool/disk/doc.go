@@ -4,9 +4,9 @@
 // that are replaced together (Slots), locks, how much room there is, and what an error says
 // about the disk. Except for Slots, everything is safe for concurrent use.
 //
-// Each system has its own files (*_linux.go, *_darwin.go, *_windows.go). What only Linux can
-// do has a slower form for the others in portable.go. The build tag portable takes those
-// forms on Linux as well, so that they are tested there.
+// Each system has its own files (*_linux.go, *_darwin.go, *_windows.go). Operations that
+// only Linux has get a slower form for the others in portable.go. The build tag portable
+// takes those forms on Linux as well, so that they are tested there.
 package disk
 
 import (

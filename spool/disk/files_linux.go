@@ -22,7 +22,7 @@ func Allocate(file *os.File, bytes int64) error {
 
 // DataEnd returns where the last data of a sparse file ends.
 func DataEnd(file *os.File) (end int64, err error) {
-	// Data may lie behind a hole, so each is followed to the next.
+	// Data may follow a hole, so each is followed to the next.
 	for {
 		data, err := file.Seek(end, unix.SEEK_DATA)
 		if errors.Is(err, unix.ENXIO) {

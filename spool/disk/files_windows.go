@@ -56,10 +56,10 @@ func Lock(file *os.File) error { return lock(file, windows.LOCKFILE_EXCLUSIVE_LO
 // Share is Lock, beside others that share.
 func Share(file *os.File) error { return lock(file, 0) }
 
-// lock locks a byte far behind the end. Others may still read what a locked file says of
-// its holder.
+// lock locks a byte far beyond the end, so that others may still read in a locked file
+// who holds it.
 func lock(file *os.File, flags uint32) error {
-	// Not waited for: whoever holds it may run for months.
+	// Not waited for: its holder may run for months.
 	at := &windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(windows.Handle(file.Fd()), flags|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {

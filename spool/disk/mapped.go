@@ -2,7 +2,7 @@ package disk
 
 import "os"
 
-// Mapped is an open file that somebody else writes through a mapping.
+// Mapped is an open file that other code writes through a mapping.
 type Mapped struct {
 	file *os.File
 	data []byte // the mapping

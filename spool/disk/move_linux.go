@@ -14,5 +14,5 @@ func Remove(path string) error { return os.Remove(path) }
 func RemoveAll(path string) error { return os.RemoveAll(path) }
 
 // IsInUse reports whether a file could not be renamed or removed because it is in use.
-// Linux renames and removes it all the same.
+// Linux renames and removes it even then.
 func IsInUse(error) bool { return false }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// patience is how long a file that is in use is waited for. Somebody else may look at it for
-// a moment, such as a virus scanner.
+// patience is how long a file that is in use is waited for. Another program, such as a
+// virus scanner, may have it open for a moment.
 var patience = 2 * time.Second
 
 // Rename is os.Rename for a file or folder in which nothing is open or mapped.
@@ -28,7 +28,7 @@ func RemoveAll(path string) error {
 // while, with an error that IsInUse recognises.
 func whenUnused(do func() error, paths ...string) error {
 	for wait := time.Millisecond; ; wait *= 2 {
-		// Asked first, for a system that would not refuse.
+		// Asked first, because some systems would not refuse.
 		err := checkUnused(paths)
 		if err == nil {
 			err = do()

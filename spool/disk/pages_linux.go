@@ -11,7 +11,7 @@ import (
 func ByPages(file *os.File) {
 	_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM)
 
-	// What it read before may be cached in large parts that failed. In whole: a part that
-	// is only touched by a range stays.
+	// Earlier reads may be cached in large parts that failed. The whole file is dropped,
+	// because a part that a range only touches would stay.
 	_ = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
 }

@@ -18,7 +18,8 @@ func RoomAt(path string) (Room, error) {
 		return Room{}, err
 	}
 
-	// What is free for this user, whose quota may be less than what is free in all.
+	// The bytes free for this user, whose quota may be less than the free space of the
+	// disk.
 	var free, total, all uint64
 	if err := windows.GetDiskFreeSpaceEx(name, &free, &total, &all); err != nil {
 		return Room{}, &os.PathError{Op: "GetDiskFreeSpaceEx", Path: path, Err: err}

@@ -48,7 +48,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // OpenSlots opens or creates the file at path; Close it afterwards.
 //
-// magic is four bytes, which say what the numbers are and in which version. The file gets
+// magic is four bytes that name the kind of the numbers and its version. The file gets
 // its blocks now, so that Save succeeds on a full disk.
 func OpenSlots(path, magic string) (Slots, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -155,7 +155,7 @@ func readSlots(file *os.File, magic string) (Slots, error) {
 			s.Damaged = true
 			continue
 		}
-		// Both slots may verify. The numbers themselves do not tell which are newer.
+		// Both slots may verify. The numbers alone do not show which are newer.
 		if w := binary.BigEndian.Uint64(b[4:]); w > s.Writes {
 			s.Writes = w
 			s.Numbers = [2]uint64{binary.BigEndian.Uint64(b[12:]), binary.BigEndian.Uint64(b[20:])}

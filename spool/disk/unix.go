@@ -75,7 +75,7 @@ func Lock(file *os.File) error { return flock(file, unix.LOCK_EX) }
 func Share(file *os.File) error { return flock(file, unix.LOCK_SH) }
 
 func flock(file *os.File, how int) error {
-	// Not waited for: whoever holds it may run for months.
+	// Not waited for: its holder may run for months.
 	err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return ErrLocked

@@ -38,7 +38,7 @@ func checkUnused(paths []string) error {
 	return nil
 }
 
-// realPath returns a path as the kernel names it. What is there may be a link itself.
+// realPath returns a path as the kernel names it. The file there may itself be a link.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package disktest is a disk that breaks, for tests.
 //
-// A Disk is a folder, shown through FUSE by a process of its own, in which the sync of a
+// A Disk is a folder, shown through FUSE by a separate process, in which the sync of a
 // bad file fails. A Volume is a real file system whose device is a file of a Disk: a read
 // of a bad block gets EIO and a mapping of it SIGBUS, and how many of its neighbours the
 // kernel fails with it is up to the kernel and that file system.
@@ -72,7 +72,8 @@ func Mount(t testing.TB) *Disk {
 		t.Fatal(err)
 	}
 
-	// A process of its own serves the disk: a fault in a mapping of it must not stop who answers.
+	// A separate process serves the disk: a fault in a mapping of it must not stop the
+	// process that answers.
 	server := exec.Command(os.Args[0], "-test.run=^$")
 	server.Env = append(os.Environ(), folderVariable+"="+folder)
 	errs, err := os.Create(filepath.Join(folder, "errors"))
@@ -99,7 +100,7 @@ func Mount(t testing.TB) *Disk {
 		t.Fatalf("cannot mount a disk through FUSE: %s; this test needs root and /dev/fuse", text)
 	}
 	t.Cleanup(func() {
-		// What met a fault may have files open still.
+		// A process that met a fault may still have files open.
 		if err := syscall.Unmount(d.Dir, syscall.MNT_DETACH); err != nil {
 			t.Errorf("the disk stays mounted: %v", err)
 		}
@@ -250,7 +251,7 @@ type file struct {
 	node *node
 }
 
-// Read fails if any of the bytes lie in a bad block.
+// Read fails if any of the bytes are in a bad block.
 func (f *file) Read(ctx context.Context, dest []byte, offset int64) (protocol.ReadResult, syscall.Errno) {
 	bad, err := badBlocksOf(filepath.Join(f.node.RootData.Path, f.node.Path(nil)))
 	if err != nil {

@@ -65,8 +65,8 @@ func MountVolume(t testing.TB, fileSystem string) *Volume {
 	}
 
 	t.Cleanup(func() {
-		// What met a fault may have files open still, until this process ends. The kernel
-		// then lets go of the volume, and needs the disk for that.
+		// A process that met a fault may still have files open, until this process ends.
+		// The kernel then lets go of the volume, and needs the disk for that.
 		err := syscall.Unmount(v.Dir, 0)
 		if errors.Is(err, syscall.EBUSY) {
 			disk.inUse = true
@@ -111,8 +111,8 @@ func (v *Volume) Break(path string, offset int64) {
 		v.t.Fatalf("mark %s: %v; the file system of %s must have extended attributes", v.device, err, os.TempDir())
 	}
 
-	// What was read before is in the page cache. Neither that may be left there nor what
-	// this reads: the next reader meets the block by itself.
+	// Earlier reads are in the page cache. Neither they nor what this reads may be left
+	// there: the next reader must meet the block itself.
 	for until := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		v.Forget(path)
 		_, err := file.ReadAt(make([]byte, 1), offset)
@@ -155,7 +155,7 @@ func placeOf(file *os.File, offset int64) (int64, error) {
 		return 0, errno
 	}
 
-	// Data that is not in blocks of its own, or not written yet, cannot be broken.
+	// Data that shares its blocks, or is not written yet, cannot be broken.
 	const odd = ^uint32(1) // every flag but that of the last extent
 	if request.mapped != 1 || request.extentFlags&odd != 0 {
 		return 0, fmt.Errorf("there is no block (%d extents, flags %#x)", request.mapped, request.extentFlags)

@@ -42,7 +42,7 @@ func (k EventKey) Encode() []byte {
 
 // DecodeEventKey returns the key in b, and reports whether b has the length of one.
 func DecodeEventKey(b []byte) (EventKey, bool) {
-	// Badger has keys of its own, such as the mark at the end of a transaction.
+	// Badger has its own keys, such as the mark at the end of a transaction.
 	if len(b) != eventKeyBytes {
 		return EventKey{}, false
 	}

@@ -67,14 +67,14 @@ func storeOptions(dir string, valueLogBytes int64, log badger.Logger) badger.Opt
 // Log passes Badger's log on to ours, and reports the failure that Badger only logs.
 //
 // That is a memtable that it cannot write out, which it retries forever. Badger calls the
-// methods from goroutines of its own, too.
+// methods from its own goroutines, too.
 type Log struct {
 	Logger *slog.Logger
 	Fail   func(error) error // must be safe for concurrent use; what it returns is ignored
 }
 
-// Errorf logs an error of Badger's as a warning. It fails the spool if the error says that
-// a generation cannot be closed.
+// Errorf logs an error of Badger's as a warning. It fails the spool if the error means
+// that a generation cannot be closed.
 func (l Log) Errorf(format string, args ...any) {
 	text := strings.TrimSpace(fmt.Sprintf(format, args...))
 	l.Logger.Warn("badger: " + text)

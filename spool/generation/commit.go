@@ -155,7 +155,7 @@ func (m *Framer) set(txn *badger.Txn, k frame.EventKey, e Event) error {
 	return nil
 }
 
-// join copies the parts of an event into the buffer, behind room for a header.
+// join copies the parts of an event into the buffer, after space for a header.
 func (m *Framer) join(e Event) []byte {
 	size := frame.HeaderBytes + e.bytes
 	if size > cap(m.buffer)-len(m.buffer) {
@@ -175,7 +175,7 @@ func (m *Framer) join(e Event) []byte {
 
 // reset takes the buffer back, once the transaction is over.
 func (m *Framer) reset() {
-	// What one large commit needed is not kept for the usual small ones.
+	// The memory of one large commit is not kept for the usual small ones.
 	if m.buffer = m.buffer[:0]; cap(m.buffer) > framerBytesMax {
 		m.buffer = nil
 	}

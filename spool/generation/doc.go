@@ -2,9 +2,9 @@
 // run of sequences.
 //
 // It is written during one opening of the spool (Writer), then sealed, which writes its
-// keys to a table, then only read (Reader), and finally removed as a folder. What Badger
-// cannot be trusted with is looked for in its raw files (Evidence), and what is whole there
-// goes to a new edition.
+// keys to a table, then only read (Reader), and finally removed as a folder. Where Badger
+// cannot be trusted, its raw files are searched (Evidence), and what is whole there goes
+// to a new edition.
 //
 //	name.go                   the folder's name, and its editions
 //	writer.go, reserve.go     making one, with all its blocks
@@ -17,8 +17,8 @@
 //
 // The version of Badger is pinned (4.9.6), because this package reads Badger's files
 // (evidence.go) and its log lines (badger.go), and relies on details of its behaviour.
-// storeOptions and generationOptions hold the settings that matter, each with what happens
-// otherwise. Package spool says how a write becomes durable.
+// storeOptions and generationOptions hold the settings that matter, each with what
+// happens otherwise. The comment of package spool describes how a write becomes durable.
 //
 // The package knows nothing of the queue: which events were acknowledged, where the bounds
 // of disk are, and what becomes of damage is up to the caller, who also keeps two calls

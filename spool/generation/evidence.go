@@ -98,7 +98,7 @@ func Examine(dir string) (Evidence, error) {
 	return ev, nil
 }
 
-// examineValueLog finds every whole frame in a value log, including those behind damage,
+// examineValueLog finds every whole frame in a value log, including those after damage,
 // which Badger would cut off.
 func (ev *Evidence) examineValueLog(path string, data []byte) {
 	ev.Broken = ev.Broken || !rawlog.IsPlain(data)
@@ -137,7 +137,7 @@ func (ev *Evidence) examineValueLog(path string, data []byte) {
 		refs[f.Part] = frameRef{path, int64(at), key}
 		ev.events[f.Seq] = refs
 
-		// Whole, but behind damage: Badger would cut it off.
+		// Whole, but after damage: Badger would cut it off.
 		ev.Broken = ev.Broken || at > chainEnd
 		at += frame.HeaderBytes + len(f.Payload)
 	}

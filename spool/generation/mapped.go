@@ -16,8 +16,8 @@ import (
 // "Measurements" in package spool.
 type mapped []disk.Mapped
 
-// openMapped opens the files of a new database, of which there is one value log and one
-// write-ahead log: see reserve. They are synced in this order.
+// openMapped opens the files of a new database: one value log and one write-ahead log,
+// see reserve. They are synced in this order.
 func openMapped(db *badger.DB) (m mapped, err error) {
 	maps := mappings(db)
 	for i, suffix := range []string{".vlog", ".mem"} {
@@ -38,7 +38,7 @@ func openMapped(db *badger.DB) (m mapped, err error) {
 	return m, nil
 }
 
-// sync returns when all that was written is on the disk.
+// sync returns when everything written is on the disk.
 func (m mapped) sync() error {
 	for _, file := range m {
 		if err := file.Sync(); err != nil {

@@ -63,7 +63,7 @@ func (w *Writer) remove() error {
 }
 
 // readOnly makes the options those of a database that is only read. Badger takes no lock
-// for that on Windows, and refuses to go on without one.
+// for that on Windows, and refuses to continue without one.
 func readOnly(options badger.Options) badger.Options {
 	return options.WithReadOnly(true).WithBypassLockGuard(true)
 }

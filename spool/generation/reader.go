@@ -117,7 +117,7 @@ func (i Iterator) Read(k frame.EventKey) ([]byte, error) {
 	var damage error
 	parts := 0
 
-	// Go on after damage: the iterator has to get past the event in any case.
+	// Continue after damage: the iterator has to get past the event in any case.
 	for ; it.ValidForPrefix(frame.SeekKey(k.Seq)); it.Next() {
 		pk, ok := frame.DecodeEventKey(it.Item().Key())
 		err := it.Item().Value(func(value []byte) error {

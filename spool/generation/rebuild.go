@@ -22,7 +22,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 		return 0, err
 	}
 
-	// Without SyncWrites: nobody reads the build before it has its name, so it is enough
+	// Without SyncWrites: the build is not read before it has its name, so it is enough
 	// to sync it once, when it is closed.
 	capacity := ev.Capacity()
 	options := generationOptions(build, capacity, log).WithMemTableSize(rebuildMemTableBytes)

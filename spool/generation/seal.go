@@ -16,9 +16,9 @@ import (
 )
 
 // A sealed generation has a file SEAL: one line with name, size and CRC32C for each of
-// Badger's files except the value log, whose frames have checksums of their own. Badger
-// ends the process on some damaged tables, and opens others without their events. So
-// Badger never again sees a generation whose files do not match its SEAL.
+// Badger's files except the value log, whose frames have their own checksums. Badger ends
+// the process on some damaged tables, and opens others without their events. So Badger
+// never again sees a generation whose files do not match its SEAL.
 const sealName = "SEAL"
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

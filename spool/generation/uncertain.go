@@ -10,14 +10,14 @@ package generation
 // commits. So only the newest commit is in doubt, and only as far as it is beyond the
 // cursor.
 //
-// Its missing events are not counted as lost but apart (spool.Status.Uncertain), and their
-// sequences are reused: what is whole behind them moves up.
+// Its missing events are not counted as lost but apart (spool.Status.Uncertain), and
+// their sequences are reused: whole events after them move up.
 
 // DropUncertain removes events that may never have been answered from what was committed.
 //
-// It returns how many there were. What is whole behind them gets a lower sequence.
-// All sequences below answered were answered. Call it for the newest generation only:
-// where another one follows, everything in this one was synced.
+// It returns how many there were. Whole events after them get lower sequences. All
+// sequences below answered were answered. Call it for the newest generation only: where
+// another one follows, everything in this one was synced.
 func (ev *Evidence) DropUncertain(answered uint64) int {
 	if ev.committed == 0 {
 		return 0

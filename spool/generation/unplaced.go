@@ -17,8 +17,8 @@ func IsUnplaced(dir string) bool {
 		return false
 	}
 
-	// A power failure may bring the mark back after it was removed. What counts is whether
-	// anything was committed since.
+	// A power failure may bring the mark back after it was removed. It only counts if
+	// nothing was committed since.
 	ev, err := Examine(dir)
 	return err == nil && ev.Len() == 0 && len(ev.Unreadable) == 0
 }

@@ -40,7 +40,8 @@ type Writer struct {
 	bytes  int64
 }
 
-// Create makes an empty generation with disk blocks for all that will be written to it.
+// Create makes an empty generation with disk blocks for everything that will be written
+// to it.
 //
 // It is no generation until Place. first is the first sequence that it may hold, or 0 if
 // that is not known yet: see MadeAhead. On an error nothing is left of it.
@@ -74,8 +75,9 @@ func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err e
 	return w, err
 }
 
-// createDatabase makes an empty database in an empty folder, with disk blocks for all
-// that will be written to it. It is durable, except for the name of the folder.
+// createDatabase makes an empty database in an empty folder, with disk blocks for
+// everything that will be written to it. It is durable, except for the name of the
+// folder.
 func createDatabase(options badger.Options, capacity int64) (*badger.DB, error) {
 	dir := options.Dir
 	db, err := openWritable(options)
@@ -127,8 +129,8 @@ func (w *Writer) sync() error {
 	return w.mapped.sync()
 }
 
-// Present returns an error if the generation's folder is gone, or cannot be written to.
-// A commit would succeed all the same.
+// Present returns an error if the generation's folder is gone, or cannot be written to. A
+// commit would succeed nevertheless.
 func (w *Writer) Present() error { return disk.Present(w.folder, w.dir) }
 
 // Close ends the writing, and seals the generation. Nothing can be used after that.

@@ -93,7 +93,7 @@ func (l *Lanes) forgetMissingLocked(g segment) (bool, error) {
 
 	// Save the lower count, or the next start would report the same events again.
 	l.usage[g.lane].events -= g.count
-	l.loseLocked(g.lane, g.count, "somebody removed "+g.path)
+	l.loseLocked(g.lane, g.count, g.path+" was removed")
 	return true, l.saveCountLocked()
 }
 
@@ -107,11 +107,11 @@ func (l *Lanes) stillThere(g segment) error {
 	}
 
 	// The caller read the lane without a lock, so it cannot tell a released segment from
-	// one that somebody removed.
+	// one that was removed by hand.
 	missing, err := l.forgetMissingLocked(g)
 	if missing {
 		events := english.Plural(g.count, "event", "")
-		lost := fmt.Errorf("spool: %s of the %s lane lost: somebody removed %s", events, g.lane, g.path)
+		lost := fmt.Errorf("spool: %s of the %s lane lost: %s was removed", events, g.lane, g.path)
 		return errors.Join(lost, err)
 	}
 	return err

@@ -47,8 +47,8 @@ func (f Folder) All(lane Lane) iter.Seq2[Entry, error] {
 				continue
 			}
 
-			// A damaged file is salvaged, any other error is passed on, and the loop goes
-			// on after both.
+			// A damaged file is salvaged, any other error is passed on, and the loop
+			// continues after both.
 			path := filepath.Join(f.dir, n.name)
 			_, _, err := describeSegment(path, n.kind)
 			switch {

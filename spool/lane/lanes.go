@@ -10,7 +10,8 @@ import (
 	"promptspool/spool/frame"
 )
 
-// Config says where the lanes are, and how they talk to the spool. Everything is required.
+// Config holds the folder of the lanes, and how they talk to the spool. Everything is
+// required.
 //
 // The functions are called with the lock of the lanes held: they must not call back, and
 // whatever they lock must not be held by a caller of the lanes.

@@ -11,10 +11,10 @@ import (
 	"promptspool/spool/frame"
 )
 
-// Events whose record is at a documented limit are refused for ever, however many more a
-// program sends. They are dead letters with two bounds of their own: a share of the lanes
-// for each key, and whatever room everything else leaves. At a bound the oldest of them are
-// dropped, which is counted and logged.
+// Events whose record is at a documented limit are refused forever, however many more a
+// program sends. They are dead letters with two additional bounds: a share of the lanes
+// for each key, and whatever space everything else leaves. At a bound the oldest of them
+// are dropped, which is counted and logged.
 
 // limitedShare is the fraction of BytesMax that dead letters of limits of one key may use:
 // one in this many parts.
@@ -49,8 +49,8 @@ func (l *Lanes) commitLimitedLocked(events []event) error {
 	ofKey := func(g segment) bool { return g.limited && g.key == key }
 	excess := l.limitedBytesLocked(ofKey) + segmentSize(events) - share
 
-	// What comes once more after a crash may be older than all that is there, and takes the
-	// place of nothing.
+	// Events that come once more after a crash may be older than all stored ones, and
+	// replace nothing.
 	if n := l.olderThanAllLocked(ofKey, events); excess > 0 && n > 0 {
 		l.countDropped(n, full)
 		if events = events[n:]; len(events) == 0 {
@@ -95,9 +95,9 @@ func (l *Lanes) olderThanAllLocked(pick func(segment) bool, events []event) int 
 }
 
 // joinLocked returns the segment that more events of a key replace, with its events; none
-// if there is none to replace. Otherwise a program that goes on at a limit for days would
-// leave a file for each event. Its events are older than the first of those: the oldest are
-// dropped together.
+// if there is none to replace. Otherwise a program that keeps sending at a limit for days
+// would leave a file for each event. Its events are older than the first of those: the
+// oldest are dropped together.
 func (l *Lanes) joinLocked(k kind, first frame.EventKey) (joined segment, events []event, err error) {
 	for _, g := range l.segments {
 		if k.limited && g.limited && g.key == first.Key {

@@ -48,8 +48,8 @@ func (l *Lanes) load() error {
 		return err
 	}
 	for _, n := range names {
-		// What a crash left unfinished was never reported as done: its events are still
-		// in the spool, or in the file that it was to replace.
+		// Work that a crash left unfinished was never reported as done: its events are
+		// still in the spool, or in the file that it was to replace.
 		if n.unfinished {
 			err = disk.Remove(filepath.Join(l.dir, n.name))
 		} else {
@@ -60,8 +60,8 @@ func (l *Lanes) load() error {
 		}
 	}
 
-	// What the count names beyond the events found, and beyond those reported lost just
-	// now, was in files that are gone.
+	// Events that the count has beyond those found, and those reported lost just now,
+	// were in files that are gone.
 	for _, lane := range []Lane{Held, Dead} {
 		gone := l.count.atLeast(lane) - l.usage[lane].events - l.lost[lane]
 		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")

@@ -15,7 +15,7 @@ import (
 const (
 	reasonBytesMax = 4096 // a longer reason is cut
 
-	// Bounds of a segment. A larger event has one of its own.
+	// Bounds of a segment. A larger event has its own segment.
 	segmentEventsMax = 1000
 	segmentBytesMax  = 8 << 20
 )
@@ -23,8 +23,8 @@ const (
 // Move copies entries of one key to a lane, in segments of a bounded size. An entry whose
 // sequence is already there stays as it was.
 //
-// When it returns nil, all of them are fsynced there. On an error some may be in the lane.
-// ErrFull means that there is no room, even without dead letters of limits.
+// When it returns nil, all of them are fsynced there. On an error some may be in the
+// lane. ErrFull means that there would be no space even without dead letters of limits.
 func (l *Lanes) Move(lane Lane, now time.Time, entries []Entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

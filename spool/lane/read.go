@@ -81,7 +81,7 @@ func (g segment) each(yield func(Entry, error) bool) bool {
 			err = fmt.Errorf("spool: event %d in the %s lane cannot be read: %w", ref.key.Seq, g.lane, err)
 		}
 
-		// A damaged event does not hide the ones behind it.
+		// A damaged event does not hide the ones after it.
 		if !yield(e, err) {
 			return false
 		}

@@ -25,7 +25,7 @@ import (
 //	     8      4  CRC32C of bytes 0 to 7
 //	    12      -  the frames of the events (package frame), one after the other
 //
-// What is framed is:
+// The framed content is:
 //
 //	offset  bytes  field
 //	     0      8  time of the move, unix nanoseconds
@@ -65,7 +65,7 @@ type segment struct {
 	key         uint32 // of its events, which are of one key if they are limited
 	count       int
 	first, last uint64 // the lowest and the highest sequence in it
-	bytes       int64  // of disk, in whole blocks
+	bytes       int64  // of disk, in full blocks
 }
 
 // eventRef is the place of an event's frames in a segment.

@@ -11,9 +11,9 @@ import (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Layout of an entry in Badger's value log and write-ahead log (Badger 4.9.6, structs.go
-// and memtable.go), behind a header of 20 bytes: meta, user meta, length of key, length
-// of value and expiry as varints, key, value, CRC32C big-endian of all that. A key ends
-// in 8 bytes of version.
+// and memtable.go), after a header of 20 bytes: meta, user meta, length of key, length of
+// value and expiry as varints, key, value, CRC32C big-endian of the whole. A key ends in
+// 8 bytes of version.
 const (
 	// HeaderBytes is the length of a log's header.
 	HeaderBytes  = 20

@@ -131,7 +131,8 @@ func Guard(name string, fn func() error) (err error) {
 			return
 		}
 
-		// Only a memory fault has an address. Any other panic is a bug, and goes on.
+		// Only a memory fault has an address. Any other panic is a bug, and is raised
+		// again.
 		at, ok := fault.(interface{ Addr() uintptr })
 		if !ok {
 			panic(fault)
@@ -155,7 +156,7 @@ func mappedAt(address uintptr) string {
 		if n, _ := fmt.Sscanf(line, "%x-%x %s %s %s %s", &from, &to, &mode, &offset, &device, &inode); n < 6 {
 			continue
 		}
-		// A path may have blanks, so it is all that follows the first slash.
+		// A path may have blanks, so it is everything from the first slash on.
 		if _, path, ok := strings.Cut(line, "/"); ok && from <= address && address < to {
 			return "/" + strings.TrimSpace(path)
 		}

@@ -14,7 +14,7 @@ const (
 	metaMarks  = metaTransaction | metaTransactionEnd
 )
 
-// Whole yields the entries of a log that verify, including those behind the parts that
+// Whole yields the entries of a log that verify, including those after the parts that
 // cannot be read.
 //
 // Badger stops at the first entry that does not verify, and cuts off or deletes what
@@ -30,8 +30,8 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 				continue
 			}
 
-			// If there is no bad block behind this place, the log ends here. Otherwise
-			// the next whole entry is behind that block.
+			// If there is no bad block after this place, the log ends here. Otherwise the
+			// next whole entry is after that block.
 			for len(bad) > 0 && bad[0].End <= int64(at) {
 				bad = bad[1:]
 			}
@@ -48,7 +48,7 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 	}
 }
 
-// nextEntry finds the first whole entry at or behind an offset.
+// nextEntry finds the first whole entry at or after an offset.
 func nextEntry(data []byte, at int) (int, bool) {
 	for ; at < len(data); at++ {
 		// Most offsets are no entry, and a checksum of garbage may be over many
@@ -134,7 +134,7 @@ func SalvageValueLog(w io.Writer, data []byte, bad []Span) error {
 // SalvageWriteAheadLog writes a new write-ahead log that holds the whole entries of a
 // damaged one.
 //
-// Badger drops a transaction of which anything is missing, and all that follow it. So the
+// Badger drops a transaction that lacks anything, and all transactions after it. So the
 // entries are no longer part of one. Only what was being written when the process ended
 // is left out.
 func SalvageWriteAheadLog(w io.Writer, data []byte, bad []Span) error {
