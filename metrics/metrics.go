@@ -34,7 +34,7 @@ type Metrics struct {
 	Panics         prometheus.Counter
 	Shed           *prometheus.CounterVec // by reason
 	BatchBytes     prometheus.Gauge
-	// What is configured: how often, when, and in how many attempts in vain.
+	// The configuration: how often, when, and in how many failed attempts.
 	ConfigGeneration prometheus.Gauge
 	ConfigLoaded     prometheus.Gauge
 	ConfigFailures   prometheus.Counter
@@ -95,8 +95,8 @@ type Metrics struct {
 	OrphanEvents        prometheus.Gauge
 }
 
-// New makes the metrics of one role, "sidecar" or "server". They have a registry of their
-// own, which also exports the Go runtime and the process.
+// New makes the metrics of one role, "sidecar" or "server". They have their own registry,
+// which also exports the Go runtime and the process.
 func New(role, version string) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(
@@ -155,7 +155,7 @@ func (m *Metrics) both(f factory, role, version string) {
 		"Connections to the API and to operations that are open.")
 	m.ConnectionsCut = f.counters("promptspool_connections_cut_total",
 		"Connections that were cut to make room for others, since they kept the process waiting "+
-			"longest for a head, a body or the next call (slow), or refused because all that there may be "+
+			"longest for a head, a body or the next call (slow), or refused because all that are allowed "+
 			"were being answered (refused).",
 		"reason", "slow", "refused")
 
@@ -206,8 +206,8 @@ func (m *Metrics) spool(f factory) {
 		"Time of one group commit with its fsync.")
 	m.SpoolCommitEvents = f.sizes("promptspool_spool_commit_events", "Events that shared one commit.")
 
-	// Two metrics, because only the first is an alarm: nobody was promised the other
-	// events.
+	// Two metrics, because only the first is an alarm: the other events were never
+	// acknowledged.
 	m.SpoolGaps = f.counter("promptspool_spool_gaps_total",
 		"Events that were acknowledged to the app and can no longer be read. Anything above 0 is lost "+
 			"data.")
@@ -241,7 +241,7 @@ func (m *Metrics) forward(f factory) {
 	m.ForwardInFlight = f.gauge("promptspool_forward_in_flight_batches",
 		"Batches that are on their way to the server.")
 	m.ForwardInFlightMax = f.gauge("promptspool_forward_in_flight_batches_max",
-		"How many batches may be on their way at once.")
+		"How many batches may be on their way at the same time.")
 	m.ForwardDelivered = f.gauge("promptspool_forward_delivered_timestamp_seconds",
 		"When the newest of the events that the server has was accepted, in seconds since 1970; 0 "+
 			"before the first.")
@@ -295,12 +295,12 @@ func (m *Metrics) archive(f factory) {
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows",
 		"Rows of the list that were written since the last packing, which makes searches fast.")
 	m.ArchiveTombstones = f.gauge("promptspool_archive_tombstones",
-		"Deleted records and metadata values that are remembered, so that what still lies in a spool "+
-			"or an export stays deleted.")
+		"Deleted records and metadata values that are remembered, so that copies still in a spool "+
+			"or an export stay deleted.")
 	m.ArchiveQuarantined = f.gauge("promptspool_archive_quarantined",
 		"Files in the archive's quarantine: the disk could not read all of them. Nothing removes them.")
 	m.ArchiveUnreadable = f.gauge("promptspool_archive_unreadable_bytes",
-		"Bytes of the archive's files that this process could not read from the disk. What was in them "+
+		"Bytes of the archive's files that this process could not read from the disk. Their content "+
 			"is lost.")
 
 	m.FleetSidecars = f.NewGaugeVec(prometheus.GaugeOpts{

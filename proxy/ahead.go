@@ -70,9 +70,9 @@ func (d *dispatch) readTail(ctx context.Context, now time.Time) (wake time.Time)
 	return wake
 }
 
-// readAgain starts a reading of what was skipped: of the events that pin the frontier,
-// if they are to be set aside, or else of the lowest range that is due. It returns when
-// to look again.
+// readAgain starts a reading of what was skipped: of the events that pin the frontier, if
+// they must be held, or else of the lowest range that is due. It returns when to look
+// again.
 func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time) {
 	if d.reading {
 		return wake
@@ -129,8 +129,8 @@ func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.
 		}
 		begun = d.sender.pacer.rest(begun)
 
-		// What was read already must not wait for what follows, if that is lost or cannot be read:
-		// the next reading meets it.
+		// Events read already must not wait for those that follow, if these are lost or
+		// cannot be read: the next reading meets them.
 		piece, _, notNow := d.spool.Read(ctx, end, wire.BatchEventsMax-len(events), pieceBytes)
 		if notNow != nil || len(piece) == 0 {
 			break
@@ -188,7 +188,7 @@ func (d *dispatch) admit(now time.Time, q *queue, e spool.Entry) {
 		return
 	}
 
-	// A blocked key's events stay on the disk. The range says where to find them again.
+	// A blocked key's events stay on the disk. The range keeps where to find them again.
 	if q.blocked(now) {
 		d.ledger.putBack(e.Seq)
 		q.skipped.add(e.Seq)
@@ -215,7 +215,7 @@ func (d *dispatch) admitAgain(now time.Time, r reading) {
 		}
 	}
 
-	// Only now: until here the ranges say which events are due.
+	// Only now: until here the ranges mark the events that are due.
 	for _, ranges := range due {
 		for _, s := range ranges {
 			s.passed(r.from, r.end, d.ledger.frontier)
@@ -224,7 +224,7 @@ func (d *dispatch) admitAgain(now time.Time, r reading) {
 }
 
 // setAside moves the events of the key that pins the frontier to the held lane, from
-// where they go out by themselves later. Only then can what was delivered behind them be
+// where they go out by themselves later. Only then can events delivered after them be
 // removed from the disk.
 func (d *dispatch) setAside(ctx context.Context, r reading) {
 	// The event at the frontier names the key. The key's other events go along, as far as
@@ -242,7 +242,7 @@ func (d *dispatch) setAside(ctx context.Context, r reading) {
 		return
 	}
 
-	d.sender.logger.Warn("Events of one key have waited so long that what was delivered behind them "+
+	d.sender.logger.Warn("Events of one key have waited so long that what was delivered after them "+
 		"fills the disk. They are held meanwhile, and are sent again automatically.",
 		"key", b.key, "events", len(b.events), "reason", b.aside)
 

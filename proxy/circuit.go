@@ -21,7 +21,7 @@ type circuit struct {
 	next     time.Time     // of the next probe
 	probing  bool          // one is under way
 	answered uint64        // calls, in all; from 1
-	changed  chan struct{} // closed and made anew at every outcome
+	changed  chan struct{} // closed and replaced at every outcome
 }
 
 func newCircuit() *circuit { return &circuit{answered: 1, changed: make(chan struct{})} }

@@ -40,7 +40,7 @@ type delivery struct {
 	doubted []spool.Entry // the server refuses them, and is not believed
 	rest    []spool.Entry // nothing is known of these
 
-	// wait is how long the key is to be left alone because of why. With backoff it is at
+	// wait is how long the key must be left alone because of why. With backoff it is at
 	// least that, and longer every time in a row.
 	wait    time.Duration
 	backoff bool
@@ -52,9 +52,9 @@ type delivery struct {
 	err    error // of the spool, or of the context
 }
 
-// run sends the batch until its events are judged, or wait for something that
-// concerns them or their key alone. What concerns all keys, a server that is away, it
-// waits for here.
+// run sends the batch until its events are judged, or wait for something that concerns
+// them or their key alone. It waits here for anything that concerns all keys, such as a
+// server that is away.
 func (d *delivery) run(ctx context.Context) {
 	if d.batch.aside != "" {
 		d.hold(d.batch.aside, d.batch)
@@ -75,7 +75,7 @@ func (d *delivery) run(ctx context.Context) {
 }
 
 // deliver sends one batch, or its halves when one of its events is at fault. It reports
-// whether to go on with the next.
+// whether to continue with the next.
 func (d *delivery) deliver(ctx context.Context, secret wire.Secret, b *batch) (goOn bool) {
 	// A body that is compressed now serves every attempt with it.
 	var body []byte
@@ -238,7 +238,7 @@ func (d *delivery) buryLimited(b *batch, letters []spool.LaneEntry) bool {
 	}
 
 	d.sender.logger.Warn("The server refuses events because their record is at a limit. They go to the "+
-		"dead letters; other events go on.",
+		"dead letters; other events are not affected.",
 		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
 	return d.moved(entriesOf(letters), d.sender.spool.BuryLimited(letters...))
 }
@@ -287,8 +287,8 @@ func (d *delivery) send(
 		return ended{err}, 0
 	}
 
-	// A server that takes the batch and never answers must not keep this
-	// delivery for ever.
+	// A server that takes the batch and never answers must not keep this delivery
+	// forever.
 	attempt, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	var answer wire.BatchAnswer
@@ -344,7 +344,7 @@ func (d *delivery) failed(pass pass, b *batch, v retry, err error, answers uint6
 	return v, now
 }
 
-// reasonOf is what a failed attempt says of itself, for people.
+// reasonOf describes a failed attempt for people.
 func reasonOf(err error) string {
 	if err == nil {
 		return "the answer does not account for every event"

@@ -11,8 +11,8 @@ import (
 )
 
 // dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine
-// owns all of it but spool, reach and sender. Readings and deliveries run in goroutines
-// of their own, and come back by channels.
+// owns all of it but spool, reach and sender. Readings and deliveries run in their own
+// goroutines, and come back by channels.
 type dispatch struct {
 	spool      *spool.Spool
 	reach      *reach
@@ -21,7 +21,7 @@ type dispatch struct {
 
 	ledger      *ledger
 	queues      map[uint32]*queue
-	settledKeys map[uint32]bool // keys that may have events in the spool that are to be acknowledged
+	settledKeys map[uint32]bool // keys that may have events in the spool to acknowledge
 	inMemory    int             // bytes of events that are queued or on their way
 	inFlight    int             // batches
 	asideAt     time.Time       // events are not set aside before
@@ -46,8 +46,7 @@ func newDispatch(f *Forwarder) *dispatch {
 		queues:      map[uint32]*queue{},
 		settledKeys: map[uint32]bool{},
 
-		// There is room for all that may be under way, so no worker waits
-		// for the dispatch.
+		// It holds everything that may be under way, so no worker waits for the dispatch.
 		readings:   make(chan reading, 1),
 		arrivals:   make(chan error, 1),
 		deliveries: make(chan *delivery, inFlightMax+1),
@@ -59,7 +58,7 @@ func (d *dispatch) run(ctx context.Context) error {
 	defer timer.Stop()
 
 	for {
-		// Start what can be started. What cannot says when to look again.
+		// Start what can be started, and note when to look at the rest again.
 		now := time.Now()
 		wake := d.send(ctx, now)
 		wake = sooner(wake, d.read(ctx, now))
@@ -90,7 +89,7 @@ func (d *dispatch) run(ctx context.Context) error {
 	}
 }
 
-// sooner is the earlier of two moments, of which zero is never.
+// sooner is the earlier of two moments; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -112,7 +111,7 @@ func (d *dispatch) queue(key uint32) *queue {
 // returns when to look again.
 func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 	for d.inFlight < inFlightMax {
-		// Every time anew: the batch that went out has changed its queue.
+		// Every time again: the batch that went out has changed its queue.
 		var next *queue
 		wake = time.Time{}
 		full := d.failingInFlight() >= failingMax
@@ -270,8 +269,8 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 	d.inMemory += bytesOf(v.rest)
 }
 
-// postponeLater puts back the events that are to be sent again by themselves. Others of
-// their key go on.
+// postponeLater puts back the events that must be sent again one by one. Others of their
+// key continue.
 func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 	// They leave the memory, because it may take long, and are found again
 	// by their range.

@@ -21,7 +21,7 @@ type heldRetry struct {
 
 // Run gives held events back to the spool when the server accepts their key, until ctx
 // ends. Then it returns nil. So held events go out by themselves, also after a restart.
-// What a person must decide about stays: dead letters, and events whose key is lost.
+// Events that a person must decide about stay: dead letters, and those whose key is lost.
 func (p *Proxy) Run(ctx context.Context) error {
 	tick := time.NewTicker(heldAskEvery)
 	defer tick.Stop()

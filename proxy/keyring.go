@@ -46,7 +46,7 @@ type key struct {
 	erasing    bool  // a timer looks whether it may go
 }
 
-// identity is who calls with this key, as far as that is known.
+// identity is the owner of this key, as far as it is known.
 func (key *key) identity() wire.Identity {
 	if key.state != keyGood {
 		return wire.Identity{Key: key.secret}
@@ -112,7 +112,7 @@ func OpenKeyring(c KeyringConfig) (*Keyring, error) {
 	}
 	k.life, k.end = context.WithCancel(context.Background())
 
-	// What a process that was killed could not erase any more goes now.
+	// Erase now what a killed process could not.
 	for _, key := range keys {
 		k.addLocked(key)
 		if key.state != keyGood && !slices.Contains(needed, key.number) {
@@ -157,7 +157,7 @@ func (k *Keyring) addLocked(key *key) {
 }
 
 // evictLocked erases one good key that no event needs, in the spool or in a lane. If it
-// is used again, the server is asked about it anew.
+// is used again, the server is asked about it again.
 func (k *Keyring) evictLocked() bool {
 	var idle []*key
 	for _, key := range k.byNumber {
@@ -239,7 +239,7 @@ func (k *Keyring) rememberLocked(hash [32]byte, askAt time.Time) {
 	k.refusals[hash] = askAt
 }
 
-// secret returns the key that a number stands for.
+// secret returns the key with this number.
 func (k *Keyring) secret(number uint32) (wire.Secret, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -271,8 +271,8 @@ func (k *Keyring) acked(number uint32) {
 	}
 }
 
-// Identities returns one verified identity for each account, for what is asked of the
-// server in an account's name.
+// Identities returns one verified identity for each account, to ask the server in that
+// account's name.
 func (k *Keyring) Identities() []wire.Identity {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -291,6 +291,6 @@ func (k *Keyring) Identities() []wire.Identity {
 }
 
 func hashOf(secret wire.Secret) [32]byte {
-	var buffer [128]byte // a key is shorter, so that its bytes need no memory of their own
+	var buffer [128]byte // a key is shorter, so that its bytes are not allocated
 	return sha256.Sum256(append(buffer[:0], secret...))
 }

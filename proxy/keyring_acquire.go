@@ -25,8 +25,7 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 		return 0, errRefused
 	}
 
-	// Whoever reaches the sidecar may invent keys while the server is away, and
-	// fill the disk.
+	// Any caller could invent keys while the server is away, and fill the disk.
 	if !id.Verified && (key == nil || key.state == keyUnknown) {
 		if err := k.admitUnverifiedLocked(key, size); err != nil {
 			return 0, err

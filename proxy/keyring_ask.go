@@ -105,7 +105,7 @@ func (k *Keyring) askLocked(hash [32]byte, secret wire.Secret) <-chan struct{} {
 		return answered
 	}
 
-	// It goes on when the caller who asked has left: others wait for the same answer.
+	// It continues when the caller who asked has left: others wait for the same answer.
 	k.questions[hash] = answered
 	k.asking.Go(func() {
 		ctx, cancel := context.WithTimeout(k.life, questionTimeout)

@@ -113,7 +113,7 @@ func (l *ledger) advance() bool {
 		c.bytes -= c.bytes * int64(passed) / c.events // an average one each: sizes are not kept
 		c.events -= int64(passed)
 
-		// The chunks behind the frontier are done with.
+		// The chunks that the frontier has passed are done with.
 		for l.first < l.frontier/chunkEvents {
 			l.first++
 			l.chunks[0] = nil

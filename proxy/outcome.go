@@ -104,7 +104,7 @@ func isOfKey(err error) bool {
 // lose the rest.
 //
 // An id may be in a batch twice, with different events, if a program sent them so. The
-// answer then does not tell which of them was refused: all of them count as refused. For
+// answer then does not show which of them was refused: all of them count as refused. For
 // one that was taken this does no harm.
 func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
 	sum := answer.Accepted + answer.Duplicate + len(answer.Refused)

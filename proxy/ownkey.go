@@ -8,8 +8,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// OwnKey judges calls to a sidecar that has a key of its own. That key replaces whatever
-// apps send: they hold no secret of the server's. Safe for concurrent use.
+// OwnKey judges calls to a sidecar that has its own key. That key replaces whatever apps
+// send: they hold no secret of the server's. Safe for concurrent use.
 type OwnKey struct {
 	keys *Keyring
 	now  atomic.Pointer[ownKeys]
@@ -28,8 +28,8 @@ func NewOwnKey(keys *Keyring, own, local wire.Secret) *OwnKey {
 	return o
 }
 
-// Set changes both keys for the calls that begin from now on. What was written before
-// goes out under the key of its time; if the server refuses that one by then, it is held.
+// Set changes both keys for the calls that begin from now on. Earlier writes go out under
+// the key of their time; if the server refuses that one by then, they are held.
 func (o *OwnKey) Set(own, local wire.Secret) { o.now.Store(&ownKeys{own, local}) }
 
 // Authenticate compares what an app presents with the local key, if there is one, and

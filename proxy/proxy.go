@@ -1,7 +1,7 @@
 // Package proxy is what a sidecar does with a write. It names the write's key by a
-// number, puts the event into the spool, and forwards what is there to the server, for as
-// long as that takes. It also judges keys: by the server's verdict while that can be had,
-// by the last one while it cannot.
+// number, puts the event into the spool, and forwards it to the server, however long that
+// takes. It also judges keys: by the server's verdict while that can be had, by the last
+// one while it cannot.
 //
 //	Record ─▶ Keyring (number, bound of unverified keys) ─▶ spool ─▶ Forwarder ─▶ server
 //
@@ -9,7 +9,7 @@
 // it, or for one of the two lanes: held, when the server refuses its key; dead letters,
 // when it refuses its content.
 //
-// # Who waits for whom
+// # Which goroutine waits for which
 //
 // All keys wait for a server that is away, or unwell: one attempt at a time goes out,
 // after a backoff. No key waits for another one that the server asks to come back, that
@@ -21,13 +21,14 @@
 // in short pieces with rests between (pacer.go), and a backlog drains at about half
 // of the speed.
 //
-// What is delivered out of order stays on the disk until everything before it is settled.
-// So two bounds hold for how far reading goes ahead of the oldest event that waits
-// (ahead.go). When more than an eighth of the spool, at most 64 MiB, was delivered behind
-// it, its key's events are moved to the held lane, from where they go out by themselves
-// when the server takes them. When the lanes are full as well, reading goes on for 4 Mi
-// events and then waits for room. Memory holds 8 MiB of events (or one that is larger),
-// what is compressed of four batches, and two bits for each event read ahead.
+// An event delivered out of order stays on the disk until everything before it is
+// settled. So two bounds hold for how far reading goes ahead of the oldest event that
+// waits (ahead.go). When more than an eighth of the spool, at most 64 MiB, was delivered
+// after it, its key's events are moved to the held lane, from where they go out by
+// themselves when the server takes them. When the lanes are full as well, reading
+// continues for 4 Mi events and then waits for space. Memory holds 8 MiB of events (or
+// one that is larger), what is compressed of four batches, and two bits for each event
+// read ahead.
 package proxy
 
 import (
@@ -113,8 +114,8 @@ func lineBytes(parts [][]byte) (bytes int) {
 // resolveVersion notes the version that a link means at this moment, where the
 // cache knows it.
 func (p *Proxy) resolveVersion(id wire.Identity, e *wire.Event) {
-	// Later it may mean another one. What names its version, or has it from another
-	// sidecar, keeps it.
+	// Later it may mean another one. A link that names its version, or has it from
+	// another sidecar, keeps it.
 	link := e.Link
 	fixed := link.Version > 0 && link.Label == ""
 	if e.Version > 0 || link.Name == "" || !id.Verified || fixed {

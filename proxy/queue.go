@@ -11,7 +11,7 @@ const (
 	// are on their way, or just went.
 	linger        = 20 * time.Millisecond
 	perKeyMax     = inFlightMax - 1  // batches of one key on their way: one that hangs leaves room for others
-	failingMax    = inFlightMax - 1  // batches of all failing keys on their way, likewise
+	failingMax    = inFlightMax - 1  // batches of all failing keys on their way
 	laterDelayMax = 30 * time.Second // between two tries of an event that the server wants later
 )
 
@@ -59,8 +59,8 @@ func (s *seqRange) holds(seq uint64) bool { return s.any && s.low <= seq && seq 
 
 // passed notes that all of from and before end were looked at.
 func (s *seqRange) passed(from, end, frontier uint64) {
-	// The range shrinks from its low end only. What was looked at in its middle is
-	// read once more.
+	// The range shrinks from its low end only. Events read in its middle are read once
+	// more.
 	s.low = max(s.low, frontier)
 	if from <= s.low {
 		s.low = max(s.low, end)
@@ -91,10 +91,10 @@ func (q *queue) retryDoubted() {
 	}
 }
 
-// blocked reports whether the key is to be left alone now.
+// blocked reports whether the key must be left alone now.
 func (q *queue) blocked(now time.Time) bool { return now.Before(q.until) }
 
-// due returns those of a key's ranges that are to be read again now, and when to look for
+// due returns those of a key's ranges that must be read again now, and when to look for
 // the others; zero if there are none.
 func (q *queue) due(now time.Time) (due []*seqRange, wake time.Time) {
 	// Nothing follows the doubted ones that was not tried: begin again with the first.

@@ -4,18 +4,18 @@ import "sync"
 
 const (
 	rowMax        = 5      // rejections in a row before the contract itself is suspected
-	judgedRecent  = 10_000 // events judged before, of which ...
+	judgedRecent  = 10_000 // events judged before; among them ...
 	refusedRecent = 100    // ... so many may be rejected
 	judgedParts   = 10     // judgedRecent is counted in so many parts
 )
 
 // rejectionGuard tells a few bad events from a server that rejects everything. Burying
-// what such a server rejects would empty the spool into the dead letters, for a fault
-// that is not the events'. It watches each key, and what comes in a row over all keys.
-// Safe for concurrent use.
+// what such a server rejects would empty the spool into the dead letters because of a
+// fault that is not the events'. It watches each key, and what comes in a row over all
+// keys. Safe for concurrent use.
 //
-// Doubt is no dead end. The key pauses, and single events that come after the doubted ones
-// are tried (queue.passDoubted). Once the server has taken one, it is believed about those
+// Doubt ends. The key pauses, and single events that come after the doubted ones are
+// tried (queue.passDoubted). Once the server has taken one, it is believed about those
 // before it, which are sent again. That is safe: a server that rejects everything takes
 // nothing. One that rejects a part costs a pause and the alarm each time, and the more it
 // rejects, the longer it takes to find an event that it takes. Nothing is lost by it: a

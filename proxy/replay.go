@@ -18,9 +18,9 @@ const (
 // out of the lane once they are fsynced there. They go out under secret, or each under
 // the key that it came with if secret is empty. It returns how many were moved.
 //
-// What cannot be read stays where it is, holds up nothing, and is reported by an error at
-// the end. After any other error, or a crash, some events may be in both places: the
-// server recognises an event that it gets twice.
+// An event that cannot be read stays where it is, holds up nothing, and is reported by an
+// error at the end. After any other error, or a crash, some events may be in both places:
+// the server recognises an event that it gets twice.
 func (p *Proxy) Replay(
 	ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret,
 ) (int, error) {
@@ -93,7 +93,7 @@ func (p *Proxy) replayBatch(
 		size += int64(len(e.Data))
 	}
 
-	// Another key of the account may stand in for one that is lost or revoked.
+	// Another key of the account may replace one that is lost or revoked.
 	number := batch[0].Key
 	if secret != "" {
 		id, err := p.keys.Authenticate(ctx, secret)

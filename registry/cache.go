@@ -160,11 +160,10 @@ func NewCache(c CacheConfig) (*Cache, error) {
 }
 
 // Fetch answers a template fetch, rendered as the server would render it. The answer's
-// Cache says how the template was found, its Age for how long nobody has confirmed it.
+// Cache is how the template was found, its Age the time since it was last confirmed.
 //
 // Fetch waits for the server at most 2 s, and not at all while the server is away and
-// there is a copy. wire.CodeUnavailable means that there is no copy and the server is
-// away.
+// there is a copy. wire.CodeUnavailable means that no copy exists and the server is away.
 func (c *Cache) Fetch(
 	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, error) {
@@ -314,7 +313,7 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 		}
 	}
 
-	// What was missing may exist by now.
+	// A template that was missing may exist by now.
 	for k := range c.negatives {
 		if k.account == account {
 			delete(c.negatives, k)
@@ -330,7 +329,7 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 }
 
 // isVerdict reports whether the server judged the call itself. Any other error, including
-// the server's own failures, is no reason to withhold a cached copy from an app.
+// the server's own failures, does not withhold a cached copy from an app.
 func isVerdict(err error) bool {
 	for _, code := range []wire.Code{
 		wire.CodeNotFound, wire.CodeUnauthorized, wire.CodeForbidden, wire.CodeInvalid,

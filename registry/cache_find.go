@@ -74,7 +74,7 @@ func (c *Cache) count(f found, err error) {
 }
 
 // findCopy returns what the cache has: a copy with its freshness, or, as an error, the
-// server's recent answer that there is nothing.
+// server's recent answer that it does not exist.
 func (c *Cache) findCopy(id wire.Identity, k key) (found, freshness, error) {
 	c.mu.Lock()
 	c.followLocked(id)
@@ -179,7 +179,7 @@ func (c *Cache) shareLocked(k key, of *entry) (*entry, []key) {
 	return e, append(c.entries.shrink(), k)
 }
 
-// refreshOldLocked asks in the background for a copy that nobody has confirmed for a
+// refreshOldLocked asks in the background for a copy that has not been confirmed for a
 // minute: the feed may be broken while the server is not. mu must be held.
 func (c *Cache) refreshOldLocked(e *entry) {
 	now := c.now()

@@ -21,7 +21,7 @@ const ChangesWaitMax = time.Minute
 // knows.
 //
 // When ctx ends it returns without an error. Nothing is lost: a caller that asks again
-// says what it knows.
+// sends what it knows.
 func (r *Registry) Changes(
 	ctx context.Context, id wire.Identity, q wire.ChangesQuery,
 ) (wire.Changes, error) {
@@ -102,7 +102,7 @@ func (w *waiters) wake(account string) {
 	defer w.mu.Unlock()
 
 	if c := w.accounts[account]; c != nil {
-		// Forgotten as well: who asks from now on waits for the next change.
+		// Forgotten as well: a caller that asks from now on waits for the next change.
 		close(c)
 		delete(w.accounts, account)
 	}

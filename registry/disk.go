@@ -143,9 +143,8 @@ func (d disk) remove(k key) error {
 // sync makes the names in the folder durable.
 func (d disk) sync() error { return files.SyncDir(d.dir) }
 
-// load reads every file, and deletes temporary files that a killed process left behind.
-// The entry that was confirmed last comes last, so that it counts as the most recently
-// used.
+// load reads every file, and deletes temporary files left by a killed process. The entry
+// that was confirmed last comes last, so that it counts as the most recently used.
 func (d disk) load() ([]*entry, error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
@@ -189,8 +188,7 @@ func (d disk) read(path string) *entry {
 		return e
 	}
 
-	// The bytes stay, for whoever wants to know what broke; the template is fetched
-	// again.
+	// The bytes stay, to find out what broke; the template is fetched again.
 	aside := strings.TrimSuffix(path, fileEnd) + fileBad
 	err = errors.Join(err, files.Rename(path, aside))
 	d.log.Error("cannot read a cached template; it will be fetched again on its next use",

@@ -215,8 +215,8 @@ func (s *entries) keepOpened(e *entry, o *opened) {
 	}
 }
 
-// close lets go of an entry's opened form. Callers that already have it may go on using
-// it.
+// close lets go of an entry's opened form. Callers that already have it may continue to
+// use it.
 func (s *entries) close(e *entry) {
 	if e.openedPlace == nil {
 		return

@@ -125,7 +125,7 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 		limit = retryDelay
 	}
 
-	// Nobody hears of changes any more, so no copy is current.
+	// No change arrives any more, so no copy is current.
 	c.mu.Lock()
 	f.connected = false
 	c.mu.Unlock()

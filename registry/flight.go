@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// flight is one request to the server, shared by everybody who asks for the same
+// flight is one request to the server, shared by all callers that ask for the same
 // meanwhile. entry and err are set before done is closed.
 type flight struct {
 	id       wire.Identity // whose key the request carries
@@ -31,7 +31,7 @@ func (c *Cache) ask(
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 
-	// The caller gives up after its patience; the flight goes on, and its answer is
+	// The caller gives up after its patience; the flight continues, and its answer is
 	// cached.
 	e, err := c.join(ctx, id, k)
 	switch {
@@ -204,8 +204,8 @@ func (c *Cache) isNeededLocked(f *flight, k key) bool {
 	return c.flights[k] == f || old.invalid && f.entry.meta.revision >= old.meta.revision
 }
 
-// isMissingLocked reports whether a flight found that there is no such template. mu must be
-// held.
+// isMissingLocked reports whether a flight found that the template does not exist. mu
+// must be held.
 func (c *Cache) isMissingLocked(f *flight, k key) bool {
 	return c.flights[k] == f && wire.IsCode(f.err, wire.CodeNotFound)
 }
@@ -236,8 +236,8 @@ func (c *Cache) syncFile(k key) {
 	file.Lock()
 	defer file.Unlock()
 
-	// Looked up under the file's lock: whoever waited for it must not write an older
-	// entry.
+	// Looked up under the file's lock: a writer that waited for it must not write an
+	// older entry.
 	c.mu.Lock()
 	e := c.entries.byKey[k]
 	mustWrite := e != nil && !e.saved

@@ -82,7 +82,7 @@ func (c *Cache) Restore(ctx context.Context, id wire.Identity, ident, by string)
 // edited marks the copies of a template as outdated or, if ident is "", all copies of the
 // account. It does nothing if the server rejected the change.
 func (c *Cache) edited(id wire.Identity, err error, ident string) {
-	// A server that did not answer may have made the change all the same.
+	// A server that did not answer may still have made the change.
 	if err != nil && isVerdict(err) {
 		return
 	}

@@ -159,9 +159,9 @@ func deleteLabel(t *wire.Template, label string, now time.Time, by string) {
 	addMove(t, wire.Move{Label: label, At: now, By: by})
 }
 
-// RevertLabel takes back a change of a label, in one transaction. The label moves from version
-// is back to version was, where 0 is no label. wire.ErrChanged if it is not at version is; moves
-// that led back to it are not noticed.
+// RevertLabel takes back a change of a label, in one transaction. The label moves from
+// version is back to version was, where 0 means no label. wire.ErrChanged if it is not at
+// version is; moves that led back to it are not noticed.
 func (r *Registry) RevertLabel(
 	ctx context.Context, id wire.Identity, name, label string, is, was int, by string,
 ) error {
@@ -309,7 +309,7 @@ func labelByID(t *wire.Template, id int64) (wire.Label, error) {
 	return wire.Label{}, noLabel(id, nil)
 }
 
-// noLabel returns the 404 for a label, unless err says that the store could not answer.
+// noLabel returns the 404 for a label, unless err is a failure of the store.
 func noLabel(id int64, err error) error {
 	if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
 		return err

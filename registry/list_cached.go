@@ -57,8 +57,8 @@ func (c *Cache) hasAny(account string) bool {
 // newest cached version.
 //
 // ok is false if there is none, or if q asks for what copies do not know: archived
-// templates, authors, times and external ids of templates, and which are snippets. An error
-// means that there is no room for the page.
+// templates, authors, times and external ids of templates, and which are snippets. An
+// error means that memory for the page was refused.
 func (c *Cache) listCached(
 	ctx context.Context, account string, q wire.TemplateListQuery,
 ) (_ wire.TemplateList, ok bool, _ error) {

@@ -11,9 +11,9 @@ import (
 	"promptspool/registry/render"
 )
 
-// packer compresses templates: a sidecar may hold thousands, of which an app uses a few.
-// A template of 2 KB shrinks to half, and takes about 50 us to unpack. Safe for
-// concurrent use.
+// packer compresses templates: a sidecar may hold thousands, while an app uses a few. A
+// template of 2 KB shrinks to half, and takes about 50 us to unpack. Safe for concurrent
+// use.
 type packer struct {
 	encoder *zstd.Encoder
 	decoder *zstd.Decoder

@@ -53,7 +53,7 @@ func patchBlueprint(blueprint json.RawMessage, p wire.TemplatePatch) (json.RawMe
 		return nil, err
 	}
 
-	// A base has one of two types; each has members of its own.
+	// A base has one of two types, each with its own members.
 	base, isChat := "a completion", false
 	if string(o["type"]) == `"chat"` {
 		base, isChat = "a chat", true

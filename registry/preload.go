@@ -22,7 +22,7 @@ const (
 // Each spec is NAME (its latest version), NAME@label:LABEL, or label:LABEL (every
 // template with that label, which needs a key of scope full). While the server is away,
 // Preload retries until ctx ends. Its error names what the server does not have; the rest
-// is fetched all the same.
+// is fetched nevertheless.
 func (c *Cache) Preload(ctx context.Context, id wire.Identity, specs []string) error {
 	var missing []string
 	for _, spec := range specs {

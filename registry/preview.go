@@ -88,7 +88,7 @@ func (r *Registry) FindingsOf(
 func (r *Registry) check(
 	ctx context.Context, id wire.Identity, p *wire.Publish,
 ) (render.Expanded, error) {
-	// Faults are reported all at once, under their paths in the request.
+	// Faults are reported together, under their paths in the request.
 	blueprint, faults := render.Check(p.Blueprint)
 	for i := range faults {
 		faults[i].Field = strings.TrimSuffix("prompt_version.prompt_template."+faults[i].Field, ".")

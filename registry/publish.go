@@ -30,9 +30,9 @@ var errMoved = errors.New("another version was published meanwhile")
 // durable step. It creates the template if there is none.
 //
 // If the latest version has the same blueprint and metadata, no version is created;
-// labels and tags apply all the same, and the existing commit message stays. Version
-// numbers have no gaps, however many callers publish concurrently. A template that cannot
-// be rendered is published with warnings.
+// labels and tags still apply, and the existing commit message stays. Version numbers
+// have no gaps, however many callers publish concurrently. A template that cannot be
+// rendered is published with warnings.
 //
 // wire.CodeInvalid lists what is wrong with the blueprint or the metadata.
 // wire.CodeConflict means that p's base is not the latest version.
@@ -109,8 +109,7 @@ func (r *Registry) publish(
 	if err != nil {
 		return wire.Published{}, done, err
 	}
-	// Checked here and, by the number, in the transaction: nobody's edit is overwritten
-	// unseen.
+	// Checked here and, by the number, in the transaction: no edit is overwritten unseen.
 	if p.Base != nil && *p.Base != latest.Number {
 		return wire.Published{}, done, baseOutdated(p.Name, latest)
 	}

@@ -17,7 +17,7 @@ func (r *Registry) expand(
 ) (render.Expanded, error) {
 	return render.Expand(name, blueprint, func(s render.Snippet) (render.ResolvedSnippet, error) {
 		resolved, head, err := r.resolveSnippet(ctx, account, s)
-		// A 404 would say that the template itself does not exist.
+		// A 404 would mean that the template itself does not exist.
 		if wire.IsCode(err, wire.CodeNotFound) {
 			err = wire.Invalid(wire.FieldError{Field: "snippet " + s.String(), Reason: whyMissing(s, head)})
 		}

@@ -209,7 +209,7 @@
 // of 84 MiB.
 //
 // On a machine with two cores, with the server away, compared with a plain file of frames
-// with grouped fdatasync behind the same HTTP handler (go test -run '^$' -bench
+// with grouped fdatasync and the same HTTP handler (go test -run '^$' -bench
 // BesideTheFloors/4KB ./cmd/promptspool/e2e), in some ten runs:
 //
 //	               rate, of the file's   p99, times the file's

@@ -27,7 +27,7 @@ type Folder struct {
 func OpenFolder(dir string) (*Folder, error) {
 	f := &Folder{dir: dir}
 	if !disk.Exists(f.path(formatName)) {
-		return nil, fmt.Errorf("spool: %s is no spool: it has no %s file; give the data folder of a sidecar",
+		return nil, fmt.Errorf("spool: %s is not a spool: it has no %s file; give the data folder of a sidecar",
 			dir, formatName)
 	}
 	if err := checkFormat(dir); err != nil {

@@ -29,7 +29,7 @@ func Need(t testing.TB, parts ...string) {
 			continue
 		}
 
-		// Unless it is listed, nobody would know.
+		// Unless it is listed, it would go unnoticed.
 		if err := list(t.Name() + " needs " + part); err != nil {
 			t.Fatalf("%s is absent, and the test cannot be listed in %s: %v", part, listVariable, err)
 		}

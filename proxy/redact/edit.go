@@ -42,13 +42,14 @@ func (p *pieces) edit(edits []edit) {
 
 	grown, next := 0, 0 // by the edits that came before an end, and the edit after them
 	for i, end := range p.ends {
-		// All that ends in this piece moves its end, and those of all later ones.
+		// Every edit that ends in this piece moves its end, and those of all later ones.
 		for next < len(edits) && edits[next].to <= end {
 			grown += len(edits[next].text) - (edits[next].to - edits[next].from)
 			next++
 		}
 		p.ends[i] = end + grown
-		// The edit goes on in the next piece: this one ends behind the whole replacement.
+		// The edit continues in the next piece: this one ends after the whole
+		// replacement.
 		if next < len(edits) && edits[next].from < end {
 			p.ends[i] = edits[next].from + grown + len(edits[next].text)
 		}
@@ -57,7 +58,7 @@ func (p *pieces) edit(edits []edit) {
 }
 
 // escape is a character that is written as \u00XX, maybe with more backslashes, where
-// JSON lies in a text.
+// JSON is inside a text.
 type escape struct {
 	at       int // in the text without escapes
 	from, to int // in the text as it is

@@ -38,8 +38,8 @@ func parsePath(path string) ([]step, error) {
 	var steps []step
 	for rest != "" {
 		m := pathStep.FindStringSubmatch(rest)
-		// Each step may be a state of its own at every member
-		// of a body: their number is bounded.
+		// Each step may be a separate state at every member of a body: their number is
+		// bounded.
 		if m == nil || len(steps) == 32 {
 			return nil, wrong(rest)
 		}

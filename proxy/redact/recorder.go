@@ -13,7 +13,7 @@ type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// Before applies rules to events before they go on to Next. Safe for concurrent use.
+// Before applies rules to events before it passes them to Next. Safe for concurrent use.
 type Before struct {
 	Next    Recorder
 	Metrics *metrics.Metrics

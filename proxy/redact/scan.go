@@ -11,12 +11,12 @@ import (
 // scans selects the builtins to look for, so that one pass over a text finds all of them.
 type scans struct{ email, phone, card, bearer, provider bool }
 
-// What a byte may begin or be part of.
+// The things that a byte may begin or be part of.
 const (
 	isDigit = 1 << iota
 	isWord  // letter, digit, underscore
 	isLocal // of an email before the @
-	isHost  // of an email behind it
+	isHost  // of an email after the @
 	isToken // of a key
 	starts  // may begin something, or is an @
 )
@@ -97,7 +97,7 @@ func email(text []byte, from, i int) (start, end int) {
 	for start > from && start > i-64 && classes[text[start-1]]&isLocal != 0 {
 		start--
 	}
-	// Punctuation of the sentence around the address is no part of it.
+	// Punctuation of the sentence around the address is not a part of it.
 	for start < i && (text[start] == '.' || text[start] == '\'' || text[start] == '-') {
 		start++
 	}
@@ -123,7 +123,7 @@ func email(text []byte, from, i int) (start, end int) {
 // number looks at digits with single separators from i on. They are a card if isCard says
 // so, and a phone number if they are written like one. If they are neither, end is minus
 // the end of the digits. A card may have wider gaps between its groups, and other digits
-// behind it, such as a date.
+// after it, such as a date.
 func (s scans) number(text []byte, i int) (k kind, end int) {
 	var digits [20]byte
 	n, groups := 0, 1
@@ -154,8 +154,8 @@ func (s scans) number(text []byte, i int) (k kind, end int) {
 			continue
 		}
 
-		// What follows may be digits of something else, so a
-		// card counts wherever it may end.
+		// The digits after it may belong to something else, so a card counts wherever it
+		// may end.
 		if end > 0 && classes[text[j]]&isWord == 0 && s.card && isCard(digits[:n]) {
 			card = end
 		}
@@ -241,7 +241,7 @@ func isCard(digits []byte) bool {
 	default:
 		return false
 	}
-	// Luhn: most numbers of this length and beginning are no card's.
+	// Luhn: most numbers of this length and beginning are not a card's.
 	sum := 0
 	for i := range digits {
 		x := int(digits[len(digits)-1-i] - '0')
@@ -257,7 +257,7 @@ func isCard(digits []byte) bool {
 	return sum%10 == 0
 }
 
-// bearer finds the token behind the word Bearer (RFC 6750), in upper or lower case.
+// bearer finds the token after the word Bearer (RFC 6750), in upper or lower case.
 func bearer(text []byte, i int) (start, end int) {
 	const word = "bearer"
 	if len(text)-i < len(word)+9 || text[i]|0x20 != 'b' ||

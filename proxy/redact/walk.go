@@ -69,7 +69,7 @@ func (w *walker) done() []byte {
 	return edited(w.src, w.edits)
 }
 
-// container walks the object or array at i and returns the index behind it. force is the
+// container walks the object or array at i and returns the index after it. force is the
 // action of a path rule that matched it, or "".
 func (w *walker) container(i int, states []state, force string, top bool) int {
 	object := w.src[i] == '{'
@@ -116,7 +116,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			continue
 		}
 
-		// The comma behind dropped members goes with them if nothing is left in front.
+		// The comma after dropped members goes with them if nothing is left in front.
 		if !stays && n > 0 {
 			w.put(behind, c.Start, "")
 		}
@@ -130,7 +130,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 			c.At = jsonscan.SkipValue(w.src, value)
 		case action == Drop: // the server requires the type
 			c.At = jsonscan.SkipValue(w.src, value)
-			w.put(value, c.At, string([]byte{b, b + 2})) // in ASCII } and ] come two behind
+			w.put(value, c.At, string([]byte{b, b + 2})) // in ASCII } and ] come two later
 		default:
 			c.At = w.value(value, next, cmp.Or(action, force), name)
 		}
@@ -139,7 +139,7 @@ func (w *walker) container(i int, states []state, force string, top bool) int {
 	return c.At
 }
 
-// value walks a value of any type and returns the index behind it. name is its member's
+// value walks a value of any type and returns the index after it. name is its member's
 // name, empty in an array.
 func (w *walker) value(i int, states []state, force string, name []byte) int {
 	c := w.src[i]
@@ -227,8 +227,8 @@ func namesPhone(name string) bool {
 }
 
 // name redacts a member's name, with builtins only: a pattern for texts could break names
-// that are part of a format. Names that become equal get a number. renamed holds, for each
-// name so far, the last number behind it.
+// that are part of a format. Names that become equal get a number. renamed holds, for
+// each name so far, the last number appended to it.
 func (w *walker) name(start, end int, name []byte, renamed map[string]int) map[string]int {
 	edits := w.scan(name)
 	if len(edits) == 0 {
@@ -238,8 +238,8 @@ func (w *walker) name(start, end int, name []byte, renamed map[string]int) map[s
 		renamed = map[string]int{}
 	}
 
-	// A hostile body may have millions of names that become equal, so each goes on where
-	// the one before it stopped.
+	// A hostile body may have millions of names that become equal, so each continues
+	// where the one before it stopped.
 	base := string(edited(name, edits))
 	text := base
 	for renamed[text] > 0 {

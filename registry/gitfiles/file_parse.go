@@ -16,8 +16,8 @@ import (
 	"promptspool/api/wire/yamlreader"
 )
 
-// What the objects in a file may hold. Content blocks, parameters and tools are as the
-// API takes them.
+// The objects that a file may hold. Content blocks, parameters and tools are as the API
+// takes them.
 var (
 	fileMembers      = []string{"name", "tags", "model", "metadata", "prompt_template"}
 	blueprintMembers = []string{
@@ -34,8 +34,7 @@ var (
 	}
 )
 
-// yamlFault matches the beginning of the YAML library's errors, not all of which have a
-// line.
+// yamlFault matches the beginning of the YAML library's errors. Some have no line.
 var yamlFault = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // fileParser turns a file into the JSON body that publishes it.
@@ -105,7 +104,7 @@ func (p *fileParser) checkWhole() {
 	switch {
 	case p.parts["prompt_template"] != nil && p.blueprint != nil:
 		p.Fault(p.lines["prompt_template"],
-			"prompt_template is the whole of it; nothing else of the prompt can stand beside it")
+			"prompt_template is the whole prompt; remove the prompt's other settings")
 	case p.parts["prompt_template"] == nil && p.blueprint == nil && len(p.Faults) == 0:
 		p.Fault(1, "there is no prompt: give messages (of a chat) or content (of a completion)")
 	}

@@ -77,7 +77,7 @@ func TestFaultsOfAFileAreToldWithTheirLines(t *testing.T) {
 		{"content: a\ntags: [&t x]\nname: \" a\"\n",
 			"f.yaml:3: name must not begin or end with a blank, nor contain control characters"},
 		{"content: a\nprompt_template: {content: b}\n",
-			"f.yaml:2: prompt_template is the whole of it; nothing else of the prompt can stand beside it"},
+			"f.yaml:2: prompt_template is the whole prompt; remove the prompt's other settings"},
 		{"content: a\nmodel: {name: x}\nmetadata:\n  model: {name: y}\n", "f.yaml:4: model is given twice"},
 		{"content: !!binary aGk=\n", "f.yaml:1: content: the tag !!binary is not read here"},
 		{"content: a\nmodel: {parameters: " + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "}\n",

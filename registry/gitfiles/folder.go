@@ -143,7 +143,7 @@ func (f *Folder) Write(file string, content []byte) error {
 		return nil
 	}
 
-	// Renaming is atomic: nobody reads half a file. Its name begins with a dot, so that
+	// Renaming is atomic: no reader sees half a file. Its name begins with a dot, so that
 	// one left by a crash is not read as a template.
 	half := path.Join(path.Dir(file), "."+path.Base(file)+".half")
 	err := f.root.WriteFile(half, content, 0o644)

@@ -15,7 +15,7 @@ import (
 func inScalar(content []byte, n *yaml.Node, textLine, textColumn int) (line, column int, exact bool) {
 	line, skipped := n.Line, n.Column-1
 	switch {
-	case n.Style&yaml.LiteralStyle != 0: // the text begins behind the line with the |
+	case n.Style&yaml.LiteralStyle != 0: // the text begins after the line with the |
 		line, skipped = n.Line+textLine, 0
 	case strings.Contains(n.Value, "\n"):
 		return n.Line, n.Column, false

@@ -72,7 +72,7 @@ func encode(t wire.Publish, named bool, form yamlForm) ([]byte, error) {
 		add("tags", tags)
 	}
 
-	// The model has a setting of its own; the other metadata stays together.
+	// The model has its own setting; the other metadata stays together.
 	rest := []byte{'{'}
 	for m := range jsonscan.Members(orObject(t.Metadata)) {
 		if m.Name == "model" && string(m.Value) != "null" && !form.whole {

@@ -72,7 +72,7 @@ func communityPrice(raw json.RawMessage) (p price, found bool, err error) {
 			return p, false, err
 		}
 		if ok {
-			// What has no price of its own for long calls costs the same in them.
+			// Anything without a separate price for long calls costs the same in them.
 			p.over, p.long = long.tokens, r.or(p.rates)
 		}
 	}

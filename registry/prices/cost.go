@@ -9,7 +9,7 @@ import (
 // cost adds up what each kind of token costs.
 //
 // Cached tokens, and those written to a cache, cost what plain input does if they have no
-// price of their own; reasoning costs what plain output does. Audio has no such default.
+// separate price; reasoning costs what plain output does. Audio has no such default.
 func (r rates) cost(u Usage, percent uint64) (Dollars, bool) {
 	var sum total
 	sum.add(*u.Input-u.Cached-u.CacheWrite-u.AudioInput, r[input])
@@ -23,7 +23,7 @@ func (r rates) cost(u Usage, percent uint64) (Dollars, bool) {
 	case u.Output != nil:
 		plain = *u.Output - u.Reasoning - u.AudioOutput
 	case r[output] >= 0:
-		return 0, false // the model has output, but nobody knows how much
+		return 0, false // the model has output, but its amount is unknown
 	}
 	sum.add(plain, r[output])
 	sum.add(u.Reasoning, r[reasoning], r[output])

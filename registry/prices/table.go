@@ -21,8 +21,7 @@ type price struct {
 	tiers map[string]tierPrice
 }
 
-// tierPrice is what a service tier costs: a share of the usual price, or rates of its
-// own.
+// tierPrice is what a service tier costs: a share of the usual price, or its own rates.
 type tierPrice struct {
 	percent uint64 // 0 means rates
 	rates   rates

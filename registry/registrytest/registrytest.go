@@ -34,7 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) registry.Store) {
 		{"labels and their history are kept", labels},
 		{"names may contain slashes, spaces and any letter", names},
 		{"a name that looks like a number wins over an id", numericNames},
-		{"fifty publishers at once leave no gap", gapless},
+		{"fifty concurrent publishers leave no gap", gapless},
 		{"a change is taken back once, and not over another one", reverted},
 		{"an id leads to its name, within the account", namesByID},
 		{"accounts do not see each other", isolation},

@@ -30,7 +30,7 @@ func reverted(t *testing.T, s registry.Store) {
 		t.Fatalf("the label was at %d, want 1, %v", moved.Was, err)
 	}
 
-	// Eight take it back, while somebody moves it on.
+	// Eight take it back, while another one moves it again.
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for n := range errs {

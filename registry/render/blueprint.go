@@ -16,7 +16,7 @@ const (
 	blocksMax   = 1000 // content blocks of a message or a completion
 )
 
-// Check validates a blueprint that is to be published, and returns it in its normal form.
+// Check validates a blueprint before it is published, and returns it in its normal form.
 //
 // In the normal form type is set, a content that was a plain string is a list of one text
 // block, and text and image blocks have their type. input_variables, of the whole and of

@@ -46,7 +46,7 @@ func (c *checker) list(path string, raw json.RawMessage, most int) []json.RawMes
 		return nil
 	}
 	list := rawjson.Elements(raw)
-	// Its entries are not looked at: each could add a fault of its own.
+	// Its entries are not looked at: each could add another fault.
 	if len(list) > most {
 		c.fault(path, "has more than %d entries", most)
 		return nil

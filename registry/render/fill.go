@@ -21,7 +21,7 @@ type filler struct {
 
 // fill puts variables into the texts and into the image and media urls of a prompt. A
 // placeholder is replaced by the messages of its variable, and an image block by the
-// images of its variable. What was filled in is data: it is not searched for variables
+// images of its variable. Filled-in values are data: they are not searched for variables
 // again. If vars is nil, the prompt stays as it is.
 //
 // Nothing is an error here. Warnings, each a sentence, say what is not as the publisher

@@ -54,12 +54,12 @@ func (p *Prepared) Metadata(providerName, modelName string) json.RawMessage {
 	return withModel(p.metadata, m)
 }
 
-// CheckMetadata validates the metadata of a version that is to be published. Absent and
+// CheckMetadata validates the metadata of a version before it is published. Absent and
 // null are valid.
 //
 // It rejects parameters that would send the app's client elsewhere, or give it
-// credentials: whoever may publish a template must not be able to redirect the calls of
-// every app that fetches it.
+// credentials: a publisher of templates must not be able to redirect the calls of every
+// app that fetches it.
 func CheckMetadata(metadata json.RawMessage) []wire.FieldError {
 	if rawjson.IsNull(metadata) {
 		return nil

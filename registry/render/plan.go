@@ -16,8 +16,8 @@ import (
 )
 
 // plan is llm_kwargs that were made once, with holes for the values of variables. Copying
-// it answers a call of the same kind. What depends on values in any other way is not
-// planned, but made again each time: see withHoles.
+// it answers a call of the same kind. Parts that depend on values in any other way are
+// not planned, but made again each time: see withHoles.
 //
 //	{"model":"gpt-4o","messages":[{"role":"user","content":"Hello, I am [name]. [question]"}]}
 type plan struct {
@@ -90,7 +90,7 @@ func (p *Prepared) addPlan(k planKey) *plan {
 	// The caller owns these strings, and may use their memory again.
 	k.provider, k.model = strings.Clone(k.provider), strings.Clone(k.model)
 	pl := p.makePlan(k)
-	// Too large to keep: the fact that there is none is kept instead.
+	// Too large to keep: its absence is kept instead.
 	if p.planRoom -= pl.bytes; p.planRoom < 0 {
 		p.planRoom += pl.bytes
 		pl = &plan{key: k}

@@ -90,8 +90,8 @@ type Call struct {
 // placeholder without messages is dropped, and a text that cannot be rendered is left as
 // it is, each with a warning.
 //
-// wire.CodeInvalid says which part of the blueprint or the call the provider cannot
-// express, and what to do. wire.CodeUnavailable means that c.Context ended.
+// An error wire.CodeInvalid names the part of the blueprint or the call that the provider
+// cannot express, and what to do. wire.CodeUnavailable means that c.Context ended.
 func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, err error) {
 	name := c.Provider
 	if name == "" {

@@ -27,7 +27,7 @@ type snippetPlace struct {
 }
 
 // replaceSnippets replaces each reference with what replace returns, and lists the
-// places. What is not a reference stays.
+// places. Everything else stays.
 func replaceSnippets(
 	source string, replace func(Snippet) (string, error),
 ) (string, []snippetPlace, error) {
@@ -90,7 +90,7 @@ func parseSnippet(inner string) (Snippet, bool) {
 			return s, false
 		}
 	}
-	// A character has at most 4 bytes. A name that is too long all the same is not found.
+	// A character has at most 4 bytes. A name that is still too long is not found.
 	isShort := len(s.Name) <= 4*snippetNameMax && len(s.Label) <= 4*snippetNameMax
 	isName := s.Name != "" && strings.TrimSpace(s.Name) == s.Name
 

@@ -13,7 +13,7 @@ import (
 // Writing there then succeeds on a full disk.
 func Allocate(file *os.File, bytes int64) error { return rewrite(file, bytes) }
 
-// chunkBytes is how much DataEnd reads at once.
+// chunkBytes is how much DataEnd reads at a time.
 const chunkBytes = 64 << 10
 
 // DataEnd returns where the last data of a file ends: what follows is zeros. A part that

@@ -38,8 +38,8 @@ func ReadValueLogs(dir string) error {
 	}
 
 	for _, path := range paths {
-		// By reads of our own: an error of a read is an error, one of a mapping is a
-		// signal.
+		// With reads, not through a mapping: a failed read is an error, a fault in a
+		// mapping is a signal.
 		bad, err := rawlog.Probe(path)
 		if err != nil {
 			return unreadableOr(err)

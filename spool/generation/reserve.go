@@ -30,7 +30,7 @@ func Room(capacity int64) int64 {
 func valueLogRoom(capacity int64) int64 { return disk.WholeBlocks(capacity) + disk.BlockBytes }
 
 // writeAheadRoom returns the room for the write-ahead log, where a frame takes at most
-// 128 bytes, including the end of its own transaction.
+// 128 bytes, including the end of its transaction.
 func writeAheadRoom(capacity int64) int64 {
 	return disk.WholeBlocks(min(framesMax, capacity/frameOverheadBytes)*128) + disk.BlockBytes
 }

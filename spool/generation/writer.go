@@ -43,8 +43,8 @@ type Writer struct {
 // Create makes an empty generation with disk blocks for everything that will be written
 // to it.
 //
-// It is no generation until Place. first is the first sequence that it may hold, or 0 if
-// that is not known yet: see MadeAhead. On an error nothing is left of it.
+// It is not a generation until Place. first is the first sequence that it may hold, or 0
+// if that is not known yet: see MadeAhead. On an error nothing is left of it.
 func Create(dir string, first uint64, capacity int64, log Log) (w *Writer, err error) {
 	crashpoint.Reach(crashpoint.GenerationMake)
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -88,7 +88,7 @@ func segmentNames(dir string) ([]segmentName, error) {
 	for _, e := range entries {
 		k, ok := parseKind(strings.TrimPrefix(e.Name(), unfinishedPrefix))
 		if !ok {
-			return nil, fmt.Errorf("spool: %s is no file of a lane; move it away", filepath.Join(dir, e.Name()))
+			return nil, fmt.Errorf("spool: %s is not a file of a lane; move it away", filepath.Join(dir, e.Name()))
 		}
 		names = append(names, segmentName{e.Name(), k, strings.HasPrefix(e.Name(), unfinishedPrefix)})
 	}

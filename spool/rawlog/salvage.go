@@ -51,7 +51,7 @@ func Whole(data []byte, bad []Span) iter.Seq[Entry] {
 // nextEntry finds the first whole entry at or after an offset.
 func nextEntry(data []byte, at int) (int, bool) {
 	for ; at < len(data); at++ {
-		// Most offsets are no entry, and a checksum of garbage may be over many
+		// Most offsets are not an entry, and a checksum of garbage may be over many
 		// megabytes. So look at the header first.
 		if e, ok := outlineAt(data, at); !ok || !e.plain {
 			continue

@@ -138,7 +138,7 @@ func (p *parser) parse(text string, inSpec bool) (*Format, error) {
 			p.at = whole - len(text) + i
 		}
 
-		// A doubled brace stands for itself.
+		// A doubled brace is a literal brace.
 		brace := text[i]
 		text = text[i+1:]
 		switch {
@@ -217,7 +217,7 @@ func nameEnd(text string) (int, error) {
 		case '{':
 			return 0, errSingle
 		case '[':
-			// What is in brackets is a key, and may have any of the other characters.
+			// The text in brackets is a key, and may have any of the other characters.
 			n := strings.IndexByte(text[i:], ']')
 			if n < 0 {
 				return 0, errOpen

@@ -23,7 +23,7 @@ const (
 )
 
 var errWork = errors.New(
-	"takes too much work to render; give the parts of large values as variables of their own")
+	"takes too much work to render; pass the parts of large values as separate variables")
 
 // Render fills in the variables, which are JSON values. A string gives its text, anything
 // else what Python's str() would print. A field without a value renders as empty text;

@@ -56,7 +56,7 @@ type Template struct {
 	doubts    []*language.Error
 }
 
-// Parse reads a text. Its error says what is wrong and where.
+// Parse reads a text. Its error names the fault and its place.
 func Parse(source string) (*Template, error) {
 	t, err := parse(source)
 	if err != nil {

@@ -131,7 +131,7 @@ func (l *lexer) raw(began int) bool {
 	}
 
 	for at := 0; ; at += 2 {
-		// What looks like another tag in between is text.
+		// Anything in between that looks like another tag is text.
 		n := strings.Index(body[at:], "{%")
 		if n < 0 {
 			failAt(began, "has a raw block that is not closed with {%% endraw %%}")

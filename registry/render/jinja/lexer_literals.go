@@ -82,8 +82,8 @@ func (l *lexer) quoted(rest string) {
 	failAt(l.at, "has a string that is not closed")
 }
 
-// unescape writes what an escape stands for. s begins after the backslash. It returns how
-// many bytes after the first it took.
+// unescape writes the character that an escape means. s begins after the backslash. It
+// returns how many bytes after the first it took.
 func unescape(b *strings.Builder, s string) int {
 	if i := strings.IndexByte("\\'\"abfnrtv", s[0]); i >= 0 {
 		b.WriteByte("\\'\"\a\b\f\n\r\t\v"[i])

@@ -97,7 +97,7 @@ func (p *parser) signature(n *macroNode) {
 			if p.take("=") {
 				n.defaults = append(n.defaults, p.expr())
 			} else if len(n.defaults) > 0 {
-				failAt(at, "has the parameter %s without a default behind one with a default", name)
+				failAt(at, "has the parameter %s without a default after one with a default", name)
 			}
 		}
 	})
@@ -141,7 +141,7 @@ func (e *macroCallExpr) apply(x *run, a arguments) any {
 	called := e.name.eval(x)
 	m, ok := called.(*macro)
 	if !ok {
-		fail("calls %s, which is no macro but %s", e.name, typeName(called))
+		fail("calls %s, which is not a macro but %s", e.name, typeName(called))
 	}
 
 	return m.call(x, a)

@@ -39,7 +39,7 @@ func (n *forNode) exec(x *run) {
 	if n.cond != nil {
 		items = n.filtered(x, items)
 	}
-	// Unlike in Python, the else of a for stands for an empty list.
+	// Unlike in Python, the else of a for is rendered for an empty list.
 	if len(items) == 0 {
 		x.scoped(nil, func() { x.runBody(n.otherwise) })
 		return
@@ -107,7 +107,7 @@ func (n *setNode) exec(x *run) {
 	if n.value != nil {
 		value = n.value.eval(x)
 	} else {
-		// What the block sets is not seen behind it.
+		// Names that the block sets are not visible after it.
 		x.scoped(nil, func() { value = x.capture(n.body) })
 		for _, f := range n.filters {
 			value = f.apply(x, value)
@@ -128,7 +128,7 @@ func (n *setNode) setAttribute(x *run, value any) {
 	space, ok := x.lookup(n.targets[0]).(*namespace)
 	if !ok {
 		name := language.Shorten(n.targets[0])
-		fail("sets %s.%s, and %s is no namespace", name, language.Shorten(n.attribute), name)
+		fail("sets %s.%s, and %s is not a namespace", name, language.Shorten(n.attribute), name)
 	}
 
 	x.put(&space.dictValue, n.attribute, value)

@@ -34,7 +34,7 @@ func (x *run) equal(a, b any) bool {
 		return a == b
 	}
 
-	// What is left are none, large integers and, by identity, namespaces and loops.
+	// The rest are none, large integers and, by identity, namespaces and loops.
 	return a == b
 }
 

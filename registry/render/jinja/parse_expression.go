@@ -105,7 +105,7 @@ func (p *parser) comparison() string {
 		return op
 	case p.takeName("in"):
 		return "in"
-	// A name is never the last token, so there is one behind it.
+	// A name is never the last token, so another follows.
 	case p.isName("not") && p.tokens[p.at+1].kind == "name" && p.tokens[p.at+1].text == "in":
 		p.at += 2
 		return "not in"
@@ -159,7 +159,7 @@ func (p *parser) primary() expression {
 	case "name":
 		return p.name(t)
 	case "string":
-		// Adjacent strings are joined, all at once: there may be tens of thousands.
+		// Adjacent strings are joined in one step: there may be tens of thousands.
 		parts := []string{t.text}
 		for p.is("string") {
 			parts = append(parts, p.next().text)

@@ -47,7 +47,7 @@ func (p *parser) member(operand expression) expression {
 }
 
 func (p *parser) subscript(operand expression) expression {
-	// Up to three bounds, each of which may be absent.
+	// Up to three bounds; each may be absent.
 	s := &sliceExpr{operand: operand}
 	isSlice := false
 	for i := range s.bounds {

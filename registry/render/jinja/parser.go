@@ -99,7 +99,7 @@ func (p *parser) nested(f func()) {
 	p.depth--
 }
 
-// scoped calls f in a scope of its own.
+// scoped calls f in a new scope.
 func (p *parser) scoped(f func()) {
 	p.bound = append(p.bound, map[string]bool{})
 	f()
@@ -298,8 +298,8 @@ func (p *parser) setTag(tag token) node {
 	return n
 }
 
-// block reads the end of a tag, and its body in a scope of its own up to the end of the
-// tag that closes it.
+// block reads the end of a tag, and its body in a new scope up to the end of the tag that
+// closes it.
 func (p *parser) block(end string, tag token) (body []node) {
 	p.want("%}")
 	p.scoped(func() { body = p.body(end, tag) })

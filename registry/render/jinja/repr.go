@@ -72,7 +72,7 @@ func (x *run) appendRepr(b *[]byte, v any) {
 		return
 	}
 
-	// What was written above, whatever it was.
+	// The bytes written above.
 	x.pay(len(*b) - start)
 }
 

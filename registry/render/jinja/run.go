@@ -2,8 +2,8 @@ package jinja
 
 import "promptspool/registry/render/language"
 
-// run is the state of rendering one text. What all texts of a blueprint spend together is
-// in r.
+// run is the state of rendering one text. The total that all texts of a blueprint spend
+// is in r.
 type run struct {
 	r     *language.Rendering
 	out   []byte
@@ -96,7 +96,7 @@ func (x *run) runBody(body []node) {
 	}
 }
 
-// scoped calls f in a scope of its own.
+// scoped calls f in a new scope.
 func (x *run) scoped(names map[string]any, f func()) {
 	x.scope = &scope{names: names, parent: x.scope}
 	f()
@@ -142,8 +142,8 @@ func (x *run) lookup(name string) any {
 
 // capture runs a body and returns what it writes.
 func (x *run) capture(body []node) string {
-	// The block writes into a buffer of its own; a failure inside ends the whole
-	// rendering anyway.
+	// The block writes into its own buffer; a failure inside ends the whole rendering
+	// anyway.
 	outer := x.out
 	x.out = nil
 	x.runBody(body)

@@ -109,7 +109,7 @@ func testSameAs(x *run, v any, a arguments) bool {
 	return typeName(v) == typeName(other) && x.equal(v, other)
 }
 
-// cased makes a test of the letters of a text, one of which changes in the other case.
+// cased makes a test of a text's letters: at least one must change in the other case.
 func cased(to, from func(string) string) test {
 	return func(x *run, v any, _ arguments) bool {
 		s := x.str(v)

@@ -203,8 +203,8 @@ func (x *run) partition(s, separator string, last bool) *listValue {
 	return l
 }
 
-// upper returns s in upper case. ß, which has no upper case of its own, becomes SS, as in
-// Python.
+// upper returns s in upper case. ß, which has no single upper case letter, becomes SS, as
+// in Python.
 func upper(s string) string { return strings.ReplaceAll(strings.ToUpper(s), "ß", "SS") }
 
 func capitalized(s string) string {

@@ -87,7 +87,7 @@ func (x *run) put(d *dictValue, key, value any) {
 }
 
 func (d *dictValue) get(x *run, key any) (any, bool) {
-	// What cannot be a key is in no dict.
+	// A value that cannot be a key is in no dict.
 	switch key := key.(type) {
 	case *listValue:
 		if !key.tuple {

@@ -19,7 +19,7 @@ type Names struct {
 }
 
 // Add appends names that are new and not empty. It stops one name beyond VariablesMax, so
-// that callers can tell that there are too many.
+// that callers can recognise too many.
 func (n *Names) Add(more ...string) {
 	if n.seen == nil {
 		n.seen = make(map[string]bool)

@@ -32,13 +32,13 @@ type Rendering struct {
 	Output    int      // bytes that may still be written
 	Work      int      // bytes of variables that f-strings have read
 
-	// What jinja2 has spent. Its limits are in the package jinja.
+	// The work that jinja2 has spent. Its limits are in the package jinja.
 	Steps   int            // steps made
 	Looked  int            // Steps when Context was last checked
 	Memory  int            // bytes of the values made
 	Decoded map[string]any // variables that were decoded, by name
 
-	Context context.Context // ends when nobody waits for the outcome any longer; nil if unknown
+	Context context.Context // ends when no caller waits for the outcome any longer; nil if unknown
 	Ended   bool            // Context ended before the rendering did
 }
 

@@ -60,7 +60,7 @@ type Tool struct {
 	Raw         json.RawMessage // the function, or the whole tool with its provider and config
 }
 
-// Choice says which tool the model must call. The zero value says nothing.
+// Choice is the tool that the model must call. The zero value leaves it open.
 type Choice struct {
 	Mode string          // auto, none, required, function; anything else is as it was written
 	Name string          // of the function
@@ -92,8 +92,8 @@ func (p *Prompt) Blocks(yield func(*Block) bool) {
 	}
 }
 
-// IsUnfilled reports whether the block stands for images that nobody gave. It is then
-// left out.
+// IsUnfilled reports whether the block is a variable for images that the caller did not
+// give. It is then left out.
 func (b *Block) IsUnfilled() bool { return b.Variable != "" && b.Text == "" }
 
 // Has reports whether the block has a member.

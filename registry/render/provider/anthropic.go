@@ -127,7 +127,7 @@ func (c *call) anthropicBlock(m *prompt.Message, b *prompt.Block) (json.RawMessa
 
 	case "server_tool_use", "web_search_tool_result", "bash_code_execution_tool_result",
 		"text_editor_code_execution_tool_result":
-		// What Anthropic's own tools said goes back as it came.
+		// Results of Anthropic's own tools go back as they came.
 		return rawjson.Encode(b.Raw), nil
 	case "image_url", "media":
 		return c.anthropicFile(m, b)

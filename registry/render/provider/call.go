@@ -39,7 +39,7 @@ func (c *call) warn(format string, args ...any) {
 	}
 }
 
-// warnName says that the name of a message was left out.
+// warnName warns that the name of a message was left out.
 func (c *call) warnName(m *prompt.Message) {
 	c.warn("The name of %s was left out: %s has no place for it.", prompt.Place(m.At), c.provider)
 }
@@ -83,7 +83,7 @@ func (c *call) joinedText(blocks []prompt.Block, where string) (string, error) {
 
 	var b strings.Builder
 	for i := range blocks {
-		// Images that nobody gave are left out here as in a chat.
+		// Images that the caller did not give are left out here as in a chat.
 		if blocks[i].IsUnfilled() {
 			continue
 		}

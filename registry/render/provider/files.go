@@ -70,7 +70,7 @@ var mimes = map[string]string{
 
 // mimeOf guesses from the extension of a url's path; "" if that says nothing.
 func mimeOf(url string) string {
-	// A signed url has its signature behind the path.
+	// A signed url has its signature after the path.
 	url, _, _ = strings.Cut(url, "?")
 	url, _, _ = strings.Cut(url, "#")
 	return mimes[strings.ToLower(path.Ext(url))]

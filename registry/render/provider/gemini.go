@@ -25,7 +25,7 @@ func google(c *call) (wire.Object, error) {
 // generation_config as its config; the last item is the message to send. A completion is
 // {model, contents, generation_config}.
 //
-// What is in them is "GenerateContentRequest" of the Gemini API
+// Their content is "GenerateContentRequest" of the Gemini API
 // (https://ai.google.dev/api/generate-content) and of Vertex AI
 // (https://cloud.google.com/vertex-ai/generative-ai/docs/reference/rest/v1/GenerateContentRequest),
 // in snake case.

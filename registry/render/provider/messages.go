@@ -36,7 +36,7 @@ func (c *call) eachMessage(
 ) ([]json.RawMessage, error) {
 	list := c.Messages
 	if !c.Chat {
-		// Chat is all that these APIs have.
+		// These APIs have chat only.
 		list = []prompt.Message{{At: "prompt_template", Role: "user", Content: c.Content}}
 	}
 

@@ -69,7 +69,7 @@ func openAIMessages(c *call) (json.RawMessage, error) {
 		if m.Role == "placeholder" { // nothing was filled in
 			continue
 		}
-		// Placeholders leave no comma behind.
+		// Placeholders leave no comma.
 		if len(b) > 1 {
 			b = append(b, ',')
 		}

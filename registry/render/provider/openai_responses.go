@@ -76,8 +76,8 @@ var responseItemKinds = strings.Fields(`
 	mcp_list_tools mcp_call mcp_approval_request mcp_approval_response shell_call shell_call_output
 	apply_patch_call apply_patch_call_output`)
 
-// responseItems writes the input items that stand for one message: its content, and each
-// of its calls, in their order.
+// responseItems writes the input items of one message: its content, and each of its
+// calls, in their order.
 func (c *call) responseItems(m *prompt.Message) ([]json.RawMessage, error) {
 	if m.Role == "placeholder" {
 		return nil, nil

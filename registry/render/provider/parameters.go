@@ -36,7 +36,7 @@ var canonical = map[string]string{
 }
 
 // spelling is how each family of APIs spells the parameters, the preferred way first.
-// What is missing here, the API does not have.
+// Parameters missing here do not exist in the API.
 var spelling = map[string]map[string]string{
 	"openai": {
 		"max_tokens":  "max_completion_tokens max_tokens",

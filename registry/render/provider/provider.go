@@ -20,7 +20,7 @@ var builders = map[string]func(*call) (wire.Object, error){
 	"openai":            openAI,
 	"openai.azure":      openAI, // the same client library, made for another endpoint
 	"anthropic":         anthropic,
-	"anthropic.bedrock": anthropic, // likewise
+	"anthropic.bedrock": anthropic,
 	"google":            google,
 	"vertexai":          google,
 	"mistral":           mistral,

@@ -87,7 +87,7 @@ func (c *call) input(at string, call prompt.ToolCall) (json.RawMessage, error) {
 	o, err := wire.ParseObject([]byte(call.Arguments))
 	if err != nil {
 		return nil, cannotExpress(at,
-			"calls %q with arguments that are no JSON object, and %s takes nothing else",
+			"calls %q with arguments that are not a JSON object, as %s requires",
 			language.Shorten(call.Name), c.provider)
 	}
 

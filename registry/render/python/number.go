@@ -14,7 +14,7 @@ import (
 const numberBytesMax = 10_000
 
 var errCharacter = errors.New(
-	"whose value is no character's number, or whose format spec is not for characters")
+	"whose value is not a character's number, or whose format spec is not for characters")
 
 var errGrouping = errors.New("whose format spec groups digits in a way that its type does not have")
 
@@ -41,7 +41,7 @@ func (s Spec) integer(number string) (string, error) {
 	}
 	n, ok := new(big.Int).SetString(number, 10)
 	if !ok {
-		return "", errors.New("whose value is no number")
+		return "", errors.New("whose value is not a number")
 	}
 	if s.kind == 'c' {
 		return s.character(n)

@@ -121,7 +121,7 @@ func exponentOf(scientific string) int {
 }
 
 // AppendQuoted appends the repr of a string. It is in single quotes unless it contains
-// some and no double quotes. What does not print is escaped; with ascii, everything
+// some and no double quotes. Unprintable characters are escaped; with ascii, everything
 // outside ASCII.
 func AppendQuoted(b []byte, s string, ascii bool) []byte {
 	quote := byte('\'')

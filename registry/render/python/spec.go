@@ -169,7 +169,7 @@ func (s Spec) pad(sign, text string, own byte) string {
 	case fill == 0:
 		fill = ' '
 	}
-	// Without an alignment, numbers go right and strings go left; zeros go behind the
+	// Without an alignment, numbers go right and strings go left; zeros go after the
 	// sign.
 	if align == 0 {
 		align = own

@@ -41,7 +41,7 @@ func Elements(raw json.RawMessage) []json.RawMessage {
 		return nil
 	}
 
-	// Never nil, which callers take for something that is no array.
+	// Never nil, which callers take for something else than an array.
 	list := []json.RawMessage{}
 	for _, e := range jsonscan.Elements(raw) {
 		list = append(list, e)
