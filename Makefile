@@ -144,7 +144,7 @@ race:
 		cgo=0
 		detector= ;;
 	esac
-	CGO_ENABLED=$$cgo $(GOTEST) $$detector ./spool ./spool/archive/postgres ./spool/archive/badgerdb ./proxy \
+	CGO_ENABLED=$$cgo $(GOTEST) $$detector ./spool/queue ./spool/database/postgres ./spool/database/badgerdb ./proxy \
 		$$($(concurrent) | grep -v '/e2e$$')
 
 # The scenes of processes have the race detector in the processes that need it (watchForRaces), not in the test itself.
@@ -173,8 +173,8 @@ portable:
 	CGO_ENABLED=0 $(GOTEST) -tags portable -run '$(portable_job)' ./cmd/promptspool/e2e
 
 portable-short:
-	CGO_ENABLED=0 $(GOTEST) -tags portable ./spool/generation ./spool/lane ./spool/disk ./spool/rawlog ./api/edge
-	CGO_ENABLED=0 $(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool
+	CGO_ENABLED=0 $(GOTEST) -tags portable ./spool/queue/generation ./spool/queue/lane ./spool/disk ./spool/rawlog ./api/edge
+	CGO_ENABLED=0 $(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool/queue
 
 build:
 	CGO_ENABLED=0 go build -trimpath -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags '-s -w' -o promptspool ./cmd/promptspool
@@ -235,7 +235,7 @@ soak: deps
 	fi
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
 		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '
-	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/archive/badgerdb ./spool/archive/postgres -rapid.checks 1000
+	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 
 bench:
 	go test -tags bench -run '^$$' -bench . -benchmem ./...

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // reading is the result of one reading of the spool.
 type reading struct {
 	from   uint64
-	events []spool.Entry
+	events []queue.Entry
 	end    uint64 // where the next one begins; what is missing before it was lost
 	err    error
 	again  bool // it is of what was skipped, not at the tail
@@ -114,7 +114,7 @@ func (d *dispatch) fetch(ctx context.Context, r reading) {
 
 // readPieces reads the spool once, in pieces while the app writes. end is as of Read: a
 // reading waits for nothing, because no other one begins meanwhile.
-func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []spool.Entry, end uint64, err error) {
+func (d *dispatch) readPieces(ctx context.Context, from uint64) (events []queue.Entry, end uint64, err error) {
 	// While the app is quiet, one large reading costs least.
 	if !d.sender.pacer.writing() {
 		return d.spool.Read(ctx, from, wire.BatchEventsMax, readBytesMax)
@@ -155,7 +155,7 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 	// A second reading stops at the tail: the reading there takes in what is new.
 	if r.again {
 		r.end = min(r.end, d.ledger.tail)
-		r.events = slices.DeleteFunc(r.events, func(e spool.Entry) bool { return e.Seq >= r.end })
+		r.events = slices.DeleteFunc(r.events, func(e queue.Entry) bool { return e.Seq >= r.end })
 	}
 
 	// The spool leaves out what a damaged disk lost. That cannot be sent, so it is
@@ -183,7 +183,7 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 }
 
 // admit puts an event into its key's queue, unless it is taken or settled.
-func (d *dispatch) admit(now time.Time, q *queue, e spool.Entry) {
+func (d *dispatch) admit(now time.Time, q *keyQueue, e queue.Entry) {
 	if !d.ledger.take(e.Seq) {
 		return
 	}

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"promptspool/metrics"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 	now := time.Now()
-	d := &dispatch{reach: new(reach), ledger: newLedger(1), queues: map[uint32]*queue{}, inFlight: 1}
+	d := &dispatch{reach: new(reach), ledger: newLedger(1), queues: map[uint32]*keyQueue{}, inFlight: 1}
 	for seq := uint64(1); seq <= 6; seq++ {
 		d.ledger.tail = seq + 1
-		d.admit(now, d.queue(uint32(seq%2)), spool.Entry{Seq: seq, Data: make([]byte, 100)})
+		d.admit(now, d.queue(uint32(seq%2)), queue.Entry{Seq: seq, Data: make([]byte, 100)})
 	}
 
 	if d.inMemory != 600 {
@@ -41,22 +41,22 @@ func TestWhileTheServerIsAwayOnlyWhatIsOnItsWayIsInMemory(t *testing.T) {
 // The newest generation of the spool is gone. Its events can never be read, and nothing is
 // written that would take their place.
 func TestAReadingOfWhatIsLostHoldsUpNoOther(t *testing.T) {
-	config := spool.Config{
+	config := queue.Config{
 		Dir:             t.TempDir(),
 		GenerationBytes: 900, // a few events
 		Metrics:         metrics.New("sidecar", "test"),
 		Logger:          slog.New(slog.DiscardHandler),
 	}
-	queue, err := spool.Open(config)
+	spool, err := queue.Open(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {
-		if err := queue.Append(t.Context(), 7, []byte("event")); err != nil {
+		if err := spool.Append(t.Context(), 7, []byte("event")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := queue.Close(); err != nil {
+	if err := spool.Close(); err != nil {
 		t.Fatal(err)
 	}
 	folders, err := filepath.Glob(filepath.Join(config.Dir, "gen-*"))
@@ -66,19 +66,19 @@ func TestAReadingOfWhatIsLostHoldsUpNoOther(t *testing.T) {
 	if err := os.RemoveAll(slices.Max(folders)); err != nil {
 		t.Fatal(err)
 	}
-	if queue, err = spool.Open(config); err != nil {
+	if spool, err = queue.Open(config); err != nil {
 		t.Fatal(err)
 	}
-	defer queue.Close()
+	defer spool.Close()
 
-	d := newDispatch(&Forwarder{spool: queue, reach: new(reach), sender: &sender{pacer: newPacer(queue.Next)}})
+	d := newDispatch(&Forwarder{spool: spool, reach: new(reach), sender: &sender{pacer: newPacer(spool.Next)}})
 	kept := 0
-	for d.ledger.tail < queue.Next() {
+	for d.ledger.tail < spool.Next() {
 		now := time.Now()
 		d.readTailAt = now
 		d.read(t.Context(), now)
 		if !d.reading {
-			t.Fatalf("nothing is read at %d of %d", d.ledger.tail, queue.Next())
+			t.Fatalf("nothing is read at %d of %d", d.ledger.tail, spool.Next())
 		}
 
 		r := <-d.readings

@@ -10,29 +10,29 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // batch is what goes out together: events of one key, in order.
 type batch struct {
 	key    uint32
-	events []spool.Entry
+	events []queue.Entry
 	bytes  int
 	aside  string // why these go to the held lane unsent; "" to send them
 	alone  bool   // the last attempt for this key failed while others were answered, see delivery.send
 }
 
-func (b *batch) add(e spool.Entry) {
+func (b *batch) add(e queue.Entry) {
 	b.events = append(b.events, e)
 	b.bytes += len(e.Data)
 }
 
 // part is a batch of some of the events.
-func (b *batch) part(events []spool.Entry) *batch {
+func (b *batch) part(events []queue.Entry) *batch {
 	return &batch{key: b.key, events: events, bytes: bytesOf(events), alone: b.alone}
 }
 
-func bytesOf(events []spool.Entry) (bytes int) {
+func bytesOf(events []queue.Entry) (bytes int) {
 	for _, e := range events {
 		bytes += len(e.Data)
 	}
@@ -80,7 +80,7 @@ const compressBytesMax = wire.BatchBytesMax
 type batchReader struct {
 	encoder *zstd.Encoder
 	packed  bytes.Buffer  // what is compressed and was not read
-	rest    []spool.Entry // the first one as far as it is not compressed
+	rest    []queue.Entry // the first one as far as it is not compressed
 	ended   bool
 }
 
@@ -132,7 +132,7 @@ func newEncoder() *zstd.Encoder {
 }
 
 // eventID reads the id of a spooled event; "" if there is none, which no server can name.
-func eventID(e spool.Entry) string {
+func eventID(e queue.Entry) string {
 	var event struct {
 		ID string `json:"id"`
 	}

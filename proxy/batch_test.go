@@ -9,7 +9,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func TestABatchIsTheSameCompressedOnItsWay(t *testing.T) {
@@ -22,7 +22,7 @@ func TestABatchIsTheSameCompressedOnItsWay(t *testing.T) {
 	} {
 		p, want := &batch{}, []byte(nil)
 		for _, data := range events {
-			p.add(spool.Entry{Data: data})
+			p.add(queue.Entry{Data: data})
 			want = append(want, data...)
 		}
 

@@ -9,12 +9,12 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // sender is what all deliveries share. Safe for concurrent use.
 type sender struct {
-	spool    *spool.Spool
+	spool    *queue.Queue
 	keys     *Keyring
 	upstream Upstream
 	metrics  *metrics.Metrics
@@ -35,10 +35,10 @@ type delivery struct {
 	sender *sender
 	batch  *batch
 
-	settled []spool.Entry // at the server, or durable in a lane
-	later   []spool.Entry // each to be sent again, by itself
-	doubted []spool.Entry // the server refuses them, and is not believed
-	rest    []spool.Entry // nothing is known of these
+	settled []queue.Entry // at the server, or durable in a lane
+	later   []queue.Entry // each to be sent again, by itself
+	doubted []queue.Entry // the server refuses them, and is not believed
+	rest    []queue.Entry // nothing is known of these
 
 	// wait is how long the key must be left alone because of why. With backoff it is at
 	// least that, and longer every time in a row.
@@ -144,14 +144,14 @@ func (d *delivery) take(b *batch, v taken) bool {
 // assign puts each event of a judged batch where it belongs.
 func (d *delivery) assign(b *batch, v taken) bool {
 	guard := d.sender.guard
-	var limited, invalid []spool.LaneEntry // for the dead letters
-	var later, doubted []spool.Entry
+	var limited, invalid []queue.LaneEntry // for the dead letters
+	var later, doubted []queue.Entry
 	var doubt string     // why the last of these is refused
-	var last spool.Entry // that was taken
+	var last queue.Entry // that was taken
 	run := 0             // events taken since the last one that was refused
 	for _, e := range b.events {
 		r, refused := v.refused[e.Seq]
-		letter := spool.LaneEntry{Entry: e, Reason: r.Reason}
+		letter := queue.LaneEntry{Entry: e, Reason: r.Reason}
 		switch {
 		case !refused:
 			d.settled, last = append(d.settled, e), e
@@ -189,7 +189,7 @@ func (d *delivery) assign(b *batch, v taken) bool {
 }
 
 // leave gives up on events for now, and with them on what follows in the batch.
-func (d *delivery) leave(events []spool.Entry, wait time.Duration, backoff bool, why string) bool {
+func (d *delivery) leave(events []queue.Entry, wait time.Duration, backoff bool, why string) bool {
 	d.rest = append(d.rest, events...)
 	d.wait, d.backoff, d.why = wait, backoff, why
 	return false
@@ -197,7 +197,7 @@ func (d *delivery) leave(events []spool.Entry, wait time.Duration, backoff bool,
 
 // pause leaves a key alone for long, when sidecar and server do not
 // understand each other.
-func (d *delivery) pause(events []spool.Entry, why string) bool {
+func (d *delivery) pause(events []queue.Entry, why string) bool {
 	d.paused = true
 	d.sender.logger.Error("The sidecar and the server do not understand each other. "+
 		"Forwarding pauses for this key; nothing is lost. "+
@@ -209,7 +209,7 @@ func (d *delivery) pause(events []spool.Entry, why string) bool {
 
 // doubt leaves a key alone for long, because the server refuses more of its events than it
 // can be believed.
-func (d *delivery) doubt(events []spool.Entry, why string) bool {
+func (d *delivery) doubt(events []queue.Entry, why string) bool {
 	if len(events) == 0 {
 		return true
 	}
@@ -219,7 +219,7 @@ func (d *delivery) doubt(events []spool.Entry, why string) bool {
 }
 
 // bury moves events to the dead letters.
-func (d *delivery) bury(letters []spool.LaneEntry) bool {
+func (d *delivery) bury(letters []queue.LaneEntry) bool {
 	if len(letters) == 0 {
 		return true
 	}
@@ -232,7 +232,7 @@ func (d *delivery) bury(letters []spool.LaneEntry) bool {
 }
 
 // buryLimited moves events whose record is at a limit to the dead letters.
-func (d *delivery) buryLimited(b *batch, letters []spool.LaneEntry) bool {
+func (d *delivery) buryLimited(b *batch, letters []queue.LaneEntry) bool {
 	if len(letters) == 0 {
 		return true
 	}
@@ -249,14 +249,14 @@ func (d *delivery) hold(reason string, b *batch) bool {
 }
 
 // moved notes that events are in a lane now. With an error they stay in the spool.
-func (d *delivery) moved(events []spool.Entry, err error) bool {
+func (d *delivery) moved(events []queue.Entry, err error) bool {
 	if err == nil {
 		d.settled = append(d.settled, events...)
 		return true
 	}
 
 	// A spool that takes nothing any more ends the forwarder, not this key alone.
-	if errors.Is(err, spool.ErrClosed) || errors.Is(err, spool.ErrFailed) {
+	if errors.Is(err, queue.ErrClosed) || errors.Is(err, queue.ErrFailed) {
 		d.err = err
 		return d.leave(events, 0, false, "")
 	}
@@ -269,7 +269,7 @@ func (d *delivery) moved(events []spool.Entry, err error) bool {
 	return d.leave(events, pauseDelay, false, err.Error())
 }
 
-func entriesOf(letters []spool.LaneEntry) (entries []spool.Entry) {
+func entriesOf(letters []queue.LaneEntry) (entries []queue.Entry) {
 	for _, e := range letters {
 		entries = append(entries, e.Entry)
 	}

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // testingT hides from rapid what may not be called in a bubble.
@@ -63,8 +63,8 @@ func TestEveryEventArrivesAndNoneIsAckedBefore(t *testing.T) {
 			}
 			s.drain()
 			wantArrived(t, srv.of)
-			dead, _ := s.lane(spool.LaneDead)
-			held, _ := s.lane(spool.LaneHeld)
+			dead, _ := s.lane(queue.LaneDead)
+			held, _ := s.lane(queue.LaneHeld)
 			if len(dead)+len(held) > 0 {
 				t.Fatalf("no event was at fault, and in the lanes are %v", slices.Concat(dead, held))
 			}

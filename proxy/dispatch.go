@@ -6,21 +6,21 @@ import (
 	"sync"
 	"time"
 
-	"promptspool/spool"
 	"promptspool/spool/crashpoint"
+	"promptspool/spool/queue"
 )
 
 // dispatch is one run of a Forwarder: what waits, and what is on its way. One goroutine
 // owns all of it but spool, reach and sender. Readings and deliveries run in their own
 // goroutines, and come back by channels.
 type dispatch struct {
-	spool      *spool.Spool
+	spool      *queue.Queue
 	reach      *reach
 	sender     *sender
 	asideBytes int64 // as the Forwarder's
 
 	ledger      *ledger
-	queues      map[uint32]*queue
+	queues      map[uint32]*keyQueue
 	settledKeys map[uint32]bool // keys that may have events in the spool to acknowledge
 	inMemory    int             // bytes of events that are queued or on their way
 	inFlight    int             // batches
@@ -43,7 +43,7 @@ func newDispatch(f *Forwarder) *dispatch {
 		sender:      f.sender,
 		asideBytes:  f.asideBytes,
 		ledger:      newLedger(f.spool.Frontier()),
-		queues:      map[uint32]*queue{},
+		queues:      map[uint32]*keyQueue{},
 		settledKeys: map[uint32]bool{},
 
 		// It holds everything that may be under way, so no worker waits for the dispatch.
@@ -98,10 +98,10 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-func (d *dispatch) queue(key uint32) *queue {
+func (d *dispatch) queue(key uint32) *keyQueue {
 	q := d.queues[key]
 	if q == nil {
-		q = &queue{key: key}
+		q = &keyQueue{key: key}
 		d.queues[key] = q
 	}
 	return q
@@ -112,7 +112,7 @@ func (d *dispatch) queue(key uint32) *queue {
 func (d *dispatch) send(ctx context.Context, now time.Time) (wake time.Time) {
 	for d.inFlight < inFlightMax {
 		// Every time again: the batch that went out has changed its queue.
-		var next *queue
+		var next *keyQueue
 		wake = time.Time{}
 		full := d.failingInFlight() >= failingMax
 		for key, q := range d.queues {
@@ -153,7 +153,7 @@ func (d *dispatch) failingInFlight() (batches int) {
 }
 
 // start sends a batch on its way.
-func (d *dispatch) start(ctx context.Context, q *queue, b *batch) {
+func (d *dispatch) start(ctx context.Context, q *keyQueue, b *batch) {
 	q.inFlight++
 	d.inFlight++
 	d.sender.metrics.ForwardInFlight.Set(float64(d.inFlight))
@@ -221,7 +221,7 @@ func (d *dispatch) acknowledge() error {
 }
 
 // postpone puts back what of a batch is not settled.
-func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
+func (d *dispatch) postpone(now time.Time, q *keyQueue, v *delivery) {
 	// Events that were settled without a wait show that the key's trouble is over, unless
 	// their batch was under way when the key was paused.
 	waits := v.backoff || v.wait > 0
@@ -271,7 +271,7 @@ func (d *dispatch) postpone(now time.Time, q *queue, v *delivery) {
 
 // postponeLater puts back the events that must be sent again one by one. Others of their
 // key continue.
-func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
+func (d *dispatch) postponeLater(now time.Time, q *keyQueue, v *delivery) {
 	// They leave the memory, because it may take long, and are found again
 	// by their range.
 	for _, e := range v.later {
@@ -296,20 +296,20 @@ func (d *dispatch) postponeLater(now time.Time, q *queue, v *delivery) {
 }
 
 // backOff leaves a key alone, longer every time in a row.
-func (d *dispatch) backOff(now time.Time, q *queue, atLeast time.Duration) {
+func (d *dispatch) backOff(now time.Time, q *keyQueue, atLeast time.Duration) {
 	d.block(q, now.Add(max(atLeast, retryDelayMin, backoff(q.failures))))
 	q.failures++
 }
 
 // block leaves a key alone until a time.
-func (d *dispatch) block(q *queue, until time.Time) {
+func (d *dispatch) block(q *keyQueue, until time.Time) {
 	q.until = until
 	d.drop(q)
 }
 
 // drop lets go of a blocked key's events in memory. Otherwise the memory would fill with
 // them, and other keys' events would not come in.
-func (d *dispatch) drop(q *queue) {
+func (d *dispatch) drop(q *keyQueue) {
 	for _, e := range q.events {
 		d.inMemory -= len(e.Data)
 		d.ledger.putBack(e.Seq)

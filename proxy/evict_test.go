@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // everybody knows every key.
@@ -22,11 +22,11 @@ func (everybody) Verdict(_ context.Context, key wire.Secret) (wire.KeyVerdict, e
 
 func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 	logger, dir := slog.New(slog.NewTextHandler(io.Discard, nil)), t.TempDir()
-	queue, err := spool.Open(spool.Config{Dir: filepath.Join(dir, "spool"), Logger: logger})
+	spool, err := queue.Open(queue.Config{Dir: filepath.Join(dir, "spool"), Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer queue.Close()
+	defer spool.Close()
 	ringDir := filepath.Join(dir, "keys")
 	if err := os.Mkdir(ringDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 	}
 
 	keys, err := OpenKeyring(KeyringConfig{
-		Dir: ringDir, Asker: everybody{}, Spool: queue, SpoolBytesMax: 1 << 30, Logger: logger,
+		Dir: ringDir, Asker: everybody{}, Spool: spool, SpoolBytesMax: 1 << 30, Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 			key.writes++ // a write of it is on its way
 		}
 	}
-	setAside(t, queue)
+	setAside(t, spool)
 	for i, want := range []bool{true, true, false} {
 		id := wire.Identity{Key: wire.Secret(fmt.Sprintf("new key %d", i)), Verified: true}
 		_, err := keys.acquire(id, 1)
@@ -72,22 +72,22 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 }
 
 // setAside puts an event of key 3 into the held lane, and one of key 4 among the dead letters.
-func setAside(t *testing.T, queue *spool.Spool) {
+func setAside(t *testing.T, spool *queue.Queue) {
 	t.Helper()
 	for key := uint32(3); key <= 4; key++ {
-		if err := queue.Append(t.Context(), key, []byte("{}")); err != nil {
+		if err := spool.Append(t.Context(), key, []byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	entries, _, err := queue.Read(t.Context(), queue.Frontier(), 2, 1<<20)
+	entries, _, err := spool.Read(t.Context(), spool.Frontier(), 2, 1<<20)
 	if err != nil || len(entries) != 2 {
 		t.Fatalf("%d entries, %v", len(entries), err)
 	}
 
 	for _, err := range []error{
-		queue.Hold(3, "refused", entries[:1]),
-		queue.Bury(spool.LaneEntry{Entry: entries[1], Reason: "invalid"}),
-		queue.Ack(entries[1].Seq),
+		spool.Hold(3, "refused", entries[:1]),
+		spool.Bury(queue.LaneEntry{Entry: entries[1], Reason: "invalid"}),
+		spool.Ack(entries[1].Seq),
 	} {
 		if err != nil {
 			t.Fatal(err)

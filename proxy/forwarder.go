@@ -8,7 +8,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 const (
@@ -44,7 +44,7 @@ type Upstream interface {
 // Three parts own its state: reach knows whether the server is there, sender what all
 // deliveries share, and dispatch what waits and what is on its way.
 type Forwarder struct {
-	spool  *spool.Spool
+	spool  *queue.Queue
 	reach  *reach
 	sender *sender
 
@@ -55,7 +55,7 @@ type Forwarder struct {
 
 // NewForwarder makes a Forwarder; Run starts it.
 func NewForwarder(
-	s *spool.Spool, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger,
+	s *queue.Queue, keys *Keyring, u Upstream, m *metrics.Metrics, logger *slog.Logger,
 ) *Forwarder {
 	m.ForwardInFlightMax.Set(inFlightMax)
 	reach := &reach{metrics: m, logger: logger, turned: make(chan struct{}, 1)}

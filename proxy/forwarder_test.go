@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // wantDelivered checks that the server has exactly these events.
@@ -25,7 +25,7 @@ func wantDelivered(t *testing.T, srv *server, names ...string) {
 	}
 }
 
-func wantLane(t *testing.T, s *sidecar, lane spool.Lane, names ...string) (reasons []string) {
+func wantLane(t *testing.T, s *sidecar, lane queue.Lane, names ...string) (reasons []string) {
 	t.Helper()
 	got, reasons := s.lane(lane)
 	if diff := cmp.Diff(names, got); diff != "" {
@@ -125,8 +125,8 @@ func TestWhatAnAnswerMeans(t *testing.T) {
 				if n := len(srv.batches()); n != tt.calls || took < tt.atLeast || took > tt.atMost {
 					t.Errorf("it took %d batches and %v; want %d, %v to %v", n, took, tt.calls, tt.atLeast, tt.atMost)
 				}
-				wantLane(t, s, spool.LaneDead, tt.dead...)
-				wantLane(t, s, spool.LaneHeld, tt.held...)
+				wantLane(t, s, queue.LaneDead, tt.dead...)
+				wantLane(t, s, queue.LaneHeld, tt.held...)
 				if tt.scene != "all there already" {
 					wantDelivered(t, srv, slices.DeleteFunc(numbered(3), func(name string) bool {
 						return slices.Contains(tt.dead, name) || slices.Contains(tt.held, name)
@@ -220,7 +220,7 @@ func TestOnePoisonEventIsFoundAmongTenThousand(t *testing.T) {
 
 		srv.always = refuseBatchesWith("e7777")
 		s.drain()
-		reasons := wantLane(t, s, spool.LaneDead, "e7777")
+		reasons := wantLane(t, s, queue.LaneDead, "e7777")
 		if reasons[0] != "no: invalid" {
 			t.Errorf("it is buried for %q; want the server's words", reasons[0])
 		}
@@ -247,7 +247,7 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		defer stop()
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
-		wantLane(t, s, spool.LaneDead, numbered(5)...)
+		wantLane(t, s, queue.LaneDead, numbered(5)...)
 
 		if n := len(srv.batches()); n > 40 {
 			t.Errorf("there were %d calls in five minutes of pause; want some to find the events, and one each 30 s", n)
@@ -259,7 +259,7 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		srv.set(func(s *server) { s.always = nil })
 		<-time.After(31 * time.Second)
 		synctest.Wait()
-		wantLane(t, s, spool.LaneDead, numbered(5)...)
+		wantLane(t, s, queue.LaneDead, numbered(5)...)
 		wantDelivered(t, srv, numbered(20)[5:]...)
 	})
 }
@@ -303,7 +303,7 @@ func TestAProxysSizeLimitIsKept(t *testing.T) {
 		if n := len(srv.batches()); n > 31 || took > time.Second { // 100 are halved to 16 parts at most
 			t.Errorf("it took %d batches and %v; want 31 at most, and no waiting", n, took)
 		}
-		wantLane(t, s, spool.LaneDead)
+		wantLane(t, s, queue.LaneDead)
 	})
 }
 
@@ -369,7 +369,7 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		// The lanes take a quarter of the spool's bound.
-		held, _ := s.lane(spool.LaneHeld)
+		held, _ := s.lane(queue.LaneHeld)
 		if n := s.spool.Status().Events; n == 0 || n+len(held) < len(names) {
 			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool",
 				len(held), n, len(names))

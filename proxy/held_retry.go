@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 const (
@@ -50,7 +50,7 @@ func (p *Proxy) retryHeld(ctx context.Context, next map[uint32]heldRetry) {
 		}
 	}
 
-	for _, number := range p.spool.LaneKeys(spool.LaneHeld) {
+	for _, number := range p.spool.LaneKeys(queue.LaneHeld) {
 		r := next[number]
 		if now.Before(r.at) || ctx.Err() != nil || !p.keys.accepted(ctx, number) {
 			continue
@@ -64,8 +64,8 @@ func (p *Proxy) retryHeld(ctx context.Context, next map[uint32]heldRetry) {
 
 		// Each event goes out under the key that it came with: this is what the
 		// server accepts now.
-		ofKey := func(e spool.LaneEntry) bool { return e.Key == number }
-		n, err := p.replay(ctx, spool.LaneHeld, ofKey, "")
+		ofKey := func(e queue.LaneEntry) bool { return e.Key == number }
+		n, err := p.replay(ctx, queue.LaneHeld, ofKey, "")
 		if n > 0 {
 			p.logger.Info("The server accepts a key again. The events that were held for it are sent.",
 				"key", number, "events", n)

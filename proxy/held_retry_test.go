@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // retryHeld runs what gives held events back, until the end of the scene.
@@ -43,7 +43,7 @@ func TestHeldEventsGoOutByThemselvesWhenTheKeyIsTakenAgain(t *testing.T) {
 			defer stop()
 			<-time.After(time.Hour)
 			synctest.Wait()
-			if held, _ := s.lane(spool.LaneHeld); len(held) != 1500 {
+			if held, _ := s.lane(queue.LaneHeld); len(held) != 1500 {
 				t.Fatalf("%d events are held; want 1500", len(held))
 			}
 
@@ -57,7 +57,7 @@ func TestHeldEventsGoOutByThemselvesWhenTheKeyIsTakenAgain(t *testing.T) {
 			<-time.After(20 * time.Second)
 			synctest.Wait()
 			wantDelivered(t, srv, numbered(1500)...)
-			wantLane(t, s, spool.LaneHeld)
+			wantLane(t, s, queue.LaneHeld)
 			wantVerified(t, s, annsKey, "ann", 0)
 		})
 	}
@@ -74,7 +74,7 @@ func TestHeldEventsStayWhileTheServerIsAwayOrTheirKeyIsLost(t *testing.T) {
 		s.retryHeld(t)
 		<-time.After(time.Hour)
 		synctest.Wait()
-		wantLane(t, s, spool.LaneHeld, "e1")
+		wantLane(t, s, queue.LaneHeld, "e1")
 	})
 }
 
@@ -141,7 +141,7 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 			t.Fatalf("the others were held up: %d of %d arrived", len(got), len(names))
 		}
 
-		reasons := wantLane(t, s, spool.LaneHeld, "late")
+		reasons := wantLane(t, s, queue.LaneHeld, "late")
 		if reasons[0] != "not delivered for long: it is late" {
 			t.Errorf("it is held for %q", reasons[0])
 		}
@@ -155,6 +155,6 @@ func TestAKeyThatWaitsForLongLetsOthersPassAndThenTheDiskGo(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		wantDelivered(t, srv, append(names, "late")...)
-		wantLane(t, s, spool.LaneHeld)
+		wantLane(t, s, queue.LaneHeld)
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +35,7 @@ type sidecar struct {
 	t                 testing.TB
 	bytesMax, trustOf int64 // a change counts from the next start
 	dir               string
-	spool             *spool.Spool
+	spool             *queue.Queue
 	keys              *proxy.Keyring
 	metrics           *metrics.Metrics
 	log               *safeBuffer // all that was ever logged
@@ -66,7 +66,7 @@ func (s *sidecar) start() {
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.metrics = metrics.New("sidecar", "test")
 	var err error
-	s.spool, err = spool.Open(spool.Config{
+	s.spool, err = queue.Open(queue.Config{
 		Dir: filepath.Join(s.dir, "spool"), BytesMax: s.bytesMax, Logger: logger, Metrics: s.metrics,
 	})
 	if err != nil {
@@ -175,7 +175,7 @@ func padded(events []wire.Event) []wire.Event {
 }
 
 // lane gives the names of the events in a lane, and the reasons.
-func (s *sidecar) lane(lane spool.Lane) (names, reasons []string) {
+func (s *sidecar) lane(lane queue.Lane) (names, reasons []string) {
 	s.t.Helper()
 	for e, err := range s.spool.Lane(lane) {
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // onlyKeyFile is the path of the one file in the folder of the keys.
@@ -91,7 +91,7 @@ func TestADamagedFileIsSetAsideAndHoldsOnlyItsOwnEvents(t *testing.T) {
 				if got, _ := srv.got(); !slices.Equal(got, []string{"a3", "b1"}) {
 					t.Errorf("the server has %v; want a3 and b1", got)
 				}
-				held, reasons := s.lane(spool.LaneHeld)
+				held, reasons := s.lane(queue.LaneHeld)
 				if !slices.Equal(held, []string{"a1", "a2"}) || !strings.Contains(reasons[0], "lost or damaged") {
 					t.Errorf("held are %v for %q; want a1 and a2", held, reasons)
 				}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 const (
@@ -63,7 +63,7 @@ func (key *key) identity() wire.Identity {
 type Keyring struct {
 	dir    string
 	asker  Asker
-	spool  *spool.Spool
+	spool  *queue.Queue
 	share  int64 // bytes of the spool for keys without a verdict
 	logger *slog.Logger
 
@@ -85,7 +85,7 @@ type Keyring struct {
 type KeyringConfig struct {
 	Dir           string // created when absent; it must hold nothing else
 	Asker         Asker
-	Spool         *spool.Spool
+	Spool         *queue.Queue
 	SpoolBytesMax int64 // the bound of Spool
 	Logger        *slog.Logger
 }

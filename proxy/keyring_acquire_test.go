@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // newSidecarAlone makes a sidecar whose server cannot be asked.
@@ -69,7 +69,7 @@ func TestKeysNeverSeenAreTakenOnTrustWithinBounds(t *testing.T) {
 		if got, _ := srv.got(); !slices.Equal(got, []string{"again", "e7"}) {
 			t.Errorf("the server has %v; want what came with the key that it knows", got)
 		}
-		if held, _ := s.lane(spool.LaneHeld); len(held) != 63 {
+		if held, _ := s.lane(queue.LaneHeld); len(held) != 63 {
 			t.Errorf("%d events are held; want 63", len(held))
 		}
 		s.mustWrite(annsKey, "e1")

@@ -12,7 +12,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // unwell is a server that answers every batch with an error, until it is well.
@@ -110,7 +110,7 @@ func TestAKeyRevokedWithTenThousandEventsHoldsUpNobody(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		wantDelivered(t, srv, bobs...)
-		if held, _ := s.lane(spool.LaneHeld); len(held) != len(anns) {
+		if held, _ := s.lane(queue.LaneHeld); len(held) != len(anns) {
 			t.Errorf("%d events are held; want %d", len(held), len(anns))
 		}
 		wantRefused(t, s, annsKey)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // verdict is the result of an attempt to deliver a batch. After retry, busy, tooLarge and
@@ -59,7 +59,7 @@ func (ended) isVerdict()          {}
 
 // judge reads the outcome of a call. Only what the server itself answered can refuse
 // anything: a proxy's 403 or 413 is a retry.
-func judge(events []spool.Entry, answer wire.BatchAnswer, err error) verdict {
+func judge(events []queue.Entry, answer wire.BatchAnswer, err error) verdict {
 	if err == nil {
 		return divide(events, answer)
 	}
@@ -106,7 +106,7 @@ func isOfKey(err error) bool {
 // An id may be in a batch twice, with different events, if a program sent them so. The
 // answer then does not show which of them was refused: all of them count as refused. For
 // one that was taken this does no harm.
-func divide(events []spool.Entry, answer wire.BatchAnswer) verdict {
+func divide(events []queue.Entry, answer wire.BatchAnswer) verdict {
 	sum := answer.Accepted + answer.Duplicate + len(answer.Refused)
 	if answer.Accepted < 0 || answer.Duplicate < 0 || sum != len(events) {
 		return retry{reason: "answer"}

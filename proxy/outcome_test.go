@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // The answer names ids: of two events of one id it does not tell which was refused.
 func TestAnIdThatStandsTwiceInABatchHoldsUpNoOther(t *testing.T) {
-	entry := func(seq uint64, id int) spool.Entry {
-		return spool.Entry{Seq: seq, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, id)}
+	entry := func(seq uint64, id int) queue.Entry {
+		return queue.Entry{Seq: seq, Data: fmt.Appendf(nil, `{"id":"event-%d"}`, id)}
 	}
-	batch := []spool.Entry{entry(7, 1), entry(8, 1), entry(9, 2)}
+	batch := []queue.Entry{entry(7, 1), entry(8, 1), entry(9, 2)}
 	id := eventID(batch[0])
 	refused := func(results ...wire.Result) wire.BatchAnswer {
 		return wire.BatchAnswer{Success: true, Accepted: len(batch) - len(results), Refused: results}

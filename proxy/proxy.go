@@ -38,7 +38,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // Versions knows which version a template selector means now.
@@ -49,14 +49,14 @@ type Versions interface {
 
 // Proxy is a sidecar's Recorder. Safe for concurrent use.
 type Proxy struct {
-	spool    *spool.Spool
+	spool    *queue.Queue
 	keys     *Keyring
 	versions Versions
 	logger   *slog.Logger
 }
 
 // New makes a Proxy over parts that the caller runs and closes.
-func New(s *spool.Spool, keys *Keyring, versions Versions, logger *slog.Logger) *Proxy {
+func New(s *queue.Queue, keys *Keyring, versions Versions, logger *slog.Logger) *Proxy {
 	return &Proxy{s, keys, versions, logger}
 }
 
@@ -130,10 +130,10 @@ func (p *Proxy) resolveVersion(id wire.Identity, e *wire.Event) {
 // refusal tells the app what it can do about a spool that takes nothing.
 func (p *Proxy) refusal(err error) error {
 	switch {
-	case errors.Is(err, spool.ErrFull):
+	case errors.Is(err, queue.ErrFull):
 		return wire.Unavailable(5*time.Second,
 			"This write was not accepted: %w. Nothing that was accepted before is lost.", err)
-	case errors.Is(err, spool.ErrClosed):
+	case errors.Is(err, queue.ErrClosed):
 		return wire.Unavailable(time.Second, "This sidecar is stopping. Send this again in a moment.")
 	}
 

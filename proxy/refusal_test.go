@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // refuseWhere takes a batch of a known key, all but the events that bad selects: these get r.
@@ -84,7 +84,7 @@ func TestEventsBeyondALimitHoldUpNothing(t *testing.T) {
 		}
 
 		// Those that are left are the newest.
-		names, reasons := s.lane(spool.LaneDead)
+		names, reasons := s.lane(queue.LaneDead)
 		if last := len(names) - 1; names[last] != "full 199-99" || reasons[0] != atLimit.Reason {
 			t.Errorf("the last dead letter is %s, and the first is there for %q", names[last], reasons[0])
 		}
@@ -127,7 +127,7 @@ func TestLanesFullOfLettersOfLimitsTakeHeldEventsAndHoldUpNoWrite(t *testing.T) 
 		s.mustWrite(bobsKey, "b")
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		s.drain()
-		wantLane(t, s, spool.LaneHeld, numbered(50)...)
+		wantLane(t, s, queue.LaneHeld, numbered(50)...)
 		wantDelivered(t, srv, "b")
 		if s.metric("promptspool_lanes_full", "") != 0 || s.metric("promptspool_forward_paused", "") != 0 {
 			t.Error("the metrics tell of full lanes, or of a pause")
@@ -179,7 +179,7 @@ func TestAPauseEndsWhenTheServerTakesALaterEvent(t *testing.T) {
 					}
 				}
 				wantDelivered(t, srv, good...)
-				if dead, _ := s.lane(spool.LaneDead); !slices.Equal(sorted(dead), sorted(bad)) {
+				if dead, _ := s.lane(queue.LaneDead); !slices.Equal(sorted(dead), sorted(bad)) {
 					t.Errorf("%d events are dead; want the %d bad ones", len(dead), len(bad))
 				}
 				paused := s.metric("promptspool_forward_paused", "") != 0
@@ -206,7 +206,7 @@ func TestANewEventThatTheServerTakesEndsAPause(t *testing.T) {
 		defer stop()
 		<-time.After(time.Hour)
 		synctest.Wait()
-		wantLane(t, s, spool.LaneDead, numbered(5)...)
+		wantLane(t, s, queue.LaneDead, numbered(5)...)
 		if s.metric("promptspool_forward_paused", "") != 1 {
 			t.Error("the metric does not tell of the pause")
 		}
@@ -215,7 +215,7 @@ func TestANewEventThatTheServerTakesEndsAPause(t *testing.T) {
 		<-time.After(4 * time.Minute)
 		synctest.Wait()
 		wantDelivered(t, srv, "good")
-		wantLane(t, s, spool.LaneDead, numbered(20)...)
+		wantLane(t, s, queue.LaneDead, numbered(20)...)
 		if s.metric("promptspool_forward_paused", "") != 0 {
 			t.Error("the pause is over and the metric does not say so")
 		}
@@ -232,7 +232,7 @@ func TestBadEventsAreBuriedAndAllOthersArrive(t *testing.T) {
 		written := 0
 		rapid.Check(testingT{t}, func(t *rapid.T) {
 			srv.received, srv.of = nil, map[string]int{}
-			if _, err := s.Purge(spool.LaneDead, func(uint64) bool { return true }); err != nil {
+			if _, err := s.Purge(queue.LaneDead, func(uint64) bool { return true }); err != nil {
 				t.Fatal(err)
 			}
 
@@ -298,7 +298,7 @@ func TestBadEventsAreBuriedAndAllOthersArrive(t *testing.T) {
 			if all := sorted(slices.Concat(want["good"], want["later"])); !slices.Equal(got, all) {
 				t.Fatalf("at the server are %v, want %v", got, all)
 			}
-			dead, _ := s.lane(spool.LaneDead)
+			dead, _ := s.lane(queue.LaneDead)
 			if all := sorted(slices.Concat(want["bad"], want["full"])); !slices.Equal(sorted(dead), all) {
 				t.Fatalf("dead are %v; want %v", dead, all)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // replayEvents and replayBytes bound what Replay appends in one go.
@@ -22,17 +22,17 @@ const (
 // error at the end. After any other error, or a crash, some events may be in both places:
 // the server recognises an event that it gets twice.
 func (p *Proxy) Replay(
-	ctx context.Context, lane spool.Lane, pick func(seq uint64) bool, secret wire.Secret,
+	ctx context.Context, lane queue.Lane, pick func(seq uint64) bool, secret wire.Secret,
 ) (int, error) {
-	return p.replay(ctx, lane, func(e spool.LaneEntry) bool { return pick(e.Seq) }, secret)
+	return p.replay(ctx, lane, func(e queue.LaneEntry) bool { return pick(e.Seq) }, secret)
 }
 
 func (p *Proxy) replay(
-	ctx context.Context, lane spool.Lane, pick func(spool.LaneEntry) bool, secret wire.Secret,
+	ctx context.Context, lane queue.Lane, pick func(queue.LaneEntry) bool, secret wire.Secret,
 ) (int, error) {
 	moved, size, unread := 0, 0, 0
 	var cause error // of the first that is not read
-	var batch []spool.LaneEntry
+	var batch []queue.LaneEntry
 	move := func() error {
 		if len(batch) == 0 {
 			return nil
@@ -83,7 +83,7 @@ func (p *Proxy) replay(
 
 // replayBatch moves events that go out under one key.
 func (p *Proxy) replayBatch(
-	ctx context.Context, lane spool.Lane, batch []spool.LaneEntry, secret wire.Secret,
+	ctx context.Context, lane queue.Lane, batch []queue.LaneEntry, secret wire.Secret,
 ) error {
 	var lines [][]byte
 	var seqs []uint64
@@ -129,7 +129,7 @@ func (p *Proxy) replayBatch(
 // Purge removes the events of a lane that pick selects for good, and returns how
 // many. That includes those that cannot be read. Keys that are not needed any more
 // go with them.
-func (p *Proxy) Purge(lane spool.Lane, pick func(seq uint64) bool) (int, error) {
+func (p *Proxy) Purge(lane queue.Lane, pick func(seq uint64) bool) (int, error) {
 	var seqs []uint64
 	keys := map[uint32]bool{}
 	for e, err := range p.spool.Lane(lane) {

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // newSidecarHolding makes a sidecar with held events: a1 and a3 of annsKey, b2 of bobsKey. The server
@@ -48,7 +48,7 @@ const verdictAge = 31 * time.Second
 func (s *sidecar) sequences() map[string]uint64 {
 	s.t.Helper()
 	seqs := map[string]uint64{}
-	for e, err := range s.spool.Lane(spool.LaneHeld) {
+	for e, err := range s.spool.Lane(queue.LaneHeld) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func none(uint64) bool  { return false }
 // replay replays held events and wants n to be moved.
 func (s *sidecar) replay(n int, pick func(uint64) bool, secret wire.Secret) {
 	s.t.Helper()
-	if moved, err := s.Replay(context.Background(), spool.LaneHeld, pick, secret); moved != n || err != nil {
+	if moved, err := s.Replay(context.Background(), queue.LaneHeld, pick, secret); moved != n || err != nil {
 		s.t.Fatalf("%d events were moved, %v; want %d", moved, err, n)
 	}
 }
@@ -100,9 +100,9 @@ func TestHeldEventsAreReplayedEachUnderItsOwnKey(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, srv := newSidecarHolding(t)
 		s.replay(0, none, "")
-		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
 		s.replay(2, s.named("a1", "b2"), "")
-		wantLane(t, s, spool.LaneHeld, "a3")
+		wantLane(t, s, queue.LaneHeld, "a3")
 		if n := s.spool.Status().Events; n != 2 {
 			t.Errorf("%d events are in the spool; want 2", n)
 		}
@@ -119,13 +119,13 @@ func TestDeadLettersAreReplayedAsWell(t *testing.T) {
 		srv.always = refuse(wire.ResultInvalid, "e2")
 		s.mustWrite(annsKey, "e1", "e2")
 		s.drain()
-		wantLane(t, s, spool.LaneDead, "e2")
+		wantLane(t, s, queue.LaneDead, "e2")
 		srv.set(func(s *server) { s.always = nil })
-		if moved, err := s.Replay(t.Context(), spool.LaneDead, every, ""); moved != 1 || err != nil {
+		if moved, err := s.Replay(t.Context(), queue.LaneDead, every, ""); moved != 1 || err != nil {
 			t.Fatal(moved, err)
 		}
 		s.drain()
-		wantLane(t, s, spool.LaneDead)
+		wantLane(t, s, queue.LaneDead)
 		wantDelivered(t, srv, "e1", "e2")
 	})
 }
@@ -140,7 +140,7 @@ func TestHeldEventsAreReplayedUnderAGivenKeyAndTheirOwnIsForgotten(t *testing.T)
 		s.replay(2, every, bobsKey)
 		wantKeyFiles(t, s, 2)
 		s.drain()
-		wantLane(t, s, spool.LaneHeld)
+		wantLane(t, s, queue.LaneHeld)
 		if got := srv.keysOf(); got["e1"] != bobsKey || got["e2"] != bobsKey {
 			t.Errorf("they came under %v", got)
 		}
@@ -153,11 +153,11 @@ func TestHeldEventsAreReplayedUnderAGivenKeyAndTheirOwnIsForgotten(t *testing.T)
 func TestAGivenKeyThatIsRefusedMovesNothing(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s, _ := newSidecarHolding(t)
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "a key that no server knows")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "a key that no server knows")
 		if moved != 0 || !wire.IsCode(err, wire.CodeUnauthorized) {
 			t.Errorf("%d were moved, %v; want a refusal of the key", moved, err)
 		}
-		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
 		if n := s.spool.Status().Events; n != 0 {
 			t.Errorf("%d events are in the spool; want none", n)
 		}
@@ -169,14 +169,14 @@ func TestAnEventThatCannotBeReadHoldsUpNoOthers(t *testing.T) {
 		s := newSidecar(t, newServer(t))
 		s.hold(annsKey, "e1", "e2")
 		s.damageLastHeld()
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "")
 		if moved != 1 || err == nil || !strings.Contains(err.Error(), "1 cannot be read and stay") {
 			t.Errorf("%d were moved, %v", moved, err)
 		}
 		if n := s.spool.Status().Held; n != 1 {
 			t.Errorf("%d events stay in the lane; want the damaged one", n)
 		}
-		if moved, err := s.Purge(spool.LaneHeld, func(uint64) bool { return true }); moved != 1 || err != nil {
+		if moved, err := s.Purge(queue.LaneHeld, func(uint64) bool { return true }); moved != 1 || err != nil {
 			t.Errorf("%d were purged, %v", moved, err)
 		}
 	})
@@ -191,7 +191,7 @@ func TestEventsWhoseOwnKeyIsStillRefusedAreHeldAgain(t *testing.T) {
 		before := s.sequences()
 		s.replay(2, every, "")
 		s.drain()
-		wantLane(t, s, spool.LaneHeld, "e1", "e2")
+		wantLane(t, s, queue.LaneHeld, "e1", "e2")
 		if after := s.sequences(); after["e1"] <= before["e2"] {
 			t.Errorf("their sequences were %v and are %v; want new ones", before, after)
 		}
@@ -207,11 +207,11 @@ func TestEventsWhoseOwnKeyIsLostNeedAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.start()
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "")
 		if moved != 0 || err == nil || !strings.Contains(err.Error(), "--key-file") {
 			t.Errorf("%d were moved, %v; want to be told of --key-file", moved, err)
 		}
-		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
 		s.replay(3, every, annsKey)
 		s.drain()
 		wantKeys(t, srv, map[string]wire.Secret{"a1": annsKey, "b2": annsKey, "a3": annsKey})
@@ -229,12 +229,12 @@ func TestAFullSpoolLeavesHeldEventsWhereTheyAre(t *testing.T) {
 			err = s.write(bobsKey, "e")
 		}
 
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, every, "")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "")
 		wantUnavailable(t, err, "--spool-bytes-max")
 		if moved != 0 {
 			t.Errorf("%d were moved", moved)
 		}
-		wantLane(t, s, spool.LaneHeld, "a1", "b2", "a3")
+		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
 
 		s.drain()
 		<-time.After(2 * time.Second)
@@ -255,7 +255,7 @@ func TestManyEventsAreReplayedInSeveralCommits(t *testing.T) {
 		if n := s.metric("promptspool_spool_commit_events", "") - before; n != 2 {
 			t.Errorf("501 events took %v commits; want 2", n)
 		}
-		wantLane(t, s, spool.LaneHeld)
+		wantLane(t, s, queue.LaneHeld)
 		if n := s.spool.Status().Events; n != 501 {
 			t.Errorf("%d events are in the spool", n)
 		}
@@ -297,7 +297,7 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 			}
 			return seq != seqs["e3"]
 		}
-		if moved, err := s.Replay(t.Context(), spool.LaneHeld, allButLast, ""); moved != 0 || err == nil {
+		if moved, err := s.Replay(t.Context(), queue.LaneHeld, allButLast, ""); moved != 0 || err == nil {
 			t.Fatalf("%d were moved, %v; want an error", moved, err)
 		}
 
@@ -305,14 +305,14 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 		s.drain()
 		wantDelivered(t, srv, "e1", "e2")
 		isThird := func(seq uint64) bool { return seq == seqs["e3"] }
-		if moved, err := s.Purge(spool.LaneHeld, isThird); moved != 1 || err != nil {
+		if moved, err := s.Purge(queue.LaneHeld, isThird); moved != 1 || err != nil {
 			t.Fatalf("purging the one that was not picked: %d, %v", moved, err)
 		}
-		wantLane(t, s, spool.LaneHeld, "e1", "e2")
+		wantLane(t, s, queue.LaneHeld, "e1", "e2")
 
 		s.replay(2, every, "")
 		s.drain()
-		wantLane(t, s, spool.LaneHeld)
+		wantLane(t, s, queue.LaneHeld)
 		if diff := cmp.Diff(map[string]int{"e1": 2, "e2": 2}, srv.of); diff != "" {
 			t.Errorf("how often each came (-want +got):\n%s", diff)
 		}
@@ -335,7 +335,7 @@ func TestAnEventThatCannotBeReadIsNotReplayedSilently(t *testing.T) {
 		s.hold(annsKey, "e1", "e2")
 		last := s.sequences()["e2"]
 		s.damageLastHeld()
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, func(seq uint64) bool { return seq == last }, "")
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, func(seq uint64) bool { return seq == last }, "")
 		if moved != 0 || err == nil || !strings.Contains(err.Error(), "cannot be read") {
 			t.Errorf("%d were moved, %v", moved, err)
 		}
@@ -353,21 +353,21 @@ func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
 		srv.back()
 		s.drain()
 
-		if moved, err := s.Purge(spool.LaneHeld, none); moved != 0 || err != nil {
+		if moved, err := s.Purge(queue.LaneHeld, none); moved != 0 || err != nil {
 			t.Fatal(moved, err)
 		}
-		if moved, err := s.Purge(spool.LaneHeld, s.named("n1", "n2")); moved != 2 || err != nil {
+		if moved, err := s.Purge(queue.LaneHeld, s.named("n1", "n2")); moved != 2 || err != nil {
 			t.Fatal(moved, err)
 		}
-		wantLane(t, s, spool.LaneHeld, "o3")
+		wantLane(t, s, queue.LaneHeld, "o3")
 
 		<-time.After(6 * time.Second)
 		synctest.Wait()
 		wantKeyFiles(t, s, 1)
 
 		s.restart()
-		wantLane(t, s, spool.LaneHeld, "o3")
-		if moved, err := s.Purge(spool.LaneDead, every); moved != 0 || err != nil {
+		wantLane(t, s, queue.LaneHeld, "o3")
+		if moved, err := s.Purge(queue.LaneDead, every); moved != 0 || err != nil {
 			t.Errorf("of the other lane %d were removed, %v", moved, err)
 		}
 		wantDelivered(t, srv)
@@ -381,11 +381,11 @@ func TestALaneThatIsClosedIsNotTakenForAnEmptyOne(t *testing.T) {
 		if err := s.spool.Close(); err != nil {
 			t.Fatal(err)
 		}
-		moved, err := s.Replay(t.Context(), spool.LaneHeld, pick, "")
-		if moved != 0 || !errors.Is(err, spool.ErrClosed) {
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, pick, "")
+		if moved != 0 || !errors.Is(err, queue.ErrClosed) {
 			t.Errorf("replay: %d, %v", moved, err)
 		}
-		if moved, err := s.Purge(spool.LaneHeld, pick); moved != 0 || !errors.Is(err, spool.ErrClosed) {
+		if moved, err := s.Purge(queue.LaneHeld, pick); moved != 0 || !errors.Is(err, queue.ErrClosed) {
 			t.Errorf("purge: %d, %v", moved, err)
 		}
 	})

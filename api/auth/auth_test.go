@@ -14,8 +14,8 @@ import (
 
 	"promptspool/api/auth"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/accounts"
-	"promptspool/spool/archive/keyed/keyedtest"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/keyed/keyedtest"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -13,7 +13,7 @@ import (
 
 	"promptspool/api/auth"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 const (

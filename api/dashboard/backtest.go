@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 const backtestsPerPage = 6

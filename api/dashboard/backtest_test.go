@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/spool/archive/calls"
+	"promptspool/api/calls"
 )
 
 // said returns messages of texts such as "user: Hello".

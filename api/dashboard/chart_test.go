@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"promptspool/api/calls"
 	"promptspool/api/dashboard/chart"
-	"promptspool/spool/archive/calls"
 )
 
 var update = goflag.Bool("update", false, "rewrite the golden files")

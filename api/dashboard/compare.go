@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/calls"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 // compareView is what the comparison of two versions shows.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"promptspool/spool/archive/calls"
+	"promptspool/api/calls"
 )
 
 // Conversation is a model call as people read it.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/calls"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 // roles are the roles that a template's message can have.

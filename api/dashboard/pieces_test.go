@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 var later = regexp.MustCompile(`<a href="([^"]*)" rel="nofollow">Show more messages</a>`)

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/api/calls"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 func (d *Dashboard) recordRoutes() {

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/metrics/cputime"
-	"promptspool/spool/archive/calls"
 )
 
 // The page of a span that is no call has nothing of calls: no cost, and no program that logs it again.

@@ -23,7 +23,7 @@ import (
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 // password is that of everyone in these tests.

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 // templateHead is what every page of a template shows at its top.

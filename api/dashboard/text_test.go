@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"promptspool/spool/archive/calls"
+	"promptspool/api/calls"
 )
 
 func TestATextIsFoldedAtALineOrAWord(t *testing.T) {

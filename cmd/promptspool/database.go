@@ -15,8 +15,8 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/registry"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
-	"promptspool/spool/archive/postgres"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/postgres"
 )
 
 // database is where a server keeps all that it holds. It is the Badger in the server's data folder, or a

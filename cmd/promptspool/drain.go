@@ -4,25 +4,25 @@ import (
 	"context"
 	"time"
 
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // drainSpool gives the forwarder time to deliver what is left, and logs what stays, and where.
-func drainSpool(ctx context.Context, queue *spool.Spool, c sidecarConfig) {
+func drainSpool(ctx context.Context, spool *queue.Queue, c sidecarConfig) {
 	ctx, cancel := context.WithTimeout(ctx, c.drain)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 
 	// The forwarder is still running. Nothing new comes, because the API has ended.
-	for queue.Status().Events > 0 && ctx.Err() == nil {
+	for spool.Status().Events > 0 && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-tick.C:
 		}
 	}
 
-	left := queue.Status()
+	left := spool.Status()
 	if left.Events > 0 {
 		c.logger.Warn("stopping with events that the server does not have yet; "+
 			"they stay in the spool and go out after the next start, or by `promptspool spool drain`",

@@ -38,7 +38,7 @@ var imports = map[string]string{
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
 	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
-		"api/filterline api/wire api/wire/calendar api/wire/jsonscan spool/archive/calls",
+		"api/filterline api/wire api/wire/calendar api/wire/jsonscan api/calls",
 	"api/dashboard/chart":    "",
 	"api/dashboard/docs":     "api/wire/packed",
 	"api/dashboard/markup":   "",
@@ -57,47 +57,48 @@ var imports = map[string]string{
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
 	"registry/prices":          "api/wire/packed",
 	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
-	"proxy":                    "api/wire metrics spool spool/crashpoint spool/disk",
+	"proxy":                    "api/wire metrics spool/crashpoint spool/disk spool/queue",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
-	"spool": "metrics spool/crashpoint spool/disk spool/frame spool/generation spool/lane " +
+	"spool":                    "",
+	"spool/queue": "metrics spool/crashpoint spool/disk spool/queue/frame spool/queue/generation spool/queue/lane " +
 		"spool/rawlog",
-	"spool/generation": "spool/crashpoint spool/disk spool/frame spool/rawlog",
-	"spool/lane":       "spool/crashpoint spool/disk spool/frame spool/rawlog",
-	"spool/crashpoint": "",
-	"spool/frame":      "",
-	"spool/disk":       "",
-	"spool/rawlog":     "spool/disk",
-	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices spool/archive/calls " +
-		"spool/archive/calls/otel spool/archive/query spool/archive/rowcode",
-	"spool/archive/rowcode":    "api/wire",
-	"spool/archive/compress":   "",
-	"spool/archive/calls":      "api/wire api/wire/jsonscan spool/archive/calls/otel",
-	"spool/archive/calls/otel": "api/otlp api/wire api/wire/jsonscan",
-	"spool/archive/query":      "api/wire api/wire/calendar spool/archive/calls spool/archive/rowcode",
-	"spool/archive/transfer":   "api/wire spool/archive spool/archive/accounts spool/archive/keyed",
-	"spool/archive/keyed":      "api/wire api/wire/jsonscan",
-	"spool/archive/counting":   "api/wire spool/archive spool/archive/query spool/archive/rowcode",
-	"spool/archive/accounts":   "api/wire spool/archive spool/archive/keyed",
-	"spool/archive/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/archive/accounts " +
-		"spool/archive/badgerdb/blocks spool/archive/badgerdb/folder spool/archive/compress spool/archive/keyed " +
-		"spool/archive/query spool/archive/rowcode spool/archive/transfer spool/disk spool/rawlog",
-	"spool/archive/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
-	"spool/archive/badgerdb/folder": "spool/disk spool/rawlog",
-	"spool/archive/postgres": "api/wire spool/archive spool/archive/accounts spool/archive/compress " +
-		"spool/archive/keyed spool/archive/postgres/connection spool/archive/postgres/schema spool/archive/query " +
-		"spool/archive/rowcode spool/archive/transfer",
-	"spool/archive/postgres/connection": "api/wire",
-	"spool/archive/postgres/schema":     "api/wire spool/archive/postgres/connection",
+	"spool/queue/generation": "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
+	"spool/queue/lane":       "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
+	"spool/crashpoint":       "",
+	"spool/queue/frame":      "",
+	"spool/disk":             "",
+	"spool/rawlog":           "spool/disk",
+	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices api/calls " +
+		"api/calls/otel spool/archive/query spool/archive/rowcode",
+	"spool/archive/rowcode":   "api/wire",
+	"spool/database/compress": "",
+	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
+	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan",
+	"spool/archive/query":     "api/wire api/wire/calendar api/calls spool/archive/rowcode",
+	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
+	"spool/database/keyed":    "api/wire api/wire/jsonscan",
+	"spool/archive/counting":  "api/wire spool/archive spool/archive/query spool/archive/rowcode",
+	"spool/database/accounts": "api/wire spool/archive spool/database/keyed",
+	"spool/database/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/database/accounts " +
+		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
+		"spool/archive/query spool/archive/rowcode spool/database/transfer spool/disk spool/rawlog",
+	"spool/database/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
+	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
+	"spool/database/postgres": "api/wire spool/archive spool/database/accounts spool/database/compress " +
+		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/schema spool/archive/query " +
+		"spool/archive/rowcode spool/database/transfer",
+	"spool/database/postgres/connection": "api/wire",
+	"spool/database/postgres/schema":     "api/wire spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/archive/archivetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
-		"spool/archive/keyed spool/archive/rowcode spool/archive/transfer",
-	"spool/archive/keyed/keyedtest": "api/wire spool/archive/keyed",
-	"registry/registrytest":         "api/wire registry spool/archive/accounts spool/archive/keyed/keyedtest",
+	"spool/database/databasetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
+		"spool/database/keyed spool/archive/rowcode spool/database/transfer",
+	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
+	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.
-	"spool/disktest": "metrics/parts spool/disk",
+	"spool/disk/disktest": "metrics/parts spool/disk",
 	// A real PostgreSQL for tests.
-	"spool/archive/postgres/postgrestest": "metrics/parts spool/archive/postgres/connection " +
-		"spool/archive/postgres/schema",
+	"spool/database/postgres/postgrestest": "metrics/parts spool/database/postgres/connection " +
+		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
@@ -109,15 +110,15 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire registry/prices " +
-		"spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
-		"registry/render spool/archive/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+		"registry/render api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool " +
+	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/badgerdb " +
-		"spool/archive/postgres spool/archive/transfer spool/disk cmd/promptspool/internal/config " +
+	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/database/badgerdb " +
+		"spool/database/postgres spool/database/transfer spool/disk cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// A tool of releases, in a module of its own.
 	"cmd/promptspool/deploy/release/sbom": "",

@@ -13,6 +13,7 @@ import (
 	"promptspool/api"
 	"promptspool/api/admission"
 	"promptspool/api/auth"
+	"promptspool/api/calls"
 	"promptspool/api/client"
 	"promptspool/api/dashboard"
 	"promptspool/api/ops"
@@ -27,10 +28,9 @@ import (
 	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/render"
-	"promptspool/spool"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/counting"
+	"promptspool/spool/queue"
 )
 
 // This file shows what each role is made of. A role opens its storage, builds its parts from the bottom up, each out
@@ -251,7 +251,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		return err
 	}
 	defer crash.Close()
-	queue, err := spool.Open(spool.Config{
+	spool, err := queue.Open(queue.Config{
 		Dir:      datafolder.Spool(c.data),
 		BytesMax: c.spoolBytesMax,
 		FreeMin:  c.spoolFreeMin,
@@ -267,17 +267,17 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	if err != nil {
 		return err
 	}
-	defer queue.Close() // a second time is harmless
+	defer spool.Close() // a second time is harmless
 
 	// Ids and accepted times do not go back over a restart, whatever the machine's clock does.
-	_, newest := queue.Newest()
+	_, newest := spool.Newest()
 	clock.StartAfter(newest)
 
 	// Identity: what the server said of the apps' keys, and the sidecar's own key, if it has one.
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir:           filepath.Join(c.data, "keys"),
 		Asker:         upstream,
-		Spool:         queue,
+		Spool:         spool,
 		SpoolBytesMax: c.spoolBytesMax,
 		Logger:        c.logger,
 	})
@@ -319,10 +319,10 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 
 	// Forwarding: what the API accepts is redacted, then spooled; the forwarder delivers it.
-	recorder := proxy.New(queue, keys, templates, c.logger)
+	recorder := proxy.New(spool, keys, templates, c.logger)
 	redactor := &redact.Before{Next: recorder, Metrics: m}
 	redactor.Set(c.redact)
-	forwarder := proxy.NewForwarder(queue, keys, upstream, m, c.logger)
+	forwarder := proxy.NewForwarder(spool, keys, upstream, m, c.logger)
 	status := func() sidecarStatus {
 		return sidecarStatus{
 			Role:       "sidecar",
@@ -333,7 +333,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			Upstream:   c.upstream,
 			Away:       forwarder.Away(),
 			ClockAhead: clockAhead(upstream),
-			Spool:      queue.Status(),
+			Spool:      spool.Status(),
 		}
 	}
 	heartbeats := proxy.Heartbeats{
@@ -395,7 +395,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Logger:         c.logger,
 		ConnectionsMax: opsConnections,
 		Started:        preloading.started,
-		Ready:          queue.Ready,
+		Ready:          spool.Ready,
 		Status:         func() any { return status() },
 		Describe: func(w io.Writer) {
 			_ = print.WriteTable(w, func(t *print.Table) { describeSidecar(t, status()) })
@@ -407,9 +407,9 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		api:     handlers.NewServer(),
 		tls:     certificates,
 		ops:     operations,
-		control: ops.ControlConfig{Spool: spooltool.Live{Queue: queue, Proxy: recorder}, Settings: settings},
+		control: ops.ControlConfig{Spool: spooltool.Live{Queue: spool, Proxy: recorder}, Settings: settings},
 		background: []func(context.Context) error{
-			queue.Run,
+			spool.Run,
 			templates.Run,
 			keys.Run,
 			recorder.Run,
@@ -421,11 +421,11 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			watchTemplates(templates, m),
 			settings.Run,
 		},
-		failed:  queue.Failed(),
+		failed:  spool.Failed(),
 		lingers: true,
-		drain:   func(ctx context.Context) { drainSpool(ctx, queue, c) },
+		drain:   func(ctx context.Context) { drainSpool(ctx, spool, c) },
 		started: started,
 		ready:   c.ready,
 	}
-	return errors.Join(p.run(ctx), queue.Close())
+	return errors.Join(p.run(ctx), spool.Close())
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool"
 	"promptspool/spool/disk"
+	"promptspool/spool/queue"
 )
 
 // sidecarStatus is what /statusz and the control socket of a sidecar tell.
@@ -24,7 +24,7 @@ type sidecarStatus struct {
 	Away      bool      `json:"away"` // the last attempt to deliver found no server
 	// ClockAhead is by how many seconds this clock is ahead of the server's; null before the first answer.
 	ClockAhead *float64     `json:"clock_ahead_seconds"`
-	Spool      spool.Status `json:"spool"`
+	Spool      queue.Status `json:"spool"`
 }
 
 // heartbeat is what the server is told of it.

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"promptspool/registry"
-	"promptspool/spool/archive/accounts"
-	"promptspool/spool/archive/keyed/keyedtest"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/keyed/keyedtest"
 )
 
 // NewMemory returns an empty store without a disk, for tests of what uses a store.

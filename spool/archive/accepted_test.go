@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // The server decodes events that a sidecar has answered 200 with the code that checks new
@@ -72,7 +72,7 @@ var kinds = []wire.Kind{wire.KindRequest, wire.KindScore, wire.KindMetadata, wir
 // if value is "", missing. It returns what the record shows, and the body of the changed write.
 func (s server) accept(t *testing.T, n int, kind wire.Kind, member, value string) (got shown, body string) {
 	t.Helper()
-	id := archivetest.ID(1_000_000 + n)
+	id := databasetest.ID(1_000_000 + n)
 	var events []wire.Event
 	for i, k := range kinds {
 		members := maps.Clone(usualWrites[k])
@@ -90,7 +90,7 @@ func (s server) accept(t *testing.T, n int, kind wire.Kind, member, value string
 			}
 		}
 		e := write(n*len(kinds)+i, k, "{"+strings.Join(parts, ",")+"}")
-		e.AcceptedAt, e.RequestID = archivetest.Start, id
+		e.AcceptedAt, e.RequestID = databasetest.Start, id
 		events = append(events, e)
 		if k == kind {
 			body = string(e.Body)

@@ -15,12 +15,12 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // server is an archive over a real database. Its clock stands still, an hour after
-// archivetest.Start.
+// databasetest.Start.
 type server struct {
 	*archive.Archive
 	metrics *metrics.Metrics
@@ -47,20 +47,20 @@ func newServer(t *testing.T, versions archive.Versions) server {
 		Metrics:  m,
 		Logger:   quiet,
 		Name:     "the server",
-		Now:      func() time.Time { return archivetest.Start.Add(time.Hour) },
+		Now:      func() time.Time { return databasetest.Start.Add(time.Hour) },
 	})
 
 	return server{a, m, wire.Identity{Account: "account-a", Verified: true}}
 }
 
-// write returns the nth event of the record archivetest.ID(1000), accepted n seconds after the
+// write returns the nth event of the record databasetest.ID(1000), accepted n seconds after the
 // start.
 func write(n int, kind wire.Kind, body string) wire.Event {
 	return wire.Event{
-		ID:         archivetest.ID(n),
+		ID:         databasetest.ID(n),
 		Kind:       kind,
-		RequestID:  archivetest.ID(1000),
-		AcceptedAt: archivetest.Start.Add(time.Duration(n) * time.Second),
+		RequestID:  databasetest.ID(1000),
+		AcceptedAt: databasetest.Start.Add(time.Duration(n) * time.Second),
 		Body:       json.RawMessage(body),
 	}
 }
@@ -135,7 +135,7 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 		}
 	}
 
-	rec, err := s.Request(t.Context(), s.id, strings.ToUpper(archivetest.ID(1000)))
+	rec, err := s.Request(t.Context(), s.id, strings.ToUpper(databasetest.ID(1000)))
 	if err != nil || len(rec.Events) != 2 || rec.Events[0].Sidecar != "the server" {
 		t.Errorf("the record is %+v (%v)", rec, err)
 	}
@@ -144,7 +144,7 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 func TestNobodyWithoutAnAccountReadsOrWrites(t *testing.T) {
 	s := newServer(t, nil)
 	_, err1 := s.Record(t.Context(), wire.Identity{}, []wire.Event{write(1, wire.KindRequest, chat)})
-	_, err2 := s.Request(t.Context(), wire.Identity{}, archivetest.ID(1000))
+	_, err2 := s.Request(t.Context(), wire.Identity{}, databasetest.ID(1000))
 	_, err3 := s.Search(t.Context(), wire.Identity{}, wire.Search{})
 	for i, err := range []error{err1, err2, err3} {
 		if !wire.IsCode(err, wire.CodeUnauthorized) {
@@ -158,8 +158,8 @@ func TestARequestThatIsNotThereSaysWhy(t *testing.T) {
 	s.record(t, write(1, wire.KindScore, `{"score":1}`), write(2, wire.KindScore, `{"score":2}`))
 	for _, c := range []struct{ id, says string }{
 		{"12345", "UUIDv7"},
-		{archivetest.ID(7), "no request"},
-		{archivetest.ID(1000), "has not arrived yet. 2 events for it arrived already"},
+		{databasetest.ID(7), "no request"},
+		{databasetest.ID(1000), "has not arrived yet. 2 events for it arrived already"},
 	} {
 		_, err := s.Request(t.Context(), s.id, c.id)
 		if !wire.IsCode(err, wire.CodeNotFound) || !strings.Contains(wire.AsError(err).Message, c.says) {
@@ -186,7 +186,7 @@ func (r registry) VersionAt(_ context.Context, _, ident string, sel wire.Selecto
 		return "greeting", 1, nil
 	case sel.Version > 0:
 		return "greeting", sel.Version, nil
-	case at.Before(archivetest.Start.Add(time.Second)):
+	case at.Before(databasetest.Start.Add(time.Second)):
 		return "greeting", 1, nil
 	}
 
@@ -239,7 +239,7 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 			)
 			own := write(9, wire.KindRequest,
 				strings.Replace(members.Replace(c.body), "{", `{"function_name":"f",`, 1))
-			own.RequestID, own.AcceptedAt, own.Version = archivetest.ID(1001), link.AcceptedAt, c.resolved
+			own.RequestID, own.AcceptedAt, own.Version = databasetest.ID(1001), link.AcceptedAt, c.resolved
 			s.record(t, link, write(8, wire.KindRequest, chat), own)
 
 			for _, id := range []string{link.RequestID, own.RequestID} {
@@ -287,19 +287,19 @@ func TestASearchAnswersInPages(t *testing.T) {
 	var events []wire.Event
 	for i := range 5 {
 		e := write(i, wire.KindRequest, chat)
-		e.RequestID = archivetest.ID(1000 + i)
+		e.RequestID = databasetest.ID(1000 + i)
 		events = append(events, e)
 	}
 	s.record(t, events...)
 
 	first, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2})
 	if err != nil || first.Total != 5 || first.Pages != 3 ||
-		!first.HasNext || *first.NextNum != 2 || first.Items[0].ID != archivetest.ID(1004) {
+		!first.HasNext || *first.NextNum != 2 || first.Items[0].ID != databasetest.ID(1004) {
 		t.Fatalf("the first page is %+v (%v)", first, err)
 	}
 	second, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2, Cursor: *first.NextCursor})
 	if err != nil || second.Total != 5 || !second.HasNext || second.NextNum != nil ||
-		second.Items[0].ID != archivetest.ID(1002) {
+		second.Items[0].ID != databasetest.ID(1002) {
 		t.Errorf("the page after the cursor is %+v (%v)", second, err)
 	}
 	last, err := s.Search(t.Context(), s.id, wire.Search{PerPage: 2, Page: 3})

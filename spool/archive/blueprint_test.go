@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // TestARecordHasItsBlueprint compares the blueprints of calls with those that the peer
@@ -53,7 +53,7 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 		},
 	} {
 		e := write(n, wire.KindRequest, c.call)
-		e.RequestID = archivetest.ID(1000 + n)
+		e.RequestID = databasetest.ID(1000 + n)
 		s.record(t, e)
 
 		r, err := s.Request(t.Context(), s.id, e.RequestID)
@@ -79,7 +79,7 @@ func TestSuggestionsOfOneTemplate(t *testing.T) {
 	s := newServer(t, registry{})
 	for n, name := range []string{"greeting", "other", "7"} {
 		e := write(n, wire.KindRequest, `{"function_name":"f","prompt_id":"`+name+`","prompt_version":1}`)
-		e.RequestID = archivetest.ID(1000 + n)
+		e.RequestID = databasetest.ID(1000 + n)
 		s.record(t, e)
 	}
 
@@ -96,7 +96,7 @@ func TestSuggestionsFromBodiesEndInTime(t *testing.T) {
 	s := newServer(t, nil)
 	for n := range 20 {
 		e := write(n, wire.KindRequest, fmt.Sprintf(`{"function_name":"f","request_response":"answer %d"}`, n))
-		e.RequestID = archivetest.ID(1000 + n)
+		e.RequestID = databasetest.ID(1000 + n)
 		s.record(t, e)
 	}
 

@@ -9,8 +9,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // broken is a store in which the search for more to delete breaks off.
@@ -39,7 +39,8 @@ func TestADeletionThatBreaksOffSaysWhatIsGone(t *testing.T) {
 		Now:     time.Now,
 	})
 	id := wire.Identity{Account: "account-a", Verified: true}
-	e := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1), `{"function_name":"f","metadata":{"user":"ann"}}`)
+	e := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1),
+		`{"function_name":"f","metadata":{"user":"ann"}}`)
 	if _, err := db.Apply(t.Context(), id.Account, []archive.Event{e}); err != nil {
 		t.Fatal(err)
 	}

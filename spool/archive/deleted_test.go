@@ -11,7 +11,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // Deleted must agree with its definition, which looks at each of the requests in turn, with
@@ -57,7 +57,7 @@ func TestLookingForADeletionCostsByTheEventsOwnKeys(t *testing.T) {
 	asked := 0
 	for i := range 1000 {
 		text := fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)
-		e := archivetest.Event(t, i, wire.KindMetadata, archivetest.ID(1000), text)
+		e := databasetest.Event(t, i, wire.KindMetadata, databasetest.ID(1000), text)
 		s.Fold(e)
 		s.DeletedBy(&e, func(string, string) (at time.Time, ok bool) { asked++; return at, ok })
 	}
@@ -71,14 +71,14 @@ func TestLookingForADeletionCostsByTheEventsOwnKeys(t *testing.T) {
 // request came after both, and undoes only the second deletion.
 func TestADeletionStandsWhateverCameLater(t *testing.T) {
 	var s archive.State
-	id := archivetest.ID(1000)
-	s.Fold(archivetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"k":"first"}}`))
-	s.Fold(archivetest.Event(t, 3, wire.KindMetadata, id, `{"metadata":{"k":"second"}}`))
-	s.Fold(archivetest.Event(t, 4, wire.KindRequest, id, `{"metadata":{"k":"third"},"function_name":"x.y"}`))
+	id := databasetest.ID(1000)
+	s.Fold(databasetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"k":"first"}}`))
+	s.Fold(databasetest.Event(t, 3, wire.KindMetadata, id, `{"metadata":{"k":"second"}}`))
+	s.Fold(databasetest.Event(t, 4, wire.KindRequest, id, `{"metadata":{"k":"third"},"function_name":"x.y"}`))
 
 	upTo := map[string]time.Time{
-		"first":  archivetest.Start.Add(2 * time.Second),
-		"second": archivetest.Start.Add(5 * time.Second),
+		"first":  databasetest.Start.Add(2 * time.Second),
+		"second": databasetest.Start.Add(5 * time.Second),
 	}
 	for _, values := range [][]string{{"second"}, {"first"}, {"first", "second"}} {
 		got := s.Deleted(func(_, value string) (time.Time, bool) { return upTo[value], slices.Contains(values, value) })
@@ -98,7 +98,7 @@ func drawEvent(t *rapid.T, n int) archive.Event {
 	}
 	text, _ := json.Marshal(body)
 
-	return archivetest.Event(t, n, kind, archivetest.ID(1000), string(text))
+	return databasetest.Event(t, n, kind, databasetest.ID(1000), string(text))
 }
 
 // drawDeletions draws deletions of values around the moments of so many events.
@@ -107,7 +107,7 @@ func drawDeletions(t *rapid.T, events int) func(key, value string) (time.Time, b
 	for range 3 { // several values of one key may be deleted
 		for key, value := range drawValues(t) {
 			moment := rapid.IntRange(-1, events+1).Draw(t, "moment")
-			before[key+"="+value] = archivetest.Start.Add(time.Duration(moment) * time.Second)
+			before[key+"="+value] = databasetest.Start.Add(time.Duration(moment) * time.Second)
 		}
 	}
 
@@ -181,7 +181,7 @@ func TestWhetherARecordIsDeletedCostsInProportion(t *testing.T) {
 			if i%2 == 0 {
 				kind, body = wire.KindRequest, fmt.Sprintf(`{"metadata":{"k":"v%d"},"function_name":"x.y"}`, i)
 			}
-			s.Fold(archivetest.Event(t, i, kind, archivetest.ID(1_000_000), body))
+			s.Fold(databasetest.Event(t, i, kind, databasetest.ID(1_000_000), body))
 		}
 
 		before := allocated()

@@ -4,7 +4,7 @@
 // Everything that decides is here and pure: Decode reads an event, State.Fold merges it,
 // State.View and State.Row show the result, and a Group says what a batch of events, a
 // deletion, an edit or the retention makes of the records that a Store has loaded. The Store
-// only loads and writes, in one durable transaction each; package archivetest is the suite
+// only loads and writes, in one durable transaction each; package databasetest is the suite
 // that every Store passes.
 //
 // Folding is commutative, associative and idempotent: whatever the order, the batches and
@@ -20,10 +20,9 @@
 // A record whose request has not arrived yet is an orphan: its enrichments are kept and
 // join the request when that arrives. Until then no list shows it.
 //
-// The rooms below it hold what needs no Store: package calls reads a provider's call,
-// query defines what searches and statistics mean, rowcode is the form of a list's row.
-// Package transfer copies one database into another. Package counting goes on with
-// statistics that take longer than their caller waits.
+// The packages below it need no Store: query defines what searches and statistics mean,
+// rowcode is the form of a list's row, counting continues statistics that take longer than
+// their caller waits.
 //
 // What is left here is one noun and what is asked of it: how events become a State
 // (event.go, request.go, stamp.go, state.go, metadata.go, long.go, stored.go), what a State

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
-	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 

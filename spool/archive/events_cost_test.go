@@ -8,16 +8,16 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // A record may have thousands of scores and replaced metadata values, and an export writes the
 // events of every record. Finding what one event did must not look at all the others.
 func TestTheEventsOfARecordCostInProportion(t *testing.T) {
 	event := func(s *archive.State, i int, kind wire.Kind, body string) {
-		id := wire.NewIDAt(archivetest.Start.Add(time.Duration(i) * time.Millisecond))
-		e := wire.Event{ID: id, Kind: kind, RequestID: s.RequestID, AcceptedAt: archivetest.Start, Body: []byte(body)}
-		d, err := archive.Decode(e, archivetest.Start)
+		id := wire.NewIDAt(databasetest.Start.Add(time.Duration(i) * time.Millisecond))
+		e := wire.Event{ID: id, Kind: kind, RequestID: s.RequestID, AcceptedAt: databasetest.Start, Body: []byte(body)}
+		d, err := archive.Decode(e, databasetest.Start)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestTheEventsOfARecordCostInProportion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Memory, not time: it is the same however busy the machine is.
 			cost := func(n int) uint64 {
-				s := archive.State{RequestID: wire.NewIDAt(archivetest.Start)}
+				s := archive.State{RequestID: wire.NewIDAt(databasetest.Start)}
 				for i := range n {
 					add(&s, i)
 				}

@@ -12,13 +12,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := archivetest.Events(t, 3, 14)
-		states, all := archivetest.Fold(events)
+		events := databasetest.Events(t, 3, 14)
+		states, all := databasetest.Fold(events)
 
 		var again []archive.Event
 		for _, s := range states {
@@ -34,7 +34,7 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", line, err)
 				}
-				d := archivetest.Decode(t, parsed, archivetest.Start.Add(100*time.Hour))
+				d := databasetest.Decode(t, parsed, databasetest.Start.Add(100*time.Hour))
 				if link := d.Prompt; link != nil && d.Version > 0 {
 					link.Version = d.Version
 				}
@@ -45,7 +45,7 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 			}
 		}
 
-		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, again)...))
+		got, _ := databasetest.Fold(slices.Concat(databasetest.Batches(t, again)...))
 		for id, want := range states {
 			body := json.RawMessage(nil)
 			if want.Listed() {
@@ -78,9 +78,9 @@ func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
 	const records = 250
 	for i := range records {
 		e := write(2*i, wire.KindRequest, chat)
-		e.RequestID = archivetest.ID(10_000 + i)
+		e.RequestID = databasetest.ID(10_000 + i)
 		o := write(2*i+1, wire.KindScore, `{"score":1}`)
-		o.RequestID = archivetest.ID(20_000 + i)
+		o.RequestID = databasetest.ID(20_000 + i)
 		s.record(t, e, o)
 	}
 
@@ -106,10 +106,10 @@ func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
 
 	var want []string
 	for i := range records {
-		want = append(want, archivetest.ID(10_000+records-1-i)) // newest first
+		want = append(want, databasetest.ID(10_000+records-1-i)) // newest first
 	}
 	for i := range records {
-		want = append(want, archivetest.ID(20_000+i))
+		want = append(want, databasetest.ID(20_000+i))
 	}
 	if diff := cmp.Diff(want, ids); diff != "" || calls != 6 { // three pages, two of orphans, and one without spans
 		t.Errorf("in %d calls (-want +got):\n%s", calls, diff)

@@ -13,27 +13,27 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
-// event returns the nth event of the record archivetest.ID(1000), as archivetest.Event does.
+// event returns the nth event of the record databasetest.ID(1000), as databasetest.Event does.
 func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 	t.Helper()
-	return archivetest.Event(t, n, kind, archivetest.ID(1000), body)
+	return databasetest.Event(t, n, kind, databasetest.ID(1000), body)
 }
 
 // record folds events and returns the record.
 func record(events ...archive.Event) wire.Record {
-	states, bodies := archivetest.Fold(events)
-	s := states[archivetest.ID(1000)]
+	states, bodies := databasetest.Fold(events)
+	s := states[databasetest.ID(1000)]
 	return s.View(s.ShownBody(bodies))
 }
 
 func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := archivetest.Events(t, 2, 12)
-		want, _ := archivetest.Fold(events)
-		got, _ := archivetest.Fold(slices.Concat(archivetest.Batches(t, events)...))
+		events := databasetest.Events(t, 2, 12)
+		want, _ := databasetest.Fold(events)
+		got, _ := databasetest.Fold(slices.Concat(databasetest.Batches(t, events)...))
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(archive.State{})); diff != "" {
 			t.Fatalf("in order (-) and otherwise (+):\n%s", diff)
 		}
@@ -42,7 +42,7 @@ func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {
 
 func TestAStateSurvivesJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		states, _ := archivetest.Fold(archivetest.Events(t, 2, 12))
+		states, _ := databasetest.Fold(databasetest.Events(t, 2, 12))
 		encoded, err := json.Marshal(states)
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestTheLatestOfEachPlaceStays(t *testing.T) {
 			conflicts = append(conflicts, e.ID)
 		}
 	}
-	if !slices.Equal(conflicts, []string{archivetest.ID(9)}) {
+	if !slices.Equal(conflicts, []string{databasetest.ID(9)}) {
 		t.Errorf("conflicts %v, want the request that came second", conflicts)
 	}
 }
@@ -136,7 +136,7 @@ func TestALaterPromptLinkReplacesTheRequestsOwn(t *testing.T) {
 }
 
 func TestAClockFarAheadDoesNotOrder(t *testing.T) {
-	now := archivetest.Start
+	now := databasetest.Start
 	for _, c := range []struct {
 		ahead time.Duration
 		want  time.Time
@@ -146,9 +146,9 @@ func TestAClockFarAheadDoesNotOrder(t *testing.T) {
 		{5*time.Second + 1, now},
 		{100 * 365 * 24 * time.Hour, now},
 	} {
-		e := archivetest.Decode(t, wire.Event{
-			ID:         archivetest.ID(1),
-			RequestID:  archivetest.ID(2),
+		e := databasetest.Decode(t, wire.Event{
+			ID:         databasetest.ID(1),
+			RequestID:  databasetest.ID(2),
 			Kind:       wire.KindScore,
 			AcceptedAt: now.Add(c.ahead),
 			Body:       json.RawMessage(`{"score":1}`),
@@ -195,7 +195,8 @@ func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	var s archive.State
 	e := event(t, archive.RecordEventsMax-1, wire.KindGroup, `{"group_id":"g"}`)
 	for n := range archive.RecordEventsMax - 1 {
-		s.History = append(s.History, archive.Entry{Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(n)}})
+		stamp := archive.Stamp{At: databasetest.Start, ID: databasetest.ID(n)}
+		s.History = append(s.History, archive.Entry{Stamp: stamp})
 	}
 
 	if r := s.Take(e); r.Code != wire.ResultAccepted {
@@ -204,7 +205,7 @@ func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	if r := s.Take(e); r.Code != wire.ResultDuplicate {
 		t.Errorf("an event of a full record, sent again: %+v", r)
 	}
-	e.ID = archivetest.ID(archive.RecordEventsMax)
+	e.ID = databasetest.ID(archive.RecordEventsMax)
 	if r := s.Take(e); r.Code != wire.ResultInvalid || r.Cause != wire.CauseLimit ||
 		!strings.Contains(r.Reason, "10000 events") {
 		t.Errorf("one event too many: %+v", r)
@@ -229,13 +230,13 @@ func FuzzFold(f *testing.F) {
 	}
 
 	f.Fuzz(func(t *testing.T, kind, accepted string, body []byte) {
-		line := []byte(`{"id":"` + archivetest.ID(1) + `","kind":"` + kind + `","request_id":"` + archivetest.ID(2) +
+		line := []byte(`{"id":"` + databasetest.ID(1) + `","kind":"` + kind + `","request_id":"` + databasetest.ID(2) +
 			`","accepted_at":"` + accepted + `","sidecar":"s","body":` + string(body) + `}`)
 		e, err := wire.ParseEvent(line)
 		if err != nil {
 			return
 		}
-		d, err := archive.Decode(e, archivetest.Start)
+		d, err := archive.Decode(e, databasetest.Start)
 		if err != nil {
 			return
 		}

@@ -11,8 +11,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/database/databasetest"
 )
 
 // archiveAt returns an archive over its own store. Its clock stands still.
@@ -31,7 +31,7 @@ func forged(n int, requestID string, at time.Time, user string) wire.Event {
 		`"request_start_time":1,"request_end_time":2,"metadata":{"user":%q}}`, user)
 
 	return wire.Event{
-		ID:         archivetest.ID(n),
+		ID:         databasetest.ID(n),
 		Kind:       wire.KindRequest,
 		RequestID:  requestID,
 		AcceptedAt: at,
@@ -59,15 +59,15 @@ func TestAnAppKeyCannotWriteHistoryOfLongAgo(t *testing.T) {
 	id := wire.Identity{Account: "acme"}
 	ages := []time.Duration{24 * time.Hour, 300 * 24 * time.Hour, 500 * 24 * time.Hour, 2000 * 24 * time.Hour}
 	for i, age := range ages {
-		written(t, a, wire.ScopeApp, forged(i, archivetest.ID(1000+i), now.Add(-age), "ann"))
-		written(t, a, wire.ScopeFull, forged(100+i, archivetest.ID(2000+i), now.Add(-age), "ann"))
+		written(t, a, wire.ScopeApp, forged(i, databasetest.ID(1000+i), now.Add(-age), "ann"))
+		written(t, a, wire.ScopeFull, forged(100+i, databasetest.ID(2000+i), now.Add(-age), "ann"))
 
-		imported, err := a.Request(context.Background(), id, archivetest.ID(2000+i))
+		imported, err := a.Request(context.Background(), id, databasetest.ID(2000+i))
 		if err != nil || !imported.AcceptedAt.Equal(now.Add(-age)) {
 			t.Errorf("a request that a full key imports of %v ago is of %v (%v)", age, imported.AcceptedAt, err)
 		}
 
-		rec, err := a.Request(context.Background(), id, archivetest.ID(1000+i))
+		rec, err := a.Request(context.Background(), id, databasetest.ID(1000+i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,19 +84,19 @@ func TestAnAppKeyCannotWriteHistoryOfLongAgo(t *testing.T) {
 func TestEventsOfLongAgoKeepTheirOrder(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	a := archiveAt(t, now)
-	written(t, a, wire.ScopeApp, forged(1, archivetest.ID(1000), now.AddDate(-3, 0, 0), "ann"))
+	written(t, a, wire.ScopeApp, forged(1, databasetest.ID(1000), now.AddDate(-3, 0, 0), "ann"))
 	for _, n := range []int{4, 3, 2} {
 		e := wire.Event{
-			ID:         archivetest.ID(n),
+			ID:         databasetest.ID(n),
 			Kind:       wire.KindScore,
-			RequestID:  archivetest.ID(1000),
+			RequestID:  databasetest.ID(1000),
 			AcceptedAt: now.AddDate(-2, 0, n),
 		}
 		e.Body = json.RawMessage(fmt.Sprintf(`{"request_id":%q,"score":%d}`, e.RequestID, n))
 		written(t, a, wire.ScopeApp, e)
 	}
 
-	rec, err := a.Request(context.Background(), wire.Identity{Account: "acme"}, archivetest.ID(1000))
+	rec, err := a.Request(context.Background(), wire.Identity{Account: "acme"}, databasetest.ID(1000))
 	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Score != 4 {
 		t.Errorf("the scores are %+v (%v)", rec.Scores, err)
 	}
@@ -106,12 +106,12 @@ func TestAForgedOlderRequestHidesNothing(t *testing.T) {
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	a := archiveAt(t, now)
 	id := wire.Identity{Account: "acme"}
-	stood := forged(5, archivetest.ID(1000), now, "ann")
-	older := forged(6, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory")
+	stood := forged(5, databasetest.ID(1000), now, "ann")
+	older := forged(6, databasetest.ID(1000), now.AddDate(-6, 0, 0), "mallory")
 	written(t, a, wire.ScopeApp, stood)
-	written(t, a, wire.ScopeApp, older, forged(7, archivetest.ID(1000), now.AddDate(-6, 0, 0), "mallory"))
+	written(t, a, wire.ScopeApp, older, forged(7, databasetest.ID(1000), now.AddDate(-6, 0, 0), "mallory"))
 
-	rec, err := a.Request(context.Background(), id, archivetest.ID(1000))
+	rec, err := a.Request(context.Background(), id, databasetest.ID(1000))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
-	"promptspool/spool/archive/calls/otel"
 )
 
 // Some libraries send the messages of a traced call, and judgements of it, as log records

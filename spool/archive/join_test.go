@@ -14,8 +14,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // joiner is an archive whose store fails where a test wants it to, and knows what it was given.
@@ -50,7 +50,7 @@ func newJoiner(t *testing.T) *joiner {
 		Store:   j,
 		Metrics: metrics.New("server", "test"),
 		Logger:  quiet,
-		Now:     func() time.Time { return archivetest.Start.Add(time.Hour) },
+		Now:     func() time.Time { return databasetest.Start.Add(time.Hour) },
 	})
 
 	return j
@@ -124,7 +124,7 @@ func (j *joiner) shown(t *testing.T, e wire.Event) wire.Record {
 var joinTrace = [16]byte{1, 2, 3}
 
 // joinStart is when all spans of these tests start.
-var joinStart = archivetest.Start
+var joinStart = databasetest.Start
 
 // spanAndLog returns the nth span, a model call without messages, with text as its variable,
 // and a log record of it at a time, with further members.
@@ -160,7 +160,7 @@ func traceEvent(t *testing.T, kind wire.Kind, recordID, body string) wire.Event 
 		ID:         id,
 		RequestID:  recordID,
 		Kind:       kind,
-		AcceptedAt: archivetest.Start,
+		AcceptedAt: databasetest.Start,
 		Sidecar:    "a",
 		Body:       json.RawMessage(body),
 	}

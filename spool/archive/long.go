@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 

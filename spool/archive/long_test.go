@@ -7,19 +7,19 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/databasetest"
 )
 
 // Neither a state nor a row holds long values, but the record shows them whole.
 func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
-	id, long := archivetest.ID(1000), strings.Repeat("ä", 30_000)
-	request := archivetest.Event(t, 1, wire.KindRequest, id,
+	id, long := databasetest.ID(1000), strings.Repeat("ä", 30_000)
+	request := databasetest.Event(t, 1, wire.KindRequest, id,
 		`{"function_name":"x.y","metadata":{"a":"`+long+`","b":"short"}}`)
-	metadata := archivetest.Event(t, 2, wire.KindMetadata, id, `{"metadata":{"c":"`+long+`"}}`)
-	prompt := archivetest.Event(t, 3, wire.KindPrompt, id,
+	metadata := databasetest.Event(t, 2, wire.KindMetadata, id, `{"metadata":{"c":"`+long+`"}}`)
+	prompt := databasetest.Event(t, 3, wire.KindPrompt, id,
 		`{"prompt_name":"p","version":1,"prompt_input_variables":{"x":"`+long+`"}}`)
-	states, bodies := archivetest.Fold([]archive.Event{request, metadata, prompt})
+	states, bodies := databasetest.Fold([]archive.Event{request, metadata, prompt})
 	s := states[id]
 
 	text, err := json.Marshal(s)
@@ -31,7 +31,7 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 		t.Errorf("the row has %d bytes", n)
 	}
 
-	whole := archivetest.Whole(s, bodies)
+	whole := databasetest.Whole(s, bodies)
 	view := whole.View(request.Body)
 	for key, want := range map[string]string{"a": long, "b": "short", "c": long} {
 		if view.Metadata[key] != want {
@@ -54,7 +54,7 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 // A value that looks like the reference to a long value must stay what it is.
 func TestAValueThatLooksLikeAReference(t *testing.T) {
 	spoof := rowcode.StoredValue("k", strings.Repeat("x", 5000))
-	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
+	e := databasetest.Event(t, 1, wire.KindMetadata, databasetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
 	var s archive.State
 	s.Take(e)
 	if s.Metadata["k"].Value == spoof ||

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/api/wire/secrets"
-	"promptspool/spool/archive/calls"
 )
 
 const (

@@ -13,22 +13,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
-	"promptspool/spool/archive/calls"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 const (
-	place = archivetest.KeyPlace
-	name  = archivetest.KeyName
+	place = databasetest.KeyPlace
+	name  = databasetest.KeyName
 )
 
 // withKey returns an event as an app sends it, with a key.
 func withKey(e wire.Event) wire.Event {
-	e.Body = archivetest.KeyedBody(e.Body)
+	e.Body = databasetest.KeyedBody(e.Body)
 
 	return e
 }
@@ -36,7 +36,7 @@ func withKey(e wire.Event) wire.Event {
 // keyedEvents returns events of all kinds with a key in each, as an older sidecar or an export
 // has them.
 func keyedEvents() []wire.Event {
-	request, long := archivetest.ID(1000), strings.Repeat("long ", 300)
+	request, long := databasetest.ID(1000), strings.Repeat("long ", 300)
 
 	return []wire.Event{
 		write(1, wire.KindRequest, `{"function_name":"openai.f",`+
@@ -63,7 +63,7 @@ func holdsKey(t *testing.T, s server) (places []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), archivetest.Key) {
+		if strings.Contains(string(text), databasetest.Key) {
 			places = append(places, where)
 		}
 	}
@@ -100,7 +100,7 @@ func TestTheArchiveMasksWhatArrives(t *testing.T) {
 		t.Errorf("the key is in %v", places)
 	}
 
-	rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
+	rec, err := s.Request(t.Context(), s.id, databasetest.ID(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 			s := serverOver(db, nil)
 			first, next := write(tt.first, wire.KindRequest, body), write(tt.next, wire.KindRequest, masked)
 			if tt.stored == "old" {
-				old := archivetest.WithKey(t, archivetest.Decode(t, first, archivetest.Start))
+				old := databasetest.WithKey(t, databasetest.Decode(t, first, databasetest.Start))
 				if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
 					t.Fatal(err)
 				}
@@ -150,7 +150,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 
 			s.record(t, write(7, wire.KindRequest, `{"function_name":"another","kwargs":{}}`))
 			conflicts := func() (ids []string) {
-				rec, err := s.Request(t.Context(), s.id, archivetest.ID(1000))
+				rec, err := s.Request(t.Context(), s.id, databasetest.ID(1000))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -162,14 +162,14 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 
 				return ids
 			}
-			if diff := cmp.Diff([]string{archivetest.ID(7)}, conflicts()); diff != "" {
+			if diff := cmp.Diff([]string{databasetest.ID(7)}, conflicts()); diff != "" {
 				t.Errorf("conflicts (-want +got):\n%s", diff)
 			}
 
 			if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff([]string{archivetest.ID(7)}, conflicts()); diff != "" {
+			if diff := cmp.Diff([]string{databasetest.ID(7)}, conflicts()); diff != "" {
 				t.Errorf("conflicts after masking (-want +got):\n%s", diff)
 			}
 		})
@@ -182,8 +182,8 @@ func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
 	s := serverOver(db, nil)
 	text := strings.Repeat("x ", calls.ExcerptBytesMax/2-8)
 	body := `{"function_name":"f","kwargs":{"prompt":"` + text + place + `"},"request_response":"` + text + place + `"}`
-	old := archivetest.WithKey(t, archivetest.Decode(t, write(1, wire.KindRequest, body), archivetest.Start))
-	cut := (text + archivetest.Key)[:calls.ExcerptBytesMax]
+	old := databasetest.WithKey(t, databasetest.Decode(t, write(1, wire.KindRequest, body), databasetest.Start))
+	cut := (text + databasetest.Key)[:calls.ExcerptBytesMax]
 	old.Request.InputExcerpt, old.Request.OutputExcerpt = cut, cut
 	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
 		t.Fatal(err)
@@ -209,8 +209,8 @@ func TestMaskingAlsoMasksANameOfASpanThatEndsWithinASecret(t *testing.T) {
 	text := strings.Repeat("x ", 120)
 	body := `{"resource":{},"scope":{},"span":{"traceId":"0af7651916cd43dd8448eb211c80319c",` +
 		`"spanId":"b7ad6b7169203331","name":"` + text + place + `"}}`
-	old := archivetest.WithKey(t, archivetest.Decode(t, write(1, wire.KindSpan, body), archivetest.Start))
-	old.Span.Name = (text + archivetest.Key)[:256]
+	old := databasetest.WithKey(t, databasetest.Decode(t, write(1, wire.KindSpan, body), databasetest.Start))
+	old.Span.Name = (text + databasetest.Key)[:256]
 	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func openStore(t *testing.T) *badgerdb.DB {
 func serverOver(db *badgerdb.DB, now func() time.Time) server {
 	m := metrics.New("server", "test")
 	if now == nil {
-		now = func() time.Time { return archivetest.Start.Add(time.Hour) }
+		now = func() time.Time { return databasetest.Start.Add(time.Hour) }
 	}
 	a := archive.New(archive.Config{
 		Store:   db,
@@ -264,7 +264,7 @@ func serverOver(db *badgerdb.DB, now func() time.Time) server {
 
 func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	db := openStore(t)
-	now := archivetest.Start.Add(time.Hour)
+	now := databasetest.Start.Add(time.Hour)
 	s := serverOver(db, func() time.Time { // runs on, so that each call looks at two or three records
 		now = now.Add(time.Second)
 		return now
@@ -272,17 +272,17 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 
 	var all []archive.Event
 	for i := range 7 {
-		id := archivetest.ID(1000 + i)
+		id := databasetest.ID(1000 + i)
 		body := `{"function_name":"f","kwargs":{"model":"m"},"tags":["clean"]}`
 		if i%2 == 0 {
 			body = `{"function_name":"f","kwargs":{"` + name + `":"hunter2",` +
 				`"messages":[{"content":"use ` + place + `"}]},"tags":["` + place + `"]}`
 		}
-		e := archivetest.Event(t, 10*i, wire.KindRequest, id, body)
-		all = append(all, archivetest.WithKey(t, e))
+		e := databasetest.Event(t, 10*i, wire.KindRequest, id, body)
+		all = append(all, databasetest.WithKey(t, e))
 	}
-	orphan := archivetest.Event(t, 100, wire.KindMetadata, archivetest.ID(2000), `{"metadata":{"note":"`+place+`"}}`)
-	all = append(all, archivetest.WithKey(t, orphan))
+	orphan := databasetest.Event(t, 100, wire.KindMetadata, databasetest.ID(2000), `{"metadata":{"note":"`+place+`"}}`)
+	all = append(all, databasetest.WithKey(t, orphan))
 	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +316,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	}
 	last := sum.Items[len(sum.Items)-1]
 	if last != (wire.FoundSecret{
-		RequestID: archivetest.ID(2000),
+		RequestID: databasetest.ID(2000),
 		SecretFinding: wire.SecretFinding{
 			Kind:   wire.SecretKey,
 			Path:   "metadata.note.value",
@@ -325,7 +325,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	}) {
 		t.Errorf("the orphan's finding is %+v", last)
 	}
-	if text, _ := json.Marshal(sum); strings.Contains(string(text), archivetest.Key) ||
+	if text, _ := json.Marshal(sum); strings.Contains(string(text), databasetest.Key) ||
 		strings.Contains(string(text), "hunter2") {
 		t.Errorf("the answer shows a secret: %s", text)
 	}
@@ -357,15 +357,15 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 
 func TestAScanEndsAtItsLimit(t *testing.T) {
 	db := openStore(t)
-	s := serverOver(db, func() time.Time { return archivetest.Start.Add(time.Hour) })
+	s := serverOver(db, func() time.Time { return databasetest.Start.Add(time.Hour) })
 	var all []archive.Event
 	for n := range 5 {
-		id := archivetest.ID(1000 + n)
-		all = append(all, archivetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
+		id := databasetest.ID(1000 + n)
+		all = append(all, databasetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
 	}
 	for n := range 2 {
-		id := archivetest.ID(2000 + n)
-		all = append(all, archivetest.Event(t, 10+n, wire.KindMetadata, id, `{"metadata":{"a":"b"}}`))
+		id := databasetest.ID(2000 + n)
+		all = append(all, databasetest.Event(t, 10+n, wire.KindMetadata, id, `{"metadata":{"a":"b"}}`))
 	}
 	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
 		t.Fatal(err)

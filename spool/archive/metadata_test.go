@@ -9,20 +9,20 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // A deletion by metadata looks at each of a record's two requests, also at the one that has no
 // metadata: with that one, the value that an event gave counts.
 func TestARequestWithoutMetadataCountsForADeletion(t *testing.T) {
-	id := archivetest.ID(1000)
+	id := databasetest.ID(1000)
 	var s archive.State
-	s.Fold(archivetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"user":"ann"}}`))
-	s.Fold(archivetest.Event(t, 2, wire.KindRequest, id, `{"metadata":{"user":"bob"},"function_name":"x.y"}`))
-	s.Fold(archivetest.Event(t, 4, wire.KindRequest, id, `{"function_name":"x.y"}`))
+	s.Fold(databasetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"user":"ann"}}`))
+	s.Fold(databasetest.Event(t, 2, wire.KindRequest, id, `{"metadata":{"user":"bob"},"function_name":"x.y"}`))
+	s.Fold(databasetest.Event(t, 4, wire.KindRequest, id, `{"function_name":"x.y"}`))
 
 	ann := func(key, value string) (time.Time, bool) {
-		return archivetest.Start.Add(time.Hour), key == "user" && value == "ann"
+		return databasetest.Start.Add(time.Hour), key == "user" && value == "ann"
 	}
 	if !s.Deleted(ann) {
 		t.Error("the record is not deleted")
@@ -52,13 +52,13 @@ func TestALoggedCallThatAnotherReplacesIsHidden(t *testing.T) {
 // must not cost more with each of them.
 func TestWhatAnEventHidesCostsByItsOwnKeys(t *testing.T) {
 	costs := func(keys int) float64 {
-		id := archivetest.ID(1000)
+		id := databasetest.ID(1000)
 		var s archive.State
 		for i := range keys {
-			s.Fold(archivetest.Event(t, i, wire.KindMetadata, id, fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)))
+			s.Fold(databasetest.Event(t, i, wire.KindMetadata, id, fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)))
 		}
 
-		e := archivetest.Event(t, keys, wire.KindMetadata, id, `{"metadata":{"k0":"w"}}`)
+		e := databasetest.Event(t, keys, wire.KindMetadata, id, `{"metadata":{"k0":"w"}}`)
 		s.Fold(e)
 		if got := s.HiddenBy(&e); len(got) != 1 || got[0].Value != "v" {
 			t.Errorf("with %d keys: %v is hidden", keys, got)

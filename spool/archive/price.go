@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive/calls"
 )
 
 // selfHosted are providers whose models run on their user's machines, under names that

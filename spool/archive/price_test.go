@@ -10,8 +10,8 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // TestRepricingKeepsToTheTimeOfTheCall prices calls in November. The price of their model was
@@ -46,15 +46,15 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 		`,"request_start_time":1767225600,"request_end_time":1767225601}`,
 	} {
 		e := write(n, wire.KindRequest, call+rest)
-		e.RequestID = archivetest.ID(1000 + n)
+		e.RequestID = databasetest.ID(1000 + n)
 		events = append(events, e)
 	}
 	given := write(3, wire.KindRequest, `{"provider":"openai","model":"gpt-5.6-sol",`+
 		`"input":{"type":"chat","messages":[]},"output":{"type":"chat","messages":[]},`+
 		`"price":7,"input_tokens":1,"output_tokens":1}`)
-	given.RequestID = archivetest.ID(1003)
+	given.RequestID = databasetest.ID(1003)
 	late := write(4, wire.KindRequest, call+`}`)
-	late.RequestID, late.AcceptedAt = archivetest.ID(1004), time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
+	late.RequestID, late.AcceptedAt = databasetest.ID(1004), time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
 	a := open(prices.BuiltIn())
 	if _, err := a.Record(t.Context(), id, append(events, given, late)); err != nil {
@@ -64,7 +64,7 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	check := func(what string, want ...float64) {
 		t.Helper()
 		for n, dollars := range want {
-			r, err := a.Request(t.Context(), id, archivetest.ID(1000+n))
+			r, err := a.Request(t.Context(), id, databasetest.ID(1000+n))
 			if err != nil || r.Price == nil || *r.Price != dollars {
 				t.Errorf("%s, call %d: %v (%v), want %v", what, n, r.Price, err, dollars)
 			}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"promptspool/api/calls"
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive/calls"
-	"promptspool/spool/archive/calls/otel"
 )
 
 // latencyMax is longer than any model call: times further apart are a caller's mistake,

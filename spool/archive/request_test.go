@@ -8,7 +8,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // The documented examples.
@@ -128,13 +128,13 @@ func TestDerivedFields(t *testing.T) {
 }
 
 func TestARowSaysWhatTheRecordSays(t *testing.T) {
-	states, _ := archivetest.Fold([]archive.Event{
+	states, _ := databasetest.Fold([]archive.Event{
 		event(t, 1, wire.KindRequest, chat),
 		event(t, 2, wire.KindMetadata, `{"metadata":{"b":"2","a":"1"}}`),
 		event(t, 3, wire.KindScore, `{"score":90}`),
 		event(t, 4, wire.KindPrompt, `{"prompt_name":"weather","version":3,"label":null,"prompt_input_variables":{}}`),
 	})
-	row, ok := states[archivetest.ID(1000)].Row()
+	row, ok := states[databasetest.ID(1000)].Row()
 	if !ok {
 		t.Fatal("a record with its request has no row")
 	}
@@ -142,8 +142,8 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 	rec := record(event(t, 1, wire.KindRequest, chat))
 	in, out, latency, three, name := int64(82), int64(18), 2.5, int64(3), "weather"
 	want := wire.Row{
-		ID:            archivetest.ID(1000),
-		RequestID:     archivetest.ID(1000),
+		ID:            databasetest.ID(1000),
+		RequestID:     databasetest.ID(1000),
 		ListTime:      *rec.StartTime,
 		AcceptedAt:    rec.AcceptedAt,
 		FunctionName:  "openai.ChatCompletion.create",

@@ -12,10 +12,10 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
 )
 
 // scanned is a store that notices if it is asked for a record while a scan runs.
@@ -54,7 +54,7 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 		Metrics: metrics.New("server", "test"),
 		Logger:  quiet,
 		Name:    "the server",
-		Now:     func() time.Time { return archivetest.Start.Add(time.Hour) },
+		Now:     func() time.Time { return databasetest.Start.Add(time.Hour) },
 	})
 	id := wire.Identity{Account: "account-a", Verified: true}
 
@@ -62,8 +62,8 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 	var events []wire.Event
 	for n := range 150 {
 		e := write(n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{"choices":[`+
-			`{"message":{"role":"assistant","content":"{\"v\":\"`+archivetest.ID(n)+`\"}"}}]}}`)
-		e.RequestID = archivetest.ID(1000 + n)
+			`{"message":{"role":"assistant","content":"{\"v\":\"`+databasetest.ID(n)+`\"}"}}]}}`)
+		e.RequestID = databasetest.ID(1000 + n)
 		events = append(events, e)
 	}
 	if _, err := a.Record(t.Context(), id, events); err != nil {

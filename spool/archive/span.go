@@ -11,8 +11,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls/otel"
 )
 
 // Span is what a record's state remembers of its span. Everything else is in the body,

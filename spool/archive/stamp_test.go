@@ -11,12 +11,12 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := archivetest.DrawClocked(t)
+		c := databasetest.DrawClocked(t)
 		if len(c.Events) == 0 {
 			return
 		}
@@ -28,7 +28,7 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 		c.Check(t, &state)
 
 		for _, e := range c.Events {
-			e = archivetest.Decode(t, e.Event, c.End.Add(time.Hour))
+			e = databasetest.Decode(t, e.Event, c.End.Add(time.Hour))
 			if r := state.Take(e); r.Code != wire.ResultDuplicate {
 				t.Fatalf("an event that arrives again is %s, want duplicate", r.Code)
 			}
@@ -64,14 +64,14 @@ func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
 // early returns a score of a clock that is a minute ahead.
 func early(t *testing.T, id, clock string, second, value int) wire.Event {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"request_id": archivetest.ID(1000), "score": value})
+	body, err := json.Marshal(map[string]any{"request_id": databasetest.ID(1000), "score": value})
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	return wire.Event{
-		ID: id, Kind: wire.KindScore, RequestID: archivetest.ID(1000), Sidecar: "pod", Clock: clock, Body: body,
-		AcceptedAt: archivetest.Start.Add(time.Minute + time.Duration(second)*time.Second),
+		ID: id, Kind: wire.KindScore, RequestID: databasetest.ID(1000), Sidecar: "pod", Clock: clock, Body: body,
+		AcceptedAt: databasetest.Start.Add(time.Minute + time.Duration(second)*time.Second),
 	}
 }
 
@@ -81,14 +81,14 @@ func arriving(t *testing.T, events ...wire.Event) int {
 	t.Helper()
 	var s archive.State
 	for i, e := range events {
-		s.Take(archivetest.Decode(t, e, archivetest.Start.Add(time.Duration(i)*time.Second)))
+		s.Take(databasetest.Decode(t, e, databasetest.Start.Add(time.Duration(i)*time.Second)))
 	}
 
 	return s.Scores["default"].Value
 }
 
 func TestAClocksOrderHoldsThoughItsIDsDescend(t *testing.T) {
-	ten, twelve := early(t, archivetest.ID(9), "c", 1, 10), early(t, archivetest.ID(8), "c", 2, 12)
+	ten, twelve := early(t, databasetest.ID(9), "c", 1, 10), early(t, databasetest.ID(8), "c", 2, 12)
 	for _, events := range [][]wire.Event{{ten, twelve}, {twelve, ten}} {
 		if got := arriving(t, events...); got != 12 {
 			t.Errorf("the score is %d", got)
@@ -97,8 +97,8 @@ func TestAClocksOrderHoldsThoughItsIDsDescend(t *testing.T) {
 }
 
 func TestTwoClocksUnderOneNameDoNotOrderEachOther(t *testing.T) {
-	ahead := early(t, archivetest.ID(9), "ahead", 600, 20)
-	right := early(t, archivetest.ID(8), "right", -59, 30)
+	ahead := early(t, databasetest.ID(9), "ahead", 600, 20)
+	right := early(t, databasetest.ID(8), "right", -59, 30)
 	if got := arriving(t, ahead, right); got != 30 {
 		t.Errorf("the score is %d, want that of the other process, which came later", got)
 	}
@@ -107,7 +107,7 @@ func TestTwoClocksUnderOneNameDoNotOrderEachOther(t *testing.T) {
 // The time of the first event, five seconds ahead, is accepted. That of the second is not, and
 // it arrives before the time at which the first claims to have been accepted.
 func TestAClockAtTheBoundOfWhatIsBelievedKeepsItsOrder(t *testing.T) {
-	ten, twelve := early(t, archivetest.ID(1), "c", -55, 10), early(t, archivetest.ID(2), "c", -53, 12)
+	ten, twelve := early(t, databasetest.ID(1), "c", -55, 10), early(t, databasetest.ID(2), "c", -53, 12)
 	if got := arriving(t, ten, twelve); got != 12 {
 		t.Errorf("the score is %d", got)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 func encoded(t rapid.TB, v any) string {
@@ -44,7 +44,7 @@ func reread(t rapid.TB, s *archive.State) *archive.State {
 
 func TestStatesJoinedInAnyOrderAreTheEventsFoldedIntoOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := distinct(archivetest.Events(t, 1, 20))
+		events := distinct(databasetest.Events(t, 1, 20))
 		want := encoded(t, foldAll(events))
 
 		parts := make([][]archive.Event, rapid.IntRange(1, 6).Draw(t, "parts"))
@@ -122,7 +122,7 @@ func TestWhatIsStoredInPartsIsReadAsIfItWereWhole(t *testing.T) {
 		min := rapid.SampledFrom([]int{1, 2000, archive.DeltaMin}).Draw(t, "min")
 		var d disk
 		var want archive.State
-		for _, batch := range archivetest.Batches(t, archivetest.Events(t, 1, 20)) {
+		for _, batch := range databasetest.Batches(t, databasetest.Events(t, 1, 20)) {
 			s := d.read(t, min)
 			for _, e := range batch {
 				if a, b := s.Take(e), want.Take(e); a != b {
@@ -178,13 +178,13 @@ func TestDeltasThatDoNotBelongToAStateAreDamage(t *testing.T) {
 	whole := encoded(t, foldAll([]archive.Event{event(t, 1, wire.KindScore, `{"score":1}`)}))
 	delta := encoded(t, foldAll([]archive.Event{event(t, 2, wire.KindScore, `{"score":2}`)}))
 	other := encoded(t, foldAll([]archive.Event{
-		archivetest.Event(t, 2, wire.KindScore, archivetest.ID(1001), `{"score":2}`),
+		databasetest.Event(t, 2, wire.KindScore, databasetest.ID(1001), `{"score":2}`),
 	}))
 
 	for name, deltas := range map[string][]archive.Delta{
 		"the first is missing": {{After: 2, Value: []byte(delta)}},
 		"another record's":     {{After: 1, Value: []byte(other)}},
-		"without an event":     {{After: 1, Value: []byte(`{"request_id":"` + archivetest.ID(1000) + `"}`)}},
+		"without an event":     {{After: 1, Value: []byte(`{"request_id":"` + databasetest.ID(1000) + `"}`)}},
 		"no JSON":              {{After: 1, Value: []byte(`{`)}},
 	} {
 		s, err := archive.ReadStored([]byte(whole), true)

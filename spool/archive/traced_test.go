@@ -7,7 +7,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // tracedCall returns the body of the span of a model call.
@@ -31,8 +31,8 @@ func tracedCall(answer string) string {
 
 // A traced call is a request as if it had been logged.
 func TestATracedCallIsARequest(t *testing.T) {
-	states, bodies := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
-	s := states[archivetest.ID(1000)]
+	states, bodies := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
+	s := states[databasetest.ID(1000)]
 	rec := s.View(s.ShownBody(bodies))
 
 	if rec.Provider != "openai" || rec.Model != "gpt-4o-mini" || *rec.InputTokens != 25 || *rec.OutputTokens != 7 ||
@@ -58,8 +58,8 @@ func TestTheLastOfASpansCallsStays(t *testing.T) {
 	first := event(t, 1, wire.KindSpan, tracedCall("Hel"))
 	second := event(t, 2, wire.KindSpan, tracedCall("Hello"))
 	for _, order := range [][]archive.Event{{first, second}, {second, first}, {second, first, second}} {
-		states, _ := archivetest.Fold(order)
-		s := states[archivetest.ID(1000)]
+		states, _ := databasetest.Fold(order)
+		s := states[databasetest.ID(1000)]
 		if s.Request.ID != second.ID || s.Span.ID != second.ID || len(s.Rivals) != 1 {
 			t.Errorf("the request is of event %s, the span of %s", s.Request.ID, s.Span.ID)
 		}
@@ -67,23 +67,23 @@ func TestTheLastOfASpansCallsStays(t *testing.T) {
 }
 
 func TestASpanThatIsNoCallIsNotListed(t *testing.T) {
-	states, _ := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
+	states, _ := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
 		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"get_weather","attributes":[
 		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]}}`)})
-	if s := states[archivetest.ID(1000)]; s.Listed() || !s.Bare() {
+	if s := states[databasetest.ID(1000)]; s.Listed() || !s.Bare() {
 		t.Errorf("the state is %+v", s)
 	}
 }
 
 // People open such a span from its trace.
 func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
-	states, bodies := archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
+	states, bodies := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
 		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"get_weather",
 		"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001500000000",
 		"status":{"code":2,"message":"too slow"},"attributes":[
 		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},
 		{"key":"error.type","value":{"stringValue":"timeout"}}]}}`)})
-	s := states[archivetest.ID(1000)]
+	s := states[databasetest.ID(1000)]
 	rec := s.View(s.ShownBody(bodies))
 
 	if !rec.IsSpan() || rec.SpanName != "get_weather" || rec.SpanKind != "tool" ||
@@ -94,8 +94,8 @@ func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
 		t.Errorf("the record says %s, %s: %s", rec.Status, rec.ErrorType, rec.ErrorMessage)
 	}
 
-	states, bodies = archivetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
-	s = states[archivetest.ID(1000)]
+	states, bodies = databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
+	s = states[databasetest.ID(1000)]
 	if rec := s.View(s.ShownBody(bodies)); rec.IsSpan() || rec.SpanName != "chat m" || rec.SpanKind != "llm" {
 		t.Errorf("the record of a call is %+v", rec)
 	}
@@ -111,8 +111,8 @@ func TestASpanHasScores(t *testing.T) {
 		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}}]}]}}`)
 	score := event(t, 2, wire.KindScore, `{"score":7,"name":"human"}`)
 	for _, order := range [][]archive.Event{{span, score}, {score, span}} {
-		states, bodies := archivetest.Fold(order)
-		s := states[archivetest.ID(1000)]
+		states, bodies := databasetest.Fold(order)
+		s := states[databasetest.ID(1000)]
 		rec := s.View(s.ShownBody(bodies))
 		if fmt.Sprint(rec.Scores) != "[{human 7} {relevance 85}]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
 			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())

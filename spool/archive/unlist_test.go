@@ -12,7 +12,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // What a record lists depends neither on the order in which events come, nor on how often, nor
@@ -20,7 +20,7 @@ import (
 func TestTheSameEnrichmentsAreListedWhateverCameFirst(t *testing.T) {
 	archive.ListEnrichments(t, 4)
 	rapid.Check(t, func(t *rapid.T) {
-		events := archivetest.Events(t, 1, 40)
+		events := databasetest.Events(t, 1, 40)
 		want := foldAll(distinct(events))
 		listsTheLatest(t, want, events)
 
@@ -79,7 +79,7 @@ func listsTheLatest(t *rapid.T, s *archive.State, events []archive.Event) {
 // exportsWhatStands folds the exported events of a record into another one.
 func exportsWhatStands(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		events := distinct(archivetest.Events(t, 1, 40))
+		events := distinct(databasetest.Events(t, 1, 40))
 		all := make(map[string]json.RawMessage)
 		for _, e := range events {
 			if e.Hash != "" {
@@ -96,7 +96,7 @@ func exportsWhatStands(t *testing.T) {
 
 		again := new(archive.State)
 		for _, e := range s.Events(kept) {
-			decoded, err := archive.Decode(e, archivetest.Start.Add(time.Hour))
+			decoded, err := archive.Decode(e, databasetest.Start.Add(time.Hour))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,10 +6,10 @@ import (
 	"maps"
 	"slices"
 
+	"promptspool/api/calls"
+	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive/calls"
-	"promptspool/spool/archive/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 

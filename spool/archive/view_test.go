@@ -6,17 +6,17 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 // The row of a record is written with each of its scores, so it must not grow with them. The
 // record shows all.
 func TestARowShowsTheFirstScores(t *testing.T) {
-	id := archivetest.ID(1000)
-	events := []archive.Event{archivetest.Event(t, 0, wire.KindRequest, id, `{"function_name":"f"}`)}
+	id := databasetest.ID(1000)
+	events := []archive.Event{databasetest.Event(t, 0, wire.KindRequest, id, `{"function_name":"f"}`)}
 	for i := range 400 {
 		body := fmt.Sprintf(`{"name":"s%03d","score":1}`, 399-i)
-		events = append(events, archivetest.Event(t, 1+i, wire.KindScore, id, body))
+		events = append(events, databasetest.Event(t, 1+i, wire.KindScore, id, body))
 	}
 	state := foldAll(events)
 

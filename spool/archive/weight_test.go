@@ -9,21 +9,21 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
+	"promptspool/spool/database/databasetest"
 )
 
 func TestALongSidecarIsCut(t *testing.T) {
 	var s archive.State
 	for i := range 12 {
 		e := wire.Event{
-			ID:         archivetest.ID(i),
+			ID:         databasetest.ID(i),
 			Kind:       wire.KindScore,
-			RequestID:  archivetest.ID(1000),
+			RequestID:  databasetest.ID(1000),
 			AcceptedAt: time.Now(),
 			Sidecar:    strings.Repeat("ä", 10<<20),
-			Body:       json.RawMessage(`{"request_id":"` + archivetest.ID(1000) + `","score":1}`),
+			Body:       json.RawMessage(`{"request_id":"` + databasetest.ID(1000) + `","score":1}`),
 		}
-		if r := s.Take(archivetest.Decode(t, e, time.Now())); r.Code != wire.ResultAccepted {
+		if r := s.Take(databasetest.Decode(t, e, time.Now())); r.Code != wire.ResultAccepted {
 			t.Fatalf("it is not accepted: %+v", r)
 		}
 	}
@@ -39,16 +39,16 @@ func TestALongSidecarIsCut(t *testing.T) {
 
 // What a state holds beside the bodies counts too.
 func TestARecordIsFullOfWhateverItHolds(t *testing.T) {
-	s := archive.State{RequestID: archivetest.ID(1000)}
+	s := archive.State{RequestID: databasetest.ID(1000)}
 	for i := range 5 { // heavier than any event is
 		s.History = append(s.History, archive.Entry{
-			Stamp:   archive.Stamp{At: archivetest.Start, ID: archivetest.ID(i)},
+			Stamp:   archive.Stamp{At: databasetest.Start, ID: databasetest.ID(i)},
 			Kind:    wire.KindScore,
 			Sidecar: strings.Repeat("s", archive.RecordBytesMax/4),
 		})
 	}
 
-	e := archivetest.Event(t, 9, wire.KindScore, archivetest.ID(1000), `{"score":1}`)
+	e := databasetest.Event(t, 9, wire.KindScore, databasetest.ID(1000), `{"score":1}`)
 	if r := s.Take(e); r.Code != wire.ResultInvalid {
 		t.Errorf("one more event is %+v", r)
 	}
@@ -59,12 +59,12 @@ func TestARecordIsFullOfOvertakenValues(t *testing.T) {
 	past := make([]archive.Stamped[string], 4)
 	for i := range past {
 		past[i] = archive.Stamped[string]{
-			Stamp: archive.Stamp{At: archivetest.Start, ID: archivetest.ID(i)},
+			Stamp: archive.Stamp{At: databasetest.Start, ID: databasetest.ID(i)},
 			Value: strings.Repeat("v", archive.RecordBytesMax/4-100),
 		}
 	}
-	s := archive.State{RequestID: archivetest.ID(1000), Past: map[string][]archive.Stamped[string]{"key": past}}
-	e := archivetest.Event(t, 9, wire.KindMetadata, archivetest.ID(1000), `{"metadata":{"key":"now"}}`)
+	s := archive.State{RequestID: databasetest.ID(1000), Past: map[string][]archive.Stamped[string]{"key": past}}
+	e := databasetest.Event(t, 9, wire.KindMetadata, databasetest.ID(1000), `{"metadata":{"key":"now"}}`)
 	if r := s.Take(e); r.Code != wire.ResultInvalid || r.Reason == "" {
 		t.Errorf("one more event is %+v", r)
 	}
@@ -81,7 +81,7 @@ func TestMetadataOfOneWriteIsBounded(t *testing.T) {
 	}
 
 	for values, want := range map[int]bool{4: true, 5: false} {
-		object, err := wire.ParseObject([]byte(`{"request_id":"` + archivetest.ID(1) + `",` + metadata(values)[1:]))
+		object, err := wire.ParseObject([]byte(`{"request_id":"` + databasetest.ID(1) + `",` + metadata(values)[1:]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestMetadataOfOneWriteIsBounded(t *testing.T) {
 	}
 
 	// An event that waits in a spool was accepted by an earlier version, and is kept whole.
-	e := archivetest.Event(t, 1, wire.KindMetadata, archivetest.ID(1000), metadata(100))
+	e := databasetest.Event(t, 1, wire.KindMetadata, databasetest.ID(1000), metadata(100))
 	var s archive.State
 	r := s.Take(e)
 	s.Restore(map[string]json.RawMessage{e.ID: e.Body})

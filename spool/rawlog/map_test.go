@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/spool/disktest"
+	"promptspool/spool/disk/disktest"
 	"promptspool/spool/rawlog"
 )
 

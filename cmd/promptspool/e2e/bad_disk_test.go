@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"promptspool/spool/disktest"
+	"promptspool/spool/disk/disktest"
 )
 
 // longChat returns a call of some 8 KB that packing does not make shorter.

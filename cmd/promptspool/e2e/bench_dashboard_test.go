@@ -26,9 +26,9 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
-	"promptspool/spool/archive/postgres"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
 )
 
 // The dashboard's promises for each page.
@@ -68,7 +68,7 @@ const pageCalls = 40
 // pagesStage is a server with many records and a person who is signed in.
 type pagesStage struct {
 	records int
-	calls   *archivetest.Calls
+	calls   *databasetest.Calls
 	server  *node
 	browser *http.Client
 	cookie  string
@@ -176,7 +176,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 
 	span := 20 * 24 * time.Hour
 	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
-	s.calls = archivetest.NewCalls(b, begin, span/time.Duration(s.records))
+	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
 	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
 	const batch = 500
 
@@ -227,8 +227,8 @@ func (s *pagesStage) publish(b *testing.B) {
 	if r := s.server.get("/prompt-templates/template-19?version=10"); r.Status == http.StatusOK {
 		return
 	}
-	for template := range archivetest.CallTemplates {
-		for version := range archivetest.CallVersions {
+	for template := range databasetest.CallTemplates {
+		for version := range databasetest.CallVersions {
 			t := chatOf2KB(fmt.Sprint("template-", template))
 			v := t["prompt_version"].(map[string]any)
 			v["commit_message"] = fmt.Sprint("change ", version+1)
@@ -281,7 +281,7 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"overview of a model", "/?filter=model:*mini*"},
 		{"overview of a template", "/?filter=template:template-3"},
 		{"requests", "/requests"}, {"requests of a tag", "/requests?filter=tag:tag-7"},
-		{"requests of a rare tag", "/requests?filter=tag:" + url.QueryEscape(archivetest.RareTag)},
+		{"requests of a rare tag", "/requests?filter=tag:" + url.QueryEscape(databasetest.RareTag)},
 		{"requests of a user", "/requests?filter=user:user-3"},
 		{"requests, slow ones", "/requests?filter=latency:%3E9s"},
 		{"requests with a word", "/requests?filter=function"},

@@ -26,7 +26,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // longVariable makes the benchmarks of draining as long as their claim: a million events.
@@ -298,7 +298,7 @@ func (knows) Version(string, string, wire.Selector) (int, bool) { return 0, fals
 func fillSpool(b *testing.B, data string, events int) {
 	b.Helper()
 	logger := slog.New(slog.NewTextHandler(io.Discard, nil))
-	queue, err := spool.Open(spool.Config{
+	spool, err := queue.Open(queue.Config{
 		Dir:             filepath.Join(data, "spool"),
 		BytesMax:        16 << 30,
 		GenerationBytes: 16 << 20,
@@ -310,14 +310,14 @@ func fillSpool(b *testing.B, data string, events int) {
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir:           filepath.Join(data, "keys"),
 		Asker:         knows{},
-		Spool:         queue,
+		Spool:         spool,
 		SpoolBytesMax: 16 << 30,
 		Logger:        logger,
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	p := proxy.New(queue, keys, knows{}, logger)
+	p := proxy.New(spool, keys, knows{}, logger)
 	id, err := keys.Authenticate(context.Background(), adminKey)
 	if err != nil || !id.Verified {
 		b.Fatal(id, err)
@@ -343,7 +343,7 @@ func fillSpool(b *testing.B, data string, events int) {
 	}
 
 	keys.Close()
-	if err := queue.Close(); err != nil {
+	if err := spool.Close(); err != nil {
 		b.Fatal(err)
 	}
 }

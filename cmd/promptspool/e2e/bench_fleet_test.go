@@ -20,7 +20,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/database/postgres/postgrestest"
 )
 
 // The loads of BenchmarkFleet. A sidecar that is not behind sends each record by itself.

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/database/postgres/postgrestest"
 )
 
 const (

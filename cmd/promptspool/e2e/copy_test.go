@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/spool/archive/postgres/postgrestest"
-	"promptspool/spool/archive/transfer"
+	"promptspool/spool/database/postgres/postgrestest"
+	"promptspool/spool/database/transfer"
 )
 
 // What a server on Badger holds moves to a PostgreSQL, the copy killed in its middle, and

@@ -290,7 +290,7 @@ func TestTheDialectsHaveEveryNameThatIsRead(t *testing.T) {
 	}
 
 	methods := []string{"at", "first", "texts", "counts", "number", "member"}
-	for name := range namesRead(t, "../../../spool/archive/calls", methods...) {
+	for name := range namesRead(t, "../../../api/calls", methods...) {
 		if !known[name] {
 			t.Errorf("%q is read of calls, and no example in testdata/dialects has it", name)
 		}

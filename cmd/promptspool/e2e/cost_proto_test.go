@@ -125,7 +125,7 @@ func attributeShape(name string, attributes func(size int) string) *shape {
 
 // attributesRead are the keys of attributes that the dialects of spans name in their tables.
 func attributesRead() (keys []string) {
-	files, err := filepath.Glob("../../../spool/archive/calls/otel/*.go")
+	files, err := filepath.Glob("../../../api/calls/otel/*.go")
 	if err != nil || len(files) == 0 {
 		panic(fmt.Sprint("no dialects: ", err))
 	}

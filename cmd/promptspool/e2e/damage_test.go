@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"promptspool/spool/disktest"
+	"promptspool/spool/disk/disktest"
 )
 
 // damageFaults is how many faults the short test makes, at random from all files and ways.

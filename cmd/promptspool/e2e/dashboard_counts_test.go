@@ -19,10 +19,10 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
 	"promptspool/spool/archive/counting"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb"
 )
 
 // slowStore is a store on a machine that is busy with something else: each row that is

@@ -13,7 +13,7 @@ import (
 
 	"promptspool/api/dashboard/docs"
 	"promptspool/metrics/parts"
-	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/database/postgres/postgrestest"
 )
 
 // examplesIn returns the examples of all pages in a language.

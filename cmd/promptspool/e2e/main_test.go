@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"promptspool/metrics/parts"
-	"promptspool/spool/archive/postgres/postgrestest"
-	"promptspool/spool/disktest"
+	"promptspool/spool/database/postgres/postgrestest"
+	"promptspool/spool/disk/disktest"
 )
 
 func TestMain(m *testing.M) {

@@ -20,7 +20,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics/parts"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 const (
@@ -297,7 +297,7 @@ func exportLarge(t *testing.T, n *node, trace [16]byte, form string) {
 // wantLarge checks that the folder of a spool holds whole writes with these ids.
 func wantLarge(t *testing.T, dir string, ids []string, text []byte) {
 	t.Helper()
-	folder, err := spool.OpenFolder(dir)
+	folder, err := queue.OpenFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

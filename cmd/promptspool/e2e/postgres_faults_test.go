@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/metrics/parts"
-	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/database/postgres/postgrestest"
 )
 
 // refusal returns an error unless the reply refuses for now, with a remedy.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"promptspool/spool/archive/postgres/postgrestest"
+	"promptspool/spool/database/postgres/postgrestest"
 )
 
 // startShared starts a server whose archive is a PostgreSQL database.

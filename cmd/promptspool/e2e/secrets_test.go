@@ -15,9 +15,9 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
-	"promptspool/spool/archive/badgerdb"
-	"promptspool/spool/disktest"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/disk/disktest"
 )
 
 // leaks are bodies as clients send them. SECRET stands for a credential, which differs
@@ -193,7 +193,7 @@ func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
 	backup := filepath.Join(t.TempDir(), "backup")
 	promptspool(t, 0, "backup", "--data", server.data, backup)
 
-	key := []string{archivetest.Key}
+	key := []string{databasetest.Key}
 	server = startServer(t, server.data, server.addr)
 	if held := holdsAny(everythingOf(t, server), key); len(held) == 0 {
 		t.Fatal("the key is not stored, so there is nothing to find")
@@ -202,7 +202,7 @@ func TestWhatAnOlderVersionStoredIsFoundMaskedAndNotRestored(t *testing.T) {
 		t.Helper()
 		args = append([]string{"requests", "scan", "--url", "http://" + server.addr}, args...)
 		out, errs := promptspool(t, 0, args...)
-		if strings.Contains(out+errs, archivetest.Key) {
+		if strings.Contains(out+errs, databasetest.Key) {
 			t.Errorf("the scan prints the key: %s", out)
 		}
 		return out
@@ -241,11 +241,11 @@ func storeUnmasked(t *testing.T, data, account string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := archivetest.Event(t, 1, wire.KindRequest, archivetest.ID(1),
-		`{"function_name":"f","kwargs":{"messages":[{"role":"user","content":"use `+archivetest.KeyPlace+`"}]}}`)
-	waiting := archivetest.Event(t, 2, wire.KindMetadata, archivetest.ID(2),
-		`{"metadata":{"note":"`+archivetest.KeyPlace+`"}}`)
-	stored := []archive.Event{archivetest.WithKey(t, request), archivetest.WithKey(t, waiting)}
+	request := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1),
+		`{"function_name":"f","kwargs":{"messages":[{"role":"user","content":"use `+databasetest.KeyPlace+`"}]}}`)
+	waiting := databasetest.Event(t, 2, wire.KindMetadata, databasetest.ID(2),
+		`{"metadata":{"note":"`+databasetest.KeyPlace+`"}}`)
+	stored := []archive.Event{databasetest.WithKey(t, request), databasetest.WithKey(t, waiting)}
 	_, err = db.Apply(t.Context(), account, stored)
 	if closeErr := db.Close(); err != nil || closeErr != nil {
 		t.Fatal(err, closeErr)

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 )
 
 // Content is what searches look for in a request's body: the texts of both directions

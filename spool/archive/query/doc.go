@@ -2,7 +2,7 @@
 //
 // It is the oracle: Query.Match and Query.Select say which rows a search finds,
 // Statistics what is counted of them. Stores answer from indexes, column blocks and
-// summaries instead, and must give the same answers; package archivetest compares them.
+// summaries instead, and must give the same answers; package databasetest compares them.
 //
 // Compile turns a search into a Query, a tree of Conditions over Subjects. A Finder makes
 // a page of the rows that a store finds. Analytics and TemplateVersions add up rows, all

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/spool/archive/calls"
 	"promptspool/spool/archive/rowcode"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/archivetest"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/database/databasetest"
 )
 
 // condition returns a filter of one condition. An empty value is left out.
@@ -125,7 +125,7 @@ func TestWhatASearchRefuses(t *testing.T) {
 }
 
 func TestWhatAFilterFinds(t *testing.T) {
-	states, _ := archivetest.Fold([]archive.Event{
+	states, _ := databasetest.Fold([]archive.Event{
 		event(t, 1, wire.KindRequest, `{"function_name":"openai.ChatCompletion.create","provider_type":"openai",`+
 			`"kwargs":{"model":"GPT-4o"},
 			"request_response":{"usage":{"prompt_tokens":10,"completion_tokens":0}},`+
@@ -135,10 +135,10 @@ func TestWhatAFilterFinds(t *testing.T) {
 		event(t, 2, wire.KindScore, `{"score":80}`),
 		event(t, 3, wire.KindScore, `{"score":20,"name":"style"}`),
 	})
-	full, _ := states[archivetest.ID(1000)].Row()
+	full, _ := states[databasetest.ID(1000)].Row()
 
-	states, _ = archivetest.Fold([]archive.Event{event(t, 1, wire.KindRequest, `{}`)})
-	bare, _ := states[archivetest.ID(1000)].Row()
+	states, _ = databasetest.Fold([]archive.Event{event(t, 1, wire.KindRequest, `{}`)})
+	bare, _ := states[databasetest.ID(1000)].Row()
 
 	for _, c := range []struct {
 		field, key, operator, value string
@@ -159,7 +159,7 @@ func TestWhatAFilterFinds(t *testing.T) {
 		{"model", "", "is_null", ``, false, true},
 		{"model", "", "is_not_empty", ``, true, false},
 		{"provider", "", "eq", `"openai"`, true, false},
-		{"pl_id", "", "is", `"` + archivetest.ID(1000) + `"`, true, true},
+		{"pl_id", "", "is", `"` + databasetest.ID(1000) + `"`, true, true},
 		{"status", "", "is", `"SUCCESS"`, true, true},
 		{"sidecar", "", "is", `"host-a"`, true, true},
 		{"prompt_id", "", "is", `"greeting"`, true, false},
@@ -282,9 +282,9 @@ func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
 	}
 }
 
-// event returns the nth event of the record archivetest.ID(1000), as archivetest.Event does.
+// event returns the nth event of the record databasetest.ID(1000), as databasetest.Event does.
 func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 	t.Helper()
 
-	return archivetest.Event(t, n, kind, archivetest.ID(1000), body)
+	return databasetest.Event(t, n, kind, databasetest.ID(1000), body)
 }

@@ -20,7 +20,7 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 // ArchiveCommand is `promptspool archive`: it verifies archives, copies them and spreads them over nodes.

@@ -21,9 +21,9 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
-	"promptspool/spool/archive/postgres"
-	"promptspool/spool/archive/transfer"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/postgres"
+	"promptspool/spool/database/transfer"
 )
 
 func archiveCopyCommand() *cli.Command {

@@ -10,7 +10,7 @@ import (
 	"promptspool/api/ops"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 // BackupCommand is `promptspool backup`: it writes a backup of a server.

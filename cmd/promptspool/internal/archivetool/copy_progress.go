@@ -6,7 +6,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
-	"promptspool/spool/archive/transfer"
+	"promptspool/spool/database/transfer"
 )
 
 // copyProgress returns a function that says how far a copy is, and how long the rest of its stage takes.

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/spool/archive/transfer"
+	"promptspool/spool/database/transfer"
 )
 
 func TestACopyTellsHowFarItIs(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 // RestoreCommand is `promptspool restore`: it makes a server's data folder from a backup.

@@ -12,10 +12,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool/archive/calls"
 )
 
 func getCommand() *cli.Command {

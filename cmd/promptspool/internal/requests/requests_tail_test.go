@@ -15,7 +15,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/badgerdb"
+	"promptspool/spool/database/badgerdb"
 )
 
 // following is a tail over a real archive, and what it has shown, oldest first.

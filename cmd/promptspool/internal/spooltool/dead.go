@@ -5,7 +5,7 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // DeadCommand is `promptspool dead`: events that the server rejects, held for their key or dead letters.
@@ -51,9 +51,9 @@ func deadExportCommand() *cli.Command {
 
 // deadEvents calls do for every event in the lane of --lane, or in both lanes.
 func deadEvents(c *cli.Context, do func(ops.SpoolEvent) error) error {
-	lanes := []string{spool.LaneHeld.String(), spool.LaneDead.String()}
+	lanes := []string{queue.LaneHeld.String(), queue.LaneDead.String()}
 	if name := config.Read(c).Text("lane"); name != "" {
-		if _, err := spool.ParseLane(name); err != nil {
+		if _, err := queue.ParseLane(name); err != nil {
 			return config.Usagef(c, "--lane: %v", err)
 		}
 		lanes = []string{name}

@@ -16,7 +16,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func deadReplayCommand() *cli.Command {
@@ -70,7 +70,7 @@ func readPick(c *cli.Context) (ops.Pick, error) {
 	}
 
 	lane := config.Read(c).Text("lane")
-	if _, err := spool.ParseLane(lane); err != nil && lane != "" {
+	if _, err := queue.ParseLane(lane); err != nil && lane != "" {
 		return ops.Pick{}, config.Usagef(c, "--lane: %v", err)
 	}
 	return ops.Pick{Lane: lane, Sequences: seqs, All: c.Bool("all")}, nil
@@ -163,8 +163,8 @@ func moveDead(
 		return moved, err
 	}
 	live := Live{
-		Queue: stopped.queue,
-		Proxy: proxy.New(stopped.queue, stopped.keys, nobody{}, config.ToolLogger(c)),
+		Queue: stopped.spool,
+		Proxy: proxy.New(stopped.spool, stopped.keys, nobody{}, config.ToolLogger(c)),
 	}
 	moved.Events, err = do(live, c.Context, pick)
 	return moved, errors.Join(err, stopped.close())

@@ -12,7 +12,7 @@ import (
 
 	"promptspool/api/ops"
 	"promptspool/api/wire"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // eachEvent calls do for each event that waits (lane "") or that a lane holds.
@@ -31,7 +31,7 @@ func eachEvent(c *cli.Context, lane string, do func(ops.SpoolEvent) error) error
 		})
 	}
 
-	return inSpool(data, func(folder *spool.Folder) error {
+	return inSpool(data, func(folder *queue.Folder) error {
 		events := waitingEvents(folder.Waiting())
 		if lane != "" {
 			events = laneEvents(lane, folder.Lane)
@@ -74,7 +74,7 @@ func doEach(ctx context.Context, events iter.Seq2[ops.SpoolEvent, error], do fun
 	return nil
 }
 
-func waitingEvents(events iter.Seq2[spool.Entry, error]) iter.Seq2[ops.SpoolEvent, error] {
+func waitingEvents(events iter.Seq2[queue.Entry, error]) iter.Seq2[ops.SpoolEvent, error] {
 	return func(yield func(ops.SpoolEvent, error) bool) {
 		for e, err := range events {
 			if !yield(ops.SpoolEvent{Seq: e.Seq, Key: e.Key, At: e.At, Data: e.Data}, err) {
@@ -85,10 +85,10 @@ func waitingEvents(events iter.Seq2[spool.Entry, error]) iter.Seq2[ops.SpoolEven
 }
 
 func laneEvents(
-	name string, read func(spool.Lane) iter.Seq2[spool.LaneEntry, error],
+	name string, read func(queue.Lane) iter.Seq2[queue.LaneEntry, error],
 ) iter.Seq2[ops.SpoolEvent, error] {
 	return func(yield func(ops.SpoolEvent, error) bool) {
-		lane, err := spool.ParseLane(name)
+		lane, err := queue.ParseLane(name)
 		if err != nil {
 			yield(ops.SpoolEvent{}, err)
 			return

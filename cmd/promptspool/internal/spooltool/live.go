@@ -7,12 +7,12 @@ import (
 	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 // Live is the spool of this process, as the control socket shows it.
 type Live struct {
-	Queue *spool.Spool
+	Queue *queue.Queue
 	Proxy *proxy.Proxy
 }
 
@@ -29,7 +29,7 @@ func (l Live) Events(ctx context.Context, lane string) iter.Seq2[ops.SpoolEvent,
 
 // Replay puts events from the lanes back into the spool.
 func (l Live) Replay(ctx context.Context, pick ops.Pick) (int, error) {
-	return eachLane(pick, func(lane spool.Lane, matches func(uint64) bool) (int, error) {
+	return eachLane(pick, func(lane queue.Lane, matches func(uint64) bool) (int, error) {
 		return l.Proxy.Replay(ctx, lane, matches, wire.Secret(pick.Key))
 	})
 }
@@ -41,15 +41,15 @@ func (l Live) Purge(_ context.Context, pick ops.Pick) (int, error) {
 
 // eachLane calls do for each lane that a pick includes, and adds up the results.
 func eachLane(
-	pick ops.Pick, do func(lane spool.Lane, matches func(uint64) bool) (int, error),
+	pick ops.Pick, do func(lane queue.Lane, matches func(uint64) bool) (int, error),
 ) (total int, err error) {
-	lanes := []spool.Lane{spool.LaneHeld, spool.LaneDead}
+	lanes := []queue.Lane{queue.LaneHeld, queue.LaneDead}
 	if pick.Lane != "" {
-		lane, err := spool.ParseLane(pick.Lane)
+		lane, err := queue.ParseLane(pick.Lane)
 		if err != nil {
 			return 0, wire.Invalid(wire.FieldError{Field: "lane", Reason: err.Error()})
 		}
-		lanes = []spool.Lane{lane}
+		lanes = []queue.Lane{lane}
 	}
 
 	matches := pickMatches(pick)

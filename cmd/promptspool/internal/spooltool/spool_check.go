@@ -13,7 +13,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func spoolCheckCommand() *cli.Command {
@@ -31,7 +31,7 @@ func checkSpool(c *cli.Context) error {
 		return err
 	}
 
-	var report spool.Report
+	var report queue.Report
 	if running {
 		err = ops.ControlLong(c.Context, data, "GET", "/spool/check", nil, func(r io.Reader) error {
 			return json.NewDecoder(r).Decode(&report)
@@ -55,16 +55,16 @@ func checkSpool(c *cli.Context) error {
 	return nil
 }
 
-func checkFolder(c *cli.Context, data string) (report spool.Report, err error) {
-	err = inSpool(data, func(f *spool.Folder) (err error) {
+func checkFolder(c *cli.Context, data string) (report queue.Report, err error) {
+	err = inSpool(data, func(f *queue.Folder) (err error) {
 		report, err = f.Check(c.Context)
 		return err
 	})
 	return report, err
 }
 
-func folderStatus(c *cli.Context, data string) (status spool.Status, err error) {
-	err = inSpool(data, func(f *spool.Folder) (err error) {
+func folderStatus(c *cli.Context, data string) (status queue.Status, err error) {
+	err = inSpool(data, func(f *queue.Folder) (err error) {
 		status, err = f.Status(c.Context)
 		return err
 	})
@@ -72,12 +72,12 @@ func folderStatus(c *cli.Context, data string) (status spool.Status, err error) 
 }
 
 // damageTable prints the losses and the damage in the report of a spool.
-func damageTable(t *print.Table, data string, r spool.Report) {
+func damageTable(t *print.Table, data string, r queue.Report) {
 	// The columns of what follows are others.
 	_ = t.Flush()
 
 	for _, l := range r.Lost {
-		t.Line("Lost: " + lossText(t, spool.RecordedLoss{
+		t.Line("Lost: " + lossText(t, queue.RecordedLoss{
 			FoundAt: l.FoundAt,
 			First:   l.First,
 			Last:    l.Last,
@@ -104,7 +104,7 @@ func damageTable(t *print.Table, data string, r spool.Report) {
 }
 
 // lossText says which events were lost, when that was found, and why.
-func lossText(t *print.Table, l spool.RecordedLoss) string {
+func lossText(t *print.Table, l queue.RecordedLoss) string {
 	text := print.Quantity(l.Events, "event")
 	switch {
 	case l.Lane != "":
@@ -123,7 +123,7 @@ func lossText(t *print.Table, l spool.RecordedLoss) string {
 }
 
 // reportTable prints a report for people, its verdict last.
-func reportTable(t *print.Table, data string, r spool.Report) {
+func reportTable(t *print.Table, data string, r queue.Report) {
 	t.Row("GENERATION", "STATE", "FIRST", "LAST", "WAITING", "BYTES", "ACKED", "DAMAGED")
 	for _, g := range r.Generations {
 		t.Row(g.Name, g.State, g.First, g.Last, g.Events, humanize.IBytes(uint64(g.Bytes)), g.Acked, g.Damaged)

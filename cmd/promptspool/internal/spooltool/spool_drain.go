@@ -16,7 +16,7 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func spoolDrainCommand() *cli.Command {
@@ -65,14 +65,14 @@ func drainStopped(c *cli.Context) error {
 	defer cancel()
 
 	// Held events first: those whose key is accepted by now go out with the others.
-	proxy.New(stopped.queue, stopped.keys, nobody{}, logger).RetryHeld(ctx)
+	proxy.New(stopped.spool, stopped.keys, nobody{}, logger).RetryHeld(ctx)
 	numbers := metrics.New("sidecar", c.App.Version)
-	forwarder := proxy.NewForwarder(stopped.queue, stopped.keys, upstream, numbers, logger)
+	forwarder := proxy.NewForwarder(stopped.spool, stopped.keys, upstream, numbers, logger)
 	// The same forwarder as in a sidecar: what is refused goes to the same lanes.
 	progress := print.NewProgress(c)
-	err = forwardUntilEmpty(ctx, stopped.queue, forwarder, progress)
+	err = forwardUntilEmpty(ctx, stopped.spool, forwarder, progress)
 	progress.End()
-	left := stopped.queue.Status()
+	left := stopped.spool.Status()
 	if err := errors.Join(err, stopped.close()); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func drainStopped(c *cli.Context) error {
 }
 
 // undelivered returns an error that says what became of the events that were not delivered; nil if all were.
-func undelivered(left spool.Status, data string) error {
+func undelivered(left queue.Status, data string) error {
 	switch {
 	// What can be done about it comes first: a second try often delivers the rest.
 	case left.Events > 0:
@@ -108,7 +108,7 @@ func undelivered(left spool.Status, data string) error {
 //
 // Only a fault of the spool is an error: what the server does not take stays queued.
 func forwardUntilEmpty(
-	ctx context.Context, queue *spool.Spool, forwarder *proxy.Forwarder, progress *print.Progress,
+	ctx context.Context, spool *queue.Queue, forwarder *proxy.Forwarder, progress *print.Progress,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -119,7 +119,7 @@ func forwardUntilEmpty(
 	defer tick.Stop()
 
 	for {
-		left := queue.Status()
+		left := spool.Status()
 		progress.Show(print.Quantity(left.Events, "event") + ", " + humanize.IBytes(uint64(left.Bytes)) + " left")
 		if left.Events == 0 {
 			cancel()

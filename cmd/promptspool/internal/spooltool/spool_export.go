@@ -14,7 +14,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func spoolExportCommand() *cli.Command {
@@ -36,7 +36,7 @@ func spoolExportCommand() *cli.Command {
 func exportSpool(c *cli.Context) error {
 	lane := config.Read(c).Text("lane")
 	if lane != "" {
-		if _, err := spool.ParseLane(lane); err != nil {
+		if _, err := queue.ParseLane(lane); err != nil {
 			return config.Usagef(c, "--lane: %v", err)
 		}
 	}
@@ -58,7 +58,7 @@ func exportSpool(c *cli.Context) error {
 		return err
 	}
 	return export(c, func(do func(ops.SpoolEvent) error) error {
-		return doEach(c.Context, waitingEvents(spool.Quarantined(datafolder.Spool(data))), do)
+		return doEach(c.Context, waitingEvents(queue.Quarantined(datafolder.Spool(data))), do)
 	})
 }
 

@@ -5,7 +5,7 @@ import (
 
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func spoolRepairCommand() *cli.Command {
@@ -32,7 +32,7 @@ func repairSpool(c *cli.Context) error {
 	}
 
 	if c.Bool("apply") {
-		if _, err := spool.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
+		if _, err := queue.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
 			return err
 		}
 		// What is shown then is what the next start will find.

@@ -17,7 +17,7 @@ import (
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/proxy"
-	"promptspool/spool"
+	"promptspool/spool/queue"
 )
 
 func sidecarDataFlag() cli.Flag {
@@ -28,7 +28,7 @@ func sidecarDataFlag() cli.Flag {
 type sidecarState struct {
 	Role     string       `json:"role"`
 	Upstream string       `json:"upstream"`
-	Spool    spool.Status `json:"spool"`
+	Spool    queue.Status `json:"spool"`
 }
 
 // spoolTarget finds the spool of --data, and reports whether a sidecar runs on it.
@@ -63,8 +63,8 @@ func stoppedSpool(c *cli.Context) (data string, err error) {
 }
 
 // inSpool opens the spool of a stopped sidecar for reading; it must exist.
-func inSpool(data string, do func(*spool.Folder) error) error {
-	folder, err := spool.OpenFolder(datafolder.Spool(data))
+func inSpool(data string, do func(*queue.Folder) error) error {
+	folder, err := queue.OpenFolder(datafolder.Spool(data))
 	if err != nil {
 		return err
 	}
@@ -73,23 +73,23 @@ func inSpool(data string, do func(*spool.Folder) error) error {
 
 // stoppedSidecar is the spool and the keys of a stopped sidecar, open for changes.
 type stoppedSidecar struct {
-	queue *spool.Spool
+	spool *queue.Queue
 	keys  *proxy.Keyring
 }
 
 func (s stoppedSidecar) close() error {
 	s.keys.Close()
-	return s.queue.Close()
+	return s.spool.Close()
 }
 
 // openStopped opens the spool and the keys of a stopped sidecar. The caller closes them.
 func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSidecar, error) {
-	// A folder without a spool is refused here: spool.Open would make one.
-	if err := inSpool(data, func(*spool.Folder) error { return nil }); err != nil {
+	// A folder without a spool is refused here: queue.Open would make one.
+	if err := inSpool(data, func(*queue.Folder) error { return nil }); err != nil {
 		return stoppedSidecar{}, err
 	}
 
-	queue, err := spool.Open(stoppedConfig(data, logger))
+	spool, err := queue.Open(stoppedConfig(data, logger))
 	if err != nil {
 		return stoppedSidecar{}, err
 	}
@@ -98,21 +98,21 @@ func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSi
 	keys, err := proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir:           filepath.Join(data, "keys"),
 		Asker:         asker,
-		Spool:         queue,
+		Spool:         spool,
 		SpoolBytesMax: math.MaxInt64,
 		Logger:        logger,
 	})
 	if err != nil {
-		return stoppedSidecar{}, errors.Join(err, queue.Close())
+		return stoppedSidecar{}, errors.Join(err, spool.Close())
 	}
-	return stoppedSidecar{queue, keys}, nil
+	return stoppedSidecar{spool, keys}, nil
 }
 
 // stoppedConfig returns how a tool opens the spool of a stopped sidecar.
 //
 // A person decides here, so the sidecar's bounds do not apply.
-func stoppedConfig(data string, logger *slog.Logger) spool.Config {
-	return spool.Config{
+func stoppedConfig(data string, logger *slog.Logger) queue.Config {
+	return queue.Config{
 		Dir:             datafolder.Spool(data),
 		BytesMax:        1 << 50,
 		GenerationBytes: 16 << 20,

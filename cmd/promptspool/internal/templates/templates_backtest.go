@@ -8,11 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool/archive/calls"
 )
 
 func backtestCommand() *cli.Command {

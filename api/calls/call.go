@@ -1,0 +1,253 @@
+package calls
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"promptspool/api/calls/otel"
+	"promptspool/api/wire"
+)
+
+// Call is a model call: what was asked and what came back.
+type Call struct {
+	Input        []Message // in their order, system messages first
+	Output       []Message // one for each choice
+	Usage        Usage
+	Model        string // that answered, otherwise that was asked for
+	FinishReason string // in the provider's word
+	Tier         string // the service tier charged: "flex", "priority", "batch"; "" for the usual one
+
+	// Readable is false if there is a response of no known shape. It is kept
+	// all the same.
+	Readable bool
+
+	// TooLong is set if the response is not readable because its lists have too many
+	// elements, as a stream of more than 131,072 chunks has. Of an input there are as many
+	// as are read.
+	TooLong bool `json:",omitempty"`
+
+	// Failure says what went wrong; nil if neither caller nor provider reports anything.
+	Failure *Failure
+
+	// Raw is the response as it came, where neither Output nor Failure shows all of it:
+	// one that is not readable, or a provider's error. It aliases the body.
+	Raw json.RawMessage
+}
+
+// The shapes of an output, in the peer's words.
+const (
+	ShapeJSON      = "json" // a JSON object or array
+	ShapeToolCall  = "tool_call"
+	ShapePlainText = "plain_text"
+)
+
+// Read reads a call from the body of a request event. It never fails: what cannot be read
+// is missing. body must be what wire.ParseObject accepts, as every stored body is; of
+// anything else it reads nothing. Apart from Raw, the result does not alias body.
+func Read(body json.RawMessage) Call {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return Call{}
+	}
+
+	return ReadObject(context.Background(), object)
+}
+
+// ReadObject is Read of a body that was already parsed. It ends with ctx, which the caller
+// has to ask: then parts of the call are missing.
+func ReadObject(ctx context.Context, object wire.Object) Call {
+	if otel.IsSpan(object) {
+		return readSpan(ctx, object)
+	}
+
+	if wire.IsLog(object) {
+		return readLogRequest(membersOf(ctx, object))
+	}
+
+	return readCall(membersOf(ctx, object), nil)
+}
+
+// membersOf returns what looks up the members of an object, each for a reading of its own.
+func membersOf(ctx context.Context, object wire.Object) func(name string) node {
+	return func(name string) node {
+		v, _ := object.Get(name)
+		return startReading(ctx, v)
+	}
+}
+
+// readCall reads a call from the members of a track-request. answers, unless it is nil, has
+// the choices of the response, which then lacks them.
+func readCall(member func(string) node, answers []otel.Turn) Call {
+	// Both are asked for many names, by readers of all providers.
+	response := responseOf(member("request_response").indexed()).indexed()
+	kwargs := kwargsOf(member("kwargs").indexed()).indexed()
+	call := Call{
+		Input: readInput(kwargs, member("args")),
+		Usage: readUsage(response),
+		Model: readModel(response, kwargs),
+		Tier:  tier(response.texts("service_tier"), response.at("usage").texts("service_tier")),
+	}
+
+	provided := providerError(response, failed(member))
+	call.Failure = newFailure(member, provided)
+	unread := call
+	switch {
+	case isStream(response):
+		call.readStream(response)
+	case provided != nil && response.isText():
+		// The text of an exception is no answer of the model.
+	case answers != nil:
+		call.readAnswers(answers)
+	default:
+		call.Readable = call.readResponse(response)
+	}
+	// An error is an answer that we can show, and so is nothing after a failed call.
+	call.Readable = call.Readable || provided != nil || failed(member) && response.empty()
+	if response.reading.tooMany() {
+		call, call.TooLong = unread, true
+	}
+
+	if provided != nil || !call.Readable {
+		call.keepRaw(response)
+	}
+
+	return call
+}
+
+// Texts returns the text that went into the call and the text that came out. Messages, and
+// the tools' names and arguments, are on lines of their own.
+func (c *Call) Texts() (in, out string) { return joined(c.Input), joined(c.Output) }
+
+// joined returns the texts of messages, a line each.
+func joined(messages []Message) string {
+	var lines []string
+	for _, m := range messages {
+		if text := m.Text(); text != "" {
+			lines = append(lines, text)
+		}
+		for _, c := range m.ToolCalls {
+			lines = append(lines, strings.TrimSpace(c.Name+" "+c.Arguments))
+		}
+	}
+
+	return strings.Join(lines, "\n")
+}
+
+// Tools returns the names of the tools that the model called, once for each call.
+func (c *Call) Tools() []string {
+	var names []string
+	for _, m := range c.Output {
+		for _, call := range m.ToolCalls {
+			names = append(names, call.Name)
+		}
+	}
+
+	return names
+}
+
+// Shape returns the kind of the output, "" if there is none.
+func (c *Call) Shape() string {
+	// A call beside a text counts as a call: the app acts on it.
+	if len(c.Tools()) > 0 {
+		return ShapeToolCall
+	}
+
+	var whole strings.Builder
+	for _, m := range c.Output {
+		for _, p := range m.Parts {
+			if p.Kind == PartText {
+				whole.WriteString(p.Text)
+			}
+		}
+	}
+	switch text := strings.TrimSpace(whole.String()); {
+	case text == "":
+		return ""
+	// A number or a quoted word would be valid JSON too, but counts as plain text.
+	case (text[0] == '{' || text[0] == '[') && json.Valid([]byte(text)):
+		return ShapeJSON
+	}
+
+	return ShapePlainText
+}
+
+// keepRaw keeps the response, unless it is empty or the failure shows all of it.
+func (c *Call) keepRaw(response node) {
+	if response.empty() {
+		return
+	}
+	if c.Failure == nil || !response.isText() || strings.TrimSpace(response.text()) != c.Failure.Message {
+		c.Raw = response.raw
+	}
+}
+
+// RawText returns Raw as text: the content of a string, otherwise the JSON.
+func (c *Call) RawText() string {
+	if n := nodeOf(c.Raw); n.isText() {
+		return n.text()
+	}
+
+	return string(c.Raw)
+}
+
+// tier returns the first of these names that is not one for the usual tier.
+func tier(names ...string) string {
+	for _, name := range names {
+		switch name = strings.ToLower(name); name {
+		case "", "auto", "default", "standard", "on_demand":
+		default:
+			return Clip(name)
+		}
+	}
+
+	return ""
+}
+
+// readModel returns the response's model, which really answered, otherwise the
+// one asked for.
+func readModel(response, kwargs node) string {
+	if m := response.texts("model", "modelVersion", "model_version"); m != "" {
+		return Clip(m)
+	}
+	if m := response.first("llm_output", "llmOutput").texts("model_name", "model"); m != "" {
+		return Clip(m)
+	}
+	// Older clients of OpenAI say engine, Bedrock's say modelId, and LangChain nests its
+	// own.
+	m := kwargs.texts("model", "engine", "modelId", "model_id", "model_name")
+	if m == "" {
+		m = kwargs.at("kwargs").texts("model", "model_name")
+	}
+
+	return Clip(m)
+}
+
+// kwargsOf unwraps arguments: Bedrock's InvokeModel has the provider's own arguments as
+// JSON in body.
+func kwargsOf(kwargs node) node {
+	body := kwargs.at("body").inner()
+	if !body.isObject() || !kwargs.first("modelId", "model_id").exists() {
+		return kwargs
+	}
+	// A body may name its model itself; {} has no member to put another in front of.
+	if body.at("model").exists() || len(body.raw) < 3 {
+		return body
+	}
+
+	// The model is outside: make one object with both.
+	id := kwargs.first("modelId", "model_id")
+	return nodeOf(slices.Concat([]byte(`{"modelId":`), id.raw, []byte{','}, body.raw[1:]))
+}
+
+// Provider returns the caller's provider, otherwise the first segment of
+// the function's name.
+func Provider(w wire.RequestWrite) string {
+	if w.ProviderType != "" {
+		return w.ProviderType
+	}
+	first, _, _ := strings.Cut(w.FunctionName, ".")
+
+	return strings.ToLower(first)
+}

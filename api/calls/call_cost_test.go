@@ -1,0 +1,147 @@
+package calls_test
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"promptspool/api/calls"
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+)
+
+// The server that reads a call serves all accounts: no call may cost more than in proportion
+// to its bytes.
+func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
+	for name, body := range map[string]func(n int) string{
+		"many parts of a text": func(n int) string {
+			return `{"request_response":{"choices":[{"message":{"role":"assistant","content":[` +
+				repeated(n, `{"type":"text","text":"abcdefghijklmnopqrstuvwxyz"}`) + `]}}]}}`
+		},
+		"many pieces of a tool's arguments": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,`+
+					`"function":{"arguments":"abcdefghijklmnop"}}]}}]}`) + `]}`
+		},
+		"text and reasoning in turn": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},`+
+					`{"choices":[{"delta":{"content":"abcdefgh"}}]}`) + `]}`
+		},
+		"many pieces of Anthropic's": func(n int) string {
+			return `{"request_response":[{"type":"message_start"},` +
+				repeated(n, `{"type":"content_block_delta","index":0,"delta":{"partial_json":"abcdefgh"}}`) + `]}`
+		},
+		"many tools of one answer": func(n int) string {
+			return `{"request_response":[` +
+				repeated(n, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`) + `]}`
+		},
+		"many choices": func(n int) string {
+			return `{"request_response":{"choices":[` +
+				repeated(n, `{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`) + `]}}`
+		},
+		"many messages": func(n int) string {
+			return `{"kwargs":{"messages":[` + repeated(n, `{"role":"user","content":"abcd"}`) + `]}}`
+		},
+		"many variables": func(n int) string {
+			return `{"prompt_input_variables":{"a":1` + strings.Repeat(`,"b":"abcdefgh"`, n) + `}}`
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Memory, not time: it is the same however busy the machine is, and code that joins
+			// texts piece by piece allocates as much as it copies.
+			cost := func(n int) uint64 {
+				text := []byte(body(n))
+				before := allocated()
+
+				call := calls.Read(text)
+				call.Shape()
+				query.ReadContent(t.Context(), text)
+
+				return allocated() - before
+			}
+
+			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
+				t.Errorf("four times as many allocate %d bytes, want about four times %d", fourfold, once)
+			}
+		})
+	}
+}
+
+func TestToolsOfAStreamThatBringsItsWholeAnswer(t *testing.T) {
+	call := calls.Read([]byte(`{"request_response":[
+		{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"a","arguments":"{"}},` +
+		`{"index":1,"function":{"name":"b"}}]}}]},
+		{"type":"response.completed","response":{"output":[{"type":"message","content":[{"type":"output_text",` +
+		`"text":"hello"}]}]}},
+		{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"c","arguments":"{}"}}]}}]}]}`))
+
+	if len(call.Output) != 1 || len(call.Output[0].ToolCalls) != 1 || call.Output[0].ToolCalls[0].Arguments != "{}" {
+		t.Errorf("the output is %+v, want one tool call with the arguments {}", call.Output)
+	}
+}
+
+// repeated returns n equal elements of an array.
+func repeated(n int, element string) string {
+	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
+}
+
+// allocated returns how many bytes this process has ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+
+	return m.TotalAlloc
+}
+
+// The smallest elements of each list take a few bytes, and may not become many times as many.
+func TestTheSmallestElementsAllocateInProportionToTheirBytes(t *testing.T) {
+	const bodyBytes, most = 512 << 10, 100
+	lists := map[string]string{
+		"messages":   `{"kwargs":{"messages":[%s]}}`,
+		"input":      `{"kwargs":{"input":[%s]}}`,
+		"prompts":    `{"kwargs":{"prompt":[%s]}}`,
+		"parts":      `{"kwargs":{"messages":[{"role":"user","content":[%s]}]}}`,
+		"tool calls": `{"request_response":{"choices":[{"message":{"role":"assistant","tool_calls":[%s]}}]}}`,
+		"results":    `{"kwargs":{"messages":[{"content":[{"type":"tool_result","content":[%s]}]}]}}`,
+		"tools":      `{"kwargs":{"tools":[%s]}}`, "generations": `{"request_response":{"generations":[%s]}}`,
+		"a log's messages": `{"input":{"type":"chat","messages":[%s]},"output":{},"provider":"p","model":"m"}`,
+	}
+	for list, around := range lists {
+		for _, element := range []string{"[]", `"a"`, `{"a":0}`} {
+			body := []byte(strings.Replace(around, "%s", repeated(bodyBytes/(len(element)+1), element), 1))
+			object, err := wire.ParseObject(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := allocated()
+			call := calls.ReadObject(t.Context(), object)
+			calls.Blueprint(&call, "p", object)
+			if took := allocated() - before; took > most*bodyBytes {
+				t.Errorf("%s of %s allocate %.1f bytes for each", list, element, float64(took)/bodyBytes)
+			}
+		}
+	}
+}
+
+func TestABlueprintHasAThousandParametersAtMost(t *testing.T) {
+	object, err := wire.ParseObject([]byte(`{"kwargs":{"a":{}` + numbered(100_000) + `,"temperature":0}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := calls.ReadObject(t.Context(), object)
+	if text := string(calls.Blueprint(&call, "p", object)); strings.Count(text, ":0") != 1000 || len(text) > 20_000 {
+		t.Errorf("%d parameters in %d bytes", strings.Count(text, ":0"), len(text))
+	}
+}
+
+// numbered returns n more members of an object.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,"p%d":0`, i)
+	}
+
+	return b.String()
+}

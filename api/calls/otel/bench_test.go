@@ -1,0 +1,17 @@
+//go:build bench
+
+package otel_test
+
+import (
+	"testing"
+
+	"promptspool/api/calls/otel"
+)
+
+func BenchmarkRead(b *testing.B) {
+	body := stored(b, readPayload(b, "otel-python-openai"))[1]
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		otel.Read(body)
+	}
+}

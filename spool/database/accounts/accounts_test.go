@@ -1,0 +1,163 @@
+package accounts_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/auth"
+	"promptspool/api/auth/authtest"
+	"promptspool/api/wire"
+	"promptspool/registry"
+	"promptspool/registry/registrytest"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/keyed"
+	"promptspool/spool/database/keyed/keyedtest"
+)
+
+func TestRegistry(t *testing.T) {
+	registrytest.Run(t, func(*testing.T) registry.Store { return registrytest.NewMemory() })
+}
+
+func open() *accounts.Store { return accounts.New(&keyedtest.Memory{}, time.Now) }
+
+func TestAuth(t *testing.T) {
+	authtest.Run(t, func(*testing.T) auth.Store { return open() })
+}
+
+func TestPeople(t *testing.T) {
+	authtest.RunPeople(t, func(*testing.T) auth.PeopleStore { return open() })
+}
+
+func TestFleet(t *testing.T) {
+	databasetest.RunFleet(t, func(_ *testing.T, now func() time.Time) databasetest.Fleet {
+		return accounts.New(&keyedtest.Memory{}, now)
+	})
+}
+
+// counting counts the values that are read.
+type counting struct {
+	keyedtest.Memory
+	read int
+}
+
+func (c *counting) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([]keyed.Entry, error) {
+	page, err := c.Memory.Scan(ctx, from, skip, limit)
+	c.read += len(page)
+	return page, err
+}
+
+// A new sidecar does not make the server read a full fleet, whether it is refused or takes
+// another one's place.
+func TestAFleetIsBounded(t *testing.T) {
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	now := start
+	rows := &counting{}
+	here := accounts.New(rows, func() time.Time { return now })
+	elsewhere := accounts.New(rows, func() time.Time { return now })
+	beat := func(s *accounts.Store, n int) error {
+		return s.Beat(t.Context(), wire.Identity{Account: "a"}, wire.Heartbeat{
+			ID: databasetest.SidecarID(n), Name: "n", Version: "1", StartedAt: start,
+		})
+	}
+	for n := range accounts.FleetMax {
+		now = now.Add(time.Millisecond)
+		if err := beat(here, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rows.read = 0
+	for n := range 50 {
+		if err := beat(here, accounts.FleetMax+n); !wire.IsCode(err, wire.CodeTooMany) {
+			t.Fatalf("a new sidecar in a full fleet that is alive: %v", err)
+		}
+	}
+	now = now.Add(time.Hour)
+	if err := beat(elsewhere, 7); err != nil {
+		t.Fatalf("a known sidecar in a full fleet: %v", err)
+	}
+	for n := range 50 {
+		if err := beat(here, accounts.FleetMax+n); err != nil {
+			t.Fatalf("a new sidecar in a full fleet that is silent: %v", err)
+		}
+	}
+	if rows.read > 3*accounts.FleetMax {
+		t.Errorf("%d sidecars were read", rows.read)
+	}
+
+	list, err := here.Fleet(t.Context(), wire.Identity{Account: "a"})
+	if err != nil || len(list.Items) != accounts.FleetMax {
+		t.Errorf("%d sidecars are kept (%v)", len(list.Items), err)
+	}
+	if !slices.ContainsFunc(list.Items, func(s wire.FleetSidecar) bool { return s.ID == databasetest.SidecarID(7) }) {
+		t.Error("a sidecar that was heard from lately at another server lost its place")
+	}
+}
+
+// What is kept may be a million entries, so they are passed once and not read.
+func TestTrimmingTheAuditLogReadsOnlyWhatItDeletes(t *testing.T) {
+	const kept, gone = 5000, 2500
+	rows := &counting{}
+	s := accounts.New(rows, time.Now)
+	account, err := s.Account(t.Context(), "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for n := range kept + gone {
+		at := now.Add(time.Duration(-n) * time.Second)
+		if err := s.Audit(t.Context(), account, wire.AuditEntry{ID: wire.NewIDAt(at)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	rows.read = 0
+	if err := s.TrimAudit(t.Context(), now.AddDate(-1, 0, 0), now, kept); err != nil {
+		t.Fatal(err)
+	}
+	if rows.read > gone+10 {
+		t.Errorf("%d entries were read to delete %d", rows.read, gone)
+	}
+	left, err := s.AuditLog(t.Context(), account, "", kept+gone)
+	if err != nil || len(left) != kept {
+		t.Errorf("%d are left, %v; want %d", len(left), err, kept)
+	}
+}
+
+func TestCheckFindsWhatDoesNotBelongTogether(t *testing.T) {
+	for kind, want := range map[keyed.Kind]string{
+		"template names": "is missing", "template changes": "is missing", "template versions": "is missing",
+		"templates": "and its template says",
+	} {
+		rows := &keyedtest.Memory{}
+		s := accounts.New(rows, time.Now)
+		publish := func(*wire.Template) (*wire.Version, bool, error) {
+			return &wire.Version{Blueprint: json.RawMessage(`{}`), Metadata: json.RawMessage(`null`)}, true, nil
+		}
+		for i := range 3 {
+			if _, err := s.UpdateTemplate(t.Context(), "acme", fmt.Sprint(i%2), publish); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Check(t.Context()); err != nil {
+			t.Fatalf("what was published: %v", err)
+		}
+
+		all, err := rows.Walk(t.Context(), keyed.Key{Kind: kind}, 1)
+		if err != nil || all[0].Kind != kind {
+			t.Fatalf("%s: %+v, %v", kind, all, err)
+		}
+		if err := rows.Write(t.Context(), keyed.Entry{Key: all[0].Key}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("without one of the %s: %v", kind, err)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package accounts
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+func errNoInvite() *wire.Error {
+	return wire.Errorf(wire.CodeNotFound, "There is no such invite, or it is spent.")
+}
+
+// CreateInvite keeps an invite; see auth.InviteStore.
+func (s *Store) CreateInvite(ctx context.Context, hash [32]byte, i wire.Invite) error {
+	return s.put(ctx, hashKey(invites, hash), i)
+}
+
+// Invite finds an invite; see auth.InviteStore.
+func (s *Store) Invite(ctx context.Context, hash [32]byte) (wire.Invite, error) {
+	return get[wire.Invite](ctx, s.rows, hashKey(invites, hash), errNoInvite)
+}
+
+// Invites lists the invites of an account; see auth.InviteStore.
+func (s *Store) Invites(ctx context.Context, accountName string) ([]wire.Invite, error) {
+	keep := func(i *wire.Invite) bool { return i.AccountName == accountName && !i.Setup }
+	age := func(i *wire.Invite) (time.Time, string) { return i.CreatedAt, i.ID }
+	return list(ctx, s, invites, keep, age)
+}
+
+// DeleteInvite revokes an invite; see auth.InviteStore.
+func (s *Store) DeleteInvite(ctx context.Context, accountName, id string) error {
+	return s.change(ctx, false, func(tx *keyed.Tx) error {
+		invite, err := find(ctx, tx, invites, func(i *wire.Invite) bool {
+			// Setup codes are the operator's, and another account's
+			// invites do not exist for this one (G7).
+			return i.ID == id && i.AccountName == accountName && !i.Setup
+		})
+		if err != nil {
+			return err
+		}
+		if invite == nil {
+			return errNoInvite()
+		}
+		tx.Delete(invite.Key)
+		return nil
+	})
+}
+
+func errNoReset() *wire.Error {
+	return wire.Errorf(wire.CodeNotFound, "There is no such reset link, or it has been used.")
+}
+
+// CreateReset keeps a reset link; see auth.ResetStore. It removes those
+// that have expired.
+func (s *Store) CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error {
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		// A person has one valid link: the newest one.
+		err := dropResets(ctx, tx, func(old *wire.Reset) bool {
+			return old.UserID == r.UserID || old.ExpiresAt.Before(r.CreatedAt)
+		})
+		if err != nil {
+			return err
+		}
+		return tx.Put(hashKey(resets, hash), r)
+	})
+}
+
+// dropResets removes some links. It reads all of the server's: they are few, and live
+// for a day.
+func dropResets(ctx context.Context, tx *keyed.Tx, drop func(*wire.Reset) bool) error {
+	all, err := keyed.List[wire.Reset](ctx, tx, keyed.Key{Kind: resets})
+	for _, r := range all {
+		if drop(r.Of) {
+			tx.Delete(r.Key)
+		}
+	}
+
+	return err
+}
+
+// link is a reset link and its person.
+type link struct {
+	wire.Reset
+	person
+}
+
+// Reset finds a reset link; see auth.ResetStore.
+func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error) {
+	l, err := getLink(ctx, s.rows, hash)
+	return l.Reset, l.User, err
+}
+
+func getLink(ctx context.Context, r keyed.Reader, hash [32]byte) (l link, err error) {
+	if l.Reset, err = get[wire.Reset](ctx, r, hashKey(resets, hash), errNoReset); err == nil {
+		l.person, err = get[person](ctx, r, personKey(l.UserID), errNoUser)
+	}
+	return l, err
+}
+
+// SpendReset sets the password of a link's person; see auth.ResetStore.
+func (s *Store) SpendReset(
+	ctx context.Context, hash [32]byte, password string, at time.Time,
+) (wire.Reset, wire.User, error) {
+	l, err := changed(ctx, s, false, func(tx *keyed.Tx) (link, error) {
+		l, err := getLink(ctx, tx, hash)
+		if err == nil && (at.After(l.Reset.ExpiresAt) || l.DisabledAt != nil) {
+			err = errNoReset()
+		}
+		if err != nil {
+			return l, err
+		}
+		// A new password ends all sessions, and setUser deletes this link
+		// with the person's others: it works once.
+		apply(&l.person, wire.UserChange{Password: &password, At: at})
+		return l, setUser(ctx, tx, &l.person)
+	})
+
+	return l.Reset, l.User, err
+}
+
+// IsSetup reports whether an entry is a setup code. Every server without an owner makes its own.
+func IsSetup(e keyed.Entry) bool {
+	var i wire.Invite
+	return e.Kind == invites && e.Decode(&i) == nil && i.Setup
+}

@@ -1,0 +1,156 @@
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/keyed"
+)
+
+// Bounds of an account's fleet.
+const (
+	FleetMax  = 10_000
+	FleetKept = 30 * 24 * time.Hour // a sidecar that is silent for longer is forgotten
+)
+
+// fleetReadEvery bounds how often all sidecars of an account are read for new ones.
+const fleetReadEvery = time.Minute
+
+const sidecars keyed.Kind = "sidecars" // wire.FleetSidecar by id
+
+func sidecarKey(account, id string) keyed.Key {
+	return keyed.Key{Kind: sidecars, Account: account, Name: id}
+}
+
+// fleet is what this server remembers of an account's sidecars, so that nothing has to be read
+// for a heartbeat. Other servers may know more of them, or have heard from them since.
+type fleet struct {
+	mu     sync.Mutex
+	readAt time.Time            // when all were read
+	seen   map[string]time.Time // by id: when each was last heard from
+}
+
+// Beat stores a sidecar's heartbeat, durably. A new sidecar takes the place of one not heard
+// from for long. If FleetMax are alive, it fails with CodeTooMany.
+func (s *Store) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
+	if _, ok := archive.ParseUUID(h.ID); !ok {
+		return wire.Errorf(wire.CodeInternal, "%.40q is not an id; the API should not have passed it on.", h.ID)
+	}
+
+	now := s.now().UTC()
+	entry, err := keyed.EntryOf(sidecarKey(id.Account, h.ID), wire.FleetSidecar{Heartbeat: h, LastSeen: now})
+	if err != nil {
+		return err
+	}
+	gone, err := s.admit(ctx, id.Account, h.ID, now)
+	if err != nil {
+		return err
+	}
+	return s.rows.Write(ctx, append(gone, entry)...)
+}
+
+// admit notes that a sidecar was heard from. For a new one it returns the deletions of those
+// that are forgotten and, from a full fleet, of the one that has been silent for longest.
+func (s *Store) admit(ctx context.Context, account, id string, now time.Time) (gone []keyed.Entry, err error) {
+	known, _ := s.fleets.LoadOrStore(account, &fleet{})
+	f := known.(*fleet)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	if _, known := f.seen[id]; !known && now.Sub(f.readAt) > fleetReadEvery {
+		if gone, err = s.readFleet(ctx, f, account, now); err != nil {
+			return nil, err
+		}
+	}
+	for f.seen[id].IsZero() && len(f.seen) >= FleetMax {
+		oldest := ""
+		for id, seen := range f.seen {
+			if oldest == "" || seen.Before(f.seen[oldest]) {
+				oldest = id
+			}
+		}
+		if now.Sub(f.seen[oldest]) < wire.AliveFor {
+			return nil, errFleetFull()
+		}
+
+		// Another server may have heard from it.
+		stored, _, err := keyed.Load[wire.FleetSidecar](ctx, s.rows, sidecarKey(account, oldest))
+		if err != nil {
+			return nil, err
+		}
+		if stored.LastSeen.After(f.seen[oldest]) {
+			f.seen[oldest] = stored.LastSeen
+			continue
+		}
+		delete(f.seen, oldest)
+		gone = append(gone, keyed.Entry{Key: sidecarKey(account, oldest)})
+	}
+
+	f.seen[id] = now
+	return gone, nil
+}
+
+// readFleet reads the account's sidecars. It returns the deletions of those that are forgotten.
+func (s *Store) readFleet(
+	ctx context.Context, f *fleet, account string, now time.Time,
+) (gone []keyed.Entry, err error) {
+	all, err := keyed.List[wire.FleetSidecar](ctx, s.rows, sidecarKey(account, ""))
+	if err != nil {
+		return nil, err
+	}
+
+	f.readAt, f.seen = now, make(map[string]time.Time, len(all))
+	for _, sidecar := range all {
+		if now.Sub(sidecar.Of.LastSeen) > FleetKept {
+			gone = append(gone, keyed.Entry{Key: sidecar.Key})
+			continue
+		}
+		f.seen[sidecar.Of.ID] = sidecar.Of.LastSeen
+	}
+	return gone, nil
+}
+
+func errFleetFull() error {
+	return wire.Errorf(wire.CodeTooMany,
+		"This account has %d sidecars already; no more are listed.", FleetMax)
+}
+
+// Fleet lists the account's sidecars that are not forgotten, by name and id.
+func (s *Store) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
+	all, err := keyed.List[wire.FleetSidecar](ctx, s.rows, sidecarKey(id.Account, ""))
+	if err != nil {
+		return wire.Fleet{}, err
+	}
+
+	now, items := s.now(), []wire.FleetSidecar{}
+	for _, sidecar := range all {
+		silent := now.Sub(sidecar.Of.LastSeen)
+		sidecar.Of.Alive = silent <= wire.AliveFor
+		if silent <= FleetKept {
+			items = append(items, *sidecar.Of)
+		}
+	}
+	slices.SortFunc(items, func(a, b wire.FleetSidecar) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
+	return wire.Fleet{Success: true, Items: items}, nil
+}
+
+// FleetOfAll counts the sidecars of all accounts, and those alive. A sidecar that serves
+// several accounts counts once for each.
+func (s *Store) FleetOfAll(ctx context.Context) (known, alive int, err error) {
+	now := s.now()
+	err = keyed.EachOfAll(ctx, s.rows, sidecars, func(_ keyed.Key, sidecar *wire.FleetSidecar) error {
+		known++
+		if now.Sub(sidecar.LastSeen) <= wire.AliveFor {
+			alive++
+		}
+		return nil
+	})
+	return known, alive, err
+}

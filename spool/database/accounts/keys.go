@@ -1,0 +1,85 @@
+package accounts
+
+import (
+	"context"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// CreateKey keeps a key under the hash of its secret; see auth.Store.
+func (s *Store) CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.Key, error) {
+	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.Key, error) {
+		made, found, err := keyed.Load[wire.Key](ctx, tx, hashKey(keys, hash))
+		// The bootstrap key is created at every start: a revoked one must not come back.
+		if found && made.RevokedAt != nil {
+			err = wire.Errorf(wire.CodeConflict,
+				"The key %s is revoked and stays so. Make another one.", made.ID)
+		}
+		if found || err != nil {
+			return made, err
+		}
+
+		made = k
+		if made.AccountID, err = s.account(ctx, tx, k.AccountName); err != nil {
+			return made, err
+		}
+		return made, tx.Put(hashKey(keys, hash), made)
+	})
+}
+
+// KeyByHash finds a key; see auth.Store.
+func (s *Store) KeyByHash(ctx context.Context, hash [32]byte) (wire.Key, error) {
+	return get[wire.Key](ctx, s.rows, hashKey(keys, hash), errNoKey)
+}
+
+// Keys lists all keys, oldest first; see auth.Store.
+func (s *Store) Keys(ctx context.Context) ([]wire.Key, error) {
+	return list(ctx, s, keys, func(*wire.Key) bool { return true },
+		func(k *wire.Key) (time.Time, string) { return k.CreatedAt, k.ID })
+}
+
+// RevokeKey revokes a key by its id; see auth.Store. It reads all keys: a server has few,
+// and revokes rarely.
+func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error) {
+	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.Key, error) {
+		k, err := find(ctx, tx, keys, func(k *wire.Key) bool { return k.ID == id })
+		switch {
+		case err != nil:
+			return wire.Key{}, err
+		case k == nil:
+			return wire.Key{}, errNoKey()
+		// A second revocation keeps the moment of the first.
+		case k.Of.RevokedAt != nil:
+			return *k.Of, nil
+		}
+
+		at = at.UTC()
+		k.Of.RevokedAt = &at
+		return *k.Of, tx.Put(k.Key, k.Of)
+	})
+}
+
+// TouchKeys notes when keys were last used; see auth.Store.
+func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error {
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		all, err := keyed.List[wire.Key](ctx, tx, keyed.Key{Kind: keys})
+		for _, k := range all {
+			// Notes may come in any order: the latest use stays.
+			at, ok := used[k.Of.ID]
+			if err != nil || !ok || k.Of.LastUsedAt != nil && !at.After(*k.Of.LastUsedAt) {
+				continue
+			}
+			at = at.UTC()
+			k.Of.LastUsedAt = &at
+			err = tx.Put(k.Key, k.Of)
+		}
+		return err
+	})
+}
+
+func errNoKey() *wire.Error {
+	return wire.Errorf(wire.CodeNotFound,
+		"There is no such key. \"promptspool keys list\" shows those that there are.")
+}

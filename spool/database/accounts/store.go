@@ -1,0 +1,169 @@
+// Package accounts keeps what a server holds besides records: accounts, keys, people, invites,
+// reset links, sessions, failed sign-ins, the audit log, templates and the fleet of sidecars.
+// What is valid, what conflicts and what an error says is decided here; a database only keeps
+// the values (package keyed).
+package accounts
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// Kinds of the server's values. A hash is a name as its 32 bytes.
+const (
+	accounts keyed.Kind = "accounts" // wire.Account by name
+	keys     keyed.Kind = "keys"     // wire.Key by hash
+	people   keyed.Kind = "people"   // person by id
+	emails   keyed.Kind = "emails"   // id of a person by email
+	invites  keyed.Kind = "invites"  // wire.Invite by hash
+	sessions keyed.Kind = "sessions" // wire.Session by hash
+	resets   keyed.Kind = "resets"   // wire.Reset by hash
+	failures keyed.Kind = "failures" // wire.Failures by hash
+)
+
+// ofServer is the account whose changes are those of the server's values.
+const ofServer = ""
+
+func hashKey(kind keyed.Kind, hash [32]byte) keyed.Key {
+	return keyed.Key{Kind: kind, Name: string(hash[:])}
+}
+
+// Store is an auth.Store, an auth.PeopleStore, a registry.Store and an api.Fleet. Safe for concurrent use.
+type Store struct {
+	rows   keyed.Store
+	now    func() time.Time
+	fleets sync.Map // *fleet by account
+}
+
+// New makes a Store. now stamps accounts and heartbeats.
+func New(rows keyed.Store, now func() time.Time) *Store { return &Store{rows: rows, now: now} }
+
+// changed returns what fn makes in a change of the server's values, and nothing if that fails.
+// With again, fn may run once more after an attempt that was perhaps committed.
+func changed[T any](ctx context.Context, s *Store, again bool, fn func(*keyed.Tx) (T, error)) (T, error) {
+	var made T
+	err := s.change(ctx, again, func(tx *keyed.Tx) (err error) {
+		made, err = fn(tx)
+		return err
+	})
+	// fn may have made something before its transaction failed. That must not get out.
+	if err != nil {
+		made = *new(T)
+	}
+
+	return made, err
+}
+
+func (s *Store) change(ctx context.Context, again bool, fn func(*keyed.Tx) error) error {
+	return s.rows.Change(ctx, ofServer, again, fn)
+}
+
+// put writes a value, whatever was there before.
+func (s *Store) put(ctx context.Context, key keyed.Key, value any) error {
+	e, err := keyed.EntryOf(key, value)
+	if err != nil {
+		return err
+	}
+	return s.rows.Write(ctx, e)
+}
+
+// get reads a value. none is the error if it does not exist.
+func get[T any](ctx context.Context, r keyed.Reader, key keyed.Key, none func() *wire.Error) (T, error) {
+	v, found, err := keyed.Load[T](ctx, r, key)
+	if err == nil && !found {
+		err = none()
+	}
+	return v, err
+}
+
+// list returns the server's values of a kind that keep wants, oldest first. It is never nil.
+func list[T any](
+	ctx context.Context, s *Store, kind keyed.Kind, keep func(*T) bool, age func(*T) (time.Time, string),
+) ([]T, error) {
+	items, err := keyed.List[T](ctx, s.rows, keyed.Key{Kind: kind})
+	if err != nil {
+		return nil, err
+	}
+
+	kept := []T{}
+	for _, item := range items {
+		if keep(item.Of) {
+			kept = append(kept, *item.Of)
+		}
+	}
+	slices.SortFunc(kept, func(a, b T) int {
+		at, aID := age(&a)
+		bt, bID := age(&b)
+		return cmp.Or(at.Compare(bt), cmp.Compare(aID, bID))
+	})
+	return kept, nil
+}
+
+// find returns the first of the server's values of a kind that is wanted; nil if none is.
+func find[T any](
+	ctx context.Context, r keyed.Reader, kind keyed.Kind, wanted func(*T) bool,
+) (*keyed.Item[T], error) {
+	items, err := keyed.List[T](ctx, r, keyed.Key{Kind: kind})
+	for i := range items {
+		if wanted(items[i].Of) {
+			return &items[i], nil
+		}
+	}
+	return nil, err
+}
+
+// expireMax bounds how many values expire looks at: signing in pays for it, so it may not
+// grow with their number.
+const expireMax = 20
+
+// expire deletes some values whose end is before a moment. It looks at those from near on, and
+// then at the first. Names are hashes, so near is a random place among them.
+func expire[T any](
+	ctx context.Context, tx *keyed.Tx, near keyed.Key, before time.Time, end func(*T) time.Time,
+) error {
+	left := expireMax
+	for _, from := range []keyed.Key{near, {Kind: near.Kind}} {
+		page, err := tx.Scan(ctx, from, 0, left)
+		if err != nil {
+			return err
+		}
+
+		for _, e := range page {
+			v := new(T)
+			if err := e.Decode(v); err != nil {
+				return err
+			}
+			if end(v).Before(before) {
+				tx.Delete(e.Key)
+			}
+		}
+		if left -= len(page); left == 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// account returns the id of the account of this name, which is made if there is none.
+func (s *Store) account(ctx context.Context, tx *keyed.Tx, name string) (id string, err error) {
+	key := keyed.Key{Kind: accounts, Name: name}
+	// Within the transaction: two calls with the same new name must not make two accounts.
+	a, found, err := keyed.Load[wire.Account](ctx, tx, key)
+	if found || err != nil {
+		return a.ID, err
+	}
+
+	a = wire.Account{ID: wire.NewID(), Name: name, CreatedAt: s.now().UTC()}
+	return a.ID, tx.Put(key, a)
+}
+
+// Account returns the id of an account, or makes it; see auth.UserStore.
+func (s *Store) Account(ctx context.Context, name string) (id string, err error) {
+	return changed(ctx, s, true, func(tx *keyed.Tx) (string, error) { return s.account(ctx, tx, name) })
+}

@@ -1,0 +1,237 @@
+package badgerdb
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strings"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/spool/database/badgerdb/folder"
+)
+
+// A backup is a file of a format of its own, independent of Badger's files:
+//
+//	backupHead
+//	one zstd stream:
+//	    for each key      uvarint  length of the key, above 0
+//	                               key
+//	                      uvarint  length of the value, above 0
+//	                               value
+//	    at the end        uvarint  0
+//	                      uvarint  how many keys there were
+//	                      32       SHA-256 of all before in the stream
+//
+// So a backup that is cut short, or has a flipped bit, is recognised as damaged.
+const (
+	backupName = "promptspool backup, "
+
+	backupKeyMax   = 1 << 16
+	backupValueMax = 256 << 20 // of badgerOptions' value log files
+)
+
+// backupHead is the first line of a backup: the versions of the file and of the layout of keys.
+var backupHead = fmt.Sprintf("%sformat 1, of a database of format %d\n", backupName, folder.Format)
+
+// Backup counts what a backup holds.
+type Backup struct {
+	Keys    uint64 `json:"keys"`
+	Records uint64 `json:"records"`
+	Bytes   uint64 `json:"bytes"` // of keys and values, unpacked
+}
+
+// add counts one key.
+func (b *Backup) add(key, value []byte) {
+	b.Keys++
+	b.Bytes += uint64(len(key) + len(value))
+
+	// The key may come from a damaged backup, so its length byte is not trusted.
+	if key[0] == ofAccount && len(key) > 2 && len(key) > 2+int(key[1]) {
+		if _, table, _ := accountOf(key); table == tableRecord {
+			b.Records++
+		}
+	}
+}
+
+// Backup writes everything in the database to w, as of the moment it is called. Reads and
+// writes go on meanwhile; Erase waits until it is done. Each value is verified on the
+// way.
+func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
+	// Erase reopens the files, and would block all reads until this one ended.
+	db.erasing.Lock()
+	defer db.erasing.Unlock()
+
+	if _, err := io.WriteString(w, backupHead); err != nil {
+		return b, err
+	}
+	// Beside a server that is at work: one goroutine, and little memory.
+	packed, err := zstd.NewWriter(w,
+		zstd.WithEncoderConcurrency(1),
+		zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		return b, err
+	}
+
+	// The sum is of what is packed, but is not part of what it sums.
+	sum := sha256.New()
+	out := bufio.NewWriterSize(io.MultiWriter(packed, sum), 64<<10)
+
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, nil, nil, func(key, value []byte) (bool, error) {
+			b.add(key, value)
+			return true, errors.Join(writeCounted(out, key), writeCounted(out, value))
+		})
+	})
+	if err != nil {
+		return b, errors.Join(err, packed.Close())
+	}
+
+	// A length of 0 ends the keys; the sum itself is not summed.
+	end := binary.AppendUvarint([]byte{0}, b.Keys)
+	_, err = out.Write(end)
+	if err = errors.Join(err, out.Flush()); err == nil {
+		_, err = packed.Write(sum.Sum(nil))
+	}
+
+	return b, errors.Join(err, packed.Close())
+}
+
+// writeCounted writes b behind its length.
+func writeCounted(w *bufio.Writer, b []byte) error {
+	_, err1 := w.Write(binary.AppendUvarint(nil, uint64(len(b))))
+	_, err2 := w.Write(b)
+	return errors.Join(err1, err2)
+}
+
+// ReadBackup reads a backup to its end and calls fn with each key and value, which fn
+// must not keep. A nil fn only verifies. The error says what is wrong with the backup, or
+// is fn's.
+func ReadBackup(r io.Reader, fn func(key, value []byte) error) (b Backup, err error) {
+	in := bufio.NewReaderSize(r, 64<<10)
+	if err := readBackupHead(in); err != nil {
+		return b, err
+	}
+
+	unpacked, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(32<<20))
+	if err != nil {
+		return b, err
+	}
+	defer unpacked.Close()
+
+	s := &summed{r: bufio.NewReaderSize(unpacked, 64<<10), sum: sha256.New()}
+
+	// The values come as they were written; that they are right shows only at the end.
+	var key, value bytes.Buffer
+	for {
+		more, err := s.counted(&key, backupKeyMax)
+		if err == nil && more {
+			var there bool
+			if there, err = s.counted(&value, backupValueMax); err == nil && !there {
+				err = errors.New("it holds an empty value")
+			}
+		}
+
+		switch {
+		case err != nil:
+			return b, fmt.Errorf("the backup is damaged after %d keys, or broke off: %w", b.Keys, err)
+		case !more:
+			return b, s.end(b.Keys)
+		}
+
+		// fn sees keys whose sum is not proved yet, so it must be able to undo its work.
+		b.add(key.Bytes(), value.Bytes())
+		if fn != nil {
+			if err := fn(key.Bytes(), value.Bytes()); err != nil {
+				return b, err
+			}
+		}
+	}
+}
+
+// readBackupHead reads the first line, which is backupHead.
+func readBackupHead(in *bufio.Reader) error {
+	// ReadSlice fails where the first line does not fit its buffer: then this is another file.
+	line, err := in.ReadSlice('\n')
+
+	switch {
+	case err != nil || !strings.HasPrefix(string(line), backupName):
+		return errors.New("this is not a promptspool backup")
+	case string(line) != backupHead:
+		return fmt.Errorf("another version of promptspool wrote this backup (%s); restore it with that version",
+			strings.TrimSpace(string(line)))
+	}
+	return nil
+}
+
+// summed reads the content of a backup, and sums up what it read.
+type summed struct {
+	r   *bufio.Reader
+	sum hash.Hash
+}
+
+// ReadByte makes it an io.ByteReader, for binary.ReadUvarint.
+func (s *summed) ReadByte() (byte, error) {
+	c, err := s.r.ReadByte()
+	if err == nil {
+		s.sum.Write([]byte{c})
+	}
+	return c, err
+}
+
+// counted reads a length and as many bytes into b. It returns false for a length of 0,
+// and an error for one above most. Memory grows with what is there, not with what a
+// damaged length claims.
+func (s *summed) counted(b *bytes.Buffer, most uint64) (bool, error) {
+	n, err := binary.ReadUvarint(s)
+	if err == nil && n > most {
+		err = fmt.Errorf("it claims a part of %d bytes", n)
+	}
+	if err != nil || n == 0 {
+		return false, err
+	}
+
+	// CopyN grows the buffer as bytes arrive.
+	b.Reset()
+	if _, err := io.CopyN(b, s.r, int64(n)); err != nil {
+		return false, err
+	}
+	s.sum.Write(b.Bytes())
+	return true, nil
+}
+
+// end proves that everything was read as it was written.
+func (s *summed) end(keys uint64) error {
+	// The number is part of the sum. The stored sum is not, so it is read past s.
+	want, err := binary.ReadUvarint(s)
+	if err == nil && want != keys {
+		err = fmt.Errorf("it should hold %d keys and holds %d", want, keys)
+	}
+
+	got, stored := s.sum.Sum(nil), make([]byte, sha256.Size)
+	if err == nil {
+		_, err = io.ReadFull(s.r, stored)
+	}
+	if err == nil && !bytes.Equal(got, stored) {
+		err = errors.New("its checksum does not match")
+	}
+
+	if err == nil {
+		if _, more := s.r.ReadByte(); more != io.EOF {
+			err = errors.New("more data follows its end")
+		}
+	}
+
+	if err != nil {
+		return fmt.Errorf("the backup is damaged at its end: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,235 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb/blocks"
+)
+
+// Check proves that the database agrees with itself:
+//
+//   - Every record that has its request has its row, as folding it gives, and there is no other.
+//   - Every body that a history names is there, unchanged, and there is no other.
+//   - The counts are right.
+//   - Templates, their ids, versions and changes belong together.
+//
+// Its error is the first fault. It reads everything once, as of the moment it is called,
+// while reads and writes go on.
+func (db *DB) Check(ctx context.Context) error {
+	if err := db.Store.Check(ctx); err != nil {
+		return err
+	}
+
+	return db.view(func(txn *badger.Txn) error {
+		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
+
+		// In the order of the keys: a block's head is met before the rows of tables behind it.
+		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
+			return true, c.look(key, value)
+		})
+		if err != nil {
+			return err
+		}
+
+		// Behind the walk: by now it is known what should exist.
+		for k, t := range c.accounts {
+			if err := c.rows(ctx, db, k, t); err != nil {
+				return fmt.Errorf("account %q: %w", k[2:], err)
+			}
+			if err := t.agrees(); err != nil {
+				return fmt.Errorf("account %q: %w", k[2:], err)
+			}
+		}
+		return nil
+	})
+}
+
+// checker walks over all keys of all accounts. Where one key requires another, it looks
+// the other up. Keys that nothing requires are found by counting.
+type checker struct {
+	db       *DB
+	txn      *badger.Txn
+	accounts map[keys]*tally
+}
+
+// tally counts an account's keys, as they are and as other keys require them.
+type tally struct {
+	found  map[byte]uint64
+	wanted map[byte]uint64
+
+	stored archive.Counts
+	counts archive.Counts // of the records
+
+	first []byte // the place of the first block; nil without one
+	rows  int64  // in the list
+}
+
+// agrees returns how the counts of an account differ, or nil.
+func (t *tally) agrees() error {
+	if t.stored != t.counts {
+		return fmt.Errorf("the counts say %+v, but there are %+v", t.stored, t.counts)
+	}
+	if t.rows != t.counts.Records {
+		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.counts.Records)
+	}
+
+	// Each key that should exist was looked up, so equal numbers mean that no other does.
+	for _, table := range []byte{tableColumn, tableOrphan, tableBody, tableDelta,
+		tableSpan, tableTrace, tableLink} {
+		if t.found[table] != t.wanted[table] {
+			return fmt.Errorf("table %q has %d keys where %d should be", table, t.found[table], t.wanted[table])
+		}
+	}
+
+	return nil
+}
+
+// look checks one key of an account, and notes what else must exist because of it.
+func (c *checker) look(key, value []byte) error {
+	k, table, rest := accountOf(key)
+	t := c.accounts[k]
+	if t == nil {
+		t = &tally{found: make(map[byte]uint64), wanted: make(map[byte]uint64)}
+		c.accounts[k] = t
+	}
+
+	t.found[table]++
+	switch table {
+	case tableRecord:
+		// Joined, because deltas belong to the record that they add to.
+		state, err := c.db.joinState(c.txn, k, uuid(rest), value)
+		if err != nil {
+			return err
+		}
+
+		t.wanted[tableDelta] += uint64(len(state.Deltas()))
+		return c.record(k, t, key, &state.State)
+
+	case tableBlock:
+		head, err := blocks.DecodeHead(value)
+		if err != nil {
+			return fmt.Errorf("key %q: %w", key, err)
+		}
+		if t.first == nil {
+			t.first = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
+		}
+
+		// All its keys but the head itself and its two marks are columns.
+		t.wanted[tableColumn] += uint64(len(k.removeBlock(nil, &head))) - 3
+
+		return c.summary(k, key[len(key)-blocks.PlaceBytes:], head)
+
+	case tableTime, tableLate: // these come behind the blocks, so first is known
+		_, _, place := accountOf(key)
+		late := t.first != nil && bytes.Compare(place, t.first) >= 0
+		if late != (table == tableLate) && !bytes.Equal(value, mark) {
+			return fmt.Errorf("key %q: the row stands alone in table %q, where no search looks", key, table)
+		}
+
+	case tableCount:
+		return decode(key, value, &t.stored)
+	}
+	return nil
+}
+
+// summary proves that the summary of a block is that of its rows.
+func (c *checker) summary(k keys, place []byte, head blocks.Head) error {
+	// All columns are read on the way, so a damaged one is found here as well.
+	b := block{txn: c.txn, codec: c.db.codec, keys: k}
+	b.open(place, head)
+
+	rows := make([]wire.Row, head.Rows)
+	for i := range rows {
+		row, err := b.Row(i, rowcode.AllColumns)
+		if err != nil {
+			return err
+		}
+		rows[i] = rowcode.Clone(row) // the block lends it
+	}
+
+	stored, err := b.readSummary(nil)
+	if err != nil {
+		return err
+	}
+	if !query.IsSummary(stored, len(rows), func(i int) *wire.Row { return &rows[i] }) {
+		return fmt.Errorf("key %q: the summary is not that of the block's rows", k.part(place, blocks.Summary))
+	}
+	return nil
+}
+
+// record checks a record's key and bodies, and counts it.
+func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) error {
+	id, ok := parseUUID(state.RequestID)
+	if !ok || string(k.record(id)) != string(key) {
+		return fmt.Errorf("key %q holds the record %q", key, state.RequestID)
+	}
+
+	found := state.Footprint()
+	t.counts.Change(archive.Footprint{}, found)
+	for _, h := range state.History {
+		if h.Hash == "" { // its body was not stored
+			continue
+		}
+
+		t.wanted[tableBody]++
+		if _, err := c.db.loadBody(c.txn, k, id, h); err != nil {
+			return err
+		}
+	}
+
+	// The keys by which it is found, as a batch would write them.
+	for _, w := range k.places(id, found) {
+		_, table, _ := accountOf(w.key)
+		t.wanted[table]++
+		value, err := loadBytes(c.txn, w.key)
+		if err == nil && !bytes.Equal(value, w.value) {
+			err = fmt.Errorf("record %s: it has %q at key %q", state.RequestID, value, w.key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// rows proves that the list has exactly one row for each record, as folding it gives, in
+// order.
+func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
+	// A search relies on the order, so it is part of the proof.
+	var before *query.Position
+	_, err := db.scan(ctx, c.txn, k, &query.Query{}, rowcode.AllColumns, func(row *wire.Row) (bool, error) {
+		t.rows++
+
+		place := query.PositionOf(row)
+		if before != nil && before.Compare(place) >= 0 {
+			return false, fmt.Errorf("the row of %s does not stand behind that of %s", row.RequestID, before.RequestID)
+		}
+		before = &place
+
+		id, _ := parseUUID(row.RequestID)
+		state, err := c.db.state(c.txn, k, id)
+		if err != nil {
+			return false, err
+		}
+
+		// Compared as they are stored, so that an empty list equals none.
+		want, ok := state.Row()
+		if !ok || !want.ListTime.Equal(row.ListTime) || !want.AcceptedAt.Equal(row.AcceptedAt) ||
+			string(rowcode.Encode(&want)) != string(rowcode.Encode(row)) {
+			return false, fmt.Errorf("record %s: its row is %+v and should be %+v", row.RequestID, row, want)
+		}
+
+		return true, nil
+	})
+
+	return err
+}

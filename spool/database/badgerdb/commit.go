@@ -1,0 +1,239 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb/folder"
+)
+
+// Bounds of what shares one transaction. They limit its memory, and how long its first
+// change waits. One change alone may be larger.
+const (
+	groupBytesMax  = 16 << 20 // of bodies
+	groupEventsMax = 2000
+)
+
+// keyBytesMax is below Badger's own limit. Names in keys are bounded far below it where
+// they are accepted.
+const keyBytesMax = 60_000
+
+// change computes what to write from what txn shows, including the changes before it in
+// the same group. It writes nothing itself, so that a failed change leaves no trace in
+// the group. It must not call the committer.
+type change func(txn *badger.Txn) ([]write, error)
+
+// write sets a key, or deletes it if value is nil.
+type write struct{ key, value []byte }
+
+// committer is the only writer of the database; see archive.Committer.
+type committer struct {
+	*archive.Committer[change]
+
+	lock   *folder.Lock
+	room   *room
+	bdb    *badger.DB
+	health *health
+	logger *slog.Logger
+	spare  spare
+	watch  *watch // of rows that are being packed, or nil; owned by the goroutine that is committing
+}
+
+type waiting = archive.Waiting[change]
+
+func newCommitter(lock *folder.Lock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+	c := &committer{
+		lock:   lock,
+		room:   room,
+		bdb:    bdb,
+		health: h,
+		logger: logger,
+		spare:  spareOf(bdb),
+	}
+	// One lane: Badger looks for no conflicts, because nobody else writes.
+	c.Committer = archive.NewCommitter(1, groupBytesMax, groupEventsMax, c.commitGroup)
+
+	return c
+}
+
+// do makes a change of a few keys durable. bytes is the size of its bodies. After an
+// error nothing of the change is in the database, unless the code is CodeUnavailable:
+// then it may be, after a restart.
+func (c *committer) do(ctx context.Context, bytes int, change change) error {
+	return c.doMany(ctx, bytes, 1, change)
+}
+
+// doMany is do for a change of several events or records.
+func (c *committer) doMany(ctx context.Context, bytes, events int, change change) error {
+	return c.Do(ctx, &waiting{Change: change, Bytes: bytes, Events: events})
+}
+
+// commitGroup runs the changes of a group, each on top of those before it, and commits
+// them in as few transactions as Badger allows.
+func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
+	t := c.begin()
+	defer func() { t.txn.Discard() }() // of the last t, whichever that is
+
+	// Asked once for the group; Badger may take more while it lasts, which freeMin allows
+	// for.
+	disk := c.room.admit()
+	for _, w := range group {
+		if err := disk.refusal(w.Bytes); err != nil {
+			w.Finish(err)
+			continue
+		}
+
+		// The change reads the database, and a disk that cannot read must not end the
+		// process.
+		var writes []write
+		err := c.health.guard(c.lock.Path(), func() (err error) {
+			writes, err = w.Change(t.txn)
+			return err
+		})
+		if err != nil {
+			w.Finish(err)
+			continue
+		}
+
+		if !t.fits(writes) {
+			// The writes stay valid in the next transaction: nobody else writes in
+			// between.
+			c.end(t)
+			t = c.begin()
+		}
+		if !t.fits(writes) {
+			w.Finish(wire.Errorf(wire.CodeTooLarge,
+				"The write does not fit into one transaction of the database. Send less at once."))
+			continue
+		}
+
+		t.waiting = append(t.waiting, w)
+		t.add(writes)
+	}
+
+	c.end(t)
+}
+
+// end commits a transaction and answers all that wait for it. Changes that wrote
+// nothing wait too: what they saw may come from a change before theirs, which must be
+// durable first.
+func (c *committer) end(t *transaction) error {
+	defer t.txn.Discard()
+
+	// After a failed commit nothing may be written: see health.
+	err := t.err
+	if err == nil {
+		err = c.health.fault()
+	}
+	if err == nil && t.count > 0 {
+		err = t.txn.Commit()
+
+		// The fsync may have been of files that are no longer in the folder.
+		if err == nil {
+			err = c.lock.Present()
+		}
+		if err != nil {
+			c.health.fail(err)
+
+			c.logger.Error("a commit failed; the database takes no more writes until it is reopened", "error", err)
+		}
+
+		// Asked in any case: Badger only logs a failed fsync of its value log, and
+		// reports success.
+		err = c.health.fault()
+	}
+
+	// After each commit: Badger builds tables beside us, and keeps their memory.
+	c.spare.letGo()
+
+	for _, w := range t.waiting {
+		w.Finish(err)
+	}
+
+	return err
+}
+
+// transaction is one Badger transaction being filled, with a count of what Badger allows
+// in one.
+type transaction struct {
+	txn     *badger.Txn
+	waiting []*waiting
+
+	count    int64
+	countMax int64
+	bytes    int64 // as Badger counts them: see write.cost
+	bytesMax int64
+	held     int64 // of keys and values, in memory
+
+	watch *watch
+	err   error // of add: the transaction cannot be committed
+}
+
+func (c *committer) begin() *transaction {
+	return &transaction{
+		txn:      c.bdb.NewTransaction(true),
+		watch:    c.watch,
+		countMax: c.bdb.MaxBatchCount(),
+		bytesMax: c.bdb.MaxBatchSize(),
+	}
+}
+
+// cost is at least what Badger counts for a write. A value counts if it stays out of the
+// value log, otherwise only the pointer to it.
+func (w write) cost() int64 {
+	const overhead = 40 // version, metadata, pointer
+
+	if len(w.value) < valueThreshold {
+		return int64(len(w.key) + len(w.value) + overhead)
+	}
+	return int64(len(w.key) + overhead)
+}
+
+// fits reports whether the transaction has room for writes.
+func (t *transaction) fits(writes []write) bool {
+	count, bytes, held := t.count+1, t.bytes, t.held // one more: Badger's own mark at the end
+
+	for _, w := range writes {
+		// Badger would fail the whole transaction for it.
+		if len(w.key) > keyBytesMax {
+			return false
+		}
+
+		count++
+		bytes += w.cost()
+		held += int64(len(w.key) + len(w.value))
+	}
+
+	if t.held > 0 && held > groupBytesMax {
+		return false // it fits into a transaction of its own
+	}
+
+	return count < t.countMax && bytes < t.bytesMax
+}
+
+// add puts writes into the transaction. end reports its errors.
+func (t *transaction) add(writes []write) {
+	for _, write := range writes {
+		var err error
+		if write.value == nil {
+			err = t.txn.Delete(write.key)
+		} else {
+			err = t.txn.Set(write.key, write.value)
+		}
+		t.err = errors.Join(t.err, err)
+
+		// Rows written now are missing from the blocks that are being built beside us.
+		if t.watch != nil {
+			t.watch.note(write.key)
+		}
+
+		t.count++
+		t.bytes += write.cost()
+		t.held += int64(len(write.key) + len(write.value))
+	}
+}

@@ -1,0 +1,98 @@
+package badgerdb_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
+)
+
+// crashDir in the environment makes the test binary the process that is killed.
+const crashDir = "BADGERDB_TEST_CRASH_DIR"
+
+// batchOf is how many events the killed process writes at once to a record of their own: a
+// request and scores that belong to it. One more score goes to a record that grows until it
+// has deltas.
+const batchOf = 3
+
+var growing = databasetest.ID(999_999)
+
+func TestKilledInTheMiddleOfFolding(t *testing.T) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		foldForever(t, dir)
+	}
+
+	t.Parallel()
+	dir := t.TempDir()
+	child := exec.Command(os.Args[0], "-test.run=^TestKilledInTheMiddleOfFolding$")
+	child.Env = append(os.Environ(), crashDir+"="+dir)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+
+	acked := 0
+	for lines := bufio.NewScanner(out); acked < 300 && lines.Scan(); {
+		if acked, err = strconv.Atoi(lines.Text()); err != nil {
+			t.Fatalf("the child writes %q, want the number of a batch", lines.Text())
+		}
+	}
+
+	_ = child.Process.Kill() // SIGKILL, in the middle of writing
+	_ = child.Wait()         // returns an error, because the child was killed
+	if acked < 300 {
+		t.Fatalf("the child ended after %d batches", acked)
+	}
+
+	db := open(t, dir) // checked when the test ends
+	for n := 1; n <= acked; n++ {
+		state, _, err := db.Record(t.Context(), "a", databasetest.ID(1_000_000+n))
+		if err != nil || len(state.History) != batchOf {
+			t.Fatalf("batch %d of %d acknowledged ones has %d of %d events (%v)",
+				n, acked, len(state.History), batchOf, err)
+		}
+	}
+
+	state, _, err := db.Record(t.Context(), "a", growing)
+	if err != nil || len(state.History) < acked {
+		t.Fatalf("%d scores were acknowledged, %d can be read (%v)", acked, len(state.History), err)
+	}
+}
+
+// foldForever writes batches until it is killed. It prints the number of each one once it
+// is acknowledged.
+func foldForever(t *testing.T, dir string) {
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for n := 1; ; n++ {
+		// The size grows, so that some bodies go to the value log and some do not.
+		batch := []archive.Event{request(t, n, 20*n)}
+		for i := range batchOf - 1 {
+			score := batch[0]
+			score.ID = databasetest.ID(batchOf*n + i + 10_000_000)
+			score.Request, score.Hash = nil, ""
+			batch = append(batch, score)
+		}
+
+		shared := batch[1]
+		shared.ID, shared.RequestID = databasetest.ID(batchOf*n+20_000_000), growing
+		batch = append(batch, shared)
+		if _, err := db.Apply(t.Context(), "a", batch); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(n)
+	}
+}

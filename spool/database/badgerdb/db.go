@@ -1,0 +1,385 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/badger/v4/options"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/badgerdb/folder"
+	"promptspool/spool/database/compress"
+	"promptspool/spool/disk"
+)
+
+// Config is where the database is and what it may take.
+type Config struct {
+	Dir    string           // created if missing, mode 0700; one process at a time may open it
+	Logger *slog.Logger     // nil: slog.Default
+	Now    func() time.Time // nil: time.Now; dates new accounts
+
+	Retention archive.Retention // what Run keeps
+
+	// FreeMin is how much of the disk stays free: below it writes fail with
+	// CodeUnavailable. 0 means 256 MiB, or a sixteenth of a disk of less than 4 GiB. It
+	// is never less than 64 MiB.
+	FreeMin int64
+
+	// ReadAll has every file read before it is opened, not just what opening needs: the
+	// last process met a block that the disk could not read. Files with such a block are
+	// replaced.
+	ReadAll bool
+}
+
+// DB is the database of a server: an archive.Store, a registry.Store and an auth.Store.
+// It is safe for concurrent use.
+type DB struct {
+	*accounts.Store
+
+	dir    string
+	lock   *folder.Lock
+	room   *room
+	bdb    *badger.DB
+	codec  *compress.Codec
+	commit *committer
+	logger *slog.Logger
+	now    func() time.Time
+
+	heldBytesMax int // see archive.HeldBytesMax
+	deltaMin     int // see archive.DeltaMin
+
+	// Packing; see pack.go. packMu guards the fields marked with it.
+	packing  packing
+	packMu   sync.Mutex
+	unpacked map[keys]int // packMu: rows written since the account's were packed
+	packOne  sync.Mutex   // held while packing: one at a time, for its memory
+
+	packBeside bool           // packMu: one of packers is packing rows whose writer does not wait
+	packEnded  bool           // packMu: no more packers may start
+	packers    sync.WaitGroup // waited for before the database is closed
+
+	changing accountLocks // held while a change of an account's small values runs
+
+	retention  archive.Retention
+	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
+	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0: nothing
+
+	tombstones atomic.Int64 // of all accounts
+	unreadable atomic.Int64 // bytes that the disk could not read
+	unseenMax  int64        // see archive.UnseenMax
+	unseenMu   sync.Mutex
+	unseen     map[keys]int64 // unseenMu: tombstones of records that did not exist
+
+	// Caches of what is in the database, filled on first use. Only changes use them, and
+	// those run one at a time.
+	selectors map[keys]map[[16]byte]time.Time // metadata values deleted from the accounts
+	firsts    map[keys][]byte                 // places of the accounts' first blocks; nil: no block
+
+	stop chan struct{} // closed when closing begins, so that long reads end early
+
+	// Held for reading by every read: Badger unmaps its files under its readers when it
+	// closes.
+	reading   sync.RWMutex
+	closed    bool // under reading
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// valueThreshold is the size from which values go to the value log. Bodies and large rows
+// so stay out of the tables, and count little towards the limit of a transaction.
+const valueThreshold = 1 << 10
+
+// badgerOptions returns options for a small server. Two caches, the memtables and the
+// builders of tables bound the memory, however large the database is; the mappings of its
+// files come on top.
+//
+// A transaction may hold 15 % of MemTableSize, 5 MB. The largest batch, 1,000 events,
+// needs 1,000 states, rows and bodies of at most 1 KiB each beside what goes to the value
+// log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
+//
+// A compaction has up to five builders at work and eight more being written, each some
+// six times the size of a table. So tables are small on every level: Badger would make
+// them four times as large at the bottom of a large database.
+func badgerOptions(dir string, log badger.Logger) badger.Options {
+	o := badger.DefaultOptions(dir).
+		WithLogger(log).
+		WithSyncWrites(true).
+		WithDetectConflicts(false). // the committer is the only writer
+		WithMetricsEnabled(false).
+		WithVerifyValueChecksum(true).
+		WithChecksumVerificationMode(options.OnBlockRead).
+		WithMemTableSize(32 << 20).
+		WithNumMemtables(1).
+		WithBaseTableSize(2 << 20).
+		WithValueThreshold(valueThreshold).
+		WithValueLogFileSize(256 << 20).
+		WithCompression(options.Snappy).
+		WithBlockCacheSize(16 << 20).
+		WithIndexCacheSize(16 << 20).
+		WithNumCompactors(2)
+	o.TableSizeMultiplier = 1 // there is no method for it
+
+	return o
+}
+
+// Open opens the database in c.Dir, or creates one in an empty folder. It fails rather
+// than start afresh in a folder that it cannot read completely. The caller closes the DB.
+func Open(c Config) (*DB, error) {
+	if c.Dir == "" {
+		return nil, errors.New("open the database: no folder given")
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create the database's folder: %w", err)
+	}
+
+	// Before the lock: without room to open, the process would die of SIGBUS in Badger.
+	room := &room{dir: c.Dir, freeMin: c.FreeMin, logger: c.Logger}
+	if err := room.canOpen(); err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
+	}
+
+	// Files are removed and replaced before Badger opens, so the folder must be ours.
+	lock, err := folder.Acquire(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
+	}
+
+	if disk.MapWarning != "" {
+		c.Logger.Warn(disk.MapWarning+"; keep it on Linux, or in PostgreSQL, if that matters", "dir", c.Dir)
+	}
+
+	db, err := openLocked(c, lock, room)
+	if err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return db, nil
+}
+
+// openLocked is Open for a folder that is locked.
+func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
+	if err := folder.Prepare(c.Dir); err != nil {
+		return nil, err
+	}
+
+	codec, err := compress.New(workers)
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+
+	// Badger logs while it opens, and one of its messages is a failed fsync.
+	h := newHealth()
+	bdb, lost, err := folder.Open(badgerOptions(c.Dir, badgerLog{c.Logger, h}), c.Logger, c.ReadAll)
+	if err != nil {
+		return nil, err
+	}
+
+	db := &DB{
+		dir:    c.Dir,
+		lock:   lock,
+		room:   room,
+		bdb:    bdb,
+		codec:  codec,
+		commit: newCommitter(lock, room, bdb, h, c.Logger),
+		logger: c.Logger,
+		now:    c.Now,
+
+		heldBytesMax: archive.HeldBytesMax,
+		deltaMin:     archive.DeltaMin,
+		unseenMax:    archive.UnseenMax,
+
+		packing:   packingDefault,
+		unpacked:  make(map[keys]int),
+		changing:  accountLocks{seed: maphash.MakeSeed()},
+		retention: c.Retention,
+
+		selectors: make(map[keys]map[[16]byte]time.Time),
+		firsts:    make(map[keys][]byte),
+		stop:      make(chan struct{}),
+	}
+
+	// The tests replace db.now after Open, so it is looked up with each call.
+	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
+	db.unreadable.Add(lost)
+
+	err = errors.Join(db.recallErase(), db.countTombstones())
+	if err != nil && h.fault() != nil {
+		return nil, err // Badger may hold locks, and Close would wait for them
+	}
+	if err != nil {
+		return nil, errors.Join(err, bdb.Close())
+	}
+
+	return db, nil
+}
+
+// Close fails waiting writes, lets the running commit and reads finish, and closes the
+// files. Every call after it fails with CodeUnavailable. Closing again returns the first
+// result.
+func (db *DB) Close() error {
+	db.closeOnce.Do(func() {
+		close(db.stop)
+
+		// No packer may start once we wait for them.
+		db.packMu.Lock()
+		db.packEnded = true
+		db.packMu.Unlock()
+		db.packers.Wait()
+
+		// Writers first, then readers: a change that is being committed reads as well.
+		db.commit.Close(errClosed())
+		db.reading.Lock()
+		db.closed = true
+		db.reading.Unlock()
+		db.closeErr = db.closeFiles()
+	})
+
+	return db.closeErr
+}
+
+// closePatience is how long closing a database that failed may take.
+const closePatience = 2 * time.Second
+
+// closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does
+// not wait long, because Badger tries forever to write its memtable to the bad disk. What
+// it leaves then is what a crash leaves, and the next Open reads what is there.
+func (db *DB) closeFiles() error {
+	// Closing writes the memtable, and must not do so into a folder that nobody finds.
+	if err := db.lock.Present(); err != nil {
+		db.commit.health.fail(err)
+	}
+
+	if db.commit.health.fault() == nil && !db.room.canClose() {
+		db.logger.Warn("stopping without writing the database's tables: the disk has no room for them. "+
+			"The next start writes them, and needs room", "folder", db.dir)
+		return nil // the lock stays: Badger may still write
+	}
+
+	if db.commit.health.fault() == nil {
+		return errors.Join(db.bdb.Close(), db.lock.Release())
+	}
+
+	// Buffered, so that a Close that ends after all does not leak its goroutine.
+	closed := make(chan error, 1)
+	go func() { closed <- db.bdb.Close() }()
+
+	select {
+	case err := <-closed:
+		return errors.Join(err, db.lock.Release())
+	case <-time.After(closePatience):
+		db.logger.Error("the database cannot be closed on this disk and is left as a crash would leave it")
+		return nil // the lock stays: Badger may still write
+	}
+}
+
+// How often Run drops and erases, and checks the folder; and which share of a value log
+// must be waste for it to be rewritten.
+const (
+	retainEvery  = 10 * time.Minute
+	presentEvery = time.Second
+	collectShare = 0.5
+)
+
+// Run maintains the database until ctx ends, and returns nil. It drops records beyond the
+// retention, erases deleted ones and returns disk space. Every second it checks that the
+// folder is still there; see Failed.
+func (db *DB) Run(ctx context.Context) error {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	look := time.NewTicker(presentEvery)
+	defer look.Stop()
+
+	// Zero, so that a server that restarts often still drops what is too old.
+	last := time.Time{}
+	for {
+		if now := time.Now(); now.Sub(last) >= retainEvery {
+			last = now
+			db.tidy(ctx)
+		}
+
+		if db.eraseDue() {
+			if err := db.Erase(ctx); err != nil && ctx.Err() == nil {
+				db.logger.Error("deleted records could not be erased from the files; retrying", "error", err)
+			}
+		}
+
+		// Until the next minute, only the folder is looked at.
+		for due := false; !due; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-look.C:
+				if err := db.lock.Present(); err != nil {
+					db.commit.health.fail(err)
+				}
+			case <-tick.C:
+				due = true
+			}
+		}
+	}
+}
+
+// tidy drops what is beyond the retention, and returns the disk space of what is gone.
+func (db *DB) tidy(ctx context.Context) {
+	dropped, err := archive.Retain(ctx, db, db.retention, db.now())
+	if err != nil && ctx.Err() == nil {
+		db.logger.Error("records beyond the retention could not be deleted; retrying", "error", err)
+	}
+	if dropped > 0 {
+		db.logger.Info("records beyond the retention were deleted", "records", dropped)
+	}
+
+	now := db.now()
+	err = db.TrimAudit(ctx, now.Add(-wire.AuditAge), now.Add(-wire.AuditFresh), wire.AuditMost)
+	if err != nil && ctx.Err() == nil {
+		db.logger.Error("old entries of the audit log could not be deleted; retrying", "error", err)
+	}
+
+	if err := db.packRest(ctx); err != nil && ctx.Err() == nil {
+		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
+	}
+
+	// Also where nothing was dropped now: deletions leave waste as well.
+	db.collect(ctx, collectShare)
+}
+
+// view runs a read on a snapshot of the database.
+func (db *DB) view(fn func(txn *badger.Txn) error) error {
+	db.reading.RLock()
+	defer db.reading.RUnlock()
+
+	// Under the lock, because reopen replaces db.bdb.
+	if db.closed {
+		return errClosed()
+	}
+	return db.commit.health.guard(db.dir, func() error { return db.bdb.View(fn) })
+}
+
+// stopped returns why a long read should end, or nil.
+func (db *DB) stopped(ctx context.Context) error {
+	// Asked often, so it must not block.
+	select {
+	case <-ctx.Done():
+		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+	case <-db.stop:
+		return errClosed()
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,126 @@
+package badgerdb
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/databasetest"
+)
+
+// A deletion by metadata looks at every span with metadata. Whatever stops it there, the
+// requests are gone.
+func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
+	db := harmed(t)
+	span, request := databasetest.ID(1001), databasetest.ID(1002)
+	_, err := db.Apply(t.Context(), "a", []archive.Event{
+		databasetest.Event(t, 4, wire.KindMetadata, span, `{"metadata":{"user":"bob"}}`),
+		databasetest.Event(t, 5, wire.KindRequest, request, `{"function_name":"f","metadata":{"user":"ann"}}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	k, _ := keysOf("a")
+	id, _ := parseUUID(span)
+	err = db.commit.do(t.Context(), 0, func(*badger.Txn) ([]write, error) {
+		return []write{{k.record(id), []byte("{")}}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	before := databasetest.Start.Add(time.Hour)
+	sum, err := archive.Delete(t.Context(), db, "a", wire.Deletion{Key: "user", Value: "ann", Before: before})
+	if err == nil || sum.Records != 1 {
+		t.Errorf("a deletion that fails at a span deleted %d requests, want 1, %v", sum.Records, err)
+	}
+}
+
+// A value of a record may move out of its row while a deletion runs: from where the deletion
+// has yet to look to where it has looked already.
+func TestADeletionFindsARecordThatChangesMeanwhile(t *testing.T) {
+	db := openIn(t, t.TempDir())
+
+	// A walk over this many asks whether it should end, and there the change comes between.
+	// They had the value, but not at the deletion's moment, so they stay.
+	var hiding []archive.Event
+	for i := range checkEvery {
+		id := databasetest.ID(2000 + i)
+		hiding = append(hiding,
+			databasetest.Event(t, 2*i, wire.KindRequest, id, `{"function_name":"f","metadata":{"k":"del"}}`),
+			databasetest.Event(t, 2*i+1, wire.KindMetadata, id, `{"metadata":{"k":"kept"}}`))
+	}
+	id := databasetest.ID(1000)
+	record := databasetest.Event(t, 1, wire.KindRequest, id, `{"function_name":"f","metadata":{"k":"del"}}`)
+	change := databasetest.Event(t, 9000, wire.KindMetadata, id, `{"metadata":{"k":"other"}}`)
+	d := wire.Deletion{Key: "k", Value: "del", Before: databasetest.Start.Add(5000 * time.Second)}
+
+	asked := 0
+	for n, account := range []string{"a", "b", "c", "d"} {
+		apply := func(events ...archive.Event) {
+			if _, err := db.Apply(context.Background(), account, events); err != nil {
+				t.Error(err)
+			}
+		}
+		apply(append(hiding, record)...)
+
+		ctx := &betweenContext{Context: t.Context(), left: n + 1, between: func() { apply(change) }}
+		_, err := archive.Delete(ctx, db, account, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ctx.left <= 0 {
+			asked++
+		}
+
+		_, _, err = db.Record(t.Context(), account, id)
+		if !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("a record that changed when the deletion asked for the %dth time is there: %v", n+1, err)
+		}
+	}
+	if asked == 0 {
+		t.Error("no change came between")
+	}
+}
+
+// betweenContext calls between when it is asked whether it ended for the last time of left.
+type betweenContext struct {
+	context.Context
+	left    int
+	between func()
+}
+
+func (c *betweenContext) Done() <-chan struct{} {
+	if c.left--; c.left == 0 {
+		c.between()
+	}
+
+	return c.Context.Done()
+}
+
+// A span that is sent again and is no call takes the metadata of the call out of the row. A
+// request that was logged brings the record back to the list without it.
+func TestADeletionFindsWhatASpanReplaced(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	id, trace := databasetest.ID(1000), "5b8efff798038103d269b633813fc60c"
+	for _, e := range []archive.Event{
+		databasetest.Event(t, 1, wire.KindSpan, id, databasetest.CallBody(trace, 1, "gpt-4o", "Hello")),
+		databasetest.Event(t, 2, wire.KindSpan, id, databasetest.SpanBody(trace, 1, "no call")),
+		databasetest.Event(t, 3, wire.KindRequest, id, `{"function_name":"f"}`),
+	} {
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	before := databasetest.Start.Add(time.Hour)
+	sum, err := archive.Delete(t.Context(), db, "a", wire.Deletion{Key: "user_id", Value: "ann", Before: before})
+	if err != nil || sum.Records != 1 {
+		t.Errorf("%d records are deleted, want 1, %v", sum.Records, err)
+	}
+}

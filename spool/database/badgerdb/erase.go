@@ -1,0 +1,281 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/database/badgerdb/folder"
+)
+
+// Deleted records can no longer be read from the moment of the deletion. Their bytes
+// leave the files when these have been rewritten.
+const (
+	eraseWithin = time.Hour       // after a deletion
+	eraseDelay  = 5 * time.Minute // deletions that follow each other are erased together
+)
+
+// nowhere begins no stored key. Dropping all keys that begin with it makes Badger write
+// out what is in memory and compact the first level.
+var nowhere = []byte{0xff, 0xff}
+
+// Erase rewrites the files that hold bytes of deleted records, so that none are left when
+// it returns. It takes a while: all tables are compacted, and every value log with a
+// deleted value is copied. Writes and reads go on beside most of it.
+func (db *DB) Erase(ctx context.Context) error {
+	db.erasing.Lock()
+	defer db.erasing.Unlock()
+
+	asked := db.eraseBegins()
+	if err := db.eraseFiles(ctx); err != nil {
+		if asked != 0 {
+			db.eraseAsked.Store(asked)
+		}
+		return err
+	}
+
+	return db.eraseEnds(asked)
+}
+
+// eraseBegins returns when an erasure was asked for, 0 if it was not. Only what was deleted
+// until now is certainly gone at the end: what is deleted from now on asks anew.
+func (db *DB) eraseBegins() (asked int64) { return db.eraseAsked.Swap(0) }
+
+// eraseEnds notes in the files that everything is erased, unless more was deleted meanwhile.
+func (db *DB) eraseEnds(asked int64) error {
+	if asked == 0 {
+		return nil // nothing to note
+	}
+
+	return db.exclusively(func(*badger.Txn) ([]write, error) {
+		if db.eraseAsked.Load() != 0 {
+			return nil, nil // a deletion came in between: its key must stay
+		}
+		return []write{{key: eraseKey}}, nil
+	})
+}
+
+// eraseFiles rewrites the files that hold bytes of deleted records.
+func (db *DB) eraseFiles(ctx context.Context) error {
+	if err := db.packGone(ctx); err != nil {
+		return err
+	}
+
+	// Twice: copying a value log leaves pointers to the old one behind, which are old
+	// values too.
+	for range 2 {
+		if err := db.reopen(); err != nil {
+			return err
+		}
+		if err := db.compact(); err != nil {
+			return err
+		}
+		db.collect(ctx, 1e-9)
+	}
+
+	return ctx.Err()
+}
+
+// recallErase finds out after a restart whether something was still to be erased.
+func (db *DB) recallErase() error {
+	return db.view(func(txn *badger.Txn) error {
+		raw, err := loadBytes(txn, eraseKey)
+		if raw != nil {
+			db.askErase()
+		}
+		return err
+	})
+}
+
+// packGone rewrites every block with a deleted row.
+func (db *DB) packGone(ctx context.Context) error {
+	gone := func(s span) bool { return s.place != nil && s.lone > 0 }
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		if err == nil {
+			err = db.packCrowded(ctx, k, func(spans []span) []span {
+				return slices.DeleteFunc(spans, func(s span) bool { return !gone(s) })
+			})
+		}
+	}
+	return err
+}
+
+// Accounts returns the ids of all accounts that have any data.
+func (db *DB) Accounts(context.Context) (ids []string, err error) {
+	accounts, err := db.accountKeys()
+	for k := range accounts {
+		ids = append(ids, string(k[2:]))
+	}
+	return ids, err
+}
+
+// accountKeys returns the keys of all accounts that have any records.
+func (db *DB) accountKeys() (accounts map[keys]bool, err error) {
+	accounts = make(map[keys]bool)
+	err = db.view(func(txn *badger.Txn) error {
+		return eachAccount(txn, func(k keys) error {
+			accounts[k] = true
+			return nil
+		})
+	})
+	return accounts, err
+}
+
+// eachAccount calls fn for each account that has any records. It reads one key of each.
+func eachAccount(txn *badger.Txn, fn func(keys) error) error {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: []byte{ofAccount}})
+	defer it.Close()
+
+	for it.Rewind(); it.Valid(); {
+		k, _, _ := accountOf(it.Item().KeyCopy(nil))
+		if err := fn(k); err != nil {
+			return err
+		}
+
+		// Past all its tables: no table is 0xff.
+		it.Seek(append([]byte(k), 0xff))
+	}
+	return nil
+}
+
+// reopen closes Badger's files and opens them again, so that no deleted bytes remain in
+// memory, in a write-ahead log or in the value log being written. Reads and writes wait
+// meanwhile.
+func (db *DB) reopen() error {
+	release, err := db.lockAlone()
+	if err != nil {
+		return err
+	}
+	defer release()
+	defer db.reading.Unlock()
+
+	if db.closed {
+		return errClosed()
+	}
+
+	db.commit.spare = spare{} // it must not be used once its database is closed
+	err = db.bdb.Close()
+	if err == nil {
+		var bdb *badger.DB
+		var lost int64
+		if bdb, lost, err = folder.Open(db.bdb.Opts(), db.logger, false); err == nil {
+			db.unreadable.Add(lost)
+
+			db.bdb, db.commit.bdb, db.commit.spare = bdb, bdb, spareOf(bdb)
+
+			return nil
+		}
+	}
+
+	// Closed and not open again: only a new start can find out what is on the disk.
+	err = fmt.Errorf("reopen the database: %w", err)
+	db.commit.health.fail(err)
+	db.closed = true // there is nothing left to read from
+
+	return err
+}
+
+// alonePatience is how long running reads may delay a reopening before new reads have to
+// wait.
+const alonePatience = time.Minute
+
+// lockAlone returns once nobody reads or commits, and keeps it so until release is called
+// and db.reading is unlocked. A read may take seconds. So that nobody queues behind one,
+// it tries again and again before it insists.
+func (db *DB) lockAlone() (release func(), err error) {
+	begun := time.Now()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+
+	for {
+		// Only with the turn to commit: a commit must not meet files that are being
+		// closed.
+		release, ok := db.commit.Hold(db.stop)
+		if !ok {
+			return nil, errClosed()
+		}
+
+		if db.reading.TryLock() {
+			return release, nil
+		}
+		if time.Since(begun) > alonePatience {
+			db.reading.Lock()
+			return release, nil
+		}
+
+		release()
+		<-tick.C
+	}
+}
+
+// compact merges all levels of tables, so that no older version of any key remains.
+func (db *DB) compact() error {
+	release, ok := db.commit.Hold(db.stop) // Badger fails writes while it drops keys
+	if !ok {
+		return errClosed()
+	}
+
+	db.reading.RLock()
+	defer db.reading.RUnlock()
+	if db.closed {
+		release()
+		return errClosed()
+	}
+
+	// Badger does nothing for a prefix that no key has.
+	err := db.bdb.Update(func(txn *badger.Txn) error { return txn.Set(nowhere, []byte("x")) })
+	if err == nil {
+		err = db.bdb.DropPrefix(nowhere)
+	}
+	release()
+
+	if err == nil {
+		// Writes may go on again: merging levels does not stop them.
+		err = db.bdb.Flatten(1)
+	}
+	if err != nil {
+		return fmt.Errorf("compact the database: %w", err)
+	}
+	return nil
+}
+
+// collect rewrites each value log of which more than a share is waste, until there is
+// none.
+func (db *DB) collect(ctx context.Context, share float64) {
+	for ctx.Err() == nil {
+		// One file a round, until none has that much to give back.
+		err := db.collectOne(share)
+		switch {
+		case errors.Is(err, badger.ErrNoRewrite), errors.Is(err, badger.ErrRejected):
+			return
+		case err != nil:
+			db.logger.Warn("disk space of the database could not be reclaimed", "error", err)
+			return
+		}
+	}
+}
+
+// collectOne rewrites one value log, or returns badger.ErrNoRewrite.
+func (db *DB) collectOne(share float64) error {
+	db.reading.RLock()
+	defer db.reading.RUnlock()
+	// Under the lock of readers, because it reads files that reopen would close.
+	if db.closed || !db.room.has(collectRoom) { // it copies what is kept before the old file goes
+		return badger.ErrNoRewrite
+	}
+	return db.bdb.RunValueLogGC(share)
+}
+
+// askErase notes that there is something to erase. An earlier note stands.
+func (db *DB) askErase() { db.eraseAsked.CompareAndSwap(0, db.now().UnixNano()) }
+
+// eraseDue reports whether something was deleted a while ago.
+func (db *DB) eraseDue() bool {
+	asked := db.eraseAsked.Load()
+	return asked != 0 && db.now().Sub(time.Unix(0, asked)) >= eraseDelay
+}

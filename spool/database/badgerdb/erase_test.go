@@ -1,0 +1,330 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/disk/disktest"
+)
+
+// secretBody returns the body of a user's request, with a text that does not compress.
+func secretBody(n int, user string) string {
+	r := rand.New(rand.NewPCG(uint64(n), 7))
+	text := make([]byte, 3000)
+	for i := range text {
+		text[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.IntN(64)]
+	}
+
+	return `{"function_name":"f","kwargs":{"prompt":"` + string(text) + `"},` +
+		`"metadata":{"user":"` + user + `"}}`
+}
+
+// inFiles reports whether any file in a folder contains the bytes.
+func inFiles(t *testing.T, dir string, needle []byte) bool {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := disktest.ReadFile(path)
+		found = found || bytes.Contains(content, needle)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return found
+}
+
+// versions counts the versions of all keys that contain an id, deleted and older ones
+// included.
+func versions(t *testing.T, db *DB, k keys, id uuid) (n int) {
+	t.Helper()
+	var inverted uuid
+	for i, b := range id {
+		inverted[i] = ^b
+	}
+
+	err := db.view(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{AllVersions: true, Prefix: []byte(k)})
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			key := it.Item().Key()
+			if key[len(k)] != tableTombstone &&
+				(bytes.Contains(key, id[:]) || bytes.Contains(key, inverted[:])) {
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return n
+}
+
+func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
+	byID := wire.Deletion{RequestID: databasetest.ID(1007)}
+	byValue := wire.Deletion{Key: "user", Value: "user-7", Before: databasetest.Start.Add(time.Hour)}
+	for name, c := range map[string]struct {
+		deletion wire.Deletion
+		kind     wire.Kind
+	}{
+		"a request, by its id":  {byID, wire.KindRequest},
+		"a request, by a value": {byValue, wire.KindRequest},
+		"a span":                {byID, wire.KindSpan},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			db := openIn(t, dir)
+			db.PackEagerly()
+			k, _ := keysOf("a")
+
+			var bodies [][]byte
+			for n := range 20 {
+				body := secretBody(n, fmt.Sprint("user-", n))
+				if c.kind == wire.KindSpan {
+					body = databasetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", n, body)
+				}
+				e := databasetest.Event(t, n, c.kind, databasetest.ID(1000+n), body)
+				bodies = append(bodies, db.codec.Body(e.Body)[100:1000])
+				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			gone, _ := parseUUID(databasetest.ID(1007))
+			if !inFiles(t, dir, bodies[7]) || versions(t, db, k, gone) == 0 {
+				t.Fatal("the test does not find a record that exists")
+			}
+
+			sum, err := archive.Delete(t.Context(), db, "a", c.deletion)
+			if err != nil || sum.Records != 1 || sum.GoneBy.IsZero() {
+				t.Fatalf("deleted %+v (%v), want one record", sum, err)
+			}
+			if !inFiles(t, dir, bodies[7]) {
+				t.Fatal("the bytes are gone before anything was erased, so the test proves nothing")
+			}
+
+			if err := db.Erase(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if inFiles(t, dir, bodies[7]) {
+				t.Error("the body's bytes are still in the files")
+			}
+			if n := versions(t, db, k, gone); n != 0 {
+				t.Errorf("%d versions of keys with the record's id are left", n)
+			}
+
+			for n := range 20 {
+				if n != 7 && !inFiles(t, dir, bodies[n]) {
+					t.Errorf("the body of record %d is gone too", n)
+				}
+			}
+			if _, _, err := db.Record(t.Context(), "a", databasetest.ID(1008)); err != nil {
+				t.Errorf("another record: %v", err)
+			}
+		})
+	}
+}
+
+func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+
+	e := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1000), secretBody(1, "x"))
+	if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: databasetest.ID(1000)}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openIn(t, dir)
+	if db.eraseAsked.Load() == 0 {
+		t.Error("the restart forgot that there is something to erase")
+	}
+	if err := db.Erase(t.Context()); err != nil || inFiles(t, dir, db.codec.Body(e.Body)[100:1000]) {
+		t.Errorf("Erase: %v, or the record's bytes are still in the files", err)
+	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() != 0 {
+		t.Error("a restart asks to erase again what was erased")
+	}
+}
+
+func TestWhatIsDeletedDuringAnErasureIsErasedByTheNext(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	remove := func(n int) {
+		t.Helper()
+		if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: databasetest.ID(n)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range 2 {
+		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	remove(1000)
+	asked := db.eraseBegins()
+	remove(1001)
+	if err := db.eraseEnds(asked); err != nil || db.eraseAsked.Load() == 0 {
+		t.Errorf("nobody erases what was deleted meanwhile, %v", err)
+	}
+
+	// Nor does a restart forget it.
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() == 0 {
+		t.Error("after a restart nobody erases what was deleted meanwhile")
+	}
+}
+
+func TestRetention(t *testing.T) {
+	for name, c := range map[string]struct {
+		keep func(body int64) archive.Retention
+		left int
+	}{
+		"by age":   {func(int64) archive.Retention { return archive.Retention{Age: 10 * time.Second} }, 11},
+		"by bytes": {func(body int64) archive.Retention { return archive.Retention{Bytes: 5 * body} }, 5},
+		"all":      {func(int64) archive.Retention { return archive.Retention{} }, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := openIn(t, t.TempDir())
+			db.PackEagerly()
+			db.now = func() time.Time { return databasetest.Start.Add(29 * time.Second) }
+
+			var bytes int64
+			for n := range 30 {
+				e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
+				bytes = int64(len(e.Body))
+				for _, account := range []string{"a", "b"} {
+					if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+
+			dropped, err := archive.Retain(t.Context(), db, c.keep(bytes), db.now())
+			if err != nil || dropped != int64(2*(30-c.left)) {
+				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
+			}
+
+			page, err := db.Search(t.Context(), "a", query.Query{Limit: 100})
+			if err != nil || len(page.Rows) != c.left || page.Total != c.left {
+				t.Fatalf("%d rows are left in a total of %d (%v), want %d",
+					len(page.Rows), page.Total, err, c.left)
+			}
+			if c.left > 0 && page.Rows[0].RequestID != databasetest.ID(1029) {
+				t.Errorf("the newest record is %s, want %s", page.Rows[0].RequestID, databasetest.ID(1029))
+			}
+		})
+	}
+}
+
+func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	db.PackEagerly()
+
+	for n := range 20 {
+		tag := "clean"
+		if n == 7 {
+			tag = databasetest.KeyPlace
+		}
+		body := `{"tags":["` + tag + `"],` + secretBody(n, tag)[1:]
+		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), body)
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{databasetest.WithKey(t, e)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if !inFiles(t, dir, []byte(databasetest.Key)) {
+		t.Fatal("the test does not find a key that exists")
+	}
+
+	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test")})
+	if n, err := a.MaskAll(t.Context(), wire.Identity{Account: "a"}); err != nil || n != 1 {
+		t.Fatalf("%d masked (%v), want 1", n, err)
+	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if db = openIn(t, dir); db.eraseAsked.Load() == 0 {
+		t.Error("the restart forgot that there is something to erase")
+	}
+	if err := db.Erase(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	if inFiles(t, dir, []byte(databasetest.Key)) {
+		t.Error("the key is still in the files")
+	}
+
+	_, body, err := db.Record(t.Context(), "a", databasetest.ID(1007))
+	if err != nil || !bytes.Contains(body, []byte("[masked]")) {
+		t.Errorf("the masked record: %v, %s", err, body)
+	}
+}
+
+// A long read does not block writes while the database waits to be reopened.
+func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	reading, read := make(chan bool), make(chan bool)
+	go func() {
+		_ = db.view(func(*badger.Txn) error {
+			reading <- true
+			<-read
+			return nil
+		})
+	}()
+
+	<-reading
+	erased := make(chan error, 1)
+	go func() { erased <- db.Erase(context.Background()) }()
+
+	for n := range 50 {
+		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), `{"function_name":"f"}`)
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case err := <-erased:
+		t.Errorf("Erase did not wait for a read: %v", err)
+	default:
+	}
+
+	read <- true
+	if err := <-erased; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,324 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb/blocks"
+)
+
+// Change changes records in one transaction; see archive.Store. The committer runs one
+// change after the other, so each is alone.
+func (db *DB) Change(
+	ctx context.Context, account string, ids []string, _ bool,
+	decide func(*archive.Group, archive.Reader) error,
+) error {
+	k, err := keysOf(account)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+
+	return db.change(ctx, k, 0, len(ids), func(f *folding) error {
+		for _, id := range ids {
+			if err := f.load(id); err != nil {
+				return err
+			}
+		}
+		return decide(f.group, f)
+	})
+}
+
+// change makes one change of an account's records durable. bytes and events are its size.
+func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func(*folding) error) error {
+	// Set by the change, which the committer runs, perhaps in the goroutine of another
+	// caller.
+	var f *folding
+	err := db.commit.doMany(ctx, bytes, events, func(txn *badger.Txn) (_ []write, err error) {
+		if f, err = db.newFolding(txn, k); err == nil {
+			err = decide(f)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return f.finish()
+	})
+	if err != nil {
+		return err
+	}
+
+	// Only now: a failed commit must not count.
+	db.tombstones.Add(int64(f.buried))
+	db.addUnseen(k, int64(f.unseen))
+	if f.erase {
+		db.askErase()
+	}
+	db.rowsWritten(k, f.listed)
+
+	return nil
+}
+
+// folding loads the records of a group, which are all of one account, and makes the writes
+// for what the group does to them.
+type folding struct {
+	db      *DB
+	txn     *badger.Txn
+	keys    keys
+	account string
+	group   *archive.Group
+	counts  archive.Counts // of the account, as stored
+
+	writes []write
+	listed int  // rows among the writes
+	buried int  // new tombstones among them
+	unseen int  // of these, tombstones of records that did not exist
+	erase  bool // what was deleted or edited must leave the files
+}
+
+func (db *DB) newFolding(txn *badger.Txn, k keys) (*folding, error) {
+	f := &folding{db: db, txn: txn, keys: k, account: string(k[2:]), group: archive.NewGroup(db.heldBytesMax)}
+	counts, err := loadCounts(txn, k)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := f.selectors()
+
+	f.counts = counts
+	f.group.Accounts[f.account] = &archive.GroupAccount{Orphans: counts.Orphans, Deleted: deleted}
+	return f, err
+}
+
+// load reads a record into the group, unless it is in it.
+func (f *folding) load(requestID string) error {
+	known := len(f.group.Records)
+	r, err := f.group.Add(f.account, requestID)
+	if err != nil || known == len(f.group.Records) {
+		return err
+	}
+
+	if r.State, err = f.db.state(f.txn, f.keys, r.ID); err != nil {
+		return err
+	}
+	// Without a history it is new, unless it was deleted.
+	if len(r.State.History) == 0 {
+		tombstone, err := loadBytes(f.txn, f.keys.tombstone(r.ID))
+		if err != nil {
+			return err
+		}
+		r.Removed = tombstone != nil
+	}
+
+	return f.group.Loaded(r)
+}
+
+// Bodies reads bodies of a record's events; see archive.Reader.
+func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
+	return f.db.bodies(f.txn, f.keys, r.ID, &archive.State{History: of}, false)
+}
+
+// UnseenLeft returns how many unknown records may still be deleted; see archive.Reader.
+func (f *folding) UnseenLeft() (int, error) { return int(f.db.unseenMax - f.db.unseenOf(f.keys)), nil }
+
+// finish returns the writes for the records that the group changed, and for the account's
+// counts.
+func (f *folding) finish() ([]write, error) {
+	f.group.Settle()
+	counts := f.counts
+	for _, r := range f.group.Records {
+		if !r.Changed {
+			continue
+		}
+
+		var err error
+		if r.Removed {
+			f.remove(r)
+		} else {
+			err = f.store(r)
+		}
+		if err == nil && !r.SameRow {
+			err = f.list(r)
+		}
+		if err != nil {
+			return nil, err
+		}
+
+		f.place(r)
+		counts.Change(r.Before, r.After)
+	}
+
+	if f.erase {
+		// Asked for before the first is gone and after the last: an Erase that runs meanwhile
+		// may end in between, having seen only some of them. The note in the files is for a
+		// restart.
+		f.db.askErase()
+		f.set(eraseKey, appendTime(nil, f.db.now()))
+	}
+	// Read in this transaction, so they include the changes before ours in its group.
+	if counts != f.counts {
+		value, err := jsonscan.Marshal(counts)
+		if err != nil {
+			return nil, err
+		}
+		f.set(f.keys.count(), value)
+	}
+
+	return f.writes, nil
+}
+
+func (f *folding) set(key, value []byte) { f.writes = append(f.writes, write{key, value}) }
+
+func (f *folding) delete(key []byte) { f.set(key, nil) }
+
+// store writes a record's state, its bodies, and what finds it by values that its row does
+// not show.
+func (f *folding) store(r *archive.Record) error {
+	dropped, err := r.DroppedBodies()
+	if err != nil {
+		return err
+	}
+	for _, event := range dropped {
+		f.delete(f.keys.body(r.ID, event))
+	}
+
+	for _, body := range r.Bodies {
+		f.set(f.keys.body(r.ID, body.Event), body.Bytes)
+	}
+	// Under the same key: the old body stays in the files until they are erased.
+	for event, body := range r.Replaced {
+		f.set(f.keys.body(r.ID, event), f.db.codec.Body(body))
+	}
+	for _, m := range r.Hidden {
+		f.set(f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.ID), mark)
+	}
+	f.erase = f.erase || r.Erase
+
+	return f.writeState(r)
+}
+
+// remove deletes a record's bodies, state and marks, and leaves a tombstone if it is to be
+// buried.
+func (f *folding) remove(r *archive.Record) {
+	// Its bodies, by the ids of its events.
+	for _, h := range r.State.History {
+		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
+			f.delete(f.keys.body(r.ID, event))
+		}
+	}
+	if len(r.State.History) > 0 {
+		f.delete(f.keys.record(r.ID))
+		f.removeDeltas(r)
+	}
+
+	// The marks that lead to values its row does not show.
+	if r.State.Hides() {
+		for _, m := range r.State.Had() {
+			f.delete(f.keys.hidden(rowcode.HashStored(m.Key, m.Value), r.ID))
+		}
+	}
+
+	f.erase = true
+	if r.Buried {
+		unseen := len(r.State.History) == 0
+		f.set(f.keys.tombstone(r.ID), tombstoneOf(f.db.now(), unseen))
+		f.buried++
+		if unseen {
+			f.unseen++
+		}
+	}
+}
+
+// list writes the record's row, and removes the one that it had at another place.
+func (f *folding) list(r *archive.Record) error {
+	place := func(f archive.Footprint) []byte {
+		if !f.Listed {
+			return nil
+		}
+		return blocks.EncodePlace(f.ListedAt, r.ID)
+	}
+
+	before, at := place(r.Before), place(r.After)
+	if before != nil && !bytes.Equal(before, at) {
+		hide, err := f.db.hide(f.txn, f.keys, before)
+		if err != nil {
+			return err
+		}
+		f.writes = append(f.writes, hide)
+		f.listed++
+	}
+	if at == nil {
+		return nil
+	}
+
+	// Alone in any case: if a block has an older form of the row, this one hides it.
+	row, _ := r.State.Row()
+	key, err := f.db.loneKey(f.txn, f.keys, at)
+	f.set(key, rowcode.Encode(&row))
+	f.listed++
+
+	return err
+}
+
+// place writes the difference in the keys by which a record is found besides its row.
+func (f *folding) place(r *archive.Record) {
+	before, after := f.keys.places(r.ID, r.Before), f.keys.places(r.ID, r.After)
+	for _, old := range before {
+		if !slices.ContainsFunc(after, func(w write) bool { return bytes.Equal(w.key, old.key) }) {
+			f.delete(old.key)
+		}
+	}
+	for _, w := range after {
+		same := func(old write) bool { return bytes.Equal(old.key, w.key) && bytes.Equal(old.value, w.value) }
+		if !slices.ContainsFunc(before, same) {
+			f.writes = append(f.writes, w)
+		}
+	}
+}
+
+// places returns the keys by which a record is found besides its row: by its trace, by its
+// link, among the spans if it is only one, and among the orphans.
+func (k keys) places(id uuid, f archive.Footprint) (places []write) {
+	if f.Trace != (uuid{}) {
+		places = append(places, write{k.trace(f.Trace, id), mark})
+	}
+	if f.Link != (uuid{}) {
+		places = append(places, write{k.link(f.Link, id), mark})
+	}
+	if f.Bare {
+		value := mark
+		if f.Tagged {
+			value = tagged
+		}
+		places = append(places, write{k.span(blocks.EncodePlace(f.At, id)), value})
+	}
+	if f.Waiting.Requests > 0 {
+		places = append(places, write{k.orphan(id), mark})
+	}
+
+	return places
+}
+
+// Counts returns what the account has; see archive.Store.
+func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return counts, err
+	}
+
+	err = db.view(func(txn *badger.Txn) (err error) {
+		counts, err = loadCounts(txn, k)
+		return err
+	})
+	return counts, err
+}
+
+// loadCounts reads what an account has; zero if nothing was counted yet.
+func loadCounts(txn *badger.Txn, k keys) (counts archive.Counts, err error) {
+	_, err = load(txn, k.count(), &counts)
+	return counts, err
+}

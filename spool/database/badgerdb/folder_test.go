@@ -1,0 +1,189 @@
+package badgerdb_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/disk/disktest"
+)
+
+// request returns the nth request of an account, with a prompt of the given size.
+func request(t testing.TB, n, bytes int) archive.Event {
+	t.Helper()
+	return databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1_000_000+n),
+		`{"function_name":"f","kwargs":{"prompt":"`+noise(bytes)+`"}}`)
+}
+
+// noise returns a text of n bytes that does not compress.
+func noise(n int) string {
+	r := rand.NewChaCha8([32]byte{1})
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[r.Uint64()%64]
+	}
+
+	return string(b)
+}
+
+// oneRecord makes a database with one record in it, closes it and returns its folder.
+func oneRecord(t *testing.T, bytes int) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1, bytes)}); err != nil {
+		t.Fatal(err)
+	}
+	closeChecked(t, db)
+
+	return dir
+}
+
+func TestTheFolderIsForItsOwnerOnly(t *testing.T) {
+	info, err := os.Stat(oneRecord(t, 10))
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("mode %v (%v), want 0700", info.Mode(), err)
+	}
+}
+
+// writeFormat replaces the format that a folder declares.
+func writeFormat(dir, text string) error {
+	return os.WriteFile(filepath.Join(dir, "FORMAT"), []byte(text), 0o600)
+}
+
+func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
+	for _, c := range []struct {
+		name, says string
+		harm       func(dir string) error
+	}{
+		{"another format", "requests export", func(dir string) error {
+			return writeFormat(dir, "promptspool database, format 8\n")
+		}},
+		{"a format that says nothing", "backup", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "FORMAT"), nil, 0o600)
+		}},
+		{"no format: a Badger of somebody else", "another folder", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "FORMAT"))
+		}},
+		{"no MANIFEST", "MANIFEST", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "MANIFEST"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := oneRecord(t, 10)
+			if err := c.harm(dir); err != nil {
+				t.Fatal(err)
+			}
+
+			before := names(t, dir)
+			_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("Open returns %v, want an error with %q", err, c.says)
+			}
+			if after := names(t, dir); after != before {
+				t.Errorf("the folder held %s before, and holds %s now", before, after)
+			}
+		})
+	}
+}
+
+func TestOneProcessAtATime(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir)
+
+	_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err == nil || !strings.Contains(err.Error(), "another promptspool") {
+		t.Errorf("opening the folder a second time: %v", err)
+	}
+}
+
+func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
+	dir := oneRecord(t, 5000)
+	flip(t, dir, ".vlog", noise(5000)[2000:2100])
+	db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, body, err := db.Record(t.Context(), "a", databasetest.ID(1_000_001))
+	if !wire.IsCode(err, wire.CodeInternal) || body != nil {
+		t.Errorf("the body is %.20q (%v), want an internal error", body, err)
+	}
+	if who := wire.AsError(err).Affects; who != wire.AffectsAccount {
+		t.Errorf("it affects %q, want the account whose body it is", who)
+	}
+	if err := db.Check(t.Context()); err == nil {
+		t.Error("Check does not find the damage")
+	}
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := open(t, t.TempDir()).Run(ctx); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+// names lists the files in a folder.
+func names(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s []string
+	for _, e := range entries {
+		s = append(s, e.Name())
+	}
+
+	return strings.Join(s, " ")
+}
+
+// flip inverts one bit of text, in the first file with this extension that contains it.
+func flip(t *testing.T, dir, extension, text string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"+extension))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, path := range files {
+		content, err := disktest.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := bytes.Index(content, []byte(text))
+		if found < 0 {
+			continue
+		}
+
+		at := found + len(text)/2
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := file.WriteAt([]byte{content[at] ^ 1}, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+		if err := file.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("no %s file contains the text", extension)
+}

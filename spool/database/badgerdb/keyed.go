@@ -1,0 +1,149 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"strings"
+	"sync"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// smallValues is the keyed.Store of a DB.
+type smallValues struct{ *DB }
+
+// smallKey returns the key of a value; see the layout in doc.go.
+func smallKey(k keyed.Key) ([]byte, error) {
+	if len(k.Account) > accountMax {
+		return nil, wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
+	}
+
+	key := append([]byte{ofKind}, k.Kind...)
+	key = append(key, 0, byte(len(k.Account)))
+	return append(append(key, k.Account...), k.Name...), nil
+}
+
+// readSmallKey reverses smallKey.
+func readSmallKey(key []byte) (k keyed.Key) {
+	kind, rest, _ := strings.Cut(string(key[1:]), "\x00")
+	account := 1 + int(rest[0])
+	return keyed.Key{Kind: keyed.Kind(kind), Account: rest[1:account], Name: rest[account:]}
+}
+
+// Get implements keyed.Reader.
+func (db smallValues) Get(_ context.Context, keys ...keyed.Key) ([]json.RawMessage, error) {
+	values := make([]json.RawMessage, len(keys))
+	err := db.view(func(txn *badger.Txn) error {
+		for i, k := range keys {
+			key, err := smallKey(k)
+			if err == nil {
+				values[i], err = loadBytes(txn, key)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return values, err
+}
+
+// Scan implements keyed.Reader.
+func (db smallValues) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([]keyed.Entry, error) {
+	key, err := smallKey(from)
+	if err != nil {
+		return nil, err
+	}
+	return db.smallPage(ctx, key[:len(key)-len(from.Name)], key, skip, limit)
+}
+
+// Walk implements keyed.Store.
+func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]keyed.Entry, error) {
+	prefix := []byte{ofKind}
+	if after == (keyed.Key{}) {
+		return db.smallPage(ctx, prefix, prefix, 0, limit)
+	}
+
+	key, err := smallKey(after)
+	if err != nil {
+		return nil, err
+	}
+	return db.smallPage(ctx, prefix, append(key, 0), 0, limit) // the first key behind it
+}
+
+// smallPage returns the entries with a prefix from a key on, without the first skip of them.
+func (db smallValues) smallPage(
+	ctx context.Context, prefix, from []byte, skip, limit int,
+) (page []keyed.Entry, err error) {
+	err = db.view(func(txn *badger.Txn) error {
+		return db.eachItem(ctx, txn, prefix, from, func(item *badger.Item) (bool, error) {
+			if skip--; skip >= 0 {
+				return true, nil
+			}
+
+			value, err := item.ValueCopy(nil)
+			if err == nil && len(value) == 0 {
+				err = errUnreadable
+			}
+			if err != nil {
+				return false, damaged(item.Key(), err)
+			}
+			page = append(page, keyed.Entry{Key: readSmallKey(item.Key()), Value: value})
+			return len(page) < limit, nil
+		})
+	})
+	return page, err
+}
+
+// Change implements keyed.Store. fn may take long to decode and encode a template with many
+// versions, so it runs outside the committer: only changes of the same account wait for it.
+func (db smallValues) Change(ctx context.Context, account string, _ bool, fn func(*keyed.Tx) error) error {
+	// Held over the reads and the commit: else another change would be lost.
+	changing := db.changing.of(account)
+	changing.Lock()
+	defer changing.Unlock()
+
+	if err := db.stopped(ctx); err != nil {
+		return err
+	}
+	tx := keyed.NewTx(db)
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return db.Write(ctx, tx.Entries()...)
+}
+
+// Write implements keyed.Store.
+func (db smallValues) Write(ctx context.Context, entries ...keyed.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	return db.commit.do(ctx, 0, func(*badger.Txn) ([]write, error) { return smallWrites(nil, entries) })
+}
+
+// smallWrites appends the writes of entries.
+func smallWrites(writes []write, entries []keyed.Entry) ([]write, error) {
+	for _, e := range entries {
+		key, err := smallKey(e.Key)
+		if err != nil {
+			return nil, err
+		}
+		writes = append(writes, write{key, e.Value})
+	}
+	return writes, nil
+}
+
+// accountLocks has a lock for each account, which an account may share with others.
+type accountLocks struct {
+	seed  maphash.Seed
+	locks [64]sync.Mutex
+}
+
+// of returns the lock of an account.
+func (l *accountLocks) of(account string) *sync.Mutex {
+	return &l.locks[maphash.String(l.seed, account)%uint64(len(l.locks))]
+}

@@ -1,0 +1,146 @@
+package badgerdb
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/databasetest"
+)
+
+// smallRequest returns a small request with an id of its own.
+func smallRequest(t *testing.T) archive.Event {
+	t.Helper()
+	e, err := archive.Decode(wire.Event{
+		ID:         wire.NewID(),
+		Kind:       wire.KindRequest,
+		RequestID:  wire.NewID(),
+		AcceptedAt: time.Now(),
+		Body:       json.RawMessage(`{"function_name":"f"}`),
+	}, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
+
+// The writer of a single row does not wait while other rows are packed, even if its row
+// completes a block.
+func TestAWriteDoesNotWaitForPacking(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	k, err := keysOf("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	write := func() {
+		t.Helper()
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{smallRequest(t)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	enough := func() {
+		db.packMu.Lock()
+		defer db.packMu.Unlock()
+		db.unpacked[k] = db.packing.every - 1
+	}
+
+	db.packOne.Lock() // others are packing
+	enough()
+	write()
+	enough()
+	write()
+	db.packOne.Unlock()
+
+	// The writer of a batch waits: the rows to pack are its own.
+	db.packers.Wait()
+	var batch []archive.Event
+	for range db.packing.every / packedByFew {
+		batch = append(batch, smallRequest(t))
+	}
+	db.packOne.Lock()
+	enough()
+
+	done := make(chan error)
+	go func() {
+		_, err := db.Apply(t.Context(), "a", batch)
+		done <- err
+	}()
+	reached := func() bool {
+		db.packMu.Lock()
+		defer db.packMu.Unlock()
+		return db.unpacked[k] == 0
+	}
+	for !reached() {
+		select {
+		case err := <-done:
+			t.Fatalf("a batch did not wait for packing: %v", err)
+		default:
+		}
+	}
+
+	db.packOne.Unlock()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Rows that are too heavy for one block are packed into several, and do not change.
+func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	k, _ := keysOf("a")
+	const bound = 64 << 10
+	db.packing = packing{every: 1 << 20, newest: 2, step: 2, inBlock: 2, blocks: 100, rows: 100, bytes: bound}
+
+	apply := func(n int, kind wire.Kind, record int, body string) {
+		t.Helper()
+		e := databasetest.Event(t, n, kind, databasetest.ID(1000+record), body)
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pack := func() {
+		t.Helper()
+		if err := db.pack(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	const records = 40
+	for i := range records {
+		tags := strings.Repeat(`"`+strings.Repeat("x", 500)+`",`, 20+i) // 10 to 30 KB
+		apply(i, wire.KindRequest, i, `{"function_name":"x.y","tags":[`+tags+`"y"]}`)
+	}
+	pack()
+	for i := range records { // each row stands alone again, within its block's range
+		apply(records+i, wire.KindScore, i, `{"score":7}`)
+	}
+	pack()
+
+	heaviest, n := 0, 0
+	if err := db.view(func(txn *badger.Txn) error {
+		spans, err := db.spans(t.Context(), txn, k)
+		for _, s := range spans[1:] {
+			heaviest, n = max(heaviest, s.head.Weight), n+1
+			if s.lone >= db.packing.inBlock {
+				t.Errorf("%d rows stand alone in a block", s.lone)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if heaviest > bound+bound/2 || n < 10 {
+		t.Errorf("of %d blocks the heaviest has %d bytes; want at least 10, and at most %d bytes",
+			n, heaviest, bound+bound/2)
+	}
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,541 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb/blocks"
+)
+
+// scan is one pass over an account's list: the rows that stand alone and the blocks,
+// merged.
+type scan struct {
+	db    *DB
+	ctx   context.Context
+	txn   *badger.Txn
+	keys  keys
+	query *query.Query
+	needs rowcode.Columns // that the filter reads
+	visit func(m *match) (more bool, err error)
+
+	// skip may take the block, with the rows that stand alone in it, as a whole. nil:
+	// never.
+	skip func() (bool, error)
+
+	// finder makes a page in an order other than time. It needs few rows of a block, and
+	// only their number of the others. nil: every match is visited.
+	finder      *query.Finder
+	passed      blocks.Bits // the matches of the current block that the finder only counts
+	located     block       // that far read last
+	farther     *farBlock   // that far was last asked for
+	oldestFirst bool        // blocks come the other way round
+
+	after    []byte          // a place: rows up to it are left out; nil: none are
+	deadline time.Time       // for reading bodies; zero: none
+	stopped  *query.Position // where the deadline ended the scan; nil: it did not
+	judged   *query.Position // of the last row that was judged; nil: none was yet
+	late     bool            // the deadline is over
+	sifters  [workers]sifter
+	seen     int      // rows before the first block, to look at ctx now and then
+	block    block    // the current one
+	row      wire.Row // the current one that stands alone
+	alone    []lone   // that stand alone in the block's part of the list
+	done     bool     // visit wants no more, or the deadline is over
+}
+
+// match is a row that was found. It is lent until visit returns.
+type match struct {
+	block *block // nil for a row that stands alone
+	index int
+	lone  *lone
+	row   *wire.Row
+}
+
+// lone is a row that stands alone.
+type lone struct {
+	place blocks.Place
+	bytes int    // of the value
+	value []byte // nil until it is read
+}
+
+// load reads the value.
+func (l *lone) load(txn *badger.Txn, key []byte) error {
+	item, err := txn.Get(key)
+	if err != nil {
+		return damaged(key, err)
+	}
+	return l.take(item)
+}
+
+// fill returns the row with the wanted columns.
+func (m *match) fill(want rowcode.Columns) (*wire.Row, error) {
+	if m.block != nil {
+		return m.block.Row(m.index, want)
+	}
+	return m.row, m.lone.read(m.row, want)
+}
+
+// read fills in the wanted columns of a row.
+func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
+	at, id := blocks.DecodePlace(l.place[:])
+	if row.ListTime = at; want.Has(rowcode.ColumnID) {
+		row.RequestID = uuid(id).String()
+		row.ID = row.RequestID
+	}
+
+	// The key alone may tell all that is wanted.
+	if want&^rowcode.PlaceColumns == 0 {
+		return nil
+	}
+
+	return rowcode.Decode(l.value, want, row)
+}
+
+// newScan prepares a pass over the rows that match q.
+func (db *DB) newScan(ctx context.Context, txn *badger.Txn, k keys, q *query.Query) (*scan, error) {
+	s := &scan{
+		db:    db,
+		ctx:   ctx,
+		txn:   txn,
+		keys:  k,
+		query: q,
+		needs: q.Columns(),
+		block: block{txn: txn, codec: db.codec, keys: k},
+	}
+
+	if q.After != nil {
+		var ok bool
+		if s.after, ok = placeOf(*q.After); !ok {
+			return nil, archive.BadID(q.After.RequestID)
+		}
+	}
+
+	if _, to := q.Span(); !to.IsZero() {
+		// The list begins with the newest row. Every place after to comes before end, and
+		// no row is at end: no record has the zero id.
+		if end := blocks.EncodePlace(to.Add(1), uuid{}); s.after == nil || bytes.Compare(end, s.after) > 0 {
+			s.after = end
+		}
+	}
+
+	if q.Budget > 0 {
+		s.deadline = time.Now().Add(q.Budget)
+	}
+	return s, nil
+}
+
+// run calls visit for every match until it wants no more.
+func (s *scan) run() error {
+	// Badger panics if an iterator is still open when its transaction ends.
+	defer func() {
+		for i := range s.sifters {
+			s.sifters[i].close()
+		}
+	}()
+
+	if s.oldestFirst {
+		return s.runOldestFirst()
+	}
+
+	// Where to begin: a place behind the first block's is in a block, which owns it.
+	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
+	defer heads.Close()
+	inBlock := false
+	if s.after == nil {
+		heads.Rewind()
+	} else if owner := s.owner(s.after); owner != nil {
+		heads.Seek(owner)
+		inBlock = true
+	} else {
+		heads.Seek(s.keys.block(s.after))
+	}
+
+	if !inBlock {
+		if err := s.visitNewest(heads); err != nil {
+			return err
+		}
+	}
+
+	if s.done || !heads.Valid() {
+		return nil
+	}
+
+	// Then block by block, each with the rows that stand alone in its part of the list.
+	late := s.rows(tableLate)
+	defer late.Close()
+	for heads.Valid() && !s.done {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return err
+		}
+
+		if err := s.openAt(heads); err != nil {
+			return err
+		}
+
+		// heads is now at the next block, where this one's part ends.
+		heads.Next()
+		if err := s.gather(late, placeAt(heads)); err != nil {
+			return err
+		}
+
+		taken := false
+		if s.skip != nil {
+			var err error
+			if taken, err = s.skip(); err != nil {
+				return err
+			}
+		}
+		if !taken {
+			if err := s.visitBlock(); err != nil {
+				return err
+			}
+		}
+
+		if from, _ := s.query.Span(); !from.IsZero() && s.block.Head.Oldest < from.Unix() {
+			return nil // all blocks behind it are older still
+		}
+	}
+	return nil
+}
+
+// openAt opens the block that an iterator is at.
+func (s *scan) openAt(heads *badger.Iterator) error {
+	key := heads.Item().KeyCopy(nil)
+	var head blocks.Head
+	err := heads.Item().Value(func(value []byte) (err error) {
+		head, err = blocks.DecodeHead(value)
+		return err
+	})
+	if err != nil {
+		return damaged(key, err)
+	}
+	s.block.open(key[len(key)-blocks.PlaceBytes:], head)
+
+	return nil
+}
+
+// placeAt returns the place of the block that an iterator is at, or nil behind the last.
+func placeAt(heads *badger.Iterator) []byte {
+	if !heads.Valid() {
+		return nil
+	}
+	key := heads.Item().Key()
+	return key[len(key)-blocks.PlaceBytes:]
+}
+
+// rows returns an iterator over the rows of a table that stand alone, behind s.after.
+func (s *scan) rows(table byte) *badger.Iterator {
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(table)})
+	if s.after == nil {
+		it.Rewind()
+	} else {
+		it.Seek(append(append(s.keys.table(table), s.after...), 0))
+	}
+	return it
+}
+
+// owner returns the key of the block that owns a place, or nil if there is none.
+func (s *scan) owner(place []byte) []byte {
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
+	defer it.Close()
+
+	// Backwards: the last block that begins at the place or before it.
+	it.Seek(s.keys.block(place))
+	if it.Valid() {
+		return it.Item().KeyCopy(nil)
+	}
+	return nil
+}
+
+// before reports whether the next row that stands alone comes before a block's place. A
+// nil place is behind all rows.
+func before(rows *badger.Iterator, place []byte) bool {
+	if !rows.Valid() {
+		return false
+	}
+
+	// Keys of two tables, so only their places can be compared.
+	row := rows.Item().Key()
+	return place == nil || bytes.Compare(row[len(row)-blocks.PlaceBytes:], place) < 0
+}
+
+// visitNewest visits the rows before the first block.
+func (s *scan) visitNewest(heads *badger.Iterator) error {
+	rows := s.rows(tableTime)
+	defer rows.Close()
+
+	var l lone
+	from, _ := s.query.Span()
+	for first := placeAt(heads); before(rows, first) && !s.done; rows.Next() {
+		// Rows that do not match cost time too, and nobody may be waiting any more.
+		if s.seen++; s.seen%checkEvery == 0 {
+			if err := s.db.stopped(s.ctx); err != nil {
+				return err
+			}
+		}
+
+		if err := l.take(rows.Item()); err != nil {
+			return err
+		}
+
+		// Newest first: every row behind it is older still.
+		if at, _ := blocks.DecodePlace(l.place[:]); at.Before(from) {
+			s.done = true
+			return nil
+		}
+
+		if err := s.visitLone(&l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take copies the row that an iterator is at.
+func (l *lone) take(item *badger.Item) (err error) {
+	key := item.Key()
+	copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
+
+	if l.value, err = item.ValueCopy(l.value); err == nil && len(l.value) == 0 {
+		err = errUnreadable
+	}
+	l.bytes = len(l.value)
+
+	if err != nil {
+		return damaged(item.KeyCopy(nil), err)
+	}
+	return nil
+}
+
+// gatherBytes bounds the rows of one block's part of the list that a scan holds in
+// memory.
+const gatherBytes = 1 << 20
+
+// gather collects the rows that stand alone in the block's part of the list, which ends at
+// the place next.
+func (s *scan) gather(rows *badger.Iterator, next []byte) error {
+	s.alone = s.alone[:0]
+	for room := gatherBytes; before(rows, next); rows.Next() {
+		if err := s.gatherOne(rows.Item(), &room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gatherOne adds a row to those that stand alone. Rows beyond the room are read when they
+// are visited: of a long run only so much is held.
+func (s *scan) gatherOne(item *badger.Item, room *int) error {
+	l := lone{bytes: int(item.ValueSize())}
+	if *room -= l.bytes; *room > 0 {
+		if err := l.take(item); err != nil {
+			return err
+		}
+	} else {
+		key := item.Key()
+		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
+	}
+	s.alone = append(s.alone, l)
+
+	return nil
+}
+
+// visitLone visits a row that stands alone, if it matches.
+func (s *scan) visitLone(l *lone) error {
+	if l.value == nil { // gather had no room for it
+		read := *l
+		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
+			return err
+		}
+		l = &read
+	}
+	if bytes.Equal(l.value, goneRow) {
+		return nil
+	}
+
+	s.row = wire.Row{}
+	m := match{lone: l, row: &s.row}
+	if s.query.Filtered() {
+		// Its body is found by its id, which the filter itself may not need.
+		want := s.needs
+		if s.query.NeedsBody() || s.query.NeedsWhole() {
+			want |= rowcode.PlaceColumns
+		}
+
+		row, err := m.fill(want)
+		if err != nil {
+			return damaged(s.keys.newest(l.place[:]), err)
+		}
+		if ok, err := s.judge(row); err != nil || !ok {
+			return err
+		}
+	}
+	return s.found(&m)
+}
+
+// visitBlock visits the matching rows of the block, and those that stand alone among
+// them.
+func (s *scan) visitBlock() error {
+	b := &s.block
+
+	// Rows up to the cursor are left out.
+	begin := 0
+	if s.after != nil && bytes.Compare(b.Place, s.after) <= 0 {
+		i, found, err := b.Find(s.after)
+		if err != nil {
+			return err
+		}
+		if begin = i; found {
+			begin++
+		}
+	}
+
+	// Column by column for the whole block, before its rows are looked at one by one.
+	v, err := s.verdict()
+	if err != nil {
+		return err
+	}
+
+	// Between each two rows that stand alone come the block's rows; a row at the same
+	// place is hidden.
+	for i := range s.alone {
+		at, found, err := b.Find(s.alone[i].place[:])
+		if err != nil {
+			return err
+		}
+
+		if err := s.visitRange(begin, at, v); err != nil || s.done {
+			return err
+		}
+		if err := s.visitLone(&s.alone[i]); err != nil || s.done {
+			return err
+		}
+
+		if begin = max(begin, at); found {
+			begin = max(begin, at+1)
+		}
+	}
+	return s.visitRange(begin, b.Head.Rows, v)
+}
+
+// visitRange visits the matching rows from i to below end.
+func (s *scan) visitRange(i, end int, v blocks.Verdict) error {
+	b := &s.block
+	if s.passed != nil && i < end {
+		s.finder.Pass(s.passed.Count(i, end))
+	}
+	sifted := i // rows below it have been sifted
+
+	for i = v.May.Within(i, end); i >= 0 && !s.done; i = v.May.Within(i+1, end) {
+		// Words are looked for in the bodies of many rows at a time, by several
+		// goroutines.
+		if len(s.query.Words) > 0 && i >= sifted {
+			if s.late {
+				return s.stop(sifted - 1)
+			}
+			next, err := s.sift(v, i, end)
+			if err != nil {
+				return err
+			}
+			if sifted = next; !v.May.Has(i) {
+				continue
+			}
+		}
+
+		// Where the columns have decided, the row is not even put together.
+		m := match{block: b, index: i}
+		if len(s.query.Words) > 0 || !v.Must.Has(i) {
+			row, err := b.Row(i, s.needs|rowcode.PlaceColumns)
+			if err != nil {
+				return err
+			}
+			if ok, err := s.judge(row); err != nil {
+				return err
+			} else if !ok {
+				continue
+			}
+		}
+
+		if err := s.found(&m); err != nil {
+			return err
+		}
+	}
+
+	if s.late && !s.done {
+		return s.stop(end - 1)
+	}
+	return nil
+}
+
+// stop ends the scan at a row of the block because its time is over.
+func (s *scan) stop(i int) error {
+	row, err := s.block.Row(i, rowcode.PlaceColumns)
+	if err != nil {
+		return err
+	}
+
+	p := query.PositionOf(row)
+	s.stopped, s.done = &p, true
+	return nil
+}
+
+// judge reports whether one row matches, reading its body if need be. It stops the scan
+// when the time for bodies is over.
+func (s *scan) judge(row *wire.Row) (bool, error) {
+	// Both are called only if the columns leave the answer open.
+	subject := query.Subject{Row: row, Context: s.ctx}
+	if s.judged != nil && !s.deadline.IsZero() {
+		var cancel context.CancelFunc
+		subject.Context, cancel = context.WithDeadline(s.ctx, s.deadline)
+		defer cancel()
+	}
+
+	// A body may be large. If nobody waits for the answer any more, it is not read.
+	subject.Body = func() ([]byte, error) {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return nil, err
+		}
+		return s.db.requestBody(s.txn, s.keys, row.RequestID)
+	}
+
+	subject.Metadata = func() (map[string]string, error) {
+		if err := s.db.stopped(s.ctx); err != nil {
+			return nil, err
+		}
+		return s.db.metadata(s.txn, s.keys, row.RequestID)
+	}
+
+	ok := s.query.Match(&subject)
+	if subject.Err != nil {
+		return false, subject.Err
+	}
+	// The next page begins with this row, and reads it whole.
+	if subject.Cut() {
+		s.stopped, s.done = s.judged, true
+		return false, s.db.stopped(s.ctx)
+	}
+
+	p := query.PositionOf(row)
+	s.judged = &p
+	if !ok && s.isOver() {
+		s.stopped, s.done = s.judged, true
+	}
+	return ok, nil
+}
+
+// isOver reports whether the time for reading bodies is over.
+func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+
+// found hands a match to visit.
+func (s *scan) found(m *match) error {
+	more, err := s.visit(m)
+	s.done = s.done || !more
+	return err
+}

@@ -1,0 +1,181 @@
+package badgerdb
+
+import (
+	"context"
+	"slices"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/database/badgerdb/blocks"
+)
+
+// tagged is stored in place of mark for a span with metadata.
+var tagged = []byte{2}
+
+// span returns the key of a record that is only a span, by its place.
+func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), place...) }
+
+// trace returns the key of a record that has a span of a trace.
+func (k keys) trace(trace, id uuid) []byte {
+	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
+}
+
+// link returns the key of a record by its link.
+func (k keys) link(link, id uuid) []byte {
+	return append(append(k.table(tableLink), link[:]...), id[:]...)
+}
+
+// Spans returns places of spans; see archive.Store.
+func (db *DB) Spans(
+	ctx context.Context, account string, after *query.Position, limit int,
+) (places []query.Position, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+
+	var from []byte
+	if after != nil {
+		place, ok := placeOf(*after)
+		if !ok {
+			return nil, archive.BadID(after.RequestID)
+		}
+		from = append(k.span(place), 0) // the first key behind it
+	}
+
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, k.table(tableSpan), from, func(key, _ []byte) (bool, error) {
+			if len(places) == limit {
+				return false, nil
+			}
+			places = append(places, spanPosition(key))
+			return true, nil
+		})
+	})
+
+	return places, err
+}
+
+func spanPosition(key []byte) query.Position {
+	at, id := blocks.DecodePlace(key)
+	return query.Position{At: at, RequestID: uuid(id).String()}
+}
+
+// oldestSpans returns the places of up to limit spans, oldest first.
+func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
+	// Places begin with the newest, so the oldest are at the end of the table.
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableSpan), Reverse: true})
+	defer it.Close()
+
+	// Behind every key of the table.
+	end := append(k.table(tableSpan), slices.Repeat([]byte{0xff}, blocks.PlaceBytes+1)...)
+	for it.Seek(end); it.Valid() && len(places) < limit; it.Next() {
+		places = append(places, spanPosition(it.Item().Key()))
+	}
+
+	return places
+}
+
+// Trace returns the records that have a span of a trace; see archive.Store.
+func (db *DB) Trace(
+	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+) (states []archive.State, more bool, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, false, err
+	}
+
+	prefix := append(k.table(tableTrace), trace[:]...)
+	var from []byte
+	if after != "" {
+		id, ok := parseUUID(after)
+		if !ok {
+			return nil, false, archive.BadID(after)
+		}
+		from = append(k.trace(trace, id), 0) // the first key behind it
+	}
+
+	held := 0
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, prefix, from, func(key, _ []byte) (bool, error) {
+			// One record at least, however large it is: or a reader would never come further.
+			if more = len(states) == limit || held > db.heldBytesMax; more {
+				return false, nil
+			}
+			state, err := db.state(txn, k, uuid(key[len(key)-16:]))
+			held += state.Weight()
+			states = append(states, state.State)
+			return true, err
+		})
+	})
+
+	return states, more, err
+}
+
+// SpanRecords returns the ids of records of spans; see archive.Store.
+func (db *DB) SpanRecords(
+	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
+) (ids []archive.UUID, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make(map[archive.IDEnd]bool, len(ends))
+	for _, end := range ends {
+		wanted[end] = true
+	}
+
+	err = db.view(func(txn *badger.Txn) error {
+		for _, trace := range traces {
+			prefix, seen := append(k.table(tableTrace), trace[:]...), 0
+			err := db.each(ctx, txn, prefix, nil, func(key, _ []byte) (bool, error) {
+				if id := archive.UUID(key[len(key)-16:]); wanted[id.End()] {
+					ids = append(ids, id)
+				}
+				seen++
+				return seen < limit, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	return ids, err
+}
+
+// Linked returns the ids of records by their link; see archive.Store.
+func (db *DB) Linked(
+	ctx context.Context, account string, links []archive.UUID, limit int,
+) (ids map[archive.UUID][]archive.UUID, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+
+	ids = make(map[archive.UUID][]archive.UUID)
+	err = db.view(func(txn *badger.Txn) error {
+		it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableLink)})
+		defer it.Close()
+
+		for _, link := range links {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			from := append(k.table(tableLink), link[:]...)
+			var found []archive.UUID
+			for it.Seek(from); it.ValidForPrefix(from) && len(found) < limit; it.Next() {
+				found = append(found, archive.UUID(it.Item().Key()[len(from):]))
+			}
+			if found != nil {
+				ids[link] = found
+			}
+		}
+		return nil
+	})
+
+	return ids, err
+}

@@ -1,0 +1,168 @@
+package badgerdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb/blocks"
+)
+
+// Sum adds every matching row to sums, by itself or with the summary of its block; see
+// archive.Store.
+func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums) error {
+	k, err := keysOf(account)
+	if err != nil {
+		return err
+	}
+
+	return db.view(func(txn *badger.Txn) error {
+		s, err := db.newScan(ctx, txn, k, &q)
+		if err != nil {
+			return err
+		}
+
+		s.visit = func(m *match) (bool, error) {
+			row, err := m.fill(want)
+			if err == nil {
+				err = sums.Add(row)
+			}
+
+			return err == nil, err
+		}
+
+		u := summing{scan: s, sums: sums, want: want}
+		s.skip = u.block
+		if err := u.reach(); err != nil {
+			return err
+		}
+
+		return s.run()
+	})
+}
+
+// summing adds blocks by their summaries.
+type summing struct {
+	scan    *scan
+	sums    query.Sums
+	want    rowcode.Columns
+	summary []byte // of the current block; its memory is used again
+}
+
+// reach tells sums the age of the oldest row covered by a summary, so that it knows from
+// the start how long its buckets have to be.
+func (u *summing) reach() error {
+	s := u.scan
+	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
+	defer it.Close()
+
+	// From the oldest block on: the first that counts as a whole tells how far back sums go.
+	for it.Seek(append(s.keys.table(tableBlock), 0xff, 0xff, 0xff, 0xff)); it.Valid(); it.Next() {
+		key := it.Item().Key()
+		var head blocks.Head
+		err := it.Item().Value(func(value []byte) (err error) {
+			head, err = blocks.DecodeHead(value)
+			return err
+		})
+		if err != nil {
+			return damaged(it.Item().KeyCopy(nil), err)
+		}
+
+		s.block.open(key[len(key)-blocks.PlaceBytes:], head)
+		if u.inside() {
+			// The row that the head calls the oldest may be hidden by one that stands alone.
+			if alone, err := u.alone(); err != nil || alone {
+				return err
+			}
+
+			u.sums.Reach(time.Unix(head.Oldest, 0))
+			return nil
+		}
+
+		if from, _ := s.query.Span(); head.Oldest > from.Unix() {
+			return nil // it reaches beyond the end of the span, and so do all newer ones
+		}
+	}
+	return nil
+}
+
+// alone reports whether any row stands alone in the block's part of the list.
+func (u *summing) alone() (found bool, err error) {
+	s := u.scan
+	// The block's part of the list ends where the next block begins.
+	next, err := s.db.nextBlock(s.ctx, s.txn, s.keys, s.block.Place)
+	if err != nil {
+		return false, err
+	}
+
+	rows, err := s.db.lonePlaces(s.ctx, s.txn, s.keys, span{place: s.block.Place, next: next})
+	return len(rows) > 0, err
+}
+
+// inside reports whether all rows of the block are within the query's span of time.
+func (u *summing) inside() bool {
+	b := &u.scan.block
+
+	// The head has only seconds, so a block at the very edge is walked row by row.
+	newest, _ := blocks.DecodePlace(b.Place)
+	from, to := u.scan.query.Span()
+	return (from.IsZero() || time.Unix(b.Head.Oldest, 0).After(from)) && (to.IsZero() || newest.Before(to))
+}
+
+// block adds the block by its summary, and reports whether it could.
+func (u *summing) block() (bool, error) {
+	s := u.scan
+	if !u.inside() {
+		return false, nil
+	}
+
+	var err error
+	if u.summary, err = s.block.readSummary(u.summary); err != nil || len(u.summary) == 0 {
+		return false, err
+	}
+
+	// Rows that stand alone may hide some of the block: then these must be subtracted
+	// again.
+	ok, err := u.sums.Merge(u.summary, len(s.alone) == 0)
+	if errors.Is(err, query.ErrSummary) {
+		err = damaged(s.keys.part(s.block.Place, blocks.Summary), err)
+	}
+	if err != nil || !ok {
+		return false, err
+	}
+
+	return true, u.rest()
+}
+
+// rest subtracts the rows of the block that others hide, and then adds those others. The
+// order matters: once scores have too many names, nothing can be subtracted.
+func (u *summing) rest() error {
+	s := u.scan
+	for i := range s.alone {
+		at, hides, err := s.block.Find(s.alone[i].place[:])
+		if err != nil {
+			return err
+		}
+		if !hides {
+			continue
+		}
+
+		// As it was when the summary was made: the block never changes.
+		row, err := s.block.Row(at, u.want|rowcode.PlaceColumns)
+		if err != nil {
+			return err
+		}
+		u.sums.Remove(row)
+	}
+
+	for i := range s.alone {
+		if err := s.visitLone(&s.alone[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

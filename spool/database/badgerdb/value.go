@@ -1,0 +1,135 @@
+package badgerdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/compress"
+)
+
+// load decodes the JSON under key into v and reports whether the key exists.
+func load(txn *badger.Txn, key []byte, v any) (bool, error) {
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return false, err
+	}
+	return true, decode(key, raw, v)
+}
+
+// loadBytes returns a copy of the value under key, or nil if the key does not exist.
+func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
+	item, err := txn.Get(key)
+	if errors.Is(err, badger.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+
+	// A copy, because callers keep it beyond the transaction.
+	value, err := item.ValueCopy(nil)
+	if err == nil && len(value) == 0 {
+		err = errUnreadable
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return value, nil
+}
+
+// workers bounds how many goroutines pack or unpack at the same time, each with its own
+// memory.
+const workers = 2
+
+// readPacked reads and unpacks the value under key, into buffer if that has room.
+func readPacked(txn *badger.Txn, c *compress.Codec, key, buffer []byte) (plain []byte, err error) {
+	item, err := txn.Get(key)
+	if err == nil {
+		err = item.Value(func(value []byte) (err error) {
+			plain, err = c.Unpack(value, buffer)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, damaged(key, err)
+	}
+	return plain, nil
+}
+
+// errUnreadable is for an empty value. We store none, but Badger returns one without an
+// error where a value log is damaged or missing.
+var errUnreadable = errors.New("its value cannot be read")
+
+// damaged is the error for a stored value that cannot be read. The log, not the caller,
+// gets the key.
+func damaged(key []byte, cause error) error {
+	return &wire.Error{
+		Code:    wire.CodeInternal,
+		Affects: wire.AffectsAccount,
+		Message: "A value on this server's disk is damaged; its log says which. Check the disk, and restore a backup.",
+		Cause:   fmt.Errorf("key %q: %w", key, cause),
+	}
+}
+
+// decode decodes a stored value into v, which must be zero.
+func decode(key, value []byte, v any) error {
+	if err := json.Unmarshal(value, v); err != nil {
+		return damaged(key, err)
+	}
+	return nil
+}
+
+// each calls fn for the keys that begin with prefix, in order from the key from on (nil:
+// the first). It ends when fn returns false or an error, or when nobody waits any more.
+// key and value are valid until fn returns. In a transaction that writes, it sees the
+// transaction's own writes.
+func (db *DB) each(
+	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error),
+) error {
+	return db.eachItem(ctx, txn, prefix, from, func(item *badger.Item) (more bool, err error) {
+		// Both are Badger's memory, and lent to fn: most walks keep little of what they see.
+		key := item.Key()
+		err = item.Value(func(value []byte) (err error) {
+			if len(value) == 0 {
+				return damaged(key, errUnreadable)
+			}
+			more, err = fn(key, value)
+			return err
+		})
+		return more, err
+	})
+}
+
+// eachItem is each for those who may do without the values.
+func (db *DB) eachItem(
+	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(*badger.Item) (more bool, err error),
+) error {
+	// Values are not prefetched: many walks end early, or need only the keys.
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: prefix})
+	defer it.Close()
+
+	if from == nil {
+		from = prefix
+	}
+
+	n := 0
+	more := true
+	for it.Seek(from); it.Valid() && more; it.Next() {
+		if n++; n%checkEvery == 0 {
+			if err := db.stopped(ctx); err != nil {
+				return err
+			}
+		}
+
+		var err error
+		if more, err = fn(it.Item()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

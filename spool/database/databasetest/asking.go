@@ -1,0 +1,418 @@
+package databasetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+)
+
+// overStore returns an archive on a store, without a registry.
+func overStore(s archive.Store) *archive.Archive {
+	return archive.New(archive.Config{
+		Store:   s,
+		Metrics: metrics.New("server", "test"),
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+}
+
+// everyOrder searches in every order, also for words and fields in bodies. Many records have the same
+// time or value: an import by the day has nothing else.
+func everyOrder(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 4, 16)
+		for i := range rapid.IntRange(1, 12).Draw(t, "calls") {
+			events = append(events, Event(t, 100+i, wire.KindRequest, ID(2000+i), drawTied(t)))
+		}
+		for _, batch := range Batches(t, events) {
+			apply(t, s, account, batch...)
+		}
+
+		states, bodies := Fold(events)
+		rows := Rows(states)
+		for range 4 {
+			w := drawSearch(t)
+			q, err := query.Compile(w)
+			if err != nil {
+				t.Fatalf("Compile: %v", err)
+			}
+			q.BytesMax = drawBytesMax(t)
+
+			want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
+			got, err := s.Search(context.Background(), account, q)
+			if err != nil {
+				t.Fatalf("Search: %v", err)
+			}
+			sameRows(t, want.Rows, got.Rows)
+
+			if want.More != got.More || want.Total != got.Total ||
+				want.TotalIsLowerBound != got.TotalIsLowerBound || got.Stopped != nil {
+				t.Fatalf("want total %d (lower bound %v), more %v; got %d (%v), %v",
+					want.Total, want.TotalIsLowerBound, want.More, got.Total, got.TotalIsLowerBound, got.More)
+			}
+
+			// A first page's own cursor leads to it, and soon.
+			w.Cursor, w.Quick = q.Answer(got).Start, true
+			if w.Page == 1 && w.Cursor != "" {
+				for i, again := range search(t, s, account, w).Rows[:len(got.Rows)] {
+					if again.RequestID != got.Rows[i].RequestID {
+						t.Fatalf("row %d of the page at %s is another", i, w.Cursor)
+					}
+				}
+			}
+		}
+
+		// Every page of an order, each behind the cursor of the one before.
+		f := Filter(t, 2)
+		w := wire.Search{
+			SortBy:      rapid.SampledFrom(wire.SortFields).Draw(t, "walked"),
+			SortOrder:   rapid.SampledFrom([]string{"asc", "desc"}).Draw(t, "direction"),
+			PerPage:     rapid.IntRange(1, 4).Draw(t, "rows of a page"),
+			FilterGroup: rapid.SampledFrom([]*wire.Filter{nil, &f}).Draw(t, "only"),
+		}
+		q, err := query.Compile(w)
+		if err != nil {
+			t.Fatalf("Compile: %v", err)
+		}
+		q.Limit = max(len(rows), 1)
+		want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
+		walkCursors(t, s, account, w, 0, want.Rows)
+	})
+}
+
+// drawSearch draws a search with any order, words or a filter, and a small page.
+func drawSearch(t *rapid.T) wire.Search {
+	w := wire.Search{
+		SortBy:  rapid.SampledFrom(append([]string{""}, wire.SortFields...)).Draw(t, "sort"),
+		PerPage: rapid.IntRange(1, 4).Draw(t, "per page"),
+		Page:    rapid.IntRange(1, 2).Draw(t, "page"),
+	}
+	if w.SortBy != "" {
+		w.SortOrder = rapid.SampledFrom([]string{"", "asc", "desc"}).Draw(t, "order")
+	}
+	w.Q = rapid.SampledFrom([]string{"", "", "hello", "HELLO world", "nowhere"}).Draw(t, "words")
+
+	switch rapid.IntRange(0, 3).Draw(t, "filter") {
+	case 1:
+		f := Filter(t, 2)
+		w.FilterGroup = &f
+	case 2:
+		f := wire.Filter{
+			Field:    "input_text",
+			Operator: rapid.SampledFrom([]string{"contains", "not_contains"}).Draw(t, "operator"),
+			Value:    []byte(`"hello"`),
+		}
+		w.FilterGroup = &wire.Filter{Logic: "OR", Filters: []wire.Filter{f, Filter(t, 1)}}
+	}
+
+	return w
+}
+
+// statistics compares the sums of random filters with those of the oracle.
+func statistics(t *testing.T, open Open) {
+	s, _ := open(t)
+	a := overStore(s)
+	rapid.Check(t, func(t *rapid.T) {
+		id := wire.Identity{Account: wire.NewID()}
+		events := Events(t, 8, 24)
+		for _, batch := range Batches(t, events) {
+			apply(t, s, id.Account, batch...)
+		}
+		states, bodies := Fold(events)
+
+		// For a span and for everything, stores use summaries.
+		f := Filter(t, 2)
+		switch rapid.SampledFrom([]string{"any", "a span", "everything"}).Draw(t, "which") {
+		case "a span":
+			f = wire.Filter{Filters: []wire.Filter{moment(t, "gte"), moment(t, "lt")}}
+		case "everything":
+			f = wire.Filter{}
+		}
+		question := wire.StatisticsQuery{
+			FilterGroup: &f,
+			Bucket:      rapid.SampledFrom(append([]string{""}, wire.Buckets...)).Draw(t, "bucket"),
+		}
+		q, err := query.Compile(wire.Search{FilterGroup: &f})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		// The order of the rows must not matter.
+		rows := rapid.Permutation(matching(&q, states, bodies)).Draw(t, "order")
+		wantAll, wantVersions, err := query.Statistics(rows, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		all, err := a.Analyze(context.Background(), id, question)
+		if diff := cmp.Diff(wantAll, all); err != nil || diff != "" {
+			t.Fatalf("analytics (%v) (-want +got):\n%s", err, diff)
+		}
+		versions, err := a.TemplateStatistics(context.Background(), id, question)
+		if diff := cmp.Diff(wantVersions, versions); err != nil || diff != "" {
+			t.Fatalf("versions (%v) (-want +got):\n%s", err, diff)
+		}
+	})
+}
+
+// matching returns the rows that a query finds, newest first.
+func matching(
+	q *query.Query, states map[string]*archive.State, bodies map[string]json.RawMessage,
+) (rows []wire.Row) {
+	for _, row := range Rows(states) {
+		if q.Match(Subject(states, bodies, &row)) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// moment draws a condition on the time at which requests were accepted.
+func moment(t *rapid.T, operator string) wire.Filter {
+	at := Start.Add(seconds(rapid.IntRange(-1, 8).Draw(t, "seconds")))
+	return Condition("accepted_at", "", operator, at)
+}
+
+// asked stores n requests of three users, each with a tag of its own, and returns the
+// archive.
+func asked(t *testing.T, s archive.Store, n int) (*archive.Archive, wire.Identity) {
+	t.Helper()
+
+	const body = `{"function_name":"openai.chat.completions.create",` +
+		`"kwargs":{"messages":[{"role":"user","content":"Hello number %d"}]},` +
+		`"metadata":{"user":"user-%d"},"tags":["Tag-%d"]}`
+	for i := range n {
+		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), fmt.Sprintf(body, i, i%3, i)))
+	}
+
+	return overStore(s), wire.Identity{Account: account}
+}
+
+func suggesting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 5)
+
+	for _, c := range []struct {
+		query    wire.SuggestQuery
+		want     []string
+		complete bool
+	}{
+		{wire.SuggestQuery{Field: "tags"}, []string{"Tag-4", "Tag-3", "Tag-2", "Tag-1", "Tag-0"}, true},
+		{wire.SuggestQuery{Field: "tags", Prefix: "tAG-3"}, []string{"Tag-3"}, true},
+		{wire.SuggestQuery{Field: "tags", Limit: 2}, []string{"Tag-4", "Tag-3"}, false},
+		{
+			wire.SuggestQuery{Field: "metadata_values", Key: "user"},
+			[]string{"user-1", "user-0", "user-2"}, true,
+		},
+		{wire.SuggestQuery{Field: "metadata_keys"}, []string{"user"}, true},
+		{wire.SuggestQuery{Field: "tags", FilterGroup: tagged("Tag-2")}, []string{"Tag-2"}, true},
+		{wire.SuggestQuery{Field: "input_text", Prefix: "hello number 3"}, []string{"Hello number 3"}, true},
+	} {
+		got, err := a.Suggest(context.Background(), id, c.query)
+		if diff := cmp.Diff(c.want, got.Values); err != nil || diff != "" || got.Complete != c.complete {
+			t.Errorf("%+v: complete %v, %v (-want +got):\n%s", c.query, got.Complete, err, diff)
+		}
+	}
+}
+
+// exporting breaks off after every two records and goes on from the cursor.
+func exporting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 7)
+
+	var ids []string
+	cursor := ""
+	stop := fmt.Errorf("enough")
+	for rounds := 0; rounds < 10; rounds++ {
+		n := 0
+		from := wire.ExportQuery{Cursor: cursor}
+		err := a.Export(context.Background(), id, from, func(e wire.Exported) error {
+			if n++; n > 2 {
+				return stop
+			}
+			ids, cursor = append(ids, e.Record.RequestID), e.Cursor
+			return nil
+		})
+		if err == nil {
+			break
+		}
+	}
+
+	var want []string
+	for i := 6; i >= 0; i-- {
+		want = append(want, ID(1000+i))
+	}
+	if diff := cmp.Diff(want, ids); diff != "" {
+		t.Errorf("exported (-want +got):\n%s", diff)
+	}
+}
+
+func deletingOne(t *testing.T, open Open) {
+	s, reopen := open(t)
+	a, id := asked(t, s, 5)
+	got, err := a.Delete(context.Background(), id, wire.Deletion{RequestID: ID(1002)})
+	if err != nil || got.Records != 1 || got.Events != 1 {
+		t.Fatalf("deleted %+v (%v)", got, err)
+	}
+
+	check := func(s archive.Store) {
+		t.Helper()
+		_, _, err := s.Record(context.Background(), account, ID(1002))
+		if !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("the deleted record is still there (%v)", err)
+		}
+		if page := search(t, s, account, wire.Search{FilterGroup: tagged("Tag-2")}); page.Total != 0 {
+			t.Error("the deleted record is still found")
+		}
+		if page := search(t, s, account, wire.Search{}); page.Total != 4 || len(page.Rows) != 4 {
+			t.Errorf("%d rows of %d are left, want 4", len(page.Rows), page.Total)
+		}
+	}
+	check(s)
+
+	// Events that were still in a spool must not bring it back, also after a restart.
+	// Another account may use the same id.
+	again := []archive.Event{
+		Event(t, 2, wire.KindRequest, ID(1002), requestBody("Tag-2")),
+		Event(t, 9, wire.KindScore, ID(1002), `{"score":1}`),
+	}
+	for _, r := range apply(t, s, account, again...) {
+		if r.Code != wire.ResultDuplicate {
+			t.Errorf("an event of a deleted record is %s", r.Code)
+		}
+	}
+	check(s)
+
+	s = reopen()
+	apply(t, s, account, again...)
+	check(s)
+
+	apply(t, s, "another", again...)
+	if page := search(t, s, "another", wire.Search{}); page.Total != 1 {
+		t.Error("another account cannot keep the id that this one deleted")
+	}
+
+	// The deletion may arrive before the record.
+	if _, err := archive.Delete(context.Background(), s, account, wire.Deletion{RequestID: ID(1900)}); err != nil {
+		t.Fatal(err)
+	}
+	apply(t, s, account, Event(t, 1, wire.KindRequest, ID(1900), requestBody("x")))
+	check(s)
+}
+
+func deletingAValue(t *testing.T, open Open) {
+	s, reopen := open(t)
+
+	// user-1 has the records 1, 4 and 7, and an orphan.
+	const ofUser = `{"metadata":{"user":"user-1"}}`
+	a, id := asked(t, s, 9)
+	apply(t, s, account, Event(t, 3, wire.KindMetadata, ID(1500), ofUser))
+
+	deletion := wire.Deletion{Key: "user", Value: "user-1", Before: Start.Add(seconds(5))}
+	got, err := a.Delete(context.Background(), id, deletion)
+	if err != nil || got.Records != 3 {
+		t.Fatalf("deleted %+v (%v), want records 1 and 4 and the orphan", got, err)
+	}
+
+	left := func(s archive.Store, want int) {
+		t.Helper()
+		filter := Condition("metadata", "user", "is", "user-1")
+		page := search(t, s, account, wire.Search{FilterGroup: &filter})
+		if page.Total != want {
+			t.Errorf("%d records of user-1 are left, want %d", page.Total, want)
+		}
+	}
+	left(s, 1) // the seventh, which is newer
+
+	// Records older than the deletion's moment that arrive late are rejected, however the
+	// value comes.
+	s = reopen()
+	apply(t, s, account, Event(t, 2, wire.KindRequest, ID(1600), ofUser))
+	apply(t, s, account,
+		Event(t, 2, wire.KindRequest, ID(1601), requestBody("x")),
+		Event(t, 60, wire.KindMetadata, ID(1601), ofUser))
+	apply(t, s, account,
+		Event(t, 4, wire.KindRequest, ID(1004), requestBody("again")),
+		Event(t, 4, wire.KindRequest, ID(1500), requestBody("orphan's")))
+	left(s, 1)
+	if page := search(t, s, account, wire.Search{}); page.Total != 7 {
+		t.Errorf("%d records are left, want 7", page.Total)
+	}
+
+	// Newer ones are accepted.
+	apply(t, s, account, Event(t, 30, wire.KindRequest, ID(1700), ofUser))
+	left(s, 2)
+}
+
+func rewriting(t *testing.T, open Open) {
+	s, _ := open(t)
+	a, id := asked(t, s, 7)
+
+	change := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
+		if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {
+			t.Errorf("it was accepted %s", accepted)
+		}
+		if b, err := body(); err != nil || !json.Valid(b) {
+			t.Errorf("the body is %q (%v)", b, err)
+		}
+		r.Model = "rewritten"
+		return true, nil
+	}
+	after, steps := (*query.Position)(nil), 0
+	for {
+		end, changed, err := archive.Rewrite(context.Background(), s, account, after, 3, change)
+		if err != nil || changed == 0 {
+			t.Fatalf("Rewrite: %d changed, %v", changed, err)
+		}
+
+		if steps++; end == nil {
+			break
+		}
+		after = end
+	}
+	if steps != 3 {
+		t.Errorf("7 records by 3 took %d steps", steps)
+	}
+
+	// Indexes must follow the change.
+	filter := Condition("model", "", "is", "rewritten")
+	page := search(t, s, account, wire.Search{FilterGroup: &filter})
+	if page.Total != 7 {
+		t.Errorf("%d records are rewritten, want 7", page.Total)
+	}
+
+	seen := 0
+	keep := func(time.Time, *archive.Request, func() ([]byte, error)) (bool, error) { return false, nil }
+	progress := func(n, _ int, _ string) error { seen = n; return nil }
+	if err := a.Rewrite(context.Background(), id, "", keep, progress); err != nil || seen != 7 {
+		t.Errorf("over the archive %d were seen (%v)", seen, err)
+	}
+}
+
+// drawTied draws a request that began at one of a few times, and took one or two seconds
+// or nobody knows how long.
+func drawTied(t *rapid.T) string {
+	start := Start.Add(rapid.SampledFrom([]time.Duration{
+		0, 1, time.Microsecond, time.Second, time.Second + 1, time.Minute, -time.Hour, -1000 * time.Hour,
+	}).Draw(t, "start"))
+	body := fmt.Sprintf(`{"function_name":"f","request_response":{},"tags":["x"],"request_start_time":%q`,
+		start.Format(time.RFC3339Nano))
+	if n := rapid.IntRange(0, 2).Draw(t, "latency"); n > 0 {
+		body += fmt.Sprintf(`,"request_end_time":%q`, start.Add(seconds(n)).Format(time.RFC3339Nano))
+	}
+
+	return body + "}"
+}

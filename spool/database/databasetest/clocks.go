@@ -1,0 +1,176 @@
+package databasetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// writer accepts events with a clock of its own, which like api.Clock never goes back.
+type writer struct {
+	name, clock string
+	offset      time.Duration // of its system's clock from the server's
+	direct      bool          // a server: events arrive when it accepts them
+	last        time.Time
+	accepted    []string // ids, in the order in which they were acknowledged
+}
+
+// tick returns the time of the next event.
+func (w *writer) tick(now time.Time) time.Time {
+	at := now.Add(w.offset)
+	if earliest := w.last.Add(time.Microsecond); at.Before(earliest) {
+		at = earliest
+	}
+	w.last = at
+	return at
+}
+
+// Clocked is what several writers accepted for one record, and how it arrived.
+type Clocked struct {
+	Arrivals []archive.Event // in the order of arrival; every event at least once
+	Events   map[string]archive.Event
+	Accepted [][]string // the event ids of each writer, in the order in which they were acknowledged
+	End      time.Time  // by the server's clock
+}
+
+// DrawClocked draws the writes of three sidecars and a server. Their clocks are up to a
+// day off and change meanwhile. The writes are delivered in any order and batches, some
+// of them again. Two sidecars have the same name.
+func DrawClocked(t *rapid.T) Clocked {
+	writers := []*writer{
+		{name: "host-a", clock: "a1"},
+		{name: "host-a", clock: "a2"},
+		{name: "host-b"}, // an old version, which does not send its clock
+		{name: "server", clock: "s1", direct: true},
+	}
+
+	const day = 24 * time.Hour
+	offset := rapid.OneOf(
+		rapid.SampledFrom([]time.Duration{0, time.Minute, -time.Minute, 5 * time.Second, day, -day}),
+		rapid.Custom(func(t *rapid.T) time.Duration {
+			return time.Duration(rapid.Int64Range(-int64(day), int64(day)).Draw(t, "nanoseconds"))
+		}),
+	)
+
+	c := Clocked{Events: make(map[string]archive.Event)}
+	now := Start
+	var waiting, arrived []wire.Event
+
+	deliver := func(events ...wire.Event) {
+		for _, e := range events {
+			c.Events[e.ID] = Decode(t, e, now)
+			c.Arrivals = append(c.Arrivals, c.Events[e.ID])
+		}
+		arrived = append(arrived, events...)
+	}
+	take := func(most int) {
+		waiting = rapid.Permutation(waiting).Draw(t, "order")
+		n := rapid.IntRange(1, most).Draw(t, "batch")
+		deliver(waiting[:n]...)
+		waiting = waiting[n:]
+	}
+
+	// The server's time moves only in the steps "wait", so that many events share a
+	// moment.
+	step := rapid.SampledFrom([]string{"write", "write", "write", "wait", "clock", "deliver", "again"})
+	for range rapid.IntRange(2, 20).Draw(t, "steps") {
+		w := rapid.SampledFrom(writers).Draw(t, "writer")
+		switch step.Draw(t, "step") {
+		case "write":
+			e := w.write(t, now, len(c.Events)+len(waiting))
+			w.accepted = append(w.accepted, e.ID)
+			if w.direct {
+				deliver(e)
+			} else {
+				waiting = append(waiting, e)
+			}
+		case "wait":
+			pauses := []time.Duration{1, time.Millisecond, time.Second, time.Minute, 13 * time.Hour}
+			now = now.Add(rapid.SampledFrom(pauses).Draw(t, "pause"))
+		case "clock":
+			w.offset = offset.Draw(t, "offset")
+		case "deliver":
+			if len(waiting) > 0 {
+				take(len(waiting))
+			}
+		case "again":
+			if len(arrived) > 0 {
+				deliver(rapid.SliceOfN(rapid.SampledFrom(arrived), 1, 3).Draw(t, "again")...)
+			}
+		}
+	}
+
+	// Everything arrives in the end.
+	for len(waiting) > 0 {
+		take(len(waiting))
+	}
+
+	c.End = now
+	for _, w := range writers {
+		c.Accepted = append(c.Accepted, w.accepted)
+	}
+
+	return c
+}
+
+// write accepts an event of the record ID(1000).
+func (w *writer) write(t *rapid.T, now time.Time, n int) wire.Event {
+	at := w.tick(now)
+	e := wire.Event{
+		RequestID:  ID(1000),
+		AcceptedAt: at,
+		Sidecar:    w.name,
+		Clock:      w.clock,
+		Kind:       rapid.SampledFrom(kinds).Draw(t, "kind"),
+	}
+
+	// The id follows the writer's time, and is random from then on, like that of real
+	// events.
+	const untilRandom = len("00000000-0000-7000-")
+	random := rapid.IntRange(0, 9).Draw(t, "random")
+	e.ID = wire.NewIDAt(at)[:untilRandom] + fmt.Sprintf("8%03x-%012x", random, n)
+
+	const prompt = `{"request_id":%q,"prompt_name":"p","version":%d,"prompt_input_variables":{}}`
+	bodies := map[wire.Kind]string{
+		wire.KindRequest:  requestBody(fmt.Sprint(n)),
+		wire.KindScore:    fmt.Sprintf(`{"request_id":%q,"name":%q,"score":%d}`, ID(1000), pick(t, names), n),
+		wire.KindMetadata: fmt.Sprintf(`{"request_id":%q,"metadata":{%q:"%d"}}`, ID(1000), pick(t, keys), n),
+		wire.KindPrompt:   fmt.Sprintf(prompt, ID(1000), n+1),
+		wire.KindGroup:    fmt.Sprintf(`{"request_id":%q,"group_id":"g%d"}`, ID(1000), n),
+		wire.KindSpan:     SpanBody(traces[0], 1, fmt.Sprint(n)),
+		wire.KindLog:      fmt.Sprintf(`{"log":{"timeUnixNano":"%d"}}`, n),
+	}
+	e.Body = json.RawMessage(bodies[e.Kind])
+
+	return e
+}
+
+// Placed returns the events in the order and at the times that s gives them.
+func (c *Clocked) Placed(s *archive.State) []archive.Event {
+	events := make([]archive.Event, len(s.History))
+	for i, h := range s.History {
+		events[i] = c.Events[h.ID]
+		events[i].OrderTime, events[i].ArrivedAt = h.At, h.ArrivedAt
+	}
+	return events
+}
+
+// Imported returns the events of s as another server reads them from an export at c.End.
+func (c *Clocked) Imported(t rapid.TB, s *archive.State, bodies map[string]json.RawMessage) []archive.Event {
+	t.Helper()
+	var events []archive.Event
+	for _, e := range s.Events(bodies) {
+		parsed, err := wire.ParseEvent(e.AppendLine(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, Decode(t, parsed, c.End))
+	}
+
+	return events
+}

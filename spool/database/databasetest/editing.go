@@ -1,0 +1,131 @@
+package databasetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Key is a provider's key as an app may send it within a text. It was never issued.
+const Key = "sk-proj-T3BlbkFJ9aQ2xZ7mK4nR8vL1cW6yB5dH0gU3sE"
+
+// WithKey replaces these by Key and by the name of a credential's member.
+const (
+	KeyPlace = "KEY-PLACE"
+	KeyName  = "KEY-NAME"
+)
+
+// withKey puts Key into its places.
+var withKey = strings.NewReplacer(KeyPlace, Key, KeyName, "apiKey")
+
+// KeyedBody returns a body with Key in each KeyPlace, and a credential's name in each
+// KeyName.
+func KeyedBody(body json.RawMessage) json.RawMessage {
+	return json.RawMessage(withKey.Replace(string(body)))
+}
+
+// WithKey returns an event with a KeyedBody, as a server kept it that masked no secrets.
+func WithKey(t rapid.TB, e archive.Event) archive.Event {
+	t.Helper()
+	e.Body = KeyedBody(e.Body)
+	if e.Hash != "" {
+		e.Hash = archive.HashBody(e.Body)
+	}
+	for key, value := range e.Metadata {
+		e.Metadata[key] = withKey.Replace(value)
+	}
+	if e.Request == nil {
+		return e
+	}
+
+	// The request was decoded from the body, so it has the places, too.
+	text, err := json.Marshal(e.Request)
+	if err == nil {
+		*e.Request = archive.Request{}
+		err = json.Unmarshal(KeyedBody(text), e.Request)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
+
+// editing changes records as masking does. Everything derived from them must follow.
+func editing(t *testing.T, open Open) {
+	s, reopen := open(t)
+	request := Event(t, 1, wire.KindRequest, ID(1000), requestBody("tag "+KeyPlace))
+	other := Event(t, 2, wire.KindRequest, ID(1000), longBody("another "+KeyPlace, 5000))
+	metadata := Event(t, 3, wire.KindMetadata, ID(1000), `{"metadata":{"note":"`+KeyPlace+`"}}`)
+	waiting := Event(t, 4, wire.KindMetadata, ID(1001), `{"metadata":{"note":"`+KeyPlace+`"}}`)
+	unread := Event(t, 5, wire.KindScore, ID(1001), `{"score":"`+KeyPlace+`"}`)
+	clean := Event(t, 6, wire.KindRequest, ID(1002), requestBody("clean"))
+	apply(t, s, account, WithKey(t, request), WithKey(t, other), WithKey(t, metadata), WithKey(t, waiting),
+		WithKey(t, unread), clean)
+
+	edit := func(state *archive.State, bodies map[string]json.RawMessage) (bool, error) {
+		changed := false
+		for i := range state.History {
+			h := &state.History[i]
+			if body := bodies[h.ID]; bytes.Contains(body, []byte(Key)) {
+				bodies[h.ID] = bytes.ReplaceAll(body, []byte(Key), []byte("gone"))
+				h.Bytes, h.Hash = len(bodies[h.ID]), archive.HashBody(bodies[h.ID])
+				changed = true
+			}
+		}
+
+		text, err := json.Marshal(state)
+		if err != nil || !changed && !bytes.Contains(text, []byte(Key)) {
+			return false, err
+		}
+		*state = archive.State{}
+		return true, json.Unmarshal(bytes.ReplaceAll(text, []byte(Key), []byte("gone")), state)
+	}
+
+	// A record without a key and one that does not exist are not changed.
+	ids := []string{ID(1000), ID(1001), ID(1002), ID(1999)}
+	if changed, err := archive.Edit(context.Background(), s, account, ids, edit); err != nil || changed != 2 {
+		t.Fatalf("%d records changed (%v), want 2", changed, err)
+	}
+	if changed, err := archive.Edit(context.Background(), s, account, ids, edit); err != nil || changed != 0 {
+		t.Fatalf("%d records changed again (%v)", changed, err)
+	}
+
+	// The second time after a restart.
+	for range 2 {
+		for _, id := range ids[:3] {
+			state, bodies, err := s.Bodies(context.Background(), account, id)
+			text, _ := json.Marshal([]any{state, bodies})
+			if err != nil || bytes.Contains(text, []byte(Key)) {
+				t.Errorf("record %s (%v): %s", id, err, text)
+			}
+		}
+		if n := search(t, s, account, wire.Search{FilterGroup: tagged("tag gone")}).Total; n != 1 {
+			t.Errorf("%d records have the new tag, want 1", n)
+		}
+		if n := search(t, s, account, wire.Search{FilterGroup: tagged("tag " + Key)}).Total; n != 0 {
+			t.Errorf("%d records have the old tag", n)
+		}
+
+		// The edit changed the bytes of an orphan, so the tally must have changed with
+		// them.
+		var want archive.Orphans
+		state, _, err := s.Bodies(context.Background(), account, ID(1001))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Add(state.Waiting())
+		if _, tally := listOrphans(t, s, account, 10); tally != want {
+			t.Errorf("orphans are tallied as %+v, want %+v", tally, want)
+		}
+
+		s = reopen()
+	}
+}

@@ -1,0 +1,142 @@
+package databasetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/wire"
+)
+
+// Fleet is what a server stores about its sidecars and the accounts that they serve.
+type Fleet interface {
+	CreateKey(ctx context.Context, hash [32]byte, k wire.Key) (wire.Key, error)
+	Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error
+	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
+	FleetOfAll(ctx context.Context) (known, alive int, err error)
+}
+
+// SidecarID returns the id of a test's nth sidecar.
+func SidecarID(n int) string { return fmt.Sprintf("0195529c-1c00-7000-8000-%012x", n) }
+
+// RunFleet checks that a database remembers sidecars for as long as it should. open opens
+// an empty one that uses the clock given, and closes it through t.Cleanup.
+func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet) {
+	t.Run("a sidecar is alive, then silent, then forgotten", func(t *testing.T) {
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		f := fleet{t, open(t, func() time.Time { return now })}
+		ours, others := f.account("a", now), f.account("ab", now)
+		f.beat(ours, 2, "b", now)
+		f.beat(ours, 1, "a", now)
+		f.beat(others, 3, "theirs", now)
+
+		now = now.Add(wire.HeartbeatEvery)
+		f.beat(ours, 1, "a2", now)
+
+		now = now.Add(wire.AliveFor)
+		f.want(ours, "a2 alive=true waiting=1; b alive=false waiting=2; ")
+		f.want(others, "theirs alive=false waiting=3; ")
+		if known, alive, err := f.FleetOfAll(t.Context()); known != 3 || alive != 1 || err != nil {
+			t.Errorf("of all accounts %d are known and %d alive (%v), want 3 and 1", known, alive, err)
+		}
+
+		// A heartbeat deletes the sidecars that are forgotten, until then they are only
+		// hidden.
+		now = now.Add(30*24*time.Hour - wire.AliveFor - wire.HeartbeatEvery/2)
+		f.want(ours, "a2 alive=false waiting=1; ")
+		f.beat(ours, 4, "new", now)
+		if known, _, err := f.FleetOfAll(t.Context()); known != 3 || err != nil {
+			t.Errorf("of all accounts %d are known (%v), want 3", known, err)
+		}
+	})
+
+	t.Run("what a sidecar tells comes back whole", func(t *testing.T) {
+		now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+		f := fleet{t, open(t, func() time.Time { return now })}
+		ahead := -0.25
+		sent := wire.Heartbeat{
+			ID:            SidecarID(1),
+			Name:          "pod <1> ü",
+			Version:       "v1",
+			StartedAt:     now.Add(-time.Hour),
+			BacklogEvents: 1,
+			BacklogBytes:  2,
+			OldestSeconds: 3.5,
+			HeldEvents:    4,
+			DeadLetters:   5,
+			LostEvents:    6,
+			ClockAhead:    &ahead,
+		}
+		f.must(f.Beat(t.Context(), wire.Identity{Account: "a"}, sent))
+
+		got, err := f.Fleet.Fleet(t.Context(), wire.Identity{Account: "a"})
+		f.must(err)
+		want := wire.Fleet{
+			Success: true,
+			Items:   []wire.FleetSidecar{{Heartbeat: sent, LastSeen: now, Alive: true}},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("the fleet (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// fleet is a Fleet whose errors end the test.
+type fleet struct {
+	t *testing.T
+	Fleet
+}
+
+func (f fleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// account creates an account with a key.
+func (f fleet) account(name string, now time.Time) wire.Identity {
+	f.t.Helper()
+	k, err := f.CreateKey(f.t.Context(), sha256.Sum256([]byte(name)), wire.Key{
+		ID:          "key_" + name,
+		AccountName: name,
+		Name:        name,
+		Scope:       wire.ScopeApp,
+		CreatedAt:   now,
+	})
+	f.must(err)
+
+	return wire.Identity{Account: k.AccountID}
+}
+
+// beat sends a heartbeat of the nth sidecar, with n events waiting.
+func (f fleet) beat(id wire.Identity, n int, name string, now time.Time) {
+	f.t.Helper()
+	f.must(f.Beat(f.t.Context(), id, wire.Heartbeat{
+		ID:            SidecarID(n),
+		Name:          name,
+		Version:       "1",
+		StartedAt:     now,
+		BacklogEvents: int64(n),
+	}))
+}
+
+// want compares the fleet of an account with its form as a text.
+func (f fleet) want(id wire.Identity, want string) {
+	f.t.Helper()
+	sidecars, err := f.Fleet.Fleet(f.t.Context(), id)
+	f.must(err)
+
+	var got strings.Builder
+	for _, s := range sidecars.Items {
+		fmt.Fprintf(&got, "%s alive=%v waiting=%d; ", s.Name, s.Alive, s.BacklogEvents)
+	}
+	if got.String() != want {
+		f.t.Errorf("the fleet of %s is %q, want %q", id.Account, got.String(), want)
+	}
+}

@@ -1,0 +1,288 @@
+package databasetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// account is the account of scenes that need only one.
+const account = "account-a"
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+func duplicates(t *testing.T, open Open) {
+	s, _ := open(t)
+	request := Event(t, 1, wire.KindRequest, ID(1000), requestBody("x"))
+	score := Event(t, 2, wire.KindScore, ID(1000), `{"score":80}`)
+	apply(t, s, account, request, score)
+	before := view(t, s, account, ID(1000))
+
+	// The second time it arrives later, and with a clock that gives it another order
+	// time.
+	late := score
+	late.OrderTime, late.ArrivedAt = late.OrderTime.Add(time.Hour), late.ArrivedAt.Add(time.Hour)
+	other := Event(t, 3, wire.KindScore, ID(1000), `{"name":"b","score":1}`)
+	results := apply(t, s, account, late, request, other, request)
+
+	var codes []wire.ResultCode
+	for _, r := range results {
+		codes = append(codes, r.Code)
+	}
+	want := []wire.ResultCode{
+		wire.ResultDuplicate, wire.ResultDuplicate, wire.ResultAccepted, wire.ResultDuplicate,
+	}
+	if diff := cmp.Diff(want, codes); diff != "" {
+		t.Fatalf("results (-want +got):\n%s", diff)
+	}
+
+	after := view(t, s, account, ID(1000))
+	if diff := cmp.Diff(before.Events, after.Events[:2]); diff != "" || len(after.Events) != 3 {
+		t.Fatalf("the history changed (-before +after):\n%s", diff)
+	}
+
+	if page := search(t, s, account, wire.Search{}); page.Total != 1 || len(page.Rows) != 1 {
+		t.Fatalf("one request is listed %d times, in a total of %d", len(page.Rows), page.Total)
+	}
+}
+
+func anyOrder(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 3, 12)
+
+		accepted := 0
+		for _, batch := range Batches(t, events) {
+			for _, r := range apply(t, s, account, batch...) {
+				if r.Code == wire.ResultAccepted {
+					accepted++
+				}
+			}
+		}
+		if accepted != len(events) {
+			t.Fatalf("%d events were accepted, of %d", accepted, len(events))
+		}
+
+		// The order in which they arrived must not be seen in anything.
+		sameViews(t, s, account, events)
+		states, _ := Fold(events)
+		sameRows(t, Rows(states), search(t, s, account, wire.Search{PerPage: 100}).Rows)
+		sameOrphans(t, states, s, account)
+		sameLinks(t, states, s, account)
+	})
+}
+
+func isolation(t *testing.T, open Open) {
+	s, _ := open(t)
+
+	// Some names begin with other ones, which must not matter for keys that begin with an
+	// account.
+	accounts := []string{"a", "ab", "a\x00", account}
+	for i, a := range accounts {
+		apply(t, s, a, Event(t, 1, wire.KindRequest, ID(1000), requestBody(fmt.Sprint("of ", i))))
+	}
+	apply(t, s, "a", Event(t, 2, wire.KindRequest, ID(1001), requestBody("second")))
+
+	for i, a := range accounts {
+		if got := view(t, s, a, ID(1000)).Tags; !slices.Equal(got, []string{fmt.Sprint("of ", i)}) {
+			t.Errorf("account %q has the request of another: %q", a, got)
+		}
+
+		want := 1
+		if a == "a" {
+			want = 2
+		}
+		if page := search(t, s, a, wire.Search{}); page.Total != want || len(page.Rows) != want {
+			t.Errorf("account %q lists %d of %d, want %d", a, len(page.Rows), page.Total, want)
+		}
+	}
+
+	for _, a := range []string{"ab", "nobody"} {
+		if _, _, err := s.Record(context.Background(), a, ID(1001)); !wire.IsCode(err, wire.CodeNotFound) {
+			t.Errorf("account %q asked for another's request and got %v", a, err)
+		}
+	}
+
+	if page := search(t, s, "nobody", wire.Search{}); page.Total != 0 || len(page.Rows) != 0 || page.More {
+		t.Errorf("an account without records lists %+v", page)
+	}
+}
+
+func orphans(t *testing.T, open Open) {
+	s, _ := open(t)
+	score := Event(t, 1, wire.KindScore, ID(1000), `{"score":80}`)
+	note := Event(t, 2, wire.KindMetadata, ID(1000), `{"metadata":{"user":"ada"}}`)
+	request := Event(t, 0, wire.KindRequest, ID(1000), requestBody("x"))
+
+	apply(t, s, account, score)
+	apply(t, s, account, note)
+	state, body, err := s.Record(context.Background(), account, ID(1000))
+	if err != nil || !state.Orphan() || body != nil || len(state.History) != 2 {
+		t.Fatalf("an orphan of two events is %+v with body %q (%v)", state, body, err)
+	}
+
+	// Neither the list nor an index may show it.
+	for _, filter := range []*wire.Filter{nil, {Field: "score", Operator: "eq", Value: []byte("80")}} {
+		page := search(t, s, account, wire.Search{FilterGroup: filter})
+		if page.Total != 0 || len(page.Rows) != 0 {
+			t.Fatalf("an orphan is listed: %+v", page)
+		}
+	}
+
+	apply(t, s, account, request)
+	sameViews(t, s, account, []archive.Event{request, score, note})
+	page := search(t, s, account, wire.Search{})
+	if page.Total != 1 || len(page.Rows) != 1 || len(page.Rows[0].Scores) != 1 {
+		t.Fatalf("the record with its score is not listed: %+v", page)
+	}
+}
+
+func takeover(t *testing.T, open Open) {
+	s, _ := open(t)
+	second := Event(t, 2, wire.KindRequest, ID(1000), requestBody("second"))
+	first := Event(t, 1, wire.KindRequest, ID(1000), requestBody("first"))
+	apply(t, s, account, second)
+	apply(t, s, account, first)
+	sameViews(t, s, account, []archive.Event{first, second})
+
+	// The row and the indexes must follow the request.
+	page := search(t, s, account, wire.Search{})
+	if page.Total != 1 || len(page.Rows) != 1 || !page.Rows[0].AcceptedAt.Equal(first.AcceptedAt) {
+		t.Fatalf("the record is not listed once, at its first request's time: %+v", page)
+	}
+	if page := search(t, s, account, wire.Search{FilterGroup: tagged("second")}); page.Total != 0 {
+		t.Fatalf("the record is still found by the tag of the request that lost")
+	}
+}
+
+func full(t *testing.T, open Open) {
+	s, _ := open(t)
+
+	// The body of a score is counted but not stored, so this stays quick.
+	fits := Event(t, 1, wire.KindScore, ID(1000), `{"score":1}`)
+	fits.Body = make([]byte, archive.RecordBytesMax-100)
+	over := Event(t, 2, wire.KindScore, ID(1000), `{"score":2}`+strings.Repeat(" ", 100))
+	small := Event(t, 3, wire.KindScore, ID(1000), `{"score":3}`)
+
+	apply(t, s, account, fits)
+	results := apply(t, s, account, over, small, fits)
+	if results[0].Code != wire.ResultInvalid || results[0].Reason == "" {
+		t.Errorf("the event that does not fit: %+v", results[0])
+	}
+	if results[1].Code != wire.ResultAccepted || results[2].Code != wire.ResultDuplicate {
+		t.Errorf("an event that fits, and one that came before: %+v", results[1:])
+	}
+
+	state, _, err := s.Record(context.Background(), account, ID(1000))
+	if err != nil || len(state.History) != 2 || state.Scores["default"].Value != 3 {
+		t.Errorf("the record is %+v (%v)", state, err)
+	}
+}
+
+func together(t *testing.T, open Open) {
+	s, _ := open(t)
+	const writers, requests = 8, 20
+
+	var events []archive.Event
+	for i := range requests {
+		events = append(events,
+			Event(t, 2*i, wire.KindRequest, ID(1000+i), requestBody("x")),
+			Event(t, 2*i+1, wire.KindScore, ID(1000), fmt.Sprintf(`{"name":"s%d","score":1}`, i)))
+	}
+
+	// All writers send the same events, each beginning elsewhere. Every score is of one
+	// record.
+	var wg sync.WaitGroup
+	accepted := make([]int, writers)
+	for w := range writers {
+		wg.Go(func() {
+			for i := range events {
+				e := events[(i+w*5)%len(events)]
+				results, err := s.Apply(context.Background(), account, []archive.Event{e})
+				if err != nil {
+					t.Errorf("Apply: %v", err)
+					return
+				}
+				if results[0].Code == wire.ResultAccepted {
+					accepted[w]++
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	sum := 0
+	for _, n := range accepted {
+		sum += n
+	}
+	if sum != len(events) {
+		t.Errorf("%d events were accepted, of %d that each of %d writers sent", sum, len(events), writers)
+	}
+
+	sameViews(t, s, account, events)
+	if page := search(t, s, account, wire.Search{}); page.Total != requests {
+		t.Errorf("total %d, want %d", page.Total, requests)
+	}
+}
+
+func large(t *testing.T, open Open) {
+	s, _ := open(t)
+	batch := make([]archive.Event, wire.BatchEventsMax)
+
+	// First many values just too small for a database to store apart, then as many bytes
+	// as a batch may have.
+	bodies := []string{
+		longBody(strings.Repeat("t", 300), 500),
+		longBody("t", wire.BatchBytesMax/wire.BatchEventsMax),
+	}
+	for round, body := range bodies {
+		e := Event(t, round, wire.KindRequest, ID(0), body)
+		for i := range batch {
+			e.ID, e.RequestID = ID(10_000*round+i), ID(100_000+10_000*round+i)
+			batch[i] = e
+		}
+		apply(t, s, account, batch...)
+	}
+
+	one := Event(t, 50_000, wire.KindRequest, ID(300_000), longBody("x", wire.BodyBytesMax))
+	apply(t, s, account, one)
+	if page := search(t, s, account, wire.Search{PerPage: 1}); page.Total != 2*wire.BatchEventsMax+1 {
+		t.Errorf("total %d, want %d", page.Total, 2*wire.BatchEventsMax+1)
+	}
+	sameViews(t, s, account, []archive.Event{one, batch[0], batch[len(batch)-1]})
+}
+
+func reopening(t *testing.T, open Open) {
+	s, reopen := open(t)
+	const prompt = `{"prompt_name":"greeting","version":2,"prompt_input_variables":{"a":1}}`
+	events := []archive.Event{
+		Event(t, 1, wire.KindScore, ID(1001), `{"score":3}`),
+		Event(t, 2, wire.KindRequest, ID(1000), requestBody("x")),
+		Event(t, 3, wire.KindPrompt, ID(1000), prompt),
+	}
+	apply(t, s, account, events...)
+
+	s = reopen()
+	sameViews(t, s, account, events)
+	if r := apply(t, s, account, events[1])[0]; r.Code != wire.ResultDuplicate {
+		t.Errorf("after opening again, an event that came before is %s", r.Code)
+	}
+
+	states, _ := Fold(events)
+	page := search(t, s, account, wire.Search{})
+	sameRows(t, Rows(states), page.Rows)
+	if page.Total != 1 {
+		t.Errorf("total %d, want 1", page.Total)
+	}
+}

@@ -1,0 +1,147 @@
+package databasetest
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// sameOrphans compares the list and the tally of the orphans with those of the states.
+func sameOrphans(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
+	t.Helper()
+
+	var want []wire.Orphan
+	var tally archive.Orphans
+	for _, id := range slices.Sorted(maps.Keys(states)) {
+		if row, ok := states[id].OrphanRow(); ok {
+			want = append(want, row)
+		}
+		tally.Add(states[id].Waiting()) // of log records as well, which have no row
+	}
+
+	got, gotTally := listOrphans(t, s, account, 100)
+	if diff := cmp.Diff(want, got); diff != "" || gotTally != tally {
+		t.Fatalf("orphans (-want +got):\n%s\ntally %+v, want %+v", diff, gotTally, tally)
+	}
+}
+
+// listOrphans lists all orphans, in pages of up to limit.
+func listOrphans(
+	t rapid.TB, s archive.Store, account string, limit int,
+) (all []wire.Orphan, tally archive.Orphans) {
+	t.Helper()
+	for after := ""; ; {
+		states, next, err := s.OffList(context.Background(), account, archive.Orphaned, after, limit)
+		if err != nil || len(states) > limit || next != "" && len(states) == 0 {
+			t.Fatalf("OffList: %d records, next %q, %v", len(states), next, err)
+		}
+		for i := range states {
+			row, ok := states[i].OrphanRow()
+			if !ok {
+				t.Fatalf("%s is no orphan", states[i].RequestID)
+			}
+			all = append(all, row)
+		}
+		if after = next; after == "" {
+			break
+		}
+	}
+
+	has, err := s.Counts(context.Background(), account)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return all, has.Orphans
+}
+
+func orphanList(t *testing.T, open Open) {
+	s, reopen := open(t)
+	var all []archive.Event
+	for i := range 5 {
+		all = append(all,
+			Event(t, 2*i, wire.KindScore, ID(1000+i), `{"score":1}`),
+			Event(t, 2*i+1, wire.KindMetadata, ID(1000+i), `{"metadata":{"a":"b"}}`))
+	}
+	apply(t, s, account, all...)
+	apply(t, s, "another", Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`))
+	states, _ := Fold(all)
+	sameOrphans(t, states, s, account)
+
+	// Pages list each once.
+	var ids []string
+	rows, _ := listOrphans(t, s, account, 2)
+	for _, r := range rows {
+		ids = append(ids, r.RequestID)
+	}
+	if want := []string{ID(1000), ID(1001), ID(1002), ID(1003), ID(1004)}; !slices.Equal(ids, want) {
+		t.Errorf("pages list %q", ids)
+	}
+
+	// A request takes its record off the list, also in a batch with more events of it,
+	// and that survives a restart.
+	joining := []archive.Event{
+		Event(t, 60, wire.KindScore, ID(1001), `{"score":2,"name":"x"}`),
+		Event(t, 61, wire.KindRequest, ID(1001), requestBody("x")),
+		all[2],
+	}
+	apply(t, s, account, joining...)
+	s = reopen()
+	states, _ = Fold(append(all, joining...))
+	sameOrphans(t, states, s, account)
+
+	// So does a deletion.
+	if _, err := archive.Delete(context.Background(), s, account, wire.Deletion{RequestID: ID(1002)}); err != nil {
+		t.Fatal(err)
+	}
+	delete(states, ID(1002))
+	sameOrphans(t, states, s, account)
+}
+
+func orphansFull(t *testing.T, open Open) {
+	s, _ := open(t)
+
+	// The body of a score is counted but not stored, so this stays quick.
+	big := make([]byte, archive.RecordBytesMax/2)
+	var fill []archive.Event
+	for i := range archive.OrphanBytesMax / len(big) {
+		e := Event(t, i, wire.KindScore, ID(1000+i), `{"score":1}`)
+		e.Body = big
+		fill = append(fill, e)
+	}
+	apply(t, s, account, fill...)
+
+	// Only a new orphan needs room: not a request, nor what belongs to one, nor a
+	// repetition.
+	late := Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`)
+	request := Event(t, 51, wire.KindRequest, ID(3000), requestBody("x"))
+	ofIt := Event(t, 52, wire.KindScore, ID(3000), `{"score":1}`)
+	results := apply(t, s, account, late, request, ofIt, fill[0])
+	want := []wire.ResultCode{
+		wire.ResultLater, wire.ResultAccepted, wire.ResultAccepted, wire.ResultDuplicate,
+	}
+	for i, r := range results {
+		if r.Code != want[i] || (r.Code == wire.ResultLater) != (r.Reason != "") {
+			t.Errorf("event %d: %+v, want %s", i, r, want[i])
+		}
+	}
+
+	others := Event(t, 60, wire.KindScore, ID(1000), `{"score":1}`)
+	if r := apply(t, s, "another", others)[0]; r.Code != wire.ResultAccepted {
+		t.Errorf("an account suffers from the orphans of another: %+v", r)
+	}
+
+	// A request that arrives makes room.
+	joining := Event(t, 70, wire.KindRequest, ID(1000), `{"function_name":"f"}`)
+	results = apply(t, s, account, joining, late)
+	if results[0].Code == wire.ResultLater || results[1].Code != wire.ResultAccepted {
+		t.Errorf("after a request joined: %+v", results)
+	}
+}

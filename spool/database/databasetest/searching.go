@@ -1,0 +1,243 @@
+package databasetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+)
+
+// oracle compares random filters with what the oracle finds, through both kinds of pages.
+func oracle(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 8, 24)
+		apply(t, s, account, events...)
+
+		states, bodies := Fold(events)
+		for range 5 {
+			filter := Filter(t, 3)
+			q, err := query.Compile(wire.Search{FilterGroup: &filter})
+			if err != nil {
+				t.Fatalf("Compile: %v", err)
+			}
+
+			want := matching(&q, states, bodies)
+			w := wire.Search{FilterGroup: &filter, PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
+			walkPages(t, s, account, w, want)
+			walkCursors(t, s, account, w, drawBytesMax(t), want)
+		}
+	})
+}
+
+func paging(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 8, 24)
+		apply(t, s, account, events...)
+
+		states, _ := Fold(events)
+		w := wire.Search{PerPage: rapid.IntRange(1, 4).Draw(t, "per page")}
+		walkPages(t, s, account, w, Rows(states))
+		walkCursors(t, s, account, w, drawBytesMax(t), Rows(states))
+	})
+}
+
+// walkPages reads all pages by number and compares them with want.
+func walkPages(t rapid.TB, s archive.Store, account string, w wire.Search, want []wire.Row) {
+	t.Helper()
+	var got []wire.Row
+	for w.Page = 1; ; w.Page++ {
+		page := search(t, s, account, w)
+		got = append(got, page.Rows...)
+		checkPage(t, page, w, 0, len(got), len(want))
+		if !page.More {
+			break
+		}
+	}
+
+	sameRows(t, want, got)
+}
+
+// drawBytesMax draws the bound on a page's weight: one row, a few, or the default.
+func drawBytesMax(t *rapid.T) int {
+	return rapid.SampledFrom([]int{0, 1, 400, 900}).Draw(t, "bytes of a page")
+}
+
+// walkCursors reads all pages by cursor and compares them with want.
+func walkCursors(t rapid.TB, s archive.Store, account string, w wire.Search, bytesMax int, want []wire.Row) {
+	t.Helper()
+	var got []wire.Row
+	q, err := query.Compile(w)
+	q.BytesMax = bytesMax
+	for err == nil {
+		var page query.Page
+		if page, err = s.Search(context.Background(), account, q); err != nil {
+			break
+		}
+		got = append(got, page.Rows...)
+		checkPage(t, page, w, bytesMax, len(got), len(want))
+		if !page.More {
+			break
+		}
+
+		after := q.Order.PositionOf(&got[len(got)-1])
+		q.After = &after
+	}
+	if err != nil {
+		t.Fatalf("page by cursor: %v", err)
+	}
+
+	sameRows(t, want, got)
+}
+
+// checkPage checks a page of w after which seen rows of total were seen.
+func checkPage(t rapid.TB, page query.Page, w wire.Search, bytesMax, seen, total int) {
+	t.Helper()
+	if page.Total != total || page.TotalIsLowerBound {
+		t.Fatalf("total %d (lower bound: %v), want exactly %d", page.Total, page.TotalIsLowerBound, total)
+	}
+
+	weight := 0
+	for i := range page.Rows {
+		if weight > 0 && bytesMax > 0 && weight >= bytesMax {
+			t.Fatalf("a page of %d rows goes on after %d bytes of %d", len(page.Rows), weight, bytesMax)
+		}
+		weight += rowcode.Weight(&page.Rows[i])
+	}
+
+	// A page ends early only for its weight.
+	full := len(page.Rows) == w.PerPage || bytesMax > 0 && weight >= bytesMax
+	if page.More != (seen < total) || len(page.Rows) > w.PerPage || page.More && !full {
+		t.Fatalf("a page of %d rows (at most %d), more: %v, after %d of %d",
+			len(page.Rows), w.PerPage, page.More, seen, total)
+	}
+}
+
+func pagingWhileWriting(t *testing.T, open Open) {
+	s, _ := open(t)
+	for i := range 4 {
+		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
+	}
+
+	for _, filter := range []*wire.Filter{nil, tagged("x")} {
+		q, err := query.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		first := search(t, s, account, wire.Search{PerPage: 2, FilterGroup: filter})
+		after := query.PositionOf(&first.Rows[1])
+		n := first.Total
+		apply(t, s, account, Event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
+
+		q.After = &after
+		second, err := s.Search(context.Background(), account, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(second.Rows) != 2 {
+			t.Fatalf("the page behind the cursor is %+v", second.Rows)
+		}
+		last, next := first.Rows[1], second.Rows[0]
+		if next.ListTime.After(last.ListTime) || next.ID == last.ID {
+			t.Fatalf("the page behind the cursor is %+v", second.Rows)
+		}
+	}
+}
+
+func totals(t *testing.T, open Open) {
+	s, _ := open(t)
+	const n = query.TotalMax + 2
+
+	// Decoded once: there are ten thousand.
+	events := make([]archive.Event, n)
+	for i := range events {
+		e := Event(t, 0, wire.KindRequest, ID(0), `{"tags":["x"]}`)
+		e.ID, e.RequestID, e.OrderTime = ID(i), ID(100_000+i), Start.Add(seconds(i))
+		events[i] = e
+	}
+	for batch := range slices.Chunk(events[:n-2], wire.BatchEventsMax) {
+		apply(t, s, account, batch...)
+	}
+
+	page := search(t, s, account, wire.Search{FilterGroup: tagged("x")})
+	if page.Total != query.TotalMax || page.TotalIsLowerBound || !page.More {
+		t.Fatalf("of %d: %d, lower bound: %v", query.TotalMax, page.Total, page.TotalIsLowerBound)
+	}
+	apply(t, s, account, events[n-2:]...)
+	page = search(t, s, account, wire.Search{FilterGroup: tagged("x")})
+	if page.Total != query.TotalMax || !page.TotalIsLowerBound || !page.More {
+		t.Fatalf("of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
+	}
+	if page := search(t, s, account, wire.Search{}); page.Total != n || page.TotalIsLowerBound {
+		t.Fatalf("without a filter, of %d: %d, lower bound: %v", n, page.Total, page.TotalIsLowerBound)
+	}
+
+	// Far behind the rows counted, the cursor still finds the last ones.
+	q, err := query.Compile(wire.Search{FilterGroup: tagged("x")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.After = &query.Position{At: events[1].OrderTime, RequestID: events[1].RequestID}
+	last, err := s.Search(context.Background(), account, q)
+	if err != nil || len(last.Rows) != 1 || last.Rows[0].ID != events[0].RequestID ||
+		last.More || !last.TotalIsLowerBound {
+		t.Fatalf("the last page is %+v (%v)", last, err)
+	}
+}
+
+func spans(t *testing.T, open Open) {
+	s, _ := open(t)
+	const hours = 120
+
+	// A record an hour, so that spans begin and end within days, which indexes count as a
+	// whole.
+	events := make([]archive.Event, hours)
+	for i := range events {
+		e := Event(t, 0, wire.KindRequest, ID(1000+i), fmt.Sprintf(`{"tags":["tag-%d"]}`, i%3))
+		e.ID, e.OrderTime = ID(i), Start.Add(time.Duration(i)*time.Hour)
+		events[i] = e
+	}
+	apply(t, s, account, events...)
+
+	hour := func(operator string, n int) wire.Filter {
+		return Condition("accepted_at", "", operator, Start.Add(time.Duration(n)*time.Hour))
+	}
+	for _, length := range []int{1, 7, 24, 30, 50, 80, hours} {
+		for from := 0; from+length <= hours; from += 11 {
+			to := from + length // not included
+
+			want := map[string]int{}
+			for i := from; i < to; i++ {
+				want[fmt.Sprintf("tag-%d", i%3)]++
+			}
+			others := wire.Filter{Logic: "OR", Filters: []wire.Filter{*tagged("tag-0"), *tagged("tag-2")}}
+			for _, c := range []struct {
+				filter wire.Filter
+				want   int
+			}{
+				{*tagged("tag-1"), want["tag-1"]},
+				{others, want["tag-0"] + want["tag-2"]},
+				{Condition("tags", "", "is_not", "tag-1"), want["tag-0"] + want["tag-2"]},
+			} {
+				within := wire.Filter{Filters: []wire.Filter{hour("gte", from), hour("lt", to), c.filter}}
+				page := search(t, s, account, wire.Search{PerPage: 5, FilterGroup: &within})
+				if page.Total != c.want || len(page.Rows) != min(5, c.want) {
+					t.Fatalf("hours %d to %d of %+v: %d rows of %d, want %d",
+						from, to, c.filter, len(page.Rows), page.Total, c.want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package databasetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+)
+
+// Open opens an empty store for one scene. reopen closes it and opens it again with what
+// it holds.
+//
+// The store opened last is closed through t.Cleanup. It then checks its own consistency
+// if it can.
+type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
+
+// Run checks that the stores that open returns do what archive.Store promises. Scenes run
+// at the same time, each with a store of its own.
+func Run(t *testing.T, open Open) {
+	run(t, open, checksBrief, slices.Concat(drawn, []scene{
+		{"an event that came before changes nothing", duplicates},
+		{"one of another account's ids is unknown", isolation},
+		{"what came before its request waits for it unseen", orphans},
+		{"orphans are listed and tallied until their requests come", orphanList},
+		{"spans are kept by trace and by time, and no list shows them", tracing},
+		{"a traced call is a request, the last of what was sent of it", tracedCalls},
+		{"a call in protobuf and in JSON is one record", encodings},
+		{"log records join the call of their span, whichever comes first", joiningLogs},
+		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
+		{"beyond the bound of orphans an event comes later", orphansFull},
+		{"an earlier request that comes later takes over", takeover},
+		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},
+		{"a full record refuses more, and says why", full},
+		{"many writers at once lose nothing and take nothing twice", together},
+
+		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
+		{"lists go by the start of calls, within reason", listTimes},
+		{"a filter within a span counts what lies in it, however days cut it", spans},
+		{"opening again finds everything", reopening},
+		{"suggestions are values of the newest records", suggesting},
+		{"an export goes on behind its cursor", exporting},
+
+		{"a deleted record stays deleted", deletingOne},
+		{"deletions of what never was are bounded", deletingUnseen},
+		{"all of a metadata value are deleted and kept out", deletingAValue},
+		{"requests are rewritten in steps", rewriting},
+		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
+		{"records are edited whole", editing},
+		{"spans are read again with a newer reader", rereading},
+	}))
+}
+
+// RunLarge is Run for scenes with many bytes and rows, and for more checks of the drawn ones.
+// Under the race detector they would take twenty times as long, and it would find nothing,
+// because each has only one caller.
+func RunLarge(t *testing.T, open Open) {
+	run(t, open, checks, slices.Concat(drawn, []scene{
+		{"the largest batches and events are taken whole", large},
+		{"a record takes any number of steps, and lists the latest", steps},
+		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
+		{"a filter counts exactly up to a bound", totals},
+	}))
+}
+
+// drawn are the scenes whose events and questions rapid draws.
+var drawn = []scene{
+	{"any order, repetition and batching gives the same records", anyOrder},
+	{"the events of a clock keep its order, however wrong it is", clocks},
+	{"a search finds what the oracle finds", oracle},
+	{"pages and cursors meet every row once", paging},
+	{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
+	{"words, bodies and every order find what the oracle finds", everyOrder},
+	{"statistics are those of the oracle", statistics},
+	{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
+}
+
+// How often rapid checks a drawn scene.
+const (
+	checks      = 40
+	checksBrief = 10 // with the race detector
+)
+
+// scene is one promise and the function that checks it.
+type scene struct {
+	name string
+	play func(t *testing.T, open Open)
+}
+
+func run(t *testing.T, open Open, checks int, scenes []scene) {
+	LimitChecks(t, checks)
+
+	for _, s := range scenes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			s.play(t, open)
+		})
+	}
+}
+
+// LimitChecks makes rapid check each property n times, unless the command line gives a
+// number.
+//
+// Each check asks a database about twenty questions. Every run draws new ones, and `make
+// soak` draws many.
+func LimitChecks(t *testing.T, n int) {
+	t.Helper()
+
+	// rapid has no other way to set it.
+	f := flag.Lookup("rapid.checks")
+	if f.Value.String() != f.DefValue {
+		return
+	}
+
+	if err := f.Value.Set(strconv.Itoa(n)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
+}
+
+// apply folds events and fails the test on an error.
+func apply(t rapid.TB, s archive.Store, account string, events ...archive.Event) []wire.Result {
+	t.Helper()
+	results, err := s.Apply(context.Background(), account, events)
+	if err != nil {
+		t.Fatalf("Apply: %v", err)
+	}
+
+	// Sidecars match results to events by their place.
+	if len(results) != len(events) {
+		t.Fatalf("Apply of %d events gave %d results", len(events), len(results))
+	}
+	for i, r := range results {
+		if r.ID != events[i].ID {
+			t.Fatalf("result %d is for %s, and the event is %s", i, r.ID, events[i].ID)
+		}
+	}
+
+	return results
+}
+
+// view returns a record as the store holds it.
+func view(t rapid.TB, s archive.Store, account, requestID string) wire.Record {
+	t.Helper()
+	state, body, err := s.Record(context.Background(), account, requestID)
+	if err != nil {
+		t.Fatalf("Record %s: %v", requestID, err)
+	}
+	return state.View(body)
+}
+
+// search compiles and runs a search.
+func search(t rapid.TB, s archive.Store, account string, w wire.Search) query.Page {
+	t.Helper()
+	q, err := query.Compile(w)
+	if err != nil {
+		t.Fatalf("Compile: %v", err)
+	}
+	page, err := s.Search(context.Background(), account, q)
+	if err != nil {
+		t.Fatalf("Search: %v", err)
+	}
+
+	return page
+}
+
+// sameViews compares every record of the store with the oracle's.
+func sameViews(t rapid.TB, s archive.Store, account string, events []archive.Event) {
+	t.Helper()
+	states, bodies := Fold(events)
+	for id, want := range states {
+		body := want.ShownBody(bodies)
+
+		// Fold leaves long values out; a record has them whole.
+		whole := Whole(want, bodies)
+		if diff := cmp.Diff(whole.View(body), view(t, s, account, id), cmp.Comparer(sameJSON)); diff != "" {
+			t.Fatalf("record %s (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+// sameJSON spares cmp the walk over every byte of a large body.
+func sameJSON(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
+
+// sameRows compares lists of rows. Nil and empty ones are the same.
+func sameRows(t rapid.TB, want, got []wire.Row) {
+	t.Helper()
+	if len(want) == 0 && len(got) == 0 {
+		return
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("rows (-want +got):\n%s", diff)
+	}
+}
+
+// requestBody returns a request with a tag.
+func requestBody(tag string) string { return longBody(tag, 0) }
+
+// longBody returns a request with a tag and a prompt of so many bytes.
+func longBody(tag string, bytes int) string {
+	prompt := strings.Repeat("x", bytes)
+	return `{"function_name":"openai.Completion.create","kwargs":{"prompt":"` + prompt + `"},` +
+		`"request_response":{},"request_start_time":1,"request_end_time":2,"tags":["` + tag + `"]}`
+}
+
+// tagged returns a filter for the records with a tag.
+func tagged(tag string) *wire.Filter {
+	value, _ := json.Marshal(tag)
+	return &wire.Filter{Field: "tags", Operator: "is", Value: value}
+}

@@ -1,0 +1,180 @@
+package databasetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+)
+
+// SpanBody returns the body of a span of a trace.
+func SpanBody(trace string, span int, name string) string {
+	return fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x","name":%q,`+
+		`"startTimeUnixNano":"1795318943782000000"}}`, trace, span, name)
+}
+
+// allSpans returns the request ids of all spans of an account, page by page.
+func allSpans(t *testing.T, s archive.Store, account string) (ids []string) {
+	t.Helper()
+	var after *query.Position
+	for {
+		page, err := s.Spans(context.Background(), account, after, 2)
+		if err != nil {
+			t.Fatalf("Spans: %v", err)
+		}
+		for _, p := range page {
+			ids = append(ids, p.RequestID)
+		}
+		if len(page) < 2 {
+			return ids
+		}
+		after = &page[1]
+	}
+}
+
+// ofTrace returns the request ids of the spans of a trace.
+func ofTrace(t *testing.T, s archive.Store, account, trace string) (ids []string) {
+	t.Helper()
+	id, _ := archive.ParseTrace(trace)
+	for after := ""; ; {
+		states, more, err := s.Trace(context.Background(), account, id, after, 2)
+		if err != nil || more && len(states) == 0 {
+			t.Fatalf("Trace: %d states, more is %t, %v", len(states), more, err)
+		}
+		for i := range states {
+			after = states[i].RequestID
+			ids = append(ids, after)
+		}
+		if !more {
+			return ids
+		}
+	}
+}
+
+// spanRecords returns the records of both traces that end as ids do, sorted.
+func spanRecords(t *testing.T, s archive.Store, account string, limit int, ids ...string) (found []string) {
+	t.Helper()
+	var of []archive.UUID
+	for _, trace := range traces[:2] {
+		id, _ := archive.ParseTrace(trace)
+		of = append(of, id)
+	}
+	var ends []archive.IDEnd
+	for _, id := range ids {
+		parsed, _ := archive.ParseUUID(id)
+		ends = append(ends, parsed.End())
+	}
+
+	records, err := s.SpanRecords(context.Background(), account, of, ends, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range records {
+		found = append(found, id.String())
+	}
+	slices.Sort(found)
+
+	return found
+}
+
+func tracing(t *testing.T, open Open) {
+	s, reopen := open(t)
+	one, other := traces[0], traces[1]
+	var events []archive.Event
+	for i := range 5 {
+		events = append(events, Event(t, i, wire.KindSpan, ID(1000+i), SpanBody(one, i, "first")))
+	}
+	events = append(events,
+		Event(t, 5, wire.KindSpan, ID(1005), SpanBody(other, 5, "other")),
+		Event(t, 6, wire.KindSpan, ID(1006), SpanBody(one, 6, "scored")),
+		Event(t, 7, wire.KindScore, ID(1006), `{"score":1}`),
+		Event(t, 8, wire.KindSpan, ID(1007), SpanBody(one, 7, "a request too")),
+		Event(t, 9, wire.KindRequest, ID(1007), requestBody("x")),
+		Event(t, 10, wire.KindSpan, ID(1000), SpanBody(one, 0, "second")),
+		Event(t, 11, wire.KindMetadata, ID(1006), `{"metadata":{"user":"ann"}}`),
+		// The id of a span that has no time, as that of the event that closes a trace, is of 1970.
+		Event(t, 12, wire.KindSpan, wire.CloseRecordID([16]byte{1}), SpanBody(other, 0, "closed")))
+	apply(t, s, "a", events...)
+	for _, r := range apply(t, s, "a", events...) {
+		if r.Code != wire.ResultDuplicate {
+			t.Errorf("an event again: %+v", r)
+		}
+	}
+
+	s = reopen()
+	closing := wire.CloseRecordID([16]byte{1})
+	want := []string{closing, ID(1000), ID(1006), ID(1005), ID(1004), ID(1003), ID(1002), ID(1001)}
+	if got := allSpans(t, s, "a"); !slices.Equal(got, want) {
+		t.Errorf("the spans are %q, want %q", got, want)
+	}
+	want = []string{ID(1000), ID(1001), ID(1002), ID(1003), ID(1004), ID(1006), ID(1007)}
+	if got := ofTrace(t, s, "a", one); !slices.Equal(got, want) {
+		t.Errorf("the trace has %q, want %q", got, want)
+	}
+	if got := ofTrace(t, s, "a", other); !slices.Equal(got, []string{closing, ID(1005)}) {
+		t.Errorf("the other trace has %q", got)
+	}
+	if got := append(allSpans(t, s, "b"), ofTrace(t, s, "b", one)...); len(got) > 0 {
+		t.Errorf("another account sees %q", got)
+	}
+
+	// A span is found by the end of its record's id, among the first records of its trace.
+	for _, limit := range []int{5, 10} {
+		want := []string{closing, ID(1001)}
+		if limit > 6 {
+			want = append(want, ID(1007))
+		}
+		if got := spanRecords(t, s, "a", limit, ID(1001), ID(1007), closing); !slices.Equal(got, want) {
+			t.Errorf("of the first %d, the records are %q, want %q", limit, got, want)
+		}
+	}
+	if got := spanRecords(t, s, "b", 10, ID(1001), closing); len(got) > 0 {
+		t.Errorf("another account finds %q", got)
+	}
+
+	// The later of two contents stands, and the other one is in the history.
+	state, body, err := s.Record(context.Background(), "a", ID(1000))
+	if err != nil || state.Span.Value.Name != "second" || len(state.History) != 2 ||
+		!sameJSON(body, events[10].Body) {
+		t.Errorf("the record is %+v with %s, %v", state, body, err)
+	}
+	_, bodies, err := s.Bodies(context.Background(), "a", ID(1000))
+	if err != nil || !sameJSON(bodies[events[0].ID], events[0].Body) {
+		t.Errorf("the bodies are %q, %v", bodies, err)
+	}
+
+	// No list and no count knows spans. What is attached to one waits for nothing.
+	if page := search(t, s, "a", wire.Search{}); len(page.Rows) != 1 || page.Total != 1 {
+		t.Errorf("the list shows %+v", page)
+	}
+	rows, tally := listOrphans(t, s, "a", 10)
+	if len(rows) != 0 || tally != (archive.Orphans{}) {
+		t.Errorf("the orphans are %+v, %+v", rows, tally)
+	}
+
+	// A deleted span stays deleted.
+	deleted, err := archive.Delete(context.Background(), s, "a", wire.Deletion{RequestID: ID(1003)})
+	if err != nil || deleted.Records != 1 {
+		t.Fatalf("Delete: %+v, %v", deleted, err)
+	}
+	apply(t, s, "a", events[3])
+	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1003)) {
+		t.Error("the deleted span is back")
+	}
+
+	// So does one that is deleted by the metadata attached to it.
+	before := Start.Add(seconds(60))
+	deleted, err = archive.Delete(context.Background(), s, "a",
+		wire.Deletion{Key: "user", Value: "ann", Before: before})
+	if err != nil || deleted.Records != 1 {
+		t.Fatalf("Delete: %+v, %v", deleted, err)
+	}
+	apply(t, s, "a", events[6])
+	if slices.Contains(append(allSpans(t, s, "a"), ofTrace(t, s, "a", one)...), ID(1006)) {
+		t.Error("the span that was deleted by its metadata is back")
+	}
+}

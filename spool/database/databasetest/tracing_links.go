@@ -1,0 +1,184 @@
+package databasetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// loggedTrace is what an SDK sends of a call that it both traces and logs.
+type loggedTrace struct {
+	spans   []wire.Event
+	own     int // the span of the call
+	traceID string
+	logged  wire.Event
+}
+
+// recordedRun returns what an SDK sent, with the span by which mark is in its body as that of
+// the call.
+func recordedRun(t *testing.T, name, mark string) loggedTrace {
+	t.Helper()
+	run := loggedTrace{spans: recorded(t, name)}
+	isOwn := func(e wire.Event) bool { return strings.Contains(string(e.Body), mark) }
+	if run.own = slices.IndexFunc(run.spans, isOwn); run.own < 0 {
+		t.Fatalf("%s: the SDK logs no call of these spans", name)
+	}
+	var traced struct {
+		Span struct{ TraceID, SpanID string }
+	}
+	if err := json.Unmarshal(run.spans[run.own].Body, &traced); err != nil {
+		t.Fatal(err)
+	}
+	run.traceID = traced.Span.TraceID
+
+	// The SDK gives the id of the span to the request that it logs, and no trace.
+	run.logged = wire.Event{
+		ID:         wire.NewID(),
+		RequestID:  wire.NewID(),
+		Kind:       wire.KindRequest,
+		AcceptedAt: Start,
+		Sidecar:    sidecars[0],
+		Body: fmt.Appendf(nil, `{"function_name":"f","kwargs":{},"request_response":{},"request_start_time":1,`+
+			`"request_end_time":2,"span_id":%q}`, strings.ToUpper(traced.Span.SpanID)),
+	}
+
+	return run
+}
+
+// loggingTraced checks that a call which an SDK both traces and logs is one request, linked to
+// its span, whichever comes first and however often.
+func loggingTraced(t *testing.T, open Open) {
+	s, reopen := open(t)
+	runs := map[string]loggedTrace{}
+	for name, mark := range map[string]string{
+		"promptlayer-python-run-2":   `"name":"PromptLayer Run"`,
+		"promptlayer-python-wrapped": `"key":"provider"`,
+	} {
+		run := recordedRun(t, name, mark)
+		all := append(slices.Clone(run.spans), run.logged)
+		orders := map[string][][]wire.Event{
+			"traced first": {run.spans, {run.logged}},
+			"logged first": {{run.logged}, run.spans},
+			"together":     {all},
+		}
+		for n := range uint64(4) {
+			twice := slices.Concat(all, all)
+			rand.New(rand.NewPCG(n, 1)).Shuffle(len(twice), func(i, j int) { twice[i], twice[j] = twice[j], twice[i] })
+			orders[fmt.Sprint("mixed ", n)] = slices.Collect(slices.Chunk(twice, int(n)%3+1))
+		}
+
+		for order, batches := range orders {
+			id := wire.Identity{Account: name + " " + order, Scope: wire.ScopeFull}
+			runs[id.Account] = run
+			for _, batch := range batches {
+				if _, err := overStore(s).Record(t.Context(), id, batch); err != nil {
+					t.Fatal(err)
+				}
+			}
+			linked(t, s, id.Account, run, run.logged.RequestID)
+		}
+	}
+
+	s = reopen()
+	for account, run := range runs {
+		linked(t, s, account, run, run.logged.RequestID)
+
+		// Another call that names the same span takes over when the first is gone.
+		second := run.logged
+		second.ID, second.RequestID = wire.NewID(), wire.NewID()
+		id := wire.Identity{Account: account, Scope: wire.ScopeFull}
+		if _, err := overStore(s).Record(t.Context(), id, []wire.Event{second}); err != nil {
+			t.Fatal(err)
+		}
+		for requests := []string{run.logged.RequestID, second.RequestID}; len(requests) > 0; requests = requests[1:] {
+			linked(t, s, account, run, requests...)
+			if _, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: requests[0]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		linked(t, s, account, run)
+	}
+}
+
+// linked checks that these requests are listed, and no others, and what the first, the span of
+// its call and their trace say of each other.
+func linked(t *testing.T, s archive.Store, account string, run loggedTrace, requests ...string) {
+	t.Helper()
+	page := search(t, s, account, wire.Search{})
+	var listed []string
+	for _, row := range page.Rows {
+		listed = append(listed, row.RequestID)
+	}
+	slices.Sort(listed) // as their ids were made
+	if !slices.Equal(listed, requests) || page.Total != len(requests) {
+		t.Errorf("%s: the requests %q are listed, want %q", account, listed, requests)
+	}
+
+	request := strings.Join(requests[:min(1, len(requests))], "")
+	a, id := overStore(s), wire.Identity{Account: account, Scope: wire.ScopeFull}
+	span := run.spans[run.own].RequestID
+	if r, err := a.Request(t.Context(), id, span); err != nil || !r.IsSpan() || r.RequestLogID != request {
+		t.Errorf("%s: the span names the request %q, want %q, %v", account, r.RequestLogID, request, err)
+	}
+
+	trace, err := a.Trace(t.Context(), id, run.traceID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range trace.Spans {
+		want := ""
+		if of.ID == span {
+			want = request
+		}
+		if got := of.RequestLogID; got == nil && want != "" || got != nil && *got != want {
+			t.Errorf("%s: in the trace, the request of %s is %v, want %q", account, of.Name, got, want)
+		}
+	}
+	if request == "" {
+		return
+	}
+
+	r, err := a.Request(t.Context(), id, request)
+	if err != nil || r.SpanRecordID != span || r.TraceID != run.traceID || r.SpanName == "" {
+		t.Errorf("%s: the request names the span %q of trace %q, %v", account, r.SpanRecordID, r.TraceID, err)
+	}
+}
+
+// sameLinks checks that the store finds by its link every record of states that has one.
+func sameLinks(t rapid.TB, states map[string]*archive.State, s archive.Store, account string) {
+	t.Helper()
+	want := map[archive.UUID][]archive.UUID{}
+	asked := []archive.UUID{{}} // no record has this one
+	for _, state := range states {
+		key, ok := state.Link()
+		if !ok {
+			continue
+		}
+		id, _ := archive.ParseUUID(state.RequestID)
+		want[key] = append(want[key], id)
+		asked = append(asked, key)
+	}
+	for _, ids := range want {
+		slices.SortFunc(ids, func(a, b archive.UUID) int { return strings.Compare(a.String(), b.String()) })
+	}
+
+	for _, limit := range []int{len(states) + 1, 1} {
+		for key, ids := range want {
+			want[key] = ids[:min(limit, len(ids))]
+		}
+		got, err := s.Linked(context.Background(), account, asked, limit)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("the first %d of each link (-want +got), %v:\n%s", limit, err, diff)
+		}
+	}
+}

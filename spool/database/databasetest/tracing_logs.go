@@ -1,0 +1,202 @@
+package databasetest
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/otlp"
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+)
+
+// recorded returns the events of a recorded request of an OTLP exporter, in protobuf.
+func recorded(t *testing.T, name string) (events []wire.Event) {
+	t.Helper()
+	file, err := os.ReadFile("../../../api/otlp/testdata/" + name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var payload struct {
+		Path string
+		Body []byte `json:"body_base64"`
+	}
+	if err := json.Unmarshal(file, &payload); err != nil {
+		t.Fatal(err)
+	}
+
+	add := func(kind wire.Kind, recordID string, body json.RawMessage) error {
+		id, err := wire.SpanEventID(recordID, body)
+		events = append(events, wire.Event{
+			ID:         id,
+			RequestID:  recordID,
+			Kind:       kind,
+			AcceptedAt: Start.Add(seconds(len(events))),
+			Sidecar:    sidecars[0],
+			Body:       body,
+		})
+		return err
+	}
+	if payload.Path == "/v1/logs" {
+		_, err = otlp.Logs(payload.Body, otlp.Protobuf, func(l otlp.Log) error {
+			return add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+		})
+	} else {
+		_, err = otlp.Traces(payload.Body, otlp.Protobuf, func(s otlp.Span) error {
+			return add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
+		})
+	}
+	if err != nil || len(events) == 0 {
+		t.Fatalf("%s: %d events, %v", name, len(events), err)
+	}
+
+	return events
+}
+
+// joiningLogs checks that log records become part of the call of their span, whichever
+// comes first, and that none waits then.
+func joiningLogs(t *testing.T, open Open) {
+	s, _ := open(t)
+	spans, logs := recorded(t, "otel-openai-multi-turn"), recorded(t, "otel-openai-multi-turn-logs")
+	last := logs[len(logs)-1]
+	at, err := strconv.ParseInt(strings.Trim(member(t, last.Body, "timeUnixNano"), `"`), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A judgement may lack its time, and come days before or after its span. Of those of one
+	// name the latest counts.
+	judged := []wire.Event{judgement(t, last, 0, "timeless", 1)}
+	for _, hours := range []int64{-20, 20, 100} {
+		judged = append(judged, judgement(t, last, at+hours*int64(time.Hour), "relevance", hours))
+	}
+
+	// The call may be logged as well, in its span's record.
+	logged := wire.Event{
+		ID:         ID(8),
+		Kind:       wire.KindRequest,
+		AcceptedAt: Start,
+		Sidecar:    sidecars[1],
+		Body: json.RawMessage(`{"function_name":"logged","kwargs":{},"request_response":{},` +
+			`"request_start_time":1,"request_end_time":2}`),
+	}
+	for _, e := range spans {
+		if strings.Contains(string(e.Body), member(t, last.Body, "spanId")) && logged.RequestID == "" {
+			logged.RequestID = e.RequestID
+		}
+	}
+	all := slices.Concat(spans, logs, judged, []wire.Event{logged})
+
+	backwards := slices.Clone(all)
+	slices.Reverse(backwards)
+	orders := map[string][][]wire.Event{
+		"together":   {all},
+		"spans":      {spans, logs, judged, {logged}},
+		"logs":       {{logged}, judged, logs, spans},
+		"one by one": slices.Collect(slices.Chunk(all, 1)),
+		"backwards":  slices.Collect(slices.Chunk(backwards, 1)),
+		"twice":      {logs[:4], spans, logs, all, backwards},
+	}
+
+	for n := range uint64(4) {
+		mixed := slices.Clone(all)
+		rand.New(rand.NewPCG(n, 0)).Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
+		orders[fmt.Sprint("mixed ", n)] = slices.Collect(slices.Chunk(mixed, int(n)%3+1))
+	}
+
+	// The span's record is the same in every account, but for its history.
+	seen := map[string]wire.Record{}
+	for name, batches := range orders {
+		a := archive.New(archive.Config{
+			Store:   s,
+			Metrics: metrics.New("server", "test"),
+			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Now:     func() time.Time { return time.Unix(0, at).Add(200 * time.Hour) },
+		})
+		id := wire.Identity{Account: name, Scope: wire.ScopeFull}
+		for _, batch := range batches {
+			results, err := a.Record(t.Context(), id, batch)
+			if err != nil || slices.ContainsFunc(results, func(r wire.Result) bool { return r.Reason != "" }) {
+				t.Fatalf("%s: %+v, %v", name, results, err)
+			}
+		}
+
+		for _, e := range spans {
+			r, err := a.Request(t.Context(), id, e.RequestID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Events = nil
+			if _, ok := seen[e.ID]; !ok {
+				seen[e.ID] = r
+			}
+			if diff := cmp.Diff(seen[e.ID], r); diff != "" {
+				t.Errorf("%s: the record differs from that of another order:\n%s", name, diff)
+			}
+		}
+		if has, err := s.Counts(t.Context(), name); has.Orphans != (archive.Orphans{}) || err != nil {
+			t.Errorf("%s: %+v wait, %v", name, has, err)
+		}
+		if n := search(t, s, name, wire.Search{}).Total; n != 2 {
+			t.Errorf("%s: %d requests are listed, want the two of four spans", name, n)
+		}
+	}
+
+	scores := ""
+	for _, r := range seen {
+		if len(r.Scores) > 0 {
+			scores += fmt.Sprint(r.Scores)
+		}
+		if r.Request != nil && r.RequestID != logged.RequestID && (r.InputExcerpt == "" || r.OutputExcerpt == "") {
+			t.Errorf("the call has no messages: %s", r.Span)
+		}
+	}
+	if scores != "[{relevance 100} {timeless 1}]" {
+		t.Errorf("the scores are %s, want the timeless one and the latest of the others", scores)
+	}
+}
+
+// judgement returns a log record that judges a call, of which it gets another log record.
+func judgement(t *testing.T, of wire.Event, at int64, name string, percent int64) wire.Event {
+	t.Helper()
+	trace, err := hex.DecodeString(strings.Trim(member(t, of.Body, "traceId"), `"`))
+	span, err2 := hex.DecodeString(strings.Trim(member(t, of.Body, "spanId"), `"`))
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
+
+	of.Body = fmt.Appendf(nil, `{"resource":{},"scope":{},"log":{"eventName":"gen_ai.evaluation.result",`+
+		`"timeUnixNano":"%d","traceId":"%x","spanId":"%x","attributes":[`+
+		`{"key":"gen_ai.evaluation.name","value":{"stringValue":"%s"}},`+
+		`{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":%g}}]},"index":0}`,
+		at, trace, span, name, float64(max(percent, 0))/100)
+	of.RequestID = wire.LogRecordID([16]byte(trace), [8]byte(span), uint64(at))
+	if of.ID, err = wire.SpanEventID(of.RequestID, of.Body); err != nil {
+		t.Fatal(err)
+	}
+
+	return of
+}
+
+// member returns a member of a stored log record.
+func member(t *testing.T, body json.RawMessage, name string) string {
+	t.Helper()
+	var stored struct{ Log map[string]json.RawMessage }
+	if err := json.Unmarshal(body, &stored); err != nil {
+		t.Fatal(err)
+	}
+
+	return string(stored.Log[name])
+}

@@ -1,0 +1,418 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/schema"
+)
+
+// checkStep is how many records Check reads in one transaction.
+const checkStep = 100
+
+// Check verifies that the tables agree with each other. It returns the first fault.
+//
+// Every record whose request has arrived must have the header that folding it gives, and no
+// other header may exist; every body in a history must be stored unchanged, and no other; the
+// counts of each account and each summary must be right, and templates belong together. Check reads everything once, in
+// steps. Nothing should write meanwhile: a write that is half seen looks like a fault.
+func (db *DB) Check(ctx context.Context) error {
+	if err := db.Store.Check(ctx); err != nil {
+		return err
+	}
+
+	c := checker{db: db, counts: make(map[accountWeek]*weekCount)}
+	for more := true; more; {
+		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {
+			more, err = c.step(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return db.pool.View(ctx, func(tx pgx.Tx) error {
+		if err := c.checkTotals(ctx, tx); err != nil {
+			return err
+		}
+		if err := c.checkCounts(ctx, tx); err != nil {
+			return err
+		}
+		return c.checkSummaries(ctx, tx)
+	})
+}
+
+// checker adds up what it has seen.
+type checker struct {
+	db      *DB
+	account string // of the next records
+	id      uuid   // of the record before them
+
+	headers, bodies, deltas int64
+	counts                  map[accountWeek]*weekCount
+}
+
+type accountWeek struct {
+	account string
+	week    time.Time
+}
+
+// checked is a row of record_states.
+type checked struct {
+	account string
+	id      uuid
+	ts      time.Time
+	state   archive.Stored
+	found   archive.Footprint
+
+	// Columns that are copies of what the state says.
+	orphan      bool
+	trace, link *uuid
+	spanAt      *int64
+}
+
+// step checks the next records, in the order of the primary key, or goes on to the next account.
+func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
+	// A transaction for each step: one for all would keep VACUUM away for as long.
+	//
+	// Of one account: where the tables are spread, each shard would send so many rows.
+	rows, err := tx.Query(ctx, `
+		SELECT account_id, request_id, ts, orphan, state, trace, span_at, link FROM record_states
+		WHERE account_id = $1 AND request_id > $2 ORDER BY request_id LIMIT $3`, c.account, c.id, checkStep)
+	if err != nil {
+		return false, err
+	}
+	// To the end first: what a record needs besides is asked on the same connection.
+	page, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r checked, err error) {
+		var packed []byte
+		err = row.Scan(&r.account, &r.id, &r.ts, &r.orphan, &packed, &r.trace, &r.spanAt, &r.link)
+		if err == nil {
+			r.state, err = c.db.codec.unpackState(packed, r.id)
+		}
+		return r, err
+	})
+	if err != nil {
+		return false, err
+	}
+
+	for i := range page {
+		r := &page[i]
+		if err := c.db.codec.joinDeltas(ctx, tx, r.account, r.id, &r.state); err != nil {
+			return false, err
+		}
+		r.found = r.state.Footprint()
+		// These columns are copies of what the state says, and statements rely on them.
+		orphan, trace, spanAt, link := columnsOf(r.found)
+		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || !equal(r.link, link) || r.orphan != orphan ||
+			r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
+		}
+	}
+	for part := range checkParts(page) {
+		if err := c.checkPart(ctx, tx, part); err != nil {
+			return false, err
+		}
+	}
+
+	account, id := c.account, uuid{}
+	if len(page) == checkStep {
+		id = page[len(page)-1].id
+	} else if account, err = nextAccount(ctx, tx, "record_states", c.account); err != nil {
+		return false, err
+	}
+
+	// At the end: a step whose connection is lost runs again, from where it began.
+	for i := range page {
+		c.count(&page[i])
+	}
+	c.account, c.id = account, id
+
+	return account != "", nil
+}
+
+// count counts a record, and what it has in other tables.
+func (c *checker) count(r *checked) {
+	c.deltas += int64(len(r.state.Deltas()))
+	if r.state.Listed() {
+		c.headers++
+	}
+	for _, h := range r.state.History {
+		if h.Hash != "" {
+			c.bodies++
+		}
+	}
+
+	// As a writer would have counted it.
+	key := accountWeek{r.account, schema.WeekOf(r.ts)}
+	if c.counts[key] == nil {
+		c.counts[key] = &weekCount{}
+	}
+	c.counts[key].add(archive.Footprint{}, r.found)
+}
+
+// nextAccount returns the account that follows another in a table, or "" if there is none.
+func nextAccount(ctx context.Context, q querier, table, account string) (next string, err error) {
+	err = q.QueryRow(ctx, "SELECT account_id FROM "+table+
+		" WHERE account_id > $1 ORDER BY account_id LIMIT 1", account).Scan(&next)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+
+	return next, err
+}
+
+// checkBytesMax bounds the bodies that Check holds in memory; one record may have more.
+const checkBytesMax = 8 << 20
+
+// checkParts divides records of an account into parts whose bodies fit into memory.
+func checkParts(page []checked) iter.Seq[[]checked] {
+	return func(yield func([]checked) bool) {
+		for len(page) > 0 {
+			n, bytes := 1, page[0].state.Bytes()
+			for n < len(page) && bytes+page[n].state.Bytes() <= checkBytesMax {
+				bytes += page[n].state.Bytes()
+				n++
+			}
+			if !yield(page[:n]) {
+				return
+			}
+			page = page[n:]
+		}
+	}
+}
+
+// storedHeader is what Check compares of a header.
+type storedHeader struct {
+	at    int64
+	line  []byte
+	terms []int64
+}
+
+// checkPart checks the bodies and headers of some records of an account, which it reads by one
+// statement each.
+func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) error {
+	ids, times, places := make([]uuid, len(part)), make([]time.Time, len(part)), make([]int64, 0, len(part))
+	for i := range part {
+		ids[i], times[i] = part[i].id, part[i].ts
+		if part[i].state.Listed() {
+			places = append(places, nanosOf(part[i].state.ListTime()))
+		}
+	}
+
+	headers := make(map[uuid]storedHeader, len(part))
+	bodies := make(map[[2]uuid][]byte)
+	b := &pgx.Batch{}
+	b.Queue(`
+		SELECT request_id, at, line, terms FROM records
+		WHERE account_id = $1 AND at = ANY($2) AND request_id = ANY($3) AND ts = ANY($4)`,
+		part[0].account, places, ids, times).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id uuid
+			var h storedHeader
+			if err := rows.Scan(&id, &h.at, &h.line, &h.terms); err != nil {
+				return err
+			}
+			headers[id] = h
+		}
+		return rows.Err()
+	})
+	b.Queue(`
+		SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`,
+		part[0].account, ids, times).Query(func(rows pgx.Rows) error {
+		for rows.Next() {
+			var id [2]uuid
+			var body []byte
+			if err := rows.Scan(&id[0], &id[1], &body); err != nil {
+				return err
+			}
+			bodies[id] = body
+		}
+		return rows.Err()
+	})
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+
+	for i := range part {
+		r := &part[i]
+		if err := c.checkBodies(r, bodies); err != nil {
+			return err
+		}
+		header, found := headers[r.id]
+		if err := c.checkHeader(r, header, found); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// checkBodies checks that each body in a record's history is stored.
+func (c *checker) checkBodies(r *checked, bodies map[[2]uuid][]byte) error {
+	for _, h := range r.state.History {
+		// Without a hash the body was not stored.
+		if h.Hash == "" {
+			continue
+		}
+
+		event, _ := parseUUID(h.ID)
+		packed, found := bodies[[2]uuid{r.id, event}]
+		if !found {
+			return fmt.Errorf("record %s: the body of event %s does not exist", r.id, h.ID)
+		}
+		if _, err := c.db.codec.unpackBody(packed, h); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// checkHeader checks that a record's header is what folding its events gives.
+func (c *checker) checkHeader(r *checked, header storedHeader, found bool) error {
+	row, ok := r.state.Row()
+	if !ok {
+		return nil
+	}
+
+	if !found || header.at != nanosOf(row.ListTime) {
+		return fmt.Errorf("record %s: its header does not exist", r.id)
+	}
+	terms := withHidden(termsOf(r.account, &row), r.account, &r.state.State)
+	if !bytes.Equal(header.line, rowcode.Encode(&row)) || !slices.Equal(header.terms, terms) {
+		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
+	}
+
+	return nil
+}
+
+// checkTotals checks that there are no rows besides those of the records.
+func (c *checker) checkTotals(ctx context.Context, tx pgx.Tx) error {
+	var headers, bodies, deltas int64
+	if err := tx.QueryRow(ctx, `
+		SELECT (SELECT count(*) FROM records),
+			(SELECT count(*) FROM record_bodies),
+			(SELECT count(*) FROM record_deltas)`).Scan(&headers, &bodies, &deltas); err != nil {
+		return err
+	}
+
+	// Each one that should exist was found by its key, so equal numbers mean no others.
+	if headers != c.headers || bodies != c.bodies || deltas != c.deltas {
+		return fmt.Errorf("there are %d headers, %d bodies and %d deltas; there should be %d, %d and %d",
+			headers, bodies, deltas, c.headers, c.bodies, c.deltas)
+	}
+
+	return nil
+}
+
+// checkCounts compares account_weeks with the records.
+func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
+	// The sums over all slots: single rows may be negative.
+	rows, err := tx.Query(ctx, `
+		SELECT account_id, week, sum(records)::bigint, sum(bytes)::bigint, sum(orphans)::bigint,
+			sum(orphan_events)::bigint, sum(orphan_bytes)::bigint, max(newest), min(oldest),
+			max(list_newest), min(list_oldest),
+			sum(spans)::bigint, sum(logs)::bigint
+		FROM account_weeks GROUP BY account_id, week`)
+	if err != nil {
+		return err
+	}
+
+	var account string
+	var week time.Time
+	var stored weekCount
+	targets := []any{
+		&account, &week, &stored.Records, &stored.Bytes,
+		&stored.Orphans.Requests, &stored.Orphans.Events, &stored.Orphans.Bytes,
+		&stored.newest, &stored.oldest, &stored.last, &stored.first, &stored.Spans, &stored.Orphans.Logs,
+	}
+	_, err = pgx.ForEachRow(rows, targets, func() error {
+		key := accountWeek{account, week.UTC()}
+		found := c.counts[key]
+		delete(c.counts, key)
+		if found == nil {
+			found = &weekCount{}
+		}
+
+		// The stored range may be too wide: a deletion does not narrow it.
+		inside := found.newest == nil ||
+			stored.newest != nil && *stored.newest >= *found.newest && *stored.oldest <= *found.oldest
+		inside = inside && (found.last == nil ||
+			stored.last != nil && *stored.last >= *found.last && *stored.first <= *found.first)
+		if stored.Counts != found.Counts || !inside {
+			return fmt.Errorf("account %q, week of %s: the counts are %+v and should be %+v",
+				account, week.Format(time.DateOnly), stored, *found)
+		}
+		return nil
+	})
+
+	// Those that had a row are deleted from counts by now.
+	for key := range c.counts {
+		if err == nil {
+			err = fmt.Errorf("account %q, week of %s: has records but no counts",
+				key.account, key.week.Format(time.DateOnly))
+		}
+	}
+
+	return err
+}
+
+// checkSummaries checks that each summary is that of its rows, and that none overlap.
+func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
+	type summary struct {
+		account string
+		storedSummary
+		tops []byte
+	}
+	rows, err := tx.Query(ctx, `
+		SELECT account_id, newest, oldest, bottom, summary, tops FROM summaries
+		ORDER BY account_id, newest DESC`)
+	if err != nil {
+		return err
+	}
+	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
+		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.tops)
+		return s, err
+	})
+	if err != nil {
+		return err
+	}
+
+	for i, s := range all {
+		if i > 0 && all[i-1].account == s.account && all[i-1].bottom <= s.newest {
+			return fmt.Errorf("account %q: the summary up to %d overlaps another", s.account, s.newest)
+		}
+
+		// A heavy stretch has no summary to compare, but it must have rows.
+		rows, heavy, err := c.db.rowsBetween(ctx, tx, s.account, s.bottom, s.newest)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return fmt.Errorf("account %q: the summary up to %d has no rows", s.account, s.newest)
+		}
+		row := func(i int) *wire.Row { return &rows[i] }
+		if !heavy && !query.IsSummary(s.summary, len(rows), row) {
+			return fmt.Errorf("account %q: the summary up to %d is not that of its rows", s.account, s.newest)
+		}
+		if !heavy && !query.AreTops(s.tops, len(rows), row) {
+			return fmt.Errorf("account %q: the tops of the summary up to %d are not those of its rows",
+				s.account, s.newest)
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,202 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/database/accounts"
+	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
+)
+
+// Config says how to reach the database and what to keep in it.
+type Config struct {
+	// DSN is a connection string, as a URL or as key=value pairs:
+	// postgres://user:password@host1,host2/name?target_session_attrs=read-write
+	DSN string
+
+	Logger *slog.Logger     // default: slog.Default
+	Now    func() time.Time // default: time.Now; the clock behind the times that are stored
+
+	Retention archive.Retention // enforced by Run
+
+	// HalfSpread opens a database of which only some tables are spread, for Distribute.
+	HalfSpread bool
+}
+
+// DB is a server's database: an archive.Store, a registry.Store and an auth.Store.
+//
+// It is safe for concurrent use, also by any number of servers at the same time.
+type DB struct {
+	*accounts.Store
+
+	pool      *connection.Pool
+	tables    *schema.Tables
+	logger    *slog.Logger
+	now       func() time.Time
+	retention archive.Retention
+
+	spread      bool         // the tables are spread over the nodes of a Citus
+	insertUntil atomic.Int64 // where they are spread: nothing is copied before this time
+
+	codec          *codec
+	commits        *archive.Committer[application]
+	aside          aside
+	patience       time.Duration // with statements that may wait for a worker of a Citus
+	summarizing    summarizing
+	bodiesBytesMax int64
+	unseenMax      int // see archive.UnseenMax
+	heldBytesMax   int // see archive.HeldBytesMax
+	slot           int // the first of this server's slots in account_weeks; see newCommitter
+}
+
+// How long Open waits for a database that is starting.
+const (
+	openPatience      = 20 * time.Second
+	openRetryInterval = 500 * time.Millisecond
+)
+
+// Open connects to the database and creates or upgrades its tables.
+//
+// Only one server at a time upgrades; the others wait for it. Open also waits a while for a
+// database that is still starting. ctx bounds the opening only, not the use of the DB. The
+// caller must call Close.
+func Open(ctx context.Context, c Config) (*DB, error) {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+
+	// Before the pool, which would have to be closed.
+	codec, err := newCodec()
+	if err != nil {
+		return nil, fmt.Errorf("open the database: %w", err)
+	}
+	pool, err := connection.Open(ctx, c.DSN)
+	if err != nil {
+		return nil, err
+	}
+
+	db := &DB{
+		pool:           pool,
+		logger:         c.Logger,
+		now:            c.Now,
+		retention:      c.Retention,
+		codec:          codec,
+		summarizing:    summarizingDefault,
+		bodiesBytesMax: bodiesBytesDefault,
+		heldBytesMax:   archive.HeldBytesMax,
+		unseenMax:      archive.UnseenMax,
+		patience:       patienceDefault,
+
+		// Chosen at random, so that two servers rarely update the same row of counts.
+		slot: rand.N(slotsOf) * lanes,
+	}
+	now := func() time.Time { return db.now() }
+	db.Store = accounts.New(db.small(), now)
+	db.tables = schema.New(pool, c.Logger, now)
+	db.commits = newCommitter(0, db.applyPresent)
+	db.aside.commits = newCommitter(slotsOf*lanes, db.applyAside)
+
+	if err := db.start(ctx, c.HalfSpread); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("open the database %s: %w", pool.Name(), err)
+	}
+
+	return db, nil
+}
+
+// start creates the tables if there are none, and waits for a database that does not answer yet.
+func (db *DB) start(ctx context.Context, halfSpread bool) error {
+	deadline := time.Now().Add(openPatience)
+
+	// Each step may be repeated: what is done already is found to be done.
+	for waited := false; ; waited = true {
+		var err error
+		if db.spread, err = db.tables.Spread(ctx, halfSpread); err == nil {
+			err = db.tables.Create(ctx)
+		}
+		if err == nil {
+			err = db.tables.MakeAhead(ctx)
+		}
+		if err == nil {
+			err = db.warnOfLoss(ctx)
+		}
+		if err == nil || !connection.Away(err) || time.Now().After(deadline) || ctx.Err() != nil {
+			return err
+		}
+
+		if !waited {
+			db.logger.Warn("Database does not answer yet; waiting for it", "error", err, "at_most", openPatience)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(openRetryInterval):
+		}
+	}
+}
+
+// settingsOfLoss are whether a commit is on disk when it is answered.
+const settingsOfLoss = `SELECT current_setting('fsync') || ' ' || current_setting('synchronous_commit')`
+
+// warnOfLoss logs a warning if the database acknowledges writes before they are on disk, on any
+// node. A 200 of ours would then promise too much.
+func (db *DB) warnOfLoss(ctx context.Context) error {
+	return db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
+		database := worker{name: db.pool.Name(), ok: true}
+		err := conn.QueryRow(ctx, settingsOfLoss).Scan(&database.result)
+		nodes := []worker{database}
+		if err == nil && db.spread {
+			var workers []worker
+			workers, err = askWorkers(ctx, conn, settingsOfLoss)
+			nodes = append(nodes, workers...)
+		}
+		if err != nil {
+			return err
+		}
+
+		for _, n := range nodes {
+			fsync, commit, _ := strings.Cut(n.result, " ")
+			if n.ok && (fsync == "off" || commit == "off") {
+				db.logger.Warn("Database acknowledges writes before they are on disk: a crash of its machine may "+
+					"lose events that were answered with 200. Set fsync and synchronous_commit to on",
+					"node", n.name, "fsync", fsync, "synchronous_commit", commit)
+			}
+		}
+		return nil
+	})
+}
+
+// Distribute spreads the tables over the workers of a Citus, and returns how many shards each
+// has. It can be interrupted and repeated; no server may use the database meanwhile. The DB
+// must be opened again to be used after it.
+func (db *DB) Distribute(ctx context.Context, told func(table string)) (shards int, err error) {
+	return db.tables.Distribute(ctx, told)
+}
+
+// Close waits for running calls and closes the connections. Later calls fail with
+// CodeUnavailable. It is safe to call Close more than once.
+func (db *DB) Close() error {
+	db.pool.Close()
+	return nil
+}
+
+// Connections returns how many of this server's connections are in use, and the limit.
+func (db *DB) Connections() (used, most int) { return db.pool.Connections() }
+
+// WatchHealth calls report every two seconds with whether the database answers, until ctx ends.
+//
+// report gets nil, or a wire error that says why not. It always returns nil.
+func (db *DB) WatchHealth(ctx context.Context, report func(error)) error {
+	return db.pool.WatchHealth(ctx, report)
+}

@@ -1,0 +1,264 @@
+package postgres
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/transfer"
+)
+
+// exportPlace is how far an Export has come: an index into exportSteps, and the last row of
+// that table. As JSON it is the place that callers keep.
+type exportPlace struct {
+	Table   int    `json:"table"`
+	Account string `json:"account"`
+	After   string `json:"after"` // an id or a hash
+}
+
+// exportSteps read the tables that Export walks, some rows of an account behind one, in the
+// order of their keys. All other tables are derived from these. The order is part of the
+// places that callers keep.
+//
+// They may be spread over the nodes of a Citus, by account: a statement for all accounts would
+// bring as many rows from each shard as the step wants in all.
+var exportSteps = []struct {
+	table string
+	read  func(db *DB, ctx context.Context, account, after string) ([]exported, error)
+}{
+	{"tombstones", (*DB).exportTombstones},
+	{"deleted_values", (*DB).exportDeletedValues},
+	{"record_states", (*DB).exportRecords},
+}
+
+// exported is an item, and what its row's key has behind the account.
+type exported struct {
+	item transfer.Item
+	key  string
+}
+
+// exportPage is how many rows a step of Export reads. Of records, whose bodies may be large,
+// it reads fewer.
+const exportPage = 1000
+
+// Export calls fn with every item, table by table; see transfer.Mover.
+func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Item, place string) error) error {
+	var at exportPlace
+	if from != "" && json.Unmarshal([]byte(from), &at) != nil {
+		return wire.Errorf(wire.CodeInvalid,
+			"The unfinished copy is of another archive: %q is not a place in this one.", from)
+	}
+
+	for at.Table < len(exportSteps) {
+		// A statement for each page, not one for the table: a copy takes hours, and a
+		// transaction as long would keep VACUUM from its work.
+		step := exportSteps[at.Table]
+		page, err := step.read(db, ctx, at.Account, at.After)
+		if err != nil {
+			return err
+		}
+
+		for _, e := range page {
+			// The place of this item, from which an interrupted copy goes on.
+			at.After = e.key
+			text, err := json.Marshal(at)
+			if err == nil {
+				err = fn(e.item, string(text))
+			}
+			if err != nil {
+				return err
+			}
+		}
+
+		// Only an empty page ends an account: a step may read fewer than it could.
+		if len(page) > 0 {
+			continue
+		}
+		err = db.pool.WithConn(ctx, func(conn *pgx.Conn) error {
+			next, err := nextAccount(ctx, conn, step.table, at.Account)
+			if err != nil {
+				return err
+			}
+			if next == "" {
+				at.Table++
+			}
+			at.Account, at.After = next, ""
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func (db *DB) exportTombstones(ctx context.Context, account, after string) (page []exported, err error) {
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(t *transfer.Tombstone) []any { return []any{&t.RequestID, &t.At, &t.Unseen} },
+		`SELECT request_id::text, deleted_at, unseen FROM tombstones t
+		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY t.request_id LIMIT $3`,
+		account, orZero(after), exportPage)
+	for i := range rows {
+		item := transfer.Item{Of: accountOf(account), Tombstone: &rows[i]}
+		page = append(page, exported{item, rows[i].RequestID})
+	}
+	return page, err
+}
+
+func (db *DB) exportDeletedValues(ctx context.Context, account, after string) (page []exported, err error) {
+	type row struct {
+		hash   []byte
+		before int64
+	}
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.hash, &r.before} },
+		`SELECT hash, before FROM deleted_values
+		WHERE account_id = $1 AND hash > decode($2, 'hex') ORDER BY hash LIMIT $3`,
+		account, after, exportPage)
+	for _, r := range rows {
+		forgotten := &transfer.Forgotten{Hash: [16]byte(r.hash), Before: time.Unix(0, r.before).UTC()}
+		item := transfer.Item{Of: accountOf(account), Forgotten: forgotten}
+		page = append(page, exported{item, hex.EncodeToString(r.hash)})
+	}
+	return page, err
+}
+
+// orZero returns the lowest UUID in place of "".
+func orZero(id string) string {
+	if id == "" {
+		return "00000000-0000-0000-0000-000000000000"
+	}
+	return id
+}
+
+// accountOf reverses accountKey.
+func accountOf(key string) string {
+	if account, err := url.PathUnescape(key); err == nil {
+		return account
+	}
+	return key
+}
+
+// Servers returns how many connections servers have to the database. Those of a copy do not
+// count: they have another application_name.
+func (db *DB) Servers(ctx context.Context) (connections int, err error) {
+	err = db.pool.QueryRow(ctx, []any{&connections}, `
+		SELECT count(*) FROM pg_stat_activity
+		WHERE datname = current_database() AND application_name = $1`, connection.ApplicationName)
+
+	return connections, err
+}
+
+// stateRow is a row of record_states.
+type stateRow struct {
+	id     uuid
+	ts     time.Time
+	packed []byte
+}
+
+// Bounds of a step through an account's records: up to so many bytes of bodies and states; a
+// single record may be larger.
+const (
+	exportRecordsMax = 100
+	exportBytesMax   = 8 << 20
+)
+
+func (db *DB) exportRecords(ctx context.Context, account, after string) (page []exported, err error) {
+	// By the primary key across all partitions, from behind the last record on: each step
+	// reads only its own rows.
+	rows, err := connection.QueryRows(ctx, db.pool,
+		func(r *stateRow) []any { return []any{&r.id, &r.ts, &r.packed} },
+		`SELECT request_id, ts, state FROM record_states
+		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
+		account, orZero(after), exportRecordsMax)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+
+	// Unpacked one by one, so that of those that do not fit at most one is in memory.
+	bytes := 0
+	var ids []uuid
+	var times []time.Time
+	for _, r := range rows {
+		state, err := db.wholeState(ctx, account, &r)
+		if err != nil {
+			return nil, err
+		}
+
+		// What does not fit comes with the next step.
+		weight := state.Bytes() + state.Weight()
+		if bytes+weight > exportBytesMax && bytes > 0 {
+			break
+		}
+		bytes += weight
+		ids, times = append(ids, r.id), append(times, r.ts)
+
+		record := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
+		page = append(page, exported{transfer.Item{Of: accountOf(account), Record: record}, r.id.String()})
+	}
+
+	return page, db.exportBodies(ctx, account, ids, times, page)
+}
+
+// wholeState returns a record's state with its deltas. No server may change the record
+// meanwhile.
+func (db *DB) wholeState(ctx context.Context, account string, r *stateRow) (state archive.Stored, err error) {
+	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
+		return state, err
+	}
+
+	err = db.pool.View(ctx, func(tx pgx.Tx) error {
+		// Unpacked anew with each attempt: a failed one may have joined some deltas.
+		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
+			return err
+		}
+		return db.codec.joinDeltas(ctx, tx, account, r.id, &state)
+	})
+
+	return state, err
+}
+
+// exportBodies adds their bodies to a page of records.
+func (db *DB) exportBodies(
+	ctx context.Context, account string, ids []uuid, times []time.Time, page []exported,
+) error {
+	type row struct {
+		id, event uuid
+		packed    []byte
+	}
+	// ts = ANY names the partitions, and together with the ids the rows of the primary key.
+	bodies, err := connection.QueryRows(ctx, db.pool,
+		func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
+		`SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
+	if err != nil {
+		return err
+	}
+	packed := make(map[[2]uuid][]byte, len(bodies))
+	for _, b := range bodies {
+		packed[[2]uuid{b.id, b.event}] = b.packed
+	}
+
+	for i, e := range page {
+		record := e.item.Record
+		for _, h := range record.State.History {
+			if h.Hash == "" {
+				continue
+			}
+			event, _ := parseUUID(h.ID)
+			if record.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}

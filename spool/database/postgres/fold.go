@@ -1,0 +1,362 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
+)
+
+// folding is a group of changes to records, in one transaction.
+type folding struct {
+	*archive.Group
+
+	db     *DB
+	slot   int                          // of account_weeks, to which it adds its counts
+	hashes map[string]map[[16]byte]bool // of the metadata values in the group's events, by account
+
+	// Of the current attempt.
+	ctx     context.Context
+	tx      pgx.Tx
+	deletes map[string]bool // accounts that have deleted metadata values
+}
+
+func (db *DB) newFolding(lane int) *folding {
+	return &folding{
+		Group:  archive.NewGroup(db.heldBytesMax),
+		db:     db,
+		slot:   db.slot + lane,
+		hashes: make(map[string]map[[16]byte]bool),
+	}
+}
+
+// addEvent adds an event's record to the group.
+func (f *folding) addEvent(account string, e *archive.Event) error {
+	if _, err := f.Add(account, e.RequestID); err != nil {
+		return err
+	}
+	if f.hashes[account] == nil {
+		f.hashes[account] = make(map[[16]byte]bool)
+	}
+	// Needed to ask for deleted values, before the states are known.
+	for name, value := range metadataOf(e) {
+		f.hashes[account][rowcode.HashStored(name, value)] = true
+	}
+
+	return nil
+}
+
+// Change changes records in one transaction; see archive.Store.
+func (db *DB) Change(
+	ctx context.Context, account string, ids []string, alone bool,
+	decide func(*archive.Group, archive.Reader) error,
+) error {
+	key, err := accountKey(account)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	f := db.newFolding(0)
+	for _, id := range ids {
+		if _, err := f.Add(key, id); err != nil {
+			return err
+		}
+	}
+
+	return f.change(ctx, alone, func() error { return decide(f.Group, f) })
+}
+
+// change loads the group's records, calls decide, and writes what that changed. It does so again
+// if another server was faster. alone keeps all other writers to the accounts out.
+func (f *folding) change(ctx context.Context, alone bool, decide func() error) error {
+	return f.db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		f.ctx, f.tx = ctx, tx
+		if err := f.load(ctx, tx, alone); err != nil {
+			return err
+		}
+		if err := decide(); err != nil {
+			return err
+		}
+		return f.write(ctx, tx)
+	})
+}
+
+// Bodies reads bodies of a record's events; see archive.Reader.
+func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
+	var events []uuid
+	for _, h := range of {
+		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
+			events = append(events, event)
+		}
+	}
+
+	rows, err := f.tx.Query(f.ctx, `
+		SELECT event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
+		r.Account, uuid(r.ID), tsOf(uuid(r.ID)), events)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := packedBodies(rows)
+	if err != nil {
+		return nil, err
+	}
+
+	some := archive.State{History: of}
+	return f.db.codec.unpackBodies(&some, packed, false)
+}
+
+// UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
+// of the group's only account must be held alone.
+func (f *folding) UnseenLeft() (int, error) {
+	unseen := 0
+	err := f.tx.QueryRow(f.ctx, `SELECT count(*) FROM tombstones WHERE account_id = $1 AND unseen`,
+		f.Records[0].Account).Scan(&unseen)
+
+	return f.db.unseenMax - unseen, err
+}
+
+// weekOf returns the week that a record lies in.
+func weekOf(r *archive.Record) time.Time { return schema.WeekOf(tsOf(uuid(r.ID))) }
+
+// weeks returns the weeks of the records, without duplicates.
+func (f *folding) weeks() (weeks []time.Time) {
+	for _, r := range f.Records {
+		if week := weekOf(r); !slices.Contains(weeks, week) {
+			weeks = append(weeks, week)
+		}
+	}
+	return weeks
+}
+
+// accountNames returns the accounts in order, in which all writers lock them.
+func (f *folding) accountNames() []string { return slices.Sorted(maps.Keys(f.Accounts)) }
+
+// load locks the accounts, and reads what the group has to know. The locks are shared with
+// other writers unless exclusive is set; they end with the transaction.
+//
+// load may run several times, once per attempt: it forgets what an earlier one has read.
+func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
+	// All writers touch records in this order, so none deadlock.
+	slices.SortFunc(f.Records, func(a, b *archive.Record) int {
+		return cmp.Or(strings.Compare(a.Account, b.Account), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+	// Of an earlier attempt nothing may stay: the records may have changed since.
+	f.Forget()
+	f.deletes = make(map[string]bool)
+
+	lock := `SELECT pg_advisory_xact_lock_shared($1)`
+	if exclusive {
+		lock = `SELECT pg_advisory_xact_lock($1)`
+	}
+
+	// One round trip for all. The locks come first: under READ COMMITTED each statement sees
+	// what was committed before it began, so what follows a lock sees every tombstone whose
+	// writer held that lock before us.
+	b := &pgx.Batch{}
+	names := f.accountNames()
+	for _, name := range names {
+		b.Queue(lock, accountLock(name))
+	}
+	for _, name := range names {
+		f.queueAccount(b, name)
+	}
+	for _, part := range f.parts() {
+		f.queueStates(b, part)
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+
+	if err := f.loadDeltas(ctx, tx); err != nil {
+		return err
+	}
+
+	return f.loadDeleted(ctx, tx)
+}
+
+// loadDeltas reads the deltas of large states, which completes the states.
+func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	for _, r := range f.Records {
+		f.db.codec.queueDeltas(b, r.Account, uuid(r.ID), &r.State)
+	}
+
+	// Deltas that do not fit their state mean that another server has changed the record since
+	// its state was read. If they never fit, the record is damaged and the attempts run out.
+	err := sendBatch(ctx, tx, b)
+	if errors.Is(err, archive.ErrDelta) {
+		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
+	}
+	for _, r := range f.Records {
+		if err == nil {
+			err = f.Loaded(r)
+		}
+	}
+
+	return err
+}
+
+// loadDeleted reads which metadata values were deleted, of those in the group's events and
+// in their records.
+func (f *folding) loadDeleted(ctx context.Context, tx pgx.Tx) error {
+	// A second round trip, which accounts that deleted nothing by metadata never make.
+	b := &pgx.Batch{}
+	for _, name := range f.accountNames() {
+		if f.deletes[name] {
+			f.queueDeleted(b, name)
+		}
+	}
+
+	return sendBatch(ctx, tx, b)
+}
+
+func (f *folding) queueDeleted(b *pgx.Batch, name string) {
+	var hashes [][]byte
+	for h := range f.hashes[name] {
+		hashes = append(hashes, bytes.Clone(h[:]))
+	}
+	for _, r := range f.Records {
+		if r.Account != name {
+			continue
+		}
+		// Also what the record no longer shows, because a deletion may be of that.
+		for _, m := range r.State.Had() {
+			h := rowcode.HashStored(m.Key, m.Value)
+			hashes = append(hashes, h[:])
+		}
+	}
+
+	b.Queue(`SELECT hash, before FROM deleted_values WHERE account_id = $1 AND hash = ANY($2)`, name, hashes).
+		Query(func(rows pgx.Rows) error {
+			deleted := make(map[[16]byte]time.Time)
+			var hash []byte
+			var before int64
+			_, err := pgx.ForEachRow(rows, []any{&hash, &before}, func() error {
+				deleted[[16]byte(hash)] = time.Unix(0, before)
+				return nil
+			})
+			f.Accounts[name].Deleted = deleted
+			return err
+		})
+}
+
+// queueAccount reads the account's orphans, the tombstones of the group's records, and
+// whether the account has deleted metadata values.
+func (f *folding) queueAccount(b *pgx.Batch, name string) {
+	orphans := &f.Accounts[name].Orphans
+	b.Queue(`
+		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint
+		FROM account_weeks WHERE account_id = $1`, name).
+		QueryRow(func(row pgx.Row) error {
+			return row.Scan(&orphans.Requests, &orphans.Events, &orphans.Bytes)
+		})
+
+	var ids []uuid
+	for _, r := range f.Records {
+		if r.Account == name {
+			ids = append(ids, uuid(r.ID))
+		}
+	}
+	b.Queue(`SELECT request_id FROM tombstones WHERE account_id = $1 AND request_id = ANY($2)`, name, ids).
+		Query(func(rows pgx.Rows) error {
+			var id uuid
+			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
+				f.Record(name, archive.UUID(id)).Removed = true
+				return nil
+			})
+			return err
+		})
+
+	// Most accounts never delete by metadata, so the values themselves are asked for only if
+	// there are any (loadDeleted).
+	if len(f.hashes[name]) > 0 {
+		b.Queue(`SELECT EXISTS (SELECT 1 FROM deleted_values WHERE account_id = $1)`, name).
+			QueryRow(func(row pgx.Row) error {
+				var deletes bool
+				err := row.Scan(&deletes)
+				f.deletes[name] = deletes
+				return err
+			})
+	}
+}
+
+// part is the records of one account and week. One statement can ask for all of them and
+// still read a single partition.
+type part struct {
+	account string
+	week    time.Time
+	records []*archive.Record
+}
+
+// parts divides the records, which must be sorted.
+func (f *folding) parts() (parts []*part) {
+	for _, r := range f.Records {
+		week := weekOf(r)
+		p := findPart(parts, r.Account, week)
+		if p == nil {
+			p = &part{account: r.Account, week: week}
+			parts = append(parts, p)
+		}
+		p.records = append(p.records, r)
+	}
+	return parts
+}
+
+func findPart(parts []*part, account string, week time.Time) *part {
+	for _, p := range slices.Backward(parts) { // it is nearly always the last
+		if p.account == account && p.week.Equal(week) {
+			return p
+		}
+	}
+	return nil
+}
+
+// selectStates reads the states of records of a few neighbouring weeks.
+const selectStates = `
+	SELECT request_id, revision, state FROM record_states
+	WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`
+
+// queueStates reads the states of a part's records.
+func (f *folding) queueStates(b *pgx.Batch, p *part) {
+	ids := make([]uuid, len(p.records))
+	for i, r := range p.records {
+		ids[i] = uuid(r.ID)
+	}
+
+	// The bounds of ts let the planner keep to the partition of the week.
+	from, to := schema.WeekEnds(p.week)
+	b.Queue(selectStates, p.account, ids, from, to).Query(func(rows pgx.Rows) error {
+		var id uuid
+		var revision int64
+		var packed []byte
+		held := 0
+		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
+			// Every id in the answer was asked for, so the record is in the group.
+			r := f.Record(p.account, archive.UUID(id))
+			r.Revision, r.Removed = revision, false // it exists, whatever its tombstone says
+			if r.State, err = f.db.codec.unpackState(packed, id); err != nil {
+				return err
+			}
+			// Not only at the end (Loaded): they fill the memory before that.
+			if held += r.State.Weight(); held > f.db.heldBytesMax && len(f.Records) > 1 {
+				return archive.ErrHeavy
+			}
+			return nil
+		})
+		return err
+	})
+}

@@ -1,0 +1,188 @@
+package postgres
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/database/keyed"
+	"promptspool/spool/database/postgres/connection"
+)
+
+// querier is a transaction, or a connection on which each statement is one.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+// reader is a connection or a transaction that may also be sent several statements at a time.
+type reader interface {
+	querier
+	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+}
+
+// smallReader reads the table small_values, on a connection of the pool or in a transaction.
+type smallReader struct {
+	ask func(ctx context.Context, fn func(q reader) error) error
+}
+
+// smallValues is the keyed.Store of a DB.
+type smallValues struct {
+	smallReader
+	pool *connection.Pool
+}
+
+func (db *DB) small() smallValues {
+	return smallValues{smallReader{func(ctx context.Context, fn func(q reader) error) error {
+		return db.pool.WithConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
+	}}, db.pool}
+}
+
+const getSmall = `SELECT value FROM small_values WHERE kind = $1 AND account_id = $2 AND name = $3`
+
+// Get implements keyed.Reader.
+func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.RawMessage, err error) {
+	err = r.ask(ctx, func(q reader) error {
+		values = make([]json.RawMessage, len(keys)) // an earlier attempt may have failed halfway
+
+		b := &pgx.Batch{}
+		for i, k := range keys {
+			account, err := smallAccount(k.Account)
+			if err != nil {
+				return err
+			}
+			scan := func(row pgx.Row) error {
+				err := row.Scan((*[]byte)(&values[i]))
+				if errors.Is(err, pgx.ErrNoRows) {
+					err = nil
+				}
+				return err
+			}
+			// A batch of one takes longer than a statement, and each call of the API asks for a key.
+			if len(keys) == 1 {
+				return scan(q.QueryRow(ctx, getSmall, k.Kind, account, []byte(k.Name)))
+			}
+			b.Queue(getSmall, k.Kind, account, []byte(k.Name)).QueryRow(scan)
+		}
+		return sendBatch(ctx, q, b)
+	})
+	return values, err
+}
+
+// Scan implements keyed.Reader.
+func (r smallReader) Scan(ctx context.Context, from keyed.Key, skip, limit int) ([]keyed.Entry, error) {
+	account, err := smallAccount(from.Account)
+	if err != nil {
+		return nil, err
+	}
+	sql := `
+		SELECT kind, account_id, name, value FROM small_values
+		WHERE kind = $1 AND account_id = $2 AND name >= $3 ORDER BY name LIMIT $4`
+	args := []any{from.Kind, account, []byte(from.Name), limit}
+	// Not always: with an OFFSET, PostgreSQL plans the statement anew each time.
+	if skip > 0 {
+		sql, args = sql+` OFFSET $5`, append(args, skip)
+	}
+	return r.page(ctx, sql, args...)
+}
+
+// Walk implements keyed.Store.
+func (db smallValues) Walk(ctx context.Context, after keyed.Key, limit int) ([]keyed.Entry, error) {
+	account, err := smallAccount(after.Account)
+	if err != nil {
+		return nil, err
+	}
+	return db.page(ctx, `
+		SELECT kind, account_id, name, value FROM small_values
+		WHERE (kind, account_id, name) > ($1, $2, $3) ORDER BY kind, account_id, name LIMIT $4`,
+		after.Kind, account, []byte(after.Name), limit)
+}
+
+// page returns the rows of a statement.
+func (r smallReader) page(ctx context.Context, sql string, args ...any) (page []keyed.Entry, err error) {
+	err = r.ask(ctx, func(q reader) error {
+		rows, err := q.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e keyed.Entry, err error) {
+			var name []byte
+			err = row.Scan(&e.Kind, &e.Account, &name, (*[]byte)(&e.Value))
+			e.Account, e.Name = accountOf(e.Account), string(name)
+			return e, err
+		})
+		return err
+	})
+	return page, err
+}
+
+// Change implements keyed.Store. An advisory lock lets one change of an account run at a time,
+// at all servers together. Locks on rows would not do: two owners may demote each other, each
+// in another row. Readers, and Write, do not wait for it.
+func (db smallValues) Change(ctx context.Context, account string, again bool, fn func(*keyed.Tx) error) error {
+	return db.pool.Change(ctx, again, func(tx pgx.Tx) error {
+		sum := sha256.Sum256([]byte("small values of " + account))
+		lock := int64(binary.BigEndian.Uint64(sum[:]))
+		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, lock); err != nil {
+			return err
+		}
+
+		change := keyed.NewTx(smallReader{func(_ context.Context, fn func(q reader) error) error { return fn(tx) }})
+		if err := fn(change); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		if err := queueSmall(b, change.Entries()); err != nil {
+			return err
+		}
+		// Mostly of its templates; a wake without a change of these does no harm. PostgreSQL
+		// notifies the other servers when the transaction commits.
+		if account != "" && b.Len() > 0 {
+			b.Queue(`SELECT pg_notify($1, $2)`, templatesChannel, account)
+		}
+		return sendBatch(ctx, tx, b)
+	})
+}
+
+// Write implements keyed.Store. One batch is one transaction.
+func (db smallValues) Write(ctx context.Context, entries ...keyed.Entry) error {
+	return db.ask(ctx, func(q reader) error {
+		b := &pgx.Batch{}
+		if err := queueSmall(b, entries); err != nil {
+			return err
+		}
+		return sendBatch(ctx, q, b)
+	})
+}
+
+// queueSmall queues the writes of entries.
+func queueSmall(b *pgx.Batch, entries []keyed.Entry) error {
+	for _, e := range entries {
+		account, err := smallAccount(e.Account)
+		if err != nil {
+			return err
+		}
+		if e.Value == nil {
+			b.Queue(`DELETE FROM small_values WHERE kind = $1 AND account_id = $2 AND name = $3`,
+				e.Kind, account, []byte(e.Name))
+			continue
+		}
+		b.Queue(`
+			INSERT INTO small_values (kind, account_id, name, value) VALUES ($1, $2, $3, $4::json)
+			ON CONFLICT (kind, account_id, name) DO UPDATE SET value = EXCLUDED.value`,
+			e.Kind, account, []byte(e.Name), string(e.Value))
+	}
+	return nil
+}
+
+// smallAccount is accountKey, and "" for what belongs to the server.
+func smallAccount(account string) (string, error) {
+	if account == "" {
+		return "", nil
+	}
+	return accountKey(account)
+}

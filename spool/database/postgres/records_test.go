@@ -1,0 +1,414 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
+	"promptspool/spool/database/postgres/postgrestest"
+)
+
+const account = "account-a"
+
+// idAt returns the nth id that a clock made at that moment.
+func idAt(at time.Time, n int) string {
+	ms := uint64(at.UnixMilli())
+
+	return fmt.Sprintf("%08x-%04x-7000-8000-%012x", ms>>16, ms&0xffff, n)
+}
+
+// eventAt returns an event of a record, accepted at that moment.
+func eventAt(t testing.TB, at time.Time, kind wire.Kind, requestID string, n int, body string) archive.Event {
+	t.Helper()
+
+	return databasetest.Decode(t, wire.Event{
+		ID:         idAt(at, 1_000_000+n),
+		Kind:       kind,
+		RequestID:  requestID,
+		AcceptedAt: at,
+		Sidecar:    "host-a",
+		Body:       json.RawMessage(body),
+	}, at)
+}
+
+// requestAt returns the request of a record whose id is of the same moment.
+func requestAt(t testing.TB, at time.Time, n int) archive.Event {
+	t.Helper()
+	body := fmt.Sprintf(`{"function_name":"f","tags":["number %d"],"kwargs":{}}`, n)
+
+	return eventAt(t, at, wire.KindRequest, idAt(at, n), n, body)
+}
+
+func apply(t testing.TB, db archive.Store, events ...archive.Event) []wire.Result {
+	t.Helper()
+	results, err := db.Apply(context.Background(), account, events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+// total returns how many records the account has, and checks that a search lists them all.
+func total(t testing.TB, db archive.Store) (found int) {
+	t.Helper()
+	q, err := query.Compile(wire.Search{PerPage: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := db.Search(context.Background(), account, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(page.Rows) != page.Total {
+		t.Errorf("%d rows are listed of %d", len(page.Rows), page.Total)
+	}
+
+	return page.Total
+}
+
+// at opens a database whose clock stands still.
+func at(t testing.TB, dsn string, now time.Time) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(context.Background(), postgres.Config{
+		DSN:    dsn,
+		Logger: quiet,
+		Now:    func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Check(context.Background()); err != nil {
+			t.Errorf("Check: %v", err)
+		}
+		_ = db.Close()
+	})
+	return db
+}
+
+var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+const week = 7 * 24 * time.Hour
+
+func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
+	dsn := empty(t)
+	now := monday.Add(10 * week)
+	db := at(t, dsn, now)
+	for n := range 8 {
+		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*week), n))
+	}
+
+	// A late record of the first week stays; an orphan of the second is dropped.
+	apply(t, db, eventAt(t, now, wire.KindRequest, idAt(monday, 100), 100, `{"function_name":"f"}`))
+	apply(t, db, eventAt(t, monday.Add(week), wire.KindScore, idAt(monday.Add(week), 101), 101,
+		`{"request_id":"`+idAt(monday.Add(week), 101)+`","score":1}`))
+	db.InSmallSteps()
+	if err := db.SummarizeAccount(context.Background(), account); err != nil {
+		t.Fatal(err)
+	}
+
+	tooOld := archive.Retention{Age: now.Sub(monday.Add(4 * week))}
+	dropped, err := archive.Retain(context.Background(), db, tooOld, now)
+	if err != nil || dropped != 5 {
+		t.Errorf("%d were dropped, want 4 records and an orphan (%v)", dropped, err)
+	}
+	if n := total(t, db); n != 5 {
+		t.Errorf("%d are left, want the 4 of the weeks that are not over and the late one", n)
+	}
+	if n := partitions(t, dsn, "records_w20260309"); n != 0 {
+		t.Error("the partition of a week that is too old is still there")
+	}
+	if n := partitions(t, dsn, "records_w20260302"); n != 1 {
+		t.Error("the partition of the late record is gone")
+	}
+
+	// A record that still arrives for a dropped week is accepted, and dropped the next time.
+	apply(t, db, requestAt(t, monday.Add(2*week), 102))
+	if n := total(t, db); n != 6 {
+		t.Errorf("%d are there after one came late, want 6", n)
+	}
+	if dropped, err := archive.Retain(context.Background(), db, tooOld, now); err != nil || dropped != 1 {
+		t.Errorf("%d were dropped the next time (%v), want the one that came late", dropped, err)
+	}
+}
+
+func partitions(t testing.TB, dsn, name string) (n int) {
+	t.Helper()
+	if err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
+		`SELECT count(*) FROM pg_class WHERE relname = $1`, name).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+
+	return n
+}
+
+func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
+	db := at(t, empty(t), monday.Add(week))
+	size := int64(0)
+	for n := range 10 {
+		e := requestAt(t, monday.Add(time.Duration(n)*24*time.Hour), n)
+		size += int64(len(e.Body))
+		apply(t, db, e)
+	}
+	dropped, err := archive.Retain(context.Background(), db, archive.Retention{Bytes: size * 6 / 10}, monday.Add(week))
+	if err != nil || dropped != 4 || total(t, db) != 6 {
+		t.Errorf("%d were dropped (%v), want the 4 oldest", dropped, err)
+	}
+	if _, _, err := db.Record(context.Background(), account, idAt(monday, 0)); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Error("the oldest is still there")
+	}
+}
+
+func TestAMissingPartitionLosesNothing(t *testing.T) {
+	dsn := empty(t)
+	db := at(t, dsn, monday)
+	for _, table := range []string{"records", "record_states", "record_bodies"} {
+		execute(t, dsn, `DROP TABLE `+table+`_w20260302`)
+	}
+
+	// The server believes that they exist, so new records go to the default partition, where
+	// they are found.
+	apply(t, db, requestAt(t, monday, 1), requestAt(t, monday.Add(time.Hour), 2))
+	if n := total(t, db); n != 2 {
+		t.Errorf("%d of 2 are found", n)
+	}
+
+	if err := db.MakeAhead(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if n := partitions(t, dsn, "records_w20260302"); n != 1 {
+		t.Error("the partition was not made again")
+	}
+	var strays int
+	if err := postgrestest.Connect(t, dsn).QueryRow(context.Background(),
+		`SELECT count(*) FROM records_default`).Scan(&strays); err != nil || strays != 0 {
+		t.Errorf("%d records were left behind (%v)", strays, err)
+	}
+	apply(t, db, requestAt(t, monday.Add(2*time.Hour), 3))
+	if n := total(t, db); n != 3 {
+		t.Errorf("%d of 3 are found after they moved", n)
+	}
+}
+
+func TestIdsOfNoClockAreKept(t *testing.T) {
+	db := at(t, empty(t), monday)
+	ids := []string{
+		"00000000-0000-7000-8000-000000000001",
+		"ffffffff-ffff-7fff-bfff-ffffffffffff",
+		idAt(monday.Add(50*week), 3),
+		idAt(monday.Add(-30*52*week), 4),
+	}
+	for i, id := range ids {
+		apply(t, db, eventAt(t, monday.Add(time.Duration(i)*time.Second), wire.KindRequest, id, i,
+			`{"function_name":"f","tags":["x"]}`))
+	}
+
+	if n := total(t, db); n != len(ids) {
+		t.Errorf("%d of %d are found", n, len(ids))
+	}
+	for _, id := range ids {
+		_, body, err := db.Record(context.Background(), account, id)
+		if err != nil || !strings.Contains(string(body), `"x"`) {
+			t.Errorf("record %s: %q (%v)", id, body, err)
+		}
+	}
+}
+
+func TestRequestsAreFoundByTheirIds(t *testing.T) {
+	db := at(t, empty(t), monday)
+	var rows []wire.Row
+	var ids []string
+	for n := range 6 {
+		e := requestAt(t, monday.Add(-time.Duration(n)*3*24*time.Hour), n)
+		apply(t, db, e)
+		state, _, err := db.Record(context.Background(), account, e.RequestID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		row, _ := state.Row()
+		rows, ids = append(rows, row), append(ids, e.RequestID)
+	}
+
+	waits := idAt(monday, 50)
+	apply(t, db, eventAt(t, monday, wire.KindScore, waits, 50, `{"request_id":"`+waits+`","score":1}`))
+	in := func(ids ...string) wire.Filter {
+		return databasetest.Condition("request_id", "", "in", append([]string{}, ids...))
+	}
+	tagged := func(operator string) wire.Filter {
+		return databasetest.Condition("tags", "", operator, "number 4")
+	}
+
+	for name, f := range map[string]wire.Filter{
+		"one":                     databasetest.Condition("request_id", "", "is", ids[2]),
+		"several weeks":           in(ids[0], ids[5], ids[3]),
+		"one that there is not":   in(idAt(monday, 70), ids[1]),
+		"an orphan":               in(waits),
+		"no id":                   in("x", "", strings.ToUpper(ids[1])),
+		"none":                    in(),
+		"an id and its tag":       {Filters: []wire.Filter{in(ids...), tagged("is")}},
+		"an id and another's tag": {Filters: []wire.Filter{in(ids[1]), tagged("contains")}},
+		"an id or a tag":          {Logic: "OR", Filters: []wire.Filter{in(ids[1]), tagged("is")}},
+		"all others":              databasetest.Condition("request_id", "", "not_in", ids[:2]),
+	} {
+		for _, order := range []string{"", "accepted_at"} {
+			q, err := query.Compile(wire.Search{FilterGroup: &f, PerPage: 3, SortBy: order})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := q.Select(rows, func(row *wire.Row) *query.Subject { return &query.Subject{Row: row} })
+			got, err := db.Search(context.Background(), account, q)
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
+				t.Errorf("%s, by %q (%v) (-want +got):\n%s", name, order, err, diff)
+			}
+		}
+	}
+}
+
+func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
+	dsn := empty(t)
+	servers := []*postgres.DB{at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday)}
+	const records, scores = 5, 30
+	var events []archive.Event
+	for r := range records {
+		request := requestAt(t, monday, r)
+		events = append(events, request)
+		for n := range scores {
+			when := monday.Add(time.Duration(n) * time.Second)
+			events = append(events, eventAt(t, when, wire.KindScore, request.RequestID, 1000*r+n+1,
+				fmt.Sprintf(`{"request_id":%q,"name":"score %d","score":%d}`, request.RequestID, n, n)))
+		}
+	}
+
+	var wg sync.WaitGroup
+	accepted := make([]int, 6)
+	for w := range accepted {
+		wg.Go(func() { // each event reaches two servers, in different batches
+			for i := range events {
+				from := (i*7 + w*31) % len(events)
+				batch := events[from:min(from+3, len(events))]
+				results, err := servers[w%len(servers)].Apply(context.Background(), account, batch)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, r := range results {
+					if r.Code == wire.ResultAccepted {
+						accepted[w]++
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+
+	sum := 0
+	for _, n := range accepted {
+		sum += n
+	}
+	if sum != len(events) {
+		t.Errorf("%d events were accepted, want %d, each of which was sent several times", sum, len(events))
+	}
+	for r := range records {
+		state, _, err := servers[0].Record(context.Background(), account, idAt(monday, r))
+		if err != nil || len(state.Scores) != scores || len(state.History) != scores+1 {
+			t.Errorf("record %d has %d scores, want %d (%v)", r, len(state.Scores), scores, err)
+		}
+	}
+}
+
+func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
+	dsn := empty(t)
+	db := open(t, dsn)
+	for n := range 3 {
+		at := monday.Add(time.Duration(n) * time.Hour)
+		apply(t, db, eventAt(t, at, wire.KindRequest, idAt(at, n), n,
+			`{"function_name":"f","kwargs":{"prompt":"asked"}}`))
+	}
+
+	execute(t, dsn, `DELETE FROM record_bodies WHERE request_id = '`+idAt(monday.Add(time.Hour), 1)+`'`)
+
+	damaged := 0
+	look := func(_ time.Time, _ *archive.Request, body func() ([]byte, error)) (bool, error) {
+		if _, err := body(); wire.IsCode(err, wire.CodeInternal) {
+			damaged++
+		}
+		return false, nil
+	}
+	if _, _, err := archive.Rewrite(t.Context(), db, account, nil, 10, look); err != nil || damaged != 1 {
+		t.Errorf("%d bodies are damaged, want 1, %v", damaged, err)
+	}
+}
+
+func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
+	dsn := empty(t)
+	db := open(t, dsn)
+	for n := range 3 {
+		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*time.Hour), n))
+	}
+	apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 50), 50,
+		`{"request_id":"`+idAt(monday, 50)+`","score":1}`))
+	apply(t, db, eventAt(t, monday, wire.KindSpan, idAt(monday, 51), 51,
+		databasetest.SpanBody("52adf2cf8206e15bbdd5b2da7b55fa89", 1, "step")))
+	db.InSmallSteps()
+
+	// The first is written with the whole state, which may have deltas from then on.
+	for n := range 2 {
+		apply(t, db, eventAt(t, monday, wire.KindScore, idAt(monday, 0), 60+n,
+			`{"request_id":"`+idAt(monday, 0)+`","score":1}`))
+	}
+	if err := db.SummarizeAccount(context.Background(), account); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Check(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, harm := range []string{
+		`DELETE FROM records`,
+		`UPDATE records SET terms = '{1}'`,
+		`UPDATE records SET at = at + 1`,
+		`DELETE FROM record_bodies`,
+		`UPDATE record_bodies SET body = body || 'x'`,
+		`DELETE FROM record_states`,
+		`UPDATE record_states SET orphan = NOT orphan`,
+		`UPDATE record_states SET trace = NULL`,
+		`UPDATE record_states SET span_at = span_at + 1`,
+		`DELETE FROM record_deltas`,
+		`UPDATE record_deltas SET after = after + 1`,
+		`UPDATE record_deltas SET delta = '\x010178'`,
+		`UPDATE record_deltas SET request_id = '01955295-0000-7000-8000-000000000000'`,
+		`UPDATE account_weeks SET records = records + 1`,
+		`UPDATE account_weeks SET spans = spans + 1`,
+		`UPDATE account_weeks SET orphan_events = 0`,
+		`UPDATE account_weeks SET newest = oldest - 1`,
+		`DELETE FROM account_weeks`,
+		`UPDATE summaries SET bottom = newest`,
+		`UPDATE summaries SET summary = 'x'`,
+		`UPDATE summaries SET tops = substr(tops, 1, 20)`,
+	} {
+		t.Run(harm, func(t *testing.T) {
+			table := strings.Fields(strings.NewReplacer("DELETE FROM", "", "UPDATE", "").Replace(harm))[0]
+			execute(t, dsn, `CREATE TABLE harmed AS TABLE `+table)
+			execute(t, dsn, harm)
+			if err := db.Check(context.Background()); err == nil {
+				t.Error("Check finds nothing wrong")
+			}
+			execute(t, dsn, `DELETE FROM `+table+`; INSERT INTO `+table+` TABLE harmed; DROP TABLE harmed`)
+			if err := db.Check(context.Background()); err != nil {
+				t.Errorf("after the repair: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,410 @@
+package postgres
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/schema"
+)
+
+// scan is one pass over an account's list, newest first.
+type scan struct {
+	db      *DB
+	tx      reader
+	account string // as in the tables
+	query   *query.Query
+	visit   func(fill query.Fill) (more bool, err error)
+
+	weeks    []weekSpan
+	byID     bool  // each of weeks is a single record, and they may be far apart
+	oldest   int64 // list times between which rows are visited, both included
+	newest   int64
+	exact    bool    // SQL selects exactly what the query matches
+	days     []int64 // if not nil, the terms of all days to search; see fromClause
+	needs    rowcode.Columns
+	deadline time.Time       // after which no more rows are examined; zero if there is none
+	stopped  *query.Position // where the deadline ended the scan
+	judged   *query.Position // of the last row that was judged; nil: none was yet
+	done     bool
+	cut      bool // the last step ended early, because its rows filled the memory for it
+
+	// The current row.
+	at   int64
+	id   uuid
+	line []byte // the encoded row, without at and id
+	row  wire.Row
+
+	// Totals so far, from which the next step's size is estimated.
+	seen  int // rows
+	bytes int // of their lines
+}
+
+// Rows are read in a small step and then in large ones: who wants few gets few, and who
+// wants all needs few round trips. If rows are heavy, steps are smaller, because rows of a
+// step that nobody wants any more are still sent.
+const (
+	stepFirst  = 1000
+	stepMost   = 100_000
+	stepBytes  = 32 << 20
+	bodiesStep = 200 // if bodies have to be searched
+)
+
+// newScan returns a scan over the rows that may match q, behind q.After.
+func (db *DB) newScan(ctx context.Context, tx reader, account string, q *query.Query) (*scan, error) {
+	s := &scan{
+		db:      db,
+		tx:      tx,
+		account: account,
+		query:   q,
+		needs:   q.Columns(),
+	}
+	s.oldest, s.newest = bounds(q)
+	if q.Budget > 0 {
+		s.deadline = time.Now().Add(q.Budget)
+	}
+
+	// With ids in the filter a few places are searched, however long the list is.
+	var err error
+	if ids, required := requiredIDs(q.Where); required {
+		s.byID = true
+		s.weeks, err = s.spansByID(ctx, ids)
+	} else {
+		s.weeks, err = weekSpans(ctx, tx, account)
+		from, to := q.AcceptedSpan()
+		s.weeks = acceptedBetween(s.weeks, from, to)
+	}
+
+	return s, err
+}
+
+// requiredIDs returns the ids one of which every match must have. required is false if the
+// filter allows any id.
+func requiredIDs(c query.Condition) (ids []uuid, required bool) {
+	switch c := c.(type) {
+	case query.All:
+		for _, part := range c {
+			if ids, required := requiredIDs(part); required {
+				return ids, true
+			}
+		}
+
+	// Under Any or Not an id is not required: other rows may match as well.
+	case *query.Test:
+		if c.Column != rowcode.ColumnID || c.Texts == nil {
+			return nil, false
+		}
+		for _, text := range c.Texts {
+			if id, ok := parseUUID(text); ok {
+				ids = append(ids, id)
+			}
+		}
+		return ids, true
+	}
+
+	return nil, false
+}
+
+// spansByID looks up where the records with these ids are in the list, and returns each as a
+// week span of its own. The list has no index on ids, but it has one on the list time.
+func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
+	byWeek := make(map[time.Time][]uuid)
+	for _, id := range ids {
+		week := schema.WeekOf(tsOf(id))
+		byWeek[week] = append(byWeek[week], id)
+	}
+
+	add := func(week time.Time, state *archive.Stored) {
+		if state.Listed() {
+			at := nanosOf(state.ListTime())
+			places = append(places, weekSpan{week: week, oldest: at, newest: at})
+		}
+	}
+
+	// A query for each week reads one partition; one for all would look into every one.
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		from, to := schema.WeekEnds(week)
+		rows, err := s.tx.Query(ctx, selectStates, s.account, byWeek[week], from, to)
+		if err != nil {
+			return nil, err
+		}
+
+		var id uuid
+		var revision int64
+		var packed []byte
+		var large []uuid
+		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
+			// A delta may have its request, which cannot be read before the last row is.
+			if isLarge(packed) {
+				large = append(large, id)
+				return nil
+			}
+			state, err := s.db.codec.unpackState(packed, id)
+			if err == nil {
+				add(week, &state)
+			}
+			return err
+		}); err != nil {
+			return nil, err
+		}
+
+		for _, id := range large {
+			state, err := s.stored(ctx, id)
+			if err != nil {
+				return nil, err
+			}
+			add(week, &state)
+		}
+	}
+
+	return places, nil
+}
+
+// bounds returns the list times between which all matches are, both included.
+func bounds(q *query.Query) (oldest, newest int64) {
+	oldest, newest = nanosLeast, nanosMost
+
+	// Any of the three may be missing; together they bound what a statement reads.
+	from, to := q.Span()
+	if !from.IsZero() {
+		oldest = nanosOf(from)
+	}
+	if !to.IsZero() {
+		newest = nanosOf(to)
+	}
+	if q.After != nil {
+		newest = min(newest, nanosOf(q.After.At))
+	}
+
+	return oldest, newest
+}
+
+// run calls visit for each match until it wants no more, or limit rows were read.
+func (s *scan) run(ctx context.Context, limit int) error {
+	after := s.query.After
+
+	for w := range windows(s.weeks, s.oldest, s.newest) {
+		for more := true; more && limit > 0 && !s.done; {
+			// LIMIT is part of the plan: a small one walks the index, a large one may sort.
+			step := min(s.nextStep(), limit)
+			n, err := s.step(ctx, w, after, step)
+			if err != nil {
+				return err
+			}
+
+			// A full step, or one that ended early, leaves rows in the window: the next
+			// continues behind its last row.
+			limit -= n
+			if more = n == step || s.cut; more {
+				after = &query.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
+			}
+		}
+		if s.done || limit == 0 {
+			return nil
+		}
+	}
+
+	return nil
+}
+
+// nextStep returns how many rows to ask for.
+func (s *scan) nextStep() int {
+	step := stepMost
+	switch {
+	case s.query.NeedsBody():
+		return bodiesStep
+	case s.seen == 0 || s.query.NeedsWhole():
+		step = stepFirst
+	}
+
+	// As many rows as stepBytes holds, if they are as heavy as those so far.
+	if s.bytes > 0 {
+		step = min(step, max(1, stepBytes*s.seen/s.bytes))
+	}
+
+	return step
+}
+
+// unindexed is the list time as an expression that no index covers. Where the terms of days
+// select the same rows, the planner must not read the index on the list time as well: that
+// costs several times as much.
+const unindexed = "(at + 0)"
+
+// fromClause returns what follows SELECT and its columns: the rows of a window that may
+// match, behind after.
+func (s *scan) fromClause(w window, after *query.Position) (sql string, st *statement, err error) {
+	st = &statement{account: s.account}
+	if s.days != nil {
+		st.at = unindexed
+	}
+
+	// ts selects the partitions, the list time a range of the primary key within them.
+	sql = " FROM records WHERE account_id = " + st.arg(s.account) +
+		" AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
+		" AND " + st.listTime() + " >= " + st.arg(w.oldest) +
+		" AND " + st.listTime() + " <= " + st.arg(w.newest)
+	if s.days != nil {
+		sql += " AND " + st.anyTerm(s.days)
+	}
+	if after != nil {
+		id, ok := parseUUID(after.RequestID)
+		if !ok {
+			return "", nil, archive.BadID(after.RequestID)
+		}
+		// As a pair: the primary key has both, in this order.
+		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"
+	}
+
+	p := st.where(s.query)
+	if s.exact = p.exact; p.sql != "" {
+		sql += " AND " + p.sql
+	}
+
+	return sql, st, nil
+}
+
+const newestFirst = " ORDER BY at DESC, request_id DESC LIMIT "
+
+// step visits up to limit rows of a window and returns how many it read.
+func (s *scan) step(ctx context.Context, w window, after *query.Position, limit int) (n int, err error) {
+	sql, st, err := s.fromClause(w, after)
+	if err != nil {
+		return 0, err
+	}
+
+	sql = "SELECT at, request_id, line" + sql + newestFirst + st.arg(limit)
+	rows, err := s.tx.Query(ctx, sql, s.planned(st)...)
+	if err != nil {
+		return 0, err
+	}
+
+	// A connection serves one query at a time: if rows need more than their line, they are
+	// first read to the end.
+	if s.query.NeedsBody() {
+		return s.stepBodies(ctx, rows)
+	}
+	if s.query.NeedsWhole() {
+		return s.stepWhole(ctx, rows)
+	}
+
+	defer rows.Close()
+	for !s.done && rows.Next() {
+		n++
+		if err := rows.Scan(&s.at, &s.id, (*borrowed)(&s.line)); err != nil {
+			return n, err
+		}
+		s.seen, s.bytes = s.seen+1, s.bytes+len(s.line)
+		if err := s.visitIfMatch(ctx, nil); err != nil {
+			return n, err
+		}
+	}
+
+	// The error of a query that we left early is that we left it.
+	if s.done {
+		rows.Close()
+		return n, nil
+	}
+
+	return n, rows.Err()
+}
+
+// borrowed is a []byte that aliases pgx's read buffer. It is valid until the next row.
+type borrowed []byte
+
+// ScanBytes implements pgtype.BytesScanner.
+func (b *borrowed) ScanBytes(v []byte) error { *b = v; return nil }
+
+// visitIfMatch visits the current row if it matches. It asks the query only if SQL could not
+// decide.
+func (s *scan) visitIfMatch(ctx context.Context, body func() ([]byte, error)) error {
+	// Afresh, because the row before may have been kept.
+	s.row = wire.Row{}
+
+	if !s.exact {
+		row, err := s.fill(s.needs | rowcode.PlaceColumns)
+		if err != nil {
+			return err
+		}
+
+		// body and metadata are called only if the row leaves the answer open.
+		reading := ctx
+		if s.judged != nil && !s.deadline.IsZero() {
+			var cancel context.CancelFunc
+			reading, cancel = context.WithDeadline(ctx, s.deadline)
+			defer cancel()
+		}
+		subject := query.Subject{
+			Row:      row,
+			Context:  reading,
+			Body:     body,
+			Metadata: func() (map[string]string, error) { return s.metadata(ctx) },
+		}
+		matches := s.query.Match(&subject)
+		if subject.Err != nil {
+			return subject.Err
+		}
+		// The next page begins with this row, and reads it whole.
+		if subject.Cut() {
+			s.stopped, s.done = s.judged, true
+			return ctx.Err()
+		}
+
+		p := query.PositionOf(row)
+		s.judged = &p
+		if !matches {
+			// Asked only where nothing matched: a page of matches ends by itself.
+			if s.isOver() {
+				s.stopped, s.done = s.judged, true
+			}
+			return nil
+		}
+	}
+
+	more, err := s.visit(s.fill)
+	s.done = s.done || !more
+
+	return err
+}
+
+// isOver reports whether the time for reading rows is over.
+func (s *scan) isOver() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+
+// fill returns the current row with the columns that are wanted. Place columns cost nothing;
+// the others have to be decoded from the line.
+func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
+	row := &s.row
+	row.ListTime = time.Unix(0, s.at).UTC()
+	if want.Has(rowcode.ColumnID) && row.RequestID == "" {
+		row.RequestID = s.id.String()
+		row.ID = row.RequestID
+	}
+	// Counting and sorting by time end here, without a look at the line.
+	if want&^rowcode.PlaceColumns == 0 {
+		return row, nil
+	}
+
+	if err := rowcode.Decode(s.line, want, row); err != nil {
+		return nil, damaged("the row of record "+s.id.String(), err)
+	}
+
+	return row, nil
+}
+
+// planned returns a statement's arguments, and tells pgx to have it planned anew with them:
+// which index is best depends on their values, and a generic plan would not know them.
+func (s *scan) planned(st *statement) []any {
+	// Where the tables are spread, the account's node plans anew anyway. A prepared statement
+	// spares the coordinator its part.
+	if s.db.spread {
+		return st.args
+	}
+
+	return append([]any{pgx.QueryExecModeCacheDescribe}, st.args...)
+}

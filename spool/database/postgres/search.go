@@ -1,0 +1,255 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/connection"
+)
+
+// Search returns one page of the rows that match; see archive.Store.
+func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return page, err
+	}
+
+	// Where SQL can decide alone, no row has to come here to be tested. By id, places are looked up
+	// first, and a record that moves in between would not be found.
+	exact := (&scan{account: key, query: &q}).exactInSQL()
+	_, byID := requiredIDs(q.Where)
+	err = db.readPage(ctx, exact && !byID, func(tx reader) error {
+		s, err := db.newScan(ctx, tx, key, &q)
+		if err != nil {
+			return err
+		}
+		switch {
+		case exact:
+			page, err = s.page(ctx)
+		case s.sorts():
+			page, err = s.sorted(ctx)
+		default:
+			page, err = s.find(ctx)
+		}
+		if err == nil && !q.Bare {
+			err = s.loadExcerpts(ctx, page.Rows)
+		}
+		return err
+	})
+	if err != nil {
+		return query.Page{}, err
+	}
+
+	return page, nil
+}
+
+// readPage runs fn, which reads a page, in a transaction that sees the database as of one moment.
+//
+// Where the tables are spread, a page that is loose has no transaction: it would cost both the
+// coordinator and the account's node as much as another statement. What changes meanwhile may be
+// on the page and not counted, or counted only. A record whose start moves meanwhile may be on the
+// page twice, or not at all.
+func (db *DB) readPage(ctx context.Context, loose bool, fn func(r reader) error) error {
+	if db.spread && loose {
+		return db.pool.SearchConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
+	}
+	return db.pool.Search(ctx, func(tx pgx.Tx) error { return fn(tx) })
+}
+
+// exactInSQL reports whether the database can answer the whole query by itself.
+func (s *scan) exactInSQL() bool { return s.query.Order.By == "" && s.predicate().exact }
+
+// predicate returns what SQL can select of the query.
+func (s *scan) predicate() predicate { return (&statement{account: s.account}).where(s.query) }
+
+// page has the database find the page and count the matches.
+func (s *scan) page(ctx context.Context) (page query.Page, err error) {
+	q := s.query
+	rows := q.NewPage()
+	skip := q.Offset
+
+	s.visit = func(fill query.Fill) (bool, error) {
+		switch {
+		case skip > 0:
+			skip--
+			return true, nil
+		case rows.Full():
+			page.More = true
+			return false, nil
+		}
+
+		row, err := fill(rowcode.AllColumns)
+		if err != nil {
+			return false, err
+		}
+		rows.Add(*row)
+		return true, nil
+	}
+
+	// One row more than the page has shows whether another page follows.
+	if err := s.run(ctx, q.Offset+q.Limit+1); err != nil {
+		return page, err
+	}
+
+	// Without a transaction, what is on the page may not be counted.
+	page.Rows = rows.Rows
+	if !q.Filtered() {
+		page.Total = max(s.records(), len(page.Rows))
+		return page, nil
+	}
+
+	// Where all matches were read, nothing has to be counted.
+	page.Total = q.Offset - skip + len(page.Rows)
+	if !q.Streams() && (q.After != nil || page.More) {
+		page.Total, err = s.count(ctx, query.TotalMax+1)
+		page.Total = max(page.Total, len(page.Rows))
+	}
+	if page.Total > query.TotalMax {
+		page.Total, page.TotalIsLowerBound = query.TotalMax, true
+	}
+
+	return page, err
+}
+
+// records returns how many records the account has.
+func (s *scan) records() (n int) {
+	// The counts that the scan has read anyway, without a query of its own.
+	for _, w := range s.weeks {
+		n += w.records
+	}
+	return n
+}
+
+// countPieces is how many pieces of the list the first statement of a count reads.
+const countPieces = 8
+
+// count counts the matches of the whole list, wherever the page begins, up to limit.
+func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
+	all := *s.query
+	all.After = nil
+	whole := *s
+	whole.query = &all
+
+	// If the filter uses the index on terms anyway, the days go into the same index: it then
+	// does not have to read every row that the terms alone find.
+	oldest, newest := bounds(&all)
+	if s.predicate().terms {
+		whole.days = dayTerms(s.account, oldest, newest)
+	}
+
+	// Mostly few match, so that all windows are read: the first is large, unless it would span
+	// weeks that are not searched.
+	first := countPieces
+	if s.byID {
+		first = 1
+	}
+	for w := range windowsFrom(first, s.weeks, oldest, newest) {
+		sql, st, err := whole.fromClause(w, nil)
+		if err != nil {
+			return n, err
+		}
+
+		// LIMIT inside: the database stops counting where the answer is known to be "more".
+		found := 0
+		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(limit-n) + ") found"
+		if err := s.tx.QueryRow(ctx, sql, s.planned(st)...).Scan(&found); err != nil {
+			return n, err
+		}
+		if n += found; n == limit {
+			break
+		}
+	}
+
+	return n, nil
+}
+
+// find evaluates the query in Go, on every row that the database selects.
+func (s *scan) find(ctx context.Context) (query.Page, error) {
+	q := s.query
+	f := query.NewFinder(q)
+	if !q.Filtered() {
+		f.Total(s.records())
+	}
+
+	// Matches before the cursor are not on the page, but they count.
+	if !q.Streams() && (q.Filtered() || q.Order.By != "") {
+		all := *q
+		all.After = nil
+		s.query = &all
+		s.oldest, s.newest = bounds(&all)
+	}
+
+	s.visit = f.Visit
+	if err := s.run(ctx, math.MaxInt); err != nil {
+		return query.Page{}, err
+	}
+
+	return s.finish(ctx, f)
+}
+
+// finish reads the rows of the finder's page.
+func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) {
+	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
+		id, _ := parseUUID(requestID)
+		state, err := s.state(ctx, id)
+		row, _ = state.Row()
+		return row, err
+	})
+}
+
+// errEnd ends a read-only transaction early.
+var errEnd = errors.New("the reader wants no more")
+
+// Scan calls fn with each row that matches; see archive.Store.
+func (db *DB) Scan(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error),
+) (stopped *query.Position, err error) {
+	key, err := accountKey(account)
+	if err != nil {
+		return nil, err
+	}
+
+	// Once fn has seen a row, the transaction must not run again: fn would see rows twice.
+	// The error then goes into final, and errEnd, which is not retried, ends the transaction.
+	var final error
+	err = db.pool.Search(ctx, func(tx pgx.Tx) error {
+		s, err := db.newScan(ctx, tx, key, &q)
+		if err != nil {
+			return err
+		}
+
+		begun := false
+		s.visit = func(fill query.Fill) (bool, error) {
+			row, err := fill(want)
+			if err != nil {
+				return false, err
+			}
+			begun = true
+			more, err := fn(row)
+			if err != nil {
+				final = err
+				return false, errEnd
+			}
+			return more, nil
+		}
+
+		err = s.run(ctx, math.MaxInt)
+		stopped = s.stopped
+		if err != nil && begun && final == nil {
+			final = connection.Failure(ctx, err)
+			err = errEnd
+		}
+		return err
+	})
+	if final != nil {
+		return stopped, final
+	}
+
+	return stopped, err
+}

@@ -1,0 +1,322 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/registry"
+	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/postgrestest"
+)
+
+var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// servers opens one database several times, as several servers do.
+func servers(t *testing.T, n int) []*DB {
+	t.Helper()
+	dsn := postgrestest.DSN(t)
+	dbs := make([]*DB, n)
+	var opening sync.WaitGroup
+	for i := range dbs {
+		opening.Go(func() {
+			db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			dbs[i] = db
+		})
+	}
+	opening.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+
+	t.Cleanup(func() {
+		for _, db := range dbs {
+			_ = db.Close()
+		}
+	})
+	return dbs
+}
+
+// publish adds a version without going through a Registry.
+func publish(ctx context.Context, db *DB, account, name string) (wire.Template, error) {
+	return db.UpdateTemplate(ctx, account, name, func(*wire.Template) (*wire.Version, bool, error) {
+		return &wire.Version{Blueprint: []byte(`{}`), Metadata: []byte(`null`), CreatedAt: time.Now()}, true, nil
+	})
+}
+
+func TestPublishersAtSeveralServersLeaveNoGap(t *testing.T) {
+	dbs := servers(t, 3)
+	const each = 15
+	var publishers sync.WaitGroup
+	for _, db := range dbs {
+		for range each {
+			publishers.Go(func() {
+				if _, err := publish(t.Context(), db, "acme", "greet"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	publishers.Wait()
+
+	head, err := dbs[0].Template(t.Context(), "acme", "greet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if head.Latest() != each*len(dbs) || head.Revision != uint64(each*len(dbs)) {
+		t.Errorf("%d versions and revision %d, want %d", head.Latest(), head.Revision, each*len(dbs))
+	}
+	for i, stamp := range head.Versions {
+		v, err := dbs[1].TemplateVersion(t.Context(), "acme", head.ID, i+1)
+		if err != nil || v.ID != stamp.ID || v.ID != int64(i+1) {
+			t.Errorf("version %d has the id %d, the head says %d (%v)", i+1, v.ID, stamp.ID, err)
+		}
+	}
+}
+
+// A reader at a revision must never miss a lower one that is committed later. Each template is
+// published once, so a change that the reader misses is not repeated.
+func TestAReaderOfTheChangesMissesNone(t *testing.T) {
+	dbs := servers(t, 3)
+	const publishersEach, templatesEach = 3, 20
+	var publishers sync.WaitGroup
+	for s, db := range dbs {
+		for p := range publishersEach {
+			publishers.Go(func() {
+				for i := range templatesEach {
+					if _, err := publish(t.Context(), db, "acme", fmt.Sprintf("t%d-%d-%d", s, p, i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+
+	all := len(dbs) * publishersEach * templatesEach
+	seen := map[string]bool{}
+	for position := uint64(0); position < uint64(all) && !t.Failed(); {
+		c, err := dbs[len(seen)%len(dbs)].TemplateChanges(t.Context(), "acme", position)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range c.Names {
+			seen[name] = true
+		}
+		position = c.Revision
+	}
+	publishers.Wait()
+	if len(seen) != all {
+		t.Errorf("the reader saw %d templates, want %d", len(seen), all)
+	}
+}
+
+// watched returns a registry over a database that others write to too.
+func watched(t *testing.T, db *DB) *registry.Registry {
+	t.Helper()
+	r := registry.New(registry.Config{Store: db, Logger: silent})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Watch(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+// listeners returns how many connections listen, and ends them on request.
+func listeners(t *testing.T, db *DB, end bool) (n int) {
+	t.Helper()
+	sql := `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN %'`
+	if end {
+		sql += ` AND pg_terminate_backend(pid)`
+	}
+	if err := db.pool.QueryRow(t.Context(), []any{&n}, sql); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAChangeAtOneServerWakesWhoWaitsAtAnother(t *testing.T) {
+	dbs := servers(t, 2)
+	here := watched(t, dbs[1])
+	await := func() {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); listeners(t, dbs[0], false) == 0; {
+			if time.Now().After(deadline) {
+				t.Fatal("no connection listens")
+			}
+		}
+	}
+
+	id := wire.Identity{Account: "acme"}
+	for round, prepare := range []func(){
+		await,
+		func() { // the connection is lost, and returns only after the next look
+			await()
+			listeners(t, dbs[0], true)
+		},
+	} {
+		prepare()
+		answers := make(chan wire.Changes, 1)
+		go func() {
+			q := wire.ChangesQuery{Since: uint64(round), Wait: 30 * time.Second}
+			c, err := here.Changes(context.Background(), id, q)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- c
+		}()
+
+		begun := time.Now()
+		if _, err := publish(t.Context(), dbs[0], "acme", fmt.Sprint("greet", round)); err != nil {
+			t.Fatal(err)
+		}
+		if c := <-answers; c.Revision != uint64(round)+1 || time.Since(begun) > 5*time.Second {
+			t.Errorf("round %d: after %v it received %+v", round, time.Since(begun), c)
+		}
+	}
+}
+
+func TestNotificationsTellTheAccount(t *testing.T) {
+	dbs := servers(t, 2)
+	ctx, cancel := context.WithCancel(t.Context())
+	woken, ended := make(chan string, 10), make(chan error, 1)
+	go func() { ended <- dbs[1].hear(ctx, func(account string) { woken <- account }) }()
+	for n := 0; ; n++ { // until it listens
+		if _, err := publish(t.Context(), dbs[0], "acme", fmt.Sprint(n)); err != nil {
+			t.Fatal(err)
+		}
+		if listeners(t, dbs[0], false) > 0 {
+			break
+		}
+	}
+
+	if _, err := publish(t.Context(), dbs[0], "acmed", "greet"); err != nil {
+		t.Fatal(err)
+	}
+	for account := range woken {
+		if account == "acmed" {
+			break
+		}
+	}
+	cancel()
+	<-ended
+}
+
+func TestALookWakesOnlyAccountsThatChanged(t *testing.T) {
+	dbs := servers(t, 2)
+	for _, account := range []string{"a", "b", "c"} {
+		if _, err := publish(t.Context(), dbs[0], account, "greet"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var woken []string
+	look := func(seen map[string]uint64) map[string]uint64 {
+		woken = nil
+		wake := func(account string) { woken = append(woken, account) }
+		return dbs[1].look(t.Context(), []string{"a", "b", "nobody"}, seen, wake)
+	}
+
+	seen := look(nil)
+	if len(woken) != 2 {
+		t.Errorf("the first look woke %v", woken)
+	}
+	if seen = look(seen); woken != nil {
+		t.Errorf("a look without a change woke %v", woken)
+	}
+
+	for _, account := range []string{"b", "c"} { // no caller waits for c
+		if _, err := publish(t.Context(), dbs[0], account, "greet"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if look(seen); len(woken) != 1 || woken[0] != "b" {
+		t.Errorf("after a change of b it woke %v", woken)
+	}
+}
+
+func TestTheOwnerOfTwoServersStays(t *testing.T) {
+	dbs := servers(t, 2)
+	for round := range 10 {
+		ctx, viewer := t.Context(), wire.RoleViewer
+		account := fmt.Sprint("team", round)
+		var owners [2]wire.User
+		for i := range owners {
+			hash := [32]byte{1, byte(round)}
+			u := wire.User{
+				ID:           wire.NewID(),
+				AccountName:  account,
+				Email:        fmt.Sprintf("p%d-%d@example.com", round, i),
+				Role:         wire.RoleOwner,
+				CreatedAt:    time.Now(),
+				SessionsFrom: time.Now(),
+			}
+			var invite [32]byte
+			if i == 1 {
+				invite = hash
+				if err := dbs[0].CreateInvite(ctx, hash, wire.Invite{
+					ID:          wire.NewID(),
+					AccountName: account,
+					Role:        wire.RoleOwner,
+					CreatedAt:   time.Now(),
+					ExpiresAt:   time.Now().Add(time.Hour),
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			var err error
+			if owners[i], err = dbs[i].CreateUser(ctx, u, "hash", invite); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		var errs [2]error
+		var changes sync.WaitGroup
+		for i, u := range owners {
+			changes.Go(func() {
+				_, errs[i] = dbs[i].ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &viewer, At: time.Now()})
+			})
+		}
+		changes.Wait()
+		if (errs[0] == nil) == (errs[1] == nil) {
+			t.Fatalf("each owner becomes a viewer at a different server: %v, %v; want one rejected", errs[0], errs[1])
+		}
+	}
+}
+
+// Maintenance of a large database takes minutes; a sign-up does not wait for it.
+func TestSigningUpDoesNotWaitForMaintenance(t *testing.T) {
+	db := servers(t, 1)[0]
+
+	err := db.withLock(t.Context(), connection.RunLock, func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+
+		_, err := db.CreateUser(ctx, wire.User{
+			ID:           wire.NewID(),
+			AccountName:  "team",
+			Email:        "ann@example.com",
+			Role:         wire.RoleOwner,
+			CreatedAt:    time.Now(),
+			SessionsFrom: time.Now(),
+		}, "hash", [32]byte{})
+
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

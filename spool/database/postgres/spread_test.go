@@ -1,0 +1,368 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres/postgrestest"
+)
+
+// Citus would commit a COPY alone in one phase, after the others (folding.insert). A page is read
+// without a transaction, which would cost as much as another statement. Which statements are sent
+// can be seen on any PostgreSQL.
+func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t *testing.T) {
+	server := postgrestest.Start(t, postgrestest.Options{
+		Settings: []string{"log_statement=all", "log_line_prefix=%p "},
+	})
+	db, err := Open(t.Context(), Config{DSN: server.Database(t), Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.spread = true
+	logged := len(server.WholeLog(t))
+
+	var events []archive.Event
+	for n := range 100 {
+		events = append(events,
+			databasetest.Event(t, 2*n, wire.KindRequest, databasetest.ID(n), `{"function_name":"f"}`),
+			databasetest.Event(t, 2*n+1, wire.KindScore, databasetest.ID(n), `{"name":"n","score":1}`))
+	}
+	for _, account := range []string{"a", "b"} {
+		for _, part := range [][]archive.Event{events[:150], events[100:]} {
+			if _, err := db.Apply(t.Context(), account, part); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	log := server.WholeLog(t)[logged:]
+	if unnoted, copied := unnotedCopies(log); copied < 4 || unnoted > 0 {
+		t.Errorf("%d of %d transactions copy and insert no counts", unnoted, copied)
+	}
+	// Control.
+	if unnoted, _ := unnotedCopies(strings.ReplaceAll(log, "INSERT INTO account_weeks", "SELECT")); unnoted == 0 {
+		t.Error("a COPY without an INSERT goes unnoticed")
+	}
+
+	for _, spread := range []bool{true, false} {
+		db.spread = spread
+		logged = len(server.WholeLog(t))
+		page, err := db.Search(t.Context(), "a", query.Query{Limit: 25})
+		if err != nil || len(page.Rows) != 25 {
+			t.Fatalf("%d rows, %v", len(page.Rows), err)
+		}
+		if transaction := strings.Contains(server.WholeLog(t)[logged:], "statement: begin"); transaction == spread {
+			t.Errorf("spread is %v, and a page takes a transaction: %v", spread, transaction)
+		}
+	}
+
+	// By id, a record must not move between the statement that finds its place and the next.
+	db.spread = true
+	logged = len(server.WholeLog(t))
+	byID, err := query.Compile(wire.Search{FilterGroup: &wire.Filter{
+		Field: "request_id", Operator: "is", Value: json.RawMessage(`"` + databasetest.ID(7) + `"`),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := db.Search(t.Context(), "a", byID)
+	if err != nil || len(page.Rows) != 1 || !strings.Contains(server.WholeLog(t)[logged:], "statement: begin") {
+		t.Errorf("a page by id: %d rows, %v, or without a transaction", len(page.Rows), err)
+	}
+
+	// What was counted before the page was read.
+	if err := db.pool.Exec(t.Context(), `UPDATE account_weeks SET records = 0`); err != nil {
+		t.Fatal(err)
+	}
+	page, err = db.Search(t.Context(), "a", query.Query{Limit: 25})
+	if err != nil || page.Total < len(page.Rows) {
+		t.Errorf("%d rows of %d in all, %v", len(page.Rows), page.Total, err)
+	}
+}
+
+var statementLine = regexp.MustCompile(`(?m)^(\d+) LOG: +(?:statement|execute [^:]*):\s+(.*)$`)
+
+// unnotedCopies counts the transactions that copy, and those of them that insert no counts
+// afterwards.
+func unnotedCopies(log string) (unnoted, copied int) {
+	open := make(map[string]bool) // by process: it has copied, and inserted no counts
+	for _, m := range statementLine.FindAllStringSubmatch(log, -1) {
+		process, sql := m[1], strings.ToLower(m[2])
+		switch {
+		case strings.HasPrefix(sql, "copy "):
+			open[process] = true
+		case strings.HasPrefix(sql, "insert into account_weeks") && open[process]:
+			open[process] = false
+			copied++
+		case strings.HasPrefix(sql, "commit") && open[process]:
+			open[process] = false
+			copied++
+			unnoted++
+		}
+	}
+
+	return unnoted, copied
+}
+
+func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	// Elsewhere than on Citus its catalog is made up.
+	half := []string{`SELECT undistribute_table('summaries')`}
+	if !db.spread {
+		half = []string{
+			`CREATE TABLE pg_dist_partition AS
+			SELECT 'record_states'::regclass AS logicalrelid, 'account_id' AS partkey`,
+			`CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2'`,
+			fakeWorker("", true),
+		}
+	}
+	for _, sql := range half {
+		if err := db.pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	_, err = Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err == nil || !strings.Contains(err.Error(), "not summaries") && !strings.Contains(err.Error(), "summaries, ") ||
+		!strings.Contains(err.Error(), "archive spread") {
+		t.Errorf("%v", err)
+	}
+
+	again, err := Open(t.Context(), Config{DSN: dsn, Logger: silent, HalfSpread: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+}
+
+// A write that is cut off in its commit is acknowledged, and shows only later. Whether there is one
+// cannot be known while a worker is away.
+func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.InSmallSteps()
+	account, setWorker := summarizedOn(t, db, dsn)
+
+	write := func(from, to int) {
+		t.Helper()
+		var events []archive.Event
+		for n := from; n < to; n++ {
+			id := databasetest.ID(n)
+			events = append(events, databasetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
+		}
+		if _, err := db.Apply(t.Context(), account, events); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Three summaries are there, and three are missing.
+	write(0, 9)
+	setWorker("")
+	if err := db.Summarize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	write(9, 18)
+
+	for _, worker := range []string{"undecided", "away", ""} {
+		setWorker(worker)
+		if err := db.Summarize(t.Context()); err != nil && worker != "away" {
+			t.Fatal(err)
+		}
+		n, want := 0, 3
+		if worker == "" {
+			want = 6
+		}
+		if err := db.pool.QueryRow(t.Context(), []any{&n},
+			`SELECT count(*) FROM summaries WHERE account_id = $1`, account); err != nil || n != want {
+			t.Errorf("a worker is %q: there are %d summaries, %v; want %d", worker, n, err, want)
+		}
+	}
+}
+
+// summarizedOn returns an account, and a function that leaves a transaction undecided on a worker,
+// takes one away that has other accounts, or ends both. Elsewhere than on Citus it is made up.
+func summarizedOn(t *testing.T, db *DB, dsn string) (account string, setWorker func(state string)) {
+	t.Helper()
+	if !db.spread {
+		db.spread = true
+		return "a", func(state string) {
+			gid := map[string]string{"undecided": "citus_0_1_2_3"}[state]
+			if err := db.pool.Exec(t.Context(), fakeWorker(gid, state != "away")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	account, _, setAway := workerOf(t, db, dsn, "08006")
+	conn := postgrestest.Connect(t, postgrestest.Workers(t, dsn)[0])
+	return account, func(state string) {
+		switch state {
+		case "undecided":
+			run(t, conn, `BEGIN; CREATE TABLE undecided (x int); PREPARE TRANSACTION 'citus_0_1_2_3'`)
+		case "away":
+			run(t, conn, `ROLLBACK PREPARED 'citus_0_1_2_3'`)
+			setAway(true)
+		default:
+			setAway(false)
+		}
+	}
+}
+
+// run runs statements, separated by semicolons.
+func run(t *testing.T, conn *pgx.Conn, sql string) {
+	t.Helper()
+	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakeWorker makes a worker that answers everything with result, unless it is away.
+func fakeWorker(result string, answers bool) string {
+	return fmt.Sprintf(`
+		CREATE OR REPLACE FUNCTION run_command_on_workers(command text)
+		RETURNS TABLE (nodename text, nodeport int, success boolean, result text)
+		LANGUAGE sql AS $$ SELECT 'worker', 1, %v, '%s' $$`, answers, result)
+}
+
+// A node may fail to commit what it has taken. Here a trigger fails there, at the moment of
+// commit; in earnest the node dies.
+func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
+	dsn := postgrestest.DSN(t)
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	write := func(n int) error {
+		var events []archive.Event
+		for i := range 2 * copyLeast {
+			events = append(events,
+				databasetest.Event(t, i, wire.KindRequest, databasetest.ID(i), `{"function_name":"f"}`))
+		}
+		_, err := db.Apply(t.Context(), fmt.Sprint("account-", n), events)
+		return err
+	}
+	if err := write(0); err != nil { // makes the partition, too
+		t.Fatal(err)
+	}
+
+	nodes := append(postgrestest.Workers(t, dsn), dsn)
+	for _, node := range nodes[:max(len(nodes)-1, 1)] { // the coordinator only where it is alone
+		failAtCommit(t, node)
+	}
+
+	for n := range 5 {
+		if err := write(1 + n); err == nil {
+			t.Error("a write is acknowledged that is not committed")
+		}
+	}
+
+	// Control, where a commit may be torn.
+	if db.spread && !tornCommit(t, dsn) {
+		t.Error("a write without its counts is not torn, so nothing shows that one would be noticed")
+	}
+}
+
+// tornCommit writes as folding.insert must not: after a SELECT, a COPY is all that it sends to one
+// node, and another node gets an INSERT. It reports whether the commit succeeds and the row is lost.
+func tornCommit(t *testing.T, dsn string) bool {
+	t.Helper()
+	conn := postgrestest.Connect(t, dsn)
+	accounts := accountsByNode(t, conn)
+	here, there := accounts[0], accounts[len(accounts)-1]
+	id, _ := parseUUID(databasetest.ID(1))
+
+	lost := 0
+	count := func(q querier) error {
+		return q.QueryRow(t.Context(),
+			`SELECT 1 - count(*) FROM record_states WHERE account_id = $1`, here).Scan(&lost)
+	}
+	if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
+		if err := count(tx); err != nil {
+			return err
+		}
+		row := make([]any, len(stateColumns))
+		copy(row, []any{here, id, tsOf(id), int64(1), false, []byte{}})
+		if _, err := tx.CopyFrom(t.Context(), pgx.Identifier{"record_states"}, stateColumns,
+			pgx.CopyFromRows([][]any{row})); err != nil {
+			return err
+		}
+		_, err := tx.Exec(t.Context(), `
+			INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3)`, there, id, tsOf(id))
+		return err
+	}); err != nil {
+		t.Error(err)
+		return false
+	}
+	if err := count(conn); err != nil {
+		t.Fatal(err)
+	}
+
+	return lost == 1
+}
+
+// accountsByNode returns accounts, sorted by the node of a Citus that has their records.
+func accountsByNode(t *testing.T, conn *pgx.Conn) (accounts []string) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), `
+		SELECT array_agg(a ORDER BY groupid)
+		FROM generate_series(1, 20) n, concat('account-', n) a, pg_dist_placement
+		WHERE shardid = get_shard_id_for_distribution_column('record_states', a)`).Scan(&accounts); err != nil {
+		t.Fatal(err)
+	}
+
+	return accounts
+}
+
+// failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.
+func failAtCommit(t *testing.T, dsn string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+
+	// On a worker only the shards, whose names end with a number, hold rows.
+	if _, err := conn.Exec(t.Context(), `
+		SET citus.enable_ddl_propagation = off; SET citus.override_table_visibility = off;
+		CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN RAISE EXCEPTION 'not committed'; END $$;
+		DO $$
+		DECLARE part regclass;
+		BEGIN
+			FOR part IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relname ~ CASE
+				WHEN to_regclass('pg_dist_partition') IS NULL THEN '^record_states_'
+				ELSE '^record_states_.*_[0-9]+$' END
+			LOOP
+				EXECUTE format('CREATE CONSTRAINT TRIGGER fail AFTER INSERT ON %s
+					DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION fail()', part);
+			END LOOP;
+		END $$`, pgx.QueryExecModeSimpleProtocol); err != nil {
+		t.Fatal(err)
+	}
+}

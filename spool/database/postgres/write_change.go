@@ -1,0 +1,146 @@
+package postgres
+
+import (
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/spool/archive"
+	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
+)
+
+// columnArrays are rows, as one array for each column: a statement takes them with unnest.
+type columnArrays [][]any
+
+func (a *columnArrays) add(row ...any) {
+	if *a == nil {
+		*a = make(columnArrays, len(row))
+	}
+	for i, value := range row {
+		(*a)[i] = append((*a)[i], value)
+	}
+}
+
+// partChanges are what a group does to rows that exist, of one account and week.
+//
+// One statement changes all rows of a table: where tables are spread, each statement is a round
+// trip from the coordinator to a node.
+type partChanges struct {
+	*part
+	states   columnArrays // id, revision, orphan, trace, span_at, link and state, which is written as a whole
+	grown    columnArrays // the same without the state, which gets a delta
+	unlisted columnArrays // list time and id of headers that are deleted
+	removed  columnArrays // id and revision of records that are deleted
+	deltas   []uuid       // of records whose deltas are deleted
+	bodies   columnArrays // record and event of bodies that are deleted
+	replaced columnArrays // record, event and body of bodies that are replaced
+	buried   [][]any      // tombstones
+}
+
+// dropDeltas deletes the deltas of a record's state, which load has joined to it.
+func (c *partChanges) dropDeltas(r *archive.Record) {
+	if len(r.State.Deltas()) > 0 {
+		c.deltas = append(c.deltas, uuid(r.ID))
+	}
+}
+
+// unlist deletes the header that the record had, if any.
+func (c *partChanges) unlist(r *archive.Record) {
+	// With the old list time, which is in the key.
+	if r.Before.Listed {
+		c.unlisted.add(nanosOf(r.Before.ListedAt), uuid(r.ID))
+	}
+}
+
+// remove deletes a record, and leaves a tombstone if the group asks for one.
+func (c *partChanges) remove(r *archive.Record, tombstone []any) {
+	if r.Revision > 0 {
+		c.removed.add(uuid(r.ID), r.Revision)
+		c.dropDeltas(r)
+		c.unlist(r)
+	}
+	if r.Buried {
+		c.buried = append(c.buried, tombstone)
+	}
+}
+
+// queue queues the changes. The ids and times are also compared with ANY, so that the rows are
+// found by the index whatever the planner makes of unnest.
+func (c *partChanges) queue(b *pgx.Batch) {
+	from, to := schema.WeekEnds(c.week)
+	all := func(rows columnArrays, sql string) {
+		if len(rows) == 0 {
+			return
+		}
+		args := []any{c.account, from, to}
+		for _, column := range rows {
+			args = append(args, column)
+		}
+		queueAll(b, len(rows[0]), sql, args...)
+	}
+
+	all(c.states, `
+		UPDATE record_states s SET revision = s.revision + 1,
+			orphan = u.orphan, trace = u.trace, span_at = u.span_at, link = u.link, state = u.state
+		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[],
+			$9::uuid[], $10::bytea[]) AS u (id, revision, orphan, trace, span_at, link, state)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.grown, `
+		UPDATE record_states s SET revision = s.revision + 1,
+			orphan = u.orphan, trace = u.trace, span_at = u.span_at, link = u.link
+		FROM unnest($4::uuid[], $5::bigint[], $6::boolean[], $7::uuid[], $8::bigint[],
+			$9::uuid[]) AS u (id, revision, orphan, trace, span_at, link)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.removed, `
+		DELETE FROM record_states s
+		USING unnest($4::uuid[], $5::bigint[]) AS u (id, revision)
+		WHERE s.account_id = $1 AND s.ts >= $2 AND s.ts < $3
+			AND s.request_id = ANY($4) AND s.request_id = u.id AND s.revision = u.revision`)
+	all(c.unlisted, `
+		DELETE FROM records r
+		USING unnest($4::bigint[], $5::uuid[]) AS u (at, id)
+		WHERE r.account_id = $1 AND r.ts >= $2 AND r.ts < $3
+			AND r.at = ANY($4) AND r.at = u.at AND r.request_id = u.id`)
+
+	all(c.bodies, `
+		DELETE FROM record_bodies b
+		USING unnest($4::uuid[], $5::uuid[]) AS u (id, event)
+		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
+			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)
+	all(c.replaced, `
+		UPDATE record_bodies b SET body = u.body
+		FROM unnest($4::uuid[], $5::uuid[], $6::bytea[]) AS u (id, event, body)
+		WHERE b.account_id = $1 AND b.ts >= $2 AND b.ts < $3
+			AND b.request_id = ANY($4) AND b.request_id = u.id AND b.event_id = u.event`)
+
+	if len(c.deltas) > 0 {
+		b.Queue(`
+			DELETE FROM record_deltas
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.deltas)
+	}
+	if len(c.removed) > 0 {
+		b.Queue(`
+			DELETE FROM record_bodies
+			WHERE account_id = $1 AND ts >= $2 AND ts < $3 AND request_id = ANY($4)`, c.account, from, to, c.removed[0])
+	}
+	// A tombstone of a record that never existed counts against a bound (mayRememberUnseen).
+	queueInserts(b, "tombstones", tombstoneColumns, c.buried, " ON CONFLICT (account_id, request_id) DO NOTHING")
+}
+
+// queueAll queues a statement that must change exactly so many rows. If one is no longer as it
+// was read, another server was faster, and the transaction starts over.
+func queueAll(b *pgx.Batch, rows int, sql string, args ...any) {
+	b.Queue(sql, args...).Exec(func(tag commandTag) error {
+		if tag.RowsAffected() != int64(rows) {
+			return connection.ErrConflict
+		}
+		return nil
+	})
+}
+
+var tombstoneColumns = []string{"account_id", "request_id", "deleted_at", "unseen"}
+
+const insertTombstone = `
+	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
+	ON CONFLICT (account_id, request_id) DO NOTHING`

@@ -1,0 +1,178 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"promptspool/spool/crashpoint"
+	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
+	"promptspool/spool/queue/generation"
+)
+
+// trashPrefix marks what is being removed, buildPrefix what is not finished. Open removes
+// both.
+const (
+	trashPrefix = ".trash-"
+	buildPrefix = ".build-"
+)
+
+// Frontier returns the lowest sequence that is not acknowledged: after a start, Read from
+// here.
+func (q *Queue) Frontier() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.frontier
+}
+
+// Ack records that every event with Seq <= through was delivered, or moved to a lane.
+//
+// Their disk space comes back generation by generation. Lost events right after through
+// are passed over as well, because no call will ever acknowledge them. Acknowledging an
+// event again does nothing.
+//
+// Durability: Run makes the frontier durable within a second, and Close does. After a
+// crash it may be further back, so that events are sent again, but never further ahead.
+//
+// An error means that a generation could not be read, and the frontier has not moved, or
+// that one could not be removed.
+func (q *Queue) Ack(through uint64) error {
+	q.readMu.Lock()
+	defer q.readMu.Unlock()
+
+	q.mu.Lock()
+	frontier, next, closing := q.frontier, q.next, q.closing
+	behind := q.afterLostLocked(max(through+1, frontier)) - 1
+	q.mu.Unlock()
+
+	if closing {
+		return ErrClosed
+	}
+	if through >= next {
+		return fmt.Errorf("spool: cannot acknowledge event %d, the last one is %d", through, next-1)
+	}
+	if through = behind; through < frontier {
+		return nil
+	}
+
+	// Appends continue while this reads. The frontier stays: readMu keeps other calls of
+	// Ack out.
+	acked, oldestAt, err := q.count(frontier, through)
+	if err != nil {
+		return err
+	}
+
+	q.mu.Lock()
+	q.usage.subtract(acked)
+	q.frontier = through + 1
+	if q.frontier == q.next && len(q.queue)+q.committing == 0 {
+		// Nothing waits, so the usage is zero. The subtraction may say otherwise: events
+		// that a generation lost since the spool was opened were counted by keys that are
+		// gone now.
+		q.usage = usage{}
+	}
+	if oldestAt.IsZero() && q.frontier < q.next {
+		oldestAt = q.newestAt // committed during count
+	}
+	q.oldestAt = oldestAt
+	q.mu.Unlock()
+
+	return q.removeAcked()
+}
+
+// count adds up the events from <= sequence <= through, and returns the time of the first
+// one that follows, or zero if there is none. It reads keys only. The caller must hold
+// readMu.
+func (q *Queue) count(from, through uint64) (usage, time.Time, error) {
+	var u usage
+	var following time.Time
+	for _, g := range q.generationsFrom(from) {
+		if g.first > through {
+			q.mu.Lock()
+			following = g.firstAt
+			q.mu.Unlock()
+			break
+		}
+
+		// Counted apart and added afterwards, because withOpen may call the function
+		// twice.
+		var part usage
+		err := q.withOpen(g, func(r *generation.Reader) error {
+			part, following = usage{}, time.Time{}
+			return r.Walk(from, func(k frame.EventKey) bool {
+				if k.Seq > through {
+					following = k.At
+					return false
+				}
+				part.add(k.Key, 1, int64(k.Bytes))
+				return true
+			})
+		})
+		if err != nil {
+			return u, following, err
+		}
+
+		for key, t := range part.keys {
+			u.add(key, t.events, t.bytes)
+		}
+		if !following.IsZero() {
+			break
+		}
+	}
+	return u, following, nil
+}
+
+// removeAcked removes the folders of generations that are acknowledged as a whole.
+//
+// The newest one always stays: its name keeps sequences from being given out twice,
+// should the cursor be lost. One that is not sealed yet stays until it is. The caller
+// must hold readMu.
+func (q *Queue) removeAcked() error {
+	q.mu.Lock()
+	n := 0
+	for n+1 < len(q.generations) && q.generations[n].last < q.frontier && !q.generations[n].unsealed {
+		n++
+	}
+	acked := q.generations[:n:n]
+	state := cursorState{q.frontier, q.next}
+	q.mu.Unlock()
+	if n == 0 {
+		return nil
+	}
+
+	// The cursor goes first. If it still named removed events as waiting after a crash,
+	// the next start would report them as lost.
+	if err := q.cursor.save(state); err != nil {
+		return fmt.Errorf("spool: cannot write %s: %w", q.path(cursorName), err)
+	}
+
+	q.mu.Lock()
+	q.generations = q.generations[n:]
+	q.mu.Unlock()
+
+	var errs []error
+	for _, g := range acked {
+		errs = append(errs, q.closeReading(g))
+		if q.raw.generation == g {
+			q.raw = rawFiles{}
+		}
+		errs = append(errs, q.trash(g.name))
+	}
+	return errors.Join(errs...)
+}
+
+// trash removes a folder of the spool. It first renames it to a name that Open ignores,
+// so that a crash never leaves half a database.
+func (q *Queue) trash(name string) error {
+	trash := q.path(trashPrefix + name)
+	if err := disk.RemoveAll(trash); err != nil {
+		return err
+	}
+	if err := disk.Rename(q.path(name), trash); err != nil {
+		return err
+	}
+	crashpoint.Reach(crashpoint.GenerationRenamed)
+
+	return disk.RemoveAll(trash)
+}

@@ -1,0 +1,345 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"promptspool/spool/crashpoint"
+	"promptspool/spool/queue/frame"
+	"promptspool/spool/queue/generation"
+)
+
+// commitBytesMax bounds the bytes of a commit that several writers share, so that none of
+// them waits long for the others.
+const commitBytesMax = 8 << 20
+
+// write is one Append on its way to the disk.
+type write struct {
+	key    uint32
+	events []generation.Event
+	first  [1]generation.Event // the memory of events, which mostly come one by one
+	frames int
+	bytes  int64
+
+	// lead reports that this writer must commit. Read it under Queue.mu or after
+	// receiving from turn.
+	lead bool
+	// turn receives nil when this writer is made the leader after it was queued, and then
+	// the outcome of its commit. It has room for one value, so the sender never waits.
+	turn chan error
+}
+
+// newWrite sizes the events, and prepares the large ones in place. It takes over the
+// bytes of data.
+func newWrite(key uint32, data [][][]byte) (*write, error) {
+	w := &write{key: key, turn: make(chan error, 1)}
+	w.events = w.first[:]
+	if len(data) != 1 {
+		w.events = make([]generation.Event, len(data))
+	}
+
+	for i, parts := range data {
+		w.events[i] = generation.NewEvent(parts)
+		w.frames += w.events[i].Frames()
+		w.bytes += int64(w.events[i].Bytes())
+	}
+
+	// Refused before it is queued: a leader could neither split it nor commit it with
+	// others.
+	if w.bytes > generation.CommitBytesMax || w.frames > generation.CommitFramesMax {
+		return nil, fmt.Errorf("spool: %d events of %d bytes do not fit in one commit (at most %d of %d); "+
+			"append fewer at a time",
+			len(data), w.bytes, generation.CommitFramesMax, generation.CommitBytesMax)
+	}
+
+	return w, nil
+}
+
+// Append stores data durably, each element as one event of this key, in the order given.
+//
+// Durability: all events are in one commit, so either all are stored or none. When Append
+// returns nil, they are fsynced. Appends that arrive together share a commit and its
+// fsync, and several busy writers wait up to 5 ms for each other; a lone writer commits
+// immediately.
+//
+// Ownership: the bytes of data belong to the spool until Append returns, and it
+// overwrites those of an event larger than 1 MiB. Together, data may hold 36 MiB.
+//
+// Errors: when ctx ends while Append waits, it returns ctx.Err(), the spool keeps the
+// bytes, and the outcome is unknown: the events may be durable, or become so. The same
+// holds for ErrFailed, because the next start may find them. Any other error means that
+// nothing was stored.
+func (q *Queue) Append(ctx context.Context, key uint32, data ...[]byte) error {
+	events := make([][][]byte, len(data))
+	for i := range data {
+		events[i] = data[i : i+1]
+	}
+
+	return q.AppendParts(ctx, key, events...)
+}
+
+// AppendParts is Append for events that are each given in parts, which are stored as one.
+func (q *Queue) AppendParts(ctx context.Context, key uint32, events ...[][]byte) (err error) {
+	start := time.Now()
+	defer func() {
+		if err == nil {
+			q.config.Metrics.SpoolAppendSeconds.Observe(time.Since(start).Seconds())
+		}
+	}()
+
+	w, err := newWrite(key, events)
+	if err != nil || w.frames == 0 {
+		return err
+	}
+
+	lead, err := q.enqueue(w, start)
+	if err != nil {
+		return err
+	}
+
+	// One writer, the leader, commits for everyone waiting. The others are either
+	// answered by it or, if its batch was full, one of them is made the next leader.
+	if !lead {
+		select {
+		case err := <-w.turn:
+			if !w.lead {
+				return err // committed, or refused, by another leader
+			}
+		case <-ctx.Done():
+			if becameLeader := q.abandon(w); !becameLeader {
+				return ctx.Err()
+			}
+			// The queue depends on us now: commit for the others before giving up.
+		}
+	}
+
+	q.commitQueue()
+
+	return <-w.turn
+}
+
+// enqueue counts and queues w. It reports whether the caller must commit.
+func (q *Queue) enqueue(w *write, at time.Time) (lead bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	if err := q.refusalLocked(); err != nil {
+		return false, err
+	}
+
+	// Events count from here on, so that a bound on a key's events holds while they are
+	// queued.
+	q.usage.add(w.key, len(w.events), w.bytes)
+	q.queue = append(q.queue, w)
+	q.noteArrivalLocked(at)
+
+	if !q.leading {
+		q.leading, w.lead = true, true
+	}
+	return w.lead, nil
+}
+
+// abandon removes w from the queue if it is still there. It reports whether w has become
+// the leader meanwhile: then the caller must commit.
+func (q *Queue) abandon(w *write) (lead bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	if w.lead {
+		<-w.turn // the nil that made it the leader; the outcome comes after it
+		return true
+	}
+
+	// A write that is no longer queued is being committed. Its leader settles the usage.
+	if i := slices.Index(q.queue, w); i >= 0 {
+		q.queue = slices.Delete(q.queue, i, i+1)
+		q.usage.add(w.key, -len(w.events), -w.bytes)
+	}
+	return false
+}
+
+// commitQueue commits what fits in one transaction, answers its writers, and passes the
+// lead on. Only the leader calls it.
+func (q *Queue) commitQueue() {
+	q.gather()
+
+	q.mu.Lock()
+	batch := q.takeBatchLocked()
+	q.commitBegan, q.committing = time.Now(), len(batch)
+	seq, at, err := q.next, q.config.Now().UTC(), q.refusalLocked()
+	q.mu.Unlock()
+
+	// No lock is held during the fsync, so that Status, Read and new appends do not wait
+	// for the disk. Sequences are safe: only the leader advances next, in settle.
+	if err == nil {
+		err = q.commit(batch, seq, at)
+	}
+
+	q.settle(batch, seq, at, err)
+	q.handOn()
+}
+
+// handOn makes the first writer in the queue the next leader, if there is one.
+func (q *Queue) handOn() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	// After Close or a failure, no caller may be left waiting for a commit that never
+	// comes.
+	if err := q.refusalLocked(); err != nil {
+		q.refuseQueueLocked(err)
+	}
+
+	if len(q.queue) > 0 {
+		q.queue[0].lead = true
+		q.queue[0].turn <- nil
+		return
+	}
+
+	q.leading = false
+	q.idle.Broadcast()
+}
+
+// takeBatchLocked removes from the queue what fits in one transaction, and at least the
+// leader's own write, which is the first.
+func (q *Queue) takeBatchLocked() []*write {
+	var frames, n int
+	var bytes int64
+	for _, w := range q.queue {
+		frames, bytes = frames+w.frames, bytes+w.bytes
+		if n > 0 && (frames > generation.CommitFramesMax || bytes > commitBytesMax) {
+			break
+		}
+		n++
+	}
+
+	// A copy, because writers that arrive during the commit reuse the queue's array.
+	batch := slices.Clone(q.queue[:n])
+	q.queue = slices.Delete(q.queue, 0, n)
+	return batch
+}
+
+// refuseQueueLocked answers every queued writer with err, except the leader. The leader
+// stays in the queue: it finds out by itself, and passes the lead on.
+func (q *Queue) refuseQueueLocked(err error) {
+	q.queue = slices.DeleteFunc(q.queue, func(w *write) bool {
+		if w.lead {
+			return false
+		}
+
+		q.usage.add(w.key, -len(w.events), -w.bytes)
+		w.turn <- err
+		return true
+	})
+}
+
+// commit makes a batch durable under the sequences from seq on.
+func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
+	var frames int
+	var bytes int64
+	for _, w := range batch {
+		frames, bytes = frames+w.frames, bytes+w.bytes
+	}
+
+	// One commit is in one generation as a whole, so room is made before its transaction
+	// begins.
+	if err := q.makeRoom(seq, frames, bytes); err != nil {
+		return err
+	}
+
+	start, first := time.Now(), seq
+	txn := q.writing.writer.Begin(&q.framer)
+	defer txn.Discard()
+
+	events := 0
+	for _, w := range batch {
+		for _, e := range w.events {
+			if err := txn.Add(frame.EventKey{Seq: seq, Key: w.key, At: at}, e); err != nil {
+				return err
+			}
+			seq++
+			events++
+		}
+	}
+
+	crashpoint.Reach(crashpoint.BeforeCommit)
+	if err := q.sync(&txn); err != nil {
+		// The keys may be on the disk without their frames. No caller gets a 200 for
+		// these events, so the next start must not report them as lost.
+		q.writing.writer.Forget(first)
+		return err
+	}
+	crashpoint.Reach(crashpoint.AfterCommit)
+
+	q.config.Metrics.SpoolFsyncSeconds.Observe(time.Since(start).Seconds())
+	q.config.Metrics.SpoolCommitEvents.Observe(float64(events))
+	q.makeSpare()
+	return nil
+}
+
+// sync commits a transaction and returns when all of it is on the disk.
+func (q *Queue) sync(txn *generation.Transaction) error {
+	if err := txn.Commit(); err != nil {
+		return q.fail(fmt.Errorf("cannot commit to %s: %w", q.path(q.writing.name), err))
+	}
+
+	// When Badger cannot sync the value log, it only logs that and reports a successful
+	// commit. It logs before it returns, so the spool has failed by now; see generation.Log.
+	if err := q.checkFailed(); err != nil {
+		return err
+	}
+
+	// On a file system that was made read-only, or in a folder that was removed, the
+	// fsync above succeeds without writing anything that the next start would find.
+	if err := q.writing.writer.Present(); err != nil {
+		return q.stopAccepting(err)
+	}
+	return nil
+}
+
+// settle publishes a committed batch, or takes back what was reserved for a failed one,
+// and answers its writers.
+func (q *Queue) settle(batch []*write, seq uint64, at time.Time, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+
+	// The events are durable. Now readers may see them, before the writers are answered.
+	q.committing = 0
+	if err == nil {
+		if q.frontier == q.next {
+			q.oldestAt = at
+		}
+		for _, w := range batch {
+			q.next += uint64(len(w.events))
+			q.appended += w.bytes
+		}
+
+		if q.writing.last < q.writing.first {
+			q.writing.firstAt = at
+		}
+		q.writing.last, q.newestAt = q.next-1, at
+
+		close(q.grown) // wakes every Wait
+		q.grown = make(chan struct{})
+	}
+
+	for _, w := range batch {
+		if err != nil {
+			q.usage.add(w.key, -len(w.events), -w.bytes)
+		}
+		clear(w.events) // once answered, the writer may give a large event back to the system
+		w.turn <- err
+	}
+}
+
+// makeRoom starts a new generation when there is none, or when the current one would grow
+// too large.
+func (q *Queue) makeRoom(seq uint64, frames int, bytes int64) error {
+	if q.writing != nil && q.writing.writer.HasRoom(frames, bytes) {
+		return nil
+	}
+
+	return q.roll(seq, max(q.config.GenerationBytes, generation.CapacityFor(frames, bytes)))
+}

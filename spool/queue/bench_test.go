@@ -1,0 +1,67 @@
+//go:build bench
+
+package queue_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"promptspool/spool/queue"
+)
+
+const benchEventBytes = 4096
+
+// BenchmarkAppend is to be compared with BenchmarkFloor: their ratio, not their figures.
+func BenchmarkAppend(b *testing.B) {
+	s := open(b, b.TempDir(), func(c *queue.Config) { c.BytesMax = 1 << 40 })
+	data := make([]byte, benchEventBytes)
+	benchParallel(b, func() error { return s.Append(context.Background(), 1, data) })
+}
+
+// benchParallel measures do with one writer and with 64.
+func benchParallel(b *testing.B, do func() error) {
+	for name, writers := range map[string]int{"writers=1": 1, "writers=64": 64} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(benchEventBytes)
+
+			var wg sync.WaitGroup
+			for i := range writers {
+				wg.Go(func() {
+					for range (b.N + i) / writers {
+						if err := do(); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// BenchmarkOpen opens a spool that holds 1 GiB in 262,144 events.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s := open(b, dir)
+
+	batch := make([][]byte, 256)
+	for i := range batch {
+		batch[i] = make([]byte, 4096)
+	}
+	for range 1 << 30 / (256 * 4096) {
+		if err := s.Append(b.Context(), 1, batch...); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	closeSpool(b, s)
+	for b.Loop() {
+		s, err := queue.Open(queue.Config{Dir: dir})
+		if err != nil {
+			b.Fatal(err)
+		}
+		closeSpool(b, s)
+	}
+}

@@ -1,0 +1,403 @@
+package queue_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool/queue"
+)
+
+// look opens the folder of a stopped spool. At the end of the test it checks that nothing
+// in the folder has changed.
+func look(t *testing.T, dir string) *queue.Folder {
+	t.Helper()
+	before := fingerprint(t, dir)
+	f, err := queue.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		if diff := cmp.Diff(before, fingerprint(t, dir)); diff != "" {
+			t.Errorf("looking changed the folder (-before +after):\n%s", diff)
+		}
+	})
+
+	return f
+}
+
+// fingerprint describes every file below dir.
+func fingerprint(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			files[path] = "folder"
+			return err
+		}
+		data, err := os.ReadFile(path)
+		files[path] = fmt.Sprintf("%d bytes %x", len(data), sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return files
+}
+
+// check returns the report on a folder.
+func check(t *testing.T, f *queue.Folder) queue.Report {
+	t.Helper()
+	r, err := f.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return r
+}
+
+// checkDir checks a folder and reads its events, without changing it or keeping it open.
+func checkDir(t *testing.T, dir string) (r queue.Report, whole []string) {
+	t.Helper()
+	t.Run("look", func(t *testing.T) {
+		f := look(t, dir)
+		r = check(t, f)
+		for e, err := range f.Waiting() {
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole = append(whole, string(e.Data))
+		}
+	})
+
+	return r, whole
+}
+
+// waiting reads all intact events of an open spool.
+func waiting(t *testing.T, s *queue.Queue) (texts []string) {
+	t.Helper()
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(e.Data))
+	}
+
+	return texts
+}
+
+func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
+	for _, test := range faults() {
+		t.Run(test.name, func(t *testing.T) {
+			dir := test.make(t)
+			test.damage(t, dir)
+			lost := test.lost()
+
+			found, whole := checkDir(t, dir)
+			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
+				t.Errorf("intact events (-want +got):\n%s", diff)
+			}
+			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) ||
+				found.Uncertain != test.uncertain || found.Next != uint64(11-test.uncertain) {
+				t.Errorf("%d events are lost; the report is %+v", lost, found)
+			}
+
+			if _, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()}); err != nil {
+				t.Fatal(err)
+			}
+
+			repaired, whole := checkDir(t, dir)
+			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
+				t.Errorf("intact events after the repair (-want +got):\n%s", diff)
+			}
+			if repaired.Work() || repaired.LostEvents() != lost {
+				t.Errorf("after the repair the report is %+v", repaired)
+			}
+			wantPlans(t, found, repaired)
+
+			s := open(t, dir)
+			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
+				t.Errorf("opened again (-want +got):\n%s", diff)
+			}
+			if st := s.Status(); st.Gaps != lost {
+				t.Errorf("%d events are lost; opened again, the status is %+v", lost, st)
+			}
+		})
+	}
+}
+
+// wantPlans compares what Repair did with the one generation of a fault with what Check had
+// announced.
+func wantPlans(t *testing.T, before, after queue.Report) {
+	t.Helper()
+	if len(before.Generations) == 0 {
+		return // it was removed by the fault
+	}
+
+	planned, left := before.Generations[0], ""
+	if len(after.Generations) > 0 {
+		left = after.Generations[0].Name
+	}
+	want, quarantined := planned.Name, 0
+
+	switch planned.Plan {
+	case queue.PlanRebuild:
+		want += ".1"
+		if planned.Damaged > 0 {
+			quarantined = 1
+		}
+	case queue.PlanQuarantine:
+		want, quarantined = "", 1
+	case queue.PlanRemove:
+		want = ""
+	}
+
+	if left != want || len(after.Quarantine) != quarantined {
+		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q",
+			planned.Plan, left, after.Quarantine)
+	}
+}
+
+func TestRepairRebuildsWhatOnlyTheRawFilesGive(t *testing.T) {
+	dir := closed(t)
+	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum after event 4, whose frame is intact
+	found, whole := checkDir(t, dir)
+	if len(whole) != 10 || !found.Sound() || found.Generations[0].Plan != queue.PlanRebuild {
+		t.Errorf("the report is %+v", found)
+	}
+	if _, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()}); err != nil {
+		t.Fatal(err)
+	}
+	log, examinations := examined()
+	wantTexts(t, open(t, dir, log), numbered(10))
+	if *examinations != 0 {
+		t.Error("after the repair Badger still does not return every event")
+	}
+}
+
+func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	ack(t, s, 7)
+
+	running, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	crashed, whole := checkDir(t, copyDir(t, dir))
+	closeSpool(t, s)
+	stopped, _ := checkDir(t, dir)
+
+	for name, r := range map[string]queue.Report{"running": running, "crashed": crashed, "stopped": stopped} {
+		acked, events := uint64(0), 0
+		for _, g := range r.Generations {
+			acked, events = acked+g.Acked, events+g.Events
+		}
+		first := r.Generations[0].First
+		if r.Events != 13 || events != 13 || acked != 8-first || r.Next != 21 || !r.Sound() {
+			t.Errorf("the report on the %s spool: %+v", name, r)
+		}
+	}
+
+	if running.Bytes != stopped.Bytes || len(whole) != 13 {
+		t.Errorf("%d bytes while the spool ran, %d after it stopped; %d intact events",
+			running.Bytes, stopped.Bytes, len(whole))
+	}
+}
+
+func TestCheckOfARunningSpoolFindsDamage(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+	flip(t, dir, "*.vlog", at("event 2", 0))
+	r, err := s.Check(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := []queue.Loss{{First: 2, Last: 2, Reason: r.Lost[0].Reason, FoundAt: r.Lost[0].FoundAt}}
+	if !cmp.Equal(r.Lost, want) || r.Lost[0].FoundAt.IsZero() ||
+		r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
+		t.Errorf("with event 2 damaged the report is %+v", r)
+	}
+}
+
+func TestLanesAreReadWithoutChangingThem(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	appendAll(t, s, 1, numbered(3)...)
+	all := readAll(t, s)
+
+	if err := s.Hold(1, "key refused", all[:2]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury(letter("not JSON", all[2])); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, s, 3)
+
+	held, dead := lane(t, s, queue.LaneHeld), lane(t, s, queue.LaneDead)
+	crashed := copyDir(t, dir)
+	closeSpool(t, s)
+
+	for name, dir := range map[string]string{"crashed": crashed, "closed": dir} {
+		t.Run(name, func(t *testing.T) {
+			f := look(t, dir)
+			lanes := map[queue.Lane][]queue.LaneEntry{queue.LaneHeld: held, queue.LaneDead: dead}
+			for l, want := range lanes {
+				var got []queue.LaneEntry
+				for e, err := range f.Lane(l) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, e)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", l, diff)
+				}
+			}
+
+			r := check(t, f)
+			if !r.Sound() || r.Lanes[0].Events != 2 || r.Lanes[1].Events != 1 {
+				t.Errorf("%+v", r.Lanes)
+			}
+			if st, err := f.Status(t.Context()); err != nil || st.Held != 2 || st.Dead != 1 {
+				t.Errorf("status %+v (error %v)", st, err)
+			}
+		})
+	}
+}
+
+func TestADamagedLaneIsNotSound(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := s.Bury(letter("why", queue.Entry{Seq: 1, Data: []byte("event 1")})); err != nil {
+		t.Fatal(err)
+	}
+	closeSpool(t, s)
+
+	logs, err := filepath.Glob(filepath.Join(dir, "lanes", "dead-*"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	data, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flipBit(logs[0], int64(placeOf(data, "event 1")), 4); err != nil {
+		t.Fatal(err)
+	}
+
+	r, _ := checkDir(t, dir)
+	if dead := r.Lanes[1]; r.Sound() || dead.Damaged != 1 || dead.Events != 0 {
+		t.Errorf("%+v", r.Lanes)
+	}
+}
+
+func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if _, err := queue.OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("OpenFolder on an open spool: %v", err)
+	}
+	_, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()})
+	if err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("Repair on an open spool: %v", err)
+	}
+
+	closeSpool(t, s)
+	look(t, dir)
+	look(t, dir)
+	refused(t, dir, "in use")
+
+	if _, err := queue.OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no spool") {
+		t.Errorf("OpenFolder on a folder that is not a spool: %v", err)
+	}
+}
+
+func TestQuarantineGivesBackWhatIsWhole(t *testing.T) {
+	dir := crashed(t)
+	flip(t, dir, "*.vlog", at("event 4", 6))
+	s := open(t, dir)
+
+	var got []string
+	for e, err := range queue.Quarantined(dir) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(e.Data))
+	}
+	if diff := cmp.Diff(without(10, 4), got); diff != "" {
+		t.Errorf("events in quarantine (-want +got):\n%s", diff)
+	}
+
+	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 || r.LostEvents() != 1 {
+		t.Errorf("report %+v (error %v)", r, err)
+	}
+
+	for range queue.Quarantined(t.TempDir()) {
+		t.Error("an empty folder yields an event from quarantine")
+	}
+}
+
+func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(900))
+	appendAll(t, s, 7, numbered(20)...)
+
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Seq == 3 {
+			break
+		}
+		appendAll(t, s, 7, "while it is read")
+	}
+
+	n := 0
+	for e, err := range s.Waiting(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		if e.Seq == 10 {
+			ack(t, s, 12) // events that were read before may still come
+		}
+	}
+	if n < 20 || n > 22 {
+		t.Errorf("%d events were read, want 20 to 22", n)
+	}
+
+	closeSpool(t, s)
+	for _, err := range s.Waiting(t.Context()) {
+		if err == nil {
+			t.Error("a closed spool yields events")
+		}
+	}
+
+	f := look(t, dir)
+	for range f.Waiting() {
+		break
+	}
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }

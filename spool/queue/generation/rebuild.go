@@ -1,0 +1,98 @@
+package generation
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	badger "github.com/dgraph-io/badger/v4"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
+)
+
+// Rebuild writes the whole events to a new sealed generation in the folder build.
+//
+// It writes those from <= sequence < end, and returns how many. build must not exist.
+// Events that the disk can no longer read are removed from the evidence. When Rebuild
+// returns nil, all is durable but the name of the folder. On an error, what is left in
+// build is of no use.
+func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, err error) {
+	if err := os.Mkdir(build, 0o700); err != nil {
+		return 0, err
+	}
+
+	// Without SyncWrites: the build is not read before it has its name, so it is enough
+	// to sync it once, when it is closed.
+	capacity := ev.Capacity()
+	options := generationOptions(build, capacity, log).WithMemTableSize(rebuildMemTableBytes)
+	db, err := createDatabase(options, capacity)
+	if err != nil {
+		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", ev.dir, disk.RoomAdvice(err), err)
+		return 0, errors.Join(err, disk.RemoveAll(build))
+	}
+
+	for _, seq := range ev.Sequences() {
+		if seq < from || seq >= end {
+			continue
+		}
+
+		// One commit an event, so that one which cannot be read takes no other with it.
+		err := copyEvent(db, ev.events[seq])
+		if disk.IsUnreadable(err) { // a block went bad since the files were examined
+			delete(ev.events, seq)
+			continue
+		}
+		if err != nil {
+			return 0, errors.Join(fmt.Errorf("spool: cannot rebuild %s: %w", ev.dir, err), db.Close())
+		}
+		kept++
+	}
+	return kept, closeSealed(db)
+}
+
+// Capacity returns the room that all whole events need in one generation.
+func (ev *Evidence) Capacity() (bytes int64) {
+	for _, refs := range ev.events {
+		for _, ref := range refs {
+			bytes += CapacityFor(1, int64(ref.key.Bytes))
+		}
+	}
+	return bytes
+}
+
+// copyEvent commits the frames of one event as they are in the raw files, and verifies
+// each again.
+func copyEvent(db *badger.DB, refs []frameRef) error {
+	size := uint32(0)
+	for _, ref := range refs {
+		size += ref.key.Bytes
+	}
+
+	// An event is never split over two commits: half of it would be of no use.
+	txn := db.NewTransaction(true)
+	defer txn.Discard()
+	for _, ref := range refs {
+		b := make([]byte, frame.HeaderBytes+int(ref.key.Bytes))
+		if err := readAt(ref.file, b, ref.offset); err != nil {
+			return err
+		}
+		f, err := frame.Decode(b)
+		if err != nil {
+			return err
+		}
+
+		// DropUncertain may have given the event another sequence.
+		k := ref.key
+		if f.Seq != k.Seq {
+			f.Seq = k.Seq
+			f.Seal(b)
+		}
+
+		k.Bytes = size
+		if err := txn.Set(k.Encode(), b); err != nil {
+			return err
+		}
+	}
+	return txn.Commit()
+}

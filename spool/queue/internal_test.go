@@ -1,0 +1,244 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+func openQuiet(t *testing.T) *Queue {
+	t.Helper()
+	s, err := Open(Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s
+}
+
+// Rest waits until no generation is being sealed. Nobody may append in the meantime.
+func (q *Queue) Rest() { q.waitForSeal() }
+
+// SaveCursor does what Run does every second.
+func (q *Queue) SaveCursor() error { return q.saveCursor() }
+
+// parkingContext closes parked when a goroutine first waits for the context.
+type parkingContext struct {
+	context.Context
+	once   sync.Once
+	parked chan struct{}
+}
+
+func (c *parkingContext) Done() <-chan struct{} {
+	c.once.Do(func() { close(c.parked) })
+	return c.Context.Done()
+}
+
+// stalled is a spool whose first commit hangs until release. More appends may park behind
+// it.
+type stalled struct {
+	spool   *Queue
+	leader  chan error // the outcome of the append that commits
+	release func()
+}
+
+// stall returns a spool whose first commit is under way and hangs.
+func stall(t *testing.T) stalled {
+	t.Helper()
+	s := openQuiet(t)
+	// A first commit needs a generation, and waits for this one.
+	s.spare = &spare{made: make(chan struct{})}
+
+	leader := make(chan error, 1)
+	go func() { leader <- s.Append(context.Background(), 1, []byte("leader")) }()
+	for leading := false; !leading; {
+		s.mu.Lock()
+		leading = s.leading && len(s.queue) == 0 // taken from the queue
+		s.mu.Unlock()
+		runtime.Gosched()
+	}
+	made := s.spare.made
+
+	return stalled{s, leader, func() { close(made) }}
+}
+
+// follow starts an append that parks behind the stalled one.
+func (st stalled) follow(ctx context.Context) <-chan error {
+	c := &parkingContext{Context: ctx, parked: make(chan struct{})}
+	outcome := make(chan error, 1)
+	go func() { outcome <- st.spool.Append(c, 2, []byte("follower")) }()
+	<-c.parked
+
+	return outcome
+}
+
+func TestCloseReleasesParkedAppends(t *testing.T) {
+	st := stall(t)
+	followers := []<-chan error{st.follow(context.Background()), st.follow(context.Background())}
+	closed := make(chan error, 1)
+	go func() { closed <- st.spool.Close() }()
+	for _, f := range followers {
+		if err := <-f; !errors.Is(err, ErrClosed) {
+			t.Errorf("a parked append returns %v, want ErrClosed", err)
+		}
+	}
+
+	st.release()
+	if err := <-st.leader; err != nil {
+		t.Errorf("the append whose commit was under way: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+
+	if events, bytes := st.spool.KeyUsage(2); events != 0 || bytes != 0 {
+		t.Errorf("refused events still count: %d events, %d bytes", events, bytes)
+	}
+}
+
+func TestAnAppendWhoseContextEndsLeavesTheQueue(t *testing.T) {
+	st := stall(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	gone, stays := st.follow(ctx), st.follow(context.Background())
+	cancel()
+
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the append whose context ended returns %v", err)
+	}
+
+	st.release()
+	if err := errors.Join(<-st.leader, <-stays); err != nil {
+		t.Error(err)
+	}
+	if status := st.spool.Status(); status.Events != 2 || status.Next != 3 {
+		t.Errorf("status %+v", status)
+	}
+	if err := st.spool.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnAppendThatHasTheTurnCommitsForOthersAlsoWhenItsContextEnds(t *testing.T) {
+	s := openQuiet(t)
+
+	// The turn is taken, so both appends queue. Then it is handed on as commitQueue does.
+	s.mu.Lock()
+	s.leading = true
+	s.mu.Unlock()
+
+	st := stalled{spool: s}
+	ctx, cancel := context.WithCancel(context.Background())
+	first, second := st.follow(ctx), st.follow(context.Background())
+
+	s.mu.Lock()
+	s.queue[0].lead = true
+	s.queue[0].turn <- nil
+	cancel()
+	s.mu.Unlock()
+
+	if err := <-first; err != nil {
+		t.Errorf("the append that has the turn: %v", err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the append behind it: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailedCommitEndsTheSpool(t *testing.T) {
+	s := openQuiet(t)
+	ctx := context.Background()
+	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := s.writing.reader.Close(); err != nil { // every commit fails from here
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+			t.Errorf("append: %v", err)
+		}
+	}
+
+	if err := s.Run(ctx); !errors.Is(err, ErrFailed) {
+		t.Errorf("run: %v", err)
+	}
+	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
+		t.Errorf("failed: %v", err)
+	}
+	if status := s.Status(); status.Events != 1 || status.Next != 2 {
+		t.Errorf("status %+v", status)
+	}
+
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A commit on a bad disk may hang until the process ends. The appends behind it must not.
+func TestThoseBehindACommitThatHangsAreToldOfTheFailure(t *testing.T) {
+	st := stall(t)
+	waits := st.follow(context.Background())
+	_ = st.spool.fail(errors.New("input/output error"))
+	if err := <-waits; !errors.Is(err, ErrFailed) {
+		t.Errorf("append: %v", err)
+	}
+
+	st.release()
+	if err := <-st.leader; !errors.Is(err, ErrFailed) {
+		t.Errorf("the append that hung: %v", err)
+	}
+	if err := st.spool.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := st.spool.writing.reader.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAFailureThatBadgerOnlyLogsFailsTheAppend(t *testing.T) {
+	s := openQuiet(t)
+	ctx := context.Background()
+	if err := s.Append(ctx, 1, []byte("event 1")); err != nil {
+		t.Fatal(err)
+	}
+	defer s.writing.reader.Close() // a failed spool leaves it open
+
+	// Word for word what db.go of Badger 4.9.6 logs.
+	s.storeLog().Errorf("error flushing memtable to disk: %v, retrying", errors.New("input/output error"))
+	if err := s.Append(ctx, 1, []byte("event 2")); !errors.Is(err, ErrFailed) {
+		t.Errorf("append: %v", err)
+	}
+	if err := s.Bury(LaneEntry{Reason: "why", Entry: Entry{Seq: 1}}); !errors.Is(err, ErrFailed) {
+		t.Errorf("bury: %v", err)
+	}
+
+	defer s.lanes.Close(ErrClosed)
+	if err := <-s.Failed(); !errors.Is(err, ErrFailed) {
+		t.Errorf("failed: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOutageCapacityFollowsTheRate(t *testing.T) {
+	var r rate
+	now := time.Unix(1000, 0)
+	r.secondsFor(1e9, 0, now)
+	var got float64
+	for i := range int64(600) {
+		now = now.Add(time.Second)
+		got = r.secondsFor(1e6, (i+1)*1000, now)
+	}
+	if got < 999 || got > 1010 {
+		t.Errorf("1 MB of room at 1 kB/s lasts %v s, want about 1000", got)
+	}
+}

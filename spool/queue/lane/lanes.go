@@ -1,0 +1,171 @@
+package lane
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"promptspool/spool/queue/frame"
+)
+
+// Config holds the folder of the lanes, and how they talk to the spool. Everything is
+// required.
+//
+// The functions are called with the lock of the lanes held: they must not call back, and
+// whatever they lock must not be held by a caller of the lanes.
+type Config struct {
+	// Dir is the spool's folder, in which the lanes are a folder and a file.
+	Dir string
+	// BytesMax bounds the disk blocks of both lanes together.
+	BytesMax int64
+	// Logger gets lost events and damaged files as errors.
+	Logger *slog.Logger
+
+	// CheckFailed returns why nothing may be written, or nil if it may.
+	CheckFailed func() error
+	// Fail puts the spool out of service because of a failed write or fsync. It returns
+	// the error for the caller.
+	Fail func(error) error
+	// CountLost counts events of a lane that are gone, or no longer whole, and why.
+	CountLost func(lane Lane, events int, why string)
+	// CountDropped counts dead letters of limits that were dropped for lack of room.
+	CountDropped func(events int)
+	// NoteDisk counts bytes of disk that were taken.
+	NoteDisk func(bytes int64)
+	// Quarantine sets a damaged file aside; name is relative to Dir.
+	Quarantine func(name string) error
+}
+
+// Lanes are both lanes of a spool that runs.
+//
+// They are a folder of segments (segment.go), named held-SEQUENCE, dead-SEQUENCE or
+// limit-SEQUENCE by the first event that was in it. Memory grows with the segments, not with the events. All
+// methods are safe for concurrent use.
+type Lanes struct {
+	config Config
+	dir    string // of the segments
+
+	mu       sync.Mutex
+	closed   error // why nothing can be used any more; nil while it can
+	count    count
+	lost     map[Lane]int // events found lost since the spool was opened
+	segments []segment    // in order of their first sequence
+	usage    map[Lane]*usage
+	bytes    int64     // of disk, both together
+	newestAt time.Time // the latest time of an append, of all events that were ever seen in a lane
+}
+
+// usage counts the events of a lane by key number. It holds only keys that have events.
+type usage struct {
+	events int
+	keys   map[uint32]int
+}
+
+func (u *usage) add(key uint32, events int) {
+	if u.keys == nil {
+		u.keys = make(map[uint32]int)
+	}
+
+	u.events += events
+	if u.keys[key] += events; u.keys[key] == 0 {
+		delete(u.keys, key)
+	}
+}
+
+// addLocked records a segment and the events in it.
+func (l *Lanes) addLocked(g segment, events []frame.EventKey) {
+	// After those with the same first sequence, so that files stay in the order of their
+	// moves.
+	i, _ := slices.BinarySearchFunc(l.segments, g.first, func(s segment, first uint64) int {
+		if s.first <= first {
+			return -1
+		}
+		return 1
+	})
+	l.segments = slices.Insert(l.segments, i, g)
+	l.bytes += g.bytes
+
+	for _, k := range events {
+		l.usage[g.lane].add(k.Key, 1)
+		if k.At.After(l.newestAt) {
+			l.newestAt = k.At
+		}
+	}
+}
+
+// dropLocked forgets a segment, but not the usage of its events, and returns it if it was
+// known.
+func (l *Lanes) dropLocked(path string) (g segment, known bool) {
+	i := slices.IndexFunc(l.segments, func(s segment) bool { return s.path == path })
+	if i < 0 {
+		return g, false
+	}
+
+	g = l.segments[i]
+	l.segments = slices.Delete(l.segments, i, i+1)
+	l.bytes -= g.bytes
+	return g, true
+}
+
+// Close ends all use of the lanes: later calls return reason. A second call does nothing.
+func (l *Lanes) Close(reason error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	if l.closed == nil {
+		_ = l.count.Close()
+		l.closed = reason
+	}
+}
+
+// writableLocked returns why nothing may be written, or nil.
+func (l *Lanes) writableLocked() error {
+	if l.closed != nil {
+		return l.closed
+	}
+	return l.config.CheckFailed()
+}
+
+func (l *Lanes) segmentsIn(lane Lane) ([]segment, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed != nil {
+		return nil, l.closed
+	}
+
+	return slices.DeleteFunc(slices.Clone(l.segments), func(g segment) bool { return g.lane != lane }), nil
+}
+
+// Events returns how many events the lane holds.
+func (l *Lanes) Events(lane Lane) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.usage[lane].events
+}
+
+// Newest returns the latest time of an append, of all events seen in a lane.
+//
+// Events that were released since the spool was opened count, too. The time is zero if
+// there were none.
+func (l *Lanes) Newest() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.newestAt
+}
+
+// Keys returns the numbers of the keys that have events in some of these lanes. The map
+// belongs to the caller.
+func (l *Lanes) Keys(lanes ...Lane) map[uint32]struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	keys := make(map[uint32]struct{})
+	for _, lane := range lanes {
+		for key := range maps.Keys(l.usage[lane].keys) {
+			keys[key] = struct{}{}
+		}
+	}
+	return keys
+}

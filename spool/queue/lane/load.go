@@ -1,0 +1,172 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
+)
+
+// folderName is the folder of the segments, in the spool's.
+const folderName = "lanes"
+
+// Open loads the lanes of the spool in c.Dir; there need not be any.
+//
+// It reads the headers of every segment. A damaged segment goes to quarantine, and what is
+// whole in it to a new one. Events that are lost by that, or with a file that is gone, are
+// counted.
+func Open(c Config) (*Lanes, error) {
+	count, err := openCount(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+
+	l := &Lanes{
+		config: c,
+		dir:    filepath.Join(c.Dir, folderName),
+		count:  count,
+		lost:   make(map[Lane]int),
+		usage:  map[Lane]*usage{Held: {}, Dead: {}},
+	}
+	if err := l.load(); err != nil {
+		_ = l.count.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Lanes) load() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	names, err := segmentNames(l.dir)
+	if err != nil {
+		return err
+	}
+	for _, n := range names {
+		// Work that a crash left unfinished was never reported as done: its events are
+		// still in the spool, or in the file that it was to replace.
+		if n.unfinished {
+			err = disk.Remove(filepath.Join(l.dir, n.name))
+		} else {
+			err = l.loadSegmentLocked(n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	// Events that the count has beyond those found, and those reported lost just now,
+	// were in files that are gone.
+	for _, lane := range []Lane{Held, Dead} {
+		gone := l.count.atLeast(lane) - l.usage[lane].events - l.lost[lane]
+		l.loseLocked(lane, gone, "files of the lane are gone, or parts of them")
+	}
+	return l.saveCountLocked()
+}
+
+// segmentName is the name of a file of the lanes.
+type segmentName struct {
+	name       string
+	kind       kind
+	unfinished bool // it never became part of a lane
+}
+
+// segmentNames lists the files of both lanes; none if there is no folder. It rejects a
+// folder with anything else in it.
+func segmentNames(dir string) ([]segmentName, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+
+	var names []segmentName
+	for _, e := range entries {
+		k, ok := parseKind(strings.TrimPrefix(e.Name(), unfinishedPrefix))
+		if !ok {
+			return nil, fmt.Errorf("spool: %s is not a file of a lane; move it away", filepath.Join(dir, e.Name()))
+		}
+		names = append(names, segmentName{e.Name(), k, strings.HasPrefix(e.Name(), unfinishedPrefix)})
+	}
+	return names, nil
+}
+
+func parseKind(name string) (kind, bool) {
+	for _, k := range kinds {
+		if strings.HasPrefix(name, k.String()+"-") {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+// loadSegmentLocked adds one file, or what can be salvaged from it.
+func (l *Lanes) loadSegmentLocked(n segmentName) error {
+	path, lane := filepath.Join(l.dir, n.name), n.kind.lane
+	g, events, err := describeSegment(path, n.kind)
+	if err == nil {
+		l.addLocked(g, events)
+		return nil
+	}
+	if !errors.Is(err, frame.ErrDamaged) {
+		return err
+	}
+
+	// The damaged file goes to quarantine before a new one takes its name.
+	whole, promised, err := salvage(path)
+	if err != nil {
+		return err
+	}
+	l.config.Logger.Error("a file of a lane is damaged", "file", path, "whole", len(whole))
+	if err := l.config.Quarantine(filepath.Join(folderName, n.name)); err != nil {
+		return err
+	}
+
+	if len(whole) == 0 {
+		l.loseLocked(lane, max(promised, 1), path+" is damaged") // no segment is empty
+		return nil
+	}
+	if g, err = writeSegment(path, n.kind, whole); err != nil {
+		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.RoomAdvice(err), err)
+	}
+	l.addLocked(g, eventKeys(whole))
+	l.loseLocked(lane, promised-len(whole), path+" is damaged")
+	return nil
+}
+
+// describeSegment reads the headers of a segment.
+func describeSegment(path string, k kind) (segment, []frame.EventKey, error) {
+	g := segment{kind: k, path: path}
+	file, err := disk.OpenSnapshot(path)
+	if err != nil {
+		return g, nil, err
+	}
+	defer file.Close()
+
+	// A segment is never written without events, so an empty one is damaged, too.
+	refs, err := segmentRefs(file.SectionReader)
+	if err != nil || len(refs) == 0 {
+		return g, nil, errors.Join(err, frame.ErrDamaged)
+	}
+
+	g.key, g.count, g.first = refs[0].key.Key, len(refs), refs[0].key.Seq
+	g.bytes = disk.WholeBlocks(refs[len(refs)-1].end)
+	var keys []frame.EventKey
+	for _, ref := range refs {
+		g.first, g.last = min(g.first, ref.key.Seq), max(g.last, ref.key.Seq)
+		keys = append(keys, ref.key)
+	}
+	return g, keys, nil
+}
+
+func eventKeys(events []event) []frame.EventKey {
+	var keys []frame.EventKey
+	for _, e := range events {
+		keys = append(keys, e.key)
+	}
+	return keys
+}

@@ -1,0 +1,144 @@
+package queue_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool/queue"
+)
+
+// lane reads all events of a lane.
+func lane(t testing.TB, s *queue.Queue, lane queue.Lane) []queue.LaneEntry {
+	t.Helper()
+	var all []queue.LaneEntry
+	for e, err := range s.Lane(lane) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+
+	return all
+}
+
+// letter returns an event as it goes to the dead letters.
+func letter(reason string, e queue.Entry) queue.LaneEntry {
+	return queue.LaneEntry{Entry: e, Reason: reason}
+}
+
+func buried(t *testing.T, s *queue.Queue, seqs ...uint64) {
+	t.Helper()
+	for _, seq := range seqs {
+		if err := s.Bury(letter("why", queue.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")})); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLanesKeepWhatIsMovedThere(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+	clock := func(c *queue.Config) { c.Now = func() time.Time { return now } }
+	s := open(t, dir, clock)
+	appendAll(t, s, 1, "one")
+	appendAll(t, s, 2, "two", "three")
+	all := readAll(t, s)
+
+	later := now.Add(time.Hour)
+	now = later
+	if err := s.Hold(2, "key refused", all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury(letter("not JSON", all[0])); err != nil {
+		t.Fatal(err)
+	}
+
+	now = now.Add(time.Hour)
+	if err := s.Hold(2, "key refused again", all[1:]); err != nil {
+		t.Fatal(err)
+	}
+	ack(t, s, 3)
+
+	held := []queue.LaneEntry{
+		{Entry: all[1], Reason: "key refused", MovedAt: later},
+		{Entry: all[2], Reason: "key refused", MovedAt: later},
+	}
+	dead := []queue.LaneEntry{{Entry: all[0], Reason: "not JSON", MovedAt: later}}
+
+	check := func(s *queue.Queue) {
+		t.Helper()
+		if diff := cmp.Diff(held, lane(t, s, queue.LaneHeld)); diff != "" {
+			t.Errorf("held (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(dead, lane(t, s, queue.LaneDead)); diff != "" {
+			t.Errorf("dead (-want +got):\n%s", diff)
+		}
+		if st := s.Status(); st.Held != 2 || st.Dead != 1 {
+			t.Errorf("status %+v", st)
+		}
+		if diff := cmp.Diff([]uint32{1, 2}, s.Keys()); diff != "" {
+			t.Errorf("keys (-want +got):\n%s", diff)
+		}
+	}
+
+	check(s)
+	check(open(t, copyDir(t, dir)))
+	closeSpool(t, s)
+	check(open(t, dir))
+}
+
+func TestLanesTakeEventsOf32MiB(t *testing.T) {
+	s := open(t, t.TempDir())
+	large := bytes.Repeat([]byte("0123456789abcdef"), 2<<20)
+	for seq := range uint64(2) {
+		if err := s.Bury(letter("too large", queue.Entry{Seq: seq + 1, Data: large})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range lane(t, s, queue.LaneDead) {
+		if !bytes.Equal(e.Data, large) {
+			t.Errorf("event %d came back with %d bytes", e.Seq, len(e.Data))
+		}
+	}
+}
+
+func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
+	s := open(t, t.TempDir(), bytesMax(1<<20))
+	large := bytes.Repeat([]byte("x"), 100<<10)
+
+	seq, err := uint64(1), error(nil)
+	for ; err == nil && seq < 10; seq++ {
+		err = s.Bury(letter("why", queue.Entry{Seq: seq, Data: large}))
+	}
+	if !errors.Is(err, queue.ErrLanesFull) || seq != 4 { // a quarter of 1 MiB is two and a half of them
+		t.Fatalf("event %d: %v", seq-1, err)
+	}
+
+	if err := s.Release(queue.LaneDead, []uint64{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Bury(letter("why", queue.Entry{Seq: 3, Data: large})); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEmptyLanesCostNoFolder(t *testing.T) {
+	s := open(t, t.TempDir())
+	if n := len(lane(t, s, queue.LaneHeld)); n != 0 {
+		t.Errorf("the empty lane holds %d events", n)
+	}
+	if n := s.Status().Generations; n != 0 {
+		t.Errorf("empty lanes make %d generations", n)
+	}
+}
+
+func TestHoldRefusesAnotherKeysEvent(t *testing.T) {
+	s := open(t, t.TempDir())
+	if err := s.Hold(1, "why", []queue.Entry{{Seq: 1, Key: 2}}); err == nil {
+		t.Error("an event of key 2 was held for key 1")
+	}
+}

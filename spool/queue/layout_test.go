@@ -1,0 +1,169 @@
+package queue_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"promptspool/spool/queue"
+)
+
+// refused fails the test unless opening the spool in dir fails with a message that contains
+// want.
+func refused(t *testing.T, dir, want string) {
+	t.Helper()
+	s, err := tryOpen(dir)
+	if err == nil {
+		closeSpool(t, s)
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("open: %v; want an error with %q", err, want)
+	}
+}
+
+func TestASecondProcessIsKeptOut(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	refused(t, dir, "in use by another process (pid ")
+	closeSpool(t, s)
+	open(t, dir)
+}
+
+func TestAnotherFormatIsRefused(t *testing.T) {
+	dir := closed(t)
+	format := []byte("promptspool spool format 2\n")
+	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), format, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "spool drain")
+}
+
+func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {
+	dir := closed(t)
+	for _, text := range []string{"what?", "promptspool spool format 0\n", "promptspool spool format -1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused(t, dir, "does not say a format")
+	}
+}
+
+// The advice to free space is for a full disk only.
+func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, ".build-next"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := s.Append(t.Context(), 7, []byte("event"))
+	if err == nil || strings.Contains(err.Error(), "free space") ||
+		!strings.Contains(err.Error(), "file exists") {
+		t.Errorf("append: %v", err)
+	}
+}
+
+func TestDataWithoutFormatIsRefused(t *testing.T) {
+	dir := closed(t)
+	if err := os.Remove(filepath.Join(dir, "FORMAT")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, dir, "has no FORMAT file")
+	if len(generationFolders(t, dir)) == 0 {
+		t.Error("the refusal deleted the events")
+	}
+}
+
+func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
+	dir := closed(t)
+	unfinished := filepath.Join(dir, "gen-000000000000000b")
+	if err := os.Mkdir(unfinished, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	appendAll(t, s, 7, "event 11")
+	wantTexts(t, s, numbered(11))
+	if st := s.Status(); st.Gaps != 0 {
+		t.Errorf("status %+v", st)
+	}
+}
+
+func TestAnInterruptedRebuildIsSettled(t *testing.T) {
+	dir := closed(t)
+	name := generationFolders(t, dir)[0]
+	if err := os.CopyFS(name+".1", os.DirFS(name)); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	wantTexts(t, s, numbered(10))
+	if folders := generationFolders(t, dir); len(folders) != 1 || folders[0] != name+".1" {
+		t.Errorf("folders: %v", folders)
+	}
+}
+
+func TestNobodyElseMayReadTheFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+
+	check := func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if info.Mode().Perm() != want {
+			t.Errorf("%s has mode %v", path, info.Mode())
+		}
+		return nil
+	}
+
+	for _, size := range []int64{100_000, 500} { // one generation; many, most of them sealed
+		s := open(t, dir, generationBytes(size))
+		appendAll(t, s, 7, numbered(10)...)
+		if err := s.Bury(letter("why", queue.Entry{Seq: 1, Data: []byte("x")})); err != nil {
+			t.Fatal(err)
+		}
+		// With small generations Badger is writing a table now, in a folder closed to
+		// others.
+		if size > 500 {
+			if err := filepath.WalkDir(dir, check); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		closeSpool(t, s)
+		if err := filepath.WalkDir(dir, check); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAFullGenerationOfTinyEventsIsOneTable(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir, generationBytes(16<<20))
+	tiny := slices.Repeat([][]byte{[]byte("x")}, 1000)
+	for range 20 {
+		if err := s.Append(t.Context(), 7, tiny...); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	closeSpool(t, s)
+	folders := generationFolders(t, dir)
+	if len(folders) != 2 {
+		t.Fatalf("20,000 events take %d generations, want 2", len(folders))
+	}
+
+	for _, folder := range folders {
+		if tables, _ := filepath.Glob(filepath.Join(folder, "*.sst")); len(tables) != 1 {
+			t.Errorf("%s has %d tables, want 1", folder, len(tables))
+		}
+	}
+}

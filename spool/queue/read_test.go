@@ -1,0 +1,100 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/spool/queue"
+)
+
+// watched is a context that closes waiting when a goroutine first waits for it.
+type watched struct {
+	context.Context
+	once    sync.Once
+	waiting chan struct{}
+}
+
+func watch(ctx context.Context) *watched { return &watched{Context: ctx, waiting: make(chan struct{})} }
+
+func (w *watched) Done() <-chan struct{} {
+	w.once.Do(func() { close(w.waiting) })
+	return w.Context.Done()
+}
+
+type readResult struct {
+	texts []string
+	err   error
+}
+
+// parkedRead starts a Read from sequence 1 of an empty spool and returns when it waits.
+func parkedRead(ctx context.Context, s *queue.Queue) <-chan readResult {
+	result := make(chan readResult, 1)
+	w := watch(ctx)
+	go func() {
+		entries, err := await(w, s, 1, 10, 1000)
+		result <- readResult{texts(entries), err}
+	}()
+	<-w.waiting
+
+	return result
+}
+
+func TestReadWaitsForAnAppend(t *testing.T) {
+	s := open(t, t.TempDir())
+	result := parkedRead(t.Context(), s)
+	appendAll(t, s, 7, "event 1")
+	want := readResult{texts: numbered(1)}
+	if diff := cmp.Diff(want, <-result, cmp.AllowUnexported(readResult{})); diff != "" {
+		t.Fatalf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadEndsWithItsContext(t *testing.T) {
+	s := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	result := parkedRead(ctx, s)
+	cancel()
+	if r := <-result; !errors.Is(r.err, context.Canceled) {
+		t.Fatalf("read: %v", r.err)
+	}
+}
+
+func TestReadEndsWithTheSpool(t *testing.T) {
+	s := open(t, t.TempDir())
+	result := parkedRead(t.Context(), s)
+	closeSpool(t, s)
+	if r := <-result; !errors.Is(r.err, queue.ErrClosed) {
+		t.Fatalf("read: %v", r.err)
+	}
+}
+
+func TestReadKeepsToItsBoundsButGivesOne(t *testing.T) {
+	s := open(t, t.TempDir(), generationBytes(300))
+	appendAll(t, s, 7, numbered(6)...) // 7 bytes each, a generation each
+
+	for _, test := range []struct {
+		name                string
+		from                uint64
+		eventsMax, bytesMax int
+		want                []string
+	}{
+		{"by events", 1, 2, 1000, numbered(6)[:2]},
+		{"by bytes", 2, 10, 20, numbered(6)[1:3]},
+		{"one, however large", 3, 10, 1, numbered(6)[2:3]},
+		{"to the end", 5, 10, 1000, numbered(6)[4:]},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			entries, err := await(t.Context(), s, test.from, test.eventsMax, test.bytesMax)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, texts(entries)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

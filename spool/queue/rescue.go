@@ -1,0 +1,128 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"promptspool/spool/disk"
+	"promptspool/spool/queue/frame"
+	"promptspool/spool/queue/generation"
+)
+
+// rawFiles is the evidence from the raw files of one generation, which was examined
+// because Badger could not return an event of it. One is kept, so that a damaged
+// generation is examined once and not for every event, and so that memory does not grow
+// with the damage.
+type rawFiles struct {
+	generation *generationState
+	end        uint64 // sequences below it were there when the files were examined
+	evidence   generation.Evidence
+}
+
+// examine examines the raw files of a generation, and logs what the disk cannot read of
+// them.
+func (q *Queue) examine(name string) (generation.Evidence, error) {
+	ev, err := generation.Examine(q.path(name))
+	for _, u := range ev.Unreadable {
+		q.config.Logger.Error("the disk cannot read a part of a file; what else is in it is kept",
+			"file", u.Path, "bytes", u.Bytes)
+	}
+
+	return ev, err
+}
+
+// rawEvidence examines a generation that holds the sequences below end, unless that was
+// done last.
+//
+// The generation may be written meanwhile: what is only half there does not verify, and
+// is at end or above. The caller must hold readMu.
+func (q *Queue) rawEvidence(g *generationState, end uint64) (*generation.Evidence, error) {
+	if q.raw.generation != g || q.raw.end < end {
+		ev, err := q.examine(g.name)
+		if err != nil {
+			return nil, err
+		}
+
+		q.raw = rawFiles{g, end, ev}
+		q.config.Logger.Warn("events that badger no longer gives are looked for in its raw files",
+			"generation", q.path(g.name))
+	}
+	return &q.raw.evidence, nil
+}
+
+// rescue takes the events from <= sequence < end, which Badger does not return, from the
+// raw files of their generation. Those that are not whole there either are lost.
+//
+// why says what is wrong with them in the store. rescue reports full when enough was
+// read.
+func (r *reading) rescue(g *generationState, from, end uint64, why string) (full bool, err error) {
+	if from >= end {
+		return false, nil
+	}
+
+	raw, err := r.spool.rawEvidence(g, r.spool.lastSeq(g)+1)
+	if err != nil {
+		return false, fmt.Errorf("spool: event %d cannot be read (%s), nor the raw files of %s: %w",
+			from, why, r.spool.path(g.name), err)
+	}
+
+	// The whole events and the lost ones between them, in order.
+	for seq := from; seq < end; seq++ {
+		whole := raw.NextWhole(seq, end)
+		r.spool.lose(seq, whole, why+", and no whole copy of it is in the value log")
+		if seq = whole; seq == end {
+			break
+		}
+
+		if !r.hasRoomFor(raw.EventBytes(seq)) {
+			return true, nil
+		}
+
+		e, err := raw.Read(seq)
+		switch {
+		case errors.Is(err, frame.ErrDamaged), errors.Is(err, io.EOF), disk.IsUnreadable(err):
+			// Damaged since the files were examined.
+			r.spool.lose(seq, seq+1, err.Error())
+		case err != nil:
+			return false, fmt.Errorf("spool: event %d: %w", seq, err)
+		default:
+			r.add(e)
+		}
+	}
+	return false, nil
+}
+
+// restore rebuilds a sealed generation that was damaged since the spool was opened, as
+// the next start would, so that its events need not wait for a restart.
+//
+// cause is why the generation could not be opened. restore returns it if its files are
+// not damaged. Until the next start, lost events still count as waiting for their key:
+// the table that names the key cannot be trusted. The caller must hold readMu.
+func (q *Queue) restore(g *generationState, cause error) error {
+	ev, err := q.examine(g.name)
+	damaged := ev.Broken || errors.Is(cause, generation.ErrUnsealed) || errors.Is(cause, generation.ErrUnreadable)
+	if err != nil || !damaged {
+		return errors.Join(cause, err)
+	}
+
+	// Acknowledged events need not be copied. readMu keeps the frontier where it is.
+	from, end := max(g.first, q.Frontier()), q.lastSeq(g)+1
+	name, err := q.rebuild(g.name, ev, from, end)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+
+	// The evidence refers to files that have moved.
+	if q.raw.generation == g {
+		q.raw = rawFiles{}
+	}
+	q.mu.Lock()
+	g.name = name
+	q.mu.Unlock()
+
+	for _, hole := range ev.Holes(from, end) {
+		q.lose(hole.From, hole.End, "no whole copy of it is left in a damaged generation")
+	}
+	return nil
+}
