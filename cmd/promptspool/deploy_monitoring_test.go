@@ -55,8 +55,7 @@ func readRules(t *testing.T) (rule prometheusRule, spec []byte) {
 	return rule, spec
 }
 
-// promtool runs Prometheus' own tool, which `make deps` installs, on the alerts and a
-// file of unit tests for them.
+// promtool runs Prometheus' own tool on the alerts and a file of unit tests for them.
 func promtool(t *testing.T, rules, tests []byte) (output string, err error) {
 	t.Helper()
 	parts.Need(t, "promtool")

@@ -2,9 +2,14 @@ package main
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -16,8 +21,8 @@ type laptop struct {
 	bin string
 }
 
-// plainTools are what the Makefile takes for granted.
-var plainTools = strings.Fields("make bash cat cp cut chmod dirname grep mkdir mktemp mv paste rm sed sha256sum " +
+// plainTools are what the Makefile and .ci/install take for granted.
+var plainTools = strings.Fields("make bash cat cp cut chmod dirname grep mkdir mktemp mv paste rm sha256sum " +
 	"sort tr wc")
 
 // newLaptop makes a machine that has all the parts that tests need, except the missing ones.
@@ -39,11 +44,11 @@ func newLaptop(t *testing.T, uid string, missing ...string) laptop {
 	l.stub("ls", "") // finds a PostgreSQL
 	l.stub("id", "echo "+uid)
 	l.stub("gofmt", "")
-	l.stub("go", notes+`case " $* " in *"/e2e "*)
+	l.stub("go", notes+`case " $* " in *"/e2e"*)
 		echo "TestOne needs chromium" >>"$PROMPTSPOOL_LEFT_OUT" ;;
 	esac`)
-	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs chromium nginx node npm python3 " +
-		"promtool dpkg unshare systemd-analyze openssl") {
+	for _, part := range strings.Fields("curl losetup mount mkfs.ext4 mkfs.xfs mkfs.btrfs chromium nginx node npm " +
+		"python3 promtool dpkg unshare systemd-analyze openssl") {
 		l.stub(part, "")
 	}
 	l.stub("gcc", "cat >/dev/null") // it is given a program to compile
@@ -64,8 +69,8 @@ func (l laptop) stub(name, text string) {
 	}
 }
 
-// makesTest runs `make test`, and returns its exit code, what it prints to standard output,
-// and the calls that were noted.
+// makesTest runs `make test`, and returns its exit code, what it prints, standard output
+// last, and the calls that were noted.
 func (l laptop) makesTest(args ...string) (code int, out, calls string) {
 	l.t.Helper()
 	return l.makesTestAt(nil, args...)
@@ -90,9 +95,10 @@ func (l laptop) makesTestAt(terminal *os.File, args ...string) (code int, out, c
 	}
 
 	noted, _ := os.ReadFile(file)
-	l.t.Logf("make test: %d\n%s%s", cmd.ProcessState.ExitCode(), text, stderr.String())
+	out = stderr.String() + strings.TrimSpace(string(text))
+	l.t.Logf("make test: %d\n%s", cmd.ProcessState.ExitCode(), out)
 
-	return cmd.ProcessState.ExitCode(), strings.TrimSpace(string(text)), string(noted)
+	return cmd.ProcessState.ExitCode(), out, string(noted)
 }
 
 // lastLine returns the last line of a text.
@@ -173,4 +179,81 @@ func TestMakeTestInstallsAsRootOnDebian(t *testing.T) {
 			t.Errorf("when apt-get %s, the code is %d:\n%s\n%s", name, code, out, calls)
 		}
 	}
+}
+
+// unraced are the packages that start goroutines and are tested without the race detector
+// all the same, and why.
+var unraced = map[string]string{
+	command:          "the scenes of e2e run its processes with the race detector",
+	command + "/e2e": "what it tests are other processes",
+	"api/dashboard":  "it keeps nothing from one request to the next",
+}
+
+// TestWhereThreadsMeetIsRaced compares the lists of the Makefile with the sources: RACED are
+// the packages whose code or tests start goroutines, and UNRACED finds the tests in files of
+// theirs that say !race.
+func TestWhereThreadsMeetIsRaced(t *testing.T) {
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile := strings.ReplaceAll(string(text), "\\\n", " ")
+	raced := strings.Fields(regexp.MustCompile(`\nRACED := (.*)`).FindStringSubmatch(makefile)[1])
+	names := regexp.MustCompile(regexp.MustCompile(`\nUNRACED := (.*)`).FindStringSubmatch(makefile)[1])
+	plain := strings.Fields(regexp.MustCompile(`-run '\$\(UNRACED\)' (.*)`).FindStringSubmatch(makefile)[1])
+
+	tested, concurrent := map[string]bool{}, map[string]bool{}
+	for _, s := range sources(t) {
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", s.path), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tested[s.dir] = tested[s.dir] || s.test
+		concurrent[s.dir] = concurrent[s.dir] || startsGoroutines(file)
+
+		if !s.test || !slices.Contains(plain, "./"+s.dir) && !slices.Contains(raced, s.dir) {
+			continue
+		}
+		isUnraced := constraint(file) == "//go:build !race"
+		for _, d := range file.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			isTest := ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test")
+			runs := isTest && slices.Contains(plain, "./"+s.dir) && names.MatchString(f.Name.Name)
+			if isTest && runs != isUnraced {
+				t.Errorf("%s: `make plain` runs %s: %v", s.path, f.Name.Name, runs)
+			}
+		}
+	}
+
+	for dir := range tested {
+		_, exempt := unraced[dir]
+		if want := tested[dir] && concurrent[dir] && !exempt; slices.Contains(raced, dir) != want {
+			t.Errorf("%s in RACED of the Makefile: %v, want %v", dir, !want, want)
+		}
+	}
+}
+
+// startsGoroutines reports whether a file starts goroutines, itself or by a server of net/http/httptest.
+func startsGoroutines(file *ast.File) (starts bool) {
+	for _, spec := range file.Imports {
+		starts = starts || spec.Path.Value == `"net/http/httptest"`
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			starts = true
+		case *ast.SelectorExpr:
+			starts = starts || n.Sel.Name == "Go" || n.Sel.Name == "AfterFunc"
+		}
+		return true
+	})
+	return starts
+}
+
+// constraint returns the build constraint of a file, or "".
+func constraint(file *ast.File) string {
+	if first := file.Comments; len(first) > 0 && strings.HasPrefix(first[0].List[0].Text, "//go:build ") {
+		return first[0].List[0].Text
+	}
+	return ""
 }
