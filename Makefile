@@ -66,9 +66,9 @@ UNRACED := NothingElse|WholeTable|HowLists|LargeArchive|TestMove|BesidePacking|B
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
 
-# The scenes of processes have the race detector in the processes that need it (watchForRaces).
+# The scenes of processes have the race detector in the processes that need it (WatchForRaces).
 scenes:
-	$(GOTEST) -parallel 4 ./cmd/promptspool/e2e/...
+	$(GOTEST) -p 2 -parallel 2 ./cmd/promptspool/e2e/...
 
 plain:
 	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
@@ -131,14 +131,13 @@ release-check:
 	cat $$twice/sums-first
 
 # The same tests as in `make test`, one after the other, each for its part of the time, and longer forms of them.
-portable_job = ^(TestACallOnLocalhost|TestEnrichmentsMayCome|TestTheServerTakes|TestTemplatesAreServed|TestCommandsBeside)
 soak: packages
 	.ci/install
-	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -parallel 1 -v \
-		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e | grep -Ev '^ *=== '
+	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -p 1 -parallel 1 -v \
+		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e/... | grep -Ev '^ *=== '
 	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
-	$(GOTEST) -tags portable -run '$(portable_job)' ./cmd/promptspool/e2e
+	$(GOTEST) -tags portable -run TestACallOnLocalhost ./cmd/promptspool/e2e/delivery
 
 bench:
 	go test -tags bench -run '^$$' -bench . -benchmem ./...
@@ -146,7 +145,7 @@ bench:
 screenshots: packages
 	.ci/install
 	mkdir -p $${SCREENSHOTS:=/tmp/promptspool-screenshots}
-	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads|TemplatesOfABot' ./cmd/promptspool/e2e
+	PROMPTSPOOL_SCREENSHOTS=$$SCREENSHOTS go test -count=1 -run 'Dashboard|Overview|ARequestReads|RequestsAreFound|SignsUp|NoPageShuts|DaysAreDrawn|ImagesInARequest|YesterdaysFailures|SlowestCall|AConversationIs|ASpikeLeads|TemplatesOfABot' ./cmd/promptspool/e2e/dashboard
 	cp $$SCREENSHOTS/docs/*.webp api/dashboard/docs/pictures/
 	echo "the screenshots are in $$SCREENSHOTS; those of the documentation were copied to api/dashboard/docs/pictures"
 

@@ -122,8 +122,17 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// A tool of releases, in a module of its own.
 	"cmd/promptspool/deploy/release/sbom": "",
-	// Tests of the whole program, as processes.
-	"cmd/promptspool/e2e": "",
+	// Tests of the whole program, as processes, and what starts them.
+	"cmd/promptspool/e2e":            "",
+	"cmd/promptspool/e2e/harness":    "api/dashboard/docs api/openapi api/wire metrics/parts spool/disk/disktest",
+	"cmd/promptspool/e2e/bench":      "",
+	"cmd/promptspool/e2e/clients":    "",
+	"cmd/promptspool/e2e/cost":       "",
+	"cmd/promptspool/e2e/dashboard":  "",
+	"cmd/promptspool/e2e/delivery":   "",
+	"cmd/promptspool/e2e/durability": "",
+	"cmd/promptspool/e2e/install":    "",
+	"cmd/promptspool/e2e/overload":   "",
 	// What they log where a page needs something to show.
 	"cmd/promptspool/e2e/seed":      "api/wire",
 	"cmd/promptspool/e2e/seed/load": "cmd/promptspool/e2e/seed",

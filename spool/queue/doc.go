@@ -209,8 +209,8 @@
 // of 84 MiB.
 //
 // On a machine with two cores, with the server away, compared with a plain file of frames
-// with grouped fdatasync and the same HTTP handler (go test -run '^$' -bench
-// BesideTheFloors/4KB ./cmd/promptspool/e2e), in some ten runs:
+// with grouped fdatasync and the same HTTP handler (go test -tags bench
+// -run '^$' -bench BesideTheFloors/4KB ./cmd/promptspool/e2e/bench), in some ten runs:
 //
 //	               rate, of the file's   p99, times the file's
 //	4 KB from 1           0.50 to 0.73              1.4 to 2.0

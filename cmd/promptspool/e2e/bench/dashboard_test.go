@@ -1,0 +1,401 @@
+//go:build linux && bench
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"promptspool/api/auth"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics"
+	"promptspool/spool/archive"
+	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
+)
+
+// The dashboard's promises for each page.
+const (
+	firstByteMax = 150 * time.Millisecond // p95
+	pageBytesMax = 20 << 10               // as served
+)
+
+// BenchmarkDashboard asks a real server for each of its pages and prints the time to the
+// first byte and the weight, beside the floor: a page that reads nothing but who is
+// signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
+// default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is where they
+// are kept from run to run, and PROMPTSPOOL_BENCH_DSN the PostgreSQL database that has
+// them instead.
+func BenchmarkDashboard(b *testing.B) {
+	for range b.N {
+		s := newPagesStage(b)
+		fmt.Printf("\n%d records; first byte of %d calls each\n%-34s %9s %9s %9s %9s %10s %10s\n", s.records, pageCalls,
+			"page", "first", "median", "p95", "max", "bytes", "as served")
+		var worst time.Duration
+		weight := 0
+		for _, p := range s.pages(b) {
+			got := s.ask(b, p.path)
+			fmt.Printf("%-34s %9s %9s %9s %9s %10d %10d%s\n", p.name,
+				harness.Rounded(got.first), harness.Rounded(got.median),
+				harness.Rounded(got.p95), harness.Rounded(got.max),
+				got.bytes, got.served, got.verdict())
+			worst, weight = max(worst, got.p95), max(weight, got.served)
+		}
+		b.ReportMetric(float64(worst.Microseconds())/1000, "worst-p95-ms")
+		b.ReportMetric(float64(weight)/1024, "heaviest-KiB")
+	}
+}
+
+// pageCalls is how often each page is asked for.
+const pageCalls = 40
+
+// pagesStage is a server with many records and a person who is signed in.
+type pagesStage struct {
+	records int
+	calls   *databasetest.Calls
+	server  *harness.Node
+	browser *http.Client
+	cookie  string
+}
+
+func newPagesStage(b *testing.B) *pagesStage {
+	b.Helper()
+	s := &pagesStage{records: 50_000}
+	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_RECORDS")); err == nil {
+		s.records = n
+	}
+
+	data := os.Getenv("PROMPTSPOOL_BENCH_DIR")
+	if data == "" {
+		data = b.TempDir()
+	}
+
+	if dsn := os.Getenv("PROMPTSPOOL_BENCH_DSN"); dsn != "" {
+		b.Setenv("PROMPTSPOOL_ARCHIVE", dsn)
+	}
+	s.fill(b, data)
+	s.server = harness.BeginPlain(b, data, harness.FreePort(b), "server")
+	b.Cleanup(s.server.Kill)
+	if !s.server.Takes() {
+		b.Fatal("the server does not start")
+	}
+
+	s.publish(b)
+	s.signIn(b)
+	return s
+}
+
+const (
+	benchEmail    = "ann@example.com"
+	benchPassword = "correct horse battery"
+)
+
+// benchStore is the database of a server.
+type benchStore interface {
+	archive.Store
+	auth.Store
+	auth.PeopleStore
+	Close() error
+}
+
+// openStore opens the database that the server will have.
+func openStore(b *testing.B, data string, quiet *slog.Logger) (db benchStore) {
+	b.Helper()
+	var err error
+	if dsn := os.Getenv("PROMPTSPOOL_ARCHIVE"); dsn != "" {
+		db, err = postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
+	} else {
+		db, err = badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive"), Logger: quiet})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	return db
+}
+
+// settle does what autovacuum and the server's maintenance do within minutes.
+func settle(b *testing.B, db benchStore) {
+	b.Helper()
+	shared, ok := db.(*postgres.DB)
+	if !ok {
+		return
+	}
+	if err := shared.Summarize(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+
+	conn, err := pgx.Connect(b.Context(), os.Getenv("PROMPTSPOOL_ARCHIVE"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.Close(b.Context())
+	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// fill makes an account with a person, and the records that are not there yet.
+func (s *pagesStage) fill(b *testing.B, data string) {
+	b.Helper()
+	quiet := slog.New(slog.DiscardHandler)
+	db := openStore(b, data, quiet)
+	defer db.Close()
+
+	ctx := context.Background()
+	key, err := auth.New(auth.Config{Store: db}).Bootstrap(ctx, harness.AdminKey)
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	people := auth.NewPeople(auth.PeopleConfig{Store: db})
+	if code, err := people.Setup(ctx); err != nil {
+		b.Fatal(err)
+	} else if code != "" {
+		application := wire.Application{Email: benchEmail, Password: benchPassword, Code: code}
+		if _, err := people.Join(ctx, application, "192.0.2.1"); err != nil {
+			b.Fatal(err)
+		}
+	}
+
+	span := 20 * 24 * time.Hour
+	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
+	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
+	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
+	const batch = 500
+
+	begun := time.Now()
+	for from := made; from < s.records; from += 20 * batch {
+		to := min(from+20*batch, s.records)
+		var work sync.WaitGroup
+		for part := from; part < to; part += batch {
+			work.Go(func() {
+				var events []wire.Event
+				for n := part; n < min(part+batch, to); n++ {
+					events = append(events, s.calls.Events(n)...)
+				}
+				if _, err := a.Record(ctx, wire.Identity{Account: key.AccountID}, events); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		work.Wait()
+		s.note(data, begin, to)
+	}
+
+	if made < s.records {
+		settle(b, db)
+		b.Logf("%d records made at %.0f/s", s.records-made, float64(s.records-made)/time.Since(begun).Seconds())
+	}
+}
+
+// progress returns where an earlier run ended.
+func (s *pagesStage) progress(data string, begin time.Time) (time.Time, int) {
+	text, _ := os.ReadFile(filepath.Join(data, "bench-progress"))
+	var records, made int
+	var at int64
+	if n, _ := fmt.Sscan(string(text), &records, &made, &at); n == 3 && records == s.records {
+		return time.Unix(at, 0), made
+	}
+	return begin, 0
+}
+
+func (s *pagesStage) note(data string, begin time.Time, made int) {
+	text := fmt.Appendf(nil, "%d %d %d", s.records, made, begin.Unix())
+	_ = os.WriteFile(filepath.Join(data, "bench-progress"), text, 0o600)
+}
+
+// publish makes the templates that the records name, unless they are there.
+func (s *pagesStage) publish(b *testing.B) {
+	b.Helper()
+	if r := s.server.Get("/prompt-templates/template-19?version=10"); r.Status == http.StatusOK {
+		return
+	}
+	for template := range databasetest.CallTemplates {
+		for version := range databasetest.CallVersions {
+			t := harness.ChatOf2KB(fmt.Sprint("template-", template))
+			v := t["prompt_version"].(map[string]any)
+			v["commit_message"] = fmt.Sprint("change ", version+1)
+			model := v["metadata"].(map[string]any)["model"].(map[string]any)
+			model["parameters"] = map[string]any{"temperature": float64(version) / 10}
+			r := s.server.Call("POST", "/rest/prompt-templates", t, "X-API-KEY", harness.AdminKey)
+			if r.Status != http.StatusCreated {
+				b.Fatalf("publish: %d %s", r.Status, r.Body)
+			}
+		}
+	}
+}
+
+// signIn gets the cookie of a session. It is kept as a text, for over plain HTTP Go's own
+// jar would not send it.
+func (s *pagesStage) signIn(b *testing.B) {
+	b.Helper()
+	s.browser = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	res, err := s.browser.PostForm(s.base()+"/sign-in", url.Values{"email": {benchEmail}, "password": {benchPassword}})
+	if err != nil {
+		b.Fatal(err)
+	}
+
+	res.Body.Close()
+	if res.StatusCode != http.StatusSeeOther {
+		b.Fatalf("signing in gives %d", res.StatusCode)
+	}
+	s.cookie = res.Cookies()[0].Name + "=" + res.Cookies()[0].Value
+}
+
+func (s *pagesStage) base() string { return "http://" + s.server.Addr }
+
+type benchPage struct{ name, path string }
+
+// pages returns all pages, the heavier ones in several ways.
+func (s *pagesStage) pages(b *testing.B) []benchPage {
+	b.Helper()
+	record := s.calls.ID(s.records/2, 0)
+	all := []benchPage{
+		{"floor: password", "/password"},
+		{"overview, all time", "/"},
+		{"overview, 30 days", "/?filter=since:30d"},
+		{"overview, 7 days", "/?filter=since:7d"},
+		{"overview, 24 hours", "/?filter=since:24h"},
+		{"overview, last hour", "/?filter=since:1h"},
+		{"overview, by the hour", "/?filter=since:7d&bucket=hour"},
+		{"overview of a tag", "/?filter=tag:tag-7"},
+		{"overview of a model", "/?filter=model:*mini*"},
+		{"overview of a template", "/?filter=template:template-3"},
+		{"requests", "/requests"}, {"requests of a tag", "/requests?filter=tag:tag-7"},
+		{"requests of a rare tag", "/requests?filter=tag:" + url.QueryEscape(databasetest.RareTag)},
+		{"requests of a user", "/requests?filter=user:user-3"},
+		{"requests, slow ones", "/requests?filter=latency:%3E9s"},
+		{"requests with a word", "/requests?filter=function"},
+		{"requests by latency", "/requests?sort=latency_ms"},
+		{"requests by cost, lowest first", "/requests?sort=cost&order=asc"},
+		{"requests, oldest first", "/requests?sort=list_time&order=asc"},
+		{"failures by latency", "/requests?filter=status%3Aerror&sort=latency_ms"},
+		{"requests, all columns", "/requests?col=model&col=provider&col=template&col=latency&col=tokens&col=cost" +
+			"&col=scores&col=status&col=tags&col=metadata&col=tools&col=finish&col=function&col=sidecar&col=groups"},
+		{"a request", "/requests/" + record},
+		{"templates", "/templates"},
+		{"a template", "/template?name=template-3"},
+		{"compare", "/template/compare?name=template-3&a=1&b=9"},
+		{"statistics, all time", "/template/statistics?name=template-3"},
+		{"statistics, 7 days", "/template/statistics?name=template-3&span=since:7d"},
+		{"backtest", "/template/backtest?name=template-3&v=9"},
+		{"edit", "/template/edit?name=template-3"},
+		{"sidecars", "/sidecars"},
+		{"keys", "/keys"},
+		{"people", "/people"},
+		{"audit", "/audit"},
+		{"sign in", "/sign-in"},
+	}
+
+	if res, body := s.get(b, "/requests", nil, ""); res.StatusCode == http.StatusOK {
+		_, rest, _ := strings.Cut(string(body), `href="/requests?cursor=`)
+		cursor, _, _ := strings.Cut(rest, `"`)
+		all = append(all, benchPage{"requests, second page", "/requests?cursor=" + cursor})
+	}
+	for name, list := range map[string]string{
+		"a request of a list": "/requests", "a request of a tag": "/requests?filter=tag%3Atag-7",
+		"a request of a list by latency": "/requests?sort=latency_ms",
+	} {
+		_, body := s.get(b, list, nil, "")
+		if rows := recordHref.FindAllSubmatch(body, -1); len(rows) > 20 {
+			all = append(all, benchPage{name, strings.ReplaceAll(string(rows[20][1]), "&amp;", "&")})
+		}
+	}
+	return all
+}
+
+// recordHref is the address of a request in a list.
+var recordHref = regexp.MustCompile(`href="(/requests/[0-9a-f]{8}-[^"]*)"`)
+
+// pageFigures are the measurements of a page.
+type pageFigures struct {
+	first, median, p95, max time.Duration
+	bytes, served           int
+}
+
+func (f pageFigures) verdict() string {
+	said := ""
+	if f.p95 > firstByteMax {
+		said += "  SLOW"
+	}
+	if f.served > pageBytesMax {
+		said += "  HEAVY"
+	}
+	return said
+}
+
+// ask measures a page. The first call is counted with the others.
+func (s *pagesStage) ask(b *testing.B, path string) (f pageFigures) {
+	b.Helper()
+	var took []time.Duration
+	for range pageCalls {
+		var first time.Duration
+		begun := time.Now()
+		trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { first = time.Since(begun) }}
+		res, body := s.get(b, path, trace, "")
+		if res.StatusCode != http.StatusOK {
+			b.Fatalf("%s: %d\n%s", path, res.StatusCode, body)
+		}
+		took = append(took, first)
+		f.bytes = len(body)
+	}
+
+	f.first = took[0]
+	slices.Sort(took)
+	f.median, f.p95, f.max = took[len(took)/2], took[(len(took)*95+99)/100-1], took[len(took)-1]
+	_, served := s.get(b, path, nil, "gzip")
+	f.served = len(served)
+	return f
+}
+
+// get asks for a page. Without an encoding it takes what a browser takes, and unpacks it;
+// otherwise it returns the body as it was served.
+func (s *pagesStage) get(
+	b *testing.B, path string, trace *httptrace.ClientTrace, encoding string,
+) (*http.Response, []byte) {
+	b.Helper()
+	r, err := http.NewRequest(http.MethodGet, s.base()+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if trace != nil {
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	}
+	if encoding != "" {
+		r.Header.Set("Accept-Encoding", encoding)
+	}
+
+	r.Header.Set("Cookie", s.cookie)
+	res, err := s.browser.Do(r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer res.Body.Close()
+
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return res, body
+}

@@ -1,0 +1,15 @@
+//go:build linux && bench
+
+package bench
+
+import (
+	"testing"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/spool/database/postgres/postgrestest"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main(func() int { return postgrestest.Main(m) },
+		map[string]func(){"pressure": runPressure, "floor": runFloor, "sink": runSink})
+}

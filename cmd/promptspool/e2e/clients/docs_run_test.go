@@ -1,0 +1,203 @@
+//go:build linux
+
+package clients
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/dashboard/docs"
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// programs has the commands that run and compile a block of a language.
+var programs = map[string]struct{ extension, run, compile string }{
+	"python":     {".py", "python3 %s", "python3 -m py_compile %s"},
+	"javascript": {".mjs", "node %s", "node --check %s"},
+	"go":         {".go", "go build -o example.bin %s; ./example.bin", "go vet %s"},
+	"yaml":       {".yaml", "", ""},
+	"json":       {".json", "", ""},
+}
+
+// settled replaces sleep: pages ask people to wait a moment, but a script can wait until
+// the sidecar has delivered.
+const settled = `sleep() {
+	until promptspool spool status --data .promptspool -o json | grep -q '"events": 0'; do command sleep 0.1; done
+}
+`
+
+// bsdDate is the date of macOS and BSD, less what Linux's lacks: what runs with it runs everywhere.
+const bsdDate = `#!/bin/sh
+for word; do
+	shift
+	case $word in
+	-u) ;;
+	+*) word=$(printf %%s "$word" | sed 's/%%[0-9]*N/N/g') ;;
+	*) echo "date: illegal option or time: $word" >&2; exit 1 ;;
+	esac
+	set -- "$@" "$word"
+done
+exec %s "$@"
+`
+
+// readersPath returns a PATH on which the binary is, and a date that is not Linux's.
+func readersPath(t *testing.T) string {
+	t.Helper()
+	bin := t.TempDir()
+	if err := os.Symlink(harness.Program(t), filepath.Join(bin, "promptspool")); err != nil {
+		t.Fatal(err)
+	}
+	real, err := exec.LookPath("date")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bin, "date"), fmt.Appendf(nil, bsdDate, real), 0o755); err != nil {
+		t.Fatal(err)
+	}
+
+	return "PATH=" + bin + ":" + os.Getenv("PATH")
+}
+
+func TestTheReadersDateIsNotLinuxs(t *testing.T) {
+	t.Parallel()
+	path := readersPath(t)
+	for args, want := range map[string]string{
+		"-u +%Y":       "^2[0-9]{3}\n$",
+		"+%s":          "^[0-9]{10}\n$",
+		"+%s.%3N":      "^[0-9]{10}.N\n$",
+		"-d yesterday": "^$",
+		"--iso-8601":   "^$",
+		"-v-1d":        "^$",
+	} {
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", "date "+args)
+		cmd.Env = []string{path}
+		out, err := cmd.Output()
+		if !regexp.MustCompile(want).Match(out) || (err != nil) != (want == "^$") {
+			t.Errorf("date %s: %q, %v", args, out, err)
+		}
+	}
+}
+
+// script returns the shell text that runs a page's examples in a folder, in their order.
+// Those of a language that can be compiled are, also if they are only shown.
+func script(t *testing.T, dir, page string, replace *strings.Replacer) string {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString(settled)
+	saved := "" // files of Go, which are compiled with the next example
+	for i, e := range harness.ExamplesOf(page) {
+		code := replace.Replace(e.Code)
+		program := programs[e.Language]
+		if e.Mark == "run" && e.Language == "sh" {
+			text.WriteString(code)
+			continue
+		}
+		if e.Mark != "run" && program.compile == "" {
+			continue // see docs_shown_test.go, and TestEveryBlockOfThePagesIsRunOrChecked
+		}
+
+		name := fmt.Sprintf("%s-%d%s", page, i, program.extension)
+		command := program.run
+		if e.Mark != "run" {
+			command = program.compile
+		} else if e.Rest != "" {
+			name, command = e.Rest, ""
+		}
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case command != "":
+			text.WriteString(fmt.Sprintf(command, name+saved) + "\n")
+		case e.Language == "go":
+			saved += " " + name
+		}
+	}
+	return text.String()
+}
+
+// examplesRun runs the examples of all pages in the folder where up was started, page
+// after page, as a reader would.
+func examplesRun(t *testing.T, dir, sidecar, server string) {
+	t.Helper()
+	path := readersPath(t)
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the page about OpenTelemetry installs with npm.
+	modules := filepath.Join(harness.NPMModules(t, "testdata/otel"), "node_modules")
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+
+	replace := strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server)
+	for _, page := range docs.Names() {
+		cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script(t, dir, page, replace))
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), path, "GOFLAGS=",
+			"PROMPTSPOOL_URL=http://"+server, "PROMPTSPOOL_KEY="+strings.TrimSpace(string(key)))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Errorf("the examples of %s: %v\n%s", page, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			var answer struct{ Success *bool }
+			if json.Unmarshal([]byte(line), &answer) == nil && answer.Success != nil && !*answer.Success {
+				t.Errorf("an answer to %s: %s", page, line)
+			}
+		}
+	}
+}
+
+// documentedAtBoth checks that both roles serve the documentation without a key.
+func documentedAtBoth(t *testing.T, sidecar, server string) {
+	t.Helper()
+	bases := map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"}
+	for addr, base := range bases {
+		for path, want := range map[string]string{
+			"/docs": "Ten-minute tutorial", "/docs/log-curl": "/rest/track-score", "/docs/limits.md": "# Limits",
+			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose", "/openapi.yaml": "openapi: 3.1.0",
+		} {
+			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s%s: %d %.200s", addr, path, status, body)
+			}
+		}
+
+		_, tutorial := documentation(t, "http://"+addr+"/docs/tutorial")
+		_, search := documentation(t, "http://"+addr+"/docs/search")
+		if !strings.Contains(tutorial+search, base) {
+			t.Errorf("the examples at %s do not have its address", addr)
+		}
+		if status, _ := documentation(t, "http://"+addr+"/docs/none"); status != 404 {
+			t.Errorf("a page that does not exist: %d", status)
+		}
+	}
+}
+
+// documentation gets a page without a key.
+func documentation(t *testing.T, url string) (status int, body string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	content, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(content)
+}

@@ -1,0 +1,158 @@
+//go:build linux
+
+package clients
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics/parts"
+)
+
+// session returns the README's session, as a reader would paste it.
+func session(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(readme), "<!-- session: the tests run this as it stands -->\n```sh\n")
+	text, _, end := strings.Cut(rest, "\n```\n")
+	if !ok || !end {
+		t.Fatal("the README has no session")
+	}
+	return text
+}
+
+func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
+	parts.Need(t, "curl", "node", "python3") // its examples are run, too
+	dir := t.TempDir()
+	sidecar, server := harness.FreePort(t), harness.FreePort(t)
+	cmd := exec.Command(harness.Program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",
+		"--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("up ends with %v", err)
+		}
+	}()
+
+	banner := ""
+	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
+		banner += lines.Text() + "\n"
+	}
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
+	hasKey := strings.Contains(banner, strings.TrimSpace(string(key)))
+	if err != nil || !hasKey || !strings.Contains(banner, "http://"+sidecar) {
+		t.Fatalf("up says:\n%s\nkey: %v", banner, err)
+	}
+	// A port that the system chose is named as it is.
+	if strings.Contains(banner, ":0)") || strings.Contains(banner, ":0\n") {
+		t.Errorf("up names an address that nobody listens on:\n%s", banner)
+	}
+
+	comparedSidecar, comparedServer := harness.ComparingProxy(t, sidecar), harness.ComparingProxy(t, server)
+	record := pasted[wire.Record](t, dir, session(t), comparedSidecar, comparedServer)
+	scored := record.Scores[0].Score == 100 && record.Metadata["user_id"] == "ann"
+	if record.Model != "gpt-4o-mini-2024-07-18" || !scored ||
+		*record.Prompt.Version != 1 || *record.LatencyMS != 750 {
+		t.Errorf("%+v", record)
+	}
+	documentedAtBoth(t, sidecar, server)
+	commandsFindTheRolesOfUp(t, filepath.Join(dir, ".promptspool"))
+	generatedClientRuns(t, comparedSidecar, comparedServer, strings.TrimSpace(string(key)))
+	examplesRun(t, dir, comparedSidecar, comparedServer)
+
+	// What up itself prints works too.
+	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")
+	if page := pasted[wire.SearchPage](t, dir, paste, sidecar, server); page.Total < 1 {
+		t.Errorf("%+v", page)
+	}
+}
+
+// pasted runs shell text with the addresses of this test's processes, and decodes the
+// last line of its output.
+func pasted[T any](t *testing.T, dir, text, sidecar, server string) (v T) {
+	t.Helper()
+
+	text = strings.NewReplacer("127.0.0.1:8787", sidecar, "127.0.0.1:8788", server).Replace(text)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", text)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), readersPath(t))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+
+	for line := range strings.Lines(string(out)) {
+		var answer struct {
+			Success bool   `json:"success"`
+			ID      any    `json:"id"`
+			Message string `json:"message"`
+		}
+		if err := json.Unmarshal([]byte(line), &answer); err != nil || !answer.Success && answer.ID == nil {
+			t.Errorf("an answer: %s %v", line, err)
+		}
+	}
+
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return v
+}
+
+// commandsFindTheRolesOfUp runs every command that reads a data folder, with the folder
+// of a running `up`.
+func commandsFindTheRolesOfUp(t *testing.T, data string) {
+	t.Helper()
+	for line, want := range map[string][]string{
+		"status":         {"\nsidecar ", "server ", "records ", "dead letters "},
+		"status -o json": {`"server": {`, `"sidecar": {`, `"role": "sidecar"`},
+		"spool status":   {"queued ", "dead letters "},
+		"spool check":    {"Sound: "},
+		"dead list":      {"SEQUENCE"},
+		"keys list":      {"LAST USED"},
+		"config print": {
+			"server.listen ", "server.data ", "sidecar.data ", "sidecar.upstream ",
+			"sidecar.spool-bytes-max ", "sidecar.log-level ", "default",
+		},
+		"archive check":         {"Sound: "},
+		"backup " + data + ".b": {"The backup holds 1 record, "},
+	} {
+		args := append(strings.Fields(line), "--data", data)
+		got := harness.Say(t, args...)
+
+		for _, text := range want {
+			if got.Code != 0 || !strings.Contains(got.Out, text) {
+				t.Errorf("%s --data of up: %d %s%s; want %q", line, got.Code, got.Out, got.Err, text)
+			}
+		}
+	}
+	for _, role := range []string{"server", "sidecar"} {
+		got := harness.Say(t, "config", "print", "--data", filepath.Join(data, role))
+		if got.Code != 0 || !strings.Contains(got.Out, "listen ") || strings.Contains(got.Out, role+".") {
+			t.Errorf("config print of up's %s: %+v", role, got)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+//go:build linux
+
+package cost
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+)
+
+// otlpAttacks send spans: many, and one with many attributes, many values or much text.
+var otlpAttacks = []attack{
+	{name: "spans: many of one resource", n: 1000, brief: true, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = span(`"attributes":[{"key":"gen_ai.system","value":{"stringValue":"openai"}}]`)
+		}
+		return export(p, strings.Join(spans, ","))
+	}},
+	{name: "spans: JSON in a text", n: 16000, send: func(p target, n int) int {
+		text := quoted("[" + elements(n, `{"headers":{"authorization":"x"}}`) + "]")
+		return export(p, span(`"attributes":[{"key":"gen_ai.prompt","value":{"stringValue":`+text+`}}]`))
+	}},
+	{name: "spans: log records of a call", n: 1000, send: func(p target, n int) int {
+		record := fmt.Sprintf(`{"eventName":"gen_ai.choice","timeUnixNano":"1700000000000000000","body":`+
+			`{"stringValue":"x"},"traceId":"%s","spanId":"%016x"}`, attackedTrace, rand.Uint64()|1)
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, record) + `]}]}]}`
+		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
+		return len(body)
+	}},
+	{name: "spans: many of an SDK", n: 1000, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = bulkSpan(`"attributes":{"k":"v"},"parent_id":null`)
+		}
+		return exportBulk(p, strings.Join(spans, ","))
+	}},
+	// Soon its record is full, and every one of them is refused.
+	{name: "spans: one of an SDK, many times", n: 1000, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = fmt.Sprintf(`{"name":"%x","context":{"trace_id":"%s","span_id":"00000000000000aa"}}`,
+				rand.Uint64(), attackedTrace)
+		}
+		return exportBulk(p, strings.Join(spans, ","))
+	}},
+	{name: "spans: a large one of an SDK", n: 8000, send: func(p target, n int) int {
+		members := make([]string, n)
+		for i := range members {
+			members[i] = fmt.Sprintf(`"request_start_time_%d":null`, i)
+		}
+		return exportBulk(p, bulkSpan(`"events":[`+elements(n, `{"name":"e","timestamp":"1"}`)+`],`+
+			`"log_request":{`+strings.Join(members, ",")+`}`))
+	}},
+	{name: "spans: traces that are closed", n: 1000, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			trace := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()|1)
+			spans[i] = strings.Replace(bulkSpan(`"close":true`), attackedTrace, trace, 1)
+		}
+		return exportBulk(p, strings.Join(spans, ","), "?close_after=true")
+	}},
+	{name: "spans: metrics", n: 16000, send: func(p target, n int) int {
+		body := `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[` + elements(n, `{"name":"m"}`) + `]}]}]}`
+		p.call("POST", "/v1/metrics", body, "Content-Type", "application/json")
+		return len(body)
+	}},
+	{name: "spans: a trace", n: 400, send: func(p target, n int) int {
+		spans := make([]string, n)
+		for i := range spans {
+			spans[i] = span(`"name":"step"`)
+		}
+		size := export(p, strings.Join(spans, ","))
+		p.call("GET", "/api/public/v2/traces/"+attackedTrace, "")
+		return size
+	}},
+}
+
+// attackedTrace is the trace of all spans that the attacks send.
+var attackedTrace = fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()|1)
+
+// span returns a span with an id of its own and these members.
+func span(members string) string {
+	return fmt.Sprintf(`{"traceId":"%s","spanId":"%016x","startTimeUnixNano":"1700000000000000000",`+
+		`"endTimeUnixNano":"1700000001000000000",%s}`, attackedTrace, rand.Uint64()|1, members)
+}
+
+// bulkSpan is span for /spans-bulk.
+func bulkSpan(members string) string {
+	return fmt.Sprintf(`{"name":"step","context":{"trace_id":"%s","span_id":"%016x"},`+
+		`"start_time":"1700000000000000000",%s}`, attackedTrace, rand.Uint64()|1, members)
+}
+
+// exportBulk sends spans as the hosted service's SDKs do, and returns the size of what it sent.
+func exportBulk(p target, spans string, query ...string) int {
+	body := `{"spans":[` + spans + `]}`
+	p.call("POST", "/spans-bulk"+strings.Join(query, ""), body)
+
+	return len(body)
+}
+
+// export sends spans as an OTLP exporter does, and returns the size of what it sent.
+func export(p target, spans string) int {
+	body := `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"app"}}]},` +
+		`"scopeSpans":[{"spans":[` + spans + `]}]}]}`
+	p.call("POST", "/v1/traces", body, "Content-Type", "application/json")
+
+	return len(body)
+}
+
+func init() {
+	attacks = slices.Concat(attacks, otlpAttacks, pageAttacks)
+
+	// Each signal has other paths, as people mistype them.
+	aliases := map[string]string{
+		"POST /": "a path of /v1/traces", "POST /api/public/v2/traces/{}/close": "an id",
+	}
+	for _, signal := range []string{"traces", "logs", "metrics"} {
+		path := "/v1/" + signal
+		for _, below := range []string{"", "/otel", "/api/public/otel"} {
+			for _, alias := range []string{path, path + path, "/v1/traces" + path} {
+				aliases["POST "+below+alias] = "a path of " + path
+			}
+		}
+		delete(aliases, "POST "+path)
+	}
+	maps.Copy(withoutInput, aliases)
+}

@@ -1,0 +1,243 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// axe reads axe-core, which npm installs once into the user's cache.
+func axe(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(harness.NPMModules(t, "testdata/axe"), "node_modules",
+		"axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(source)
+}
+
+// violation is something that axe-core finds wrong with a page.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct{ HTML, FailureSummary string }
+}
+
+// look puts axe-core into the page as it is.
+func (b *browser) look(source string) {
+	b.t.Helper()
+	b.do("axe-core", chromedp.Evaluate[chromedp.Void](source+";undefined"))
+}
+
+// violations returns what axe-core finds wrong with the page as it is, by all of its
+// rules, or by the given ones.
+func (b *browser) violations(rules ...string) []violation {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+
+	options := map[string]any{"resultTypes": []string{"violations"}, "rules": map[string]any{
+		// Off by default.
+		"label-content-name-mismatch": map[string]bool{"enabled": true},
+		"target-size":                 map[string]bool{"enabled": true},
+	}}
+	if len(rules) > 0 {
+		options["runOnly"] = rules
+	}
+	text, err := json.Marshal(options)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	run := fmt.Sprintf(`axe.run(document, %s).then(r => r.violations.map(v => ({
+		id: v.id, impact: v.impact, help: v.help,
+		nodes: v.nodes.slice(0, 3).map(n => ({
+			html: n.html.slice(0, 200), failureSummary: n.failureSummary,
+		})),
+	})))`, text)
+	found, err := chromedp.Run(ctx, chromedp.Evaluate[[]violation](run, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("axe-core: %v", err)
+	}
+	return found
+}
+
+// accessible fails the test if axe-core finds more than trifles on the page, light or dark.
+// In the dark only colours differ.
+func (b *browser) accessible(source, page string) {
+	b.t.Helper()
+	b.look(source)
+	for scheme, rules := range map[string][]string{"light": nil, "dark": {"color-contrast", "link-in-text-block"}} {
+		b.do("look "+scheme, prefers(scheme))
+		for _, v := range b.violations(rules...) {
+			if v.Impact != "minor" {
+				b.t.Errorf("%s, %s: %s (%s): %s\n%+v", page, scheme, v.ID, v.Impact, v.Help, v.Nodes)
+			}
+		}
+	}
+	b.do("as before", prefers("light"))
+}
+
+// agentTrace is a run of an agent: a call that asks for a tool, the tool, and a call that failed.
+const (
+	agentTraceID = "52adf2cf8206e15bbdd5b2da7b55fa89"
+	agentTrace   = `{"resourceSpans":[{"scopeSpans":[{"spans":[
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a1","name":"Answer a customer",
+			"startTimeUnixNano":"1795318943000000000","endTimeUnixNano":"1795318947400000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"invoke_agent"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a2","parentSpanId":"00000000000000a1",
+			"name":"chat gpt-4o-mini","startTimeUnixNano":"1795318943100000000","endTimeUnixNano":"1795318945000000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+				{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o-mini"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a3","parentSpanId":"00000000000000a1",
+			"name":"track_parcel","startTimeUnixNano":"1795318945000000000","endTimeUnixNano":"1795318945300000000",
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]},
+		{"traceId":"52adf2cf8206e15bbdd5b2da7b55fa89","spanId":"00000000000000a4","parentSpanId":"00000000000000a1",
+			"name":"chat gpt-4o-mini","startTimeUnixNano":"1795318945300000000","endTimeUnixNano":"1795318947400000000",
+			"status":{"code":2,"message":"429: Slow down."},
+			"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
+				{"key":"gen_ai.request.model","value":{"stringValue":"gpt-4o-mini"}}]}]}]}]}`
+)
+
+func TestNoPageShutsAnybodyOut(t *testing.T) {
+	server, b := founded(t)
+	source := axe(t)
+	for _, path := range []string{"/", "/requests", "/templates", "/sidecars"} { // with nothing in them
+		b.visit(path)
+		b.accessible(source, path+", empty")
+	}
+	// From here on in another zone than UTC, where the page offers to show that.
+	b.travels("Europe/Berlin")
+	b.menus()
+	publishGreet(server)
+	harness.StartSidecar(t, t.TempDir(), server.Addr).Track("/rest/track-metadata", harness.AdminKey, map[string]any{
+		"request_id": fmt.Sprintf("01a1fcdb-6cb7-7ca5-a7cd-%012d", 1), "metadata": map[string]string{"a": "b"},
+	})
+	id := server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+			map[string]any{"role": "user", "content": "Hello. " + strings.Repeat("long ", 2000)},
+		}},
+		"request_response": map[string]any{"model": "gpt-4o-mini", "choices": []any{map[string]any{
+			"index": 0, "message": map[string]any{"role": "assistant", "content": `{"a": 1}`},
+		}}},
+		"request_start_time": 1, "request_end_time": 2.5,
+		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+	})
+	failed := asked("Hello.", "")
+	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429"
+	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
+	failedID := server.Track("/rest/track-request", harness.AdminKey, failed)
+	r := server.Call("POST", "/v1/traces", agentTrace, "Content-Type", "application/json", "X-API-KEY",
+		harness.AdminKey)
+	if r.Status != 200 {
+		t.Fatalf("a trace: %d %s", r.Status, r.Body)
+	}
+	reset := harness.LinkPath(t, harness.PeopleSay(t, server, "reset-password", "ann@example.com"))
+	invite := harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "viewer"))
+	for _, path := range []string{
+		"/", "/requests", "/requests?filter=tag:demo",
+		"/requests?filter=latency:x", "/requests/" + id, "/requests/unknown",
+		"/requests/" + failedID, "/requests?filter=model:gpt4o", "/traces/" + agentTraceID, "/nowhere",
+		reset, "/reset-password?code=none", invite, "/sign-up?code=none",
+		"/templates", "/template?name=greet+customers",
+		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
+		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
+		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
+		"/docs/dashboard", "/docs?q=setup+code", "/docs?q=none-has-this",
+	} {
+		b.visit(path)
+		b.accessible(source, path)
+		if strings.HasPrefix(path, "/sign-") {
+			b.holds("nothing scrolls", `document.documentElement.scrollHeight <= innerHeight`)
+		}
+		switch path {
+		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere",
+			"/reset-password?code=none", "/sign-up?code=none":
+			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
+		case "/traces/" + agentTraceID:
+			b.screenshots("trace")
+		case "/docs", "/docs/log-curl":
+			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
+			b.do("look by phone", chromedp.EmulateViewport(390, 900))
+			b.holds(path+" fits a phone",
+				`document.documentElement.scrollWidth <= 390 && !document.querySelector(".contents").open`)
+			b.do("as before", chromedp.EmulateViewport(1440, 900))
+		}
+	}
+
+	// The pages that answer forms.
+	b.visit("/keys")
+	b.press("form.row .primary")
+	b.accessible(source, "a new key")
+	b.visit("/people")
+	b.press("form.card .primary")
+	b.accessible(source, "a new invitation")
+	b.visit("/requests?tags=demo")
+	for _, box := range []string{".export", ".columns", ".times"} {
+		place := func(name string) (place float64) {
+			const top = `document.querySelector(%q).getBoundingClientRect()`
+			at := fmt.Sprintf(top+".top + 10000 * "+top+".left", "#list", box+" summary")
+			place, err := chromedp.Run(b.ctx, chromedp.Evaluate[float64](at))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			return place
+		}
+		before := place(box)
+		b.do("open", chromedp.Click(box+" summary"))
+		if place(box) != before {
+			t.Errorf("%s moves when it is opened, or the list does", box)
+		}
+		b.accessible(source, "what "+box+" opens")
+		b.key(kb.Escape)
+		b.holds("Escape closes it", fmt.Sprintf(`!document.querySelector("%s[open]")`, box))
+	}
+	b.visit("/template/edit")
+	b.fill("[name=name]", "tickets")
+	b.fill("#text-1", "Tickets: {ticket")
+	b.press("[value=save]")
+	b.shows("main", "Not saved")
+	b.accessible(source, "a refused text")
+
+	// A session ends, and what was typed is kept.
+	b.leaves("/requests/" + id)
+	b.fill("[name=score]", "87")
+	choosePassword(t, b, reset, "another good password")
+	b.press(".facts form button")
+	b.shows("main", "Your session has expired.")
+	b.accessible(source, "an expired session")
+	b.signIn("ann@example.com", "another good password")
+	b.shows("main", "Set this score?")
+	b.accessible(source, "a form that is shown again")
+	b.screenshots("review")
+	b.press("main .primary")
+	b.shows("main", "The score is set.")
+	b.visit("/password")
+	b.fill("[name=old]", "correct horse battery")
+	b.fill("[name=password]", "a third good password")
+	b.press("main .primary")
+	b.shows("main", "The current password is wrong.")
+	b.accessible(source, "a wrong password")
+
+	// The judge itself can say no.
+	b.do("spoil", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		unlabel := `document.querySelector("label").replaceWith(document.querySelector("label input")); true`
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[bool](unlabel))
+		return err
+	}))
+	b.look(source)
+	if b.violations() == nil {
+		t.Error("axe-core finds nothing against an input without a label")
+	}
+}

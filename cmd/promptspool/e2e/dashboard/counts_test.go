@@ -1,0 +1,230 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"promptspool/api/auth"
+	"promptspool/api/dashboard"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics"
+	"promptspool/registry"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/counting"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/badgerdb"
+)
+
+// slowStore is a store on a machine that is busy with something else: each row that is
+// counted by itself takes a while. A scan waits after as many rows as may allows, until
+// may grows.
+type slowStore struct {
+	archive.Store
+	each time.Duration
+	may  atomic.Int64
+}
+
+// spin keeps the processor busy.
+func (s *slowStore) spin() {
+	for begun := time.Now(); time.Since(begun) < s.each; {
+	}
+}
+
+func (s *slowStore) Sum(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, sums query.Sums,
+) error {
+	return s.Store.Sum(ctx, account, q, want, slowSums{sums, s})
+}
+
+type slowSums struct {
+	query.Sums
+	store *slowStore
+}
+
+func (s slowSums) Add(row *wire.Row) error {
+	s.store.spin()
+
+	return s.Sums.Add(row)
+}
+
+func (s *slowStore) Scan(
+	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(*wire.Row) (bool, error),
+) (*query.Position, error) {
+	n := int64(0)
+
+	return s.Store.Scan(ctx, account, q, want, func(row *wire.Row) (bool, error) {
+		for n++; n > s.may.Load(); {
+			select {
+			case <-ctx.Done():
+				return false, ctx.Err()
+			case <-time.After(time.Millisecond):
+			}
+		}
+
+		return fn(row)
+	})
+}
+
+// slowDashboard serves a dashboard over a slow store with calls, half of them by each of
+// two models.
+func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
+	t.Helper()
+	ctx, quiet := context.Background(), slog.New(slog.DiscardHandler)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+
+	people := auth.NewPeople(auth.PeopleConfig{Store: db})
+	code, err := people.Setup(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	application := wire.Application{Email: "ann@example.com", Password: "correct horse battery", Code: code}
+	owner, err := people.Join(ctx, application, "192.0.2.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	store := &slowStore{Store: db, each: 100 * time.Microsecond}
+	records := archive.New(archive.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet})
+	var events []wire.Event
+	for n := range calls {
+		events = append(events, wire.Event{
+			ID:         wire.NewID(),
+			Kind:       wire.KindRequest,
+			RequestID:  wire.NewID(),
+			AcceptedAt: time.Now(),
+			Sidecar:    "host",
+			Body: fmt.Appendf(nil, `{"function_name":"openai.chat","kwargs":{"model":"gpt-%d"},`+
+				`"request_response":{},"prompt_id":"greet","prompt_version":1}`, n%2),
+		})
+	}
+	if _, err := records.Record(ctx, wire.Identity{Account: owner.User.AccountID}, events); err != nil {
+		t.Fatal(err)
+	}
+
+	counted := counting.New(records)
+	t.Cleanup(counted.Close)
+	templates := registry.New(registry.Config{Store: db, Logger: quiet})
+	_, err = templates.Publish(ctx, wire.Identity{Account: owner.User.AccountID}, wire.Publish{
+		Name:      "greet",
+		Blueprint: []byte(`{"type":"completion","content":[{"type":"text","text":"Hi"}]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := httptest.NewServer(dashboard.New(dashboard.Config{
+		People:    people,
+		Keys:      auth.New(auth.Config{Store: db}),
+		Records:   counted,
+		Recorder:  records,
+		Templates: templates,
+		Sidecars:  db,
+		Version:   "test",
+		Logger:    quiet,
+	}))
+	t.Cleanup(pages.Close)
+
+	b := openBrowser(t, &harness.Node{Addr: strings.TrimPrefix(pages.URL, "http://")})
+	b.visit("/sign-in")
+	b.fill("[name=email]", "ann@example.com")
+	b.fill("[name=password]", "correct horse battery")
+	b.press("main .primary")
+
+	return store, b
+}
+
+func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
+	const calls = 3000
+	store, b := slowDashboard(t, calls)
+	const tile = ".tiles dd"
+
+	// Without a filter every reload shows all calls, though counting them takes longer
+	// than a page may wait for a filter.
+	for range 4 {
+		b.visit("/")
+		if shown := b.text(tile); shown != "3\u202f000" {
+			t.Fatalf("the overview shows %q calls of %d", shown, calls)
+		}
+	}
+	if strings.Contains(b.text("main"), "Partial result") {
+		t.Error("the count of all calls is marked as partial")
+	}
+
+	// With a filter a partial count is marked, on the number itself, and does not shrink.
+	last := 0
+	shown := func() int {
+		t.Helper()
+		text, marked := strings.CutSuffix(b.text(tile), "+")
+		n, err := strconv.Atoi(strings.ReplaceAll(text, "\u202f", ""))
+		if err != nil || marked != (n < calls/2) || n < last {
+			t.Fatalf("%q calls are shown after %d", b.text(tile), last)
+		}
+		last = n
+
+		return n
+	}
+	store.may.Store(400)
+	for range 3 {
+		b.visit("/?filter=model:gpt-0")
+		b.waitsFor(tile, "400+") // on a busy machine the page comes before so many are counted
+		if n := shown(); n != 400 {
+			t.Fatalf("%d calls are shown, 400 are counted", n)
+		}
+		b.shows("main", "Partial result: calls since", "Counting…", "Count everything")
+	}
+	b.screenshots("overview-partial")
+
+	// The page grows without being loaded again.
+	store.may.Store(1200)
+	b.waitsFor(tile, "1\u202f200+")
+	shown()
+	store.may.Store(calls)
+	b.waitsFor(tile, "1\u202f500")
+	if shown(); strings.Contains(b.text("main"), "Partial result") {
+		t.Error("the count of all calls is marked as partial")
+	}
+	b.screenshots("overview-complete")
+	store.may.Store(0)
+	b.visit("/?filter=model:gpt-0")
+	shown()
+
+	// So does the page of a template's versions.
+	last = 0
+	store.may.Store(100)
+	b.visit("/template/statistics?name=greet")
+	b.waitsFor("tbody", "100+")
+	b.shows("main", "Partial result: calls since")
+	b.screenshots("statistics-partial")
+	store.may.Store(calls)
+	b.waitsFor("tbody", "3\u202f000")
+}
+
+func TestEverythingIsCountedForWhoeverAsksForIt(t *testing.T) {
+	store, b := slowDashboard(t, 300)
+	store.may.Store(100)
+	b.visit("/?filter=model:gpt-0")
+	b.waitsFor(".tiles dd", "100+")
+	go func() {
+		<-time.After(200 * time.Millisecond)
+		store.may.Store(300)
+	}()
+	b.press(".notice a")
+	b.shows(".tiles dd", "150")
+	if strings.Contains(b.text(".tiles dd"), "+") {
+		t.Error("the count of everything is marked as partial")
+	}
+}

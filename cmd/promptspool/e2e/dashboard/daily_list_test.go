@@ -1,0 +1,371 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/cmd/promptspool/e2e/seed"
+)
+
+// person counts what somebody does in a browser to get somewhere: clicks, and lines that are typed and
+// sent with Enter.
+type person struct {
+	*browser
+	steps int
+}
+
+// opens leads a person to a page by the menu, from which their steps are counted.
+func (b *browser) opens(page string) *person {
+	b.t.Helper()
+	b.visit("/")
+	b.press(fmt.Sprintf(`.side nav a[href="/%s"]`, page))
+
+	return &person{browser: b}
+}
+
+// clicks presses what leads to another page.
+func (p *person) clicks(selector string) {
+	p.t.Helper()
+	p.steps++
+	p.press(selector)
+}
+
+// unfolds clicks on what opens in the page.
+func (p *person) unfolds(selector string) {
+	p.t.Helper()
+	p.steps++
+	p.do("unfold "+selector, chromedp.Click(selector))
+}
+
+// filters types a line, which is a step, and sends it, which is another one.
+func (p *person) filters(line string) {
+	p.t.Helper()
+	p.steps++
+	p.fill("#line", line)
+	p.steps++
+	p.keyTo("\r")
+}
+
+// tookSteps fails the test if getting here took more steps.
+func (p *person) tookSteps(most int) {
+	p.t.Helper()
+	p.t.Logf("%d steps", p.steps)
+	if p.steps > most {
+		p.t.Errorf("that took %d steps, want at most %d", p.steps, most)
+	}
+}
+
+// rows returns the texts of the list's rows.
+func (b *browser) rows() []string {
+	b.t.Helper()
+	const texts = `[...document.querySelectorAll("#list tbody tr")].map((row) => row.innerText.replace(/\s+/g, " "))`
+	rows, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](texts))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+
+	return rows
+}
+
+func TestYesterdaysFailuresOfAVersionTakeTwoSteps(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.shows("#count", "3\u202f000 requests, newest first")
+
+	p.filters("status:error template:support/triage@3 time:yesterday")
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
+	for _, row := range p.rows() {
+		if !strings.Contains(row, "failed") || !strings.Contains(row, "v3") ||
+			!strings.Contains(row, "Request timed out after 30 s.") {
+			t.Errorf("a row shows %s", row)
+		}
+	}
+	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tbody tr")].every((row) =>
+		getComputedStyle(row).backgroundColor !== getComputedStyle(document.querySelector("#list")).backgroundColor)`)
+	p.holds("the tab says what it shows",
+		`document.title.startsWith("status:error template:support/triage@3 time:yesterday")`)
+	p.screenshots("list-failed")
+}
+
+func TestASlowestCallIsOneClickAway(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.clicks("th:has(+ th + th) a[href*=latency_ms]")
+	p.tookSteps(1)
+
+	p.shows("#count", "slowest first")
+	p.shows("tbody tr:first-child", "support/handbook", "2 min 05 s")
+	p.holds("the heading says so", `document.querySelector("[aria-sort]").innerText.startsWith("Latency")`)
+	p.holds("the tab says so", `document.title.startsWith("slowest first")`)
+	p.screenshots("list-slowest")
+
+	// The order stays, on the next page and under a filter.
+	first := p.rows()[0]
+	p.keyTo("n")
+	if rows := p.rows(); len(rows) == 0 || rows[0] == first {
+		t.Errorf("the next page begins with %q", rows)
+	}
+	p.filters("model:gpt*")
+	p.shows("#count", "slowest first")
+	p.press("[aria-sort] a")
+	p.shows("#count", "fastest first")
+
+	// A row opens wherever it is clicked, and the record leads back to the same list.
+	p.press("tbody tr:nth-child(2) .number")
+	p.press(".trail a")
+	p.shows("#count", "fastest first")
+	p.shows(".chips", "model:gpt*")
+}
+
+func TestAConversationIsReadInItsOrder(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.filters("user_id:" + seed.TalkUser)
+	p.clicks("th:first-child a")
+	p.tookSteps(3)
+	p.shows("#count", "oldest first")
+	p.screenshots("list-conversation")
+
+	// Each is followed by the next one, also request by request.
+	rows := p.rows()
+	p.press("tbody tr:first-child .c-call")
+	for _, row := range rows[1:3] {
+		p.keyTo("j")
+		p.shows("main", strings.Fields(row)[2]) // when it started
+	}
+
+	// From any of them, one step leads to the whole conversation, and its excerpts are not cut off.
+	p.steps = 0
+	p.clicks(`[data-key="t"]`)
+	p.tookSteps(1)
+	p.shows("#count", "oldest first")
+	p.shows(".chips", "session_id:")
+	if talk := p.rows(); !slices.Equal(talk, rows) {
+		t.Errorf("the conversation is\n%s\nand not\n%s", strings.Join(talk, "\n"), strings.Join(rows, "\n"))
+	}
+	p.holds("excerpts are whole", `[...document.querySelectorAll(".c-call > div")].every((text) =>
+		text.scrollWidth <= text.clientWidth)`)
+	p.screenshots("conversation")
+
+	all, from := strings.Join(rows, "\n"), 0
+	for _, text := range []string{
+		"Hi! Where is my order", "track_parcel", "Order A-", "Tomorrow I am not at home", "→ Yes. I have noted",
+		"Do I have to sign", "→ No signature", "is damaged?", "Thanks, that was quick 👍", "→ You are welcome",
+		"solved in 5",
+	} {
+		// The answer to a look-up names the order, too: each text follows the one before.
+		at := strings.Index(all[from:], strings.TrimPrefix(text, "→ "))
+		if at < 0 {
+			t.Fatalf("%q is not in its place:\n%s", text, all)
+		}
+		from += at
+	}
+}
+
+func TestAPhraseFindsItsAnswers(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.filters(fmt.Sprintf("%q", seed.Phrase))
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	for _, row := range p.rows() {
+		if !strings.Contains(row, seed.Phrase) {
+			t.Errorf("a row does not show the phrase: %s", row)
+		}
+	}
+	p.holds("it is marked", fmt.Sprintf(`[...document.querySelectorAll("#list .answer mark")].length === %d`,
+		seed.PhraseAnswers))
+	p.accessible(axe(t), "a list with marks")
+}
+
+func TestASpikeLeadsToItsCalls(t *testing.T) {
+	_, b := seeded(t)
+	b.visit("/")
+	p := &person{browser: b}
+	p.unfolds(".times summary")
+	p.clicks(".times a[href*='7d']")
+
+	// The part of a bar that says "failed 60" or more.
+	const mark = `(() => {
+		const failed = (part) => Number(/UTC: failed (\d+)$/.exec(part.querySelector("title").textContent)?.[1]);
+		const spike = [...document.querySelectorAll(".chart a")].find((part) => failed(part) >= %d);
+		spike.id = "spike";
+		return failed(spike);
+	})()`
+	failed, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](fmt.Sprintf(mark, seed.OutageFailed)))
+	if err != nil {
+		t.Fatalf("no part of a bar has the calls that failed: %v", err)
+	}
+	p.steps = 0
+	p.clicks("#spike")
+	p.tookSteps(1)
+	p.shows("#count", fmt.Sprint(failed, " requests"))
+	p.shows("#list", "529 - Overloaded")
+	p.shows(".chips", "status", "since:", "before:")
+	p.screenshots("list-spike")
+
+	// The legend filters the page that it stands in.
+	b.visit("/")
+	b.press(".legend a[href*='-status']")
+	b.waitsFor(".tiles", fmt.Sprint("Requests\n", seed.Failed, "\n")) // a busy machine counts in steps
+	b.shows(".tiles", "100.0%")
+}
+
+func TestTheListIsWalkedByKeys(t *testing.T) {
+	_, b := seeded(t)
+	p := b.opens("requests")
+	p.key("/")
+	p.holds("/ leads to the line", `document.activeElement.id === "line"`)
+	p.fill("#line", "template:support/reply customer:Acme ")
+	p.keyTo("\r")
+	p.shows("#count", "requests, newest first")
+
+	p.key("j")
+	p.key("j")
+	p.holds("the second row has the focus",
+		`document.querySelectorAll("#list tbody tr")[1].contains(document.activeElement)`)
+	record, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.pathname`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.keyTo(kb.Enter)
+	p.isAt(record)
+
+	// A half word becomes the value that it begins, of those that most requests have, and what follows
+	// is a part of that value.
+	p = b.opens("requests")
+	p.do("type", chromedp.SendKeys("#line", "customer:"))
+	p.holds("the most frequent come first", `(() => {
+		const counts = [...document.querySelectorAll("#offers span")]
+			.map((n) => Number(n.textContent.replace(/\D/g, "")));
+		return counts.length === 8 && counts.every((n, i) => n > 0 && (i === 0 || counts[i - 1] >= n));
+	})()`)
+	p.fill("#line", "status:error -model:(gpt-5 or cl")
+	p.holds("one of several is offered", `document.querySelector("#offers li")?.dataset.text.startsWith("claude")`)
+	p.do("press Tab", chromedp.SendKeys("#line", kb.Tab))
+	p.holds("Tab takes it at its place",
+		`document.querySelector("#line").value.startsWith("status:error -model:(gpt-5 or claude-")`)
+	p.fill("#line", "")
+	p.do("type", chromedp.SendKeys("#line", "template:tri"))
+	p.holds("a part of the name is enough",
+		`document.querySelector("#offers [aria-selected=true]")?.innerText.startsWith("support/triage")`)
+	p.key("\r")
+	p.holds("Enter takes it", `document.querySelector("#line").value === "template:support/triage "`)
+	p.key("@")
+	p.holds("versions and labels follow", `(() => {
+		const offers = [...document.querySelectorAll("#offers li")].map((o) => o.dataset.text);
+		return offers[0] === "support/triage@5" && offers.includes("support/triage@prod");
+	})()`)
+	p.key("3")
+	p.holds("those that begin so", `document.querySelectorAll("#offers li").length === 1 &&
+		/@3\s+\d+/.test(document.querySelector("#offers").innerText)`)
+	p.keyTo("\r")
+	p.shows(".chips", "template:support/triage@3")
+	p.shows("tbody tr:first-child", "support/triage v3")
+
+	// Headings are reached by Tab, and Enter sorts.
+	p = b.opens("requests")
+	p.do("reach the heading", chromedp.Focus("th a[href*=cost]"))
+	p.keyTo(kb.Enter)
+	p.shows("#count", "most expensive first")
+}
+
+func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
+	_, b := seeded(t)
+	source := axe(t)
+	p := b.opens("requests")
+	p.unfolds(".columns summary")
+	p.do("choose",
+		chromedp.Click(".columns [value=cost]"), chromedp.Click(".columns [value=model]"),
+		chromedp.Click(".columns [value=compact]"))
+	p.clicks(".columns button")
+	p.shows("thead", "Model")
+	p.accessible(source, "a compact list")
+
+	// A click on the menu forgets the address, and not the view.
+	p = b.opens("requests")
+	p.holds("the view is remembered", `document.querySelector(".list.compact thead").innerText.includes("Model") &&
+		!document.querySelector("thead").innerText.includes("Cost") && location.search === ""`)
+
+	b.do("look by phone", chromedp.EmulateViewport(390, 900))
+	for _, page := range []string{"/requests", "/requests?filter=status:error", "/requests?filter=customer:Sahara"} {
+		b.visit(page)
+		b.holds(page+" fits", `document.documentElement.scrollWidth <= 390 &&
+			document.querySelector("#list").scrollWidth <= document.querySelector("#list").clientWidth`)
+		b.holds("a card shows the texts", `document.querySelector(".c-call").getBoundingClientRect().width > 300`)
+	}
+	b.look(source)
+	for _, v := range b.violations("target-size") {
+		t.Errorf("too small for a finger: %+v", v.Nodes)
+	}
+	b.do("spoil", chromedp.Evaluate[chromedp.Void](`document.querySelector("thead").style.fontSize = "5px"`))
+	if b.violations("target-size") == nil {
+		t.Error("axe-core finds nothing against letters of 5 pixels to press")
+	}
+
+	// A record, the question before it is deleted, and the form of an export.
+	b.visit("/requests")
+	for _, step := range []struct{ click, has string }{
+		{"tbody tr:nth-child(1) a", ".actions"},
+		{".actions a[href*='/requests/delete']", "#erase"},
+		{".trail a", ".export"},
+	} {
+		b.press(step.click)
+		b.stays(step.has)
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](`document.querySelector(".export")?.setAttribute("open", "")`))
+		b.holds("the page fits", `document.documentElement.scrollWidth <= 390`)
+		b.look(source)
+		for _, v := range b.violations("target-size") {
+			t.Errorf("too small for a finger at %s: %+v", step.has, v.Nodes)
+		}
+	}
+	b.do("jump", chromedp.Evaluate[chromedp.Void](`document.querySelector("main").style.marginTop = "200px"`))
+	harness.Reached(t, 10*time.Second, func() bool { return b.shift() > 0 },
+		"a page that jumps by 200 pixels is not noticed")
+	b.do("as before", chromedp.EmulateViewport(1440, 900))
+}
+
+func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
+	_, b := seeded(t)
+	b.do("a small window", chromedp.EmulateViewport(1280, 800))
+	b.visit("/template/statistics?name=support/reply")
+	b.holds("nothing is cut off, and no row is high", `(() => {
+		const box = document.querySelector(".scroll");
+		return box.scrollWidth <= box.clientWidth && document.querySelectorAll(".versions tbody tr").length === 8 &&
+			[...document.querySelectorAll(".versions tbody tr")].every((row) => row.offsetHeight < 65);
+	})()`)
+	b.shows(".versions", "Close with the agent's first name.", " scores")
+	b.screenshots("statistics-seeded")
+
+	// The editor shows what apps get, and a test what a version would have sent in a conversation.
+	b.visit("/template/edit?name=support/agent")
+	b.shows("#preview", "You are the support agent of ")
+	b.holds("with its variables", `document.querySelectorAll("#preview mark").length > 0 &&
+		!document.querySelector("#preview .fault")`)
+	b.screenshots("edit-seeded")
+	b.visit("/template/backtest?name=support/reply")
+	b.shows("main", "of the conversation that the app added are not compared.")
+	b.holds("no turn of it is missing", `![...document.querySelectorAll(".diff td:nth-child(2)")]
+		.some((cell) => cell.innerText.startsWith("# assistant"))`)
+	b.screenshots("backtest-seeded")
+
+	b.do("look by phone", chromedp.EmulateViewport(390, 900))
+	b.visit("/templates")
+	b.holds("its fields can be used", `document.documentElement.scrollWidth <= 390 &&
+		[...document.querySelectorAll(".several :is(input, select, button)")].every((field) => {
+			const box = field.getBoundingClientRect();
+			return box.width >= 70 && box.right <= 390;
+		})`)
+	b.holds("names break at their signs", `document.querySelector(".name wbr") !== null`)
+	b.do("as before", chromedp.EmulateViewport(1440, 900))
+}

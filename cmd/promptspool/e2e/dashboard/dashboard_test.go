@@ -1,0 +1,251 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// founded starts a server whose first owner has just signed up in a browser.
+func founded(t *testing.T) (*harness.Node, *browser) {
+	t.Helper()
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	server.Takes()
+	b := openBrowser(t, server)
+	b.visit("/sign-up")
+	b.fill("[name=code]", harness.SetupCode(server))
+	b.fill("[name=email]", "ann@example.com")
+	b.fill("[name=password]", "correct horse battery")
+	b.press("main .primary")
+	return server, b
+}
+
+func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
+	server, b := founded(t)
+	b.shows("main", "Nothing has been logged yet", server.Addr[strings.Index(server.Addr, ":"):],
+		"Waiting for the first call")
+	for _, tag := range []string{"demo", "other"} {
+		server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+			"function_name":      "openai.ChatCompletion.create",
+			"kwargs":             map[string]any{"model": "gpt-" + tag, "messages": []any{}},
+			"request_response":   map[string]any{},
+			"request_start_time": 1, "request_end_time": 2.5, "tags": []string{tag},
+		})
+	}
+
+	b.holds("the page shows what comes", `document.querySelector(".tiles") !== null`)
+
+	b.visit("/requests?col=model&col=latency")
+	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
+	b.fill("#line", `Tag:"demo"`)
+	b.press(".filter .primary")
+	b.shows("main", "1 request,", "gpt-demo", "tag:demo")
+	b.holds("the line is in the address", `new URL(location).searchParams.get("filter") === 'Tag:"demo"'`)
+	b.screenshots("requests")
+	if strings.Contains(b.text("table"), "gpt-other") {
+		t.Error("the filter finds what it should not")
+	}
+
+	b.do("edit the chip", chromedp.Click(".chips .edit"))
+	b.holds("its condition is selected", `document.activeElement.id === "line" &&
+		document.getSelection().toString() === "tag:demo"`)
+	b.press(".chips a:last-child")
+	b.shows("main", "2 requests")
+	b.do("unfold", chromedp.Click(".times summary"))
+	b.press(".times a[href*=today]")
+	b.shows(".chips", "since:today")
+	b.shows("main", "2 requests")
+
+	// A mistake is shown at its place.
+	b.visit("/requests?filter=tag:demo+latency:fast")
+	b.shows(".fault mark", "fast")
+	b.shows(".fault", "tag:demo latency:fast", "latency takes a time with its unit")
+	b.screenshots("requests-fault")
+
+	b.visit("/requests?col=sidecar&col=model")
+	b.shows("thead", "Started", "Model", "Sidecar")
+	if strings.Contains(b.text("thead"), "Template") {
+		t.Error("a column is shown that was not chosen")
+	}
+
+	b.do("follow", chromedp.Click("[data-live]"))
+	server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+		"function_name":      "openai.ChatCompletion.create",
+		"kwargs":             map[string]any{"model": "gpt-later", "messages": []any{}},
+		"request_response":   map[string]any{},
+		"request_start_time": 1, "request_end_time": 2,
+	})
+	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		listed := `document.querySelector("#list").innerText.includes("gpt-later")`
+		_, err := chromedp.Run(ctx, chromedp.Poll[bool](listed, chromedp.WithPollingInterval(pollEvery)))
+		return err
+	}))
+
+	b.shows("#count", "3 requests, newest first")
+	export := `fetch("/requests/export?filter=model:gpt-later").then((r) => r.text())`
+	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](export, chromedp.EvalAwaitPromise))
+	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
+		t.Errorf("the view is exported as %q, %v", lines, err)
+	}
+}
+
+func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
+	server, b := founded(t)
+	hostile := `<script>document.title = "owned"</script><img src=x onerror=alert(1)>`
+	id := server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+		"function_name": "openai.ChatCompletion.create",
+		"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+			map[string]any{"role": "system", "content": "You answer in one word. " + hostile},
+			map[string]any{"role": "user", "content": "What is the weather in Oslo?"},
+			map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{"id": "call_1", "type": "function",
+				"function": map[string]any{"name": "weather", "arguments": `{"city":"Oslo"}`}}}},
+			map[string]any{"role": "tool", "tool_call_id": "call_1", "content": `{"sky":"clear"}`},
+			map[string]any{"role": "user", "content": strings.Repeat("long ", 200_000)},
+		}},
+		"request_response": map[string]any{
+			"model": "gpt-4o-mini",
+			"choices": []any{map[string]any{
+				"index":         0,
+				"finish_reason": "stop",
+				"message":       map[string]any{"role": "assistant", "content": "Clear."},
+			}},
+			"usage": map[string]any{"prompt_tokens": 1200, "completion_tokens": 3},
+		},
+		"request_start_time": 1, "request_end_time": 2.5,
+		"tags": []string{"demo"}, "metadata": map[string]string{"user_id": "ann"},
+		"prompt_id": "weather", "prompt_input_variables": map[string]string{"city": "Oslo"},
+	})
+
+	b.visit("/requests/" + id)
+	b.shows(".talk", "system", hostile, "Calls weather", `"city": "Oslo"`, "answers call_1", `"sky": "clear"`,
+		"Show all 977 KiB, 1 line", "response", "Clear.")
+	b.shows(".facts", "1.50 s", "1\u202f200", "stop", "ann", "demo")
+	b.shows("mark", "Oslo")
+
+	b.do("stay", chromedp.Evaluate[chromedp.Void](`window.stays = true`))
+	b.fill(".facts [name=name]", "taste")
+	b.key("\t")
+	b.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	b.key("s")
+	b.key("87\r")
+	b.waitsFor("#scores", "taste\n87")
+	b.holds("the next score can be typed", `window.stays && document.activeElement.name === "score" &&
+		document.activeElement.value === "" && document.querySelector("#said").textContent === "The score is set."`)
+	b.holds("the name stays", `document.querySelector("#scores [name=name]").value === "taste"`)
+	b.holds("names are offered",
+		`[...document.querySelectorAll("#score-names option")].some((o) => o.value === "taste")`)
+	b.screenshots("request")
+	if record := server.Record(id, harness.Events(2)); record.Scores[0].Score != 87 ||
+		record.Scores[0].Name != "taste" {
+		t.Errorf("scores are %+v", record.Scores)
+	}
+
+	// An older request under the same id takes the record over, and the newer one stays
+	// visible.
+	older := wire.Event{
+		ID:         wire.NewID(),
+		Kind:       wire.KindRequest,
+		RequestID:  id,
+		AcceptedAt: time.Now().Add(-time.Hour),
+		Sidecar:    "pod-7",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{"model":"gpt-4o",` +
+			`"messages":[{"role":"user","content":"Is it raining in Bergen?"}]},"request_response":` +
+			`{"choices":[{"index":0,"message":{"role":"assistant","content":"Always."}}]}}`),
+	}
+	r := server.Call("POST", "/sync/events", older.AppendLine(nil), "X-API-KEY", harness.AdminKey)
+	if r.Status != http.StatusOK {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	b.visit("/requests/" + id)
+	b.shows("main > .notice", "Another request with different content arrived under this ID")
+	b.shows(".talk", "Is it raining in Bergen?", "Always.")
+	b.shows("#others", "Another request with the same ID", "What is the weather in Oslo?", "Clear.")
+	b.screenshots("conflict")
+}
+
+func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
+	server, b := founded(t)
+	for n := range 40 {
+		status := "SUCCESS"
+		if n%10 == 0 {
+			status = "ERROR"
+		}
+		id := server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+			"function_name": "openai.ChatCompletion.create",
+			"kwargs":        map[string]any{"messages": []any{}},
+			"status":        status,
+			"request_response": map[string]any{
+				"model": []string{"gpt-4o-mini", "gpt-4o"}[n%2],
+				"usage": map[string]any{"prompt_tokens": 100 + n, "completion_tokens": 20},
+			},
+			"request_start_time": 1,
+			"request_end_time":   1.2 + float64(n)/20,
+			"tags":               []string{"demo"},
+			"metadata":           map[string]string{"user_id": []string{"ann", "bob", "cat"}[n%3]},
+		})
+		server.Track("/rest/track-score", harness.AdminKey, map[string]any{"request_id": id, "score": 50 + n})
+	}
+	b.visit("/?bucket=second")
+	b.shows(".tiles", "40", "10.0%", "69.5", "40 scores")
+	b.shows("main", "gpt-4o-mini", "user_id = ann")
+	b.press(".charts section a")
+	b.shows("main", "20 requests", "model:gpt-4o")
+	b.press("tbody tr:nth-child(3) a")
+	third := b.text("main code")
+	b.holds("the tab says what it shows", `document.title === "succeeded · gpt-4o · promptspool"`)
+	b.press("[rel=prev]")
+	if b.text("main code") == third {
+		t.Error("the newer neighbour is the request itself")
+	}
+	b.press("[rel=next]")
+	if again := b.text("main code"); again != third {
+		t.Errorf("newer and then older leads from %s to %s", third, again)
+	}
+
+	// A status is found in any case; what is not found leads to what is close.
+	b.visit("/requests?filter=status:error")
+	b.shows("main", "4 requests")
+	for _, page := range []string{"/", "/requests"} {
+		b.visit(page + "?filter=model:gpt4o")
+		b.shows(".empty",
+			"No requests match these filters. Closest: model:gpt-4o (20), model:gpt-4o-mini (20). Clear filters")
+		b.screenshots("unmatched" + strings.ReplaceAll(page, "/", "-"))
+		b.press(".empty a")
+		b.shows("main", "20", "model:gpt-4o")
+	}
+	b.visit("/requests?filter=statsu:error")
+	b.shows(".empty", "No requests match these filters. Closest: status:error. Clear filters")
+	b.press(".empty a")
+	b.shows("main", "4 requests")
+	for _, c := range []struct{ flag, value, want string }{
+		{"--status", "error", ""},
+		{"--filter", "statsu:error", "No requests match these filters. Unknown key statsu: did you mean status?\n"},
+		{"--metadata", "usr_id=ann", "No requests match these filters. Unknown key usr_id: did you mean user_id?\n"},
+		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20), " +
+			"model gpt-4o-mini (20)\n"},
+		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
+	} {
+		for _, command := range []string{"search", "stats"} {
+			got := harness.Say(t, "requests", command, c.flag, c.value, "--url", "http://"+server.Addr,
+				"--key", harness.AdminKey)
+			if c.flag == "--status" {
+				foundAll := !strings.Contains(got.Out, "No requests match")
+				if !foundAll || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
+					t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+				}
+			} else if got.Out != c.want {
+				t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,357 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	permission "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/cmd/promptspool/e2e/seed"
+	"promptspool/metrics/parts"
+)
+
+// list returns the ids of the requests that a filter finds, newest first.
+func list(n *harness.Node, filter string) (ids []string) {
+	n.T.Helper()
+	search := map[string]any{"filter": filter, "per_page": 100}
+	r := n.Call("POST", "/api/public/v2/requests/search", search, "X-API-KEY", harness.AdminKey)
+	var page struct {
+		Items []struct {
+			RequestID string `json:"request_id"`
+		}
+	}
+	if err := json.Unmarshal(r.Body, &page); err != nil || len(page.Items) == 0 {
+		n.T.Fatalf("%s finds nothing: %d %s", filter, r.Status, r.Body)
+	}
+	for _, item := range page.Items {
+		ids = append(ids, item.RequestID)
+	}
+
+	return ids
+}
+
+// keyTo presses a key that leads to another page, and waits for that page.
+func (b *browser) keyTo(key string) {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, stepTimeMax)
+	defer cancel()
+	if _, err := chromedp.RunResponse(ctx, chromedp.KeyEvent(key)); err != nil {
+		b.t.Fatalf("key %s: %v\nthe page shows:\n%s", key, err, b.text("main"))
+	}
+}
+
+// allowClipboard lets pages write to the clipboard and read it, as they may in a window in front.
+func (b *browser) allowClipboard() {
+	b.t.Helper()
+	b.do("allow the clipboard", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		for _, name := range []string{"clipboard-read", "clipboard-write"} {
+			_, err := cdp.Call(ctx, tab, permission.SetPermission, permission.SetPermissionParams{
+				Permission:       &permission.PermissionDescriptor{Name: name},
+				Setting:          permission.PermissionSettingGranted,
+				BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID,
+			})
+			if err != nil {
+				return err
+			}
+		}
+		_, err := cdp.Call(ctx, tab, emulation.SetFocusEmulationEnabled,
+			emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	}))
+}
+
+// copied returns what is on the clipboard once the page says so.
+func (b *browser) copied() string {
+	b.t.Helper()
+	b.holds("it is said to be copied", `document.querySelector("#said").textContent === "Copied"`)
+	b.do("forget", chromedp.Evaluate[chromedp.Void](`document.querySelector("#said").textContent = ""`))
+	text, err := chromedp.Run(b.ctx,
+		chromedp.Evaluate[string](`navigator.clipboard.readText()`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("the clipboard: %v", err)
+	}
+
+	return text
+}
+
+func TestALongPromptIsReadWhole(t *testing.T) {
+	server, b := seeded(t)
+	id := list(server, "template:support/handbook status:success")[0]
+	record := server.Get("/api/public/v2/requests/" + id)
+	var read struct {
+		Blueprint struct {
+			Template struct {
+				Messages []struct{ Content []struct{ Text string } }
+			} `json:"prompt_template"`
+		} `json:"prompt_blueprint"`
+	}
+	if err := json.Unmarshal(record.Body, &read); err != nil {
+		t.Fatal(err)
+	}
+	messages := read.Blueprint.Template.Messages
+	prompt := messages[len(messages)-1].Content[0].Text
+	last := prompt[strings.LastIndex(strings.TrimSpace(prompt), ". ")+2:]
+
+	b.visit("/requests/" + id)
+	b.holds("the page is small", `performance.getEntriesByType("navigation")[0].encodedBodySize < 20480`)
+	b.shows(".is-user .fold", "Show all 36 KiB")
+	if strings.Contains(b.text(".is-user"), last) {
+		t.Error("the prompt is not folded")
+	}
+	b.screenshots("record-folded")
+	b.do("show all", chromedp.Click(".is-user [data-whole]"))
+	b.waitsFor(".is-user", strings.TrimSpace(last))
+	b.shows(".is-user .fold", "Fold")
+	b.do("fold", chromedp.Click(".is-user [data-whole]"))
+	b.waitsFor(".is-user .fold", "Show all 36 KiB")
+	b.key("e")
+	b.waitsFor(".is-user", strings.TrimSpace(last))
+}
+
+func TestMarkdownIsLaidOutAndShownAsSentByAKey(t *testing.T) {
+	server, b := seeded(t)
+	b.visit("/requests/" + list(server, "template:ops/weekly-digest status:success")[0])
+	b.holds("there is a table", `document.querySelectorAll(".out .md table td").length > 5`)
+	b.holds("and a list", `document.querySelector(".out .md ol li em").innerText === "before"`)
+	b.screenshots("record-markdown")
+	b.keyTo("r")
+	b.shows(".out .text", "|---|", "*before*")
+	b.keyTo("r")
+	b.holds("a table again", `document.querySelector(".out .md table") !== null`)
+
+	b.visit("/requests/" + list(server, `template:support/reply output:"def handle"`)[0])
+	b.holds("code is in colours", `document.querySelector(".md pre .k").innerText === "def"`)
+	b.visit("/requests/" + list(server, "template:support/triage is:json")[0])
+	b.holds("JSON is in colours", `document.querySelectorAll(".out pre.json .m").length > 0`)
+
+	b.visit("/requests/" + list(server, "template:support/reply customer:Sahara status:success")[0])
+	b.holds("Arabic is read from the right", `document.querySelector(".out .md").matches(":dir(rtl)")`)
+}
+
+func TestWhatWasSearchedForIsMarked(t *testing.T) {
+	server, b := seeded(t)
+	b.visit("/requests")
+	b.fill("#line", `"`+seed.Phrase+`"`)
+	b.press(".filter .primary")
+	b.press("tbody tr a")
+	b.holds("the phrase is marked", fmt.Sprintf(`[...document.querySelectorAll(".out mark.hit")]
+		.some((mark) => mark.innerText.toLowerCase() === %q)`, seed.Phrase))
+	b.screenshots("record-hits")
+
+	id := list(server, "template:support/handbook input:kettle")[0]
+	b.visit("/requests/" + id + "?filter=KETTLE")
+	b.shows(".is-user .fold", "more matches")
+	before := `document.querySelectorAll(".is-user mark.hit").length`
+	shown, err := chromedp.Run(b.ctx, chromedp.Evaluate[int](before))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.key("e")
+	b.holds("the whole text has them all", fmt.Sprintf(`%s > %d`, before, shown))
+}
+
+func TestRecordsAreWalkedByKeysWithinTheirFilter(t *testing.T) {
+	server, b := seeded(t)
+	const filter = "status:error template:support/triage@3 time:yesterday"
+	ids := list(server, filter)
+	if len(ids) != seed.YesterdayFailed {
+		t.Fatalf("%d calls failed yesterday", len(ids))
+	}
+
+	b.visit("/requests")
+	b.fill("#line", filter)
+	b.press(".filter .primary")
+	b.key("j")
+	b.keyTo("\r")
+	at := func(i int) {
+		t.Helper()
+		b.holds(fmt.Sprintf("record %d is shown", i), fmt.Sprintf(`location.pathname === "/requests/%s"`, ids[i]))
+	}
+	at(0)
+	b.holds("the tab says what it shows",
+		`document.title === "failed · support/triage v3 · gpt-5-mini · promptspool"`)
+	b.shows(".failed", "other calls failed like this that day.")
+	for i := 1; i < len(ids); i++ {
+		b.keyTo("j")
+		at(i)
+	}
+	b.holds("the last one has no next", `document.querySelector("[rel=next]") === null`)
+	b.keyTo("k")
+	at(len(ids) - 2)
+
+	b.key("?")
+	b.shows("#help", "next and previous request of the list", "copy the response")
+	b.key("j")
+	b.holds("an open dialog keeps its keys", `document.querySelector("#help").open`)
+	b.do("close it", chromedp.Click("#help button"))
+	b.holds("it is closed", `!document.querySelector("#help").open`)
+	at(len(ids) - 2)
+	b.keyTo("u")
+	b.shows(".chips", "template:support/triage@3")
+}
+
+func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
+	parts.Need(t, "curl")
+	parts.Need(t, "python3")
+	server, b := founded(t)
+	b.allowClipboard()
+
+	const answer = "It's **\"fine\"** \\ 日本\n\n```sh\necho $HOME\n```"
+	call := asked("Is it? <b>&amp;</b> \U0001F600 / \u2028", answer)
+	call["kwargs"].(map[string]any)["stream"] = false
+	call["kwargs"].(map[string]any)["user"] = nil
+	id := server.Track("/rest/track-request", harness.AdminKey, call)
+	long := strings.Repeat("It's a long prompt. ", 210_000) // 4 MB
+	longID := server.Track("/rest/track-request", harness.AdminKey, asked(long, "Yes."))
+
+	b.visit("/requests/" + id)
+	b.key("c")
+	if got := b.copied(); got != answer {
+		t.Errorf("the answer is copied as %q", got)
+	}
+	for selector, want := range map[string]string{
+		".is-user [data-copy-from]": "Is it? <b>&amp;</b> \U0001F600 / \u2028",
+		"[data-copy=request-id]":    id,
+	} {
+		b.do("press by keyboard", chromedp.Focus(selector), chromedp.KeyEvent("\r"))
+		if got := b.copied(); got != want {
+			t.Errorf("%s copies %q, want %q", selector, got, want)
+		}
+	}
+
+	// Each logs what was logged, in a shell and in Python.
+	var sent [3]string
+	sent[0] = fmt.Sprint(server.Get("/api/public/v2/requests/" + id).JSON["request"])
+	for i, program := range [][]string{{"sh", "-c"}, {"python3", "-c"}} {
+		b.do("copy", chromedp.Click([]string{"[data-copy-from*=curl]", "[data-copy-from*=python]"}[i]))
+		text := b.copied()
+		again := exec.Command(program[0], program[1], text)
+		again.Env = append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey)
+		out, err := again.Output()
+		var logged struct {
+			RequestID string `json:"request_id"`
+		}
+		if err != nil || json.Unmarshal(out, &logged) != nil || logged.RequestID == "" {
+			t.Fatalf("%v\n%s\nanswers %s", err, text, out)
+		}
+		sent[i+1] = fmt.Sprint(server.Get("/api/public/v2/requests/" + logged.RequestID).JSON["request"])
+	}
+	if sent[1] != sent[0] || sent[2] != sent[0] {
+		t.Errorf("what is logged again is\n%s\nand\n%s\nbut it was\n%s", sent[1], sent[2], sent[0])
+	}
+
+	// 4 MB are shown and copied whole.
+	b.visit("/requests/" + longID)
+	b.do("show all", chromedp.Click(".is-user [data-whole]"))
+	b.holds("it is shown whole", fmt.Sprintf(`[...document.querySelectorAll(".is-user .piece")]
+		.reduce((n, piece) => n + piece.textContent.length, 0) === %d`, len(long)))
+	b.do("copy", chromedp.Click(".is-user [data-copy-from]"))
+	if got := b.copied(); got != long {
+		t.Errorf("%d of %d bytes are copied", len(got), len(long))
+	}
+
+	failuresAreCounted(server, b)
+}
+
+// failuresAreCounted logs calls that fail in the same way, and follows one to the others.
+func failuresAreCounted(server *harness.Node, b *browser) {
+	failed := asked("Hello?", "")
+	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429: slow down"
+	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
+	failed["kwargs"].(map[string]any)["temperature"] = 0.25
+	failed["kwargs"].(map[string]any)["tools"] = []any{map[string]any{"type": "function",
+		"function": map[string]any{"name": "get_weather", "description": "Says how it will be."}}}
+	failed["metadata"] = map[string]string{"time_to_first_token_ms": "180.5"}
+	started := time.Now() // failures are counted by the day on which they started
+	failed["request_start_time"] = started.Format(time.RFC3339Nano)
+	failed["request_end_time"] = started.Add(2500 * time.Millisecond).Format(time.RFC3339Nano)
+
+	id := server.Track("/rest/track-request", harness.AdminKey, failed)
+	b.visit("/requests/" + id)
+	b.shows(".failed", "No other call failed like this today.")
+	for range 2 {
+		server.Track("/rest/track-request", harness.AdminKey, failed)
+	}
+	b.visit("/requests/" + id)
+	b.holds("the card comes first", `document.querySelector("h1 + .failed") !== null`)
+	b.shows(".failed", "PROVIDER_RATE_LIMIT", "429: slow down", `"message": "Slow down."`,
+		"2 other calls failed like this today.")
+	b.shows(".facts", "Started", "Ended", "2.50 s", "First token", "after 180 ms", "temperature", "0.25",
+		"get_weather")
+	b.screenshots("record-failed")
+	b.press(".alike a")
+	b.shows("#count", "3 requests")
+}
+
+func TestAFailedCallShowsWhyFirst(t *testing.T) {
+	server, b := founded(t)
+	failedCall := func(response any, fields map[string]any) string {
+		call := asked("What does it cost?", "")
+		call["request_response"] = response
+		for name, value := range fields {
+			call[name] = value
+		}
+		return server.Track("/rest/track-request", harness.AdminKey, call)
+	}
+
+	const message = "Gave up after 3 attempts: <b>429</b>"
+	limited := failedCall(
+		map[string]any{"error": map[string]any{
+			"type": "tokens", "message": "Slow down.", "code": "rate_limit_exceeded",
+		}},
+		map[string]any{"status": "ERROR", "error_type": "PROVIDER_RATE_LIMIT", "error_message": message},
+	)
+	unparsed := failedCall(map[string]any{"weird": []int{1}}, nil)
+	long := failedCall(map[string]any{"weird": strings.Repeat("x", 6_000)}, nil)
+	env, url := []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}, "http://"+server.Addr
+
+	b.visit("/requests/" + limited)
+	b.shows("main .fault", "PROVIDER_RATE_LIMIT", message, `"code": "rate_limit_exceeded"`)
+	b.holds("it comes before the conversation", `Boolean(document.querySelector(".fault").compareDocumentPosition(
+		document.querySelector(".talk")) & Node.DOCUMENT_POSITION_FOLLOWING)`)
+	if talk := b.text(".talk"); strings.Contains(talk, "parse") {
+		t.Errorf("the conversation says %s", talk)
+	}
+	b.screenshots("failed")
+	out, errs, code := harness.RunWith(t, env, "requests", "get", limited, "--url", url)
+	want := "PROVIDER_RATE_LIMIT\n  " + message + "\n\nResponse:\n  {\n    \"error\": {\n"
+	if code != 0 || !strings.HasPrefix(out, want) || !strings.Contains(out, `"code": "rate_limit_exceeded"`) {
+		t.Errorf("requests get: %d\n%s%s", code, out, errs)
+	}
+	if r := server.Record(limited, harness.Events(1)); r.ErrorMessage != message || !r.Readable {
+		t.Errorf("the record says %q, readable %t", r.ErrorMessage, r.Readable)
+	}
+
+	// A chosen set of columns without the status does not hide that a call failed.
+	b.visit("/requests?col=model")
+	b.shows("tbody tr.failed:nth-child(3) td:first-child", "failed")
+	b.visit("/requests")
+	b.screenshots("failed-list")
+
+	b.visit("/requests/" + unparsed)
+	b.shows(".talk", "We could not parse this response. Raw response:", `"weird": [`)
+	b.screenshots("unparsed")
+	out, _, _ = harness.RunWith(t, env, "requests", "get", unparsed, "--url", url)
+	if !strings.Contains(out, "We could not parse this response. Raw response:\n  {\n    \"weird\": [\n") {
+		t.Errorf("requests get:\n%s", out)
+	}
+
+	b.visit("/requests/" + long)
+	b.shows(".talk .raw", "Response (5.9 KiB)")
+	b.holds("a long response is folded", `!document.querySelector(".talk .raw").open`)
+	b.do("unfold", chromedp.Click(".talk .raw summary"))
+	b.do("show all", chromedp.Click(".talk .raw [data-whole]"))
+	b.waitsFor(".talk .raw", strings.Repeat("x", 6_000))
+}

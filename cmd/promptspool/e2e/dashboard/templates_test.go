@@ -1,0 +1,178 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// greetVersions are three versions of a template, as apps publish them.
+var greetVersions = []struct{ text, message string }{
+	{"You greet customers of {shop}.\nAnswer in one sentence.", "first version"},
+	{"You greet customers of {shop}.\nAnswer in one short sentence, and use their name.", "use the name"},
+	{
+		"You greet customers of {shop} warmly.\nAnswer in one short sentence, and use their name.\n" +
+			"Never promise a discount.",
+		"warmer, no discounts",
+	},
+}
+
+// publishVersions publishes greetVersions.
+func publishVersions(server *harness.Node) {
+	server.T.Helper()
+	for n := range greetVersions {
+		publishVersion(server, n)
+	}
+}
+
+func publishVersion(server *harness.Node, n int) {
+	server.T.Helper()
+	v := greetVersions[n]
+	r := server.Call("POST", "/rest/prompt-templates", map[string]any{
+		"prompt_template": map[string]any{"prompt_name": "greet customers", "tags": []string{"shop"}},
+		"prompt_version": map[string]any{
+			"commit_message": v.message,
+			"prompt_template": map[string]any{"messages": []any{
+				map[string]any{"role": "system", "content": v.text},
+				map[string]any{"role": "user", "content": "{question}"},
+			}},
+			"metadata": map[string]any{"model": map[string]any{
+				"provider":   "openai",
+				"name":       "gpt-4o-mini",
+				"parameters": map[string]any{"temperature": 0.4},
+			}},
+		},
+		"release_labels": []string{[]string{"prod", "staging", "staging"}[n]},
+	}, "X-API-KEY", harness.AdminKey)
+
+	if r.Status != http.StatusCreated {
+		server.T.Fatalf("publish: %d %s", r.Status, r.Body)
+	}
+}
+
+// publishGreet publishes greetVersions, and logs calls with each.
+func publishGreet(server *harness.Node) {
+	server.T.Helper()
+	for n, v := range greetVersions {
+		publishVersion(server, n)
+
+		for k := range 4 {
+			now := float64(time.Now().UnixMilli()) / 1000
+			id := server.Track("/rest/track-request", harness.AdminKey, map[string]any{
+				"function_name": "openai.ChatCompletion.create",
+				"kwargs": map[string]any{"model": "gpt-4o-mini", "messages": []any{
+					map[string]any{"role": "system", "content": strings.ReplaceAll(v.text, "{shop}", "Nordlys")},
+					map[string]any{"role": "user", "content": "Do you ship to Oslo?"},
+				}},
+				"request_response": map[string]any{
+					"model": "gpt-4o-mini",
+					"choices": []any{map[string]any{
+						"index":         0,
+						"finish_reason": "stop",
+						"message":       map[string]any{"role": "assistant", "content": "Yes, we do!"},
+					}},
+					"usage": map[string]any{"prompt_tokens": 40 + 10*n, "completion_tokens": 12 + 4*n},
+				},
+				"request_start_time":     now - 1.4 + 0.3*float64(n),
+				"request_end_time":       now,
+				"prompt_id":              "greet customers",
+				"prompt_version":         n + 1,
+				"prompt_input_variables": map[string]string{"shop": "Nordlys", "question": "Do you ship to Oslo?"},
+			})
+			score := map[string]any{"request_id": id, "score": 60 + 12*n + k, "name": "tone"}
+			server.Track("/rest/track-score", harness.AdminKey, score)
+		}
+	}
+}
+
+func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
+	server, b := founded(t)
+	b.visit("/templates")
+	b.shows("main", "No templates yet")
+	publishGreet(server)
+	b.visit("/templates")
+	b.shows("table", "greet customers", "chat", "gpt-4o-mini", "prod v1", "staging v3", "12")
+	b.screenshots("templates")
+
+	b.press("table a")
+	b.shows("main", "Version 3 latest", "Never promise a discount.", "warmer, no discounts",
+		"use the name", "staging")
+	b.screenshots("template")
+
+	b.visit("/template/compare?name=greet+customers&a=1&b=3")
+	b.shows(".diff", "Version 1", "Version 3", "Never promise a discount.")
+	b.shows(".diff mark", "warmly")
+	b.screenshots("compare")
+
+	b.visit("/template/statistics?name=greet+customers")
+	b.shows("table", "prod", "61.5 · 4 scores", "85.5 · 4 scores best", "first version")
+	b.press("tbody tr:last-child a")
+	b.shows("main", "4 requests", "version:1")
+
+	b.visit("/template/backtest?name=greet+customers&v=3&sent=1")
+	b.shows("main", "As it was sent", "With version 3", "Never promise a discount.")
+	b.screenshots("backtest")
+	b.visit("/template/backtest?name=greet+customers&v=1&sent=1")
+	b.shows("main", "The same would be sent.")
+
+	// The editor: the preview follows the typing. Saving makes a version, which keeps
+	// what the form has no field for.
+	b.visit("/template/edit?name=greet+customers")
+	b.shows("#preview", "You greet customers of Nordlys warmly.", `"model": "gpt-4o-mini"`)
+	b.fill("#text-0", "Greet the customers of {shop} like old friends.")
+	b.waitsFor("#preview", "customers of Nordlys like old friends")
+	b.choose("[name=for]", "anthropic")
+	b.press("[value=preview]:not(.hidden)")
+	b.shows("#preview", `"max_tokens": 4096`)
+	b.press("[value=add]")
+	b.do("write", chromedp.SendKeys("#text-2", "Gladly."))
+	b.screenshots("edit")
+	b.fill("[name=message]", "like friends")
+	b.press("[value=save]")
+	b.shows("main", "Saved.", "Version 4 latest", "like friends", "ann@example.com", "Gladly.")
+	var raw struct {
+		Author    string `json:"author"`
+		Blueprint struct {
+			Messages []struct{ Role string } `json:"messages"`
+		} `json:"prompt_template"`
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	r := server.Get("/prompt-templates/greet%20customers")
+	if json.Unmarshal(r.Body, &raw) != nil || raw.Author != "ann@example.com" ||
+		fmt.Sprint(raw.Blueprint.Messages) != "[{system} {user} {assistant}]" ||
+		!strings.Contains(string(raw.Metadata), `"temperature":0.4`) {
+		t.Errorf("the saved version is %s", r.Body)
+	}
+	b.visit("/template/edit?name=greet+customers")
+	b.press("[value=save]")
+	b.shows("main", "no new version was created")
+
+	// Somebody else saves while the editor is open.
+	b.visit("/template/edit?name=greet+customers")
+	publishGreet(server)
+	b.fill("#text-0", "Mine.")
+	b.press("[value=save]")
+	b.shows("main", "saved version 7", "What changed from version 4 to 7")
+	b.screenshots("overtaken")
+	b.press("[value=save]")
+	b.shows("main", "Version 8 latest", "Mine.")
+
+	// Labels.
+	b.fill(".facts .row [name=label]", "prod")
+	b.fill(".facts .row [name=version]", "2")
+	b.press(".facts form.row button")
+	b.shows("main", "prod now points to version 2 (was ", "Undo", "Version 2")
+	b.shows(".labels li", "prod\nversion 2")
+	b.visit("/audit")
+	b.shows("table", "save template", "greet customers", "version 4: like friends", "move label", "prod to version 2")
+	b.screenshots("audit")
+}

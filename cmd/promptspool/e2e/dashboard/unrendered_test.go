@@ -1,0 +1,58 @@
+//go:build linux
+
+package dashboard
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
+	server, b := founded(t)
+	b.visit("/template/edit")
+	b.fill("[name=name]", "tickets")
+	b.do("write", chromedp.SendKeys("#text-0", "Be kind.\nBe brief."))
+	b.choose("fieldset:nth-of-type(2) [name=format]", "jinja2")
+	b.do("write", chromedp.SendKeys("#text-1", "Tickets:\n  {% for t in tickets %}{{ t }}"))
+	b.waitsFor("#preview .fault", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	b.press("[value=save]")
+	b.shows("main", "Not saved")
+	b.shows("#findings-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	if r := server.Get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
+		t.Errorf("it was saved: %s", r.Body)
+	}
+	b.screenshots("refused")
+	b.press("[value=save]") // the form remembers nothing, so it is refused again
+	b.shows("#findings-1", "line 2, column 3")
+	b.press("[value=save-anyway]")
+	b.shows("main", "Saved.", "Version 1 latest", "Cannot be rendered", "Message 2, line 2, column 3")
+	r := server.Get("/prompt-templates/tickets")
+	saved := string(r.Body)
+	if !strings.Contains(saved, `Tickets:\n  {% for t in tickets %}{{ t }}`) ||
+		!strings.Contains(saved, `Be kind.\nBe brief.`) {
+		t.Errorf("the saved version is %s", saved)
+	}
+
+	b.fill(".facts .row [name=label]", "prod")
+	b.press(".facts form.row button")
+	b.shows("main", "The label prod was not moved", "line 2, column 3")
+	if r := server.Get("/prompt-templates/tickets?label=prod"); r.Status != http.StatusNotFound {
+		t.Errorf("the label was moved: %d", r.Status)
+	}
+	b.screenshots("not-moved")
+	b.press("form.fault button")
+	b.shows(".labels li", "prod\nversion 1")
+
+	b.visit("/template/edit?name=tickets")
+	b.fill("#text-1", "Tickets: {{ tickets }}")
+	b.waitsFor("#preview", "Uses tickets")
+	b.press("[value=save]")
+	b.shows("main", "Saved.", "Version 2 latest")
+	if text := b.text("main"); strings.Contains(text, "Cannot be rendered") {
+		t.Errorf("a template that can be rendered is reported as one that cannot: %s", text)
+	}
+}

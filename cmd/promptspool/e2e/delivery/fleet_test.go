@@ -1,0 +1,97 @@
+//go:build linux
+
+package delivery
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
+	t.Parallel()
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	data := t.TempDir()
+	sidecar := harness.Launch(t, data, "127.0.0.1:0", "sidecar", "--name", "pod\x1b[31m-1", "--upstream",
+		"http://"+server.Addr)
+	sidecar.Track("/rest/track-metadata", harness.AdminKey, map[string]any{
+		"request_id": wire.NewID(), "metadata": map[string]string{"a": "b"},
+	})
+
+	fleet := func() wire.Fleet {
+		var f wire.Fleet
+		if r := server.Get("/sync/fleet"); r.Status != 200 || json.Unmarshal(r.Body, &f) != nil {
+			t.Fatalf("%d %s", r.Status, r.Body)
+		}
+		return f
+	}
+	server.Eventually(func() bool {
+		f := fleet()
+		return len(f.Items) == 1 && f.Items[0].Alive && f.Items[0].ClockAhead != nil
+	}, func() string { return fmt.Sprintf("the fleet is %+v", fleet()) })
+
+	first := fleet().Items[0]
+	if text, err := os.ReadFile(filepath.Join(data, "id")); err != nil || strings.TrimSpace(string(text)) != first.ID {
+		t.Errorf("the sidecar's id is %q and the fleet says %s (%v)", text, first.ID, err)
+	}
+
+	// For people, a name cannot drive the terminal; for programs it is whole. A sidecar
+	// reports the same fleet.
+	for _, url := range []string{"http://" + server.Addr, "http://" + sidecar.Addr} {
+		out, errs, code := harness.RunWith(t, []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}, "status", "--url", url)
+		isPlain := !strings.Contains(out, "\x1b") && strings.Contains(out, "pod [31m-1")
+		if code != 0 || !isPlain || !strings.Contains(out, "alive") {
+			t.Errorf("status: %d\n%s%s", code, out, errs)
+		}
+	}
+	var listed wire.Fleet
+	key := []string{"PROMPTSPOOL_KEY=" + harness.AdminKey}
+	out, _, _ := harness.RunWith(t, key, "status", "--url", "http://"+server.Addr, "-o", "json")
+	err := json.Unmarshal([]byte(out), &listed)
+	if err != nil || listed.Items[0].Name != "pod\x1b[31m-1" || strings.Contains(out, "\x1b") {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+
+	// Beside each process.
+	out, errs, code := harness.RunWith(t, nil, "status", "--data", data)
+	if code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "queued") {
+		t.Errorf("status beside the sidecar: %d\n%s%s", code, out, errs)
+	}
+	var status struct {
+		Orphans struct {
+			Events int `json:"events"`
+		} `json:"orphans"`
+		Sidecars int `json:"sidecars"`
+		Alive    int `json:"sidecars_alive"`
+	}
+	out, errs, code = harness.RunWith(t, nil, "status", "--data", server.Data, "-o", "json")
+	err = json.Unmarshal([]byte(out), &status)
+	if err != nil || code != 0 || status.Sidecars != 1 || status.Alive != 1 || status.Orphans.Events > 1 {
+		t.Errorf("status beside the server: %d %v\n%s%s", code, err, out, errs)
+	}
+
+	// The id outlives a restart, so it stays one sidecar.
+	sidecar.Stop()
+	harness.Launch(t, data, "127.0.0.1:0", "sidecar", "--name", "renamed", "--upstream", "http://"+server.Addr)
+	server.Eventually(func() bool {
+		f := fleet()
+		return len(f.Items) == 1 && f.Items[0].Name == "renamed" && f.Items[0].ID == first.ID
+	}, func() string { return fmt.Sprintf("after a restart the fleet is %+v", fleet()) })
+
+	for _, body := range []string{
+		`{}`,
+		`{"id":"x"}`,
+		`{"id":"` + first.ID + `","name":"","version":"1","started_at":"2026-01-01T00:00:00Z"}`,
+		`{"id":"` + first.ID + `","name":"n","version":"1","started_at":"2026-01-01T00:00:00Z","held_events":-1}`,
+	} {
+		if r := server.Call("POST", "/sync/heartbeat", body, "X-API-KEY", harness.AdminKey); r.Status != 422 {
+			t.Errorf("heartbeat %s: %d %s", body, r.Status, r.Body)
+		}
+	}
+}

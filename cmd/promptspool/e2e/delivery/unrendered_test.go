@@ -1,0 +1,140 @@
+//go:build linux
+
+package delivery
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+// braces is JSON in an f-string, as SDKs send it: it cannot be rendered, and is returned
+// as it was sent.
+const braces = `Answer as {"name": "<x>", "n": [1, 2]}` + "\nfor {who}."
+
+func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
+	want := []any{map[string]any{"path": "messages[0].content[0].text", "line": 1.0, "column": 11.0,
+		"message": `has {"name"}, which is no variable's name; write {{ and }} for braces`}}
+	body := func(name, text, format string) map[string]any {
+		message := map[string]any{"role": "user", "content": text, "template_format": format}
+		return map[string]any{
+			"prompt_name": name,
+			"prompt_template": map[string]any{
+				"prompt_name": name, "type": "chat", "messages": []any{message},
+			},
+			"prompt_version": map[string]any{
+				"prompt_template": map[string]any{"type": "chat", "messages": []any{message}},
+			},
+			"release_labels": []string{"prod"},
+		}
+	}
+
+	for at, n := range map[string]*harness.Node{"server": server, "sidecar": sidecar} {
+		for _, c := range []struct {
+			method, path string
+			status       int
+			body         any
+		}{
+			{"POST", "/rest/prompt-templates", 201, body(at+"-new", braces, "f-string")},
+			{"POST", "/library-publish-prompt-template", 200, body(at+"-old", braces, "f-string")},
+			{"PATCH", "/rest/prompt-templates/" + at + "-new", 201, map[string]any{
+				"commit_message": "again", "release_labels": []string{"next"},
+				"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}},
+			}},
+		} {
+			r := n.Call(c.method, c.path, c.body, "X-API-KEY", harness.AdminKey)
+			if r.Status != c.status || fmt.Sprint(r.JSON["warnings"]) != fmt.Sprint(want) {
+				t.Errorf("%s %s at the %s: %d %s", c.method, c.path, at, r.Status, r.Body)
+			}
+			if labels, _ := r.JSON["release_labels"].([]any); len(labels) != 1 {
+				t.Errorf("%s %s at the %s: labels %v", c.method, c.path, at, labels)
+			}
+		}
+
+		for _, name := range []string{at + "-new", at + "-old"} {
+			r := n.Call("POST", "/prompt-templates/"+name, map[string]any{
+				"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai",
+			}, "X-API-KEY", harness.AdminKey)
+			text := fmt.Sprint(r.JSON["llm_kwargs"])
+			warning := fmt.Sprint(r.JSON["warning"])
+			if r.Status != 200 || !strings.Contains(text, braces) ||
+				!strings.Contains(warning, "(line 1, column 11)") {
+				t.Errorf("%s fetched with its label: %d %s", name, r.Status, r.Body)
+			}
+		}
+
+		// A feature of full Jinja gives a warning too; what can be rendered gives none.
+		include := body(at+"-include", "a\n{% include 'b' %}", "jinja2")
+		r := n.Call("POST", "/rest/prompt-templates", include, "X-API-KEY", harness.AdminKey)
+		if r.Status != 201 || !strings.Contains(string(r.Body), `"line":2,"column":1,"message":"uses the tag include`) {
+			t.Errorf("an include: %d %s", r.Status, r.Body)
+		}
+		r = n.Call("POST", "/rest/prompt-templates", body(at+"-good", "{who}", "f-string"), "X-API-KEY",
+			harness.AdminKey)
+		if r.Status != 201 || !strings.Contains(string(r.Body), `"warnings":[]`) {
+			t.Errorf("a template that can be rendered: %d %s", r.Status, r.Body)
+		}
+	}
+}
+
+const unclosedFile = `template_format: jinja2
+content: |
+  Dear {{ name }},
+
+  {% for item in items %}
+  - {{ item }}
+`
+
+func TestPushAndLabelRefuseWhatCannotBeRendered(t *testing.T) {
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	at := func(args ...string) []string {
+		return append(append([]string{"templates"}, args...), "--url", "http://"+server.Addr)
+	}
+	dir := templateFiles(t, map[string]string{
+		"a.yaml": "content: good\n", "team/bad.yaml": unclosedFile, "z.yaml": "content: \"{who} {ticket\"\n",
+	})
+	faults := []string{
+		"team/bad.yaml:5:3: content has a {% for %} that is not closed with {% endfor %}",
+		"z.yaml:1:17: content has a { that is not closed; write {{ and }} for braces",
+	}
+
+	out, errs := harness.Run(t, 1, at("push", dir, "--label", "prod")...)
+	for _, want := range append(faults, "nothing was published", "--force") {
+		if !strings.Contains(errs, want) {
+			t.Errorf("push says %s%s, want %s", out, errs, want)
+		}
+	}
+	if r := server.Get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
+		t.Errorf("after the refused push: %d %s", r.Status, r.Body)
+	}
+	if _, errs = harness.Run(t, 0, at("diff", dir)...); !strings.Contains(errs, "warning: "+faults[0]) {
+		t.Errorf("diff says %s", errs)
+	}
+
+	out, errs = harness.Run(t, 0, at("push", dir, "--force", "--label", "staging")...)
+	if !strings.Contains(out, "3 of 3 templates published.") ||
+		!strings.Contains(errs, "warning: "+faults[0]) || strings.Count(errs, "is not closed") != 2 {
+		t.Errorf("push --force: %s%s", out, errs)
+	}
+	harness.Run(t, 0, at("push", dir)...) // nothing is left to do, so nothing is refused
+
+	_, errs = harness.Run(t, 1, at("label", "team/bad", "prod", "1")...)
+	want := "content[0].text:3:1: has a {% for %} that is not closed"
+	if !strings.Contains(errs, want) || !strings.Contains(errs, "the label was not moved") {
+		t.Errorf("label says %s, want %s", errs, want)
+	}
+	if _, errs = harness.Run(t, 1, at("push", dir, "--label", "prod")...); !strings.Contains(errs, faults[0]) {
+		t.Errorf("push with a label for a published version: %s", errs)
+	}
+	if r := server.Get("/prompt-templates/team%2Fbad?label=prod"); r.Status != 404 {
+		t.Errorf("the label was set: %d", r.Status)
+	}
+	out, errs = harness.Run(t, 0, at("label", "team/bad", "prod", "1", "--force")...)
+	if !strings.Contains(out, "points to version 1") || !strings.Contains(errs, "warning: content[0].text:3:1") {
+		t.Errorf("label --force: %s%s", out, errs)
+	}
+}

@@ -1,0 +1,2 @@
+// Package install tests the program as it is shipped, installed, configured and supervised.
+package install

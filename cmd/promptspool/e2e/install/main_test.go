@@ -1,0 +1,13 @@
+//go:build linux
+
+package install
+
+import (
+	"testing"
+
+	"promptspool/cmd/promptspool/e2e/harness"
+)
+
+func TestMain(m *testing.M) {
+	harness.Main(m.Run, map[string]func(){"contained": runContained})
+}

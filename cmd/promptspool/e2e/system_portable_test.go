@@ -1,6 +1,0 @@
-//go:build linux && portable
-
-package e2e
-
-// systemTag is the tag that the binary under test is built with, beside those of a test.
-const systemTag = "portable"
