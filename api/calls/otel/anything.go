@@ -3,10 +3,14 @@ package otel
 // anything reads an attribute that may hold anything that went in or came out: a provider's request
 // or response, messages, or a text.
 func anything(s *span, key, role string) conversation {
+	return contentOf(s.own.get(key), role)
+}
+
+func contentOf(v value, role string) conversation {
 	if role == userRole {
-		return inputOf(s.own.get(key))
+		return inputOf(v)
 	}
-	return outputOf(s.own.get(key))
+	return outputOf(v)
 }
 
 // inputOf reads what went in.

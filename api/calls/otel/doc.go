@@ -7,7 +7,6 @@
 // and the raw attributes stay with the record. Spans come from anybody, so reading one
 // costs time and memory in proportion to its bytes.
 //
-// Each dialect has a file with the table of its attributes; dialect.go has their order.
-// The tables are also the source of the page that documents them. Because of the file for
-// each dialect the folder has more than 25 files.
+// Package dialect below has a table for each library's attributes; forms.go lists what reads
+// the content that they hold.
 package otel

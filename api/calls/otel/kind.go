@@ -4,70 +4,79 @@ import (
 	"slices"
 	"strings"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/otlp"
 )
 
-// kind returns what the span is. The first dialect that names a kind decides: an outer
-// library knows better than a convention that it also follows.
-func (s *span) kind() Kind {
+// kind returns what the span is.
+func (s *span) kind() dialect.Kind {
 	if s.loggedAs() != "" {
-		return KindChain
+		return dialect.Chain
 	}
-
-	for _, of := range []func(*span) Kind{
-		copyKind, langfuseKind, openInferenceKind, langSmithKind, vercelKind, genAIKind, openLLMetryKind, adkKind,
-		toolKind, promptLayerKind, othersKind,
-	} {
-		if kind := of(s); kind != "" {
-			return kind
-		}
+	if kind := dialect.KindOf(s); kind != "" {
+		return kind
 	}
 
 	return s.guess()
 }
 
-// copyKind recognises spans that only repeat another one.
-func copyKind(s *span) Kind {
-	name := s.body.name.text()
-	if name == "raw_gen_ai_request" || s.own.text("logfire.span_type") == "pending_span" {
-		return KindPlain
+// loggedAs returns the span id under which the SDK logs the span's call itself, or "". Wrapped
+// clients and runs use the id of the span without a mark.
+func (s *span) loggedAs() string {
+	id := strings.ToLower(s.body.spanID.text())
+	if s.own.is("promptlayer.request_log.managed") {
+		if other := s.own.text("promptlayer.request_log.span_id"); other != "" {
+			id = strings.ToLower(other)
+		}
+		return id
+	}
+
+	if s.scope != "" && !strings.HasPrefix(s.scope, "promptlayer") {
+		return ""
+	}
+	run := s.body.name.text() == "PromptLayer Run"
+	wrapped := s.scope == "promptlayer.promptlayer_mixins" && s.own.text("provider") != "" &&
+		s.own.text("function_name") != ""
+	// JavaScript's say nothing but how the call ended.
+	script := s.own.text("response_status") == "success" && s.own.text("function_input") != "" &&
+		s.find(dialect.RequestModel, dialect.ResponseModel) == nil
+	if run || wrapped || script {
+		return id
 	}
 
 	return ""
 }
 
-// toolKind recognises the run of a tool by its name.
-func toolKind(s *span) Kind {
-	if s.own.text("gen_ai.tool.name", "tool.name", "tool_name", "ai.toolCall.name") != "" {
-		return KindTool
-	}
+// Name is the span's name.
+func (s *span) Name() string { return s.body.name.text() }
 
-	return ""
-}
+// Scope is the name of the span's instrumentation scope.
+func (s *span) Scope() string { return s.scope }
+
+// Text returns the text of one of the span's own attributes.
+func (s *span) Text(key string) string { return s.own.get(key).text() }
+
+// Has reports whether an attribute has one of the meanings.
+func (s *span) Has(meanings ...dialect.Meaning) bool { return s.find(meanings...) != nil }
 
 // guess takes a span for a call if it has a model, and usage or content.
-func (s *span) guess() Kind {
-	if s.find(responseModel, requestModel) == nil {
+func (s *span) guess() dialect.Kind {
+	if s.find(dialect.ResponseModel, dialect.RequestModel) == nil {
 		ofModels := func(a attributeValue) bool { return otlp.IsModelKey(a.key) }
 		if otlp.IsModelScope(s.scope) || slices.ContainsFunc(s.own.all, ofModels) {
-			return KindChain
+			return dialect.Chain
 		}
-		return KindPlain
+		return dialect.Plain
 	}
 
-	if s.find(inputTokens, outputTokens, usageObject) != nil {
-		return KindCall
+	if s.find(dialect.InputTokens, dialect.OutputTokens, dialect.UsageObject) != nil {
+		return dialect.Call
 	}
 	for _, role := range []string{userRole, assistantRole} {
 		if c := s.content(role); !c.empty() {
-			return KindCall
+			return dialect.Call
 		}
 	}
 
-	return KindChain
-}
-
-// kinds maps the words of the dialects.
-func kinds(word string, table map[string]Kind) Kind {
-	return table[strings.ToLower(strings.TrimSpace(word))]
+	return dialect.Chain
 }

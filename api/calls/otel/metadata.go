@@ -8,17 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
-)
-
-// The keys of metadata that every dialect has a word for. The first two are those of the
-// hosted service.
-const (
-	userKey        = "user_id"
-	sessionKey     = "conversation_id"
-	environmentKey = "environment"
-	serviceKey     = "service"
-	firstTokenKey  = "time_to_first_token_ms"
 )
 
 // metadataSet is metadata within the bounds of a track-request. The first value of a key
@@ -45,26 +36,26 @@ func (g *metadataSet) add(key, text string) {
 // metadata returns the span's metadata, and its scores.
 func (s *span) metadata() (map[string]string, []wire.Score) {
 	g := metadataSet{all: map[string]string{}}
-	s.each(metadata, func(key string, v value) {
-		if key == serviceKey && strings.HasPrefix(v.text(), "unknown_service") {
+	s.each(dialect.Metadata, func(key string, v value) {
+		if key == dialect.ServiceKey && strings.HasPrefix(v.text(), "unknown_service") {
 			return // what an SDK writes where the app set no name
 		}
 		g.add(key, v.shown())
 	})
-	s.eachJSON(metadataMap, func(object map[string]value) {
+	s.eachJSON(dialect.MetadataMap, func(object map[string]value) {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			g.add(key, object[key].shown())
 		}
 	})
 	if millis, ok := s.firstToken(); ok {
-		g.add(firstTokenKey, rounded(millis))
+		g.add("time_to_first_token_ms", rounded(millis))
 	}
 
 	return g.all, s.scores(&g)
 }
 
 // eachJSON visits the attributes with a meaning that hold an object.
-func (s *span) eachJSON(means meaning, visit func(map[string]value)) {
+func (s *span) eachJSON(means dialect.Meaning, visit func(map[string]value)) {
 	s.each(means, func(_ string, v value) {
 		if object := v.inner(); object.isObject() {
 			visit(objectOf(object))
@@ -75,7 +66,7 @@ func (s *span) eachJSON(means meaning, visit func(map[string]value)) {
 // tags returns the tags of a list, of JSON of one, or with commas between.
 func (s *span) tags() []string {
 	var all []string
-	s.each(tags, func(_ string, v value) {
+	s.each(dialect.Tags, func(_ string, v value) {
 		list := v.inner()
 		if !list.isArray() {
 			for tag := range strings.SplitSeq(list.text(), ",") {
@@ -105,14 +96,14 @@ func (s *span) tags() []string {
 // prompt returns the link to a template.
 func (s *span) prompt() wire.PromptLink {
 	link := wire.PromptLink{
-		Name:  clip(s.find(promptName).shown(), wire.NameRunesMax),
-		Label: clip(s.find(promptLabel).shown(), wire.NameRunesMax),
+		Name:  clip(s.find(dialect.PromptName).shown(), wire.NameRunesMax),
+		Label: clip(s.find(dialect.PromptLabel).shown(), wire.NameRunesMax),
 	}
 	if link.Name == "" {
 		return wire.PromptLink{}
 	}
 
-	version := s.find(promptVersion).shown()
+	version := s.find(dialect.PromptVersion).shown()
 	n, err := strconv.ParseInt(version, 10, 32)
 	switch {
 	case err == nil && n > 0:
@@ -129,14 +120,14 @@ func (s *span) prompt() wire.PromptLink {
 // variables returns the values of a template's variables, nil if there are none.
 func (s *span) variables() json.RawMessage {
 	all := map[string]value{}
-	s.eachJSON(promptVariables, func(object map[string]value) {
+	s.eachJSON(dialect.PromptVariables, func(object map[string]value) {
 		for name, v := range object {
 			if shallow(v) {
 				all[name] = v
 			}
 		}
 	})
-	s.each(promptVariable, func(name string, v value) { all[name] = v })
+	s.each(dialect.PromptVariable, func(name string, v value) { all[name] = v })
 	if len(all) == 0 {
 		return nil
 	}
@@ -145,18 +136,18 @@ func (s *span) variables() json.RawMessage {
 }
 
 // shown returns the first attribute with a meaning as a person reads it.
-func (s *span) shown(means meaning) string {
+func (s *span) shown(means dialect.Meaning) string {
 	if v := s.find(means); v != nil {
 		return unquoted(v)
 	}
 
 	role := userRole
-	if means == shownOutput {
+	if means == dialect.ShownOutput {
 		role = assistantRole
 	}
-	for _, d := range dialects {
-		for _, from := range d.sources(role) {
-			if v := s.own.get(from.key); !v.absent() {
+	for _, d := range dialect.All {
+		for _, from := range sources(d, role) {
+			if v := s.own.get(from.Key); !v.absent() {
 				return unquoted(v)
 			}
 		}

@@ -1,6 +1,10 @@
 package otel
 
-import "strings"
+import (
+	"strings"
+
+	"promptspool/api/calls/otel/dialect"
+)
 
 // providers maps the dialects' names of providers to those of the hosted service, which
 // prices know.
@@ -29,8 +33,8 @@ var apis = []string{
 // for it.
 func (s *span) provider() string {
 	found := ""
-	for _, l := range byMeaning[provider] {
-		name := strings.ToLower(s.own.text(l.key))
+	for _, l := range byMeaning[dialect.Provider] {
+		name := strings.ToLower(s.own.text(l.Key))
 		if found == "" && !frameworks[name] {
 			found = name
 		}
@@ -48,7 +52,7 @@ func (s *span) provider() string {
 		found = name
 	}
 	if found == "" {
-		found = byModel(s.find(responseModel, requestModel).text())
+		found = byModel(s.find(dialect.ResponseModel, dialect.RequestModel).text())
 	}
 
 	return byAddress(found, s.own.text("server.address"))

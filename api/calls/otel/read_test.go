@@ -9,6 +9,7 @@ import (
 
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
+	"promptspool/api/calls/otel/dialect"
 )
 
 // spanWith returns a stored span with these attributes.
@@ -25,7 +26,7 @@ func spanWith(attributes map[string]any) map[string]any {
 
 // reading is what a test expects of a span.
 type reading struct {
-	kind     otel.Kind
+	kind     dialect.Kind
 	provider string
 	model    string
 	usage    string // input/output/cached/written/reasoning
@@ -55,7 +56,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"gen_ai.usage.cache_read.input_tokens": 50.0, "gen_ai.usage.reasoning.output_tokens": 3,
 			},
 			want: reading{
-				otel.KindCall, "amazon.bedrock", "m", "97/52/50/-/3",
+				dialect.Call, "amazon.bedrock", "m", "97/52/50/-/3",
 				"system: Be brief.\nuser: Weather? https://example.com/a.png\nassistant: hm f({\"a\":1})\n" +
 					"tool: rainy\ntool: {\"b\":2}", "assistant: Rainy.",
 			},
@@ -71,7 +72,7 @@ func TestDialectsAreRead(t *testing.T) {
 					"finish_reason": "stop", "message": `{"role":"assistant","content":"A"}`,
 				}),
 			},
-			want: reading{otel.KindCall, "openai", "m", "", "system: S\nuser: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai", "m", "", "system: S\nuser: Q", "assistant: A"},
 		},
 		"conventions, oldest": {
 			attributes: map[string]any{
@@ -84,7 +85,7 @@ func TestDialectsAreRead(t *testing.T) {
 					"gen_ai.completion": `[{"role":"assistant","content":"A"}]`,
 				}),
 			},
-			want: reading{otel.KindCall, "openai", "m", "5/6/-/-/-", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai", "m", "5/6/-/-/-", "user: Q", "assistant: A"},
 		},
 		"input that cannot include what the cache served": {
 			attributes: map[string]any{
@@ -92,7 +93,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"gen_ai.usage.input_tokens": 7, "gen_ai.usage.cache_read_input_tokens": 16399,
 				"gen_ai.usage.cache_creation.input_tokens": 1,
 			},
-			want: reading{otel.KindCall, "openai", "m", "16407/-/16399/1/-", "", ""},
+			want: reading{dialect.Call, "openai", "m", "16407/-/16399/1/-", "", ""},
 		},
 		"Semantic Kernel": {
 			name: "chat_completion",
@@ -107,7 +108,7 @@ func TestDialectsAreRead(t *testing.T) {
 					"gen_ai.event.content": `{"index":0,"message":{"role":"Assistant","content":"A"}}`,
 				}),
 			},
-			want: reading{otel.KindCall, "openai", "m", "1/-/-/-/-", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai", "m", "1/-/-/-/-", "user: Q", "assistant: A"},
 		},
 		"OpenLLMetry, flattened": {
 			attributes: map[string]any{
@@ -121,7 +122,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"traceloop.span.kind": "task",
 			},
 			want: reading{
-				otel.KindCall, "openai", "m", "14/3/-/-/-", "user: Hi\nassistant: f({\"a\":1})\nuser: last",
+				dialect.Call, "openai", "m", "14/3/-/-/-", "user: Hi\nassistant: f({\"a\":1})\nuser: last",
 				"assistant: Hello",
 			},
 		},
@@ -132,7 +133,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"langfuse.observation.output":        `{"role":"assistant","content":"Hello"}`,
 				"langfuse.observation.usage_details": `{"input":60,"input_cached_tokens":40,"output":9,"total":109}`,
 			},
-			want: reading{otel.KindCall, "openai", "gpt-4o", "100/9/40/-/-", "user: Hi", "assistant: Hello"},
+			want: reading{dialect.Call, "openai", "gpt-4o", "100/9/40/-/-", "user: Hi", "assistant: Hello"},
 		},
 		"Langfuse, the provider's own counts": {
 			attributes: map[string]any{
@@ -142,7 +143,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"langfuse.observation.usage_details": `{"prompt_tokens":10,"completion_tokens":5,` +
 					`"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}`,
 			},
-			want: reading{otel.KindCall, "unknown", "my-model", "10/5/4/-/2", "user: Hi", `assistant: {"answer":42}`},
+			want: reading{dialect.Call, "unknown", "my-model", "10/5/4/-/2", "user: Hi", `assistant: {"answer":42}`},
 		},
 		"Vercel AI SDK 6, Anthropic": {
 			scope: "ai",
@@ -155,7 +156,7 @@ func TestDialectsAreRead(t *testing.T) {
 					{"type":"image","image":"https://example.com/a.png"}]}]`,
 			},
 			want: reading{
-				otel.KindCall, "anthropic", "m", "20/5/7/-/-", "user: https://example.com/a.png", "assistant: A",
+				dialect.Call, "anthropic", "m", "20/5/7/-/-", "user: https://example.com/a.png", "assistant: A",
 			},
 		},
 		"Vercel AI SDK 5, Anthropic: input without what the cache served": {
@@ -166,14 +167,14 @@ func TestDialectsAreRead(t *testing.T) {
 				"ai.usage.inputTokens": 20, "ai.usage.outputTokens": 5, "ai.usage.cachedInputTokens": 7,
 				"ai.response.text": "A",
 			},
-			want: reading{otel.KindCall, "anthropic", "m", "27/5/7/-/-", "", "assistant: A"},
+			want: reading{dialect.Call, "anthropic", "m", "27/5/7/-/-", "", "assistant: A"},
 		},
 		"Vercel AI SDK 7, agent": {
 			attributes: map[string]any{
 				"gen_ai.operation.name": "invoke_agent", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m",
 				"gen_ai.usage.input_tokens": 9, "gen_ai.input.messages": `[]`,
 			},
-			want: reading{kind: otel.KindAgent},
+			want: reading{kind: dialect.Agent},
 		},
 		"LangSmith": {
 			attributes: map[string]any{
@@ -185,13 +186,13 @@ func TestDialectsAreRead(t *testing.T) {
 					`"kwargs":{"content":"A","tool_calls":[{"name":"f","args":{"a":1},"id":"c1"}]}}}]]}`,
 				"gen_ai.usage.input_tokens": 3, "gen_ai.usage.output_tokens": 4,
 			},
-			want: reading{otel.KindCall, "anthropic", "m", "3/4/-/-/-", "user: Q", `assistant: A f({"a":1})`},
+			want: reading{dialect.Call, "anthropic", "m", "3/4/-/-/-", "user: Q", `assistant: A f({"a":1})`},
 		},
 		"LangSmith, prompt": {
 			attributes: map[string]any{
 				"langsmith.span.kind": "prompt", "gen_ai.operation.name": "chat", "gen_ai.prompt": `{"a":"b"}`,
 			},
-			want: reading{kind: otel.KindChain},
+			want: reading{kind: dialect.Chain},
 		},
 		"LiteLLM": {
 			name: "litellm_request", scope: "litellm",
@@ -201,14 +202,14 @@ func TestDialectsAreRead(t *testing.T) {
 				"gen_ai.input.messages":  `[{"role":"user","content":"Q"}]`,
 				"gen_ai.output.messages": `[{"role":"assistant","content":"A","tool_calls":null}]`,
 			},
-			want: reading{otel.KindCall, "openai", "m", "", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai", "m", "", "user: Q", "assistant: A"},
 		},
 		"LiteLLM, copy": {
 			name: "raw_gen_ai_request", scope: "litellm",
 			attributes: map[string]any{
 				"llm.openai.messages": "x", "gen_ai.request.model": "m", "llm.usage.total_tokens": 1,
 			},
-			want: reading{kind: otel.KindPlain},
+			want: reading{kind: dialect.Plain},
 		},
 		"Pydantic AI, before it had attributes for messages": {
 			scope: "pydantic-ai",
@@ -218,12 +219,12 @@ func TestDialectsAreRead(t *testing.T) {
 				"events": `[{"event.name":"gen_ai.user.message","content":"Q","role":"user"},
 					{"event.name":"gen_ai.choice","index":0,"message":{"role":"assistant","content":"A"}}]`,
 			},
-			want: reading{otel.KindCall, "openai", "m", "1/-/-/-/-", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai", "m", "1/-/-/-/-", "user: Q", "assistant: A"},
 		},
 		"Logfire, a span that has only begun": {
 			scope:      "pydantic-ai",
 			attributes: map[string]any{"logfire.span_type": "pending_span", "gen_ai.operation.name": "chat"},
-			want:       reading{kind: otel.KindPlain},
+			want:       reading{kind: dialect.Plain},
 		},
 		"Google ADK": {
 			name: "call_llm", scope: "gcp.vertex.agent",
@@ -239,7 +240,7 @@ func TestDialectsAreRead(t *testing.T) {
 					"thoughts_token_count":3}}`,
 			},
 			want: reading{
-				otel.KindCall, "google", "gemini-2.0-flash", "10/8/2/-/3",
+				dialect.Call, "google", "gemini-2.0-flash", "10/8/2/-/3",
 				"system: S\nuser: Q\nassistant: f({\"a\":1})\ntool: {\"b\":2}", "assistant: A",
 			},
 		},
@@ -250,7 +251,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"mlflow.spanOutputs": `{"choices":[{"message":{"role":"assistant","content":"A"}}],
 					"usage":{"prompt_tokens":1,"completion_tokens":2}}`,
 			},
-			want: reading{otel.KindCall, "unknown", "gpt-4o", "1/2/-/-/-", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "unknown", "gpt-4o", "1/2/-/-/-", "user: Q", "assistant: A"},
 		},
 		"Genkit": {
 			attributes: map[string]any{
@@ -258,7 +259,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"genkit:input":            `{"messages":[{"role":"user","content":[{"text":"Q"}]}]}`,
 				"genkit:output":           `{"message":{"role":"model","content":[{"text":"A"}]}}`,
 			},
-			want: reading{otel.KindCall, "unknown", "", "", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "unknown", "", "", "user: Q", "assistant: A"},
 		},
 		"OpenInference, only the raw request and response": {
 			attributes: map[string]any{
@@ -266,17 +267,17 @@ func TestDialectsAreRead(t *testing.T) {
 				"input.value":  `{"messages":[{"role":"user","content":"Q"}],"temperature":0}`,
 				"output.value": `{"choices":[{"message":{"role":"assistant","content":"A"},"finish_reason":"length"}]}`,
 			},
-			want: reading{otel.KindCall, "openai.azure", "m", "", "user: Q", "assistant: A"},
+			want: reading{dialect.Call, "openai.azure", "m", "", "user: Q", "assistant: A"},
 		},
 		"OpenInference, retriever": {
 			attributes: map[string]any{"openinference.span.kind": "RETRIEVER", "input.value": "Q"},
-			want:       reading{kind: otel.KindRetriever},
+			want:       reading{kind: dialect.Retriever},
 		},
 		"PromptLayer, a call that the SDK logs itself": {
 			attributes: map[string]any{
 				"promptlayer.request_log.managed": true, "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
 			},
-			want: reading{kind: otel.KindChain},
+			want: reading{kind: dialect.Chain},
 		},
 		"JSON cut short": {
 			attributes: map[string]any{
@@ -284,7 +285,7 @@ func TestDialectsAreRead(t *testing.T) {
 				"gen_ai.input.messages": `[{"role":"user","parts":[{"ty`, "gen_ai.output.messages": "__REDACTED__",
 			},
 			want: reading{
-				otel.KindCall, "openai", "m", "", `user: [{"role":"user","parts":[{"ty`, "assistant: __REDACTED__",
+				dialect.Call, "openai", "m", "", `user: [{"role":"user","parts":[{"ty`, "assistant: __REDACTED__",
 			},
 		},
 		"Python's notation": {
@@ -292,18 +293,18 @@ func TestDialectsAreRead(t *testing.T) {
 				"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
 				"gen_ai.input.messages": `[{'role': 'user', 'content': "it's \u00e4 \'Q\'", 'name': None}]`,
 			},
-			want: reading{otel.KindCall, "openai", "m", "", "user: it's ä 'Q'", ""},
+			want: reading{dialect.Call, "openai", "m", "", "user: it's ä 'Q'", ""},
 		},
 		"a text in brackets": {
 			attributes: map[string]any{
 				"gen_ai.operation.name": "chat", "gen_ai.system": "openai", "gen_ai.request.model": "m",
 				"gen_ai.input.messages": "[sic]", "gen_ai.output.messages": "(none)",
 			},
-			want: reading{otel.KindCall, "openai", "m", "", "user: [sic]", "assistant: (none)"},
+			want: reading{dialect.Call, "openai", "m", "", "user: [sic]", "assistant: (none)"},
 		},
 		"an app's own span": {
 			attributes: map[string]any{"order.id": 7},
-			want:       reading{kind: otel.KindPlain},
+			want:       reading{kind: dialect.Plain},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -402,7 +403,7 @@ func TestASpanSaysUnderWhichIDItsCallIsLogged(t *testing.T) {
 		body["span"].(map[string]any)["spanId"] = own
 		body["scope"] = map[string]any{"name": c.scope}
 
-		if s := otel.Read(encode(t, body)); s.LoggedAs != c.want || c.want != "" && s.Kind != otel.KindChain {
+		if s := otel.Read(encode(t, body)); s.LoggedAs != c.want || c.want != "" && s.Kind != dialect.Chain {
 			t.Errorf("%s: logged as %q, a %s, want %q", name, s.LoggedAs, s.Kind, c.want)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
@@ -102,7 +104,7 @@ var notParameters = []string{
 }
 
 // kwargs returns the arguments of the call.
-func (s *span) kwargs(in conversation, kind Kind) map[string]any {
+func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 	kwargs := map[string]any{}
 	set := func(name string, v value) {
 		if _, known := kwargs[name]; !known && !v.absent() && shallow(v) {
@@ -114,7 +116,7 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 	for name, v := range objectOf(in.raw) {
 		set(name, v)
 	}
-	s.each(parameter, func(name string, v value) {
+	s.each(dialect.Parameter, func(name string, v value) {
 		if name == "max_tokens" && string(v) == "-1" { // OpenLIT's way to say none
 			return
 		}
@@ -123,8 +125,8 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 		}
 		set(name, v)
 	})
-	set("model", s.find(requestModel))
-	s.eachJSON(parameters, func(object map[string]value) {
+	set("model", s.find(dialect.RequestModel))
+	s.eachJSON(dialect.Parameters, func(object map[string]value) {
 		for name, v := range object {
 			if !slices.Contains(notParameters, name) && string(v) != `""` {
 				set(name, v)
@@ -132,7 +134,7 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 		}
 		set("tools", object["tools"])
 	})
-	set("model", s.find(responseModel))
+	set("model", s.find(dialect.ResponseModel))
 	if list := s.tools(); len(list) > 0 {
 		kwargs["tools"] = list
 	}
@@ -142,7 +144,7 @@ func (s *span) kwargs(in conversation, kind Kind) map[string]any {
 		messages = append([]turn{{value: first}}, messages...)
 	}
 	switch {
-	case len(in.texts) > 0 || kind == KindEmbedding && len(in.texts) == 0 && in.raw.absent():
+	case len(in.texts) > 0 || kind == dialect.Embedding && len(in.texts) == 0 && in.raw.absent():
 		if texts := append(in.texts, textsOf(messages)...); len(texts) > 0 {
 			kwargs["input"] = texts
 		}
@@ -167,7 +169,7 @@ func textsOf(messages []turn) []string {
 
 // systemMessage returns the message of an attribute that has it apart from the others.
 func (s *span) systemMessage() value {
-	v := s.find(system)
+	v := s.find(dialect.System)
 	if v == nil {
 		v = s.details("gen_ai.system_instructions")
 	}
@@ -219,7 +221,7 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	}
 	switch {
 	case !out.raw.absent():
-	case r.Kind == KindEmbedding:
+	case r.Kind == dialect.Embedding:
 		response["embeddings"] = []int{} // that there were some is all that is kept of them
 	case r.Status == "ERROR" && out.empty() && len(reasons) == 0:
 		return response
@@ -228,14 +230,15 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	}
 
 	counts := s.usage()
-	if u := own.at("usage"); u.isObject() && s.find(usageObject) == nil {
+	if u := own.at("usage"); u.isObject() && s.find(dialect.UsageObject) == nil {
 		counts = u // with all its details, and as its provider counts
 	}
 	if response["usage_metadata"] == nil && counts != nil {
 		response["usage"] = counts
 	}
 	for name, v := range map[string]value{
-		"model": s.find(responseModel), "id": s.find(responseID), "service_tier": s.find(tier),
+		"model": s.find(dialect.ResponseModel), "id": s.find(dialect.ResponseID),
+		"service_tier": s.find(dialect.ServiceTier),
 	} {
 		if v == nil && name != "model" {
 			v = own.at(name)
@@ -251,7 +254,7 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 // rawResponse returns the provider's own response, if a library keeps it beside what it
 // read of it.
 func (s *span) rawResponse() value {
-	if raw := s.find(rawResponse).inner(); raw.isObject() && isResponse(raw) {
+	if raw := s.find(dialect.RawResponse).inner(); raw.isObject() && isResponse(raw) {
 		return raw
 	}
 
@@ -281,6 +284,22 @@ func (c choice) members(o *object) {
 	o.add("index", c.Index)
 	o.add("message", c.Message)
 	o.addText("finish_reason", c.Finish)
+}
+
+// finishReasons returns the reasons that are not with the messages: a list, JSON of one,
+// or several with commas between.
+func (s *span) finishReasons() []string {
+	v := s.find(dialect.FinishReason).inner()
+	if !v.isArray() {
+		return slices.DeleteFunc(strings.Split(v.shown(), ", "), func(s string) bool { return s == "" })
+	}
+
+	var all []string
+	for _, e := range v.elements() {
+		all = append(all, e.shown())
+	}
+
+	return all
 }
 
 // choices returns one for each message, each with its reason to end, and a single one

@@ -7,28 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
-// Kind is what a span is the record of.
-type Kind string
-
-// The kinds of spans. Only the first two are model calls.
-const (
-	KindCall      Kind = "llm"
-	KindEmbedding Kind = "embedding"
-	KindAgent     Kind = "agent"
-	KindTool      Kind = "tool"
-	KindRetriever Kind = "retriever"
-	KindEvaluator Kind = "evaluator"
-	KindChain     Kind = "chain" // any other step that the app or its framework named
-	KindPlain     Kind = "plain" // a span that is about none of these
-)
-
 // Span is what a stored span says.
 type Span struct {
-	Kind     Kind
+	Kind     dialect.Kind
 	TraceID  string // in lower-case hex
 	SpanID   string
 	ParentID string // "" for a root
@@ -162,10 +148,10 @@ func (s *span) read() Span {
 		r.Price = json.RawMessage(strconv.FormatFloat(x, 'f', -1, 64))
 	}
 
-	if r.Kind == KindCall || r.Kind == KindEmbedding {
+	if r.Kind == dialect.Call || r.Kind == dialect.Embedding {
 		s.takeRequest(&r)
 	} else {
-		r.Input, r.Output = s.shown(shownInput), s.shown(shownOutput)
+		r.Input, r.Output = s.shown(dialect.ShownInput), s.shown(dialect.ShownOutput)
 	}
 
 	return r
@@ -194,13 +180,13 @@ func (s *span) outcome() (result, kind, message string) {
 	}
 
 	exception := s.event("exception")
-	kind = s.find(errorType).text()
-	level := strings.ToUpper(s.find(status).text())
+	kind = s.find(dialect.ErrorType).text()
+	level := strings.ToUpper(s.find(dialect.Status).text())
 	switch {
 	case failed || kind != "" || level == "ERROR":
 		result = "ERROR"
 	case level == "WARNING":
-		return "WARNING", "", s.find(errorMessage).text()
+		return "WARNING", "", s.find(dialect.ErrorMessage).text()
 	default:
 		return "SUCCESS", "", ""
 	}
@@ -211,7 +197,7 @@ func (s *span) outcome() (result, kind, message string) {
 	for _, text := range []string{
 		s.body.status.at("message").text(),
 		exception.at("exception.message").text(),
-		s.find(errorMessage).text(),
+		s.find(dialect.ErrorMessage).text(),
 	} {
 		if message == "" {
 			message = text
@@ -223,7 +209,7 @@ func (s *span) outcome() (result, kind, message string) {
 
 // price returns what the call cost, if the library says so. A price of 0 says nothing.
 func (s *span) price() (float64, bool) {
-	v := s.find(price)
+	v := s.find(dialect.Price)
 	if object := v.inner(); object.isObject() {
 		v = object.at("total")
 	}
@@ -234,16 +220,16 @@ func (s *span) price() (float64, bool) {
 
 // firstToken returns the milliseconds until the first token.
 func (s *span) firstToken() (millis float64, ok bool) {
-	if x, ok := s.find(firstSeconds).number(); ok && x >= 0 {
+	if x, ok := s.find(dialect.FirstSeconds).number(); ok && x >= 0 {
 		return x * 1000, true
 	}
-	if x, ok := s.find(firstMillis).number(); ok && x >= 0 {
+	if x, ok := s.find(dialect.FirstMillis).number(); ok && x >= 0 {
 		return x, true
 	}
 
 	start := moment(s.body.start)
 	var at time.Time
-	if text := s.find(firstAt).text(); text != "" {
+	if text := s.find(dialect.FirstAt).text(); text != "" {
 		at, ok = wire.ParseTime(strings.Trim(text, `"`))
 	}
 	if !ok {

@@ -1,6 +1,10 @@
 package otel
 
-import "slices"
+import (
+	"slices"
+
+	"promptspool/api/calls/otel/dialect"
+)
 
 // tools returns the definitions of the tools that a call could use, in OpenAI's form.
 func (s *span) tools() []value {
@@ -12,7 +16,7 @@ func (s *span) tools() []value {
 		list = append(list, definition(f.text("name"), f.text("description"), f.get("parameters").inner()))
 	}
 	if len(list) == 0 {
-		for _, t := range s.find(tools).inner().elements() {
+		for _, t := range s.find(dialect.Tools).inner().elements() {
 			list = append(list, tool(t))
 		}
 	}
@@ -22,7 +26,7 @@ func (s *span) tools() []value {
 		}
 	}
 	for _, t := range s.own.get("model_request_parameters").inner().at("function_tools").elements() {
-		if len(list) == 0 || s.find(tools) == nil {
+		if len(list) == 0 || s.find(dialect.Tools) == nil {
 			list = append(list, tool(t))
 		}
 	}

@@ -1,6 +1,10 @@
 package otel
 
-import "strings"
+import (
+	"strings"
+
+	"promptspool/api/calls/otel/dialect"
+)
 
 // usage is that of a call in OpenAI's form: input includes what the cache served, output
 // the reasoning.
@@ -38,7 +42,7 @@ func (d outputDetails) members(o *object) {
 
 // usage returns the tokens of a call, or nil if they are unknown.
 func (s *span) usage() value {
-	if object := s.find(usageObject).inner(); object.isObject() {
+	if object := s.find(dialect.UsageObject).inner(); object.isObject() {
 		if u := langfuseUsage(object); u != nil {
 			return u
 		}
@@ -48,14 +52,14 @@ func (s *span) usage() value {
 	}
 
 	u := usage{
-		Input:  s.count(inputTokens),
-		Output: s.count(outputTokens),
+		Input:  s.count(dialect.InputTokens),
+		Output: s.count(dialect.OutputTokens),
 		Details: inputDetails{
-			Cached:  s.count(cachedTokens),
-			Written: s.count(cacheWrites),
-			Audio:   s.count(audioInput),
+			Cached:  s.count(dialect.CachedTokens),
+			Written: s.count(dialect.CacheWrites),
+			Audio:   s.count(dialect.AudioInput),
 		},
-		Out: outputDetails{Reasoning: s.count(reasoningTokens), Audio: s.count(audioOutput)},
+		Out: outputDetails{Reasoning: s.count(dialect.ReasoningTokens), Audio: s.count(dialect.AudioOutput)},
 	}
 
 	// Input normally includes what a cache served or took. Where it cannot, it does not.
@@ -77,11 +81,11 @@ func (u usage) json() value {
 }
 
 // count returns the first count with a meaning.
-func (s *span) count(means meaning) *int64 {
+func (s *span) count(means dialect.Meaning) *int64 {
 	lines := byMeaning[means]
 	for i := range lines {
 		if l := &lines[i]; s.own.has(&l.mark) {
-			if n := s.own.get(l.key).count(); n != nil {
+			if n := s.own.get(l.Key).count(); n != nil {
 				return n
 			}
 		}
@@ -111,4 +115,62 @@ func zero(n *int64) int64 {
 	}
 
 	return *n
+}
+
+// langfuseUsage reads usage_details. They are the provider's own object, or Langfuse's
+// counts, which are disjoint: all input is the sum of those whose names begin so.
+func langfuseUsage(object value) value {
+	if !object.has("input", "output") {
+		return object
+	}
+
+	var u usage
+	u.Details = inputDetails{
+		Cached:  firstCount(object, "input_cached_tokens", "cache_read_input_tokens", "input_cache_read"),
+		Written: firstCount(object, "input_cache_creation", "cache_creation_input_tokens", "input_cache_write"),
+		Audio:   firstCount(object, "input_audio_tokens", "input_audio"),
+	}
+	u.Out = outputDetails{
+		Reasoning: firstCount(object, "output_reasoning_tokens", "output_reasoning"),
+		Audio:     firstCount(object, "output_audio_tokens", "output_audio"),
+	}
+	var in, out int64
+	for name, v := range objectOf(object) {
+		n := zero(v.count())
+		switch {
+		case strings.HasPrefix(name, "input_priority"):
+		case strings.HasPrefix(name, "input"), strings.HasPrefix(name, "cache_"):
+			in += n
+		case strings.HasPrefix(name, "output"):
+			out += n
+		}
+	}
+	u.Input, u.Output = &in, &out
+
+	return u.json()
+}
+
+// firstCount returns the first count among the members called names.
+func firstCount(object value, names ...string) *int64 {
+	for _, name := range names {
+		if n := object.at(name).count(); n != nil {
+			return n
+		}
+	}
+
+	return nil
+}
+
+// vercelUsage returns the provider's own counts, which older versions have only there: of
+// Anthropic all of them. nil if they say no more than the attributes.
+func vercelUsage(s *span) value {
+	if s.own.text("ai.operationId") == "" || s.find(dialect.CachedTokens) != nil {
+		return nil
+	}
+	counts := s.own.get("ai.response.providerMetadata").inner().at("anthropic", "usage")
+	if counts.at("input_tokens").count() == nil {
+		return nil
+	}
+
+	return counts
 }

@@ -3,11 +3,6 @@
 package cost
 
 import (
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/otlp"
 )
 
@@ -125,30 +121,19 @@ func attributeShape(name string, attributes func(size int) string) *shape {
 
 // attributesRead are the keys of attributes that the dialects of spans name in their tables.
 func attributesRead() (keys []string) {
-	files, err := filepath.Glob("../../../../api/calls/otel/*.go")
-	if err != nil || len(files) == 0 {
-		panic(fmt.Sprint("no dialects: ", err))
-	}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-		if err != nil {
-			panic(err)
+	add := func(key string) {
+		if !slices.Contains(keys, key) && !strings.ContainsAny(key, " /") {
+			keys = append(keys, key)
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			line, ok := n.(*ast.CompositeLit)
-			if !ok || len(line.Elts) < 2 || strings.HasSuffix(name, "_test.go") {
-				return true
-			}
-			if l, ok := line.Elts[0].(*ast.BasicLit); ok && l.Kind == token.STRING {
-				key, _ := strconv.Unquote(l.Value)
-				if !slices.Contains(keys, key) && !strings.ContainsAny(key, " /") {
-					keys = append(keys, key)
-				}
-			}
-			return true
-		})
 	}
-	slices.Sort(keys)
+	for _, d := range dialect.All {
+		for _, a := range d.Table {
+			add(a.Key)
+		}
+		for _, from := range slices.Concat(d.Input, d.Output) {
+			add(from.Key)
+		}
+	}
 
 	return keys
 }

@@ -1,4 +1,4 @@
-package otel
+package dialect_test
 
 import (
 	"fmt"
@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/calls/otel/dialect"
 )
 
 // The tables of the documentation are those of the code. Write them anew with
 // PROMPTSPOOL_WRITE_TABLES=1.
 func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
-	const path = "../../dashboard/docs/opentelemetry-attributes.md"
+	const path = "../../../dashboard/docs/opentelemetry-attributes.md"
 	page, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -40,18 +42,18 @@ func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 // tables returns a table for each dialect, as Markdown.
 func tables() string {
 	var b strings.Builder
-	for _, d := range dialects {
-		fmt.Fprintf(&b, "## %s\n\n| Attribute | Becomes |\n|---|---|\n", d.name)
-		for _, a := range d.table {
-			if !holdsContent(d, a.key) {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", a.key, a.becomes())
+	for _, d := range dialect.All {
+		fmt.Fprintf(&b, "## %s\n\n| Attribute | Becomes |\n|---|---|\n", d.Name)
+		for _, a := range d.Table {
+			if !holdsContent(d, a.Key) {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", a.Key, becomes(a))
 			}
 		}
-		for _, s := range d.input {
-			fmt.Fprintf(&b, "| %s | %s |\n", marked(s.key), input)
+		for _, s := range d.Input {
+			fmt.Fprintf(&b, "| %s | %s |\n", marked(s.Key), dialect.Input)
 		}
-		for _, s := range d.output {
-			fmt.Fprintf(&b, "| %s | %s |\n", marked(s.key), output)
+		for _, s := range d.Output {
+			fmt.Fprintf(&b, "| %s | %s |\n", marked(s.Key), dialect.Output)
 		}
 		b.WriteByte('\n')
 	}
@@ -61,20 +63,21 @@ func tables() string {
 
 // holdsContent reports whether an attribute is among the sources of content, which are
 // listed on their own.
-func holdsContent(d *dialect, key string) bool {
-	return slices.ContainsFunc(slices.Concat(d.input, d.output), func(s source) bool { return s.key == key })
+func holdsContent(d *dialect.Dialect, key string) bool {
+	sources := slices.Concat(d.Input, d.Output)
+	return slices.ContainsFunc(sources, func(s dialect.Source) bool { return s.Key == key })
 }
 
 // becomes returns what an attribute becomes, for people.
-func (a attribute) becomes() string {
+func becomes(a dialect.Attribute) string {
 	switch {
-	case a.as != "":
-		return fmt.Sprintf("%s `%s`", a.means, a.as)
-	case strings.HasSuffix(a.key, "*"):
-		return string(a.means) + " of that name"
+	case a.As != "":
+		return fmt.Sprintf("%s `%s`", a.Means, a.As)
+	case strings.HasSuffix(a.Key, "*"):
+		return string(a.Means) + " of that name"
 	}
 
-	return string(a.means)
+	return string(a.Means)
 }
 
 // marked returns an attribute's name as code. What names an event says so in words.
@@ -89,14 +92,14 @@ func marked(key string) string {
 // A key that stands in two tables means the same in both, unless they are for spans of
 // other kinds.
 func TestNoAttributeHasTwoMeanings(t *testing.T) {
-	meanings := map[string]meaning{}
-	for _, d := range dialects {
-		for _, a := range d.table {
-			before, again := meanings[a.key]
-			if again && before != a.means && a.means != shownOutput && before != rawResponse {
-				t.Errorf("%s is %q and %q", a.key, before, a.means)
+	meanings := map[string]dialect.Meaning{}
+	for _, d := range dialect.All {
+		for _, a := range d.Table {
+			before, again := meanings[a.Key]
+			if again && before != a.Means && a.Means != dialect.ShownOutput && before != dialect.RawResponse {
+				t.Errorf("%s is %q and %q", a.Key, before, a.Means)
 			}
-			meanings[a.key] = a.means
+			meanings[a.Key] = a.Means
 		}
 	}
 }

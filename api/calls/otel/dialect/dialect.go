@@ -1,0 +1,110 @@
+package dialect
+
+// Meaning is what an attribute says of a span.
+type Meaning string
+
+// The meanings. Of most of them the first attribute that is there counts, in the order of
+// the dialects and of their tables. Parameters, prompt variables and metadata add up.
+const (
+	Provider      Meaning = "provider"
+	ResponseModel Meaning = "model that answered"
+	RequestModel  Meaning = "requested model"
+	ResponseID    Meaning = "response id"
+	FinishReason  Meaning = "finish reason"
+	ServiceTier   Meaning = "service tier"
+
+	Input       Meaning = "input"
+	Output      Meaning = "output"
+	System      Meaning = "system message"
+	Tools       Meaning = "tools"
+	Parameter   Meaning = "parameter"
+	Parameters  Meaning = "parameters, as JSON"
+	RawResponse Meaning = "the provider's own response, as JSON"
+	ShownInput  Meaning = "input of a span that is not a call"
+	ShownOutput Meaning = "output of a span that is not a call"
+
+	InputTokens     Meaning = "input tokens"
+	OutputTokens    Meaning = "output tokens"
+	CachedTokens    Meaning = "input tokens read from the cache"
+	CacheWrites     Meaning = "input tokens written to the cache"
+	ReasoningTokens Meaning = "output tokens of reasoning"
+	AudioInput      Meaning = "input tokens of audio"
+	AudioOutput     Meaning = "output tokens of audio"
+	UsageObject     Meaning = "usage, as JSON"
+	Price           Meaning = "price in US dollars"
+	FirstSeconds    Meaning = "time to first token, in seconds"
+	FirstMillis     Meaning = "time to first token, in milliseconds"
+	FirstAt         Meaning = "moment of the first token"
+
+	Status       Meaning = "status"
+	ErrorType    Meaning = "error type"
+	ErrorMessage Meaning = "error message"
+
+	PromptName      Meaning = "prompt name"
+	PromptVersion   Meaning = "prompt version; a label if it is not a number"
+	PromptLabel     Meaning = "prompt label"
+	PromptVariables Meaning = "prompt variables, as JSON"
+	PromptVariable  Meaning = "prompt variable"
+
+	Tags        Meaning = "tags"
+	Metadata    Meaning = "metadata"
+	MetadataMap Meaning = "metadata, as JSON"
+	Decides     Meaning = "kind of the span, and whether it is a call"
+)
+
+// The keys of metadata that every dialect has a word for. The first two are those of the
+// hosted service.
+const (
+	UserKey        = "user_id"
+	SessionKey     = "conversation_id"
+	EnvironmentKey = "environment"
+	ServiceKey     = "service"
+)
+
+// Attribute is a line of a dialect's table.
+type Attribute struct {
+	Key   string // ends with * for all keys that begin so; N and M stand for indices
+	Means Meaning
+	As    string // the name of the parameter or metadata
+}
+
+// Source is an attribute, an event, or a group of them, that holds content of a call.
+type Source struct {
+	Key  string
+	Form Form
+}
+
+// Form is how a source is written. Package otel has a reader for each, in forms.go.
+type Form int
+
+// The forms.
+const (
+	Anything Form = iota // a provider's request or response, messages, or a text
+
+	// Those of the GenAI conventions.
+	Messages
+	DetailsEvent  // messages in the event with the details of an operation
+	MessageEvents // an event for each message
+	ContentEvent  // an event with everything that went in or came out
+	EventList     // such events, in an attribute of Pydantic AI
+
+	// Those with an attribute for each member of a message.
+	Flattened           // gen_ai.prompt.0.content, as OpenLLMetry writes them
+	InferenceMessages   // llm.input_messages.0.message.content, as OpenInference does
+	InferenceTexts      // a message of a text each
+	InferenceEmbeddings // the texts that were embedded
+
+	// Those of one library each.
+	VercelValues
+	VercelResponse
+	ADKRequest
+	ADKResponse
+)
+
+// Dialect is how one family of libraries writes spans.
+type Dialect struct {
+	Name  string
+	Table []Attribute
+
+	Input, Output []Source // the first that has anything counts
+}

@@ -1,0 +1,126 @@
+package dialect
+
+import (
+	"strings"
+)
+
+// genAI is OpenTelemetry's own GenAI semantic conventions, of all ages.
+var genAI = Dialect{
+	Name: "GenAI semantic conventions",
+	Table: []Attribute{
+		{"gen_ai.operation.name", Decides, ""},
+		{"gen_ai.provider.name", Provider, ""},
+		{"gen_ai.system", Provider, ""},
+		{"gen_ai.response.model", ResponseModel, ""},
+		{"gen_ai.request.model", RequestModel, ""},
+		{"gen_ai.response.id", ResponseID, ""},
+		{"gen_ai.response.finish_reasons", FinishReason, ""},
+		{"openai.response.service_tier", ServiceTier, ""},
+		{"gen_ai.openai.response.service_tier", ServiceTier, ""},
+
+		{"gen_ai.request.temperature", Parameter, "temperature"},
+		{"gen_ai.request.top_p", Parameter, "top_p"},
+		{"gen_ai.request.top_k", Parameter, "top_k"},
+		{"gen_ai.request.max_tokens", Parameter, "max_tokens"},
+		{"gen_ai.request.frequency_penalty", Parameter, "frequency_penalty"},
+		{"gen_ai.request.presence_penalty", Parameter, "presence_penalty"},
+		{"gen_ai.request.stop_sequences", Parameter, "stop"},
+		{"gen_ai.request.seed", Parameter, "seed"},
+		{"gen_ai.request.choice.count", Parameter, "n"},
+		{"gen_ai.request.stream", Parameter, "stream"},
+		{"gen_ai.request.encoding_formats", Parameter, "encoding_formats"},
+		{"gen_ai.request.reasoning.level", Parameter, "reasoning_effort"},
+		{"gen_ai.request.previous_response.id", Parameter, "previous_response_id"},
+		{"gen_ai.output.type", Parameter, "output_type"},
+		{"openai.request.service_tier", Parameter, "service_tier"},
+
+		{"gen_ai.system_instructions", System, ""},
+		{"gen_ai.tool.definitions", Tools, ""},
+		{"gen_ai.tool.call.arguments", ShownInput, ""},
+		{"gen_ai.tool.call.result", ShownOutput, ""},
+
+		{"gen_ai.usage.input_tokens", InputTokens, ""},
+		{"gen_ai.usage.prompt_tokens", InputTokens, ""},
+		{"gen_ai.usage.output_tokens", OutputTokens, ""},
+		{"gen_ai.usage.completion_tokens", OutputTokens, ""},
+		{"gen_ai.usage.cache_read.input_tokens", CachedTokens, ""},
+		{"gen_ai.usage.cache_read_input_tokens", CachedTokens, ""},
+		{"gen_ai.usage.cache_read_tokens", CachedTokens, ""},
+		{"gen_ai.usage.details.cache_read_tokens", CachedTokens, ""},
+		{"gen_ai.usage.input_cached_tokens", CachedTokens, ""},
+		{"gen_ai.usage.cache_creation.input_tokens", CacheWrites, ""},
+		{"gen_ai.usage.cache_write.input_tokens", CacheWrites, ""},
+		{"gen_ai.usage.cache_creation_input_tokens", CacheWrites, ""},
+		{"gen_ai.usage.cache_write_tokens", CacheWrites, ""},
+		{"gen_ai.usage.details.cache_write_tokens", CacheWrites, ""},
+		{"gen_ai.usage.reasoning.output_tokens", ReasoningTokens, ""},
+		{"gen_ai.usage.reasoning_tokens", ReasoningTokens, ""},
+		{"gen_ai.usage.details.reasoning_tokens", ReasoningTokens, ""},
+		{"gen_ai.usage.audio.input_tokens", AudioInput, ""},
+		{"gen_ai.usage.audio.output_tokens", AudioOutput, ""},
+		{"gen_ai.usage.cost", Price, ""},
+		{"gen_ai.cost.total_cost", Price, ""},
+		{"gen_ai.response.time_to_first_chunk", FirstSeconds, ""},
+
+		{"error.type", ErrorType, ""},
+		{"gen_ai.prompt.name", PromptName, ""},
+		{"gen_ai.prompt.version", PromptVersion, ""},
+		{"gen_ai.prompt.variable.*", PromptVariable, ""},
+		{"gen_ai.conversation.id", Metadata, SessionKey},
+		{"gen_ai.agent.name", Metadata, "agent"},
+		{"gen_ai.workflow.name", Metadata, "workflow"},
+
+		// Any instrumentation may have these.
+		{"user.id", Metadata, UserKey},
+		{"enduser.id", Metadata, UserKey},
+		{"session.id", Metadata, SessionKey},
+		{"deployment.environment.name", Metadata, EnvironmentKey},
+		{"deployment.environment", Metadata, EnvironmentKey},
+		{"service.name", Metadata, ServiceKey},
+	},
+	Input: []Source{
+		{"gen_ai.input.messages", Messages},
+		{"event gen_ai.client.inference.operation.details: gen_ai.input.messages", DetailsEvent},
+		{
+			"events gen_ai.system.message, gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message",
+			MessageEvents,
+		},
+		{"gen_ai.prompt", Anything},
+		{"event gen_ai.content.prompt: gen_ai.prompt", ContentEvent},
+	},
+	Output: []Source{
+		{"gen_ai.output.messages", Messages},
+		{"event gen_ai.client.inference.operation.details: gen_ai.output.messages", DetailsEvent},
+		{"event gen_ai.choice", MessageEvents},
+		{"gen_ai.completion", Anything},
+		{"event gen_ai.content.completion: gen_ai.completion", ContentEvent},
+	},
+}
+
+// operations are the kinds of gen_ai.operation.name, with words of libraries that follow
+// the conventions in part.
+var operations = map[string]Kind{
+	"chat": Call, "text_completion": Call, "generate_content": Call, "completion": Call,
+	"generate": Call, "acompletion": Call, "atext_completion": Call, "aresponses": Call,
+	"responses": Call, "anthropic_messages": Call, "chat_completion": Call,
+	"embeddings": Embedding, "embedding": Embedding, "aembedding": Embedding,
+	"retrieval": Retriever, "rerank": Retriever, "arerank": Retriever,
+	"execute_tool": Tool,
+	"create_agent": Agent, "invoke_agent": Agent,
+	"invoke_workflow": Chain, "plan": Chain, "execute_task": Chain, "fetch_response": Chain,
+	"agent_step": Chain,
+}
+
+func genAIKind(s Span) Kind {
+	word := s.Text("gen_ai.operation.name")
+	if strings.HasSuffix(word, "_memory") {
+		return Chain
+	}
+
+	kind := kindOf(word, operations)
+	if kind == Embedding && s.Scope() == vercel7 && !s.Has(InputTokens, ErrorType) {
+		return Chain // around the call, which has the usage
+	}
+
+	return kind
+}

@@ -1,0 +1,15 @@
+package dialect
+
+// All are the dialects, in the order in which their tables are searched. Those of products
+// that wrap other libraries' spans come before those libraries.
+var All = []*Dialect{
+	&promptLayer, &langfuse, &genAI, &openInference, &openLLMetry, &vercel, &adk, &pydantic, &langSmith,
+	&liteLLM, &others,
+}
+
+// kinds find what a span is, for the dialects that have words for it. The first that names
+// a kind decides: an outer library knows better than a convention that it also follows.
+var kinds = []func(Span) Kind{
+	copyKind, langfuseKind, openInferenceKind, langSmithKind, vercelKind, genAIKind, openLLMetryKind, adkKind,
+	toolKind, promptLayerKind, othersKind,
+}

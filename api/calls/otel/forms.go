@@ -1,0 +1,118 @@
+package otel
+
+import (
+	"strings"
+
+	"promptspool/api/calls/otel/dialect"
+)
+
+// readers read what a source of content holds. role is that of a message that names none.
+var readers = [...]func(s *span, key, role string) conversation{
+	dialect.Anything:            anything,
+	dialect.Messages:            messages,
+	dialect.DetailsEvent:        detailed,
+	dialect.MessageEvents:       messageEvents,
+	dialect.ContentEvent:        contentEvent,
+	dialect.EventList:           eventList,
+	dialect.Flattened:           flattened,
+	dialect.InferenceMessages:   inferenceMessages,
+	dialect.InferenceTexts:      inferenceTexts,
+	dialect.InferenceEmbeddings: inferenceEmbeddings,
+	dialect.VercelValues:        vercelValues,
+	dialect.VercelResponse:      vercelResponse,
+	dialect.ADKRequest:          adkRequest,
+	dialect.ADKResponse:         adkResponse,
+}
+
+// The usual roles of what went in, and of what came out.
+const (
+	userRole      = "user"
+	assistantRole = "assistant"
+)
+
+// sources returns those of what went in or came out, by its role.
+func sources(d *dialect.Dialect, role string) []dialect.Source {
+	if role == userRole {
+		return d.Input
+	}
+	return d.Output
+}
+
+// content returns what went in or came out, from the first source that has anything.
+func (s *span) content(role string) conversation {
+	for _, d := range dialect.All {
+		for _, from := range sources(d, role) {
+			if c := readers[from.Form](s, from.Key, role); !c.empty() {
+				return c
+			}
+		}
+	}
+
+	return conversation{}
+}
+
+func messages(s *span, key, role string) conversation { return messagesOf(s.own.get(key), role) }
+
+// vercelValues reads the texts of an embedding, each of which is JSON.
+func vercelValues(s *span, key, _ string) conversation {
+	var c conversation
+	v := s.own.get(key)
+	values := v.elements()
+	if v.isText() {
+		values = []value{v}
+	}
+	for _, e := range values {
+		c.texts = append(c.texts, unquoted(e))
+	}
+
+	return c
+}
+
+// unquoted returns the text of a JSON string that is itself in a string.
+func unquoted(v value) string {
+	text := v.shown()
+	if len(text) > 1 && text[0] == '"' && validText(text) {
+		return value(text).text()
+	}
+
+	return text
+}
+
+// vercelResponse reads the answer, which has an attribute for each of its parts.
+func vercelResponse(s *span, key, role string) (c conversation) {
+	prefix, _, _ := strings.Cut(key, "text")
+	b := builder{message: message{Role: role}}
+	b.thinking(s.own.text(prefix + "reasoning"))
+	b.text(s.own.text(prefix+"text", prefix+"object"))
+	b.calls(s.own.get(prefix + "toolCalls"))
+	c.take(&b, "")
+
+	return c
+}
+
+// adkRequest reads Gemini's request.
+func adkRequest(s *span, key, _ string) conversation {
+	request := s.own.get(key).inner()
+	if !request.has("contents", "config") { // {} and <not serializable> are nothing
+		return conversation{}
+	}
+
+	return conversation{raw: request}
+}
+
+// adkResponse reads a response, which is one candidate of Gemini's with its usage beside it.
+func adkResponse(s *span, key, _ string) conversation {
+	response := s.own.get(key).inner()
+	if !response.has("content", "finish_reason", "usage_metadata") {
+		return conversation{}
+	}
+
+	members := map[string]any{"candidates": []map[string]value{{
+		"content": response.at("content"), "finish_reason": response.at("finish_reason"),
+	}}}
+	if counts := response.at("usage_metadata"); counts.isObject() {
+		members["usage_metadata"] = counts
+	}
+
+	return conversation{raw: encoded(members)}
+}

@@ -1,0 +1,109 @@
+package otel
+
+import "strings"
+
+// flattened reads messages that are written as one attribute for each of their members:
+// gen_ai.prompt.0.content, ...
+func flattened(s *span, key, role string) (c conversation) {
+	prefix, _, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		c.flat(m, role)
+	}
+
+	return c
+}
+
+// flat appends one message in OpenLLMetry's form.
+func (c *conversation) flat(m attributes, role string) {
+	if own := m.text("role"); own != "" {
+		role = strings.ToLower(own)
+	}
+
+	b := builder{message: message{Role: role, ToolCallID: m.text("tool_call_id"), Refusal: m.text("refusal")}}
+	// A content of several parts is JSON.
+	if content := m.get("content").inner(); content.isArray() && content.element().has("type") {
+		for _, p := range content.elements() {
+			b.part(p)
+		}
+	} else {
+		b.say(m.get("content"))
+	}
+	b.calls(m.get("tool_calls"))
+	for _, call := range m.items("tool_calls.") {
+		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("id"), call.text("name"), call.get("arguments")))
+	}
+	c.take(&b, m.text("finish_reason"))
+}
+
+// inferenceMessages reads flattened messages.
+func inferenceMessages(s *span, key, role string) (c conversation) {
+	prefix, _, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		c.inference(m, role)
+	}
+
+	return c
+}
+
+// inference appends one message.
+func (c *conversation) inference(m attributes, role string) {
+	if own := m.text("message.role"); own != "" {
+		role = strings.ToLower(own)
+	}
+
+	b := builder{message: message{
+		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
+	}}
+	b.say(m.get("message.content"))
+	for _, p := range m.items("message.contents.") {
+		b.inferencePart(p)
+	}
+	if name := m.text("message.function_call_name"); name != "" {
+		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m.get("message.function_call_arguments_json")))
+	}
+	for _, call := range m.items("message.tool_calls.") {
+		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("tool_call.id"),
+			call.text("tool_call.function.name"), call.get("tool_call.function.arguments")))
+	}
+	c.take(&b, "")
+}
+
+// inferencePart adds one part of a message.
+func (b *builder) inferencePart(p attributes) {
+	text := p.get("message_content.text").shown()
+	switch url := p.text("message_content.image.image.url"); {
+	case url != "":
+		b.add(imageURL(url))
+	case p.text("message_content.type") == "reasoning":
+		b.thinking(text)
+	case text != "":
+		b.text(text)
+	default:
+		if kind := p.text("message_content.type"); kind != "" && kind != "text" {
+			b.add(encoded(map[string]string{"type": kind}))
+		}
+	}
+}
+
+// inferenceTexts reads messages of a text each.
+func inferenceTexts(s *span, key, role string) (c conversation) {
+	prefix, member, _ := strings.Cut(key, "N.")
+	for _, m := range s.own.items(prefix) {
+		if text := m.text(member); text != "" {
+			c.add(message{Role: role, Content: text}, "")
+		}
+	}
+
+	return c
+}
+
+func inferenceEmbeddings(s *span, _, _ string) conversation {
+	var c conversation
+	for _, e := range s.own.items("embedding.embeddings.") {
+		if text := e.text("embedding.text"); text != "" {
+			c.texts = append(c.texts, text)
+		}
+	}
+
+	return c
+}
