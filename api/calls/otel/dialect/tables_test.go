@@ -1,6 +1,7 @@
 package dialect_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -10,10 +11,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/otlp"
 )
 
-// The tables of the documentation are those of the code. Write them anew with
-// PROMPTSPOOL_WRITE_TABLES=1.
+var update = flag.Bool("update", false, "write the tables of the documentation anew")
+
 func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 	const path = "../../../dashboard/docs/opentelemetry-attributes.md"
 	page, err := os.ReadFile(path)
@@ -28,7 +30,7 @@ func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 	}
 
 	want := before + begin + tables() + end + after
-	if os.Getenv("PROMPTSPOOL_WRITE_TABLES") != "" {
+	if *update {
 		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -87,6 +89,17 @@ func marked(key string) string {
 	}
 
 	return "`" + key + "`"
+}
+
+// A span with one of these keys is never dropped as one of HTTP or a database.
+func TestWhatDecidesAKindIsKnownToTheReceiver(t *testing.T) {
+	for _, d := range dialect.All {
+		for _, a := range d.Table {
+			if a.Means == dialect.Decides && !otlp.IsModelKey(a.Key) {
+				t.Errorf("%s: begins like none of modelKeys in api/otlp/plumbing.go", a.Key)
+			}
+		}
+	}
 }
 
 // A key that stands in two tables means the same in both, unless they are for spans of
