@@ -103,7 +103,7 @@ var imports = map[string]string{
 	"api/auth/authtest":          "api/auth api/wire",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
-	"cmd/promptspool/internal/machine":    "api/admission api/wire",
+	"cmd/promptspool/internal/machine":    "api/admission api/edge api/wire",
 	"cmd/promptspool/internal/datafolder": "api/ops spool/disk spool/rawlog",
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +

@@ -5,8 +5,7 @@
 // each is made of.
 //
 // The files here are the roles, their parts, and the commands about a process as a whole. Commands about one
-// noun, and what commands share, are packages in internal. Some files are one thing on several systems:
-// peer_linux.go, peer_darwin.go.
+// noun, and what commands share, are packages in internal.
 package main
 
 import (
@@ -27,6 +26,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/archivetool"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/machine"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/cmd/promptspool/internal/requests"
 	"promptspool/cmd/promptspool/internal/spooltool"
@@ -45,7 +45,7 @@ func main() {
 
 		second := <-signals
 		signal.Reset()
-		endBy(second)
+		machine.EndBy(second)
 	}()
 	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }

@@ -136,11 +136,11 @@ type listeners struct {
 // listen opens all listeners, or none.
 func (p *process) listen() (listeners, error) {
 	// Before anything runs: a port that is in use ends the start.
-	apiListener, err := listen(p.role.listen)
+	apiListener, err := machine.Listen(p.role.listen.At, p.role.listen.UIDs)
 	if err != nil {
 		return listeners{}, fmt.Errorf("--listen: %w", err)
 	}
-	opsListener, err := listen(p.role.opsListen)
+	opsListener, err := machine.Listen(p.role.opsListen.At, p.role.opsListen.UIDs)
 	if err != nil {
 		return listeners{}, errors.Join(fmt.Errorf("--ops-listen: %w", err), apiListener.Close())
 	}
@@ -155,7 +155,7 @@ func (p *process) listen() (listeners, error) {
 		control: edge.Patient(control, p.role.logger),
 	}
 	if p.role.otlpListen.At != "" {
-		otlpListener, err := listen(p.role.otlpListen)
+		otlpListener, err := machine.Listen(p.role.otlpListen.At, p.role.otlpListen.UIDs)
 		if err != nil {
 			return listeners{}, errors.Join(fmt.Errorf("--otlp-listen: %w", err),
 				apiListener.Close(), opsListener.Close(), control.Close())

@@ -208,3 +208,20 @@ func pricesOf(r *config.Reader) *prices.Table {
 	}
 	return table
 }
+
+// serverConfig is what a server is started with.
+type serverConfig struct {
+	roleConfig
+	archive      wire.Secret // a postgres:// URL; "": Badger in data
+	public       publicAddress
+	bootstrapKey wire.Secret // "" for none
+	prices       *prices.Table
+	providerURLs wire.ProviderBaseURLs
+	retention    archive.Retention
+	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
+	signUp       wire.SignUp
+
+	// ready is called once, when calls are taken, with the code with which the first person signs up: "" if somebody
+	// has signed up.
+	ready func(at addresses, setup wire.Secret)
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"promptspool/metrics"
 	"promptspool/spool/archive"
 )
 
@@ -58,39 +57,4 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 	s.Orphans, _ = at.db.OrphansOfAll(ctx)
 
 	return s
-}
-
-// watchArchive keeps the metrics of the database up to date until ctx ends.
-func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
-	db := at.db
-	return every(func(ctx context.Context) {
-		if at.damage != nil {
-			damage := at.damage()
-			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
-			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
-		}
-
-		if size, err := db.Size(ctx); err == nil {
-			m.ArchiveRecords.Set(float64(size.Records))
-			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
-			m.ArchiveTombstones.Set(float64(size.Tombstones))
-			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
-		}
-
-		if at.remote != nil {
-			if away, err := at.remote.NodesAway(ctx); err == nil {
-				m.ArchiveNodesAway.Set(float64(len(away)))
-			}
-		}
-
-		if o, err := db.OrphansOfAll(ctx); err == nil {
-			m.OrphanRequests.Set(float64(o.Requests))
-			m.OrphanEvents.Set(float64(o.Events))
-		}
-
-		if known, alive, err := db.FleetOfAll(ctx); err == nil {
-			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
-			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))
-		}
-	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -8,8 +9,11 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/client"
+	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/machine"
+	"promptspool/proxy/redact"
+	"promptspool/spool/queue"
 )
 
 const (
@@ -136,4 +140,51 @@ func sameOwnKeys(before, after sidecarConfig) error {
 		return errors.New("--local-key was given or taken away, which needs a restart")
 	}
 	return nil
+}
+
+// drainSpool gives the forwarder time to deliver what is left, and logs what stays, and where.
+func drainSpool(ctx context.Context, spool *queue.Queue, c sidecarConfig) {
+	ctx, cancel := context.WithTimeout(ctx, c.drain)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+
+	// The forwarder is still running. Nothing new comes, because the API has ended.
+	for spool.Status().Events > 0 && ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+
+	left := spool.Status()
+	if left.Events > 0 {
+		c.logger.Warn("stopping with events that the server does not have yet; "+
+			"they stay in the spool and go out after the next start, or by `promptspool spool drain`",
+			"events", left.Events, "bytes", left.Bytes, "data", c.data)
+	} else {
+		c.logger.Info("the spool is empty")
+	}
+
+	if left.Held+left.Dead > 0 {
+		c.logger.Warn("events that the server refuses stay on disk; `promptspool dead list` shows them",
+			"held", left.Held, "dead_letters", left.Dead, "data", c.data)
+	}
+}
+
+// sidecarConfig is what a sidecar is started with.
+type sidecarConfig struct {
+	roleConfig
+	upstream         string
+	upstreamTLS      *config.Certificates // nil: the system's authorities, and no certificate of our own
+	spoolBytesMax    int64                // of disk that the spool takes
+	spoolFreeMin     int64                // of the disk that stays free; 0 for the spool's default
+	diskMax          int64                // of disk that the data folder takes
+	allowHosts       []string
+	preload          []string         // templates to fetch at the start
+	apiKey, localKey wire.Secret      // the sidecar's own key, and the one that apps must present then; "" for none
+	redact           *redact.Rules    // nil for none
+	drain            time.Duration    // how long a stop waits for the spool to empty
+	now              func() time.Time // the system's clock; nil for time.Now
+	ready            func(addresses)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/spool/disk"
 	"promptspool/spool/queue"
@@ -58,4 +59,14 @@ func idOf(data string) (string, error) {
 		return "", fmt.Errorf("the sidecar's id: %w", err)
 	}
 	return id, nil
+}
+
+// clockAhead is by how many seconds the clock is ahead of the server's; nil before its first answer.
+func clockAhead(upstream *client.Client) *float64 {
+	ahead, _, known := upstream.Skew()
+	if !known {
+		return nil
+	}
+	seconds := ahead.Seconds()
+	return &seconds
 }

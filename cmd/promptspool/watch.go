@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"promptspool/api/client"
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/spool/disk"
@@ -28,7 +30,7 @@ func every(look func(context.Context)) func(context.Context) error {
 	}
 }
 
-// watchDisk tells how much is free on the disk of the data folder.
+// watchDisk keeps the metric of what is free on the disk of the data folder up to date.
 func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
 	return every(func(context.Context) {
 		if room, err := disk.RoomAt(data); err == nil {
@@ -37,7 +39,87 @@ func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
 	})
 }
 
-// watchTemplates tells for how long the server has been silent about templates.
+// watchTemplates keeps the metric of how long the server has been silent about templates up to date.
 func watchTemplates(cache *registry.Cache, m *metrics.Metrics) func(context.Context) error {
 	return every(func(context.Context) { m.TemplateAgeSeconds.Set(cache.Age().Seconds()) })
+}
+
+const (
+	skewMax   = 5 * time.Second // what the server allows before it orders writes by their arrival
+	skewEvery = 5 * time.Second
+)
+
+// watchSkew returns what keeps the metric of how far the sidecar's clock is from the server's up to date, and logs when
+// the clocks disagree, until its ctx ends.
+func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger) func(context.Context) error {
+	return func(ctx context.Context) error {
+		tick := time.NewTicker(skewEvery)
+		defer tick.Stop()
+
+		wrong := false
+		for {
+			ahead, uncertain, known := upstream.Skew()
+			if known {
+				m.ClockSkew.Set(ahead.Seconds())
+			}
+
+			// Between the two bounds the last verdict stays.
+			switch {
+			case !known:
+			case ahead.Abs()-uncertain > skewMax:
+				if !wrong {
+					logger.Warn("this machine's clock and the server's differ; set them right. "+
+						"Until then the server orders what comes too early by its arrival",
+						"ahead", ahead.Round(time.Millisecond).String())
+				}
+				wrong = true
+			case ahead.Abs() < skewMax:
+				if wrong {
+					logger.Info("this machine's clock and the server's agree again")
+				}
+				wrong = false
+			}
+
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C:
+			}
+		}
+	}
+}
+
+// watchArchive keeps the metrics of the database up to date until ctx ends.
+func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
+	db := at.db
+	return every(func(ctx context.Context) {
+		if at.damage != nil {
+			damage := at.damage()
+			m.ArchiveQuarantined.Set(float64(damage.Quarantined))
+			m.ArchiveUnreadable.Set(float64(damage.UnreadableBytes))
+		}
+
+		if size, err := db.Size(ctx); err == nil {
+			m.ArchiveRecords.Set(float64(size.Records))
+			m.ArchiveDiskBytes.Set(float64(size.DiskBytes))
+			m.ArchiveTombstones.Set(float64(size.Tombstones))
+			m.ArchiveUnpackedRows.Set(float64(size.Unpacked))
+		}
+
+		if at.remote != nil {
+			if away, err := at.remote.NodesAway(ctx); err == nil {
+				m.ArchiveNodesAway.Set(float64(len(away)))
+			}
+		}
+
+		if o, err := db.OrphansOfAll(ctx); err == nil {
+			m.OrphanRequests.Set(float64(o.Requests))
+			m.OrphanEvents.Set(float64(o.Events))
+		}
+
+		if known, alive, err := db.FleetOfAll(ctx); err == nil {
+			m.FleetSidecars.WithLabelValues("alive").Set(float64(alive))
+			m.FleetSidecars.WithLabelValues("silent").Set(float64(known - alive))
+		}
+	})
 }

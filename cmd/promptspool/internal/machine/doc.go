@@ -1,2 +1,2 @@
-// Package machine fits a process to what its machine allows: memory, processors and open files.
+// Package machine is a process's dealings with its system: memory, processors, open files, sockets, and systemd.
 package machine

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"errors"
@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"promptspool/api/edge"
-	"promptspool/cmd/promptspool/internal/config"
 )
 
-// listen opens host:port, or a unix socket for unix:/path, which replaces a stale one.
-func listen(a config.Address) (net.Listener, error) {
-	path, isUnix := strings.CutPrefix(a.At, "unix:")
+// Listen opens host:port, or a unix socket for unix:/path, which replaces a stale one.
+//
+// uids are the users who may call a unix socket, besides our own; none for all whom the file lets in.
+func Listen(at string, uids []uint32) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(at, "unix:")
 	if !isUnix {
-		return net.Listen("tcp", a.At)
+		return net.Listen("tcp", at)
 	}
 
-	if len(a.UIDs) > 0 && !knowsPeers {
+	if len(uids) > 0 && !knowsPeers {
 		return nil, errors.New("this system does not tell who connects to a unix socket: leave out --allow-uid, " +
 			"and protect the socket's folder")
 	}
@@ -36,7 +37,7 @@ func listen(a config.Address) (net.Listener, error) {
 	}
 
 	mode := os.FileMode(0o660)
-	if len(a.UIDs) > 0 {
+	if len(uids) > 0 {
 		mode = 0o666 // whoever connects, the kernel is asked which user it is
 	}
 	ln, err := edge.ListenUnix(path, mode)
@@ -47,10 +48,10 @@ func listen(a config.Address) (net.Listener, error) {
 		return nil, errors.Join(err, ln.Close())
 	}
 
-	if len(a.UIDs) == 0 {
+	if len(uids) == 0 {
 		return ln, nil
 	}
-	return peers{ln, append(a.UIDs, uint32(os.Getuid()))}, nil
+	return peers{ln, append(slices.Clone(uids), uint32(os.Getuid()))}, nil
 }
 
 // peers accepts the connections of certain users only.

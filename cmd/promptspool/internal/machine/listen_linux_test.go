@@ -1,6 +1,4 @@
-//go:build linux
-
-package main
+package machine
 
 import (
 	"context"
@@ -15,7 +13,6 @@ import (
 	"syscall"
 	"testing"
 
-	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/metrics/parts"
 )
 
@@ -32,7 +29,7 @@ func onSocket(t *testing.T, uids ...uint32) (path string) {
 	}
 
 	path = filepath.Join(dir, "s")
-	ln, err := listen(config.Address{At: "unix:" + path, UIDs: uids})
+	ln, err := Listen("unix:"+path, uids)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,13 +67,16 @@ func TestASocketIsForOurUserAndGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	Equal(t, "mode", info.Mode(), os.ModeSocket|0o660)
-	Equal(t, "answer", callSocket(t, path), "in")
+	if answer := callSocket(t, path); info.Mode() != os.ModeSocket|0o660 || answer != "in" {
+		t.Errorf("a socket of mode %v answers us %q", info.Mode(), answer)
+	}
 }
 
 func TestASocketAsksTheKernelWhoCalls(t *testing.T) {
 	path := onSocket(t, 65532)
-	Equal(t, "our own user", callSocket(t, path), "in")
+	if answer := callSocket(t, path); answer != "in" {
+		t.Errorf("our own user is answered %q", answer)
+	}
 	parts.Need(t, "root", "curl")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test becomes another user, which only root may: " +
