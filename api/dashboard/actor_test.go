@@ -3,10 +3,10 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
 
@@ -15,7 +15,7 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	u := s.signed[ann].User
-	_, k, err := s.d.Keys.CreateKey(t.Context(), u.AccountName, "CI", wire.ScopeFull)
+	_, k, err := s.config.Keys.CreateKey(t.Context(), u.AccountName, "CI", wire.ScopeFull)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,31 +31,35 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 			n, strings.Contains(page, k.ID))
 	}
 
-	authors := []string{"key " + k.ID, k.ID, "key_gone", "key_board@example.com", "ann@example.com", ""}
-	c := &call{Request: httptest.NewRequest("GET", "/audit", nil), SignedIn: s.signed[ann]}
-	for i := range authors {
-		if err := s.d.nameKeys(c, &authors[i]); err != nil {
+	for actor, want := range map[string]string{
+		"key " + k.ID:           "key CI",
+		k.ID:                    "key CI",
+		"key_gone":              "key_gone",
+		"key_board@example.com": "key_board@example.com",
+		ann:                     ann,
+	} {
+		by := wire.User{AccountID: u.AccountID, Email: actor}
+		if err := s.people.Note(t.Context(), by, "try", "", ""); err != nil {
 			t.Fatal(err)
 		}
-	}
-	want := "key CI|key CI|key_gone|key_board@example.com|ann@example.com|"
-	if got := strings.Join(authors, "|"); got != want {
-		t.Errorf("the authors are %s, want %s", got, want)
+		if log := s.call(ann, "GET", "/audit", nil); !says(log, "<td>"+want+"</td><td>try</td>") {
+			t.Errorf("what %s did is not shown as by %s: %s", actor, want, log.Body)
+		}
 	}
 }
 
-type someKeys = Keys
+type allKeys = frame.Keys
 
 // keyReads counts how often the keys of all accounts are read.
 type keyReads struct {
-	someKeys
+	allKeys
 	n int
 }
 
 func (k *keyReads) Keys(ctx context.Context) ([]wire.Key, error) {
 	k.n++
 
-	return k.someKeys.Keys(ctx)
+	return k.allKeys.Keys(ctx)
 }
 
 func TestTheAuditPageReadsTheKeysOnce(t *testing.T) {
@@ -69,7 +73,7 @@ func TestTheAuditPageReadsTheKeysOnce(t *testing.T) {
 		}
 	}
 
-	reads := &keyReads{someKeys: s.d.Keys}
+	reads := &keyReads{allKeys: s.d.Keys}
 	s.d.Keys = reads
 	if r := s.call(ann, "GET", "/audit", nil); strings.Count(r.Body.String(), "key_gone") != 3 || reads.n != 1 {
 		t.Errorf("the keys were read %d times, want once for three entries: %s", reads.n, r.Body)

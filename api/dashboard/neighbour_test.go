@@ -13,6 +13,9 @@ import (
 	"promptspool/api/wire"
 )
 
+// requestsPerPage is how many rows a page of the list has.
+const requestsPerPage = 50
+
 // logAt logs a call that began so many seconds after a time, and returns its id.
 func (s *site) logAt(account string, noon time.Time, start, latency int) string {
 	s.t.Helper()

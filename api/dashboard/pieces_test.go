@@ -6,11 +6,10 @@ import (
 	"html"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"promptspool/api/calls"
 	"promptspool/api/wire"
 )
 
@@ -23,28 +22,35 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 
 	// One of the messages has more parts than a page.
-	read := Conversation{Call: calls.Call{Output: []calls.Message{
-		{Role: "assistant", Parts: []calls.Part{{Kind: "text", Text: "The answer."}}},
-	}}}
+	type part struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	type message struct {
+		Role    string `json:"role"`
+		Content []part `json:"content"`
+	}
+	var messages []message
 	var want []string
 	for n := range 700 {
 		parts := 1
 		if n == 300 {
 			parts = 1500
 		}
-		m := calls.Message{Role: "user"}
+		m := message{Role: "user"}
 		for range parts {
 			want = append(want, fmt.Sprintf("piece %d.", len(want)))
-			m.Parts = append(m.Parts, calls.Part{Kind: "text", Text: want[len(want)-1]})
+			m.Content = append(m.Content, part{"text", want[len(want)-1]})
 		}
-		read.Input = append(read.Input, m)
+		messages = append(messages, m)
 	}
-	s.d.read = func(json.RawMessage) Conversation { return read }
+	sent, err := json.Marshal(messages)
+	if err != nil {
+		t.Fatal(err)
+	}
 
-	e := wire.Event{
-		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
-		Body: json.RawMessage(`{"function_name":"f"}`),
-	}
+	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"messages":`+string(sent)+`},
+		"request_response":{"choices":[{"message":{"role":"assistant","content":"The answer."}}]}}`)
 	if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
 		t.Fatal(err)
 	}
@@ -90,26 +96,26 @@ func TestAPageSaysHowManyParametersAndToolsItLeavesOut(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
-	e := wire.Event{
-		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
-		Body: json.RawMessage(`{"function_name":"f"}`),
-	}
-	if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
-		t.Fatal(err)
-	}
-
 	for _, c := range []struct {
 		parameters, tools int
 		notice            string
 	}{
-		{piecesMax - 1, 1, ""},
-		{piecesMax, 3, "leaves out 3 of the parameters and tools"},
-		{piecesMax + 1200, 1, "leaves out 1 201 of the parameters and tools"},
+		{999, 1, ""},
+		{1000, 3, "leaves out 3 of the parameters and tools"},
+		{2200, 1, "leaves out 1 201 of the parameters and tools"},
 	} {
-		s.d.read = func(json.RawMessage) Conversation {
-			return Conversation{Sent: calls.Sent{
-				Parameters: make([]calls.Parameter, c.parameters), Tools: make([]calls.Tool, c.tools),
-			}}
+		kwargs := map[string]any{}
+		for n := range c.parameters {
+			kwargs["p"+strconv.Itoa(n)] = "on"
+		}
+		kwargs["tools"] = slices.Repeat([]map[string]string{{"name": "look"}}, c.tools)
+		body, err := json.Marshal(map[string]any{"function_name": "f", "kwargs": kwargs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := newEvent(wire.KindRequest, string(body))
+		if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
+			t.Fatal(err)
 		}
 		page := strings.ReplaceAll(s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String(), "\u202f", " ")
 		says := strings.Contains(page, "of the parameters and tools")

@@ -2,15 +2,11 @@ package dashboard
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/metrics/cputime"
 )
 
 // The page of a span that is no call has nothing of calls: no cost, and no program that logs it again.
@@ -80,92 +76,6 @@ func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 		for _, want := range wants {
 			if !strings.Contains(body, want) {
 				t.Errorf("the page of %s has no %s:\n%s", page, want, body)
-			}
-		}
-	}
-}
-
-// manyVariables returns an object of n variables with values of this length.
-func manyVariables(n, length int) json.RawMessage {
-	values := map[string]string{}
-	for i := range n {
-		values["v"+strconv.Itoa(i)] = strings.Repeat("v", length-7) + strconv.Itoa(1_000_000+i)
-	}
-	return encoded(values)
-}
-
-func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
-	marked := func(variables json.RawMessage, texts []string) (n int) {
-		s := newTexts(variables)
-		for _, text := range texts {
-			n += len(s.marks(text))
-		}
-		return n
-	}
-
-	if n := len(newTexts(manyVariables(1000, 10)).values); n != 100 {
-		t.Errorf("%d of 1000 values are searched for, want 100", n)
-	}
-	long := strings.Repeat("v", (4<<10)-7) + "1000000"
-	if n := marked(manyVariables(1, 4<<10), []string{"See " + long}); n != 1 {
-		t.Errorf("a value of 4 KiB has %d marks, want 1", n)
-	}
-	if n := marked(manyVariables(1, 4<<10), []string{long + "\n"}); n != 0 {
-		t.Errorf("a value that is all of the text has %d marks", n)
-	}
-	if n := marked(manyVariables(1, 4<<10+1), []string{strings.Repeat("v", (4<<10)-6) + "1000000"}); n != 0 {
-		t.Errorf("a value of more than 4 KiB has %d marks", n)
-	}
-
-	// Each value is found at every place of each text, or at none but the first.
-	variables := manyVariables(100_000, 10)
-	texts := make([]string, 4)
-	for i := range texts {
-		texts[i] = strings.Repeat("vvv1000000.", 200) + strings.Repeat("vvv10000", 2000)[:13_800]
-	}
-	n := 0
-	took := cputime.Of(func() { n = marked(variables, texts) })
-	if n == 0 || took > 5*time.Second { // a slow search took 13 s without the race detector
-		t.Errorf("%d marks after %v of processor time", n, took)
-	}
-}
-
-func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
-	many := make([]calls.Message, 3000)
-	for i := range many {
-		many[i] = calls.Message{Role: "user", Parts: []calls.Part{{Kind: "text"}}}
-	}
-	parts := []calls.Message{{Parts: make([]calls.Part, 5000), ToolCalls: make([]calls.ToolCall, 5000)}}
-
-	for name, tt := range map[string]struct {
-		messages      []calls.Message
-		shown, hidden int
-	}{
-		"few messages":  {many[:10], 10, 0},
-		"many messages": {many, 500, 2500},
-		"many parts":    {parts, 1, 9001},
-	} {
-		s := newTexts(nil)
-		shown := s.messages("input", tt.messages)
-		if len(shown) != tt.shown || s.hidden != tt.hidden {
-			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d",
-				name, len(shown), s.hidden, tt.shown, tt.hidden)
-		}
-	}
-}
-
-func TestAPageOfVersionsThatDoesNotExistIsTheLastOne(t *testing.T) {
-	for latest, want := range map[int]string{0: "[]", 1: "[1]", 30: "[30 29", 31: "[1]", 61: "[1]"} {
-		for _, page := range []string{
-			"4", "614891469123651721", "9223372036854775807", "99999999999999999999",
-		} {
-			v := templateView{templateHead: templateHead{
-				Template: wire.Template{Versions: make([]wire.Stamp, latest)},
-			}}
-			v.listVersions(page)
-			if got := fmt.Sprint(v.Choices); !strings.HasPrefix(got, want) || v.Older != "" {
-				t.Errorf("page %s of %d versions shows %s, then %q; want %s",
-					page, latest, got, v.Older, want)
 			}
 		}
 	}

@@ -16,8 +16,10 @@ import (
 	"sync"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"promptspool/api/auth"
+	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry"
@@ -32,7 +34,8 @@ const password = "correct horse battery"
 // site is a dashboard over a real database.
 type site struct {
 	t       *testing.T
-	d       *Dashboard
+	config  Config
+	d       *frame.Frame
 	people  *auth.People
 	records *archive.Archive
 	drafts  *registry.Registry
@@ -66,7 +69,7 @@ func openSite(t *testing.T) *site {
 		Metrics:  metrics.New("server", "test"),
 		Logger:   quiet,
 	})
-	s.d = New(Config{
+	s.config = Config{
 		People:    s.people,
 		Keys:      auth.New(auth.Config{Store: db}),
 		Records:   s.records,
@@ -75,7 +78,8 @@ func openSite(t *testing.T) *site {
 		Sidecars:  db,
 		Version:   "test",
 		Logger:    quiet,
-	})
+	}
+	s.d = New(s.config)
 
 	return s
 }
@@ -163,19 +167,29 @@ func settle(people *auth.People) (map[string]wire.SignedIn, error) {
 // The form is sent as given.
 func (s *site) call(email, method, path string, form url.Values) *httptest.ResponseRecorder {
 	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.d.ServeHTTP(w, s.request(email, method, path, form))
+
+	return w
+}
+
+// request is what call sends.
+func (s *site) request(email, method, path string, form url.Values) *http.Request {
 	r := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(form.Encode()))
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	if email != "" {
-		r.AddCookie(&http.Cookie{Name: s.d.cookie.Name, Value: string(s.signed[email].Token)})
+		for _, name := range sessionCookies {
+			r.AddCookie(&http.Cookie{Name: name, Value: string(s.signed[email].Token)})
+		}
 	}
 
-	w := httptest.NewRecorder()
-	s.d.ServeHTTP(w, r)
-
-	return w
+	return r
 }
+
+// sessionCookies are the names of the cookie of a session, at whatever address the site is.
+var sessionCookies = []string{"__Host-promptspool", "__Secure-promptspool", "promptspool"}
 
 // form returns a form with these fields and the token of this person.
 func (s *site) form(email string, pairs ...string) url.Values {
@@ -293,7 +307,7 @@ func TestAnotherAccountSeesAndChangesNothing(t *testing.T) {
 		ID:         wire.NewID(),
 		Kind:       wire.KindRequest,
 		RequestID:  request,
-		AcceptedAt: s.d.Now().UTC(),
+		AcceptedAt: time.Now().UTC(),
 		Sidecar:    "test",
 		Body:       json.RawMessage(body),
 	}}); err != nil {

@@ -24,7 +24,11 @@ func TestALineIsCompleted(t *testing.T) {
 
 		strings.Repeat("x ", filterline.RunesMax/2) + "stat": "", // too long for a line
 	} {
-		var got suggestions
+		var got struct {
+			Kept   string
+			Offers []struct{ Text string }
+			Half   bool
+		}
 		body := s.call("ann@example.com", "GET", "/suggestions?line="+url.QueryEscape(line), nil).Body.Bytes()
 		if err := json.Unmarshal(body, &got); err != nil {
 			t.Fatalf("%s: %v", body, err)

@@ -37,13 +37,28 @@ var imports = map[string]string{
 	"api/client":          "api/admission api/wire api/wire/jsonscan",
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
-	"api/dashboard": "api/closest api/dashboard/chart api/dashboard/docs api/dashboard/markup api/dashboard/textdiff " +
-		"api/filterline api/wire api/wire/calendar api/wire/jsonscan api/calls",
-	"api/dashboard/chart":    "",
-	"api/dashboard/docs":     "api/wire/packed",
-	"api/dashboard/markup":   "",
-	"api/dashboard/textdiff": "",
-	"registry":               "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
+	"api/dashboard": "api/dashboard/docs api/dashboard/frame api/dashboard/overview api/dashboard/people " +
+		"api/dashboard/requests api/dashboard/templates",
+	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
+		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
+	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
+		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/filterline api/wire",
+	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
+		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
+		"api/dashboard/number api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
+	"api/dashboard/people": "api/dashboard/frame api/wire",
+	"api/dashboard/frame": "api/dashboard/address api/dashboard/filter api/dashboard/markup " +
+		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
+	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +
+		"api/wire api/wire/calendar",
+	"api/dashboard/conversation": "api/calls api/dashboard/markup",
+	"api/dashboard/address":      "",
+	"api/dashboard/number":       "",
+	"api/dashboard/chart":        "",
+	"api/dashboard/docs":         "api/wire/packed",
+	"api/dashboard/markup":       "",
+	"api/dashboard/textdiff":     "",
+	"registry":                   "api/admission api/wire api/wire/jsonscan metrics registry/render spool/disk",
 	"registry/render": "api/wire api/wire/jsonscan registry/render/fstring registry/render/jinja " +
 		"registry/render/language registry/render/prompt registry/render/provider registry/render/python " +
 		"registry/render/rawjson",

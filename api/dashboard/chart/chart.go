@@ -17,7 +17,7 @@ import (
 // as a table for people who cannot see the drawing.
 type Chart struct {
 	Title  string
-	Names  []string // of the lines, or of a bar's parts; at most 6, one for each colour
+	Names  []string // of the lines, or of a bar's parts; at most LinesMax
 	Points []Point  // ordered by time
 	Format func(float64) string
 	Bars   bool          // stacked bars instead of lines
@@ -33,8 +33,18 @@ type Chart struct {
 	// LinkName returns the address behind a name of the legend. Nil if there is none.
 	LinkName func(i int) string
 
-	// Bare leaves the links out of the table, because another chart has the same ones.
-	Bare bool
+	bare bool // there are no links in the table, because another chart has the same ones
+}
+
+// LinesMax bounds the lines of a chart to as many colours as can be told apart.
+const LinesMax = 6
+
+// KeepFirstLinks leaves links only in the table of the first chart. All charts of a page
+// are of the same times, and screen readers would list every link again.
+func KeepFirstLinks(charts []*Chart) {
+	for _, c := range charts[1:] {
+		c.bare = true
+	}
 }
 
 // Point holds the values of one bucket, one for each name. Missing values are NaN. Times are shown
@@ -401,7 +411,7 @@ func (c *Chart) Value(v float64) string {
 
 // Address returns the address behind a point in the table, or "".
 func (c *Chart) Address(p Point) string {
-	if c.Link == nil || c.Bare {
+	if c.Link == nil || c.bare {
 		return ""
 	}
 

@@ -2,6 +2,7 @@ package markup
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"html/template"
 	"strings"
@@ -13,18 +14,23 @@ func LayOut(text string) (string, bool) {
 	if laidOutBytes(text) > 8*len(text)+4096 {
 		return "", false
 	}
-	return Indent(text)
+	laid := Indent(text)
+
+	return laid, laid != ""
 }
 
-// Indent indents a JSON object or array. It reports false for anything else.
-func Indent(text string) (string, bool) {
+// Pretty returns JSON for people: indented, if it is an object or an array.
+func Pretty(raw json.RawMessage) string { return cmp.Or(Indent(string(raw)), string(raw)) }
+
+// Indent indents a JSON object or array. It returns "" for anything else.
+func Indent(text string) string {
 	var b bytes.Buffer
 	text = strings.TrimSpace(text)
 	if text == "" || text[0] != '{' && text[0] != '[' || json.Indent(&b, []byte(text), "", "  ") != nil {
-		return "", false
+		return ""
 	}
 
-	return b.String(), true
+	return b.String()
 }
 
 // laidOutBytes returns about how many bytes a JSON text has with its indentation.

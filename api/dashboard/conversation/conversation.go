@@ -1,0 +1,221 @@
+// Package conversation prepares model calls, and the messages of templates, for a page: it folds their
+// texts, lays them out, and marks what is looked for.
+package conversation
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+
+	"promptspool/api/calls"
+)
+
+// Call is a model call as people read it.
+type Call struct {
+	calls.Call
+	Sent calls.Sent
+}
+
+// Read reads a model call from any JSON.
+func Read(request json.RawMessage) Call {
+	return Call{calls.Read(request), calls.ReadSent(request)}
+}
+
+// speaks reports whether a message is somebody's words, which may be Markdown, and not what a
+// tool returned.
+func speaks(m *calls.Message) bool { return m.Role != "tool" && m.Role != "function" }
+
+// MessageText returns all that a message says, for the clipboard.
+func MessageText(m *calls.Message) string {
+	var all []string
+	for _, p := range m.Parts {
+		all = append(all, p.Text)
+	}
+	for _, c := range m.ToolCalls {
+		all = append(all, c.Name+"("+c.Arguments+")")
+	}
+
+	return strings.Join(all, "\n")
+}
+
+// place names a text of a conversation in an address, such as input.3.part.0.
+func place(parts ...any) string {
+	var names []string
+	for _, p := range parts {
+		switch p := p.(type) {
+		case string:
+			names = append(names, p)
+		case int:
+			names = append(names, strconv.Itoa(p))
+		}
+	}
+
+	return strings.Join(names, ".")
+}
+
+// Find returns the text at a place, and whether it may be Markdown.
+func (c *Call) Find(place string) (text string, prose, ok bool) {
+	name, rest, _ := strings.Cut(place, ".")
+	number, rest, _ := strings.Cut(rest, ".")
+	i, err := strconv.Atoi(number)
+	isAt := func(length int) bool { return err == nil && i >= 0 && i < length }
+
+	switch {
+	case place == "answer":
+		var all []string
+		for i := range c.Output {
+			all = append(all, MessageText(&c.Output[i]))
+		}
+		return strings.Join(all, "\n\n"), true, len(all) > 0
+	case place == "error" && c.Failure != nil:
+		return c.Failure.Message, false, true
+	case place == "raw":
+		return c.RawText(), false, c.Raw != nil
+	case name == "input" && isAt(len(c.Input)):
+		return findIn(&c.Input[i], rest)
+	case name == "output" && isAt(len(c.Output)):
+		return findIn(&c.Output[i], rest)
+	case name == "parameter" && isAt(len(c.Sent.Parameters)):
+		return c.Sent.Parameters[i].Value, false, true
+	case name == "tool" && isAt(len(c.Sent.Tools)):
+		return c.Sent.Tools[i].Definition, false, true
+	}
+
+	return "", false, false
+}
+
+// findIn returns the text at a place in a message.
+func findIn(m *calls.Message, place string) (text string, prose, ok bool) {
+	kind, number, _ := strings.Cut(place, ".")
+	i, err := strconv.Atoi(number)
+	switch {
+	case place == "":
+		return MessageText(m), speaks(m), true
+	case err != nil || i < 0:
+	case kind == "part" && i < len(m.Parts):
+		return m.Parts[i].Text, speaks(m), true
+	case kind == "call" && i < len(m.ToolCalls):
+		return m.ToolCalls[i].Arguments, false, true
+	}
+
+	return "", false, false
+}
+
+// Picture returns the image at a place as a data: URL, or "".
+func (c *Call) Picture(place string) string {
+	var i, j int
+	for direction, all := range map[string][]calls.Message{"input": c.Input, "output": c.Output} {
+		form := direction + ".%d.part.%d"
+		n, _ := fmt.Sscanf(place, form, &i, &j)
+		// Sscanf accepts whatever follows.
+		if n != 2 || fmt.Sprintf(form, i, j) != place {
+			continue
+		}
+		if i >= 0 && i < len(all) && j >= 0 && j < len(all[i].Parts) {
+			return all[i].Parts[j].Image()
+		}
+	}
+
+	return ""
+}
+
+// Message is a message as a page shows it.
+type Message struct {
+	calls.Message
+	Texts []Part
+	Tools []ToolCall
+	Copy  string // the address of its whole text; "" if it has none
+}
+
+// Part is a part of a message as a page shows it.
+type Part struct {
+	Kind string
+	Text
+	Image   template.URL // or ""
+	Picture string       // the address of the image by itself; "" if it has none
+	Link    string       // to media on another host, which the page does not load
+}
+
+// part prepares a part of a message for a page.
+func (t *Texts) part(at string, p calls.Part, prose bool) Part {
+	shown := Part{Kind: string(p.Kind)}
+	// What stands for media is short, and stands in a line.
+	if p.Kind == calls.PartMedia {
+		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
+	} else {
+		shown.Text = t.Show(at, p.Text, prose)
+	}
+
+	image := p.Image()
+	if image != "" {
+		shown.Picture = t.Address(at)
+	}
+	if len(image) <= t.images {
+		shown.Image = template.URL(image) // its reader has checked every byte
+		t.images -= len(image)
+	}
+	if p.Kind == calls.PartMedia && (strings.HasPrefix(p.Text, "https://") || strings.HasPrefix(p.Text, "http://")) {
+		shown.Link = p.Text
+	}
+
+	return shown
+}
+
+// ToolCall is a call of a tool as a page shows it.
+type ToolCall struct {
+	calls.ToolCall
+	Text
+}
+
+// Messages prepares the messages of the page, and counts those on later pages. A message with everything
+// in it counts as one.
+func (t *Texts) Messages(direction string, all []calls.Message) []Message {
+	var out []Message
+	for i, m := range all {
+		first := t.seen
+		t.seen += 1 + len(m.Parts) + len(m.ToolCalls)
+		switch {
+		case t.seen <= t.From:
+			continue
+		case first >= t.From+PiecesMax:
+			t.hidden++
+			continue
+		}
+
+		// Where a page begins within a message, its role is said again.
+		shown := Message{Message: m, Copy: t.Address(place(direction, i))}
+		for j, p := range m.Parts {
+			if t.onPage(first + 1 + j) {
+				shown.Texts = append(shown.Texts, t.part(place(direction, i, "part", j), p, speaks(&m)))
+			}
+		}
+		for j, c := range m.ToolCalls {
+			if t.onPage(first + 1 + len(m.Parts) + j) {
+				at := place(direction, i, "call", j)
+				shown.Tools = append(shown.Tools, ToolCall{c, t.Show(at, c.Arguments, false)})
+			}
+		}
+		out = append(out, shown)
+	}
+
+	return out
+}
+
+// onPage reports whether a piece of a message stands on the page. One behind it is counted.
+func (t *Texts) onPage(piece int) bool {
+	if piece >= t.From+PiecesMax {
+		t.hidden++
+		return false
+	}
+
+	return piece >= t.From
+}
+
+// takePiece takes the room of a parameter or a tool, and reports whether there was any.
+func (t *Texts) takePiece() bool {
+	t.pieces--
+
+	return t.pieces >= 0
+}

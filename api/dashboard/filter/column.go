@@ -1,0 +1,49 @@
+package filter
+
+import "slices"
+
+// Column is a column of the list of requests. The first one, when a call started and how it ended,
+// is always shown, and is not among them.
+type Column struct {
+	Name, Text string
+	Number     bool
+	Excerpt    bool   // the beginning of a text, in one line
+	Sort       string // the field that its heading sorts by, one of wire.SortFields; "" if it does not sort
+	ByDefault  bool   // shown unless the reader chose columns
+	CSV        string // the names of what a CSV has in its place
+}
+
+// Columns are all columns, in their usual order.
+var Columns = []Column{
+	{Name: "status", Text: "Status", Sort: "status", CSV: "error_type"},
+	{Name: "template", Text: "Template", ByDefault: true, CSV: "template version label"},
+	{Name: "call", Text: "Input → output", ByDefault: true, CSV: "input_excerpt output_excerpt"},
+	{Name: "input", Text: "Input", Excerpt: true, CSV: "input_excerpt"},
+	{Name: "output", Text: "Output", Excerpt: true, CSV: "output_excerpt"},
+	{Name: "model", Text: "Model", CSV: "model"},
+	{Name: "provider", Text: "Provider", CSV: "provider"},
+	{Name: "latency", Text: "Latency", Number: true, Sort: "latency_ms", ByDefault: true, CSV: "latency_seconds"},
+	{Name: "tokens", Text: "Tokens", Number: true, Sort: "input_tokens",
+		CSV: "input_tokens output_tokens cached_tokens reasoning_tokens"},
+	{Name: "cost", Text: "Cost", Number: true, Sort: "cost", ByDefault: true, CSV: "cost_usd"},
+	{Name: "score", Text: "Main score", Number: true, ByDefault: true, CSV: "scores"},
+	{Name: "scores", Text: "All scores", CSV: "scores"},
+	{Name: "tags", Text: "Tags", CSV: "tags"},
+	{Name: "metadata", Text: "Metadata", CSV: "metadata"},
+	{Name: "tools", Text: "Tools called", CSV: "tools"},
+	{Name: "finish", Text: "Finish reason", CSV: "finish_reason"},
+	{Name: "function", Text: "Function", CSV: "function_name"},
+	{Name: "sidecar", Text: "Sidecar", CSV: "sidecar"},
+	{Name: "groups", Text: "Groups", CSV: "group_ids"},
+}
+
+// ColumnNames returns the names of columns that exist, in their usual order; nil if there are none.
+func ColumnNames(names []string) (known []string) {
+	for _, c := range Columns {
+		if slices.Contains(names, c.Name) {
+			known = append(known, c.Name)
+		}
+	}
+
+	return known
+}

@@ -1,0 +1,200 @@
+// Package filter is what selects the requests that a page of the dashboard shows, in which order, and
+// the form in which a reader changes it.
+package filter
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
+)
+
+// Filter selects the records that a page shows, their columns and their order. It is part of the
+// page's address, so that a view can be shared: filter has the line, col a column each.
+type Filter struct {
+	Text    string   // the line
+	Columns []string // names of columns; nil for those that the reader usually sees
+	Order   Order
+
+	line  filterline.Line
+	fault error // what is wrong with the line; then it is as it was typed
+	clock filterline.Clock
+}
+
+// Read reads the filter in an address. Its days are those of a zone; nil is UTC.
+func Read(q url.Values, now time.Time, zone *time.Location) Filter {
+	f := Filter{clock: filterline.Clock{Now: now, Zone: zone}}.withLine(strings.TrimSpace(q.Get("filter")))
+
+	// The dates of the form take the place of another time.
+	if part := datesLine(q.Get("from"), q.Get("to")); part != "" && f.fault == nil {
+		f = f.During(part)
+	}
+	f.Columns, f.Order = ColumnNames(q["col"]), readOrder(q)
+
+	return f
+}
+
+// withLine returns the filter with another line.
+func (f Filter) withLine(text string) Filter {
+	f.Text = text
+	f.line, f.fault = filterline.Parse(text)
+	if f.fault == nil {
+		// Again, so that the places of faults are those in what the page shows.
+		f.Text = f.line.String()
+		f.line, f.fault = filterline.Parse(f.Text)
+	}
+
+	return f
+}
+
+// Values returns the filter as an address has it.
+func (f Filter) Values() url.Values {
+	q := url.Values{}
+	if f.Text != "" {
+		q.Set("filter", f.Text)
+	}
+	for _, name := range f.Columns {
+		q.Add("col", name)
+	}
+	f.Order.set(q)
+
+	return q
+}
+
+// titleRunesMax bounds the line in the title of a page: tabs and histories show the beginning.
+const titleRunesMax = 80
+
+// Title returns the title of a page that shows what the filter finds, for its tab in the browser.
+func (f Filter) Title(page string) string {
+	var parts []string
+	if f.Text != "" {
+		line := []rune(f.Text)
+		if len(line) > titleRunesMax {
+			line = append(line[:titleRunesMax-1], '…')
+		}
+		parts = append(parts, string(line))
+	}
+	if f.Order.By != "" {
+		parts = append(parts, f.Order.Text())
+	}
+
+	return strings.Join(append(parts, page), " · ")
+}
+
+// Requests returns the address of the list of what the filter finds.
+func (f Filter) Requests() string { return address.Of("/requests", f.Values()) }
+
+// RequestsWith returns the address of the requests in which a field has a value.
+func RequestsWith(field, key, value string) string {
+	return Filter{}.With(filterline.Where(field, key, value)).Requests()
+}
+
+// With returns the filter with more terms.
+func (f Filter) With(terms ...filterline.Term) Filter {
+	added := filterline.Line{Terms: terms}
+
+	return f.withLine(strings.TrimSpace(f.Text + " " + added.String()))
+}
+
+// During returns the filter with another time, which is a part of a line.
+func (f Filter) During(part string) Filter {
+	kept := f.line
+	kept.Terms = slices.DeleteFunc(slices.Clone(kept.Terms), func(t filterline.Term) bool { return t.IsTime() })
+
+	return f.withLine(strings.TrimSpace(kept.String() + " " + part))
+}
+
+// Between returns the filter for the requests from a time until before another. Both are
+// whole seconds.
+func (f Filter) Between(from, to time.Time) Filter {
+	layout := time.RFC3339
+	if from.Second() == 0 && to.Second() == 0 {
+		layout = "2006-01-02T15:04Z07:00" // a page may have hundreds of them
+	}
+
+	return f.During("since:" + from.In(f.Zone()).Format(layout) + " before:" + to.In(f.Zone()).Format(layout))
+}
+
+// without returns the filter without condition i.
+func (f Filter) without(i int) Filter {
+	kept := f.line
+	kept.Terms = slices.Delete(slices.Clone(kept.Terms), i, i+1)
+
+	return f.withLine(kept.String())
+}
+
+// Zone returns the zone of the filter's days.
+func (f Filter) Zone() *time.Location { return cmp.Or(f.clock.Zone, time.UTC) }
+
+// Bucket returns the beginning and the end of a bucket of a statistic. Its date is a day if it has whole
+// days, otherwise a time.
+func (f Filter) Bucket(date string, size time.Duration) (from, to time.Time) {
+	at, err := time.Parse(time.RFC3339, date)
+	if day, errDay := time.Parse(time.DateOnly, date); err != nil && errDay == nil {
+		at = calendar.StartOfDay(day.Year(), day.Month(), day.Day(), f.Zone())
+	}
+
+	return at.In(f.Zone()), calendar.End(at, size, f.Zone()).In(f.Zone())
+}
+
+// wordsMax bounds the words of a filter that pages look for.
+const wordsMax = 20
+
+// Words returns the words and phrases that the filter looks for in prompts and responses, in lower case.
+func (f Filter) Words() (words []string) {
+	for _, t := range f.line.Terms {
+		if t.Not || t.Field != nil && t.Field.Kind != filterline.Content {
+			continue
+		}
+		for _, v := range t.Values {
+			if word := strings.ToLower(strings.TrimSpace(v.Text)); word != "" && len(words) < wordsMax {
+				words = append(words, word)
+			}
+		}
+	}
+
+	return words
+}
+
+// Search returns what the filter finds, in no order of its own, or what is wrong with it.
+func (f Filter) Search() (wire.Search, error) {
+	if f.fault != nil {
+		return wire.Search{}, f.fault
+	}
+	selection, err := f.line.Compile(f.clock)
+
+	return wire.Search{FilterGroup: selection.Filter, Q: selection.Words}, err
+}
+
+// Group returns what the filter finds as conditions only, nil for all records, or what is wrong with it.
+func (f Filter) Group() (*wire.Filter, error) {
+	s, err := f.Search()
+
+	return filterline.Selection{Filter: s.FilterGroup, Words: s.Q}.Group(), err
+}
+
+// Searcher finds requests.
+type Searcher interface {
+	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+}
+
+// List reads a page of the list of what the filter finds: its rows behind a cursor.
+func (f Filter) List(
+	ctx context.Context, records Searcher, id wire.Identity, page wire.Search,
+) (wire.SearchPage, error) {
+	s, err := f.Search()
+	if err != nil {
+		return wire.SearchPage{}, err
+	}
+	s.Cursor, s.PerPage, s.Quick = page.Cursor, page.PerPage, page.Quick
+	s.SortBy, s.SortOrder = f.Order.search()
+
+	return records.Search(ctx, id, s)
+}

@@ -1,0 +1,108 @@
+package filter
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode"
+
+	"promptspool/api/closest"
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/wire"
+)
+
+// Form is a page's filter, with what its form offers.
+type Form struct {
+	Filter  Filter
+	Path    string
+	Error   *wire.Error // what is wrong with the filter
+	Marked  markedLine  // where, if that is known
+	Chips   []chip
+	Times   []timeLink
+	Range   string // the time that is shown, in words
+	Zone    string // whose days they are
+	Closest []closeLink
+}
+
+// timeLink leads to the page at another time.
+type timeLink struct {
+	Text, Href string
+	Current    bool
+}
+
+// markedLine is a line with the place of its fault, up to the next blank.
+type markedLine struct{ Before, Wrong, After, Reason string }
+
+// chip is a condition in force, with the address of the page without it.
+type chip struct{ Text, Without string }
+
+// chipsMax bounds the chips, each of which has the whole line in its address.
+const chipsMax = 20
+
+// NewForm returns the form of the page at a path, with its filter.
+func NewForm(path string, f Filter) Form {
+	v := Form{Filter: f, Path: path, Zone: f.Zone().String()}
+	if f.fault != nil {
+		return v // another time would lose what was typed
+	}
+	for i := range min(len(f.line.Terms), chipsMax) {
+		v.Chips = append(v.Chips, chip{f.line.Terms[i].String(), address.Of(path, f.without(i).Values())})
+	}
+
+	for _, t := range Times {
+		other := f.During(t.Line)
+		v.Times = append(v.Times, timeLink{t.Text, address.Of(path, other.Values()), other.Text == f.Text})
+	}
+	from, to := f.line.Range(f.clock)
+	v.Range = rangeText(from, to, f.clock.Now, f.Zone())
+
+	return v
+}
+
+// Reject shows what is wrong with the filter, in its form, where it can be corrected.
+func (v *Form) Reject(e *wire.Error) {
+	v.Error = e
+	if len(e.Fields) == 0 || e.Fields[0].Offset == nil {
+		return
+	}
+
+	line := []rune(v.Filter.Text)
+	at := min(*e.Fields[0].Offset, len(line))
+	rest := string(line[at:])
+	end := strings.IndexFunc(rest, unicode.IsSpace)
+	if end < 0 {
+		end = len(rest)
+	}
+	_, reason, _ := strings.Cut(e.Fields[0].Reason, ": ") // the mark says where
+	v.Marked = markedLine{Before: string(line[:at]), Wrong: rest[:end], After: rest[end:], Reason: reason + "."}
+	if v.Marked.Wrong == "" {
+		v.Marked.Wrong = "…" // something is missing here
+	}
+}
+
+// closestMax bounds the time of the search for values that exist.
+const closestMax = 300 * time.Millisecond
+
+// closeLink leads to a view with a value that exists, instead of one that finds nothing.
+type closeLink struct {
+	Text, Href string
+	Requests   string // how many it finds; "" if they were not counted
+}
+
+// SuggestClosest suggests values that exist, for a filter that finds nothing.
+func (v *Form) SuggestClosest(ctx context.Context, records closest.Records, id wire.Identity) {
+	for _, value := range closest.Find(ctx, records, id, v.Filter.line, closestMax) {
+		link := closeLink{
+			Text: value.Term.String(),
+			Href: address.Of(v.Path, v.Filter.withLine(value.Line.String()).Values()),
+		}
+		if value.Key == "" {
+			link.Requests = number.Grouped(int64(value.Found.Total))
+		}
+		if value.Found.TotalIsLowerBound {
+			link.Requests += "+"
+		}
+		v.Closest = append(v.Closest, link)
+	}
+}

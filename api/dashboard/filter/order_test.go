@@ -1,0 +1,53 @@
+package filter
+
+import (
+	"net/url"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// An address says how a list is sorted, and each heading leads to the next order.
+func TestHeadingsSortTheList(t *testing.T) {
+	for _, c := range []struct {
+		address, field string
+		want           string // the address behind the heading
+		sorted, text   string
+	}{
+		{"", ByTime, "order=asc&sort=list_time", "descending", "newest first"},
+		{"sort=list_time&order=asc", ByTime, "", "ascending", "oldest first"},
+		{"", "latency_ms", "sort=latency_ms", "", "newest first"},
+		{"sort=latency_ms", "latency_ms", "order=asc&sort=latency_ms", "descending", "slowest first"},
+		{"sort=latency_ms&order=asc", "latency_ms", "sort=latency_ms", "ascending", "fastest first"},
+		{"sort=latency_ms", "cost", "sort=cost", "", "slowest first"},
+		{"sort=latency_ms", ByTime, "", "", "slowest first"},
+		{"sort=prompt&order=asc", "cost", "sort=cost", "", "newest first"},
+		{"sort=list_time&order=down", "cost", "sort=cost", "", "newest first"},
+	} {
+		q, err := url.ParseQuery(c.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := readOrder(q)
+		next := url.Values{}
+		o.Next(c.field).set(next)
+		if next.Encode() != c.want || o.Direction(c.field) != c.sorted || o.Text() != c.text {
+			t.Errorf("%q, %s: leads to %q, is sorted %q, reads %q",
+				c.address, c.field, next.Encode(), o.Direction(c.field), o.Text())
+		}
+	}
+}
+
+func TestEveryOrderHasWordsAndIsOneOfASearch(t *testing.T) {
+	for _, field := range wire.SortFields {
+		down, up := Order{By: field}, Order{By: field, Ascending: true}
+		if down.Text() == "" || up.Text() == "" || down.Text() == up.Text() {
+			t.Errorf("%s reads %q and %q", field, down.Text(), up.Text())
+		}
+	}
+	for _, c := range Columns {
+		if by, _ := readOrder(url.Values{"sort": {c.Sort}}).search(); by != c.Sort {
+			t.Errorf("the column %s sorts by %q", c.Name, by)
+		}
+	}
+}

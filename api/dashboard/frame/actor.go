@@ -1,0 +1,59 @@
+package frame
+
+import (
+	"context"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// Keys lists the API keys of all accounts.
+type Keys interface {
+	Keys(ctx context.Context) ([]wire.Key, error)
+}
+
+// Keys returns the keys of the reader's account, the newest first.
+func (c *Call) Keys() ([]wire.Key, error) {
+	all, err := c.frame.Keys.Keys(c.Context())
+	if err != nil {
+		return nil, err
+	}
+
+	// Keys are those of all accounts.
+	var keys []wire.Key
+	for _, k := range slices.Backward(all) {
+		if k.AccountID == c.User.AccountID {
+			keys = append(keys, k)
+		}
+	}
+
+	return keys, nil
+}
+
+// NameKeys replaces the ids of keys among authors by the keys' names.
+func (c *Call) NameKeys(authors ...*string) error {
+	var names map[string]string
+	for _, author := range authors {
+		id := wire.ActingKey(*author)
+		if id == "" {
+			continue
+		}
+
+		// Most pages have no key, and need not read them.
+		if names == nil {
+			keys, err := c.Keys()
+			if err != nil {
+				return err
+			}
+			names = map[string]string{}
+			for _, k := range keys {
+				names[k.ID] = k.Name
+			}
+		}
+		if name := names[id]; name != "" {
+			*author = "key " + name
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,113 @@
+package frame
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/wire"
+)
+
+// Call is one call of a page, with the session of whoever makes it.
+type Call struct {
+	*http.Request
+	W http.ResponseWriter
+	wire.SignedIn
+	frame *Frame
+}
+
+// Identity returns the identity that the call's reads and writes are made with.
+func (c *Call) Identity() wire.Identity {
+	return wire.Identity{
+		Account:  c.User.AccountID,
+		KeyID:    "user:" + c.User.ID,
+		Scope:    wire.ScopeFull,
+		Verified: true,
+	}
+}
+
+// Now returns the time of the server.
+func (c *Call) Now() time.Time { return c.frame.Now() }
+
+// Filter reads the filter in an address, in the reader's zone.
+func (c *Call) Filter(q url.Values) filter.Filter {
+	return filter.Read(q, c.Now(), c.zone().Location)
+}
+
+// Note writes what the call did into the account's audit log.
+func (c *Call) Note(ctx context.Context, action, target, detail string) error {
+	return c.frame.People.Note(ctx, c.User, action, target, detail)
+}
+
+// Show answers with a page. It is rendered before the first byte is sent, so that a
+// failure can still be answered with the error page. nav names the entry of the menu.
+func (c *Call) Show(status int, name, title, nav string, data any) error {
+	f := c.frame
+	v := view{
+		Title:   title,
+		Nav:     nav,
+		Notice:  f.notices[c.URL.Query().Get("done")],
+		Version: f.Version,
+		Now:     f.Now(),
+		Curl:    exampleCurl(c.Base()),
+		Base:    c.Base(),
+		SignIn:  f.People != nil,
+		Zone:    c.zone(),
+		Data:    data,
+	}
+	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
+	if c.User.ID != "" {
+		if sealed, notice := c.offered(); notice != "" {
+			v.Undo, v.Notice = sealed, notice
+		}
+		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
+	}
+
+	return c.render(status, name, "layout", v)
+}
+
+// Part answers with one template of a page, for the page's script to insert.
+func (c *Call) Part(page, name string, data any) error {
+	return c.render(http.StatusOK, page, name, data)
+}
+
+// render answers with one template of a page.
+func (c *Call) render(status int, page, name string, data any) error {
+	var html bytes.Buffer
+	if err := c.frame.pages[page].ExecuteTemplate(&html, name, data); err != nil {
+		return fmt.Errorf("%s of page %s: %w", name, page, err)
+	}
+
+	c.W.Header().Set("Content-Type", "text/html; charset=utf-8")
+	c.W.WriteHeader(status)
+	_, err := c.W.Write(c.zone().localize(html.Bytes()))
+
+	return err
+}
+
+// Send answers with a text of another type.
+func (c *Call) Send(contentType, content string) error {
+	c.W.Header().Set("Content-Type", contentType)
+	_, err := io.WriteString(c.W, content)
+
+	return err
+}
+
+// Redirect sends the browser on to another page, which shows the notice that word names;
+// "" is none.
+func (c *Call) Redirect(to, word string) error {
+	if word != "" {
+		to = address.With(to, "done", word)
+	}
+
+	// See Other makes the browser fetch the page, and not send the form once more.
+	http.Redirect(c.W, c.Request, to, http.StatusSeeOther)
+
+	return nil
+}

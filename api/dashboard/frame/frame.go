@@ -1,0 +1,179 @@
+// Package frame is what all pages of the dashboard have around them: routes, sessions, the layout,
+// notices, the error page, and the address and the zone that a reader sees.
+//
+// A page is answered in these steps: find out who is signed in (otherwise redirect to
+// /sign-in), check that their role may do this, check that a form carries the session's
+// token, then call the page of the route, which uses its room's capabilities on behalf of the
+// person's account.
+//
+// # Files
+//
+//	frame.go, room.go, page.go, error.go   routes and files, and what is around every page
+//	call.go, session.go, sign.go           one call of a page; who makes it; signing in
+//	resume.go, undo.go                     a form that outlives its session; taking back what was just done
+//	public_url.go, zone.go                 where and when the reader is
+//	actor.go, counted.go                   names of keys; numbers that take a while
+//	layout/                                the layout of pages, and the pieces that they share
+package frame
+
+import (
+	"embed"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Config is what a Frame is made from. All fields are required, except Now and those about the
+// address. Where nobody signs in, there are no People and Keys.
+type Config struct {
+	People  People
+	Keys    Keys
+	Version string
+	Logger  *slog.Logger
+	Now     func() time.Time // time.Now if nil
+
+	// PublicURL is where people open the dashboard, without a slash at its end; nil is wherever
+	// they call it. CookiesInsecure lets sessions travel over plain HTTP. See public_url.go.
+	PublicURL       *url.URL
+	CookiesInsecure bool
+}
+
+// Frame is an http.Handler of the pages of some rooms. It is safe for concurrent use.
+type Frame struct {
+	Config
+	mux     *http.ServeMux
+	guarded http.Handler       // mux, behind the protection against other sites' calls
+	layout  *template.Template // around each page, with the pieces that they share
+	pages   pages
+	links   *strings.Replacer // puts the base path in front of a page's addresses
+	cookie  http.Cookie       // of a session, without its value
+
+	reviews map[string]Route // those of forms that outlive their session, by their patterns
+	files   map[string]fs.FS
+	notices map[string]string
+	undos   map[string]Undoing
+}
+
+//go:embed static layout error.html
+var files embed.FS
+
+// New returns a Frame of rooms. It panics if one of their pages does not parse.
+func New(c Config, rooms ...Room) *Frame {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	static, err := fs.Sub(files, "static")
+	if err != nil {
+		panic("dashboard: " + err.Error())
+	}
+
+	f := &Frame{
+		Config:  c,
+		mux:     http.NewServeMux(),
+		layout:  newLayout(),
+		pages:   pages{},
+		links:   newLinks(c.BasePath()),
+		cookie:  c.newCookie(),
+		reviews: map[string]Route{},
+		files:   map[string]fs.FS{},
+		notices: map[string]string{},
+		undos:   map[string]Undoing{},
+	}
+	// What is not registered gets our error page, and not the plain text of net/http.
+	f.mux.HandleFunc("/", f.notFound)
+	f.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it on what is no page, such as JSON
+	})
+	f.add(Room{HTML: files, Files: map[string]fs.FS{"/static/": static}})
+	for _, room := range rooms {
+		f.add(room)
+	}
+	f.protect()
+
+	return f
+}
+
+// protect rejects calls made by other sites.
+func (f *Frame) protect() {
+	protection := http.NewCrossOriginProtection()
+
+	// A proxy may call with another Host than the browser's, and old browsers send an Origin only.
+	if f.PublicURL != nil {
+		origin := f.PublicURL.Scheme + "://" + f.PublicURL.Host
+		if err := protection.AddTrustedOrigin(origin); err != nil {
+			panic("dashboard: " + err.Error())
+		}
+	}
+	protection.SetDenyHandler(http.HandlerFunc(f.refuseCrossSite))
+	f.guarded = protection.Handler(f.mux)
+}
+
+// Serves reports whether path is a page, for any method.
+func (f *Frame) Serves(path string) bool { return len(f.methods(path)) > 0 }
+
+// methods returns the methods that a path accepts.
+func (f *Frame) methods(path string) (all []string) {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		// The mux answers with the pattern "/" for everything that is not a page.
+		r := http.Request{Method: method, URL: &url.URL{Path: path}}
+		if _, pattern := f.mux.Handler(&r); pattern != "/" {
+			all = append(all, method)
+		}
+	}
+
+	return all
+}
+
+// ServeHTTP answers a call for a page.
+func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// Both come before anything else, so that they hold for errors as well.
+	setSecurityHeaders(w.Header())
+	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
+
+	f.guarded.ServeHTTP(f.below(w), r)
+}
+
+// formBytesMax bounds a form. The longest one is a template's.
+const formBytesMax = 4 << 20
+
+// setSecurityHeaders sets the headers that every page has. HSTS is left to whatever
+// terminates TLS.
+func setSecurityHeaders(h http.Header) {
+	// Nothing comes from elsewhere, and nothing that stands in a page itself is run.
+	policy := []string{
+		"default-src 'none'",
+		"script-src 'self'",
+		"style-src 'self'",
+		"img-src 'self' data:",
+		"connect-src 'self'",
+		"form-action 'self'",
+		"base-uri 'none'",
+		"frame-ancestors 'none'",
+	}
+
+	h.Set("Content-Security-Policy", strings.Join(policy, "; "))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// serveFiles serves our own files. Browsers may keep them for an hour; the addresses of what changes
+// carry the version, so a new version is never served old files.
+func (f *Frame) serveFiles(files fs.FS) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		// ServeFileFS would list a folder.
+		name := r.PathValue("name")
+		if info, err := fs.Stat(files, name); err != nil || info.IsDir() {
+			f.notFound(w, r)
+			return
+		}
+
+		w.Header().Set("Cache-Control", "public, max-age=3600")
+		http.ServeFileFS(w, r, files, name)
+	}
+}

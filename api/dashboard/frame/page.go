@@ -1,0 +1,145 @@
+package frame
+
+import (
+	"fmt"
+	"html/template"
+	"strconv"
+	"strings"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/markup"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/dashboard/textdiff"
+	"promptspool/api/wire"
+)
+
+// helpers are the functions that pages call.
+var helpers = template.FuncMap{
+	// Times.
+	"moment":      moment,
+	"ago":         ago,
+	"ahead":       number.ClockOffset,
+	"latency":     number.Latency,
+	"latencyMS":   number.LatencyMS,
+	"span":        number.Roughly,
+	"spanSeconds": number.RoughlySeconds,
+
+	// Numbers.
+	"bytes":      number.Bytes,
+	"cost":       number.Cost,
+	"count":      number.Grouped,
+	"digits":     strconv.Itoa,
+	"dollars":    number.Dollars,
+	"grouped":    func(n int) string { return number.Grouped(int64(n)) },
+	"percent":    number.Percent,
+	"plus":       func(a, b int) int { return a + b },
+	"quantity":   func(n int, noun string) string { return number.Quantity(int64(n), noun) },
+	"quantity64": number.Quantity,
+	"tokens":     number.Tokens,
+
+	// Addresses.
+	"entry": newMenuEntry,
+	"page":  address.Template,
+	"where": filter.RequestsWith,
+
+	// Texts.
+	"breakable": breakable,
+	"compared":  newComparedRows,
+	"pretty":    markup.Pretty,
+	"roleClass": roleClass,
+	"rows":      textareaRows,
+}
+
+// comparedRows are two texts side by side.
+type comparedRows struct {
+	Title, LeftTitle, RightTitle string
+	Rows                         []textdiff.Row
+}
+
+func newComparedRows(title, left, right string, rows []textdiff.Row) comparedRows {
+	return comparedRows{title, left, right, rows}
+}
+
+// menuEntry is a line of the menu.
+type menuEntry struct {
+	Href, Text string
+	Current    bool
+}
+
+func newMenuEntry(nav, name, href, text string) menuEntry {
+	return menuEntry{Href: href, Text: text, Current: nav == name}
+}
+
+// textareaRows returns how many rows the field of a text gets: enough for most texts,
+// whose lines wrap at about 80 letters.
+func textareaRows(text string) int {
+	return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30)
+}
+
+// breakable returns a name that a narrow page may break behind its signs.
+func breakable(name string) template.HTML {
+	return template.HTML(wordBreaks.Replace(template.HTMLEscapeString(name)))
+}
+
+var wordBreaks = strings.NewReplacer("/", "/<wbr>", "-", "-<wbr>", "_", "_<wbr>", ".", ".<wbr>")
+
+// roleClass returns the CSS class of a message with a role.
+func roleClass(role string) string {
+	switch role {
+	case "system", "developer", "user", "assistant", "tool", "function":
+		return "is-" + role
+	}
+
+	return ""
+}
+
+// moment prints a time in UTC. See shownZone.localize.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// ago prints roughly how long ago something was.
+func ago(now, then time.Time) string {
+	d := now.Sub(then)
+	switch {
+	case d < 0:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+// view is what the layout shows around a page's own data.
+type view struct {
+	Title   string
+	Nav     string // the current entry of the menu
+	User    *wire.User
+	CSRF    string
+	Session string // names the session, in forms that may be sent after its end
+	Notice  string // what has just been done
+	Undo    string // that, for the form that takes it back; "" if it cannot be
+	Version string
+	Now     time.Time
+	Curl    string // a command that logs a call here
+	Base    string // this server's address
+	SignIn  bool   // people can sign in here
+	Zone    shownZone
+	Data    any
+}
+
+// exampleCurl returns a command that logs a call, for accounts without any.
+func exampleCurl(base string) string {
+	return "curl " + base + `/rest/track-request -H 'Content-Type: application/json' -d '{
+  "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
+  "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
+  "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
+    "message": {"role": "assistant", "content": "Hello!"}}],
+    "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
+  "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'`
+}

@@ -1,0 +1,195 @@
+package frame
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// What somebody typed is not lost when their session ends before they send it. A form
+// of a resumable route that comes without a session is answered with the sign-in page,
+// which carries it along; once its author has signed in, it is shown to them again, and
+// nothing is done before they send it themselves. The same happens to a form that comes
+// with a newer session of its author, who has signed in meanwhile in another tab.
+//
+// Nobody must be led to send what another person wrote. These are the ways to try, and
+// what is in each way:
+//
+//   - Another site posts a form to a resumable route, or to /sign-in with a form
+//     inside: both are refused, as every post of another site is
+//     (http.CrossOriginProtection). A link cannot carry a form: it is read from a
+//     post's body only.
+//   - Another person signs in on the page: a form names the session in which it was
+//     made, and the server remembers whose that was, also when it has ended. The
+//     form is dropped, unseen, unless that is the person who signed in. Nobody can
+//     name a session of somebody else's: its name is the SHA-256 of a random token,
+//     and stands in that person's forms only. It is no credential: it neither signs
+//     in nor takes the place of the CSRF token.
+//   - The form is altered on its way through the sign-in page: its path must again
+//     be that of a resumable route, and its fields are shown, checked and sent like
+//     any that were typed. Whoever could alter them could have typed them.
+//   - The sign-in is sent again: the form is shown again, under a new CSRF token,
+//     and still has to be sent. What was sent once is not sent twice by it.
+//   - Someone without a session fills the server's memory: a form is held by the
+//     browser, not by the server.
+//
+// Forms that delete, or change a role, a key, people or a password, are never carried
+// along: they hold nothing that is hard to type again, and must be decided on by
+// whoever sees the page.
+
+// pendingForm is a form that waits for its author to sign in.
+type pendingForm struct {
+	Path    string     `json:"path"`    // where it is sent
+	Session string     `json:"session"` // in which it was made
+	Fields  url.Values `json:"fields"`
+}
+
+// pendingBytesMax bounds a form on the sign-in page. The form is encoded twice there, and
+// must still be small enough to be sent from that page.
+const pendingBytesMax = formBytesMax - 64<<10
+
+// pending returns a call's form as the sign-in page carries it, or "" if it cannot.
+func (c *Call) pending() string {
+	c.PostForm.Del("csrf") // it belongs to a session that has ended
+
+	p := pendingForm{Path: c.URL.Path, Session: c.PostForm.Get("session"), Fields: c.PostForm}
+	if _, ok := c.frame.reviewOf(p.Path); !ok {
+		return ""
+	}
+
+	// A form whose author is unknown could not be given back to them later.
+	if _, err := c.frame.People.MadeFor(c.Context(), p.Session); err != nil {
+		return ""
+	}
+
+	raw, _ := jsonscan.Marshal(p) // of texts, which cannot fail to encode
+	text := string(raw)
+	if len(url.QueryEscape(text)) > pendingBytesMax {
+		return ""
+	}
+
+	return text
+}
+
+// reviewOf returns how the form of a path is shown again.
+func (f *Frame) reviewOf(path string) (Route, bool) {
+	_, pattern := f.mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
+	r, ok := f.reviews[pattern]
+
+	return r, ok
+}
+
+// expired answers a form without a session with the sign-in page itself, which carries the
+// form if it can.
+func (c *Call) expired() error {
+	if err := c.readForm(); err != nil {
+		return err
+	}
+
+	v := signView{Next: c.formPage(), Connection: c.connection(), Pending: c.pending()}
+	message := "Your session has expired. Sign in to continue."
+	if v.Pending != "" {
+		message = "Your session has expired. Sign in to continue; your changes are kept."
+	}
+	v.Error = wire.Errorf(wire.CodeUnauthorized, "%s", message)
+
+	return c.Show(http.StatusUnauthorized, "sign-in", "Sign in", "", v)
+}
+
+// formPage returns the page from which a form was sent, if it is one of ours.
+func (c *Call) formPage() string {
+	u := c.referer()
+	if u == nil {
+		return "/"
+	}
+	if !slices.Contains(c.frame.methods(u.Path), http.MethodGet) {
+		return "/" // the page was itself the answer to a form
+	}
+
+	// The page's notice is about something that was done before.
+	q := u.Query()
+	q.Del("done")
+
+	return localAddress(address.Of(u.Path, q))
+}
+
+// otherSession answers a form that was made in another session than the one it came with.
+func (c *Call) otherSession() error {
+	// Whoever signed in is perhaps not who wrote it.
+	author, err := c.frame.People.MadeFor(c.Context(), c.PostForm.Get("session"))
+	r, ok := c.frame.reviewOf(c.URL.Path)
+	if err != nil || !ok || author.ID != c.User.ID {
+		return errStaleForm
+	}
+
+	return c.showAgain(r, c.URL.Path, c.PostForm)
+}
+
+// resume continues, after a sign-in, with the form that the sign-in page carried.
+func (c *Call) resume() error {
+	var p pendingForm
+	next := localAddress(c.PostForm.Get("next"))
+	err := json.Unmarshal([]byte(c.PostForm.Get("pending")), &p)
+	r, ok := c.frame.reviewOf(p.Path)
+	if err != nil || !ok || p.Fields == nil {
+		return c.Redirect(next, "")
+	}
+
+	author, err := c.frame.People.MadeFor(c.Context(), p.Session)
+	if err != nil || author.ID != c.User.ID {
+		return c.Redirect(next, "other-person")
+	}
+
+	return c.showAgain(r, p.Path, p.Fields)
+}
+
+// showAgain shows a form to its author, who has signed in again, to be checked and sent.
+func (c *Call) showAgain(r Route, path string, fields url.Values) error {
+	// The role may have been taken away since the form was made.
+	if err := c.User.Allow(r.Role); err != nil {
+		return err
+	}
+
+	// The page that shows the form sees a call of the form's own path.
+	again := *c
+	again.Request = c.Clone(c.Context())
+	again.URL = &url.URL{Path: path, RawQuery: "done=resumed"}
+	again.PostForm, again.Form = fields, fields
+
+	return r.Review(&again)
+}
+
+// reviewView is what the page that shows a short form again shows.
+type reviewView struct {
+	Action, Button string
+	Shown          []reviewField
+	Fields         url.Values
+}
+
+type reviewField struct{ Name, Value string }
+
+// Review returns the review of a form with few fields. Only the named fields are shown;
+// the others are sent along.
+func Review(title, button string, names ...string) func(c *Call) error {
+	return func(c *Call) error {
+		v := reviewView{Action: c.URL.EscapedPath(), Button: button, Fields: url.Values{}}
+		for name, values := range c.PostForm {
+			if name != "csrf" && name != "session" { // the page has its own
+				v.Fields[name] = values
+			}
+		}
+
+		for _, name := range names {
+			if value := c.PostForm.Get(name); value != "" {
+				v.Shown = append(v.Shown, reviewField{name, value})
+			}
+		}
+
+		return c.Show(http.StatusOK, "review", title, "", v)
+	}
+}

@@ -1,0 +1,78 @@
+package frame
+
+import (
+	"fmt"
+	"html/template"
+	"io/fs"
+	"maps"
+	"net/http"
+	"path"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Room is some of the dashboard's pages, with what they need.
+type Room struct {
+	Routes  []Route
+	HTML    fs.FS              // has NAME.html for the page NAME of Call.Show
+	Files   map[string]fs.FS   // what is served as it is, by the path of its folder
+	Notices map[string]string  // by the words of Call.Redirect
+	Undos   map[string]Undoing // by the kinds of Call.Offer
+}
+
+// Route is a method and a path that a room serves.
+type Route struct {
+	Pattern string    // as http.ServeMux takes it
+	Role    wire.Role // the least role that may call it; "" if nobody has to be signed in
+	Page    func(c *Call) error
+
+	// Review, if set, shows the route's form again to somebody whose session had ended when they
+	// sent it. See resume.go.
+	Review func(c *Call) error
+}
+
+// pages are the parsed pages by the names of their files, each with the layout around it.
+type pages map[string]*template.Template
+
+// newLayout parses the layout, which is around each page, and the pieces that they share.
+func newLayout() *template.Template {
+	return template.Must(template.New("").Funcs(helpers).ParseFS(files, "layout/*.html"))
+}
+
+// add adds a room.
+func (f *Frame) add(room Room) {
+	for _, r := range room.Routes {
+		f.mux.HandleFunc(r.Pattern, f.answer(r))
+		if r.Review != nil {
+			f.reviews[r.Pattern] = r
+		}
+	}
+	for folder, content := range room.Files {
+		f.mux.HandleFunc("GET "+folder+"{name}", f.serveFiles(content))
+	}
+	maps.Copy(f.files, room.Files)
+	maps.Copy(f.notices, room.Notices)
+	maps.Copy(f.undos, room.Undos)
+
+	names, err := fs.Glob(room.HTML, "*.html")
+	if err != nil || len(names) == 0 {
+		panic(fmt.Sprintf("dashboard: no pages: %v", err))
+	}
+	// Every page gets its own copy of the layout, because pages define templates of the
+	// same names.
+	for _, name := range names {
+		page := template.Must(template.Must(f.layout.Clone()).ParseFS(room.HTML, name))
+		f.pages[strings.TrimSuffix(path.Base(name), ".html")] = page
+	}
+}
+
+// answer answers calls of a route.
+func (f *Frame) answer(r Route) http.HandlerFunc {
+	return func(w http.ResponseWriter, request *http.Request) {
+		c := &Call{Request: request, W: w, frame: f}
+		if err := c.answer(r); err != nil {
+			c.fail(err)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package frame
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// People signs people up and in, and keeps the audit log. Package auth documents the errors.
+type People interface {
+	SignUp() wire.SignUp
+	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
+	SignIn(ctx context.Context, email, password string, from wire.Browser) (wire.SignedIn, error)
+	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
+	SignOut(ctx context.Context, token wire.Secret) error
+	MadeFor(ctx context.Context, session string) (wire.User, error)
+	SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error)
+	Note(ctx context.Context, by wire.User, action, target, detail string) error
+	Codes
+}
+
+// Codes redeems the one-time codes in the links of invites and password resets.
+type Codes interface {
+	Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error)
+	ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error)
+	ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error)
+}
+
+// answer calls the page of a route, if the caller may. Callers who are not signed in but have to be are
+// shown how to sign in. A form must carry the session's token.
+func (c *Call) answer(r Route) (err error) {
+	if r.Role == "" {
+		// FormValue, which pages use, would hide that a form could not be read.
+		if err := c.readForm(); err != nil {
+			return err
+		}
+		return r.Page(c)
+	}
+
+	c.SignedIn, err = c.session()
+	get := c.Method == http.MethodGet
+
+	// A link is followed after signing in. A redirect would lose a form, so a form is
+	// answered with the sign-in page itself.
+	switch {
+	case wire.IsCode(err, wire.CodeUnauthorized) && get:
+		return c.Redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), c.lostCookie())
+	case wire.IsCode(err, wire.CodeUnauthorized):
+		return c.expired()
+	case err != nil:
+		return err
+	}
+
+	if !get {
+		if err := c.readForm(); err != nil {
+			return err
+		}
+
+		// A form without this session's token was made by another site, or in an older
+		// session of the same person. The latter gets the form back.
+		if !c.Bears(c.PostForm.Get("csrf")) {
+			return c.otherSession()
+		}
+	}
+
+	if err := c.User.Allow(r.Role); err != nil {
+		return err
+	}
+
+	return r.Page(c)
+}
+
+// readForm reads the form of a call into its PostForm.
+func (c *Call) readForm() error {
+	if err := c.ParseForm(); err != nil {
+		return wire.Errorf(wire.CodeTooLarge, "This form could not be read: %w. The limit is 4 MiB.", err)
+	}
+
+	return nil
+}
+
+// session returns the session that the call belongs to.
+func (c *Call) session() (wire.SignedIn, error) {
+	cookie, err := c.Cookie(c.frame.cookie.Name)
+	if err != nil || c.frame.People == nil {
+		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized,
+			"Your session has expired. Sign in to continue.")
+	}
+
+	return c.frame.People.Session(c.Context(), wire.Secret(cookie.Value))
+}
+
+// FindReader finds out who is signed in, for a page that is shown to everybody. Only the
+// menu depends on it.
+func (c *Call) FindReader() {
+	if s, err := c.session(); err == nil {
+		c.SignedIn = s
+	}
+}
+
+// browser returns where a sign-in comes from.
+func (c *Call) browser() wire.Browser {
+	from := wire.Browser{IP: ip(c.Request)}
+	if cookie, err := c.Cookie(c.frame.cookie.Name); err == nil {
+		from.Session = wire.Secret(cookie.Value)
+	}
+
+	return from
+}
+
+// ip returns the address that a call comes from. Failed sign-ins are counted by it.
+func ip(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+
+	return host
+}
+
+// localAddress returns next if it is an address on this server, otherwise the first page:
+// a link must not send people who sign in to another site.
+func localAddress(next string) string {
+	// Browsers read "//host" and "/\host" as the address of another host.
+	elsewhere := !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//")
+	if elsewhere || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+
+	return next
+}

@@ -1,0 +1,218 @@
+package frame
+
+import (
+	"embed"
+	"net/http"
+
+	"promptspool/api/wire"
+)
+
+//go:embed sign-in.html sign-up.html reset.html password.html review.html
+var signHTML embed.FS
+
+// SignIn returns the pages on which people sign in and out, and what a reader sets on every page.
+func SignIn() Room {
+	return Room{
+		HTML: signHTML,
+		Routes: []Route{
+			{Pattern: "GET /sign-in", Page: (*Call).signInPage},
+			{Pattern: "POST /sign-in", Page: (*Call).signIn},
+			{Pattern: "GET /sign-up", Page: (*Call).signUpPage},
+			{Pattern: "POST /sign-up", Page: (*Call).signUp},
+			{Pattern: "GET /reset-password", Page: (*Call).resetPage},
+			{Pattern: "POST /reset-password", Page: (*Call).resetPassword},
+
+			{Pattern: "POST /sign-out", Role: wire.RoleViewer, Page: (*Call).signOut},
+			{Pattern: "GET /password", Role: wire.RoleViewer, Page: (*Call).passwordPage},
+			{Pattern: "POST /password", Role: wire.RoleViewer, Page: (*Call).setPassword},
+			{Pattern: "POST /zone", Role: wire.RoleViewer, Page: (*Call).chooseZone},
+			{Pattern: "POST /undo", Role: wire.RoleEditor, Page: (*Call).takeBack},
+		},
+		Notices: map[string]string{
+			"signed-out": "You have signed out.",
+			"password":   "Your password has been changed. All your other sessions have been signed out.",
+			"resumed":    "You are signed in again. Nothing has been sent yet: check your changes, then send them.",
+			"other-person": "You signed in as someone else. The changes that were not sent yet belonged to " +
+				"another person, and were discarded.",
+			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
+				"Allow cookies for this site, and see whether this page names another reason.",
+			"undone": "Undone: it is as it was before.",
+		},
+	}
+}
+
+// signView is what the pages to sign in, to sign up and to choose a new password show.
+type signView struct {
+	Email, Next, Account, Code string
+	Pending                    string       // a form that waits, see resume.go; "" for none
+	Invite                     *wire.Invite // the invite that Code belongs to, if any
+	Error                      *wire.Error
+	Connection                 connection
+	Open                       bool // accounts can be created without an invite
+}
+
+func (c *Call) signView() signView {
+	return signView{
+		Email:      c.FormValue("email"),
+		Next:       localAddress(c.FormValue("next")),
+		Account:    c.FormValue("account"),
+		Code:       c.FormValue("code"),
+		Connection: c.connection(),
+		Open:       c.frame.People.SignUp() == wire.SignUpOpen,
+
+		// From a post's body only: a link must not carry a form.
+		Pending: c.PostForm.Get("pending"),
+	}
+}
+
+func (c *Call) signInPage() error {
+	return c.Show(http.StatusOK, "sign-in", "Sign in", "", c.signView())
+}
+
+func (c *Call) signIn() error {
+	f := c.PostForm
+	s, err := c.frame.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), c.browser())
+	if err != nil {
+		return c.signFault("sign-in", "Sign in", c.signView(), err)
+	}
+
+	// A form that was waiting is shown immediately, to the session that begins here.
+	c.setSession(s)
+	c.SignedIn = s
+
+	return c.resume()
+}
+
+// signFault shows a form again with its error. Its fields are also kept when the server is
+// too busy to sign people in.
+func (c *Call) signFault(name, title string, v signView, err error) error {
+	e := wire.AsError(err)
+	if e.Status() >= 500 && e.Code != wire.CodeUnavailable {
+		return err
+	}
+
+	setRetryAfter(c.W.Header(), e)
+	v.Error = e
+
+	return c.Show(e.Status(), name, title, "", v)
+}
+
+// signUpPage shows whoever opens an invite's link which account they would join.
+func (c *Call) signUpPage() error {
+	v, err := c.signUpView()
+	if err != nil {
+		return c.signFault("sign-up", "Sign up", v, err)
+	}
+
+	return c.Show(http.StatusOK, "sign-up", "Sign up", "", v)
+}
+
+// signUpView returns the view of the form, and an error if its code is not valid.
+func (c *Call) signUpView() (signView, error) {
+	v := c.signView()
+	if v.Code == "" {
+		return v, nil
+	}
+
+	invite, err := c.frame.People.Invitation(c.Context(), wire.Secret(v.Code), ip(c.Request))
+	if err != nil {
+		return v, err
+	}
+	v.Invite = &invite
+
+	return v, nil
+}
+
+func (c *Call) signUp() error {
+	v, err := c.signUpView()
+	if err != nil {
+		return c.signFault("sign-up", "Sign up", v, err)
+	}
+
+	f := c.PostForm
+	application := wire.Application{
+		Email:    f.Get("email"),
+		Password: f.Get("password"),
+		Code:     wire.Secret(f.Get("code")),
+		Account:  f.Get("account"),
+	}
+	s, err := c.frame.People.Join(c.Context(), application, ip(c.Request))
+	if err != nil {
+		return c.signFault("sign-up", "Sign up", v, err)
+	}
+
+	c.setSession(s)
+
+	return c.Redirect("/", "")
+}
+
+// resetPage asks whoever opens a reset link for a new password.
+func (c *Call) resetPage() error {
+	v := c.signView()
+	u, err := c.frame.People.ResetOf(c.Context(), wire.Secret(v.Code), ip(c.Request))
+	if err != nil {
+		return c.resetFault(err)
+	}
+	v.Email = u.Email
+
+	return c.Show(http.StatusOK, "reset", "Choose a new password", "", v)
+}
+
+func (c *Call) resetPassword() error {
+	code := wire.Secret(c.PostForm.Get("code"))
+	s, err := c.frame.People.ResetPassword(c.Context(), code, c.PostForm.Get("password"), ip(c.Request))
+	if err != nil {
+		return c.resetFault(err)
+	}
+
+	c.setSession(s)
+
+	return c.Redirect("/", "password")
+}
+
+// resetFault shows an error: with the form if another password would be accepted,
+// otherwise without it.
+func (c *Call) resetFault(err error) error {
+	e := wire.AsError(err)
+	if e.Status() >= 500 {
+		return err
+	}
+
+	v := signView{Error: e, Connection: c.connection()}
+	if e.Code == wire.CodeInvalid {
+		v.Code, v.Email = c.FormValue("code"), c.FormValue("email")
+	}
+
+	return c.Show(e.Status(), "reset", "Choose a new password", "", v)
+}
+
+func (c *Call) signOut() error {
+	if err := c.frame.People.SignOut(c.Context(), c.Token); err != nil {
+		return err
+	}
+
+	c.setSession(wire.SignedIn{})
+
+	return c.Redirect("/sign-in", "signed-out")
+}
+
+func (c *Call) passwordPage() error {
+	v := signView{Connection: c.connection()}
+
+	return c.Show(http.StatusOK, "password", "Change your password", "", v)
+}
+
+func (c *Call) setPassword() error {
+	s, err := c.frame.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
+	if wire.IsCode(err, wire.CodeUnauthorized) {
+		// The original message mentions an email, which this form does not ask for.
+		err = wire.Errorf(wire.CodeUnauthorized, "The current password is wrong.")
+	}
+	if err != nil {
+		return c.signFault("password", "Change your password", c.signView(), err)
+	}
+
+	c.setSession(s)
+
+	return c.Redirect("/password", "password")
+}

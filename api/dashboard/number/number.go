@@ -1,0 +1,174 @@
+// Package number prints numbers, amounts and durations for people.
+package number
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+)
+
+// Latency prints seconds for a table.
+func Latency(seconds *float64) string {
+	if seconds == nil {
+		return "–"
+	}
+
+	// A unit is left where its number would be rounded up to one of the next unit.
+	ms, whole := *seconds*1000, int(math.Round(*seconds))
+	switch {
+	case ms > 0 && ms < 9.95:
+		return significant(ms, 2) + " ms"
+	case ms < 999.5:
+		return fmt.Sprintf("%.0f ms", ms)
+	case *seconds < 9.995:
+		return fmt.Sprintf("%.2f s", *seconds)
+	case *seconds < 59.95:
+		return fmt.Sprintf("%.1f s", *seconds)
+	case whole < 3600:
+		return twoUnits(whole, 60, "min", "s")
+	}
+
+	return twoUnits(int(math.Round(*seconds/60)), 60, "h", "min")
+}
+
+// LatencyMS prints milliseconds for a table.
+func LatencyMS(ms *float64) string {
+	if ms == nil {
+		return "unknown"
+	}
+	seconds := *ms / 1000
+
+	return Latency(&seconds)
+}
+
+// twoUnits prints n small units, of which perLarge are one large unit.
+func twoUnits(n, perLarge int, large, small string) string {
+	return fmt.Sprintf("%d %s %02d %s", n/perLarge, large, n%perLarge, small)
+}
+
+// significant prints a number with so many significant digits, and without an exponent.
+func significant(v float64, digits int) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64)
+
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
+
+// Tokens prints a number of tokens.
+func Tokens(n *int64) string {
+	if n == nil {
+		return "–"
+	}
+
+	return Grouped(*n)
+}
+
+// Cost prints US dollars: a dollar and above with two decimals, smaller amounts with two
+// significant digits.
+func Cost(dollars *float64) string {
+	switch {
+	case dollars == nil:
+		return "–"
+	case *dollars == 0 || *dollars >= 1:
+		return fmt.Sprintf("$%.2f", *dollars)
+	}
+	decimals := max(2, 1-int(math.Floor(math.Log10(math.Abs(*dollars)))))
+
+	return "$" + strconv.FormatFloat(*dollars, 'f', decimals, 64)
+}
+
+// Dollars prints US dollars as Cost does.
+func Dollars(v float64) string { return Cost(&v) }
+
+// Grouped prints a number with a thin space between its thousands.
+func Grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	if n < 0 {
+		return digits
+	}
+
+	head := len(digits) % 3
+	out := digits[:head]
+	for i := head; i < len(digits); i += 3 {
+		// A narrow blank that breaks no line, since a comma is a decimal point to some.
+		if out != "" {
+			out += "\u202f"
+		}
+		out += digits[i : i+3]
+	}
+
+	return out
+}
+
+// Quantity prints a number of things, such as "1 request" or "12 requests".
+func Quantity(n int64, noun string) string {
+	return Grouped(n) + " " + english.PluralWord(int(n), noun, "")
+}
+
+// Bytes prints a number of bytes.
+func Bytes(n int64) string { return humanize.IBytes(uint64(max(n, 0))) }
+
+// Percent prints a share in percent.
+func Percent(share float64) string { return fmt.Sprintf("%.1f%%", share*100) }
+
+// Roughly prints a duration in its largest unit.
+func Roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}
+
+// RoughlySeconds prints seconds in their largest unit.
+func RoughlySeconds(seconds float64) string {
+	return Roughly(time.Duration(seconds * float64(time.Second)))
+}
+
+// ClockOffset prints by how much a clock is ahead of ours.
+func ClockOffset(seconds *float64) string {
+	switch {
+	case seconds == nil:
+		return "–"
+	case math.Abs(*seconds) < 0.05:
+		return "in sync"
+	case *seconds < 0:
+		return fmt.Sprintf("%.1f s behind", -*seconds)
+	}
+
+	return fmt.Sprintf("%.1f s ahead", *seconds)
+}
+
+// Count prints a number on a chart's axis.
+func Count(v float64) string {
+	switch {
+	case v >= 1e12:
+		return significant(v/1e12, 3) + " T"
+	case v >= 1e9:
+		return significant(v/1e9, 3) + " G"
+	case v >= 1e6:
+		return significant(v/1e6, 3) + " M"
+	case v >= 1e4:
+		return significant(v/1e3, 3) + " k"
+	}
+
+	return significant(v, 4)
+}
+
+// Seconds prints a latency on a chart's axis.
+func Seconds(v float64) string {
+	if v == 0 {
+		return "0"
+	}
+
+	return strings.TrimSuffix(strings.TrimSuffix(Latency(&v), " 00 s"), " 00 min")
+}

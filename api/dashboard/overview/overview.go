@@ -1,0 +1,288 @@
+package overview
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"net/http"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/chart"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// overviewView is what the first page shows.
+type overviewView struct {
+	filter.Form
+	Totals  wire.Totals
+	Charts  []*chart.Chart
+	Tables  []breakdown
+	Bucket  string
+	Buckets []string
+	Crowded int // how many bars a chart would have, if that is too many to draw
+	Counted frame.Counted
+	Wide    []string // metadata keys with too many values to list
+	Error   *wire.Error
+}
+
+const (
+	// pointsMax bounds the bars of a chart whose interval is chosen for the reader: as many
+	// as can be told apart and clicked, on a page that stays small.
+	pointsMax = 50
+
+	// crowdedMin bounds them if the reader chose the interval.
+	crowdedMin = 62
+)
+
+// breakdown is a table of numbers for each value of something.
+type breakdown struct {
+	Title  string
+	Tokens bool // the rows have tokens
+	Rates  bool // the rows have error rates and latencies
+	Rows   []breakdownRow
+}
+
+type breakdownRow struct {
+	Name, Href string
+	Requests   int64
+	Tokens     int64
+	Cost       float64
+	ErrorRate  string
+	P50, P95   *float64 // latency in seconds
+}
+
+func (p *pages) overviewPage(c *frame.Call) error {
+	query := c.URL.Query()
+	f := c.Filter(query)
+	v := overviewView{
+		Form:    filter.NewForm("/", f),
+		Bucket:  query.Get("bucket"),
+		Buckets: wire.Buckets,
+	}
+
+	own := f.Values()
+	if v.Bucket != "" {
+		own.Set("bucket", v.Bucket)
+	}
+	page := c.CountedPage("/", own)
+	var a wire.Analytics
+	s, err := f.Search()
+	if err == nil {
+		a, err = p.records.Analyze(c.Context(), c.Identity(), page.Bounded(wire.StatisticsQuery{
+			FilterGroup: s.FilterGroup,
+			Q:           s.Q,
+			FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
+			Bucket:      v.Bucket,
+			PointsMax:   pointsMax,
+		}))
+	}
+
+	// A filter that makes no sense is shown in its form, where it can be corrected.
+	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
+		v.Reject(e)
+		return c.Show(e.Status(), "overview", f.Title("Overview"), "overview", v)
+	}
+	if err != nil {
+		return err
+	}
+
+	v.Totals, v.Counted, v.Wide = a.Overall, page.Counted(a.Progress), a.MetadataKeysWide
+	switch {
+	case a.TotalRequests > 0:
+		v.Tables = breakdowns(f, a)
+	case !a.Incomplete:
+		v.SuggestClosest(c.Context(), p.records, c.Identity())
+	}
+
+	// More bars could not be told apart. The page says so in their place.
+	if len(a.Stats) <= crowdedMin {
+		v.Charts = overviewCharts(f, a)
+	} else {
+		v.Crowded = len(a.Stats)
+	}
+
+	return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
+}
+
+// overviewCharts draws the series of an answer.
+func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
+	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
+	newChart := func(title string, names []string, values func(s wire.AnalyticsStat) []float64) *chart.Chart {
+		c := &chart.Chart{Title: title, Names: names, Format: number.Count, Bucket: bucket}
+		c.Link = func(p chart.Point) string {
+			return f.Between(p.At, p.To).Requests()
+		}
+		for _, s := range a.Stats {
+			from, to := f.Bucket(s.Date, bucket)
+			c.Points = append(c.Points, chart.Point{At: from, To: to, Values: values(s)})
+		}
+		return c
+	}
+
+	requests := newChart("Requests", []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
+		succeeded := s.StatusCounts["SUCCESS"]
+		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
+	})
+	requests.Bars = true
+	succeeded := filterline.Where("status", "", "SUCCESS")
+	ended := []filter.Filter{f.With(succeeded), f.With(succeeded.Negated())}
+	requests.LinkName = func(i int) string { return address.Of("/", ended[i].Values()) }
+	requests.LinkValue = func(p chart.Point, i int) string {
+		if i == 0 {
+			return "" // most of a bar: the whole bar leads to it, and the page stays small
+		}
+		return ended[i].Between(p.At, p.To).Requests()
+	}
+
+	latency := newChart("Latency", []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
+		l := a.Latency
+		return []float64{valueAt(l.P50, s.Date), valueAt(l.P95, s.Date), valueAt(l.P99, s.Date)}
+	})
+	latency.Format, latency.Time = number.Seconds, true
+
+	cost := newChart("Cost", []string{"cost"}, func(s wire.AnalyticsStat) []float64 {
+		return []float64{s.Cost}
+	})
+	cost.Format, cost.Bars = number.Dollars, true
+
+	tokens := newChart("Tokens", []string{"in", "out"}, func(s wire.AnalyticsStat) []float64 {
+		return []float64{float64(s.InputTokens), float64(s.OutputTokens)}
+	})
+	tokens.Bars = true
+
+	all := []*chart.Chart{requests, latency, cost, tokens}
+	if names := scoreNames(a.Scores); names != nil {
+		all = append(all, newChart("Scores, mean", names, func(s wire.AnalyticsStat) []float64 {
+			return scoreMeans(names, s.Scores)
+		}))
+	}
+	chart.KeepFirstLinks(all)
+
+	return all
+}
+
+// scoreNames returns the names of the most frequent scores.
+func scoreNames(all []wire.ScoreSum) []string {
+	sorted := slices.Clone(all)
+	sort.Slice(sorted, func(i, j int) bool {
+		a, b := &sorted[i], &sorted[j]
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) < 0
+	})
+
+	var names []string
+	for _, s := range sorted[:min(len(sorted), chart.LinesMax)] {
+		names = append(names, s.Name)
+	}
+
+	return names
+}
+
+// scoreMeans returns the mean of each named score, or NaN.
+func scoreMeans(names []string, scores []wire.ScoreSum) []float64 {
+	means := slices.Repeat([]float64{math.NaN()}, len(names))
+	for _, s := range scores {
+		if i := slices.Index(names, s.Name); i >= 0 {
+			means[i] = s.Mean
+		}
+	}
+
+	return means
+}
+
+// valueAt returns the value of a date, or NaN.
+func valueAt(values map[string]float64, date string) float64 {
+	if v, ok := values[date]; ok {
+		return v
+	}
+
+	return math.NaN()
+}
+
+// breakdowns returns the tables of an answer, without empty ones.
+func breakdowns(f filter.Filter, a wire.Analytics) []breakdown {
+	all := []breakdown{
+		totalsBy("Models", "model", f, a.ByModel),
+		totalsBy("Templates", "template", f, a.ByTemplate),
+		totalsBy("Providers", "provider", f, a.ByProvider),
+		byTag(f, a.TagsBreakdown),
+		byMetadata(f, a.MetadataValueBreakdown),
+	}
+
+	return slices.DeleteFunc(all, func(b breakdown) bool { return len(b.Rows) == 0 })
+}
+
+// breakdownRowsMax bounds a table: it is an overview.
+const breakdownRowsMax = 12
+
+func byTag(f filter.Filter, tags []wire.Breakdown) breakdown {
+	b := breakdown{Title: "Tags", Tokens: true}
+	for _, t := range tags[:min(len(tags), breakdownRowsMax)] {
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:     t.Tag,
+			Href:     f.With(filterline.Where("tag", "", t.Tag)).Requests(),
+			Requests: t.Requests,
+			Tokens:   t.Tokens,
+			Cost:     t.Cost,
+		})
+	}
+
+	return b
+}
+
+func byMetadata(f filter.Filter, values []wire.MetadataCost) breakdown {
+	b := breakdown{Title: "Metadata"}
+	for _, m := range values[:min(len(values), breakdownRowsMax)] {
+		// Only the beginning of a long value is known.
+		matching := filterline.Where("metadata", m.Key, m.Value)
+		if m.Truncated {
+			begin := strings.TrimSuffix(m.Value, "…")
+			matching = filterline.Where("metadata", m.Key, begin).With(filterline.Begins)
+		}
+
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:     m.Key + " = " + m.Value,
+			Href:     f.With(matching).Requests(),
+			Requests: m.Requests,
+			Cost:     m.Cost,
+		})
+	}
+
+	return b
+}
+
+func totalsBy(title, field string, f filter.Filter, totals map[string]wire.Totals) breakdown {
+	b := breakdown{Title: title, Tokens: true, Rates: true}
+	names := slices.SortedFunc(maps.Keys(totals), func(x, y string) int {
+		return cmp.Or(cmp.Compare(totals[y].Requests, totals[x].Requests), cmp.Compare(x, y))
+	})
+
+	for _, name := range names[:min(len(names), breakdownRowsMax)] {
+		// No name is that of the requests without this field.
+		matching := filterline.Where(field, "", name)
+		if name == "" {
+			matching = filterline.Absent(field)
+		}
+
+		t := totals[name]
+		b.Rows = append(b.Rows, breakdownRow{
+			Name:      cmp.Or(name, "unknown"),
+			Href:      f.With(matching).Requests(),
+			Requests:  t.Requests,
+			Tokens:    t.Tokens(),
+			Cost:      t.Cost,
+			ErrorRate: number.Percent(t.ErrorRate),
+			P50:       t.Latency.P50,
+			P95:       t.Latency.P95,
+		})
+	}
+
+	return b
+}

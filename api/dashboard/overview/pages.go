@@ -1,0 +1,42 @@
+// Package overview has the dashboard's pages of what there is as a whole: the numbers of all requests, and
+// the sidecars that send them.
+package overview
+
+import (
+	"context"
+	"embed"
+
+	"promptspool/api/closest"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// Records adds up what was logged.
+type Records interface {
+	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
+	Kept(ctx context.Context, id wire.Identity) (wire.Kept, error)
+	closest.Records
+}
+
+// pages are the pages of what there is as a whole.
+type pages struct {
+	records   Records
+	sidecars  Sidecars
+	retention Retention
+}
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of what there is as a whole.
+func Pages(records Records, sidecars Sidecars, retention Retention) frame.Room {
+	p := &pages{records, sidecars, retention}
+
+	return frame.Room{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /{$}", Role: wire.RoleViewer, Page: p.overviewPage},
+			{Pattern: "GET /sidecars", Role: wire.RoleViewer, Page: p.sidecarsPage},
+		},
+	}
+}

@@ -1,0 +1,55 @@
+package overview
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// Sidecars reports the state of an account's sidecars.
+type Sidecars interface {
+	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
+}
+
+// Retention limits what the server keeps of each account. Zero values are no limit.
+type Retention struct {
+	Age   time.Duration
+	Bytes int64 // of bodies, uncompressed
+}
+
+// sidecarsView is what the page of sidecars shows.
+type sidecarsView struct {
+	Items     []wire.FleetSidecar
+	Alive     int
+	Waiting   int64 // events in all spools
+	Troubled  int   // sidecars with held, dead, dropped or lost events
+	Kept      wire.Kept
+	Retention Retention
+}
+
+func (p *pages) sidecarsPage(c *frame.Call) error {
+	fleet, err := p.sidecars.Fleet(c.Context(), c.Identity())
+	if err != nil {
+		return err
+	}
+
+	v := sidecarsView{Items: fleet.Items, Retention: p.retention}
+	for _, s := range fleet.Items {
+		if s.Alive {
+			v.Alive++
+		}
+		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
+			v.Troubled++
+		}
+		v.Waiting += s.BacklogEvents
+	}
+
+	if v.Kept, err = p.records.Kept(c.Context(), c.Identity()); err != nil {
+		return err
+	}
+
+	return c.Show(http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
+}

@@ -1,0 +1,73 @@
+// Package people has the dashboard's pages for the owners of an account: its people, its keys, and what
+// all of them did.
+package people
+
+import (
+	"context"
+	"embed"
+	"time"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// People lets owners manage the people of their account. Package auth documents the errors.
+type People interface {
+	SignUp() wire.SignUp
+	Members(ctx context.Context, by wire.User) ([]wire.User, error)
+	Invite(ctx context.Context, by wire.User, role wire.Role) (wire.Secret, wire.Invite, error)
+	Invites(ctx context.Context, by wire.User) ([]wire.Invite, error)
+	Uninvite(ctx context.Context, by wire.User, id string) error
+	SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error)
+	SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error)
+	RevertRole(ctx context.Context, by wire.User, id string, is, was wire.Role) error
+	RevertDisabled(ctx context.Context, by wire.User, id string, at time.Time) error
+	MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error)
+	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
+}
+
+// Keys makes and revokes the API keys of all accounts. People see only those of their own account.
+type Keys interface {
+	CreateKey(ctx context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error)
+	RevokeKey(ctx context.Context, id string) (wire.Key, error)
+}
+
+// pages are the pages for the owners of an account.
+type pages struct {
+	people People
+	keys   Keys
+}
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages for the owners of an account.
+func Pages(people People, keys Keys) frame.Room {
+	p := &pages{people, keys}
+
+	return frame.Room{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /people", Role: wire.RoleOwner, Page: p.peoplePage},
+			{Pattern: "POST /invites", Role: wire.RoleOwner, Page: p.invite},
+			{Pattern: "POST /invites/{id}/delete", Role: wire.RoleOwner, Page: p.uninvite},
+			{Pattern: "POST /people/{id}/role", Role: wire.RoleOwner, Page: p.setRole},
+			{Pattern: "POST /people/{id}/disabled", Role: wire.RoleOwner, Page: p.setDisabled},
+			{Pattern: "POST /people/{id}/reset", Role: wire.RoleOwner, Page: p.makeReset},
+
+			{Pattern: "GET /keys", Role: wire.RoleOwner, Page: p.keysPage},
+			{Pattern: "POST /keys", Role: wire.RoleOwner, Page: p.createKey},
+			{Pattern: "POST /keys/{id}/revoke", Role: wire.RoleOwner, Page: p.revokeKey},
+			{Pattern: "GET /audit", Role: wire.RoleOwner, Page: p.auditPage},
+		},
+		Notices: map[string]string{
+			"revoked":   "The key is revoked. Calls with it are now rejected.",
+			"uninvited": "The invite is revoked. Its link no longer works.",
+		},
+		Undos: map[string]frame.Undoing{
+			"role":     {Text: roleText, Back: p.undoRole},
+			"disabled": {Text: disabledText, Back: p.undoDisabled},
+			"enabled":  {Text: func(u frame.Undo) string { return u.Name + " can sign in again." }},
+		},
+	}
+}

@@ -1,0 +1,161 @@
+package people
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// peopleView is what the page of people shows.
+type peopleView struct {
+	People  []wire.User
+	Invites []wire.Invite
+	SignUp  wire.SignUp
+	Link    string      // a new link, for Reset or else for Invited; shown only now
+	Reset   *wire.User  // whose password the link resets
+	Invited wire.Invite // the invite that the link accepts
+	Roles   []wire.Role
+	Error   *wire.Error
+}
+
+func (p *pages) peoplePage(c *frame.Call) error { return p.showPeople(c, http.StatusOK, peopleView{}) }
+
+func (p *pages) loadPeople(c *frame.Call, v *peopleView) (err error) {
+	if v.People, err = p.people.Members(c.Context(), c.User); err != nil {
+		return err
+	}
+	if v.Invites, err = p.people.Invites(c.Context(), c.User); err != nil {
+		return err
+	}
+
+	v.SignUp = p.people.SignUp()
+	v.Roles = []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
+
+	return nil
+}
+
+// showPeople answers a form with the page itself and not with a redirect: a link that
+// works once must not appear in an address.
+func (p *pages) showPeople(c *frame.Call, status int, v peopleView) error {
+	if err := p.loadPeople(c, &v); err != nil {
+		return err
+	}
+
+	return c.Show(status, "people", "People", "people", v)
+}
+
+// codeLink returns the address of a page of this server with a code.
+func codeLink(c *frame.Call, page string, code wire.Secret) string {
+	return c.Base() + page + "?" + url.Values{"code": {string(code)}}.Encode()
+}
+
+func (p *pages) invite(c *frame.Call) error {
+	code, i, err := p.people.Invite(c.Context(), c.User, wire.Role(c.PostForm.Get("role")))
+	if err != nil {
+		return err
+	}
+
+	return p.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/sign-up", code), Invited: i})
+}
+
+func (p *pages) uninvite(c *frame.Call) error {
+	if err := p.people.Uninvite(c.Context(), c.User, c.PathValue("id")); err != nil {
+		return err
+	}
+
+	return c.Redirect("/people", "uninvited")
+}
+
+func (p *pages) makeReset(c *frame.Call) error {
+	code, u, err := p.people.MakeReset(c.Context(), c.User, c.PathValue("id"))
+	if err != nil {
+		return p.peopleFault(c, err)
+	}
+
+	return p.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/reset-password", code), Reset: &u})
+}
+
+func (p *pages) setRole(c *frame.Call) error {
+	people, err := p.people.Members(c.Context(), c.User)
+	if err != nil {
+		return err
+	}
+	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
+	if err != nil {
+		return p.peopleFault(c, err)
+	}
+
+	for _, before := range people {
+		if before.ID == u.ID && before.Role != u.Role && u.ID != c.User.ID {
+			return c.Offer("/people", "",
+				frame.Undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(before.Role), Now: string(u.Role)})
+		}
+	}
+
+	return c.Offer("/people", "", frame.Undo{Kind: "role", Name: u.Email, Now: string(u.Role)})
+}
+
+func (p *pages) setDisabled(c *frame.Call) error {
+	disabled := c.PostForm.Get("disabled") == "true"
+	before, err := p.people.Members(c.Context(), c.User)
+	if err != nil {
+		return err
+	}
+	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
+	switch {
+	case err != nil:
+		return p.peopleFault(c, err)
+	case !disabled:
+		return c.Offer("/people", "", frame.Undo{Kind: "enabled", Name: u.Email})
+	}
+
+	// Whom somebody else had disabled is not theirs to let in again.
+	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
+	if was || u.DisabledAt == nil {
+		return c.Offer("/people", "", frame.Undo{Kind: "disabled", Name: u.Email})
+	}
+
+	return c.Offer("/people", "",
+		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(time.RFC3339Nano)})
+}
+
+// peopleFault shows the page again with a change that is not possible, such as removing
+// the account's last owner.
+func (p *pages) peopleFault(c *frame.Call, err error) error {
+	if e := wire.AsError(err); e.Code == wire.CodeConflict {
+		return p.showPeople(c, e.Status(), peopleView{Error: e})
+	}
+
+	return err
+}
+
+func roleText(u frame.Undo) string {
+	was := ""
+	if u.Was != "" {
+		was = " (was " + u.Was + ")"
+	}
+
+	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
+}
+
+func (p *pages) undoRole(c *frame.Call, u frame.Undo) (to, done string, err error) {
+	err = p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Now), wire.Role(u.Was))
+
+	return "/people", "undone", err
+}
+
+func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
+
+func (p *pages) undoDisabled(c *frame.Call, u frame.Undo) (to, done string, err error) {
+	at, err := time.Parse(time.RFC3339Nano, u.Now)
+	if err != nil {
+		return "", "", err
+	}
+
+	return "/people", "undone", p.people.RevertDisabled(c.Context(), c.User, u.Of, at)
+}

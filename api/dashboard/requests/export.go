@@ -1,0 +1,278 @@
+package requests
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// exportWriter writes the records that a search finds.
+type exportWriter func(p *pages, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
+
+// exported is what is saved of a view.
+type exported struct {
+	wire.Search
+	columns []string // of a CSV; nil for all
+}
+
+// exportForm is a format in which a view can be saved.
+type exportForm struct {
+	name, text, hint string
+	extension        string // of its file, whose name begins with the form's own
+	mediaType        string
+	write            exportWriter
+}
+
+var exportForms = []exportForm{
+	{
+		name:      wire.FormatEvents,
+		text:      "Events",
+		hint:      "all there is; promptspool requests import reads them into another server or account",
+		extension: ".jsonl",
+		mediaType: "application/x-ndjson",
+		write:     (*pages).writeEvents,
+	},
+	{
+		name:      "records",
+		text:      "Records",
+		hint:      "one JSON object per line, with prompts and responses",
+		extension: ".jsonl",
+		mediaType: "application/x-ndjson",
+		write:     (*pages).writeRecords,
+	},
+	{
+		name:      wire.FormatCSV,
+		text:      "CSV",
+		hint:      "the columns of this list, for a spreadsheet",
+		extension: ".csv",
+		mediaType: "text/csv; charset=utf-8",
+		write:     (*pages).writeCSV,
+	},
+}
+
+// exportLink is an entry of the menu that saves a view.
+type exportLink struct{ Text, Hint, Href string }
+
+// exportLinks returns the entries for the records of a filter, whose list shows some columns.
+func exportLinks(f filter.Filter, columns []string) []exportLink {
+	var links []exportLink
+	add := func(form exportForm, f filter.Filter, hint string) {
+		q := f.Values()
+		q.Set("format", form.name)
+		links = append(links, exportLink{form.text, hint, address.Of("/requests/export", q)})
+	}
+
+	shown, all := f, f
+	all.Columns = nil
+	shown.Columns = columns
+	for _, form := range exportForms {
+		if form.name != wire.FormatCSV {
+			add(form, all, form.hint)
+			continue
+		}
+		add(form, shown, form.hint)
+		form.text += ", all columns"
+		add(form, all, "")
+	}
+
+	return links
+}
+
+// exportName returns the name of a file that has what a filter finds.
+func exportName(form exportForm, f filter.Filter, now time.Time) string {
+	what := form.name
+	if what == wire.FormatCSV {
+		what = "requests"
+	}
+	selected := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(f.Text), "-"), "-.")
+	if selected == "" {
+		selected = "all"
+	}
+	selected = selected[:min(len(selected), exportNameMax)]
+
+	return what + "-" + selected + "-" + now.In(f.Zone()).Format(time.DateOnly) + form.extension
+}
+
+// notInNames matches what some file system or header might not take.
+var notInNames = regexp.MustCompile(`[^a-z0-9._]+`)
+
+const exportNameMax = 60
+
+// readExportForm returns the form that an address asks for, or records if it names none.
+func readExportForm(q url.Values) (exportForm, error) {
+	name := q.Get("format")
+	if name == "" {
+		name = "records"
+	}
+
+	i := slices.IndexFunc(exportForms, func(form exportForm) bool { return form.name == name })
+	if i < 0 {
+		fault := wire.FieldError{Field: "format", Reason: "must be events, records or csv"}
+		return exportForm{}, wire.Invalid(fault)
+	}
+
+	return exportForms[i], nil
+}
+
+// exportRequests answers with all records of a view, in one of the forms.
+func (p *pages) exportRequests(c *frame.Call) error {
+	query := c.URL.Query()
+	form, err := readExportForm(query)
+	if err != nil {
+		return err
+	}
+
+	id := c.Identity()
+	f := c.Filter(query)
+	s, err := f.Search()
+	if err != nil {
+		return err
+	}
+
+	// An invalid filter must be rejected now. Once the first line is sent, an answer can
+	// only be cut off.
+	probe := s
+	probe.PerPage = 1
+	if _, err := p.records.Search(c.Context(), id, probe); err != nil {
+		return err
+	}
+
+	if err := c.Note(c.Context(), "export requests", form.name, wire.AuditFilter(f.Text)); err != nil {
+		return err
+	}
+
+	e := exported{s, f.Columns}
+	write := func(ctx context.Context, w io.Writer) error { return form.write(p, ctx, id, e, w) }
+
+	// The server streams long answers after the handler has returned, within bounds.
+	streamer, streams := c.Writer().(interface {
+		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
+	})
+	if streams {
+		if err := streamer.Stream(id.KeyID, write); err != nil {
+			return err
+		}
+	}
+
+	c.W.Header().Set("Content-Type", form.mediaType)
+	c.W.Header().Set("Content-Disposition", `attachment; filename="`+exportName(form, f, c.Now())+`"`)
+	if streams {
+		return nil
+	}
+
+	return write(c.Context(), c.W)
+}
+
+// writeEvents writes what `requests import` reads. No cursors are written: a browser could
+// not resume with one.
+func (p *pages) writeEvents(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
+	var line []byte
+	write := func(events []wire.Event) error {
+		for i := range events {
+			line = events[i].AppendLine(line[:0])
+			if _, err := w.Write(line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	ignoreCursor := func(string) error { return nil }
+
+	return p.records.ExportEvents(ctx, id, e.Search, write, ignoreCursor)
+}
+
+// writeRecords writes records as the API shows them.
+func (p *pages) writeRecords(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
+	lines := json.NewEncoder(w)
+	lines.SetEscapeHTML(false)
+	query := wire.ExportQuery{FilterGroup: e.FilterGroup, Q: e.Q}
+
+	return p.records.Export(ctx, id, query, func(e wire.Exported) error {
+		return lines.Encode(e.Record)
+	})
+}
+
+// writeCSV writes a line for each record, a page of rows at a time.
+func (p *pages) writeCSV(ctx context.Context, id wire.Identity, e exported, w io.Writer) error {
+	lines := csv.NewWriter(w)
+	header, cells := csvColumns(e.columns)
+	if err := lines.Write(header); err != nil {
+		return err
+	}
+
+	s := e.Search
+	s.PerPage = wire.PageItemsMax
+	for {
+		page, err := p.records.Search(ctx, id, s)
+		if err != nil {
+			return err
+		}
+
+		for i := range page.Items {
+			row := &page.Items[i]
+			if row.Truncated() {
+				// A row holds only so much metadata. The record has all of it, unless it
+				// was deleted since the search.
+				record, err := p.records.Request(ctx, id, row.RequestID)
+				if err != nil && !wire.IsCode(err, wire.CodeNotFound) {
+					return err
+				}
+				row = row.WithMetadata(record.Metadata)
+			}
+			_ = lines.Write(cells(row)) // lines.Error has its error
+		}
+
+		lines.Flush()
+		if lines.Error() != nil || page.NextCursor == nil {
+			return lines.Error()
+		}
+
+		s.Cursor = *page.NextCursor
+	}
+}
+
+// csvColumns returns the heading of a CSV, and what makes its lines. Without columns it has all
+// but the tools, as in the API.
+func csvColumns(chosen []string) (header []string, cells func(*wire.Row) []string) {
+	all := wire.CSVColumns[:len(wire.CSVColumns)-1] // without the cursor
+	if chosen == nil {
+		return all, func(row *wire.Row) []string { return row.CSVLine("")[:len(all)] }
+	}
+
+	header = []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
+	for _, name := range chosen {
+		i := slices.IndexFunc(filter.Columns, func(c filter.Column) bool { return c.Name == name })
+		for cell := range strings.FieldsSeq(filter.Columns[i].CSV) {
+			if !slices.Contains(header, cell) {
+				header = append(header, cell)
+			}
+		}
+	}
+	from := make([]int, len(header))
+	for i, name := range header {
+		from[i] = slices.Index(all, name)
+	}
+
+	return header, func(row *wire.Row) []string {
+		line, cells := row.CSVLine(""), make([]string, len(header))
+		for i, at := range from {
+			if at >= 0 {
+				cells[i] = line[at]
+			} else {
+				cells[i] = wire.CSVCell(strings.Join(row.ToolNames, ","))
+			}
+		}
+		return cells
+	}
+}

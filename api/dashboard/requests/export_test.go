@@ -1,0 +1,57 @@
+package requests
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/wire"
+	"promptspool/api/wire/calendar"
+)
+
+func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
+	first := []string{"started_at", "status", "error_message", "request_id", "accepted_at"}
+	started := time.Date(2026, 11, 24, 22, 30, 0, 5_000_000, time.UTC)
+	for _, c := range filter.Columns {
+		header, cells := csvColumns([]string{c.Name})
+		if !slices.Equal(header[:len(first)], first) || len(header) == len(first) {
+			t.Fatalf("the heading of %s is %v", c.Name, header)
+		}
+		for _, name := range header {
+			if !slices.Contains(wire.CSVColumns, name) && name != "tools" {
+				t.Errorf("%s is written as %s, which no CSV has", c.Name, name)
+			}
+		}
+		row := &wire.Row{
+			RequestID: "r", ListTime: started, AcceptedAt: started.Add(time.Second), Status: "ERROR",
+			OutputExcerpt: "Overloaded", ToolNames: []string{"=now()", "b"},
+		}
+		line := cells(row)
+		want := []string{"2026-11-24T22:30:00.005Z", "ERROR", "Overloaded", "r", "2026-11-24T22:30:01.005Z"}
+		if len(line) != len(header) || !slices.Equal(line[:len(first)], want) {
+			t.Errorf("%s: %v is the line of %v", c.Name, line, header)
+		}
+		if c.Name == "tools" && line[len(first)] != "'=now(),b" {
+			t.Errorf("the tools are %q, which a spreadsheet may run", line[len(first)])
+		}
+	}
+}
+
+func TestAFileOfAViewSaysWhatItIs(t *testing.T) {
+	berlin, _ := calendar.ParseZone("Europe/Berlin")
+	now := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
+	for line, want := range map[string]string{
+		"":                                       "events-all-2026-11-23.jsonl",
+		"status:error template:support/triage@3": "events-status-error-template-support-triage-3-2026-11-23.jsonl",
+		"\"\u00fc\r\nX: y\" customer:\"a\\\"b\"": "events-x-y-customer-a-b-2026-11-23.jsonl",
+		strings.Repeat("x", 90):                  "events-" + strings.Repeat("x", 60) + "-2026-11-23.jsonl",
+	} {
+		f := filter.Read(url.Values{"filter": {line}}, now, berlin)
+		if got := exportName(exportForms[0], f, now); got != want {
+			t.Errorf("%q is saved as %s, want %s", line, got, want)
+		}
+	}
+}

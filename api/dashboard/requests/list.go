@@ -1,0 +1,80 @@
+package requests
+
+import (
+	"html/template"
+	"net/http"
+	"slices"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+const requestsPerPage = 50
+
+// requestsView is what the list of requests shows.
+type requestsView struct {
+	filter.Form
+	View     listView
+	Columns  []filter.Column // all that can be shown
+	Shown    []filter.Column
+	Headings []heading
+	Page     wire.SearchPage
+	Rows     []requestRow
+	Next     string // the address of the next page; "" on the last one
+	First    string // the address of the first page; "" on that page
+	Exports  []exportLink
+}
+
+func (p *pages) requestsPage(c *frame.Call) error {
+	query := c.URL.Query()
+	f := c.Filter(query)
+	v := requestsView{Form: filter.NewForm("/requests", f), View: readView(c, f), Columns: filter.Columns}
+	v.Exports = exportLinks(f, v.View.Columns)
+	v.Shown = v.View.shown()
+
+	page, err := f.List(c.Context(), p.records, c.Identity(),
+		wire.Search{PerPage: requestsPerPage, Cursor: query.Get("cursor")})
+	// A filter that makes no sense is shown in its form, where it can be corrected.
+	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
+		v.Reject(e)
+		return c.Show(e.Status(), "requests", f.Title("Requests"), "requests", v)
+	}
+	if err != nil {
+		return err
+	}
+
+	var main string
+	v.Page = page
+	v.Rows, main = requestRows(f, page)
+	if main == "" {
+		// No row has a score: the texts may have its room.
+		v.Shown = slices.DeleteFunc(v.Shown, func(c filter.Column) bool { return c.Name == "score" })
+	}
+	v.Headings = headings(f, v.Shown, main)
+	// An incomplete search may still find something on its next pages.
+	if len(page.Items) == 0 && page.Complete {
+		v.SuggestClosest(c.Context(), p.records, c.Identity())
+	}
+
+	if page.NextCursor != nil {
+		next := f.Values()
+		next.Set("cursor", *page.NextCursor)
+		v.Next = address.Of(v.Path, next)
+	}
+	if query.Get("cursor") != "" {
+		v.First = address.Of(v.Path, f.Values())
+	}
+
+	return c.Show(http.StatusOK, "requests", f.Title("Requests"), "requests", v)
+}
+
+// Excerpt returns an excerpt in which what the filter looks for is marked.
+func (v requestsView) Excerpt(text string) template.HTML {
+	return conversation.Excerpt(text, v.Filter.Words())
+}
+
+// Erase returns the address of the question which requests are to be deleted.
+func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }

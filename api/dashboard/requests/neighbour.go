@@ -1,0 +1,152 @@
+package requests
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// neighbour is a link to the record in front of another one in a list, or behind it.
+type neighbour struct{ Href, Text string }
+
+// steps names the ways to the previous and to the next record of a list.
+func steps(o filter.Order) (previous, next string) {
+	switch o.Direction(filter.ByTime) {
+	case "":
+		return "Previous", "Next"
+	case "ascending":
+		return "Older", "Newer"
+	}
+
+	return "Newer", "Older"
+}
+
+// listPlace is a record's place in a list: how many rows behind a cursor. Without an id there is none.
+type listPlace struct {
+	ID     string
+	Cursor string
+	Row    int
+}
+
+// recordAddress returns the address of a record at its place in the list of the filter, with a view of its
+// texts; "" for none.
+func recordAddress(f filter.Filter, p listPlace, view string) string {
+	if p.ID == "" {
+		return ""
+	}
+	q := f.Values()
+	q.Set("cursor", p.Cursor)
+	q.Set("row", strconv.Itoa(p.Row))
+	if view == sentView {
+		q.Set("view", view)
+	}
+
+	return address.Of("/requests/"+p.ID, q)
+}
+
+// neighboursTimeMax bounds the search for neighbours: a page waits for it, and is complete
+// without them.
+const neighboursTimeMax = time.Second
+
+// neighbours returns the addresses of the records in front of one and behind it, in the list that
+// its page was opened from; "" is none. What is not found in time is left out.
+func (p *pages) neighbours(c *frame.Call, f filter.Filter, id string) (previous, next string, err error) {
+	q := c.URL.Query()
+	at := listPlace{ID: id, Cursor: q.Get("cursor")}
+	if at.Row, err = strconv.Atoi(q.Get("row")); err != nil || at.Row < 0 || at.Cursor == "" {
+		return "", "", nil // it was not opened from a list
+	}
+
+	ctx, cancel := context.WithTimeout(c.Context(), neighboursTimeMax)
+	defer cancel()
+	read := func(cursor string, rows int) (wire.SearchPage, error) {
+		return f.List(ctx, p.records, c.Identity(), wire.Search{Cursor: cursor, PerPage: rows, Quick: true})
+	}
+	before, behind, err := at.neighbours(read)
+
+	// The list explains what is wrong with its filter.
+	late := errors.Is(err, context.DeadlineExceeded) && c.Context().Err() == nil
+	if late || wire.IsCode(err, wire.CodeInvalid) {
+		err = nil
+	}
+
+	return recordAddress(f, before, q.Get("view")), recordAddress(f, behind, q.Get("view")), err
+}
+
+// readRows reads rows of a list behind a cursor; "" is its beginning.
+type readRows func(cursor string, rows int) (wire.SearchPage, error)
+
+// neighbours returns the places in front of a place and behind it. With an error, it returns those
+// found before.
+func (p listPlace) neighbours(read readRows) (before, behind listPlace, err error) {
+	page, err := read(p.Cursor, min(p.Row+2, requestsPerPage))
+	if err != nil {
+		return before, behind, err
+	}
+
+	// A record may have left the list since, such as by a score: then others are where it was.
+	i := rowOf(page, p.ID)
+	next := i + 1
+	if i < 0 {
+		i = min(p.Row, len(page.Items))
+		next = i
+	}
+	if i > 0 {
+		before = listPlace{page.Items[i-1].RequestID, p.Cursor, i - 1}
+	}
+
+	switch {
+	case next < len(page.Items):
+		behind = listPlace{page.Items[next].RequestID, p.Cursor, next}
+	case page.NextCursor != nil:
+		following, err := read(*page.NextCursor, 1)
+		if err != nil {
+			return before, behind, err
+		}
+		if len(following.Items) > 0 {
+			behind = listPlace{following.Items[0].RequestID, *page.NextCursor, 0}
+		}
+	}
+	if i == 0 && len(page.Items) > 0 {
+		before, err = lastBefore(page.Items[0].RequestID, read)
+	}
+
+	return before, behind, err
+}
+
+// lastBefore returns the place in front of a record that begins a page. A cursor leads only on, so
+// the list is read from its beginning, as the reader came to that page.
+func lastBefore(id string, read readRows) (last listPlace, err error) {
+	for cursor := ""; ; {
+		page, err := read(cursor, requestsPerPage)
+		if err != nil {
+			return listPlace{}, err
+		}
+
+		i := rowOf(page, id)
+		switch {
+		case i == 0:
+			return last, nil
+		case i > 0:
+			return listPlace{page.Items[i-1].RequestID, page.Start, i - 1}, nil
+		case page.NextCursor == nil:
+			return listPlace{}, nil
+		}
+		if n := len(page.Items); n > 0 {
+			last = listPlace{page.Items[n-1].RequestID, page.Start, n - 1}
+		}
+		cursor = *page.NextCursor
+	}
+}
+
+// rowOf returns the row of a page that has a record; -1 if none has.
+func rowOf(page wire.SearchPage, id string) int {
+	return slices.IndexFunc(page.Items, func(r wire.Row) bool { return r.RequestID == id })
+}

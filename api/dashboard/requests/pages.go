@@ -1,0 +1,86 @@
+// Package requests has the dashboard's pages of what was logged: the list of requests, one request with
+// the others of its trace, and what is done with them: exporting, scoring, deleting.
+//
+// # Files
+//
+//	pages.go                         the table of pages
+//	list.go, row.go, view.go         the list, its columns and rows
+//	suggest.go, export.go            completing its filter; saving it as a file
+//	record.go, text.go, failure.go   one request and its texts; others that failed like it
+//	neighbour.go, replay.go          those beside it in the list; commands that log it again
+//	trace.go, erase.go               the spans of a trace; deleting requests
+package requests
+
+import (
+	"context"
+	"embed"
+
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// Records reads what was logged, and deletes it.
+type Records interface {
+	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
+	Suggest(ctx context.Context, id wire.Identity, s wire.SuggestQuery) (wire.Suggestions, error)
+	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
+	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
+	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
+	Export(ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error) error
+	ExportEvents(
+		ctx context.Context, id wire.Identity, s wire.Search,
+		fn func([]wire.Event) error, mark func(cursor string) error,
+	) error
+}
+
+// Recorder writes events. Package api documents the results.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
+// Templates knows the versions and labels that a filter may name.
+type Templates interface {
+	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
+}
+
+// pages are the pages of requests.
+type pages struct {
+	records   Records
+	recorder  Recorder
+	templates Templates
+}
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of requests.
+func Pages(records Records, recorder Recorder, templates Templates) frame.Room {
+	p := &pages{records, recorder, templates}
+
+	return frame.Room{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /requests", Role: wire.RoleViewer, Page: p.requestsPage},
+			{Pattern: "POST /requests/view", Role: wire.RoleViewer, Page: rememberView},
+			{Pattern: "GET /suggestions", Role: wire.RoleViewer, Page: p.suggest},
+			{Pattern: "GET /requests/export", Role: wire.RoleViewer, Page: p.exportRequests},
+
+			{Pattern: "GET /requests/{id}", Role: wire.RoleViewer, Page: p.recordPage},
+			{Pattern: "GET /requests/{id}/raw", Role: wire.RoleViewer, Page: p.rawRecord},
+			{Pattern: "GET /requests/{id}/text", Role: wire.RoleViewer, Page: p.recordText},
+			{Pattern: "POST /requests/{id}/score", Role: wire.RoleEditor, Page: p.setScore,
+				Review: frame.Review("Set this score?", "Set", "name", "score")},
+			{Pattern: "GET /traces/{id}", Role: wire.RoleViewer, Page: p.tracePage},
+
+			{Pattern: "GET /requests/delete", Role: wire.RoleOwner, Page: p.erasePage},
+			{Pattern: "POST /requests/delete", Role: wire.RoleOwner, Page: p.erase},
+		},
+		Notices: map[string]string{
+			"scored": "The score is set.",
+			"erased": "The requests were deleted.",
+		},
+		Undos: map[string]frame.Undoing{
+			"erased": {Text: func(u frame.Undo) string { return "Deleted: " + u.Now + "." }},
+		},
+	}
+}

@@ -1,0 +1,280 @@
+package requests
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// recordView is what the page of a request shows.
+type recordView struct {
+	conversation.Shown
+	outcome
+	Record     wire.Record
+	Metadata   []wire.MetadataRow
+	Parameters []conversation.Parameter
+	Tools      []conversation.Tool
+	MoreSent   int                // parameters and tools that the page has no room for
+	Variables  *conversation.Text // of the template; nil if there are none
+	FirstToken *float64           // milliseconds until it came; nil if unknown
+	Alike      *failuresAlike     // nil unless the call failed
+	Others     []otherRequest     // logged under the same id
+	MoreOthers int                // how many more of them the page has no room for
+	Back       string             // the address of the list with its filter
+	Erase      string             // the address of the question before it is deleted
+	Query      string             // that filter, and the page's place, for forms
+
+	Previous, Next neighbour // in that list
+
+	AsSent bool   // texts are not laid out
+	Toggle string // the address of the page with the texts the other way
+
+	Earlier, Later string // the addresses of the pages with the messages before and behind these; or ""
+
+	Talk string // the address of the calls of the same conversation; "" if it is unknown
+
+	Answer, Curl, Python string // the addresses of what can be copied; "" if there is no answer
+}
+
+// othersMax bounds the other requests that a page shows.
+const othersMax = 20
+
+// otherRequest is another request that was logged under a record's id.
+type otherRequest struct {
+	conversation.Shown
+	wire.RecordEvent
+	TooLarge bool // it is stored, but too large for any page
+}
+
+// others reads the other requests that were logged under a record's id. They share the
+// room that one page has for texts.
+func others(r wire.Record, like *conversation.Texts) (shown []otherRequest, more int) {
+	t := conversation.NewTexts(nil)
+	t.AsSent, t.Prose = like.AsSent, like.Prose
+	for i, conflict := range r.Conflicts {
+		if i == othersMax {
+			return shown, len(r.Conflicts) - i
+		}
+
+		var o otherRequest
+		sameEvent := func(e wire.RecordEvent) bool { return e.ID == conflict.EventID }
+		if at := slices.IndexFunc(r.Events, sameEvent); at >= 0 {
+			o.RecordEvent = r.Events[at]
+		}
+
+		o.TooLarge = len(conflict.Request) == 0 || string(conflict.Request) == "null"
+		if !o.TooLarge {
+			t.At = like.At + "&event=" + url.QueryEscape(conflict.EventID)
+			o.Shown = t.Call(conversation.Read(conflict.Request))
+		}
+		shown = append(shown, o)
+	}
+
+	return shown, 0
+}
+
+func (p *pages) recordPage(c *frame.Call) error {
+	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+
+	f := c.Filter(c.URL.Query())
+	read := conversation.Read(r.Content())
+	t := recordTexts(c, f, r)
+	query := keepPlace(f.Values(), c.URL.Query())
+	v := recordView{
+		outcome: outcome(r.Status),
+		Record:  r,
+		Back:    f.Requests(),
+		Query:   query.Encode(),
+		AsSent:  t.AsSent,
+		Toggle:  toggled(c.URL),
+		Talk:    talkAddress(r.Metadata),
+		Curl:    t.Address("curl"),
+		Python:  t.Address("python"),
+	}
+	if len(read.Output) > 0 {
+		v.Answer = t.Address("answer")
+	}
+	query.Set("id", r.RequestID)
+	v.Erase = address.Of("/requests/delete", query)
+
+	t.From = fromPiece(c.URL)
+	v.Shown = t.Call(read)
+	if t.From > 0 {
+		v.Earlier = withPiece(c.URL, t.From-conversation.PiecesMax)
+	}
+	if v.Hidden > 0 {
+		v.Later = withPiece(c.URL, t.From+conversation.PiecesMax)
+	}
+	if t.From == 0 {
+		v.Others, v.MoreOthers = others(r, t)
+	}
+	v.Parameters, v.Tools = t.Sent(read)
+	v.MoreSent = len(read.Sent.Parameters) + len(read.Sent.Tools) - len(v.Parameters) - len(v.Tools)
+	if r.Prompt != nil && len(r.Prompt.InputVariables) > 0 {
+		variables := t.Show("variables", string(r.Prompt.InputVariables), false)
+		v.Variables = &variables
+	}
+	v.FirstToken = firstToken(r)
+	if v.Failure != nil && !r.IsSpan() { // no list shows spans
+		v.Alike = p.failedAlike(c, r)
+	}
+
+	// Sorted, so that the same request always looks the same.
+	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
+	}
+
+	if v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, r.RequestID); err != nil {
+		return err
+	}
+	v.Previous.Text, v.Next.Text = steps(f.Order)
+
+	return c.Show(http.StatusOK, "record", v.Title(), "requests", v)
+}
+
+// Heading returns what the page is about: a model, or the name of a span.
+func (v recordView) Heading() string {
+	if v.Record.IsSpan() {
+		return cmp.Or(v.Record.SpanName, "Span")
+	}
+
+	return cmp.Or(v.Record.Model, "Request")
+}
+
+// Title returns what tells the page's tab from those of others: how the call ended, of which template,
+// and by which model.
+func (v recordView) Title() string {
+	var parts []string
+	if ended := v.Ended(); ended != "" {
+		parts = append(parts, ended)
+	}
+	if p := v.Record.Prompt; p != nil && p.Name != "" {
+		template := p.Name
+		if p.Version != nil {
+			template += " v" + strconv.Itoa(*p.Version)
+		}
+		parts = append(parts, template)
+	}
+
+	return strings.Join(append(parts, v.Heading()), " · ")
+}
+
+// talkKeys are the metadata keys whose value names a conversation.
+var talkKeys = []string{"session_id", "conversation_id", "thread_id", "chat_id"}
+
+// talkAddress returns the address of the calls of a record's conversation in the order of their
+// time, or "".
+func talkAddress(metadata map[string]string) string {
+	for _, key := range talkKeys {
+		if id := metadata[key]; id != "" {
+			byTime := filter.Order{By: filter.ByTime, Ascending: true}
+			return filter.Filter{Order: byTime}.With(filterline.Where("metadata", key, id)).Requests()
+		}
+	}
+
+	return ""
+}
+
+// firstToken returns the milliseconds until the first token came, which SDKs log as metadata;
+// nil if they did not.
+func firstToken(r wire.Record) *float64 {
+	ms, err := strconv.ParseFloat(r.Metadata["time_to_first_token_ms"], 64)
+	if err != nil || !(ms >= 0 && ms < 1e12) {
+		return nil
+	}
+
+	return &ms
+}
+
+// rawRecord answers with the whole record as JSON.
+func (p *pages) rawRecord(c *frame.Call) error {
+	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+
+	return c.Send("application/json; charset=utf-8", string(raw))
+}
+
+// setScore scores a request the way a program would: by an event.
+func (p *pages) setScore(c *frame.Call) error {
+	// An event for a request that does not exist, or is another account's, would be
+	// accepted and wait for that request.
+	id := c.PathValue("id")
+	if _, err := p.records.Request(c.Context(), c.Identity(), id); err != nil {
+		return err
+	}
+
+	score, err := strconv.Atoi(c.PostForm.Get("score"))
+	if err != nil {
+		return wire.Invalid(wire.FieldError{Field: "score", Reason: "must be an integer from 0 to 100"})
+	}
+
+	// The event has the body that a program would send, so the same checks apply to it.
+	body, err := json.Marshal(map[string]any{
+		"request_id": id,
+		"score":      score,
+		"name":       strings.TrimSpace(c.PostForm.Get("name")),
+	})
+	if err != nil {
+		return err
+	}
+	if err := p.recordScore(c, id, body); err != nil {
+		return err
+	}
+
+	// Back to the same page of the request, in the list from which it was opened.
+	q, _ := url.ParseQuery(c.PostForm.Get("view"))
+	to := keepPlace(c.Filter(q).Values(), q)
+	to.Set("done", "scored")
+
+	return c.Redirect(address.Of("/requests/"+id, to), "")
+}
+
+// recordScore writes the event of a score, after the checks that a program's score passes.
+func (p *pages) recordScore(c *frame.Call, id string, body json.RawMessage) error {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return err
+	}
+	// As the API checks it: the archive keeps whatever it is given.
+	if _, err := wire.DecodeScore(object); err != nil {
+		return err
+	}
+
+	results, err := p.recorder.Record(c.Context(), c.Identity(), []wire.Event{{
+		ID:         wire.NewID(),
+		Kind:       wire.KindScore,
+		RequestID:  id,
+		AcceptedAt: c.Now().UTC(),
+		Sidecar:    "dashboard",
+		Body:       body,
+	}})
+	if err != nil {
+		return err
+	}
+	if reason := results[0].Reason; reason != "" {
+		return wire.Errorf(wire.CodeInvalid, "The score was rejected: %s.", reason)
+	}
+
+	return nil
+}

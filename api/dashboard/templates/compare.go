@@ -1,0 +1,114 @@
+package templates
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"promptspool/api/calls"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/textdiff"
+	"promptspool/api/wire"
+)
+
+// compareView is what the comparison of two versions shows.
+type compareView struct {
+	templateHead
+	A, B   int
+	Left   wire.RawTemplate
+	Right  wire.RawTemplate
+	Rows   []textdiff.Row // nil if the versions are equal
+	Select []int          // the versions to choose from, newest first
+}
+
+// comparedMax bounds the versions that a form offers. The address can name older ones.
+const comparedMax = 200
+
+func (p *pages) comparePage(c *frame.Call) error {
+	head, err := p.head(c, "compare")
+	if err != nil {
+		return err
+	}
+
+	v := compareView{templateHead: head, Select: head.latestVersions(comparedMax)}
+	if v.A, err = versionParam(c, "a", max(1, head.Latest()-1)); err != nil {
+		return err
+	}
+	if v.B, err = versionParam(c, "b", head.Latest()); err != nil {
+		return err
+	}
+
+	source := func(version int) (wire.RawTemplate, error) {
+		return p.templates.Source(c.Context(), c.Identity(), head.Name, wire.Selector{Version: version})
+	}
+	if v.Left, err = source(v.A); err != nil {
+		return err
+	}
+	if v.Right, err = source(v.B); err != nil {
+		return err
+	}
+	v.Rows = textdiff.Lines(versionText(v.Left), versionText(v.Right))
+
+	return c.Show(http.StatusOK, "compare", head.Name+" · Compare", "templates", v)
+}
+
+// versionText returns a version as lines of text: its messages, then everything else as
+// JSON.
+func versionText(raw wire.RawTemplate) string {
+	var b strings.Builder
+	b.WriteString(transcript(blueprintMessages(raw.Blueprint)))
+
+	var blueprint, metadata map[string]json.RawMessage
+	_ = json.Unmarshal(raw.Blueprint, &blueprint) // the registry has checked both
+	_ = json.Unmarshal(raw.Metadata, &metadata)
+
+	// The messages are compared as texts, so the rest must say what their formats are.
+	var messages []struct {
+		Format json.RawMessage `json:"template_format"`
+	}
+	_ = json.Unmarshal(blueprint["messages"], &messages)
+	var formats []json.RawMessage
+	for i, m := range messages {
+		if m.Format != nil {
+			formats = append(formats, encoded("message "+strconv.Itoa(i+1)+": "+jsonText(m.Format)))
+		}
+	}
+	if formats != nil {
+		blueprint["formats"] = encoded(formats)
+	}
+
+	addSection(&b, "template", without(blueprint, "type", "messages", "content", "input_variables"))
+	addSection(&b, "metadata", without(metadata))
+
+	return b.String()
+}
+
+// transcript returns messages as lines of text, each under its role.
+func transcript(messages []calls.Message) string {
+	var b strings.Builder
+	for _, m := range messages {
+		var texts []string
+		for _, p := range m.Parts {
+			texts = append(texts, p.Text)
+		}
+		for _, call := range m.ToolCalls {
+			texts = append(texts, "calls "+call.Name+" "+call.Arguments)
+		}
+
+		addSection(&b, strings.TrimSpace(m.Role+" "+m.Name), strings.Join(texts, "\n"))
+	}
+
+	return b.String()
+}
+
+func addSection(b *strings.Builder, title, text string) {
+	if text == "" {
+		return
+	}
+
+	if b.Len() > 0 {
+		b.WriteString("\n\n")
+	}
+	b.WriteString("# " + title + "\n" + text)
+}

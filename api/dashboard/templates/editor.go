@@ -1,0 +1,362 @@
+package templates
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/calls"
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/markup"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// roles are the roles that a template's message can have.
+var roles = []string{"system", "developer", "user", "assistant", "tool", "function", "placeholder"}
+
+// editView is what the editor shows.
+type editView struct {
+	draft
+	Head      templateHead // the zero value for a new template
+	Preview   previewView
+	Error     *wire.Error
+	Refused   []shownFinding // why the draft was not saved: it cannot be rendered
+	Overtaken int            // the draft's base, if another version was saved meanwhile; else 0
+	Latest    int            // the number of that version
+	Unsaved   bool           // the fields come from a form, not from a version
+	Roles     []string
+	Providers []string
+}
+
+func (p *pages) editPage(c *frame.Call) error {
+	name := c.FormValue("name")
+	if name == "" {
+		return p.showEditor(c, http.StatusOK, editView{draft: newDraft("")})
+	}
+
+	head, err := p.head(c, "edit")
+	if err != nil {
+		return err
+	}
+	number, err := versionParam(c, "v", head.Latest())
+	if err != nil {
+		return err
+	}
+	raw, err := p.templates.Source(c.Context(), c.Identity(), head.Name, wire.Selector{Version: number})
+	if err != nil {
+		return err
+	}
+
+	v := editView{Head: head}
+	if v.draft, err = draftFrom(head.Template, raw); err != nil {
+		return err
+	}
+	if v.Variables, err = p.newestVariables(c, head.Name); err != nil {
+		return err
+	}
+
+	return p.showEditor(c, http.StatusOK, v)
+}
+
+// newestVariables returns the variables of the template's newest request, for trying a
+// draft with them, or "{}".
+func (p *pages) newestVariables(c *frame.Call, name string) (string, error) {
+	page, err := requestsOf(c, name, 0).List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: 1})
+	if err != nil || len(page.Items) == 0 {
+		return "{}", err
+	}
+
+	r, err := p.records.Request(c.Context(), c.Identity(), page.Items[0].RequestID)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return "{}", nil // deleted since the search
+	case err != nil:
+		return "", err
+	case r.Prompt == nil || len(r.Prompt.InputVariables) > editedBytesMax:
+		return "{}", nil // none, or too long to edit
+	}
+
+	return cmp.Or(markup.Indent(string(r.Prompt.InputVariables)), "{}"), nil
+}
+
+// editedBytesMax bounds variables that are offered for editing.
+const editedBytesMax = 16 << 10
+
+// requestsOf returns the filter for the requests of a template's version, or of all
+// its versions if version is 0.
+func requestsOf(c *frame.Call, name string, version int) filter.Filter {
+	f := c.Filter(nil).With(filterline.Where("template", "", name))
+	if version > 0 {
+		f = f.With(filterline.Where("version", "", strconv.Itoa(version)))
+	}
+
+	return f
+}
+
+func (p *pages) showEditor(c *frame.Call, status int, v editView) error {
+	title := "Edit " + v.Name
+	if v.New {
+		title = "New template"
+	}
+
+	v.Roles, v.Providers = roles, p.providers
+	v.Preview = p.renderDraft(c, v.draft)
+
+	return c.Show(status, "edit", title, "templates", v)
+}
+
+// saveAnyway is the button that also saves what cannot be rendered.
+const saveAnyway = "save-anyway"
+
+// edit carries out a button of the editor: one that changes the form, or one that saves.
+func (p *pages) edit(c *frame.Call) error {
+	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
+	if !v.New {
+		var err error
+		if v.Head, err = p.head(c, "edit"); err != nil {
+			return err
+		}
+	}
+
+	// Buttons that change the form send it as well: the editor works without scripts.
+	button := c.PostForm.Get("do")
+	if button != "save" && button != saveAnyway {
+		v.apply(button)
+		return p.showEditor(c, http.StatusOK, v)
+	}
+
+	saved, err := p.save(c, &v, button == saveAnyway)
+	switch {
+	case err != nil:
+		return p.showNotSaved(c, v, err)
+	case v.Refused != nil:
+		return p.showEditor(c, http.StatusUnprocessableEntity, v)
+	}
+
+	return redirectToSaved(c, v.draft, saved)
+}
+
+// save publishes the draft. If it cannot be rendered, it is only published if anyway is
+// set; otherwise v.Refused explains why not.
+func (p *pages) save(c *frame.Call, v *editView, anyway bool) (wire.Published, error) {
+	version, err := v.publish()
+	if err != nil {
+		return wire.Published{}, err
+	}
+
+	if !anyway {
+		findings, err := p.templates.Findings(c.Context(), c.Identity(), version)
+		if err != nil {
+			return wire.Published{}, err
+		}
+		if len(findings) > 0 {
+			v.Refused = shownFindings(findings)
+			return wire.Published{}, nil
+		}
+	}
+
+	version.Author = c.User.Email
+
+	return p.templates.Publish(c.Context(), c.Identity(), version)
+}
+
+// showNotSaved shows the editor again with an error that its user can do something about.
+func (p *pages) showNotSaved(c *frame.Call, v editView, err error) error {
+	e := wire.AsError(err)
+	switch e.Code {
+	case wire.CodeInvalid:
+		v.Error = plainFields(e)
+
+	case wire.CodeConflict:
+		v.Error = e
+		head, err := p.templates.Head(c.Context(), c.Identity(), v.Name)
+		if err == nil && !v.New {
+			// The page says that another version was saved meanwhile. Whoever saves again
+			// has read that, so the draft now follows that version.
+			v.Overtaken, v.Latest = v.Base, head.Latest()
+			v.Base = head.Latest()
+		}
+
+	default:
+		return err
+	}
+
+	return p.showEditor(c, e.Status(), v)
+}
+
+// redirectToSaved shows the version that a draft became. It may be the one that it was
+// made from, if nothing was changed.
+func redirectToSaved(c *frame.Call, v draft, p wire.Published) error {
+	to := address.Template("/template", p.Name, "v", strconv.Itoa(p.VersionNumber))
+	if p.VersionNumber == v.Base && v.Tags == v.OldTags {
+		return c.Redirect(to, "unchanged")
+	}
+
+	return c.Redirect(to, "saved")
+}
+
+// plainFields returns an error whose fields have the names that the form shows.
+func plainFields(e *wire.Error) *wire.Error {
+	plain := *e
+	plain.Message = "This cannot be saved yet."
+	plain.Fields = slices.Clone(e.Fields)
+	for i := range plain.Fields {
+		plain.Fields[i].Field = plainField(plain.Fields[i].Field)
+	}
+
+	return &plain
+}
+
+// plainField returns the name that the form shows for a field of the API.
+func plainField(field string) string {
+	name := strings.TrimPrefix(field, "prompt_version.")
+	name = strings.TrimPrefix(name, "prompt_template.")
+	switch name {
+	case "prompt_name":
+		return "Name"
+	case "commit_message":
+		return "Commit message"
+	}
+
+	if path, isMessage := strings.CutPrefix(name, "messages["); isMessage {
+		if at, rest, ok := strings.Cut(path, "]"); ok {
+			n, _ := strconv.Atoi(at)
+			return "Message " + strconv.Itoa(n+1) + strings.ReplaceAll(rest, ".", " ")
+		}
+	}
+
+	return name
+}
+
+// previewView is what a draft would become.
+type previewView struct {
+	Messages  []conversation.Message // as a model would get them
+	Kwargs    string                 // for the client of Provider
+	Provider  string
+	Variables []string // those that the draft uses
+	Unused    []string // those that were given beside them
+	Findings  []shownFinding
+	Warning   string
+	Error     *wire.Error // why there are no Kwargs, or nothing at all
+}
+
+// renderDraft renders a draft with its variables: as messages, and for its provider.
+func (p *pages) renderDraft(c *frame.Call, v draft) previewView {
+	out := previewView{Provider: cmp.Or(v.For, v.Provider)}
+	v.Name = cmp.Or(v.Name, "draft") // a draft without a name has a preview, too
+
+	version, variables, err := v.previewInput()
+	if err != nil {
+		out.Error = previewFault(err)
+		return out
+	}
+
+	// The messages are shown even if the draft's own provider does not accept them.
+	fetch := wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables}
+	plain, findings, err := p.templates.Preview(c.Context(), c.Identity(), version, fetch)
+	out.Findings = shownFindings(findings)
+	if err == nil {
+		read := calls.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
+		out.Messages = conversation.NewTexts(json.RawMessage(v.Variables)).Messages("input", read.Input)
+		out.Variables = variablesIn(plain.Blueprint)
+		for _, name := range slices.Sorted(maps.Keys(variables)) {
+			if !slices.Contains(out.Variables, name) {
+				out.Unused = append(out.Unused, name)
+			}
+		}
+		out.Warning = warning(plain)
+	}
+	if out.Provider == "" {
+		out.Error = previewFault(err)
+		return out
+	}
+
+	// The arguments for the provider that the draft is made for.
+	fetch = wire.TemplateFetch{Provider: out.Provider, Variables: variables}
+	rendered, _, err := p.templates.Preview(c.Context(), c.Identity(), version, fetch)
+	if err != nil {
+		out.Error = previewFault(err)
+
+		// The error already lists some of the findings. Show each once.
+		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool {
+			return f.listedIn(err)
+		})
+
+		return out
+	}
+	out.Kwargs = markup.Indent(string(rendered.LLMKwargs))
+	out.Warning = warning(rendered)
+
+	return out
+}
+
+// previewInput returns what the draft would publish, and the variables to render it with.
+func (d *draft) previewInput() (wire.Publish, map[string]json.RawMessage, error) {
+	p, err := d.publish()
+	if err != nil {
+		return p, nil, err
+	}
+
+	var variables map[string]json.RawMessage
+	if json.Unmarshal([]byte(d.Variables), &variables) != nil {
+		fault := wire.FieldError{Field: "Variables", Reason: `must be an object, such as {"name": "value"}`}
+		return p, nil, wire.Invalid(fault)
+	}
+
+	return p, variables, nil
+}
+
+// plainProvider is the provider whose arguments can express the most of a template. They
+// are what a rendering is shown from.
+const plainProvider = "openai"
+
+func previewFault(err error) *wire.Error {
+	if err == nil {
+		return nil
+	}
+
+	e := wire.AsError(err)
+	if e.Code == wire.CodeInvalid {
+		e = plainFields(e)
+		e.Message = "This cannot be rendered."
+	}
+
+	return e
+}
+
+func warning(t wire.RenderedTemplate) string {
+	if t.Warning == nil {
+		return ""
+	}
+
+	return *t.Warning
+}
+
+func variablesIn(blueprint json.RawMessage) []string {
+	var b struct {
+		Variables []string `json:"input_variables"`
+	}
+	_ = json.Unmarshal(blueprint, &b) // the registry made it
+
+	return b.Variables
+}
+
+// preview answers the page's script, which asks for the preview alone.
+func (p *pages) preview(c *frame.Call) error {
+	return c.Part("edit", "preview", p.renderDraft(c, readDraft(c.PostForm)))
+}
+
+// reviewEdit shows the editor with what was typed.
+func (p *pages) reviewEdit(c *frame.Call) error {
+	c.PostForm.Set("do", "review") // a button that changes nothing
+
+	return p.edit(c)
+}

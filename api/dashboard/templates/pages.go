@@ -1,0 +1,116 @@
+// Package templates has the dashboard's pages of templates: the list, one template with its versions and
+// labels, the editor, and how versions compare by their texts, their numbers and past requests.
+//
+// # Files
+//
+//	pages.go                        the table of pages
+//	list.go, template.go, undo.go   all templates; one, its versions and labels; taking back a change
+//	editor.go, draft.go, finding.go the form of a version, what it publishes, and what is wrong with it
+//	compare.go, backtest.go         two versions; a version and what was sent in the past
+//	statistics.go                   versions by their numbers
+package templates
+
+import (
+	"context"
+	"embed"
+	"time"
+
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// Templates reads an account's templates. Package registry documents the errors.
+type Templates interface {
+	List(ctx context.Context, id wire.Identity, q wire.TemplateListQuery) (wire.TemplateList, error)
+	Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error)
+	Source(ctx context.Context, id wire.Identity, ident string, s wire.Selector) (wire.RawTemplate, error)
+	Fetch(
+		ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
+	) (wire.RenderedTemplate, error)
+	TemplateEditor
+}
+
+// TemplateEditor changes templates, and shows beforehand what a change would do.
+type TemplateEditor interface {
+	Preview(
+		ctx context.Context, id wire.Identity, p wire.Publish, f wire.TemplateFetch,
+	) (wire.RenderedTemplate, []wire.Finding, error)
+	Findings(ctx context.Context, id wire.Identity, p wire.Publish) ([]wire.Finding, error)
+	FindingsOf(ctx context.Context, id wire.Identity, ident string, s wire.Selector) ([]wire.Finding, error)
+	Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error)
+	CreateLabel(
+		ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
+	) (wire.PlacedLabel, error)
+	DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error
+	Archive(ctx context.Context, id wire.Identity, ident, by string) error
+	Restore(ctx context.Context, id wire.Identity, ident, by string) error
+
+	// RevertLabel and RevertArchive take back a change, unless another one has followed it. A
+	// label that was moved on and back again counts as unchanged.
+	RevertLabel(ctx context.Context, id wire.Identity, name, label string, is, was int, by string) error
+	RevertArchive(ctx context.Context, id wire.Identity, name string, at time.Time, by string) error
+}
+
+// Records reads what was logged with the templates.
+type Records interface {
+	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
+	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
+	TemplateStatistics(
+		ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
+	) (wire.TemplateStatistics, error)
+	filter.Searcher
+}
+
+// pages are the pages of templates.
+type pages struct {
+	templates Templates
+	records   Records
+	providers []string // that llm_kwargs can be made for
+}
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of templates. A template's name may hold any character, so it is in the query
+// and not in the path. providers are those that llm_kwargs can be made for.
+func Pages(templates Templates, records Records, providers []string) frame.Room {
+	p := &pages{templates, records, providers}
+
+	return frame.Room{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /templates", Role: wire.RoleViewer, Page: p.templatesPage},
+			{Pattern: "GET /template", Role: wire.RoleViewer, Page: p.templatePage},
+			{Pattern: "GET /template/compare", Role: wire.RoleViewer, Page: p.comparePage},
+			{Pattern: "GET /template/statistics", Role: wire.RoleViewer, Page: p.statisticsPage},
+			{Pattern: "GET /template/backtest", Role: wire.RoleViewer, Page: p.backtestPage},
+
+			{Pattern: "GET /template/edit", Role: wire.RoleEditor, Page: p.editPage},
+			{Pattern: "POST /template/edit", Role: wire.RoleEditor, Page: p.edit, Review: p.reviewEdit},
+			{Pattern: "POST /template/preview", Role: wire.RoleEditor, Page: p.preview},
+
+			{Pattern: "POST /template/label", Role: wire.RoleEditor, Page: p.moveLabel,
+				Review: frame.Review("Move this label?", "Move", "name", "label", "version")},
+			{Pattern: "POST /template/label/delete", Role: wire.RoleEditor, Page: p.deleteLabel},
+			{Pattern: "POST /template/archive", Role: wire.RoleEditor, Page: p.archiveTemplate},
+			{Pattern: "POST /template/restore", Role: wire.RoleEditor, Page: p.restoreTemplate},
+		},
+		Notices: map[string]string{
+			"saved":      "Saved. Apps requesting the latest version get it within a second.",
+			"unchanged":  "Nothing was changed, so no new version was created.",
+			"label":      "The label now points to this version. Apps requesting it get it within a second.",
+			"unlabelled": "The label was deleted.",
+			"relabelled": "The label was created again, with a new ID.",
+			"archived":   archived,
+			"restored":   "The template was restored.",
+		},
+		Undos: map[string]frame.Undoing{
+			"label":   {Text: labelText, Back: p.undoLabel},
+			"archive": {Text: func(frame.Undo) string { return archived }, Back: p.undoArchive},
+		},
+	}
+}
+
+// archived is the notice that a template was archived.
+const archived = "The template is archived. Apps requesting it will get 404."

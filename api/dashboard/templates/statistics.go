@@ -1,0 +1,335 @@
+package templates
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	"promptspool/api/dashboard/chart"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/filterline"
+	"promptspool/api/wire"
+)
+
+// statisticsView is what the comparison of a template's versions by their numbers shows.
+type statisticsView struct {
+	templateHead
+	Span       string
+	Times      []filter.TimeChoice
+	Score      string   // the score whose means are shown
+	Scores     []string // the names to choose from
+	Bucket     string
+	Buckets    []string
+	Rows       []statisticsRow
+	Charts     []*chart.Chart
+	ChartsLeft int // versions without a line, because there are too many
+	Counted    frame.Counted
+	Cut        int64 // requests of versions that are not listed
+}
+
+// versionPointsMax bounds the points of a line. Each has a link of its own, in up to
+// chart.LinesMax lines in each of the charts.
+const versionPointsMax = 20
+
+// statisticsRow is what is known of one version.
+type statisticsRow struct {
+	wire.VersionTotals
+	Labels  []wire.Label
+	Message string
+	Href    string // the address of its requests
+	Score   *wire.ScoreSum
+	Mean    *float64 // the cost of 1,000 requests: that of one is too small to read
+	Class   string   // the CSS class of its colour in the charts, or ""
+
+	// These mark what is better than in every other version.
+	BestScore, BestLatency, BestCost bool
+}
+
+func (p *pages) statisticsPage(c *frame.Call) error {
+	head, err := p.head(c, "statistics")
+	if err != nil {
+		return err
+	}
+
+	q := c.URL.Query()
+	v := statisticsView{
+		templateHead: head,
+		Span:         q.Get("span"),
+		Times:        filter.Times,
+		Score:        q.Get("score"),
+		Bucket:       q.Get("bucket"),
+		Buckets:      wire.Buckets,
+	}
+
+	// Only what changes the numbers identifies the page.
+	own := url.Values{"name": {head.Name}}
+	for _, name := range []string{"span", "score", "bucket"} {
+		if value := q.Get(name); value != "" {
+			own.Set(name, value)
+		}
+	}
+	page := c.CountedPage("/template/statistics", own)
+
+	f := c.Filter(nil).During(v.Span).With(filterline.Where("template", "", head.Name))
+	group, err := f.Group()
+	if err != nil {
+		return err
+	}
+	query := page.Bounded(wire.StatisticsQuery{
+		FilterGroup: group,
+		FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
+		Bucket:      v.Bucket,
+		PointsMax:   versionPointsMax,
+	})
+	answer, err := p.records.TemplateStatistics(c.Context(), c.Identity(), query)
+	if err != nil {
+		return err
+	}
+
+	// Rows depend on the score that is shown.
+	v.Counted, v.Cut = page.Counted(answer.Progress), answer.VersionsLeftOut
+	v.Scores = versionScoreNames(answer.Versions)
+	if !slices.Contains(v.Scores, v.Score) && len(v.Scores) > 0 {
+		v.Score = v.Scores[0]
+	}
+
+	for _, t := range slices.Backward(answer.Versions) {
+		v.Rows = append(v.Rows, v.row(f, t))
+	}
+	v.markBest()
+	v.Charts = v.charts(f, answer.ChartInterval)
+
+	return c.Show(http.StatusOK, "statistics", head.Name+" · Statistics", "templates", v)
+}
+
+func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRow {
+	row := statisticsRow{
+		VersionTotals: t,
+		Href:          withVersion(f, t.Version).Requests(),
+		Score:         findScore(t.Scores, v.Score),
+	}
+	if mean := meanCost(&t.Totals); !math.IsNaN(mean) {
+		row.Mean = &mean
+	}
+
+	// Requests may name a version that does not exist, or none.
+	if t.Version == nil || *t.Version < 1 || *t.Version > v.Latest() {
+		return row
+	}
+	row.Message = v.Template.Versions[*t.Version-1].Message
+	for _, l := range v.Labels {
+		if l.Version == *t.Version {
+			row.Labels = append(row.Labels, l)
+		}
+	}
+
+	return row
+}
+
+// meanCost returns the mean cost of 1,000 requests, or NaN if no price is known.
+func meanCost(t *wire.Totals) float64 {
+	priced := t.Requests - t.Unpriced
+	if priced <= 0 {
+		return math.NaN()
+	}
+
+	return 1000 * t.Cost / float64(priced)
+}
+
+// withVersion returns the filter for the requests of one version, or for those that name
+// none.
+func withVersion(f filter.Filter, version *int) filter.Filter {
+	if version == nil {
+		return f.With(filterline.Absent("version"))
+	}
+
+	return f.With(filterline.Where("version", "", strconv.Itoa(*version)))
+}
+
+func findScore(scores []wire.ScoreSum, name string) *wire.ScoreSum {
+	for i := range scores {
+		if scores[i].Name == name {
+			return &scores[i]
+		}
+	}
+
+	return nil
+}
+
+// versionScoreNames returns the names of the versions' scores, the most frequent first.
+func versionScoreNames(versions []wire.VersionTotals) []string {
+	counts := map[string]int64{}
+	for _, v := range versions {
+		for _, s := range v.Scores {
+			counts[s.Name] += s.Count
+		}
+	}
+
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
+	})
+}
+
+// markBest marks, for each measure, the version that is better than all others.
+func (v *statisticsView) markBest() {
+	score := func(r *statisticsRow) float64 {
+		if r.Score == nil {
+			return math.NaN()
+		}
+		return r.Score.Mean
+	}
+	if r := v.best(score); r != nil {
+		r.BestScore = true
+	}
+
+	// Less is better.
+	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }); r != nil {
+		r.BestLatency = true
+	}
+	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }); r != nil {
+		r.BestCost = true
+	}
+}
+
+// best returns the only row with the highest value. It returns nil if several rows have
+// it, or if there is nothing to compare with.
+func (v *statisticsView) best(value func(r *statisticsRow) float64) *statisticsRow {
+	var best *statisticsRow
+	first, second := math.Inf(-1), math.Inf(-1)
+	known := 0
+	for i := range v.Rows {
+		x := value(&v.Rows[i])
+		if math.IsNaN(x) {
+			continue
+		}
+
+		known++
+		if x > first {
+			first, second, best = x, first, &v.Rows[i]
+		} else {
+			second = max(second, x)
+		}
+	}
+	if known < 2 || first == second {
+		return nil
+	}
+
+	return best
+}
+
+func orNaN(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+
+	return *v
+}
+
+// charts draws a line for each of the newest versions that have requests.
+func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []*chart.Chart {
+	lines := v.chartLines()
+	if len(lines) == 0 {
+		return nil
+	}
+
+	drawing := versionDrawing{
+		filter: f,
+		bucket: time.Duration(interval.BucketSizeMS) * time.Millisecond,
+		lines:  lines,
+	}
+	var all []*chart.Chart
+	if v.Score != "" {
+		all = append(all, drawing.chart("Score "+v.Score+", mean", number.Count, func(t *wire.Totals) float64 {
+			if s := findScore(t.Scores, v.Score); s != nil {
+				return s.Mean
+			}
+			return math.NaN()
+		}))
+	}
+
+	latency := drawing.chart("Latency, p50", number.Seconds, func(t *wire.Totals) float64 {
+		return orNaN(t.Latency.P50)
+	})
+	latency.Time = true
+	cost := drawing.chart("Cost per 1,000 calls", number.Dollars, meanCost)
+	requests := drawing.chart("Requests", number.Count, func(t *wire.Totals) float64 {
+		return float64(t.Requests)
+	})
+	requests.Bars = true
+
+	all = append(all, latency, cost, requests)
+	chart.KeepFirstLinks(all)
+
+	return all
+}
+
+// chartLines returns the rows that get a line, and gives each its colour. The oldest comes
+// first, so that its colour stays the same when there is another version.
+func (v *statisticsView) chartLines() []*statisticsRow {
+	var lines []*statisticsRow
+	for i := range v.Rows {
+		switch {
+		case v.Rows[i].Version == nil:
+		case len(lines) == chart.LinesMax:
+			v.ChartsLeft++
+		default:
+			lines = append(lines, &v.Rows[i])
+		}
+	}
+
+	slices.Reverse(lines)
+	for i, r := range lines {
+		r.Class = "c" + strconv.Itoa(i+1)
+	}
+
+	return lines
+}
+
+// versionDrawing draws charts with one line for each of some versions.
+type versionDrawing struct {
+	filter filter.Filter
+	bucket time.Duration
+	lines  []*statisticsRow
+}
+
+// chart draws one number of the versions.
+func (d versionDrawing) chart(
+	title string, format func(float64) string, value func(t *wire.Totals) float64,
+) *chart.Chart {
+	c := &chart.Chart{Title: title, Format: format, Bucket: d.bucket}
+	byDate := map[string]chart.Point{}
+	for i, r := range d.lines {
+		c.Names = append(c.Names, "version "+strconv.Itoa(*r.Version))
+		for _, b := range r.Series {
+			p, ok := byDate[b.Date]
+			if !ok {
+				// A version without requests in a bucket has no value there.
+				missing := slices.Repeat([]float64{math.NaN()}, len(d.lines))
+				from, to := d.filter.Bucket(b.Date, d.bucket)
+				p = chart.Point{At: from, To: to, Values: missing}
+				byDate[b.Date] = p
+			}
+			p.Values[i] = value(&b.Totals)
+		}
+	}
+	c.Points = slices.Collect(maps.Values(byDate))
+	sort.Slice(c.Points, func(i, j int) bool { return c.Points[i].At.Before(c.Points[j].At) })
+
+	c.Link = func(p chart.Point) string {
+		return d.filter.Between(p.At, p.To).Requests()
+	}
+	c.LinkValue = func(p chart.Point, i int) string {
+		f := withVersion(d.filter, d.lines[i].Version)
+		return f.Between(p.At, p.To).Requests()
+	}
+
+	return c
+}

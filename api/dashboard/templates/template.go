@@ -1,0 +1,343 @@
+package templates
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"promptspool/api/calls"
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/conversation"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/markup"
+	"promptspool/api/wire"
+)
+
+// templateHead is what every page of a template shows at its top.
+type templateHead struct {
+	wire.Template
+	Tab string
+}
+
+// Number returns the latest version's number, or 0 if there is none.
+func (h templateHead) Number() int { return h.Latest() }
+
+// latestVersions returns the numbers of the newest versions, at most so many.
+func (h templateHead) latestVersions(most int) []int {
+	var numbers []int
+	for n := h.Latest(); n > max(0, h.Latest()-most); n-- {
+		numbers = append(numbers, n)
+	}
+
+	return numbers
+}
+
+// head returns the template that a page is about.
+func (p *pages) head(c *frame.Call, tab string) (templateHead, error) {
+	return p.headOf(c, c.FormValue("name"), tab)
+}
+
+func (p *pages) headOf(c *frame.Call, name, tab string) (templateHead, error) {
+	head, err := p.templates.Head(c.Context(), c.Identity(), name)
+	if wire.IsCode(err, wire.CodeNotFound) {
+		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
+	}
+
+	return templateHead{head, tab}, err
+}
+
+const (
+	versionsPerPage = 30
+	movesShown      = 30
+)
+
+// templateView is what the page of a template shows.
+type templateView struct {
+	templateHead
+	Shown        int // the version whose text is shown
+	Raw          wire.RawTemplate
+	Messages     []conversation.Message
+	Tools, Model string // as JSON
+	Variables    []string
+	Versions     []versionRow // newest first
+	Newer, Older string       // the addresses of the neighbouring pages of versions
+	Moves        []wire.Move  // newest first
+	MovesCut     int
+	Choices      []int          // versions that a label can move to
+	Findings     []shownFinding // why the shown version cannot be rendered
+	NotMoved     string         // the label that was not moved because of Findings, or ""
+}
+
+// versionRow is a version in the list of versions.
+type versionRow struct {
+	wire.Stamp
+	Number int
+	Labels []wire.Label
+	Shown  bool
+}
+
+func (p *pages) templatePage(c *frame.Call) error {
+	head, err := p.head(c, "text")
+	if err != nil {
+		return err
+	}
+
+	v := templateView{templateHead: head}
+	if head.DeletedAt == nil {
+		if v.Shown, err = versionParam(c, "v", v.Latest()); err != nil {
+			return err
+		}
+	}
+
+	return p.showTemplate(c, http.StatusOK, v)
+}
+
+// showTemplate shows the page of a template with the text of version v.Shown. An archived
+// template is shown without a text.
+func (p *pages) showTemplate(c *frame.Call, status int, v templateView) error {
+	if v.DeletedAt == nil {
+		if err := p.showVersion(c, &v); err != nil {
+			return err
+		}
+	}
+
+	v.listVersions(c.FormValue("page"))
+	for _, m := range slices.Backward(v.Template.Moves) {
+		if len(v.Moves) == movesShown {
+			v.MovesCut = len(v.Template.Moves) - movesShown
+			break
+		}
+		v.Moves = append(v.Moves, m)
+	}
+
+	authors := []*string{&v.Raw.Author}
+	for i := range v.Versions {
+		authors = append(authors, &v.Versions[i].Author)
+	}
+	for i := range v.Moves {
+		authors = append(authors, &v.Moves[i].By)
+	}
+	if err := c.NameKeys(authors...); err != nil {
+		return err
+	}
+
+	return c.Show(status, "template", v.Name, "templates", v)
+}
+
+// showVersion reads version v.Shown into the view.
+func (p *pages) showVersion(c *frame.Call, v *templateView) (err error) {
+	selector := wire.Selector{Version: v.Shown}
+	if v.Raw, err = p.templates.Source(c.Context(), c.Identity(), v.Name, selector); err != nil {
+		return err
+	}
+	findings, err := p.templates.FindingsOf(c.Context(), c.Identity(), v.Name, selector)
+	if err != nil {
+		return err
+	}
+
+	v.Findings = shownFindings(findings)
+
+	// The texts are the template's own: there are no values of variables to mark.
+	v.Messages = conversation.NewTexts(nil).Messages("input", blueprintMessages(v.Raw.Blueprint))
+
+	var b struct {
+		Tools     json.RawMessage `json:"tools"`
+		Variables []string        `json:"input_variables"`
+	}
+	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry has checked it
+	v.Variables, v.Tools, v.Model = b.Variables, markup.Indent(string(b.Tools)), markup.Indent(string(v.Raw.Metadata))
+
+	return nil
+}
+
+// versionParam returns the version that a call's parameter names, or the default if it has
+// no such parameter.
+func versionParam(c *frame.Call, name string, byDefault int) (int, error) {
+	text := c.FormValue(name)
+	if text == "" {
+		return byDefault, nil
+	}
+
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return 0, wire.Errorf(wire.CodeNotFound, "There is no such version.")
+	}
+
+	return n, nil
+}
+
+// blueprintMessages returns the messages of a blueprint. A completion is one message
+// without a role.
+func blueprintMessages(blueprint json.RawMessage) []calls.Message {
+	var b struct {
+		Type     string          `json:"type"`
+		Messages json.RawMessage `json:"messages"`
+		Content  json.RawMessage `json:"content"`
+	}
+	_ = json.Unmarshal(blueprint, &b) // the registry has checked it
+
+	// The reader knows the messages of a call, so the text of a completion becomes one for it.
+	completion := b.Type == "completion"
+	if completion {
+		b.Messages = encoded([]any{map[string]any{"role": "user", "content": b.Content}})
+	}
+	read := calls.Read(encoded(map[string]any{"kwargs": map[string]any{"messages": b.Messages}})).Input
+	if completion && len(read) > 0 {
+		read[0].Role = "text"
+	}
+
+	return read
+}
+
+// listVersions puts one page of the versions into the view.
+func (v *templateView) listVersions(page string) {
+	lastPage := max(1, (v.Latest()+versionsPerPage-1)/versionsPerPage)
+	at, _ := strconv.Atoi(page)
+	at = min(max(at, 1), lastPage)
+
+	// A version may have several labels.
+	labels := map[int][]wire.Label{}
+	for _, l := range v.Labels {
+		labels[l.Version] = append(labels[l.Version], l)
+	}
+
+	first := v.Latest() - (at-1)*versionsPerPage
+	for n := first; n > max(0, first-versionsPerPage); n-- {
+		v.Versions = append(v.Versions, versionRow{
+			Stamp:  v.Template.Versions[n-1],
+			Number: n,
+			Labels: labels[n],
+			Shown:  n == v.Shown,
+		})
+		v.Choices = append(v.Choices, n)
+	}
+
+	if at > 1 {
+		v.Newer = address.Template("/template", v.Name, "page", strconv.Itoa(at-1))
+	}
+	if first > versionsPerPage {
+		v.Older = address.Template("/template", v.Name, "page", strconv.Itoa(at+1))
+	}
+}
+
+// moveLabel points a label, which may be new, to a version. A version that cannot be
+// rendered is shown first, with a button that moves the label anyway.
+func (p *pages) moveLabel(c *frame.Call) error {
+	head, err := p.head(c, "")
+	if err != nil {
+		return err
+	}
+	w, err := readLabel(c)
+	if err != nil {
+		return err
+	}
+
+	// Versions that do not exist are left to CreateLabel, which explains them.
+	exists := w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil
+	if exists && c.PostForm.Get("anyway") == "" {
+		selector := wire.Selector{Version: w.Version}
+		findings, err := p.templates.FindingsOf(c.Context(), c.Identity(), head.Name, selector)
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 {
+			head.Tab = "text"
+			v := templateView{templateHead: head, Shown: w.Version, NotMoved: w.Name}
+			return p.showTemplate(c, http.StatusUnprocessableEntity, v)
+		}
+	}
+
+	placed, err := p.templates.CreateLabel(c.Context(), c.Identity(), head.Name, w, c.User.Email)
+	if err != nil {
+		return err
+	}
+
+	version := strconv.Itoa(w.Version)
+	to := address.Template("/template", head.Name, "v", version)
+	if placed.Was == w.Version {
+		return c.Redirect(to, "label")
+	}
+
+	was := ""
+	if placed.Was > 0 {
+		was = strconv.Itoa(placed.Was)
+	}
+
+	return c.Offer(to, "label",
+		frame.Undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
+}
+
+// readLabel reads a label's form by the rules of the API.
+func readLabel(c *frame.Call) (wire.LabelWrite, error) {
+	number, err := strconv.Atoi(c.PostForm.Get("version"))
+	if err != nil {
+		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
+		return wire.LabelWrite{}, wire.Invalid(fault)
+	}
+
+	object, err := wire.ParseObject(encoded(map[string]any{
+		"name":                  c.PostForm.Get("label"),
+		"prompt_version_number": number,
+	}))
+	if err != nil {
+		return wire.LabelWrite{}, err
+	}
+
+	return wire.DecodeLabel(object)
+}
+
+func (p *pages) deleteLabel(c *frame.Call) error {
+	head, err := p.head(c, "")
+	if err != nil {
+		return err
+	}
+
+	name := c.PostForm.Get("label")
+	// The label may have been deleted in another tab.
+	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
+	if i < 0 {
+		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
+	}
+
+	label := head.Labels[i]
+	if err := p.templates.DeleteLabel(c.Context(), c.Identity(), label.ID, c.User.Email); err != nil {
+		return err
+	}
+
+	return c.Offer(address.Template("/template", head.Name), "unlabelled",
+		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
+}
+
+func (p *pages) archiveTemplate(c *frame.Call) error {
+	return p.changeTemplate(c, p.templates.Archive, "archived")
+}
+
+func (p *pages) restoreTemplate(c *frame.Call) error {
+	return p.changeTemplate(c, p.templates.Restore, "restored")
+}
+
+// changeTemplate changes a template as a whole, and returns to its page.
+func (p *pages) changeTemplate(
+	c *frame.Call, change func(ctx context.Context, id wire.Identity, ident, by string) error, done string,
+) error {
+	head, err := p.head(c, "")
+	if err != nil {
+		return err
+	}
+
+	if err := change(c.Context(), c.Identity(), head.Name, c.User.Email); err != nil {
+		return err
+	}
+
+	// Restoring needs no button of its own: archiving is one.
+	to := address.Template("/template", head.Name)
+	if after, err := p.headOf(c, head.Name, ""); err == nil && after.DeletedAt != nil {
+		at := after.DeletedAt.Format(time.RFC3339Nano)
+		return c.Offer(to, done, frame.Undo{Kind: "archive", Of: head.Name, Now: at})
+	}
+
+	return c.Redirect(to, done)
+}
