@@ -104,15 +104,15 @@ releasing := cmd/promptspool/deploy/release
 # What the real Helm makes of the chart, and the sums of what it was made from: the tests check
 # both, and so need no Helm, which takes minutes to compile.
 chart:
-	cd cmd/promptspool
-	helm() { go tool -modfile=deploy/release/helm.mod helm "$$@"; }
-	cp deploy/kubernetes/monitoring/prometheusrule.yaml deploy/helm
-	helm lint --strict --quiet deploy/helm testdata/helm/app
-	helm template promptspool deploy/helm >testdata/helm/badger.yaml
-	helm template promptspool deploy/helm --set server.postgresql=true >testdata/helm/postgresql.yaml
-	helm template shop deploy/helm -f testdata/helm/everything-values.yaml >testdata/helm/everything.yaml
+	cd cmd/promptspool/deploy
+	helm() { go tool -modfile=release/helm.mod helm "$$@"; }
+	cp kubernetes/monitoring/prometheusrule.yaml helm
+	helm lint --strict --quiet helm testdata/helm/app
+	helm template promptspool helm >testdata/helm/badger.yaml
+	helm template promptspool helm --set server.postgresql=true >testdata/helm/postgresql.yaml
+	helm template shop helm -f testdata/helm/everything-values.yaml >testdata/helm/everything.yaml
 	helm template shop testdata/helm/app >testdata/helm/app.yaml
-	find deploy/helm deploy/release/helm.mod testdata/helm -type f ! -name sums | LC_ALL=C sort | xargs sha256sum >sums
+	find helm release/helm.mod testdata/helm -type f ! -name sums | LC_ALL=C sort | xargs sha256sum >sums
 	mv sums testdata/helm/sums
 
 # What is for other systems alone, and the same commit in two folders. What differs is named.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/urfave/cli/v2"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
@@ -123,8 +122,7 @@ func blocksOf(t *testing.T, path string) (all []block, spans []string) {
 //
 // A block is run (./e2e runs it against a server, or saves it under the name behind the
 // mark), compiled, or shown with the reason in parentheses. What is shown is read all the
-// same by what it is for: commands by our own command table, manifests by Kubernetes'
-// types, settings by `config check`.
+// same by what it is for: commands by our own command table, settings by `config check`.
 func TestEveryBlockOfThePagesIsRunOrChecked(t *testing.T) {
 	withoutVariables(t)
 	pages, err := filepath.Glob(docsFolder + "*.md")
@@ -155,8 +153,6 @@ func TestABlockWithAFaultIsFound(t *testing.T) {
 	shown := func(language, rest, code string) block {
 		return block{language: language, mark: "shown", rest: "(" + rest + ")", code: code + "\n"}
 	}
-	const overlay = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
-
 	for name, b := range map[string]block{
 		"no mark":          {language: "sh", code: "promptspool up\n"},
 		"no language":      {code: "promptspool up\n"},
@@ -176,17 +172,12 @@ func TestABlockWithAFaultIsFound(t *testing.T) {
 		"a body":         shown("sh", "an example", "curl http://127.0.0.1:8788/track-score -d '{a}'"),
 		"a script":       shown("powershell", "for Windows", "./instal.ps1"),
 
-		"JSON":            shown("json", "an answer", `{"a": 1,}`),
-		"a setting":       shown("yaml", "for servers", "server: {lisen: x}"),
-		"a field":         shown("yaml", "for clusters", "apiVersion: v1\nkind: Service\nspcs: {}"),
-		"an image":        shown("yaml", "for clusters", overlay+"images: [{name: other}]"),
-		"another overlay": shown("yaml", "for clusters", overlay+"resources: [cmd/promptspool/deploy/k8s]"),
-		"a value":         shown("yaml", "values of yours", "sever: {}"),
-		"another chart":   shown("yaml", "values.yaml of your chart", "promptspool: {image: x}"),
-		"a step":          shown("yaml", "a workflow", "jobs: {a: {steps: [{run: promptspool templates pus x}]}}"),
-		"some YAML":       shown("yaml", "for others", "a: 1"),
-		"a filter":        {language: "text", code: "\"unclosed\n"},
-		"an upstream":     shown("caddyfile", "not tried", "a {\n reverse_proxy 127.0.0.1:8787\n}"),
+		"JSON":        shown("json", "an answer", `{"a": 1,}`),
+		"a setting":   shown("yaml", "for servers", "server: {lisen: x}"),
+		"a step":      shown("yaml", "a workflow", "jobs: {a: {steps: [{run: promptspool templates pus x}]}}"),
+		"some YAML":   shown("yaml", "for others", "a: 1"),
+		"a filter":    {language: "text", code: "\"unclosed\n"},
+		"an upstream": shown("caddyfile", "not tried", "a {\n reverse_proxy 127.0.0.1:8787\n}"),
 	} {
 		if err := b.fault(); err == nil {
 			t.Errorf("a block with a fault (%s) is accepted", name)
@@ -433,96 +424,25 @@ func (b block) caddyfile() error {
 	return nil
 }
 
-// kustomization has the fields that we use of kustomize's own.
-type kustomization struct {
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Resources  []string `json:"resources"`
-	Images     []struct {
-		Name    string `json:"name"`
-		NewName string `json:"newName"`
-		NewTag  string `json:"newTag"`
-		Digest  string `json:"digest"`
-	} `json:"images"`
-}
-
-// yaml checks a manifest, a file of settings, values of the chart, or the steps of a workflow.
+// yaml checks a file of settings, or the steps of a workflow. The tests of ./deploy check what
+// is for a cluster.
 func (b block) yaml() error {
-	if name, ok := strings.CutSuffix(strings.Trim(b.rest, "()"), " of your chart"); ok {
-		content, err := os.ReadFile("testdata/helm/app/" + name)
-		if err == nil && !strings.Contains(string(content), b.code) {
-			err = fmt.Errorf("testdata/helm/app/%s, which Helm renders, has other lines", name)
-		}
-		return err
+	if strings.HasPrefix(b.rest, "(values ") || strings.HasSuffix(b.rest, " of your chart)") {
+		return nil
 	}
-
 	var top map[string]any
 	if err := yaml.Unmarshal([]byte(b.code), &top); err != nil {
 		return err
 	}
-	has := func(names ...string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return top[name] != nil })
-	}
-	m := &manifests{}
 	switch {
-	case top["kind"] == "Kustomization":
-		b.kustomization(m)
-	case has("apiVersion", "kind"):
-		m = readManifests(map[string][]byte{"block.yaml": []byte(b.code)})
-	case strings.HasPrefix(b.rest, "(values "):
-		return chartValuesFault(top)
-	case has("server", "sidecar"):
+	case top["apiVersion"] != nil:
+		return nil
+	case top["server"] != nil || top["sidecar"] != nil:
 		return b.settings()
-	case has("jobs"):
+	case top["jobs"] != nil:
 		return b.workflow()
-	default:
-		return errors.New("no test checks YAML of this kind")
 	}
-
-	return errors.Join(faultsOf(m)...)
-}
-
-func faultsOf(m *manifests) (all []error) {
-	for _, f := range m.faults {
-		all = append(all, errors.New(f))
-	}
-	return all
-}
-
-// kustomization checks an overlay: our folders, and the images that are named in them.
-func (b block) kustomization(m *manifests) {
-	var k kustomization
-	m.strictly("block.yaml", []byte(b.code), &k)
-	for _, r := range k.Resources {
-		if _, ours, found := strings.Cut(r, "cmd/promptspool/deploy/"); found {
-			if _, err := os.Stat("deploy/" + ours + "/kustomization.yaml"); err != nil {
-				m.fault(r, "%v", err)
-			}
-		}
-	}
-	for _, image := range k.Images {
-		if image.Name != "promptspool" && image.Name != "app" {
-			m.fault(image.Name, "no manifest has this image")
-		}
-	}
-}
-
-// chartValuesFault checks values against the chart's own schema.
-func chartValuesFault(values map[string]any) error {
-	schema, err := jsonschema.NewCompiler().Compile("deploy/helm/values.schema.json")
-	if err != nil {
-		return err
-	}
-	asJSON, err := json.Marshal(values)
-	if err != nil {
-		return err
-	}
-	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(asJSON)))
-	if err != nil {
-		return err
-	}
-
-	return schema.Validate(document)
+	return errors.New("no test checks YAML of this kind")
 }
 
 // settings checks a file of settings as `config check` does, but for the files that it names.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,6 +137,8 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/database/badgerdb " +
 		"spool/database/postgres spool/database/transfer spool/disk cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
+	// What is deployed, with its tests.
+	"cmd/promptspool/deploy": "",
 	// A tool of releases, in a module of its own.
 	"cmd/promptspool/deploy/release/sbom": "",
 	// Tests of the whole program, as processes, and what starts them.
@@ -269,5 +272,34 @@ func TestTheTopLevelHoldsWhatItShould(t *testing.T) {
 		if !strings.HasPrefix(e.Name(), ".") && !slices.Contains(topLevel, e.Name()) && e.Name() != "promptspool" {
 			t.Errorf("%s does not belong at the top level", e.Name())
 		}
+	}
+}
+
+// Windows neither renames nor removes what is open or mapped. Package disk refuses it on Linux as
+// well, in a build with the tag portable, so whatever stores data has to ask that package.
+func TestStoresRenameAndRemoveThroughPackageDisk(t *testing.T) {
+	direct := regexp.MustCompile(`\bos\.(Rename|Remove|RemoveAll)\(`)
+	checked := 0
+
+	for _, f := range sources(t) {
+		top, _, _ := strings.Cut(f.dir, "/")
+		stores := top == "spool" || top == "proxy" || f.dir == "registry"
+		exempt := f.dir == "spool/disk" || strings.HasSuffix(f.dir, "test") || strings.HasSuffix(f.path, "_linux.go")
+		if f.test || !stores || exempt {
+			continue
+		}
+
+		text, err := os.ReadFile(filepath.Join("../..", f.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked++
+		if call := direct.Find(text); call != nil {
+			t.Errorf("%s calls %s), and not that of package disk", f.path, call)
+		}
+	}
+
+	if checked < 50 {
+		t.Errorf("only %d files were checked", checked)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package deploy
 
 import (
 	"bytes"
@@ -102,7 +102,7 @@ func deployFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
 	for _, pattern := range []string{"kubernetes/*/*.yaml", "*.yaml", "systemd/*.service"} {
-		names, err := filepath.Glob("deploy/" + pattern)
+		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatal(pattern, err)
 		}
@@ -111,7 +111,7 @@ func deployFiles(t *testing.T) map[string][]byte {
 			if err != nil {
 				t.Fatal(err)
 			}
-			files[strings.TrimPrefix(name, "deploy/")] = text
+			files[filepath.ToSlash(name)] = text
 		}
 	}
 	return files
@@ -273,7 +273,7 @@ func (m *manifests) unit(file, text string) {
 	}
 
 	// The package puts the file of settings there.
-	line = strings.ReplaceAll(line, "/etc/promptspool/config.yaml", "deploy/systemd/config.yaml")
+	line = strings.ReplaceAll(line, "/etc/promptspool/config.yaml", "systemd/config.yaml")
 	line = strings.ReplaceAll(line, "${STATE_DIRECTORY}", "/var/lib/"+folder)
 	m.units[file] = strings.Fields(line)
 }

@@ -1,4 +1,4 @@
-package main
+package deploy
 
 import (
 	"encoding/json"
@@ -12,11 +12,12 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"promptspool/api/dashboard/docs"
 	"promptspool/metrics"
 	"promptspool/metrics/parts"
 )
 
-const monitoring = "deploy/kubernetes/monitoring"
+const monitoring = "kubernetes/monitoring"
 
 // prometheusRule is prometheusrule.yaml.
 type prometheusRule struct {
@@ -151,7 +152,7 @@ func TestDashboardAndAlarmsAskForMetricsThatThereAre(t *testing.T) {
 	for _, r := range rule.Spec.Groups[0].Rules {
 		ask(r.Alert, r.Expr)
 	}
-	text, err := os.ReadFile("deploy/grafana.json")
+	text, err := os.ReadFile("grafana.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestDashboardAndAlarmsAskForMetricsThatThereAre(t *testing.T) {
 
 // Each kustomization names existing files, and every manifest is in one.
 func TestEveryManifestStandsInAKustomization(t *testing.T) {
-	folders, err := filepath.Glob("deploy/kubernetes/*")
+	folders, err := filepath.Glob("kubernetes/*")
 	if err != nil || len(folders) < 4 {
 		t.Fatal(folders, err)
 	}
@@ -212,6 +213,22 @@ func TestEveryManifestStandsInAKustomization(t *testing.T) {
 			if name != "kustomization.yaml" && !isTest && !slices.Contains(k.Resources, name) {
 				t.Errorf("%s is in no kustomization", f)
 			}
+		}
+	}
+}
+
+func TestEachAlertHasItsEntryInTheRunbook(t *testing.T) {
+	rule, _ := readRules(t)
+	page := docs.Find("alerts").HTML("", "")
+	for _, r := range rule.Spec.Groups[0].Rules {
+		anchor := strings.ToLower(r.Alert)
+		if url := r.Annotations["runbook_url"]; url != "http://promptspool:8788/docs/alerts#"+anchor {
+			t.Errorf("the runbook of %s is at %q", r.Alert, url)
+		}
+		_, entry, ok := strings.Cut(page, `<h2 id="`+anchor+`">`)
+		entry, _, _ = strings.Cut(entry, "<h2")
+		if !ok || len(entry) < 200 {
+			t.Errorf("%s has no entry: %s", r.Alert, entry)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package deploy
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,7 @@ import (
 )
 
 // chartFolders hold what Helm renders, and what came out.
-var chartFolders = []string{"deploy/helm", "deploy/release/helm.mod", "testdata/helm"}
+var chartFolders = []string{"helm", "release/helm.mod", "testdata/helm"}
 
 // chartSums returns the sums of these files as `make chart` writes them.
 func chartSums(t *testing.T) string {
@@ -63,27 +63,7 @@ func TestTheRenderedChartIsThatOfTheChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := func(text string) []string { return strings.Split(text, "\n") }
-	Equal(t, "files of the chart; after a change run `make chart`", lines(chartSums(t)), lines(string(sums)))
-}
-
-// The other chart is that of the page, to the letter: what its reader pastes is what is rendered.
-func TestTheChartOfThePageIsTheOneThatIsRendered(t *testing.T) {
-	page, err := os.ReadFile("../../api/dashboard/docs/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	for _, name := range []string{"values.yaml", "templates/app.yaml"} {
-		content, err := os.ReadFile("testdata/helm/app/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, block, found := strings.Cut(string(page), "```yaml shown ("+name+" of your chart)\n")
-		block, _, closed := strings.Cut(block, "```\n")
-		if !found || !closed || !strings.Contains(string(content), block) {
-			t.Errorf("the page has another %s than testdata/helm/app", name)
-		}
-	}
+	equal(t, "files of the chart; after a change run `make chart`", lines(chartSums(t)), lines(string(sums)))
 }
 
 // Every setting changes something of what Helm renders.
@@ -102,7 +82,6 @@ func TestEverySettingOfTheChartArrives(t *testing.T) {
 }
 
 func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
-	withoutVariables(t)
 	for name, kinds := range map[string]string{
 		"badger.yaml":     "1 services, 1 policies, 0 budgets, 0 scalers, 0 monitors, 0 rules, [StatefulSet]",
 		"postgresql.yaml": "1 services, 1 policies, 1 budgets, 1 scalers, 0 monitors, 0 rules, [Deployment]",
@@ -120,7 +99,7 @@ func TestTheChartSaysWhatTheBinaryUnderstands(t *testing.T) {
 		for _, w := range m.workloads {
 			workloads = append(workloads, w.kind)
 		}
-		Equal(t, name, fmt.Sprintf("%d services, %d policies, %d budgets, %d scalers, %d monitors, %d rules, %v",
+		equal(t, name, fmt.Sprintf("%d services, %d policies, %d budgets, %d scalers, %d monitors, %d rules, %v",
 			len(m.services), len(m.policies), len(m.budgets), len(m.scalers), len(m.monitors), len(m.rules), workloads),
 			kinds)
 	}
@@ -139,7 +118,7 @@ func TestTheChartHasTheAlerts(t *testing.T) {
 			r.Annotations["runbook_url"] = url
 		}
 	}
-	Equal(t, "the alerts", m.rules[0].Spec, rule.Spec)
+	equal(t, "the alerts", m.rules[0].Spec, rule.Spec)
 }
 
 func TestAnImageWithoutAVersionIsRefused(t *testing.T) {
@@ -163,12 +142,14 @@ func TestEveryImageHasTheVersionOfTheChart(t *testing.T) {
 		Version    string `yaml:"version"`
 		AppVersion string `yaml:"appVersion"`
 	}
-	content, err := os.ReadFile("deploy/helm/Chart.yaml")
+	content, err := os.ReadFile("helm/Chart.yaml")
 	if err == nil {
 		err = yaml.Unmarshal(content, &chart)
 	}
-	if err != nil || chart.AppVersion != version || chart.Version != version {
-		t.Errorf("the chart is %+v, and the program %s: %v", chart, version, err)
+	version := chart.Version
+	printed, _ := promptspool("version", "--output=json")
+	if err != nil || chart.AppVersion != version || !strings.Contains(string(printed), `"version": "`+version+`"`) {
+		t.Errorf("the chart is %+v, and the program %s: %v", chart, printed, err)
 	}
 
 	files := deployFiles(t)
@@ -183,7 +164,6 @@ func TestEveryImageHasTheVersionOfTheChart(t *testing.T) {
 }
 
 func TestAChartWithAFaultIsFound(t *testing.T) {
-	withoutVariables(t)
 	for _, c := range []struct{ file, old, new string }{
 		{"badger.yaml", "--listen=", "--lisen="},
 		{"badger.yaml", "readOnlyRootFilesystem", "readonlyRootFilesystem"},

@@ -1,4 +1,4 @@
-package main
+package deploy
 
 import (
 	"fmt"
@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"github.com/dustin/go-humanize"
-	"github.com/urfave/cli/v2"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -30,56 +29,6 @@ const (
 	containerUser  = 65532
 	containerBytes = 96 << 20 // of memory, enough for a sidecar
 )
-
-// understood is a command line as the binary itself reads it.
-type understood struct {
-	role              string
-	data              string
-	listen, opsListen string
-	upstream          string
-	diskMax           int64
-	shared            bool     // its database can be used by other servers as well
-	files             []string // secrets and certificates that it would read
-}
-
-// understand has the binary read a process's command line and the names of its variables.
-func (m *manifests) understand(where string, args, variables []string) (u understood) {
-	err := config.Evaluate(newApp, append([]string{"promptspool"}, args...), func(c *cli.Context) error {
-		v := config.Read(c)
-		u = understood{
-			role:      c.Command.Name,
-			data:      v.Required("data"),
-			listen:    v.Address("listen").At,
-			opsListen: v.Address("ops-listen").At,
-		}
-		limitsOf(v)
-		if u.role == "sidecar" {
-			u.upstream, u.diskMax = v.UpstreamURL(), sidecarConfigOf(v).diskMax
-			v.Required("upstream")
-		} else {
-			retentionOf(v)
-			u.shared = v.Text("archive-file") != "" || v.Text("archive") != ""
-		}
-
-		known := []string{"GOMEMLIMIT"}
-		for _, f := range c.Command.Flags {
-			known = append(known, f.(cli.DocGenerationFlag).GetEnvVars()...)
-			if name := f.Names()[0]; strings.HasSuffix(name, "-file") && v.Text(name) != "" {
-				u.files = append(u.files, v.Text(name))
-			}
-		}
-		for _, name := range variables {
-			if !slices.Contains(known, name) {
-				m.fault(where, "%s has no variable %s", u.role, name)
-			}
-		}
-		return v.Err()
-	})
-	if err != nil {
-		m.fault(where, "%v", err)
-	}
-	return u
-}
 
 // port returns a listener's port, and whether other machines reach it.
 func port(address string) (number int32, public bool) {
@@ -154,7 +103,7 @@ func (m *manifests) container(w workload, c corev1.Container) {
 	}
 
 	for _, p := range c.Ports {
-		address := map[string]string{"api": u.listen, "ops": u.opsListen}[p.Name]
+		address := map[string]string{"api": u.settings["listen"], "ops": u.settings["ops-listen"]}[p.Name]
 		if number, public := port(address); number != p.ContainerPort || !public {
 			m.fault(where, "the port %s is %d, and the process listens on %q", p.Name, p.ContainerPort, address)
 		}
@@ -189,7 +138,7 @@ func (m *manifests) container(w workload, c corev1.Container) {
 		m.scaled(where, w)
 	}
 	if u.role == "sidecar" {
-		m.toService(where, u.upstream)
+		m.toService(where, u.settings["upstream"])
 	}
 }
 
@@ -362,13 +311,14 @@ func (m *manifests) composition() {
 	for name, s := range m.compose.Services {
 		where := "compose.yaml, " + name
 		u := m.understand(where, s.Command, slices.Collect(maps.Keys(s.Environment)))
-		api, apiPublic := port(u.listen)
-		ops, opsPublic := port(u.opsListen)
+		api, apiPublic := port(u.settings["listen"])
+		ops, opsPublic := port(u.settings["ops-listen"])
 		for _, p := range s.Ports {
 			inside := composePort.FindStringSubmatch(p)
 			known := inside != nil && (inside[1] == fmt.Sprint(api) || inside[1] == fmt.Sprint(ops))
 			if !known || !apiPublic || !opsPublic {
-				m.fault(where, "the port %s is not of %s or %s, or other machines reach it", p, u.listen, u.opsListen)
+				m.fault(where, "the port %s is not of %s or %s, or other machines reach it",
+					p, u.settings["listen"], u.settings["ops-listen"])
 			}
 		}
 
@@ -394,18 +344,17 @@ func (m *manifests) composition() {
 			}
 		}
 
-		if to, err := url.Parse(u.upstream); u.role == "sidecar" {
+		if to, err := url.Parse(u.settings["upstream"]); u.role == "sidecar" {
 			server, there := m.compose.Services[to.Hostname()]
 			isPort := func(p string) bool { return strings.HasSuffix(p, ":"+to.Port()) }
 			if err != nil || !there || !slices.ContainsFunc(server.Ports, isPort) {
-				m.fault(where, "%s leads to no service", u.upstream)
+				m.fault(where, "%s leads to no service", u.settings["upstream"])
 			}
 		}
 	}
 }
 
 func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
-	withoutVariables(t)
 	m := readManifests(deployFiles(t))
 	m.check()
 	for _, f := range m.faults {
@@ -421,7 +370,6 @@ func TestTheManifestsSayWhatTheBinaryUnderstands(t *testing.T) {
 }
 
 func TestAManifestWithAFaultIsFound(t *testing.T) {
-	withoutVariables(t)
 	const (
 		server   = "kubernetes/base/server.yaml"
 		shared   = "kubernetes/postgres/server.yaml"
