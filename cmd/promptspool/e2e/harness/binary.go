@@ -111,11 +111,22 @@ var PlainBinary = sync.OnceValues(func() (string, error) {
 	return copyOf("promptspool-plain", func(path string) error { return Ship("../../../..", path) })
 })
 
+// NextVersion is the version of NextBinary.
+const NextVersion = "0.2.0-next"
+
+// NextBinary is the command as it is shipped, as a later release.
+var NextBinary = sync.OnceValues(func() (string, error) {
+	return copyOf("promptspool-next", func(path string) error {
+		return Ship("../../../..", path, "VERSION="+NextVersion)
+	})
+})
+
 // shipping is the line of the Dockerfile that builds the binary.
 var shipping = regexp.MustCompile(`(?m)^ +(CGO_ENABLED=0 go build -trimpath .*) -o /promptspool (\./cmd/promptspool)`)
 
-// Ship builds the command from the source in a folder as the Dockerfile does.
-func Ship(source, path string) error {
+// Ship builds the command from the source in a folder as the Dockerfile does. The
+// environment may hold the arguments of its build.
+func Ship(source, path string, env ...string) error {
 	text, err := os.ReadFile(filepath.Join(source, "Dockerfile"))
 	if err != nil {
 		return err
@@ -128,6 +139,7 @@ func Ship(source, path string) error {
 	cmd.Dir = source
 	// What the line leaves out must not come from the flags of `make test`.
 	cmd.Env = append(os.Environ(), "GOFLAGS="+strings.ReplaceAll(os.Getenv("GOFLAGS"), "-trimpath", ""))
+	cmd.Env = append(cmd.Env, env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("the binary does not build: %w\n%s", err, out)
 	}
