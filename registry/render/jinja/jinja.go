@@ -1,7 +1,7 @@
 // Package jinja parses and renders a subset of Jinja's template language. Templates and
-// variables come from callers, so steps, memory, output and nesting are bounded:
-// limits.go holds every bound. Within the package failures travel as panics, which never
-// leave it: see fail.go.
+// variables come from callers, so steps, memory, output and nesting are bounded; every
+// bound is in this file. Within the package failures travel as panics, which never leave
+// it: see recoverFailure.
 package jinja
 
 import (
@@ -110,4 +110,43 @@ func (t *Template) Render(vars map[string]json.RawMessage) (text string, missing
 	r := language.NewRendering(vars)
 	b, err := t.AppendTo(nil, &r)
 	return string(b), r.Missing, err
+}
+
+// The bounds of a template and of its rendering. Those of a rendering hold for all texts
+// of a blueprint together.
+const (
+	sourceBytesMax = 256 << 10 // bytes of one text
+	depthMax       = 100       // nesting of blocks and of expressions
+	chainMax       = 1000      // parts of an expression in a row: a + b + c
+
+	stepsMax      = 1_000_000 // steps of one rendering
+	stepsPerCheck = 1000      // steps between checks whether the caller still waits
+	bytesPerStep  = 256       // bytes of a string that can be read in one step
+	valueBytesMax = 32 << 20  // bytes of all values that one rendering makes
+	valueDepthMax = 600       // nesting of values
+	callsMax      = 200       // macros that call each other or themselves
+	rangeMax      = 100_000   // elements of range(), the same as in Jinja's own sandbox
+)
+
+// Within a parse and a rendering, errors travel as panics, as in text/template: nearly
+// every step can fail, and none handles the failure of another. Every panic of the
+// package starts in fail or failAt and ends in recoverFailure.
+
+// recoverFailure turns a panic into an error. Call it deferred.
+func recoverFailure(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *language.Error:
+		*err = r
+	default: // a text that triggers a bug of ours must not end the process
+		*err = &language.Error{Message: fmt.Sprintf("met a mistake in promptspool, please report it: %v", r)}
+	}
+}
+
+// fail ends the rendering.
+func fail(format string, args ...any) { failAt(0, format, args...) }
+
+// failAt ends the parse because of what is at a byte of the text.
+func failAt(at int, format string, args ...any) {
+	panic(&language.Error{Message: fmt.Sprintf(format, args...), At: at})
 }
