@@ -4,6 +4,7 @@ package disk
 
 import (
 	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -36,3 +37,40 @@ func DataEnd(file *os.File) (end int64, err error) {
 		}
 	}
 }
+
+// Rename is os.Rename.
+func Rename(from, to string) error { return os.Rename(from, to) }
+
+// Remove is os.Remove.
+func Remove(path string) error { return os.Remove(path) }
+
+// RemoveAll is os.RemoveAll.
+func RemoveAll(path string) error { return os.RemoveAll(path) }
+
+// IsInUse reports whether a file could not be renamed or removed because it is in use.
+// Linux renames and removes it even then.
+func IsInUse(error) bool { return false }
+
+// Snapshot is a file that is read as it was when it was opened. It may be replaced or
+// removed meanwhile.
+type Snapshot struct {
+	*io.SectionReader
+	file *os.File
+}
+
+// OpenSnapshot opens a file that is never changed; Close it afterwards.
+func OpenSnapshot(path string) (Snapshot, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return Snapshot{}, errors.Join(err, file.Close())
+	}
+
+	return Snapshot{io.NewSectionReader(file, 0, info.Size()), file}, nil
+}
+
+// Close ends the reading.
+func (s Snapshot) Close() error { return s.file.Close() }

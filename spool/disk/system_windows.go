@@ -2,9 +2,11 @@ package disk
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -84,3 +86,47 @@ func LockFolder(path string) (*os.File, error) {
 
 	return file, nil
 }
+
+// MapWarning says what a power failure may take from a database that only msync makes
+// durable.
+const MapWarning = "a power failure, or a crash of Windows, may take the last writes of this database, " +
+	"because Badger does not sync its files on Windows"
+
+// RoomAt returns the room of the file system that a path is on.
+func RoomAt(path string) (Room, error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return Room{}, err
+	}
+
+	// The bytes free for this user, whose quota may be less than the free space of the
+	// disk.
+	var free, total, all uint64
+	if err := windows.GetDiskFreeSpaceEx(name, &free, &total, &all); err != nil {
+		return Room{}, &os.PathError{Op: "GetDiskFreeSpaceEx", Path: path, Err: err}
+	}
+
+	return Room{Free: int64(free), Total: int64(total)}, nil
+}
+
+// isReadOnly reports false: a sync on a volume that became read-only fails here.
+func isReadOnly(*os.File) bool { return false }
+
+// Sync returns when what was written to the mapping is on the disk.
+func (m Mapped) Sync() error {
+	err := windows.FlushViewOfFile(uintptr(unsafe.Pointer(unsafe.SliceData(m.data))), uintptr(len(m.data)))
+	if err != nil {
+		return fmt.Errorf("FlushViewOfFile %s: %w", m.file.Name(), err)
+	}
+
+	return m.file.Sync() // FlushFileBuffers, which empties the cache of the disk as well
+}
+
+// IsInUse reports whether a file could not be renamed or removed because it is in use.
+func IsInUse(err error) bool {
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_LOCK_VIOLATION) ||
+		errors.Is(err, windows.ERROR_USER_MAPPED_FILE) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+}
+
+// checkUnused returns nil: the system itself refuses.
+func checkUnused([]string) error { return nil }
