@@ -1,16 +1,18 @@
 // Package spool is where everything that promptspool stores is kept. It has no code of its
 // own; this page is the map of the folders below it.
 //
-// A sidecar and a server each keep one store on a disk.
+// A sidecar and a server each keep one store on a disk. What the two have in common is only
+// that disk.
 //
 // # The queue of a sidecar
 //
 // Package queue is a durable FIFO of events. Append returns once they are fsynced; they stay
-// until the server has them, however often the process is killed. Its parts:
+// until the server has them, however often the process is killed. It knows nothing about
+// their meaning. Its parts:
 //
-//	queue/generation   one small Badger database of the queue: written, sealed, read, removed
-//	queue/lane         held events and dead letters, as plain files
-//	queue/frame        the bytes of one event, with its checksum
+//	queue/generation       one small Badger database of the queue: written, sealed, read, removed
+//	queue/lane             held events and dead letters, as plain files
+//	queue/frame            the bytes of one event, with its checksum
 //
 // # The records of a server
 //
@@ -19,18 +21,20 @@
 // file and no connection. A database stores what it decides, in one durable transaction
 // for each batch.
 //
-//	archive/query      filters, orders, groups, sums: what a question means
-//	archive/rowcode    the columns of a list, and their bytes
-//	archive/counting   statistics that answer in time and continue to be counted
+//	archive/query          filters, orders, groups, sums: what a question means
+//	archive/rowcode        the columns of a list, and their bytes
+//	archive/counting       statistics that answer in time and continue to be counted
 //
-//	database/badgerdb  the default: one server, files in its data folder
-//	database/postgres  several servers, or more data than one machine holds
-//	database/keyed     small values under keys: templates, people, keys, sidecars
-//	database/accounts  the rules for those values
-//	database/transfer  copies one database into another
+//	database/badgerdb      the default: one server, files in its data folder
+//	database/postgres      several servers, or more data than one machine holds
+//	database/keyed         small values under keys: templates, people, keys, sidecars
+//	database/accounts      the rules for those values
+//	database/compress      how bodies, states and columns are packed
+//	database/transfer      copies one database into another
 //	database/databasetest  the suites that both databases pass
 //
-// Nothing above the databases knows which one it has.
+// Nothing above the databases knows which one it has. What a model call says is read by
+// package api/calls, which the archive uses.
 //
 // # The disk
 //

@@ -163,7 +163,7 @@ func (q *Queue) abandon(w *write) (lead bool) {
 // commitQueue commits what fits in one transaction, answers its writers, and passes the
 // lead on. Only the leader calls it.
 func (q *Queue) commitQueue() {
-	q.gather()
+	q.awaitGroup()
 
 	q.mu.Lock()
 	batch := q.takeBatchLocked()

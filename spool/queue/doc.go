@@ -7,7 +7,7 @@
 //
 //   - When Append returns nil, the events are fsynced. Appends that arrive together share
 //     one commit and one fsync. Several writers that come more than 200 times a second
-//     wait up to 5 ms for each other (gather.go); a lone writer does not wait.
+//     wait up to 5 ms for each other (group.go); a lone writer does not wait.
 //   - An event stays until Ack covers it. It never expires, by age or by failed
 //     deliveries.
 //   - Sequences have no gaps. Opening the spool proves that none is missing. Events lost
@@ -41,14 +41,17 @@
 //
 // # Where to start reading
 //
-//	append.go, gather.go, roll.go, spare.go    writing: the queue, the leader, the next generation
-//	read.go, rescue.go, ack.go                 reading, and what is done about damage on the way
+//	queue.go                                   the queue, its settings and its errors
+//	append.go, group.go, roll.go, spare.go     writing: one commit for all that wait, the next generation
+//	read.go, rescue.go, ack.go, cursor.go      reading, what is done about damage on the way, the frontier
 //	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event
-//	open.go, prove.go, rebuild.go              opening: the proof that nothing is missing
+//	open.go, layout.go, prove.go, repair.go    opening: the proof that nothing is missing, and rebuilding
+//	losses.go                                  what was lost, counted and written down
 //	lane.go, package lane                      held events and dead letters
 //	guard.go, package disk                     the bounds of disk, and what is asked of a file system
-//	check.go, folder.go, export.go, repair.go  looking without changing, and repairing
+//	status.go, usage.go                        what waits, in all and for each key
+//	check.go, report.go, folder.go, export.go  looking without changing
 //
 // # The folder
 //

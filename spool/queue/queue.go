@@ -144,9 +144,9 @@ type Queue struct {
 	committing  int      // how many appends are being committed
 	commitBegan time.Time
 
-	crowd        crowd
-	gatherTarget int           // how many queued writers gather waits for
-	gathered     chan struct{} // closed when that many are queued; nil while gather does not wait
+	crowd       crowd
+	groupTarget int           // how many queued writers awaitGroup waits for
+	groupFull   chan struct{} // closed when that many are queued; nil while awaitGroup does not wait
 
 	frontier uint64 // the lowest sequence that is not acknowledged
 	next     uint64 // the lowest sequence that is not committed

@@ -1,4 +1,4 @@
-// Package generation is one generation of the spool: a small Badger database that holds a
+// Package generation is one generation of the queue: a small Badger database that holds a
 // run of sequences.
 //
 // It is written during one opening of the spool (Writer), then sealed, which writes its
@@ -18,7 +18,7 @@
 // The version of Badger is pinned (4.9.6), because this package reads Badger's files
 // (evidence.go) and its log lines (badger.go), and relies on details of its behaviour.
 // storeOptions and generationOptions hold the settings that matter, each with what
-// happens otherwise. The comment of package spool describes how a write becomes durable.
+// happens otherwise. The comment of package queue describes how a write becomes durable.
 //
 // The package knows nothing of the queue: which events were acknowledged, where the bounds
 // of disk are, and what becomes of damage is up to the caller, who also keeps two calls

@@ -13,7 +13,7 @@
 //	count.go              how many events there must be, so that a missing file is noticed
 //	folder.go             looking at the lanes of a stopped spool
 //
-// The lanes are a part of the spool: it is the caller who knows the bounds of disk, sets
+// The lanes are a part of the queue: it is package queue that knows the bounds of disk, sets
 // damaged files aside and ends when an fsync fails. Config holds how they talk.
 package lane
 

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// gathering starts the leader's wait for other writers, in a spool whose last commit has
+// awaitingGroup starts the leader's wait for other writers, in a spool whose last commit has
 // just begun. Lately, the most writers to wait at the same time were `together`. The
 // channel gets how long the leader waited.
-func gathering(t *testing.T, together int) (s *Queue, done <-chan time.Duration) {
+func awaitingGroup(t *testing.T, together int) (s *Queue, done <-chan time.Duration) {
 	t.Helper()
 	s = &Queue{closed: make(chan struct{}), commitBegan: time.Now(), queue: []*write{{}}}
 	s.crowd.note(together, time.Now())
@@ -17,7 +17,7 @@ func gathering(t *testing.T, together int) (s *Queue, done <-chan time.Duration)
 	ended := make(chan time.Duration, 1)
 	go func() {
 		begun := time.Now()
-		s.gather()
+		s.awaitGroup()
 		ended <- time.Since(begun)
 	}()
 	synctest.Wait()
@@ -36,7 +36,7 @@ func (q *Queue) come() {
 
 func TestALoneWriterDoesNotWaitForCompany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, done := gathering(t, 1)
+		_, done := awaitingGroup(t, 1)
 		if waited := <-done; waited != 0 {
 			t.Errorf("it waited for %v", waited)
 		}
@@ -45,7 +45,7 @@ func TestALoneWriterDoesNotWaitForCompany(t *testing.T) {
 
 func TestAWriterWaitsUntilAllCameWhoCameTogetherOfLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, done := gathering(t, 3)
+		s, done := awaitingGroup(t, 3)
 		time.Sleep(time.Millisecond)
 		s.come()
 		select {
@@ -64,13 +64,13 @@ func TestAWriterWaitsUntilAllCameWhoCameTogetherOfLate(t *testing.T) {
 
 func TestAWriterWaitsNoLongerThanFiveMillisecondsAfterTheLastCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, done := gathering(t, 100)
+		s, done := awaitingGroup(t, 100)
 		s.come()
-		if waited := <-done; waited != gatherWithin {
+		if waited := <-done; waited != groupWithin {
 			t.Errorf("it waited for %v", waited)
 		}
 		begun := time.Now()
-		s.gather()
+		s.awaitGroup()
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("long after the last commit it waited for %v", waited)
 		}
@@ -79,8 +79,8 @@ func TestAWriterWaitsNoLongerThanFiveMillisecondsAfterTheLastCommit(t *testing.T
 
 func TestEightAreEnough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, done := gathering(t, 100)
-		for range gatherMax - 1 {
+		s, done := awaitingGroup(t, 100)
+		for range groupMax - 1 {
 			s.come()
 		}
 		if waited := <-done; waited != 0 {
@@ -89,9 +89,9 @@ func TestEightAreEnough(t *testing.T) {
 	})
 }
 
-func TestNobodyGathersWhenTheSpoolCloses(t *testing.T) {
+func TestNoWriterWaitsForOthersWhenTheSpoolCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, done := gathering(t, 100)
+		s, done := awaitingGroup(t, 100)
 		close(s.closed)
 		if waited := <-done; waited != 0 {
 			t.Errorf("it waited for %v", waited)

@@ -3,12 +3,12 @@ package queue
 import "time"
 
 const (
-	// gatherWithin is the least time between the starts of two commits of several
+	// groupWithin is the least time between the starts of two commits of several
 	// writers, unless enough of them are queued: a commit costs a fifth of a millisecond
 	// of processor time or more, however little is in it.
-	gatherWithin = 5 * time.Millisecond
-	// gatherMax is how many writers make a commit worth its cost.
-	gatherMax = 8
+	groupWithin = 5 * time.Millisecond
+	// groupMax is how many writers make a commit worth its cost.
+	groupMax = 8
 	// crowdWindow is how long, at least, writers that waited together are expected to
 	// come together again; at most twice as long.
 	crowdWindow = time.Second
@@ -34,20 +34,20 @@ func (c *crowd) note(writers int, at time.Time) {
 
 func (c *crowd) most() int { return max(c.now, c.before) }
 
-// gather delays a commit until as many writers are queued as waited together recently.
+// awaitGroup delays a commit until as many writers are queued as waited together recently.
 //
 // It delays only where several writers come and commits would follow each other closely.
 // A writer that comes alone, or seldom, or after all others, does not wait. Only the
 // leader calls it.
-func (q *Queue) gather() {
+func (q *Queue) awaitGroup() {
 	q.mu.Lock()
-	enough, left := min(q.crowd.most(), gatherMax), gatherWithin-time.Since(q.commitBegan)
+	enough, left := min(q.crowd.most(), groupMax), groupWithin-time.Since(q.commitBegan)
 	if len(q.queue) >= enough || left <= 0 || q.refusalLocked() != nil {
 		q.mu.Unlock()
 		return
 	}
 	full := make(chan struct{})
-	q.gatherTarget, q.gathered = enough, full
+	q.groupTarget, q.groupFull = enough, full
 	q.mu.Unlock()
 
 	timer := time.NewTimer(left)
@@ -61,16 +61,16 @@ func (q *Queue) gather() {
 	// Whether or not enough came: the next arrival must not close the channel any more.
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.gathered = nil
+	q.groupFull = nil
 }
 
-// noteArrivalLocked counts a writer that was just queued, and wakes gather if it is
+// noteArrivalLocked counts a writer that was just queued, and wakes awaitGroup if it is
 // enough.
 func (q *Queue) noteArrivalLocked(at time.Time) {
 	q.crowd.note(len(q.queue)+q.committing, at)
 
-	if q.gathered != nil && len(q.queue) >= q.gatherTarget {
-		close(q.gathered)
-		q.gathered = nil
+	if q.groupFull != nil && len(q.queue) >= q.groupTarget {
+		close(q.groupFull)
+		q.groupFull = nil
 	}
 }
