@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"sort"
 	"strings"
@@ -109,4 +110,37 @@ func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
 	// A page behind the last one is empty.
 	from := min(len(matching), (page-1)*perPage)
 	return matching[from:min(len(matching), from+perPage)], len(matching)
+}
+
+// TemplateList answers GET /prompt-templates.
+type TemplateList struct {
+	Success bool               `json:"success"`
+	Items   []TemplateListItem `json:"items"`
+	Paging
+
+	// Cache is "stale" if a sidecar answers from its own copies, without the server; else
+	// "". It is sent as X-Cache.
+	Cache string        `json:"-"`
+	Age   time.Duration `json:"-"` // since all items were known to be current; sent as Age, in seconds
+}
+
+// TemplateListItem is a template with its latest version.
+type TemplateListItem struct {
+	ID            int64           `json:"id"`
+	Name          string          `json:"prompt_name"`
+	Version       int             `json:"version"`
+	Tags          []string        `json:"tags"`
+	Labels        []Label         `json:"labels"`
+	Blueprint     json.RawMessage `json:"prompt_template"`
+	Metadata      json.RawMessage `json:"metadata"`
+	CommitMessage *string         `json:"commit_message"`
+	LLMKwargs     json.RawMessage `json:"llm_kwargs"`
+	ExternalIDs   []ExternalID    `json:"external_ids"`
+
+	// IsSnippet means that the latest version of another template has this one as a
+	// snippet.
+	IsSnippet bool `json:"is_snippet"`
+
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 }
