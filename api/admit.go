@@ -2,9 +2,12 @@ package api
 
 import (
 	"bytes"
+	"errors"
+	"time"
 
 	"promptspool/api/admission"
 	"promptspool/api/intake"
+	"promptspool/api/wire"
 )
 
 // bodyCopies is how many more times a body exists while its call is passed to a server: encoded
@@ -52,4 +55,50 @@ type claimedAnswer struct {
 func (a *claimedAnswer) Close() error {
 	a.claim.Release()
 	return nil
+}
+
+// newCallPool bounds how many calls of a kind are under way, in all and of one owner.
+func newCallPool(all, ofOwner int64) *admission.Pool {
+	return admission.NewPool(admission.Rules{Size: all, Share: admission.Fixed(ofOwner)})
+}
+
+// limit rejects a call with a body of so many bytes if its key has reached a limit.
+func (a *API) limit(c *call, bytes int) error {
+	if a.c.Limiter == nil {
+		return nil
+	}
+	wait, limit := a.c.Limiter.Take(c.id.Key, bytes, time.Now())
+	if limit == "" {
+		return nil
+	}
+
+	a.c.Metrics.Limited.WithLabelValues(limit).Inc()
+	e := wire.Errorf(wire.CodeTooMany,
+		"This key has reached its limit of %s per second. "+
+			"Retry after the time in Retry-After, or raise --key-%s-max.",
+		limit, limit)
+	e.RetryAfter = max(wait, time.Millisecond)
+
+	return e
+}
+
+// begin takes a place among the calls of a kind that read much of the database. Without an
+// error, the caller must call release.
+func begin(places *admission.Pool, owner, kind string) (release func(), err error) {
+	place := places.Claim(owner)
+	err = place.Resize(1)
+	switch {
+	case errors.Is(err, admission.ErrShare):
+		return nil, &wire.Error{
+			Code:       wire.CodeTooMany,
+			RetryAfter: exportRetry,
+			Message: "You already have one " + kind + " running. " +
+				"Wait until it has ended, then start this one again.",
+		}
+	case err != nil:
+		return nil, wire.Unavailable(exportRetry,
+			"The server is already running as many %ss as it can. Try again in a few seconds.", kind)
+	}
+
+	return place.Release, nil
 }

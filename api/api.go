@@ -13,7 +13,7 @@
 // happened and the next step,"fields":[{"field","reason"}]}.
 //
 // routes.go is the table. Beside it are the handlers, a file for each kind of route, and the steps of a
-// call (guard.go, call.go, call_room.go, answer.go). Reading bodies, admission and connections are
+// call (guard.go, call.go, admit.go, answer.go). Reading bodies, admission and connections are
 // packages below. Handlers stay here, because all of them need the call and its capabilities.
 package api
 

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -240,4 +241,77 @@ func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
 	body := e.Body()
 	body.Code = otlp.StatusCode(&e)
 	edge.WriteJSON(ctx, e.Status(), body)
+}
+
+// exportTraces takes the spans of an OTLP exporter.
+func (a *API) exportTraces(c *call) error {
+	closing, err := c.boolArg("close_after", false)
+	if err != nil {
+		return err
+	}
+	x := exported{
+		a:       a,
+		c:       c,
+		signal:  "spans",
+		message: "ExportTraceServiceRequest",
+		closing: closing,
+	}
+
+	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
+		return otlp.Traces(c.body, form, func(s otlp.Span) error {
+			_, _, err := x.addSpan(s)
+			return err
+		})
+	})
+}
+
+// addSpan gathers a span, unless it is dropped or its trace is closed. Then there are no ids.
+func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
+	closed, err := x.isClosed(s.TraceID)
+	switch {
+	case err != nil:
+		return "", "", err
+	case s.Plumbing && !x.a.c.KeepPlumbing:
+		x.refused.Dropped++
+		return "", "", nil
+	case closed:
+		x.refuse(fmt.Sprintf("the trace %x is closed", s.TraceID))
+		return "", "", nil
+	}
+
+	recordID = wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
+	eventID, err = x.add(wire.KindSpan, recordID, s.Body)
+
+	return recordID, eventID, err
+}
+
+// exportLogs takes the log records of an OTLP exporter that are about model calls. An app sends
+// others with them, and its exporter would warn of each request if it were told what becomes of
+// those.
+func (a *API) exportLogs(c *call) error {
+	x := exported{
+		a:       a,
+		c:       c,
+		signal:  "logs",
+		message: "ExportLogsServiceRequest",
+	}
+
+	return x.serve("rejectedLogRecords", func(form otlp.Form) (otlp.Refused, error) {
+		return otlp.Logs(c.body, form, func(l otlp.Log) error {
+			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+			return err
+		})
+	})
+}
+
+// exportMetrics discards the metrics of an OTLP exporter, which would log errors after a 404.
+func (a *API) exportMetrics(c *call) error {
+	form, err := otlpForm(c.ctx, c.body)
+	if err != nil {
+		return err
+	}
+	a.c.Metrics.OTLPRefused.WithLabelValues("metrics").Inc()
+	c.answerOTLP(form, otlp.Refused{}.Answer(form, ""))
+
+	return nil
 }

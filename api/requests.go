@@ -206,3 +206,9 @@ func (c *call) member(name string, v any, reason string) error {
 	}
 	return nil
 }
+
+// trace returns the spans of a trace.
+func (a *API) trace(c *call) error {
+	trace, err := a.c.Tracer.Trace(c.context, c.id, c.ident)
+	return c.answer(trace, err)
+}

@@ -1,4 +1,4 @@
-package api
+package admission
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -19,6 +18,11 @@ const (
 	eventCost         = 1 << 10 // what an event counts in addition to its body, for its keys and states
 )
 
+// Recorder records writes, as the Recorder of package api does.
+type Recorder interface {
+	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
+}
+
 // WriteQueue is a Recorder that limits how many bytes another one records at the same time. The
 // other writes wait. So a store that commits writes in groups has enough for a group, and no
 // more.
@@ -29,17 +33,17 @@ const (
 type WriteQueue struct {
 	next       Recorder
 	metrics    *metrics.Metrics
-	small      *admission.Queue
-	large      *admission.Queue
-	retryAfter admission.RetryAfter
+	small      *Queue
+	large      *Queue
+	retryAfter RetryAfter
 }
 
 // NewWriteQueue makes a WriteQueue in front of next.
 func NewWriteQueue(next Recorder, m *metrics.Metrics) *WriteQueue {
 	q := &WriteQueue{next: next, metrics: m}
 	var waiting [2]atomic.Int64
-	queue := func(n int) *admission.Queue {
-		return admission.NewQueue(recordingBytesMax, writesWaitingMax, func(now int) {
+	queue := func(n int) *Queue {
+		return NewQueue(recordingBytesMax, writesWaitingMax, func(now int) {
 			waiting[n].Store(int64(now))
 			m.WritesWaiting.Set(float64(waiting[0].Load() + waiting[1].Load()))
 		})
@@ -67,12 +71,12 @@ func (q *WriteQueue) Record(
 	// next turn.
 	err := queue.Enter(ctx, id.KeyID, cost, cost, writeWaitMax)
 	switch {
-	case errors.Is(err, admission.ErrManyWait):
+	case errors.Is(err, ErrManyWait):
 		return nil, q.refuse("queue", err)
-	case errors.Is(err, admission.ErrLongWait):
+	case errors.Is(err, ErrLongWait):
 		return nil, q.refuse("wait", err)
 	case err != nil:
-		return nil, admission.EndedError(ctx)
+		return nil, EndedError(ctx)
 	}
 	defer queue.Leave(cost)
 
@@ -82,7 +86,7 @@ func (q *WriteQueue) Record(
 // refuse returns the answer to a write that err kept from its turn.
 func (q *WriteQueue) refuse(reason string, err error) error {
 	q.metrics.Shed.WithLabelValues(reason).Inc()
-	if !errors.Is(err, admission.ErrShare) {
+	if !errors.Is(err, ErrShare) {
 		return wire.Unavailable(q.retryAfter.Next(),
 			"The server is overloaded: its write queue is full. Retry after the time in Retry-After.")
 	}

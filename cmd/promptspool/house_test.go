@@ -29,7 +29,7 @@ var imports = map[string]string{
 	"api/wire/yamlreader": "",
 	"api/wire/calendar":   "",
 	"api/wire/packed":     "",
-	"api/admission":       "api/wire",
+	"api/admission":       "api/wire metrics",
 	"api/otlp":            "api/wire api/wire/jsonscan api/wire/secrets",
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/edge":            "api/wire metrics",

@@ -118,7 +118,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Logger:   c.logger,
 		Audit:    db,
 	})
-	writes := api.NewWriteQueue(records, m)
+	writes := admission.NewWriteQueue(records, m)
 	counted := counting.New(records)
 	defer counted.Close() // it reads the database
 
