@@ -46,11 +46,11 @@ type Config struct {
 type Frame struct {
 	Config
 	mux     *http.ServeMux
-	guarded http.Handler       // mux, behind the protection against other sites' calls
-	layout  *template.Template // around each page, with the pieces that they share
-	pages   pages
-	links   *strings.Replacer // puts the base path in front of a page's addresses
-	cookie  http.Cookie       // of a session, without its value
+	guarded http.Handler                  // mux, behind the protection against other sites' calls
+	layout  *template.Template            // around each page, with the pieces that they share
+	pages   map[string]*template.Template // by the names of their files, each with the layout around it
+	links   *strings.Replacer             // puts the base path in front of a page's addresses
+	cookie  http.Cookie                   // of a session, without its value
 
 	reviews map[string]Route // those of forms that outlive their session, by their patterns
 	files   map[string]fs.FS
@@ -75,7 +75,7 @@ func New(c Config, rooms ...Room) *Frame {
 		Config:  c,
 		mux:     http.NewServeMux(),
 		layout:  newLayout(),
-		pages:   pages{},
+		pages:   map[string]*template.Template{},
 		links:   newLinks(c.BasePath()),
 		cookie:  c.newCookie(),
 		reviews: map[string]Route{},

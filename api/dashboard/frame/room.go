@@ -32,9 +32,6 @@ type Route struct {
 	Review func(c *Call) error
 }
 
-// pages are the parsed pages by the names of their files, each with the layout around it.
-type pages map[string]*template.Template
-
 // newLayout parses the layout, which is around each page, and the pieces that they share.
 func newLayout() *template.Template {
 	return template.Must(template.New("").Funcs(helpers).ParseFS(files, "layout/*.html"))
@@ -43,7 +40,12 @@ func newLayout() *template.Template {
 // add adds a room.
 func (f *Frame) add(room Room) {
 	for _, r := range room.Routes {
-		f.mux.HandleFunc(r.Pattern, f.answer(r))
+		f.mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, request *http.Request) {
+			c := &Call{Request: request, W: w, frame: f}
+			if err := c.answer(r); err != nil {
+				c.fail(err)
+			}
+		})
 		if r.Review != nil {
 			f.reviews[r.Pattern] = r
 		}
@@ -64,15 +66,5 @@ func (f *Frame) add(room Room) {
 	for _, name := range names {
 		page := template.Must(template.Must(f.layout.Clone()).ParseFS(room.HTML, name))
 		f.pages[strings.TrimSuffix(path.Base(name), ".html")] = page
-	}
-}
-
-// answer answers calls of a route.
-func (f *Frame) answer(r Route) http.HandlerFunc {
-	return func(w http.ResponseWriter, request *http.Request) {
-		c := &Call{Request: request, W: w, frame: f}
-		if err := c.answer(r); err != nil {
-			c.fail(err)
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -17,9 +18,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// exportWriter writes the records that a search finds.
-type exportWriter func(p *pages, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
-
 // exported is what is saved of a view.
 type exported struct {
 	wire.Search
@@ -31,7 +29,7 @@ type exportForm struct {
 	name, text, hint string
 	extension        string // of its file, whose name begins with the form's own
 	mediaType        string
-	write            exportWriter
+	write            func(p *pages, ctx context.Context, id wire.Identity, e exported, w io.Writer) error
 }
 
 var exportForms = []exportForm{
@@ -96,9 +94,7 @@ func exportName(form exportForm, f filter.Filter, now time.Time) string {
 		what = "requests"
 	}
 	selected := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(f.Text), "-"), "-.")
-	if selected == "" {
-		selected = "all"
-	}
+	selected = cmp.Or(selected, "all")
 	selected = selected[:min(len(selected), exportNameMax)]
 
 	return what + "-" + selected + "-" + now.In(f.Zone()).Format(time.DateOnly) + form.extension
@@ -111,11 +107,7 @@ const exportNameMax = 60
 
 // readExportForm returns the form that an address asks for, or records if it names none.
 func readExportForm(q url.Values) (exportForm, error) {
-	name := q.Get("format")
-	if name == "" {
-		name = "records"
-	}
-
+	name := cmp.Or(q.Get("format"), "records")
 	i := slices.IndexFunc(exportForms, func(form exportForm) bool { return form.name == name })
 	if i < 0 {
 		fault := wire.FieldError{Field: "format", Reason: "must be events, records or csv"}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -54,7 +53,6 @@ func (p *pages) suggest(c *frame.Call) error {
 	}
 
 	c.W.Header().Set("Content-Type", "application/json")
-	c.W.WriteHeader(http.StatusOK)
 
 	return json.NewEncoder(c.W).Encode(found)
 }

@@ -44,11 +44,19 @@ func recordTexts(c *frame.Call, f filter.Filter, r wire.Record) *conversation.Te
 
 // toggled returns the address of a page with its texts the other way: laid out, or as sent.
 func toggled(page *url.URL) string {
+	if page.Query().Get("view") == sentView {
+		return withParameter(page, "view", "")
+	}
+
+	return withParameter(page, "view", sentView)
+}
+
+// withParameter returns the address of a page with another value of a parameter; "" is none.
+func withParameter(page *url.URL, name, value string) string {
 	q := page.Query()
-	if q.Get("view") == sentView {
-		q.Del("view")
-	} else {
-		q.Set("view", sentView)
+	q.Set(name, value)
+	if value == "" {
+		q.Del(name)
 	}
 	q.Del("done")
 
@@ -67,14 +75,11 @@ func fromPiece(page *url.URL) int {
 
 // withPiece returns the address of a page from another piece on.
 func withPiece(page *url.URL, from int) string {
-	q := page.Query()
-	q.Set("piece", strconv.Itoa(from))
 	if from <= 0 {
-		q.Del("piece")
+		return withParameter(page, "piece", "")
 	}
-	q.Del("done")
 
-	return address.Of(page.Path, q)
+	return withParameter(page, "piece", strconv.Itoa(from))
 }
 
 // keepPlace adds to a query the record's place in its list, and which page of a long conversation another

@@ -46,11 +46,7 @@ type backtestRow struct {
 	Warning    string
 }
 
-func (p *pages) backtestPage(c *frame.Call) error {
-	head, err := p.head(c, "backtest")
-	if err != nil {
-		return err
-	}
+func (p *pages) backtestPage(c *frame.Call, head templateHead) (err error) {
 	v := backtestView{templateHead: head, Select: head.latestVersions(comparedMax)}
 	if v.With, err = versionParam(c, "v", head.Latest()); err != nil {
 		return err

@@ -53,12 +53,7 @@ type statisticsRow struct {
 	BestScore, BestLatency, BestCost bool
 }
 
-func (p *pages) statisticsPage(c *frame.Call) error {
-	head, err := p.head(c, "statistics")
-	if err != nil {
-		return err
-	}
-
+func (p *pages) statisticsPage(c *frame.Call, head templateHead) error {
 	q := c.URL.Query()
 	v := statisticsView{
 		templateHead: head,

@@ -35,6 +35,18 @@ func (h templateHead) latestVersions(most int) []int {
 	return numbers
 }
 
+// of returns the page of a template, which the call names. tab is that of the page, if it has one.
+func (p *pages) of(tab string, page func(c *frame.Call, head templateHead) error) func(c *frame.Call) error {
+	return func(c *frame.Call) error {
+		head, err := p.head(c, tab)
+		if err != nil {
+			return err
+		}
+
+		return page(c, head)
+	}
+}
+
 // head returns the template that a page is about.
 func (p *pages) head(c *frame.Call, tab string) (templateHead, error) {
 	return p.headOf(c, c.FormValue("name"), tab)
@@ -79,12 +91,7 @@ type versionRow struct {
 	Shown  bool
 }
 
-func (p *pages) templatePage(c *frame.Call) error {
-	head, err := p.head(c, "text")
-	if err != nil {
-		return err
-	}
-
+func (p *pages) templatePage(c *frame.Call, head templateHead) (err error) {
 	v := templateView{templateHead: head}
 	if head.DeletedAt == nil {
 		if v.Shown, err = versionParam(c, "v", v.Latest()); err != nil {
@@ -225,11 +232,7 @@ func (v *templateView) listVersions(page string) {
 
 // moveLabel points a label, which may be new, to a version. A version that cannot be
 // rendered is shown first, with a button that moves the label anyway.
-func (p *pages) moveLabel(c *frame.Call) error {
-	head, err := p.head(c, "")
-	if err != nil {
-		return err
-	}
+func (p *pages) moveLabel(c *frame.Call, head templateHead) error {
 	w, err := readLabel(c)
 	if err != nil {
 		return err
@@ -289,12 +292,7 @@ func readLabel(c *frame.Call) (wire.LabelWrite, error) {
 	return wire.DecodeLabel(object)
 }
 
-func (p *pages) deleteLabel(c *frame.Call) error {
-	head, err := p.head(c, "")
-	if err != nil {
-		return err
-	}
-
+func (p *pages) deleteLabel(c *frame.Call, head templateHead) error {
 	name := c.PostForm.Get("label")
 	// The label may have been deleted in another tab.
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
@@ -311,23 +309,19 @@ func (p *pages) deleteLabel(c *frame.Call) error {
 		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
 }
 
-func (p *pages) archiveTemplate(c *frame.Call) error {
-	return p.changeTemplate(c, p.templates.Archive, "archived")
+func (p *pages) archiveTemplate(c *frame.Call, head templateHead) error {
+	return p.changeTemplate(c, head, p.templates.Archive, "archived")
 }
 
-func (p *pages) restoreTemplate(c *frame.Call) error {
-	return p.changeTemplate(c, p.templates.Restore, "restored")
+func (p *pages) restoreTemplate(c *frame.Call, head templateHead) error {
+	return p.changeTemplate(c, head, p.templates.Restore, "restored")
 }
 
 // changeTemplate changes a template as a whole, and returns to its page.
 func (p *pages) changeTemplate(
-	c *frame.Call, change func(ctx context.Context, id wire.Identity, ident, by string) error, done string,
+	c *frame.Call, head templateHead, change func(ctx context.Context, id wire.Identity, ident, by string) error,
+	done string,
 ) error {
-	head, err := p.head(c, "")
-	if err != nil {
-		return err
-	}
-
 	if err := change(c.Context(), c.Identity(), head.Name, c.User.Email); err != nil {
 		return err
 	}
