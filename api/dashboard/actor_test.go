@@ -19,7 +19,8 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := wire.Identity{Account: u.AccountID, KeyID: k.ID, Scope: wire.ScopeFull, Verified: true}
+	id := s.as(ann)
+	id.KeyID = k.ID
 	p := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"Hi."}`), Labels: []string{"prod"}}
 	if _, err := s.drafts.Publish(t.Context(), id, p); err != nil {
 		t.Fatal(err)
@@ -83,7 +84,7 @@ func TestTheAuditPageReadsTheKeysOnce(t *testing.T) {
 func TestExportsAreInTheAuditLog(t *testing.T) {
 	s := openSite(t)
 	const ann, vic = "ann@example.com", "vic@example.com"
-	s.logs(s.signed[ann].User.AccountID, "user-1", 1)
+	s.logs(ann, "user-1", 1)
 	if r := s.call(vic, "GET", "/requests/export?format=csv&filter=user_id:user-1", nil); r.Code != 200 {
 		t.Fatalf("%d %s", r.Code, r.Body)
 	}

@@ -1,28 +1,20 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
 )
 
 // logs writes requests of a user as a sidecar delivers them, and returns their ids.
-func (s *site) logs(account, user string, n int) (ids []string) {
+func (s *site) logs(email, user string, n int) (ids []string) {
 	s.t.Helper()
-	id := wire.Identity{Account: account, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 	for range n {
-		e := wire.Event{ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC()}
-		e.Body, _ = json.Marshal(map[string]any{
-			"function_name": "f", "kwargs": map[string]any{}, "request_response": map[string]any{},
-			"request_start_time": 1, "request_end_time": 2, "metadata": map[string]string{"user_id": user},
-		})
-		if _, err := s.records.Record(s.t.Context(), id, []wire.Event{e}); err != nil {
-			s.t.Fatal(err)
-		}
+		e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+			"request_start_time":1,"request_end_time":2,"metadata":{"user_id":"`+user+`"}}`)
+		s.record(email, e)
 		ids = append(ids, e.RequestID)
 	}
 
@@ -31,11 +23,10 @@ func (s *site) logs(account, user string, n int) (ids []string) {
 
 func TestOwnersDeleteWhatThePageHasCounted(t *testing.T) {
 	s := openSite(t)
-	const ann, vic = "ann@example.com", "vic@example.com"
-	ours, theirs := s.signed[ann].User.AccountID, s.signed["mallory@example.com"].User.AccountID
-	ids := s.logs(ours, "user-42", 3)
-	s.logs(ours, "user-1", 2)
-	s.logs(theirs, "user-42", 1)
+	const ann, vic, mallory = "ann@example.com", "vic@example.com", "mallory@example.com"
+	ids := s.logs(ann, "user-42", 3)
+	s.logs(ann, "user-1", 2)
+	s.logs(mallory, "user-42", 1)
 	counts := func(email, want string) {
 		t.Helper()
 		page := s.call(email, "GET", "/requests/delete?key=user_id&value=user-42", nil)
@@ -74,7 +65,7 @@ func TestOwnersDeleteWhatThePageHasCounted(t *testing.T) {
 		t.Errorf("the deletion is reported by %s", page)
 	}
 	counts(ann, "0 requests")
-	counts("mallory@example.com", "1 request")
+	counts(mallory, "1 request")
 
 	// Nothing chosen deletes nothing.
 	for _, form := range [][]string{{}, {"key", "user_id"}, {"id", ids[1], "key", "user_id", "value", "user-1"}} {

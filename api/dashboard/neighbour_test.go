@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"fmt"
 	"html"
 	"net/url"
@@ -17,19 +16,13 @@ import (
 const requestsPerPage = 50
 
 // logAt logs a call that began so many seconds after a time, and returns its id.
-func (s *site) logAt(account string, noon time.Time, start, latency int) string {
+func (s *site) logAt(email string, noon time.Time, start, latency int) string {
 	s.t.Helper()
 	from := noon.Add(time.Duration(start) * time.Second)
-	body := fmt.Sprintf(`{"function_name":"f","request_start_time":%q,"request_end_time":%q,"tags":["a"]}`,
-		from.Format(time.RFC3339), from.Add(time.Duration(latency)*time.Second).Format(time.RFC3339))
-	e := wire.Event{
-		ID: wire.NewID(), Kind: wire.KindRequest, RequestID: wire.NewID(),
-		AcceptedAt: time.Now().UTC(), Body: json.RawMessage(body),
-	}
-	id := wire.Identity{Account: account, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
-	if _, err := s.records.Record(s.t.Context(), id, []wire.Event{e}); err != nil {
-		s.t.Fatal(err)
-	}
+	e := newEvent(wire.KindRequest,
+		fmt.Sprintf(`{"function_name":"f","request_start_time":%q,"request_end_time":%q,"tags":["a"]}`,
+			from.Format(time.RFC3339), from.Add(time.Duration(latency)*time.Second).Format(time.RFC3339)))
+	s.record(email, e)
 
 	return e.RequestID
 }
@@ -66,10 +59,9 @@ func recordOf(address string) string {
 func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	account := s.signed[ann].User.AccountID
 	noon := time.Now().UTC().Truncate(time.Hour).Add(-48 * time.Hour)
 	for n := range requestsPerPage + 10 {
-		s.logAt(account, noon, []int{0, 60, 60, 60, 90, 120}[n%6], 1+n%3)
+		s.logAt(ann, noon, []int{0, 60, 60, 60, 90, 120}[n%6], 1+n%3)
 	}
 
 	for _, order := range []string{
@@ -105,10 +97,9 @@ func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) 
 func TestNeighboursStayWhenTheListChanges(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	account := s.signed[ann].User.AccountID
 	noon := time.Now().UTC().Truncate(time.Hour).Add(-48 * time.Hour)
 	for n := range 4 {
-		s.logAt(account, noon, n, 1)
+		s.logAt(ann, noon, n, 1)
 	}
 	list := s.rows(ann, "/requests?filter=-score_name:done")
 	beside := func(when, page, previous, next string) {
@@ -130,7 +121,7 @@ func TestNeighboursStayWhenTheListChanges(t *testing.T) {
 	// More calls than a page has, which are newer.
 	newest := ""
 	for n := range requestsPerPage + 10 {
-		newest = s.logAt(account, noon, 100+n, 1)
+		newest = s.logAt(ann, noon, 100+n, 1)
 	}
 	beside("after newer calls", list[1], list[0], list[2][:len(list[2])-1]+"1")
 	at := list[0]

@@ -19,7 +19,6 @@ var later = regexp.MustCompile(`<a href="([^"]*)" rel="nofollow">Show more messa
 func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 
 	// One of the messages has more parts than a page.
 	type part struct {
@@ -51,9 +50,7 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 
 	e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"messages":`+string(sent)+`},
 		"request_response":{"choices":[{"message":{"role":"assistant","content":"The answer."}}]}}`)
-	if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
-		t.Fatal(err)
-	}
+	s.record(ann, e)
 
 	var got []string
 	answers, pages := 0, 0
@@ -95,7 +92,6 @@ func TestEveryMessageOfALongConversationIsOnOneOfItsPages(t *testing.T) {
 func TestAPageSaysHowManyParametersAndToolsItLeavesOut(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 	for _, c := range []struct {
 		parameters, tools int
 		notice            string
@@ -114,9 +110,7 @@ func TestAPageSaysHowManyParametersAndToolsItLeavesOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := newEvent(wire.KindRequest, string(body))
-		if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		s.record(ann, e)
 		page := strings.ReplaceAll(s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String(), "\u202f", " ")
 		says := strings.Contains(page, "of the parameters and tools")
 		if says != (c.notice != "") || !strings.Contains(page, c.notice) {

@@ -16,12 +16,19 @@ import (
 func (s *site) reopen(public string, insecure bool) {
 	s.t.Helper()
 	s.config.PublicURL, s.config.CookiesInsecure = nil, insecure
+	s.cookie = "__Host-promptspool"
 	if public != "" {
 		u, err := url.Parse(public)
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		s.config.PublicURL = u
+		if u.Path != "" {
+			s.cookie = "__Secure-promptspool"
+		}
+	}
+	if insecure {
+		s.cookie = "promptspool"
 	}
 	s.d = New(s.config)
 }

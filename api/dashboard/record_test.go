@@ -1,10 +1,8 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -13,7 +11,6 @@ import (
 func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 	span := func(operation string) string {
 		return `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
 			"spanId":"eee19b7ec3c1b174","name":"look_up","attributes":[
@@ -22,11 +19,8 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	}
 
 	for operation, isSpan := range map[string]bool{"execute_tool": true, "chat": false} {
-		e := wire.Event{ID: wire.NewID(), Kind: wire.KindSpan, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC()}
-		e.Body = json.RawMessage(span(operation))
-		if _, err := s.records.Record(t.Context(), id, []wire.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		e := newEvent(wire.KindSpan, span(operation))
+		s.record(ann, e)
 
 		page := s.call(ann, "GET", "/requests/"+e.RequestID, nil)
 		body := page.Body.String()
@@ -44,27 +38,16 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 	}
 }
 
-// newEvent returns the event of a record of its own.
-func newEvent(kind wire.Kind, body string) wire.Event {
-	return wire.Event{
-		ID: wire.NewID(), Kind: kind, RequestID: wire.NewID(), AcceptedAt: time.Now().UTC(),
-		Body: json.RawMessage(body),
-	}
-}
-
 // A call that an SDK both traces and logs has two pages, that of its request and that of its span.
 // Each leads to the other.
 func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 	request := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 		"request_start_time":1,"request_end_time":2,"span_id":"eee19b7ec3c1b174"}`)
 	span := newEvent(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
 		"spanId":"eee19b7ec3c1b174","name":"PromptLayer Run"}}`)
-	if _, err := s.records.Record(t.Context(), id, []wire.Event{request, span}); err != nil {
-		t.Fatal(err)
-	}
+	s.record(ann, request, span)
 
 	for page, wants := range map[string][]string{
 		request.RequestID: {

@@ -15,7 +15,6 @@ const testTrace = "5b8efff798038103d269b633813fc60c"
 func TestThePageOfATraceIsATree(t *testing.T) {
 	s := openSite(t)
 	const ann, mallory = "ann@example.com", "mallory@example.com" // of another account
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
 	span := func(n, parent int, name string) wire.Event {
 		return newEvent(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x",
 			"parentSpanId":"%016x","name":%q,"startTimeUnixNano":"179531894378200000%d",
@@ -39,9 +38,7 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 		newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 			"request_start_time":1,"request_end_time":2,"span_id":"0000000000000002"}`),
 	}
-	if _, err := s.records.Record(t.Context(), id, events); err != nil {
-		t.Fatal(err)
-	}
+	s.record(ann, events...)
 	events = events[2:]
 
 	page := s.call(ann, "GET", "/traces/"+testTrace, nil)

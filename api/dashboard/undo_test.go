@@ -42,7 +42,7 @@ func labelVersion(labels []wire.Label, name string) string {
 func TestWhatWasJustDoneCanBeUndone(t *testing.T) {
 	s := openSite(t)
 	const ann, eve = "ann@example.com", "eve@example.com"
-	id := wire.Identity{Account: s.signed[ann].User.AccountID, KeyID: "k", Scope: wire.ScopeFull, Verified: true}
+	id := s.as(ann)
 	for range 3 {
 		if _, err := s.drafts.Publish(t.Context(), id, wire.Publish{
 			Name: "greet", Blueprint: json.RawMessage(`{"content":"` + wire.NewID() + `"}`),
@@ -138,9 +138,8 @@ func TestAnUndoIsThatOfItsSessionForAWhile(t *testing.T) {
 
 	// What others seal, or change, is nothing that a page offers.
 	const mallory = "mallory@example.com"
-	theirs := wire.Identity{Account: s.signed[mallory].User.AccountID, Scope: wire.ScopeFull, Verified: true}
 	version := wire.Publish{Name: "greet", Blueprint: json.RawMessage(`{"content":"Hi."}`)}
-	if _, err := s.drafts.Publish(t.Context(), theirs, version); err != nil {
+	if _, err := s.drafts.Publish(t.Context(), s.as(mallory), version); err != nil {
 		t.Fatal(err)
 	}
 	label := s.form(mallory, "name", "greet", "label", "prod", "version", "1")

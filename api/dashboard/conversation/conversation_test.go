@@ -151,27 +151,3 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 		t.Errorf("%d marks after %v of processor time", n, took)
 	}
 }
-
-func TestAPageShowsABoundedNumberOfPieces(t *testing.T) {
-	many := make([]calls.Message, 3000)
-	for i := range many {
-		many[i] = calls.Message{Role: "user", Parts: []calls.Part{{Kind: "text"}}}
-	}
-	parts := []calls.Message{{Parts: make([]calls.Part, 5000), ToolCalls: make([]calls.ToolCall, 5000)}}
-
-	for name, tt := range map[string]struct {
-		messages      []calls.Message
-		shown, hidden int
-	}{
-		"few messages":  {many[:10], 10, 0},
-		"many messages": {many, 500, 2500},
-		"many parts":    {parts, 1, 9001},
-	} {
-		s := NewTexts(nil)
-		shown := s.Messages("input", tt.messages)
-		if len(shown) != tt.shown || s.hidden != tt.hidden {
-			t.Errorf("%s: %d are shown and %d are hidden, want %d and %d",
-				name, len(shown), s.hidden, tt.shown, tt.hidden)
-		}
-	}
-}

@@ -67,14 +67,9 @@ func TestAFaultIsMarkedInTheLineThatIsShown(t *testing.T) {
 }
 
 func TestTheTimeOfAFilterIsReplaced(t *testing.T) {
-	at := time.Date(2026, 11, 14, 5, 0, 0, 0, time.UTC)
 	f := typedFilter("status:error since:7d -before:2h x")
 	if got := f.During("time:yesterday").Text; got != "status:error x time:yesterday" {
 		t.Errorf("another time gives %s", got)
-	}
-	want := "status:error x since:2026-11-14T05:00:00Z before:2026-11-14T05:00:30Z"
-	if got := f.Between(at, at.Add(30*time.Second)).Text; got != want {
-		t.Errorf("a stretch gives %s, want %s", got, want)
 	}
 }
 

@@ -108,34 +108,3 @@ func TestChartsAreDrawnAsTheyWere(t *testing.T) {
 		})
 	}
 }
-
-// The table is for readers who cannot see the chart.
-func TestAChartsTableSaysWhatItDraws(t *testing.T) {
-	c := &chart.Chart{
-		Title:  "Latency",
-		Names:  []string{"p50", "p95"},
-		Format: number.Seconds,
-		Bucket: time.Hour,
-		Points: hours([]float64{0.25, 1.5}, []float64{math.NaN(), 2}),
-		Link:   func(p chart.Point) string { return "/there" },
-	}
-
-	table := drawn(t, c)
-	table = table[strings.Index(table, "<table>"):]
-	for _, part := range []string{
-		`<th>From</th><th class="number">p50</th><th class="number">p95</th>`,
-		`<td><a href="/there">2026-11-14 00:00 UTC</a></td>` +
-			`<td class="number">250 ms</td><td class="number">1.50 s</td>`,
-		`<td><a href="/there">2026-11-14 01:00 UTC</a></td>` +
-			`<td class="number">–</td><td class="number">2.00 s</td>`,
-	} {
-		if !strings.Contains(table, part) {
-			t.Errorf("the table has no %s:\n%s", part, table)
-		}
-	}
-
-	chart.KeepFirstLinks([]*chart.Chart{{}, c})
-	if strings.Contains(drawn(t, c)[strings.Index(drawn(t, c), "<table>"):], "<a ") {
-		t.Error("the table of a second chart has links")
-	}
-}
