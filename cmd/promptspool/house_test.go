@@ -102,10 +102,12 @@ var imports = map[string]string{
 	"spool/database/badgerdb/blocks": "api/wire spool/archive/query spool/archive/rowcode",
 	"spool/database/badgerdb/folder": "spool/disk spool/rawlog",
 	"spool/database/postgres": "api/wire spool/archive spool/database/accounts spool/database/compress " +
-		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/schema spool/archive/query " +
-		"spool/archive/rowcode spool/database/transfer",
+		"spool/database/keyed spool/database/postgres/connection spool/database/postgres/filter " +
+		"spool/database/postgres/schema spool/archive/query spool/archive/rowcode spool/database/transfer",
 	"spool/database/postgres/connection": "api/wire",
-	"spool/database/postgres/schema":     "api/wire spool/database/postgres/connection",
+	"spool/database/postgres/filter": "api/wire spool/archive spool/archive/query spool/archive/rowcode " +
+		"spool/database/postgres/schema",
+	"spool/database/postgres/schema": "api/wire spool/archive spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
 		"spool/database/keyed spool/archive/rowcode spool/database/transfer",

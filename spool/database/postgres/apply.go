@@ -7,6 +7,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // application is one call of Apply on its way through a group.
@@ -84,7 +85,7 @@ func (db *DB) applyApart(
 
 // apply folds events in one transaction, which may be shared with other calls.
 func (db *DB) apply(ctx context.Context, account string, events []archive.Event) ([]wire.Result, error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 	// Bad ids are found and bodies are packed here, by the caller's goroutine: in the group
 	// an error would fail the others, and packing would make them wait.
 	for i := range events {
-		if _, ok := parseUUID(events[i].RequestID); !ok {
+		if _, ok := schema.ParseUUID(events[i].RequestID); !ok {
 			return nil, archive.BadID(events[i].RequestID)
 		}
 		b.Bytes += len(events[i].Body)

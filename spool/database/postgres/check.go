@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -116,7 +117,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		// These columns are copies of what the state says, and statements rely on them.
 		orphan, trace, spanAt, link := columnsOf(r.found)
 		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || !equal(r.link, link) || r.orphan != orphan ||
-			r.state.RequestID != r.id.String() || !r.ts.Equal(tsOf(r.id)) {
+			r.state.RequestID != r.id.String() || !r.ts.Equal(schema.TimeOf(r.id)) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 	}
@@ -207,7 +208,7 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 	for i := range part {
 		ids[i], times[i] = part[i].id, part[i].ts
 		if part[i].state.Listed() {
-			places = append(places, nanosOf(part[i].state.ListTime()))
+			places = append(places, schema.Nanos(part[i].state.ListTime()))
 		}
 	}
 
@@ -268,7 +269,7 @@ func (c *checker) checkBodies(r *checked, bodies map[[2]uuid][]byte) error {
 			continue
 		}
 
-		event, _ := parseUUID(h.ID)
+		event, _ := schema.ParseUUID(h.ID)
 		packed, found := bodies[[2]uuid{r.id, event}]
 		if !found {
 			return fmt.Errorf("record %s: the body of event %s does not exist", r.id, h.ID)
@@ -288,10 +289,10 @@ func (c *checker) checkHeader(r *checked, header storedHeader, found bool) error
 		return nil
 	}
 
-	if !found || header.at != nanosOf(row.ListTime) {
+	if !found || header.at != schema.Nanos(row.ListTime) {
 		return fmt.Errorf("record %s: its header does not exist", r.id)
 	}
-	terms := withHidden(termsOf(r.account, &row), r.account, &r.state.State)
+	terms := filter.Terms(r.account, &row, &r.state.State)
 	if !bytes.Equal(header.line, rowcode.Encode(&row)) || !slices.Equal(header.terms, terms) {
 		return fmt.Errorf("record %s: its header is not what folding it gives", r.id)
 	}
@@ -375,16 +376,16 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 	type summary struct {
 		account string
 		storedSummary
-		tops []byte
+		topRows []byte
 	}
 	rows, err := tx.Query(ctx, `
-		SELECT account_id, newest, oldest, bottom, summary, tops FROM summaries
+		SELECT account_id, newest, oldest, bottom, summary, top_rows FROM summaries
 		ORDER BY account_id, newest DESC`)
 	if err != nil {
 		return err
 	}
 	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s summary, err error) {
-		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.tops)
+		err = row.Scan(&s.account, &s.newest, &s.oldest, &s.bottom, &s.summary, &s.topRows)
 		return s, err
 	})
 	if err != nil {
@@ -396,7 +397,7 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 			return fmt.Errorf("account %q: the summary up to %d overlaps another", s.account, s.newest)
 		}
 
-		// A heavy stretch has no summary to compare, but it must have rows.
+		// A heavy segment has no summary to compare, but it must have rows.
 		rows, heavy, err := c.db.rowsBetween(ctx, tx, s.account, s.bottom, s.newest)
 		if err != nil {
 			return err
@@ -408,8 +409,8 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 		if !heavy && !query.IsSummary(s.summary, len(rows), row) {
 			return fmt.Errorf("account %q: the summary up to %d is not that of its rows", s.account, s.newest)
 		}
-		if !heavy && !query.AreTops(s.tops, len(rows), row) {
-			return fmt.Errorf("account %q: the tops of the summary up to %d are not those of its rows",
+		if !heavy && !query.AreTops(s.topRows, len(rows), row) {
+			return fmt.Errorf("account %q: the top rows of the summary up to %d are not those of its rows",
 				s.account, s.newest)
 		}
 	}

@@ -49,7 +49,7 @@ type DB struct {
 
 	codec          *codec
 	commits        *archive.Committer[application]
-	aside          aside
+	isolated       isolated
 	patience       time.Duration // with statements that may wait for a worker of a Citus
 	summarizing    summarizing
 	bodiesBytesMax int64
@@ -105,8 +105,8 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	now := func() time.Time { return db.now() }
 	db.Store = accounts.New(db.small(), now)
 	db.tables = schema.New(pool, c.Logger, now)
-	db.commits = newCommitter(0, db.applyPresent)
-	db.aside.commits = newCommitter(slotsOf*lanes, db.applyAside)
+	db.commits = newCommitter(0, db.applyTogether)
+	db.isolated.commits = newCommitter(slotsOf*lanes, db.applyIsolated)
 
 	if err := db.start(ctx, c.HalfSpread); err != nil {
 		pool.Close()

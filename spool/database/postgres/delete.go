@@ -9,6 +9,8 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/filter"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // GoneBy returns no time: when the bytes leave the disk is up to the database (VACUUM).
@@ -20,7 +22,7 @@ const valuesMax = 100_000
 // Forget stores the tombstone of a metadata value; see archive.Store. When it returns, every
 // write that did not see the tombstone is committed, and every later one sees it.
 func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return err
 	}
@@ -46,7 +48,7 @@ func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error
 		_, err := tx.Exec(ctx, `
 			INSERT INTO deleted_values AS v (account_id, hash, before) VALUES ($1, $2, $3)
 			ON CONFLICT (account_id, hash) DO UPDATE SET before = greatest(v.before, excluded.before)`,
-			key, hash[:], nanosOf(d.Before))
+			key, hash[:], schema.Nanos(d.Before))
 		return err
 	})
 }
@@ -59,22 +61,17 @@ const havingStep = 1000
 func (db *DB) Having(
 	ctx context.Context, account string, d wire.Deletion, after string,
 ) (ids []string, next string, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, "", err
 	}
 
-	stored := rowcode.StoredValue(d.Key, d.Value)
-	terms := []int64{
-		term(key, hiddenKeys, d.Key, ""),
-		term(key, rowcode.ColumnMetadata, d.Key, stored),
-		term(key, hiddenMetadata, d.Key, stored),
-	}
+	terms := filter.MetadataTerms(key, d.Key, rowcode.StoredValue(d.Key, d.Value))
 
 	last := place{at: nanosMost}
 	if p, ok := query.ParseCursor(after); ok {
-		last.at = nanosOf(p.At)
-		last.id, _ = parseUUID(p.RequestID)
+		last.at = schema.Nanos(p.At)
+		last.id, _ = schema.ParseUUID(p.RequestID)
 	}
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids = nil

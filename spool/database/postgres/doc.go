@@ -27,7 +27,7 @@
 // All four are partitioned by the week in the record's id (a UUIDv7).
 //
 // A list is read week by week, newest first; account_weeks tells which weeks an account has.
-// Filters on texts use one index, on the hashes of all texts of a record (term.go). Filters
+// Filters on texts use one index, on the hashes of all texts of a record (package filter). Filters
 // that the columns cannot answer are evaluated in Go, on the rows that the others leave
 // (query.Query.Match). The day is a term as well, so that a filter within a few days is
 // counted from that one index.
@@ -51,23 +51,24 @@
 //
 // # Files
 //
-//	db.go, run.go                                opening and closing; maintenance
-//	apply.go, commit.go, aside.go, fold.go       events to records
-//	write.go, write_add.go, write_change.go      what a group changes, in few statements
-//	key.go, codec.go, header.go, term.go         how a record is represented in rows
-//	search.go, scan.go, content.go, window.go,
-//	excerpts.go                                  reading a list
-//	predicate.go                                 a filter as SQL
-//	summary.go, sorted.go                        statistics and sorted lists from summaries
-//	record.go, state.go, orphan.go               reading single records
-//	delete.go, retain.go,
-//	check.go                                     maintenance of records
-//	keyed.go, watch.go, size.go                  what is small, its changes at other servers; totals
-//	nodes.go                                     the workers of a Citus
-//	export.go, import.go                         copying to and from another database
+//	db.go, run.go                  opening and closing; maintenance
+//	apply.go, commit.go, fold.go   events to records: grouped, committed, folded
+//	write.go, write_rows.go        what a group changes, in few statements
+//	record.go                      a record's state, deltas and bodies, packed and read
+//	search.go, scan.go, window.go  what callers ask for; a pass over the list; its partitions
+//	bodies.go, sorted.go           searching in bodies; orders other than time
+//	sum.go, summarize.go           statistics from summaries; making these
+//	span.go                        what no list shows: spans, traces, orphans
+//	delete.go, retain.go           what a deletion, and the retention, look for
+//	check.go                       a proof that all of this agrees
+//	keyed.go, watch.go             what is small; its changes at other servers
+//	size.go, nodes.go              totals; the workers of a Citus
+//	move.go                        copies to and from another kind of database
 //
-// Below it are package connection (pools, transactions, errors) and package schema (tables,
-// weeks). What is left stays together, because it works on the same rows: a
-// deletion, an import and a change of old records are all a folding, and statistics, exports
-// and checks are all a scan.
+// A file of the same name in package badgerdb is about the same.
+//
+// Below it are package connection (pools, transactions, errors), package schema (tables,
+// weeks, ids) and package filter (the header of a record, and conditions on it as SQL). What
+// is left stays together, because it works on the same rows: a deletion, an import and a
+// change of old records are all a folding, and statistics, exports and checks are all a scan.
 package postgres

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -64,7 +66,7 @@ func (db *DB) Change(
 	ctx context.Context, account string, ids []string, alone bool,
 	decide func(*archive.Group, archive.Reader) error,
 ) error {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -97,7 +99,7 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
 	var events []uuid
 	for _, h := range of {
-		if event, ok := parseUUID(h.ID); ok && h.Hash != "" {
+		if event, ok := schema.ParseUUID(h.ID); ok && h.Hash != "" {
 			events = append(events, event)
 		}
 	}
@@ -105,7 +107,7 @@ func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json
 	rows, err := f.tx.Query(f.ctx, `
 		SELECT event_id, body FROM record_bodies
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
-		r.Account, uuid(r.ID), tsOf(uuid(r.ID)), events)
+		r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID)), events)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +131,7 @@ func (f *folding) UnseenLeft() (int, error) {
 }
 
 // weekOf returns the week that a record lies in.
-func weekOf(r *archive.Record) time.Time { return schema.WeekOf(tsOf(uuid(r.ID))) }
+func weekOf(r *archive.Record) time.Time { return schema.WeekOf(schema.TimeOf(uuid(r.ID))) }
 
 // weeks returns the weeks of the records, without duplicates.
 func (f *folding) weeks() (weeks []time.Time) {
@@ -359,4 +361,11 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		})
 		return err
 	})
+}
+
+// accountLock returns the advisory lock of an account's records. Writers hold it shared; who
+// must keep writers out holds it exclusively.
+func accountLock(account string) int64 {
+	sum := sha256.Sum256([]byte("records of " + account))
+	return int64(binary.BigEndian.Uint64(sum[:]))
 }

@@ -11,6 +11,7 @@ import (
 
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // querier is a transaction, or a connection on which each statement is one.
@@ -112,7 +113,7 @@ func (r smallReader) page(ctx context.Context, sql string, args ...any) (page []
 		page, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e keyed.Entry, err error) {
 			var name []byte
 			err = row.Scan(&e.Kind, &e.Account, &name, (*[]byte)(&e.Value))
-			e.Account, e.Name = accountOf(e.Account), string(name)
+			e.Account, e.Name = schema.AccountOf(e.Account), string(name)
 			return e, err
 		})
 		return err
@@ -179,10 +180,10 @@ func queueSmall(b *pgx.Batch, entries []keyed.Entry) error {
 	return nil
 }
 
-// smallAccount is accountKey, and "" for what belongs to the server.
+// smallAccount is schema.AccountKey, and "" for what belongs to the server.
 func smallAccount(account string) (string, error) {
 	if account == "" {
 		return "", nil
 	}
-	return accountKey(account)
+	return schema.AccountKey(account)
 }

@@ -4,12 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/database/compress"
+	"promptspool/spool/database/postgres/schema"
 )
+
+// uuid is an id as pgx reads and writes it.
+type uuid = schema.UUID
 
 // Record returns a state and the body that it shows; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
@@ -36,11 +42,11 @@ func (db *DB) Bodies(
 func (db *DB) readRecord(
 	ctx context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return state, nil, err
 	}
-	id, ok := parseUUID(requestID)
+	id, ok := schema.ParseUUID(requestID)
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
@@ -52,7 +58,7 @@ func (db *DB) readRecord(
 		var packed []byte
 		b := &pgx.Batch{}
 		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			key, id, tsOf(id)).
+			key, id, schema.TimeOf(id)).
 			QueryRow(func(row pgx.Row) error {
 				err := row.Scan(&packed)
 				if errors.Is(err, pgx.ErrNoRows) {
@@ -62,7 +68,7 @@ func (db *DB) readRecord(
 			})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
 		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			key, id, tsOf(id)).
+			key, id, schema.TimeOf(id)).
 			Query(func(rows pgx.Rows) (err error) {
 				kept, err = packedBodies(rows)
 				return err
@@ -109,7 +115,128 @@ func (c *codec) unpackBodies(
 ) (map[string]json.RawMessage, error) {
 	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) {
 		// A body that is missing unpacks as damaged.
-		event, _ := parseUUID(h.ID)
+		event, _ := schema.ParseUUID(h.ID)
 		return c.unpackBody(packed[event], h)
 	})
+}
+
+// queueDeltas reads the deltas of a state that was just read, and joins them to it.
+//
+// A state and its deltas are read by two statements. Readers see the same moment in both;
+// writers find another revision if the record was changed in between.
+func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.Stored) {
+	// Most states have none, and are not asked about.
+	if !s.Large() {
+		return
+	}
+
+	b.Queue(`
+		SELECT after, delta FROM record_deltas
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
+		account, id, schema.TimeOf(id)).Query(func(rows pgx.Rows) error {
+		var deltas []archive.Delta
+		var d archive.Delta
+		var packed []byte
+		// In the order in which they were added, which is that of the primary key.
+		_, err := pgx.ForEachRow(rows, []any{&d.After, &packed}, func() (err error) {
+			if d.Value, err = c.Unpack(packed, nil); err != nil {
+				return damaged("a delta of record "+id.String(), err)
+			}
+			deltas = append(deltas, d)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+
+		if err := s.Join(deltas); err != nil {
+			return damaged("the deltas of record "+id.String(), err)
+		}
+		return nil
+	})
+}
+
+// joinDeltas is queueDeltas for one record, run immediately.
+func (c *codec) joinDeltas(ctx context.Context, tx reader, account string, id uuid, s *archive.Stored) error {
+	b := &pgx.Batch{}
+	c.queueDeltas(b, account, id, s)
+
+	return sendBatch(ctx, tx, b)
+}
+
+// sendBatch sends a batch unless it is empty.
+func sendBatch(ctx context.Context, tx reader, b *pgx.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// workers bounds the goroutines that pack, and those that unpack.
+const workers = 4
+
+// codec packs and unpacks. Safe for concurrent use.
+type codec struct {
+	*compress.Codec
+	deltaMin int // see archive.DeltaMin
+}
+
+func newCodec() (*codec, error) {
+	c, err := compress.New(workers)
+	return &codec{c, archive.DeltaMin}, err
+}
+
+// packState packs what is to be written of a state; see archive.Stored.
+func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err error) {
+	plain, after, err := s.Encode()
+	if err != nil {
+		return nil, 0, err
+	}
+	packed = c.State(plain)
+	if after == 0 && len(plain) >= c.deltaMin {
+		packed[0] |= compress.Mark // it may have deltas
+	}
+
+	return packed, after, nil
+}
+
+// isLarge reports whether a packed state may have deltas.
+func isLarge(packed []byte) bool { return len(packed) > 0 && packed[0]&compress.Mark != 0 }
+
+// unpackState unpacks a state, without its deltas.
+func (c *codec) unpackState(packed []byte, id uuid) (s archive.Stored, err error) {
+	plain, err := c.Unpack(packed, nil)
+	if err == nil {
+		s, err = archive.ReadStored(plain, isLarge(packed))
+	}
+	if err != nil {
+		return archive.Stored{}, damaged("the state of record "+id.String(), err)
+	}
+
+	return s, nil
+}
+
+// unpackBody unpacks the body of an event and verifies its hash.
+func (c *codec) unpackBody(packed []byte, h archive.Entry) ([]byte, error) {
+	body, err := c.Unpack(packed, nil)
+	if err == nil && archive.HashBody(body) != h.Hash {
+		err = errors.New("it is not what was stored")
+	}
+	if err != nil {
+		return nil, damaged("the body of event "+h.ID, err)
+	}
+	return body, nil
+}
+
+// damaged returns an internal error for a stored value that cannot be read back. what appears
+// in the log only.
+func damaged(what string, cause error) error {
+	return &wire.Error{
+		Code:    wire.CodeInternal,
+		Affects: wire.AffectsAccount,
+		Message: "A value in the database is damaged; the server's log names it. " +
+			"Check the database's disk (pg_amcheck, data checksums), and restore a backup.",
+		Cause: fmt.Errorf("%s: %w", what, cause),
+	}
 }

@@ -396,7 +396,7 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		`DELETE FROM account_weeks`,
 		`UPDATE summaries SET bottom = newest`,
 		`UPDATE summaries SET summary = 'x'`,
-		`UPDATE summaries SET tops = substr(tops, 1, 20)`,
+		`UPDATE summaries SET top_rows = substr(top_rows, 1, 20)`,
 	} {
 		t.Run(harm, func(t *testing.T) {
 			table := strings.Fields(strings.NewReplacer("DELETE FROM", "", "UPDATE", "").Replace(harm))[0]

@@ -19,7 +19,7 @@ func (db *DB) Accounts(ctx context.Context) ([]string, error) {
 	accounts, err := connection.QueryRows(ctx, db.pool, func(a *string) []any { return []any{a} },
 		`SELECT DISTINCT account_id FROM account_weeks ORDER BY account_id`)
 	for i, key := range accounts {
-		accounts[i] = accountOf(key)
+		accounts[i] = schema.AccountOf(key)
 	}
 
 	return accounts, err
@@ -30,7 +30,7 @@ func (db *DB) Accounts(ctx context.Context) ([]string, error) {
 func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, rest time.Time, err error) {
 	old, err := connection.QueryRows(ctx, db.pool, func(w *time.Time) []any { return []any{w} }, `
 		SELECT week FROM account_weeks GROUP BY week
-		HAVING coalesce(max(newest) < $1, true) AND sum(orphans) = 0 ORDER BY week`, nanosOf(cutoff))
+		HAVING coalesce(max(newest) < $1, true) AND sum(orphans) = 0 ORDER BY week`, schema.Nanos(cutoff))
 	for _, week := range old {
 		_, end := schema.WeekEnds(week)
 		if err != nil || end.InfinityModifier != 0 || end.Time.After(cutoff) {
@@ -60,7 +60,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 		stays := false
 		if err := tx.QueryRow(ctx, `
 			SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records + spans), 0)::bigint
-			FROM account_weeks WHERE week = $1`, week, nanosOf(cutoff)).
+			FROM account_weeks WHERE week = $1`, week, schema.Nanos(cutoff)).
 			Scan(&stays, &dropped); err != nil || stays {
 			dropped = 0
 			return err
@@ -94,13 +94,13 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 func (db *DB) Oldest(
 	ctx context.Context, account string, before time.Time, n int,
 ) (ids []string, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
 	end := int64(math.MaxInt64)
 	if !before.IsZero() {
-		end = nanosOf(before)
+		end = schema.Nanos(before)
 	}
 	type aged struct {
 		at int64

@@ -12,6 +12,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
 )
 
@@ -102,7 +103,7 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 			return nil, false
 		}
 		for _, text := range c.Texts {
-			if id, ok := parseUUID(text); ok {
+			if id, ok := schema.ParseUUID(text); ok {
 				ids = append(ids, id)
 			}
 		}
@@ -117,13 +118,13 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
-		week := schema.WeekOf(tsOf(id))
+		week := schema.WeekOf(schema.TimeOf(id))
 		byWeek[week] = append(byWeek[week], id)
 	}
 
 	add := func(week time.Time, state *archive.Stored) {
 		if state.Listed() {
-			at := nanosOf(state.ListTime())
+			at := schema.Nanos(state.ListTime())
 			places = append(places, weekSpan{week: week, oldest: at, newest: at})
 		}
 	}
@@ -174,13 +175,13 @@ func bounds(q *query.Query) (oldest, newest int64) {
 	// Any of the three may be missing; together they bound what a statement reads.
 	from, to := q.Span()
 	if !from.IsZero() {
-		oldest = nanosOf(from)
+		oldest = schema.Nanos(from)
 	}
 	if !to.IsZero() {
-		newest = nanosOf(to)
+		newest = schema.Nanos(to)
 	}
 	if q.After != nil {
-		newest = min(newest, nanosOf(q.After.At))
+		newest = min(newest, schema.Nanos(q.After.At))
 	}
 
 	return oldest, newest
@@ -239,32 +240,32 @@ const unindexed = "(at + 0)"
 
 // fromClause returns what follows SELECT and its columns: the rows of a window that may
 // match, behind after.
-func (s *scan) fromClause(w window, after *query.Position) (sql string, st *statement, err error) {
-	st = &statement{account: s.account}
+func (s *scan) fromClause(w window, after *query.Position) (sql string, st *filter.Statement, err error) {
+	st = &filter.Statement{Account: s.account}
 	if s.days != nil {
-		st.at = unindexed
+		st.At = unindexed
 	}
 
 	// ts selects the partitions, the list time a range of the primary key within them.
-	sql = " FROM records WHERE account_id = " + st.arg(s.account) +
-		" AND ts >= " + st.arg(w.from) + " AND ts < " + st.arg(w.to) +
-		" AND " + st.listTime() + " >= " + st.arg(w.oldest) +
-		" AND " + st.listTime() + " <= " + st.arg(w.newest)
+	sql = " FROM records WHERE account_id = " + st.Arg(s.account) +
+		" AND ts >= " + st.Arg(w.from) + " AND ts < " + st.Arg(w.to) +
+		" AND " + st.ListTime() + " >= " + st.Arg(w.oldest) +
+		" AND " + st.ListTime() + " <= " + st.Arg(w.newest)
 	if s.days != nil {
-		sql += " AND " + st.anyTerm(s.days)
+		sql += " AND " + st.AnyTerm(s.days)
 	}
 	if after != nil {
-		id, ok := parseUUID(after.RequestID)
+		id, ok := schema.ParseUUID(after.RequestID)
 		if !ok {
 			return "", nil, archive.BadID(after.RequestID)
 		}
 		// As a pair: the primary key has both, in this order.
-		sql += " AND (at, request_id) < (" + st.arg(nanosOf(after.At)) + ", " + st.arg(id) + ")"
+		sql += " AND (at, request_id) < (" + st.Arg(schema.Nanos(after.At)) + ", " + st.Arg(id) + ")"
 	}
 
-	p := st.where(s.query)
-	if s.exact = p.exact; p.sql != "" {
-		sql += " AND " + p.sql
+	p := st.Where(s.query)
+	if s.exact = p.Exact; p.SQL != "" {
+		sql += " AND " + p.SQL
 	}
 
 	return sql, st, nil
@@ -279,7 +280,7 @@ func (s *scan) step(ctx context.Context, w window, after *query.Position, limit 
 		return 0, err
 	}
 
-	sql = "SELECT at, request_id, line" + sql + newestFirst + st.arg(limit)
+	sql = "SELECT at, request_id, line" + sql + newestFirst + st.Arg(limit)
 	rows, err := s.tx.Query(ctx, sql, s.planned(st)...)
 	if err != nil {
 		return 0, err
@@ -399,12 +400,12 @@ func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 
 // planned returns a statement's arguments, and tells pgx to have it planned anew with them:
 // which index is best depends on their values, and a generic plan would not know them.
-func (s *scan) planned(st *statement) []any {
+func (s *scan) planned(st *filter.Statement) []any {
 	// Where the tables are spread, the account's node plans anew anyway. A prepared statement
 	// spares the coordinator its part.
 	if s.db.spread {
-		return st.args
+		return st.Args
 	}
 
-	return append([]any{pgx.QueryExecModeCacheDescribe}, st.args...)
+	return append([]any{pgx.QueryExecModeCacheDescribe}, st.Args...)
 }

@@ -3,19 +3,25 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/filter"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // Search returns one page of the rows that match; see archive.Store.
 func (db *DB) Search(ctx context.Context, account string, q query.Query) (page query.Page, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return page, err
 	}
@@ -63,10 +69,12 @@ func (db *DB) readPage(ctx context.Context, loose bool, fn func(r reader) error)
 }
 
 // exactInSQL reports whether the database can answer the whole query by itself.
-func (s *scan) exactInSQL() bool { return s.query.Order.By == "" && s.predicate().exact }
+func (s *scan) exactInSQL() bool { return s.query.Order.By == "" && s.predicate().Exact }
 
 // predicate returns what SQL can select of the query.
-func (s *scan) predicate() predicate { return (&statement{account: s.account}).where(s.query) }
+func (s *scan) predicate() filter.Predicate {
+	return (&filter.Statement{Account: s.account}).Where(s.query)
+}
 
 // page has the database find the page and count the matches.
 func (s *scan) page(ctx context.Context) (page query.Page, err error) {
@@ -139,8 +147,8 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 	// If the filter uses the index on terms anyway, the days go into the same index: it then
 	// does not have to read every row that the terms alone find.
 	oldest, newest := bounds(&all)
-	if s.predicate().terms {
-		whole.days = dayTerms(s.account, oldest, newest)
+	if s.predicate().Terms {
+		whole.days = filter.DayTerms(s.account, oldest, newest)
 	}
 
 	// Mostly few match, so that all windows are read: the first is large, unless it would span
@@ -157,7 +165,7 @@ func (s *scan) count(ctx context.Context, limit int) (n int, err error) {
 
 		// LIMIT inside: the database stops counting where the answer is known to be "more".
 		found := 0
-		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.arg(limit-n) + ") found"
+		sql = "SELECT count(*) FROM (SELECT 1" + sql + " LIMIT " + st.Arg(limit-n) + ") found"
 		if err := s.tx.QueryRow(ctx, sql, s.planned(st)...).Scan(&found); err != nil {
 			return n, err
 		}
@@ -196,7 +204,7 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 // finish reads the rows of the finder's page.
 func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) {
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
-		id, _ := parseUUID(requestID)
+		id, _ := schema.ParseUUID(requestID)
 		state, err := s.state(ctx, id)
 		row, _ = state.Row()
 		return row, err
@@ -210,7 +218,7 @@ var errEnd = errors.New("the reader wants no more")
 func (db *DB) Scan(
 	ctx context.Context, account string, q query.Query, want rowcode.Columns, fn func(row *wire.Row) (bool, error),
 ) (stopped *query.Position, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
@@ -252,4 +260,95 @@ func (db *DB) Scan(
 	}
 
 	return stopped, err
+}
+
+// excerptsSpan is how far apart weeks begin whose records are read by one query.
+const excerptsSpan = 4 * 7 * 24 * time.Hour
+
+// loadExcerpts fills in what a page shows and headers do not have: it is in the states.
+func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
+	byID := make(map[uuid]*wire.Row)
+	byWeek := make(map[time.Time][]uuid)
+	for i := range rows {
+		id, ok := schema.ParseUUID(rows[i].RequestID)
+		if !ok {
+			return archive.BadID(rows[i].RequestID)
+		}
+		byID[id] = &rows[i]
+		week := schema.WeekOf(schema.TimeOf(id))
+		byWeek[week] = append(byWeek[week], id)
+	}
+
+	// One round trip. A query for neighbouring weeks looks for each record in the partitions of
+	// all of them, which costs less than another query.
+	b := &pgx.Batch{}
+	var large []uuid
+	for weeks := slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare); len(weeks) > 0; {
+		n := 1
+		for n < len(weeks) && weeks[n].Sub(weeks[0]) < excerptsSpan {
+			n++
+		}
+
+		var ids []uuid
+		for _, week := range weeks[:n] {
+			ids = append(ids, byWeek[week]...)
+		}
+		from, _ := schema.WeekEnds(weeks[0])
+		_, to := schema.WeekEnds(weeks[n-1])
+		weeks = weeks[n:]
+		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) (err error) {
+			large, err = s.db.codec.readExcerpts(found, byID, large)
+			return err
+		})
+	}
+	if err := sendBatch(ctx, s.tx, b); err != nil {
+		return err
+	}
+
+	// One at a time: a page of them may be more than fits in memory.
+	for _, id := range large {
+		if err := s.loadLargeExcerpts(ctx, id, byID[id]); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// loadLargeExcerpts is loadExcerpts for one record whose state may have deltas, and one of
+// these the request.
+func (s *scan) loadLargeExcerpts(ctx context.Context, id uuid, row *wire.Row) error {
+	state, err := s.stored(ctx, id)
+	if err != nil {
+		return err
+	}
+
+	// Only two short texts of it stay: the next one may be as large.
+	whole, _ := state.Row()
+	row.InputExcerpt, row.OutputExcerpt = whole.InputExcerpt, whole.OutputExcerpt
+
+	return nil
+}
+
+// readExcerpts reads the excerpts out of the rows of selectStates. Records whose states may
+// have deltas it adds to large instead.
+func (c *codec) readExcerpts(found pgx.Rows, byID map[uuid]*wire.Row, large []uuid) ([]uuid, error) {
+	var id uuid
+	var revision int64
+	var packed, plain []byte
+	_, err := pgx.ForEachRow(found, []any{&id, &revision, (*borrowed)(&packed)}, func() (err error) {
+		// Its deltas are not here: reading them now would need a second connection.
+		if isLarge(packed) {
+			large = append(large, id)
+			return nil
+		}
+
+		if plain, err = c.Unpack(packed, plain); err != nil {
+			return damaged("the state of record "+id.String(), err)
+		}
+		archive.ReadExcerpts(plain, byID[id])
+		return nil
+	})
+
+	return large, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // Size returns what all accounts hold, and the size of the database on disk.
@@ -27,4 +28,31 @@ func (db *DB) Size(ctx context.Context) (s archive.Size, err error) {
 	}
 	s.Records, s.Bytes = uint64(records), uint64(bytes)
 	return s, err
+}
+
+// Counts returns what an account has; see archive.Store.
+func (db *DB) Counts(ctx context.Context, account string) (c archive.Counts, err error) {
+	key, err := schema.AccountKey(account)
+	if err != nil {
+		return c, err
+	}
+
+	o := &c.Orphans
+	err = db.pool.QueryRow(ctx, []any{&c.Records, &c.Spans, &c.Bytes, &o.Requests, &o.Events, &o.Bytes, &o.Logs}, `
+		SELECT coalesce(sum(records), 0)::bigint, coalesce(sum(spans), 0)::bigint, coalesce(sum(bytes), 0)::bigint,
+			coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint, coalesce(sum(logs), 0)::bigint
+		FROM account_weeks WHERE account_id = $1`, key)
+
+	return c, err
+}
+
+// OrphansOfAll returns the orphans of all accounts together.
+func (db *DB) OrphansOfAll(ctx context.Context) (all archive.Orphans, err error) {
+	err = db.pool.QueryRow(ctx, []any{&all.Requests, &all.Events, &all.Bytes}, `
+		SELECT coalesce(sum(orphans), 0)::bigint, coalesce(sum(orphan_events), 0)::bigint,
+			coalesce(sum(orphan_bytes), 0)::bigint
+		FROM account_weeks`)
+
+	return all, err
 }

@@ -12,26 +12,26 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// sortedOffsetMax bounds the pages that are made of tops: those of a late page are in the
-// rest of nearly every stretch.
+// sortedOffsetMax bounds the pages that are made of top rows: those of a late page are in the
+// rest of nearly every segment.
 const sortedOffsetMax = 10_000
 
-// toppedStretch is a stretch with the first rows of an order.
-type toppedStretch struct {
-	stretch
-	tops []byte         // nil once they were read
-	last query.Position // of tops; more rows follow
+// topSegment is a segment with the first rows of an order.
+type topSegment struct {
+	segment
+	topRows []byte         // nil once they were read
+	last    query.Position // of topRows; more rows follow
 }
 
-// sorts reports whether tops can answer: all rows of a span are wanted, in an order other
+// sorts reports whether top rows can answer: all rows of a span are wanted, in an order other
 // than time.
 func (s *scan) sorts() bool {
 	q := s.query
 	return q.Order.By != "" && q.Spanned() && q.Offset <= sortedOffsetMax
 }
 
-// sorted finds a page in an order other than time: of each stretch it takes the tops, and
-// it reads only stretches whose other rows may be on the page.
+// sorted finds a page in an order other than time: of each segment it takes the top rows, and
+// it reads only segments whose other rows may be on the page.
 func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 	all := *s.query
 	all.After = nil
@@ -43,7 +43,7 @@ func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 	s.query = &all
 
 	oldest, top := bounds(&all)
-	rest, err := s.readTops(ctx, f, oldest, top)
+	rest, err := s.readTopRows(ctx, f, oldest, top)
 	if err != nil {
 		return query.Page{}, err
 	}
@@ -53,36 +53,36 @@ func (s *scan) sorted(ctx context.Context) (query.Page, error) {
 	return s.finish(ctx, f)
 }
 
-// readTops reads the tops of all stretches between two list times, and the rows between those
-// stretches. It returns the stretches that have more rows.
-func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64) (rest []toppedStretch, err error) {
+// readTopRows reads the top rows of all segments between two list times, and the rows between those
+// segments. It returns the segments that have more rows.
+func (s *scan) readTopRows(ctx context.Context, f *query.Finder, oldest, top int64) (rest []topSegment, err error) {
 	visit := func(p query.Position) {
 		f.Pass(1)
 		f.VisitPlace(p)
 	}
 	for {
-		part, err := s.topped(ctx, oldest, top)
+		part, err := s.topSegments(ctx, oldest, top)
 		if err != nil {
 			return nil, err
 		}
 
 		for _, t := range part {
-			// Above the stretch are rows without a summary, or too heavy for tops.
+			// Above the segment are rows without a summary, or too heavy for top rows.
 			if err := s.between(ctx, t.newest+1, top, visit); err != nil {
 				return nil, err
 			}
 			top = t.bottom - 1
 
-			list, err := query.ReadTops(t.tops, s.query.Order)
+			list, err := query.ReadTops(t.topRows, s.query.Order)
 			if err != nil {
-				return nil, damaged("the tops of a summary", err)
+				return nil, damaged("the top rows of a summary", err)
 			}
 			f.Pass(list.Rows)
 			for _, p := range list.Places {
 				f.VisitPlace(p)
 			}
 			if n := len(list.Places); n < list.Rows {
-				t.tops, t.last = nil, list.Places[n-1]
+				t.topRows, t.last = nil, list.Places[n-1]
 				rest = append(rest, t)
 			}
 		}
@@ -93,8 +93,8 @@ func (s *scan) readTops(ctx context.Context, f *query.Finder, oldest, top int64)
 	}
 }
 
-// readRest reads the rows behind the tops of stretches that may be on the page.
-func (s *scan) readRest(ctx context.Context, f *query.Finder, rest []toppedStretch) error {
+// readRest reads the rows behind the top rows of segments that may be on the page.
+func (s *scan) readRest(ctx context.Context, f *query.Finder, rest []topSegment) error {
 	// The best first: they may show that no other is needed.
 	order := s.query.Order
 	sort.Slice(rest, func(i, j int) bool { return order.Compare(rest[i].last, rest[j].last) < 0 })
@@ -170,20 +170,20 @@ func (s *scan) numbersBetween(
 	return nil
 }
 
-// topped reads the next stretches that have tops, newest first. All of their rows are between
+// topSegments reads the next segments that have top rows, newest first. All of their rows are between
 // two list times.
-func (s *scan) topped(ctx context.Context, oldest, newest int64) ([]toppedStretch, error) {
+func (s *scan) topSegments(ctx context.Context, oldest, newest int64) ([]topSegment, error) {
 	rows, err := s.tx.Query(ctx, `
-		SELECT newest, oldest, bottom, tops FROM summaries
-		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3 AND octet_length(tops) > 0
+		SELECT newest, oldest, bottom, top_rows FROM summaries
+		WHERE account_id = $1 AND newest <= $2 AND oldest >= $3 AND octet_length(top_rows) > 0
 		ORDER BY newest DESC LIMIT $4`,
 		s.account, newest, oldest, s.db.summarizing.step)
 	if err != nil {
 		return nil, err
 	}
 
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t toppedStretch, err error) {
-		err = row.Scan(&t.newest, &t.oldest, &t.bottom, &t.tops)
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (t topSegment, err error) {
+		err = row.Scan(&t.newest, &t.oldest, &t.bottom, &t.topRows)
 		return t, err
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // equal reports whether a column has the value that it should.
@@ -17,16 +19,16 @@ func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &
 func (db *DB) Spans(
 	ctx context.Context, account string, after *query.Position, limit int,
 ) (places []query.Position, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
 	// Without a place to go on from: behind everything, as the newest come first.
 	behind := place{at: nanosMost}
 	if after != nil {
-		behind.at = nanosOf(after.At)
+		behind.at = schema.Nanos(after.At)
 		var ok bool
-		if behind.id, ok = parseUUID(after.RequestID); !ok {
+		if behind.id, ok = schema.ParseUUID(after.RequestID); !ok {
 			return nil, archive.BadID(after.RequestID)
 		}
 	}
@@ -56,7 +58,7 @@ func (db *DB) Spans(
 func (db *DB) Trace(
 	ctx context.Context, account string, trace archive.UUID, after string, limit int,
 ) (states []archive.State, more bool, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, false, err
 	}
@@ -64,7 +66,7 @@ func (db *DB) Trace(
 	var from uuid
 	if after != "" {
 		var ok bool
-		if from, ok = parseUUID(after); !ok {
+		if from, ok = schema.ParseUUID(after); !ok {
 			return nil, false, archive.BadID(after)
 		}
 	}
@@ -87,7 +89,7 @@ func (db *DB) Trace(
 			if states = append(states, page...); !more {
 				return nil
 			}
-			behind, _ = parseUUID(states[len(states)-1].RequestID)
+			behind, _ = schema.ParseUUID(states[len(states)-1].RequestID)
 		}
 		return nil
 	})
@@ -99,7 +101,7 @@ func (db *DB) Trace(
 func (db *DB) SpanRecords(
 	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
 ) (ids []archive.UUID, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +143,7 @@ func (db *DB) SpanRecords(
 func (db *DB) Linked(
 	ctx context.Context, account string, links []archive.UUID, limit int,
 ) (ids map[archive.UUID][]archive.UUID, err error) {
-	key, err := accountKey(account)
+	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
@@ -212,4 +214,62 @@ func (db *DB) states(
 	}
 
 	return states, true, err
+}
+
+// OffList returns records that no list shows; see archive.Store.
+func (db *DB) OffList(
+	ctx context.Context, account string, which archive.OffList, after string, limit int,
+) (states []archive.State, next string, err error) {
+	key, err := schema.AccountKey(account)
+	if err != nil {
+		return nil, "", err
+	}
+	var behind uuid
+	if after != "" {
+		var ok bool
+		if behind, ok = schema.ParseUUID(after); !ok {
+			return nil, "", archive.BadID(after)
+		}
+	}
+
+	// In steps, so that packed states do not all lie in memory together.
+	limit = min(limit, statesStep)
+	err = db.pool.View(ctx, func(tx pgx.Tx) (err error) {
+		states, next = nil, "" // View may call this again, after a lost connection
+		from := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.NegativeInfinity}
+		to := pgtype.Timestamptz{Valid: true, InfinityModifier: pgtype.Infinity}
+		if which == archive.Orphaned {
+			var weeks []time.Time
+			if weeks, err = orphanWeeks(ctx, tx, key); err != nil || len(weeks) == 0 {
+				return err
+			}
+			from, _ = schema.WeekEnds(weeks[0])
+			_, to = schema.WeekEnds(weeks[len(weeks)-1])
+		}
+
+		var all bool
+		states, all, err = db.states(ctx, tx, key, `
+			SELECT request_id, state FROM record_states
+			WHERE account_id = $1 AND orphan AND (span_at IS NOT NULL) = $2 AND request_id > $3
+				AND ts >= $4 AND ts < $5
+			ORDER BY request_id LIMIT $6`, key, which == archive.TaggedSpans, behind, from, to, limit)
+		if err == nil && (!all || len(states) == limit) {
+			next = states[len(states)-1].RequestID
+		}
+		return err
+	})
+
+	return states, next, err
+}
+
+// orphanWeeks returns the weeks in which an account has orphans. They are in the counts, so that no
+// other partition is touched.
+func orphanWeeks(ctx context.Context, tx pgx.Tx, account string) ([]time.Time, error) {
+	rows, err := tx.Query(ctx, `
+		SELECT week FROM account_weeks WHERE account_id = $1
+		GROUP BY week HAVING sum(orphans) <> 0 ORDER BY week`, account)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[time.Time])
 }

@@ -15,6 +15,7 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres/postgrestest"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // Citus would commit a COPY alone in one phase, after the others (folding.insert). A page is read
@@ -294,7 +295,7 @@ func tornCommit(t *testing.T, dsn string) bool {
 	conn := postgrestest.Connect(t, dsn)
 	accounts := accountsByNode(t, conn)
 	here, there := accounts[0], accounts[len(accounts)-1]
-	id, _ := parseUUID(databasetest.ID(1))
+	id, _ := schema.ParseUUID(databasetest.ID(1))
 
 	lost := 0
 	count := func(q querier) error {
@@ -306,13 +307,14 @@ func tornCommit(t *testing.T, dsn string) bool {
 			return err
 		}
 		row := make([]any, len(stateColumns))
-		copy(row, []any{here, id, tsOf(id), int64(1), false, []byte{}})
+		copy(row, []any{here, id, schema.TimeOf(id), int64(1), false, []byte{}})
 		if _, err := tx.CopyFrom(t.Context(), pgx.Identifier{"record_states"}, stateColumns,
 			pgx.CopyFromRows([][]any{row})); err != nil {
 			return err
 		}
 		_, err := tx.Exec(t.Context(), `
-			INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3)`, there, id, tsOf(id))
+			INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3)`,
+			there, id, schema.TimeOf(id))
 		return err
 	}); err != nil {
 		t.Error(err)

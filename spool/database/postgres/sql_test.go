@@ -142,7 +142,7 @@ func statements(t *testing.T) map[string]string {
 	all := make(map[string]string)
 
 	var paths []string
-	for _, pattern := range []string{"*.go", "connection/*.go", "schema/*.go"} {
+	for _, pattern := range []string{"*.go", "connection/*.go", "filter/*.go", "schema/*.go"} {
 		found, _ := filepath.Glob(pattern)
 		paths = append(paths, found...)
 	}

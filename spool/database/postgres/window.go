@@ -48,7 +48,7 @@ func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan,
 // is no bound.
 func acceptedBetween(weeks []weekSpan, from, to time.Time) []weekSpan {
 	return slices.DeleteFunc(weeks, func(w weekSpan) bool {
-		return !from.IsZero() && w.last < nanosOf(from) || !to.IsZero() && w.first > nanosOf(to)
+		return !from.IsZero() && w.last < schema.Nanos(from) || !to.IsZero() && w.first > schema.Nanos(to)
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/spool/archive"
+	"promptspool/spool/database/postgres/filter"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // columnsOf are the columns of record_states that are copies of what its state says. orphan marks
@@ -22,7 +24,7 @@ func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64, li
 		link = &id
 	}
 	if f.Bare {
-		at := nanosOf(f.At) // an integer, since the database's times lack nanoseconds
+		at := schema.Nanos(f.At) // an integer, since the database's times lack nanoseconds
 		spanAt = &at
 	}
 
@@ -31,7 +33,7 @@ func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64, li
 
 // slotsOf is over how many servers an account's counts are spread. Two servers in the same
 // slot update the same row, and so wait for each other's commits. Each has one for each lane, and
-// as many again for accounts that were set aside.
+// as many again for isolated accounts.
 const slotsOf = 32
 
 // write writes what the group changed. It returns connection.ErrConflict if another server
@@ -49,7 +51,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 			if !r.Changed {
 				continue
 			}
-			if err := f.gather(r, &changes, &added); err != nil {
+			if err := f.collect(r, &changes, &added); err != nil {
 				return err
 			}
 		}
@@ -66,7 +68,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	}{
 		{"record_states", stateColumns, added.states},
 		{"record_deltas", deltaColumns, added.deltas},
-		{"records", headerColumns, added.headers},
+		{"records", filter.Columns, added.headers},
 		{"record_bodies", bodyColumns, added.bodies},
 	} {
 		if err := f.insert(ctx, tx, t.table, t.columns, t.rows); err != nil {
@@ -92,8 +94,8 @@ var (
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
 
-// gather gathers the changes of one record, and the rows that it adds.
-func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) error {
+// collect collects the changes of one record, and the rows that it adds.
+func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) error {
 	id := uuid(r.ID)
 	if r.Removed {
 		c.remove(r, []any{r.Account, id, f.db.now().UTC(), len(r.State.History) == 0})
@@ -119,11 +121,11 @@ func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) er
 	switch {
 	case r.Revision == 0:
 		added.states = append(added.states,
-			[]any{r.Account, id, tsOf(id), int64(1), orphan, packed, trace, spanAt, link})
+			[]any{r.Account, id, schema.TimeOf(id), int64(1), orphan, packed, trace, spanAt, link})
 
 	case after > 0: // packed is a delta
 		c.grown.add(id, r.Revision, orphan, trace, spanAt, link)
-		added.deltas = append(added.deltas, []any{r.Account, id, tsOf(id), after, packed})
+		added.deltas = append(added.deltas, []any{r.Account, id, schema.TimeOf(id), after, packed})
 
 	default:
 		c.states.add(id, r.Revision, orphan, trace, spanAt, link, packed)
@@ -138,13 +140,13 @@ func (f *folding) gather(r *archive.Record, c *partChanges, added *addedRows) er
 	// A header is deleted and added again. An UPDATE would not be cheaper, since the terms are
 	// indexed, and Citus has none that takes the terms of many rows.
 	c.unlist(r)
-	if header := f.header(r); header != nil { // none if it is only a span from now on
+	if header := filter.Header(r.Account, id, &r.State.State); header != nil { // none if it is only a span from now on
 		added.headers = append(added.headers, header)
 	}
 
 	// Bodies are only ever added: the event of each is new.
 	for _, body := range r.Bodies {
-		added.bodies = append(added.bodies, []any{r.Account, id, tsOf(id), uuid(body.Event), body.Bytes})
+		added.bodies = append(added.bodies, []any{r.Account, id, schema.TimeOf(id), uuid(body.Event), body.Bytes})
 	}
 
 	return nil
@@ -210,10 +212,10 @@ func (f *folding) queueCounts(b *pgx.Batch) {
 func (c *weekCount) add(before, now archive.Footprint) {
 	c.Change(before, now)
 	if now.Listed || now.Bare {
-		widen(&c.oldest, &c.newest, nanosOf(now.At))
+		widen(&c.oldest, &c.newest, schema.Nanos(now.At))
 	}
 	if now.Listed {
-		widen(&c.first, &c.last, nanosOf(now.ListedAt))
+		widen(&c.first, &c.last, schema.Nanos(now.ListedAt))
 	}
 }
 
@@ -227,7 +229,7 @@ func widen(from, to **int64, at int64) {
 	}
 }
 
-// queueStale deletes the summaries of stretches in which a record changed, came or went.
+// queueStale deletes the summaries of segments in which a record changed, came or went.
 func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
 		var places []int64
@@ -238,12 +240,12 @@ func (f *folding) queueStale(b *pgx.Batch) {
 			// Where it was and where it is now: it may have moved.
 			for _, f := range []archive.Footprint{r.Before, r.After} {
 				if f.Listed {
-					places = append(places, nanosOf(f.ListedAt))
+					places = append(places, schema.Nanos(f.ListedAt))
 				}
 			}
 		}
 
-		// newest >= the lowest place lets the index skip all stretches below it.
+		// newest >= the lowest place lets the index skip all segments below it.
 		if places = distinct(places); len(places) > 0 {
 			b.Queue(`
 				DELETE FROM summaries

@@ -7,6 +7,7 @@
 //	tables.go, create.go       the tables, made from schema.sql
 //	partition.go, week.go      partitions, and the week that an id belongs to
 //	spread.go                  the tables spread over the nodes of a Citus
+//	key.go                     accounts, ids and times, as they are stored
 //
 // What is in the tables is the business of package postgres.
 package schema

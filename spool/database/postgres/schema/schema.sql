@@ -112,7 +112,7 @@ CREATE TABLE deleted_values (
 	PRIMARY KEY (account_id, hash)
 );
 
--- Summaries of stretches of an account's list, for statistics. A change within a stretch removes its summary.
+-- Summaries of segments of an account's list, for statistics. A change within a segment removes its summary.
 CREATE TABLE summaries (
 	account_id text COLLATE "C" NOT NULL,
 	newest     bigint           NOT NULL, -- list time of its first row
@@ -120,7 +120,7 @@ CREATE TABLE summaries (
 	bottom     bigint           NOT NULL, -- no other row is newer than this, or as new, and not newer than newest
 	row_count  bigint           NOT NULL,
 	summary    bytea            NOT NULL, -- query.Summarize; empty: it would be too large to be of use
-	tops       bytea            NOT NULL, -- query.Tops: its first rows in each order; empty: the rows are too heavy to be held in memory
+	top_rows   bytea            NOT NULL, -- query.Tops: its first rows in each order; empty: the rows are too heavy to be held in memory
 	PRIMARY KEY (account_id, newest)
 );
 ALTER TABLE summaries ALTER COLUMN summary SET STORAGE EXTERNAL;

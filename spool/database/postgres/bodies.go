@@ -11,6 +11,7 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // place is a row that was read in full before its record is looked into.
@@ -76,13 +77,13 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 	// Only the bodies that show: others have values that were replaced since.
 	var events []uuid
 	for _, id := range state.Shown() {
-		event, _ := parseUUID(id)
+		event, _ := schema.ParseUUID(id)
 		events = append(events, event)
 	}
 	rows, err := s.tx.Query(ctx, `
 		SELECT event_id, body FROM record_bodies
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
-		s.account, s.id, tsOf(s.id), events)
+		s.account, s.id, schema.TimeOf(s.id), events)
 	if err != nil {
 		return nil, err
 	}
@@ -271,11 +272,11 @@ func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error
 func idsAndTimes(places []place) (ids []uuid, first, last time.Time) {
 	// Rows next to each other in the list have ids of nearly the same time.
 	ids = make([]uuid, len(places))
-	first, last = tsOf(places[0].id), tsOf(places[0].id)
+	first, last = schema.TimeOf(places[0].id), schema.TimeOf(places[0].id)
 
 	for i, p := range places {
 		ids[i] = p.id
-		if ts := tsOf(p.id); ts.Before(first) {
+		if ts := schema.TimeOf(p.id); ts.Before(first) {
 			first = ts
 		} else if ts.After(last) {
 			last = ts
@@ -292,7 +293,7 @@ func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte)
 		return nil, err
 	}
 
-	event, _ := parseUUID(state.Request.ID)
+	event, _ := schema.ParseUUID(state.Request.ID)
 	if bodies[event] == nil {
 		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", state.Request.ID))
 	}
@@ -335,7 +336,7 @@ func (s *scan) storedIn(ctx context.Context, tx reader, id uuid) (state archive.
 	// ts leaves one partition, of which the primary key names the row.
 	err = tx.QueryRow(ctx, `
 		SELECT state FROM record_states
-		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, tsOf(id)).Scan(&packed)
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, schema.TimeOf(id)).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
-	"net/url"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/postgres/connection"
+	"promptspool/spool/database/postgres/schema"
 	"promptspool/spool/database/transfer"
 )
 
@@ -107,7 +109,7 @@ func (db *DB) exportTombstones(ctx context.Context, account, after string) (page
 		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY t.request_id LIMIT $3`,
 		account, orZero(after), exportPage)
 	for i := range rows {
-		item := transfer.Item{Of: accountOf(account), Tombstone: &rows[i]}
+		item := transfer.Item{Of: schema.AccountOf(account), Tombstone: &rows[i]}
 		page = append(page, exported{item, rows[i].RequestID})
 	}
 	return page, err
@@ -125,7 +127,7 @@ func (db *DB) exportDeletedValues(ctx context.Context, account, after string) (p
 		account, after, exportPage)
 	for _, r := range rows {
 		forgotten := &transfer.Forgotten{Hash: [16]byte(r.hash), Before: time.Unix(0, r.before).UTC()}
-		item := transfer.Item{Of: accountOf(account), Forgotten: forgotten}
+		item := transfer.Item{Of: schema.AccountOf(account), Forgotten: forgotten}
 		page = append(page, exported{item, hex.EncodeToString(r.hash)})
 	}
 	return page, err
@@ -137,14 +139,6 @@ func orZero(id string) string {
 		return "00000000-0000-0000-0000-000000000000"
 	}
 	return id
-}
-
-// accountOf reverses accountKey.
-func accountOf(key string) string {
-	if account, err := url.PathUnescape(key); err == nil {
-		return account
-	}
-	return key
 }
 
 // Servers returns how many connections servers have to the database. Those of a copy do not
@@ -202,7 +196,7 @@ func (db *DB) exportRecords(ctx context.Context, account, after string) (page []
 		ids, times = append(ids, r.id), append(times, r.ts)
 
 		record := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
-		page = append(page, exported{transfer.Item{Of: accountOf(account), Record: record}, r.id.String()})
+		page = append(page, exported{transfer.Item{Of: schema.AccountOf(account), Record: record}, r.id.String()})
 	}
 
 	return page, db.exportBodies(ctx, account, ids, times, page)
@@ -253,7 +247,7 @@ func (db *DB) exportBodies(
 			if h.Hash == "" {
 				continue
 			}
-			event, _ := parseUUID(h.ID)
+			event, _ := schema.ParseUUID(h.ID)
 			if record.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
 				return err
 			}
@@ -261,4 +255,113 @@ func (db *DB) exportBodies(
 	}
 
 	return nil
+}
+
+// Small returns what is not about records; see transfer.Mover.
+func (db *DB) Small() keyed.Store { return db.small() }
+
+// Import stores items of another database; see transfer.Mover. Items and mark are committed
+// together, so an interrupted copy continues exactly behind them.
+func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entry) error {
+	f, err := db.newImport(ctx, items)
+	if err != nil {
+		return err
+	}
+
+	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
+		b := &pgx.Batch{}
+		for i := range items {
+			if err := queueItem(b, &items[i]); err != nil {
+				return err
+			}
+		}
+		if err := queueSmall(b, []keyed.Entry{mark}); err != nil {
+			return err
+		}
+		if err := sendBatch(ctx, tx, b); err != nil {
+			return err
+		}
+
+		return f.importRecords(ctx, tx, items)
+	})
+}
+
+// queueItem queues what is not a record. What already exists stays as it is.
+func queueItem(b *pgx.Batch, i *transfer.Item) error {
+	key, err := schema.AccountKey(i.Of)
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case i.Tombstone != nil:
+		id, ok := schema.ParseUUID(i.Tombstone.RequestID)
+		if !ok {
+			return archive.BadID(i.Tombstone.RequestID)
+		}
+		b.Queue(insertTombstone, key, id, i.Tombstone.At.UTC(), i.Tombstone.Unseen)
+
+	case i.Forgotten != nil:
+		b.Queue(`
+			INSERT INTO deleted_values (account_id, hash, before) VALUES ($1, $2, $3)
+			ON CONFLICT DO NOTHING`,
+			key, slices.Clone(i.Forgotten.Hash[:]), schema.Nanos(i.Forgotten.Before))
+	}
+
+	return nil
+}
+
+// newImport prepares a folding of the records among items.
+func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, error) {
+	f := db.newFolding(0)
+	for i := range items {
+		if items[i].Record == nil {
+			continue
+		}
+		key, err := schema.AccountKey(items[i].Of)
+		if err == nil {
+			_, err = f.Add(key, items[i].Record.State.RequestID)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+
+	// Before the transaction, which would otherwise hold the locks on the parent tables.
+	return f, db.tables.Ensure(ctx, f.weeks())
+}
+
+// importRecords writes records as they were elsewhere, except those that already exist.
+func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer.Item) error {
+	if len(f.Records) == 0 {
+		return nil
+	}
+	if err := f.load(ctx, tx, false); err != nil {
+		return err
+	}
+
+	for i := range items {
+		whole := items[i].Record
+		if whole == nil {
+			continue
+		}
+		// Added by newImport already, which is why load has read it.
+		key, _ := schema.AccountKey(items[i].Of) // checked by newImport
+		r, err := f.Add(key, whole.State.RequestID)
+		if err != nil {
+			return err
+		}
+		var bodies []archive.PackedBody
+		for id, body := range whole.Bodies {
+			event, ok := schema.ParseUUID(id)
+			if !ok {
+				return archive.BadID(id)
+			}
+			packed := f.db.codec.Body(body)
+			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: packed})
+		}
+		f.Bring(r, whole.State, bodies)
+	}
+
+	return f.write(ctx, tx)
 }

@@ -1,8 +1,9 @@
-package postgres
+package filter
 
 import (
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/schema"
 )
 
 // A term stands for one text of a record in one column. It is a hash of the account, the
@@ -66,9 +68,9 @@ func hasTerms(c rowcode.Column) bool {
 // term with as many records.
 const daysMax = 3
 
-// dayTerms returns the terms of the days between two order times, both included, or nil if
+// DayTerms returns the terms of the days between two order times, both included, or nil if
 // there are too many.
-func dayTerms(account string, oldest, newest int64) (terms []int64) {
+func DayTerms(account string, oldest, newest int64) (terms []int64) {
 	// Without bounds the two are centuries apart.
 	first, last := dayOf(oldest), dayOf(newest)
 	if last-first >= daysMax {
@@ -86,24 +88,11 @@ func dayOf(at int64) int64 { return at / int64(24*time.Hour) }
 // Each change of the record writes all of them again.
 const hiddenMax = 1000
 
-// withHidden adds the terms of metadata values that the record has but its row does not show. Of
-// very many it adds the keys alone, and a deletion looks at the record itself.
-func withHidden(terms []int64, account string, s *archive.State) []int64 {
-	hidden := s.Hidden()
-	for _, m := range hidden {
-		if len(hidden) > hiddenMax {
-			terms = append(terms, term(account, hiddenKeys, m.Key, ""))
-			continue
-		}
-		terms = append(terms, term(account, hiddenMetadata, m.Key, m.Value))
-	}
-	return distinct(terms)
-}
-
-// termsOf are the terms of a row, each once.
-func termsOf(account string, row *wire.Row) []int64 {
-	day := nanosOf(row.ListTime)
-	terms := append(make([]int64, 0, 20), dayTerms(account, day, day)...)
+// Terms returns the terms of a record, in order and each once. They are those of its row, and
+// those of metadata values that the row does not show.
+func Terms(account string, row *wire.Row, state *archive.State) []int64 {
+	day := schema.Nanos(row.ListTime)
+	terms := append(make([]int64, 0, 20), DayTerms(account, day, day)...)
 
 	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
 	for c, texts := range textColumns {
@@ -131,5 +120,26 @@ func termsOf(account string, row *wire.Row) []int64 {
 		add(scoreValues, s.Name, value)
 		add(scoreValues, "", value)
 	}
-	return distinct(terms)
+	// Of very many it adds the keys alone, and a deletion looks at the record itself.
+	hidden := state.Hidden()
+	for _, m := range hidden {
+		if len(hidden) > hiddenMax {
+			add(hiddenKeys, m.Key, "")
+			continue
+		}
+		add(hiddenMetadata, m.Key, m.Value)
+	}
+
+	slices.Sort(terms)
+	return slices.Compact(terms)
+}
+
+// MetadataTerms returns the terms of a metadata value. A record that may have the value has one
+// of them, whether its row shows it or not.
+func MetadataTerms(account, key, value string) []int64 {
+	return []int64{
+		term(account, hiddenKeys, key, ""),
+		term(account, rowcode.ColumnMetadata, key, value),
+		term(account, hiddenMetadata, key, value),
+	}
 }

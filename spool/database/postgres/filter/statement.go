@@ -1,4 +1,4 @@
-package postgres
+package filter
 
 import (
 	"cmp"
@@ -9,59 +9,60 @@ import (
 
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/schema"
 )
 
-// predicate is a filter in SQL, as far as the columns can answer it. It selects every row
+// Predicate is a filter in SQL, as far as the columns can answer it. It selects every row
 // that the filter does, and perhaps others.
-type predicate struct {
-	sql   string // "" selects every row
-	exact bool   // it selects no row that the filter does not
-	terms bool   // it selects only rows that the index on terms finds
+type Predicate struct {
+	SQL   string // "" selects every row
+	Exact bool   // it selects no row that the filter does not
+	Terms bool   // it selects only rows that the index on terms finds
 }
 
-// statement builds one SQL statement and gathers its arguments.
-type statement struct {
-	account string
-	at      string // the expression for the list time; "at" if empty
-	args    []any
+// Statement builds one SQL statement and collects its arguments.
+type Statement struct {
+	Account string // its key in the tables
+	At      string // the expression for the list time; "at" if empty
+	Args    []any
 }
 
-// arg adds an argument and returns its placeholder.
-func (s *statement) arg(v any) string {
-	s.args = append(s.args, v)
-	return "$" + strconv.Itoa(len(s.args))
+// Arg adds an argument and returns its placeholder.
+func (s *Statement) Arg(v any) string {
+	s.Args = append(s.Args, v)
+	return "$" + strconv.Itoa(len(s.Args))
 }
 
-// listTime returns the expression for the list time.
-func (s *statement) listTime() string { return cmp.Or(s.at, "at") }
+// ListTime returns the expression for the list time.
+func (s *Statement) ListTime() string { return cmp.Or(s.At, "at") }
 
-// where translates the filter of a query. Words are searched in bodies, which no column
+// Where translates the filter of a query. Words are searched in bodies, which no column
 // has, so a query with words is never exact.
-func (s *statement) where(q *query.Query) predicate {
+func (s *Statement) Where(q *query.Query) Predicate {
 	// Without a filter every row is meant, so nothing is left to test.
-	p := predicate{exact: true}
+	p := Predicate{Exact: true}
 	if q.Where != nil {
 		p = s.condition(q.Where)
 	}
-	p.exact = p.exact && len(q.Words) == 0
+	p.Exact = p.Exact && len(q.Words) == 0
 
 	return p
 }
 
-func (s *statement) condition(c query.Condition) predicate {
-	before := len(s.args)
+func (s *Statement) condition(c query.Condition) Predicate {
+	before := len(s.Args)
 	p := s.translate(c)
 
 	// PostgreSQL rejects arguments that no placeholder uses: drop those of parts that were
 	// translated and then not needed.
-	if p.sql == "" {
-		s.args = s.args[:before]
+	if p.SQL == "" {
+		s.Args = s.Args[:before]
 	}
 
 	return p
 }
 
-func (s *statement) translate(c query.Condition) predicate {
+func (s *Statement) translate(c query.Condition) Predicate {
 	switch c := c.(type) {
 	case query.All:
 		return s.allOf(c)
@@ -74,72 +75,72 @@ func (s *statement) translate(c query.Condition) predicate {
 		// comparison with NULL does not hold, so its negation does.
 		p := s.condition(c.Condition)
 		switch {
-		case p.exact && p.sql != "":
-			return predicate{sql: "(" + p.sql + ") IS NOT TRUE", exact: true}
-		case p.exact:
-			return predicate{sql: "false", exact: true}
+		case p.Exact && p.SQL != "":
+			return Predicate{SQL: "(" + p.SQL + ") IS NOT TRUE", Exact: true}
+		case p.Exact:
+			return Predicate{SQL: "false", Exact: true}
 		}
-		return predicate{}
+		return Predicate{}
 
 	case *query.Test:
 		return s.test(c)
 	}
 
-	return predicate{}
+	return Predicate{}
 }
 
-func (s *statement) allOf(parts []query.Condition) predicate {
-	p := predicate{exact: true}
+func (s *Statement) allOf(parts []query.Condition) Predicate {
+	p := Predicate{Exact: true}
 	var sql []string
 
 	parts, versions := s.versions(parts)
 	if versions != "" {
-		sql, p.terms = append(sql, versions), true
+		sql, p.Terms = append(sql, versions), true
 	}
 
 	// Parts that no column answers are left out: the filter itself tests them later.
 	for _, part := range parts {
 		one := s.condition(part)
-		if one.sql != "" {
-			sql = append(sql, one.sql)
+		if one.SQL != "" {
+			sql = append(sql, one.SQL)
 		}
-		p.exact = p.exact && one.exact
-		p.terms = p.terms || one.terms
+		p.Exact = p.Exact && one.Exact
+		p.Terms = p.Terms || one.Terms
 	}
-	p.sql = strings.Join(sql, " AND ")
+	p.SQL = strings.Join(sql, " AND ")
 
 	return p
 }
 
-func (s *statement) anyOf(parts []query.Condition) predicate {
-	p := predicate{exact: true, terms: len(parts) > 0}
+func (s *Statement) anyOf(parts []query.Condition) Predicate {
+	p := Predicate{Exact: true, Terms: len(parts) > 0}
 	var sql []string
 	everything := false
 
 	// An index on terms helps only if each alternative has terms.
 	for _, part := range parts {
 		one := s.condition(part)
-		everything = everything || one.sql == ""
-		sql = append(sql, "("+one.sql+")")
-		p.exact = p.exact && one.exact
-		p.terms = p.terms && one.terms
+		everything = everything || one.SQL == ""
+		sql = append(sql, "("+one.SQL+")")
+		p.Exact = p.Exact && one.Exact
+		p.Terms = p.Terms && one.Terms
 	}
 
 	// If one alternative may select any row, so does the whole.
 	if !everything {
-		p.sql = "(" + strings.Join(sql, " OR ") + ")"
+		p.SQL = "(" + strings.Join(sql, " OR ") + ")"
 	}
 
 	return p
 }
 
-func (s *statement) test(t *query.Test) predicate {
+func (s *Statement) test(t *query.Test) Predicate {
 	d := rowcode.Define(t.Column)
 	column, hasRange := d.SQL, d.SQL != "" && d.Number() != nil
 
 	switch {
 	case t.Column == rowcode.ColumnTime && !(t.From.IsZero() && t.To.IsZero()):
-		return s.timeRange(t, s.listTime())
+		return s.timeRange(t, s.ListTime())
 	case t.Column == rowcode.ColumnAccepted && !(t.From.IsZero() && t.To.IsZero()):
 		return s.timeRange(t, "accepted")
 	case t.Column == rowcode.ColumnStart && !(t.From.IsZero() && t.To.IsZero()):
@@ -152,48 +153,48 @@ func (s *statement) test(t *query.Test) predicate {
 		return s.ranges(column, t.Ranges)
 	case hasRange && t.Number != nil:
 		// The only tests of a number without ranges are is_null and is_empty.
-		return predicate{sql: column + " IS NULL", exact: true}
+		return Predicate{SQL: column + " IS NULL", Exact: true}
 	case t.Column == rowcode.ColumnScores && t.Ranges != nil:
 		return s.scores(t)
 	}
 
-	return predicate{}
+	return Predicate{}
 }
 
 // terms selects records that have one of the texts.
-func (s *statement) terms(c rowcode.Column, key string, texts []string) predicate {
+func (s *Statement) terms(c rowcode.Column, key string, texts []string) Predicate {
 	if c == rowcode.ColumnMetadata && key == "" {
 		c = metadataKeys
 	}
 
 	terms := make([]int64, len(texts))
 	for i, text := range texts {
-		terms[i] = term(s.account, c, key, text)
+		terms[i] = term(s.Account, c, key, text)
 	}
 
-	return predicate{s.anyTerm(terms), true, true}
+	return Predicate{s.AnyTerm(terms), true, true}
 }
 
-// anyTerm selects records that have one of the terms.
-func (s *statement) anyTerm(terms []int64) string {
+// AnyTerm selects records that have one of the terms.
+func (s *Statement) AnyTerm(terms []int64) string {
 	if len(terms) == 1 {
-		return "terms @> " + s.arg(terms) + "::bigint[]"
+		return "terms @> " + s.Arg(terms) + "::bigint[]"
 	}
-	return "terms && " + s.arg(terms) + "::bigint[]"
+	return "terms && " + s.Arg(terms) + "::bigint[]"
 }
 
 // scores selects records with a score in one of the ranges. Scores are whole numbers from 0
 // to 100 (wire.DecodeScore), so a range is a list of terms.
-func (s *statement) scores(t *query.Test) predicate {
+func (s *Statement) scores(t *query.Test) Predicate {
 	// Not nil, which pgx sends as NULL.
 	terms := []int64{}
 	for n := range 101 {
 		if slices.ContainsFunc(t.Ranges, func(r query.Range) bool { return r.Has(float64(n)) }) {
-			terms = append(terms, term(s.account, scoreValues, t.Key, strconv.Itoa(n)))
+			terms = append(terms, term(s.Account, scoreValues, t.Key, strconv.Itoa(n)))
 		}
 	}
 
-	return predicate{s.anyTerm(terms), true, true}
+	return Predicate{s.AnyTerm(terms), true, true}
 }
 
 // versionsMax bounds the pairs of template and version that are looked up by their own terms.
@@ -204,7 +205,7 @@ const versionsMax = 100
 //
 // The pair has terms of its own because either test alone finds far more records: all of a
 // template, or version 1 of every template.
-func (s *statement) versions(parts []query.Condition) (others []query.Condition, sql string) {
+func (s *Statement) versions(parts []query.Condition) (others []query.Condition, sql string) {
 	var template, version *query.Test
 	for _, part := range parts {
 		switch t, _ := part.(*query.Test); {
@@ -228,11 +229,11 @@ func (s *statement) versions(parts []query.Condition) (others []query.Condition,
 	for _, name := range template.Texts {
 		for _, r := range version.Ranges {
 			number := strconv.FormatFloat(r.Least, 'f', -1, 64)
-			terms = append(terms, term(s.account, templateVersions, name, number))
+			terms = append(terms, term(s.Account, templateVersions, name, number))
 		}
 	}
 
-	return others, s.anyTerm(terms)
+	return others, s.AnyTerm(terms)
 }
 
 // onlyPoints reports whether each range is a single number.
@@ -241,49 +242,49 @@ func onlyPoints(ranges []query.Range) bool {
 }
 
 // ids selects records by their ids. Texts that are not ids in canonical form match nothing.
-func (s *statement) ids(texts []string) predicate {
+func (s *Statement) ids(texts []string) Predicate {
 	// Empty, not nil: then nothing matches.
-	ids := []uuid{}
+	ids := []schema.UUID{}
 	for _, text := range texts {
 		// As a text, as the filter compares: another spelling of the same id is another text.
-		if id, ok := parseUUID(text); ok && id.String() == text {
+		if id, ok := schema.ParseUUID(text); ok && id.String() == text {
 			ids = append(ids, id)
 		}
 	}
 
-	return predicate{sql: "request_id = ANY(" + s.arg(ids) + "::uuid[])", exact: true}
+	return Predicate{SQL: "request_id = ANY(" + s.Arg(ids) + "::uuid[])", Exact: true}
 }
 
 // ranges selects records whose column is in one of the ranges. Both sides are compared as
 // float8, as query.Range does, also where the column is an integer.
-func (s *statement) ranges(column string, ranges []query.Range) predicate {
+func (s *Statement) ranges(column string, ranges []query.Range) Predicate {
 	// A test that no number passes.
 	if len(ranges) == 0 {
-		return predicate{sql: "false", exact: true}
+		return Predicate{SQL: "false", Exact: true}
 	}
 
 	parts := make([]string, len(ranges))
 	for i, r := range ranges {
 		below := func() string {
-			return column + "::float8 " + operator("<=", "<", r.BelowOnly) + " " + s.arg(r.Most) + "::float8"
+			return column + "::float8 " + operator("<=", "<", r.BelowOnly) + " " + s.Arg(r.Most) + "::float8"
 		}
 
 		switch {
 		case r.Least == r.Most:
-			parts[i] = column + "::float8 = " + s.arg(r.Least) + "::float8"
+			parts[i] = column + "::float8 = " + s.Arg(r.Least) + "::float8"
 			continue
 		case math.IsInf(r.Least, -1):
 			parts[i] = below()
 			continue
 		}
 
-		parts[i] = column + "::float8 " + operator(">=", ">", r.AboveOnly) + " " + s.arg(r.Least) + "::float8"
+		parts[i] = column + "::float8 " + operator(">=", ">", r.AboveOnly) + " " + s.Arg(r.Least) + "::float8"
 		if !math.IsInf(r.Most, 1) {
 			parts[i] += " AND " + below()
 		}
 	}
 
-	return predicate{sql: "(" + strings.Join(parts, " OR ") + ")", exact: true}
+	return Predicate{SQL: "(" + strings.Join(parts, " OR ") + ")", Exact: true}
 }
 
 func operator(closed, open string, isOpen bool) string {
@@ -294,28 +295,28 @@ func operator(closed, open string, isOpen bool) string {
 }
 
 // timeRange selects records by one of their times, both ends included.
-func (s *statement) timeRange(t *query.Test, at string) predicate {
+func (s *Statement) timeRange(t *query.Test, at string) Predicate {
 	var parts []string
 	if !t.From.IsZero() {
-		parts = append(parts, at+" >= "+s.arg(nanosOf(t.From)))
+		parts = append(parts, at+" >= "+s.Arg(schema.Nanos(t.From)))
 	}
 	if !t.To.IsZero() {
-		parts = append(parts, at+" <= "+s.arg(nanosOf(t.To)))
+		parts = append(parts, at+" <= "+s.Arg(schema.Nanos(t.To)))
 	}
 
-	return predicate{sql: strings.Join(parts, " AND "), exact: true}
+	return Predicate{SQL: strings.Join(parts, " AND "), Exact: true}
 }
 
-// startTimeRange selects records by their start time, both ends included. It is not exact:
+// startTimeRange selects records by their start time, both ends included. It is not Exact:
 // the filter itself decides about the ends.
-func (s *statement) startTimeRange(t *query.Test) predicate {
+func (s *Statement) startTimeRange(t *query.Test) Predicate {
 	parts := []string{"start_at IS NOT NULL"}
 	if !t.From.IsZero() {
-		parts = append(parts, "start_at >= "+s.arg(nanosOf(t.From)))
+		parts = append(parts, "start_at >= "+s.Arg(schema.Nanos(t.From)))
 	}
 	if !t.To.IsZero() {
-		parts = append(parts, "start_at <= "+s.arg(nanosOf(t.To)))
+		parts = append(parts, "start_at <= "+s.Arg(schema.Nanos(t.To)))
 	}
 
-	return predicate{sql: strings.Join(parts, " AND "), exact: false}
+	return Predicate{SQL: strings.Join(parts, " AND "), Exact: false}
 }

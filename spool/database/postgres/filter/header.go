@@ -1,14 +1,11 @@
-package postgres
+package filter
 
 import (
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
+	"promptspool/spool/database/postgres/schema"
 )
-
-type commandTag = pgconn.CommandTag
 
 // sqlColumn is a column that rowcode defines, with what tells a row's value, nil for NULL.
 type sqlColumn struct {
@@ -28,7 +25,7 @@ var sqlColumns = func() (columns []sqlColumn) {
 		columns = append(columns, sqlColumn{d.SQL, func(row *wire.Row) any {
 			if moment != nil {
 				if at, ok := moment(row); ok {
-					return nanosOf(at)
+					return schema.Nanos(at)
 				}
 			} else if x, ok := number(row); ok {
 				return x
@@ -39,8 +36,8 @@ var sqlColumns = func() (columns []sqlColumn) {
 	return columns
 }()
 
-// headerColumns are the columns of a header: those of every one, and sqlColumns.
-var headerColumns = func() []string {
+// Columns are the columns of the table records: those of every header, and sqlColumns.
+var Columns = func() []string {
 	columns := []string{"account_id", "at", "request_id", "ts", "terms", "line", "accepted"}
 	for _, c := range sqlColumns {
 		columns = append(columns, c.name)
@@ -48,17 +45,17 @@ var headerColumns = func() []string {
 	return columns
 }()
 
-// header returns the values of headerColumns, or nil for an orphan.
-func (f *folding) header(r *archive.Record) []any {
-	row, ok := r.State.Row()
+// Header returns the values of Columns for a record, or nil if no list shows it. account is
+// its key in the tables.
+func Header(account string, id schema.UUID, state *archive.State) []any {
+	row, ok := state.Row()
 	if !ok {
 		return nil
 	}
 
-	terms := withHidden(termsOf(r.Account, &row), r.Account, &r.State.State)
 	values := []any{
-		r.Account, nanosOf(row.ListTime), uuid(r.ID), tsOf(uuid(r.ID)), terms, rowcode.Encode(&row),
-		nanosOf(row.AcceptedAt),
+		account, schema.Nanos(row.ListTime), id, schema.TimeOf(id), Terms(account, &row, state),
+		rowcode.Encode(&row), schema.Nanos(row.AcceptedAt),
 	}
 	for _, c := range sqlColumns {
 		values = append(values, c.value(&row))

@@ -1,10 +1,10 @@
-package postgres
+package schema
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
+	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -18,10 +18,10 @@ import (
 // accountBytesMax bounds an account's id.
 const accountBytesMax = 255
 
-// accountKey returns an account's id as it is stored in the tables of records. A PostgreSQL
+// AccountKey returns an account's id as it is stored in the tables of records. A PostgreSQL
 // text can hold any character except NUL; NUL, invalid UTF-8 and the percent sign are escaped
 // as % and two digits.
-func accountKey(account string) (string, error) {
+func AccountKey(account string) (string, error) {
 	if account == "" || len(account) > accountBytesMax {
 		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountBytesMax)
 	}
@@ -44,47 +44,51 @@ func accountKey(account string) (string, error) {
 	return b.String(), nil
 }
 
-// accountLock returns the advisory lock of an account's records. Writers hold it shared; who
-// must keep writers out holds it exclusively.
-func accountLock(account string) int64 {
-	sum := sha256.Sum256([]byte("records of " + account))
-	return int64(binary.BigEndian.Uint64(sum[:]))
+// AccountOf reverses AccountKey.
+func AccountOf(key string) string {
+	if account, err := url.PathUnescape(key); err == nil {
+		return account
+	}
+	return key
 }
 
-// uuid is an id as pgx reads and writes it.
-type uuid archive.UUID
+// UUID is an id as pgx reads and writes it.
+type UUID archive.UUID
 
-func parseUUID(s string) (uuid, bool) {
+// ParseUUID reads an id, and reports whether it is one.
+func ParseUUID(s string) (UUID, bool) {
 	id, ok := archive.ParseUUID(s)
-	return uuid(id), ok
+	return UUID(id), ok
 }
 
-func (id uuid) String() string { return archive.UUID(id).String() }
+// String returns the id in its canonical form.
+func (id UUID) String() string { return archive.UUID(id).String() }
 
 // UUIDValue implements pgtype.UUIDValuer.
-func (id uuid) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }
+func (id UUID) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }
 
 // ScanUUID implements pgtype.UUIDScanner, for columns that are not null.
-func (id *uuid) ScanUUID(v pgtype.UUID) error {
+func (id *UUID) ScanUUID(v pgtype.UUID) error {
 	*id = v.Bytes
 	return nil
 }
 
-// tsOf returns the time in an id, a UUIDv7. It selects the partition of the record.
-func tsOf(id uuid) time.Time {
+// TimeOf returns the time in an id, a UUIDv7. It selects the partition of the record.
+func TimeOf(id UUID) time.Time {
 	var ms [8]byte
 	copy(ms[2:], id[:6])
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
 }
 
-// Order times are stored as nanoseconds since 1970. Times before 1677 or after 2262 are stored
-// as the nearest of these: no real one is there, and the records keep their own times.
+// The first and the last time that Nanos can return.
 var (
 	timeLeast = time.Unix(0, math.MinInt64+1).UTC()
 	timeMost  = time.Unix(0, math.MaxInt64-1).UTC()
 )
 
-func nanosOf(t time.Time) int64 {
+// Nanos returns a time as it is stored: in nanoseconds since 1970. Times before 1677 or after
+// 2262 are stored as the nearest that fits: no real one is there, and the records keep their own.
+func Nanos(t time.Time) int64 {
 	switch {
 	case t.Before(timeLeast):
 		return math.MinInt64 + 1

@@ -48,12 +48,12 @@ func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
 			if _, err := conn.Exec(t.Context(), `BEGIN`); err != nil {
 				t.Fatal(err)
 			}
-			id, _ := parseUUID(databasetest.ID(0))
+			id, _ := schema.ParseUUID(databasetest.ID(0))
 			sql = `
 				INSERT INTO account_weeks
 					(account_id, week, slot, records, spans, bytes, orphans, orphan_events, orphan_bytes, logs)
 				SELECT $1, $2::date, n, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, $3::int) n`
-			args = []any{absent, schema.WeekOf(tsOf(id)), 2 * slotsOf * lanes}
+			args = []any{absent, schema.WeekOf(schema.TimeOf(id)), 2 * slotsOf * lanes}
 		}
 		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
 			t.Fatal(err)
@@ -61,8 +61,8 @@ func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
 	})
 }
 
-// An account that is only slow may be set aside as well.
-func TestAccountsThatAreSetAsideWithoutNeedAreWritten(t *testing.T) {
+// An account that is only slow may be isolated as well.
+func TestAccountsThatAreIsolatedWithoutNeedAreWritten(t *testing.T) {
 	dsn := postgrestest.DSN(t)
 	db := openWith(t, dsn, time.Nanosecond)
 	db.spread = true
@@ -84,8 +84,8 @@ func TestAccountsThatAreSetAsideWithoutNeedAreWritten(t *testing.T) {
 		t.Error(err)
 	}
 	// Having been written there, they are tried with the others again.
-	db.aside.accounts.Range(func(account, _ any) bool {
-		t.Errorf("%v is still set aside", account)
+	db.isolated.accounts.Range(func(account, _ any) bool {
+		t.Errorf("%v is still isolated", account)
 		return true
 	})
 }
