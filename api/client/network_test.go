@@ -3,7 +3,6 @@ package client
 import (
 	"bufio"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -196,14 +195,4 @@ func TestABatchGoesOutAgainWhenItsIdleConnectionTurnsOutBroken(t *testing.T) {
 	}
 	same(t, "batches that arrived", bodies, []string{"first", "second"})
 	same(t, "connections", len(conns), 2)
-}
-
-func TestErrorsUnwrapToWhatHappened(t *testing.T) {
-	cause := errors.New("network is down")
-	c := dial(t, "http://127.0.0.1:1")
-	dialer := func(context.Context, string, string) (net.Conn, error) { return nil, cause }
-	c.http.Transport.(*http.Transport).DialContext = dialer
-
-	_, err := c.Verdict(t.Context(), key)
-	wantAway(t, "dial", err, wire.Away{Err: cause})
 }
