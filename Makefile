@@ -58,10 +58,12 @@ RACE := $(if $(filter gcc,$(PROMPTSPOOL_ABSENT)),,-race)
 # The packages in which threads meet; TestWhereThreadsMeetIsRaced keeps the list complete. In the others the race
 # detector has nothing to find, and takes five times the processor.
 RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/promptspool/internal/logging \
-	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive spool/archive/counting \
+	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive/counting \
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := NothingElse|WholeTable|HowLists|LargeArchive|TestMove|BesidePacking|BlockIsMade|Memtables
+UNRACED := BesidePacking BlockIsMade GarbageCollection HowLists ItsRemedy LargeArchive IsLeftOut Memtables NoOtherBlock \
+	InItAndNothing Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite TestLargeTemplates TestMove TheServerStarts \
+	WholeTable
 
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
@@ -72,7 +74,7 @@ scenes:
 
 plain:
 	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
-	$(GOTEST) -run '$(UNRACED)' ./spool/queue ./spool/database/badgerdb ./spool/database/postgres
+	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./registry ./spool/queue ./spool/database/badgerdb ./spool/database/postgres
 
 # What other systems run instead of Linux's own.
 portable:

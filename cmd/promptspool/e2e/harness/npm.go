@@ -68,7 +68,7 @@ func install(t *testing.T, dir, folder string) {
 	npm := exec.CommandContext(ctx, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	npm.Dir = half
 	if out, err := npm.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci: %v\n%s\n`make deps` installs npm.", err, out)
+		t.Fatalf("npm ci: %v\n%s\nAs root on Debian, .ci/install installs npm.", err, out)
 	}
 
 	if err := os.Rename(half, folder); err != nil {
