@@ -124,13 +124,13 @@ func (c *Call) Picture(place string) string {
 // Message is a message as a page shows it.
 type Message struct {
 	calls.Message
-	Texts []Part
-	Tools []ToolCall
+	Texts []part
+	Tools []toolCall
 	Copy  string // the address of its whole text; "" if it has none
 }
 
-// Part is a part of a message as a page shows it.
-type Part struct {
+// part is a part of a message as a page shows it.
+type part struct {
 	Kind string
 	Text
 	Image   template.URL // or ""
@@ -139,8 +139,8 @@ type Part struct {
 }
 
 // part prepares a part of a message for a page.
-func (t *Texts) part(at string, p calls.Part, prose bool) Part {
-	shown := Part{Kind: string(p.Kind)}
+func (t *Texts) part(at string, p calls.Part, prose bool) part {
+	shown := part{Kind: string(p.Kind)}
 	// What stands for media is short, and stands in a line.
 	if p.Kind == calls.PartMedia {
 		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
@@ -163,8 +163,8 @@ func (t *Texts) part(at string, p calls.Part, prose bool) Part {
 	return shown
 }
 
-// ToolCall is a call of a tool as a page shows it.
-type ToolCall struct {
+// toolCall is a call of a tool as a page shows it.
+type toolCall struct {
 	calls.ToolCall
 	Text
 }
@@ -194,7 +194,7 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 		for j, c := range m.ToolCalls {
 			if t.onPage(first + 1 + len(m.Parts) + j) {
 				at := place(direction, i, "call", j)
-				shown.Tools = append(shown.Tools, ToolCall{c, t.Show(at, c.Arguments, false)})
+				shown.Tools = append(shown.Tools, toolCall{c, t.Show(at, c.Arguments, false)})
 			}
 		}
 		out = append(out, shown)

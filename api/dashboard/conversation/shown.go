@@ -11,7 +11,7 @@ type Shown struct {
 	Input   []Message
 	Output  []Message
 	Hidden  int      // messages and parts that the page has no room for
-	Failure *Failure // nil if nothing went wrong
+	Failure *failure // nil if nothing went wrong
 	Raw     *Text    // the raw response, if nothing else shows all of it
 	TooLong bool     // Raw has too many pieces to be taken apart
 }
@@ -28,7 +28,7 @@ func (t *Texts) Call(c Call) Shown {
 	v.TooLong = c.TooLong
 
 	if c.Failure != nil {
-		v.Failure = &Failure{c.Failure.Type, t.Show("error", c.Failure.Message, false)}
+		v.Failure = &failure{c.Failure.Type, t.Show("error", c.Failure.Message, false)}
 	}
 	if c.Raw != nil {
 		raw := t.Show("raw", c.RawText(), false)
@@ -38,8 +38,8 @@ func (t *Texts) Call(c Call) Shown {
 	return v
 }
 
-// Failure is the error of a model call as a page shows it.
-type Failure struct {
+// failure is the error of a model call as a page shows it.
+type failure struct {
 	Type    string
 	Message Text
 }

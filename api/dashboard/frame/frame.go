@@ -61,7 +61,7 @@ type Frame struct {
 //go:embed static layout error.html
 var files embed.FS
 
-// New returns a Frame of rooms. It panics if one of their pages does not parse.
+// New returns a Frame of rooms. It panics if one of their pages does not parse, or has the name of another.
 func New(c Config, rooms ...Room) *Frame {
 	if c.Now == nil {
 		c.Now = time.Now

@@ -63,8 +63,11 @@ func (f *Frame) add(room Room) {
 	}
 	// Every page gets its own copy of the layout, because pages define templates of the
 	// same names.
-	for _, name := range names {
-		page := template.Must(template.Must(f.layout.Clone()).ParseFS(room.HTML, name))
-		f.pages[strings.TrimSuffix(path.Base(name), ".html")] = page
+	for _, file := range names {
+		name := strings.TrimSuffix(path.Base(file), ".html")
+		if f.pages[name] != nil {
+			panic("dashboard: two rooms have a page " + name)
+		}
+		f.pages[name] = template.Must(template.Must(f.layout.Clone()).ParseFS(room.HTML, file))
 	}
 }

@@ -49,11 +49,7 @@ func (p *pages) of(tab string, page func(c *frame.Call, head templateHead) error
 
 // head returns the template that a page is about.
 func (p *pages) head(c *frame.Call, tab string) (templateHead, error) {
-	return p.headOf(c, c.FormValue("name"), tab)
-}
-
-func (p *pages) headOf(c *frame.Call, name, tab string) (templateHead, error) {
-	head, err := p.templates.Head(c.Context(), c.Identity(), name)
+	head, err := p.templates.Head(c.Context(), c.Identity(), c.FormValue("name"))
 	if wire.IsCode(err, wire.CodeNotFound) {
 		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
 	}
@@ -328,7 +324,7 @@ func (p *pages) changeTemplate(
 
 	// Restoring needs no button of its own: archiving is one.
 	to := address.Template("/template", head.Name)
-	if after, err := p.headOf(c, head.Name, ""); err == nil && after.DeletedAt != nil {
+	if after, err := p.templates.Head(c.Context(), c.Identity(), head.Name); err == nil && after.DeletedAt != nil {
 		at := after.DeletedAt.Format(time.RFC3339Nano)
 		return c.Offer(to, done, frame.Undo{Kind: "archive", Of: head.Name, Now: at})
 	}
