@@ -20,6 +20,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"time"
 
@@ -39,39 +40,50 @@ type Recorder interface {
 	Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error)
 }
 
-// Querier reads what was recorded. On a sidecar it asks the server, and is unavailable (503)
-// while the server cannot be reached.
-type Querier interface {
+// Recorded is what was recorded: to be read, counted, changed and deleted. When Delete returns, the
+// records can no longer be found. Reprice, Reread and Scan work for a few seconds and return a
+// cursor to continue from.
+type Recorded interface {
 	Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error)
+	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
-}
 
-// Analyst counts what was recorded.
-type Analyst interface {
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)
 	Suggest(ctx context.Context, id wire.Identity, q wire.SuggestQuery) (wire.Suggestions, error)
-}
 
-// Tracer reads traces.
-type Tracer interface {
-	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
-}
-
-// ClosedTraces knows which traces were closed. A sidecar has none: what it takes while the server
-// is away must not be lost because of what only the server knows.
-type ClosedTraces interface {
-	IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error)
-}
-
-// Keeper changes what was recorded. When Delete returns, the records can no longer be found.
-// Reprice, Reread and Scan work for a few seconds and return a cursor to continue from.
-type Keeper interface {
 	Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error)
 	Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error)
 	Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error)
 	Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error)
+}
+
+// Records is what was recorded, where it is kept: the archive of a server.
+type Records interface {
+	Recorded
+
+	// IsClosed reports whether a trace was closed.
+	IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error)
+
+	// ExportEvents calls fn with the events of each record that s finds. Now and then it calls
+	// mark with a cursor that continues behind them, which is "" at the end. It ends with the
+	// first error of either.
+	ExportEvents(
+		ctx context.Context, id wire.Identity, s wire.Search,
+		fn func([]wire.Event) error, mark func(cursor string) error,
+	) error
+}
+
+// Upstream is the server of a sidecar, which is asked for what only the server has. While it cannot
+// be reached, calls for that are answered 503.
+type Upstream interface {
+	Recorded
+	Fleet
+
+	// OpenExport returns the answer to an export as it comes. What passes through a sidecar is neither
+	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
+	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
 }
 
 // Templates is the registry. On a sidecar Fetch and Raw answer from its cache where they can;
@@ -108,16 +120,14 @@ type Config struct {
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
-	Querier       Querier
-	Analyst       Analyst
-	Keeper        Keeper
-	Tracer        Tracer
-	ClosedTraces  ClosedTraces // nil closes nothing
+	// Records is nil on a sidecar, which keeps none: it asks its Upstream, and closes no trace by
+	// itself. What it takes while the server is away must not be lost because of what only the
+	// server knows.
+	Records       Records
+	Upstream      Upstream // of a sidecar; in place of Records and Fleet
+	Fleet         Fleet
 	Templates     Templates
 	Changes       Changes
-	Fleet         Fleet
-	Exporter      Exporter
-	ExportRelay   ExportRelay   // in place of an Exporter
 	Audit         wire.AuditLog // nil: what keys do is noted elsewhere
 	Authenticator Authenticator
 	Pages         Pages // nil serves no pages
@@ -179,6 +189,7 @@ type Config struct {
 // API answers calls. Safe for concurrent use.
 type API struct {
 	c           Config
+	recorded    Recorded // of Config.Records, or of its Upstream
 	conns       *edge.Connections
 	intake      *intake.Intake
 	polls       *admission.Pool // by the key's id
@@ -238,6 +249,10 @@ func New(c Config) *API {
 		busy:        newBusy(),
 		appCalls:    map[string]callMetrics{},
 		version:     []byte(c.Version),
+	}
+	a.recorded = c.Records
+	if c.Upstream != nil {
+		a.recorded, a.c.Fleet = c.Upstream, c.Upstream
 	}
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
 	a.initMetrics()

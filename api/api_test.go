@@ -336,7 +336,7 @@ func TestKeysAreTakenFromHeaderOrBody(t *testing.T) {
 }
 
 func TestAKeyThatCannotBeCheckedMayWriteButNotRead(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	s := start(t, func(c *api.Config) { c.Records = querier{} })
 	if a := s.call("POST", "/rest/track-score", score, "X-API-KEY", "unseen"); a.Status != 401 {
 		t.Errorf("two keys that differ: %+v", a)
 	}
@@ -351,7 +351,7 @@ func TestAKeyThatCannotBeCheckedMayWriteButNotRead(t *testing.T) {
 }
 
 // querier finds nothing.
-type querier struct{}
+type querier struct{ api.Records }
 
 func (querier) Request(context.Context, wire.Identity, string) (wire.Record, error) {
 	return wire.Record{}, wire.Errorf(wire.CodeNotFound, "There is no such request.")
@@ -365,8 +365,14 @@ func (querier) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (
 	return wire.OrphanPage{Success: true, Items: []wire.Orphan{}, Total: int64(q.PerPage)}, nil
 }
 
+func (querier) ExportEvents(
+	_ context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
+) error {
+	return mark("")
+}
+
 func TestOrphansAreListedByPages(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	s := start(t, func(c *api.Config) { c.Records = querier{} })
 	const orphans = "/api/public/v2/requests/orphans"
 	for query, status := range map[string]int{
 		"":               200,
@@ -386,7 +392,7 @@ func TestOrphansAreListedByPages(t *testing.T) {
 }
 
 func TestAnAppKeyMayNotSearch(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.Querier = querier{} })
+	s := start(t, func(c *api.Config) { c.Records = querier{} })
 	const search = "/api/public/v2/requests/search"
 	a := s.call("POST", search, "", "X-API-KEY", "app")
 	if a.Status != 403 || !strings.Contains(a.Message, "--scope full") {

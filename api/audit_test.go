@@ -21,21 +21,10 @@ func (l *auditLog) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 	return nil
 }
 
-// emptyExporter finds nothing.
-type emptyExporter struct{}
-
-func (emptyExporter) ExportEvents(
-	_ context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
-) error {
-	return mark("")
-}
-
 // A cursor must not keep an export out of the log.
 func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 	log := &auditLog{}
-	s, addr := startTCP(t, func(c *api.Config) {
-		c.Querier, c.Exporter, c.Audit = querier{}, emptyExporter{}, log
-	})
+	s, addr := startTCP(t, func(c *api.Config) { c.Records, c.Audit = querier{}, log })
 	for _, body := range []string{`{"cursor":"x"}`, `{"cursor":"y"}`, `{}`} {
 		req, _ := http.NewRequestWithContext(t.Context(), "POST",
 			"http://"+addr+"/api/public/v2/requests/export", strings.NewReader(body))
@@ -57,7 +46,7 @@ func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 }
 
 // rereader changes some records of each part, and nothing once it is done.
-type rereader struct{ api.Keeper }
+type rereader struct{ api.Records }
 
 func (rereader) Reprice(_ context.Context, _ wire.Identity, cursor string) (wire.Repriced, error) {
 	return wire.Repriced{Success: true, Changed: len(cursor)}, nil
@@ -69,7 +58,7 @@ func (rereader) Reread(_ context.Context, _ wire.Identity, cursor string) (wire.
 
 func TestRecordsThatAreReadAgainAreNoted(t *testing.T) {
 	log := &auditLog{}
-	s, addr := startTCP(t, func(c *api.Config) { c.Keeper, c.Audit = rereader{}, log })
+	s, addr := startTCP(t, func(c *api.Config) { c.Records, c.Audit = rereader{}, log })
 	for _, body := range []string{`{"cursor":"x"}`, `{}`, `{"cursor":"yz"}`} {
 		for _, route := range []string{"reprice", "reread"} {
 			req, _ := http.NewRequestWithContext(t.Context(), "POST",

@@ -83,7 +83,7 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 		q.Last = wire.BacktestDefault
 	}
 
-	page, err := a.c.Querier.Search(c.context, c.id, wire.Search{
+	page, err := a.recorded.Search(c.context, c.id, wire.Search{
 		FilterGroup: selected.Narrow(q.Filter, "").Filter,
 		PerPage:     q.Last,
 	})
@@ -94,7 +94,7 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 // backtestLine renders the variables of one request. What is wrong with these variables is part
 // of the line, so that the other requests are rendered all the same.
 func (a *API) backtestLine(c *call, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
-	r, err := a.c.Querier.Request(c.context, c.id, requestID)
+	r, err := a.recorded.Request(c.context, c.id, requestID)
 	if err != nil {
 		return wire.Backtest{}, err
 	}

@@ -15,24 +15,6 @@ import (
 	"promptspool/api/wire"
 )
 
-// Exporter returns what was recorded, as events.
-type Exporter interface {
-	// ExportEvents calls fn with the events of each record that s finds. Now and then it calls
-	// mark with a cursor that continues behind them, which is "" at the end. It ends with the
-	// first error of either.
-	ExportEvents(
-		ctx context.Context, id wire.Identity, s wire.Search,
-		fn func([]wire.Event) error, mark func(cursor string) error,
-	) error
-}
-
-// ExportRelay asks a server for an export. What passes through a sidecar is neither held nor
-// read: one event may be larger than the sidecar's memory.
-type ExportRelay interface {
-	// OpenExport returns the answer as it comes. The caller must close it.
-	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
-}
-
 // Exports that are written at the same time, and searches for secrets. Each reads the database
 // all the while, and an answer that its caller does not read holds its place for as long as the
 // pace of streamed answers allows.
@@ -74,7 +56,7 @@ func (a *API) exportRequests(c *call) error {
 	if err != nil {
 		return err
 	}
-	if a.c.ExportRelay != nil {
+	if a.c.Upstream != nil {
 		return a.relayExport(c, e, release)
 	}
 
@@ -85,7 +67,7 @@ func (a *API) exportRequests(c *call) error {
 	if e.Format == wire.FormatCSV {
 		first.PerPage = wire.PageItemsMax // this page is the beginning of the CSV
 	}
-	page, err := a.c.Querier.Search(c.context, c.id, first)
+	page, err := a.recorded.Search(c.context, c.id, first)
 	if err != nil {
 		release()
 		return err
@@ -122,7 +104,7 @@ func (a *API) relayExport(c *call, e wire.Export, release func()) error {
 	// The call's own context ends before the answer is written. What ends this one is the server,
 	// or a caller who reads too slowly.
 	ctx, cancel := context.WithCancel(a.root)
-	answer, err := a.c.ExportRelay.OpenExport(ctx, c.id, e)
+	answer, err := a.c.Upstream.OpenExport(ctx, c.id, e)
 	if err != nil {
 		cancel()
 		release()
@@ -167,7 +149,7 @@ func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, 
 		return errPartial
 	}
 
-	err := a.c.Exporter.ExportEvents(ctx, id, s, writeLines, writeMark)
+	err := a.c.Records.ExportEvents(ctx, id, s, writeLines, writeMark)
 	if err != nil && writeErr == nil && !errors.Is(err, errPartial) {
 		a.c.Logger.Warn("an export broke off", "error", err)
 	}
@@ -200,7 +182,7 @@ func (a *API) writeCSV(
 
 		var err error
 		s.Cursor = *page.NextCursor
-		page, err = a.c.Querier.Search(ctx, id, s)
+		page, err = a.recorded.Search(ctx, id, s)
 		if err != nil {
 			return fmt.Errorf("export: %w", err)
 		}
@@ -219,7 +201,7 @@ func (a *API) writeRows(ctx context.Context, id wire.Identity, page wire.SearchP
 		// rest, one at a time, so that a page of them is never in memory.
 		row := &page.Items[i]
 		if row.Truncated() {
-			record, err := a.c.Querier.Request(ctx, id, row.RequestID)
+			record, err := a.recorded.Request(ctx, id, row.RequestID)
 			if err != nil && !wire.IsCode(err, wire.CodeNotFound) { // else it was deleted after the search
 				return fmt.Errorf("export: %w", err)
 			}

@@ -19,7 +19,10 @@ import (
 )
 
 // waitingExporter gives one mark and waits until it may continue, or until its caller has left.
-type waitingExporter struct{ goOn chan bool }
+type waitingExporter struct {
+	querier
+	goOn chan bool
+}
 
 func (e waitingExporter) ExportEvents(
 	ctx context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
@@ -38,8 +41,8 @@ func (e waitingExporter) ExportEvents(
 }
 
 func TestAKeyHasOneExportAtATime(t *testing.T) {
-	e := waitingExporter{make(chan bool)}
-	s, addr := startTCP(t, func(c *api.Config) { c.Querier, c.Exporter = querier{}, e })
+	e := waitingExporter{goOn: make(chan bool)}
+	s, addr := startTCP(t, func(c *api.Config) { c.Records = e })
 	export := func() *http.Response {
 		t.Helper()
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export", nil)
@@ -77,7 +80,7 @@ func TestAKeyHasOneExportAtATime(t *testing.T) {
 
 // waitingScanner is a keeper whose scans wait until they are let go.
 type waitingScanner struct {
-	api.Keeper
+	api.Records
 	asked chan wire.ScanQuery
 	goOn  chan bool
 }
@@ -101,7 +104,7 @@ func (w waitingScanner) Scan(
 
 func TestAKeyHasOneScanForSecretsAtATime(t *testing.T) {
 	w := waitingScanner{asked: make(chan wire.ScanQuery), goOn: make(chan bool, 1)}
-	s := start(t, func(c *api.Config) { c.Keeper = w })
+	s := start(t, func(c *api.Config) { c.Records = w })
 	scan := func(body string) answer {
 		return s.call("POST", "/api/public/v2/requests/scan", body, "X-API-KEY", "full")
 	}
@@ -128,6 +131,7 @@ func TestAKeyHasOneScanForSecretsAtATime(t *testing.T) {
 
 // relayed is a server's answer, or its refusal.
 type relayed struct {
+	api.Upstream
 	answer  io.Reader
 	refusal error
 	asked   wire.Export
@@ -173,7 +177,7 @@ func TestAnExportIsRelayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.relay.closed = make(chan bool, 1)
-			s, addr := startTCP(t, func(config *api.Config) { config.ExportRelay = &c.relay })
+			s, addr := startTCP(t, func(config *api.Config) { config.Upstream = &c.relay })
 			for range 2 { // the first one gives its place back
 				req, _ := http.NewRequestWithContext(t.Context(), "POST",
 					"http://"+addr+"/api/public/v2/requests/export", strings.NewReader(`{"per_page":7}`))
@@ -228,7 +232,7 @@ func (p pages) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.S
 // exported returns the lines of an export.
 func exported(t *testing.T, p pages, body string) (lines [][]string, status int, err error) {
 	t.Helper()
-	s, addr := startTCP(t, func(c *api.Config) { c.Querier, c.Exporter = p, exporter{} })
+	s, addr := startTCP(t, func(c *api.Config) { c.Records = p })
 	req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export",
 		strings.NewReader(body))
 	req.Header.Set("X-API-KEY", "full")
@@ -245,15 +249,6 @@ func exported(t *testing.T, p pages, body string) (lines [][]string, status int,
 	lines, _ = csv.NewReader(strings.NewReader(string(raw))).ReadAll()
 
 	return lines, res.StatusCode, err
-}
-
-// exporter has nothing.
-type exporter struct{}
-
-func (exporter) ExportEvents(
-	_ context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
-) error {
-	return mark("")
 }
 
 func TestAnExportAsCSV(t *testing.T) {

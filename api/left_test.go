@@ -44,7 +44,7 @@ func TestASearchEndsWhenItsCallerLeaves(t *testing.T) {
 func leaveSearch(t *testing.T) time.Duration {
 	t.Helper()
 	e := endless{begun: make(chan bool, 1), ended: make(chan bool, 1)}
-	_, addr := startTCP(t, func(c *api.Config) { c.Querier = e })
+	_, addr := startTCP(t, func(c *api.Config) { c.Records = e })
 	conn, err := net.Dial("tcp", addr)
 	if err != nil {
 		t.Fatal(err)

@@ -70,7 +70,7 @@ func TestEveryQueryKnowsWhatIsDescribedOfIt(t *testing.T) {
 			t.Errorf("%s is not described", r.name)
 		}
 		// What asks for something, and tells by what it leaves out, must not leave out a slip.
-		reads := r.needs == querier || r.needs == analyst || r.needs == exporter
+		reads := r.needs == readRecords
 		if reads && r.members == nil && !r.hasIdent() {
 			t.Errorf("%s does not check its members", r.name)
 		}

@@ -14,9 +14,7 @@ import (
 
 // finder answers every query with nothing, and counts how often it was asked.
 type finder struct {
-	api.Querier
-	api.Analyst
-	api.Keeper
+	api.Records
 	asked int
 }
 
@@ -86,17 +84,12 @@ func (s shelf) Patch(context.Context, wire.Identity, string, wire.TemplatePatch)
 func startQueries(t *testing.T) (*scene, *finder) {
 	t.Helper()
 	f := &finder{}
-	s := start(t, func(c *api.Config) {
-		c.Querier, c.Analyst, c.Keeper, c.Exporter, c.Templates = f, analyst{f}, f, f, shelf{finder: f}
-	})
+	s := start(t, func(c *api.Config) { c.Records, c.Templates = f, shelf{finder: f} })
 
 	return s, f
 }
 
-// analyst counts nothing.
-type analyst struct{ *finder }
-
-func (analyst) Analyze(context.Context, wire.Identity, wire.StatisticsQuery) (wire.Analytics, error) {
+func (*finder) Analyze(context.Context, wire.Identity, wire.StatisticsQuery) (wire.Analytics, error) {
 	a := wire.Analytics{Success: true}
 	makeLists(reflect.ValueOf(&a).Elem())
 
@@ -118,7 +111,7 @@ func makeLists(v reflect.Value) {
 	}
 }
 
-func (analyst) TemplateStatistics(
+func (*finder) TemplateStatistics(
 	context.Context, wire.Identity, wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
 	return wire.TemplateStatistics{Success: true, Versions: []wire.VersionTotals{}}, nil

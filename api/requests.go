@@ -9,7 +9,7 @@ import (
 
 // searchRequests lists records, newest first.
 func (a *API) searchRequests(c *call) error {
-	return answerFrom(c, a.decodeSearch, a.c.Querier.Search)
+	return answerFrom(c, a.decodeSearch, a.recorded.Search)
 }
 
 // getRequest returns one whole record.
@@ -18,7 +18,7 @@ func (a *API) getRequest(c *call) error {
 	if err != nil {
 		return err
 	}
-	record, err := a.c.Querier.Request(c.context, c.id, id)
+	record, err := a.recorded.Request(c.context, c.id, id)
 	return c.answer(record, err)
 }
 
@@ -43,18 +43,18 @@ func (a *API) listOrphans(c *call) error {
 	}
 
 	q := wire.OrphanQuery{PerPage: perPage, Cursor: string(c.ctx.QueryArgs().Peek("cursor"))}
-	page, err := a.c.Querier.Orphans(c.context, c.id, q)
+	page, err := a.recorded.Orphans(c.context, c.id, q)
 	return c.answer(page, err)
 }
 
 // analyzeRequests aggregates what a search with the same filter would find.
 func (a *API) analyzeRequests(c *call) error {
-	return answerFrom(c, a.decodeStatistics, a.c.Analyst.Analyze)
+	return answerFrom(c, a.decodeStatistics, a.recorded.Analyze)
 }
 
 // templateStatistics aggregates it by template version.
 func (a *API) templateStatistics(c *call) error {
-	return answerFrom(c, a.decodeStatistics, a.c.Analyst.TemplateStatistics)
+	return answerFrom(c, a.decodeStatistics, a.recorded.TemplateStatistics)
 }
 
 // suggestValues completes what a person types into a filter.
@@ -90,7 +90,7 @@ func (a *API) suggestValues(c *call) error {
 		}
 		q.TemplateID = id
 	}
-	values, err := a.c.Analyst.Suggest(c.context, c.id, q)
+	values, err := a.recorded.Suggest(c.context, c.id, q)
 	return c.answer(values, err)
 }
 
@@ -136,7 +136,7 @@ func (a *API) deleteRequests(c *call) error {
 }
 
 func (a *API) deleteMatching(c *call, d wire.Deletion) error {
-	deleted, err := a.c.Keeper.Delete(c.context, c.id, d)
+	deleted, err := a.recorded.Delete(c.context, c.id, d)
 	// One that broke off has deleted some for good.
 	if err == nil || deleted.Records > 0 {
 		a.noteDeleted(c, d, deleted)
@@ -151,7 +151,7 @@ func (a *API) repriceRequests(c *call) error {
 	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
 		return err
 	}
-	repriced, err := a.c.Keeper.Reprice(c.context, c.id, cursor)
+	repriced, err := a.recorded.Reprice(c.context, c.id, cursor)
 	a.noteChanged(c, "reprice requests", repriced.Changed)
 
 	return c.answer(repriced, err)
@@ -163,7 +163,7 @@ func (a *API) rereadSpans(c *call) error {
 	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
 		return err
 	}
-	reread, err := a.c.Keeper.Reread(c.context, c.id, cursor)
+	reread, err := a.recorded.Reread(c.context, c.id, cursor)
 	a.noteChanged(c, "reread spans", reread.Changed)
 
 	return c.answer(reread, err)
@@ -193,7 +193,7 @@ func (a *API) scanRequests(c *call) error {
 	}
 	defer release()
 
-	scanned, err := a.c.Keeper.Scan(c.context, c.id, q)
+	scanned, err := a.recorded.Scan(c.context, c.id, q)
 	return c.answer(scanned, err)
 }
 
@@ -209,6 +209,6 @@ func (c *call) member(name string, v any, reason string) error {
 
 // trace returns the spans of a trace.
 func (a *API) trace(c *call) error {
-	trace, err := a.c.Tracer.Trace(c.context, c.id, c.ident)
+	trace, err := a.recorded.Trace(c.context, c.id, c.ident)
 	return c.answer(trace, err)
 }

@@ -45,7 +45,7 @@ func (r *route) isForApps() bool {
 // or deletes something continues.
 func (r *route) isReadOnly() bool {
 	switch r.needs {
-	case querier, analyst, changes, fleet, exporter, tracer:
+	case readRecords, changes, fleet:
 		return true
 	default:
 		return r.needs == templates && (r.method == "GET" || r.name == "fetch-template")
@@ -78,14 +78,11 @@ type capability int
 const (
 	nothing capability = iota
 	recorder
-	querier
-	analyst
-	keeper
+	readRecords
+	changeRecords
 	templates
 	changes
 	fleet
-	exporter
-	tracer
 )
 
 // missingCapability returns the 501 of a route whose capability this process was not given, or
@@ -93,23 +90,20 @@ const (
 func (a *API) missingCapability(r *route) error {
 	c := &a.c
 	served := [...]bool{
-		nothing:   true,
-		recorder:  c.Recorder != nil,
-		querier:   c.Querier != nil,
-		analyst:   c.Analyst != nil,
-		keeper:    c.Keeper != nil,
-		templates: c.Templates != nil,
-		changes:   c.Changes != nil,
-		fleet:     c.Fleet != nil,
-		exporter:  c.Exporter != nil || c.ExportRelay != nil,
-		tracer:    c.Tracer != nil,
+		nothing:       true,
+		recorder:      c.Recorder != nil,
+		readRecords:   a.recorded != nil,
+		changeRecords: a.recorded != nil,
+		templates:     c.Templates != nil,
+		changes:       c.Changes != nil,
+		fleet:         c.Fleet != nil,
 	}
 	if served[r.needs] {
 		return nil
 	}
 
 	where := "a sidecar or a server"
-	if r.needs == tracer || r.needs == changes {
+	if r.needs == changes {
 		where = "the server, which a sidecar is given by --upstream"
 	}
 

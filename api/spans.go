@@ -220,7 +220,7 @@ func (a *API) closeTrace(c *call) error {
 	if err != nil {
 		return err
 	}
-	if results[0].Code == wire.ResultDuplicate && a.c.ClosedTraces != nil {
+	if results[0].Code == wire.ResultDuplicate && a.c.Records != nil {
 		return errClosed(hex.EncodeToString(trace))
 	}
 	edge.WriteJSON(c.ctx, 201, wire.TraceClosed{
@@ -245,15 +245,15 @@ const closedTracesMax = 4
 
 // isClosed reports whether a trace was closed before the call.
 func (x *exported) isClosed(trace [16]byte) (closed bool, err error) {
-	if x.a.c.ClosedTraces == nil && !x.closing {
+	if x.a.c.Records == nil && !x.closing {
 		return false, nil
 	}
 	if closed, known := x.traces[trace]; known {
 		return closed, nil
 	}
 
-	if x.a.c.ClosedTraces != nil && len(x.traces) < closedTracesMax {
-		closed, err = x.a.c.ClosedTraces.IsClosed(x.c.context, x.c.id, trace)
+	if x.a.c.Records != nil && len(x.traces) < closedTracesMax {
+		closed, err = x.a.c.Records.IsClosed(x.c.context, x.c.id, trace)
 	}
 	if x.traces == nil {
 		x.traces = map[[16]byte]bool{}

@@ -138,14 +138,14 @@ func TestABadRequestDoesNotCostItsSpan(t *testing.T) {
 }
 
 // closed knows one closed trace.
-type closed struct{}
+type closed struct{ api.Records }
 
 func (closed) IsClosed(_ context.Context, _ wire.Identity, trace [16]byte) (bool, error) {
 	return fmt.Sprintf("%x", trace) == "5b8efff798038103d269b633813fc60c", nil
 }
 
 func TestAServerRefusesSpansOfAClosedTrace(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.ClosedTraces = closed{} })
+	s := start(t, func(c *api.Config) { c.Records = closed{} })
 	const ids = `"trace_ids":["5b8efff798038103d269b633813fc60c"]`
 	for path, body := range map[string]string{"/v1/traces": oneSpan, "/spans-bulk": bulkOf("")} {
 		status, _, answer, _ := s.export(path, body, "X-API-KEY", "app")
@@ -198,7 +198,7 @@ func TestATraceIsClosedOnce(t *testing.T) {
 		return []wire.Result{{ID: events[0].ID, Code: code}}, nil
 	}
 	const path = "/api/public/v2/traces/0000000000000000000000000000000a/close"
-	server := start(t, func(c *api.Config) { c.ClosedTraces, c.Recorder = closed{}, &recorder{do: do} })
+	server := start(t, func(c *api.Config) { c.Records, c.Recorder = closed{}, &recorder{do: do} })
 	for want, result := range map[int]wire.ResultCode{201: wire.ResultAccepted, 409: wire.ResultDuplicate} {
 		code = result
 		if a := server.call("POST", path, "", "X-API-KEY", "app"); a.Status != want {

@@ -17,7 +17,7 @@ import (
 )
 
 // echo is every capability of a real API. It answers with what it was asked.
-type echo struct{}
+type echo struct{ api.Records }
 
 func (echo) Authenticate(_ context.Context, k wire.Secret) (wire.Identity, error) {
 	if k != key {
@@ -171,8 +171,7 @@ func realAPI(t *testing.T) *Client {
 		Name:          "here",
 		Version:       "test",
 		Recorder:      e,
-		Querier:       e,
-		Tracer:        e,
+		Records:       e,
 		Templates:     e,
 		Changes:       e,
 		Authenticator: e,
