@@ -110,6 +110,8 @@ type Authenticator interface {
 
 // Config is what an API is made of. Routes whose capability is nil answer 501.
 type Config struct {
+	Options
+
 	Name    string // of the process that accepts events, which carry it; 1..255 bytes
 	Version string // sent as Promptspool-Version; sidecars recognize the server's answers by it
 
@@ -151,10 +153,6 @@ type Config struct {
 	// a browser there may show a hostile page.
 	GuardBrowsers bool
 	Hosts         []string
-
-	// KeepPlumbing records the spans of an app's HTTP and database instrumentation, too, which are
-	// dropped otherwise.
-	KeepPlumbing bool
 
 	// MaskBatches masks the secrets in batches of events before the Recorder gets them. It is
 	// for a sidecar, which writes them to disk as they are; an archive masks what it gets.

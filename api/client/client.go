@@ -8,6 +8,8 @@
 // the reason.
 //
 // The package does not retry, follows no redirects, and reveals the key in no error.
+//
+// Other modules may import it: after the first release it changes only by adding.
 package client
 
 import (

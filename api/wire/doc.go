@@ -8,4 +8,7 @@
 // Each file is one noun, with its types and their decoder. They stay together, because a
 // field is checked by one reader (field.go) that makes one kind of error (error.go), and
 // both roles need all of them.
+//
+// Other modules may import it: after the first release it changes only by adding. The packages
+// below it may change with any release.
 package wire

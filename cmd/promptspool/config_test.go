@@ -45,9 +45,8 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 				"F:3: ops-listen: \"0.0.0.0:9788\" is reached from other machines; take 127.0.0.1, " +
 				"or allow it with --listen-public"},
 		{"a public listener for exporters, and no choice", "sidecar:\n  otlp-listen: :4318\n  otlp-keep: some\n",
-			"F:3: otlp-keep: \"some\" is not one of genai, all\n" +
-				"F:2: otlp-listen: \":4318\" is reached from other machines; take 127.0.0.1, " +
-				"or allow it with --listen-public"},
+			"F:2: otlp-listen: \":4318\" is reached from other machines; take 127.0.0.1, " +
+				"or allow it with --listen-public\nF:3: otlp-keep: \"some\" is not one of genai, all"},
 		{"half a certificate", "server:\n  tls-cert-file: /no/c\n",
 			"F:2: tls-cert-file and --tls-key-file (or PROMPTSPOOL_TLS_KEY_FILE) go together; one of them is missing"},
 		{"insecure cookies over TLS", "server:\n  cookies-insecure: true\n  tls-cert-file: /no/c\n  tls-key-file: k\n",

@@ -5,6 +5,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api"
 	"promptspool/api/admission"
 	"promptspool/cmd/promptspool/internal/config"
 )
@@ -17,33 +18,64 @@ type roleConfig struct {
 	otlpListen        config.Address       // for OpenTelemetry exporters only; At is "" for none
 	tls               *config.Certificates // of the API's listener; nil for none
 	limits            admission.Limits
-	keepPlumbing      bool // spans of HTTP and database instrumentation
+	options           api.Options
 	logger            *slog.Logger
 	level             *slog.LevelVar // of logger
 	source            config.Source  // of these settings
 }
 
-// roleConfigOf reads the settings that `server`, `sidecar` and `up` share.
-func roleConfigOf(r *config.Reader) roleConfig {
-	role := roleConfig{
-		name:         r.Name(),
-		keepPlumbing: r.OneOf("otlp-keep", "genai", "all") == "all",
-		listen:       r.Address("listen"),
-		opsListen:    r.Address("ops-listen"),
-		otlpListen:   r.AddressOr("otlp-listen"),
-	}
-	role.logger, role.level = r.Logger()
-	return role
-}
-
-// otlpFlags say how a role takes what OpenTelemetry exporters send.
-func otlpFlags() []cli.Flag {
-	return []cli.Flag{
+// roleFlags are the settings that `server`, `sidecar` and `up` share, besides their listeners and log.
+func roleFlags() []cli.Flag {
+	flags := []cli.Flag{
+		config.NameFlag(),
 		config.TextFlag("otlp-listen", "",
 			"one more `address`, for OpenTelemetry exporters only: host:port or unix:/path. "+
 				"Where they send unless told otherwise is 127.0.0.1:4318; if absent none"),
-		config.TextFlag("otlp-keep", "genai",
-			"which spans of OpenTelemetry are kept: `genai` (not those of HTTP, database and similar "+
-				"instrumentation that say nothing about a model call) or all"),
+	}
+	for _, s := range api.Switches {
+		if s.On == "" {
+			flags = append(flags, config.SwitchFlag(s.Flag, s.Usage))
+		} else {
+			flags = append(flags, config.TextFlag(s.Flag, s.Off, s.Usage))
+		}
+	}
+	return flags
+}
+
+// roleConfigOf reads roleFlags, and the listeners and log of the command that runs.
+func roleConfigOf(r *config.Reader) roleConfig {
+	role := roleConfig{
+		name:       r.Name(),
+		listen:     r.Address("listen"),
+		opsListen:  r.Address("ops-listen"),
+		otlpListen: r.AddressOr("otlp-listen"),
+	}
+	role.logger, role.level = r.Logger()
+
+	for _, s := range api.Switches {
+		if s.On == "" {
+			*s.Option(&role.options) = r.Given(s.Flag)
+		} else {
+			*s.Option(&role.options) = r.OneOf(s.Flag, s.Off, s.On) == s.On
+		}
+	}
+	return role
+}
+
+// limitFlags bound what one key may do.
+func limitFlags() []cli.Flag {
+	return []cli.Flag{
+		config.TextFlag("key-calls-max", "",
+			"the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
+		config.TextFlag("key-bytes-max", "",
+			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
+	}
+}
+
+// limitsOf reads limitFlags.
+func limitsOf(r *config.Reader) admission.Limits {
+	return admission.Limits{
+		Calls: float64(r.Count("key-calls-max", 1_000_000)),
+		Bytes: float64(r.SizeOr("key-bytes-max", 0)),
 	}
 }

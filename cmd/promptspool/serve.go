@@ -145,6 +145,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		CookiesInsecure: c.public.cookiesInsecure,
 	})
 	handlers := api.New(api.Config{
+		Options:        c.options,
 		Name:           c.name,
 		Version:        version,
 		Recorder:       writes,
@@ -160,7 +161,6 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Authenticator:  keys,
 		Limiter:        limiter,
 		ConnectionsMax: connections,
-		KeepPlumbing:   c.keepPlumbing,
 		Metrics:        m,
 		Logger:         c.logger,
 	})
@@ -353,6 +353,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			"body_bytes_max", bodyBytesMax)
 	}
 	handlers := api.New(api.Config{
+		Options:              c.options,
 		Name:                 c.name,
 		Version:              version,
 		Recorder:             redactor,
@@ -371,7 +372,6 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		BufferBytes:          bufferBytes,
 		BodyBytesMax:         bodyBytesMax,
 		ConnectionsMax:       connections,
-		KeepPlumbing:         c.keepPlumbing,
 		Room:                 work,
 		Metrics:              m,
 		Logger:               c.logger,

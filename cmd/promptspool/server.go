@@ -10,7 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"promptspool/api/admission"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/registry/prices"
@@ -22,16 +21,6 @@ import (
 func bootstrapFlags() []cli.Flag {
 	return config.SecretFlags("bootstrap-key",
 		"make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
-}
-
-// limitFlags bound what one key may do.
-func limitFlags() []cli.Flag {
-	return []cli.Flag{
-		config.TextFlag("key-calls-max", "",
-			"the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
-		config.TextFlag("key-bytes-max", "",
-			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
-	}
 }
 
 // retentionFlags say what a server keeps.
@@ -55,20 +44,11 @@ func retentionOf(r *config.Reader) archive.Retention {
 	return retention
 }
 
-// limitsOf reads limitFlags.
-func limitsOf(r *config.Reader) admission.Limits {
-	return admission.Limits{
-		Calls: float64(r.Count("key-calls-max", 1_000_000)),
-		Bytes: float64(r.SizeOr("key-bytes-max", 0)),
-	}
-}
-
 // serverCommand runs the role server.
 func serverCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.FileFlag(),
 		config.TextFlag("data", "", "data `folder` (created if missing)"),
-		config.NameFlag(),
 		signUpFlag(),
 		pricesFlag(),
 		providerURLFlag(),
@@ -78,7 +58,7 @@ func serverCommand() *cli.Command {
 	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
 	flags = append(flags, publicFlags()...)
 	flags = append(flags, limitFlags()...)
-	flags = append(flags, otlpFlags()...)
+	flags = append(flags, roleFlags()...)
 	flags = append(flags, retentionFlags()...)
 	flags = append(flags, config.TextFlag("free-min", "",
 		"the `size` that stays free on the archive's disk; below it writes get 503; "+

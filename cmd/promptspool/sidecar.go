@@ -48,7 +48,6 @@ func sidecarCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.FileFlag(),
 		config.TextFlag("data", "", "the `folder` for spool, keys and cached templates (created if missing)"),
-		config.NameFlag(),
 	}
 	flags = append(flags, config.UpstreamFlags()...)
 	flags = append(flags, config.ListenFlags(config.SidecarListen, config.SidecarOpsListen)...)
@@ -60,7 +59,7 @@ func sidecarCommand() *cli.Command {
 	flags = append(flags, config.SecretFlags("redact-secret",
 		"the `secret` that keys the hashes of redacted values; the same one makes the same hashes")...)
 	flags = append(flags, limitFlags()...)
-	flags = append(flags, otlpFlags()...)
+	flags = append(flags, roleFlags()...)
 
 	return &cli.Command{
 		Name:   "sidecar",

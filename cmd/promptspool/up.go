@@ -23,7 +23,6 @@ import (
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.TextFlag("data", ".promptspool", "data `folder` (created if missing)"),
-		config.NameFlag(),
 		signUpFlag(),
 		pricesFlag(),
 	}
@@ -36,10 +35,10 @@ func upCommand() *cli.Command {
 			"where the server's API listens: `host:port` or unix:/path"),
 		config.TextFlag("server-ops-listen", config.ServerOpsListen,
 			"where the server's metrics and probes are served: `host:port`"),
-		config.SwitchFlag("listen-public", "accept connections from other machines"),
+		config.ListenPublicFlag(),
 	)
 	flags = append(flags, publicFlags()...)
-	flags = append(flags, otlpFlags()...)
+	flags = append(flags, roleFlags()...)
 	flags = append(flags, spoolFlags()...)
 
 	return &cli.Command{
@@ -97,19 +96,16 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 	sidecarSide.data = filepath.Join(data, "sidecar")
 
 	serverSide := serverConfig{
-		roleConfig: roleConfig{
-			data:         filepath.Join(data, "server"),
-			name:         sidecarSide.name,
-			listen:       r.Address("server-listen"),
-			opsListen:    r.Address("server-ops-listen"),
-			keepPlumbing: sidecarSide.keepPlumbing,
-			source:       config.FixedSource(upSettings(c, "server")),
-		},
+		roleConfig:   sidecarSide.roleConfig,
 		public:       publicAddressOf(r),
 		bootstrapKey: r.Secret("bootstrap-key"),
 		signUp:       signUpOf(r),
 		prices:       pricesOf(r),
 	}
+	serverSide.data = filepath.Join(data, "server")
+	serverSide.listen, serverSide.opsListen = r.Address("server-listen"), r.Address("server-ops-listen")
+	serverSide.otlpListen = config.Address{} // apps send to the sidecar
+	serverSide.source = config.FixedSource(upSettings(c, "server"))
 	if err := r.Err(); err != nil {
 		return serverConfig{}, sidecarConfig{}, err
 	}

@@ -13,11 +13,15 @@ func ListenFlags(api, ops string) []cli.Flag {
 	return append([]cli.Flag{
 		TextFlag("listen", api, "the `address` of the API: host:port or unix:/path"),
 		TextFlag("ops-listen", ops, "the `address` of metrics and probes: host:port"),
-		SwitchFlag("listen-public",
-			"accept connections from other machines"),
+		ListenPublicFlag(),
 		ListFlag("allow-uid", "a `user`'s number that may call over a unix socket, besides our own; "+
 			"if absent, those whom the file's mode 0660 lets in; may be repeated"),
 	}, tlsFlags()...)
+}
+
+// ListenPublicFlag lets the listeners be more than this machine's own.
+func ListenPublicFlag() cli.Flag {
+	return SwitchFlag("listen-public", "accept connections from other machines")
 }
 
 // AddressOr is Address for a listener that there need not be. Without one, At is empty.
