@@ -61,9 +61,9 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive/counting \
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := BesidePacking BlockIsMade GarbageCollection HowLists ItsRemedy LargeArchive IsLeftOut Memtables NoOtherBlock \
-	InItAndNothing Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite TestLargeTemplates TestMove TheServerStarts \
-	WholeTable
+UNRACED := ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection HowLists InItAndNothing IsLeftOut \
+	ItsRemedy LargeArchive Memtables NoOtherBlock Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite \
+	TestLargeTemplates TestMove TheServerStarts WholeTable
 
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
@@ -137,7 +137,7 @@ soak: packages
 	.ci/install
 	PROMPTSPOOL_SOAK=$${PROMPTSPOOL_SOAK:-10m} go test -count=1 -timeout 0 -p 1 -parallel 1 -v \
 		-run 'Greedy|ThousandsOfSidecars|Killing|Dying|PowerCut|FullDisk|SingleFault|ADayInShort|SmallCgroup|AFuzzer|CostGrows|GeneratedShapes|LargeShapes|HugeLists|AnAttackedSidecar' ./cmd/promptspool/e2e/... | grep -Ev '^ *=== '
-	go test -count=1 -timeout 0 -run '^TestArchive$$' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
+	go test -count=1 -timeout 0 -run '^TestArchive' ./spool/database/badgerdb ./spool/database/postgres -rapid.checks 1000
 	$(GOTEST) -tags portable ./spool/... ./proxy/... ./registry/... ./api/edge ./api/ops
 	$(GOTEST) -tags portable -run TestACallOnLocalhost ./cmd/promptspool/e2e/delivery
 

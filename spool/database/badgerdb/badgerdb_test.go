@@ -7,10 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/api/auth"
-	"promptspool/api/auth/authtest"
-	"promptspool/registry"
-	"promptspool/registry/registrytest"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
@@ -43,53 +39,34 @@ func closeChecked(t *testing.T, db *badgerdb.DB) {
 	}
 }
 
-func TestArchive(t *testing.T) { inEachLayout(t, databasetest.Run) }
+func TestArchive(t *testing.T) { databasetest.Run(t, openWith((*badgerdb.DB).PackEagerly)) }
 
-// inEachLayout runs a suite with rows that stand alone, and with rows that are packed into
-// blocks as soon as possible.
-func inEachLayout(t *testing.T, run func(*testing.T, databasetest.Open)) {
-	layouts := map[string]func(*badgerdb.DB){
-		"rows alone": func(*badgerdb.DB) {},
-		"blocks":     (*badgerdb.DB).PackEagerly,
-	}
-	for name, prepare := range layouts {
-		t.Run(name, func(t *testing.T) {
-			run(t, func(t *testing.T) (archive.Store, func() archive.Store) {
-				dir := t.TempDir()
-				db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
-				if err != nil {
-					t.Fatal(err)
-				}
-				prepare(db)
-				t.Cleanup(func() { closeChecked(t, db) })
+// openWith opens databases for a suite. Rows stand alone, unless they are packed into blocks
+// as soon as possible.
+func openWith(prepare func(*badgerdb.DB)) databasetest.Open {
+	return func(t *testing.T) (archive.Store, func() archive.Store) {
+		dir := t.TempDir()
+		db, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepare(db)
+		t.Cleanup(func() { closeChecked(t, db) })
 
-				return db, func() archive.Store {
-					closeChecked(t, db)
-					if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {
-						t.Fatal(err)
-					}
-					prepare(db)
-					return db
-				}
-			})
-		})
+		return db, func() archive.Store {
+			closeChecked(t, db)
+			if db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet}); err != nil {
+				t.Fatal(err)
+			}
+			prepare(db)
+			return db
+		}
 	}
 }
 
+// What only accounts.Store makes of these values has its suites there.
 func TestSmallValues(t *testing.T) {
 	keyedtest.Run(t, func(t *testing.T) keyed.Store { return open(t, t.TempDir()).Small() })
-}
-
-func TestRegistry(t *testing.T) {
-	registrytest.Run(t, func(t *testing.T) registry.Store { return open(t, t.TempDir()) })
-}
-
-func TestAuth(t *testing.T) {
-	authtest.Run(t, func(t *testing.T) auth.Store { return open(t, t.TempDir()) })
-}
-
-func TestPeople(t *testing.T) {
-	authtest.RunPeople(t, func(t *testing.T) auth.PeopleStore { return open(t, t.TempDir()) })
 }
 
 func TestFleet(t *testing.T) {

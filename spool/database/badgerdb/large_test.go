@@ -5,10 +5,19 @@ package badgerdb_test
 import (
 	"testing"
 
+	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
 
-func TestLargeArchive(t *testing.T) { inEachLayout(t, databasetest.RunLarge) }
+// alone leaves rows alone.
+func alone(*badgerdb.DB) {}
+
+func TestArchiveOfRowsAlone(t *testing.T) { databasetest.Run(t, openWith(alone)) }
+
+func TestLargeArchive(t *testing.T) {
+	t.Run("rows alone", func(t *testing.T) { databasetest.RunLarge(t, openWith(alone)) })
+	t.Run("blocks", func(t *testing.T) { databasetest.RunLarge(t, openWith((*badgerdb.DB).PackEagerly)) })
+}
 
 func TestMove(t *testing.T) {
 	empty := func(t *testing.T) databasetest.Server { return open(t, t.TempDir()) }
