@@ -171,8 +171,17 @@ func TestSigningInLeadsToNoOtherSite(t *testing.T) {
 		"javascript:alert(1)":  "/",
 		"":                     "/",
 	} {
-		got := s.call("", "POST", "/sign-in",
-			url.Values{"email": {"vic@example.com"}, "password": {password}, "next": {next}})
+		page := s.call("", "GET", "/sign-in?"+url.Values{"next": {next}}.Encode(), nil)
+		if field := `name="next" value="` + want + `"`; !says(page, field) {
+			t.Errorf("%q: the page has no %s: %s", next, field, page.Body)
+		}
+	}
+
+	// The form may be sent without the page.
+	for next, want := range map[string]string{"/requests?q=x": "/requests?q=x", "//evil.example": "/"} {
+		form := signInForm("vic@example.com", password)
+		form.Set("next", next)
+		got := s.call("", "POST", "/sign-in", form)
 		if at := got.Header().Get("Location"); got.Code != http.StatusSeeOther || at != want {
 			t.Errorf("%q leads to %q (%d), want %q", next, at, got.Code, want)
 		}
