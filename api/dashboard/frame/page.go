@@ -40,7 +40,6 @@ var helpers = template.FuncMap{
 	"tokens":     number.Tokens,
 
 	// Addresses.
-	"entry": newMenuEntry,
 	"page":  address.Template,
 	"where": filter.RequestsWith,
 
@@ -60,16 +59,6 @@ type comparedRows struct {
 
 func newComparedRows(title, left, right string, rows []textdiff.Row) comparedRows {
 	return comparedRows{title, left, right, rows}
-}
-
-// menuEntry is a line of the menu.
-type menuEntry struct {
-	Href, Text string
-	Current    bool
-}
-
-func newMenuEntry(nav, name, href, text string) menuEntry {
-	return menuEntry{Href: href, Text: text, Current: nav == name}
 }
 
 // textareaRows returns how many rows the field of a text gets: enough for most texts,

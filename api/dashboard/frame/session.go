@@ -20,11 +20,8 @@ type People interface {
 	MadeFor(ctx context.Context, session string) (wire.User, error)
 	SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error)
 	Note(ctx context.Context, by wire.User, action, target, detail string) error
-	Codes
-}
 
-// Codes redeems the one-time codes in the links of invites and password resets.
-type Codes interface {
+	// The one-time codes are those in the links of invites and password resets.
 	Invitation(ctx context.Context, code wire.Secret, ip string) (wire.Invite, error)
 	ResetOf(ctx context.Context, code wire.Secret, ip string) (wire.User, error)
 	ResetPassword(ctx context.Context, code wire.Secret, password, ip string) (wire.SignedIn, error)
