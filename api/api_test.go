@@ -197,8 +197,8 @@ type answer struct {
 	Refused   []wire.Result // of a batch
 }
 
-// call makes a call, and checks what all answers have in common. header lists names and values.
-func (s *scene) call(method, path, body string, header ...string) answer {
+// send makes a call. header lists names and values. The caller closes the answer's body.
+func (s *scene) send(method, path, body string, header ...string) *http.Response {
 	s.t.Helper()
 	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
 	if err != nil {
@@ -215,11 +215,25 @@ func (s *scene) call(method, path, body string, header ...string) answer {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	defer res.Body.Close()
+	return res
+}
 
-	text, err := io.ReadAll(res.Body)
+// read is send, and reads the answer to its end.
+func (s *scene) read(method, path, body string, header ...string) (res *http.Response, text string, err error) {
+	s.t.Helper()
+	res = s.send(method, path, body, header...)
+	defer res.Body.Close()
+	all, err := io.ReadAll(res.Body)
+
+	return res, string(all), err
+}
+
+// call is read, and checks what all answers in JSON have in common.
+func (s *scene) call(method, path, body string, header ...string) answer {
+	s.t.Helper()
+	res, text, err := s.read(method, path, body, header...)
 	a := answer{Status: res.StatusCode, Header: res.Header}
-	if err != nil || json.Unmarshal(text, &a) != nil {
+	if err != nil || json.Unmarshal([]byte(text), &a) != nil {
 		s.t.Fatalf("%s %s: the answer %d is no JSON object: %q %v", method, path, res.StatusCode, text, err)
 	}
 	if res.Header.Get("Promptspool-Version") != "test" || res.Header.Get("Content-Type") != "application/json" {
@@ -384,22 +398,6 @@ func TestOrphansAreListedByPages(t *testing.T) {
 		if a := s.call("GET", orphans+query, "", "X-API-KEY", "full"); a.Status != status {
 			t.Errorf("%q: %+v", query, a)
 		}
-	}
-
-	if a := s.call("GET", orphans, "", "X-API-KEY", "app"); a.Status != 403 {
-		t.Errorf("with a key of scope app: %+v", a)
-	}
-}
-
-func TestAnAppKeyMayNotSearch(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.Records = querier{} })
-	const search = "/api/public/v2/requests/search"
-	a := s.call("POST", search, "", "X-API-KEY", "app")
-	if a.Status != 403 || !strings.Contains(a.Message, "--scope full") {
-		t.Errorf("%+v", a)
-	}
-	if a := s.call("POST", search, "", "X-API-KEY", "full"); a.Status != 200 {
-		t.Errorf("%+v", a)
 	}
 }
 
@@ -580,35 +578,5 @@ func TestAnEventOfALongSidecarNameIsRefusedAlone(t *testing.T) {
 	}
 	if a.Status != 200 || a.Accepted != 2 || !slices.Equal(a.Refused, want) || len(s.recorder.events) != 2 {
 		t.Errorf("%+v, %d events are recorded; want 2, and refused %+v", a, len(s.recorder.events), want)
-	}
-}
-
-func TestABatchIsTakenOrRefusedAsAWhole(t *testing.T) {
-	s := start(t, nil)
-	line := func() string {
-		e := wire.Event{
-			ID:         wire.NewID(),
-			Kind:       wire.KindScore,
-			RequestID:  wire.NewID(),
-			AcceptedAt: time.Now(),
-			Sidecar:    "pod-1",
-			Body:       json.RawMessage(`{"score": 1}`),
-		}
-		return string(e.AppendLine(nil))
-	}
-	send := func(lines string) answer { return s.call("POST", "/sync/events", lines, "X-API-KEY", "app") }
-
-	if a := send(line() + line()); a.Status != 200 || len(s.recorder.events) != 2 {
-		t.Errorf("%+v, %d events", a, len(s.recorder.events))
-	}
-
-	if a := send(line() + "{}\n"); a.Status != 422 || a.Fields[0].Field != "line 2" {
-		t.Errorf("a line that is not an event: %+v", a)
-	}
-	if a := send(strings.Repeat(line(), wire.BatchEventsMax+1)); a.Status != 413 {
-		t.Errorf("too many events: %+v", a)
-	}
-	if len(s.recorder.events) != 2 {
-		t.Errorf("%d events, want still 2", len(s.recorder.events))
 	}
 }

@@ -2,10 +2,7 @@ package api_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"slices"
-	"strings"
 	"testing"
 
 	"promptspool/api"
@@ -24,17 +21,10 @@ func (l *auditLog) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 // A cursor must not keep an export out of the log.
 func TestContinuedExportsAreNotedOnceInAnHour(t *testing.T) {
 	log := &auditLog{}
-	s, addr := startTCP(t, func(c *api.Config) { c.Records, c.Audit = querier{}, log })
+	s := start(t, func(c *api.Config) { c.Records, c.Audit = querier{}, log })
 	for _, body := range []string{`{"cursor":"x"}`, `{"cursor":"y"}`, `{}`} {
-		req, _ := http.NewRequestWithContext(t.Context(), "POST",
-			"http://"+addr+"/api/public/v2/requests/export", strings.NewReader(body))
-		req.Header.Set("X-API-KEY", "full")
-		res, err := s.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, err := io.ReadAll(res.Body)
-		if _ = res.Body.Close(); err != nil || res.StatusCode != 200 {
+		res, said, err := s.read("POST", exportPath, body, "X-API-KEY", "full")
+		if err != nil || res.StatusCode != 200 {
 			t.Fatalf("%s: %d %s, %v", body, res.StatusCode, said, err)
 		}
 	}
@@ -58,17 +48,10 @@ func (rereader) Reread(_ context.Context, _ wire.Identity, cursor string) (wire.
 
 func TestRecordsThatAreReadAgainAreNoted(t *testing.T) {
 	log := &auditLog{}
-	s, addr := startTCP(t, func(c *api.Config) { c.Records, c.Audit = rereader{}, log })
+	s := start(t, func(c *api.Config) { c.Records, c.Audit = rereader{}, log })
 	for _, body := range []string{`{"cursor":"x"}`, `{}`, `{"cursor":"yz"}`} {
 		for _, route := range []string{"reprice", "reread"} {
-			req, _ := http.NewRequestWithContext(t.Context(), "POST",
-				"http://"+addr+"/api/public/v2/requests/"+route, strings.NewReader(body))
-			req.Header.Set("X-API-KEY", "full")
-			res, err := s.http.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = res.Body.Close()
+			s.call("POST", "/api/public/v2/requests/"+route, body, "X-API-KEY", "full")
 		}
 	}
 

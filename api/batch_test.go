@@ -74,6 +74,9 @@ func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
 			t.Errorf("%s: %d (%s), with %d events recorded; want %d with %d",
 				c.name, a.Status, a.Message, len(s.recorder.events), c.status, c.events)
 		}
+		if c.status == 422 && a.Fields[0].Field != "line 2" {
+			t.Errorf("%s: %+v", c.name, a.Fields)
+		}
 		if held := metric(t, m, "promptspool_batch_bytes"); held != 0 {
 			t.Fatalf("%s: %v bytes are held when it is over", c.name, held)
 		}

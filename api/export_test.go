@@ -18,6 +18,8 @@ import (
 	"promptspool/api/wire"
 )
 
+const exportPath = "/api/public/v2/requests/export"
+
 // waitingExporter gives one mark and waits until it may continue, or until its caller has left.
 type waitingExporter struct {
 	querier
@@ -42,15 +44,10 @@ func (e waitingExporter) ExportEvents(
 
 func TestAKeyHasOneExportAtATime(t *testing.T) {
 	e := waitingExporter{goOn: make(chan bool)}
-	s, addr := startTCP(t, func(c *api.Config) { c.Records = e })
+	s, _ := startTCP(t, func(c *api.Config) { c.Records = e })
 	export := func() *http.Response {
 		t.Helper()
-		req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export", nil)
-		req.Header.Set("X-API-KEY", "full")
-		res, err := s.http.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := s.send("POST", exportPath, "", "X-API-KEY", "full")
 		t.Cleanup(func() { _ = res.Body.Close() })
 		return res
 	}
@@ -177,20 +174,11 @@ func TestAnExportIsRelayed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.relay.closed = make(chan bool, 1)
-			s, addr := startTCP(t, func(config *api.Config) { config.Upstream = &c.relay })
+			s, _ := startTCP(t, func(config *api.Config) { config.Upstream = &c.relay })
 			for range 2 { // the first one gives its place back
-				req, _ := http.NewRequestWithContext(t.Context(), "POST",
-					"http://"+addr+"/api/public/v2/requests/export", strings.NewReader(`{"per_page":7}`))
-				req.Header.Set("X-API-KEY", "full")
-				res, err := s.http.Do(req)
-				if err != nil {
-					t.Fatal(err)
-				}
-
-				text, err := io.ReadAll(res.Body)
-				_ = res.Body.Close()
+				res, text, err := s.read("POST", exportPath, `{"per_page":7}`, "X-API-KEY", "full")
 				kind := res.Header.Get("Content-Type")
-				if res.StatusCode != c.status || kind != c.kind || !strings.Contains(string(text), c.message) {
+				if res.StatusCode != c.status || kind != c.kind || !strings.Contains(text, c.message) {
 					t.Errorf("%d, %s, %q", res.StatusCode, kind, text)
 				}
 				if (err == nil) != c.whole {
@@ -232,21 +220,12 @@ func (p pages) Search(_ context.Context, _ wire.Identity, s wire.Search) (wire.S
 // exported returns the lines of an export.
 func exported(t *testing.T, p pages, body string) (lines [][]string, status int, err error) {
 	t.Helper()
-	s, addr := startTCP(t, func(c *api.Config) { c.Records = p })
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", "http://"+addr+"/api/public/v2/requests/export",
-		strings.NewReader(body))
-	req.Header.Set("X-API-KEY", "full")
-	res, err := s.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-
-	raw, err := io.ReadAll(res.Body)
+	s, _ := startTCP(t, func(c *api.Config) { c.Records = p })
+	res, raw, err := s.read("POST", exportPath, body, "X-API-KEY", "full")
 	if res.StatusCode == http.StatusOK && res.Header.Get("Content-Type") != "text/csv; charset=utf-8" {
 		t.Errorf("it is %s", res.Header.Get("Content-Type"))
 	}
-	lines, _ = csv.NewReader(strings.NewReader(string(raw))).ReadAll()
+	lines, _ = csv.NewReader(strings.NewReader(raw)).ReadAll()
 
 	return lines, res.StatusCode, err
 }

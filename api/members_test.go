@@ -2,8 +2,6 @@ package api_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"reflect"
 	"strings"
 	"testing"
@@ -120,22 +118,12 @@ func (*finder) TemplateStatistics(
 // text makes a call and returns its status, its body and the header of warnings.
 func (s *scene) text(method, path, body string) (status int, text, warning string) {
 	s.t.Helper()
-	req, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	req.Header.Set("X-API-KEY", "full")
-	res, err := s.http.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	read, err := io.ReadAll(res.Body)
+	res, text, err := s.read(method, path, body, "X-API-KEY", "full")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
-	return res.StatusCode, string(read), res.Header.Get("Promptspool-Warning")
+	return res.StatusCode, text, res.Header.Get("Promptspool-Warning")
 }
 
 func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {

@@ -24,39 +24,19 @@ import (
 	"promptspool/metrics"
 )
 
-// oneSpan is a request with a span; badSpan has one more, whose id is no id.
-const (
-	oneSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
-		`"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000"}]}]}]}`
-	badSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
-		`"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000"},{"name":"x"}]}]}]}`
-)
+// oneSpan is a request with a span.
+const oneSpan = `{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5b8efff798038103d269b633813fc60c",` +
+	`"spanId":"eee19b7ec3c1b174","name":"chat m","startTimeUnixNano":"1700000000000000000"}]}]}]}`
 
 // export posts a request as an exporter does, and returns the answer.
 func (s *scene) export(path, body string, header ...string) (status int, kind, answer string, h http.Header) {
 	s.t.Helper()
-	req, err := http.NewRequest("POST", "http://localhost"+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	if req.Header.Get("Content-Type") == "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
-
-	res, err := s.http.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
+	res, text, err := s.read("POST", path, body, append([]string{"Content-Type", "application/json"}, header...)...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 
-	return res.StatusCode, res.Header.Get("Content-Type"), string(text), res.Header
+	return res.StatusCode, res.Header.Get("Content-Type"), text, res.Header
 }
 
 // spanRequest is oneSpan in protobuf.
@@ -156,15 +136,6 @@ func TestSpansOfTheLargestSizeAlwaysFit(t *testing.T) {
 	}
 }
 
-func TestASpanThatCannotBeKeptDoesNotCostTheOthers(t *testing.T) {
-	s := start(t, nil)
-	status, _, answer, _ := s.export("/v1/traces", badSpan, "X-API-KEY", "app")
-	if status != 200 || answer != `{"partialSuccess":{"rejectedSpans":"1",`+
-		`"errorMessage":"traceId must be 16 bytes, not all zero"}}` || len(s.recorder.events) != 1 {
-		t.Errorf("%d %s, and %d events", status, answer, len(s.recorder.events))
-	}
-}
-
 func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 	full := false
 	s := start(t, func(c *api.Config) {
@@ -206,6 +177,10 @@ func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 	status, _, answer, header := s.export("/v1/traces", oneSpan, "X-API-KEY", "app")
 	if status != 503 || header.Get("Retry-After") != "2" || !strings.Contains(answer, `"code":14`) {
 		t.Errorf("a full spool: %d %v %s", status, header, answer)
+	}
+	status, kind, answer, _ := s.export("/v1/traces", spanRequest(t), "X-API-KEY", "app", "Content-Type", protobuf)
+	if status != 503 || kind != protobuf || !strings.HasPrefix(answer, "\x08\x0e\x12") { // a google.rpc.Status
+		t.Errorf("a full spool, in protobuf: %d %s %q", status, kind, answer)
 	}
 	status, _, answer, _ = s.export("/v1/traces", oneSpan)
 	if status != 401 || !strings.Contains(answer, `"code":16`) {
@@ -392,24 +367,5 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 	refused, dropped := metric(t, m, "promptspool_otlp_refused_total"), metric(t, m, "promptspool_otlp_dropped_total")
 	if n := float64(len(paths)); refused != n || dropped != n {
 		t.Errorf("%g are counted as refused and %g as dropped, want %g of each", refused, dropped, n)
-	}
-}
-
-func TestAFullSpoolAsksForLogRecordsAgain(t *testing.T) {
-	s := start(t, func(c *api.Config) {
-		c.Recorder.(*recorder).do = func([]wire.Event) ([]wire.Result, error) {
-			return nil, wire.Unavailable(1e11, "The spool is full.")
-		}
-	})
-	status, _, answer, h := s.export("/v1/logs", oneLog, "X-API-KEY", "app")
-	if status != 503 || h.Get("Retry-After") != "2" || !strings.Contains(answer, `"code":14`) {
-		t.Errorf("%d, Retry-After %q, %s", status, h.Get("Retry-After"), answer)
-	}
-
-	// In protobuf, a google.rpc.Status.
-	status, kind, answer, _ := s.export("/v1/traces", spanRequest(t), "X-API-KEY", "app",
-		"Content-Type", "application/x-protobuf")
-	if status != 503 || kind != "application/x-protobuf" || !strings.HasPrefix(answer, "\x08\x0e\x12") {
-		t.Errorf("%d %s %q", status, kind, answer)
 	}
 }

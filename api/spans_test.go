@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -43,43 +42,6 @@ func (s *scene) bulk(path, body string) (status int, d decoded, text string) {
 	}
 
 	return status, d, text
-}
-
-func TestTheSpansThatTheJavaScriptSDKSendsAreRecorded(t *testing.T) {
-	s := start(t, nil)
-	for _, name := range []string{"promptlayer-js-spans-bulk-1", "promptlayer-js-spans-bulk-2"} {
-		text, err := os.ReadFile("otlp/testdata/" + name + ".json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var recorded struct {
-			Body json.RawMessage `json:"body_json"`
-		}
-		if err := json.Unmarshal(text, &recorded); err != nil {
-			t.Fatal(err)
-		}
-
-		status, d, answer := s.bulk("/spans-bulk", string(recorded.Body))
-		if status != 201 || !d.Success || len(d.Spans) != 1 || d.Message != "" {
-			t.Errorf("%s: %d %s", name, status, answer)
-		}
-	}
-
-	if len(s.recorder.events) != 2 || s.recorder.events[0].Kind != wire.KindSpan {
-		t.Errorf("events: %+v", s.recorder.events)
-	}
-}
-
-func TestASpanOfEitherRouteIsOneEvent(t *testing.T) {
-	s := start(t, nil)
-	s.export("/v1/traces", strings.Replace(oneSpan, `"name"`, `"endTimeUnixNano":"1700000000750000000","name"`, 1),
-		"X-API-KEY", "app")
-	status, d, answer := s.bulk("/spans-bulk", bulkOf(``))
-	e := s.recorder.events
-	if status != 201 || len(e) != 2 || e[0].ID != e[1].ID || d.Spans[0].ID != e[0].RequestID ||
-		d.Spans[0].SpanID != "eee19b7ec3c1b174" || d.Spans[0].Name != "chat m" {
-		t.Errorf("%d %s, events %+v", status, answer, e)
-	}
 }
 
 // logRequest is logged, without its times and its key.

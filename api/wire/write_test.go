@@ -271,16 +271,6 @@ func TestDecodeRequestTakesNullForAbsent(t *testing.T) {
 	same(t, "request", got, want)
 }
 
-func TestTheUnprefixedSpellingTakesAnyResponse(t *testing.T) {
-	for _, response := range []string{`"text"`, `[{"role":"user","content":"x"}]`, "null", "1", "{}"} {
-		w, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_response", response)), false)
-		wantFaults(t, err)
-		same(t, "response", string(w.Response), response)
-	}
-	_, err := DecodeRequest(parse(t, edit(t, smallest["request"], "request_response", "")), false)
-	wantFaults(t, err, "request_response is missing")
-}
-
 func TestAFaultyRequestTellsAllFaultsAndKeepsWhatCouldBeRead(t *testing.T) {
 	got, err := DecodeRequest(parse(t, `{"function_name":7,"kwargs":{"model":"m"},"request_response":"x",`+
 		`"request_start_time":1,
