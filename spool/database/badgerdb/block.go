@@ -1,8 +1,12 @@
 package badgerdb
 
 import (
+	"bytes"
+	"context"
+
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/compress"
 )
@@ -72,10 +76,163 @@ func (k keys) removeBlock(place []byte, head *blocks.Head) []write {
 	return writes
 }
 
-// block returns the key of a block's head.
-func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), place...) }
+// nextBlock returns the place of the first block behind a place, or nil if there is none.
+// A nil place is before all blocks.
+func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
+	from := k.block(place)
+	if place != nil {
+		from = append(from, 0)
+	}
 
-// part returns the key of a part of a block.
-func (k keys) part(place []byte, part blocks.Part) []byte {
-	return part.AppendTo(append(k.table(tableColumn), place...))
+	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
+		next = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
+		return false, nil // the first is enough
+	})
+	return next, err
+}
+
+// lonePlaces returns the rows that stand alone in a span, without their values.
+func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
+	table := k.newest
+	if s.place != nil {
+		table = k.late
+	}
+
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: table(nil)})
+	defer it.Close()
+	for it.Seek(table(s.place)); it.Valid(); it.Next() {
+		if len(rows)%checkEvery == 0 {
+			if err := db.stopped(ctx); err != nil {
+				return nil, err
+			}
+		}
+
+		key := it.Item().Key()
+		l := lone{bytes: int(it.Item().ValueSize())}
+		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
+		if s.next != nil && bytes.Compare(l.place[:], s.next) >= 0 {
+			break
+		}
+		rows = append(rows, l)
+	}
+	return rows, nil
+}
+
+// readLone reads rows of a table, without those that were deleted.
+func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]blocks.Placed, error) {
+	rows := make([]blocks.Placed, 0, len(lone))
+	for i := range lone {
+		l := lone[i]
+		if err := l.load(txn, table(l.place[:])); err != nil {
+			return nil, err
+		}
+
+		// It hides a row of the block, and brings none.
+		if bytes.Equal(l.value, goneRow) {
+			continue
+		}
+
+		rows = append(rows, blocks.Placed{Place: l.place})
+		if err := l.read(&rows[len(rows)-1].Row, rowcode.AllColumns); err != nil {
+			return nil, damaged(table(l.place[:]), err)
+		}
+	}
+	return rows, nil
+}
+
+// merge returns a block's rows, with those that stand alone in its part in place of the
+// rows that they hide.
+func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blocks.Head, lone []lone) ([]blocks.Placed, error) {
+	alone, err := db.readLone(txn, k.late, lone)
+	if err != nil {
+		return nil, err
+	}
+
+	// By place, and including deleted rows: those hide a row and bring none.
+	hidden := make(map[blocks.Place]bool, len(lone))
+	for i := range lone {
+		hidden[lone[i].place] = true
+	}
+
+	b := block{txn: txn, codec: db.codec, keys: k}
+	b.open(place, head)
+
+	return b.Merge(alone, hidden)
+}
+
+// loneKey returns the key under which the row of a place stands alone. Only changes call
+// it, because db.firsts is theirs.
+func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
+	// Asked for every row that is written, so remembered until the first block changes.
+	first, known := db.firsts[k]
+	if !known {
+		var err error
+		if first, err = db.nextBlock(context.Background(), txn, k, nil); err != nil {
+			return nil, err
+		}
+
+		db.firsts[k] = first
+	}
+
+	if first != nil && bytes.Compare(place, first) >= 0 {
+		return k.late(place), nil
+	}
+	return k.newest(place), nil
+}
+
+// loadHead reads the head of the block that begins at a place.
+func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bool, err error) {
+	key := k.block(place)
+	raw, err := loadBytes(txn, key)
+	if raw == nil || err != nil {
+		return head, false, err
+	}
+	if head, err = blocks.DecodeHead(raw); err != nil {
+		return head, false, damaged(key, err)
+	}
+	return head, true, nil
+}
+
+// owner returns the block whose part of the list a place is in, and whether it has a row
+// there.
+func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
+	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
+	defer it.Close()
+
+	// Backwards from the place: the block that begins there, or else the one before.
+	it.Seek(k.block(place))
+	if !it.Valid() {
+		return nil, false, nil
+	}
+
+	key := it.Item().KeyCopy(nil)
+	value, err := it.Item().ValueCopy(nil)
+	if err != nil {
+		return nil, false, damaged(key, err)
+	}
+	head, err := blocks.DecodeHead(value)
+	if err != nil {
+		return nil, false, damaged(key, err)
+	}
+
+	b = &block{txn: txn, codec: db.codec, keys: k}
+	b.open(key[len(key)-blocks.PlaceBytes:], head)
+	_, found, err = b.Find(place)
+	return b, found, err
+}
+
+// hide returns the write that takes the row of a place out of the list. A row in a block
+// cannot be removed, so a goneRow hides it.
+func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
+	// Before the first block nothing is hidden: the row's own key is deleted.
+	key, err := db.loneKey(txn, k, place)
+	if err != nil || key[len(k)] == tableTime {
+		return write{key: key}, err
+	}
+
+	_, found, err := db.owner(txn, k, place)
+	if err != nil || !found {
+		return write{key: key}, err
+	}
+	return write{key, goneRow}, nil
 }

@@ -3,13 +3,18 @@ package badgerdb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/badgerdb/folder"
+	"promptspool/spool/rawlog"
 )
 
 // Bounds of what shares one transaction. They limit its memory, and how long its first
@@ -36,7 +41,7 @@ type committer struct {
 	*archive.Committer[change]
 
 	lock   *folder.Lock
-	room   *room
+	space  *freeSpace
 	bdb    *badger.DB
 	health *health
 	logger *slog.Logger
@@ -46,10 +51,10 @@ type committer struct {
 
 type waiting = archive.Waiting[change]
 
-func newCommitter(lock *folder.Lock, room *room, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
+func newCommitter(lock *folder.Lock, space *freeSpace, bdb *badger.DB, h *health, logger *slog.Logger) *committer {
 	c := &committer{
 		lock:   lock,
-		room:   room,
+		space:  space,
 		bdb:    bdb,
 		health: h,
 		logger: logger,
@@ -81,7 +86,7 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 
 	// Asked once for the group; Badger may take more while it lasts, which freeMin allows
 	// for.
-	disk := c.room.admit()
+	disk := c.space.admit()
 	for _, w := range group {
 		if err := disk.refusal(w.Bytes); err != nil {
 			w.Finish(err)
@@ -148,8 +153,8 @@ func (c *committer) end(t *transaction) error {
 		err = c.health.fault()
 	}
 
-	// After each commit: Badger builds tables beside us, and keeps their memory.
-	c.spare.letGo()
+	// After each commit: Badger builds tables meanwhile, and keeps their memory.
+	c.spare.release()
 
 	for _, w := range t.waiting {
 		w.Finish(err)
@@ -194,7 +199,7 @@ func (w write) cost() int64 {
 	return int64(len(w.key) + overhead)
 }
 
-// fits reports whether the transaction has room for writes.
+// fits reports whether the transaction has space for writes.
 func (t *transaction) fits(writes []write) bool {
 	count, bytes, held := t.count+1, t.bytes, t.held // one more: Badger's own mark at the end
 
@@ -227,7 +232,7 @@ func (t *transaction) add(writes []write) {
 		}
 		t.err = errors.Join(t.err, err)
 
-		// Rows written now are missing from the blocks that are being built beside us.
+		// Rows written now are missing from the blocks that are being built meanwhile.
 		if t.watch != nil {
 			t.watch.note(write.key)
 		}
@@ -236,4 +241,117 @@ func (t *transaction) add(writes []write) {
 		t.bytes += write.cost()
 		t.held += int64(len(write.key) + len(write.value))
 	}
+}
+
+// retryAfter is when a caller may retry while the database takes no writes.
+const retryAfter = 5 * time.Second
+
+// health remembers the first failed commit. After one, the database takes no more writes:
+//
+//   - Linux reports a failed fsync once and may drop the pages. A later fsync that succeeds proves
+//     nothing about the earlier writes.
+//   - A commit that failed halfway may show in memory what is not on disk.
+//
+// Opening the database again reads what is there.
+type health struct {
+	mu     sync.Mutex
+	err    error      // guarded by mu
+	failed chan error // gets one error
+}
+
+func newHealth() *health { return &health{failed: make(chan error, 1)} }
+
+// fail notes a failed commit, if it is the first.
+func (h *health) fail(err error) {
+	h.end(err, fmt.Errorf("a write to the database could not be made durable: %w", err))
+}
+
+// end notes the first error after which nothing more is written, and delivers report for
+// it.
+func (h *health) end(err, report error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	// The first only: failed has room for one, and later ones follow from it.
+	if h.err == nil {
+		h.err = err
+		h.failed <- report
+	}
+}
+
+// guard calls fn, which reads the database. If the disk cannot read a block under it, the
+// process must end: Badger may hold locks, and only opening replaces the file. It
+// protects the calling goroutine; a fault in one of Badger's own ends the process by
+// itself.
+func (h *health) guard(dir string, fn func() error) error {
+	err := rawlog.Guard(dir, fn)
+	if fault := (*rawlog.FaultError)(nil); errors.As(err, &fault) {
+		h.end(err, err)
+
+		e := wire.Unavailable(retryAfter, "The disk cannot read a part of the archive. "+
+			"Start the server again, or run `promptspool archive check` while it is stopped: "+
+			"both leave out what cannot be read, and report what it was.")
+		e.Cause = err
+
+		return e
+	}
+	return err
+}
+
+// Failed delivers one error after a commit has failed. The process must end then: only a
+// new start can find out what is on disk.
+func (db *DB) Failed() <-chan error { return db.commit.health.failed }
+
+// fault returns the error for every write from now on, or nil.
+func (h *health) fault() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+
+	if h.err == nil {
+		return nil
+	}
+
+	e := wire.Unavailable(retryAfter, "The server could not write to its disk and takes no more writes. "+
+		"Check the disk, then restart the server.")
+	e.Cause = h.err
+	return e
+}
+
+// errClosed is for every call after Close has begun.
+func errClosed() error {
+	return wire.Unavailable(retryAfter, "The server's database is closed; the server is stopping.")
+}
+
+// failedSync begins the line that Badger 4.9.6 logs when it cannot sync its value log.
+// See value.go, valueLog.write. Nothing else shows the failure: the commit succeeds.
+const failedSync = "Error while curlf sync"
+
+// badgerLog passes Badger's log to ours, its chatter as debug. It watches for the one
+// failure that Badger reports nowhere else.
+type badgerLog struct {
+	logger *slog.Logger
+	health *health
+}
+
+func (l badgerLog) Errorf(format string, args ...any) {
+	text := line(format, args)
+	l.logger.Error("badger: " + text)
+
+	// Badger goes on after it, and reports the commit as done.
+	if strings.HasPrefix(format, failedSync) {
+		l.health.fail(errors.New(text))
+	}
+}
+
+func (l badgerLog) Warningf(format string, args ...any) {
+	l.logger.Warn("badger: " + line(format, args))
+}
+
+func (l badgerLog) Infof(format string, args ...any) { l.logger.Debug("badger: " + line(format, args)) }
+
+func (l badgerLog) Debugf(format string, args ...any) {}
+
+// line formats a message without the newline that Badger may put at its end.
+func line(format string, args []any) string {
+	return strings.TrimSpace(fmt.Sprintf(format, args...))
 }

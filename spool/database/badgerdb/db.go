@@ -48,7 +48,7 @@ type DB struct {
 
 	dir    string
 	lock   *folder.Lock
-	room   *room
+	space  *freeSpace
 	bdb    *badger.DB
 	codec  *compress.Codec
 	commit *committer
@@ -64,9 +64,9 @@ type DB struct {
 	unpacked map[keys]int // packMu: rows written since the account's were packed
 	packOne  sync.Mutex   // held while packing: one at a time, for its memory
 
-	packBeside bool           // packMu: one of packers is packing rows whose writer does not wait
-	packEnded  bool           // packMu: no more packers may start
-	packers    sync.WaitGroup // waited for before the database is closed
+	packingInBackground bool           // packMu: one of packers is packing rows whose writer does not wait
+	packEnded           bool           // packMu: no more packers may start
+	packers             sync.WaitGroup // waited for before the database is closed
 
 	changing accountLocks // held while a change of an account's small values runs
 
@@ -104,7 +104,7 @@ const valueThreshold = 1 << 10
 // files come on top.
 //
 // A transaction may hold 15 % of MemTableSize, 5 MB. The largest batch, 1,000 events,
-// needs 1,000 states, rows and bodies of at most 1 KiB each beside what goes to the value
+// needs 1,000 states, rows and bodies of at most 1 KiB each, besides what goes to the value
 // log. No value exceeds ValueLogFileSize: see archive.RecordBytesMax.
 //
 // A compaction has up to five builders at work and eight more being written, each some
@@ -149,9 +149,9 @@ func Open(c Config) (*DB, error) {
 		return nil, fmt.Errorf("create the database's folder: %w", err)
 	}
 
-	// Before the lock: without room to open, the process would die of SIGBUS in Badger.
-	room := &room{dir: c.Dir, freeMin: c.FreeMin, logger: c.Logger}
-	if err := room.canOpen(); err != nil {
+	// Before the lock: without the space to open, the process would die of SIGBUS in Badger.
+	space := &freeSpace{dir: c.Dir, freeMin: c.FreeMin, logger: c.Logger}
+	if err := space.canOpen(); err != nil {
 		return nil, fmt.Errorf("open the database in %s: %w", c.Dir, err)
 	}
 
@@ -165,7 +165,7 @@ func Open(c Config) (*DB, error) {
 		c.Logger.Warn(disk.MapWarning+"; keep it on Linux, or in PostgreSQL, if that matters", "dir", c.Dir)
 	}
 
-	db, err := openLocked(c, lock, room)
+	db, err := openLocked(c, lock, space)
 	if err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
@@ -173,7 +173,7 @@ func Open(c Config) (*DB, error) {
 }
 
 // openLocked is Open for a folder that is locked.
-func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
+func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 	if err := folder.Prepare(c.Dir); err != nil {
 		return nil, err
 	}
@@ -193,10 +193,10 @@ func openLocked(c Config, lock *folder.Lock, room *room) (*DB, error) {
 	db := &DB{
 		dir:    c.Dir,
 		lock:   lock,
-		room:   room,
+		space:  space,
 		bdb:    bdb,
 		codec:  codec,
-		commit: newCommitter(lock, room, bdb, h, c.Logger),
+		commit: newCommitter(lock, space, bdb, h, c.Logger),
 		logger: c.Logger,
 		now:    c.Now,
 
@@ -265,9 +265,9 @@ func (db *DB) closeFiles() error {
 		db.commit.health.fail(err)
 	}
 
-	if db.commit.health.fault() == nil && !db.room.canClose() {
-		db.logger.Warn("stopping without writing the database's tables: the disk has no room for them. "+
-			"The next start writes them, and needs room", "folder", db.dir)
+	if db.commit.health.fault() == nil && !db.space.canClose() {
+		db.logger.Warn("stopping without writing the database's tables: the disk has no space for them. "+
+			"The next start writes them, and needs space", "folder", db.dir)
 		return nil // the lock stays: Badger may still write
 	}
 

@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"time"
 
@@ -103,20 +102,6 @@ func (f *folding) forget(d wire.Deletion) error {
 	return nil
 }
 
-// tombstoneBytes is the length of a record's tombstone: the time of the deletion. If
-// there was no record, one more byte follows, so that counting these at a start takes
-// only their lengths.
-const tombstoneBytes = 12
-
-// tombstoneOf returns a record's tombstone.
-func tombstoneOf(at time.Time, unseen bool) []byte {
-	value := appendTime(nil, at)
-	if unseen {
-		value = append(value, 1)
-	}
-	return value
-}
-
 // unseenOf returns how many of an account's tombstones are of records that did not exist.
 func (db *DB) unseenOf(k keys) int64 {
 	db.unseenMu.Lock()
@@ -194,33 +179,4 @@ func (f *folding) selectors() (map[[16]byte]time.Time, error) {
 	}
 
 	return known, err
-}
-
-// hidden returns the key that finds a record by a metadata value that its row does not
-// show.
-func (k keys) hidden(hash [16]byte, id uuid) []byte {
-	return append(append(k.table(tableHidden), hash[:]...), id[:]...)
-}
-
-// tombstone returns the key that keeps a deleted record out.
-func (k keys) tombstone(id uuid) []byte { return append(k.table(tableTombstone), id[:]...) }
-
-// selector returns the key that keeps out records with a metadata value; see
-// rowcode.HashValue.
-func (k keys) selector(hash [16]byte) []byte {
-	return append(k.table(tableSelector), hash[:]...)
-}
-
-// appendTime appends a time as 12 bytes: seconds and nanoseconds.
-func appendTime(b []byte, at time.Time) []byte {
-	b = binary.BigEndian.AppendUint64(b, uint64(at.Unix()))
-	return binary.BigEndian.AppendUint32(b, uint32(at.Nanosecond()))
-}
-
-// readTime reads what appendTime wrote. ok is false if it is too short.
-func readTime(b []byte) (at time.Time, ok bool) {
-	if len(b) < 12 {
-		return time.Time{}, false
-	}
-	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:]))).UTC(), true
 }

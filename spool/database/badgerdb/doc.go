@@ -8,19 +8,24 @@
 //
 // # Files of this package
 //
-//	db.go, commit.go, health.go       opening and closing; the one writer; what follows a failed write
-//	room.go, spare.go                 the disk and the memory that Badger takes
-//	key.go, value.go                  the layout below: keys, reading what is under them
-//	apply.go, fold.go, state.go       changes to records: loaded, decided by archive.Group, written
-//	span.go, orphan.go                the places of spans and traces; what no list shows
-//	delete.go, retain.go              what a deletion, and the retention, look for
-//	erase.go                          getting deleted bytes out of the files
-//	pack.go, pack_aside.go, block.go  turning rows that stand alone into blocks
-//	scan.go, scan_sorted.go, sift.go  a pass over the list; for other orders; words in bodies
-//	search.go, sum.go, size.go        what callers ask for
-//	keyed.go                          what is small: templates, accounts, sidecars, the audit log
-//	backup.go, restore.go, move.go    backups, and copies to another kind of database
-//	check.go                          a proof that all of this agrees
+//	db.go, commit.go               opening, closing and maintenance; the one writer and its failures
+//	space.go                       the disk space and memory that Badger takes
+//	key.go, value.go               the layout below: keys; reading and writing what is under them
+//	fold.go, record.go             events to records; a record's state, deltas and bodies
+//	search.go, scan.go             what callers ask for; a pass over the list
+//	bodies.go, sorted.go           searching in bodies; orders other than newest first
+//	sum.go                         statistics from the summaries of blocks
+//	span.go                        what no list shows: spans, traces, orphans
+//	delete.go, retain.go           what a deletion, and the retention, look for
+//	erase.go                       getting deleted bytes out of the files
+//	pack.go, pack_step.go          which rows become blocks; how, while others write
+//	block.go                       reading and writing one block, and the rows that hide its own
+//	check.go                       a proof that all of this agrees
+//	keyed.go                       what is small: templates, accounts, sidecars, the audit log
+//	size.go                        totals
+//	backup.go, move.go             backups; copies to and from another kind of database
+//
+// A file of the same name in package postgres is about the same.
 //
 // Package folder is the folder with Badger's files: who may open it, which version wrote
 // it, and what is done about a crash or a bad block. Package blocks is the column store:

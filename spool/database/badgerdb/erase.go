@@ -25,7 +25,7 @@ var nowhere = []byte{0xff, 0xff}
 
 // Erase rewrites the files that hold bytes of deleted records, so that none are left when
 // it returns. It takes a while: all tables are compacted, and every value log with a
-// deleted value is copied. Writes and reads go on beside most of it.
+// deleted value is copied. Writes and reads go on during most of it.
 func (db *DB) Erase(ctx context.Context) error {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
@@ -265,7 +265,7 @@ func (db *DB) collectOne(share float64) error {
 	db.reading.RLock()
 	defer db.reading.RUnlock()
 	// Under the lock of readers, because it reads files that reopen would close.
-	if db.closed || !db.room.has(collectRoom) { // it copies what is kept before the old file goes
+	if db.closed || !db.space.has(collectBytes) { // it copies what is kept before the old file goes
 		return badger.ErrNoRewrite
 	}
 	return db.bdb.RunValueLogGC(share)

@@ -8,11 +8,69 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb/blocks"
 )
+
+// Apply folds events in one transaction; see archive.Store.
+func (db *DB) Apply(ctx context.Context, account string, events []archive.Event) (results []wire.Result, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, err
+	}
+
+	// A batch that is too heavy for one transaction is folded in parts.
+	err = archive.Apart(events, func(part []archive.Event) error {
+		more, err := db.apply(ctx, k, part)
+		results = append(results, more...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return results, nil
+}
+
+// apply folds events in one transaction, and fails with archive.ErrHeavy if their records
+// weigh too much for one.
+func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (results []wire.Result, err error) {
+	packed, bytes := db.packBodies(events)
+	err = db.change(ctx, k, bytes, len(events), func(f *folding) error {
+		for i := range events {
+			if err := f.load(events[i].RequestID); err != nil {
+				return err
+			}
+			result, err := f.group.Fold(f.account, &events[i], packed[i])
+			if err != nil {
+				return err
+			}
+			results = append(results, result)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return results, nil
+}
+
+// packBodies compresses the bodies that are kept, outside the committer, so that no other
+// write waits for it.
+func (db *DB) packBodies(events []archive.Event) (packed [][]byte, bytes int) {
+	packed = make([][]byte, len(events))
+	for i := range events {
+		bytes += len(events[i].Body)
+		if events[i].Hash != "" {
+			packed[i] = db.codec.Body(events[i].Body)
+		}
+	}
+	return packed, bytes
+}
 
 // Change changes records in one transaction; see archive.Store. The committer runs one
 // change after the other, so each is alone.
@@ -301,24 +359,4 @@ func (k keys) places(id uuid, f archive.Footprint) (places []write) {
 	}
 
 	return places
-}
-
-// Counts returns what the account has; see archive.Store.
-func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, err error) {
-	k, err := keysOf(account)
-	if err != nil {
-		return counts, err
-	}
-
-	err = db.view(func(txn *badger.Txn) (err error) {
-		counts, err = loadCounts(txn, k)
-		return err
-	})
-	return counts, err
-}
-
-// loadCounts reads what an account has; zero if nothing was counted yet.
-func loadCounts(txn *badger.Txn, k keys) (counts archive.Counts, err error) {
-	_, err = load(txn, k.count(), &counts)
-	return counts, err
 }

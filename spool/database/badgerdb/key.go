@@ -1,6 +1,8 @@
 package badgerdb
 
 import (
+	"encoding/binary"
+
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
@@ -64,6 +66,61 @@ func (k keys) count() []byte { return k.table(tableCount) }
 
 func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]...) }
 
+// newest returns the key of a row that stands alone before the first block.
+func (k keys) newest(place []byte) []byte { return append(k.table(tableTime), place...) }
+
+// behind returns the first key behind newest.
+func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
+
+// late returns the key of a row that stands alone in a block's part of the list.
+func (k keys) late(place []byte) []byte { return append(k.table(tableLate), place...) }
+
+// block returns the key of a block's head.
+func (k keys) block(place []byte) []byte { return append(k.table(tableBlock), place...) }
+
+// part returns the key of a part of a block.
+func (k keys) part(place []byte, part blocks.Part) []byte {
+	return part.AppendTo(append(k.table(tableColumn), place...))
+}
+
+// span returns the key of a record that is only a span, by its place.
+func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), place...) }
+
+// trace returns the key of a record that has a span of a trace.
+func (k keys) trace(trace, id uuid) []byte {
+	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
+}
+
+// link returns the key of a record by its link.
+func (k keys) link(link, id uuid) []byte {
+	return append(append(k.table(tableLink), link[:]...), id[:]...)
+}
+
+// deltas returns what the keys of all deltas of a record begin with.
+func (k keys) deltas(id uuid) []byte { return append(k.table(tableDelta), id[:]...) }
+
+func (k keys) delta(id uuid, after int) []byte {
+	return binary.BigEndian.AppendUint32(k.deltas(id), uint32(after))
+}
+
+// deltaAfter reads archive.Delta.After from a key that delta returned.
+func deltaAfter(key []byte) int { return int(binary.BigEndian.Uint32(key[len(key)-4:])) }
+
+// hidden returns the key that finds a record by a metadata value that its row does not
+// show.
+func (k keys) hidden(hash [16]byte, id uuid) []byte {
+	return append(append(k.table(tableHidden), hash[:]...), id[:]...)
+}
+
+// tombstone returns the key that keeps a deleted record out.
+func (k keys) tombstone(id uuid) []byte { return append(k.table(tableTombstone), id[:]...) }
+
+// selector returns the key that keeps out records with a metadata value; see
+// rowcode.HashValue.
+func (k keys) selector(hash [16]byte) []byte {
+	return append(k.table(tableSelector), hash[:]...)
+}
+
 // placeOf returns the place of a position in a list. ok is false if its id is not a UUID.
 func placeOf(p query.Position) ([]byte, bool) {
 	id, ok := parseUUID(p.RequestID)
@@ -83,13 +140,3 @@ var eraseKey = []byte{ofServer, 'x'}
 type uuid = archive.UUID
 
 func parseUUID(s string) (uuid, bool) { return archive.ParseUUID(s) }
-
-// goneRow is the value of a row that was deleted but is still in a block: it hides that
-// one.
-var goneRow = []byte{0}
-
-// mark is the value of the two keys where the first block begins, among the rows that
-// stand alone. Behind them are only Badger's tombstones of packed rows, which a walk has
-// to pass one by one until Badger has compacted them away. An iterator reads one key
-// ahead, so with two marks it never gets there.
-var mark = []byte{1}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dgraph-io/badger/v4"
 
+	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb/blocks"
 )
@@ -260,23 +261,8 @@ func (p *packing) next(rows []blocks.Placed) (n int) {
 	return n
 }
 
-// nextBlock returns the place of the first block behind a place, or nil if there is none.
-// A nil place is before all blocks.
-func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
-	from := k.block(place)
-	if place != nil {
-		from = append(from, 0)
-	}
-
-	err = db.each(ctx, txn, k.table(tableBlock), from, func(key, _ []byte) (bool, error) {
-		next = bytes.Clone(key[len(key)-blocks.PlaceBytes:])
-		return false, nil // the first is enough
-	})
-	return next, err
-}
-
 // packNewest packs the oldest of the rows before the first block. They join the first
-// block while that has room, so that no small blocks remain; otherwise they get one of
+// block while that has space, so that no small blocks remain; otherwise they get one of
 // their own.
 func (db *DB) packNewest(
 	ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone,
@@ -352,157 +338,45 @@ func (db *DB) takeFirst(
 	return rows, nil
 }
 
-// lonePlaces returns the rows that stand alone in a span, without their values.
-func (db *DB) lonePlaces(ctx context.Context, txn *badger.Txn, k keys, s span) (rows []lone, err error) {
-	table := k.newest
-	if s.place != nil {
-		table = k.late
+// rowsWritten packs an account's rows when there are enough. A writer of many rows waits
+// until that is done; a writer of few does not wait for what others wrote. Packing only
+// rearranges what is already stored, so its failure harms nobody.
+func (db *DB) rowsWritten(k keys, rows int) {
+	if !db.due(k, rows) {
+		return
+	}
+	// Whoever writes that much waits for its packing, or rows would pile up faster than
+	// they are packed.
+	if rows >= db.packing.every/packedByFew {
+		db.packNow(k)
+		return
 	}
 
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: table(nil)})
-	defer it.Close()
-	for it.Seek(table(s.place)); it.Valid(); it.Next() {
-		if len(rows)%checkEvery == 0 {
-			if err := db.stopped(ctx); err != nil {
-				return nil, err
-			}
-		}
+	db.packMu.Lock()
+	defer db.packMu.Unlock()
 
-		key := it.Item().Key()
-		l := lone{bytes: int(it.Item().ValueSize())}
-		copy(l.place[:], key[len(key)-blocks.PlaceBytes:])
-		if s.next != nil && bytes.Compare(l.place[:], s.next) >= 0 {
-			break
-		}
-		rows = append(rows, l)
+	switch {
+	case db.packEnded: // the database is being closed
+	case db.packingInBackground:
+		db.unpacked[k] = db.packing.every // the next write tries again
+	default:
+		db.packingInBackground = true
+		db.packers.Go(func() {
+			db.packNow(k)
+
+			db.packMu.Lock()
+			db.packingInBackground = false
+			db.packMu.Unlock()
+		})
 	}
-	return rows, nil
 }
 
-// readLone reads rows of a table, without those that were deleted.
-func (db *DB) readLone(txn *badger.Txn, table func(place []byte) []byte, lone []lone) ([]blocks.Placed, error) {
-	rows := make([]blocks.Placed, 0, len(lone))
-	for i := range lone {
-		l := lone[i]
-		if err := l.load(txn, table(l.place[:])); err != nil {
-			return nil, err
-		}
+// packedByFew sets what counts as few rows: less than this fraction of packing.every.
+const packedByFew = 16
 
-		// It hides a row of the block, and brings none.
-		if bytes.Equal(l.value, goneRow) {
-			continue
-		}
-
-		rows = append(rows, blocks.Placed{Place: l.place})
-		if err := l.read(&rows[len(rows)-1].Row, rowcode.AllColumns); err != nil {
-			return nil, damaged(table(l.place[:]), err)
-		}
+// packNow packs an account's rows, and logs a failure that the caller need not know.
+func (db *DB) packNow(k keys) {
+	if err := db.pack(context.Background(), k); err != nil && !wire.IsCode(err, wire.CodeUnavailable) {
+		db.logger.Error("rows could not be packed into blocks; searches still work, but slower", "error", err)
 	}
-	return rows, nil
-}
-
-// merge returns a block's rows, with those that stand alone in its part in place of the
-// rows that they hide.
-func (db *DB) merge(txn *badger.Txn, k keys, place []byte, head blocks.Head, lone []lone) ([]blocks.Placed, error) {
-	alone, err := db.readLone(txn, k.late, lone)
-	if err != nil {
-		return nil, err
-	}
-
-	// By place, and including deleted rows: those hide a row and bring none.
-	hidden := make(map[blocks.Place]bool, len(lone))
-	for i := range lone {
-		hidden[lone[i].place] = true
-	}
-
-	b := block{txn: txn, codec: db.codec, keys: k}
-	b.open(place, head)
-
-	return b.Merge(alone, hidden)
-}
-
-// newest returns the key of a row that stands alone before the first block.
-func (k keys) newest(place []byte) []byte { return append(k.table(tableTime), place...) }
-
-// behind returns the first key behind newest.
-func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
-
-// late returns the key of a row that stands alone in a block's part of the list.
-func (k keys) late(place []byte) []byte { return append(k.table(tableLate), place...) }
-
-// loneKey returns the key under which the row of a place stands alone. Only changes call
-// it, because db.firsts is theirs.
-func (db *DB) loneKey(txn *badger.Txn, k keys, place []byte) ([]byte, error) {
-	// Asked for every row that is written, so remembered until the first block changes.
-	first, known := db.firsts[k]
-	if !known {
-		var err error
-		if first, err = db.nextBlock(context.Background(), txn, k, nil); err != nil {
-			return nil, err
-		}
-
-		db.firsts[k] = first
-	}
-
-	if first != nil && bytes.Compare(place, first) >= 0 {
-		return k.late(place), nil
-	}
-	return k.newest(place), nil
-}
-
-// loadHead reads the head of the block that begins at a place.
-func loadHead(txn *badger.Txn, k keys, place []byte) (head blocks.Head, found bool, err error) {
-	key := k.block(place)
-	raw, err := loadBytes(txn, key)
-	if raw == nil || err != nil {
-		return head, false, err
-	}
-	if head, err = blocks.DecodeHead(raw); err != nil {
-		return head, false, damaged(key, err)
-	}
-	return head, true, nil
-}
-
-// owner returns the block whose part of the list a place is in, and whether it has a row
-// there.
-func (db *DB) owner(txn *badger.Txn, k keys, place []byte) (b *block, found bool, err error) {
-	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableBlock), Reverse: true})
-	defer it.Close()
-
-	// Backwards from the place: the block that begins there, or else the one before.
-	it.Seek(k.block(place))
-	if !it.Valid() {
-		return nil, false, nil
-	}
-
-	key := it.Item().KeyCopy(nil)
-	value, err := it.Item().ValueCopy(nil)
-	if err != nil {
-		return nil, false, damaged(key, err)
-	}
-	head, err := blocks.DecodeHead(value)
-	if err != nil {
-		return nil, false, damaged(key, err)
-	}
-
-	b = &block{txn: txn, codec: db.codec, keys: k}
-	b.open(key[len(key)-blocks.PlaceBytes:], head)
-	_, found, err = b.Find(place)
-	return b, found, err
-}
-
-// hide returns the write that takes the row of a place out of the list. A row in a block
-// cannot be removed, so a goneRow hides it.
-func (db *DB) hide(txn *badger.Txn, k keys, place []byte) (write, error) {
-	// Before the first block nothing is hidden: the row's own key is deleted.
-	key, err := db.loneKey(txn, k, place)
-	if err != nil || key[len(k)] == tableTime {
-		return write{key: key}, err
-	}
-
-	_, found, err := db.owner(txn, k, place)
-	if err != nil || !found {
-		return write{key: key}, err
-	}
-	return write{key, goneRow}, nil
 }

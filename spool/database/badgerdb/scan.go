@@ -181,7 +181,7 @@ func (s *scan) run() error {
 
 		// heads is now at the next block, where this one's part ends.
 		heads.Next()
-		if err := s.gather(late, placeAt(heads)); err != nil {
+		if err := s.collectAlone(late, placeAt(heads)); err != nil {
 			return err
 		}
 
@@ -314,27 +314,27 @@ func (l *lone) take(item *badger.Item) (err error) {
 	return nil
 }
 
-// gatherBytes bounds the rows of one block's part of the list that a scan holds in
+// aloneBytes bounds the rows of one block's part of the list that a scan holds in
 // memory.
-const gatherBytes = 1 << 20
+const aloneBytes = 1 << 20
 
-// gather collects the rows that stand alone in the block's part of the list, which ends at
+// collectAlone collects the rows that stand alone in the block's part of the list, which ends at
 // the place next.
-func (s *scan) gather(rows *badger.Iterator, next []byte) error {
+func (s *scan) collectAlone(rows *badger.Iterator, next []byte) error {
 	s.alone = s.alone[:0]
-	for room := gatherBytes; before(rows, next); rows.Next() {
-		if err := s.gatherOne(rows.Item(), &room); err != nil {
+	for left := aloneBytes; before(rows, next); rows.Next() {
+		if err := s.collectOneAlone(rows.Item(), &left); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// gatherOne adds a row to those that stand alone. Rows beyond the room are read when they
+// collectOneAlone adds a row to those that stand alone. Rows beyond what is left are read when they
 // are visited: of a long run only so much is held.
-func (s *scan) gatherOne(item *badger.Item, room *int) error {
+func (s *scan) collectOneAlone(item *badger.Item, left *int) error {
 	l := lone{bytes: int(item.ValueSize())}
-	if *room -= l.bytes; *room > 0 {
+	if *left -= l.bytes; *left > 0 {
 		if err := l.take(item); err != nil {
 			return err
 		}
@@ -349,7 +349,7 @@ func (s *scan) gatherOne(item *badger.Item, room *int) error {
 
 // visitLone visits a row that stands alone, if it matches.
 func (s *scan) visitLone(l *lone) error {
-	if l.value == nil { // gather had no room for it
+	if l.value == nil { // collectAlone had no memory for it
 		read := *l
 		if err := read.load(s.txn, s.keys.late(l.place[:])); err != nil {
 			return err

@@ -63,3 +63,37 @@ func diskBytes(dir string) (bytes int64) {
 	})
 	return bytes
 }
+
+// Counts returns what the account has; see archive.Store.
+func (db *DB) Counts(_ context.Context, account string) (counts archive.Counts, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return counts, err
+	}
+
+	err = db.view(func(txn *badger.Txn) (err error) {
+		counts, err = loadCounts(txn, k)
+		return err
+	})
+	return counts, err
+}
+
+// loadCounts reads what an account has; zero if nothing was counted yet.
+func loadCounts(txn *badger.Txn, k keys) (counts archive.Counts, err error) {
+	_, err = load(txn, k.count(), &counts)
+	return counts, err
+}
+
+// OrphansOfAll returns the sum of the tallies of all accounts.
+func (db *DB) OrphansOfAll(context.Context) (archive.Orphans, error) {
+	var all archive.Orphans
+	err := db.view(func(txn *badger.Txn) error {
+		return eachAccount(txn, func(k keys) error {
+			counts, err := loadCounts(txn, k)
+			all.Add(counts.Orphans)
+			return err
+		})
+	})
+
+	return all, err
+}

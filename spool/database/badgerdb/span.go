@@ -1,6 +1,7 @@
 package badgerdb
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -10,22 +11,6 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/badgerdb/blocks"
 )
-
-// tagged is stored in place of mark for a span with metadata.
-var tagged = []byte{2}
-
-// span returns the key of a record that is only a span, by its place.
-func (k keys) span(place []byte) []byte { return append(k.table(tableSpan), place...) }
-
-// trace returns the key of a record that has a span of a trace.
-func (k keys) trace(trace, id uuid) []byte {
-	return append(append(k.table(tableTrace), trace[:]...), id[:]...)
-}
-
-// link returns the key of a record by its link.
-func (k keys) link(link, id uuid) []byte {
-	return append(append(k.table(tableLink), link[:]...), id[:]...)
-}
 
 // Spans returns places of spans; see archive.Store.
 func (db *DB) Spans(
@@ -178,4 +163,66 @@ func (db *DB) Linked(
 	})
 
 	return ids, err
+}
+
+// offListStep is how many keys one read of OffList looks at.
+const offListStep = 1000
+
+// OffList returns records that no list shows; see archive.Store.
+func (db *DB) OffList(
+	ctx context.Context, account string, which archive.OffList, after string, limit int,
+) (states []archive.State, next string, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return nil, "", err
+	}
+
+	// after is what follows the prefix in the last key, for orphans the id as text.
+	prefix, place := k.table(tableSpan), []byte(after)
+	if which == archive.Orphaned {
+		prefix = k.table(tableOrphan)
+		if id, ok := parseUUID(after); ok {
+			place = id[:]
+		} else if after != "" {
+			return nil, "", archive.BadID(after)
+		}
+	}
+	from := prefix
+	if after != "" {
+		from = append(append(bytes.Clone(prefix), place...), 0) // the first key behind it
+	}
+
+	seen, held, more := 0, 0, false
+	err = db.view(func(txn *badger.Txn) error {
+		return db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
+			// One key beyond the page shows that there are more.
+			if more = len(states) == limit || seen == offListStep || held > db.heldBytesMax; more {
+				return false, nil
+			}
+			seen++
+			place = bytes.Clone(key[len(prefix):])
+			if which == archive.TaggedSpans && !bytes.Equal(value, tagged) {
+				return true, nil
+			}
+
+			id := place
+			if which == archive.TaggedSpans {
+				_, spanID := blocks.DecodePlace(place)
+				id = spanID[:]
+			}
+			state, err := db.state(txn, k, uuid(id))
+			held += state.Weight()
+			states = append(states, state.State)
+			return true, err
+		})
+	})
+	switch {
+	case !more:
+	case which == archive.Orphaned:
+		next = uuid(place).String()
+	default:
+		next = string(place)
+	}
+
+	return states, next, err
 }

@@ -37,7 +37,7 @@ func (db *DB) Sum(ctx context.Context, account string, q query.Query, want rowco
 
 		u := summing{scan: s, sums: sums, want: want}
 		s.skip = u.block
-		if err := u.reach(); err != nil {
+		if err := u.announceOldest(); err != nil {
 			return err
 		}
 
@@ -53,9 +53,9 @@ type summing struct {
 	summary []byte // of the current block; its memory is used again
 }
 
-// reach tells sums the age of the oldest row covered by a summary, so that it knows from
+// announceOldest tells sums the age of the oldest row covered by a summary, so that it knows from
 // the start how long its buckets have to be.
-func (u *summing) reach() error {
+func (u *summing) announceOldest() error {
 	s := u.scan
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer it.Close()

@@ -2,9 +2,11 @@ package badgerdb
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dgraph-io/badger/v4"
 
@@ -132,4 +134,48 @@ func (db *DB) eachItem(
 		}
 	}
 	return nil
+}
+
+// goneRow is the value of a row that was deleted but is still in a block: it hides that
+// one.
+var goneRow = []byte{0}
+
+// mark is the value of the two keys where the first block begins, among the rows that
+// stand alone. Behind them are only Badger's tombstones of packed rows, which a walk has
+// to pass one by one until Badger has compacted them away. An iterator reads one key
+// ahead, so with two marks it never gets there.
+var mark = []byte{1}
+
+// tagged is stored in place of mark for a span with metadata.
+var tagged = []byte{2}
+
+// largeState is the first byte of a state that may have deltas.
+var largeState = []byte{1}
+
+// tombstoneBytes is the length of a record's tombstone: the time of the deletion. If
+// there was no record, one more byte follows, so that counting these at a start takes
+// only their lengths.
+const tombstoneBytes = 12
+
+// tombstoneOf returns a record's tombstone.
+func tombstoneOf(at time.Time, unseen bool) []byte {
+	value := appendTime(nil, at)
+	if unseen {
+		value = append(value, 1)
+	}
+	return value
+}
+
+// appendTime appends a time as 12 bytes: seconds and nanoseconds.
+func appendTime(b []byte, at time.Time) []byte {
+	b = binary.BigEndian.AppendUint64(b, uint64(at.Unix()))
+	return binary.BigEndian.AppendUint32(b, uint32(at.Nanosecond()))
+}
+
+// readTime reads what appendTime wrote. ok is false if it is too short.
+func readTime(b []byte) (at time.Time, ok bool) {
+	if len(b) < 12 {
+		return time.Time{}, false
+	}
+	return time.Unix(int64(binary.BigEndian.Uint64(b)), int64(binary.BigEndian.Uint32(b[8:]))).UTC(), true
 }

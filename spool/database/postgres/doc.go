@@ -51,7 +51,7 @@
 //
 // # Files
 //
-//	db.go, run.go                  opening and closing; maintenance
+//	db.go                          opening, closing and maintenance
 //	apply.go, commit.go, fold.go   events to records: grouped, committed, folded
 //	write.go, write_rows.go        what a group changes, in few statements
 //	record.go                      a record's state, deltas and bodies, packed and read

@@ -80,7 +80,7 @@ func (s *scan) runOldestFirst() error {
 		if newest = s.after == nil || bytes.Compare(begin, s.after) > 0; !newest {
 			begin = s.after
 		}
-		if err := s.gatherBackwards(late, begin, next); err != nil {
+		if err := s.collectAloneBackwards(late, begin, next); err != nil {
 			return err
 		}
 		if err := s.visitBlock(); err != nil {
@@ -99,15 +99,15 @@ func (s *scan) runOldestFirst() error {
 	return s.visitNewest(first)
 }
 
-// gatherBackwards is gather for rows that come oldest first, down to the place begin.
-func (s *scan) gatherBackwards(rows *badger.Iterator, begin, next []byte) error {
+// collectAloneBackwards is collectAlone for rows that come oldest first, down to the place begin.
+func (s *scan) collectAloneBackwards(rows *badger.Iterator, begin, next []byte) error {
 	s.alone = s.alone[:0]
-	for room := gatherBytes; rows.Valid() && !before(rows, begin); rows.Next() {
+	for left := aloneBytes; rows.Valid() && !before(rows, begin); rows.Next() {
 		// The walk may begin at the next block's place.
 		if !before(rows, next) {
 			continue
 		}
-		if err := s.gatherOne(rows.Item(), &room); err != nil {
+		if err := s.collectOneAlone(rows.Item(), &left); err != nil {
 			return err
 		}
 	}

@@ -40,7 +40,7 @@ func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 	for w := range workers {
 		wg.Go(func() {
 			// Bodies are stored in the order of their ids, which is mostly that of time.
-			// Each goroutine takes one stretch, from its old end on, so that its iterator
+			// Each goroutine takes one range, from its old end on, so that its iterator
 			// moves forward.
 			// What is not sifted in time is judged by the next page.
 			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil && !s.isOver(); j-- {

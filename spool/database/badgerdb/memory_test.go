@@ -35,7 +35,7 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 	}
 	defer lock.Release()
 
-	c := newCommitter(lock, &room{dir: bdb.Opts().Dir, logger: log}, bdb, h, log)
+	c := newCommitter(lock, &freeSpace{dir: bdb.Opts().Dir, logger: log}, bdb, h, log)
 	found := c.spare
 	c.spare = spare{} // so that commits free nothing
 	if found.pool == nil {
@@ -43,7 +43,7 @@ func TestWhatABuilderOfATableLeavesIsFound(t *testing.T) {
 	}
 
 	source := rand.NewPCG(1, 1)
-	for n := 0; found.letGo() < 4<<20; n++ {
+	for n := 0; found.release() < 4<<20; n++ {
 		if n == 200 {
 			t.Fatal("15 memtables were written, and no builder of a table left its memory")
 		}
@@ -70,19 +70,19 @@ func randomWrites(source rand.Source, n, size int) []write {
 	return writes
 }
 
-func TestACommitLetsGoOfWhatLiesSpare(t *testing.T) {
+func TestACommitReleasesSpareMemory(t *testing.T) {
 	t.Parallel()
 	db := openIn(t, t.TempDir())
-	commitLetsGo(t, db)
+	commitReleases(t, db)
 	// Erase reopens the database.
 	if err := db.reopen(); err != nil {
 		t.Fatal(err)
 	}
-	commitLetsGo(t, db)
+	commitReleases(t, db)
 }
 
-// commitLetsGo checks that a commit frees the spare memory in Badger's pool.
-func commitLetsGo(t *testing.T, db *DB) {
+// commitReleases checks that a commit frees the spare memory in Badger's pool.
+func commitReleases(t *testing.T, db *DB) {
 	t.Helper()
 	pool := db.commit.spare.pool
 	for range 3 {

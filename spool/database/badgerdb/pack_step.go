@@ -36,7 +36,7 @@ func (step *packStep) writeBlock(c *compress.Codec, k keys, rows []blocks.Placed
 	step.writes = append(step.writes, writeBlock(c, k, rows[0].Place[:], rows)...)
 }
 
-// packTries is how often a step is prepared beside other writes before these have to
+// packTries is how often a step is prepared during other writes before these have to
 // wait.
 const packTries = 3
 

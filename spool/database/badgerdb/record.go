@@ -1,0 +1,196 @@
+package badgerdb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/dgraph-io/badger/v4"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// state reads a record, whatever parts it is stored in. One that does not exist has no
+// history.
+func (db *DB) state(txn *badger.Txn, k keys, id uuid) (archive.Stored, error) {
+	value, err := loadBytes(txn, k.record(id))
+	if value == nil || err != nil {
+		return archive.Stored{}, err
+	}
+	return db.joinState(txn, k, id, value)
+}
+
+// joinState decodes the record whose value is stored under its key, and reads its deltas.
+func (db *DB) joinState(txn *badger.Txn, k keys, id uuid, value []byte) (archive.Stored, error) {
+	key := k.record(id)
+
+	// JSON never begins with this byte.
+	plain, large := bytes.CutPrefix(value, largeState)
+	s, err := archive.ReadStored(plain, large)
+	if err != nil {
+		return archive.Stored{}, damaged(key, err)
+	}
+	if !s.Large() {
+		return s, nil
+	}
+
+	// Not cancelled: the caller is folding already, and it is one record.
+	var deltas []archive.Delta
+	err = db.each(context.Background(), txn, k.deltas(id), nil, func(key, value []byte) (bool, error) {
+		deltas = append(deltas, archive.Delta{After: deltaAfter(key), Value: bytes.Clone(value)})
+		return true, nil
+	})
+	if err != nil {
+		return archive.Stored{}, err
+	}
+	if err := s.Join(deltas); err != nil {
+		return archive.Stored{}, damaged(key, err)
+	}
+
+	return s, nil
+}
+
+// writeState writes a record that changed: all of it, or only what was added.
+func (f *folding) writeState(r *archive.Record) error {
+	value, after, err := r.State.Encode()
+	if err != nil {
+		return err
+	}
+
+	if after > 0 {
+		f.set(f.keys.delta(r.ID, after), value)
+		return nil
+	}
+
+	// From this size on, later events are written beside it.
+	if len(value) >= f.db.deltaMin {
+		value = append(bytes.Clone(largeState), value...)
+	}
+	f.set(f.keys.record(r.ID), value)
+	f.removeDeltas(r)
+
+	return nil
+}
+
+// removeDeltas removes a record's deltas, which the whole state now contains.
+func (f *folding) removeDeltas(r *archive.Record) {
+	for _, after := range r.State.Deltas() {
+		f.delete(f.keys.delta(r.ID, after))
+	}
+}
+
+// Record returns a state and the body that it shows; see archive.Store.
+func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
+	state, bodies, err := db.readRecord(account, requestID, true)
+	if err != nil {
+		return archive.State{}, nil, err
+	}
+
+	// Long values are in the bodies only; the state has the beginning of each.
+	state.Restore(bodies)
+	return state, state.ShownBody(bodies), nil
+}
+
+// Bodies returns a state and the bodies of its events; see archive.Store.
+func (db *DB) Bodies(
+	ctx context.Context, account, requestID string,
+) (archive.State, map[string]json.RawMessage, error) {
+	return db.readRecord(account, requestID, false)
+}
+
+// readRecord reads a record with the bodies of its events: all, or those needed to show
+// it.
+func (db *DB) readRecord(
+	account, requestID string, shown bool,
+) (state archive.State, bodies map[string]json.RawMessage, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return state, nil, err
+	}
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
+	}
+
+	// State and bodies from one snapshot: an edit in between would mix two forms.
+	err = db.view(func(txn *badger.Txn) error {
+		stored, err := db.state(txn, k, id)
+		if err == nil && len(stored.History) == 0 {
+			err = wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+		}
+		if err != nil {
+			return err
+		}
+
+		state = stored.State
+		bodies, err = db.bodies(txn, k, id, &state, shown)
+		return err
+	})
+	return state, bodies, err
+}
+
+// bodies reads the stored bodies of a record's events: all, or those needed to show the
+// record.
+func (db *DB) bodies(
+	txn *badger.Txn, k keys, id uuid, s *archive.State, shown bool,
+) (map[string]json.RawMessage, error) {
+	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) { return db.loadBody(txn, k, id, h) })
+}
+
+// metadata reads a record's metadata, including long values that its state holds only in
+// part.
+func (db *DB) metadata(txn *badger.Txn, k keys, requestID string) (map[string]string, error) {
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return nil, archive.BadID(requestID)
+	}
+	stored, err := db.state(txn, k, id)
+	if err != nil {
+		return nil, err
+	}
+
+	bodies, err := db.bodies(txn, k, id, &stored.State, true)
+	stored.Restore(bodies)
+
+	return stored.Whole(), err
+}
+
+// loadBody reads the body of one event and checks it against the stored hash.
+func (db *DB) loadBody(txn *badger.Txn, k keys, id uuid, h archive.Entry) ([]byte, error) {
+	event, ok := parseUUID(h.ID)
+	if !ok {
+		return nil, archive.BadID(h.ID)
+	}
+
+	// A body is read long after it was written, so its hash is checked each time.
+	key := k.body(id, event)
+	body, err := readPacked(txn, db.codec, key, nil)
+	if err == nil && archive.HashBody(body) != h.Hash {
+		err = damaged(key, errors.New("the body is not what was stored"))
+	}
+
+	return body, err
+}
+
+// requestBody reads the body of a record's request.
+func (db *DB) requestBody(txn *badger.Txn, k keys, requestID string) ([]byte, error) {
+	id, ok := parseUUID(requestID)
+	if !ok {
+		return nil, archive.BadID(requestID)
+	}
+
+	state, err := db.state(txn, k, id)
+	if err != nil || !state.Listed() {
+		return nil, err
+	}
+
+	// The history has the hash that the body is checked against.
+	for _, h := range state.History {
+		if h.ID == state.Request.ID {
+			return db.loadBody(txn, k, id, h)
+		}
+	}
+	return nil, nil
+}
