@@ -185,7 +185,7 @@ func TestAFolderOfLanesWithAnythingElseIsRefused(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "lanes", "somebody"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, dir, "no file of a lane")
+	refused(t, dir, "not a file of a lane")
 
 	f := look(t, dir)
 	for _, err := range f.Lane(queue.LaneHeld) {

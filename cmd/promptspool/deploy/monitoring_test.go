@@ -189,17 +189,11 @@ func TestEveryManifestStandsInAKustomization(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var k struct {
-			APIVersion string `yaml:"apiVersion"`
-			Kind       string
-			Resources  []string
+		var k kustomization
+		m := &manifests{}
+		if m.strictly(folder, text, &k); len(m.faults) > 0 || k.Kind != "Kustomization" {
+			t.Errorf("%s: %+v %v", folder, k, m.faults)
 		}
-		d := yaml.NewDecoder(strings.NewReader(string(text)))
-		d.KnownFields(true)
-		if err := d.Decode(&k); err != nil || k.Kind != "Kustomization" {
-			t.Errorf("%s: %+v %v", folder, k, err)
-		}
-
 		for _, r := range k.Resources {
 			if _, err := os.Stat(filepath.Join(folder, r)); err != nil {
 				t.Errorf("%s: %v", folder, err)
