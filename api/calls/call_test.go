@@ -310,5 +310,5 @@ func recordOf(t *testing.T, body string) wire.Record {
 	e := databasetest.Event(t, 1, wire.KindRequest, id, body)
 	states, bodies := databasetest.Fold([]archive.Event{e})
 
-	return states[id].View(bodies[e.ID])
+	return states[id].View(t.Context(), bodies[e.ID])
 }

@@ -24,7 +24,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 )
 
@@ -38,7 +38,7 @@ type site struct {
 	cookie  string // of a session
 	d       *frame.Frame
 	people  *auth.People
-	records *archive.Archive
+	records *records.Service
 	drafts  *registry.Registry
 	signed  map[string]wire.SignedIn // by email
 }
@@ -64,7 +64,7 @@ func openSite(t *testing.T) *site {
 
 	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), signed: maps.Clone(town.signed)}
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
-	s.records = archive.New(archive.Config{
+	s.records = records.New(records.Config{
 		Store:    db,
 		Versions: s.drafts,
 		Metrics:  metrics.New("server", "test"),

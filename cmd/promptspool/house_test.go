@@ -84,8 +84,10 @@ var imports = map[string]string{
 	"spool/queue/frame":      "",
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
-	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets metrics registry/prices api/calls " +
+	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets registry/prices api/calls " +
 		"api/calls/otel spool/archive/query spool/archive/rowcode",
+	"spool/archive/records": "api/wire api/wire/secrets metrics registry/prices api/calls/otel spool/archive " +
+		"spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire",
 	"spool/database/compress": "",
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
@@ -94,7 +96,7 @@ var imports = map[string]string{
 	"spool/archive/query":     "api/wire api/wire/calendar api/calls spool/archive/rowcode",
 	"spool/database/transfer": "api/wire spool/archive spool/database/accounts spool/database/keyed",
 	"spool/database/keyed":    "api/wire api/wire/jsonscan",
-	"spool/archive/counting":  "api/wire spool/archive spool/archive/query spool/archive/rowcode",
+	"spool/archive/counting":  "api/wire spool/archive/query spool/archive/records spool/archive/rowcode",
 	"spool/database/accounts": "api/wire spool/archive spool/database/keyed",
 	"spool/database/badgerdb": "api/wire api/wire/jsonscan spool/archive spool/database/accounts " +
 		"spool/database/badgerdb/blocks spool/database/badgerdb/folder spool/database/compress spool/database/keyed " +
@@ -110,7 +112,7 @@ var imports = map[string]string{
 	"spool/database/postgres/schema": "api/wire spool/archive spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
-		"spool/database/keyed spool/archive/rowcode spool/database/transfer",
+		"spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
 	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.
@@ -136,9 +138,9 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/database/badgerdb " +
-		"spool/database/postgres spool/database/transfer spool/disk cmd/promptspool/internal/config " +
-		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
+	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/records " +
+		"spool/database/badgerdb spool/database/postgres spool/database/transfer spool/disk " +
+		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// What is deployed, with its tests.
 	"cmd/promptspool/deploy": "",
 	// A tool of releases, in a module of its own.

@@ -28,8 +28,8 @@ import (
 	"promptspool/proxy/redact"
 	"promptspool/registry"
 	"promptspool/registry/render"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/counting"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/queue"
 )
 
@@ -110,7 +110,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	})
 
 	// Records: folded from events, which wait in line for the database.
-	records := archive.New(archive.Config{
+	records := records.New(records.Config{
 		Store:    db,
 		Versions: templates,
 		Prices:   c.prices,

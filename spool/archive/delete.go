@@ -7,9 +7,9 @@ import (
 	"promptspool/api/wire"
 )
 
-// changeStep is how many records one transaction deletes or rewrites at most: writers wait
+// ChangeStep is how many records one transaction deletes or rewrites at most: writers wait
 // for it.
-const changeStep = 200
+const ChangeStep = 200
 
 // Delete deletes what d names, and rejects it from then on, durably when it returns. Many
 // records take a while; those deleted before an error stay deleted. Deleting twice is
@@ -69,7 +69,7 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 func (w *deletion) offList(ctx context.Context, which OffList) error {
 	for after := ""; ; {
 		// Looked at here already: few have the value, and to delete holds up all writers.
-		states, next, err := w.store.OffList(ctx, w.account, which, after, changeStep)
+		states, next, err := w.store.OffList(ctx, w.account, which, after, ChangeStep)
 		var ids []string
 		for i := range states {
 			if w.which(&states[i]) {
@@ -87,7 +87,7 @@ func (w *deletion) offList(ctx context.Context, which OffList) error {
 
 // records deletes records by their ids, some in each transaction.
 func (w *deletion) records(ctx context.Context, ids []string) error {
-	for step := range slices.Chunk(ids, changeStep) {
+	for step := range slices.Chunk(ids, ChangeStep) {
 		if err := Apart(step, func(part []string) error { return w.together(ctx, part) }); err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package archive is the server's side of logging: it folds events into records, one
-// record per request id of an account, and answers questions about them.
+// Package archive is what the server keeps of model calls: it folds events into records,
+// one record per request id of an account, and says what a Store must do with them.
 //
 // Everything that decides is here and pure: Decode reads an event, State.Fold merges it,
 // State.View and State.Row show the result, and a Group says what a batch of events, a
@@ -20,13 +20,19 @@
 // A record whose request has not arrived yet is an orphan: its enrichments are kept and
 // join the request when that arrives. Until then no list shows it.
 //
-// The packages below it need no Store: query defines what searches and statistics mean,
-// rowcode is the form of a list's row, counting continues statistics that take longer than
-// their caller waits.
+// The files, by what a change of them is about:
 //
-// What is left here is one noun and what is asked of it: how events become a State
-// (event.go, request.go, stamp.go, state.go, metadata.go, long.go, stored.go), what a State
-// shows and weighs (view.go, events.go, weight.go, deleted.go, orphan.go, price.go), the
-// Store and what is done with records over it (store.go, group.go, delete.go, change.go, keep.go,
-// committer.go), and the Archive over all that. Nearly all of it reads the State's fields or changes them.
+//   - an event and what is read of it: event.go (a new kind begins here), request.go (a new
+//     column begins here), span.go, price.go, long.go (values too long for a row)
+//   - folding: state.go, stamp.go (which event wins), metadata.go, unlist.go and weight.go
+//     (limits of one record), mask.go (secrets)
+//   - what a record shows: view.go (records, rows of lists, spans), events.go (as events again)
+//   - what is stored of it: stored.go (its bytes), id.go (keys by which it is found),
+//     orphan.go (limits of what waits), deleted.go (which deletion applies to it)
+//   - the transaction: store.go (what a database must do), group.go (records loaded and
+//     written together), change.go, delete.go and retain.go (what else changes records)
+//
+// The packages below it: records is the service over a Store, query defines what searches and
+// statistics mean, rowcode is the form of a list's row, counting continues statistics that
+// take longer than their caller waits.
 package archive

@@ -142,8 +142,8 @@ func (e *Event) read(object wire.Object) {
 	e.Unread = err != nil
 }
 
-// link returns the template link that the event makes, or nil.
-func (e *Event) link() *Link {
+// TemplateLink returns the template link that the event makes, or nil.
+func (e *Event) TemplateLink() *Link {
 	if e.Request != nil {
 		return e.Request.Prompt
 	}

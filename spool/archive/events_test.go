@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -52,7 +53,7 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 				body = all[want.Request.ID]
 			}
 
-			was, is := want.View(body), got[id].View(body)
+			was, is := want.View(context.Background(), body), got[id].View(context.Background(), body)
 			// The start of a clock that is ahead counts up to the arrival, which is another here.
 			if was.StartTime != nil && was.ListTime.Before(*was.StartTime) {
 				is.ListTime = was.ListTime
@@ -71,47 +72,4 @@ func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
-	s := newServer(t, nil)
-	const records = 250
-	for i := range records {
-		e := write(2*i, wire.KindRequest, chat)
-		e.RequestID = databasetest.ID(10_000 + i)
-		o := write(2*i+1, wire.KindScore, `{"score":1}`)
-		o.RequestID = databasetest.ID(20_000 + i)
-		s.record(t, e, o)
-	}
-
-	// Each call ends at its first mark; the next continues after it.
-	var ids []string
-	search := wire.Search{}
-	enough := wire.Errorf(wire.CodeConflict, "enough")
-	calls := 0
-	for done := false; !done && calls < 20; calls++ {
-		err := s.ExportEvents(t.Context(), s.id, search, func(events []wire.Event) error {
-			for _, e := range events {
-				ids = append(ids, e.RequestID)
-			}
-			return nil
-		}, func(cursor string) error {
-			search.Cursor, done = cursor, cursor == ""
-			return enough
-		})
-		if err != enough {
-			t.Fatal(err)
-		}
-	}
-
-	var want []string
-	for i := range records {
-		want = append(want, databasetest.ID(10_000+records-1-i)) // newest first
-	}
-	for i := range records {
-		want = append(want, databasetest.ID(20_000+i))
-	}
-	if diff := cmp.Diff(want, ids); diff != "" || calls != 6 { // three pages, two of orphans, and one without spans
-		t.Errorf("in %d calls (-want +got):\n%s", calls, diff)
-	}
 }

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func event(t testing.TB, n int, kind wire.Kind, body string) archive.Event {
 func record(events ...archive.Event) wire.Record {
 	states, bodies := databasetest.Fold(events)
 	s := states[databasetest.ID(1000)]
-	return s.View(s.ShownBody(bodies))
+	return s.View(context.Background(), s.ShownBody(bodies))
 }
 
 func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {
@@ -244,7 +245,7 @@ func FuzzFold(f *testing.F) {
 		var s archive.State
 		s.Fold(d)
 		row, _ := s.Row()
-		for _, v := range []any{s, s.View(e.Body), row} {
+		for _, v := range []any{s, s.View(context.Background(), e.Body), row} {
 			if _, err := json.Marshal(v); err != nil {
 				t.Fatalf("%T cannot be stored: %v", v, err)
 			}

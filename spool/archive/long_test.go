@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 	}
 
 	whole := databasetest.Whole(s, bodies)
-	view := whole.View(request.Body)
+	view := whole.View(context.Background(), request.Body)
 	for key, want := range map[string]string{"a": long, "b": "short", "c": long} {
 		if view.Metadata[key] != want {
 			t.Errorf("%s is %.20q of %d bytes", key, view.Metadata[key], len(view.Metadata[key]))
@@ -44,7 +45,7 @@ func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
 
 	// Without the bodies, the record shows how the values begin.
 	for _, key := range []string{"a", "c"} {
-		got := s.View(nil).Metadata[key]
+		got := s.View(context.Background(), nil).Metadata[key]
 		if !strings.HasPrefix(got, "ää") || !strings.HasSuffix(got, "ä…") || len(got) > 300 {
 			t.Errorf("%s is shown as %q", key, got)
 		}

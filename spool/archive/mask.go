@@ -1,9 +1,7 @@
 package archive
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"promptspool/api/calls"
@@ -11,196 +9,16 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-const (
-	maskStep      = 100     // records that one transaction masks
-	maskBytesStep = 8 << 20 // of their bodies, unless one alone has more
-)
-
-// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s
-// or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them,
-// durably and with an entry in the audit log by the time it returns. It reports where
-// secrets are, never what they are.
-func (a *Archive) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.Scanned{}, err
-	}
-
-	s := scan{
-		archive: a,
-		id:      id,
-		mask:    q.Mask,
-		answer: wire.Scanned{
-			Success: true,
-			Kinds:   map[wire.SecretKind]int{},
-			Items:   []wire.FoundSecret{},
-		},
-	}
-	w := a.newWalk(id, q.Cursor, s.look)
-	w.limit = q.Limit
-	err := w.run(ctx)
-	if err == nil {
-		err = s.flush(ctx)
-	}
-	s.answer.Cursor, s.answer.Done = w.cursor, w.done
-
-	// Earlier steps may have masked records although a later one failed.
-	if auditErr := s.audit(ctx); err == nil {
-		err = auditErr
-	}
-	if err != nil {
-		return wire.Scanned{}, err
-	}
-
-	return s.answer, nil
-}
-
-// MaskAll masks the secrets in all records of the account, and returns how many
-// records had any.
-func (a *Archive) MaskAll(ctx context.Context, id wire.Identity) (masked int, err error) {
-	cursor := ""
-	for {
-		answer, err := a.Scan(ctx, id, wire.ScanQuery{Mask: true, Cursor: cursor})
-		if err != nil {
-			return masked, err
-		}
-
-		masked += answer.Masked
-		if answer.Done {
-			return masked, nil
-		}
-		cursor = answer.Cursor
-	}
-}
-
-// scan is one call of Scan.
-type scan struct {
-	archive *Archive
-	id      wire.Identity
-	mask    bool
-	answer  wire.Scanned
-
-	found []string // records to mask
-	bytes int      // of their bodies
-}
-
-// look counts and lists the secrets of a record, and masks records once enough are found.
-func (s *scan) look(ctx context.Context, requestID string) error {
-	state, bodies, err := s.archive.config.Store.Bodies(ctx, s.id.Account, requestID)
-	if wire.IsCode(err, wire.CodeNotFound) {
-		return nil // deleted meanwhile
-	}
-	if err != nil {
-		return err
-	}
-
-	s.answer.Seen++
-	n := 0
-	for _, h := range state.History {
-		n += s.report(requestID, h.ID, bodies[h.ID])
-	}
-
-	// Events whose bodies are not kept live on only in the state. What the state has of
-	// the request comes from a kept body.
-	left, err := json.Marshal(State{
-		Scores:   state.Scores,
-		Metadata: state.Metadata,
-		Prompt:   state.Prompt,
-		GroupIDs: state.GroupIDs,
-	})
-	if err != nil {
-		return err
-	}
-	if n += s.report(requestID, "", left); n == 0 {
-		return nil
-	}
-
-	s.answer.Found++
-	if !s.mask {
-		return nil
-	}
-	// Many go into one transaction, which costs one fsync. Both bounds keep
-	// it small enough for the writers beside it.
-	s.found = append(s.found, requestID)
-	if s.bytes += state.Bytes(); len(s.found) < maskStep && s.bytes < maskBytesStep {
-		return nil
-	}
-
-	return s.flush(ctx)
-}
-
-// report counts and lists the secrets of a body, if there is one.
-func (s *scan) report(requestID, eventID string, body []byte) (n int) {
-	object, err := wire.ParseObject(body)
-	if err != nil {
-		return 0
-	}
-	if n = secrets.Count(body, object, s.answer.Kinds); n == 0 {
-		return 0
-	}
-	// Every secret counts, but only so many are listed: the answer stays bounded.
-	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
-	if room <= 0 {
-		return n
-	}
-	for _, finding := range secrets.Find(body, object, room) {
-		s.answer.Items = append(s.answer.Items, wire.FoundSecret{
-			RequestID:     requestID,
-			EventID:       eventID,
-			SecretFinding: finding,
-		})
-	}
-
-	return n
-}
-
-// flush masks the records that were found.
-func (s *scan) flush(ctx context.Context) error {
-	if len(s.found) == 0 {
-		return nil
-	}
-
-	n, err := Edit(ctx, s.archive.config.Store, s.id.Account, s.found, maskRecord)
-	// Even on an error: what was masked before it belongs in the audit log.
-	s.answer.Masked += n
-	s.found, s.bytes = s.found[:0], 0
-
-	return err
-}
-
-// audit logs how many records were masked, and by whom.
-func (s *scan) audit(ctx context.Context) error {
-	log := s.archive.config.Audit
-	if s.answer.Masked == 0 || log == nil {
-		return nil
-	}
-	// A restore masks without anybody's key.
-	actor, records := "this server", "records"
-	if s.id.KeyID != "" {
-		actor = wire.KeyActor(s.id.KeyID)
-	}
-	if s.answer.Masked == 1 {
-		records = "record"
-	}
-
-	return log.Audit(ctx, s.id.Account, wire.AuditEntry{
-		ID:     wire.NewID(),
-		At:     s.archive.config.Now().UTC(),
-		Actor:  actor,
-		Action: "mask secrets",
-		Target: fmt.Sprintf("%d %s", s.answer.Masked, records),
-	})
-}
-
-// maskRecord masks the secrets in the bodies of a record and in what was derived from its
-// events. It is an Edit.
-func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err error) {
+// Mask masks the secrets in the bodies of a record and in what was derived from its
+// events. It is an EditFunc.
+func (s *State) Mask(bodies map[string]json.RawMessage) (changed bool, err error) {
 	// Long values are restored below, to be masked whole. At the
 	// end the state only refers to them again.
 	defer func() { s.refer(bodies) }()
 
 	for i := range s.History {
 		h := &s.History[i]
-		masked, found := maskBody(bodies[h.ID])
+		masked, found := MaskBody(bodies[h.ID])
 		if !found {
 			continue
 		}
@@ -233,7 +51,7 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	if err != nil {
 		return false, err
 	}
-	masked, found := maskBody(derived)
+	masked, found := MaskBody(derived)
 	if !found {
 		return changed, nil
 	}
@@ -251,8 +69,8 @@ func maskRecord(s *State, bodies map[string]json.RawMessage) (changed bool, err 
 	return true, nil
 }
 
-// maskBody masks the secrets of a JSON object. In anything else it finds none.
-func maskBody(body []byte) (masked []byte, found bool) {
+// MaskBody masks the secrets of a JSON object. In anything else it finds none.
+func MaskBody(body []byte) (masked []byte, found bool) {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return body, false

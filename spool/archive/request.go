@@ -71,8 +71,7 @@ func readRequest(object wire.Object, w wire.RequestWrite) *Request {
 	// Whether the body is a track-request or a log-request,
 	// most fields have the same names.
 	r := newRequest(w)
-	call := calls.ReadObject(context.Background(), object)
-	r.take(&call)
+	r.ReadCall(object)
 	if wire.IsLog(object) {
 		r.takeLog(calls.ReadLogDetails(object))
 	}
@@ -119,6 +118,12 @@ func readTraced(span *otel.Span) *Request {
 	}
 
 	return r
+}
+
+// ReadCall reads from a request's body what the call says, as today's version understands it.
+func (r *Request) ReadCall(object wire.Object) {
+	call := calls.ReadObject(context.Background(), object)
+	r.take(&call)
 }
 
 // take copies what a call says.

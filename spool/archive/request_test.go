@@ -173,21 +173,3 @@ func TestARowSaysWhatTheRecordSays(t *testing.T) {
 		t.Errorf("row (-want +got):\n%s", diff)
 	}
 }
-
-// A span that was acknowledged has arrived, whatever is attached to it.
-func TestASpanIsShownWithWhatIsAttachedToIt(t *testing.T) {
-	s := serverOver(openStore(t), nil)
-	span := write(1, wire.KindSpan, `{"resource":{},"scope":{},"span":{`+
-		`"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"load"}}`)
-	score := write(2, wire.KindScore, `{"score":7}`)
-	metadata := write(3, wire.KindMetadata, `{"metadata":{"team":"blue"}}`)
-	s.record(t, span, score, metadata)
-
-	rec, err := s.Request(t.Context(), s.id, span.RequestID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(rec.Span) != string(span.Body) || rec.Request != nil || len(rec.Scores) != 1 || len(rec.Metadata) != 1 {
-		t.Errorf("the record is %+v", rec)
-	}
-}

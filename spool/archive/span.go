@@ -1,18 +1,17 @@
 package archive
 
 import (
-	"cmp"
-	"context"
+	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"sort"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive/rowcode"
 )
 
 // Span is what a record's state remembers of its span. Everything else is in the body,
@@ -40,10 +39,10 @@ const spanNameBytes = 256
 func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	read = otel.ReadObject(body)
 	s = &Span{
-		SpanID:   cut(read.SpanID, 16),
-		ParentID: cut(read.ParentID, 16),
-		Name:     cut(read.Name, spanNameBytes),
-		Kind:     cut(string(read.Kind), 16),
+		SpanID:   rowcode.CutBytes(read.SpanID, 16),
+		ParentID: rowcode.CutBytes(read.ParentID, 16),
+		Name:     rowcode.CutBytes(read.Name, spanNameBytes),
+		Kind:     rowcode.CutBytes(string(read.Kind), 16),
 		Status:   read.Status,
 		Start:    timeOrNil(read.Start),
 		End:      timeOrNil(read.End),
@@ -56,18 +55,6 @@ func readSpan(body wire.Object) (s *Span, read otel.Span) {
 	}
 
 	return s, read
-}
-
-// cut returns at most n bytes of a text, in whole characters.
-func cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-
-	return text[:n]
 }
 
 // bytes returns the length of the span's texts.
@@ -106,113 +93,117 @@ func (s *State) ShownBody(bodies map[string]json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// Trace returns the spans of a trace of the identity's account, by their start.
-func (a *Archive) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
-	if err := checkAccount(id); err != nil {
-		return wire.Trace{}, err
-	}
-	parsed, ok := ParseTrace(strings.ToLower(trace))
-	if !ok {
-		return wire.Trace{}, wire.Errorf(wire.CodeNotFound,
-			"There is no such trace: a trace id must have 32 hexadecimal digits.")
-	}
-
-	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
-	after := ""
-	for {
-		states, more, err := a.config.Store.Trace(ctx, id.Account, parsed, after, traceStep)
-		if err != nil {
-			return wire.Trace{}, err
-		}
-
-		// Of each state only these few fields stay in memory.
-		spans := traceSpans(states)
-		if err := a.linkSpans(ctx, id.Account, states, spans); err != nil {
-			return wire.Trace{}, err
-		}
-		answer.Spans = append(answer.Spans, spans...)
-		answer.Closed = answer.Closed || slices.ContainsFunc(states, func(s State) bool { return s.closesTrace() })
-		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
-			break
-		}
-		after = states[len(states)-1].RequestID
-	}
-	if len(answer.Spans) == 0 && !answer.Closed {
-		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This account has no trace %.32s. If a sidecar "+
-			"has just accepted its spans, they may still be on their way.", trace)
-	}
-
-	// Stores list them by id, which need not be in the order of time.
-	sort.Slice(answer.Spans, func(i, j int) bool {
-		a, b := &answer.Spans[i], &answer.Spans[j]
-		return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.ID, b.ID)) < 0
-	})
-
-	return answer, nil
-}
-
-// closesTrace reports whether the record is not a span, but the event that closes a trace.
-func (s *State) closesTrace() bool { return s.Span != nil && s.Span.Value.SpanID == closingSpan }
+// ClosesTrace reports whether the record is not a span, but the event that closes a trace.
+func (s *State) ClosesTrace() bool { return s.Span != nil && s.Span.Value.SpanID == closingSpan }
 
 // closingSpan is an id that no span may have.
 const closingSpan = "0000000000000000"
 
-// IsClosed reports whether a trace of the identity's account was closed.
-func (a *Archive) IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error) {
-	if err := checkAccount(id); err != nil {
-		return false, err
-	}
+// Log is what an event of kind log says.
+type Log struct {
+	TraceID string
+	SpanID  string
 
-	_, _, err := a.config.Store.Record(ctx, id.Account, wire.CloseRecordID(trace))
-	if wire.IsCode(err, wire.CodeNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	// Joined is the id of the span's record, in the event that marks log records as joined.
+	Joined string
 }
 
-// traceStep is how many records of a trace are read at a time.
-const traceStep = 500
+// readLog reads the body of a log record, as package otlp makes it, or of its mark.
+func readLog(body wire.Object) *Log {
+	if joined, ok := body.Get("joined"); ok && joined[0] == '"' {
+		return &Log{Joined: jsonscan.Unquote(joined)}
+	}
 
-// traceSpans returns the spans of states as a trace shows them.
-func traceSpans(states []State) []wire.TraceSpan {
-	spans := make([]wire.TraceSpan, 0, len(states))
-	for i := range states {
-		s := &states[i]
-		if s.Span == nil || s.closesTrace() {
+	log, _ := body.Get("log")
+	text := func(name string) string {
+		value, ok := jsonscan.Lookup(log, name)
+		if !ok || value[0] != '"' {
+			return ""
+		}
+		return strings.ToLower(jsonscan.Unquote(value))
+	}
+
+	return &Log{TraceID: text("traceId"), SpanID: text("spanId")}
+}
+
+// SpanEvent returns the event of the record's span, read again from its body. ok is false if
+// that cannot be read.
+func (s *State) SpanEvent(body json.RawMessage) (e Event, ok bool) {
+	object, err := wire.ParseObject(body)
+	if err != nil {
+		return e, false
+	}
+
+	e = Event{
+		Event: wire.Event{
+			ID:        s.Span.ID,
+			RequestID: s.RequestID,
+			Kind:      wire.KindSpan,
+			Body:      body,
+		},
+		OrderTime: s.Span.At,
+	}
+	e.read(object)
+	e.shorten()
+
+	return e, true
+}
+
+// Reread replaces what was read of the record's span by what e says, and reports whether
+// that changed anything.
+func (s *State) Reread(e *Event) (changed bool) {
+	before, _ := json.Marshal(s)
+	stamp := s.Span.Stamp
+	s.Span = &Stamped[Span]{stamp, *e.Span}
+
+	s.dropMetadata(stamp)
+	for key, value := range e.Metadata {
+		s.putMetadata(key, stamp, value)
+	}
+	for name, score := range s.Scores {
+		if score.Compare(stamp) == 0 {
+			delete(s.Scores, name)
+		}
+	}
+	for _, score := range e.Scores {
+		s.putScore(score.Name, stamp, score.Score)
+	}
+
+	// A logged request stays the record's.
+	if s.Request == nil || s.Request.Value.Traced {
+		s.Request = nil
+		if e.Request != nil {
+			s.Request = &Stamped[Request]{stamp, *e.Request}
+		}
+	}
+	s.sums = sums{}
+	after, _ := json.Marshal(s)
+
+	return !bytes.Equal(before, after)
+}
+
+// dropMetadata removes the values that one event set.
+func (s *State) dropMetadata(stamp Stamp) {
+	isIts := func(v Stamped[string]) bool { return v.Compare(stamp) == 0 }
+	for key, past := range s.Past {
+		if past = slices.DeleteFunc(past, isIts); len(past) == 0 {
+			delete(s.Past, key)
+		} else {
+			s.Past[key] = past
+		}
+	}
+
+	for key, v := range s.Metadata {
+		if !isIts(v) {
 			continue
 		}
-
-		v := &s.Span.Value
-		span := wire.TraceSpan{
-			ID:        s.RequestID,
-			Name:      v.Name,
-			SpanID:    v.SpanID,
-			Kind:      v.Kind,
-			Status:    v.Status,
-			StartTime: v.Start,
-			EndTime:   v.End,
+		delete(s.Metadata, key)
+		// The value before it stands again.
+		if past := s.Past[key]; len(past) > 0 {
+			s.Metadata[key] = past[len(past)-1]
+			if s.Past[key] = past[:len(past)-1]; len(past) == 1 {
+				delete(s.Past, key)
+			}
 		}
-		if v.ParentID != "" {
-			span.ParentID = &v.ParentID
-		}
-		if s.Listed() {
-			span.RequestLogID = &s.RequestID
-		}
-		if s.Request != nil {
-			r := &s.Request.Value
-			span.Status, span.Price = r.Status, dollars(r.Price)
-			span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
-		}
-		spans = append(spans, span)
 	}
-
-	return spans
-}
-
-// startOf returns when a span began; the zero time if that is unknown.
-func startOf(s *wire.TraceSpan) time.Time {
-	if s.StartTime == nil {
-		return time.Time{}
-	}
-	return *s.StartTime
 }

@@ -102,15 +102,3 @@ func (s *State) place(e *Event) {
 		}
 	}
 }
-
-// ageMax is how long before its arrival an event may be ordered, unless a key of scope
-// full imports it. So a key that may only write cannot rewrite years of history, while a
-// sidecar may be away for a year.
-const ageMax = 400 * 24 * time.Hour
-
-// notBefore returns the earliest order time of what arrives now. It moves once an
-// hour. Older events share it and keep the order of their ids, which sidecars mint in
-// order of acceptance.
-func notBefore(now time.Time) time.Time {
-	return now.UTC().Round(0).Add(-ageMax).Truncate(time.Hour).Add(time.Hour)
-}

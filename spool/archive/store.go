@@ -143,14 +143,3 @@ const (
 	Orphaned    OffList = iota // their request has not arrived; by id
 	TaggedSpans                // records that are only a span, with metadata
 )
-
-// Versions knows which version of a template a selector meant at a moment: the registry.
-type Versions interface {
-	// VersionAt finds a template by its name or decimal id. It returns the template's
-	// name and the version that the selector meant at that moment, 0 if it meant none.
-	// The error is CodeNotFound for an unknown template; any other error means that there
-	// is no answer now.
-	VersionAt(
-		ctx context.Context, account, ident string, selector wire.Selector, at time.Time,
-	) (name string, version int, err error)
-}

@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,7 +34,7 @@ func tracedCall(answer string) string {
 func TestATracedCallIsARequest(t *testing.T) {
 	states, bodies := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
 	s := states[databasetest.ID(1000)]
-	rec := s.View(s.ShownBody(bodies))
+	rec := s.View(context.Background(), s.ShownBody(bodies))
 
 	if rec.Provider != "openai" || rec.Model != "gpt-4o-mini" || *rec.InputTokens != 25 || *rec.OutputTokens != 7 ||
 		rec.Metadata["user_id"] != "u1" || *rec.LatencyMS != 1500 || rec.Status != "SUCCESS" || !rec.Readable {
@@ -84,7 +85,7 @@ func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
 		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}},
 		{"key":"error.type","value":{"stringValue":"timeout"}}]}}`)})
 	s := states[databasetest.ID(1000)]
-	rec := s.View(s.ShownBody(bodies))
+	rec := s.View(context.Background(), s.ShownBody(bodies))
 
 	if !rec.IsSpan() || rec.SpanName != "get_weather" || rec.SpanKind != "tool" ||
 		rec.TraceID != "5b8efff798038103d269b633813fc60c" || *rec.LatencyMS != 1500 {
@@ -96,7 +97,8 @@ func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
 
 	states, bodies = databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, tracedCall("Hello"))})
 	s = states[databasetest.ID(1000)]
-	if rec := s.View(s.ShownBody(bodies)); rec.IsSpan() || rec.SpanName != "chat m" || rec.SpanKind != "llm" {
+	rec = s.View(context.Background(), s.ShownBody(bodies))
+	if rec.IsSpan() || rec.SpanName != "chat m" || rec.SpanKind != "llm" {
 		t.Errorf("the record of a call is %+v", rec)
 	}
 }
@@ -113,7 +115,7 @@ func TestASpanHasScores(t *testing.T) {
 	for _, order := range [][]archive.Event{{span, score}, {score, span}} {
 		states, bodies := databasetest.Fold(order)
 		s := states[databasetest.ID(1000)]
-		rec := s.View(s.ShownBody(bodies))
+		rec := s.View(context.Background(), s.ShownBody(bodies))
 		if fmt.Sprint(rec.Scores) != "[{human 7} {relevance 85}]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
 			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())
 		}

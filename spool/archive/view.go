@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
@@ -15,11 +16,9 @@ import (
 
 // View returns the record as it is shown; of long values it shows what Restore has put
 // there. body is that of the event s.Request.ID or, without a request, of s.Span.ID, and the
-// result aliases it. An orphan shows its enrichments and no request.
-func (s *State) View(body json.RawMessage) wire.Record { return s.view(context.Background(), body) }
-
-// view is View, and ends with ctx, which the caller has to ask.
-func (s *State) view(ctx context.Context, body json.RawMessage) wire.Record {
+// result aliases it. An orphan shows its enrichments and no request. View ends early with
+// ctx, which the caller must then look at.
+func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	rec := wire.Record{
 		Success:   true,
 		ID:        s.RequestID,
@@ -38,7 +37,7 @@ func (s *State) view(ctx context.Context, body json.RawMessage) wire.Record {
 		rec.Span, body = body, tracedBody(body)
 		rec.Request = body
 	}
-	if link := s.link(); link != nil {
+	if link := s.TemplateLink(); link != nil {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
 	if s.Span != nil {
@@ -133,7 +132,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 	if i := s.winner(); i >= 0 {
 		row.Sidecar = s.History[i].Sidecar
 	}
-	if link := s.link(); link != nil {
+	if link := s.TemplateLink(); link != nil {
 		row.PromptName = &link.Value.Name
 		row.PromptVersion = rowcode.Optional(int64(link.Value.Version))
 		row.PromptLabel = rowcode.Optional(link.Value.Label)
@@ -155,6 +154,35 @@ func (s *State) viewSpan(rec *wire.Record, body json.RawMessage) {
 		rec.Status, rec.ErrorType, rec.ErrorMessage = span.Status, span.ErrorType, span.ErrorMessage
 		rec.Tags = append(rec.Tags, span.Tags...)
 	}
+}
+
+// TraceSpan returns the record's span as its trace shows it; ok is false if it has none.
+func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
+	if s.Span == nil || s.ClosesTrace() {
+		return span, false
+	}
+
+	v := &s.Span.Value
+	span = wire.TraceSpan{
+		ID:        s.RequestID,
+		Name:      v.Name,
+		SpanID:    v.SpanID,
+		Kind:      v.Kind,
+		Status:    v.Status,
+		StartTime: v.Start,
+		EndTime:   v.End,
+	}
+	if v.ParentID != "" {
+		span.ParentID = &v.ParentID
+	}
+	if s.Request != nil {
+		r := &s.Request.Value
+		span.RequestLogID = &s.RequestID
+		span.Status, span.Price = r.Status, dollars(r.Price)
+		span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
+	}
+
+	return span, true
 }
 
 // tracedBody returns the body of the request that logs the same call as a span.
@@ -210,8 +238,8 @@ func (s *State) groupIDs() []string {
 	return slices.Compact(ids)
 }
 
-// link returns the later of the prompt events' link and the request's own.
-func (s *State) link() *Stamped[Link] {
+// TemplateLink returns the later of the prompt events' link and the request's own.
+func (s *State) TemplateLink() *Stamped[Link] {
 	var own *Stamped[Link]
 	if s.Request != nil && s.Request.Value.Prompt != nil {
 		own = &Stamped[Link]{s.Request.Stamp, *s.Request.Value.Prompt}
@@ -268,4 +296,39 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 	}
 
 	return p
+}
+
+// A request that starts later than this after its first arrival has a wrong clock.
+const startAheadMax = 5 * time.Minute
+
+// startMin is before every model call. What a caller takes for a time may count from the
+// start of a machine, and 0 stands for unknown.
+var startMin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// ListTime returns where the record belongs in lists and charts: at the start of its
+// request. That is at most startAheadMax after the request first arrived. Without a
+// sensible start it is the order time. The state must have its request.
+//
+// It depends on the standing request alone, so it is the same whatever came when.
+func (s *State) ListTime() time.Time {
+	return s.began(s.Request.Stamp, s.Request.Value.Start)
+}
+
+// began returns the time of an event that says when something started.
+func (s *State) began(stamp Stamp, start *time.Time) time.Time {
+	if start == nil || start.Before(startMin) {
+		return stamp.At
+	}
+
+	// A redelivered event changes nothing, so the history has its first arrival.
+	began := start.UTC().Round(0)
+	i := slices.IndexFunc(s.History, func(h Entry) bool { return h.ID == stamp.ID })
+	if i < 0 {
+		return began
+	}
+	if latest := s.History[i].ArrivedAt.Add(startAheadMax); began.After(latest) {
+		return latest
+	}
+
+	return began
 }

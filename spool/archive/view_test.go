@@ -1,6 +1,7 @@
 package archive_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -24,7 +25,7 @@ func TestARowShowsTheFirstScores(t *testing.T) {
 	if n := len(row.Scores); n != 256 || row.Scores[0].Name != "s000" || row.Scores[255].Name != "s255" {
 		t.Errorf("the row has %d scores, from %q to %q", n, row.Scores[0].Name, row.Scores[n-1].Name)
 	}
-	if n := len(state.View(nil).Scores); n != 400 {
+	if n := len(state.View(context.Background(), nil).Scores); n != 400 {
 		t.Errorf("the record has %d scores", n)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -20,14 +20,14 @@ import (
 const (
 	walksMax     = 2                      // at a time, one for each account
 	walkFree     = 100 * time.Millisecond // every walk may take this long: most end within it
-	walkPatience = archive.StatisticsBudget
+	walkPatience = records.StatisticsBudget
 	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted anew
 
 	summedMax = time.Second // for all sums of a store by the days of a zone
 )
 
-// Archive is an archive.Archive whose statistics answer within StatisticsQuery.Budget.
+// Service is a records.Service whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
 // counting goes on for callers that ask the same again: the numbers of one question grow
@@ -35,8 +35,8 @@ const (
 // no budget; they are always exact. The same by the days of a zone may take a second.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
-type Archive struct {
-	*archive.Archive
+type Service struct {
+	*records.Service
 
 	life  context.Context
 	end   context.CancelFunc
@@ -47,12 +47,12 @@ type Archive struct {
 	walking map[string]bool // accounts with a walk that takes longer than walkFree
 }
 
-// New returns an Archive over another, which must outlive it.
-func New(a *archive.Archive) *Archive {
+// New returns a Service over another, which must outlive it.
+func New(a *records.Service) *Service {
 	life, end := context.WithCancel(context.Background())
 
-	return &Archive{
-		Archive: a,
+	return &Service{
+		Service: a,
 		life:    life,
 		end:     end,
 		kept:    keptCounts{by: make(map[countKey]*keptCount)},
@@ -61,7 +61,7 @@ func New(a *archive.Archive) *Archive {
 }
 
 // Close ends all counting and waits for it.
-func (c *Archive) Close() {
+func (c *Service) Close() {
 	// No walk begins once life has ended; see walkOf.
 	c.mu.Lock()
 	c.end()
@@ -72,7 +72,7 @@ func (c *Archive) Close() {
 
 // Analyze sums up the records that a search with the same filter finds, within q.Budget
 // if there is a filter.
-func (c *Archive) Analyze(
+func (c *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
@@ -80,13 +80,13 @@ func (c *Archive) Analyze(
 	// wrong with a filter is reported in one place.
 	inUTC := q.Zone == "" || q.Zone == time.UTC.String()
 	if err != nil || match.Spanned() && inUTC || q.Budget == 0 {
-		return c.Archive.Analyze(ctx, id, q)
+		return c.Service.Analyze(ctx, id, q)
 	}
 
 	// Those of a store may not fit the days of a zone. Then every row is counted, as with a filter.
 	if match.Spanned() {
 		quick, cancel := context.WithTimeout(ctx, summedMax)
-		w, err := c.Archive.Analyze(quick, id, q)
+		w, err := c.Service.Analyze(quick, id, q)
 		slow := err != nil && quick.Err() != nil && ctx.Err() == nil
 		cancel()
 		if !slow {
@@ -106,11 +106,11 @@ func (c *Archive) Analyze(
 }
 
 // TemplateStatistics sums up records by template version, within q.Budget.
-func (c *Archive) TemplateStatistics(
+func (c *Service) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.TemplateStatistics, err error) {
 	if q.Budget == 0 {
-		return c.Archive.TemplateStatistics(ctx, id, q)
+		return c.Service.TemplateStatistics(ctx, id, q)
 	}
 
 	asked := question{
@@ -131,16 +131,16 @@ type question struct {
 	sums func() counter
 }
 
-// counter is an archive.Adder that can answer at any time with what it has counted so far.
+// counter is an records.Adder that can answer at any time with what it has counted so far.
 type counter interface {
-	archive.Adder
+	records.Adder
 	counted() any
 }
 
 // counterOf is a counter whose answer is a T.
 type counterOf[T any] struct {
 	sums interface {
-		archive.Adder
+		records.Adder
 		Answer() T
 	}
 }
@@ -150,7 +150,7 @@ func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
 func (c counterOf[T]) counted() any            { return c.sums.Answer() }
 
 // ask calls take with the best answer that exists after q.Budget.
-func (c *Archive) ask(
+func (c *Service) ask(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery, asked question, take func(answer any),
 ) (wire.Progress, error) {
 	w, err := c.walkOf(id, q, asked)
@@ -202,7 +202,7 @@ func (c *Archive) ask(
 
 // walkOf joins the walk that counts the answer to a question, or begins one. It returns
 // nil if the kept answer is recent enough.
-func (c *Archive) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
+func (c *Service) walkOf(id wire.Identity, q wire.StatisticsQuery, asked question) (*walk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -25,7 +25,7 @@ func ofModel(model string) wire.StatisticsQuery {
 }
 
 // withCounting runs a test over a slow store, within synctest.
-func withCounting(t *testing.T, s *slowStore, test func(t *testing.T, c *counting.Archive)) {
+func withCounting(t *testing.T, s *slowStore, test func(t *testing.T, c *counting.Service)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := counting.New(s.archive())
@@ -34,7 +34,7 @@ func withCounting(t *testing.T, s *slowStore, test func(t *testing.T, c *countin
 	})
 }
 
-func analyze(t testing.TB, c *counting.Archive, id wire.Identity, q wire.StatisticsQuery) wire.Analytics {
+func analyze(t testing.TB, c *counting.Service, id wire.Identity, q wire.StatisticsQuery) wire.Analytics {
 	t.Helper()
 	w, err := c.Analyze(t.Context(), id, q)
 	if err != nil {
@@ -45,7 +45,7 @@ func analyze(t testing.TB, c *counting.Archive, id wire.Identity, q wire.Statist
 }
 
 func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
-	withCounting(t, &slowStore{rows: 2000, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, &slowStore{rows: 2000, each: time.Millisecond}, func(t *testing.T, c *counting.Service) {
 		w := analyze(t, c, counter, wire.StatisticsQuery{Budget: waiting})
 
 		if w.TotalRequests != 2000 || w.Progress != (wire.Progress{}) {
@@ -58,12 +58,12 @@ func TestTotalsWithoutAFilterAreExactHoweverSlowTheStoreIs(t *testing.T) {
 func TestTotalsByTheDaysOfAZoneGrowWhereTheStoreIsSlow(t *testing.T) {
 	question := wire.StatisticsQuery{Budget: waiting, Key: "all", FilterLine: wire.FilterLine{Zone: "Asia/Kolkata"}}
 
-	withCounting(t, &slowStore{rows: 900, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, &slowStore{rows: 900, each: time.Millisecond}, func(t *testing.T, c *counting.Service) {
 		if w := analyze(t, c, counter, question); w.TotalRequests != 900 || w.Progress != (wire.Progress{}) {
 			t.Errorf("%d of 900 are counted, %+v", w.TotalRequests, w.Progress)
 		}
 	})
-	withCounting(t, &slowStore{rows: 3000, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, &slowStore{rows: 3000, each: time.Millisecond}, func(t *testing.T, c *counting.Service) {
 		w := analyze(t, c, counter, question)
 		if n := w.TotalRequests; n < 60 || n > 200 || !w.Incomplete || !w.Counting {
 			t.Errorf("at first %d are counted, %+v", n, w.Progress)
@@ -80,7 +80,7 @@ func TestTotalsByTheDaysOfAZoneGrowWhereTheStoreIsSlow(t *testing.T) {
 
 func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 	s := &slowStore{rows: 2000, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		first := analyze(t, c, counter, ofModel("m"))
 		if n := first.TotalRequests; n < 60 || n > 200 || !first.Incomplete || !first.Counting {
 			t.Errorf("at first %d are counted, %+v", n, first.Progress)
@@ -105,7 +105,7 @@ func TestACountGoesOnBehindItsAnswer(t *testing.T) {
 
 func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
 	s := &slowStore{rows: 1000, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		whole := ofModel("m")
 		whole.Budget = time.Minute
 		if w := analyze(t, c, counter, whole); w.TotalRequests != 1000 || w.Progress != (wire.Progress{}) {
@@ -130,7 +130,7 @@ func TestAWholeCountServesUntilANewerOneIsWhole(t *testing.T) {
 
 func TestWhatIsCountedQuicklyIsNeverOld(t *testing.T) {
 	s := &slowStore{rows: 10, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		analyze(t, c, counter, ofModel("m"))
 		s.rows = 20
 		if w := analyze(t, c, counter, ofModel("m")); w.TotalRequests != 20 || w.Progress != (wire.Progress{}) {
@@ -141,7 +141,7 @@ func TestWhatIsCountedQuicklyIsNeverOld(t *testing.T) {
 
 func TestACountThatNobodyAsksForEnds(t *testing.T) {
 	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		before := analyze(t, c, counter, ofModel("m"))
 		time.Sleep(15 * time.Second) // it ends meanwhile, which frees its place for another
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestACountThatNobodyAsksForEnds(t *testing.T) {
 
 func TestACountThatTakesTooLongEnds(t *testing.T) {
 	s := &slowStore{rows: 1_000_000, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		w := analyze(t, c, counter, ofModel("m"))
 		for range 25 {
 			time.Sleep(time.Second)
@@ -177,7 +177,7 @@ func TestACountThatTakesTooLongEnds(t *testing.T) {
 
 func TestFewCountAtATime(t *testing.T) {
 	s := &slowStore{rows: 5000, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		ask := func(account, model string) int64 {
 			return analyze(t, c, wire.Identity{Account: account}, ofModel(model)).TotalRequests
 		}
@@ -209,7 +209,7 @@ func TestFewCountAtATime(t *testing.T) {
 
 func TestManyQuestionsAreNotKeptForEver(t *testing.T) {
 	s := &slowStore{rows: 500, each: time.Millisecond}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		whole := func(model string) {
 			q := ofModel(model)
 			q.Budget = time.Minute
@@ -227,7 +227,7 @@ func TestManyQuestionsAreNotKeptForEver(t *testing.T) {
 
 func TestWhatEndsACountWithAFaultIsTold(t *testing.T) {
 	s := &slowStore{rows: 100, each: time.Millisecond, err: errors.New("the disk is broken")}
-	withCounting(t, s, func(t *testing.T, c *counting.Archive) {
+	withCounting(t, s, func(t *testing.T, c *counting.Service) {
 		q := ofModel("m")
 		q.Budget = time.Second
 		if _, err := c.Analyze(t.Context(), counter, q); !errors.Is(err, s.err) {
@@ -247,7 +247,7 @@ func TestNumbersDoNotShrink(t *testing.T) {
 			}
 		}), 1, 30).Draw(r, "steps")
 
-		withCounting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *counting.Archive) {
+		withCounting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *counting.Service) {
 			last := map[int]int64{}
 			for i, step := range steps {
 				w := analyze(t, c, counter, ofModel(fmt.Sprint(step[0])))

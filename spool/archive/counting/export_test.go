@@ -1,7 +1,7 @@
 package counting
 
 // Kept returns how many answers are kept, and their size.
-func (c *Archive) Kept() (answers, bytes int) {
+func (c *Service) Kept() (answers, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

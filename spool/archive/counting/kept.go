@@ -39,7 +39,7 @@ func (k *keptCount) fresh() bool {
 	return k.walk == nil && !k.ended.IsZero() && time.Since(k.ended) < walkFreshFor
 }
 
-// keptCounts holds the answers that were asked for last. Archive.mu guards it.
+// keptCounts holds the answers that were asked for last. Service.mu guards it.
 type keptCounts struct {
 	by    map[countKey]*keptCount
 	bytes int

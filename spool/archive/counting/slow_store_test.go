@@ -11,6 +11,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -70,8 +71,8 @@ func (s *slowStore) Scan(ctx context.Context, _ string, _ query.Query, _ rowcode
 	return nil, s.err
 }
 
-func (s *slowStore) archive() *archive.Archive {
-	return archive.New(archive.Config{
+func (s *slowStore) archive() *records.Service {
+	return records.New(records.Config{
 		Store:   s,
 		Metrics: metrics.New("server", "test"),
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),

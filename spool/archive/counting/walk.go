@@ -32,16 +32,16 @@ type walk struct {
 	rows int64
 	at   time.Time // list time of the last row
 
-	// Guarded by Archive.mu.
-	placed bool // it has one of the places in Archive.walking
+	// Guarded by Service.mu.
+	placed bool // it has one of the places in Service.walking
 	over   bool
 	whole  bool
 	answer any   // if whole
 	err    error // if it failed
 }
 
-// beginLocked begins a walk. Archive.mu must be held.
-func (c *Archive) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
+// beginLocked begins a walk. Service.mu must be held.
+func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked question) *walk {
 	w := &walk{
 		asked: asked,
 		begun: time.Now(),
@@ -70,7 +70,7 @@ func (c *Archive) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 // place gives a walk that takes longer than most one of the few places for these, or ends
 // it. What it counted is kept, and the next caller begins another walk: one that waited
 // for its turn would hold a snapshot of the store meanwhile.
-func (c *Archive) place(w *walk) {
+func (c *Service) place(w *walk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -91,7 +91,7 @@ func (c *Archive) place(w *walk) {
 }
 
 // finish keeps what a walk has counted.
-func (c *Archive) finish(w *walk, progress wire.Progress, err error) {
+func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 	part := w.part()
 
 	c.mu.Lock()

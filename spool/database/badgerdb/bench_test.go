@@ -18,7 +18,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/metrics/cputime"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -41,7 +41,7 @@ func BenchmarkArchive(b *testing.B) {
 			return
 		}
 		s.restart(b)
-		databasetest.Ask(b, s.archive, accounts[0], s.calls, benchDays)
+		databasetest.Ask(b, s.service, accounts[0], s.calls, benchDays)
 		s.tellMemory(b)
 	}
 }
@@ -65,7 +65,7 @@ type stage struct {
 	records int
 	calls   *databasetest.Calls
 	db      *badgerdb.DB
-	archive *archive.Archive
+	service *records.Service
 	made    int
 	memory  atomic.Int64 // most anonymous memory seen, kB
 }
@@ -124,7 +124,7 @@ func (s *stage) open(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.db = db
-	s.archive = archive.New(archive.Config{
+	s.service = records.New(records.Config{
 		Store:   db,
 		Metrics: metrics.New("server", "bench"),
 		Logger:  quiet,
@@ -165,7 +165,7 @@ func (s *stage) fill(b *testing.B) bool {
 							events, size = append(events, e), size+len(e.Body)
 						}
 					}
-					if _, err := s.archive.Record(b.Context(), accounts[n/batch%2], events); err != nil {
+					if _, err := s.service.Record(b.Context(), accounts[n/batch%2], events); err != nil {
 						b.Error(err)
 					}
 					mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/disk/disktest"
 )
@@ -270,7 +271,7 @@ func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
 		t.Fatal("the test does not find a key that exists")
 	}
 
-	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test")})
+	a := records.New(records.Config{Store: db, Metrics: metrics.New("server", "test")})
 	if n, err := a.MaskAll(t.Context(), wire.Identity{Account: "a"}); err != nil || n != 1 {
 		t.Fatalf("%d masked (%v), want 1", n, err)
 	}

@@ -12,8 +12,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
@@ -23,7 +23,7 @@ import (
 type account struct {
 	t       *testing.T
 	db      *badgerdb.DB
-	archive *archive.Archive
+	archive *records.Service
 	id      wire.Identity
 	begin   time.Time
 	random  *rand.Rand
@@ -42,7 +42,7 @@ func openAccount(t *testing.T) *account {
 		begin:  time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC),
 		random: rand.New(rand.NewPCG(1, 2)),
 	}
-	a.archive = archive.New(archive.Config{
+	a.archive = records.New(records.Config{
 		Store:   db,
 		Metrics: metrics.New("server", "test"),
 		Logger:  quiet,

@@ -16,11 +16,12 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 )
 
 // overStore returns an archive on a store, without a registry.
-func overStore(s archive.Store) *archive.Archive {
-	return archive.New(archive.Config{
+func overStore(s archive.Store) *records.Service {
+	return records.New(records.Config{
 		Store:   s,
 		Metrics: metrics.New("server", "test"),
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -188,7 +189,7 @@ func moment(t *rapid.T, operator string) wire.Filter {
 
 // asked stores n requests of three users, each with a tag of its own, and returns the
 // archive.
-func asked(t *testing.T, s archive.Store, n int) (*archive.Archive, wire.Identity) {
+func asked(t *testing.T, s archive.Store, n int) (*records.Service, wire.Identity) {
 	t.Helper()
 
 	const body = `{"function_name":"openai.chat.completions.create",` +

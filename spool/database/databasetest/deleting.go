@@ -183,5 +183,5 @@ func owner(events []archive.Event) string {
 	for _, e := range events {
 		s.Fold(e)
 	}
-	return s.View(json.RawMessage(`{}`)).Metadata["user_id"]
+	return s.View(context.Background(), json.RawMessage(`{}`)).Metadata["user_id"]
 }

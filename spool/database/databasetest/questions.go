@@ -11,13 +11,13 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics/cputime"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 )
 
 // Ask asks an archive with calls of so many days the questions for which the
 // documentation promises times. It reports the first answer and the 95th percentile of
 // the others.
-func Ask(b *testing.B, a *archive.Archive, id wire.Identity, calls *Calls, days int) {
+func Ask(b *testing.B, a *records.Service, id wire.Identity, calls *Calls, days int) {
 	b.Helper()
 	s := asker{b, a, id, calls, days}
 	for _, q := range s.questions() {
@@ -35,7 +35,7 @@ type question struct {
 // asker asks the questions of one benchmark.
 type asker struct {
 	b     *testing.B
-	a     *archive.Archive
+	a     *records.Service
 	id    wire.Identity
 	calls *Calls
 	days  int

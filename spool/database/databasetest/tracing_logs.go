@@ -20,6 +20,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 )
 
 // recorded returns the events of a recorded request of an OTLP exporter, in protobuf.
@@ -119,7 +120,7 @@ func joiningLogs(t *testing.T, open Open) {
 	// The span's record is the same in every account, but for its history.
 	seen := map[string]wire.Record{}
 	for name, batches := range orders {
-		a := archive.New(archive.Config{
+		a := records.New(records.Config{
 			Store:   s,
 			Metrics: metrics.New("server", "test"),
 			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),

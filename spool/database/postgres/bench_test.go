@@ -14,7 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
 	"promptspool/spool/database/postgres/postgrestest"
@@ -35,7 +35,7 @@ func BenchmarkArchive(b *testing.B) {
 			return
 		}
 		s.settle(b)
-		databasetest.Ask(b, s.archive, accounts[0], s.calls, benchDays)
+		databasetest.Ask(b, s.service, accounts[0], s.calls, benchDays)
 	}
 }
 
@@ -47,7 +47,7 @@ type stage struct {
 	calls   *databasetest.Calls
 	dsn     string
 	db      *postgres.DB
-	archive *archive.Archive
+	service *records.Service
 }
 
 var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
@@ -75,7 +75,7 @@ func newStage(b *testing.B) *stage {
 	span := benchDays * 24 * time.Hour
 	s.calls = databasetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
 	s.db = open(b, s.dsn)
-	s.archive = archive.New(archive.Config{
+	s.service = records.New(records.Config{
 		Store:   s.db,
 		Metrics: metrics.New("server", "bench"),
 		Logger:  quiet,
@@ -113,7 +113,7 @@ func (s *stage) fill(b *testing.B) bool {
 					for i := n; i < min(n+batch, end); i++ {
 						events = append(events, s.calls.Events(i)...)
 					}
-					if _, err := s.archive.Record(b.Context(), accounts[n/batch%2], events); err != nil {
+					if _, err := s.service.Record(b.Context(), accounts[n/batch%2], events); err != nil {
 						b.Error(err)
 					}
 				}

@@ -27,6 +27,7 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
@@ -179,7 +180,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	span := 20 * 24 * time.Hour
 	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
 	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
-	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
+	a := records.New(records.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
 	const batch = 500
 
 	begun := time.Now()

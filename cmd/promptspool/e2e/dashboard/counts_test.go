@@ -22,6 +22,7 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/counting"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb"
 )
@@ -99,7 +100,7 @@ func slowDashboard(t *testing.T, calls int) (*slowStore, *browser) {
 	}
 
 	store := &slowStore{Store: db, each: 100 * time.Microsecond}
-	records := archive.New(archive.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet})
+	records := records.New(records.Config{Store: store, Metrics: metrics.New("server", "test"), Logger: quiet})
 	var events []wire.Event
 	for n := range calls {
 		events = append(events, wire.Event{

@@ -12,7 +12,7 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 )
 
@@ -71,7 +71,7 @@ func maskRestored(version string) func(context.Context, *badgerdb.DB) error {
 			return err
 		}
 
-		records := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
+		records := records.New(records.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
 		masked := 0
 		for _, account := range accounts {
 			n, err := records.MaskAll(ctx, wire.Identity{Account: account})

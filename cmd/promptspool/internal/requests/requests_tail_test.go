@@ -14,7 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 )
 
@@ -32,7 +32,7 @@ func newFollowing(t *testing.T) *following {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	a := archive.New(archive.Config{Store: db, Metrics: metrics.New("server", "test"), Name: "s"})
+	a := records.New(records.Config{Store: db, Metrics: metrics.New("server", "test"), Name: "s"})
 	id := wire.Identity{Account: "a", Verified: true}
 
 	begun := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)

@@ -1,4 +1,4 @@
-package archive
+package records
 
 import (
 	"cmp"
@@ -17,11 +17,11 @@ const StatisticsBudget = 20 * time.Second
 
 // Analyze sums up the records that a search with the same filter finds. It counts to the
 // end, however long that takes; see package counting.
-func (a *Archive) Analyze(
+func (svc *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.Analytics, error) {
 	sums := query.NewAnalytics(q)
-	progress, err := a.Sum(ctx, id, q, query.AnalyticsColumns, sums)
+	progress, err := svc.Sum(ctx, id, q, query.AnalyticsColumns, sums)
 	if err != nil {
 		return wire.Analytics{}, err
 	}
@@ -34,11 +34,11 @@ func (a *Archive) Analyze(
 
 // TemplateStatistics sums up records by template version. A filter on prompt_name
 // selects one template.
-func (a *Archive) TemplateStatistics(
+func (svc *Service) TemplateStatistics(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (wire.TemplateStatistics, error) {
 	sums := query.NewTemplateVersions(q)
-	progress, err := a.Sum(ctx, id, q, query.TemplateVersionsColumns, sums)
+	progress, err := svc.Sum(ctx, id, q, query.TemplateVersionsColumns, sums)
 	if err != nil {
 		return wire.TemplateStatistics{}, err
 	}
@@ -54,7 +54,7 @@ type Adder interface{ Add(row *wire.Row) error }
 
 // Sum gives the rows that a query finds to an Adder. Only looking into bodies has a
 // budget: with no filter but time, the numbers are those of every record, at any load.
-func (a *Archive) Sum(
+func (svc *Service) Sum(
 	ctx context.Context, id wire.Identity, s wire.StatisticsQuery, want rowcode.Columns, to Adder,
 ) (wire.Progress, error) {
 	if err := checkAccount(id); err != nil {
@@ -65,17 +65,17 @@ func (a *Archive) Sum(
 		return wire.Progress{}, err
 	}
 
-	defer a.observeQuery(time.Now())
+	defer svc.observeQuery(time.Now())
 	// All rows of a span count, so a store may answer from the sums that it has made of
 	// them.
 	if sums, ok := to.(query.Sums); ok && q.Spanned() {
-		return wire.Progress{}, a.config.Store.Sum(ctx, id.Account, q, want, sums)
+		return wire.Progress{}, svc.config.Store.Sum(ctx, id.Account, q, want, sums)
 	}
 
 	if q.NeedsBody() || q.NeedsWhole() {
 		q.Budget = StatisticsBudget
 	}
-	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+	stopped, err := svc.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
 		return true, to.Add(row)
 	})
 	if err != nil || stopped == nil {
@@ -86,7 +86,7 @@ func (a *Archive) Sum(
 }
 
 // Suggest returns values that a field has, those of the newest records first.
-func (a *Archive) Suggest(
+func (svc *Service) Suggest(
 	ctx context.Context, id wire.Identity, s wire.SuggestQuery,
 ) (wire.Suggestions, error) {
 	if err := checkAccount(id); err != nil {
@@ -96,7 +96,7 @@ func (a *Archive) Suggest(
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
-	where, err := a.ofTemplate(ctx, id.Account, s)
+	where, err := svc.ofTemplate(ctx, id.Account, s)
 	if err != nil {
 		return wire.Suggestions{}, err
 	}
@@ -107,18 +107,18 @@ func (a *Archive) Suggest(
 	q.Budget = StatisticsBudget
 
 	spent := patience{began: time.Now(), budget: s.Budget}
-	defer a.observeQuery(spent.began)
+	defer svc.observeQuery(spent.began)
 	if g.Column() == rowcode.ColumnBody {
 		// Each value costs the reading of a body, so the clock is looked at after each.
 		spent.each = 1
 		spent.budget = cmp.Or(spent.budget, StatisticsBudget)
-		complete, err := a.suggestFromBodies(ctx, id, q, g, &spent)
+		complete, err := svc.suggestFromBodies(ctx, id, q, g, &spent)
 		return wire.Suggestions{Success: true, Values: g.Values, Complete: complete}, err
 	}
 
 	w := wire.Suggestions{Success: true, Complete: true}
 	want := rowcode.ColumnsOf(g.Column(), rowcode.ColumnID)
-	stopped, err := a.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
+	stopped, err := svc.config.Store.Scan(ctx, id.Account, q, want, func(row *wire.Row) (bool, error) {
 		more := g.Add(&query.Subject{Row: row}) && !spent.isOver()
 		w.Complete = w.Complete && more
 		return more, nil
@@ -137,17 +137,17 @@ const suggestPage = 64
 // it looked at all of them. It asks the store for each body while no scan is under
 // way: a store that waits for exclusive access would wait for the scan, and the body
 // for the store.
-func (a *Archive) suggestFromBodies(
+func (svc *Service) suggestFromBodies(
 	ctx context.Context, id wire.Identity, q query.Query, g *query.Suggestion, spent *patience,
 ) (complete bool, err error) {
 	for {
-		page, stopped, err := a.positions(ctx, id, q, suggestPage)
+		page, stopped, err := svc.positions(ctx, id, q, suggestPage)
 		if err != nil {
 			return false, err
 		}
 
 		for _, p := range page {
-			_, body, err := a.config.Store.Record(ctx, id.Account, p.RequestID)
+			_, body, err := svc.config.Store.Record(ctx, id.Account, p.RequestID)
 			if wire.IsCode(err, wire.CodeNotFound) {
 				continue // deleted meanwhile
 			}
@@ -188,14 +188,14 @@ func (p *patience) isOver() bool {
 
 // ofTemplate narrows the filter of suggestions to the template that they name by its id.
 // Calls may be linked to it by its id or its name.
-func (a *Archive) ofTemplate(ctx context.Context, account string, s wire.SuggestQuery) (*wire.Filter, error) {
+func (svc *Service) ofTemplate(ctx context.Context, account string, s wire.SuggestQuery) (*wire.Filter, error) {
 	if s.TemplateID == "" {
 		return s.FilterGroup, nil
 	}
 	names := []string{s.TemplateID}
-	if a.config.Versions != nil {
-		latest, now := wire.Selector{}, a.config.Now()
-		name, _, err := a.config.Versions.VersionAt(ctx, account, s.TemplateID, latest, now)
+	if svc.config.Versions != nil {
+		latest, now := wire.Selector{}, svc.config.Now()
+		name, _, err := svc.config.Versions.VersionAt(ctx, account, s.TemplateID, latest, now)
 		// Calls may name a template by an id that this registry does not have (any more).
 		if err == nil {
 			names = append(names, name)

@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package archive
+package records
 
 import (
 	"cmp"
@@ -7,8 +7,51 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/dustin/go-humanize/english"
+
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 )
+
+// Request returns a record of the identity's account.
+func (svc *Service) Request(ctx context.Context, id wire.Identity, requestID string) (wire.Record, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Record{}, err
+	}
+	parsed, err := wire.ParseID(requestID)
+	if err != nil {
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"There is no such request: a request_id %v.", err)
+	}
+
+	state, body, err := svc.config.Store.Record(ctx, id.Account, parsed)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"This account has no request %s. If a sidecar has just accepted it, it may still be on its way.",
+			parsed)
+	case err != nil:
+		return wire.Record{}, err
+	// A span is shown, with whatever was attached to it: no request need ever follow.
+	case state.Request == nil && state.Span == nil:
+		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
+			"The request %s has not arrived yet. %s for it arrived already and will be part of it.",
+			parsed, english.Plural(len(state.History), "event", ""))
+	}
+
+	record := state.View(ctx, body)
+	if ctx.Err() != nil {
+		return wire.Record{}, wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
+	}
+	if err := svc.linkRecord(ctx, id.Account, &state, &record); err != nil {
+		return wire.Record{}, err
+	}
+	if err := svc.settleConflicts(ctx, id, &record); err != nil {
+		return wire.Record{}, err
+	}
+
+	return record, nil
+}
 
 // conflictBytesMax bounds the conflicting contents that a record shows, beyond the first.
 const conflictBytesMax = 4 << 20
@@ -16,7 +59,7 @@ const conflictBytesMax = 4 << 20
 // settleConflicts unmarks requests that differ from the record's own only in a
 // secret, because one of them arrived when less was masked than today. It shows the
 // content of the others.
-func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
+func (svc *Service) settleConflicts(ctx context.Context, id wire.Identity, r *wire.Record) error {
 	// Nearly all records have one request, and need no second look at the store.
 	if !slices.ContainsFunc(r.Events, func(e wire.RecordEvent) bool { return e.Conflict }) {
 		return nil
@@ -24,21 +67,21 @@ func (a *Archive) settleConflicts(ctx context.Context, id wire.Identity, r *wire
 
 	// The record may have gained events since it was read: only those in
 	// both are compared.
-	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, r.RequestID)
+	state, bodies, err := svc.config.Store.Bodies(ctx, id.Account, r.RequestID)
 	if err != nil {
 		return err
 	}
 
-	own, _ := maskBody(r.Request)
+	own, _ := archive.MaskBody(r.Request)
 	var others []wire.RecordEvent
 	for i := range r.Events {
 		e := &r.Events[i]
-		if !e.Conflict || !slices.ContainsFunc(state.History, func(h Entry) bool { return h.ID == e.ID }) {
+		if !e.Conflict || !slices.ContainsFunc(state.History, func(h archive.Entry) bool { return h.ID == e.ID }) {
 			continue
 		}
 
 		// Compared as they would be kept today, whatever was masked when they arrived.
-		bodies[e.ID], _ = maskBody(bodies[e.ID])
+		bodies[e.ID], _ = archive.MaskBody(bodies[e.ID])
 		e.Conflict = string(bodies[e.ID]) != string(own)
 		if e.Conflict {
 			others = append(others, *e)
@@ -63,7 +106,7 @@ func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) [
 	size := 0
 	for _, e := range others {
 		body := bodies[e.ID]
-		hash := HashBody(body)
+		hash := archive.HashBody(body)
 		if shown[hash] {
 			continue
 		}

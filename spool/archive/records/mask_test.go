@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -251,7 +252,7 @@ func serverOver(db *badgerdb.DB, now func() time.Time) server {
 	if now == nil {
 		now = func() time.Time { return databasetest.Start.Add(time.Hour) }
 	}
-	a := archive.New(archive.Config{
+	a := records.New(records.Config{
 		Store:   db,
 		Metrics: m,
 		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),

@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"encoding/json"
@@ -359,7 +359,7 @@ func checksOfWrites(t *testing.T) (checks []*regexp.Regexp) {
 	reason := regexp.MustCompile(`f\.fault\([^,]+, "([^"]+)"`)
 	verb := regexp.MustCompile(`%[a-z]`)
 	for _, file := range []string{"field.go", "time.go", "write.go"} {
-		source, err := os.ReadFile("../../api/wire/" + file)
+		source, err := os.ReadFile("../../../api/wire/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package archive
+package records
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 )
 
@@ -15,7 +16,7 @@ const walkTime = 2 * time.Second
 // walk looks at all records of an account in parts: from the newest on those that lists
 // show, then the orphans, then the spans.
 type walk struct {
-	archive *Archive
+	archive *Service
 	account string
 	ends    time.Time
 	limit   int // records to look at; 0 if time alone bounds them
@@ -27,13 +28,13 @@ type walk struct {
 }
 
 // newWalk returns a walk that continues at the cursor of an earlier one, "" for the first.
-func (a *Archive) newWalk(
+func (svc *Service) newWalk(
 	id wire.Identity, cursor string, look func(ctx context.Context, requestID string) error,
 ) *walk {
 	return &walk{
-		archive: a,
+		archive: svc,
 		account: id.Account,
-		ends:    a.config.Now().Add(walkTime),
+		ends:    svc.config.Now().Add(walkTime),
 		look:    look,
 		cursor:  cursor,
 	}
@@ -80,9 +81,9 @@ type walked struct{ requestID, cursor string }
 // partBehind returns the next records of an account behind a cursor, "" for the beginning: from
 // the newest on those that lists show, then the orphans, then those that are only a span. next
 // continues behind them; it is "" at the end.
-func (a *Archive) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
+func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
 	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
-		states, last, err := a.config.Store.OffList(ctx, account, Orphaned, after, exportStep)
+		states, last, err := svc.config.Store.OffList(ctx, account, archive.Orphaned, after, exportStep)
 		for i := range states {
 			part = append(part, walked{states[i].RequestID, orphanCursor + states[i].RequestID})
 		}
@@ -106,9 +107,9 @@ func (a *Archive) partBehind(ctx context.Context, account, cursor string) (part 
 	prefix, limit := "", exportPage
 	if next = orphanCursor; isSpan {
 		prefix, limit, next = spanCursor, exportStep, ""
-		page, err = a.config.Store.Spans(ctx, account, behind, limit)
+		page, err = svc.config.Store.Spans(ctx, account, behind, limit)
 	} else {
-		page, _, err = a.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
+		page, _, err = svc.positions(ctx, wire.Identity{Account: account}, query.Query{After: behind}, limit)
 	}
 	for _, p := range page {
 		part = append(part, walked{p.RequestID, prefix + p.Cursor()})

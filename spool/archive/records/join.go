@@ -1,4 +1,4 @@
-package archive
+package records
 
 import (
 	"bytes"
@@ -7,12 +7,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
+	"promptspool/spool/archive"
 )
 
 // Some libraries send the messages of a traced call, and judgements of it, as log records
@@ -39,42 +38,15 @@ const joinTracesStep = 20
 // which there were some.
 const joinRecordsMax = 32
 
-// Log is what an event of kind log says.
-type Log struct {
-	TraceID string
-	SpanID  string
-
-	// Joined is the id of the span's record, in the event that marks log records as joined.
-	Joined string
-}
-
-// readLog reads the body of a log record, as package otlp makes it, or of its mark.
-func readLog(body wire.Object) *Log {
-	if joined, ok := body.Get("joined"); ok && joined[0] == '"' {
-		return &Log{Joined: jsonscan.Unquote(joined)}
-	}
-
-	log, _ := body.Get("log")
-	text := func(name string) string {
-		value, ok := jsonscan.Lookup(log, name)
-		if !ok || value[0] != '"' {
-			return ""
-		}
-		return strings.ToLower(jsonscan.Unquote(value))
-	}
-
-	return &Log{TraceID: text("traceId"), SpanID: text("spanId")}
-}
-
 // spanKey names a span.
 type spanKey struct {
-	trace UUID
+	trace archive.UUID
 	span  [8]byte
 }
 
 // keyOf reads the ids of a span; ok is false if one is malformed.
 func keyOf(traceID, spanID string) (key spanKey, ok bool) {
-	key.trace, ok = ParseTrace(traceID)
+	key.trace, ok = archive.ParseTrace(traceID)
 	span, err := hex.DecodeString(spanID)
 	if !ok || err != nil || len(span) != len(key.span) {
 		return key, false
@@ -85,9 +57,9 @@ func keyOf(traceID, spanID string) (key spanKey, ok bool) {
 }
 
 // logLink returns the key by which a Store finds the log records of a span.
-func (key spanKey) logLink() UUID {
-	id, _ := ParseUUID(wire.LogRecordID(key.trace, key.span, 0))
-	return logLink(id)
+func (key spanKey) logLink() archive.UUID {
+	id, _ := archive.ParseUUID(wire.LogRecordID(key.trace, key.span, 0))
+	return archive.LogLink(id)
 }
 
 // joinings are the spans whose log records may have to be joined, with the ids of their records, ""
@@ -99,7 +71,7 @@ type joinings map[spanKey]string
 // same. Two batches at the same time are both durable before either looks, and each looks at
 // the log records of all days of a span, so that one of them joins all. results are those of
 // the events; what was refused is not joined.
-func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, results []wire.Result) error {
+func (svc *Service) joinLogs(ctx context.Context, account string, events []archive.Event, results []wire.Result) error {
 	found := joinings{}
 	for i := range events {
 		if e := &events[i]; e.Log != nil && stored(results[i]) {
@@ -108,22 +80,22 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, 
 			}
 		}
 	}
-	if err := a.addSpans(ctx, account, events, results, found); err != nil {
+	if err := svc.addSpans(ctx, account, events, results, found); err != nil {
 		return err
 	}
-	if err := a.findSpans(ctx, account, found); err != nil {
+	if err := svc.findSpans(ctx, account, found); err != nil {
 		return err
 	}
 
 	// A few log records may belong to large spans: not all of them are held at once.
-	var derived []Event
+	var derived []archive.Event
 	size := 0
 	for key, spanRecord := range found {
 		if spanRecord == "" {
 			continue // its log records wait
 		}
-		more, err := a.join(ctx, account, key, spanRecord)
-		if err := a.unjoined(account, spanRecord, err); err != nil {
+		more, err := svc.join(ctx, account, key, spanRecord)
+		if err := svc.unjoined(account, spanRecord, err); err != nil {
 			return err
 		}
 
@@ -134,13 +106,13 @@ func (a *Archive) joinLogs(ctx context.Context, account string, events []Event, 
 		if size < joinBytesMax {
 			continue
 		}
-		if err := a.applyJoined(ctx, account, derived); err != nil {
+		if err := svc.applyJoined(ctx, account, derived); err != nil {
 			return err
 		}
 		derived, size = nil, 0
 	}
 
-	return a.applyJoined(ctx, account, derived)
+	return svc.applyJoined(ctx, account, derived)
 }
 
 // stored reports whether the event of a result is in its record.
@@ -149,42 +121,42 @@ func stored(r wire.Result) bool {
 }
 
 // applyJoined applies what join returned.
-func (a *Archive) applyJoined(ctx context.Context, account string, derived []Event) error {
+func (svc *Service) applyJoined(ctx context.Context, account string, derived []archive.Event) error {
 	if len(derived) == 0 {
 		return nil
 	}
 
 	// A record that is full stays as it is.
-	_, err := a.config.Store.Apply(ctx, account, derived)
+	_, err := svc.config.Store.Apply(ctx, account, derived)
 
-	return a.unjoined(account, derived[0].RequestID, err)
+	return svc.unjoined(account, derived[0].RequestID, err)
 }
 
 // unjoined logs that something could not be joined, ever. The events of its batch are
 // stored, and other batches must not fail with it. Any other error it returns, because
 // sending the batch again may help.
-func (a *Archive) unjoined(account, id string, err error) error {
+func (svc *Service) unjoined(account, id string, err error) error {
 	if !wire.IsCode(err, wire.CodeInternal) {
 		return err
 	}
-	a.config.Logger.Error("log records stay apart from their span", "account", account, "id", id, "error", err)
+	svc.config.Logger.Error("log records stay apart from their span", "account", account, "id", id, "error", err)
 
 	return nil
 }
 
 // addSpans adds the spans of a batch that have log records.
-func (a *Archive) addSpans(
-	ctx context.Context, account string, events []Event, results []wire.Result, found joinings,
+func (svc *Service) addSpans(
+	ctx context.Context, account string, events []archive.Event, results []wire.Result, found joinings,
 ) error {
-	if !slices.ContainsFunc(events, func(e Event) bool { return e.Span != nil }) {
+	if !slices.ContainsFunc(events, func(e archive.Event) bool { return e.Span != nil }) {
 		return nil
 	}
-	has, err := a.config.Store.Counts(ctx, account)
+	has, err := svc.config.Store.Counts(ctx, account)
 	if err != nil {
 		return err
 	}
 
-	spans := map[UUID]spanKey{} // by the keys of their log records
+	spans := map[archive.UUID]spanKey{} // by the keys of their log records
 	records := joinings{}
 	for i := range events {
 		e := &events[i]
@@ -210,7 +182,7 @@ func (a *Archive) addSpans(
 	}
 
 	// All are asked for at once, because nearly none has log records.
-	linked, err := a.config.Store.Linked(ctx, account, slices.Collect(maps.Keys(spans)), 1)
+	linked, err := svc.config.Store.Linked(ctx, account, slices.Collect(maps.Keys(spans)), 1)
 	for link := range linked {
 		key := spans[link]
 		found[key] = records[key]
@@ -220,13 +192,13 @@ func (a *Archive) addSpans(
 }
 
 // findSpans looks for the spans that did not come with their log records.
-func (a *Archive) findSpans(ctx context.Context, account string, found joinings) error {
+func (svc *Service) findSpans(ctx context.Context, account string, found joinings) error {
 	// The ids of a span's record and of its log records differ from those of others behind
 	// their time, which is not known here.
-	wanted := map[IDEnd]spanKey{}
-	asked := map[UUID]bool{}
+	wanted := map[archive.IDEnd]spanKey{}
+	asked := map[archive.UUID]bool{}
 	for key, spanRecord := range found {
-		id, ok := ParseUUID(wire.SpanRecordID(key.trace, key.span, 0))
+		id, ok := archive.ParseUUID(wire.SpanRecordID(key.trace, key.span, 0))
 		if spanRecord != "" || !ok {
 			continue
 		}
@@ -239,7 +211,7 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 
 	traces, ends := slices.Collect(maps.Keys(asked)), slices.Collect(maps.Keys(wanted))
 	for some := range slices.Chunk(traces, joinTracesStep) {
-		ids, err := a.config.Store.SpanRecords(ctx, account, some, ends, joinTraceMax)
+		ids, err := svc.config.Store.SpanRecords(ctx, account, some, ends, joinTraceMax)
 		if err != nil {
 			return err
 		}
@@ -252,15 +224,15 @@ func (a *Archive) findSpans(ctx context.Context, account string, found joinings)
 }
 
 // join returns the events that join a span with its log records: none if it has them.
-func (a *Archive) join(
+func (svc *Service) join(
 	ctx context.Context, account string, key spanKey, spanRecord string,
-) (derived []Event, err error) {
-	state, body, err := a.config.Store.Record(ctx, account, spanRecord)
+) (derived []archive.Event, err error) {
+	state, body, err := svc.config.Store.Record(ctx, account, spanRecord)
 	// A request that was logged is shown in the span's place. The span is joined all the same:
 	// whichever comes first, its log records may hold scores.
 	if err == nil && state.Span != nil && state.Request != nil && !state.Request.Value.Traced {
 		var bodies map[string]json.RawMessage
-		state, bodies, err = a.config.Store.Bodies(ctx, account, spanRecord)
+		state, bodies, err = svc.config.Store.Bodies(ctx, account, spanRecord)
 		if err == nil && state.Span != nil {
 			body = bodies[state.Span.ID]
 		}
@@ -272,14 +244,14 @@ func (a *Archive) join(
 		return nil, err
 	}
 
-	logs, derived, err := a.waitingLogs(ctx, account, key, spanRecord)
+	logs, derived, err := svc.waitingLogs(ctx, account, key, spanRecord)
 	if err != nil || len(logs) == 0 {
 		return nil, err
 	}
 
 	joined := otel.Join(body, logs)
 	// What is not joined waits on: a full record would refuse the scores of its call.
-	if state.Bytes()+len(joined) > RecordBytesMax/2 {
+	if state.Bytes()+len(joined) > archive.RecordBytesMax/2 {
 		return nil, nil
 	}
 	if bytes.Equal(joined, body) {
@@ -288,10 +260,10 @@ func (a *Archive) join(
 
 	// The stamp is right behind that of the span, so that one sent later still stands. Of two
 	// batches that join at the same time, that with more log records stands.
-	from := state.History[slices.IndexFunc(state.History, func(h Entry) bool { return h.ID == state.Span.ID })]
+	from := state.History[slices.IndexFunc(state.History, func(h archive.Entry) bool { return h.ID == state.Span.ID })]
 	more := max(1, otel.Joined(joined)-otel.Joined(body))
 	from.At = from.At.Add(time.Duration(more))
-	span, err := a.derive(ctx, account, &from, wire.KindSpan, spanRecord, joined)
+	span, err := svc.derive(ctx, account, &from, wire.KindSpan, spanRecord, joined)
 	if err != nil {
 		return nil, err
 	}
@@ -300,11 +272,11 @@ func (a *Archive) join(
 }
 
 // waitingLogs returns the bodies of a span's log records, and the events that mark them.
-func (a *Archive) waitingLogs(
+func (svc *Service) waitingLogs(
 	ctx context.Context, account string, key spanKey, spanRecord string,
-) (logs []json.RawMessage, marks []Event, err error) {
+) (logs []json.RawMessage, marks []archive.Event, err error) {
 	// All of them: another batch may join log records of another day right now, to the same span.
-	linked, err := a.config.Store.Linked(ctx, account, []UUID{key.logLink()}, joinRecordsMax)
+	linked, err := svc.config.Store.Linked(ctx, account, []archive.UUID{key.logLink()}, joinRecordsMax)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -312,7 +284,7 @@ func (a *Archive) waitingLogs(
 	sizes := map[bool]int{} // of evaluations, and of the others
 	for _, logRecord := range linked[key.logLink()] {
 		id := logRecord.String()
-		state, bodies, err := a.config.Store.Bodies(ctx, account, id)
+		state, bodies, err := svc.config.Store.Bodies(ctx, account, id)
 		if wire.IsCode(err, wire.CodeNotFound) {
 			continue
 		}
@@ -336,7 +308,7 @@ func (a *Archive) waitingLogs(
 		}
 
 		body := json.RawMessage(`{"joined":"` + spanRecord + `"}`)
-		mark, err := a.derive(ctx, account, &state.History[0], wire.KindLog, id, body)
+		mark, err := svc.derive(ctx, account, &state.History[0], wire.KindLog, id, body)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -348,32 +320,32 @@ func (a *Archive) waitingLogs(
 
 // derive returns an event that the archive makes of another one, with its order time and
 // its sidecar.
-func (a *Archive) derive(
-	ctx context.Context, account string, from *Entry, kind wire.Kind, recordID string, body json.RawMessage,
-) (Event, error) {
+func (svc *Service) derive(
+	ctx context.Context, account string, from *archive.Entry, kind wire.Kind, recordID string, body json.RawMessage,
+) (archive.Event, error) {
 	id, err := wire.SpanEventID(recordID, body)
 	if err != nil {
-		return Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
+		return archive.Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
 	}
-	e, err := Decode(wire.Event{
+	e, err := archive.Decode(wire.Event{
 		ID:         id,
 		RequestID:  recordID,
 		Kind:       kind,
 		AcceptedAt: from.At,
 		Sidecar:    from.Sidecar,
 		Body:       body,
-	}, a.config.Now())
+	}, svc.config.Now())
 	// A log record with as many levels as a body may have gets one more in its span.
 	if err != nil {
-		return Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
+		return archive.Event{}, wire.Errorf(wire.CodeInternal, "%w", err)
 	}
 
 	e.OrderTime = from.At
-	if err := a.resolve(ctx, account, &e); err != nil {
-		return Event{}, err
+	if err := svc.resolve(ctx, account, &e); err != nil {
+		return archive.Event{}, err
 	}
 	if e.Request != nil {
-		e.Request.price(a.config.Prices, e.OrderTime)
+		e.Request.SetPrice(svc.config.Prices, e.OrderTime)
 	}
 
 	return e, nil

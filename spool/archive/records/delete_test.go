@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -32,7 +33,7 @@ func TestADeletionThatBreaksOffSaysWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	a := archive.New(archive.Config{
+	a := records.New(records.Config{
 		Store:   broken{db},
 		Metrics: metrics.New("server", "test"),
 		Logger:  slog.New(slog.DiscardHandler),

@@ -127,7 +127,7 @@ func (w *deletion) beyond(ctx context.Context, most int64) error {
 			return err
 		}
 
-		step := oldest[:min(excess, changeStep, len(oldest))]
+		step := oldest[:min(excess, ChangeStep, len(oldest))]
 		oldest = oldest[len(step):]
 		if err := w.records(ctx, step); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -14,20 +14,23 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
 
+// chat is the body of a request.
+const chat = `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4"},"request_response":{}}`
+
 // server is an archive over a real database. Its clock stands still, an hour after
 // databasetest.Start.
 type server struct {
-	*archive.Archive
+	*records.Service
 	metrics *metrics.Metrics
 	id      wire.Identity
 }
 
-func newServer(t *testing.T, versions archive.Versions) server {
+func newServer(t *testing.T, versions records.Versions) server {
 	t.Helper()
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
@@ -41,7 +44,7 @@ func newServer(t *testing.T, versions archive.Versions) server {
 	})
 
 	m := metrics.New("server", "test")
-	a := archive.New(archive.Config{
+	a := records.New(records.Config{
 		Store:    db,
 		Versions: versions,
 		Metrics:  m,
@@ -196,7 +199,7 @@ func (r registry) VersionAt(_ context.Context, _, ident string, sel wire.Selecto
 func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		versions archive.Versions
+		versions records.Versions
 		second   int
 		resolved int // by the sidecar
 		body     string

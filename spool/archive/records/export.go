@@ -1,11 +1,10 @@
-package archive
+package records
 
 import (
 	"context"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
-	"promptspool/spool/archive/rowcode"
 )
 
 // exportPage is how many positions an export reads ahead of its records, so that a slow
@@ -16,7 +15,7 @@ const exportPage = 1000
 // behind it. It ends when fn returns an error, which it returns. Its memory is bounded by
 // one record. Records written meanwhile may be missing; records deleted before fn would
 // get them are.
-func (a *Archive) Export(
+func (svc *Service) Export(
 	ctx context.Context, id wire.Identity, e wire.ExportQuery, fn func(wire.Exported) error,
 ) error {
 	if err := checkAccount(id); err != nil {
@@ -35,13 +34,13 @@ func (a *Archive) Export(
 	// An export must be complete, however long it takes.
 	q.Budget = 0
 	for {
-		page, _, err := a.positions(ctx, id, q, exportPage)
+		page, _, err := svc.positions(ctx, id, q, exportPage)
 		if err != nil {
 			return err
 		}
 
 		for i := range page {
-			record, err := a.Request(ctx, id, page[i].RequestID)
+			record, err := svc.Request(ctx, id, page[i].RequestID)
 			if wire.IsCode(err, wire.CodeNotFound) {
 				continue // deleted meanwhile
 			}
@@ -60,20 +59,6 @@ func (a *Archive) Export(
 	}
 }
 
-// positions returns up to limit next rows that q finds. stopped is where the store's
-// budget was spent, or nil.
-func (a *Archive) positions(
-	ctx context.Context, id wire.Identity, q query.Query, limit int,
-) (page []query.Position, stopped *query.Position, err error) {
-	collect := func(row *wire.Row) (bool, error) {
-		page = append(page, query.PositionOf(row))
-		return len(page) < limit, nil
-	}
-	stopped, err = a.config.Store.Scan(ctx, id.Account, q, rowcode.PlaceColumns, collect)
-
-	return page, stopped, err
-}
-
 // exportStep is how many records are between two cursors.
 const exportStep = 100
 
@@ -83,7 +68,7 @@ const exportStep = 100
 // mark is called now and then with a cursor that continues behind what fn got, "" at the
 // end. The export ends with the first error of either. Its memory is bounded by a page of
 // rows and one record.
-func (a *Archive) ExportEvents(
+func (svc *Service) ExportEvents(
 	ctx context.Context, id wire.Identity, s wire.Search,
 	fn func([]wire.Event) error, mark func(cursor string) error,
 ) error {
@@ -97,12 +82,12 @@ func (a *Archive) ExportEvents(
 			return err
 		}
 		q.Bare = true // the events have the texts themselves
-		page, err := a.search(ctx, id, q)
+		page, err := svc.search(ctx, id, q)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
-			if err := a.exportRecord(ctx, id, page.Items[i].RequestID, fn); err != nil {
+			if err := svc.exportRecord(ctx, id, page.Items[i].RequestID, fn); err != nil {
 				return err
 			}
 		}
@@ -123,12 +108,12 @@ func (a *Archive) ExportEvents(
 		return mark("")
 	}
 	for s.Cursor != "" {
-		part, next, err := a.partBehind(ctx, id.Account, s.Cursor)
+		part, next, err := svc.partBehind(ctx, id.Account, s.Cursor)
 		if err != nil {
 			return err
 		}
 		for _, w := range part {
-			if err := a.exportRecord(ctx, id, w.requestID, fn); err != nil {
+			if err := svc.exportRecord(ctx, id, w.requestID, fn); err != nil {
 				return err
 			}
 		}
@@ -144,10 +129,10 @@ func (a *Archive) ExportEvents(
 }
 
 // exportRecord calls fn with the events of one record, unless it was deleted meanwhile.
-func (a *Archive) exportRecord(
+func (svc *Service) exportRecord(
 	ctx context.Context, id wire.Identity, requestID string, fn func([]wire.Event) error,
 ) error {
-	state, bodies, err := a.config.Store.Bodies(ctx, id.Account, requestID)
+	state, bodies, err := svc.config.Store.Bodies(ctx, id.Account, requestID)
 	if wire.IsCode(err, wire.CodeNotFound) {
 		return nil
 	}

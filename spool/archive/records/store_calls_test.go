@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
@@ -49,7 +50,7 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 	defer db.Close()
 
 	store := &scanned{DB: db}
-	a := archive.New(archive.Config{
+	a := records.New(records.Config{
 		Store:   store,
 		Metrics: metrics.New("server", "test"),
 		Logger:  quiet,

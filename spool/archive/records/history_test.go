@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 )
 
 // archiveAt returns an archive over its own store. Its clock stands still.
-func archiveAt(t *testing.T, now time.Time) *archive.Archive {
+func archiveAt(t *testing.T, now time.Time) *records.Service {
 	t.Helper()
-	return archive.New(archive.Config{
+	return records.New(records.Config{
 		Store:   openStore(t),
 		Metrics: metrics.New("server", "test"),
 		Now:     func() time.Time { return now },
@@ -40,7 +40,7 @@ func forged(n int, requestID string, at time.Time, user string) wire.Event {
 }
 
 // written writes events with a key of a scope.
-func written(t *testing.T, a *archive.Archive, scope wire.Scope, events ...wire.Event) {
+func written(t *testing.T, a *records.Service, scope wire.Scope, events ...wire.Event) {
 	t.Helper()
 	results, err := a.Record(context.Background(), wire.Identity{Account: "acme", Scope: scope}, events)
 	if err != nil {

@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"io"
@@ -9,7 +9,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -25,8 +25,8 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	t.Cleanup(func() { _ = db.Close() })
 
 	id := wire.Identity{Account: "a", Verified: true}
-	open := func(table *prices.Table) *archive.Archive {
-		return archive.New(archive.Config{
+	open := func(table *prices.Table) *records.Service {
+		return records.New(records.Config{
 			Store:   db,
 			Metrics: metrics.New("server", "test"),
 			Logger:  quiet,

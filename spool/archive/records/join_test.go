@@ -1,4 +1,4 @@
-package archive_test
+package records_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -21,7 +22,7 @@ import (
 // joiner is an archive whose store fails where a test wants it to, and knows what it was given.
 type joiner struct {
 	archive.Store
-	archive *archive.Archive
+	archive *records.Service
 	id      wire.Identity
 
 	damaged string // the id of a record that cannot be read
@@ -46,7 +47,7 @@ func newJoiner(t *testing.T) *joiner {
 	})
 
 	j := &joiner{Store: db, id: wire.Identity{Account: "account-a", Scope: wire.ScopeFull}}
-	j.archive = archive.New(archive.Config{
+	j.archive = records.New(records.Config{
 		Store:   j,
 		Metrics: metrics.New("server", "test"),
 		Logger:  quiet,

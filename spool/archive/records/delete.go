@@ -1,0 +1,40 @@
+package records
+
+import (
+	"context"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Delete deletes one record, or all with a metadata value, for good; see wire.Deletion.
+// Deleting a record that does not exist succeeds, and blocks its later arrival. With an error it
+// returns what was deleted until then, without Success.
+func (svc *Service) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Deleted{}, err
+	}
+
+	invalid := func(reason string) (wire.Deleted, error) {
+		return wire.Deleted{}, wire.Invalid(wire.FieldError{Field: "request_id", Reason: reason})
+	}
+	switch {
+	case d.RequestID != "" && d.Key != "":
+		return invalid("cannot be combined with metadata_key; send one of them")
+	case d.RequestID == "" && d.Key == "":
+		return invalid("is missing; send it, or metadata_key and metadata_value")
+	case d.RequestID != "":
+		var err error
+		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
+			return invalid(err.Error())
+		}
+	// A moment in the future would delete what has not been written yet.
+	case d.Before.IsZero() || d.Before.After(svc.config.Now()):
+		d.Before = svc.config.Now().UTC()
+	}
+
+	deleted, err := archive.Delete(ctx, svc.config.Store, id.Account, d)
+	deleted.Success = err == nil
+
+	return deleted, err
+}

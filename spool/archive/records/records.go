@@ -1,0 +1,74 @@
+package records
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/metrics"
+	"promptspool/registry/prices"
+	"promptspool/spool/archive"
+)
+
+// Config holds the parts of a Service.
+type Config struct {
+	Store    archive.Store
+	Versions Versions         // nil: links without a version keep it unknown
+	Prices   *prices.Table    // nil: those that come with the program
+	Metrics  *metrics.Metrics // required
+	Logger   *slog.Logger     // nil: slog.Default
+	Now      func() time.Time // nil: time.Now
+	Name     string           // names this server in events that no sidecar accepted
+	Audit    wire.AuditLog    // nil: nothing is logged
+}
+
+// Service folds events into a Store and answers questions about records. It is safe for
+// concurrent use if the Store is.
+type Service struct{ config Config }
+
+// New returns a Service. It starts no goroutine and needs no closing; the Store is the
+// caller's to close.
+func New(c Config) *Service {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Prices == nil {
+		c.Prices = prices.BuiltIn()
+	}
+
+	return &Service{c}
+}
+
+// checkAccount rejects callers without an account. No caller should get here
+// unauthenticated; if one does, nothing may be filed under an empty account.
+func checkAccount(id wire.Identity) error {
+	if id.Account == "" {
+		return wire.Errorf(wire.CodeUnauthorized,
+			"This server does not know the key. Create one with \"promptspool keys create\".")
+	}
+
+	return nil
+}
+
+// errCursor rejects a cursor that is not the one named.
+func errCursor(wanted string) error {
+	return wire.Invalid(wire.FieldError{
+		Field:  "cursor",
+		Reason: "is not valid; send the " + wanted + " unchanged",
+	})
+}
+
+// Versions knows which version of a template a selector meant at a moment: the registry.
+type Versions interface {
+	// VersionAt finds a template by its name or decimal id. It returns the template's
+	// name and the version that the selector meant at that moment, 0 if it meant none.
+	// The error is CodeNotFound for an unknown template; any other error means that there
+	// is no answer now.
+	VersionAt(
+		ctx context.Context, account, ident string, selector wire.Selector, at time.Time,
+	) (name string, version int, err error)
+}

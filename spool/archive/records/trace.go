@@ -1,0 +1,148 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"sort"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Trace returns the spans of a trace of the identity's account, by their start.
+func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.Trace{}, err
+	}
+	parsed, ok := archive.ParseTrace(strings.ToLower(trace))
+	if !ok {
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound,
+			"There is no such trace: a trace id must have 32 hexadecimal digits.")
+	}
+
+	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
+	after := ""
+	for {
+		states, more, err := svc.config.Store.Trace(ctx, id.Account, parsed, after, traceStep)
+		if err != nil {
+			return wire.Trace{}, err
+		}
+
+		// Of each state only these few fields stay in memory.
+		spans := make([]wire.TraceSpan, 0, len(states))
+		for i := range states {
+			if span, ok := states[i].TraceSpan(); ok {
+				spans = append(spans, span)
+			}
+			answer.Closed = answer.Closed || states[i].ClosesTrace()
+		}
+		if err := svc.linkSpans(ctx, id.Account, states, spans); err != nil {
+			return wire.Trace{}, err
+		}
+		answer.Spans = append(answer.Spans, spans...)
+		if answer.Truncated = more && len(answer.Spans) >= wire.TraceSpansMax; answer.Truncated || !more {
+			break
+		}
+		after = states[len(states)-1].RequestID
+	}
+	if len(answer.Spans) == 0 && !answer.Closed {
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This account has no trace %.32s. If a sidecar "+
+			"has just accepted its spans, they may still be on their way.", trace)
+	}
+
+	// Stores list them by id, which need not be in the order of time.
+	sort.Slice(answer.Spans, func(i, j int) bool {
+		a, b := &answer.Spans[i], &answer.Spans[j]
+		return cmp.Or(startOf(a).Compare(startOf(b)), cmp.Compare(a.ID, b.ID)) < 0
+	})
+
+	return answer, nil
+}
+
+// IsClosed reports whether a trace of the identity's account was closed.
+func (svc *Service) IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error) {
+	if err := checkAccount(id); err != nil {
+		return false, err
+	}
+
+	_, _, err := svc.config.Store.Record(ctx, id.Account, wire.CloseRecordID(trace))
+	if wire.IsCode(err, wire.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// traceStep is how many records of a trace are read at a time.
+const traceStep = 500
+
+// startOf returns when a span began; the zero time if that is unknown.
+func startOf(s *wire.TraceSpan) time.Time {
+	if s.StartTime == nil {
+		return time.Time{}
+	}
+	return *s.StartTime
+}
+
+// linkRecord adds to what a record shows the record that it is linked to, if that has arrived.
+func (svc *Service) linkRecord(ctx context.Context, account string, state *archive.State, record *wire.Record) error {
+	key, ok := state.LinkedTo()
+	if !ok {
+		return nil
+	}
+	found, err := svc.config.Store.Linked(ctx, account, []archive.UUID{key}, 1)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	other := found[key][0]
+	if state.Span != nil {
+		record.RequestLogID = other.String()
+		return nil
+	}
+
+	span, _, err := svc.config.Store.Record(ctx, account, other.String())
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound) || err == nil && span.Span == nil:
+		return nil // deleted meanwhile
+	case err != nil && !wire.IsCode(err, wire.CodeInternal): // the span may be damaged: the request is not
+		return err
+	}
+	record.SpanRecordID = other.String()
+	if err == nil {
+		record.SpanName, record.TraceID = span.Span.Value.Name, span.Span.Value.TraceID
+	}
+
+	return nil
+}
+
+// linkSpans sets the requests that log the calls of spans, which are those of states.
+func (svc *Service) linkSpans(
+	ctx context.Context, account string, states []archive.State, spans []wire.TraceSpan,
+) error {
+	of := map[string]archive.UUID{} // by the id of the span's record
+	var keys []archive.UUID
+	for i := range states {
+		if key, ok := states[i].LinkedTo(); ok {
+			of[states[i].RequestID] = key
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+
+	found, err := svc.config.Store.Linked(ctx, account, keys, 1)
+	if err != nil {
+		return err
+	}
+	for i := range spans {
+		if ids := found[of[spans[i].ID]]; ids != nil {
+			text := ids[0].String()
+			spans[i].RequestLogID = &text
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,190 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// Record folds events of the identity's account and returns a result for each, in their
+// order. When it returns, accepted events are durable and can be found. On an error
+// nothing was folded, and the same events may be sent again. It does not keep the events.
+func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.Event) ([]wire.Result, error) {
+	if err := checkAccount(id); err != nil {
+		return nil, err
+	}
+	// One moment for all: they arrived together.
+	now := svc.config.Now()
+	results := make([]wire.Result, len(events))
+	decoded := make([]archive.Event, 0, len(events))
+	places := make([]int, 0, len(events)) // of each decoded event in events
+	for i, e := range events {
+		results[i].ID = e.ID
+		d, ok := svc.decode(e, now, &results[i])
+		if !ok {
+			continue
+		}
+
+		// A key that may only write must not rewrite years of history; see ageMax.
+		if earliest := notBefore(now); id.Scope != wire.ScopeFull && d.OrderTime.Before(earliest) {
+			d.OrderTime = earliest
+		}
+		if err := svc.resolve(ctx, id.Account, &d); err != nil {
+			return nil, err
+		}
+		if d.Request != nil {
+			// Priced as of the call's own time. When the table changes
+			// later, only Reprice changes what is stored.
+			d.Request.SetPrice(svc.config.Prices, d.OrderTime)
+		}
+		decoded = append(decoded, d)
+		places = append(places, i)
+	}
+
+	if err := svc.apply(ctx, id.Account, decoded, places, results); err != nil {
+		return nil, err
+	}
+	applied := make([]wire.Result, len(decoded))
+	for i, place := range places {
+		applied[i] = results[place]
+	}
+	if err := svc.joinLogs(ctx, id.Account, decoded, applied); err != nil {
+		return nil, err
+	}
+	svc.report(id.Account, results)
+
+	return results, nil
+}
+
+// decode reads an event. If it cannot be folded, ok is false and the result says why.
+func (svc *Service) decode(e wire.Event, now time.Time, result *wire.Result) (d archive.Event, ok bool) {
+	// A newer sidecar may send kinds that only a newer server knows: it keeps
+	// them until then.
+	if !e.Kind.Known() {
+		result.Code = wire.ResultLater
+		result.Reason = fmt.Sprintf("this server does not know events of kind %.40q yet; upgrade it", e.Kind)
+		return d, false
+	}
+	// A write that the server itself accepted goes by the server's name.
+	if e.Sidecar == "" {
+		e.Sidecar = svc.config.Name
+	}
+	d, err := archive.Decode(e, now)
+	if err != nil {
+		result.Code, result.Reason = wire.ResultInvalid, err.Error()
+		return d, false
+	}
+
+	return d, true
+}
+
+// report counts results, and logs refusals: their sidecar buries these events as dead
+// letters or keeps sending them.
+func (svc *Service) report(account string, results []wire.Result) {
+	refused, reason := 0, ""
+	for _, r := range results {
+		svc.config.Metrics.ArchiveEvents.WithLabelValues(string(r.Code)).Inc()
+		if r.Reason != "" {
+			refused++
+			reason = r.Reason
+		}
+	}
+
+	// One line for a batch: a sidecar with a fault sends a thousand at a time.
+	if refused > 0 {
+		svc.config.Logger.Warn("events were refused",
+			"account", account, "refused", refused, "last_reason", reason)
+	}
+}
+
+// apply hands events to the Store and puts their results where places says.
+func (svc *Service) apply(
+	ctx context.Context, account string, events []archive.Event, places []int, results []wire.Result,
+) error {
+	if len(events) == 0 {
+		return nil
+	}
+
+	start := time.Now()
+	applied, err := svc.config.Store.Apply(ctx, account, events)
+	if err != nil {
+		return err
+	}
+	svc.config.Metrics.ArchiveBatchEvents.Observe(float64(len(events)))
+	svc.config.Metrics.ArchiveApplySeconds.Observe(time.Since(start).Seconds())
+	// Events that could not be decoded have their results already.
+	for i, place := range places {
+		results[place] = applied[i]
+	}
+
+	return nil
+}
+
+// resolve fills in a link's template name and version. What the sidecar knew when it
+// accepted the event wins, because the app used that. Otherwise the registry's history
+// decides, as of the event's order time.
+func (svc *Service) resolve(ctx context.Context, account string, e *archive.Event) error {
+	link := e.TemplateLink()
+	if link == nil {
+		return nil
+	}
+
+	if link.Label != "" {
+		link.Version = 0 // the label wins over the version
+	}
+	if e.Version > 0 {
+		link.Version = e.Version
+	}
+	// A number may be a template's id. It is looked up even with a
+	// version, because the record shows the name.
+	if svc.config.Versions == nil || link.Version > 0 && !isNumber(link.Name) {
+		return nil
+	}
+
+	selector := wire.Selector{Version: link.Version}
+	if selector.Version == 0 {
+		selector.Label = link.Label
+	}
+	name, version, err := svc.config.Versions.VersionAt(ctx, account, link.Name, selector, e.OrderTime)
+	switch {
+	// An unknown template is no reason to refuse the event: its app
+	// already has a 200. The link stays as it was sent.
+	case wire.IsCode(err, wire.CodeNotFound):
+		return nil
+	case err != nil:
+		return err
+	}
+
+	link.Name = name
+	if link.Version == 0 {
+		link.Version = version
+	}
+
+	return nil
+}
+
+// isNumber reports whether a template's identifier may be an id.
+func isNumber(ident string) bool {
+	for _, c := range []byte(ident) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+
+	return ident != ""
+}
+
+// ageMax is how long before its arrival an event may be ordered, unless a key of scope
+// full imports it. So a key that may only write cannot rewrite years of history, while a
+// sidecar may be away for a year.
+const ageMax = 400 * 24 * time.Hour
+
+// notBefore returns the earliest order time of what arrives now. It moves once an
+// hour. Older events share it and keep the order of their ids, which sidecars mint in
+// order of acceptance.
+func notBefore(now time.Time) time.Time {
+	return now.UTC().Round(0).Add(-ageMax).Truncate(time.Hour).Add(time.Hour)
+}
