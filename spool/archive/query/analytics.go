@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -178,4 +179,17 @@ func (a *Analytics) rebucket() {
 			into[status] += n
 		}
 	}
+}
+
+// Statistics returns what Analyze and TemplateStatistics make of rows. It defines the
+// meaning of both.
+func Statistics(rows []wire.Row, q wire.StatisticsQuery) (wire.Analytics, wire.TemplateStatistics, error) {
+	a, v := NewAnalytics(q), NewTemplateVersions(q)
+	for i := range rows {
+		if err := errors.Join(a.Add(&rows[i]), v.Add(&rows[i])); err != nil {
+			return wire.Analytics{}, wire.TemplateStatistics{}, err
+		}
+	}
+
+	return a.Answer(), v.Answer(), nil
 }

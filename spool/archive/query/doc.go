@@ -4,8 +4,18 @@
 // Statistics what is counted of them. Stores answer from indexes, column blocks and
 // summaries instead, and must give the same answers; package databasetest compares them.
 //
-// Compile turns a search into a Query, a tree of Conditions over Subjects. A Finder makes
-// a page of the rows that a store finds. Analytics and TemplateVersions add up rows, all
-// sums being of integers, so that neither the order of rows nor merged summaries change
+// The files, by the question that they answer:
+//
+//   - which rows match: query.go (a search and its limits), filter.go (groups of conditions),
+//     operator.go (a new operator), condition.go, field.go and content.go (a new field),
+//     may_hold.go (words that a row cannot have)
+//   - in which order, and which page: order.go, finder.go, tops.go (the first rows of a packed block)
+//   - what is counted: analytics.go and analytics_answer.go, template_versions.go, over
+//     dimension.go (by model, by tag ...), series.go (by time), scores.go, tally.go and
+//     histogram.go (of a bucket)
+//   - what is counted ahead, of rows that a store packs: summary.go, summary_merge.go
+//   - which values a field has: suggest.go
+//
+// All sums are of integers, so that neither the order of rows nor merged summaries change
 // them.
 package query

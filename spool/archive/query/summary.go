@@ -2,7 +2,12 @@ package query
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -88,4 +93,163 @@ func Summarize(rows int, row func(i int) *wire.Row) []byte {
 // been too large.
 func IsSummary(summary []byte, rows int, row func(i int) *wire.Row) bool {
 	return len(summary) == 0 || bytes.Equal(summary, Summarize(rows, row))
+}
+
+// summarize returns a summary with the given buckets. It is nil if scores have too many
+// names.
+func summarize(bucket string, rows int, row func(i int) *wire.Row) []byte {
+	newest, oldest := row(0).ListTime, row(rows-1).ListTime
+
+	// Metadata values are counted apart: only in the end is it known which keys are wide.
+	a := NewAnalytics(wire.StatisticsQuery{Bucket: bucket})
+	values := make(map[string]counts[string])
+	for i := range rows {
+		r := row(i)
+		a.count(r, 1)
+
+		// An answer could not list names that a summary merged into the others.
+		if slices.ContainsFunc(a.scoreBounds(), (*scoreBound).reduced) {
+			return nil
+		}
+
+		for _, m := range r.Metadata {
+			if values[m.Key] == nil {
+				values[m.Key] = make(counts[string])
+			}
+			values[m.Key].add(m.Value, r, 1)
+		}
+	}
+
+	// Names are sorted everywhere, so that the same rows give the same bytes.
+	head := []byte{summaryVersion, byte(slices.Index(wire.Buckets, bucket))}
+	w := summaryWriter{append(make([]byte, 0, 16<<10), head...)}
+	w.varint(newest.Unix())
+	w.varint(oldest.Unix())
+	w.buckets(a.whole.by[struct{}{}])
+	for _, d := range []*dimension[string]{a.models, a.templates, a.providers} {
+		w.dimension(d)
+	}
+	w.statuses(a.statuses)
+	for _, c := range []counts[string]{a.tags, a.keys, a.errors, a.tools} {
+		w.counts(c, 0)
+	}
+
+	w.uvarint(len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		w.text(key)
+
+		// Of 1 + n, 0 is left to mean that the values are missing.
+		if len(values[key]) > wideMin {
+			w.uvarint(0)
+			continue
+		}
+		w.counts(values[key], 1)
+	}
+
+	return w.b
+}
+
+// summaryWriter writes the parts of a summary.
+type summaryWriter struct{ b []byte }
+
+func (w *summaryWriter) uvarint(n int)  { w.b = binary.AppendUvarint(w.b, uint64(n)) }
+func (w *summaryWriter) varint(n int64) { w.b = binary.AppendVarint(w.b, n) }
+func (w *summaryWriter) text(s string)  { w.uvarint(len(s)); w.b = append(w.b, s...) }
+
+func (w *summaryWriter) dimension(d *dimension[string]) {
+	w.uvarint(len(d.by))
+	for _, name := range slices.Sorted(maps.Keys(d.by)) {
+		w.text(name)
+		w.buckets(d.by[name])
+		w.scores(d.scoresOf(name))
+	}
+}
+
+func (w *summaryWriter) buckets(b buckets) {
+	w.uvarint(len(b))
+	for _, at := range b.sorted() {
+		w.varint(at)
+		w.tally(b[at])
+	}
+}
+
+func (w *summaryWriter) tally(t *tally) {
+	for _, n := range []int64{
+		t.requests, t.errors, t.unpriced, t.costNanos, t.input, t.output, t.cached, t.thinking,
+		t.latency.sumMics,
+	} {
+		w.varint(n)
+	}
+
+	// Only classes that have latencies, each by its distance from the one before: most of
+	// these numbers then take one byte.
+	classes := 0
+	for _, n := range t.latency.counts {
+		if n > 0 {
+			classes++
+		}
+	}
+	w.uvarint(classes)
+	before := 0
+	for i, n := range t.latency.counts {
+		if n > 0 {
+			class := t.latency.first + i
+			w.uvarint(class - before)
+			w.uvarint(int(n))
+			before = class
+		}
+	}
+
+	w.scores(&t.scores)
+}
+
+func (w *summaryWriter) scores(s *scoreSums) {
+	w.uvarint(len(s.kept))
+	for _, t := range s.kept {
+		w.text(t.name)
+		w.score(t)
+	}
+
+	if s.other == nil {
+		w.uvarint(0)
+		return
+	}
+	w.score(s.other)
+}
+
+func (w *summaryWriter) score(t *scoreTally) {
+	w.uvarint(len(t.values))
+	for _, v := range t.values {
+		w.uvarint(int(v.score))
+		w.uvarint(int(v.n))
+	}
+}
+
+func (w *summaryWriter) statuses(all map[int64]map[string]int64) {
+	w.uvarint(len(all))
+	for _, at := range slices.Sorted(maps.Keys(all)) {
+		w.varint(at)
+		w.uvarint(len(all[at]))
+		for _, status := range slices.Sorted(maps.Keys(all[at])) {
+			w.text(status)
+			w.varint(all[at][status])
+		}
+	}
+}
+
+// counts writes the number of names plus more, and the names.
+func (w *summaryWriter) counts(c counts[string], more int) {
+	w.uvarint(len(c) + more)
+
+	// The reader may have room for some names only: those with the most requests come
+	// first.
+	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
+		return cmp.Or(cmp.Compare(c[b].requests, c[a].requests), strings.Compare(a, b))
+	})
+	for _, name := range names {
+		w.text(name)
+		for _, n := range []int64{c[name].requests, c[name].costNanos, c[name].input, c[name].output} {
+			w.varint(n)
+		}
+	}
 }

@@ -3,4 +3,17 @@
 //
 // Its oracle are pure functions: a store must hold what archive.State.Fold makes of the
 // events that it took, and must find what query.Query.Match says.
+//
+// A new database calls these in its tests, with functions that open it empty and again:
+//
+//   - Run: each promise of archive.Store as a scene, listed in suite.go
+//   - RunLarge: the drawn scenes with more checks, and those with many bytes, without -race
+//   - RunSpanRetention (tracing.go) and RunWritten (growing.go): by a clock, and by bytes
+//   - RunFleet (fleet.go): what is kept of sidecars
+//   - RunMove (moving.go): everything is copied from and to each other database
+//
+// Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those
+// of spans in tracing*.go, and those of questions in asking.go, searching.go, excerpts.go and
+// starting.go. history.go and filter.go draw what they work with. WriteScores and Ask are
+// for benchmarks: growing.go, questions.go, calls.go.
 package databasetest
