@@ -155,24 +155,25 @@ var crawlStarts = []string{
 	"/requests?filter=customer:Brisa+latency:>1ms", "/requests?filter=status:ERROR&col=status&col=model&col=tools",
 	"/requests?filter=tag:%22nothing+has+this%22", "/template?name=old+greeting",
 	"/template/statistics?name=greet+customers&span=since:7d", "/templates?status=deleted", "/sign-in", "/sign-up",
+	"/docs/reverse-proxy",
 }
 
+// It is below a base path and behind nginx, where a link may also lead out.
 func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
 	t.Parallel()
-	server := harness.StartPlainServer(t, "127.0.0.1:0")
-	_, port, _ := strings.Cut(server.Addr, ":")
-	owner := newCrawler(t, "http://localhost:"+port)
+	p := startProxied(t)
+	owner := newCrawler(t, "http://"+strings.Replace(p.kept, "127.0.0.1", "localhost", 1)+basePath)
 	owner.signs(t, "/sign-up", url.Values{
-		"code": {harness.SetupCode(server)}, "email": {"ann@example.com"}, "password": {crawlPassword},
+		"code": {harness.SetupCode(p.server)}, "email": {"ann@example.com"}, "password": {crawlPassword},
 	})
 	editor := owner.invites(t, "eve@example.com", wire.RoleEditor)
 	viewer := owner.invites(t, "vic@example.com", wire.RoleViewer)
 	early := owner.invites(t, "val@example.com", wire.RoleViewer) // sees the pages with nothing in them
-	early.crawl("/")
+	early.crawl(basePath + "/")
 	for _, fault := range early.faults {
 		t.Errorf("as the first viewer: %s", fault)
 	}
-	logEverything(server)
+	logEverything(p.server)
 	editor.zone = "Europe/Berlin"
 
 	for _, walk := range []struct {
@@ -181,7 +182,14 @@ func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
 		least   int // pages
 	}{{"viewer", viewer, 40}, {"editor", editor, 50}, {"owner", owner, 60}} {
 		began := time.Now()
-		walk.crawler.crawl(crawlStarts...)
+		starts := slices.Clone(crawlStarts)
+		for i := range starts {
+			starts[i] = basePath + starts[i]
+		}
+		walk.crawler.crawl(starts...)
+		if res, body, err := walk.crawler.fetch(walk.crawler.at("/nowhere")); err == nil {
+			walk.crawler.read(res.Request.URL, body) // its links are right, though it is no page
+		}
 		for _, fault := range walk.crawler.faults {
 			t.Errorf("as %s: %s", walk.role, fault)
 		}
@@ -192,28 +200,32 @@ func TestEveryLinkAndButtonOfTheDashboardLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// TestTheCrawlerFindsWhatIsWrong is the control: pages with one fault each.
+// TestTheCrawlerFindsWhatIsWrong is the control: pages below a base path, with one fault each.
 func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	page := func(main string) string { return "<!doctype html><html><body><main>" + main + "</main></body></html>" }
 	pages := map[string]string{
-		"/": page(`<a href="/requests?filter=tag:web+since:7d">The list</a> <a href="/gone">Broken</a>
-			<a href="/data">As data</a> <a href="/nil">An empty place</a>
-			<form method="post" action="/refused">` +
+		"/base/": page(`<a href="/base/requests?filter=tag:web+since:7d">The list</a> <a href="/base/gone">Broken</a>
+			<a href="/base/data">As data</a> <a href="/base/nil">An empty place</a>
+			<form method="post" action="/base/refused">` +
 			`<input type="hidden" name="csrf" value="x"><button>Do it</button></form>`),
-		"/requests": page(`<p class="count">3 requests, newest first</p><a href="/requests/export" download>Export</a>
-			<a href="/requests/1?filter=tag:web+since:7d">Row</a>`),
-		"/requests/1": page(`<a href="/requests?filter=tag:web+since:7d">Back</a>
-			<a href="https://elsewhere.example/">Elsewhere</a>`),
-		"/nil": page(`<p>Owned by &lt;nil&gt;, who has 1 events and {{.Name}}.</p><form action="/nil"></form>`),
+		"/base/requests": page(`<p class="count">3 requests, newest first</p>
+			<a href="/base/requests/export" download>Export</a>
+			<a href="/base/requests/1?filter=tag:web+since:7d">Row</a>`),
+		"/base/requests/1": page(`<a href="/base/requests?filter=tag:web+since:7d">Back</a>
+			<a href="https://elsewhere.example/">Elsewhere</a> <a href="/out">Out</a> <img src="/icon.svg">
+			<form action="/basement"><button>Go</button></form>`),
+		"/out": page(""), "/basement": page(""),
+		"/base/nil": page(`<p>Owned by &lt;nil&gt;, who has 1 events and {{.Name}}.</p>
+			<form action="/base/nil"></form>`),
 	}
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, known := pages[r.URL.Path]
 		switch {
-		case r.URL.Path == "/requests/export":
+		case r.URL.Path == "/base/requests/export":
 			w.Header().Set("Content-Type", "application/x-ndjson")
 			fmt.Fprintf(w, `{"request_id":%q}`, wire.NewID())
-		case r.URL.Path == "/data":
+		case r.URL.Path == "/base/data":
 			w.Header().Set("Content-Type", "application/json")
 			fmt.Fprint(w, `{}`)
 		case r.Method == http.MethodPost:
@@ -227,19 +239,23 @@ func TestTheCrawlerFindsWhatIsWrong(t *testing.T) {
 	}))
 	t.Cleanup(site.Close)
 
-	c := newCrawler(t, site.URL)
-	c.crawl("/")
+	c := newCrawler(t, site.URL+"/base")
+	c.crawl("/base/")
 	want := []string{
-		`the link "Broken" on / leads to /gone: 404`,
-		`the link "As data" on / leads to /data, which shows application/json`,
-		`the button "Do it" on / leads to /refused: 403`,
-		`the link "Export" on /requests?filter=tag:web+since:7d loses a span, tag:web`,
+		`the link "Broken" on /base/ leads to /base/gone: 404`,
+		`the link "As data" on /base/ leads to /base/data, which shows application/json`,
+		`the button "Do it" on /base/ leads to /base/refused: 403`,
+		`the link "Export" on /base/requests?filter=tag:web+since:7d loses a span, tag:web`,
 		`which shows 3 requests, saves 1`,
 		`leads elsewhere, to https://elsewhere.example/`,
-		`/nil holds "&lt;nil&gt;"`,
-		`/nil says "1 events"`,
-		`/nil says "{{"`,
-		`has a form to /nil without a button`,
+		`/base/nil holds "&lt;nil&gt;"`,
+		`/base/nil says "1 events"`,
+		`/base/nil says "{{"`,
+		`has a form to /base/nil without a button`,
+		`leads out of /base/, to /out`,
+		`leads out of /base/, to /basement`,
+		`leads out of /base/, to /icon.svg`,
+		`the file on /base/requests/1?filter=tag:web+since:7d is answered 404`,
 	}
 	for _, text := range want {
 		if !slices.ContainsFunc(c.faults, func(fault string) bool { return strings.Contains(fault, text) }) {

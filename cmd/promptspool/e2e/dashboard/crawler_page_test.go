@@ -32,7 +32,7 @@ func (c *crawler) read(at *url.URL, body string) {
 		c.fault("%s says %q", at.RequestURI(), strings.TrimSpace(fault))
 	}
 
-	if at.Path == "/requests" {
+	if c.path(at) == "/requests" {
 		if count := listCount.FindStringSubmatch(text); count != nil {
 			c.totals[at.RequestURI()], _ = strconv.Atoi(strings.Join(strings.FieldsFunc(count[1], isSpacing), ""))
 		}
@@ -150,15 +150,17 @@ func leavesView(a *markup.Node) bool {
 // kept reports a fault if a link of a view loses a filter.
 func (c *crawler) kept(label string, at, to *url.URL) {
 	views := func(u *url.URL) bool {
-		return u.Path == "/" || strings.HasPrefix(u.Path, "/requests") && !strings.HasSuffix(u.Path, "/raw")
+		path := c.path(u)
+		return path == "/" || strings.HasPrefix(path, "/requests") && !strings.HasSuffix(path, "/raw")
 	}
-	statistics := at.Path == "/template/statistics" && (to.Path == at.Path || views(to))
+	statistics := c.path(at) == "/template/statistics" && (to.Path == at.Path || views(to))
 	if !statistics && !(views(at) && views(to)) {
 		return
 	}
 
-	after := conditions(to)
-	lost := slices.DeleteFunc(conditions(at), func(condition string) bool { return slices.Contains(after, condition) })
+	after := c.conditions(to)
+	lost := slices.DeleteFunc(c.conditions(at),
+		func(condition string) bool { return slices.Contains(after, condition) })
 	kind := "lost " + identifier.ReplaceAllString(at.Path+" "+to.Path, "/{id}")
 	if len(lost) == 0 || c.pressed[kind] > 0 {
 		return
@@ -170,7 +172,7 @@ func (c *crawler) kept(label string, at, to *url.URL) {
 
 // conditions returns the filters in an address, as terms of a line. A stretch of time, as
 // behind a bar, counts as the span that contains it.
-func conditions(u *url.URL) (all []string) {
+func (c *crawler) conditions(u *url.URL) (all []string) {
 	q := u.Query()
 	line, err := filterline.Parse(q.Get("filter"))
 	if err != nil {
@@ -183,7 +185,7 @@ func conditions(u *url.URL) (all []string) {
 			all = append(all, line.Terms[i].String())
 		}
 	}
-	if strings.HasPrefix(u.Path, "/template") {
+	if strings.HasPrefix(c.path(u), "/template") {
 		if q.Get("span") != "" {
 			all = append(all, "a span")
 		}

@@ -256,6 +256,12 @@ func kindOf(p pressing) string {
 	return kind
 }
 
+// at returns a visit of a path below the base.
+func (c *crawler) at(path string) pressing { return pressing{from: c.base, to: c.base.JoinPath(path)} }
+
+// path returns the path of an address below the base.
+func (c *crawler) path(u *url.URL) string { return "/" + strings.TrimPrefix(u.Path, c.base.Path) }
+
 func (c *crawler) resolve(at *url.URL, address string) *url.URL {
 	to, err := at.Parse(address)
 	if err != nil {
