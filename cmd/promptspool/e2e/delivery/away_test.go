@@ -87,12 +87,3 @@ func TestStoppingWithAServerAwayIsQuickAndSaysWhatIsLeft(t *testing.T) {
 		t.Errorf("the log does not say what is left:\n%s", log)
 	}
 }
-
-func TestASpoolIsOpenedByOneProcess(t *testing.T) {
-	sidecar := harness.StartSidecar(t, t.TempDir(), harness.FreePort(t))
-	_, errs, code := harness.RunWith(t, nil, "sidecar", "--data", sidecar.Data, "--upstream", "http://127.0.0.1:1",
-		"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0")
-	if code != 1 || !strings.Contains(errs, "process") {
-		t.Errorf("a second sidecar on the folder: %d %s", code, errs)
-	}
-}

@@ -26,43 +26,6 @@ func beginCrashing(t *testing.T, data, addr, upstream string, env ...string) *ha
 		"--spool-bytes-max", "4GiB", "--drain", "5s")
 }
 
-func TestKillingBothAtRandomLosesAndDoublesNothing(t *testing.T) {
-	t.Parallel()
-	harness.WatchForRaces(t)
-	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := harness.StartServer(t, serverData, harness.FreePort(t))
-	addr, sidecarAddr := server.Addr, harness.FreePort(t)
-	launchSidecar := func() *harness.Node {
-		return harness.Launch(t, sidecarData, sidecarAddr, "sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
-	}
-
-	sidecar := launchSidecar()
-	o := harness.StartOracle(t, harness.AdminKey)
-	o.Load(sidecar, 4, 2000, 0)
-
-	for round := range harness.Rounds(t, 8, 0.15) {
-		wait := time.NewTimer(time.Duration(100+rand.IntN(400)) * time.Millisecond)
-		<-wait.C
-		if round%2 == 0 {
-			sidecar.Kill()
-			sidecar = launchSidecar()
-		} else {
-			server.Kill()
-			server = harness.StartServer(t, serverData, addr)
-		}
-	}
-
-	// Both are up again: everything acked arrives.
-	o.Halt()
-	sidecar.Emptied()
-	if s := sidecar.SpoolStatus(); s["gaps"] != 0.0 || s["dead"] != 0.0 || s["held"] != 0.0 {
-		t.Errorf("the spool says %v", s)
-	}
-	if a := o.WantAll(server); a.Acked < 20 || a.Spans < 5 {
-		t.Errorf("only %d writes were acked, %d of them spans; the test shows nothing", a.Acked, a.Spans)
-	}
-}
-
 func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	harness.WatchForRaces(t)
@@ -82,7 +45,7 @@ func TestKillingTwoSidecarsAndTheirServerAtRandomLosesAndDoublesNothing(t *testi
 	o := harness.StartOracle(t, harness.AdminKey)
 	o.LoadBoth(sidecars[0], sidecars[1], 4, 1000)
 
-	for round := range harness.Rounds(t, 9, 0.15) {
+	for round := range harness.Rounds(t, 9, 0.3) {
 		harness.PauseFor(time.Duration(100+rand.IntN(400)) * time.Millisecond)
 		victim := rand.IntN(3) // a sidecar, or 2: the server
 		if round < 3 {
