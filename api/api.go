@@ -122,12 +122,13 @@ type Config struct {
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
-	// Records is nil on a sidecar, which keeps none: it asks its Upstream, and closes no trace by
-	// itself. What it takes while the server is away must not be lost because of what only the
-	// server knows.
-	Records       Records
-	Upstream      Upstream // of a sidecar; in place of Records and Fleet
-	Fleet         Fleet
+	// Records and Fleet are a server's. A sidecar keeps none: it asks its Upstream, and refuses
+	// nothing for a closed trace, so that what it takes while the server is away is not lost because
+	// of what only the server knows.
+	Records  Records
+	Fleet    Fleet
+	Upstream Upstream // in place of both
+
 	Templates     Templates
 	Changes       Changes
 	Audit         wire.AuditLog // nil: what keys do is noted elsewhere
@@ -248,10 +249,13 @@ func New(c Config) *API {
 		appCalls:    map[string]callMetrics{},
 		version:     []byte(c.Version),
 	}
+
+	// A sidecar passes on what it is asked about records and sidecars.
 	a.recorded = c.Records
 	if c.Upstream != nil {
 		a.recorded, a.c.Fleet = c.Upstream, c.Upstream
 	}
+
 	a.root, a.cancelRoot = context.WithCancel(context.Background())
 	a.initMetrics()
 
