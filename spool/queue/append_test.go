@@ -14,28 +14,6 @@ import (
 	"promptspool/spool/queue"
 )
 
-func TestAnAcknowledgedEventIsInTheCopyOfTheDisk(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	for i := range 10 {
-		appendAll(t, s, 7, fmt.Sprintf("event %d", i+1))
-		after := open(t, copyDir(t, dir))
-		wantTexts(t, after, numbered(i+1))
-		if st := after.Status(); st.Gaps != 0 || st.Events != i+1 || st.Next != uint64(i+2) {
-			t.Fatalf("status after event %d: %+v", i+1, st)
-		}
-	}
-}
-
-func TestALoneAppendCommitsAtOnce(t *testing.T) {
-	m := metrics.New("sidecar", "test")
-	s := open(t, t.TempDir(), func(c *queue.Config) { c.Metrics = m })
-	appendAll(t, s, 7, numbered(3)...)
-	if got := commits(t, m); got != 3 {
-		t.Fatalf("3 appends, one after the other, made %d commits", got)
-	}
-}
-
 func TestConcurrentAppendsShareCommitsAndKeepOrder(t *testing.T) {
 	const writers, each = 32, 20
 	dir := t.TempDir()

@@ -97,7 +97,7 @@ func TestAnIdleSpoolSeesThatItsFolderIsGone(t *testing.T) {
 }
 
 func TestAReadOnlyFileSystemIsSeen(t *testing.T) {
-	dir := mountTmpfs(t)
+	dir := mountTmpfs(t, "64m")
 	folder, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
 package queue_test
 
 import (
-	"crypto/sha256"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -42,6 +42,8 @@ func look(t *testing.T, dir string) *queue.Folder {
 	return f
 }
 
+var seed = maphash.MakeSeed()
+
 // fingerprint describes every file below dir.
 func fingerprint(t testing.TB, dir string) map[string]string {
 	t.Helper()
@@ -52,7 +54,7 @@ func fingerprint(t testing.TB, dir string) map[string]string {
 			return err
 		}
 		data, err := os.ReadFile(path)
-		files[path] = fmt.Sprintf("%d bytes %x", len(data), sha256.Sum256(data))
+		files[path] = fmt.Sprintf("%d bytes %x", len(data), maphash.Bytes(seed, data))
 		return err
 	})
 	if err != nil {
@@ -104,11 +106,10 @@ func waiting(t *testing.T, s *queue.Queue) (texts []string) {
 }
 
 func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
+	from := makeFolders(t)
 	for _, test := range faults() {
 		t.Run(test.name, func(t *testing.T) {
-			dir := test.make(t)
-			test.damage(t, dir)
-			lost := test.lost()
+			dir, lost := test.damaged(t, from), test.lost()
 
 			found, whole := checkDir(t, dir)
 			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
@@ -286,35 +287,10 @@ func TestLanesAreReadWithoutChangingThem(t *testing.T) {
 	}
 }
 
-func TestADamagedLaneIsNotSound(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	if err := s.Bury(letter("why", queue.Entry{Seq: 1, Data: []byte("event 1")})); err != nil {
-		t.Fatal(err)
-	}
-	closeSpool(t, s)
-
-	logs, err := filepath.Glob(filepath.Join(dir, "lanes", "dead-*"))
-	if err != nil || len(logs) != 1 {
-		t.Fatal(logs, err)
-	}
-	data, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := flipBit(logs[0], int64(placeOf(data, "event 1")), 4); err != nil {
-		t.Fatal(err)
-	}
-
-	r, _ := checkDir(t, dir)
-	if dead := r.Lanes[1]; r.Sound() || dead.Damaged != 1 || dead.Events != 0 {
-		t.Errorf("%+v", r.Lanes)
-	}
-}
-
 func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
+	refused(t, dir, "in use by another process (pid ")
 	if _, err := queue.OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("OpenFolder on an open spool: %v", err)
 	}
@@ -328,7 +304,7 @@ func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
 	look(t, dir)
 	refused(t, dir, "in use")
 
-	if _, err := queue.OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "no spool") {
+	if _, err := queue.OpenFolder(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not a spool") {
 		t.Errorf("OpenFolder on a folder that is not a spool: %v", err)
 	}
 }

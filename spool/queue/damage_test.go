@@ -124,7 +124,7 @@ func closed(t testing.TB) string {
 // fault is one thing that is wrong with a spool of ten events, and what is left of them.
 type fault struct {
 	name   string
-	make   func(testing.TB) string
+	from   string // which of folders is damaged
 	damage func(testing.TB, string)
 	want   []string
 
@@ -133,6 +133,22 @@ type fault struct {
 
 // lost returns how many of the ten events must be counted as lost.
 func (f fault) lost() uint64 { return uint64(10 - len(f.want) - f.uncertain) }
+
+// folders are the folders of faults, by how they came about. They are made once.
+type folders map[string]string
+
+func makeFolders(t testing.TB) folders {
+	return folders{"crashed": crashed(t), "closed": closed(t)}
+}
+
+// damaged returns a copy of its folder with the fault.
+func (f fault) damaged(t testing.TB, from folders) string {
+	t.Helper()
+	dir := copyDir(t, from[f.from])
+	f.damage(t, dir)
+
+	return dir
+}
 
 // faults returns every single fault that a spool must survive.
 func faults() []fault {
@@ -158,49 +174,49 @@ func faults() []fault {
 	all := numbered(10)
 
 	return []fault{
-		{"crashed, nothing damaged", crashed, func(testing.TB, string) {}, all, 0},
-		{"crashed, payload in the value log", crashed, flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
-		{"crashed, last payload in the value log", crashed, flipped("*.vlog", at("event 10", 6)), without(10, 10), 1},
-		{"crashed, Badger's own checksum in the value log", crashed, flipped("*.vlog", at("event 4", 8)), all, 0},
-		{"crashed, header of the value log's first entry", crashed, flipped("*.vlog", byteAt(22)), all, 0},
-		{"crashed, header of the value log", crashed, flipped("*.vlog", byteAt(2)), all, 0},
-		{"crashed, header of the write-ahead log", crashed, flipped("*.mem", byteAt(2)), all, 0},
-		{"crashed, first key in the write-ahead log", crashed, flipped("*.mem", inLog(1)), all, 0},
-		{"crashed, middle key in the write-ahead log", crashed, flipped("*.mem", inLog(5)), all, 0},
-		{"crashed, last key in the write-ahead log", crashed, flipped("*.mem", inLog(10)), all, 0},
-		{"crashed, write-ahead log removed", crashed, remove("*.mem"), all, 0},
-		{"crashed, value log removed", crashed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 1},
-		{"crashed, MANIFEST removed", crashed, remove("MANIFEST"), all, 0},
-		{"closed, payload in the value log", closed, flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
-		{"closed, Badger's own checksum in the value log", closed, flipped("*.vlog", at("event 4", 8)), all, 0},
-		{"closed, length in Badger's header around a frame", closed,
+		{"crashed, nothing damaged", "crashed", func(testing.TB, string) {}, all, 0},
+		{"crashed, payload in the value log", "crashed", flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
+		{"crashed, last payload in the value log", "crashed",
+			flipped("*.vlog", at("event 10", 6)), without(10, 10), 1},
+		{"crashed, Badger's own checksum in the value log", "crashed", flipped("*.vlog", at("event 4", 8)), all, 0},
+		{"crashed, header of the value log's first entry", "crashed", flipped("*.vlog", byteAt(22)), all, 0},
+		{"crashed, header of the value log", "crashed", flipped("*.vlog", byteAt(2)), all, 0},
+		{"crashed, header of the write-ahead log", "crashed", flipped("*.mem", byteAt(2)), all, 0},
+		{"crashed, first key in the write-ahead log", "crashed", flipped("*.mem", inLog(1)), all, 0},
+		{"crashed, middle key in the write-ahead log", "crashed", flipped("*.mem", inLog(5)), all, 0},
+		{"crashed, last key in the write-ahead log", "crashed", flipped("*.mem", inLog(10)), all, 0},
+		{"crashed, write-ahead log removed", "crashed", remove("*.mem"), all, 0},
+		{"crashed, value log removed", "crashed", remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 1},
+		{"crashed, MANIFEST removed", "crashed", remove("MANIFEST"), all, 0},
+		{"closed, payload in the value log", "closed", flipped("*.vlog", at("event 4", 6)), without(10, 4), 0},
+		{"closed, Badger's own checksum in the value log", "closed", flipped("*.vlog", at("event 4", 8)), all, 0},
+		{"closed, length in Badger's header around a frame", "closed",
 			flipped("*.vlog", at("event 1", -38-eventKeyBytes-8-2)), all, 0},
-		{"closed, Badger's key beside the last frame", closed, flipped("*.vlog", at("event 10", -38-20)), all, 0},
-		{"closed, header of the value log's first entry", closed, flipped("*.vlog", byteAt(22)), all, 0},
-		{"closed, header of the value log", closed, flipped("*.vlog", byteAt(2)), all, 0},
-		{"closed, value log cut in the middle", closed,
+		{"closed, Badger's key beside the last frame", "closed", flipped("*.vlog", at("event 10", -38-20)), all, 0},
+		{"closed, header of the value log's first entry", "closed", flipped("*.vlog", byteAt(22)), all, 0},
+		{"closed, header of the value log", "closed", flipped("*.vlog", byteAt(2)), all, 0},
+		{"closed, value log cut in the middle", "closed",
 			func(t testing.TB, dir string) { cutAt(t, dir, "event 6") }, numbered(5), 0},
-		{"closed, value log removed", closed, remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0},
-		{"closed, table", closed, flipped("*.sst", byteAt(40)), all, 0},
-		{"closed, table cut", closed, func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, all, 0},
-		{"closed, SEAL", closed, flipped("SEAL", byteAt(7)), all, 0},
-		{"closed, SEAL removed", closed, remove("SEAL"), all, 0},
-		{"closed, table removed", closed, remove("*.sst"), all, 0},
-		{"closed, MANIFEST removed", closed, remove("MANIFEST"), all, 0},
-		{"closed, MANIFEST", closed, flipped("MANIFEST", byteAt(1)), all, 0},
-		{"closed, key registry", closed, flipped("KEYREGISTRY", byteAt(20)), all, 0},
-		{"closed, generation removed", closed,
+		{"closed, value log removed", "closed", remove("*.vlog"), without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0},
+		{"closed, table", "closed", flipped("*.sst", byteAt(40)), all, 0},
+		{"closed, table cut", "closed", func(t testing.TB, dir string) { cut(t, dir, "*.sst", 251) }, all, 0},
+		{"closed, SEAL", "closed", flipped("SEAL", byteAt(7)), all, 0},
+		{"closed, SEAL removed", "closed", remove("SEAL"), all, 0},
+		{"closed, table removed", "closed", remove("*.sst"), all, 0},
+		{"closed, MANIFEST removed", "closed", remove("MANIFEST"), all, 0},
+		{"closed, MANIFEST", "closed", flipped("MANIFEST", byteAt(1)), all, 0},
+		{"closed, key registry", "closed", flipped("KEYREGISTRY", byteAt(20)), all, 0},
+		{"closed, generation removed", "closed",
 			func(t testing.TB, dir string) { os.RemoveAll(generationFolders(t, dir)[0]) },
 			without(10, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 0},
 	}
 }
 
 func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
+	from := makeFolders(t)
 	for _, test := range faults() {
 		t.Run(test.name, func(t *testing.T) {
-			dir := test.make(t)
-			test.damage(t, dir)
-
+			dir := test.damaged(t, from)
 			s := open(t, dir)
 			appendAll(t, s, 7, "new")
 			wantTexts(t, s, append(slices.Clone(test.want), "new"))
@@ -220,39 +236,6 @@ func TestAfterOneFaultWhatIsMissingIsCounted(t *testing.T) {
 			}
 			ack(t, again, uint64(11-test.uncertain))
 		})
-	}
-}
-
-func TestWhatIsLostStaysInQuarantine(t *testing.T) {
-	dir := crashed(t)
-	flip(t, dir, "*.vlog", at("event 4", 6))
-	open(t, dir)
-	kept, err := filepath.Glob(filepath.Join(dir, "quarantine", "gen-*", "*.vlog"))
-	if err != nil || len(kept) == 0 {
-		t.Errorf("the quarantine is empty: %v", err)
-	}
-}
-
-func TestDamageInOneGenerationLeavesTheOthers(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir, generationBytes(900)) // a few events each
-	appendAll(t, s, 7, numbered(20)...)
-	closeSpool(t, s)
-	if n := len(generationFolders(t, dir)); n < 4 {
-		t.Fatalf("%d generations, want at least 4", n)
-	}
-
-	flip(t, dir, "*.vlog", at("event 2", 0))
-	s = open(t, dir)
-	wantTexts(t, s, without(20, 2))
-	wantTexts(t, s, without(20, 2))
-	if st := s.Status(); st.Gaps != 1 {
-		t.Errorf("after reading twice %d gaps are counted, want 1", st.Gaps)
-	}
-
-	ack(t, s, 20)
-	if st := s.Status(); st.Events != 0 || st.Bytes != 0 {
-		t.Errorf("status %+v", st)
 	}
 }
 

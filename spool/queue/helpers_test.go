@@ -53,6 +53,7 @@ var diskChild func(dir string) error
 // others as well.
 func TestMain(m *testing.M) {
 	disktest.Main()
+	disktest.InMemory()
 
 	if os.Getenv(leavesBehind) != "" {
 		os.Exit(m.Run())

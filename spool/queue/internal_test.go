@@ -40,6 +40,12 @@ func (c *parkingContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
+// Parking returns a context, and a channel that is closed when a goroutine waits for it.
+func Parking(ctx context.Context) (context.Context, <-chan struct{}) {
+	c := &parkingContext{Context: ctx, parked: make(chan struct{})}
+	return c, c.parked
+}
+
 // stalled is a spool whose first commit hangs until release. More appends may park behind
 // it.
 type stalled struct {
@@ -70,10 +76,10 @@ func stall(t *testing.T) stalled {
 
 // follow starts an append that parks behind the stalled one.
 func (st stalled) follow(ctx context.Context) <-chan error {
-	c := &parkingContext{Context: ctx, parked: make(chan struct{})}
+	c, parked := Parking(ctx)
 	outcome := make(chan error, 1)
 	go func() { outcome <- st.spool.Append(c, 2, []byte("follower")) }()
-	<-c.parked
+	<-parked
 
 	return outcome
 }

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -100,6 +101,23 @@ func TestALaneThatLostAFileIsCounted(t *testing.T) {
 			removed(t, dir, "lanes/dead-000000000000000b")
 			wantLanes(t, open(t, dir), test.held, test.dead, 1)
 		})
+	}
+}
+
+func TestADamagedLaneIsNotSound(t *testing.T) {
+	dir := withLanes(t)
+	path := filepath.Join(dir, oneDead)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := flipBit(path, int64(bytes.Index(data, []byte("event"))), 4); err != nil {
+		t.Fatal(err)
+	}
+
+	r, _ := checkDir(t, dir)
+	if dead := r.Lanes[1]; r.Sound() || dead.Damaged != 1 || dead.Events != 1 {
+		t.Errorf("%+v", r.Lanes)
 	}
 }
 

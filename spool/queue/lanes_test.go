@@ -33,7 +33,8 @@ func letter(reason string, e queue.Entry) queue.LaneEntry {
 func buried(t *testing.T, s *queue.Queue, seqs ...uint64) {
 	t.Helper()
 	for _, seq := range seqs {
-		if err := s.Bury(letter("why", queue.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")})); err != nil {
+		e := queue.Entry{Seq: seq, Key: uint32(seq), Data: []byte("event")}
+		if err := s.Bury(letter("why", e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -91,13 +92,11 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 	check(open(t, dir))
 }
 
-func TestLanesTakeEventsOf32MiB(t *testing.T) {
+func TestLanesTakeAnEventOf32MiB(t *testing.T) {
 	s := open(t, t.TempDir())
 	large := bytes.Repeat([]byte("0123456789abcdef"), 2<<20)
-	for seq := range uint64(2) {
-		if err := s.Bury(letter("too large", queue.Entry{Seq: seq + 1, Data: large})); err != nil {
-			t.Fatal(err)
-		}
+	if err := s.Bury(letter("too large", queue.Entry{Seq: 1, Data: large})); err != nil {
+		t.Fatal(err)
 	}
 	for _, e := range lane(t, s, queue.LaneDead) {
 		if !bytes.Equal(e.Data, large) {

@@ -24,30 +24,27 @@ func refused(t *testing.T, dir, want string) {
 	}
 }
 
-func TestASecondProcessIsKeptOut(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	refused(t, dir, "in use by another process (pid ")
-	closeSpool(t, s)
-	open(t, dir)
-}
-
-func TestAnotherFormatIsRefused(t *testing.T) {
+func TestAFolderWithAnotherFormatIsRefused(t *testing.T) {
 	dir := closed(t)
-	format := []byte("promptspool spool format 2\n")
-	if err := os.WriteFile(filepath.Join(dir, "FORMAT"), format, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, dir, "spool drain")
-}
-
-func TestAFormatThatCannotBeReadIsRefused(t *testing.T) {
-	dir := closed(t)
-	for _, text := range []string{"what?", "promptspool spool format 0\n", "promptspool spool format -1\n"} {
-		if err := os.WriteFile(filepath.Join(dir, "FORMAT"), []byte(text), 0o600); err != nil {
+	for text, want := range map[string]string{
+		"promptspool spool format 2\n":  "spool drain",
+		"promptspool spool format 0\n":  "does not say a format",
+		"promptspool spool format -1\n": "does not say a format",
+		"what?":                         "does not say a format",
+		"":                              "has no FORMAT file",
+	} {
+		format := filepath.Join(dir, "FORMAT")
+		err := os.WriteFile(format, []byte(text), 0o600)
+		if text == "" {
+			err = os.Remove(format)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, dir, "does not say a format")
+		refused(t, dir, want)
+	}
+	if len(generationFolders(t, dir)) == 0 {
+		t.Error("the refusal deleted the events")
 	}
 }
 
@@ -65,17 +62,6 @@ func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestDataWithoutFormatIsRefused(t *testing.T) {
-	dir := closed(t)
-	if err := os.Remove(filepath.Join(dir, "FORMAT")); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, dir, "has no FORMAT file")
-	if len(generationFolders(t, dir)) == 0 {
-		t.Error("the refusal deleted the events")
-	}
-}
-
 func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
 	dir := closed(t)
 	unfinished := filepath.Join(dir, "gen-000000000000000b")
@@ -87,19 +73,6 @@ func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
 	wantTexts(t, s, numbered(11))
 	if st := s.Status(); st.Gaps != 0 {
 		t.Errorf("status %+v", st)
-	}
-}
-
-func TestAnInterruptedRebuildIsSettled(t *testing.T) {
-	dir := closed(t)
-	name := generationFolders(t, dir)[0]
-	if err := os.CopyFS(name+".1", os.DirFS(name)); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir)
-	wantTexts(t, s, numbered(10))
-	if folders := generationFolders(t, dir); len(folders) != 1 || folders[0] != name+".1" {
-		t.Errorf("folders: %v", folders)
 	}
 }
 

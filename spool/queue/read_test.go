@@ -3,27 +3,12 @@ package queue_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/spool/queue"
 )
-
-// watched is a context that closes waiting when a goroutine first waits for it.
-type watched struct {
-	context.Context
-	once    sync.Once
-	waiting chan struct{}
-}
-
-func watch(ctx context.Context) *watched { return &watched{Context: ctx, waiting: make(chan struct{})} }
-
-func (w *watched) Done() <-chan struct{} {
-	w.once.Do(func() { close(w.waiting) })
-	return w.Context.Done()
-}
 
 type readResult struct {
 	texts []string
@@ -33,12 +18,12 @@ type readResult struct {
 // parkedRead starts a Read from sequence 1 of an empty spool and returns when it waits.
 func parkedRead(ctx context.Context, s *queue.Queue) <-chan readResult {
 	result := make(chan readResult, 1)
-	w := watch(ctx)
+	ctx, waits := queue.Parking(ctx)
 	go func() {
-		entries, err := await(w, s, 1, 10, 1000)
+		entries, err := await(ctx, s, 1, 10, 1000)
 		result <- readResult{texts(entries), err}
 	}()
-	<-w.waiting
+	<-waits
 
 	return result
 }

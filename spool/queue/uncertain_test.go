@@ -110,7 +110,7 @@ func TestWhatWasAnsweredIsCountedAsLost(t *testing.T) {
 		"a later commit": func(s *queue.Queue) error { return s.Append(t.Context(), 7, []byte("event 15")) },
 		"the cursor":     (*queue.Queue).SaveCursor,
 		"another generation": func(s *queue.Queue) error {
-			return s.Append(t.Context(), 7, make([]byte, 17<<20))
+			return s.Append(t.Context(), 7, make([]byte, 1<<20))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

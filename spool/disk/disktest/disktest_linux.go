@@ -130,8 +130,9 @@ func (d *Disk) BreakSync(path string) {
 }
 
 // badBlock begins the name of an attribute of a file below, which each of its bad blocks
-// has; the offset follows.
-const badBlock = "user.promptspool.bad."
+// has; the offset follows. A folder in memory has such attributes on every kernel, other
+// than those of users.
+const badBlock = "trusted.promptspool.bad."
 
 func badBlockAt(offset int64) string { return badBlock + strconv.FormatInt(offset, 10) }
 

@@ -16,6 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	disktest.Main()
+	disktest.InMemory()
 	os.Exit(m.Run())
 }
 

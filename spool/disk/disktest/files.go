@@ -1,6 +1,7 @@
 package disktest
 
 import (
+	"flag"
 	"io"
 	"os"
 
@@ -23,4 +24,20 @@ func ReadFile(path string) ([]byte, error) {
 	content := make([]byte, end)
 	_, err = io.ReadFull(io.NewSectionReader(file, 0, end), content)
 	return content, err
+}
+
+// InMemory makes the temporary folders of this process in memory, if there is room.
+//
+// Most of what the tests of a queue wait for is an fsync, and what they prove does not
+// depend on it. TestMain calls it. Benchmarks keep their disk, and so does a run with
+// TMPDIR set.
+func InMemory() {
+	const memory, room = "/dev/shm", 1 << 30
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() != "" || os.Getenv("TMPDIR") != "" {
+		return
+	}
+	if r, err := disk.RoomAt(memory); err == nil && r.Free >= room {
+		_ = os.Setenv("TMPDIR", memory)
+	}
 }
