@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +26,10 @@ func TestEveryPlatformCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	// The commands of other tests have set the limits of their processes.
+	limit := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(limit)
 
 	parsed := &parsedFiles{root: root}
 	for _, platform := range []string{"linux/arm64", "darwin/arm64", "windows/amd64"} {
