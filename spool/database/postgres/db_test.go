@@ -29,18 +29,6 @@ func open(t testing.TB, dsn string) *postgres.DB {
 	return db
 }
 
-// empty returns a database for one test, with its tables but without records.
-func empty(t testing.TB) string {
-	t.Helper()
-	return postgrestest.Prepared(t, func(dsn string) {
-		db, err := postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = db.Close()
-	})
-}
-
 // checked opens a database and checks that it agrees with itself when the test ends.
 func checked(t testing.TB, dsn string) *postgres.DB {
 	t.Helper()
@@ -63,7 +51,7 @@ func TestArchive(t *testing.T) { databasetest.Run(t, openEmpty) }
 
 // openEmpty opens a store for a scene, on a database of its own.
 func openEmpty(t *testing.T) (archive.Store, func() archive.Store) {
-	dsn := empty(t)
+	dsn := postgres.Reused(t)
 	return openSummed(t, dsn), func() archive.Store { return openSummed(t, dsn) }
 }
 

@@ -2,9 +2,33 @@ package postgres
 
 import (
 	"context"
+	"testing"
 
+	"promptspool/spool/database/postgres/postgrestest"
 	"promptspool/spool/database/postgres/schema"
 )
+
+// Empty returns a database for one test, with its tables but without records.
+func Empty(t testing.TB) string {
+	t.Helper()
+	return postgrestest.Prepared(t, makeTables(t))
+}
+
+// Reused is Empty for a test that changes nothing but rows.
+func Reused(t testing.TB) string {
+	t.Helper()
+	return postgrestest.Reused(t, makeTables(t))
+}
+
+func makeTables(t testing.TB) func(dsn string) {
+	return func(dsn string) {
+		db, err := Open(context.Background(), Config{DSN: dsn, Logger: silent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = db.Close()
+	}
+}
 
 // InSmallSteps makes all bounds small: summaries of a few rows, made as soon as there are any,
 // few bodies and states held at a time, and deltas for states of any size.

@@ -24,7 +24,7 @@ func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
 		"its disk is full":     "53100",
 	} {
 		t.Run(name, func(t *testing.T) {
-			dsn := postgrestest.DSN(t)
+			dsn := Empty(t)
 			db := openWith(t, dsn, patienceDefault)
 			present, absent, setAway := workerOf(t, db, dsn, code)
 
@@ -35,7 +35,7 @@ func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
 
 // A worker whose machine is gone refuses nothing: statements wait for it. So they do for a lock.
 func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := Empty(t)
 	db := openWith(t, dsn, 300*time.Millisecond)
 	present, absent := twoAccounts(t, db, dsn)
 	db.spread = true
@@ -63,7 +63,7 @@ func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
 
 // An account that is only slow may be isolated as well.
 func TestAccountsThatAreIsolatedWithoutNeedAreWritten(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := Empty(t)
 	db := openWith(t, dsn, time.Nanosecond)
 	db.spread = true
 

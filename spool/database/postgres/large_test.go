@@ -8,13 +8,14 @@ import (
 
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
 )
 
 func TestLargeArchive(t *testing.T) { databasetest.RunLarge(t, openEmpty) }
 
 func TestMove(t *testing.T) {
 	here := func(t *testing.T) databasetest.Server {
-		db := open(t, empty(t))
+		db := open(t, postgres.Reused(t))
 		t.Cleanup(func() {
 			if err := db.Check(context.Background()); err != nil {
 				t.Errorf("Check: %v", err)

@@ -103,7 +103,7 @@ var monday = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 const week = 7 * 24 * time.Hour
 
 func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	now := monday.Add(10 * week)
 	db := at(t, dsn, now)
 	for n := range 8 {
@@ -155,7 +155,7 @@ func partitions(t testing.TB, dsn, name string) (n int) {
 }
 
 func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
-	db := at(t, empty(t), monday.Add(week))
+	db := at(t, postgres.Empty(t), monday.Add(week))
 	size := int64(0)
 	for n := range 10 {
 		e := requestAt(t, monday.Add(time.Duration(n)*24*time.Hour), n)
@@ -172,7 +172,7 @@ func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
 }
 
 func TestAMissingPartitionLosesNothing(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := at(t, dsn, monday)
 	for _, table := range []string{"records", "record_states", "record_bodies"} {
 		execute(t, dsn, `DROP TABLE `+table+`_w20260302`)
@@ -203,7 +203,7 @@ func TestAMissingPartitionLosesNothing(t *testing.T) {
 }
 
 func TestIdsOfNoClockAreKept(t *testing.T) {
-	db := at(t, empty(t), monday)
+	db := at(t, postgres.Empty(t), monday)
 	ids := []string{
 		"00000000-0000-7000-8000-000000000001",
 		"ffffffff-ffff-7fff-bfff-ffffffffffff",
@@ -227,7 +227,7 @@ func TestIdsOfNoClockAreKept(t *testing.T) {
 }
 
 func TestRequestsAreFoundByTheirIds(t *testing.T) {
-	db := at(t, empty(t), monday)
+	db := at(t, postgres.Empty(t), monday)
 	var rows []wire.Row
 	var ids []string
 	for n := range 6 {
@@ -277,7 +277,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 }
 
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	servers := []*postgres.DB{at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday)}
 	const records, scores = 5, 30
 	var events []archive.Event
@@ -329,7 +329,7 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 }
 
 func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := open(t, dsn)
 	for n := range 3 {
 		at := monday.Add(time.Duration(n) * time.Hour)
@@ -352,7 +352,7 @@ func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
 }
 
 func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := open(t, dsn)
 	for n := range 3 {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*time.Hour), n))

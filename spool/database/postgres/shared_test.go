@@ -12,7 +12,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/registry"
 	"promptspool/spool/database/postgres/connection"
-	"promptspool/spool/database/postgres/postgrestest"
 )
 
 var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -20,7 +19,7 @@ var silent = slog.New(slog.NewTextHandler(io.Discard, nil))
 // servers opens one database several times, as several servers do.
 func servers(t *testing.T, n int) []*DB {
 	t.Helper()
-	dsn := postgrestest.DSN(t)
+	dsn := Empty(t)
 	dbs := make([]*DB, n)
 	var opening sync.WaitGroup
 	for i := range dbs {

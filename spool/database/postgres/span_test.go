@@ -8,16 +8,17 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
 )
 
 func TestSpansGoWithTheRetention(t *testing.T) {
-	databasetest.RunSpanRetention(t, func(now time.Time) archive.Store { return at(t, empty(t), now) })
+	databasetest.RunSpanRetention(t, func(now time.Time) archive.Store { return at(t, postgres.Empty(t), now) })
 }
 
 // A deletion by metadata looks at every span with metadata. Whatever stops it there, the
 // requests are gone.
 func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := open(t, dsn)
 	span := idAt(monday, 1)
 	apply(t, db,
@@ -35,7 +36,7 @@ func TestADeletionThatFailsAtASpanHasDeletedTheRequests(t *testing.T) {
 
 // Whatever the database answers, nothing of it may end the server.
 func TestALookAtSpansThatFailsIsAnError(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := open(t, dsn)
 	execute(t, dsn, `ALTER TABLE record_states RENAME COLUMN span_at TO gone`)
 

@@ -159,7 +159,7 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 // A write that is cut off in its commit is acknowledged, and shows only later. Whether there is one
 // cannot be known while a worker is away.
 func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := Empty(t)
 	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +251,7 @@ func fakeWorker(result string, answers bool) string {
 // A node may fail to commit what it has taken. Here a trigger fails there, at the moment of
 // commit; in earnest the node dies.
 func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := Empty(t)
 	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
 	if err != nil {
 		t.Fatal(err)

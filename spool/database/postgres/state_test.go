@@ -9,6 +9,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
+	"promptspool/spool/database/postgres"
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
@@ -33,7 +34,7 @@ func nodes(t testing.TB, dsn string) []string { return append(postgrestest.Worke
 
 // It must not run in parallel with other tests, which write to the same server.
 func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := checked(t, dsn)
 	for _, node := range nodes(t, dsn) {
 		execute(t, node, `CHECKPOINT`)
@@ -42,7 +43,7 @@ func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 }
 
 func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
-	dsn := empty(t)
+	dsn := postgres.Empty(t)
 	db := at(t, dsn, monday)
 	db.InSmallSteps()
 	for n := range 3 {
@@ -62,7 +63,7 @@ func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
 
 func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 	const orphans = 6
-	db := checked(t, empty(t))
+	db := checked(t, postgres.Empty(t))
 	db.InSmallSteps() // two of these are too many for a page
 	for n := range orphans {
 		id := idAt(monday, n)
