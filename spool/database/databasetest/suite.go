@@ -61,16 +61,19 @@ func Run(t *testing.T, open Open) {
 	}))
 }
 
-// RunLarge is Run for scenes with many bytes and rows, and for more checks of the drawn ones.
-// Under the race detector they would take twenty times as long, and it would find nothing,
-// because each has only one caller.
+// RunDrawn is Run for the drawn scenes, with more checks. Under the race detector they would
+// take twenty times as long, and it would find nothing, because each has only one caller.
+func RunDrawn(t *testing.T, open Open) { run(t, open, checks, drawn) }
+
+// RunLarge is Run for scenes with many bytes and rows, with one caller as well. They meet the
+// bounds that a store really has, so its bounds must not be made small for them.
 func RunLarge(t *testing.T, open Open) {
-	run(t, open, checks, slices.Concat(drawn, []scene{
+	run(t, open, checks, []scene{
 		{"the largest batches and events are taken whole", large},
 		{"a record takes any number of steps, and lists the latest", steps},
 		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
 		{"a filter counts exactly up to a bound", totals},
-	}))
+	})
 }
 
 // drawn are the scenes whose events and questions rapid draws.

@@ -3,43 +3,23 @@
 package postgres_test
 
 import (
-	"context"
 	"testing"
 
-	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
 )
 
-func TestLargeArchive(t *testing.T) { databasetest.RunLarge(t, openEmpty) }
+func TestLargeArchive(t *testing.T) {
+	databasetest.RunLarge(t, func(t *testing.T) (archive.Store, func() archive.Store) {
+		dsn := postgres.Empty(t)
+		return checked(t, dsn), func() archive.Store { return checked(t, dsn) }
+	})
+	databasetest.RunDrawn(t, openEmpty)
+}
 
+// A copy to and from another kind of database is in the end-to-end tests.
 func TestMove(t *testing.T) {
-	here := func(t *testing.T) databasetest.Server {
-		db := open(t, postgres.Reused(t))
-		t.Cleanup(func() {
-			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("Check: %v", err)
-			}
-		})
-
-		return db
-	}
-
-	inFolder := func(t *testing.T) databasetest.Server {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("Check: %v", err)
-			}
-			_ = db.Close()
-		})
-
-		return db
-	}
-
-	t.Run("from Badger", func(t *testing.T) { databasetest.RunMove(t, inFolder, here) })
-	t.Run("to Badger", func(t *testing.T) { databasetest.RunMove(t, here, inFolder) })
+	here := func(t *testing.T) databasetest.Server { return checked(t, postgres.Reused(t)) }
+	databasetest.RunMove(t, here, here)
 }
