@@ -119,7 +119,7 @@ func TestABackupIsOneMoment(t *testing.T) {
 		}
 	}()
 
-	for round := range 5 {
+	for round := range 3 {
 		file, _ := backedUp(t, db)
 		// Restore checks that the database is consistent. A mixture of moments would not
 		// be.
@@ -157,10 +157,10 @@ func TestADamagedBackupIsNeverRestored(t *testing.T) {
 	try("of another database", bytes.Replace(file, format, []byte("format 99\n"), 1))
 	try("more behind it", append(bytes.Clone(file), 'x'))
 
-	for cut := 1; cut < len(file); cut += len(file)/12 + 1 {
+	for cut := 1; cut < len(file); cut += len(file)/6 + 1 {
 		try(fmt.Sprint("cut at ", cut), file[:cut])
 	}
-	for at := bytes.IndexByte(file, '\n') + 1; at < len(file); at += len(file)/12 + 1 {
+	for at := bytes.IndexByte(file, '\n') + 1; at < len(file); at += len(file)/6 + 1 {
 		harmed := bytes.Clone(file)
 		harmed[at] ^= 0x10
 		try(fmt.Sprint("a bit at ", at), harmed)

@@ -36,6 +36,7 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 
 	otherState := []byte(`{"request_id":"` + databasetest.ID(1000) + `","history":[]}`)
 	otherDelta := []byte(`{"request_id":"` + databasetest.ID(1000) + `","history":[{}]}`)
+	db := harmed(t)
 	for name, harm := range map[string]write{
 		"a row is missing":             {key: k.newest(blocks.EncodePlace(at, id))},
 		"a row says something else":    {k.newest(blocks.EncodePlace(at, id)), []byte(`{}`)},
@@ -60,26 +61,38 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a template lacks its name":    {key: templateName},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := harmed(t)
-			if err := db.Check(t.Context()); err != nil {
-				t.Fatalf("Check before any harm: %v", err)
-			}
-
-			err := db.bdb.Update(func(txn *badger.Txn) error {
-				if harm.value == nil {
-					return txn.Delete(harm.key)
-				}
-				return txn.Set(harm.key, harm.value)
-			})
+			was, err := replaced(db, harm)
 			if err != nil {
 				t.Fatal(err)
 			}
-
 			if err := db.Check(t.Context()); err == nil {
 				t.Error("Check does not find the harm")
 			}
+			if _, err := replaced(db, was); err != nil {
+				t.Fatal(err)
+			}
 		})
 	}
+
+	// Each harm was the only one.
+	if err := db.Check(t.Context()); err != nil {
+		t.Errorf("Check after all was repaired: %v", err)
+	}
+}
+
+// replaced makes a write past the committer, and returns the one that undoes it.
+func replaced(db *DB, w write) (was write, err error) {
+	was.key = w.key
+	err = db.bdb.Update(func(txn *badger.Txn) (err error) {
+		if was.value, err = loadBytes(txn, w.key); err != nil {
+			return err
+		}
+		if w.value == nil {
+			return txn.Delete(w.key)
+		}
+		return txn.Set(w.key, w.value)
+	})
+	return was, err
 }
 
 // harmedTrace is the trace of the span in a database of harmed, as a UUID.

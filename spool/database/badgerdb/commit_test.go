@@ -104,27 +104,6 @@ func TestWritersThatWaitShareOneTransaction(t *testing.T) {
 	}
 }
 
-func TestAGroupIsBoundedByItsBodies(t *testing.T) {
-	db := openIn(t, t.TempDir())
-	release := hold(db)
-	before := db.bdb.MaxVersion()
-
-	answers := []<-chan error{
-		start(db, 2*groupBytesMax, set("a")),
-		start(db, groupBytesMax, set("b")),
-		start(db, 1, set("c")),
-	}
-	release()
-	for _, answer := range answers {
-		if err := <-answer; err != nil {
-			t.Error(err)
-		}
-	}
-	if n := db.bdb.MaxVersion() - before; n != 3 {
-		t.Errorf("three writers of more than one group's bytes made %d transactions, want 3", n)
-	}
-}
-
 func TestAChangeThatFailsHarmsNoNeighbour(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	failure := errors.New("no")

@@ -2,7 +2,6 @@ package badgerdb_test
 
 import (
 	"bytes"
-	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -98,16 +97,6 @@ func TestAFolderThatCannotBeReadWholeIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestOneProcessAtATime(t *testing.T) {
-	dir := t.TempDir()
-	open(t, dir)
-
-	_, err := badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet})
-	if err == nil || !strings.Contains(err.Error(), "another promptspool") {
-		t.Errorf("opening the folder a second time: %v", err)
-	}
-}
-
 func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
 	dir := oneRecord(t, 5000)
 	flip(t, dir, ".vlog", noise(5000)[2000:2100])
@@ -128,14 +117,6 @@ func TestADamagedBodyIsAnErrorAndNeverAnotherBody(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestRunEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := open(t, t.TempDir()).Run(ctx); err != nil {
-		t.Errorf("Run: %v", err)
 	}
 }
 

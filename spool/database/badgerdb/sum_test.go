@@ -145,7 +145,7 @@ func (a *account) agrees(what string) {
 
 			var rows []wire.Row
 			keep := func(row *wire.Row) (bool, error) {
-				rows = append(rows, cloned(*row))
+				rows = append(rows, rowcode.Clone(row))
 				return true, nil
 			}
 			if _, err := a.db.Scan(a.t.Context(), a.id.Account, q, rowcode.AllColumns, keep); err != nil {
@@ -163,28 +163,6 @@ func (a *account) agrees(what string) {
 			}
 		}
 	}
-}
-
-// cloned copies all that a scan reuses for the next row.
-func cloned(r wire.Row) wire.Row {
-	r.Scores = append([]wire.Score{}, r.Scores...)
-	r.Metadata = append([]wire.MetadataRow{}, r.Metadata...)
-	r.Tags = append([]string{}, r.Tags...)
-
-	for _, p := range []**float64{&r.Price, &r.Latency} {
-		if *p != nil {
-			v := **p
-			*p = &v
-		}
-	}
-	for _, p := range []**int64{&r.InputTokens, &r.OutputTokens, &r.CachedTokens, &r.ReasoningTokens} {
-		if *p != nil {
-			v := **p
-			*p = &v
-		}
-	}
-
-	return r
 }
 
 func TestSummariesOfBlocksSayWhatTheirRowsSay(t *testing.T) {

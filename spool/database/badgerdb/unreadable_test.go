@@ -221,49 +221,6 @@ func startsWithout(t *testing.T, dir, path string, lost int) {
 	}
 }
 
-// A compaction finds a bad block in the middle of a table, if no reader does before. The
-// other blocks must survive.
-func TestABadBlockOfATableLosesNoOtherBlock(t *testing.T) {
-	const records = 500
-	folder := filepath.Join(t.TempDir(), "archive")
-	db, err := badgerdb.Open(badgerdb.Config{Dir: folder, Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var batch []archive.Event
-	for n := range records {
-		batch = append(batch, request(t, n, 500))
-	}
-	if _, err := db.Apply(t.Context(), "a", batch); err != nil {
-		t.Fatal(err)
-	}
-	closeChecked(t, db)
-
-	volume := disktest.MountVolume(t, "ext4")
-	dir := onVolume(t, volume, folder)
-	breakBlock(t, volume, filepath.Join(dir, "*.sst"), 5*disktest.BlockBytes)
-
-	db, err = badgerdb.Open(badgerdb.Config{Dir: dir, Logger: quiet, ReadAll: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	whole := 0
-	for n := range records {
-		_, body, err := db.Record(t.Context(), "a", databasetest.ID(1_000_000+n))
-		if err == nil && strings.Contains(string(body), noise(500)) {
-			whole++
-		}
-	}
-	if whole < records*9/10 || whole == records {
-		t.Errorf("%d of %d records are intact, want most but not all", whole, records)
-	}
-	if d := db.Damage(); d.Quarantined != 1 || d.UnreadableBytes != disktest.BlockBytes {
-		t.Errorf("the damage is %+v", d)
-	}
-}
-
 // The table of a single record is in one block of the disk.
 func TestATableOfWhichNothingCanBeReadIsLeftOut(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "archive")

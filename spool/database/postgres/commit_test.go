@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -82,13 +81,4 @@ func TestWhileTheDatabaseIsAwayNobodyIsTriedAlone(t *testing.T) {
 			t.Errorf("%d tries, want 1", calls)
 		}
 	})
-}
-
-func TestACallThatEndedIsNotCarriedOut(t *testing.T) {
-	c := newCommitter(0, func(context.Context, int, []*batch) error { return errors.New("this must not be called") })
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := c.Do(ctx, &batch{}); !wire.IsCode(err, wire.CodeUnavailable) {
-		t.Error(err)
-	}
 }

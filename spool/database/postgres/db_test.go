@@ -41,12 +41,6 @@ func checked(t testing.TB, dsn string) *postgres.DB {
 	return db
 }
 
-func TestOpeningMakesTheTablesOnce(t *testing.T) {
-	dsn := postgrestest.DSN(t)
-	open(t, dsn)
-	open(t, dsn)
-}
-
 func TestArchive(t *testing.T) { databasetest.Run(t, openEmpty) }
 
 // openEmpty opens a store for a scene, on a database of its own.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
@@ -105,16 +106,22 @@ const week = 7 * 24 * time.Hour
 func TestWeeksGoWhenAllOfThemIsTooOld(t *testing.T) {
 	dsn := postgres.Empty(t)
 	now := monday.Add(10 * week)
-	db := at(t, dsn, now)
+	db := at(t, dsn, now) // checked when the test ends
+	db.InSmallSteps()
 	for n := range 8 {
 		apply(t, db, requestAt(t, monday.Add(time.Duration(n)*week), n))
+	}
+	// A week is dropped with its deltas.
+	scored := monday.Add(2 * week)
+	for n := range 2 {
+		apply(t, db, eventAt(t, scored, wire.KindScore, idAt(scored, 2), 200+n,
+			`{"request_id":"`+idAt(scored, 2)+`","score":1}`))
 	}
 
 	// A late record of the first week stays; an orphan of the second is dropped.
 	apply(t, db, eventAt(t, now, wire.KindRequest, idAt(monday, 100), 100, `{"function_name":"f"}`))
 	apply(t, db, eventAt(t, monday.Add(week), wire.KindScore, idAt(monday.Add(week), 101), 101,
 		`{"request_id":"`+idAt(monday.Add(week), 101)+`","score":1}`))
-	db.InSmallSteps()
 	if err := db.SummarizeAccount(context.Background(), account); err != nil {
 		t.Fatal(err)
 	}
@@ -375,6 +382,12 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	conn := postgrestest.Connect(t, dsn)
+	change := func(sql string) {
+		if _, err := conn.Exec(context.Background(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, harm := range []string{
 		`DELETE FROM records`,
 		`UPDATE records SET terms = '{1}'`,
@@ -400,15 +413,15 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	} {
 		t.Run(harm, func(t *testing.T) {
 			table := strings.Fields(strings.NewReplacer("DELETE FROM", "", "UPDATE", "").Replace(harm))[0]
-			execute(t, dsn, `CREATE TABLE harmed AS TABLE `+table)
-			execute(t, dsn, harm)
+			change(`CREATE TABLE harmed AS TABLE ` + table + `; ` + harm)
 			if err := db.Check(context.Background()); err == nil {
 				t.Error("Check finds nothing wrong")
 			}
-			execute(t, dsn, `DELETE FROM `+table+`; INSERT INTO `+table+` TABLE harmed; DROP TABLE harmed`)
-			if err := db.Check(context.Background()); err != nil {
-				t.Errorf("after the repair: %v", err)
-			}
+			change(`DELETE FROM ` + table + `; INSERT INTO ` + table + ` TABLE harmed; DROP TABLE harmed`)
 		})
+	}
+	// Each harm was the only one.
+	if err := db.Check(context.Background()); err != nil {
+		t.Errorf("after the repairs: %v", err)
 	}
 }

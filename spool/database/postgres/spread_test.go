@@ -217,7 +217,7 @@ func summarizedOn(t *testing.T, db *DB, dsn string) (account string, setWorker f
 		}
 	}
 
-	account, _, setAway := workerOf(t, db, dsn, "08006")
+	account, _, setAway := workerOf(t, db, dsn)
 	conn := postgrestest.Connect(t, postgrestest.Workers(t, dsn)[0])
 	return account, func(state string) {
 		switch state {

@@ -42,25 +42,6 @@ func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
 	databasetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
 }
 
-func TestAWeekIsDroppedWithItsDeltas(t *testing.T) {
-	dsn := postgres.Empty(t)
-	db := at(t, dsn, monday)
-	db.InSmallSteps()
-	for n := range 3 {
-		apply(t, db, eventAt(t, monday.Add(time.Duration(n)*time.Second), wire.KindScore, idAt(monday, 0), 60+n,
-			`{"request_id":"`+idAt(monday, 0)+`","score":1}`))
-	}
-	apply(t, db, requestAt(t, monday, 0))
-	later := at(t, dsn, monday.Add(20*week))
-	n, err := archive.Retain(context.Background(), later, archive.Retention{Age: week}, monday.Add(20*week))
-	if err != nil || n != 1 {
-		t.Errorf("%d records were dropped (%v)", n, err)
-	}
-	if err := later.Check(context.Background()); err != nil {
-		t.Error(err)
-	}
-}
-
 func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 	const orphans = 6
 	db := checked(t, postgres.Empty(t))
