@@ -52,36 +52,6 @@ func publish(ctx context.Context, db *DB, account, name string) (wire.Template, 
 	})
 }
 
-func TestPublishersAtSeveralServersLeaveNoGap(t *testing.T) {
-	dbs := servers(t, 3)
-	const each = 15
-	var publishers sync.WaitGroup
-	for _, db := range dbs {
-		for range each {
-			publishers.Go(func() {
-				if _, err := publish(t.Context(), db, "acme", "greet"); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	publishers.Wait()
-
-	head, err := dbs[0].Template(t.Context(), "acme", "greet")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if head.Latest() != each*len(dbs) || head.Revision != uint64(each*len(dbs)) {
-		t.Errorf("%d versions and revision %d, want %d", head.Latest(), head.Revision, each*len(dbs))
-	}
-	for i, stamp := range head.Versions {
-		v, err := dbs[1].TemplateVersion(t.Context(), "acme", head.ID, i+1)
-		if err != nil || v.ID != stamp.ID || v.ID != int64(i+1) {
-			t.Errorf("version %d has the id %d, the head says %d (%v)", i+1, v.ID, stamp.ID, err)
-		}
-	}
-}
-
 // A reader at a revision must never miss a lower one that is committed later. Each template is
 // published once, so a change that the reader misses is not repeated.
 func TestAReaderOfTheChangesMissesNone(t *testing.T) {
@@ -243,56 +213,6 @@ func TestALookWakesOnlyAccountsThatChanged(t *testing.T) {
 	}
 	if look(seen); len(woken) != 1 || woken[0] != "b" {
 		t.Errorf("after a change of b it woke %v", woken)
-	}
-}
-
-func TestTheOwnerOfTwoServersStays(t *testing.T) {
-	dbs := servers(t, 2)
-	for round := range 10 {
-		ctx, viewer := t.Context(), wire.RoleViewer
-		account := fmt.Sprint("team", round)
-		var owners [2]wire.User
-		for i := range owners {
-			hash := [32]byte{1, byte(round)}
-			u := wire.User{
-				ID:           wire.NewID(),
-				AccountName:  account,
-				Email:        fmt.Sprintf("p%d-%d@example.com", round, i),
-				Role:         wire.RoleOwner,
-				CreatedAt:    time.Now(),
-				SessionsFrom: time.Now(),
-			}
-			var invite [32]byte
-			if i == 1 {
-				invite = hash
-				if err := dbs[0].CreateInvite(ctx, hash, wire.Invite{
-					ID:          wire.NewID(),
-					AccountName: account,
-					Role:        wire.RoleOwner,
-					CreatedAt:   time.Now(),
-					ExpiresAt:   time.Now().Add(time.Hour),
-				}); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			var err error
-			if owners[i], err = dbs[i].CreateUser(ctx, u, "hash", invite); err != nil {
-				t.Fatal(err)
-			}
-		}
-
-		var errs [2]error
-		var changes sync.WaitGroup
-		for i, u := range owners {
-			changes.Go(func() {
-				_, errs[i] = dbs[i].ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &viewer, At: time.Now()})
-			})
-		}
-		changes.Wait()
-		if (errs[0] == nil) == (errs[1] == nil) {
-			t.Fatalf("each owner becomes a viewer at a different server: %v, %v; want one rejected", errs[0], errs[1])
-		}
 	}
 }
 
