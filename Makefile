@@ -62,7 +62,7 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
 UNRACED := ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection HowLists InItAndNothing IsLeftOut \
-	ItsRemedy LargeArchive Memtables NoOtherBlock Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite \
+	ItsRemedy LargeArchive Memtables Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite \
 	TestLargeTemplates TestMove TheServerStarts WholeTable
 
 race:

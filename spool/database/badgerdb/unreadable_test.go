@@ -281,7 +281,7 @@ func TestWhatLiesBehindABadBlockOutlivesGarbageCollection(t *testing.T) {
 // Without the MANIFEST it is unknown what a table holds, and without FORMAT what its keys
 // mean. A guess could bring back deleted records.
 func TestAFileWithoutWhichNothingCanBeReadIsNamedWithItsRemedy(t *testing.T) {
-	folder, volume := withBlocks(t, false), disktest.MountVolume(t, "ext4")
+	folder, volume := oneRecord(t, 10), disktest.MountVolume(t, "ext4")
 	for _, name := range []string{"MANIFEST", "FORMAT"} {
 		dir := onVolume(t, volume, folder)
 		path := breakBlock(t, volume, filepath.Join(dir, name), 0)
