@@ -76,7 +76,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	if _, err := io.WriteString(w, backupHead); err != nil {
 		return b, err
 	}
-	// Beside a server that is at work: one goroutine, and little memory.
+	// The server works meanwhile, so this takes one goroutine, and little memory.
 	packed, err := zstd.NewWriter(w,
 		zstd.WithEncoderConcurrency(1),
 		zstd.WithEncoderLevel(zstd.SpeedFastest),
@@ -248,7 +248,7 @@ const (
 
 // Restore creates the database c.Dir from a backup. c.Dir must not exist. It appears when
 // Restore returns nil: complete, durable and checked. Until then everything is in a
-// folder beside it, which is removed if anything goes wrong. mend may change the database
+// folder next to it, which is removed if anything goes wrong. mend may change the database
 // after the check and before it appears; nil changes nothing.
 func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Context, *DB) error) (b Backup, err error) {
 	if _, err := os.Lstat(c.Dir); !errors.Is(err, os.ErrNotExist) {

@@ -87,7 +87,7 @@ func (h *sifter) close() {
 const stepsMax = 4
 
 // excludes reports whether no body of a record can contain the words. A record may have
-// other bodies beside that of its request, but seldom has; reading its state, which names
+// other bodies besides that of its request, but seldom has; reading its state, which names
 // that one, would cost as much as the body.
 func (h *sifter) excludes(s *scan, id uuid) (bool, error) {
 	// All bodies of a record share this prefix.

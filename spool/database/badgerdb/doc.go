@@ -48,7 +48,7 @@
 // # A disk that breaks
 //
 // Whatever Badger reads while it opens is read beforehand, and what the disk cannot read
-// is set aside and replaced; see package folder.
+// is moved to a quarantine and replaced; see package folder.
 //
 // With Config.ReadAll every file is read beforehand, not just what opening needs. That is
 // for the process that starts after one that met such a fault. A fault in a caller's
@@ -97,7 +97,7 @@
 // # Large records
 //
 // A state of archive.DeltaMin bytes or more has a byte 1 in front of its JSON and is not
-// rewritten with each event of its record. What a batch adds is written beside it, under
+// rewritten with each event of its record. What a batch adds is a delta of its own, under
 // 'e', until these additions reach half the size of the state. Then the state is written
 // as a whole and replaces them. Every reader goes through DB.state, which joins the parts
 // (see archive.Stored).

@@ -64,7 +64,7 @@ func (f *folding) writeState(r *archive.Record) error {
 		return nil
 	}
 
-	// From this size on, later events are written beside it.
+	// From this size on, later events are written as deltas.
 	if len(value) >= f.db.deltaMin {
 		value = append(bytes.Clone(largeState), value...)
 	}

@@ -39,7 +39,7 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 
 // Damage is what the disk has done to a database.
 type Damage struct {
-	Quarantined     int   // files set aside, ever
+	Quarantined     int   // files moved to quarantine, ever
 	UnreadableBytes int64 // of data that this process could not read: it is lost
 }
 

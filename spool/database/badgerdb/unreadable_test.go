@@ -185,9 +185,9 @@ func startsWithout(t *testing.T, dir, path string, lost int) {
 		t.Errorf("%d of %d records are intact", whole, blockRecords)
 	}
 
-	aside := filepath.Join(dir, "quarantine", filepath.Base(path))
-	if _, err := os.Stat(aside); err != nil {
-		t.Errorf("the file was not set aside: %v", err)
+	kept := filepath.Join(dir, "quarantine", filepath.Base(path))
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the file was not moved to quarantine: %v", err)
 	}
 	if !strings.Contains(log.String(), path) || !strings.Contains(log.String(), "quarantine") {
 		t.Errorf("the log does not say what was lost: %s", log.String())

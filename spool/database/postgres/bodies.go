@@ -246,7 +246,7 @@ func (s *scan) bodies(ctx context.Context, places []place) (map[uuid][]byte, err
 // them without reading the bodies.
 func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error) {
 	ids, first, last := idsAndTimes(places)
-	// The lengths are beside the pointers to bodies stored apart: no body is fetched.
+	// The lengths are stored with the pointers to the bodies: no body is fetched.
 	rows, err := s.tx.Query(ctx, `
 		SELECT request_id, sum(octet_length(body))::bigint FROM record_bodies
 		WHERE account_id = $1 AND ts >= $2 AND ts <= $3 AND request_id = ANY($4)

@@ -26,8 +26,10 @@ const checkStep = 100
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
 // other header may exist; every body in a history must be stored unchanged, and no other; the
-// counts of each account and each summary must be right, and templates belong together. Check reads everything once, in
-// steps. Nothing should write meanwhile: a write that is half seen looks like a fault.
+// counts of each account and each summary must be right, and templates belong together.
+//
+// Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
+// seen looks like a fault.
 func (db *DB) Check(ctx context.Context) error {
 	if err := db.Store.Check(ctx); err != nil {
 		return err

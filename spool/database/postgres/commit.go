@@ -25,7 +25,7 @@ const lanes = 2
 // database is away.
 const commitTimeout = 30 * time.Second
 
-// newCommitter returns a committer that gathers batches into groups and has apply fold each
+// newCommitter returns a committer that collects batches into groups and has apply fold each
 // group in one transaction. slots is added to the numbers of its lanes, so that those of two
 // committers have slots of their own in account_weeks.
 func newCommitter(slots int, apply applyFunc) *archive.Committer[application] {

@@ -37,7 +37,7 @@
 //
 // # Writes
 //
-// A server gathers waiting events into groups and applies each group in one transaction:
+// A server collects waiting events into groups and applies each group in one transaction:
 // read the states, fold the events in Go, write what changed on condition that the revisions
 // are still those that were read. If another server was faster, nothing is written and the
 // transaction starts over. No row is locked while events are folded, which Citus could not
@@ -45,8 +45,8 @@
 // deadlock.
 //
 // Writers to an account hold its advisory lock shared. Whoever deletes or makes a summary
-// holds it exclusively: no event can slip in beside a tombstone that its writer did not see,
-// and no change beside a summary that lacks it. With Citus all servers must connect to the
+// holds it exclusively: no event is written that did not see a tombstone, and no change is
+// missing in a summary. With Citus all servers must connect to the
 // same node, because advisory locks are local to a node.
 //
 // # Files

@@ -76,7 +76,7 @@ func (db *DB) lockDecided(ctx context.Context, tx pgx.Tx, account string) (ok bo
 	}
 
 	// Behind the lock no write is on its way, but one may have been cut off in its commit: it
-	// would become visible later, beside a summary that lacks it.
+	// would become visible later, and be missing in the summary.
 	return decided(ctx, tx)
 }
 

@@ -41,7 +41,7 @@ type slot struct {
 // slotBytesMax bounds the buffer that remains.
 const slotBytesMax = 512 << 10
 
-// unload makes room for the column of another block.
+// unload frees memory for the column of another block.
 func (s *slot) unload() {
 	if s.loaded = false; cap(s.buffer) > slotBytesMax {
 		*s = slot{}

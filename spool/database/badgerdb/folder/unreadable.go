@@ -21,11 +21,11 @@ import (
 // is replaced by what can be read of it.
 
 const (
-	quarantineName = "quarantine" // the folder of files that were set aside; nothing deletes them
+	quarantineName = "quarantine" // the folder of files that could not be read; nothing deletes them
 	salvageSuffix  = ".salvage"   // of a file being written to replace another
 )
 
-// Quarantined returns how many files were set aside in a folder, ever.
+// Quarantined returns how many files of a folder were ever moved to its quarantine.
 func Quarantined(dir string) int {
 	entries, _ := os.ReadDir(filepath.Join(dir, quarantineName)) // usually missing
 	return len(entries)
@@ -189,13 +189,13 @@ func (s *salvage) repair(path string) error {
 		err = disk.SyncDir(s.dir)
 	}
 	if err != nil {
-		return fmt.Errorf("set aside %s, which the disk cannot read: %w", path, err)
+		return fmt.Errorf("move %s, which the disk cannot read, to quarantine: %w", path, err)
 	}
 
 	// For each file: what was lost is all that the log will ever tell.
 	s.bytes += bytes
-	s.logger.Error("a part of a file cannot be read; the file was set aside, and what can be read of it is used",
-		"file", path, "unreadable_bytes", bytes, "lost", lost, "set_aside", filepath.Join(s.dir, quarantineName))
+	s.logger.Error("a part of a file cannot be read; the file is in quarantine, and what can be read of it is used",
+		"file", path, "unreadable_bytes", bytes, "lost", lost, "quarantine", filepath.Join(s.dir, quarantineName))
 
 	return nil
 }
@@ -204,12 +204,12 @@ func (s *salvage) repair(path string) error {
 func (s *salvage) keep(path string) error {
 	folder := filepath.Join(s.dir, quarantineName)
 
-	// A link costs no room on a disk that may be full, and leaves the file as it is.
+	// A link takes no space on a disk that may be full, and leaves the file as it is.
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
 
-	// A file of this name may have been set aside before, and must stay.
+	// A file of this name may be there from before, and must stay.
 	target := filepath.Join(folder, filepath.Base(path))
 	for n := 2; ; n++ {
 		err := os.Link(path, target)

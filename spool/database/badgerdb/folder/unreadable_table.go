@@ -117,7 +117,7 @@ func addBlock(b *table.Builder, t *table.Table, from, end []byte) {
 	}
 }
 
-// dropTable sets a table aside and removes it from the MANIFEST: Badger does not open
+// dropTable moves a table to quarantine and removes it from the MANIFEST: Badger does not open
 // without a table that the MANIFEST names. It returns how much of the table cannot be
 // read.
 func (s *salvage) dropTable(path string) (bytes int64, err error) {

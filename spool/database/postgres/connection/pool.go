@@ -39,7 +39,7 @@ func Open(ctx context.Context, dsn string) (*Pool, error) {
 // Name describes the database without its password.
 func (p *Pool) Name() string { return where(p.primary.Config().ConnConfig) }
 
-// Connect opens a connection beside those of the pool. The caller closes it.
+// Connect opens a connection outside the pool. The caller closes it.
 func (p *Pool) Connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, p.primary.Config().ConnConfig)
 }

@@ -13,7 +13,7 @@ import (
 	"promptspool/spool/database/postgres/connection"
 )
 
-// spread are the tables that Citus spreads over its workers, the others beside the first.
+// spread are the tables that Citus spreads over its workers, the others in step with the first.
 //
 // All are spread by account and in step, so an account's rows are on one worker: a write or a
 // page of a list goes to one node. The other tables are small and stay on the coordinator,
