@@ -71,7 +71,7 @@ var imports = map[string]string{
 	"registry/render/prompt": "api/wire registry/render/fstring registry/render/jinja registry/render/language " +
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
-	"registry/prices":          "api/wire/packed",
+	"registry/prices":          "api/calls api/wire/packed",
 	"registry/gitfiles":        "api/wire api/wire/jsonscan api/wire/yamlreader registry registry/render",
 	"proxy":                    "api/wire metrics spool/crashpoint spool/disk spool/queue",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
@@ -84,9 +84,9 @@ var imports = map[string]string{
 	"spool/queue/frame":      "",
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
-	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets registry/prices api/calls " +
+	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel spool/archive/query spool/archive/rowcode",
-	"spool/archive/records": "api/wire api/wire/secrets metrics registry/prices api/calls/otel spool/archive " +
+	"spool/archive/records": "api/wire api/wire/secrets metrics api/calls/otel spool/archive " +
 		"spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire",
 	"spool/database/compress": "",
@@ -130,7 +130,7 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire registry/prices " +
+	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire " +
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
@@ -138,7 +138,7 @@ var imports = map[string]string{
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
-	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics spool/archive spool/archive/records " +
+	"cmd/promptspool/internal/archivetool": "api/ops api/wire metrics registry/prices spool/archive spool/archive/records " +
 		"spool/database/badgerdb spool/database/postgres spool/database/transfer spool/disk " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",
 	// What is deployed, with its tests.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire/packed"
 )
 
@@ -93,7 +94,7 @@ func parseRow(f []string) (p price, err error) {
 		case cell == &p.over:
 			*cell, err = strconv.ParseInt(text, 10, 64)
 		default:
-			*cell, err = parseDecimal(text, 6) // dollars per million tokens are 10^6 picodollars per token
+			*cell, err = calls.ParseDecimal(text, 6) // dollars per million tokens are 10^6 picodollars per token
 		}
 		if err != nil {
 			return p, fmt.Errorf("%q: %w", text, err)

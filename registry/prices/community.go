@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"promptspool/api/calls"
 )
 
 // Over makes a table from a file in the form of the community's
@@ -117,7 +119,7 @@ func (e communityEntry) rates(suffix string) (r rates, found bool, err error) {
 		if !ok || string(value) == "null" {
 			continue
 		}
-		n, bad := parseDecimal(string(value), 12)
+		n, bad := calls.ParseDecimal(string(value), 12)
 		if bad != nil || n < 0 {
 			err = fmt.Errorf("%s must be a number of dollars per token, not %.40s", name, value)
 		}

@@ -4,30 +4,35 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"promptspool/api/calls"
 )
 
 // cost adds up what each kind of token costs.
 //
 // Cached tokens, and those written to a cache, cost what plain input does if they have no
 // separate price; reasoning costs what plain output does. Audio has no such default.
-func (r rates) cost(u Usage, percent uint64) (Dollars, bool) {
+func (r rates) cost(u calls.Usage, percent uint64) (calls.Dollars, bool) {
+	fromCache, written, writtenHour := zeroIfNil(u.Cached), zeroIfNil(u.CacheWrite), zeroIfNil(u.CacheWriteHour)
+	reasoned, heard, spoken := zeroIfNil(u.Reasoning), zeroIfNil(u.AudioInput), zeroIfNil(u.AudioOutput)
+
 	var sum total
-	sum.add(*u.Input-u.Cached-u.CacheWrite-u.AudioInput, r[input])
-	sum.add(u.Cached, r[cached], r[input])
-	sum.add(u.CacheWrite-u.CacheWriteHour, r[write], r[input])
-	sum.add(u.CacheWriteHour, r[writeHour])
-	sum.add(u.AudioInput, r[audioIn])
+	sum.add(*u.Input-fromCache-written-heard, r[input])
+	sum.add(fromCache, r[cached], r[input])
+	sum.add(written-writtenHour, r[write], r[input])
+	sum.add(writtenHour, r[writeHour])
+	sum.add(heard, r[audioIn])
 
 	plain := int64(0)
 	switch {
 	case u.Output != nil:
-		plain = *u.Output - u.Reasoning - u.AudioOutput
+		plain = *u.Output - reasoned - spoken
 	case r[output] >= 0:
 		return 0, false // the model has output, but its amount is unknown
 	}
 	sum.add(plain, r[output])
-	sum.add(u.Reasoning, r[reasoning], r[output])
-	sum.add(u.AudioOutput, r[audioOut])
+	sum.add(reasoned, r[reasoning], r[output])
+	sum.add(spoken, r[audioOut])
 
 	return sum.dollars(percent)
 }
@@ -57,7 +62,7 @@ func (t *total) add(tokens int64, prices ...int64) {
 }
 
 // dollars returns the percentage of the sum in billionths, rounded half up.
-func (t *total) dollars(percent uint64) (Dollars, bool) {
+func (t *total) dollars(percent uint64) (calls.Dollars, bool) {
 	const unit = 1000 * 100 // picodollars in a billionth, times percent
 
 	hi, lo := bits.Mul64(t.sum, percent)
@@ -67,5 +72,13 @@ func (t *total) dollars(percent uint64) (Dollars, bool) {
 	}
 	n, _ := bits.Div64(hi+carry, lo, unit)
 
-	return Dollars(n), n <= math.MaxInt64
+	return calls.Dollars(n), n <= math.MaxInt64
+}
+
+// zeroIfNil returns 0 for an unknown count.
+func zeroIfNil(n *int64) int64 {
+	if n == nil {
+		return 0
+	}
+	return *n
 }

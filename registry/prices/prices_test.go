@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire/packed/packedtest"
 )
 
@@ -18,12 +19,12 @@ var day = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 // TestCosts has one case for each way in which a price is found and added up, computed by
 // hand from the lists of the providers.
 func TestCosts(t *testing.T) {
-	io := func(in, out int64) Usage { return Usage{Input: count(in), Output: count(out)} }
+	io := func(in, out int64) calls.Usage { return calls.Usage{Input: count(in), Output: count(out)} }
 
 	for _, c := range []struct {
 		name, provider, model string
 		at                    time.Time
-		usage                 Usage
+		usage                 calls.Usage
 		want                  string // "" is unknown
 	}{
 		{"a model by its name", "openai", "gpt-4o-mini", day, io(1000, 100), "0.00021"},
@@ -46,46 +47,41 @@ func TestCosts(t *testing.T) {
 			io(1000, 100), "0.000049"},
 		{"in capitals", "openai", "GPT-4o-Mini", day, io(1000, 100), "0.00021"},
 		{"cached input", "openai", "gpt-4o-mini", day,
-			Usage{Input: count(1000), Output: count(100), Cached: 800}, "0.00015"},
+			calls.Usage{Input: count(1000), Output: count(100), Cached: count(800)}, "0.00015"},
 		{"writing to a cache, for minutes and for an hour", "anthropic", "claude-sonnet-4-5", day,
-			Usage{Input: count(10_000), Output: count(100), Cached: 5000, CacheWrite: 4000, CacheWriteHour: 1000},
+			calls.Usage{Input: count(10_000), Output: count(100),
+				Cached: count(5000), CacheWrite: count(4000), CacheWriteHour: count(1000)},
 			"0.02325"},
 		{"an hour's cache that has no price", "amazon.bedrock", "global.anthropic.claude-sonnet-4-5", day,
-			Usage{Input: count(1000), Output: count(1), CacheWrite: 10, CacheWriteHour: 10}, ""},
+			calls.Usage{Input: count(1000), Output: count(1), CacheWrite: count(10), CacheWriteHour: count(10)}, ""},
 		{"reasoning costs what output does", "openai", "o3", day,
-			Usage{Input: count(0), Output: count(1000), Reasoning: 900}, "0.008"},
+			calls.Usage{Input: count(0), Output: count(1000), Reasoning: count(900)}, "0.008"},
 		{"a fraction of a billionth is rounded once", "amazon.bedrock", "amazon.nova-micro-v1:0", day,
-			Usage{Input: count(3), Output: count(0), Cached: 3}, "0.000000026"},
+			calls.Usage{Input: count(3), Output: count(0), Cached: count(3)}, "0.000000026"},
 		{"a long context, at its edge", "google", "gemini-2.5-pro", day, io(200_000, 1000), "0.26"},
 		{"a long context, beyond it", "google", "gemini-2.5-pro", day, io(200_001, 1000), "0.5150025"},
-		{"a batch", "anthropic", "claude-sonnet-4-5", day,
-			Usage{Input: count(1000), Output: count(100), Tier: "batch"}, "0.00225"},
-		{"a flexible call", "openai", "gpt-6.1-sol", day,
-			Usage{Input: count(1000), Output: count(100), Tier: "flex"}, "0.0015"},
 		{"before a price that is announced", "google", "gemini-4-argon", day, io(1000, 100), "0.003"},
 		{"after it", "google", "gemini-4-argon",
 			time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC), io(1000, 100), "0.006"},
 		{"an open model, which everybody sells at another price",
 			"groq", "openai/gpt-oss-120b", day, io(1000, 100), ""},
-		{"a tier whose price is not known", "openai", "gpt-4o", day,
-			Usage{Input: count(1000), Output: count(100), Tier: "priority"}, ""},
 		{"before a price was cut", "openai", "o3", time.Date(2025, 6, 9, 0, 0, 0, 0, time.UTC), io(1000, 0), "0.01"},
 		{"from the day on which it was cut", "openai", "o3",
 			time.Date(2025, 6, 10, 0, 0, 0, 0, time.UTC), io(1000, 0), "0.002"},
 		{"an embedding, which has no output", "openai", "text-embedding-3-small", day,
-			Usage{Input: count(1000)}, "0.00002"},
-		{"output that is unknown", "openai", "gpt-4o", day, Usage{Input: count(1000)}, ""},
-		{"tokens that are unknown", "openai", "gpt-4o", day, Usage{}, ""},
+			calls.Usage{Input: count(1000)}, "0.00002"},
+		{"output that is unknown", "openai", "gpt-4o", day, calls.Usage{Input: count(1000)}, ""},
+		{"tokens that are unknown", "openai", "gpt-4o", day, calls.Usage{}, ""},
 		{"a model that nobody knows", "acme", "acme-9000", day, io(1000, 100), ""},
 		{"no model", "openai", "", day, io(1000, 100), ""},
 		{"audio without a price", "openai", "gpt-4o", day,
-			Usage{Input: count(1000), Output: count(100), AudioInput: 1}, ""},
+			calls.Usage{Input: count(1000), Output: count(100), AudioInput: count(1)}, ""},
 		{"parts that are more than the whole", "openai", "gpt-4o", day,
-			Usage{Input: count(1), Output: count(1), Cached: 2}, ""},
+			calls.Usage{Input: count(1), Output: count(1), Cached: count(2)}, ""},
 		{"more tokens than there can be", "openai", "gpt-4o", day, io(1<<53, 1<<53), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cost, ok := BuiltIn().Cost(c.provider, c.model, c.at, c.usage)
+			cost, ok := BuiltIn().Cost(c.provider, c.model, "", c.at, c.usage)
 			got := ""
 			if ok {
 				got = cost.String()
@@ -94,6 +90,20 @@ func TestCosts(t *testing.T) {
 				t.Errorf("%s costs %q, not %q", c.model, got, c.want)
 			}
 		})
+	}
+}
+
+func TestATierHasItsPrice(t *testing.T) {
+	usage := calls.Usage{Input: count(1000), Output: count(100)}
+	for _, c := range []struct{ provider, model, tier, want string }{
+		{"anthropic", "claude-sonnet-4-5", "batch", "0.00225"},
+		{"openai", "gpt-6.1-sol", "flex", "0.0015"},
+		{"openai", "gpt-4o", "priority", ""}, // unknown
+	} {
+		cost, ok := BuiltIn().Cost(c.provider, c.model, c.tier, day, usage)
+		if ok != (c.want != "") || ok && cost.String() != c.want {
+			t.Errorf("%s, %s costs %s (%v), not %q", c.model, c.tier, cost, ok, c.want)
+		}
 	}
 }
 
@@ -166,7 +176,7 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 		{"google", "acme-1", "", 300_000, "0.9002"},
 		{"openai", "gpt-4o-mini", "", 1000, "0.00021"},
 	} {
-		cost, ok := table.Cost(c.provider, c.model, day, Usage{Input: &c.in, Output: count(100), Tier: c.tier})
+		cost, ok := table.Cost(c.provider, c.model, c.tier, day, calls.Usage{Input: &c.in, Output: count(100)})
 		if !ok || cost.String() != c.want {
 			t.Errorf("%s %s with %d tokens costs %s (%v), not %s", c.provider, c.model, c.in, cost, ok, c.want)
 		}
@@ -195,28 +205,6 @@ func TestABadFileOfPricesIsRefusedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestDollars(t *testing.T) {
-	for text, want := range map[string]string{
-		"0": "0", "0.0": "0", "1": "1", "-1.5": "-1.5", "0.00000275": "0.00000275",
-		"2.75e-6": "0.00000275", "1E3": "1000",
-		"0.0000000005": "0.000000001", "0.00000000049": "0", "123456789.123456789": "123456789.123456789", "1e-30": "0",
-	} {
-		d, err := ParseDollars(text)
-		if err != nil || d.String() != want {
-			t.Errorf("%s is %s (%v), not %s", text, d, err, want)
-		}
-		var back Dollars
-		if err := back.UnmarshalJSON([]byte(d.String())); err != nil || back != d {
-			t.Errorf("%s comes back as %s (%v)", d, back, err)
-		}
-	}
-	for _, bad := range []string{"", "-", "free", "1e999", "1e", "9000000001", `"1"`, "1.2.3", "0x10", "NaN"} {
-		if d, err := ParseDollars(bad); err == nil {
-			t.Errorf("%q was parsed as %s", bad, d)
-		}
-	}
-}
-
 func FuzzOver(f *testing.F) {
 	f.Add([]byte(`{"gpt-4o": {"input_cost_per_token": 1e-06, "output_cost_per_token_above_200k_tokens": 2E-6}}`))
 	f.Add([]byte(`{"a": 1}`))
@@ -226,8 +214,8 @@ func FuzzOver(f *testing.F) {
 			return
 		}
 		for name := range table.models {
-			usage := Usage{Input: count(1000), Output: count(10)}
-			if cost, ok := table.Cost("openai", name, day, usage); ok && cost < 0 {
+			usage := calls.Usage{Input: count(1000), Output: count(10)}
+			if cost, ok := table.Cost("openai", name, "", day, usage); ok && cost < 0 {
 				t.Errorf("%q costs %s", name, cost)
 			}
 		}

@@ -3,6 +3,8 @@ package prices
 import (
 	"slices"
 	"time"
+
+	"promptspool/api/calls"
 )
 
 // Table holds prices by model. Using it does not change it, so any number of goroutines
@@ -45,24 +47,12 @@ const (
 
 var noRates = rates{-1, -1, -1, -1, -1, -1, -1, -1}
 
-// Usage is what a call used.
-type Usage struct {
-	Input  *int64 // includes Cached, CacheWrite and AudioInput; nil if unknown
-	Output *int64 // includes Reasoning and AudioOutput; nil if unknown, or if the model has only input
-
-	Cached         int64
-	CacheWrite     int64 // includes CacheWriteHour
-	CacheWriteHour int64
-	Reasoning      int64
-	AudioInput     int64
-	AudioOutput    int64
-
-	Tier string // the service tier; "" is the usual one
-}
-
-// Cost returns what a call cost at that moment. ok is false if it is unknown: no such
-// model, no price for something that the call used, or unknown tokens.
-func (t *Table) Cost(provider, model string, at time.Time, u Usage) (cost Dollars, ok bool) {
+// Cost returns what a call cost at that moment, at a service tier ("" is the usual one).
+// ok is false if it is unknown: no such model, no price for something that the call used,
+// or unknown tokens.
+func (t *Table) Cost(
+	provider, model, tier string, at time.Time, u calls.Usage,
+) (cost calls.Dollars, ok bool) {
 	if u.Input == nil || model == "" {
 		return 0, false
 	}
@@ -75,16 +65,16 @@ func (t *Table) Cost(provider, model string, at time.Time, u Usage) (cost Dollar
 	if p.over > 0 && *u.Input > p.over {
 		r = p.long
 	}
-	if u.Tier != "" {
-		tier, known := p.tiers[u.Tier]
+	if tier != "" {
+		price, known := p.tiers[tier]
 		switch {
 		// No price is better than the usual one, which a tier may be far from.
 		case !known:
 			return 0, false
-		case tier.percent > 0:
-			percent = tier.percent
+		case price.percent > 0:
+			percent = price.percent
 		default:
-			r = tier.rates
+			r = price.rates
 		}
 	}
 

@@ -5,8 +5,15 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/registry/prices"
+	"promptspool/api/calls"
 )
+
+// Prices returns what a call cost at a moment, at a service tier ("" is the usual one).
+//
+// ok is false if that is unknown. It is safe for concurrent use.
+type Prices interface {
+	Cost(provider, model, tier string, at time.Time, u calls.Usage) (cost calls.Dollars, ok bool)
+}
 
 // selfHosted are providers whose models run on their user's machines, under names that
 // others sell. No price list applies to them.
@@ -15,7 +22,7 @@ var selfHosted = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface
 // SetPrice sets what the call cost when it was made, and reports whether that changed
 // anything. It was made at its start or, if that is unknown, when it was accepted. A price
 // from the caller stays.
-func (r *Request) SetPrice(table *prices.Table, accepted time.Time) (changed bool) {
+func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
 	// The caller knows its discounts, and no table does.
 	if r.PriceGiven {
 		return false
@@ -26,9 +33,9 @@ func (r *Request) SetPrice(table *prices.Table, accepted time.Time) (changed boo
 		at = *r.Start
 	}
 
-	var price *prices.Dollars
-	if !slices.Contains(selfHosted, strings.ToLower(r.Provider)) {
-		if cost, ok := table.Cost(r.Provider, r.Model, at, r.usage()); ok {
+	var price *calls.Dollars
+	if prices != nil && !slices.Contains(selfHosted, strings.ToLower(r.Provider)) {
+		if cost, ok := prices.Cost(r.Provider, r.Model, r.Tier, at, r.usage()); ok {
 			price = &cost
 		}
 	}
@@ -39,25 +46,15 @@ func (r *Request) SetPrice(table *prices.Table, accepted time.Time) (changed boo
 }
 
 // usage returns the counts that a price depends on.
-func (r *Request) usage() prices.Usage {
-	return prices.Usage{
+func (r *Request) usage() calls.Usage {
+	return calls.Usage{
 		Input:          r.InputTokens,
 		Output:         r.OutputTokens,
-		Cached:         zeroIfNil(r.CachedTokens),
-		CacheWrite:     zeroIfNil(r.CacheWriteTokens),
-		CacheWriteHour: zeroIfNil(r.CacheWriteHour),
-		Reasoning:      zeroIfNil(r.ReasoningTokens),
-		AudioInput:     zeroIfNil(r.AudioInput),
-		AudioOutput:    zeroIfNil(r.AudioOutput),
-		Tier:           r.Tier,
+		Cached:         r.CachedTokens,
+		CacheWrite:     r.CacheWriteTokens,
+		CacheWriteHour: r.CacheWriteHour,
+		Reasoning:      r.ReasoningTokens,
+		AudioInput:     r.AudioInput,
+		AudioOutput:    r.AudioOutput,
 	}
-}
-
-// zeroIfNil returns 0 for an unknown count.
-func zeroIfNil(n *int64) int64 {
-	if n == nil {
-		return 0
-	}
-
-	return *n
 }

@@ -7,7 +7,6 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/registry/prices"
 )
 
 // latencyMax is longer than any model call: times further apart are a caller's mistake,
@@ -37,9 +36,9 @@ type Request struct {
 	// SpanID is the caller's span around the call: 16 hexadecimal digits; see State.Link.
 	SpanID string `json:"span_id,omitempty"`
 
-	Tier       string          `json:"tier,omitempty"`
-	Price      *prices.Dollars `json:"price,omitempty"`       // nil: unknown
-	PriceGiven bool            `json:"price_given,omitempty"` // by the caller: no table changes it
+	Tier       string         `json:"tier,omitempty"`
+	Price      *calls.Dollars `json:"price,omitempty"`       // nil: unknown
+	PriceGiven bool           `json:"price_given,omitempty"` // by the caller: no table changes it
 
 	FinishReason string   `json:"finish_reason,omitempty"`
 	Tools        []string `json:"tools,omitempty"`        // of each tool call its name; at most toolsMax
@@ -113,7 +112,7 @@ func readTraced(span *otel.Span) *Request {
 	r := newRequest(span.Write())
 	r.take(&call)
 	r.Traced = true
-	if price, err := prices.ParseDollars(string(span.Price)); err == nil && price > 0 {
+	if price, err := calls.ParseDollars(string(span.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true
 	}
 
@@ -149,7 +148,7 @@ func (r *Request) takeLog(details calls.LogDetails) {
 	}
 
 	// A price of 0 is the contract's default, and says nothing.
-	if price, err := prices.ParseDollars(string(details.Price)); err == nil && price > 0 {
+	if price, err := calls.ParseDollars(string(details.Price)); err == nil && price > 0 {
 		r.Price, r.PriceGiven = &price, true
 	}
 	if details.Prompt.Name != "" {

@@ -10,7 +10,6 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/registry/prices"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -197,7 +196,7 @@ func tracedBody(body json.RawMessage) json.RawMessage {
 }
 
 // dollars returns a price as a number.
-func dollars(price *prices.Dollars) *float64 {
+func dollars(price *calls.Dollars) *float64 {
 	if price == nil {
 		return nil
 	}

@@ -7,7 +7,6 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
-	"promptspool/registry/prices"
 	"promptspool/spool/archive"
 )
 
@@ -15,7 +14,7 @@ import (
 type Config struct {
 	Store    archive.Store
 	Versions Versions         // nil: links without a version keep it unknown
-	Prices   *prices.Table    // nil: those that come with the program
+	Prices   archive.Prices   // nil: only what callers report is known
 	Metrics  *metrics.Metrics // required
 	Logger   *slog.Logger     // nil: slog.Default
 	Now      func() time.Time // nil: time.Now
@@ -35,9 +34,6 @@ func New(c Config) *Service {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Prices == nil {
-		c.Prices = prices.BuiltIn()
 	}
 
 	return &Service{c}

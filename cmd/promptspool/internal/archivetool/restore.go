@@ -12,6 +12,7 @@ import (
 	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/metrics"
+	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 )
@@ -71,7 +72,12 @@ func maskRestored(version string) func(context.Context, *badgerdb.DB) error {
 			return err
 		}
 
-		records := records.New(records.Config{Store: db, Metrics: metrics.New("server", version), Audit: db})
+		records := records.New(records.Config{
+			Store:   db,
+			Prices:  prices.BuiltIn(),
+			Metrics: metrics.New("server", version),
+			Audit:   db,
+		})
 		masked := 0
 		for _, account := range accounts {
 			n, err := records.MaskAll(ctx, wire.Identity{Account: account})

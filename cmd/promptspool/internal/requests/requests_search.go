@@ -10,11 +10,11 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/urfave/cli/v2"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/filter"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/registry/prices"
 )
 
 func searchCommand() *cli.Command {
@@ -138,7 +138,7 @@ func money(dollars *float64) string {
 	if dollars == nil {
 		return "-"
 	}
-	return "$" + prices.Dollars(math.Round(*dollars*1e9)).String()
+	return "$" + calls.Dollars(math.Round(*dollars*1e9)).String()
 }
 
 func milliseconds(seconds *float64) string {

@@ -1,4 +1,4 @@
-package prices
+package calls
 
 import (
 	"errors"
@@ -53,7 +53,7 @@ var errDollars = errors.New("is not an amount of dollars below 9,000,000,000")
 // ParseDollars reads a number of dollars, written as in JSON. It rounds half away from
 // zero to billionths.
 func ParseDollars(s string) (Dollars, error) {
-	n, err := parseDecimal(s, 9)
+	n, err := ParseDecimal(s, 9)
 	if err != nil || n >= 9e18 || n <= -9e18 {
 		return 0, errDollars
 	}
@@ -63,9 +63,10 @@ func ParseDollars(s string) (Dollars, error) {
 
 var errDecimal = errors.New("is not a decimal number of a usual size")
 
-// parseDecimal reads a decimal number, with or without an exponent, and returns it times
-// 10 to the power of places, rounded half away from zero. No binary fraction is involved.
-func parseDecimal(s string, places int) (int64, error) {
+// ParseDecimal reads a decimal number and returns it times 10 to the power of places.
+//
+// It takes an exponent, and rounds half away from zero, without any binary fraction.
+func ParseDecimal(s string, places int) (int64, error) {
 	sign := int64(1)
 	if rest, minus := strings.CutPrefix(s, "-"); minus {
 		s, sign = rest, -1
