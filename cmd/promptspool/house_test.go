@@ -65,9 +65,9 @@ var imports = map[string]string{
 		"registry/render/rawjson",
 	"registry/render/rawjson":  "api/wire api/wire/jsonscan",
 	"registry/render/language": "api/wire",
-	"registry/render/python":   "api/wire api/wire/jsonscan registry/render/language",
-	"registry/render/fstring":  "api/wire api/wire/jsonscan registry/render/language registry/render/python",
-	"registry/render/jinja":    "api/wire api/wire/jsonscan registry/render/language registry/render/python",
+	"registry/render/python":   "api/wire/jsonscan registry/render/language",
+	"registry/render/fstring":  "api/wire/jsonscan registry/render/language registry/render/python",
+	"registry/render/jinja":    "api/wire/jsonscan registry/render/language registry/render/python",
 	"registry/render/prompt": "api/wire registry/render/fstring registry/render/jinja registry/render/language " +
 		"registry/render/rawjson",
 	"registry/render/provider": "api/wire registry/render/language registry/render/prompt registry/render/rawjson",
@@ -76,8 +76,8 @@ var imports = map[string]string{
 	"proxy":                    "api/wire metrics spool/crashpoint spool/disk spool/queue",
 	"proxy/redact":             "api/wire api/wire/jsonscan api/wire/secrets metrics",
 	"spool":                    "",
-	"spool/queue": "metrics spool/crashpoint spool/disk spool/queue/frame spool/queue/generation spool/queue/lane " +
-		"spool/rawlog",
+	"spool/queue": "metrics spool/crashpoint spool/disk spool/queue/frame spool/queue/generation " +
+		"spool/queue/lane",
 	"spool/queue/generation": "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
 	"spool/queue/lane":       "spool/crashpoint spool/disk spool/queue/frame spool/rawlog",
 	"spool/crashpoint":       "",
