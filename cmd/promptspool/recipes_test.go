@@ -16,6 +16,7 @@ var recipes = []struct {
 	heading string
 	example string // what only this one is called, in all spellings
 	besides string // files that name it for another reason: "why: regexp" a line
+	helps   string // a regexp of files that the recipe names, and that need no change
 }{
 	{
 		heading: "Add a column to records",
@@ -27,6 +28,15 @@ var recipes = []struct {
 		heading: "Add a route",
 		example: `reprice-requests|Reprice|/requests/reprice`,
 		besides: `what it does, not how it is called: ^spool/archive/`,
+	},
+	{
+		heading: "Add a flag of both roles",
+		example: `KeepPlumbing|keep-plumbing`,
+	},
+	{
+		heading: "Add a dashboard page",
+		example: `sidecarsPage|"/sidecars"|<h1>Sidecars`,
+		helps:   `api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
 	},
 	{
 		heading: "Add a provider",
@@ -76,12 +86,12 @@ func programFiles(t *testing.T) map[string]string {
 
 // recipeFaults compares the files that a recipe names with those that name its example.
 func recipeFaults(
-	files map[string]string, section string, example *regexp.Regexp, besides []*regexp.Regexp,
+	files map[string]string, section string, example, helps *regexp.Regexp, besides []*regexp.Regexp,
 ) (faults []string) {
 	var named []string
 	for _, m := range namedPath.FindAllStringSubmatch(section, -1) {
 		named = append(named, m[1])
-		if text, isFile := files[m[1]]; isFile && !example.MatchString(text) {
+		if text, isFile := files[m[1]]; isFile && !example.MatchString(text) && !helps.MatchString(m[1]) {
 			faults = append(faults, m[1]+" is named, and has nothing of the example")
 		}
 	}
@@ -118,7 +128,8 @@ func TestRecipesNameTheFilesOfTheirExamples(t *testing.T) {
 			_, pattern, _ := strings.Cut(strings.TrimSpace(line), ": ")
 			besides = append(besides, regexp.MustCompile(pattern))
 		}
-		for _, fault := range recipeFaults(files, section, regexp.MustCompile(r.example), besides) {
+		helps := regexp.MustCompile("^(" + r.helps + ")$")
+		for _, fault := range recipeFaults(files, section, regexp.MustCompile(r.example), helps, besides) {
 			t.Errorf("%s: %s", r.heading, fault)
 		}
 	}
@@ -127,7 +138,7 @@ func TestRecipesNameTheFilesOfTheirExamples(t *testing.T) {
 func TestARecipeThatIsNotFollowedIsNoticed(t *testing.T) {
 	files := map[string]string{"api/a.go": "cohere", "api/b.go": "", "api/calls/c.go": "cohere", "api/d.go": "cohere"}
 	faults := recipeFaults(files, "1. `api/b.go`\n2. `api/calls`: a file\n", regexp.MustCompile("cohere"),
-		[]*regexp.Regexp{regexp.MustCompile("^api/d")})
+		regexp.MustCompile("^$"), []*regexp.Regexp{regexp.MustCompile("^api/d")})
 	want := []string{"api/a.go has the example, and is not named", "api/b.go is named, and has nothing of the example"}
 	if !slices.Equal(faults, want) {
 		t.Errorf("%q, not %q", faults, want)
