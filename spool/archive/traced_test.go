@@ -53,29 +53,6 @@ func TestATracedCallIsARequest(t *testing.T) {
 	}
 }
 
-// Some libraries send a span again when they know more: the last one counts, in whatever
-// order they arrive.
-func TestTheLastOfASpansCallsStays(t *testing.T) {
-	first := event(t, 1, wire.KindSpan, tracedCall("Hel"))
-	second := event(t, 2, wire.KindSpan, tracedCall("Hello"))
-	for _, order := range [][]archive.Event{{first, second}, {second, first}, {second, first, second}} {
-		states, _ := databasetest.Fold(order)
-		s := states[databasetest.ID(1000)]
-		if s.Request.ID != second.ID || s.Span.ID != second.ID || len(s.Rivals) != 1 {
-			t.Errorf("the request is of event %s, the span of %s", s.Request.ID, s.Span.ID)
-		}
-	}
-}
-
-func TestASpanThatIsNoCallIsNotListed(t *testing.T) {
-	states, _ := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{
-		"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174","name":"get_weather","attributes":[
-		{"key":"gen_ai.operation.name","value":{"stringValue":"execute_tool"}}]}}`)})
-	if s := states[databasetest.ID(1000)]; s.Listed() || !s.Bare() {
-		t.Errorf("the state is %+v", s)
-	}
-}
-
 // People open such a span from its trace.
 func TestTheRecordOfASpanThatIsNoCallSaysWhatItIs(t *testing.T) {
 	states, bodies := databasetest.Fold([]archive.Event{event(t, 1, wire.KindSpan, `{"resource":{},"scope":{},"span":{

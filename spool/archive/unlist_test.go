@@ -2,7 +2,6 @@ package archive_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -118,36 +117,6 @@ func exportsWhatStands(t *testing.T) {
 			}
 		}
 	})
-}
-
-// An agent that reports each step as metadata, and its score, is never refused.
-func TestARecordTakesAnyNumberOfSteps(t *testing.T) {
-	archive.ListEnrichments(t, 10)
-	var s archive.State
-	s.Take(event(t, 0, wire.KindRequest, `{"function_name":"f"}`))
-	for n := range 200 {
-		kind, body := wire.KindMetadata, fmt.Sprintf(`{"metadata":{"step":"%d"}}`, n)
-		if n%2 == 0 {
-			kind, body = wire.KindScore, fmt.Sprintf(`{"score":%d}`, n%100)
-		}
-		if r := s.Take(event(t, n+1, kind, body)); r.Code != wire.ResultAccepted {
-			t.Fatalf("step %d: %+v", n, r)
-		}
-	}
-
-	if len(s.History) != 11 || s.History[0].Kind != wire.KindRequest || s.Metadata["step"].Value != "199" ||
-		s.Scores["default"].Value != 98 {
-		t.Errorf("%d events are listed, and the record has %v and %v", len(s.History), s.Metadata, s.Scores)
-	}
-	deleted := func(key, value string) (time.Time, bool) {
-		return s.Past["step"][3].At, key == "step" && value == s.Past["step"][3].Value
-	}
-	if !s.Deleted(deleted) {
-		t.Error("a deletion does not find a value of long ago")
-	}
-	if r := s.Take(event(t, 4, wire.KindMetadata, `{"metadata":{"step":"3"}}`)); r.Code != wire.ResultDuplicate {
-		t.Errorf("a step that is no longer listed, sent again: %+v", r)
-	}
 }
 
 // Text whose value stands is kept in its event's body, however many come after it.

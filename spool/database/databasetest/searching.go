@@ -163,8 +163,8 @@ func totals(t *testing.T, open Open) {
 
 	// Decoded once: there are ten thousand.
 	events := make([]archive.Event, n)
+	e := Event(t, 0, wire.KindRequest, ID(0), `{"tags":["x"]}`)
 	for i := range events {
-		e := Event(t, 0, wire.KindRequest, ID(0), `{"tags":["x"]}`)
 		e.ID, e.RequestID, e.OrderTime = ID(i), ID(100_000+i), Start.Add(seconds(i))
 		events[i] = e
 	}
