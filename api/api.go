@@ -1,6 +1,7 @@
-// Package api is the HTTP interface of promptspool, the same for a sidecar and a server. It
-// knows routes, reads and checks bodies, authenticates, mints ids and writes answers. What is
-// behind a route it is given as a capability; it does not know which role it plays.
+// Package api is the HTTP interface of promptspool, the same for a sidecar and a server.
+// It knows routes, reads and checks bodies, authenticates, mints ids and writes answers.
+// It is given the parts that answer a route as capabilities, and does not know which role
+// it plays.
 //
 // A call goes through these steps, and the first that fails answers it: route (404, 405),
 // origin (403), body (413, 415, 400), key (401), scope (403), fields (422), capability.
@@ -67,7 +68,7 @@ type Records interface {
 	IsClosed(ctx context.Context, id wire.Identity, trace [16]byte) (bool, error)
 
 	// ExportEvents calls fn with the events of each record that s finds. Now and then it calls
-	// mark with a cursor that continues behind them, which is "" at the end. It ends with the
+	// mark with a cursor that continues after them, which is "" at the end. It ends with the
 	// first error of either.
 	ExportEvents(
 		ctx context.Context, id wire.Identity, s wire.Search,
@@ -81,7 +82,7 @@ type Upstream interface {
 	Recorded
 	Fleet
 
-	// OpenExport returns the answer to an export as it comes. What passes through a sidecar is neither
+	// OpenExport returns the answer to an export as it comes. An export through a sidecar is neither
 	// held nor read: one event may be larger than the sidecar's memory. The caller must close it.
 	OpenExport(ctx context.Context, id wire.Identity, e wire.Export) (io.ReadCloser, error)
 }
@@ -144,7 +145,7 @@ type Config struct {
 	// it in the answer. If it is nil, they get null.
 	Blueprint func(body json.RawMessage) json.RawMessage
 
-	// OwnKey means that the Authenticator uses a key of its own in place of the caller's, so
+	// OwnKey means that the Authenticator uses its own key in place of the caller's, so
 	// that a caller may be anybody. Then only what an app needs is served; the rest is 403.
 	// With LocalKey a caller must show a key nevertheless.
 	OwnKey, LocalKey bool

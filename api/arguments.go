@@ -143,8 +143,8 @@ func (c *call) listArgs() (wire.TemplateListQuery, error) {
 	return q, first
 }
 
-// A filter line is carried out as filter_group and q, here: what is behind the API knows these
-// two only.
+// A filter line is carried out as filter_group and q, here: the parts below the API know
+// these two only.
 
 // decodeSearch reads a search.
 func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {

@@ -36,7 +36,7 @@ type continuedExports struct {
 	lately map[string]time.Time // by key id
 }
 
-// due reports whether a continued export of a key is to be noted: once in an hour.
+// due reports whether to note a continued export of a key: once in an hour.
 func (n *continuedExports) due(key string, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

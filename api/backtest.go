@@ -91,8 +91,8 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 	return page.Items, err
 }
 
-// backtestLine renders the variables of one request. What is wrong with these variables is part
-// of the line, so that the other requests are rendered all the same.
+// backtestLine renders the variables of one request. Faults of these variables are part
+// of the line, so that the other requests are still rendered.
 func (a *API) backtestLine(c *call, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
 	r, err := a.recorded.Request(c.context, c.id, requestID)
 	if err != nil {

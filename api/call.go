@@ -103,7 +103,7 @@ func (a *API) newCall(ctx *fasthttp.RequestCtx, r *route, ident string, started 
 	}
 	c.ownContext.claim = a.c.Room.Claim(r.isForApps())
 
-	// With the connection, the context ends when the caller leaves. A write goes on without its
+	// With the connection, the context ends when the caller leaves. A write continues without its
 	// caller, who may never send it again.
 	if r.isReadOnly() {
 		c.ownContext.conn = ctx.Conn()
@@ -216,8 +216,8 @@ func (a *API) serveCall(c *call) error {
 	return c.route.handle(a, c)
 }
 
-// serveBatch serves a route whose handler reads the body itself, once the key is known: nobody's
-// bytes are kept without one.
+// serveBatch serves a route whose handler reads the body itself, once the key is known:
+// no bytes are kept without one.
 func (a *API) serveBatch(c *call) error {
 	if _, err := intake.Encoding(c.ctx, wire.BatchBodyBytesMax); err != nil {
 		return err
@@ -264,9 +264,10 @@ func (c *call) takeBody() []byte {
 	return secrets.Strip(c.body, c.object)
 }
 
-// headKey returns a function that authenticates the key in the call's head, for a large body.
-// Authorization counts only where a body has no key of its own, because it may be a proxy's.
-// authenticate checks whether the key may call this route later, with the whole call in hand.
+// headKey returns a function that authenticates the key in the call's head, for a large
+// body. Authorization counts only where a body has no key, because it may be a proxy's.
+// authenticate checks whether the key may call this route later, with the whole call in
+// hand.
 func (a *API) headKey(c *call) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
@@ -285,7 +286,7 @@ func (a *API) headKey(c *call) func() (owner string, err error) {
 	}
 }
 
-// wantsKey reports whether callers must show a key. A sidecar with a key of its own need not ask
+// wantsKey reports whether callers must show a key. A sidecar with its own key need not ask
 // for one.
 func (a *API) wantsKey() bool { return !a.c.OwnKey || a.c.LocalKey }
 

@@ -13,12 +13,12 @@ import (
 // callContext is the context of a call. It ends with the API, after callTimeMax, when the call is
 // answered, or when its caller leaves.
 //
-// Most calls are answered without waiting for anything. So only when somebody asks for Done, or
-// for Err after a while, does it make a real context, with a timer. Safe for concurrent use.
+// Most calls are answered without waiting for anything. So only a call of Done, or of Err
+// after a while, makes a real context, with a timer. Safe for concurrent use.
 type callContext struct {
 	parent   context.Context
 	deadline time.Time
-	conn     net.Conn // the caller's; if it is nil, the call goes on after its caller has left
+	conn     net.Conn // the caller's; if it is nil, the call continues after its caller has left
 	claim    admission.RoomClaim
 
 	mu     sync.Mutex
@@ -37,7 +37,7 @@ func (c *callContext) end() {
 	}
 }
 
-// timed returns the real context behind this one, and makes it if there is none yet.
+// timed returns the real context after this one, and makes it if there is none yet.
 func (c *callContext) timed() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -53,9 +53,9 @@ func (c *callContext) timed() context.Context {
 	return c.ctx
 }
 
-// leftCheckInterval is how often a long call checks that its caller is still there. The first
-// check is not earlier either: a caller who closes its side of the connection behind a call still
-// gets the answer to a short one.
+// leftCheckInterval is how often a long call checks that its caller is still there. The
+// first check comes no earlier either: a caller who closes its side of the connection
+// after a call still gets the answer to a short one.
 const leftCheckInterval = 400 * time.Millisecond
 
 // cancelWhenLeft cancels a context when the caller has left.

@@ -61,7 +61,7 @@ func (a *API) exportRequests(c *call) error {
 	}
 
 	// Once a line was written, the status is sent. So the search is tried before, and a fault in
-	// it gets an answer of its own.
+	// it gets its own answer.
 	first := e.Search
 	first.Page, first.PerPage = 0, 1
 	if e.Format == wire.FormatCSV {
@@ -101,8 +101,8 @@ func exportType(e wire.Export) string {
 
 // relayExport answers with what the server answers. Where that is cut, so is this.
 func (a *API) relayExport(c *call, e wire.Export, release func()) error {
-	// The call's own context ends before the answer is written. What ends this one is the server,
-	// or a caller who reads too slowly.
+	// The call's own context ends before the answer is written. This one is ended by the
+	// server, or because the caller reads too slowly.
 	ctx, cancel := context.WithCancel(a.root)
 	answer, err := a.c.Upstream.OpenExport(ctx, c.id, e)
 	if err != nil {
@@ -123,8 +123,8 @@ func (a *API) relayExport(c *call, e wire.Export, release func()) error {
 	return nil
 }
 
-// writeEvents writes lines until the export is at its end, or exportTimeMax is over. What it has
-// written is whole lines, so the answer ends well even if the export broke off.
+// writeEvents writes lines until the export is at its end, or exportTimeMax is over. It
+// has written full lines only, so the answer ends well even if the export broke off.
 func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, w *bufio.Writer) error {
 	begun := time.Now()
 	var line []byte
@@ -157,9 +157,10 @@ func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, 
 	return writeErr
 }
 
-// writeCSV writes a line for each record that the search finds, with the first line of its texts: what a
-// spreadsheet takes. It begins with page, and holds no more than one page of rows. An answer that
-// cannot be finished is cut, so that nobody takes a part for the whole.
+// writeCSV writes a line for each record that the search finds, with the first line of
+// its texts: what a spreadsheet takes. It begins with page, and holds no more than one
+// page of rows. An answer that cannot be finished is cut, so that a part is not taken for
+// the whole.
 func (a *API) writeCSV(
 	ctx context.Context, id wire.Identity, s wire.Search, page wire.SearchPage, out io.Writer,
 ) error {
@@ -189,7 +190,7 @@ func (a *API) writeCSV(
 	}
 }
 
-// writeRows writes one page of rows. The last one has the cursor that continues behind it.
+// writeRows writes one page of rows. The last one has the cursor that continues after it.
 func (a *API) writeRows(ctx context.Context, id wire.Identity, page wire.SearchPage, w *csv.Writer) error {
 	for i := range page.Items {
 		cursor := ""

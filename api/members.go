@@ -27,7 +27,7 @@ type otherMembers int
 
 const (
 	rejectOthers otherMembers = iota // a query that leaves something out would answer another question
-	warnOfOthers                     // an app gets its template all the same
+	warnOfOthers                     // an app still gets its template
 	keepOthers                       // a write keeps and forwards them
 )
 

@@ -15,9 +15,9 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// What an exporter sends is recorded in batches of about this many bytes, and of at most
-// wire.BatchEventsMax. So most requests are one batch with one fsync, and one of many repetitions
-// of a large resource takes bounded memory.
+// An export is recorded in batches of about this many bytes, and of at most
+// wire.BatchEventsMax. So most requests are one batch with one fsync, and one of many
+// repetitions of a large resource takes bounded memory.
 const (
 	exportedBytes      = 512 << 10
 	exportedBytesLarge = 128 << 10 // of a larger request: so a sidecar takes 16 of 2 MiB together
@@ -38,7 +38,7 @@ type exported struct {
 	refused otlp.Refused                      // by the recorder, or because their trace is closed
 	invalid func(e wire.Event, reason string) // called for what the recorder refuses; may be nil
 
-	closing bool              // the traces of the call are closed behind it
+	closing bool              // the traces of the call are closed after it
 	traces  map[[16]byte]bool // of the call, and whether they were closed before
 }
 
@@ -164,7 +164,8 @@ func (x *exported) record() error {
 	}
 	x.a.count(results)
 
-	// What can be taken later makes the exporter send all of it again, which does no harm.
+	// If some of it can be taken later, the exporter sends all of it again, which does no
+	// harm.
 	for i, r := range results {
 		switch r.Code {
 		case wire.ResultLater:

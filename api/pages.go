@@ -28,10 +28,10 @@ type Pages interface {
 
 // Streamer is what a page's ResponseWriter implements, too.
 type Streamer interface {
-	// Stream sends what write writes, as it comes, once the page's handler has returned with the
-	// status and the headers. write gets a context of its own; its error cuts the connection, so
-	// that nobody takes a part for the whole. An owner has one stream at a time: Stream returns
-	// an error if there is no place for another.
+	// Stream sends what write writes, as it comes, once the page's handler has returned
+	// with the status and the headers. write gets its own context; its error cuts the
+	// connection, so that a part is not taken for the whole. An owner has one stream at a
+	// time: Stream returns an error if there is no place for another.
 	Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 }
 
@@ -77,7 +77,7 @@ func (a *API) page(ctx *fasthttp.RequestCtx) {
 	pageCtx := &callContext{parent: a.root, deadline: time.Now().Add(callTimeMax)}
 	defer pageCtx.end()
 	if ctx.IsGet() {
-		pageCtx.conn = ctx.Conn() // a page that is only read is for nobody once the caller has left
+		pageCtx.conn = ctx.Conn() // a page that is only read is of no use once the caller has left
 	}
 	w := &pageWriter{header: http.Header{}, status: http.StatusOK, exports: a.pageExports}
 
@@ -188,7 +188,7 @@ func compress(ctx *fasthttp.RequestCtx, body []byte) []byte {
 		return body
 	}
 
-	// Caches must know that there are two forms, even if this caller gets the plain one.
+	// Caches must know about both forms, even if this caller gets the plain one.
 	h.Add("Vary", "Accept-Encoding")
 	accepted := ctx.Request.Header.HasAcceptEncoding("gzip")
 	if len(body) < gzipBytesMin || len(h.ContentEncoding()) > 0 || !accepted {

@@ -41,8 +41,8 @@ func (r *route) isForApps() bool {
 	return (r.needs == recorder || r.needs == templates) && r.scope == wire.ScopeApp && r.body != batchBody
 }
 
-// isReadOnly reports whether the work is for nobody once the caller has left. What keeps, changes
-// or deletes something continues.
+// isReadOnly reports whether the work is of no use once the caller has left. Calls that
+// keep, change or delete something continue.
 func (r *route) isReadOnly() bool {
 	switch r.needs {
 	case readRecords, changes, fleet:
@@ -72,7 +72,7 @@ func (r *route) match(path []byte) (ident []byte, ok bool) {
 	return ident, r.hasIdent() == (len(ident) > 0)
 }
 
-// capability is what a route needs behind it.
+// capability is what a route needs to be answered.
 type capability int
 
 const (
@@ -139,7 +139,7 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 		if !ok {
 			continue
 		}
-		// Nobody but an exporter means this one, so it is not there for other methods.
+		// Only an exporter means this one, so it is not there for other methods.
 		if r.path == "/" && r.method != string(method) {
 			continue
 		}

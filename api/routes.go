@@ -147,7 +147,7 @@ var routes = expandSpellings([]route{
 	{method: "GET", name: "get-request", path: "/api/public/v2/requests/",
 		needs: readRecords, scope: wire.ScopeFull, handle: (*API).getRequest},
 
-	// What sidecars ask their server.
+	// Questions of sidecars to their server.
 	{name: "sync-events", path: "/sync/events",
 		needs: recorder, body: batchBody, scope: wire.ScopeApp, handle: (*API).syncEvents},
 	{method: "GET", name: "sync-key", path: "/sync/key",

@@ -60,10 +60,11 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 	return &edge.Server{HTTP: s}
 }
 
-// A slow client holds a connection and its buffer. The head of a call must come within headTime
-// of the connection's first moment, or of the head's first byte. A body must come within
-// bodyTimeMin and what its length takes at bodyRateMin; one whose length is not announced may take
-// bodyTimeUnknown. What intake reads must keep its pace instead, once it is more than a small body.
+// A slow client holds a connection and its buffer. The head of a call must come within
+// headTime of the connection's first moment, or of the head's first byte. A body must
+// come within bodyTimeMin and what its length takes at bodyRateMin; one whose length is
+// not announced may take bodyTimeUnknown. A body larger than a small one must keep
+// intake's pace instead.
 const (
 	headTime        = 15 * time.Second
 	bodyTimeMin     = 15 * time.Second
@@ -142,7 +143,7 @@ func (b *busy) quiet() time.Duration {
 }
 
 // cutBasePath removes Config.BasePath from the path of a call, unless a proxy has already done
-// so. Everything behind it sees paths as if there were none.
+// so. Everything after it sees paths as if there were none.
 func (a *API) cutBasePath(ctx *fasthttp.RequestCtx) {
 	if a.c.BasePath == "" {
 		return
@@ -156,7 +157,7 @@ func (a *API) cutBasePath(ctx *fasthttp.RequestCtx) {
 	case len(rest) == 0 || rest[0] == '?':
 		ctx.Request.SetRequestURI("/" + string(rest))
 	case rest[0] == '/':
-		// What begins with two slashes would name a host.
+		// A path that begins with two slashes would name a host.
 		ctx.Request.SetRequestURI("/" + string(bytes.TrimLeft(rest, "/")))
 	}
 }

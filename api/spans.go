@@ -77,7 +77,7 @@ func (a *API) spansBulk(c *call) error {
 
 // add gathers a span, and the request that it was sent with.
 func (b *bulk) add(s otlp.BulkSpan) error {
-	// Whoever logs a request with a span wants the span, whatever it is about.
+	// A caller that logs a request with a span wants the span, whatever it is about.
 	s.Plumbing = s.Plumbing && s.LogRequest == nil
 	dropped := b.refused.Dropped
 	recordID, eventID, err := b.addSpan(s.Span)
@@ -104,7 +104,7 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	return b.addRequest(s, recordID, spanID)
 }
 
-// addRequest gathers the request that a span was sent with. Without an id of its own it has the
+// addRequest gathers the request that a span was sent with. Without its own id it has the
 // span's, so that both are one record. Every id is derived: a call that is sent again logs once.
 func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	body := withTimes(s.LogRequest, s.Start, s.End)

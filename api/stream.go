@@ -21,9 +21,10 @@ const (
 	streamBytes = int64(streamStall/intake.PaceTime) * intake.PaceBytes
 )
 
-// stream answers with what write writes, as it comes, for at most timeMax. An error of write cuts
-// the connection, so that nobody takes a part for the whole. release is called when all is done,
-// before the caller can see the end: it may have the freed place for its next call.
+// stream answers with what write writes, as it comes, for at most timeMax. An error of
+// write cuts the connection, so that a part is not taken for the whole. release is called
+// when all is done, before the caller can see the end: it may have the freed place for
+// its next call.
 func (a *API) stream(
 	ctx *fasthttp.RequestCtx, timeMax time.Duration,
 	release func(), write func(ctx context.Context, w io.Writer) error,

@@ -61,8 +61,9 @@ func (a *API) syncEvents(c *call) error {
 	return c.answer(wire.Answer(results), nil)
 }
 
-// refuseNames returns the events whose sidecar's name is within its bound, and a result for each
-// other event. It overwrites events. No sidecar has such a name: --name is bounded likewise.
+// refuseNames returns the events whose sidecar's name is within its bound, and a result
+// for each other event. It overwrites events. No sidecar has such a name: --name has the
+// same bound.
 func refuseNames(events []wire.Event) (taken []wire.Event, refused []wire.Result) {
 	taken = slices.DeleteFunc(events, func(e wire.Event) bool {
 		if len(e.Sidecar) <= wire.SidecarBytesMax {

@@ -46,7 +46,7 @@ func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, release func()
 		return nil, func() {}
 	}
 
-	// Too little memory is no reason to refuse the write itself.
+	// Too little memory is not a reason to refuse the write itself.
 	release, err := a.intake.ClaimBeside(c.id.KeyID, int64(blueprintTimes*len(c.body)))
 	if err != nil {
 		return nil, func() {}
@@ -198,7 +198,7 @@ func (a *API) count(results []wire.Result) {
 }
 
 // logRequest logs a model call that the caller describes as blueprints of its input and output.
-// A score that comes with it becomes an event of its own, as if it had been sent afterwards.
+// A score that comes with it becomes its own event, as if it had been sent afterwards.
 func (a *API) logRequest(c *call) error {
 	w, err := wire.DecodeLog(c.object)
 	if err != nil {

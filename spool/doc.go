@@ -1,8 +1,8 @@
-// Package spool is where everything that promptspool stores is kept. It has no code of its
-// own; this page is the map of the folders below it.
+// Package spool is where everything that promptspool stores is kept. It has no code; this
+// page is the map of the folders below it.
 //
-// A sidecar and a server each keep one store on a disk. What the two have in common is only
-// that disk.
+// A sidecar and a server each keep one store on a disk. The two have only that disk in
+// common.
 //
 // # The queue of a sidecar
 //
@@ -33,8 +33,8 @@
 //	database/transfer      copies one database into another
 //	database/databasetest  the suites that both databases pass
 //
-// Nothing above the databases knows which one it has. What a model call says is read by
-// package api/calls, which the archive uses.
+// Nothing above the databases knows which one it has. Package api/calls, which the
+// archive uses, reads what a model call says.
 //
 // # The disk
 //

@@ -15,8 +15,8 @@
 //	calls and bytes in a second      Limiter  key               429
 //	copies of large bodies, in bytes Room     call              waits 10 s, then 503; alone too large: 413
 //
-// Connections are bounded elsewhere (api/edge), before there is a call or a key: nobody is asked to
-// wait, but the slowest connection is closed.
+// Connections are bounded elsewhere (api/edge), before there is a call or a key: no
+// caller is asked to wait, but the slowest connection is closed.
 package admission
 
 import (
@@ -122,7 +122,7 @@ func (c *Claim) Check(size int64) error {
 }
 
 func (c *Claim) checkLocked(size int64) error {
-	// What gets smaller, or stays as it is, needs nothing of the pool.
+	// A claim that shrinks, or stays as it is, needs nothing from the pool.
 	if size <= c.held {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (c *Claim) checkLocked(size int64) error {
 	return nil
 }
 
-// Release gives back all that the claim holds.
+// Release gives back everything that the claim holds.
 func (c *Claim) Release() { _ = c.Resize(0) }
 
 // Pass makes the claim another owner's. It may take that one beyond its share.

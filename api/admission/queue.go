@@ -28,10 +28,10 @@ func EndedError(ctx context.Context) error {
 		"The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
 }
 
-// Queue lets callers through up to a weight, and makes the others wait for their turn. Keys get
-// their turns by the cost of what they had let through (start-time fair queueing: Goyal, Vin and
-// Cheng, 1996), however many callers wait of each: a key that sends little does not wait behind
-// one that sends much. Safe for concurrent use.
+// Queue lets callers through up to a weight, and makes the others wait for their turn.
+// Keys get their turns by the cost of what they had let through (start-time fair
+// queueing: Goyal, Vin and Cheng, 1996), however many callers wait of each: a key that
+// sends little does not wait behind one that sends much. Safe for concurrent use.
 type Queue struct {
 	weightMax  int64
 	waitingMax int // a key may have as many waiting as there are places left
@@ -59,7 +59,7 @@ type turn struct {
 	weight, cost int64
 	line         *line
 	servedBefore int           // line.served when the caller came
-	ready        chan struct{} // closed when the caller may go on
+	ready        chan struct{} // closed when the caller may continue
 	gone         bool          // under Queue.mu; it does not wait any more
 }
 
@@ -109,14 +109,14 @@ func (q *Queue) Enter(ctx context.Context, key string, weight, cost int64, patie
 		err = errors.Join(err, ErrShare)
 	}
 
-	// Others may have waited behind it alone.
+	// Others may have waited for this one alone.
 	mine.gone = true
 	q.serveLocked()
 
 	return err
 }
 
-// Leave gives a caller's weight back, for those whose turn it is.
+// Leave gives a caller's weight back to those whose turn it is.
 func (q *Queue) Leave(weight int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -140,7 +140,7 @@ func (q *Queue) joinLocked(key string, weight, cost int64) (*turn, error) {
 		return nil, errors.Join(ErrManyWait, ErrShare)
 	}
 
-	// A key that comes anew begins where the others are: it neither catches up nor waits longer.
+	// A key that comes again begins where the others are: it neither catches up nor waits longer.
 	if l == nil {
 		l = &line{key: key, tag: q.now}
 		q.lines[key] = l

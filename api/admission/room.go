@@ -19,7 +19,7 @@ const (
 
 // Room is memory for large calls while they are worked on. Safe for concurrent use.
 //
-// A body that is decoded, encoded anew, sent on and answered exists several times at
+// A body that is decoded, encoded again, sent on and answered exists several times at
 // once. Each part of the program that makes such copies takes the room for them first, in
 // the name of the call in its context, whose key it does not know. Small calls never wait.
 //
@@ -98,8 +98,8 @@ func (c *RoomClaim) take(ctx context.Context, bytes int64) error {
 		return nil
 	}
 
-	// Two calls that wait for more while they hold some would wait for each other. What a
-	// call needs beyond its first claim is little, or rare.
+	// Two calls that wait for more while they hold some would wait for each other. A call
+	// seldom needs more than its first claim, or only a little.
 	patience := roomPatience
 	if c.held > 0 {
 		patience = 0
@@ -108,7 +108,7 @@ func (c *RoomClaim) take(ctx context.Context, bytes int64) error {
 	switch {
 	case err == nil:
 		c.held = bytes
-	case c.held > 0: // it goes on with what it has
+	case c.held > 0: // it continues with what it has
 	case errors.Is(err, ErrLongWait):
 		return wire.Unavailable(time.Second,
 			"Too many large calls are being answered. Send this again in a second.")

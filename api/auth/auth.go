@@ -107,7 +107,7 @@ func (a *Auth) CreateKey(
 		return "", wire.Key{}, err
 	}
 
-	// The store gets the hash only, so a copy of the database gives nobody a key.
+	// The store gets the hash only, so a copy of the database contains no keys.
 	secret := wire.Secret("ps_" + base64.RawURLEncoding.EncodeToString(random(32)))
 	k, err := a.store.CreateKey(ctx, hash(secret), a.newKey(account, name, scope))
 	if err != nil {

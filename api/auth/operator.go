@@ -72,7 +72,8 @@ func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) 
 		return wire.User{}, err
 	}
 
-	// The message for an owner says to promote somebody else, which an operator has no command for.
+	// The message for an owner says to promote someone else, which an operator has no
+	// command for.
 	changed, err := o.people.SetDisabled(ctx, ofAccount(u.AccountID, u.AccountName), u.ID, disabled)
 	if wire.IsCode(err, wire.CodeConflict) {
 		err = wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+

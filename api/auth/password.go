@@ -38,7 +38,7 @@ func newHashers() hashers {
 }
 
 // run calls fn when it is its turn, or gives up when ctx ends. Callers who are known, by
-// a session or a code, must not wait behind a crowd of strangers, so strangers are
+// a session or a code, must not queue behind a crowd of strangers, so strangers are
 // rejected while many of them wait.
 func (h hashers) run(ctx context.Context, known bool, fn func()) error {
 	if !known {
@@ -119,7 +119,7 @@ func verifyPassword(stored, password string) bool {
 	return err == nil && subtle.ConstantTimeCompare(argon(password, salt, c), want) == 1
 }
 
-// nobody is the hash to verify against if a person does not exist, so that the response
+// decoyHash is the hash to verify against if a person does not exist, so that the response
 // time does not reveal whether they do.
-var nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA" +
+var decoyHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA" +
 	"$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

@@ -329,7 +329,7 @@ func (p *People) prove(
 		return wire.User{}, wire.Errorf(wire.CodeUnauthorized, "Wrong email or password.")
 	}
 
-	// The other sources may be shared with somebody who guesses: their failures stay.
+	// The other sources may be shared with an attacker who guesses: their failures stay.
 	if err := p.throttle.forget(ctx, sources[0]); err != nil {
 		return wire.User{}, err
 	}
@@ -343,7 +343,7 @@ func (p *People) judge(
 	// Unknown emails take as long as known ones.
 	u, stored, err := p.store.UserByEmail(ctx, email)
 	if wire.IsCode(err, wire.CodeNotFound) {
-		stored, err = nobody, nil
+		stored, err = decoyHash, nil
 	}
 	if err != nil || len(password) > passwordBytesMax {
 		return wire.User{}, false, err

@@ -13,8 +13,8 @@ const throttleWindow = 15 * time.Minute
 
 // Failed sign-ins are counted for an email, whose password someone may be guessing; for
 // an address, which may be a proxy with many honest people behind it (see network); and
-// for a browser or person that has signed in before. Failures of strangers do not count for the last
-// two, so that no one can lock out people who are known.
+// for a browser or person that has signed in before. Failures of strangers do not count
+// for the last two, so that no one can lock out people who are known.
 const (
 	emailFailuresMax   = 10
 	addressFailuresMax = 1000

@@ -98,7 +98,7 @@ func (b *blueprint) readArguments(arguments node) {
 		value := nodeOf(m.Value)
 		switch {
 		case m.Name == "tools":
-			// As sent: each provider has a form of its own, and a client knows the one
+			// As sent: each provider has its own form, and a client knows the one
 			// that it uses.
 			b.Template.Tools = nil
 			if value.isArray() {

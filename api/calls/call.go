@@ -19,8 +19,7 @@ type Call struct {
 	FinishReason string // in the provider's word
 	Tier         string // the service tier charged: "flex", "priority", "batch"; "" for the usual one
 
-	// Readable is false if there is a response of no known shape. It is kept
-	// all the same.
+	// Readable is false if there is a response of no known shape. It is kept even so.
 	Readable bool
 
 	// TooLong is set if the response is not readable because its lists have too many
@@ -69,7 +68,7 @@ func ReadObject(ctx context.Context, object wire.Object) Call {
 	return readCall(membersOf(ctx, object), nil)
 }
 
-// membersOf returns what looks up the members of an object, each for a reading of its own.
+// membersOf returns what looks up the members of an object, each for its own reading.
 func membersOf(ctx context.Context, object wire.Object) func(name string) node {
 	return func(name string) node {
 		v, _ := object.Get(name)
@@ -97,7 +96,7 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 	case isStream(response):
 		call.readStream(response)
 	case provided != nil && response.isText():
-		// The text of an exception is no answer of the model.
+		// The text of an exception is not an answer of the model.
 	case answers != nil:
 		call.readAnswers(answers)
 	default:
@@ -117,7 +116,7 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 }
 
 // Texts returns the text that went into the call and the text that came out. Messages, and
-// the tools' names and arguments, are on lines of their own.
+// the tools' names and arguments, are on their own lines.
 func (c *Call) Texts() (in, out string) { return joined(c.Input), joined(c.Output) }
 
 // joined returns the texts of messages, a line each.

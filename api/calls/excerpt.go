@@ -55,8 +55,8 @@ func (c *Call) outputExcerpt() string {
 	return ""
 }
 
-// firstLine returns the first line of the message's text. What a model thought before its
-// answer counts only if there is nothing else.
+// firstLine returns the first line of the message's text. The thoughts before an answer
+// count only if there is nothing else.
 func (m *Message) firstLine() string {
 	thought := ""
 	for _, p := range m.Parts {

@@ -100,7 +100,7 @@ func readItems(n node) []Message {
 	if n.isText() {
 		return readMessages(n)
 	}
-	// Calls and their results are items of their own here, beside the messages.
+	// Calls and their results are their own items here, beside the messages.
 	return readEach(n, readItem, "user")
 }
 

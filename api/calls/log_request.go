@@ -45,7 +45,8 @@ type LogDetails struct {
 	Prompt   wire.PromptLink // without InputVariables
 }
 
-// ReadLogDetails reads the details of a log-request. What cannot be read is missing.
+// ReadLogDetails reads the details of a log-request. Members that cannot be read are
+// missing.
 func ReadLogDetails(object wire.Object) LogDetails {
 	member := func(name string) node {
 		v, _ := object.Get(name)

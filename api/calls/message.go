@@ -44,7 +44,7 @@ type ToolCall struct {
 	Arguments string // as the model wrote them; mostly a JSON object
 }
 
-// Text returns the message's text: its parts except media, each on lines of its own.
+// Text returns the message's text: its parts except media, each on its own lines.
 func (m *Message) Text() string {
 	var texts []string
 	for _, p := range m.Parts {

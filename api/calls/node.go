@@ -38,7 +38,7 @@ const membersMax = 128
 
 func nodeOf(raw json.RawMessage) node { return node{raw: raw} }
 
-// startReading returns the node of a member of a body, with a reading of its own.
+// startReading returns the node of a member of a body, with its own reading.
 func startReading(ctx context.Context, raw json.RawMessage) node {
 	return node{raw: raw, reading: newReading(ctx, len(raw))}
 }
@@ -46,7 +46,7 @@ func startReading(ctx context.Context, raw json.RawMessage) node {
 // part returns the node of a value inside n.
 func (n node) part(from, end int) node { return node{raw: n.raw[from:end:end], reading: n.reading} }
 
-// indexed returns the node for a caller who looks up many names.
+// indexed returns the node for a caller that looks up many names.
 func (n node) indexed() node { return n.indexedIn(nil) }
 
 // indexedIn is indexed with the memory of another node, which must not be used any more.
@@ -261,8 +261,8 @@ func (n node) each(yield func(node) bool) {
 	}
 }
 
-// saysNothing reports whether a node is {}, [], "", null, a number or a Boolean. In lists,
-// nobody reads them: to look for members in each would cost far more than their bytes.
+// saysNothing reports whether a node is {}, [], "", null, a number or a Boolean. In lists
+// they are not read: to look for members in each would cost far more than their bytes.
 func (n node) saysNothing() bool {
 	return len(n.raw) <= 2 || n.isScalar() || n.kind() == 'n'
 }

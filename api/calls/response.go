@@ -67,7 +67,7 @@ func (c *Call) choices(r node) bool {
 		return false
 	}
 
-	// Other APIs have choices of their own, so the list alone says little.
+	// Other APIs have their own choices, so the list alone says little.
 	known := false
 	for choice := range choices.each {
 		if !choice.isObject() {
@@ -155,7 +155,7 @@ func readItem(n node, usual string) Message {
 	case t == "function_call" || strings.HasSuffix(t, "_call"):
 		m.Role = "assistant"
 		m.call(n)
-		// An item has an id of its own as well; results refer to the call's.
+		// An item has its own id as well; results refer to the call's.
 		if id := n.texts("call_id"); id != "" && len(m.ToolCalls) > 0 {
 			m.ToolCalls[0].ID = id
 		}

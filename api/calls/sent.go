@@ -58,8 +58,8 @@ var contents = set("args messages contents history chat_history input message pr
 // groups are the arguments that hold others: Google's, Bedrock's and LangChain's.
 var groups = set("config generation_config generationConfig inferenceConfig kwargs textGenerationConfig")
 
-// read reads the members of arguments, and of their groups. A group has no groups of its own, or
-// the bytes of the innermost one would be read once for each around it.
+// read reads the members of arguments, and of their groups. A group has no groups inside,
+// or the bytes of the innermost one would be read once for each around it.
 func (s *Sent) read(arguments node, groups map[string]bool) {
 	if !arguments.isObject() {
 		return

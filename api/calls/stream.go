@@ -21,7 +21,7 @@ import (
 // isStream reports whether an array holds chunks.
 func isStream(n node) bool {
 	e := n.element()
-	// A list of whole messages is no stream.
+	// A list of whole messages is not a stream.
 	if !e.isObject() || e.at("role").exists() && e.at("content").exists() {
 		return false
 	}
@@ -299,7 +299,7 @@ func (s *stream) anthropic(n node, kind string) {
 		if t := block.texts("type"); t == "tool_use" || t == "server_tool_use" {
 			s.toolCall(index, block.texts("id"), block.texts("name"), "")
 		} else {
-			// A new block of text is a part of its own, even
+			// A new block of text is its own part, even
 			// after another one of the same kind.
 			s.endPart()
 			s.delta(index, block)

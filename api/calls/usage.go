@@ -64,7 +64,7 @@ func readUsage(response node) Usage {
 //	           https://platform.openai.com/docs/api-reference/chat/object
 //	Anthropic  input_tokens leave out what was read from the cache and what was written to it
 //	           https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
-//	Bedrock    inputTokens likewise
+//	Bedrock    inputTokens, as Anthropic
 //	           https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_TokenUsage.html
 //	Gemini     promptTokenCount includes the cached ones, candidatesTokenCount leaves out the thoughts
 //	           https://ai.google.dev/api/generate-content#UsageMetadata

@@ -43,8 +43,8 @@ var errSilent = fmt.Errorf("nothing was heard for %v", silenceMax)
 type Config struct {
 	URL     string           // http:// or https://, optionally with a path in front of the routes
 	Version string           // of this program, sent as User-Agent
-	TLS     *tls.Config      // for https://; nil: the system's authorities, no client certificate
-	Now     func() time.Time // the clock whose skew is measured; nil: time.Now
+	TLS     *tls.Config      // for https://; nil means the system's authorities, no client certificate
+	Now     func() time.Time // the clock whose skew is measured; nil means time.Now
 }
 
 // Client calls one server. It is safe for concurrent use. A call ends with its context,
@@ -194,7 +194,7 @@ func (c *Client) open(ctx context.Context, r request) (*openAnswer, error) {
 	}
 
 	ctx, cancel := context.WithCancelCause(ctx)
-	// Each byte that is sent or received starts this timer anew.
+	// Each byte that is sent or received starts this timer again.
 	silence := time.AfterFunc(silenceMax, func() { cancel(errSilent) })
 	answer := &openAnswer{ctx: ctx, end: func() {
 		silence.Stop()

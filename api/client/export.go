@@ -13,7 +13,7 @@ import (
 )
 
 // Export calls fn with each line of the events that s finds; a line is valid until fn
-// returns. It returns the cursor behind the last complete lines, and whether the export
+// returns. It returns the cursor after the last complete lines, and whether the export
 // is done. One call may get only a part: the next one continues with the cursor. An error
 // of fn ends it.
 func (c *Client) Export(
@@ -40,8 +40,8 @@ func (c *Client) Export(
 			return mark, c.unusable(200, "%v", err)
 		}
 
-		// The mark covers the lines before it. What follows the last one comes again with the
-		// next call.
+		// The mark covers the lines before it. The lines after the last one come again
+		// with the next call.
 		mark = m.Export
 	}
 
@@ -58,7 +58,7 @@ func (c *Client) Export(
 //
 // Without an error nothing is missing. If the answer breaks off, the error is
 // wire.CodeUnavailable: a later call continues with the last cursor, and repeats the
-// lines behind it.
+// lines after it.
 func (c *Client) ExportCSV(
 	ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error,
 ) error {

@@ -9,8 +9,8 @@ import (
 const skewKept = time.Minute
 
 // skew is how far this clock is ahead of the server's. An answer bounds it from both
-// sides, for it was made between the moments when the call was sent and when its answer
-// came: the quicker the call, the better. Safe for concurrent use.
+// sides, because it was made between the moments when the call was sent and when its
+// answer came: the quicker the call, the better. Safe for concurrent use.
 type skew struct {
 	mu    sync.Mutex
 	known bool

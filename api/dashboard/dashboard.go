@@ -2,7 +2,7 @@
 // scores, templates and their versions, statistics, sidecars, people, keys and the docs.
 //
 // Every page is rendered here, as a whole, from html/template, and works without scripts;
-// the little script that there is makes it quicker. Nothing is loaded from other hosts.
+// a small script makes it quicker. Nothing is loaded from other hosts.
 //
 // Whatever was logged is data: it is escaped wherever it is shown, and the
 // Content-Security-Policy allows no script, style or image but our own.

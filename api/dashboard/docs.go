@@ -83,12 +83,12 @@ func (m manual) page(c *frame.Call) error {
 }
 
 // hostBytesMax is the length of the longest host name with its port. The examples do not
-// repeat anything longer, which nobody could have typed.
+// repeat anything longer, which cannot have been typed.
 const hostBytesMax = 253 + len(":65535")
 
 // render renders a page whose examples use the address that the reader uses.
 func (m manual) render(c *frame.Call, p *docs.Page) template.HTML {
-	// A process in which nobody signs in is a sidecar.
+	// A process without sign-in is a sidecar.
 	server, sidecar := docs.ServerAddress, docs.SidecarAddress
 	switch {
 	case len(c.Host) > hostBytesMax:

@@ -65,7 +65,7 @@ func WriteParseError(ctx *fasthttp.RequestCtx, err error) {
 		WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The body is too large."))
 	case IsLate(err):
 		// This also answers a connection that was opened and never used. A client knows that
-		// a 408 is no answer to the call that it was about to send (RFC 9110, 15.5.9); it
+		// a 408 is not an answer to the call that it was about to send (RFC 9110, 15.5.9); it
 		// might take a 400 for one.
 		WriteError(ctx, TimeoutError(err))
 	default:

@@ -1,6 +1,6 @@
 // Package edge is what a listener does before anybody looks at a call. It bounds the
-// connections, so that thousands that begin something and never end it cost little memory and
-// hinder nobody, and it rejects requests whose end is in doubt.
+// connections, so that thousands that begin something and never end it cost little memory
+// and do not hinder others, and it rejects requests whose end is in doubt.
 package edge
 
 import (
@@ -39,7 +39,7 @@ type Connections struct {
 }
 
 // goneWait is how long a new connection waits for one that was cut to be gone. On a busy machine
-// it takes a while until the goroutine that serves it runs, which is no fault of the new one's.
+// it takes a while until the goroutine that serves it runs, which is not a fault of the new one's.
 const goneWait = time.Second
 
 // NewConnections makes Connections that keep to a bound, at least 1, and are counted in m.
@@ -52,7 +52,8 @@ func NewConnections(most int, m *metrics.Metrics) *Connections {
 	}
 }
 
-// Bound makes s, which must not serve yet, keep to c. What it serves must come from c.Listener.
+// Bound makes s, which must not serve yet, keep to c. Its listener must be one that
+// c.Listener returned.
 func (c *Connections) Bound(s *fasthttp.Server) {
 	s.ConnState = c.state
 
@@ -129,7 +130,7 @@ func (c *tlsConn) cut() {
 // SetReadDeadline sets when reads end, unless the connection was cut.
 func (c *tlsConn) SetReadDeadline(t time.Time) error {
 	err := c.Conn.SetReadDeadline(t)
-	// Asked behind it: the deadline may have replaced the one of a cut.
+	// Asked after it: the deadline may have replaced the one of a cut.
 	if c.isCut.Load() {
 		err = c.Conn.SetReadDeadline(longPast)
 	}
@@ -185,8 +186,8 @@ func (c *Connections) admit(conn counted) bool {
 	return true
 }
 
-// candidate is a connection that was waiting since a turn. If it still is, all that are not
-// among the candidates began later.
+// candidate is a connection that was waiting since a turn. If it still is, all others
+// began later.
 type candidate struct {
 	conn  counted
 	since int64

@@ -11,7 +11,7 @@ import (
 // CheckHead rejects requests whose end a proxy in front of us might place elsewhere (request
 // smuggling). They are those with both a length and chunks, with another encoding than chunks,
 // with a folded line, or with a line that ends without a carriage return (RFC 9112, sections 2.2,
-// 5.2, 6.3). It has the connection closed, so that nothing behind one is taken for a request.
+// 5.2, 6.3). It has the connection closed, so that nothing after one is taken for a request.
 func CheckHead(ctx *fasthttp.RequestCtx) error {
 	doubt := doubtfulPart(ctx.Request.Header.RawHeaders())
 	if doubt == "" {
@@ -24,7 +24,7 @@ func CheckHead(ctx *fasthttp.RequestCtx) error {
 		"The request's head has %s, so where the request ends is in doubt. Send it without.", doubt)
 }
 
-// Names of headers, with the colon behind them.
+// Names of headers, with the colon after them.
 var (
 	lengthName = []byte("content-length:")
 	codingName = []byte("transfer-encoding:")

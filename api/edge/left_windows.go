@@ -14,7 +14,7 @@ type pollSocket struct {
 	events, happened int16
 }
 
-// What WSAPoll reports of a socket, and a request for what can be read.
+// Events of a socket that WSAPoll reports, and those to ask for.
 const (
 	pollErr    = 0x1
 	pollHup    = 0x2

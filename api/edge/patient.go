@@ -14,7 +14,7 @@ import (
 const acceptPause = 50 * time.Millisecond
 
 // Patient returns ln with an Accept that outlasts a shortage. While too many files are open, or
-// the kernel has no memory for one more connection, it waits and goes on; callers wait in the
+// the kernel has no memory for one more connection, it waits and continues; callers wait in the
 // kernel's queue meanwhile. The beginning and the end of a shortage are logged.
 func Patient(ln net.Listener, logger *slog.Logger) net.Listener {
 	return &patient{Listener: ln, logger: logger}

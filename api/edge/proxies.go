@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Proxies are the reverse proxies in front of a listener that are believed when they say for whom
-// they call. The zero value believes nobody.
+// Proxies are the reverse proxies in front of a listener that are believed when they say
+// for whom they call. The zero value believes no one.
 type Proxies struct {
 	networks []netip.Prefix
-	sockets  bool // whoever calls over a unix socket, too
+	sockets  bool // every caller over a unix socket, too
 }
 
 // UnixProxies is the text that makes ParseProxies trust callers over a unix socket.
@@ -47,9 +47,9 @@ const (
 	forwarded      = "X-Forwarded-"
 )
 
-// Apply sets r.RemoteAddr to the client's address, given the other end of the connection. A
-// client behind trusted proxies is who they say called them. The headers X-Forwarded-* of all
-// others are removed, so that nobody else can be believed by mistake.
+// Apply sets r.RemoteAddr to the client's address, given the other end of the connection.
+// A client behind trusted proxies is the one that they name. The headers X-Forwarded-* of
+// all others are removed, so that no other client can be believed by mistake.
 func (p Proxies) Apply(r *http.Request, peer net.Addr) {
 	r.RemoteAddr = peer.String()
 	addr, isTrusted := p.peer(peer)

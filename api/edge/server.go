@@ -11,7 +11,7 @@ import (
 // Server is a fasthttp.Server that can be shut down at any moment.
 //
 // fasthttp's own Shutdown does not know a listener whose Serve has not run yet: a process that is
-// told to end right after its start would serve that listener for ever.
+// told to end right after its start would serve that listener forever.
 //
 // Safe for concurrent use. After Shutdown it serves nothing any more.
 type Server struct {

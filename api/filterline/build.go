@@ -71,7 +71,7 @@ func (t Term) Demanding(text string) Term {
 	return t
 }
 
-// Of returns the term with another key in place of its own.
+// Of returns the term with another key.
 func (t Term) Of(key string) Term {
 	t.Field, t.Part = resolve(key)
 

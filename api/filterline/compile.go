@@ -19,7 +19,8 @@ type Selection struct {
 	Words  string       // that must all be in the prompt or the response
 }
 
-// Group returns the filter with the words among its conditions, for what takes no words.
+// Group returns the filter with the words among its conditions, for callers that take no
+// words.
 func (s Selection) Group() *wire.Filter {
 	if s.Words == "" {
 		return s.Filter
@@ -88,7 +89,7 @@ func (l Line) Compile(clock Clock) (Selection, error) {
 			runes += utf8.RuneCountInString(t.Values[0].Text) + 1
 		}
 
-		// What must hold anyway needs no group of its own.
+		// Conditions that must hold anyway need no separate group.
 		switch {
 		case f == nil:
 		case f.Logic == "AND":
@@ -202,7 +203,7 @@ var negations = map[string]string{
 	"starts_with": "not_starts_with", "ends_with": "not_ends_with", "is_true": "is_false",
 }
 
-// opposites maps comparisons to those that hold instead, for what has a value.
+// opposites maps comparisons to those that hold instead, provided that a value exists.
 var opposites = map[string]string{"gt": "lte", "gte": "lt", "lt": "gte", "lte": "gt"}
 
 // negate returns the filter that holds exactly if f does not. It fails for a comparison of what a

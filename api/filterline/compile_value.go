@@ -52,11 +52,11 @@ func (l Line) compileTemplate(f *Field, v *Value) (wire.Filter, error) {
 	named := condition(f.JSON, "", "is", name)
 	switch n, err := strconv.Atoi(selector); {
 	case selector == "":
-		return whole, faultAt(l.text, v.at+i, "a version or a label is missing behind the @; quote a name that ends so")
+		return whole, faultAt(l.text, v.at+i, "a version or a label is missing after the @; quote a name that ends so")
 	case err == nil:
 		return group("AND", named, condition("prompt_version_number", "", "is", n)), nil
 	}
-	// A name with an @ of its own, or a label: whichever of them there is.
+	// A name that contains an @, or a label: whichever exists.
 	labelled := group("AND", named, condition("label", "", "is", selector))
 
 	return group("OR", whole, labelled), nil

@@ -62,7 +62,7 @@ var Fields = []Field{
 	{Name: "tag", JSON: "tags", Aliases: []string{"tags"}, many: true,
 		Help: "tag of the request", Example: "tag:(beta or canary)"},
 	{Name: "metadata", JSON: "metadata", Part: "KEY", NeedsPart: true,
-		Help:    "metadata; metadata. can be left out in front of a key that is no field",
+		Help:    "metadata; metadata. can be left out in front of a key that is not a field",
 		Example: "metadata.customer:acme"},
 	{Name: "since", Kind: Time, JSON: moment, bound: "gte",
 		Help: "at that time or later", Example: "since:yesterday"},
@@ -130,10 +130,10 @@ var Fields = []Field{
 // flagFields maps the values of Flag to the fields of a JSON filter.
 var flagFields = map[string]string{"json": "is_json", "tool_call": "is_tool_call", "plain_text": "is_plain_text"}
 
-// metadata is the field of a key that is no field.
+// metadata is the field of a key that is not a field.
 var metadata = find("metadata", true)
 
-// find returns the field of a name in any case, with or without a part behind a dot; nil if it
+// find returns the field of a name in any case, with or without a part after a dot; nil if it
 // does not exist.
 func find(name string, dotted bool) *Field {
 	name = strings.ToLower(name)
@@ -150,9 +150,9 @@ func find(name string, dotted bool) *Field {
 	return nil
 }
 
-// resolve returns the field of a key that is not quoted, and the part behind its dot.
+// resolve returns the field of a key that is not quoted, and the part after its dot.
 func resolve(key string) (f *Field, part string) {
-	// A whole name wins over one with a part: metadata_keys is a field of its own.
+	// A whole name wins over one with a part: metadata_keys is its own field.
 	if f := find(key, false); f != nil {
 		return f, ""
 	}

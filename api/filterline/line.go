@@ -16,7 +16,7 @@ type Line struct {
 type Term struct {
 	Not    bool    // it must not hold
 	Field  *Field  // nil: the text must be in the prompt or the response
-	Part   string  // of the field, behind its dot
+	Part   string  // of the field, after its dot
 	Values []Value // one of them must fit; exactly one without a field
 
 	at int // in bytes
@@ -49,7 +49,7 @@ type Value struct {
 	at int // in bytes
 }
 
-// comparisons are the operators that stand in front of a value, the longer ones first.
+// comparisons are the operators in front of a value, the longer ones first.
 var comparisons = []struct {
 	text     string
 	operator Operator
@@ -112,7 +112,8 @@ func (v *Value) print(f *Field, listed bool) string {
 		return "*"
 	}
 
-	// What is in quotes is never split, so they stand wherever a part would be taken for a sign.
+	// Quoted text is never split, so quotes are put wherever a part would be taken for a
+	// sign.
 	text := v.Text
 	at := f.Kind == Template && v.Quoted && strings.Contains(text, "@")
 	if at || needsQuotes(text, listed) || f.isOrdered() && strings.Contains(text, "..") {
@@ -158,7 +159,7 @@ func printWord(text string) string {
 	return text
 }
 
-// reserved are words that people write between conditions, and that are no words to look for.
+// reserved are words that people write between conditions, and that are not words to look for.
 var reserved = map[string]bool{"AND": true, "OR": true, "NOT": true}
 
 var quoteEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

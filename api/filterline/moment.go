@@ -57,7 +57,7 @@ func (c Clock) span(text string) (span, bool) {
 		t := c.Now.Add(-d)
 		return checked(span{t, t})
 	}
-	// Seconds since 1970. A small number is no time: 2026 would be one of 1970.
+	// Seconds since 1970. A small number is not a time: 2026 would be one of 1970.
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n > 100_000_000 {
 		t := time.Unix(n, 0)
 		return checked(span{t, t})

@@ -108,7 +108,7 @@ func (p *parser) term() (*Term, error) {
 	case word == "AND" && !t.Not:
 		return nil, nil
 	case reserved[word]:
-		return nil, p.fault(from, "%s is no condition: all conditions must hold, -key:value negates one, "+
+		return nil, p.fault(from, "%s is not a condition: all conditions must hold, -key:value negates one, "+
 			"key:(a or b) has several values, and %q looks for the word", word, word)
 	}
 
@@ -133,7 +133,7 @@ func (p *parser) phrase(t *Term) error {
 	case p.begins(":"):
 		return p.fault(from, `only what follows a dot can be quoted in a key, as in metadata."a key":value`)
 	case !p.ended():
-		return p.fault(p.at, "a blank is missing behind the closing quote")
+		return p.fault(p.at, "a blank is missing after the closing quote")
 	}
 	t.Values = []Value{{Text: text, Quoted: true, at: from}}
 
@@ -141,7 +141,7 @@ func (p *parser) phrase(t *Term) error {
 }
 
 // key reads up to the colon of a key. If there is none, it is a word. part is what was quoted
-// behind a dot.
+// after a dot.
 func (p *parser) key() (part string, isKey bool, err error) {
 	from := p.at
 	for p.at < len(p.text) {
@@ -154,7 +154,7 @@ func (p *parser) key() (part string, isKey bool, err error) {
 		case c == ':':
 			return "", false, p.fault(p.at, "a key is missing in front of the colon; quote a text that has one")
 
-		// Only behind the dot of a field that has parts: elsewhere a quote is part of the word.
+		// Only after the dot of a field that has parts: elsewhere a quote is part of the word.
 		case c == '"' && p.at > from && p.text[p.at-1] == '.' && find(p.text[from:p.at-1], true) != nil:
 			if part, err = p.quoted(); err != nil {
 				return "", false, err
@@ -172,7 +172,7 @@ func (p *parser) key() (part string, isKey bool, err error) {
 
 // field reads the values of the key that begins at from and ends here, at its colon.
 func (p *parser) field(t *Term, from int, part string) error {
-	// A key that is no field's is one of the metadata, so a line never fails for its names.
+	// A key that is not a field's is one of the metadata, so a line never fails for its names.
 	key := p.text[from:p.at]
 	if part == "" {
 		t.Field, t.Part = resolve(key)
@@ -187,7 +187,7 @@ func (p *parser) field(t *Term, from int, part string) error {
 		v, err := p.item(t, false)
 		t.Values = []Value{v}
 		if err == nil && !p.ended() {
-			err = p.fault(p.at, "a blank is missing behind the closing quote")
+			err = p.fault(p.at, "a blank is missing after the closing quote")
 		}
 		return err
 	}
@@ -207,7 +207,7 @@ func (p *parser) field(t *Term, from int, part string) error {
 			return p.fault(opening, "this parenthesis is not closed")
 		case p.take(")"):
 			if !p.ended() {
-				return p.fault(p.at, "a blank is missing behind the parenthesis")
+				return p.fault(p.at, "a blank is missing after the parenthesis")
 			}
 			return nil
 		case p.take(","):
@@ -273,7 +273,7 @@ func (p *parser) comparison(t *Term, v *Value) (compared bool, err error) {
 		}
 	}
 
-	// A value may begin so all the same, where it is quoted.
+	// A quoted value may still begin so.
 	switch {
 	case !compared:
 	case !t.Field.isOrdered():
@@ -282,7 +282,7 @@ func (p *parser) comparison(t *Term, v *Value) (compared bool, err error) {
 		err = p.fault(v.at, "%s compares by itself; write %s:TIME, or time: for other comparisons",
 			t.Field.Name, t.Field.Name)
 	case p.ended():
-		err = p.fault(p.at, "a value is missing behind the comparison")
+		err = p.fault(p.at, "a value is missing after the comparison")
 	}
 
 	return compared, err

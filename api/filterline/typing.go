@@ -6,11 +6,11 @@ import (
 	"unicode"
 )
 
-// Typing is what somebody is writing at the end of an unfinished line: a key, or a value.
+// Typing is what a person is writing at the end of an unfinished line: a key, or a value.
 type Typing struct {
 	Kept   string // the line in front of it
 	Prefix string // what is written of it
-	Field  *Field // of a value, or of the part behind a dot; nil: any key
+	Field  *Field // of a value, or of the part after a dot; nil means any key
 	Part   string
 	Value  bool // a value, and not a key
 
@@ -25,7 +25,7 @@ func TypingAt(head string) Typing {
 	bare := strings.TrimPrefix(term, "-")
 	start += len(term) - len(bare)
 
-	// A field is offered from its first letter, a part from the dot behind its field.
+	// A field is offered from its first letter, a part from the dot after its field.
 	if colon < 0 {
 		t := Typing{Kept: head[:start], Prefix: bare}
 		if name, part, dotted := strings.Cut(bare, "."); dotted && find(name, true) != nil {
@@ -137,7 +137,7 @@ func (t Typing) Selector() (name, selector string, ok bool) {
 	return t.Prefix[:i], t.Prefix[i+1:], true
 }
 
-// Selected returns a template with a version or a label, as a value and as a line of its own.
+// Selected returns a template with a version or a label, as a value and as its own line.
 func (t Typing) Selected(name, selector string) (text string, line Line) {
 	v := Value{Text: name + "@" + selector}
 

@@ -30,7 +30,7 @@ type Body struct {
 	declared int64 // the announced length of a body that is not packed; else 0 or less
 
 	sent   sentReader
-	taken  bool        // the bytes belong to somebody else after Release
+	taken  bool        // the bytes belong to the caller after Release
 	object wire.Object // the last parsed object; its memory is reused for the next body
 }
 
@@ -46,7 +46,7 @@ var bodyPool = sync.Pool{New: func() any { return new(Body) }}
 // Take leaves the bytes to the caller: Release does not reuse them.
 func (b *Body) Take() { b.taken = true }
 
-// TakeBack undoes Take: whoever had the bytes needs them no longer.
+// TakeBack undoes Take: the bytes are no longer needed.
 func (b *Body) TakeBack() { b.taken = false }
 
 // Release gives the memory back. Neither Bytes, unless they were taken, nor a parsed object may

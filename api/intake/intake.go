@@ -36,7 +36,7 @@ type Config struct {
 // Intake reads bodies and batches. Safe for concurrent use.
 type Intake struct {
 	bodies     *admission.Pool // bytes
-	believes   bool            // the announced length of a body, whoever sends it
+	believes   bool            // the announced length of a body from any caller
 	batches    *admission.Pool // bytes
 	batchRetry admission.RetryAfter
 	metrics    *metrics.Metrics
@@ -80,10 +80,10 @@ func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
 	})
 }
 
-// isTooSmallForShares reports whether a pool has not even room for three of the largest bodies, as a
-// sidecar's: the beginnings of several bodies of one key would keep each of them from being completed.
-// Its callers are the apps beside it. Their keys are not known while the server is away, and the
-// lengths that they announce are believed all the same.
+// isTooSmallForShares reports whether a pool has not even room for three of the largest
+// bodies, as a sidecar's: the beginnings of several bodies of one key would keep each of
+// them from being completed. Its callers are the apps beside it. Their keys are not known
+// while the server is away, and the lengths that they announce are believed nevertheless.
 func isTooSmallForShares(bytes, bodyBytesMax int64) bool { return bytes < 3*min(bytes, bodyBytesMax+1) }
 
 // newBatchPool bounds the bytes of the batches held at the same time.

@@ -21,7 +21,7 @@ const (
 // fewer than the pace demands.
 //
 // When a body breaks off, it closes the connection: fasthttp would look for the next chunk
-// behind one that is damaged, and for the next request behind that.
+// after one that is damaged, and for the next request after that.
 type sentReader struct {
 	ctx    *fasthttp.RequestCtx
 	r      io.Reader

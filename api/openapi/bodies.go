@@ -38,7 +38,7 @@ type TrackRequest struct {
 	End any `json:"request_end_time" jsonschema:"anyof_type=number;string"`
 	// Words to find the call by.
 	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
-	// What to find the call by, such as user_id and session_id. A value that is no string
+	// Values to find the call by, such as user_id and session_id. A value that is not a string
 	// is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
 	// The template that the call was made with: its name or its id.
@@ -47,16 +47,16 @@ type TrackRequest struct {
 	PromptVersion any `json:"prompt_version,omitempty" jsonschema:"anyof_type=integer;string"`
 	// The label that the template was fetched by; it wins over the version.
 	PromptLabel string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
-	// What the template was filled with.
+	// The values of the template's variables.
 	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
 	// The group that the call belongs to.
 	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
 	// SUCCESS, WARNING or ERROR; SUCCESS if it is left out and the response holds no
 	// error.
 	Status string `json:"status,omitempty" jsonschema:"maxLength=512"`
-	// What kind of error it was.
+	// The kind of error.
 	ErrorType string `json:"error_type,omitempty"`
-	// What the error said.
+	// The error's message.
 	ErrorMessage string `json:"error_message,omitempty"`
 	// An id of your own, a UUIDv7: the same id again is the same call.
 	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
@@ -85,9 +85,9 @@ type LogRequest struct {
 	Provider string `json:"provider" jsonschema:"minLength=1,maxLength=512"`
 	// The model's name.
 	Model string `json:"model" jsonschema:"minLength=1,maxLength=512"`
-	// What was sent to the model.
+	// The prompt that was sent to the model.
 	Input Blueprint `json:"input"`
-	// What came back.
+	// The model's response.
 	Output Blueprint `json:"output"`
 	// When the call began: seconds since 1970, or an ISO 8601 time.
 	Start any `json:"request_start_time" jsonschema:"anyof_type=number;string"`
@@ -103,7 +103,7 @@ type LogRequest struct {
 	InputTokens *int64 `json:"input_tokens,omitempty" jsonschema:"minimum=0"`
 	// Tokens that came back.
 	OutputTokens *int64 `json:"output_tokens,omitempty" jsonschema:"minimum=0"`
-	// What the call cost, in US dollars; computed if it is left out.
+	// The cost of the call in US dollars; computed if it is left out.
 	Price *float64 `json:"price,omitempty" jsonschema:"minimum=0,maximum=1000000"`
 	// A score.
 	Score *int `json:"score,omitempty" jsonschema:"minimum=0,maximum=100"`
@@ -111,7 +111,7 @@ type LogRequest struct {
 	ScoreName string `json:"score_name,omitempty" jsonschema:"maxLength=512"`
 	// Words to find the call by.
 	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
-	// What to find the call by. A value that is no string is kept as its JSON.
+	// Values to find the call by. A value that is not a string is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
 	// The name of the template that the call was made with.
 	PromptName string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
@@ -121,15 +121,15 @@ type LogRequest struct {
 	PromptVersion any `json:"prompt_version_number,omitempty" jsonschema:"anyof_type=integer;string"`
 	// The label that the template was fetched by.
 	PromptLabel string `json:"prompt_label,omitempty" jsonschema:"maxLength=512"`
-	// What the template was filled with.
+	// The values of the template's variables.
 	PromptInputVariables map[string]any `json:"prompt_input_variables,omitempty"`
 	// The group that the call belongs to.
 	GroupID any `json:"group_id,omitempty" jsonschema:"anyof_type=string;integer"`
 	// SUCCESS if it is left out.
 	Status string `json:"status,omitempty" jsonschema:"enum=SUCCESS,enum=WARNING,enum=ERROR"`
-	// What kind of error it was, such as PROVIDER_TIMEOUT.
+	// The kind of error, such as PROVIDER_TIMEOUT.
 	ErrorType string `json:"error_type,omitempty"`
-	// What the error said.
+	// The error's message.
 	ErrorMessage string `json:"error_message,omitempty" jsonschema:"maxLength=1024"`
 	// An id of your own, a UUIDv7: the same id again is the same call.
 	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
@@ -148,7 +148,7 @@ type TrackScore struct {
 	OfRequest
 	// The score, from 0 to 100.
 	Score int `json:"score" jsonschema:"minimum=0,maximum=100"`
-	// What is scored; "default" if it is left out.
+	// The name of the score; "default" if it is left out.
 	Name string `json:"name,omitempty" jsonschema:"maxLength=512"`
 }
 
@@ -156,7 +156,7 @@ type TrackScore struct {
 type TrackMetadata struct {
 	open
 	OfRequest
-	// Values by their keys. A value that is no string is kept as its JSON; null counts as
+	// Values by their keys. A value that is not a string is kept as its JSON; null counts as
 	// absent.
 	Metadata map[string]any `json:"metadata"`
 }
@@ -167,7 +167,7 @@ type TrackPrompt struct {
 	OfRequest
 	// The template's name or id.
 	PromptName any `json:"prompt_name" jsonschema:"anyof_type=string;integer"`
-	// What the template was filled with.
+	// The values of the template's variables.
 	PromptInputVariables map[string]any `json:"prompt_input_variables"`
 	// The version; without it and a label, the latest.
 	Version any `json:"version,omitempty" jsonschema:"anyof_type=integer;string"`
@@ -219,7 +219,7 @@ func (Blueprint) JSONSchemaExtend(s *jsonschema.Schema) { openWithNulls(s) }
 type Message struct {
 	// Who says it.
 	Role messageRole `json:"role"`
-	// What is said.
+	// The text.
 	Content Contents `json:"content,omitempty"`
 	// How the variables of the message are written.
 	TemplateFormat templateFormat `json:"template_format,omitempty"`
@@ -295,7 +295,7 @@ type Function struct {
 	open
 	// The function's name.
 	Name string `json:"name"`
-	// What it does, for the model.
+	// A description for the model.
 	Description string `json:"description,omitempty"`
 	// The JSON schema of its arguments.
 	Parameters map[string]any `json:"parameters,omitempty"`
@@ -337,7 +337,7 @@ type FetchTemplate struct {
 	Provider string `json:"provider,omitempty" jsonschema:"maxLength=512"`
 	// The model that llm_kwargs are made for; the template's own if it is left out.
 	Model string `json:"model,omitempty" jsonschema:"maxLength=512"`
-	// What the template is filled with. Without it the placeholders stay.
+	// The values of the variables. Without them the placeholders stay.
 	InputVariables map[string]any `json:"input_variables,omitempty"`
 	// Parameters of the model that replace the template's own.
 	Overrides map[string]any `json:"model_parameter_overrides,omitempty"`
@@ -382,7 +382,7 @@ type PublishedVersion struct {
 	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you
 	// want to keep.
 	Metadata map[string]any `json:"metadata,omitempty"`
-	// What changed, and why.
+	// The change and its reason.
 	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
 }
 
@@ -398,7 +398,7 @@ type PublishTemplateOld struct {
 	Tags []string `json:"tags,omitempty"`
 	// The model, and whatever else you want to keep.
 	Metadata map[string]any `json:"metadata,omitempty"`
-	// What changed, and why.
+	// The change and its reason.
 	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
 	// Labels that point to this version from now on.
 	Labels []string `json:"release_labels,omitempty"`
@@ -429,7 +429,7 @@ type PatchTemplate struct {
 	ModelParameters map[string]any `json:"model_parameters,omitempty"`
 	// The model's response_format; null removes it.
 	ResponseFormat any `json:"response_format,omitempty" jsonschema:"anyof_type=object;null"`
-	// What changed, and why.
+	// The change and its reason.
 	CommitMessage string `json:"commit_message,omitempty" jsonschema:"maxLength=512"`
 	// Labels that point to the new version from now on.
 	Labels []string `json:"release_labels,omitempty"`
@@ -451,7 +451,7 @@ type MoveLabel struct {
 	Version any `json:"prompt_version_number" jsonschema:"anyof_type=integer;string"`
 }
 
-// Empty is a body without members of its own.
+// Empty is a body without its own members.
 type Empty struct {
 	open
 	WithKey
@@ -472,7 +472,7 @@ type Unsearched struct {
 	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 }
 
-// Continue goes on with work that one call did not finish.
+// Continue continues with work that one call did not finish.
 type Continue struct {
 	open
 	// The cursor of the last answer; left out at first.
@@ -517,7 +517,7 @@ type OK struct {
 // ExportLine is a line of an export: an event, or now and then, and at the end, a mark.
 type ExportLine struct {
 	open
-	// A cursor that goes on behind the lines before it. An export without a mark that is
+	// A cursor that continues after the lines before it. An export without a mark that is
 	// done was cut.
 	Export *wire.ExportMark `json:"export,omitempty"`
 }

@@ -50,7 +50,7 @@ func NewChecker(description []byte) (*Checker, error) {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
 
-	// Before the compiler has it: tests must notice members that nobody described.
+	// Before the compiler has it: tests must notice members without a description.
 	closeObjects(c.document)
 	if err := c.compiler.AddResource(resource, c.document); err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
@@ -179,7 +179,7 @@ func withoutNull(v any) any {
 
 // CheckAnswer reports how an answer differs from the description.
 func (c *Checker) CheckAnswer(method, path string, status int, header http.Header, body []byte) error {
-	// Paths that nobody described are answered like this.
+	// Paths without a description are answered like this.
 	place := "/components/responses/not_found"
 	r, ok := c.find(method, path)
 	if ok {

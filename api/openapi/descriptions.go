@@ -2,15 +2,15 @@ package openapi
 
 import "cmp"
 
-// described has what the comments on Go types do not say of a property, by its name, or by its
-// type and name where the name alone has several meanings. An entry with a type wins over the
-// comment, which may speak of Go's names.
+// described has what the comments on Go types leave out about a property, by its name, or
+// by its type and name where the name alone has several meanings. An entry with a type
+// wins over the comment, which may speak of Go's names.
 var described = map[string]string{
 	"success": "Whether the call succeeded.",
-	"message": "What happened, in words.",
-	"fields":  "What is wrong with which field; empty unless the code is invalid.",
-	"error":   "What kind of error it is.",
-	"warning": "What is not as the caller may expect; null if there is nothing.",
+	"message": "The message for people.",
+	"fields":  "The wrong fields, each with its fault; empty unless the code is invalid.",
+	"error":   "The kind of error.",
+	"warning": "A deviation from what the caller may expect; null if there is none.",
 
 	// Pages of lists.
 	"items":       "The items of the page.",
@@ -44,7 +44,7 @@ var described = map[string]string{
 	"start_time":         "When the span began.",
 	"end_time":           "When the span ended.",
 	"status":             "How the call ended: SUCCESS, WARNING or ERROR, or what the app sent.",
-	"error_type":         "What kind of error it was.",
+	"error_type":         "The kind of error.",
 	"finish_reason":      "Why the model stopped, in the provider's word.",
 	"tags":               "Tags, as they were sent.",
 	"tags_array":         "Tags, as they were sent.",
@@ -71,7 +71,7 @@ var described = map[string]string{
 	"labels":                "The template's labels.",
 	"prompt_template":       "The version's text, as a blueprint.",
 	"metadata":              "The model, and whatever else was published with it.",
-	"commit_message":        "What changed, and why; null if nothing was said.",
+	"commit_message":        "The change and its reason; null if none was given.",
 	"llm_kwargs":            "The arguments of the model call; null if they were not made.",
 	"provider_base_url":     "The URL that the operator gave the provider; null without one.",
 	"snippets":              "The templates whose texts are part of this one.",
@@ -115,10 +115,10 @@ var described = map[string]string{
 	"backlog_bytes":   "Bytes waiting in its spool.",
 	"last_arrived_at": "When the last of them arrived, by the server's clock.",
 	"reason":          "Why it was refused.",
-	"code":            "What became of the event.",
-	"kind":            "What kind it is.",
+	"code":            "The outcome for the event.",
+	"kind":            "The kind of event.",
 	"done":            "Whether the end was reached.",
-	"scope":           "What the key may do.",
+	"scope":           "The rights of the key.",
 	"account":         "The account that the key belongs to.",
 	"key_id":          "The key's id.",
 
@@ -160,7 +160,7 @@ var described = map[string]string{
 	"ProviderBaseURL.name":       "The name that the operator gave it.",
 
 	"PublishTemplate.prompt_template":  "Which template it is, and its tags.",
-	"PublishTemplate.prompt_version":   "What the version holds.",
+	"PublishTemplate.prompt_version":   "The content of the version.",
 	"PublishedVersion.prompt_template": "The text, as a blueprint.",
 
 	"Row.id":                          "The same as request_id.",
@@ -170,10 +170,10 @@ var described = map[string]string{
 	"RecordPrompt.label":              "The label that it was fetched by; null if unknown.",
 	"RecordPrompt.name":               "The template's name.",
 	"RecordEvent.id":                  "The event's id.",
-	"RecordEvent.kind":                "What the event says of the request.",
+	"RecordEvent.kind":                "The kind of the event.",
 	"BacktestSent.version":            "The version that was sent; null if unknown.",
 	"BacktestSent.scores":             "The scores of the request.",
-	"Backtest.sent":                   "What was sent then.",
+	"Backtest.sent":                   "The messages sent then.",
 	"SearchPage.total":                "How many records match: all of them, or so many at least.",
 	"SearchPage.total_is_lower_bound": "Whether more records match than `total`, which counts up to 10,000.",
 	"Suggestions.values":              "The values, those of the newest records first.",
@@ -182,7 +182,7 @@ var described = map[string]string{
 	"SpanTaken.name":                  "The span's name.",
 	"Filter.filters":                  "The conditions and groups of a group.",
 	"OrphanPage.items":                "The requests that have not arrived.",
-	"RequestRejected.fields":          "What is wrong with which field.",
+	"RequestRejected.fields":          "The wrong fields, each with its fault.",
 	"FoundSecret.kind":                "How the secret was recognised.",
 	"Scanned.items":                   "Some of what was found: 1,000 at most.",
 	"ExportMark.done":                 "Whether the export is complete.",

@@ -127,7 +127,7 @@ const introduction = "The HTTP API of promptspool, the same for a server and a s
 	"and on the routes for OpenTelemetry the password of `Basic`, too. " +
 	"A member of a body that is null counts as absent. " +
 	"Unknown members of what is logged are kept and forwarded; those of a query are an error, which names the " +
-	"closest known one. What a query may have for other clients, and has no effect here, is named in `warning`. " +
+	"closest known one. Members of a query that have no effect here are named in `warning`. " +
 	"Bodies may be compressed with gzip, deflate or zstd. " +
 	"Every answer has the header `Promptspool-Version`; answers may gain members."
 

@@ -77,11 +77,11 @@ const (
 )
 
 var tags = []tag{
-	{tagWrites, "What an app sends: calls to models, and what is said of them afterwards.", "api-log"},
-	{tagOTLP, "What OTLP exporters send over HTTP, in protobuf or JSON; gRPC is not served.", "api-opentelemetry"},
+	{tagWrites, "Writes of an app: calls to models, and later scores, metadata and links.", "api-log"},
+	{tagOTLP, "Exports of OTLP over HTTP, in protobuf or JSON; gRPC is not served.", "api-opentelemetry"},
 	{tagTemplates, "Fetching, publishing and labelling prompt templates.", "api-templates"},
 	{tagRequests, "Reading, searching, summing up, exporting and deleting what was logged.", "api-find"},
-	{tagSync, "What sidecars exchange with their server. `GET /sync/fleet` is for people, too.", "api-sidecars"},
+	{tagSync, "The exchange between sidecars and their server. `GET /sync/fleet` is for people, too.", "api-sidecars"},
 }
 
 // pathParameters describe the identifiers in paths.
@@ -256,7 +256,7 @@ var failures = []struct {
 		"The request took too long to arrive. Send it again on a new connection.",
 	},
 	{
-		wire.CodeConflict, "Somebody else changed the same thing meanwhile.",
+		wire.CodeConflict, "Someone else changed the same thing meanwhile.",
 		"The template was changed meanwhile. Read it again.",
 	},
 	{

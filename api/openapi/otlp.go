@@ -13,7 +13,7 @@ type ExportTraces struct {
 
 // CloseQuery is the query of calls that bring spans.
 type CloseQuery struct {
-	// Close the traces of the spans behind them.
+	// Close the traces of the spans after them.
 	CloseAfter bool `json:"close_after,omitempty"`
 }
 
@@ -23,7 +23,7 @@ type SpansBulk struct {
 	WithKey
 	// The spans.
 	Spans []BulkSpan `json:"spans"`
-	// Close the traces of the spans behind them.
+	// Close the traces of the spans after them.
 	CloseAfter bool `json:"close_after,omitempty"`
 }
 
@@ -46,7 +46,7 @@ type ExportMetrics struct {
 
 // Exported is the answer to an exporter.
 type Exported struct {
-	// What was refused; absent if nothing was.
+	// The refused items; absent if there are none.
 	PartialSuccess *PartialSuccess `json:"partialSuccess,omitempty"`
 }
 
@@ -110,7 +110,7 @@ var otlpOperations = []operation{
 		summary: "Record spans of an SDK",
 		detail: "JSON, but not OTLP. Times are nanoseconds since 1970, numbers or strings. A span with a " +
 			"`log_request`, the body of `POST /log-request`, logs that request, too, with the span's times where it " +
-			"has none. The answer comes when all of it is durable. What is sent again is recorded once. " +
+			"has none. The answer comes when all of it is durable. An export that is sent again is recorded once. " +
 			"Otherwise as `POST /v1/traces`.",
 		query: CloseQuery{},
 		body: SpansBulk{Spans: []BulkSpan{object{

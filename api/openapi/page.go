@@ -214,7 +214,7 @@ func (r *reference) schemasOf(o *operation) (names []string) {
 	return names
 }
 
-// nameOf returns the name of the schema that s refers to, or "" if it is no reference.
+// nameOf returns the name of the schema that s refers to, or "" if it is not a reference.
 func nameOf(s *jsonschema.Schema) string {
 	return strings.TrimPrefix(s.Ref, "#/$defs/")
 }
@@ -396,7 +396,7 @@ func (p *page) objects() {
 	}
 
 	if shown.Len() > 0 && p.name != objectsPage {
-		p.WriteString("## Objects\n\nWhat several of these calls share, or other objects hold.\n\n")
+		p.WriteString("## Objects\n\nObjects that several of these calls share, or that others contain.\n\n")
 	}
 	p.WriteString(shown.String())
 }
@@ -479,13 +479,13 @@ func anchor(heading string) string {
 	return strings.ReplaceAll(strings.ToLower(strings.ReplaceAll(heading, ",", "")), " ", "-")
 }
 
-// cell returns a text that can stand in a cell of a table.
+// cell returns a text for a cell of a table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // columns is the maximum length of a line of an example.
 const columns = 78
 
-// inLines returns JSON in lines. What fits into one line stays in one.
+// inLines returns JSON in lines. If it fits into one line, it stays in one.
 func inLines(example any) string {
 	var b strings.Builder
 	writeIndented(&b, example.(json.RawMessage), 0)

@@ -92,7 +92,7 @@ type Export struct {
 type SuggestQuery struct {
 	// A field of a filter.
 	Field string `json:"field"`
-	// What the values begin with, in any case.
+	// The beginning of the values, in any case.
 	Prefix string `json:"prefix,omitempty"`
 	// Which metadata, of a field that has keys.
 	Key string `json:"metadata_key,omitempty"`
@@ -119,7 +119,7 @@ type DeletionQuery struct {
 	Before time.Time `json:"before,omitzero"`
 }
 
-const backtestText = "What was sent then, and what would be sent now."
+const backtestText = "The messages sent then, and those that would be sent now."
 
 var deleted = wire.Deleted{Success: true, Records: 1, Events: 4, GoneBy: exampleTime.Add(24 * time.Hour)}
 
@@ -212,7 +212,7 @@ var requestOperations = []operation{
 		id: "templateStatistics", tag: tagRequests, scope: wire.ScopeFull,
 		call:     "POST /api/public/v2/requests/template-statistics",
 		summary:  "Compare the versions of templates",
-		detail:   "What a search finds, summed up by template and version.",
+		detail:   "The calls that a search finds, summed up by template and version.",
 		optional: true,
 		body:     statistics,
 		answers: success("The sums.", wire.TemplateStatistics{

@@ -218,7 +218,7 @@ func (s *schemas) query(v any) (all []Parameter) {
 		return nil
 	}
 
-	// Each field is a parameter of its own, so the struct itself needs no name.
+	// Each field is its own parameter, so the struct itself needs no name.
 	reflector := *s.reflector
 	reflector.ExpandedStruct = true
 	reflector.Namer = nil

@@ -16,7 +16,7 @@ type ChangesQuery struct {
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`
 }
 
-// Heartbeat is what a sidecar says of itself.
+// Heartbeat is what a sidecar reports about itself.
 type Heartbeat struct {
 	open
 	wire.Heartbeat
@@ -43,7 +43,7 @@ var syncOperations = []operation{
 			Sidecar:    "pod-1",
 			Body:       json.RawMessage(`{"request_id":"` + exampleRequest + `","score":100}`),
 		},
-		answers: success("What became of them.", wire.BatchAnswer{
+		answers: success("The outcome for each.", wire.BatchAnswer{
 			Success: true, Accepted: 1, Refused: []wire.Result{},
 		}),
 	},
@@ -60,7 +60,7 @@ var syncOperations = []operation{
 		call:    "GET /sync/changes",
 		summary: "Wait for changes of templates",
 		query:   ChangesQuery{Since: 2, Wait: "30s"},
-		answers: success("What changed.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
+		answers: success("The changes.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
 	},
 	{
 		id: "syncHeartbeat", tag: tagSync, scope: wire.ScopeApp,

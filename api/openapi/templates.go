@@ -113,7 +113,7 @@ type ListQuery struct {
 	ExternalID string `json:"external_id,omitempty"`
 	// Only templates that others have as snippets or, with false, only the rest.
 	IsSnippet bool `json:"is_snippet,omitempty"`
-	// What to sort by.
+	// The field to sort by.
 	SortBy templateOrder `json:"sort_by,omitempty" jsonschema:"default=name"`
 	// Ascending by name, else descending, if it is left out.
 	SortOrder string `json:"sort_order,omitempty" jsonschema:"enum=asc,enum=desc"`
@@ -197,7 +197,7 @@ var templateOperations = []operation{
 		summary: "Publish a version of a template",
 		detail: "A template that does not exist is made. " +
 			"If the latest version has the same text and metadata, no version is made; " +
-			"labels and tags are set all the same.",
+			"labels and tags are still set.",
 		body: PublishTemplate{
 			Template: PublishedName{Name: "greet"},
 			Version: PublishedVersion{

@@ -27,7 +27,7 @@ type ControlConfig struct {
 	Spool    Spool
 	Archive  Archive
 	Status   func() any   // required; may be called concurrently
-	Ready    func() error // as Config.Ready; nil: it is always ready
+	Ready    func() error // as Config.Ready; nil means it is always ready
 	Settings Settings
 	Logger   *slog.Logger
 }
@@ -64,7 +64,7 @@ func NewControl(c ControlConfig) *Server {
 			"This process has no archive; a server does. Give the server's data folder as --data."),
 		profileRoutes(),
 		served(c.People != nil, peopleRoutes(c.People, c.Server),
-			"Nobody signs in at this process; only a server has a dashboard. "+
+			"This process has no sign-in; only a server has a dashboard. "+
 				"Give the server's data folder as --data."),
 		processRoutes(c),
 		served(c.Keys != nil, keyRoutes(c.Keys, c.People),

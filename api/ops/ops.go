@@ -1,10 +1,11 @@
 // Package ops serves operators and probes.
 //
-// What they read (/metrics, /livez, /readyz, /startupz, /statusz) is on a listener of its
-// own. It shows no payload and needs no key; keep it off public networks all the same.
+// The pages that they read (/metrics, /livez, /readyz, /startupz, /statusz) are on a
+// separate listener. It shows no payload and needs no key; keep it off public networks
+// nevertheless.
 //
-// What changes or exports something is on a unix socket in the data folder (control.sock,
-// 0600), which only the process's own user can reach.
+// Calls that change or export something are on a unix socket in the data folder
+// (control.sock, 0600), which only the process's own user can reach.
 package ops
 
 import (

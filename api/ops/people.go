@@ -108,7 +108,7 @@ func checkShared(ctx context.Context, people People, n NewKey) error {
 	for _, u := range all {
 		if u.Founder {
 			return wire.Errorf(wire.CodeConflict,
-				"%s founded the account %s by signing up, without an invite. Its people see all that is "+
+				"%s founded the account %s by signing up, without an invite. Its people see everything that is "+
 					"logged with a key of it. Choose another --account, or give --shared if that is meant.",
 				u.Email, n.Account)
 		}

@@ -49,8 +49,7 @@ type Pick struct {
 	Sequences []uint64 `json:"sequences,omitempty"`
 	All       bool     `json:"all,omitempty"`
 
-	// Key is, for Replay, the secret key under which the events are sent instead of their
-	// own.
+	// Key is, for Replay, the secret key that replaces those of the events.
 	Key string `json:"key,omitempty"`
 }
 

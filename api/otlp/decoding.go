@@ -35,7 +35,7 @@ func signalOf(resources, scopes, oldScopes, items string, read func(v value) (it
 
 // item is a span or a log record whose members were found, but not read.
 type item interface {
-	write(o *output) error // behind its scope; its errors concern this item only
+	write(o *output) error // after its scope; its errors concern this item only
 	check() error          // why it cannot be kept
 	close(o *output)       // closes the body
 }
@@ -232,7 +232,7 @@ func (d *decoding) begin(resource, scope *head) error {
 	return nil
 }
 
-// add writes an item behind its resource and scope, and hands it on. err is why its members could
+// add writes an item after its resource and scope, and hands it on. err is why its members could
 // not be found.
 func (d *decoding) add(it item, err error) error {
 	o := &d.out

@@ -1,5 +1,5 @@
 // Package otlp decodes the spans and log records of OpenTelemetry's OTLP, in protobuf and
-// in JSON, into JSON of our own.
+// in JSON, into the JSON that is stored.
 //
 // That JSON is the body of a span's event. It holds the span with its scope and resource,
 // and loses nothing that OTLP defines. Both encodings of the same span give the same
@@ -18,14 +18,14 @@
 //	   "droppedAttributesCount":1,"flags":1}],"droppedLinksCount":1,
 //	  "status":{"message":"","code":2}}}
 //
-// Members come in this order. What is empty or zero is left out, except resource, scope,
+// Members come in this order. Empty and zero values are left out, except resource, scope,
 // span and the span's traceId, spanId and name. KV is {"key":"k","value":V}, and V one of
 //
 //	{"stringValue":"s"} {"boolValue":true} {"intValue":"25"} {"doubleValue":0.5}
 //	{"arrayValue":{"values":[V ...]}} {"kvlistValue":{"values":[KV ...]}}
 //	{"bytesValue":"base64"} {}
 //
-// A log record that is an event about a model call has a body of its own, with these members
+// A log record that is an event about a model call has its own body, with these members
 // in place of span:
 //
 //	"log":{"timeUnixNano":"","observedTimeUnixNano":"","severityNumber":9,"severityText":"",
@@ -42,7 +42,7 @@
 //   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place, and
 //     as a value is marked: {"stringValue":"...","malformed":true}. Its bytes are not kept:
 //     secrets would not be found in them.
-//   - A double that is no number is "NaN", "Infinity" or "-Infinity", or null if it was.
+//   - A double that is not a number is "NaN", "Infinity" or "-Infinity", or null if it was.
 //   - A value that is not of the type that its member names is {"stringValue":"as it was
 //     sent","malformed":true}.
 //   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}",

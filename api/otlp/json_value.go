@@ -36,10 +36,10 @@ func writeBody(o *output, v value) error {
 	return nil
 }
 
-// The functions below write the value that begins at json[i], and return the index behind it;
+// The functions below write the value that begins at json[i], and return the index after it;
 // -1 if the output is full. They go through a value once, however deep it is nested.
 
-// stopped is the index behind a value that was not written to its end. A cursor ends there.
+// stopped is the index after a value that was not written to its end. A cursor ends there.
 const stopped = -1
 
 // jsonPairs writes the KeyValues of an array.
@@ -87,7 +87,7 @@ func jsonPair(o *output, json []byte, i, level int) int {
 		}
 	}
 
-	// The key may have come behind its value.
+	// The key may have come after its value.
 	if secret && hasValue {
 		rest := string(o.b[valueEnd:])
 		o.b = o.b[:valueAt]
@@ -129,7 +129,7 @@ func jsonValue(o *output, json []byte, i, level int) (end int) {
 	done := false
 	c := jsonscan.Enter(json, i)
 	for c.Next() {
-		// A double that is no number is written as null.
+		// A double that is not a number is written as null.
 		if done || json[c.At] == 'n' && string(c.Name) != `"doubleValue"` {
 			c.At = jsonscan.SkipValue(json, c.At)
 			continue
@@ -183,7 +183,7 @@ func jsonValues(
 	case '[': // without the object around it
 		end = elements(o, json, i, level+1)
 	case '{':
-		// Whatever else the object has is skipped, so that the index behind it is right.
+		// Whatever else the object has is skipped, so that the index after it is right.
 		c := jsonscan.Enter(json, i)
 		for done := false; c.Next(); {
 			if done || string(c.Name) != `"values"` || json[c.At] != '[' {
@@ -245,7 +245,7 @@ func isAnyValue(json []byte, i int) bool {
 	if !c.Next() {
 		return true
 	}
-	// Its first member decides: to look at all of them would cost each level of nesting anew.
+	// Its first member decides: to look at all of them would cost each level of nesting again.
 	switch string(camelCase(c.Name)) {
 	case "stringValue", "boolValue", "intValue", "doubleValue", "arrayValue", "kvlistValue", "bytesValue":
 		return true

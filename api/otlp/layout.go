@@ -41,7 +41,7 @@ func (v value) uint() uint64 {
 	return v.n
 }
 
-// id returns an id, which is to be of n bytes.
+// id returns an id, which must be of n bytes.
 func (v value) id(n int) []byte {
 	if v.json != nil {
 		return jsonID(v.json, n)

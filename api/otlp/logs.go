@@ -118,7 +118,7 @@ func (p *logRecord) check() error {
 	return nil
 }
 
-// write writes the log record behind its scope.
+// write writes the log record after its scope.
 func (p *logRecord) write(o *output) (err error) {
 	o.put(`,"log":{`)
 	o.nanos("timeUnixNano", p.at)

@@ -12,8 +12,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// output is the JSON that is being written. It never takes more than max bytes: it is full once
-// more was to be written, and keeps nothing from then on.
+// output is the JSON that is being written. It never takes more than max bytes: it is
+// full once more was written, and keeps nothing from then on.
 //
 // Everything is written straight into it. A list that was gathered first could take many times the
 // bytes of the request before its length is known.
@@ -25,7 +25,7 @@ type output struct {
 
 const (
 	outputBytes = 64 << 10 // of a new output; what is longer is not copied for its receiver
-	largeOutput = 4 << 20  // a larger one has room for all that it may take
+	largeOutput = 4 << 20  // a larger one has space for everything that it may take
 )
 
 // room makes room for n more bytes, and reports whether they may be written.
@@ -48,10 +48,11 @@ func (o *output) grow(n int) bool {
 	return true
 }
 
-// cut takes back what was written behind the first n bytes.
+// cut takes back what was written after the first n bytes.
 func (o *output) cut(n int) { o.b, o.full = o.b[:n], false }
 
-// body returns all that was written, for its receiver to own. The first kept bytes stay written.
+// body returns the bytes written so far, for its receiver to own. The first kept bytes
+// stay written.
 func (o *output) body(kept int) []byte {
 	if len(o.b) <= outputBytes {
 		return append(make([]byte, 0, len(o.b)), o.b...)
@@ -70,7 +71,7 @@ func (o *output) put(json string) {
 	}
 }
 
-// begin opens an object or, behind another one, the next object of a list.
+// begin opens an object or, after another one, the next object of a list.
 func (o *output) begin() {
 	o.comma()
 	o.put("{")
@@ -86,7 +87,7 @@ func (o *output) comma() {
 	}
 }
 
-// member writes a name, behind which the caller writes the value.
+// member writes a name, after which the caller writes the value.
 func (o *output) member(name string) {
 	o.comma()
 	if o.room(len(name) + 3) {

@@ -15,7 +15,8 @@ var modelKeys = strings.Fields(`
 	llm. mcp. metadata.user_api_key mlflow. model_request_parameters node_type openai. openai_agents. openinference.
 	operation.cost output.value promptlayer. pydantic_ai. reranker. retrieval. tag.tags traceloop.`)
 
-// modelScopes are the names of its scopes. One that ends with a star stands for all that begin so.
+// modelScopes are the names of its scopes. One that ends with a star means all names that
+// begin so.
 var modelScopes = append(strings.Fields(`
 	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* gcp.vertex.agent*
 	langfuse-sdk* langsmith* litellm* Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.*

@@ -24,7 +24,7 @@ func (f *field) isMessage(number protowire.Number) bool {
 	return f.number == number && f.kind == protowire.BytesType
 }
 
-// errProtobuf means that a message is cut off or is no protobuf.
+// errProtobuf means that a message is cut off or is not a protobuf.
 var errProtobuf = errors.New("it is not valid protobuf")
 
 // eachField calls fn with every field of a message. It looks at nothing inside of them,

@@ -150,7 +150,7 @@ func (p *parts) check() error {
 	return nil
 }
 
-// write writes the span behind its scope.
+// write writes the span after its scope.
 func (p *parts) write(o *output) (err error) {
 	o.put(`,"span":{`)
 	o.id("traceId", p.traceID)

@@ -18,8 +18,8 @@ type text struct {
 // isEmpty reports whether nothing is left to read.
 func (t *text) isEmpty() bool { return len(t.b) == 0 }
 
-// next reads about n bytes, and not a part of a character. What half of a surrogate pair stands for
-// is not UTF-8, like other bytes that are not.
+// next reads about n bytes, and not a part of a character. Half of a surrogate pair is
+// not UTF-8 either, and is treated like other such bytes.
 func (t *text) next(n int) []byte {
 	if n = min(n, len(t.b)); n < len(t.b) {
 		if t.escaped {

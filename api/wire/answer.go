@@ -31,11 +31,11 @@ type Logged struct {
 	// Always null, where the hosted service has the linked version: a write does not wait
 	// for a template. The record has the link.
 	PromptVersion *map[string]any `json:"prompt_version"`
-	// What was logged.
+	// The logged status.
 	Status string `json:"status"`
-	// What was logged.
+	// The logged type of error.
 	ErrorType *string `json:"error_type"`
-	// What was logged.
+	// The logged error message.
 	ErrorMessage *string `json:"error_message"`
 }
 
@@ -74,7 +74,7 @@ type SpanTaken struct {
 
 // RequestLogged is a request that was logged with a span.
 type RequestLogged struct {
-	// Of its record: the span's, unless it has one of its own.
+	// Of its record: the span's, unless it has a separate one.
 	ID     string `json:"id" jsonschema:"format=uuid"`
 	SpanID string `json:"span_id"`
 

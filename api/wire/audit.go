@@ -37,9 +37,9 @@ type AuditLog interface {
 // noteTimeout bounds how long a change waits for its entry in the audit log.
 const noteTimeout = 5 * time.Second
 
-// NoteAudit adds a change to an account's audit log, and gives the entry an id. The change is made:
-// it is noted even if ctx has ended. An entry that cannot be stored is missing, and logged: whoever
-// got an error would make the change again.
+// NoteAudit adds a change to an account's audit log, and gives the entry an id. The
+// change is made: it is noted even if ctx has ended. An entry that cannot be stored is
+// missing, and logged: after an error the caller would make the change again.
 func NoteAudit(ctx context.Context, log AuditLog, logger *slog.Logger, account string, e AuditEntry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()

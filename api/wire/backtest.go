@@ -18,11 +18,11 @@ const (
 type BacktestQuery struct {
 	Name       string  `json:"prompt_name"`
 	Selector           // the version to render with; the zero Selector is the latest
-	Sent       int     `json:"sent_version,omitempty"` // only requests sent with this version; 0: with any
+	Sent       int     `json:"sent_version,omitempty"` // only requests sent with this version; 0 means with any
 	Last       int     `json:"last,omitempty"`         // 0 is BacktestDefault
 	Provider   string  `json:"provider,omitempty"`     // for llm_kwargs; "" as in a template fetch
 	Filter     *Filter `json:"filter_group,omitempty"` // only requests that match
-	FilterLine         // likewise, in one line; see Search
+	FilterLine         // the same in one line; see Search
 }
 
 // DecodeBacktest reads a BacktestQuery.
@@ -43,7 +43,7 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 
 // MarshalJSON writes what DecodeBacktest reads.
 func (q BacktestQuery) MarshalJSON() ([]byte, error) {
-	// An embedded Selector would hide its fields behind names of its own.
+	// An embedded Selector would not have its fields under the names of this call.
 	type plain struct {
 		Name     string  `json:"prompt_name"`
 		Version  int     `json:"version,omitempty"`

@@ -62,7 +62,7 @@ type Error struct {
 	Message    string // what happened, and the next step
 	Fields     []FieldError
 	TraceIDs   []string      // of the traces that are closed already
-	RetryAfter time.Duration // sent as Retry-After, in whole seconds rounded up, when above 0
+	RetryAfter time.Duration // sent as Retry-After, in seconds rounded up, when above 0
 	Affects    Affected      // whose calls fail now; "" means those of all callers
 	Cause      error         // logged; callers see only what Message repeats of it
 }

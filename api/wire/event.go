@@ -21,7 +21,7 @@ const (
 	KindPrompt   Kind = "prompt"
 	KindGroup    Kind = "group"
 	KindSpan     Kind = "span" // its body is that of package otlp
-	KindLog      Kind = "log"  // likewise: an event about a model call, which joins its span
+	KindLog      Kind = "log"  // an OpenTelemetry event about a model call, which joins its span
 )
 
 // Known reports whether this version folds the kind.

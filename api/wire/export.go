@@ -9,7 +9,7 @@ import (
 // ExportMark is in the lines of an export that are not events: {"export": {"cursor",
 // "done"}}.
 type ExportMark struct {
-	Cursor string `json:"cursor"` // continues behind the lines so far; "" at the end
+	Cursor string `json:"cursor"` // continues after the lines so far; "" at the end
 	Done   bool   `json:"done"`
 }
 
@@ -41,17 +41,17 @@ func DecodeExport(object Object) (Export, error) {
 type ExportQuery struct {
 	FilterGroup *Filter `json:"filter_group,omitempty"`
 	Q           string  `json:"q,omitempty"`
-	Cursor      string  `json:"cursor,omitempty"` // continues behind the record that came with it
+	Cursor      string  `json:"cursor,omitempty"` // continues after the record that came with it
 }
 
 // Exported is one record of an export.
 type Exported struct {
 	Record Record
-	Cursor string // continues behind it
+	Cursor string // continues after it
 }
 
 // CSVColumns are the columns of an export as CSV. Its heading is sent only where the
-// export begins. The last column has a cursor now and then, which continues behind its
+// export begins. The last column has a cursor now and then, which continues after its
 // line.
 //
 // An answer that ends properly by HTTP is complete; one that breaks off is not.

@@ -263,7 +263,7 @@ func integer(v json.RawMessage) (int64, bool) {
 }
 
 // time reads a moment: seconds since 1970 as a number, or ISO-8601. A number that is not
-// between the years 1 and 9999 gives the zero time, but is no fault.
+// between the years 1 and 9999 gives the zero time, but is not a fault.
 func (f *fields) time(name string, required bool) time.Time {
 	v, ok := f.raw(name, required)
 	if !ok {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Heartbeat is a sidecar's report of its own state. It sends one at start, when the
-// server is back, and every HeartbeatEvery.
+// Heartbeat is a sidecar's report of its state. It sends one at start, when the server is
+// back, and every HeartbeatEvery.
 type Heartbeat struct {
 	ID        string    `json:"id"` // a UUIDv7 that the sidecar made once and keeps in its data folder
 	Name      string    `json:"name"`

@@ -73,7 +73,7 @@ func idOf(sum [32]byte, ms uint64) string {
 	return id.String()
 }
 
-// Starts of spans that lie outside of this period come from a clock that was never set.
+// Starts of spans outside this period come from a clock that was never set.
 var (
 	spansFrom = uint64(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())
 	spansTo   = uint64(time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano())

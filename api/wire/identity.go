@@ -71,7 +71,7 @@ type Key struct {
 	Scope       Scope      `json:"scope"`
 	CreatedAt   time.Time  `json:"created_at"`
 	RevokedAt   *time.Time `json:"revoked_at"`
-	LastUsedAt  *time.Time `json:"last_used_at"` // to about a minute; nil: never
+	LastUsedAt  *time.Time `json:"last_used_at"` // to about a minute; nil means never
 }
 
 // Account owns records, templates and keys.

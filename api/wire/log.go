@@ -21,7 +21,7 @@ type LogWrite struct {
 	APIType       string
 	Input, Output json.RawMessage // blueprints: objects of type chat or completion
 	Parameters    json.RawMessage // an object; nil if absent
-	Start, End    time.Time       // zero if they are no moment
+	Start, End    time.Time       // zero if they are not a moment
 	InputTokens   *int64          // nil if absent
 	OutputTokens  *int64
 	Price         json.RawMessage // a number of US dollars, as sent; nil if absent

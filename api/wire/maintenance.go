@@ -56,7 +56,7 @@ type FoundSecret struct {
 type ScanQuery struct {
 	Mask   bool   `json:"mask"`
 	Cursor string `json:"cursor"`
-	Limit  int    `json:"limit,omitempty"` // records to look at; 0: as many as two seconds allow
+	Limit  int    `json:"limit,omitempty"` // records to look at; 0 means as many as two seconds allow
 }
 
 // Scanned reports the progress of a scan for secrets.
@@ -114,7 +114,7 @@ type Deletion struct {
 	RequestID string    `json:"request_id,omitempty"` // of one record; or
 	Key       string    `json:"metadata_key,omitempty"`
 	Value     string    `json:"metadata_value,omitempty"`
-	Before    time.Time `json:"before,omitzero"` // with Key: up to this moment; zero: up to now
+	Before    time.Time `json:"before,omitzero"` // with Key: up to this moment; zero means up to now
 }
 
 // Deleted answers a deletion. By then the records cannot be found or read any more, and a

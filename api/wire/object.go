@@ -45,7 +45,7 @@ func (o Object) Parse(body []byte) (Object, error) {
 		m.Value = body[c.At:m.End:m.End]
 		c.At = m.End
 
-		// One member too many is enough to report, but malformed JSON behind it has
+		// One member too many is enough to report, but malformed JSON after it has
 		// precedence.
 		if len(o) > ObjectMembersMax {
 			continue
@@ -87,7 +87,8 @@ func syntaxError(body []byte) error {
 	return Errorf(CodeBadJSON, "The body is JSON, but not an object. Send one JSON object.")
 }
 
-// syntaxPlace describes where and why a body is no JSON, or returns "" if encoding/json accepts it.
+// syntaxPlace describes where and why a body is not JSON, or returns "" if encoding/json
+// accepts it.
 func syntaxPlace(body []byte) string {
 	var value json.RawMessage
 	fault := new(json.SyntaxError)
@@ -130,8 +131,7 @@ func (o Object) fault() *FieldError {
 	return nil
 }
 
-// ParseOptional is Parse for an optional body: empty, white space and null give no object
-// and no error.
+// ParseOptional is Parse for an optional body: empty, white space and null give nil, nil.
 func (o Object) ParseOptional(body []byte) (Object, error) {
 	if b := bytes.TrimSpace(body); len(b) == 0 || string(b) == "null" {
 		return nil, nil

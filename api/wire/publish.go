@@ -23,7 +23,7 @@ type Publish struct {
 
 	// Not part of the body:
 	Author string // an email, or the id of a key; "" is the identity's key
-	Base   *int   // publish only if this is the latest version, 0 for none; nil: always
+	Base   *int   // publish only if this is the latest version, 0 for none; nil means always
 }
 
 // Published answers a publish.

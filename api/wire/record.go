@@ -45,7 +45,7 @@ type Record struct {
 	Conflicts       []Conflict        `json:"conflicts,omitempty"`        // other contents with the same id
 	Blueprint       json.RawMessage   `json:"prompt_blueprint,omitempty"` // the input, as a blueprint
 	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call
-	SpanName        string            `json:"span_name,omitempty"`        // likewise
+	SpanName        string            `json:"span_name,omitempty"`        // of its span
 	SpanKind        string            `json:"span_kind,omitempty"`        // llm, agent, tool ...
 	TraceID         string            `json:"trace_id,omitempty"`         // of the span
 	RequestLogID    string            `json:"request_log_id,omitempty"`   // of a span: the request that logs its call

@@ -75,7 +75,7 @@ func (q *TemplateListQuery) Match(t *Template) bool {
 	return ok
 }
 
-// within reports whether at is between two times, inclusive; the zero time is no bound.
+// within reports whether at is between two times, inclusive; the zero time is not a bound.
 func within(at, from, to time.Time) bool {
 	return (from.IsZero() || !at.Before(from)) && (to.IsZero() || !at.After(to))
 }
@@ -107,7 +107,7 @@ func (q *TemplateListQuery) PageOf(matching []Template) ([]Template, int) {
 	sort.Slice(matching, func(i, j int) bool { return q.Compare(&matching[i], &matching[j]) < 0 })
 
 	page, perPage := max(q.Page, 1), max(q.PerPage, 1)
-	// A page behind the last one is empty.
+	// A page after the last one is empty.
 	from := min(len(matching), (page-1)*perPage)
 	return matching[from:min(len(matching), from+perPage)], len(matching)
 }

@@ -19,7 +19,7 @@ type RequestWrite struct {
 	Kwargs       json.RawMessage // an object
 	Args         json.RawMessage // anything; nil if absent
 	Response     json.RawMessage // an object; on the un-prefixed route anything
-	Start, End   time.Time       // zero if they are no moment
+	Start, End   time.Time       // zero if they are not a moment
 	Tags         []string
 	Metadata     map[string]string
 	Prompt       PromptLink // its Name is prompt_id: a name or an id; "" if absent

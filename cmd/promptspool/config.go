@@ -24,7 +24,7 @@ func configCommand() *cli.Command {
 		Subcommands: []*cli.Command{
 			{
 				Name:      "check",
-				Usage:     "say all that is wrong with a configuration file",
+				Usage:     "report every error in a configuration file",
 				ArgsUsage: "FILE",
 				Action:    checkConfig,
 			},
@@ -62,7 +62,7 @@ func checkConfig(c *cli.Context) error {
 	if err := errors.Join(faults...); err != nil {
 		return config.Usagef(c, "%v", err)
 	}
-	// Most likely the settings stand at the top: a start with it would ignore them all.
+	// Most likely the settings are at the top: a start with it would ignore them all.
 	if len(file.Sections) == 0 {
 		return fmt.Errorf("%s has neither a section sidecar nor a section server, so it sets nothing", path)
 	}

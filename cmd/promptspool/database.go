@@ -24,8 +24,8 @@ import (
 	"promptspool/spool/database/postgres"
 )
 
-// database is where a server keeps all that it holds. It is the Badger in the server's data folder, or a
-// PostgreSQL that it may share with others.
+// database is where a server keeps everything. It is the Badger in the server's data
+// folder, or a PostgreSQL that it may share with others.
 type database interface {
 	archive.Store
 	registry.Store
@@ -46,7 +46,7 @@ type opened struct {
 	db     database
 	name   string                 // for people; tells no password
 	tools  ops.Archive            // nil: it comes with its own
-	failed <-chan error           // ends the process; nil: never
+	failed <-chan error           // ends the process; nil means never
 	remote remoteDatabase         // nil: it is in this process
 	damage func() badgerdb.Damage // nil: it has no files of ours
 }
@@ -84,7 +84,7 @@ func openDatabase(ctx context.Context, c serverConfig, readAll bool) (opened, er
 
 	// PostgreSQL.
 	if _, err := os.Stat(filepath.Join(dir, "FORMAT")); err == nil {
-		c.logger.Warn("the data folder holds an archive of its own, which this server does not look at; "+
+		c.logger.Warn("the data folder also holds an archive, which this server does not look at; "+
 			"`promptspool archive copy` brings what is in it to the database", "folder", dir)
 	}
 	name := config.ShowArchive(string(c.archive))

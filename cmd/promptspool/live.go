@@ -45,7 +45,7 @@ func prepareServer(
 
 // prepareSidecar returns what puts another configuration in force in a sidecar that runs with c.
 //
-// ownKey is nil if the sidecar has no key of its own.
+// ownKey is nil if the sidecar has no own key.
 func prepareSidecar(
 	c sidecarConfig, ownKey *proxy.OwnKey, redactor *redact.Before, limiter *admission.Limiter,
 	certificates, upstreamCertificates *config.LiveTLS,

@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 
-	// An error of the server, with what it says of each field.
+	// An error of the server, with its reason for each field.
 	fmt.Fprintln(stderr, "promptspool:", print.Printable(cmp.Or(e.Message, e.Error())))
 	for _, f := range e.Untold() {
 		fmt.Fprintf(stderr, "  %s %s\n", print.Printable(f.Field), print.Printable(f.Reason))

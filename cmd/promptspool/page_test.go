@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,9 +24,6 @@ const (
 	readmeWidest = 110 // columns; a table may be wider
 )
 
-// unusual are words that a native reader stumbles over in a comment.
-var unusual = []string{"says whether", "say whether", "tells whether", "is no error", "tells of", "who waits"}
-
 // pageFaults returns where a file is hard to read, as "line: what".
 func pageFaults(t *testing.T, name, source string) (faults []string) {
 	t.Helper()
@@ -40,15 +38,6 @@ func pageFaults(t *testing.T, name, source string) (faults []string) {
 
 	faults = wideLines(source)
 	lines := strings.Split(source, "\n")
-	for i, line := range lines {
-		_, comment, _ := strings.Cut(line, "//")
-		for _, words := range unusual {
-			if strings.Contains(comment, words) {
-				report(i+1, "%q", words)
-			}
-		}
-	}
-
 	for _, decl := range file.Decls {
 		f, ok := decl.(*ast.FuncDecl)
 		if !ok || f.Body == nil {
@@ -189,7 +178,6 @@ func TestCodeThatReadsBadlyIsNoticed(t *testing.T) {
 		"a name without a comment": {"package x\n\ntype T struct{}\n\nfunc (*T) M() {}\n", 2},
 		"a method of no name":      {"package x\n\ntype t[P any] struct{}\n\nfunc (*t[P]) M() {}\n", 0},
 		"a long sentence":          {"package x\n\n// F " + strings.Repeat("x ", sentenceMax) + ".\nfunc F() {}\n", 1},
-		"unusual words":            {"package x\n\n// f says whether.\nfunc f() bool { return true }\n", 1},
 		"a group with one comment": {"package x\n\n// Numbers of things.\nconst (\n\tA = 1\n\tB = 2\n)\n", 0},
 	} {
 		if faults := pageFaults(t, "x.go", tt.source); len(faults) != tt.want {
@@ -225,4 +213,144 @@ func readmeFaults(text string) (faults []string) {
 	}
 
 	return faults
+}
+
+// Words that a native reader stumbles over. Usual ones are: again, its own, the caller, also,
+// nevertheless, forever, must, reports whether, is in, before, continues.
+var (
+	unusual = regexp.MustCompile(`(?i)\b(?:anew|whoever|likewise|all the same|in whole|for ever|shall|` +
+		`(?:is|are|was|were) to be|of (?:its|their|our) own|(?:says?|tells?) whether|(?:says?|tells) of|` +
+		`that there (?:is|are)|(?:lies|lie) (?:in|on|at|behind|between|outside|beyond)|goes on|went on|` +
+		`stands? (?:in|on|first|behind|beside|before|as))\b` +
+		`|, for (?:it|they|there|this|these|we)\b|; (?:nil|none|0|""): `)
+
+	// In comments also: people for callers, "behind" for after, and sentences that begin with What.
+	unusualInComments = regexp.MustCompile(`\b(?:[Nn]obody|[Ss]omebody|behind|[Aa]ll that|who (?:waits|asks|looks)|` +
+		`(?:is|are) no [a-z]+)\b|(?:^|[.:;)] )What\b`)
+
+	// usual are phrases that contain one of these words and are good English.
+	usual = regexp.MustCompile(`(?i)\b(?:there (?:is|are) no|(?:is|are) no (?:longer|more|other|such|use|way|need)|` +
+		`nobody else|(?:wait|waits|queues?|left|leaves?|lags?|people|client|that is|is not) behind|` +
+		`behind (?:a|the|any|trusted) (?:reverse )?(?:proxy|proxies|balancer))\b`)
+)
+
+// wordFaults returns the unusual words of a text.
+func wordFaults(text string, lists ...*regexp.Regexp) (faults []string) {
+	text = usual.ReplaceAllString(strings.Join(strings.Fields(text), " "), "-")
+	for _, list := range lists {
+		faults = append(faults, list.FindAllString(text, -1)...)
+	}
+
+	return faults
+}
+
+// commentFaults returns the unusual words of a Go file, as "line: words": those of its
+// comments, a paragraph at a time, and those of its other lines, which have the messages.
+func commentFaults(t *testing.T, name, source string) (faults []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, name, source, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, group := range file.Comments {
+		for paragraph := range strings.SplitSeq(group.Text(), "\n\n") {
+			for _, words := range wordFaults(paragraph, unusual, unusualInComments) {
+				faults = append(faults, fmt.Sprintf("%d: %q", fset.Position(group.Pos()).Line, words))
+			}
+		}
+	}
+	for i, line := range strings.Split(source, "\n") {
+		code, _, _ := strings.Cut(line, " // ")
+		if !strings.ContainsAny(code, "\"`") {
+			continue
+		}
+		for _, words := range wordFaults(code, unusual) {
+			faults = append(faults, fmt.Sprintf("%d: %q", i+1, words))
+		}
+	}
+
+	return faults
+}
+
+// pageWordFaults returns the unusual words of a page, as "line: words". Blocks of code and
+// quoted output are not looked at.
+func pageWordFaults(source string) (faults []string) {
+	inCode := false
+	for i, line := range strings.Split(source, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			inCode = !inCode
+		}
+		if inCode {
+			continue
+		}
+		for _, words := range wordFaults(line, unusual) {
+			faults = append(faults, fmt.Sprintf("%d: %q", i+1, words))
+		}
+	}
+
+	return faults
+}
+
+func TestTheWordsOfTheCodeAreUsual(t *testing.T) {
+	// What only tests use may say what a scene is about in its own words.
+	forTests := regexp.MustCompile(`test/|/e2e/`)
+	checkPages(t, func(s parsedFile) bool { return !s.test && !forTests.MatchString(s.path) },
+		func(path, text string) []string { return commentFaults(t, path, text) })
+}
+
+func TestTheWordsOfPagesAreUsual(t *testing.T) {
+	top := os.DirFS("../..")
+	var pages []string
+	for _, pattern := range []string{"README.md", "CHANGELOG.md", "api/dashboard/docs/*.md", "api/dashboard/*/*.html"} {
+		found, err := fs.Glob(top, pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no %s: %v", pattern, err)
+		}
+		pages = append(pages, found...)
+	}
+
+	for _, page := range pages {
+		text, err := fs.ReadFile(top, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range pageWordFaults(string(text)) {
+			t.Errorf("%s:%s", page, fault)
+		}
+	}
+}
+
+func TestUnusualWordsAreNoticed(t *testing.T) {
+	for comment, want := range map[string]int{
+		"f reports whether it is.":                        0,
+		"f says whether it is.":                           1,
+		"f has a lock of\n// its own.":                    1,
+		"F waits, for it\n// is late, and nobody knows.":  2,
+		"What is left stays. What\n// is not left goes.":  2,
+		"x is in front of a, behind\n// b.":               1,
+		"A server behind a proxy. There is no other one.": 0,
+		"It is no error.":                                 1,
+		"n is the number; nil: none.":                     1,
+	} {
+		source := "package x\n\n// " + comment + "\nfunc f() {}\n"
+		if faults := commentFaults(t, "x.go", source); len(faults) != want {
+			t.Errorf("%q: %d faults, want %d: %q", comment, len(faults), want, faults)
+		}
+	}
+
+	message := "package x\n\nconst m = \"it goes on\"\n"
+	if faults := commentFaults(t, "x.go", message); len(faults) != 1 {
+		t.Errorf("a message has the faults %q", faults)
+	}
+	for page, want := range map[string]int{
+		"It is made anew.":                 1,
+		"```sh\nit goes on\n```\nIt ends.": 0,
+		"What to do, and for whom.":        0,
+	} {
+		if faults := pageWordFaults(page); len(faults) != want {
+			t.Errorf("%q: %d faults, want %d: %q", page, len(faults), want, faults)
+		}
+	}
 }

@@ -95,7 +95,7 @@ type printedInvite struct {
 }
 
 func invitePerson(c *cli.Context) error {
-	// Before anything is made: a wrong --url must not leave an invite behind.
+	// Before anything is made: a wrong --url must not create an invite.
 	base, err := linkBase(c)
 	if err != nil {
 		return err

@@ -80,6 +80,6 @@ func TestPeople(t *testing.T) {
 func TestPeopleOfAProcessThatHasNone(t *testing.T) {
 	withoutVariables(t)
 	Equal(t, "list", say(t, "people", "list", "--data", controlled(t, nil, nil)), said{Code: 1,
-		Err: "promptspool: Nobody signs in at this process; only a server has a dashboard. " +
+		Err: "promptspool: This process has no sign-in; only a server has a dashboard. " +
 			"Give the server's data folder as --data.\n"})
 }

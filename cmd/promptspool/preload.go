@@ -20,7 +20,7 @@ type preload struct {
 	wanted []string // see registry.Cache.Preload
 	cache  *registry.Cache
 	keys   *proxy.Keyring
-	apiKey wire.Secret // "" if the sidecar has no key of its own
+	apiKey wire.Secret // "" if the sidecar has no own key
 	logger *slog.Logger
 
 	deadline time.Time
@@ -42,7 +42,7 @@ func (p *preload) run(ctx context.Context) error {
 		return nil
 	}
 
-	// On its very first start, a sidecar with a key of its own waits until the server has accepted it.
+	// On its very first start, a sidecar with its own key waits until the server has accepted it.
 	ids := p.keys.Identities()
 	for p.apiKey != "" && len(ids) == 0 && ctx.Err() == nil {
 		if id, err := p.keys.Authenticate(ctx, p.apiKey); err == nil && id.Verified {

@@ -23,8 +23,8 @@ import (
 // With the drain it stays below the 25 s that a stop may take, and the 30 s after which Kubernetes kills.
 const apiStopPatience = 10 * time.Second
 
-// A stop goes on taking calls until there were none for stopQuiet, at most for stopTaking: an app that is stopped
-// together with its sidecar has something to log until its end.
+// A stop takes calls until there were none for stopQuiet, at most for stopTaking: an app
+// that is stopped together with its sidecar has something to log until its end.
 const (
 	stopQuiet  = 500 * time.Millisecond
 	stopTaking = 7 * time.Second
@@ -45,7 +45,7 @@ type process struct {
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process immediately; may be nil
 	drain      func(context.Context)         // after the API has ended, before the background does; may be nil
-	lingers    bool                          // a stop goes on taking calls for a while
+	lingers    bool                          // a stop takes calls for a while
 	started    func()                        // called when calls are taken: the start needs no more time
 	ready      func(addresses)               // called after started; may be nil
 
@@ -67,7 +67,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 	operations, control := p.newOperations(), p.newControl(listeners.api.Addr())
 
-	// What runs behind the API outlives ctx: it ends after the API.
+	// Parts that run after the API outlive ctx: they end after the API.
 	running, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	group, running := errgroup.WithContext(running)
@@ -85,7 +85,7 @@ func (p *process) run(ctx context.Context) error {
 	at := addresses{api: listeners.api.Addr().String(), ops: listeners.ops.Addr().String()}
 	if listeners.otlp != nil {
 		at.otlp = listeners.otlp.Addr().String()
-		p.role.logger.Info("taking OpenTelemetry on a listener of its own", "otlp_listen", at.otlp)
+		p.role.logger.Info("taking OpenTelemetry on a separate listener", "otlp_listen", at.otlp)
 	}
 	p.role.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
 	p.started()
@@ -120,7 +120,7 @@ func (p *process) run(ctx context.Context) error {
 	_ = operations.Shutdown(stopping)
 	_ = control.Shutdown(stopping)
 
-	// What ended because of the failure would only repeat it.
+	// Parts that ended because of the failure would only repeat it.
 	if err := group.Wait(); failure == nil {
 		return err
 	}
@@ -208,8 +208,8 @@ func (p *process) serve(ctx, running context.Context) error {
 	}
 }
 
-// linger goes on taking calls until there are none, or the time for it is over. It returns the failure, if one must end
-// the process immediately.
+// linger takes calls until there are none, or the time for it is over. It returns the
+// failure, if one must end the process immediately.
 func (p *process) linger(running context.Context) error {
 	tick := time.NewTicker(stopQuiet / 10)
 	defer tick.Stop()

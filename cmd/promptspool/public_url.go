@@ -48,7 +48,7 @@ func publicAddressOf(r *config.Reader) publicAddress {
 	case p.cookiesInsecure && p.url.Scheme == "https":
 		r.Reject("public-url", "is https://, where --cookies-insecure would only do harm; leave one of them out")
 	case !p.cookiesInsecure && p.url.Scheme == "http" && !config.IsLoopback(p.url.Hostname()):
-		r.Reject("public-url", "lets nobody sign in, because browsers keep a session over HTTPS only; "+
+		r.Reject("public-url", "makes signing in impossible, because browsers keep a session over HTTPS only; "+
 			"take https://, or allow it with --cookies-insecure")
 	}
 
@@ -83,7 +83,7 @@ func publicURLOf(r *config.Reader) *url.URL {
 	case !plainPath.MatchString(u.EscapedPath()):
 		r.Reject("public-url", "has a path with more than letters, digits and . _ ~ -")
 	case ownSegments()[first]:
-		// Nobody could tell whether a proxy has removed such a path.
+		// It would be unknown whether a proxy has removed such a path.
 		r.Reject("public-url", "begins like a path of the server itself, /"+first+
 			"; take another one, such as /promptspool")
 	}

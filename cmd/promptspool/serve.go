@@ -37,7 +37,7 @@ import (
 // of finished ones, and hands them to a process, which runs them until ctx ends.
 
 // serverMemory is the heap size from which a server's garbage is collected eagerly, rather than when the heap has
-// doubled. GOMEMLIMIT overrides it. It is no bound: a call that needs more gets it.
+// doubled. GOMEMLIMIT overrides it. It is not a bound: a call that needs more gets it.
 const serverMemory = 192 << 20
 
 // serverConnectionsMax bounds a server's connections. All of them in the middle of a call take 400 MB.
@@ -122,7 +122,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	counted := counting.New(records)
 	defer counted.Close() // it reads the database
 
-	// What follows the configuration while the server runs.
+	// Parts that follow the configuration while the server runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
 	limiter.Set(c.limits)
 	settings := config.NewReloader(c.source, m, c.logger, prepareServer(c, keys, templates, limiter, certificates))
@@ -339,7 +339,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Status:     func() wire.Heartbeat { return status().heartbeat() },
 	}
 
-	// What follows the configuration while the sidecar runs.
+	// Parts that follow the configuration while the sidecar runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
 	limiter.Set(c.limits)
 	settings := config.NewReloader(c.source, m, c.logger,

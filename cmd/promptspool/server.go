@@ -27,7 +27,7 @@ func bootstrapFlags() []cli.Flag {
 func retentionFlags() []cli.Flag {
 	return []cli.Flag{
 		config.TextFlag("retention-age", "",
-			"the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent for ever"),
+			"the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent forever"),
 		config.TextFlag("retention-bytes", "",
 			"the `size` of bodies, as they were sent, that is kept of each account; "+
 				"beyond it the oldest records are deleted; if absent no bound"),
@@ -79,7 +79,7 @@ func runServer(c *cli.Context) error {
 		return err
 	}
 
-	// What a reload reads again, and `config print` shows.
+	// The settings that a reload reads again, and `config print` shows.
 	role.source = config.SourceOf(newApp, c)
 	scheme := "http"
 	if role.tls.Cert != nil {
@@ -97,7 +97,7 @@ func runServer(c *cli.Context) error {
 func signUpFlag() cli.Flag {
 	return config.TextFlag("signup", string(wire.SignUpInvite),
 		"who may sign up at the dashboard: `WHO` is invite (those whom an owner invites), "+
-			"open (everybody, each into an account of their own) or closed")
+			"open (everybody, each into a new account) or closed")
 }
 
 // signUpOf reads signUpFlag.
@@ -106,7 +106,7 @@ func signUpOf(r *config.Reader) wire.SignUp {
 		string(wire.SignUpInvite), string(wire.SignUpOpen), string(wire.SignUpClosed)))
 }
 
-// welcome tells whoever started a fresh server how to sign up.
+// welcome explains, at the first start of a server, how to sign up.
 //
 // It is printed, not logged: logs are kept, and others read them.
 func welcome(w io.Writer, url string, setup wire.Secret) {
@@ -192,7 +192,7 @@ func pricesOf(r *config.Reader) *prices.Table {
 // serverConfig is what a server is started with.
 type serverConfig struct {
 	roleConfig
-	archive      wire.Secret // a postgres:// URL; "": Badger in data
+	archive      wire.Secret // a postgres:// URL; "" means Badger in data
 	public       publicAddress
 	bootstrapKey wire.Secret // "" for none
 	prices       *prices.Table
@@ -201,7 +201,7 @@ type serverConfig struct {
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signUp       wire.SignUp
 
-	// ready is called once, when calls are taken, with the code with which the first person signs up: "" if somebody
-	// has signed up.
+	// ready is called once, when calls are taken, with the code with which the first
+	// person signs up: "" if a person has signed up.
 	ready func(at addresses, setup wire.Secret)
 }

@@ -26,7 +26,8 @@ type serverStatus struct {
 // statusPatience is how long a status waits for the database.
 const statusPatience = 5 * time.Second
 
-// statusOfServer reads the database. What cannot be read counts as none: the reads that users make log it.
+// statusOfServer reads the database. Values that cannot be read count as none: the reads
+// that users make log it.
 func statusOfServer(name string, started time.Time, at opened, health *dbHealth) serverStatus {
 	s := serverStatus{
 		Role:      "server",
@@ -46,7 +47,8 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 	s.Sidecars, s.Alive, _ = at.db.FleetOfAll(ctx)
 	if at.remote != nil {
 		if away, _ := at.remote.NodesAway(ctx); len(away) > 0 {
-			// What follows asks all nodes, and would wait in vain for the rest of ctx.
+			// The statements below ask all nodes, and would wait in vain for the rest of
+			// ctx.
 			s.NodesAway = away
 			return s
 		}

@@ -38,7 +38,7 @@ func spoolFlags() []cli.Flag {
 			"a Host `name`, besides localhost, by which the sidecar may be called; may be repeated"),
 		config.ListFlag("template-preload",
 			"a `template` to fetch at the start, so that it is there when the server goes away: "+
-				"NAME, NAME@label:LABEL, or label:LABEL for all that have the label; may be repeated"),
+				"NAME, NAME@label:LABEL, or label:LABEL for all with the label; may be repeated"),
 		config.TextFlag("drain", drainDefault, "the `time` that a stop waits for the spool to empty"),
 	}
 }
@@ -175,7 +175,7 @@ func drainSpool(ctx context.Context, spool *queue.Queue, c sidecarConfig) {
 type sidecarConfig struct {
 	roleConfig
 	upstream         string
-	upstreamTLS      *config.Certificates // nil: the system's authorities, and no certificate of our own
+	upstreamTLS      *config.Certificates // nil means the system's authorities, and no client certificate
 	spoolBytesMax    int64                // of disk that the spool takes
 	spoolFreeMin     int64                // of the disk that stays free; 0 for the spool's default
 	diskMax          int64                // of disk that the data folder takes

@@ -43,7 +43,7 @@ func (s sidecarStatus) heartbeat() wire.Heartbeat {
 }
 
 // idOf reads the sidecar's id from its data folder, where it is made once. One that cannot be read is made
-// anew: it only names a line of the fleet.
+// again: it only names a line of the fleet.
 func idOf(data string) (string, error) {
 	path := filepath.Join(data, "id")
 	text, err := os.ReadFile(path)

@@ -125,7 +125,7 @@ func describeServer(t *print.Table, s serverStatus) {
 	if len(s.NodesAway) == 0 {
 		t.Row("records", fmt.Sprintf("%s, %s of disk",
 			humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
-	} else { // nobody could count them
+	} else { // they could not be counted
 		t.Row("", "These nodes do not answer: "+strings.Join(s.NodesAway, ", "))
 	}
 	t.Row("sidecars", fmt.Sprintf("%d alive, %d silent (listed by `promptspool status --url URL`)",

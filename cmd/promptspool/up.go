@@ -69,7 +69,7 @@ func up(c *cli.Context) error {
 		serverSide.bootstrapKey = key
 	}
 
-	// The group's context ends when either role ends. The server has a life of its own: it ends after the sidecar.
+	// The group's context ends when either role ends. The server has its own life: it ends after the sidecar.
 	group, running := errgroup.WithContext(c.Context)
 	serverLife, stopServer := context.WithCancel(context.Background())
 	defer stopServer()

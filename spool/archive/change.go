@@ -16,7 +16,7 @@ import (
 type Change func(accepted time.Time, r *Request, body func() ([]byte, error)) (changed bool, err error)
 
 // Rewrite changes what is derived from the requests of up to limit records, newest first
-// behind after. It is durable when it returns. change must be quick and must not call the
+// following after. It is durable when it returns. change must be quick and must not call the
 // Store. Rewrite returns where it ended, nil at the end, and how many changed; on an error of
 // these records, the end that it would have reached. Events that arrive meanwhile are not lost.
 func Rewrite(
@@ -167,8 +167,8 @@ func (g *Group) edit(reader Reader, change EditFunc) (changed int, err error) {
 
 // edit calls change on the record with these bodies, and keeps each body that it changed.
 func (r *Record) edit(bodies map[string]json.RawMessage, change EditFunc) (changed bool, err error) {
-	// The hash in the history tells which bodies change has touched. Only these are written
-	// anew.
+	// The hash in the history shows which bodies change has touched. Only these are
+	// written again.
 	hashes := make(map[string]string)
 	for _, h := range r.State.History {
 		hashes[h.ID] = h.Hash

@@ -9,13 +9,13 @@ import (
 
 // Committer gathers the changes that wait into groups, each of which a Store commits as
 // one transaction. One of the callers leads: it commits a group, while changes that come
-// meanwhile gather for the next. It has no goroutine of its own, so none can be missing
-// when it counts. Safe for concurrent use.
+// meanwhile gather for the next. It starts no goroutine, so none can be missing when it
+// counts. Safe for concurrent use.
 type Committer[T any] struct {
 	commit    func(ctx context.Context, lane int, group []*Waiting[T])
 	bytesMax  int
 	eventsMax int
-	lanes     chan int // those in which nobody commits
+	lanes     chan int // those that are free
 
 	mu     sync.Mutex
 	queue  []*Waiting[T] // under mu
@@ -65,8 +65,8 @@ func (c *Committer[T]) Do(ctx context.Context, w *Waiting[T]) error {
 		return err
 	}
 
-	// Whoever finds a lane free leads. Its group may be full before its own change has
-	// its turn, so it goes round until that has its answer.
+	// A caller that finds a lane free leads. Its group may be full before its own change
+	// has its turn, so it goes round until that has its answer.
 	for {
 		select {
 		case err := <-w.done:

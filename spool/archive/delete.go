@@ -46,7 +46,7 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 		return err
 	}
 
-	// Behind the last place, not from the start: some of what was found may have to stay.
+	// After the last place, not from the start: some of what was found may have to stay.
 	for after := ""; ; {
 		ids, next, err := w.store.Having(ctx, w.account, d, after)
 		if err == nil {

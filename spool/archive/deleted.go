@@ -169,7 +169,7 @@ func (k *keyValues) had(request Stamp, at time.Time) bool {
 	return !request.At.After(at) && (next == len(k.values) || k.values[next].At.After(at))
 }
 
-// after returns the index of the first value behind a stamp.
+// after returns the index of the first value after a stamp.
 func (k *keyValues) after(stamp Stamp) int {
 	byStamp := func(v Stamped[string], stamp Stamp) int { return v.Compare(stamp) }
 	i, _ := slices.BinarySearchFunc(k.values, stamp, byStamp)

@@ -14,7 +14,7 @@
 // highest (a score by its name, a metadata key, the template link). And an event whose id
 // is in the record's history changes nothing.
 //
-// What a large record gains is stored beside its state rather than with it. Stored has
+// Additions to a large record are stored beside its state rather than with it. Stored has
 // the rule, and State.Join puts both together, because the order does not matter.
 //
 // A record whose request has not arrived yet is an orphan: its enrichments are kept and

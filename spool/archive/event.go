@@ -28,7 +28,7 @@ type Event struct {
 	Request  *Request
 	Score    *wire.Score
 	Scores   []wire.Score      // of a span
-	Metadata map[string]string // as StoredValue, likewise that of Request
+	Metadata map[string]string // as StoredValue, as is that of Request
 	Prompt   *Link
 	GroupID  string
 	Span     *Span

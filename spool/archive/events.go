@@ -87,7 +87,7 @@ func (s *State) entriesUnlisted(left effects) (entries []Entry) {
 }
 
 // effects are what is left of the scores and the metadata that events brought, by event.
-// They are gathered at once: a record may have thousands of both.
+// They are collected in one pass: a record may have thousands of both.
 type effects struct {
 	scores   map[string]string // the score's name
 	metadata map[string]map[string]string
@@ -143,7 +143,7 @@ func (s *State) addEffect(body map[string]any, h Entry, left effects) {
 		}
 		link := s.Prompt.Value
 		body["prompt_name"], body["prompt_input_variables"] = link.Name, link.InputVariables
-		// What a label meant is in the event's Version.
+		// The version that a label meant is in the event's Version.
 		if link.Label != "" {
 			body["label"] = link.Label
 		} else if link.Version > 0 {

@@ -48,11 +48,11 @@ type Record struct {
 	Revision int64     // of what the Store keeps; 0 if the record does not exist
 	Before   Footprint // as it was then
 
-	// What the group does to it. Nothing is written unless Changed.
+	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
 	SameRow bool // what a list shows of it is as before
 	Removed bool // it is deleted, or was before: later events are duplicates
-	Buried  bool // a tombstone is to be written
+	Buried  bool // a tombstone must be written
 	Erase   bool // what it was must leave the disk
 
 	Bodies   []PackedBody             // of new events
@@ -213,7 +213,7 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 		r.Bodies = append(r.Bodies, PackedBody{event, packed})
 	}
 	// By values that only an earlier event had, or that are too long for the row. A span that
-	// is no call may replace one, and takes its metadata out of the row.
+	// is not a call may replace one, and takes its metadata out of the row.
 	r.Hidden = append(r.Hidden, r.State.HiddenBy(e)...)
 	g.keepOut(a, r, e)
 
@@ -236,7 +236,8 @@ func (g *Group) keepOut(a *GroupAccount, r *Record, e *Event) {
 	}
 }
 
-// Remove deletes a record with all that is kept of it. With a tombstone it never comes back.
+// Remove deletes a record with everything that is kept of it. With a tombstone it never
+// comes back.
 func (g *Group) Remove(r *Record, tombstone bool) {
 	if r.Removed {
 		return
@@ -247,8 +248,8 @@ func (g *Group) Remove(r *Record, tombstone bool) {
 	r.Removed, r.Changed, r.Buried, r.Erase = true, true, tombstone, true
 }
 
-// Bring puts a record into the group as it was in another database, unless it exists. bodies
-// are all that were kept of its events.
+// Bring puts a record into the group as it was in another database, unless it exists.
+// bodies are all the kept ones of its events.
 func (g *Group) Bring(r *Record, state State, bodies []PackedBody) {
 	// A copy that broke off brings its last items again. A record in the copy is written even
 	// if it has a tombstone here.

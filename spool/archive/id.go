@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Some SDKs trace a call and log it as well. Its span then has a record of its own, beside that
+// Some SDKs trace a call and log it as well. Its span then has its own record, beside that
 // of its request, because neither says the id of the other: the request names the span by its id
 // alone, without the trace. Each has a key by which a Store finds it, and the key of the other
 // follows from its own. So both are joined when they are read, whichever came first.
@@ -84,8 +84,8 @@ func ParseUUID(s string) (id UUID, ok bool) {
 // String is the form that ParseUUID reads.
 func (id UUID) String() string { return uuid.UUID(id).String() }
 
-// IDEnd is the part of a UUIDv7 behind its time.
+// IDEnd is the part of a UUIDv7 after its time.
 type IDEnd [10]byte
 
-// End returns the part of an id behind its time.
+// End returns the part of an id after its time.
 func (id UUID) End() IDEnd { return IDEnd(id[len(id)-len(IDEnd{}):]) }

@@ -77,7 +77,7 @@ func (s *State) HiddenBy(e *Event) []wire.MetadataRow {
 			add(key, own)
 		}
 	}
-	// What was the record's request until now is one of many rivals.
+	// The previous request of the record is one of many rivals.
 	for key, value := range s.replaced {
 		add(key, value)
 	}

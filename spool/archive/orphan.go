@@ -20,7 +20,7 @@ type Orphans struct {
 	Events   int64 `json:"events"`
 	Bytes    int64 `json:"bytes"` // of the events' bodies
 
-	// Logs are records of log records that wait for their span. They are no requests, no list
+	// Logs are records of log records that wait for their span. They are not requests, no list
 	// shows them, and they have no part in the bounds: an app that traces few of its calls may
 	// send the log records of all of them. They are kept as long as spans are.
 	Logs int64 `json:"logs,omitempty"`

@@ -51,7 +51,7 @@ type Request struct {
 	InputExcerpt  string `json:"input_excerpt,omitempty"`
 	OutputExcerpt string `json:"output_excerpt,omitempty"`
 
-	Start     *time.Time        `json:"start,omitempty"` // as the caller sent it; nil if it is no time
+	Start     *time.Time        `json:"start,omitempty"` // as the caller sent it; nil if it is not a time
 	End       *time.Time        `json:"end,omitempty"`
 	Status    string            `json:"status"`
 	ErrorType string            `json:"error_type,omitempty"`

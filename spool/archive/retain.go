@@ -28,9 +28,9 @@ type Size struct {
 	Unpacked int
 }
 
-// UnseenMax bounds an account's tombstones for records that it did not have when
-// they were deleted. Made-up ids would fill the disk. What was written bounds
-// the other tombstones.
+// UnseenMax bounds an account's tombstones for records that it did not have when they
+// were deleted. Made-up ids would fill the disk. The number of written records bounds the
+// other tombstones.
 const UnseenMax = 100_000
 
 // errUnseen rejects the deletion of an unknown record when no more of these can be
@@ -110,7 +110,7 @@ func (w *deletion) older(ctx context.Context, cutoff time.Time) error {
 func (w *deletion) beyond(ctx context.Context, most int64) error {
 	var oldest []string
 	for {
-		// Asked anew each time: others write and delete meanwhile.
+		// Asked again each time: others write and delete meanwhile.
 		has, err := w.store.Counts(ctx, w.account)
 		records := has.Records + has.Spans
 		if err != nil || has.Bytes <= most || records == 0 {

@@ -16,8 +16,8 @@ const skewMax = 5 * time.Second
 //
 // An event gets its stamp when it first arrives (State.Take) and keeps it: what comes
 // again is known by its id, and exports carry the order time. No two events share a
-// stamp. So the order is total and transitive, whoever wrote the events, and what they
-// fold to depends on their stamps alone.
+// stamp. So the order is total and transitive, no matter who wrote the events, and what
+// they fold to depends on their stamps alone.
 //
 // The events of one clock (wire.Event.Clock) have stamps in the order in which they were
 // accepted, even while that clock is wrong or changes. Accepted times alone do not give
@@ -25,7 +25,7 @@ const skewMax = 5 * time.Second
 // each other. So State.place keeps a new event between its neighbours in its clock's own
 // order, which is that of accepted times, then of ids. There is always room: by
 // induction, the neighbours' order times do not go back, and where they are equal the ids
-// decide, which are minted from the accepted times. An event that was overtaken stands as
+// decide, which are minted from the accepted times. An event that was overtaken counts as
 // if it had arrived just before the one that overtook it.
 //
 // The differences between accepted times are not used to take the skew off. They

@@ -167,7 +167,7 @@ func (s *State) putSpan(stamp Stamp, span *Span) {
 	}
 }
 
-// putRequest keeps the request that stands as the record's. The others are rivals.
+// putRequest keeps the request that counts as the record's. The others are rivals.
 func (s *State) putRequest(stamp Stamp, r *Request) {
 	if !s.stands(&Stamped[Request]{stamp, *r}, s.Request) {
 		s.addRival(stamp, r.Metadata)
@@ -295,7 +295,7 @@ func (s *State) remember(e Event) {
 	if isEnrichment(entry.Kind) {
 		s.sums.enrichments++
 	}
-	// Otherwise the next event would make the whole index anew.
+	// Otherwise the next event would make the whole index again.
 	if s.index != nil {
 		s.index[e.ID] = struct{}{}
 	}

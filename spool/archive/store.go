@@ -39,7 +39,7 @@ type Store interface {
 	// by Offset + Limit.
 	Search(ctx context.Context, account string, q query.Query) (query.Page, error)
 
-	// Scan calls fn for every row behind q.After that matches, newest first, as of one
+	// Scan calls fn for every row after q.After that matches, newest first, as of one
 	// moment. It ignores the pages and the order of q. Only the columns in want, and
 	// those that q looks at, are certain to be filled in. fn must not keep the row or
 	// what it points to, and must not call the store.
@@ -58,7 +58,7 @@ type Store interface {
 
 	// Change loads records of an account, orphans included, calls decide with them, and writes
 	// what that made of them with everything derived from it, in one transaction that is
-	// durable when Change returns. decide may be called again, with the records loaded anew.
+	// durable when Change returns. decide may be called again, with the records loaded again.
 	// It must not call the Store. Change fails with ErrHeavy if the records weigh too much
 	// together, and then nothing is written.
 	//
@@ -72,11 +72,11 @@ type Store interface {
 	Forget(ctx context.Context, account string, d wire.Deletion) error
 
 	// Having returns the ids of the next records in lists that have, or had, a metadata value,
-	// and perhaps of others. It goes on behind after, which is "" or what it returned as next;
+	// and perhaps of others. It continues after its argument after, which is "" or what it returned as next;
 	// that is "" at the end.
 	Having(ctx context.Context, account string, d wire.Deletion, after string) (ids []string, next string, err error)
 
-	// OffList returns up to limit records that no list shows, behind after: "", or what it
+	// OffList returns up to limit records that no list shows, after after: "", or what it
 	// returned as next, which is "" at the end. Of Orphaned it is the id of the last record. It
 	// may stop once they weigh HeldBytesMax.
 	OffList(
@@ -103,10 +103,10 @@ type Store interface {
 	GoneBy() time.Time
 
 	// Spans returns the places of up to limit records that are only a span (State.Bare),
-	// newest first behind after.
+	// newest first, following after.
 	Spans(ctx context.Context, account string, after *query.Position, limit int) ([]query.Position, error)
 
-	// Trace returns up to limit records that have a span of a trace, by request id behind
+	// Trace returns up to limit records that have a span of a trace, by request id after
 	// after ("" for the beginning). It may stop once they weigh HeldBytesMax. more reports
 	// that others follow.
 	Trace(

@@ -117,7 +117,7 @@ func (s *Stored) Take(e Event) wire.Result {
 // This replaces the value and the Deltas that were read. A delta holds only events that were
 // taken, so code that changes the state in another way must not take any.
 func (s *Stored) Encode() (value []byte, after int, err error) {
-	// What came since may be written alone, beside the rest.
+	// Later additions may be written alone, beside the rest.
 	state := &s.State
 	if s.added != nil {
 		state, after = s.added, s.events
@@ -211,8 +211,8 @@ func (s *State) joinMetadata(o *State) {
 	}
 }
 
-// The stored value of a state is its JSON. What a record gathers without end stands behind
-// it, if there is any, in a form that is read many times as fast:
+// The stored value of a state is its JSON. The parts that grow without end follow
+// it, if there are any, in a form that is read many times as fast:
 //
 //	bytes  field
 //	    n  the state as JSON, without Past and Unlisted
@@ -299,7 +299,7 @@ func appendText(b []byte, text string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
 }
 
-// valueReader reads the part of a stored value that is not JSON. What is missing is empty.
+// valueReader reads the part of a stored value that is not JSON. Missing parts are empty.
 type valueReader struct {
 	rest   string
 	failed bool

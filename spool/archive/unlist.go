@@ -19,13 +19,13 @@ func isEnrichment(kind wire.Kind) bool {
 	return kind == wire.KindScore || kind == wire.KindMetadata || kind == wire.KindPrompt
 }
 
-// unlist takes all enrichments but those with the highest stamps out of the history, and their
-// bodies with them. What they did stays. Also listed is the one that set a long value or long
-// variables which still stand, because only its body has them.
+// unlist takes all enrichments but those with the highest stamps out of the history, and
+// their bodies with them. Their effects stay. Also listed is the one that set a long
+// value or long variables which still stand, because only its body has them.
 //
-// What stays depends on the stamps of all events alone, not on the order in which they came:
-// the bounds of two sets give that of their union. The ids of the others are kept, so that an
-// event which is sent again changes nothing.
+// The listed events depend on the stamps of all events alone, not on the order in which
+// they came: the bounds of two sets give that of their union. The ids of the others are
+// kept, so that an event which is sent again changes nothing.
 func (s *State) unlist() {
 	if len(s.History) <= enrichmentsMax {
 		return
@@ -49,7 +49,7 @@ func (s *State) unlist() {
 }
 
 // unlistAt takes one entry out of the history. The few in front of it move, not the thousands
-// behind.
+// after.
 func (s *State) unlistAt(i int) {
 	h := s.History[i]
 	copy(s.History[1:i+1], s.History[:i])

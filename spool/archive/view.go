@@ -205,7 +205,7 @@ func dollars(price *calls.Dollars) *float64 {
 	return &d
 }
 
-// rowScoresMax bounds the scores in a record's row, which is written anew
+// rowScoresMax bounds the scores in a record's row, which is written again
 // with each score.
 const rowScoresMax = 256
 
@@ -300,8 +300,8 @@ func viewLink(link *Stamped[Link], request *Stamped[Request], body json.RawMessa
 // A request that starts later than this after its first arrival has a wrong clock.
 const startAheadMax = 5 * time.Minute
 
-// startMin is before every model call. What a caller takes for a time may count from the
-// start of a machine, and 0 stands for unknown.
+// startMin is before every model call. A caller's number may count from the start of a
+// machine, and 0 means unknown.
 var startMin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // ListTime returns where the record belongs in lists and charts: at the start of its
@@ -313,7 +313,7 @@ func (s *State) ListTime() time.Time {
 	return s.began(s.Request.Stamp, s.Request.Value.Start)
 }
 
-// began returns the time of an event that says when something started.
+// began returns the time of an event that contains a start time.
 func (s *State) began(stamp Stamp, start *time.Time) time.Time {
 	if start == nil || start.Before(startMin) {
 		return stamp.At

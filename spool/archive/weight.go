@@ -16,7 +16,7 @@ func Apart[T any](items []T, fn func(items []T) error) error {
 		return err
 	}
 
-	// What the first half changed stays even if the second fails.
+	// Changes of the first half stay even if the second fails.
 	half := len(items) / 2
 	if err := Apart(items[:half], fn); err != nil {
 		return err
@@ -25,7 +25,7 @@ func Apart[T any](items []T, fn func(items []T) error) error {
 	return Apart(items[half:], fn)
 }
 
-// What things weigh besides their texts: about as much as in a stored state.
+// The weights of things besides their texts: about as much as in a stored state.
 const (
 	entryBytes    = 300
 	stampedBytes  = 100

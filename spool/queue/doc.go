@@ -42,7 +42,7 @@
 // # Where to start reading
 //
 //	queue.go                                   the queue, its settings and its errors
-//	append.go, group.go, roll.go, spare.go     writing: one commit for all that wait, the next generation
+//	append.go, group.go, roll.go, spare.go     writing: one commit for all waiting, the next generation
 //	read.go, rescue.go, ack.go, cursor.go      reading, what is done about damage on the way, the frontier
 //	generations.go, package generation         the generations in order, and the open ones; one of them
 //	package frame                              the format of an event

@@ -1,5 +1,5 @@
-// Package otel reads stored OpenTelemetry spans: what a span says of a model call, an
-// agent, a tool or any other operation, in whichever of the field's dialects.
+// Package otel reads stored OpenTelemetry spans: the model call, agent, tool or other
+// operation that a span describes, in whichever of the field's dialects.
 //
 // A model call becomes the body of the track-request that would have logged it, so that
 // everything that knows logged requests knows traced ones too. Any other span keeps its

@@ -98,7 +98,8 @@ func (c *conversation) event(e event, role string) {
 	c.take(&b, e.at("finish_reason").text())
 }
 
-// contentEvent reads the event that holds all that went in or came out; key names both.
+// contentEvent reads the event that holds everything that went in or came out; key names
+// both.
 func contentEvent(s *span, key, role string) conversation {
 	event, key, _ := strings.Cut(strings.TrimPrefix(key, "event "), ": ")
 	return contentOf(s.event(event).at(key), role)

@@ -189,8 +189,8 @@ func needConversion(parts value) bool {
 	return false
 }
 
-// builder makes messages in OpenAI's form out of parts. Results of tools become messages
-// of their own.
+// builder makes messages in OpenAI's form out of parts. Results of tools become separate
+// messages.
 type builder struct {
 	message
 	lone  value // a text that is the only part so far: most messages have no other
@@ -322,7 +322,7 @@ func (b *builder) call(p value) {
 	id := p.texts("id", "toolCallId", "tool_call_id")
 	name := f.texts("name", "toolName", "tool_name")
 	arguments := f.first("arguments", "input", "args", "server_tool_call")
-	// What says nothing would become many times its bytes.
+	// Empty values would become many times their bytes.
 	if id == "" && name == "" && arguments.absent() {
 		return
 	}

@@ -20,7 +20,7 @@ type metadataSet struct {
 }
 
 func (g *metadataSet) add(key, text string) {
-	// LangChain tells the model and its settings in metadata of its own.
+	// LangChain puts the model and its settings into its own metadata.
 	if _, known := g.all[key]; known || key == "" || text == "" || strings.HasPrefix(key, "ls_") {
 		return
 	}
@@ -107,7 +107,7 @@ func (s *span) prompt() wire.PromptLink {
 	n, err := strconv.ParseInt(version, 10, 32)
 	switch {
 	case err == nil && n > 0:
-		// The version that ran. What a label meant then may have changed since.
+		// The version that ran. The label may have moved since.
 		link.Version, link.Label = int(n), ""
 	case version != "" && link.Label == "":
 		link.Label = clip(version, wire.NameRunesMax)

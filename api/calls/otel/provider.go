@@ -23,7 +23,7 @@ var providers = map[string]string{
 // frameworks call models of others: as a provider they say nothing.
 var frameworks = map[string]bool{"langchain": true, "langgraph": true, "llamaindex": true, "litellm": true}
 
-// apis are what the Vercel AI SDK and others write behind the provider.
+// apis are what the Vercel AI SDK and others write after the provider.
 var apis = []string{
 	".chat", ".responses", ".completion", ".completions", ".embedding", ".embeddings", ".messages", ".image",
 	".generative-ai", ".transcription", ".speech",

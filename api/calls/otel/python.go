@@ -41,7 +41,7 @@ func (p *python) space() {
 	}
 }
 
-// peek returns the next byte that is no blank; 0 at the end.
+// peek returns the next byte that is not a blank; 0 at the end.
 func (p *python) peek() byte {
 	p.space()
 	if p.at == len(p.in) {
@@ -108,12 +108,12 @@ func (p *python) list(end, open byte, level int, item func(int) bool) bool {
 		}
 	}
 	p.at++
-	p.out = append(p.out, open+2) // in ASCII ] and } come two behind [ and {
+	p.out = append(p.out, open+2) // in ASCII ] and } come two after [ and {
 
 	return true
 }
 
-// dictItem reads key: value. A key that is no string is not read.
+// dictItem reads key: value. A key that is not a string is not read.
 func (p *python) dictItem(level int) bool {
 	if c := p.peek(); c != '\'' && c != '"' || !p.string() || p.peek() != ':' {
 		return false

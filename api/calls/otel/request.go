@@ -222,7 +222,7 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	switch {
 	case !out.raw.absent():
 	case r.Kind == dialect.Embedding:
-		response["embeddings"] = []int{} // that there were some is all that is kept of them
+		response["embeddings"] = []int{} // only their existence is kept
 	case r.Status == "ERROR" && out.empty() && len(reasons) == 0:
 		return response
 	default:

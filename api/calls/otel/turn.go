@@ -50,9 +50,9 @@ func (t turn) exported(finish string) Turn {
 	}
 }
 
-// Call returns what Request says of the call itself, with its messages apart. To write these
-// and to read them again would take several times as long. in is nil if kwargs has what went
-// in, and out if the response has what came out.
+// Call returns what Request returns about the call itself, with its messages apart. To
+// write these and to read them again would take several times as long. in is nil if
+// kwargs has what went in, and out if the response has what came out.
 func (s *Span) Call() (object wire.Object, in, out []Turn) {
 	add := func(name string, v value) {
 		object = append(object, jsonscan.Member{Name: name, Value: json.RawMessage(v)})

@@ -210,7 +210,7 @@ func (v value) plain() value {
 }
 
 // appendPlain appends to dst the plain JSON of the OTLP AnyValue that begins at b[i], and
-// returns the index behind it. NaN and infinite numbers become null.
+// returns the index after it. NaN and infinite numbers become null.
 func appendPlain(dst, b []byte, i int) ([]byte, int) {
 	if b[i] != '{' {
 		// Not an AnyValue; a client that writes plain attributes.
@@ -274,7 +274,7 @@ func appendValues(dst, b []byte, i int, bracket string) ([]byte, int) {
 		c.At = each.At
 	}
 
-	return append(dst, bracket[0]+2), c.At // in ASCII ] and } come two behind [ and {
+	return append(dst, bracket[0]+2), c.At // in ASCII ] and } come two after [ and {
 }
 
 // appendMember appends a KeyValue as a member of an object.

@@ -24,13 +24,15 @@ type Chart struct {
 	Time   bool          // values are seconds, so the grid is in minutes and hours
 	Bucket time.Duration // the time that one point covers
 
-	// Link returns the address behind a bar or a point. Nil if there is none.
+	// Link returns the address that a bar or a point links to. Nil if there is none.
 	Link func(Point) string
 
-	// LinkValue returns the address behind one value of a point, or "". Nil if there are none.
+	// LinkValue returns the address that one value of a point links to, or "". Nil if
+	// there are none.
 	LinkValue func(p Point, i int) string
 
-	// LinkName returns the address behind a name of the legend. Nil if there is none.
+	// LinkName returns the address that a name of the legend links to. Nil if there is
+	// none.
 	LinkName func(i int) string
 
 	bare bool // there are no links in the table, because another chart has the same ones
@@ -336,7 +338,7 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 }
 
 // drawColumns draws what the mouse points at: for each point a column as high as the
-// drawing, which describes the point and links to the requests behind it.
+// drawing, which describes the point and links to its requests.
 func (c *Chart) drawColumns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		left := s.x(p.At)
@@ -409,7 +411,7 @@ func (c *Chart) Value(v float64) string {
 	return c.Format(v)
 }
 
-// Address returns the address behind a point in the table, or "".
+// Address returns the address that a point in the table links to, or "".
 func (c *Chart) Address(p Point) string {
 	if c.Link == nil || c.bare {
 		return ""
@@ -418,8 +420,8 @@ func (c *Chart) Address(p Point) string {
 	return c.Link(p)
 }
 
-// ValueAddress returns the address behind one value of a point in the table, or "". The keyboard
-// reaches it there.
+// ValueAddress returns the address that one value of a point in the table links to, or
+// "". The keyboard reaches it there.
 func (c *Chart) ValueAddress(p Point, i int) string {
 	if c.LinkValue == nil || !(p.Values[i] > 0) {
 		return ""
@@ -428,7 +430,7 @@ func (c *Chart) ValueAddress(p Point, i int) string {
 	return c.LinkValue(p, i)
 }
 
-// NameAddress returns the address behind a name of the legend, or "".
+// NameAddress returns the address that a name of the legend links to, or "".
 func (c *Chart) NameAddress(i int) string {
 	if c.LinkName == nil {
 		return ""

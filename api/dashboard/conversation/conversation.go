@@ -23,11 +23,11 @@ func Read(request json.RawMessage) Call {
 	return Call{calls.Read(request), calls.ReadSent(request)}
 }
 
-// speaks reports whether a message is somebody's words, which may be Markdown, and not what a
-// tool returned.
+// speaks reports whether a message is a speaker's words, which may be Markdown, and not
+// what a tool returned.
 func speaks(m *calls.Message) bool { return m.Role != "tool" && m.Role != "function" }
 
-// MessageText returns all that a message says, for the clipboard.
+// MessageText returns the whole text of a message, for the clipboard.
 func MessageText(m *calls.Message) string {
 	var all []string
 	for _, p := range m.Parts {
@@ -141,7 +141,7 @@ type part struct {
 // part prepares a part of a message for a page.
 func (t *Texts) part(at string, p calls.Part, prose bool) part {
 	shown := part{Kind: string(p.Kind)}
-	// What stands for media is short, and stands in a line.
+	// The placeholder of media is short, and is part of a line.
 	if p.Kind == calls.PartMedia {
 		shown.HTML = template.HTML(template.HTMLEscapeString(p.Text))
 	} else {
@@ -203,7 +203,7 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 	return out
 }
 
-// onPage reports whether a piece of a message stands on the page. One behind it is counted.
+// onPage reports whether a piece of a message is on the page. One after it is counted.
 func (t *Texts) onPage(piece int) bool {
 	if piece >= t.From+PiecesMax {
 		t.hidden++

@@ -81,5 +81,5 @@ func (t *Texts) Sent(c Call) (parameters []Parameter, tools []Tool) {
 	return parameters, tools
 }
 
-// shortBytes bounds a value that stands in a line.
+// shortBytes bounds a value that is part of a line.
 const shortBytes = 80

@@ -17,8 +17,8 @@ const (
 	// WholeTextMax bounds a text that is laid out.
 	WholeTextMax = 256 << 10
 
-	foldedLines   = 40       // that a page shows of a longer text
-	foldedBytes   = 4 << 10  // likewise
+	foldedLines   = 40 // that a page shows of a longer text
+	foldedBytes   = 4 << 10
 	pageTextMax   = 64 << 10 // of all texts of a page; of more it shows nothing until it is asked for
 	pageImagesMax = 8 << 20  // of all encoded images of a page
 
@@ -31,14 +31,14 @@ type Texts struct {
 	At     string // the address of whole texts, which lacks only the place; "" if there is none
 	AsSent bool   // nothing is laid out
 	Prose  bool   // words may be Markdown
-	From   int    // the first of all messages, parts and tool calls that stands on the page
+	From   int    // the first of all messages, parts and tool calls on the page
 
 	needles
 	left   int // bytes of text that the page still has room for
-	images int // bytes of images, likewise
-	pieces int // parameters and tools, likewise
+	images int // bytes of images
+	pieces int // parameters and tools
 	seen   int // how many messages, parts and tool calls there were so far
-	hidden int // those that stand behind the page
+	hidden int // those after the page
 }
 
 // NewTexts returns the texts of a page on which the values of a template's variables are marked.
@@ -75,8 +75,8 @@ type Text struct {
 	Hits  int // of the search, in what is not shown
 }
 
-// Show prepares a text that stands at a place of a record. Where there is no address of whole
-// texts, it is shown as a whole.
+// Show prepares a text at a place of a record. Where there is no address of whole texts,
+// it is shown as a whole.
 func (t *Texts) Show(place, s string, prose bool) Text {
 	kind, laid := t.layOut(s, prose)
 	head := laid
@@ -109,7 +109,7 @@ func (t *Texts) layOut(s string, prose bool) (kind, laid string) {
 	if t.AsSent {
 		return "", s
 	}
-	// What is longer takes too long to lay out just to show how it begins.
+	// A longer text takes too long to lay out just to show how it begins.
 	if len(s) <= WholeTextMax {
 		if laid, ok := markup.LayOut(s); ok {
 			return "json", laid

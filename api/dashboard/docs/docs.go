@@ -108,7 +108,7 @@ func readPages() library {
 			source := []byte(text)
 			p := &Page{Name: name, Section: s.title, Source: text, Previous: previous}
 			p.Title, p.Summary = opening(source)
-			// On the first request of a page: a sidecar has most of them for nobody.
+			// On the first request of a page: most of them are never read at a sidecar.
 			p.rendered = sync.OnceValue(func() rendered { return render(source) })
 
 			if previous != nil {

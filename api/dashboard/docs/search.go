@@ -10,7 +10,7 @@ import (
 	extension "github.com/yuin/goldmark/extension/ast"
 )
 
-// Bounds of a search: nobody types more words, or reads more pages.
+// Bounds of a search: people do not type more words, or read more pages.
 const (
 	wordsMax = 8
 	hitsMax  = 20
@@ -272,7 +272,7 @@ func passagesOf(p *Page) (all []passage) {
 	return all
 }
 
-// addWords adds the text of a block, with a space behind each cell and item.
+// addWords adds the text of a block, with a space after each cell and item.
 func addWords(to *strings.Builder, block ast.Node, source []byte) {
 	_ = ast.Walk(block, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		switch n := n.(type) {

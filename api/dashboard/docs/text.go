@@ -30,7 +30,7 @@ type terminal struct {
 // block writes a block and an empty line.
 func (t *terminal) block(n ast.Node, indent string) {
 	switch n := n.(type) {
-	// The marks around what is generated: comments, which nobody has to read.
+	// The marks around what is generated: comments, which are not for readers.
 	case *ast.HTMLBlock:
 		return
 	case *ast.Heading:
@@ -123,7 +123,8 @@ func (t *terminal) table(n *extension.Table, indent string) {
 	}
 }
 
-// wrapped writes words in lines that fit the terminal, with a start of its own for the first.
+// wrapped writes words in lines that fit the terminal, with a separate start for the
+// first.
 func (t *terminal) wrapped(words, first, rest string) {
 	line, empty := first, true
 	for word := range strings.FieldsSeq(words) {

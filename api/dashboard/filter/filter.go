@@ -163,7 +163,7 @@ func (f Filter) Words() (words []string) {
 	return words
 }
 
-// Search returns what the filter finds, in no order of its own, or what is wrong with it.
+// Search returns what the filter finds, in no particular order, or what is wrong with it.
 func (f Filter) Search() (wire.Search, error) {
 	if f.fault != nil {
 		return wire.Search{}, f.fault
@@ -185,7 +185,7 @@ type Searcher interface {
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 }
 
-// List reads a page of the list of what the filter finds: its rows behind a cursor.
+// List reads a page of the list of what the filter finds: its rows after a cursor.
 func (f Filter) List(
 	ctx context.Context, records Searcher, id wire.Identity, page wire.Search,
 ) (wire.SearchPage, error) {

@@ -14,7 +14,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// Call is one call of a page, with the session of whoever makes it.
+// Call is one call of a page, with the caller's session.
 type Call struct {
 	*http.Request
 	W http.ResponseWriter
@@ -61,7 +61,7 @@ func (c *Call) Show(status int, name, title, nav string, data any) error {
 		Zone:    c.zone(),
 		Data:    data,
 	}
-	// Nobody is signed in on the pages to sign in, and perhaps on an error page.
+	// There is no session on the pages to sign in, and perhaps on an error page.
 	if c.User.ID != "" {
 		if sealed, notice := c.offered(); notice != "" {
 			v.Undo, v.Notice = sealed, notice

@@ -23,8 +23,8 @@ const (
 const countAll = "all"
 
 // CountedPage is a page whose numbers may take a while to count. Its address without
-// countAll identifies it: the counting goes on from call to call, although "the last hour"
-// moves.
+// countAll identifies it: the counting continues from call to call, although "the last
+// hour" moves.
 type CountedPage struct {
 	path    string
 	query   url.Values

@@ -74,7 +74,7 @@ func setRetryAfter(h http.Header, e *wire.Error) {
 	}
 }
 
-// Refuse answers with an error page. Nobody needs to be signed in.
+// Refuse answers with an error page. It needs no session.
 func (f *Frame) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	// Other handlers call this too, for which ServeHTTP has not set the headers.
 	setSecurityHeaders(w.Header())

@@ -27,8 +27,8 @@ import (
 	"time"
 )
 
-// Config is what a Frame is made from. All fields are required, except Now and those about the
-// address. Where nobody signs in, there are no People and Keys.
+// Config is what a Frame is made from. All fields are required, except Now and those
+// about the address. Without sign-in, there are no People and Keys.
 type Config struct {
 	People  People
 	Keys    Keys
@@ -46,7 +46,7 @@ type Config struct {
 type Frame struct {
 	Config
 	mux     *http.ServeMux
-	guarded http.Handler                  // mux, behind the protection against other sites' calls
+	guarded http.Handler                  // mux, with the protection against other sites' calls
 	layout  *template.Template            // around each page, with the pieces that they share
 	pages   map[string]*template.Template // by the names of their files, each with the layout around it
 	links   *strings.Replacer             // puts the base path in front of a page's addresses
@@ -83,10 +83,10 @@ func New(c Config, rooms ...Room) *Frame {
 		notices: map[string]string{},
 		undos:   map[string]Undoing{},
 	}
-	// What is not registered gets our error page, and not the plain text of net/http.
+	// An unknown path gets our error page, and not the plain text of net/http.
 	f.mux.HandleFunc("/", f.notFound)
 	f.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it on what is no page, such as JSON
+		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it even on JSON
 	})
 	f.add(Room{HTML: files, Files: map[string]fs.FS{"/static/": static}})
 	for _, room := range rooms {
@@ -143,7 +143,7 @@ const formBytesMax = 4 << 20
 // setSecurityHeaders sets the headers that every page has. HSTS is left to whatever
 // terminates TLS.
 func setSecurityHeaders(h http.Header) {
-	// Nothing comes from elsewhere, and nothing that stands in a page itself is run.
+	// Nothing comes from elsewhere, and no script inside a page is run.
 	policy := []string{
 		"default-src 'none'",
 		"script-src 'self'",

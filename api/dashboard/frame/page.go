@@ -67,7 +67,7 @@ func textareaRows(text string) int {
 	return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30)
 }
 
-// breakable returns a name that a narrow page may break behind its signs.
+// breakable returns a name that a narrow page may break after its signs.
 func breakable(name string) template.HTML {
 	return template.HTML(wordBreaks.Replace(template.HTMLEscapeString(name)))
 }

@@ -12,20 +12,20 @@ import (
 	"promptspool/api/wire"
 )
 
-// This file is all that knows at which address the dashboard is opened. Below a base path
-// (the path of Config.PublicURL), calls come without it, and everything here is written
+// Only this file knows at which address the dashboard is opened. Below a base path (the
+// path of Config.PublicURL), calls come without it, and everything here is written
 // without it: links, forms, redirects. It is put in front of them on their way out.
 //
 // Whether a browser keeps a session depends on the address, too. These are the cookies:
 //
-//   - __Host-promptspool, Path=/: over TLS or on localhost, with a host of our own. The
-//     prefix (RFC 6265bis) makes sure that no other host has set it.
+//   - __Host-promptspool, Path=/: over TLS or on localhost, on our own host. The prefix
+//     (RFC 6265bis) makes sure that no other host has set it.
 //   - __Secure-promptspool, Path=/base: the same below a base path, which __Host- excludes.
 //   - promptspool: with Config.CookiesInsecure, also over plain HTTP.
 //
 // X-Forwarded-Proto is believed here: package api removes it unless a trusted proxy sent it.
 
-// sessionCookie names the cookie of a session on a host of our own.
+// sessionCookie names the cookie of a session on our own host.
 const sessionCookie = "__Host-promptspool"
 
 // newCookie returns the cookie of a session, without its value.
@@ -61,7 +61,8 @@ func (c *Call) setSession(s wire.SignedIn) {
 	http.SetCookie(c.W, &cookie)
 }
 
-// Remember stores in the browser how somebody wants to see pages: over TLS only where sessions are.
+// Remember stores in the browser how a person wants to see pages: over TLS only where
+// sessions are.
 func (c *Call) Remember(name, value string, age time.Duration) {
 	cookie := c.frame.cookie
 	cookie.Name, cookie.Value, cookie.MaxAge = name, value, int(age.Seconds())
@@ -98,9 +99,9 @@ var linkAttributes = []string{
 	"action", "data-copy-from", "data-names", "data-preview", "data-suggest", "data-whole", "formaction", "href", "src",
 }
 
-// newLinks returns what puts base in front of the addresses in a page. Text and the values
-// of attributes, whatever somebody logged, never contain a bare quotation mark, so what is
-// found is always an attribute.
+// newLinks returns what puts base in front of the addresses in a page. Text and the
+// values of attributes, whatever was logged, never contain a bare quotation mark, so what
+// is found is always an attribute.
 func newLinks(base string) *strings.Replacer {
 	var pairs []string
 	for _, name := range linkAttributes {
@@ -207,7 +208,7 @@ func (c *Call) referer() *url.URL {
 // connection is what may be wrong with how a page was reached.
 type connection struct {
 	NotKept     bool   // the browser will discard the session's cookie
-	Unencrypted bool   // the cookie is kept, and whoever is on the way can read it
+	Unencrypted bool   // the cookie is kept, and can be read on the way
 	Host        string // where the page was opened, if that is not at Public
 	Public      string // the public address, or ""
 }

@@ -11,36 +11,36 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// What somebody typed is not lost when their session ends before they send it. A form
-// of a resumable route that comes without a session is answered with the sign-in page,
-// which carries it along; once its author has signed in, it is shown to them again, and
-// nothing is done before they send it themselves. The same happens to a form that comes
-// with a newer session of its author, who has signed in meanwhile in another tab.
+// A person's input is not lost when their session ends before they send it. A form of a
+// resumable route that comes without a session is answered with the sign-in page, which
+// carries it along; once its author has signed in, it is shown to them again, and nothing
+// is done before they send it themselves. The same happens to a form that comes with a
+// newer session of its author, who has signed in meanwhile in another tab.
 //
-// Nobody must be led to send what another person wrote. These are the ways to try, and
+// No person must be led to send what another one wrote. These are the ways to try, and
 // what is in each way:
 //
 //   - Another site posts a form to a resumable route, or to /sign-in with a form
 //     inside: both are refused, as every post of another site is
 //     (http.CrossOriginProtection). A link cannot carry a form: it is read from a
 //     post's body only.
-//   - Another person signs in on the page: a form names the session in which it was
-//     made, and the server remembers whose that was, also when it has ended. The
-//     form is dropped, unseen, unless that is the person who signed in. Nobody can
-//     name a session of somebody else's: its name is the SHA-256 of a random token,
-//     and stands in that person's forms only. It is no credential: it neither signs
-//     in nor takes the place of the CSRF token.
-//   - The form is altered on its way through the sign-in page: its path must again
-//     be that of a resumable route, and its fields are shown, checked and sent like
-//     any that were typed. Whoever could alter them could have typed them.
-//   - The sign-in is sent again: the form is shown again, under a new CSRF token,
-//     and still has to be sent. What was sent once is not sent twice by it.
+//   - Another person signs in on the page: a form names the session in which it was made,
+//     and the server remembers whose that was, also when it has ended. The form is
+//     dropped, unseen, unless that is the person who signed in. No one can name another
+//     person's session: its name is the SHA-256 of a random token, and only in that
+//     person's forms. It is not a credential: it neither signs in nor takes the place of
+//     the CSRF token.
+//   - The form is altered on its way through the sign-in page: its path must again be
+//     that of a resumable route, and its fields are shown, checked and sent like any that
+//     were typed. An attacker who could alter them could have typed them.
+//   - The sign-in is sent again: the form is shown again, under a new CSRF token, and
+//     still has to be sent. A form that was sent once is not sent twice by it.
 //   - Someone without a session fills the server's memory: a form is held by the
 //     browser, not by the server.
 //
 // Forms that delete, or change a role, a key, people or a password, are never carried
-// along: they hold nothing that is hard to type again, and must be decided on by
-// whoever sees the page.
+// along: they hold nothing that is hard to type again, and must be decided on by the
+// person who sees the page.
 
 // pendingForm is a form that waits for its author to sign in.
 type pendingForm struct {
@@ -120,7 +120,7 @@ func (c *Call) formPage() string {
 
 // otherSession answers a form that was made in another session than the one it came with.
 func (c *Call) otherSession() error {
-	// Whoever signed in is perhaps not who wrote it.
+	// The person who signed in is perhaps not its author.
 	author, err := c.frame.People.MadeFor(c.Context(), c.PostForm.Get("session"))
 	r, ok := c.frame.reviewOf(c.URL.Path)
 	if err != nil || !ok || author.ID != c.User.ID {

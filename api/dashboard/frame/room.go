@@ -24,11 +24,11 @@ type Room struct {
 // Route is a method and a path that a room serves.
 type Route struct {
 	Pattern string    // as http.ServeMux takes it
-	Role    wire.Role // the least role that may call it; "" if nobody has to be signed in
+	Role    wire.Role // the least role that may call it; "" if no session is needed
 	Page    func(c *Call) error
 
-	// Review, if set, shows the route's form again to somebody whose session had ended when they
-	// sent it. See resume.go.
+	// Review, if set, shows the route's form again to a person whose session had ended
+	// when they sent it. See resume.go.
 	Review func(c *Call) error
 }
 

@@ -97,7 +97,7 @@ func (c *Call) signFault(name, title string, v signView, err error) error {
 	return c.Show(e.Status(), name, title, "", v)
 }
 
-// signUpPage shows whoever opens an invite's link which account they would join.
+// signUpPage shows the reader of an invite's link which account they would join.
 func (c *Call) signUpPage() error {
 	v, err := c.signUpView()
 	if err != nil {
@@ -146,7 +146,7 @@ func (c *Call) signUp() error {
 	return c.Redirect("/", "")
 }
 
-// resetPage asks whoever opens a reset link for a new password.
+// resetPage asks the reader of a reset link for a new password.
 func (c *Call) resetPage() error {
 	v := c.signView()
 	u, err := c.frame.People.ResetOf(c.Context(), wire.Secret(v.Code), ip(c.Request))

@@ -20,14 +20,15 @@ const undoMax = 30 * time.Second
 // undoGrace is how much longer an undo is accepted, for its way here.
 const undoGrace = 5 * time.Second
 
-// Undo is a change that was made, and that can be taken back if Of is set. The address of the page that
-// reports it has it, sealed with the session: a link that somebody else made offers nothing.
+// Undo is a change that was made, and that can be taken back if Of is set. The address of
+// the page that reports it has it, sealed with the session: a link that another person
+// made offers nothing.
 type Undo struct {
 	Kind string // one of those of the rooms
 	Of   string // the template, or the id of the person; "" if nothing can be taken back
 	Name string // the label, or the email
 	Was  string // what it was: a version, a role; "" is none
-	Now  string // what it is, if nobody has changed it since
+	Now  string // what it is, if it has not changed since
 	At   time.Time
 }
 

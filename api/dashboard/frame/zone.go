@@ -79,8 +79,8 @@ func (c *Call) chooseZone() error {
 // looks like them.
 var shownTime = regexp.MustCompile(`<time datetime="([^"]+)"( class="day")?>([^<]*)</time>`)
 
-// localize turns the times in a page into those of the zone. It keeps the templates free of who
-// reads them.
+// localize turns the times in a page into those of the zone. It keeps the templates free
+// of their reader's zone.
 func (z shownZone) localize(page []byte) []byte {
 	if z.IsUTC() {
 		return page

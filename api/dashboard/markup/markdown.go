@@ -69,13 +69,13 @@ var reader = goldmark.New(
 	goldmark.WithExtensions(extension.Table),
 )
 
-// alignment of cells is an attribute: our pages allow no styles of their own.
+// alignment of cells is an attribute: our pages allow no inline styles.
 var alignment = extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)
 
 // blocks renders what differs from plain Markdown: marks, code in colours, safe links.
 type blocks struct {
 	*writer
-	link ast.Node // whose text is being written; an image in it is no link of its own
+	link ast.Node // whose text is being written; an image in it is not a separate link
 	over []int    // the levels of the headings that what is being written is under
 }
 
@@ -160,8 +160,8 @@ func (b *blocks) code(w util.BufWriter, source []byte, n ast.Node, entering bool
 // padding returns the blanks in front of a line that its container has taken a part of.
 func padding(line text.Segment) string { return strings.Repeat(" ", line.Padding) }
 
-// coloured writes lines of code in colours. A token may reach over several lines, and each line
-// has a place of its own in the text.
+// coloured writes lines of code in colours. A token may reach over several lines, and
+// each line has its own place in the text.
 func (b *blocks) coloured(l *language, lines *text.Segments) {
 	var code strings.Builder
 	for i := range lines.Len() {

@@ -1,7 +1,7 @@
-// Package markup turns texts that somebody logged into HTML: Markdown, JSON, code and plain
-// text, with marks in them.
+// Package markup turns logged texts into HTML: Markdown, JSON, code and plain text, with
+// marks in them.
 //
-// Nothing in a text becomes HTML by itself. A Markdown text may have no HTML of its own, its
+// Nothing in a text becomes HTML by itself. A Markdown text may contain no HTML, its
 // links lead only to other sites or mail addresses, and its images are links.
 //
 // A text costs time and memory in proportion to its bytes. The parser of Markdown does not

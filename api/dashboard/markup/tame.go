@@ -18,7 +18,8 @@ func tame(text string) bool {
 			return false
 		}
 
-		// Only an empty line surely ends a paragraph: a quote or an item may as well go on with it.
+		// Only an empty line surely ends a paragraph: a quote or an item may as well
+		// continue with it.
 		if strings.TrimLeft(line, " \t\r\n") == "" {
 			spent += signs * signs
 			signs, block, columns, rows = 0, 0, 0, 0

@@ -14,7 +14,7 @@ type Sidecars interface {
 	Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error)
 }
 
-// Retention limits what the server keeps of each account. Zero values are no limit.
+// Retention limits what the server keeps of each account. Zero values mean no limit.
 type Retention struct {
 	Age   time.Duration
 	Bytes int64 // of bodies, uncompressed

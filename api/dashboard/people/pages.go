@@ -26,7 +26,8 @@ type People interface {
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }
 
-// Keys makes and revokes the API keys of all accounts. People see only those of their own account.
+// Keys makes and revokes the API keys of all accounts. People see only their account's
+// keys.
 type Keys interface {
 	CreateKey(ctx context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error)
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)

@@ -114,7 +114,7 @@ func (p *pages) setDisabled(c *frame.Call) error {
 		return c.Offer("/people", "", frame.Undo{Kind: "enabled", Name: u.Email})
 	}
 
-	// Whom somebody else had disabled is not theirs to let in again.
+	// They cannot enable a person whom another had disabled.
 	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
 	if was || u.DisabledAt == nil {
 		return c.Offer("/people", "", frame.Undo{Kind: "disabled", Name: u.Email})

@@ -84,8 +84,8 @@ func (p *pages) countErased(c *frame.Call, v *eraseView) error {
 	return err
 }
 
-// eraseAddress returns the address of the question before all requests with a metadata value are
-// deleted, or which that is to be. It keeps the filter of the list.
+// eraseAddress returns the address of the question before all requests with a metadata
+// value are deleted, or to choose that value. It keeps the filter of the list.
 func eraseAddress(f filter.Filter, key, value string) string {
 	q := f.Values()
 	for name, text := range map[string]string{"key": key, "value": value} {

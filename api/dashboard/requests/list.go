@@ -18,7 +18,7 @@ const requestsPerPage = 50
 type requestsView struct {
 	filter.Form
 	View     listView
-	Columns  []filter.Column // all that can be shown
+	Columns  []filter.Column // all those that can be shown
 	Shown    []filter.Column
 	Headings []heading
 	Page     wire.SearchPage
@@ -76,5 +76,5 @@ func (v requestsView) Excerpt(text string) template.HTML {
 	return conversation.Excerpt(text, v.Filter.Words())
 }
 
-// Erase returns the address of the question which requests are to be deleted.
+// Erase returns the address of the question which requests to delete.
 func (v requestsView) Erase() string { return eraseAddress(v.Filter, "", "") }

@@ -13,7 +13,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// neighbour is a link to the record in front of another one in a list, or behind it.
+// neighbour is a link to the record before another one in a list, or after it.
 type neighbour struct{ Href, Text string }
 
 // steps names the ways to the previous and to the next record of a list.
@@ -28,7 +28,8 @@ func steps(o filter.Order) (previous, next string) {
 	return "Newer", "Older"
 }
 
-// listPlace is a record's place in a list: how many rows behind a cursor. Without an id there is none.
+// listPlace is a record's place in a list: how many rows after a cursor. Without an id
+// there is none.
 type listPlace struct {
 	ID     string
 	Cursor string
@@ -55,8 +56,8 @@ func recordAddress(f filter.Filter, p listPlace, view string) string {
 // without them.
 const neighboursTimeMax = time.Second
 
-// neighbours returns the addresses of the records in front of one and behind it, in the list that
-// its page was opened from; "" is none. What is not found in time is left out.
+// neighbours returns the addresses of the records before one and after it, in the list
+// that its page was opened from; "" is none. Those not found in time are left out.
 func (p *pages) neighbours(c *frame.Call, f filter.Filter, id string) (previous, next string, err error) {
 	q := c.URL.Query()
 	at := listPlace{ID: id, Cursor: q.Get("cursor")}
@@ -80,11 +81,11 @@ func (p *pages) neighbours(c *frame.Call, f filter.Filter, id string) (previous,
 	return recordAddress(f, before, q.Get("view")), recordAddress(f, behind, q.Get("view")), err
 }
 
-// readRows reads rows of a list behind a cursor; "" is its beginning.
+// readRows reads rows of a list after a cursor; "" is its beginning.
 type readRows func(cursor string, rows int) (wire.SearchPage, error)
 
-// neighbours returns the places in front of a place and behind it. With an error, it returns those
-// found before.
+// neighbours returns the places before a place and after it. With an error, it returns
+// those found before.
 func (p listPlace) neighbours(read readRows) (before, behind listPlace, err error) {
 	page, err := read(p.Cursor, min(p.Row+2, requestsPerPage))
 	if err != nil {

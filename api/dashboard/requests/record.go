@@ -41,7 +41,7 @@ type recordView struct {
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
 
-	Earlier, Later string // the addresses of the pages with the messages before and behind these; or ""
+	Earlier, Later string // the addresses of the pages with the messages before and after these; or ""
 
 	Talk string // the address of the calls of the same conversation; "" if it is unknown
 

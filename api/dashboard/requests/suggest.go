@@ -28,8 +28,8 @@ type suggestions struct {
 	Kept   string  `json:"kept"` // what stays in front of a suggestion
 	Offers []offer `json:"offers"`
 
-	// Half is set if what is written is no value, and these are all that it may become. Enter then
-	// takes the first.
+	// Half is set if the written text is not a value, and these are all values that it
+	// may become. Enter then takes the first.
 	Half bool `json:"half"`
 }
 
@@ -48,7 +48,7 @@ func (p *pages) suggest(c *frame.Call) error {
 	found := suggestions{Kept: line, Offers: []offer{}}
 	if utf8.RuneCountInString(line) <= filterline.RunesMax {
 		found = p.completed(c.Context(), c.Identity(), filterline.TypingAt(line))
-		// Whoever writes a star or a quote means what they write.
+		// A star or a quote is meant as written.
 		found.Half = found.Half && !strings.ContainsAny(line[len(found.Kept):], `*"`)
 	}
 

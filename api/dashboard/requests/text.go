@@ -94,8 +94,8 @@ func keepPlace(to, from url.Values) url.Values {
 	return to
 }
 
-// recordText answers with one text of a record: with all of it as it is, or, for the page's
-// script, with what stands in the page instead of a folded one.
+// recordText answers with one text of a record: with all of it as it is, or, for the
+// page's script, with what replaces a folded one in the page.
 func (p *pages) recordText(c *frame.Call) error {
 	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
 	if err != nil {
@@ -134,7 +134,7 @@ func (p *pages) recordText(c *frame.Call) error {
 		return errNoText
 	}
 
-	// The script shows longer texts by itself, which takes nobody's time but the reader's.
+	// The script shows longer texts by itself, which takes only the reader's time.
 	if q.Get("as") != "html" || len(text) > conversation.WholeTextMax {
 		return c.Send("text/plain; charset=utf-8", text)
 	}
@@ -151,7 +151,7 @@ func sendImage(c *frame.Call, image string) error {
 		return errNoText
 	}
 
-	// The browser makes a page of it, with styles of its own.
+	// The browser makes a page of it, with its own styles.
 	c.W.Header().Set("Content-Security-Policy",
 		"default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox")
 

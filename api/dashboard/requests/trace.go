@@ -25,7 +25,7 @@ type traceView struct {
 	Total   traceRow // what all of its spans took together
 	Spans   int
 	Failed  int
-	Logged  bool // some of them are logged by a request of its own
+	Logged  bool // some of them are logged by a separate request
 	LeftOut int  // spans that the page has no room for
 	More    bool // beyond these
 	Closed  bool
@@ -187,7 +187,7 @@ func traceRows(spans []wire.TraceSpan) []traceRow {
 	for _, i := range roots {
 		walk(i)
 	}
-	// What is left are circles of parents.
+	// The rest are circles of parents.
 	for i := range spans {
 		walk(i)
 	}

@@ -9,7 +9,8 @@ import (
 	"promptspool/api/dashboard/frame"
 )
 
-// listView is how somebody wants to see lists of requests. The browser keeps it in a cookie.
+// listView is how a person wants to see lists of requests. The browser keeps it in a
+// cookie.
 type listView struct {
 	Columns []string // names of columns
 	Compact bool     // rows are low
@@ -24,8 +25,8 @@ const listViewKept = 400 * 24 * time.Hour // the most that browsers allow
 // compactWord stands among the names in the cookie.
 const compactWord = "compact"
 
-// readView returns how the reader wants to see this list. Columns in the address win: somebody sent
-// it to show them.
+// readView returns how the reader wants to see this list. Columns in the address win: it
+// was sent to show them.
 func readView(c *frame.Call, f filter.Filter) listView {
 	v := listView{Columns: defaultColumns()}
 	if cookie, err := c.Cookie(listCookie); err == nil {

@@ -14,8 +14,8 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// draft is a version of a template as the editor's form holds it. What the form has no
-// fields of its own for is kept in its JSON fields, so that editing loses nothing.
+// draft is a version of a template as the editor's form holds it. Members without a field
+// in the form are kept in its JSON fields, so that editing loses nothing.
 type draft struct {
 	Name     string
 	New      bool // the template does not exist yet
@@ -84,7 +84,7 @@ func (d *draft) takeBlueprint(raw json.RawMessage) error {
 		return err
 	}
 
-	// Members with fields of their own; all others go to d.Other.
+	// Members with their own fields; all others go to d.Other.
 	fields := []string{"type", "tools", "input_variables"}
 	d.Kind = jsonText(blueprint["type"])
 	if d.Kind == "chat" {
@@ -272,7 +272,7 @@ const templateFormat = "template_format"
 // misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
 func (d *draft) misplaced() bool {
 	var other map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(d.Other), &other) // what is no object has nothing in the wrong place
+	_ = json.Unmarshal([]byte(d.Other), &other) // anything but an object has nothing in the wrong place
 
 	return d.Kind == "chat" && other[templateFormat] != nil
 }

@@ -179,8 +179,8 @@ func (p *pages) showNotSaved(c *frame.Call, v editView, err error) error {
 		v.Error = e
 		head, err := p.templates.Head(c.Context(), c.Identity(), v.Name)
 		if err == nil && !v.New {
-			// The page says that another version was saved meanwhile. Whoever saves again
-			// has read that, so the draft now follows that version.
+			// The page says that another version was saved meanwhile. A person who saves
+			// again has read that, so the draft now follows that version.
 			v.Overtaken, v.Latest = v.Base, head.Latest()
 			v.Base = head.Latest()
 		}

@@ -48,7 +48,7 @@ func shownFindings(findings []wire.Finding) []shownFinding {
 	return shown
 }
 
-// FindingsAt returns the findings about a message of the draft, or with -1 all that are
+// FindingsAt returns the findings about a message of the draft, or with -1 those that are
 // not about one.
 func (v editView) FindingsAt(index int) (at []shownFinding) {
 	for _, f := range v.Refused {

@@ -35,7 +35,7 @@ type statisticsView struct {
 	Cut        int64 // requests of versions that are not listed
 }
 
-// versionPointsMax bounds the points of a line. Each has a link of its own, in up to
+// versionPointsMax bounds the points of a line. Each has its own link, in up to
 // chart.LinesMax lines in each of the charts.
 const versionPointsMax = 20
 

@@ -322,7 +322,7 @@ func (p *pages) changeTemplate(
 		return err
 	}
 
-	// Restoring needs no button of its own: archiving is one.
+	// Restoring needs no extra button: archiving is one.
 	to := address.Template("/template", head.Name)
 	if after, err := p.templates.Head(c.Context(), c.Identity(), head.Name); err == nil && after.DeletedAt != nil {
 		at := after.DeletedAt.Format(time.RFC3339Nano)

@@ -32,7 +32,7 @@ func (p *pages) undoLabel(c *frame.Call, u frame.Undo) (to, done string, err err
 	}
 	err = p.templates.RevertLabel(c.Context(), c.Identity(), u.Of, u.Name, is, was, c.User.Email)
 
-	// A label that was deleted is made anew: whoever goes by its id does not find it.
+	// A deleted label is created again, and has a new id.
 	done = "undone"
 	if u.Now == "" {
 		done = "relabelled"

@@ -47,7 +47,7 @@ func Lines(left, right string) []Row {
 	rows := []Row{}
 	i, j := 0, 0
 	for _, same := range commonPairs(a, b) {
-		// What lies between two common lines was replaced, as far as both sides have
+		// The lines between two common ones were replaced, as far as both sides have
 		// some.
 		rows = appendReplaced(rows, a, b, i, same[0], j, same[1])
 		rows = append(rows, Row{
@@ -144,8 +144,8 @@ func (s *sideBuilder) end() []Word {
 	return s.words
 }
 
-// splitWords splits a line where letters and digits begin or end. Every other character is
-// a word of its own.
+// splitWords splits a line where letters and digits begin or end. Every other character
+// is a separate word.
 func splitWords(line string) []string {
 	var out []string
 	from, inWord := 0, false
@@ -172,7 +172,7 @@ func commonPairs(a, b []string) [][2]int {
 	}
 
 	for _, c := range changes(a, b, roundsMax) {
-		// The library reports what differs. What it steps over is in common.
+		// The library reports differences. Everything that it steps over is in common.
 		keep(c.Start)
 		i, j = c.End, c.ReplEnd
 	}

@@ -1,8 +1,8 @@
 // Package calendar divides time into days, hours and other stretches, by the clocks of a
 // time zone.
 //
-// A day may have 23 or 25 hours, begin at one o'clock, or not exist at all. Stretches follow
-// each other without a gap all the same, and every moment is in exactly one.
+// A day may have 23 or 25 hours, begin at one o'clock, or not exist at all. Stretches
+// nevertheless follow each other without a gap, and every moment is in exactly one.
 package calendar
 
 import (
@@ -23,7 +23,7 @@ func ParseZone(text string) (*time.Location, bool) {
 		_, seconds := at.Zone()
 		return time.FixedZone(text, seconds), true
 	}
-	// Local is the zone of this machine, which is nobody's who reads.
+	// Local is the zone of this machine, which is not the reader's.
 	zone, err := time.LoadLocation(text)
 
 	return zone, err == nil && text != "Local"

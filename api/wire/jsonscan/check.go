@@ -15,7 +15,7 @@ func Valid(b []byte) bool {
 	return i >= 0 && SkipSpace(b, i) == len(b)
 }
 
-// CheckValue returns the index behind the value that begins at b[i], or -1 if this is not
+// CheckValue returns the index after the value that begins at b[i], or -1 if this is not
 // JSON. Brackets may nest at most levels deep. It does not check that strings are valid
 // UTF-8.
 func CheckValue(b []byte, i, levels int) int {
@@ -121,7 +121,7 @@ func checkString(b []byte, i int) int {
 	return -1
 }
 
-// checkEscape returns the index behind the escape whose backslash is right before b[i],
+// checkEscape returns the index after the escape whose backslash is right before b[i],
 // or -1 if it is not valid.
 func checkEscape(b []byte, i int) int {
 	if i == len(b) {

@@ -3,14 +3,14 @@ package jsonscan
 import "encoding/json"
 
 // Cursor walks the members of a JSON object or the elements of an array. The caller reads
-// or skips each value, and moves At behind it:
+// or skips each value, and moves At after it:
 //
 //	for c := Enter(b, i); c.Next(); c.At = SkipValue(b, c.At) {
 //	}
 type Cursor struct {
 	Start int    // where the member's name begins, or the element
 	Name  []byte // as written, with quotes; nil in an array
-	At    int    // where the value begins. After the last one: behind the bracket, or -1 if this is not JSON
+	At    int    // where the value begins. After the last one: after the bracket, or -1 if this is not JSON
 
 	b     []byte
 	end   byte // the closing bracket
@@ -20,7 +20,7 @@ type Cursor struct {
 // Enter returns a cursor in front of the first member or element of the value whose
 // bracket is b[i].
 func Enter(b []byte, i int) Cursor {
-	// In ASCII ] and } come two behind [ and {.
+	// In ASCII ] and } come two after [ and {.
 	return Cursor{b: b, At: i + 1, end: b[i] + 2}
 }
 
@@ -67,7 +67,7 @@ func (c *Cursor) Next() bool {
 	return true
 }
 
-// value returns the current value and moves behind it. The JSON must be valid.
+// value returns the current value and moves after it. The JSON must be valid.
 func (c *Cursor) value() json.RawMessage {
 	start := c.At
 	c.At = SkipValue(c.b, start)

@@ -11,7 +11,7 @@ func SkipSpace(b []byte, i int) int {
 	return i
 }
 
-// SkipValue returns the index just behind the value that begins at b[i]. b must be valid
+// SkipValue returns the index just after the value that begins at b[i]. b must be valid
 // JSON; with anything else it may panic.
 func SkipValue(b []byte, i int) int {
 	switch b[i] {
@@ -45,7 +45,7 @@ func skipContainer(b []byte, i int) int {
 	}
 }
 
-// SkipString returns the index just behind the string that begins at b[i], or len(b) if
+// SkipString returns the index just after the string that begins at b[i], or len(b) if
 // it does not end.
 func SkipString(b []byte, i int) int {
 	start := i + 1
@@ -63,7 +63,7 @@ func SkipString(b []byte, i int) int {
 	}
 }
 
-// Backslashes counts the backslashes right before b[i], at or behind b[from].
+// Backslashes counts the backslashes right before b[i], at or after b[from].
 func Backslashes(b []byte, from, i int) (n int) {
 	for i-n > from && b[i-n-1] == '\\' {
 		n++

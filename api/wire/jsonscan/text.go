@@ -43,7 +43,7 @@ func Unescape(inner []byte) (text []byte) {
 var escaped = [256]byte{'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // cutEscape splits the text of a valid string at its first escape: the text before it,
-// the character that it stands for (-1 if there is no escape), and the text behind it.
+// the character that it stands for (-1 if there is no escape), and the text after it.
 func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 	// A leap, because a prompt has a few escapes in every line, and long runs between
 	// them.
@@ -63,7 +63,7 @@ func cutEscape(inner []byte) (plain []byte, char rune, rest []byte) {
 	}
 
 	// Characters beyond U+FFFF are written as two escapes. Half a pair is not a
-	// character: it becomes U+FFFD, and the escape behind it is read on its own.
+	// character: it becomes U+FFFD, and the escape after it is read on its own.
 	if utf16.IsSurrogate(char) {
 		pair := unicode.ReplacementChar
 		if len(rest) >= 6 && rest[0] == '\\' && rest[1] == 'u' {

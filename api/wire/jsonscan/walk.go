@@ -10,7 +10,7 @@ type Member struct {
 	Name  string          // unescaped
 	Value json.RawMessage // aliases the object's bytes
 	Start int             // index of the first byte of the name
-	End   int             // index just behind the value
+	End   int             // index just after the value
 }
 
 // Members yields the members of a valid JSON object in order, repeated ones included.

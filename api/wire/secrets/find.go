@@ -80,7 +80,7 @@ func appendName(path, quoted []byte) []byte {
 
 	switch {
 	case len(f.find(0, len(quoted), "")) > 0:
-		name = []byte(maskedText) // somebody used a key as a name
+		name = []byte(maskedText) // a key was used as a name
 	case bytes.ContainsAny(name, `.[]\`):
 		return append(append(append(path, '['), quoted...), ']')
 	}

@@ -43,8 +43,8 @@ func (f *finder) shapes(from, end int) {
 	}
 }
 
-// behindBase64 returns from where on a key may begin in or behind the base64 around
-// source[i]. That is behind its last + or /, since only the part behind it may continue
+// behindBase64 returns from where on a key may begin in or after the base64 around
+// source[i]. That is after its last + or /, since only the part after it may continue
 // with bytes that are not base64.
 func behindBase64(source []byte, i int) int {
 	end := i
@@ -62,7 +62,7 @@ func isBase64(source []byte, from, i int) bool {
 	return i >= from && i < len(source) && (source[i] == '+' || source[i] == '/')
 }
 
-// run notes the key that a run of its bytes is. It returns the index behind the key, or
+// run notes the key that a run of its bytes is. It returns the index after the key, or
 // 0.
 func (f *finder) run(from, begin, runEnd, end int) int {
 	// Most runs of base64 end here.
@@ -93,7 +93,7 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 		if shape == nil || shape.asked || len(run) < shape.least || !shape.fits(run, len(shape.prefix)) {
 			continue
 		}
-		// What base64 may contain is no key if base64 goes on around it.
+		// A run that base64 may contain is not a key if base64 continues around it.
 		if shape.occursInBase64() && (isBase64(f.source, from, start-1) ||
 			shape.rest != inBase64 && isBase64(f.source[:end], from, runEnd)) {
 			continue
@@ -111,8 +111,8 @@ func (f *finder) run(from, begin, runEnd, end int) int {
 	return 0
 }
 
-// behindDot notes the key of which a run is the part behind its prefix and a dot, such as
-// ya29.a0Af. It returns the index behind the key, or 0.
+// behindDot notes the key of which a run is the part after its prefix and a dot, such as
+// ya29.a0Af. It returns the index after the key, or 0.
 func (f *finder) behindDot(from, begin, runEnd, end int) int {
 	source := f.source
 	for _, shape := range dottedShapes {
@@ -146,7 +146,7 @@ func continuesWord(source []byte, from, i int) bool {
 	return !isEscaped(5) || source[i-5] != 'u'
 }
 
-// keyEnd returns the index behind a key of which a first run of a key's bytes ends at i.
+// keyEnd returns the index after a key of which a first run of a key's bytes ends at i.
 func (f *finder) keyEnd(shape *keyShape, i, end int) int {
 	source := f.source
 	switch shape.rest {
@@ -189,7 +189,7 @@ func starts(source []byte, from, begin int) [2]int {
 }
 
 // webToken notes a JSON web token: a head and a body in JSON, and a signature. Behind the
-// word Bearer its parts are not looked at. It returns the index behind it, or 0.
+// word Bearer its parts are not looked at. It returns the index after it, or 0.
 func (f *finder) webToken(from, start, runEnd, end int) int {
 	source := f.source[:end]
 	dots, dotsMax := 0, len(source)
@@ -253,7 +253,7 @@ func (f *finder) awsSecret(from, end int) {
 		}
 
 		// The run may begin with the letters of an escape,
-		// which are no part of the secret.
+		// which are not part of the secret.
 		for _, start := range starts(source, from, begin) {
 			if isAWSSecret(source, start, runEnd) {
 				f.add(wire.SecretAWS, start, runEnd)
@@ -264,7 +264,7 @@ func (f *finder) awsSecret(from, end int) {
 	}
 }
 
-// awsByte returns the index behind one byte of an AWS secret at i, and whether there is
+// awsByte returns the index after one byte of an AWS secret at i, and whether there is
 // one. JSON may write / with a backslash.
 func awsByte(source []byte, i, end int) (next int, ok bool) {
 	if i+1 < end && source[i] == '\\' && source[i+1] == '/' {

@@ -15,7 +15,7 @@ type scope struct {
 }
 
 // names finds, in the value that begins at source[i], members that are credentials by their
-// names, and URLs. It returns the index behind the value.
+// names, and URLs. It returns the index after the value.
 func (f *finder) names(i int, s scope) int {
 	switch f.source[i] {
 	case '"':
@@ -41,7 +41,7 @@ func (f *finder) names(i int, s scope) int {
 	return c.At
 }
 
-// member looks at a member of the body itself, and returns the index behind its value.
+// member looks at a member of the body itself, and returns the index after its value.
 func (f *finder) member(quoted []byte, value int, s scope) int {
 	direct := s.direct
 	s.direct = false
@@ -156,8 +156,8 @@ func namesCredential(source []byte, open, i int) bool {
 }
 
 // quoted looks at the value of a member within a text that ends at source[end]. The value ends with
-// the quote that it begins with, behind as many backslashes, or with the text. It returns the index
-// behind a secret, or 0.
+// the quote that it begins with, after as many backslashes, or with the text. It returns the index
+// after a secret, or 0.
 func (f *finder) quoted(value, end int) int {
 	source := f.source[:end]
 
@@ -191,7 +191,7 @@ func (f *finder) quoted(value, end int) int {
 	return behind
 }
 
-// isNested reports whether the text behind the quote source[open] is JSON or Python's repr itself.
+// isNested reports whether the text after the quote source[open] is JSON or Python's repr itself.
 // Two brackets, or a bracket and a quote, tell a value from a text in brackets such as "[INST]".
 func isNested(source []byte, open int) bool {
 	first := skipEscapedSpace(source, open+1)

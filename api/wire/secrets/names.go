@@ -32,7 +32,7 @@ type nameRule struct {
 	name   string
 	how    match
 	where  place
-	source string // who calls a credential so
+	source string // the client or API that has a credential under this name
 }
 
 // nameRules are the names of credentials. In arguments there is no rule for everything that

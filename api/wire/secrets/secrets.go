@@ -6,7 +6,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// A masked value is a JSON string; a masked part of a text stands there without quotes.
+// A masked value is a JSON string; a masked part of a text is without quotes.
 const (
 	maskedText  = "[masked]"
 	maskedValue = `"` + maskedText + `"`

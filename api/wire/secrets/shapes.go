@@ -20,7 +20,7 @@ type keyShape struct {
 	rest   rest
 	source string // who documents or scans for them
 
-	// asked is set for what is no credential, or not surely. It is masked only where an operator's
+	// asked is set for what is not a credential, or not surely. It is masked only where an operator's
 	// redaction rules ask for it.
 	asked bool
 }
@@ -158,7 +158,7 @@ func shapeOf(text []byte) *keyShape {
 	return nil
 }
 
-// fits reports whether a run of a key's bytes, behind how much of it belongs to the prefix, may be
+// fits reports whether a run of a key's bytes, after how much of it belongs to the prefix, may be
 // that of the shape.
 func (s *keyShape) fits(run []byte, prefixBytes int) bool {
 	behind := run[prefixBytes:]
@@ -190,7 +190,7 @@ func isHexadecimal(text []byte) bool {
 	return true
 }
 
-// What a byte may be part of.
+// The things that a byte may be part of.
 const (
 	ofKey    = 1 << iota // a key: letters, digits, - and _
 	ofName               // a member's name that could be a credential's

@@ -7,7 +7,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// url looks at the user and the query of a URL, whose authority begins behind the colon's
+// url looks at the user and the query of a URL, whose authority begins after the colon's
 // slashes, if the text between the quotes source[open] and source[end] begins with that URL, or one
 // within it does. It returns the index up to which everything was looked at.
 func (f *finder) url(open, colon, begin, end int, nested bool) int {
@@ -55,7 +55,7 @@ func (f *finder) url(open, colon, begin, end int, nested bool) int {
 
 // urlEnd returns the index of the quote, or of the backslashes before it, with which a text ends
 // that is a URL from source[i] on; -1 if it is more than a URL. The text began with this quote
-// behind so many backslashes. One that breaks off ends with source.
+// after so many backslashes. One that breaks off ends with source.
 func urlEnd(source []byte, i int, quote byte, depth int) int {
 	for i == len(source) || source[i] > ' ' {
 		behind := i
@@ -112,7 +112,7 @@ func (f *finder) query(i, end int) {
 	}
 }
 
-// parameterEnd returns the index behind the parameter around source[i], and that of the next one.
+// parameterEnd returns the index after the parameter around source[i], and that of the next one.
 // JSON may write & as an escape, and so may a text within a text.
 func parameterEnd(source []byte, i int) (end, next int) {
 	for ; i < len(source); i++ {
@@ -127,14 +127,14 @@ func parameterEnd(source []byte, i int) (end, next int) {
 			if bytes.HasPrefix(source[behind:], []byte("u0026")) {
 				return i, behind + len("u0026")
 			}
-			i = behind // of another escape, the byte behind its backslashes is part of it
+			i = behind // of another escape, the byte after its backslashes is part of it
 		}
 	}
 
 	return len(source), len(source)
 }
 
-// skipSlashes returns the index behind the two slashes at source[i], or i if there are
+// skipSlashes returns the index after the two slashes at source[i], or i if there are
 // none. JSON may write each with a backslash.
 func skipSlashes(source []byte, i int) int {
 	behind := i

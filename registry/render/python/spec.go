@@ -41,7 +41,7 @@ func ParseSpec(text string) (Spec, error) {
 	if rest != "" && rest[0] == '#' {
 		s.alternate, rest = true, rest[1:]
 	}
-	// Behind a fill, a 0 is just the first digit of the width.
+	// After a fill, a 0 is just the first digit of the width.
 	if s.fill == 0 && rest != "" && rest[0] == '0' {
 		s.zero, rest = true, rest[1:]
 	}

@@ -1,6 +1,6 @@
-// Package counting answers statistics in time, and goes on counting behind its answer.
+// Package counting answers statistics in time, and continues counting after its answer.
 //
-// An answer that would take long has what is counted so far. The count goes on for a
+// An answer that would take long has what is counted so far. The count continues for a
 // while, for callers that ask the same again, and what is whole is kept for a moment. Few
 // count at a time, and none without end, so that questions stay cheap for the Store.
 package counting
@@ -16,13 +16,13 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Bounds of counting that goes on after an answer.
+// Bounds of counting that continues after an answer.
 const (
 	walksMax     = 2                      // at a time, one for each account
 	walkFree     = 100 * time.Millisecond // every walk may take this long: most end within it
 	walkPatience = records.StatisticsBudget
-	walkUnasked  = 10 * time.Second // a walk ends when nobody has asked for it for this long
-	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted anew
+	walkUnasked  = 10 * time.Second // a walk ends when no caller has asked for it for this long
+	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted again
 
 	summedMax = time.Second // for all sums of a store by the days of a zone
 )
@@ -30,7 +30,7 @@ const (
 // Service is a records.Service whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
-// counting goes on for callers that ask the same again: the numbers of one question grow
+// counting continues for callers that ask the same again: the numbers of one question grow
 // until they are complete, and do not shrink. Statistics without a filter but time have
 // no budget; they are always exact. The same by the days of a zone may take a second.
 //
@@ -76,8 +76,8 @@ func (c *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
-	// Without a filter but time the stores have summaries. What is
-	// wrong with a filter is reported in one place.
+	// Without a filter but time the stores have summaries. Faults of a filter are
+	// reported in one place.
 	inUTC := q.Zone == "" || q.Zone == time.UTC.String()
 	if err != nil || match.Spanned() && inUTC || q.Budget == 0 {
 		return c.Service.Analyze(ctx, id, q)
@@ -212,7 +212,7 @@ func (c *Service) walkOf(id wire.Identity, q wire.StatisticsQuery, asked questio
 
 	k := c.kept.touch(asked.key)
 	if k.walk != nil {
-		// This caller waits for it, so it goes on although the
+		// This caller waits for it, so it continues although the
 		// one that began it may have left.
 		k.walk.unasked.Reset(q.Budget + walkUnasked)
 		return k.walk, nil

@@ -13,7 +13,7 @@ import (
 // Why a walk ends before it has counted everything.
 var (
 	errWalkBusy    = errors.New("others are counting")
-	errWalkUnasked = errors.New("nobody asks for the count anymore")
+	errWalkUnasked = errors.New("the count is not asked for anymore")
 	errWalkLong    = errors.New("counting takes too long")
 )
 
@@ -68,7 +68,7 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 }
 
 // place gives a walk that takes longer than most one of the few places for these, or ends
-// it. What it counted is kept, and the next caller begins another walk: one that waited
+// it. Its count so far is kept, and the next caller begins another walk: one that waited
 // for its turn would hold a snapshot of the store meanwhile.
 func (c *Service) place(w *walk) {
 	c.mu.Lock()
@@ -78,8 +78,8 @@ func (c *Service) place(w *walk) {
 		return
 	}
 
-	// Few at a time, and one for each account: nobody's questions keep the others from
-	// theirs.
+	// Few at a time, and one for each account: no account's questions keep the others
+	// from theirs.
 	account := w.asked.key.account
 	if len(c.walking) >= walksMax || c.walking[account] {
 		w.cancel(errWalkBusy)
@@ -126,8 +126,8 @@ func (c *Service) finish(w *walk, progress wire.Progress, err error) {
 	}
 
 	// Another walk would come no further than one that took too long, and is not worth it
-	// soon after one that took a while. What is counted quickly is counted anew each
-	// time; its answer is kept for when the machine is busier.
+	// soon after one that took a while. A quick count is repeated each time; its answer
+	// is kept for when the machine is busier.
 	k.ended = time.Time{}
 	if err == nil && time.Since(w.begun) > walkFree || cause == errWalkLong {
 		k.ended = time.Now()

@@ -10,8 +10,8 @@ import (
 )
 
 // Condition is a compiled filter or a part of one: All, Any, Not or *Test. A store may
-// take it apart to look at a column for many rows at once, as long as it finds what Match
-// finds.
+// take it apart to look at a column for many rows together, as long as it finds what
+// Match finds.
 type Condition interface {
 	Match(s *Subject) bool
 }
@@ -50,7 +50,7 @@ func (n Not) Match(s *Subject) bool { return !n.Condition.Match(s) }
 
 // Test is a condition on one field.
 type Test struct {
-	Column rowcode.Column // all that it looks at
+	Column rowcode.Column // the only one that it looks at
 	Key    string         // the metadata key or score that it looks at, if it is only one
 
 	// Number is set for a field with at most one number. It reports whether the test
@@ -66,7 +66,7 @@ type Test struct {
 	Ranges []Range
 
 	// From and To are the first and the last moment for which the test of a time can
-	// hold; zero: unbounded. If one is set, the test holds for every moment between them,
+	// hold; zero means unbounded. If one is set, the test holds for every moment between them,
 	// and for From and To themselves.
 	From, To time.Time
 
@@ -94,7 +94,7 @@ type Subject struct {
 	Row  *wire.Row
 	Body func() ([]byte, error) // nil: there is no body to look into
 
-	// Context ends the reading of a body; nil: nothing does. Then conditions that need the
+	// Context ends the reading of a body; nil means nothing does. Then conditions that need the
 	// body fail, and Cut reports that.
 	Context context.Context
 
@@ -216,14 +216,14 @@ func spanned(c Condition) bool {
 		return true
 
 	case *Test:
-		// A test of time with neither end, such as is_null, is no stretch.
+		// A test of time with neither end, such as is_null, is not a stretch.
 		return c.Column == rowcode.ColumnTime && !(c.From.IsZero() && c.To.IsZero())
 	}
 
 	return false
 }
 
-// spanOf bounds the moments of a column for which a condition can hold; zero: unbounded.
+// spanOf bounds the moments of a column for which a condition can hold; zero means unbounded.
 func spanOf(c Condition, column rowcode.Column) (from, to time.Time) {
 	switch c := c.(type) {
 	case All:

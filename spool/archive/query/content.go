@@ -18,8 +18,8 @@ type Content struct {
 	Variables     map[string]string // of the template, as text
 }
 
-// ReadContent reads a body. What cannot be read is left out, and what was not read when ctx
-// ended.
+// ReadContent reads a body. Parts that cannot be read are left out, as are those not read
+// when ctx ended.
 func ReadContent(ctx context.Context, body []byte) *Content {
 	object, err := wire.ParseObject(body)
 	if err != nil {

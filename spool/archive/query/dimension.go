@@ -126,7 +126,7 @@ func (d *dimension[K]) prune() {
 
 // rebucket moves all tallies to the clock's longer buckets.
 func (d *dimension[K]) rebucket() {
-	// Merging counts the tallies of the longer buckets anew.
+	// Merging counts the tallies of the longer buckets again.
 	d.cells = 0
 	if d.series != nil {
 		d.series.held = 0

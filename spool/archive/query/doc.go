@@ -1,8 +1,8 @@
 // Package query defines what a search and a statistic over the rows of an account mean.
 //
-// It is the oracle: Query.Match and Query.Select say which rows a search finds,
-// Statistics what is counted of them. Stores answer from indexes, column blocks and
-// summaries instead, and must give the same answers; package databasetest compares them.
+// It is the oracle: Query.Match and Query.Select define the rows that a search finds,
+// Statistics the counts of them. Stores answer from indexes, column blocks and summaries
+// instead, and must give the same answers; package databasetest compares them.
 //
 // The files, by the question that they answer:
 //

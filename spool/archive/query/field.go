@@ -21,7 +21,7 @@ type field struct {
 	// word marks a text that is one of a few words, which providers and people write in
 	// different cases: whole values match in any case. Other texts match exactly.
 	word   bool
-	words  []string // the only ones that whole values are compared with; nil: any
+	words  []string // the only ones that whole values are compared with; nil means any
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
@@ -41,8 +41,8 @@ const (
 	keyRequired
 )
 
-// fields holds what filters can test, by the peer's names and ours: first what has no column
-// of its own, or several values in one, then what the columns define.
+// fields holds what filters can test, by the peer's names and ours: first those without a
+// separate column, or with several values in one, then what the columns define.
 var fields = withColumns(map[string]field{
 	"pl_id":               {column: rowcode.ColumnID, text: requestID},
 	"id":                  {column: rowcode.ColumnID, text: requestID},

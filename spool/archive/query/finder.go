@@ -10,14 +10,14 @@ import (
 )
 
 // Finder makes the page of a query from the rows that match it. A store gives it all of
-// them, newest first, or only those behind the cursor if nothing before it counts
+// them, newest first, or only those after the cursor if nothing before it counts
 // (Query.Streams, or no filter in the order of time). Not safe for concurrent use.
 type Finder struct {
 	query  *Query
 	skip   int
 	page   Page
 	rows   PageRows
-	behind bool    // the rows are behind the cursor
+	behind bool    // the rows are after the cursor
 	sorted topRows // of an order other than time
 
 	anyOrder bool // see AnyOrder
@@ -77,8 +77,7 @@ func (f *Finder) VisitFar(fill Fill, far func() Locate) (more bool, err error) {
 		return true, f.sort(fill, far)
 	}
 
-	// Once a row is behind the cursor, all that follow are: no need to look at their
-	// places.
+	// Once a row is past the cursor, all later ones are: no need to look at their places.
 	if q.After != nil && !f.behind {
 		row, err := fill(rowcode.PlaceColumns)
 		if err != nil || q.Order.Compare(PositionOf(row), *q.After) <= 0 {
@@ -141,7 +140,7 @@ func (f *Finder) VisitPlace(p Position) {
 	}
 }
 
-// Wants reports whether rows behind a position may be on the page, in an order other than
+// Wants reports whether rows after a position may be on the page, in an order other than
 // time.
 func (f *Finder) Wants(p Position) bool {
 	if t := &f.sorted; t.last == nil || len(t.places) > f.query.Offset+f.query.Limit+1 {

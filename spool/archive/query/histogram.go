@@ -12,7 +12,7 @@ type histogram struct {
 	first   int      // class of counts[0]
 	counts  []uint32 // by class
 	total   int64
-	sumMics int64 // in whole microseconds, because a sum of floats depends on their order
+	sumMics int64 // in full microseconds, because a sum of floats depends on their order
 }
 
 var (

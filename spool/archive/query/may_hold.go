@@ -84,7 +84,7 @@ func escapesLetters(body []byte) bool {
 			return false
 		}
 
-		// What is no valid escape is left to the parser.
+		// Invalid escapes are left to the parser.
 		body = body[i+2:]
 		if len(body) < 4 {
 			return true

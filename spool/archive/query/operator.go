@@ -145,7 +145,7 @@ func (o operation) compile(fd field) (*Test, error) {
 		return t, err
 	}
 
-	// What is left is a number.
+	// Only a number is left.
 	holds, err := ordered(o, parseNumber, cmp.Compare[float64])
 	t.match = func(s *Subject) bool { return holds(fd.number(s.Row, key)) }
 
@@ -186,7 +186,7 @@ func (o operation) metadata(t *Test, fd field) error {
 		return err
 	}
 
-	// What is left looks for a part, of which a reference says nothing.
+	// The others look for a part, which a reference does not show.
 	holds, err := o.text()
 	t.whole = true
 	t.match = func(s *Subject) bool {
@@ -284,7 +284,7 @@ func (o operation) intent(t *Test, fd field) error {
 }
 
 // span returns the first and the last moment for which a positive operator on a time can
-// hold, to the nanosecond; zero: unbounded.
+// hold, to the nanosecond; zero means unbounded.
 func (o operation) span() (from, to time.Time) {
 	// The values were already checked by ordered.
 	switch o.Operator {
@@ -475,7 +475,7 @@ func parseText(raw json.RawMessage) (string, string, bool) {
 		return s, expected, true
 	}
 
-	// A fraction is no id, and has many spellings.
+	// A fraction is not an id, and has many spellings.
 	var n json.Number
 	if isNullValue(raw) || json.Unmarshal(raw, &n) != nil {
 		return "", expected, false

@@ -15,7 +15,7 @@ import (
 
 // Order is the order of a search. The zero Order is newest first by list time.
 type Order struct {
-	By        string // one of wire.SortFields; "": the list time, then by request id
+	By        string // one of wire.SortFields; "" means the list time, then by request id
 	Ascending bool
 }
 
@@ -123,7 +123,7 @@ func (o Order) compareValues(a, b SortValue) int {
 type SortBounds struct {
 	Order Order
 
-	first, last *SortValue // of the cursor, and of the page's end; nil: no bound
+	first, last *SortValue // of the cursor, and of the page's end; nil means no bound
 	ties        bool       // a row with the last value may enter: it is newer than those before
 }
 
@@ -144,7 +144,7 @@ func (b SortBounds) atCursor(v SortValue) bool {
 	return b.first != nil && b.Order.compareValues(v, *b.first) == 0
 }
 
-// Behind reports whether a value comes behind those of the page.
+// Behind reports whether a value comes after those of the page.
 func (b SortBounds) Behind(v SortValue) bool {
 	if b.last == nil {
 		return false

@@ -15,14 +15,14 @@ import (
 type Query struct {
 	Offset   int // matches to skip before the page begins
 	Limit    int // rows of the page, at least 1
-	BytesMax int // what the rows of the page may weigh, except for the last; 0: PageBytesMax
+	BytesMax int // what the rows of the page may weigh, except for the last; 0 means PageBytesMax
 
-	After *Position // the page begins behind it; nil: at the first row
+	After *Position // the page begins after it; nil means at the first row
 	Order Order
 	Where Condition // nil: every record
 	Words []string  // lower case; each must occur in the prompt or the response
 
-	// Budget is how long bodies may be looked into; 0: unlimited. See Page.Stopped.
+	// Budget is how long bodies may be looked into; 0 means unlimited. See Page.Stopped.
 	Budget time.Duration
 
 	// Bare leaves the excerpts out of a page's rows, which cost a state each, and in an order
@@ -33,8 +33,8 @@ type Query struct {
 	page int
 }
 
-// searchBudget is how long one search looks into prompts and responses. Nobody waits for
-// a later answer, and the cursor continues where it ended.
+// searchBudget is how long one search looks into prompts and responses. A later answer is
+// of no use, and the cursor continues where it ended.
 const searchBudget = 5 * time.Second
 
 // quickBudget is that of a Search that is Quick.
@@ -66,8 +66,7 @@ func Compile(s wire.Search) (Query, error) {
 		return Query{}, err
 	}
 	if s.Cursor != "" {
-		// Nobody can know which page they mean: that of the list or that behind the
-		// cursor.
+		// It is unclear which page they mean: that of the list or that after the cursor.
 		if q.Offset > 0 {
 			return Query{}, invalid("page", "cannot be combined with cursor; send one of them")
 		}
@@ -121,8 +120,8 @@ func (q *Query) NeedsWhole() bool { return q.Where != nil && needsWhole(q.Where)
 func (q *Query) NeedsBody() bool { return len(q.Words) > 0 || q.Columns().Has(rowcode.ColumnBody) }
 
 // Streams reports whether a page is answered as soon as it is full. Counting what
-// follows, or what precedes a cursor, would take too long where bodies are looked into, and
-// is for nothing where the rows are all that is wanted.
+// follows, or what precedes a cursor, would take too long where bodies are looked into,
+// and is for nothing where only the rows are wanted.
 func (q *Query) Streams() bool { return (q.NeedsBody() || q.Bare) && q.Order.By == "" }
 
 // Decides reports whether rows alone tell what matches.
@@ -131,17 +130,17 @@ func (q *Query) Decides() bool { return !q.NeedsBody() && !q.NeedsWhole() }
 // Columns returns the columns that Where looks at.
 func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 
-// Span returns the first and the last list time that can match; zero: unbounded.
+// Span returns the first and the last list time that can match; zero means unbounded.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
 
 // Spanned reports whether the search finds all records of a stretch of time, that of
 // Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
 
-// AcceptedSpan bounds the order times of what can match; zero: unbounded.
+// AcceptedSpan bounds the order times of what can match; zero means unbounded.
 func (q *Query) AcceptedSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnAccepted) }
 
-// StartSpan bounds the callers' start times of what can match; zero: unbounded.
+// StartSpan bounds the callers' start times of what can match; zero means unbounded.
 func (q *Query) StartSpan() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnStart) }
 
 // Match reports whether the search finds a record. It defines the meaning of a search:
@@ -194,8 +193,8 @@ func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Pa
 	return page
 }
 
-// Answer returns a page in the peer's form. There are no page numbers behind a cursor,
-// nor behind a page that weighs too much: the next number would skip rows.
+// Answer returns a page in the peer's form. There are no page numbers after a cursor,
+// nor after a page that weighs too much: the next number would skip rows.
 func (q *Query) Answer(page Page) wire.SearchPage {
 	// Stored references must not leave the archive.
 	for i := range page.Rows {
@@ -237,7 +236,7 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 			a.NextNum = &next
 		}
 	} else if page.Stopped != nil && q.Order.By == "" {
-		// Nothing more was found in time, but there may be more behind the place reached.
+		// Nothing more was found in time, but there may be more after the place reached.
 		a.HasNext = true
 		a.NextCursor = rowcode.Optional(formatCursor(*page.Stopped, q.Order))
 	}

@@ -129,8 +129,7 @@ func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
 		return s.kept[i]
 
 	// Once there are others, some names that rank last were merged into them. A name that
-	// ranks behind all kept ones may be one of these, so it cannot have a tally of its
-	// own.
+	// ranks after all kept ones may be one of these, so it cannot have its own tally.
 	case i == len(s.kept) && s.other != nil, i >= b.most:
 		return b.others(s)
 	}
@@ -143,7 +142,7 @@ func (b *scoreBound) tally(s *scoreSums, name string) *scoreTally {
 	return t
 }
 
-// others returns the tally of the names that have none of their own.
+// others returns the tally of the names without a separate one.
 func (b *scoreBound) others(s *scoreSums) *scoreTally {
 	if s.other == nil {
 		s.other = &scoreTally{name: wire.ScoresOther}
@@ -230,7 +229,7 @@ func (s *scoreSums) summaries(most int) []wire.ScoreSum {
 // scoreLimits returns how many names an answer may list for each of its parts, and for
 // each bucket of its series.
 func scoreLimits[K comparable](parts []share[K]) (inTotals, inSeries int) {
-	// Totals and series are lists of their own in an answer, each with its bound.
+	// Totals and series are their own lists in an answer, each with its bound.
 	var totals, series []*scoreSums
 	for _, p := range parts {
 		totals = append(totals, p.scores)
@@ -302,7 +301,7 @@ func scoresAsked(f *wire.Filter) []string {
 			names = append(names, f.NestedKey)
 		}
 	case "score_name":
-		// Anything else is no name, or is rejected when the filter is compiled.
+		// Anything else is not a name, or is rejected when the filter is compiled.
 		var name string
 		var list []string
 		if json.Unmarshal(f.Value, &name) == nil {

@@ -67,7 +67,7 @@ func (s stretch) has(second int64) bool { return s.bucket <= second && second <=
 // newClock returns the clock for a question.
 func newClock(q wire.StatisticsQuery) clock {
 	c := newSteps(q)
-	// The API has rejected what is no zone.
+	// The API has rejected what is not a zone.
 	if zone, ok := calendar.ParseZone(q.Zone); ok && zone != time.UTC {
 		c.zone = zone
 	}
@@ -237,7 +237,7 @@ func (b buckets) sum() *tally {
 	return t
 }
 
-// sorted returns the buckets that there are, oldest first.
+// sorted returns the existing buckets, oldest first.
 func (b buckets) sorted() []int64 { return slices.Sorted(maps.Keys(b)) }
 
 // errTooManyBuckets rejects a bucket that the caller chose.

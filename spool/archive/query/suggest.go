@@ -13,7 +13,7 @@ import (
 const (
 	suggestionsDefault = 50
 	suggestionsSeenMax = 10_000  // distinct values, including those without the prefix
-	suggestionBytesMax = 1 << 10 // nobody picks a longer value from a list
+	suggestionBytesMax = 1 << 10 // a longer value is not picked from a list
 )
 
 // suggestionFields maps the peer's names to those that fields have in a filter.
@@ -42,7 +42,7 @@ func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 		name = other
 	}
 
-	// Ids are as many as records: a list of some is no help.
+	// Ids are as many as records: a list of some does not help.
 	f, ok := fields[name]
 	switch {
 	case !ok || f.text == nil && f.content == nil || f.column == rowcode.ColumnID:
@@ -126,5 +126,5 @@ func (g *Suggestion) begins(value string) bool {
 	return false
 }
 
-// wordEnds are the characters behind which a word of a value begins.
+// wordEnds are the characters after which a word of a value begins.
 const wordEnds = "/-_.:@ "

@@ -48,7 +48,7 @@ const (
 	summaryBucketsMax = 48
 )
 
-// ErrSummary means that what was to be merged is no summary.
+// ErrSummary means that the value to merge is not a summary.
 var ErrSummary = errors.New("the summary is not one that this version writes")
 
 // Sums is what a store's Sum passes its rows to. Rows and summaries are valid until the

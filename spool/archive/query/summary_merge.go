@@ -148,7 +148,7 @@ func mergeBuckets[K comparable](r *summaryReader, d *dimension[K], name K, seen 
 	for range r.count() {
 		t := d.at(name, d.clock.floor(r.Varint()))
 
-		// Without room for it the tally must be read all the same, for what follows.
+		// Without memory for it the tally must still be read, to get to the next one.
 		if t == nil {
 			var lost tally
 			r.tally(&lost, func(scoreTally, bool) {})

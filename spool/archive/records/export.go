@@ -12,7 +12,7 @@ import (
 const exportPage = 1000
 
 // Export calls fn with every matching record, newest first, and a cursor that continues
-// behind it. It ends when fn returns an error, which it returns. Its memory is bounded by
+// after it. It ends when fn returns an error, which it returns. Its memory is bounded by
 // one record. Records written meanwhile may be missing; records deleted before fn would
 // get them are.
 func (svc *Service) Export(
@@ -65,7 +65,7 @@ const exportStep = 100
 // ExportEvents calls fn with the events of every record that s finds, in its order, one
 // record at a time. If s has no filter, the events that wait for their request follow.
 //
-// mark is called now and then with a cursor that continues behind what fn got, "" at the
+// mark is called now and then with a cursor that continues after what fn got, "" at the
 // end. The export ends with the first error of either. Its memory is bounded by a page of
 // rows and one record.
 func (svc *Service) ExportEvents(
@@ -97,7 +97,7 @@ func (svc *Service) ExportEvents(
 			break
 		}
 		s.Cursor = *page.NextCursor
-		// Between pages, never within one: behind a cursor nothing was left out.
+		// Between pages, never within one: after a cursor nothing was left out.
 		if err := mark(s.Cursor); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (svc *Service) ExportEvents(
 			}
 		}
 
-		// Marked behind a whole part: an export that is taken up again repeats at most one.
+		// Marked after a whole part: an export that is taken up again repeats at most one.
 		s.Cursor = next
 		if err := mark(next); err != nil {
 			return err

@@ -15,16 +15,16 @@ import (
 )
 
 // Some libraries send the messages of a traced call, and judgements of it, as log records
-// beside its span. These have a record of their own (wire.LogRecordID), because their
+// beside its span. These have their own record (wire.LogRecordID), because their
 // senders do not know the span's start, and wait there for their span.
 //
-// Whichever comes last, the span or its log records, joins them: the span's record gets an
-// event with the span and all its log records so far, which stands before the span alone.
-// Its id derives from its content, so that joining again changes nothing. The log records
-// are then marked, and no longer wait.
+// Whichever comes last, the span or its log records, joins them: the span's record gets
+// an event with the span and all its log records so far, which takes precedence over the
+// span alone. Its id derives from its content, so that joining again changes nothing. The
+// log records are then marked, and no longer wait.
 
 // joinBytesMax bounds what is joined at a time: with each further log record the span is
-// written anew. Evaluations have as much again, so that messages keep no score out.
+// written again. Evaluations have as much again, so that messages keep no score out.
 const joinBytesMax = 4 << 20 // of the bodies
 
 // joinTraceMax is among how many records of its trace the span of a log record is looked for.
@@ -87,7 +87,7 @@ func (svc *Service) joinLogs(ctx context.Context, account string, events []archi
 		return err
 	}
 
-	// A few log records may belong to large spans: not all of them are held at once.
+	// A few log records may belong to large spans: not all of them are held together.
 	var derived []archive.Event
 	size := 0
 	for key, spanRecord := range found {
@@ -181,7 +181,7 @@ func (svc *Service) addSpans(
 		return nil
 	}
 
-	// All are asked for at once, because nearly none has log records.
+	// All are asked for in one query, because nearly none has log records.
 	linked, err := svc.config.Store.Linked(ctx, account, slices.Collect(maps.Keys(spans)), 1)
 	for link := range linked {
 		key := spans[link]
@@ -193,8 +193,8 @@ func (svc *Service) addSpans(
 
 // findSpans looks for the spans that did not come with their log records.
 func (svc *Service) findSpans(ctx context.Context, account string, found joinings) error {
-	// The ids of a span's record and of its log records differ from those of others behind
-	// their time, which is not known here.
+	// The ids of a span's record and of its log records differ from those of others in
+	// the part after their time, which is not known here.
 	wanted := map[archive.IDEnd]spanKey{}
 	asked := map[archive.UUID]bool{}
 	for key, spanRecord := range found {
@@ -228,7 +228,7 @@ func (svc *Service) join(
 	ctx context.Context, account string, key spanKey, spanRecord string,
 ) (derived []archive.Event, err error) {
 	state, body, err := svc.config.Store.Record(ctx, account, spanRecord)
-	// A request that was logged is shown in the span's place. The span is joined all the same:
+	// A request that was logged is shown in the span's place. The span is still joined:
 	// whichever comes first, its log records may hold scores.
 	if err == nil && state.Span != nil && state.Request != nil && !state.Request.Value.Traced {
 		var bodies map[string]json.RawMessage
@@ -250,7 +250,7 @@ func (svc *Service) join(
 	}
 
 	joined := otel.Join(body, logs)
-	// What is not joined waits on: a full record would refuse the scores of its call.
+	// The others keep waiting: a full record would refuse the scores of its call.
 	if state.Bytes()+len(joined) > archive.RecordBytesMax/2 {
 		return nil, nil
 	}
@@ -258,7 +258,7 @@ func (svc *Service) join(
 		return derived, nil
 	}
 
-	// The stamp is right behind that of the span, so that one sent later still stands. Of two
+	// The stamp is right after that of the span, so that one sent later still stands. Of two
 	// batches that join at the same time, that with more log records stands.
 	from := state.History[slices.IndexFunc(state.History, func(h archive.Entry) bool { return h.ID == state.Span.ID })]
 	more := max(1, otel.Joined(joined)-otel.Joined(body))

@@ -15,7 +15,7 @@ const (
 	maskBytesStep = 8 << 20 // of their bodies, unless one alone has more
 )
 
-// Scan looks for secrets in the records of the account, behind q.Cursor, for about 2 s
+// Scan looks for secrets in the records of the account, after q.Cursor, for about 2 s
 // or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them,
 // durably and with an entry in the audit log by the time it returns. It reports where
 // secrets are, never what they are.
@@ -98,8 +98,8 @@ func (s *scan) look(ctx context.Context, requestID string) error {
 		n += s.report(requestID, h.ID, bodies[h.ID])
 	}
 
-	// Events whose bodies are not kept live on only in the state. What the state has of
-	// the request comes from a kept body.
+	// Events whose bodies are not kept live on only in the state. The request in the
+	// state comes from a kept body.
 	left, err := json.Marshal(archive.State{
 		Scores:   state.Scores,
 		Metadata: state.Metadata,

@@ -62,8 +62,8 @@ func errCursor(wanted string) error {
 type Versions interface {
 	// VersionAt finds a template by its name or decimal id. It returns the template's
 	// name and the version that the selector meant at that moment, 0 if it meant none.
-	// The error is CodeNotFound for an unknown template; any other error means that there
-	// is no answer now.
+	// The error is CodeNotFound for an unknown template; any other error means that it
+	// cannot be answered now.
 	VersionAt(
 		ctx context.Context, account, ident string, selector wire.Selector, at time.Time,
 	) (name string, version int, err error)

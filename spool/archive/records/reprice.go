@@ -17,10 +17,10 @@ const repriceTime = 2 * time.Second
 // errRepriceStep ends a call of Reprice that has worked long enough.
 var errRepriceStep = errors.New("enough for one call")
 
-// Reprice prices the account's requests by today's table, each as of its own time. It
-// reads them anew, newest first behind the cursor of an earlier call ("" for the first),
-// for about 2 s. What it reports is durable, and repeating it changes nothing. With
-// an error it reports what was changed before that.
+// Reprice prices the account's requests by today's table, each as of its time. It reads
+// them again, newest first after the cursor of an earlier call ("" for the first), for
+// about 2 s. Its result is durable, and repeating it changes nothing. With an error it
+// reports what was changed before that.
 func (svc *Service) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
 	change := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
 		raw, err := body()
@@ -73,9 +73,9 @@ func (svc *Service) reread(accepted time.Time, r *archive.Request, body json.Raw
 	return string(before) != string(after)
 }
 
-// Rewrite calls change with every request of the account, newest first behind cursor (""
+// Rewrite calls change with every request of the account, newest first after cursor (""
 // for the first), in steps. After each step it calls progress with how many it has seen
-// and changed, and a cursor that continues behind them, "" at the end. An error of
+// and changed, and a cursor that continues after them, "" at the end. An error of
 // progress ends it.
 func (svc *Service) Rewrite(
 	ctx context.Context, id wire.Identity, cursor string, change archive.Change,

@@ -92,9 +92,9 @@ func (svc *Service) settleConflicts(ctx context.Context, id wire.Identity, r *wi
 	return nil
 }
 
-// conflictsOf returns the contents of other requests under a record's id, each once,
-// in the order of arrival. The first is always shown: it stood before another took
-// the record over.
+// conflictsOf returns the contents of other requests under a record's id, each once, in
+// the order of arrival. The first is always shown: it was shown before another took the
+// record over.
 func conflictsOf(others []wire.RecordEvent, bodies map[string]json.RawMessage) []wire.Conflict {
 	sort.Slice(others, func(i, j int) bool {
 		a, b := &others[i], &others[j]

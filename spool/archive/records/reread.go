@@ -9,9 +9,9 @@ import (
 )
 
 // Reread reads the account's spans again, so that they gain what today's version knows. A
-// span may become a request, and a request a span. It works behind the cursor of an earlier
-// call ("" for the first) for about 2 s. What it reports is durable, and repeating
-// it changes nothing. With an error it reports what was changed before that.
+// span may become a request, and a request a span. It works after the cursor of an
+// earlier call ("" for the first) for about 2 s. Its result is durable, and repeating it
+// changes nothing. With an error it reports what was changed before that.
 func (svc *Service) Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error) {
 	if err := checkAccount(id); err != nil {
 		return wire.Reread{}, err

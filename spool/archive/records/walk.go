@@ -23,7 +23,7 @@ type walk struct {
 	look    func(ctx context.Context, requestID string) error
 
 	seen   int
-	cursor string // continues behind the records that were looked at
+	cursor string // continues after the records that were looked at
 	done   bool
 }
 
@@ -64,23 +64,23 @@ func (w *walk) run(ctx context.Context) error {
 	}
 }
 
-// What the cursors of records begin with that no list shows.
+// The first bytes of the cursors of records that no list shows.
 const (
 	orphanCursor = "o."
 	spanCursor   = "s."
 )
 
-// isOffList reports whether a cursor is behind all records that lists show.
+// isOffList reports whether a cursor is past all records that lists show.
 func isOffList(cursor string) bool {
 	return strings.HasPrefix(cursor, orphanCursor) || strings.HasPrefix(cursor, spanCursor)
 }
 
-// walked is a record of a walk, and the cursor that continues behind it.
+// walked is a record of a walk, and the cursor that continues after it.
 type walked struct{ requestID, cursor string }
 
-// partBehind returns the next records of an account behind a cursor, "" for the beginning: from
+// partBehind returns the next records of an account after a cursor, "" for the beginning: from
 // the newest on those that lists show, then the orphans, then those that are only a span. next
-// continues behind them; it is "" at the end.
+// continues after them; it is "" at the end.
 func (svc *Service) partBehind(ctx context.Context, account, cursor string) (part []walked, next string, err error) {
 	if after, isOrphan := strings.CutPrefix(cursor, orphanCursor); isOrphan {
 		states, last, err := svc.config.Store.OffList(ctx, account, archive.Orphaned, after, exportStep)

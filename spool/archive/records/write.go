@@ -123,9 +123,9 @@ func (svc *Service) apply(
 	return nil
 }
 
-// resolve fills in a link's template name and version. What the sidecar knew when it
-// accepted the event wins, because the app used that. Otherwise the registry's history
-// decides, as of the event's order time.
+// resolve fills in a link's template name and version. The version that the sidecar knew
+// when it accepted the event wins, because the app used that. Otherwise the registry's
+// history decides, as of the event's order time.
 func (svc *Service) resolve(ctx context.Context, account string, e *archive.Event) error {
 	link := e.TemplateLink()
 	if link == nil {
@@ -150,7 +150,7 @@ func (svc *Service) resolve(ctx context.Context, account string, e *archive.Even
 	}
 	name, version, err := svc.config.Versions.VersionAt(ctx, account, link.Name, selector, e.OrderTime)
 	switch {
-	// An unknown template is no reason to refuse the event: its app
+	// An unknown template is not a reason to refuse the event: its app
 	// already has a 200. The link stays as it was sent.
 	case wire.IsCode(err, wire.CodeNotFound):
 		return nil

@@ -9,8 +9,8 @@ import (
 // Column is a part of a row. A store reads no more columns than a question needs.
 type Column uint8
 
-// The columns. ColumnTime is the list time, ColumnAccepted the order time. ColumnBody is no
-// part of the row: it stands for the request's body.
+// The columns. ColumnTime is the list time, ColumnAccepted the order time. ColumnBody is
+// not a part of the row: it means the request's body.
 const (
 	ColumnID Column = iota
 	ColumnTime
@@ -45,7 +45,7 @@ const (
 	columnsEnd
 )
 
-// Definition is all that is particular about a column.
+// Definition is everything particular about a column.
 type Definition struct {
 	// Fields are the names by which a filter asks for its value, by the peer's and ours. The
 	// fields of a column without any, or with several values in one, are in package query.

@@ -10,7 +10,7 @@ import (
 // Clone returns a deep copy of a row that is valid only for a call.
 func Clone(row *wire.Row) wire.Row {
 	r := *row
-	// What the row points to is copied too: the scan may reuse it.
+	// The memory that the row points to is copied too: the scan may reuse it.
 	for c := ColumnFunction; c < ColumnBody; c++ {
 		definitions[c].value.own(&r)
 	}

@@ -13,7 +13,7 @@ import (
 //
 //	1   version of this table, rowVersion
 //	then for each column from ColumnFunction on, in their order
-//	n   length of the value, uvarint; 0: the row has nothing there
+//	n   length of the value, uvarint; 0 means the row has nothing there
 //	    the value
 //
 // A value is

@@ -14,7 +14,7 @@ import (
 type value interface {
 	append(b []byte, row *wire.Row) []byte
 	read(r *Reader, row *wire.Row)
-	share(from, row *wire.Row) // row has what from has, with all that it points to
+	share(from, row *wire.Row) // row has what from has, with everything that it points to
 	own(row *wire.Row)         // row has a copy of what it points to
 }
 

@@ -25,7 +25,7 @@ func auditKey(account, id string) (keyed.Key, error) {
 	return keyed.Key{Kind: auditEntries, Account: account, Name: string(parsed[:])}, nil
 }
 
-// Audit stores what somebody changed; see auth.AuditStore.
+// Audit stores a change that a person or a key made; see auth.AuditStore.
 func (s *Store) Audit(ctx context.Context, account string, e wire.AuditEntry) error {
 	key, err := auditKey(account, e.ID)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) AuditLog(ctx context.Context, account, before string, limit int)
 		if from, err = auditKey(account, before); err != nil {
 			return nil, err
 		}
-		from.Name += "\x00" // the first name behind it
+		from.Name += "\x00" // the first name after it
 	}
 
 	page, err := s.rows.Scan(ctx, from, 0, limit)

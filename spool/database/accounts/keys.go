@@ -81,5 +81,5 @@ func (s *Store) TouchKeys(ctx context.Context, used map[string]time.Time) error 
 
 func errNoKey() *wire.Error {
 	return wire.Errorf(wire.CodeNotFound,
-		"There is no such key. \"promptspool keys list\" shows those that there are.")
+		"There is no such key. \"promptspool keys list\" shows the existing ones.")
 }

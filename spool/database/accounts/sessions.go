@@ -87,7 +87,7 @@ func (s *Store) AddFailure(ctx context.Context, sources [][32]byte, now, until t
 		}
 
 		for i, f := range counts {
-			// A count whose time is over begins anew.
+			// A count whose time is over begins again.
 			if !now.Before(f.Until) {
 				f = wire.Failures{Until: until.UTC()}
 			}
@@ -105,7 +105,7 @@ func (s *Store) TakeBackFailure(ctx context.Context, sources [][32]byte) error {
 	return s.change(ctx, false, func(tx *keyed.Tx) error {
 		of, counts, err := loadFailures(ctx, tx, sources)
 		for i, f := range counts {
-			// It may have been forgotten meanwhile, or begun anew.
+			// It may have been forgotten meanwhile, or begun again.
 			if err == nil && f.Count > 0 {
 				f.Count--
 				err = tx.Put(of[i], f)

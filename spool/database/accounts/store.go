@@ -1,7 +1,7 @@
-// Package accounts keeps what a server holds besides records: accounts, keys, people, invites,
-// reset links, sessions, failed sign-ins, the audit log, templates and the fleet of sidecars.
-// What is valid, what conflicts and what an error says is decided here; a database only keeps
-// the values (package keyed).
+// Package accounts keeps what a server holds besides records: accounts, keys, people,
+// invites, reset links, sessions, failed sign-ins, the audit log, templates and the fleet
+// of sidecars. Validity, conflicts and error messages are decided here; a database only
+// keeps the values (package keyed).
 package accounts
 
 import (

@@ -207,7 +207,8 @@ func (s *Store) TemplateChanges(
 	if err == nil && len(page) == 0 {
 		var last registry
 		last, _, err = keyed.Load[registry](ctx, s.rows, registryKey(account))
-		// What was published since the feed was read is not listed, and so not told of yet.
+		// Templates published since the feed was read are not listed, and so not
+		// announced yet.
 		answer.Revision, answer.Reset = min(since, last.Revision), since > last.Revision
 	}
 	return answer, err

@@ -129,7 +129,8 @@ func (s *Store) ChangeUser(
 			return wire.User{}, err
 		}
 		apply(&p, change)
-		// An account must keep an owner who can sign in: nobody else could appoint one.
+		// An account must keep an owner who can sign in: only an owner can appoint
+		// another.
 		owned := isOwner(&p)
 		all, err := keyed.List[person](ctx, tx, keyed.Key{Kind: people})
 		for _, item := range all {
@@ -155,7 +156,7 @@ func setUser(ctx context.Context, tx *keyed.Tx, p *person) error {
 	return tx.Put(personKey(p.ID), p)
 }
 
-// isOwner reports whether somebody owns their account and can sign in.
+// isOwner reports whether a person owns their account and can sign in.
 func isOwner(p *person) bool { return p.Role == wire.RoleOwner && p.DisabledAt == nil }
 
 func apply(p *person, c wire.UserChange) {

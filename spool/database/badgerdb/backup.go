@@ -22,7 +22,7 @@ import (
 	"promptspool/spool/disk"
 )
 
-// A backup is a file of a format of its own, independent of Badger's files:
+// A backup is a file in a separate format, independent of Badger's files:
 //
 //	backupHead
 //	one zstd stream:
@@ -66,7 +66,7 @@ func (b *Backup) add(key, value []byte) {
 }
 
 // Backup writes everything in the database to w, as of the moment it is called. Reads and
-// writes go on meanwhile; Erase waits until it is done. Each value is verified on the
+// writes continue meanwhile; Erase waits until it is done. Each value is verified on the
 // way.
 func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	// Erase reopens the files, and would block all reads until this one ended.
@@ -109,7 +109,7 @@ func (db *DB) Backup(ctx context.Context, w io.Writer) (b Backup, err error) {
 	return b, errors.Join(err, packed.Close())
 }
 
-// writeCounted writes b behind its length.
+// writeCounted writes b after its length.
 func writeCounted(w *bufio.Writer, b []byte) error {
 	_, err1 := w.Write(binary.AppendUvarint(nil, uint64(len(b))))
 	_, err2 := w.Write(b)
@@ -258,7 +258,7 @@ func Restore(ctx context.Context, c Config, r io.Reader, mend func(context.Conte
 		c.Logger = slog.Default()
 	}
 
-	// What an interrupted restore left is removed.
+	// Leftovers of an interrupted restore are removed.
 	temp := c.Dir + ".restoring"
 	if err := errors.Join(disk.RemoveAll(temp), os.MkdirAll(temp, 0o700)); err != nil {
 		return b, fmt.Errorf("restore: %w", err)

@@ -76,7 +76,7 @@ func (k keys) removeBlock(place []byte, head *blocks.Head) []write {
 	return writes
 }
 
-// nextBlock returns the place of the first block behind a place, or nil if there is none.
+// nextBlock returns the place of the first block after a place, or nil if there is none.
 // A nil place is before all blocks.
 func (db *DB) nextBlock(ctx context.Context, txn *badger.Txn, k keys, place []byte) (next []byte, err error) {
 	from := k.block(place)

@@ -18,7 +18,7 @@ const siftRows = 256
 func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 	var rows [siftRows]int
 
-	// rows[:n] are to be sifted; next is behind them.
+	// rows[:n] will be sifted; next comes after them.
 	n := 0
 	for i = v.May.Within(i, end); i >= 0 && n < siftRows; i = v.May.Within(i+1, end) {
 		rows[n] = i
@@ -41,8 +41,7 @@ func (s *scan) sift(v blocks.Verdict, i, end int) (next int, err error) {
 		wg.Go(func() {
 			// Bodies are stored in the order of their ids, which is mostly that of time.
 			// Each goroutine takes one range, from its old end on, so that its iterator
-			// moves forward.
-			// What is not sifted in time is judged by the next page.
+			// moves forward. Rows not sifted in time are judged by the next page.
 			for j := n*(w+1)/workers - 1; j >= n*w/workers && errs[w] == nil && !s.isOver(); j-- {
 				place := ids.At(rows[j])
 				_, id := blocks.DecodePlace(place[:])

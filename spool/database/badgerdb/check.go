@@ -22,7 +22,7 @@ import (
 //   - Templates, their ids, versions and changes belong together.
 //
 // Its error is the first fault. It reads everything once, as of the moment it is called,
-// while reads and writes go on.
+// while reads and writes continue.
 func (db *DB) Check(ctx context.Context) error {
 	if err := db.Store.Check(ctx); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (db *DB) Check(ctx context.Context) error {
 	return db.view(func(txn *badger.Txn) error {
 		c := checker{db: db, txn: txn, accounts: make(map[keys]*tally)}
 
-		// In the order of the keys: a block's head is met before the rows of tables behind it.
+		// In the order of the keys: a block's head is met before the rows of tables after it.
 		err := db.each(ctx, txn, []byte{ofAccount}, nil, func(key, value []byte) (bool, error) {
 			return true, c.look(key, value)
 		})
@@ -39,7 +39,7 @@ func (db *DB) Check(ctx context.Context) error {
 			return err
 		}
 
-		// Behind the walk: by now it is known what should exist.
+		// After the walk: by now it is known what should exist.
 		for k, t := range c.accounts {
 			if err := c.rows(ctx, db, k, t); err != nil {
 				return fmt.Errorf("account %q: %w", k[2:], err)
@@ -127,7 +127,7 @@ func (c *checker) look(key, value []byte) error {
 
 		return c.summary(k, key[len(key)-blocks.PlaceBytes:], head)
 
-	case tableTime, tableLate: // these come behind the blocks, so first is known
+	case tableTime, tableLate: // these come after the blocks, so first is known
 		_, _, place := accountOf(key)
 		late := t.first != nil && bytes.Compare(place, t.first) >= 0
 		if late != (table == tableLate) && !bytes.Equal(value, mark) {
@@ -211,7 +211,7 @@ func (c *checker) rows(ctx context.Context, db *DB, k keys, t *tally) error {
 
 		place := query.PositionOf(row)
 		if before != nil && before.Compare(place) >= 0 {
-			return false, fmt.Errorf("the row of %s does not stand behind that of %s", row.RequestID, before.RequestID)
+			return false, fmt.Errorf("the row of %s does not follow that of %s", row.RequestID, before.RequestID)
 		}
 		before = &place
 

@@ -60,7 +60,7 @@ func newCommitter(lock *folder.Lock, space *freeSpace, bdb *badger.DB, h *health
 		logger: logger,
 		spare:  spareOf(bdb),
 	}
-	// One lane: Badger looks for no conflicts, because nobody else writes.
+	// One lane: Badger looks for no conflicts, because there is no other writer.
 	c.Committer = archive.NewCommitter(1, groupBytesMax, groupEventsMax, c.commitGroup)
 
 	return c
@@ -106,14 +106,14 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 		}
 
 		if !t.fits(writes) {
-			// The writes stay valid in the next transaction: nobody else writes in
+			// The writes stay valid in the next transaction: there is no other writer in
 			// between.
 			c.end(t)
 			t = c.begin()
 		}
 		if !t.fits(writes) {
 			w.Finish(wire.Errorf(wire.CodeTooLarge,
-				"The write does not fit into one transaction of the database. Send less at once."))
+				"The write does not fit into one transaction of the database. Send less at a time."))
 			continue
 		}
 
@@ -124,7 +124,7 @@ func (c *committer) commitGroup(_ context.Context, _ int, group []*waiting) {
 	c.end(t)
 }
 
-// end commits a transaction and answers all that wait for it. Changes that wrote
+// end commits a transaction and answers everyone waiting for it. Changes that wrote
 // nothing wait too: what they saw may come from a change before theirs, which must be
 // durable first.
 func (c *committer) end(t *transaction) error {
@@ -215,7 +215,7 @@ func (t *transaction) fits(writes []write) bool {
 	}
 
 	if t.held > 0 && held > groupBytesMax {
-		return false // it fits into a transaction of its own
+		return false // it fits into its own transaction
 	}
 
 	return count < t.countMax && bytes < t.bytesMax
@@ -337,7 +337,7 @@ func (l badgerLog) Errorf(format string, args ...any) {
 	text := line(format, args)
 	l.logger.Error("badger: " + text)
 
-	// Badger goes on after it, and reports the commit as done.
+	// Badger continues after it, and reports the commit as done.
 	if strings.HasPrefix(format, failedSync) {
 		l.health.fail(errors.New(text))
 	}

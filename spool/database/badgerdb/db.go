@@ -72,7 +72,7 @@ type DB struct {
 
 	retention  archive.Retention
 	erasing    sync.Mutex   // held by Erase and Backup, which exclude each other
-	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0: nothing
+	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0 means nothing
 
 	tombstones atomic.Int64 // of all accounts
 	unreadable atomic.Int64 // bytes that the disk could not read
@@ -83,7 +83,7 @@ type DB struct {
 	// Caches of what is in the database, filled on first use. Only changes use them, and
 	// those run one at a time.
 	selectors map[keys]map[[16]byte]time.Time // metadata values deleted from the accounts
-	firsts    map[keys][]byte                 // places of the accounts' first blocks; nil: no block
+	firsts    map[keys][]byte                 // places of the accounts' first blocks; nil means no block
 
 	stop chan struct{} // closed when closing begins, so that long reads end early
 
@@ -257,10 +257,10 @@ func (db *DB) Close() error {
 const closePatience = 2 * time.Second
 
 // closeFiles closes Badger. After a failed commit, or in a folder that is gone, it does
-// not wait long, because Badger tries forever to write its memtable to the bad disk. What
-// it leaves then is what a crash leaves, and the next Open reads what is there.
+// not wait long, because Badger tries forever to write its memtable to the bad disk. Then
+// it leaves the same as a crash, and the next Open reads what is there.
 func (db *DB) closeFiles() error {
-	// Closing writes the memtable, and must not do so into a folder that nobody finds.
+	// Closing writes the memtable, and must not do so into a folder that is lost.
 	if err := db.lock.Present(); err != nil {
 		db.commit.health.fail(err)
 	}

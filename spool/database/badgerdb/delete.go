@@ -54,8 +54,9 @@ func (db *DB) Having(
 		return ids, next, err
 	}
 
-	// Behind the rows: a later event may hide a value meanwhile. Only one that sets a deleted
-	// value, or a request, shows it again, and whoever folds these keeps the record out.
+	// After the rows: a later event may hide a value meanwhile. Only one that sets a
+	// deleted value, or a request, shows it again, and the fold of these keeps the record
+	// out.
 	k, err := keysOf(account)
 	if err != nil {
 		return nil, "", err

@@ -29,7 +29,7 @@
 //
 // Package folder is the folder with Badger's files: who may open it, which version wrote
 // it, and what is done about a crash or a bad block. Package blocks is the column store:
-// what a block of rows is, without transactions and without keys. What is left stays
+// what a block of rows is, without transactions and without keys. The rest stays
 // together, because nearly all of it works in the transactions of one committer, on keys
 // that one layout holds together.
 //
@@ -42,8 +42,7 @@
 //
 // After the fsync of each commit, and once a second, the database checks that its folder
 // is still the one it opened and can be written. Otherwise an fsync could succeed for
-// files that nobody finds again. If the check fails, it takes no more writes; see
-// [DB.Failed].
+// files that are lost. If the check fails, it takes no more writes; see [DB.Failed].
 //
 // # A disk that breaks
 //
@@ -60,9 +59,9 @@
 // the database, numbers are big-endian, ids are the 16 bytes of the UUID, and values are
 // JSON unless the table says otherwise.
 //
-// Keys of the database itself begin with 0. Keys of an account's records begin with 1 and its
-// id, length first, so that no account's keys are among those of another. What is small
-// (package keyed) begins with 2.
+// Keys of the database itself begin with 0. Keys of an account's records begin with 1 and
+// its id, length first, so that no account's keys are among those of another. Keys of the
+// small tables (package keyed) begin with 2.
 //
 //	00 'x'           since when something deleted may still be in the files, 12 bytes
 //
@@ -91,26 +90,26 @@
 //	'q' link 16, request 16    mark: a record with this State.Link
 //
 // ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
-// ^request is the request id, inverted likewise. So a plain walk meets the newest record
+// ^request is the request id, also inverted. So a plain walk meets the newest record
 // first.
 //
 // # Large records
 //
 // A state of archive.DeltaMin bytes or more has a byte 1 in front of its JSON and is not
-// rewritten with each event of its record. What a batch adds is a delta of its own, under
-// 'e', until these additions reach half the size of the state. Then the state is written
-// as a whole and replaces them. Every reader goes through DB.state, which joins the parts
-// (see archive.Stored).
+// rewritten with each event of its record. The additions of a batch are a separate delta,
+// under 'e', until these additions reach half the size of the state. Then the state is
+// written as a whole and replaces them. Every reader goes through DB.state, which joins
+// the parts (see archive.Stored).
 //
 // # The list
 //
 // A search walks the list of rows and touches neither states nor bodies.
 //
 // A new row stands alone, under 't'. When there are enough, the older ones are packed
-// into blocks of up to 4096 rows. Each column of a block is a value of its own, so a
-// filter reads only the columns it looks at, and it tests each entry of a column's
-// dictionary once, not each row. That is why there is no index of tags, metadata or
-// templates: a million rows are a few hundred blocks.
+// into blocks of up to 4096 rows. Each column of a block is a separate value, so a filter
+// reads only the columns it looks at, and it tests each entry of a column's dictionary
+// once, not each row. That is why there is no index of tags, metadata or templates: a
+// million rows are a few hundred blocks.
 //
 // A row that changes after it was packed stands alone again and hides the block's row,
 // until there are enough of those to repack the block. Packing commits the new block and
@@ -119,8 +118,8 @@
 // Rows that stand alone in a block's part of the list are kept apart, under 'u'. A packed
 // row leaves a Badger tombstone, which every walk has to pass until Badger has compacted
 // it away, and there are as many of those as records. So a walk over 't' must never go
-// past the beginning of the first block: two marks stand there, because Badger reads one
-// key ahead.
+// past the beginning of the first block: two marks end it, because Badger reads one key
+// ahead.
 //
 // With a million records in an account, a page by tag takes 5 ms, one by metadata value
 // or template version 13 to 16 ms, including the count of all matches.

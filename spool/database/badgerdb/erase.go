@@ -25,7 +25,7 @@ var nowhere = []byte{0xff, 0xff}
 
 // Erase rewrites the files that hold bytes of deleted records, so that none are left when
 // it returns. It takes a while: all tables are compacted, and every value log with a
-// deleted value is copied. Writes and reads go on during most of it.
+// deleted value is copied. Writes and reads continue during most of it.
 func (db *DB) Erase(ctx context.Context) error {
 	db.erasing.Lock()
 	defer db.erasing.Unlock()
@@ -42,7 +42,7 @@ func (db *DB) Erase(ctx context.Context) error {
 }
 
 // eraseBegins returns when an erasure was asked for, 0 if it was not. Only what was deleted
-// until now is certainly gone at the end: what is deleted from now on asks anew.
+// until now is certainly gone at the end: what is deleted from now on asks again.
 func (db *DB) eraseBegins() (asked int64) { return db.eraseAsked.Swap(0) }
 
 // eraseEnds notes in the files that everything is erased, unless more was deleted meanwhile.
@@ -65,8 +65,8 @@ func (db *DB) eraseFiles(ctx context.Context) error {
 		return err
 	}
 
-	// Twice: copying a value log leaves pointers to the old one behind, which are old
-	// values too.
+	// Twice: copying a value log leaves pointers to the old one, which are old values
+	// too.
 	for range 2 {
 		if err := db.reopen(); err != nil {
 			return err
@@ -184,9 +184,9 @@ func (db *DB) reopen() error {
 // wait.
 const alonePatience = time.Minute
 
-// lockAlone returns once nobody reads or commits, and keeps it so until release is called
-// and db.reading is unlocked. A read may take seconds. So that nobody queues behind one,
-// it tries again and again before it insists.
+// lockAlone returns once there are no reads or commits, and keeps it so until release is
+// called and db.reading is unlocked. A read may take seconds. So that no caller queues
+// behind one, it tries again and again before it insists.
 func (db *DB) lockAlone() (release func(), err error) {
 	begun := time.Now()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -235,7 +235,7 @@ func (db *DB) compact() error {
 	release()
 
 	if err == nil {
-		// Writes may go on again: merging levels does not stop them.
+		// Writes may continue again: merging levels does not stop them.
 		err = db.bdb.Flatten(1)
 	}
 	if err != nil {
@@ -271,7 +271,7 @@ func (db *DB) collectOne(share float64) error {
 	return db.bdb.RunValueLogGC(share)
 }
 
-// askErase notes that there is something to erase. An earlier note stands.
+// askErase notes that something must be erased. An earlier note stays.
 func (db *DB) askErase() { db.eraseAsked.CompareAndSwap(0, db.now().UnixNano()) }
 
 // eraseDue reports whether something was deleted a while ago.

@@ -259,7 +259,7 @@ func (f *folding) store(r *archive.Record) error {
 	return f.writeState(r)
 }
 
-// remove deletes a record's bodies, state and marks, and leaves a tombstone if it is to be
+// remove deletes a record's bodies, state and marks, and leaves a tombstone if it must be
 // buried.
 func (f *folding) remove(r *archive.Record) {
 	// Its bodies, by the ids of its events.

@@ -28,7 +28,7 @@ const (
 	tableLink      = 'q'
 )
 
-// What a key begins with.
+// The first byte of a key.
 const (
 	ofServer  = 0
 	ofAccount = 1
@@ -43,7 +43,7 @@ type keys string
 
 // keysOf returns the keys of an account.
 func keysOf(account string) (keys, error) {
-	// No account has an empty id: whoever passes one has lost it.
+	// No account has an empty id: a caller that passes one has lost it.
 	if account == "" || len(account) > accountMax {
 		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
 	}
@@ -69,7 +69,7 @@ func (k keys) orphan(id uuid) []byte { return append(k.table(tableOrphan), id[:]
 // newest returns the key of a row that stands alone before the first block.
 func (k keys) newest(place []byte) []byte { return append(k.table(tableTime), place...) }
 
-// behind returns the first key behind newest.
+// after returns the first key after newest.
 func (k keys) behind(place []byte) []byte { return append(k.newest(place), 0) }
 
 // late returns the key of a row that stands alone in a block's part of the list.

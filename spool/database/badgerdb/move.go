@@ -29,7 +29,7 @@ func (db *DB) Small() keyed.Store { return smallValues{db} }
 func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.Item, place string) error) error {
 	after, err := base64.RawURLEncoding.DecodeString(place)
 	if err != nil {
-		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is no place in it.", place)
+		return wire.Errorf(wire.CodeInvalid, "The copy is not of this archive: %q is not a place in it.", place)
 	}
 
 	names, err := db.accountKeys()
@@ -43,13 +43,13 @@ func (db *DB) Export(ctx context.Context, place string, fn func(item transfer.It
 		}
 	}
 
-	// In the order of the keys themselves, so that a key tells what comes behind it.
+	// In the order of the keys themselves, so that a key tells what comes after it.
 	slices.SortFunc(prefixes, bytes.Compare)
 
-	// One snapshot for all of it, as of the moment at which the copy begins or goes on.
+	// One snapshot for all of it, as of the moment at which the copy begins or continues.
 	return db.view(func(txn *badger.Txn) error {
 		for _, prefix := range prefixes {
-			// A copy that is resumed begins behind the last key that it has.
+			// A copy that is resumed begins after the last key that it has.
 			from := prefix
 			if bytes.HasPrefix(after, prefix) {
 				from = append(bytes.Clone(after), 0)

@@ -28,7 +28,7 @@ type packing struct {
 	inBlock int // rows that may stand alone in a block's part of the list
 	blocks  int // packed again by one look, those with the most such rows
 	rows    int // per block; half as many again once rows came in between
-	bytes   int // of the rows of a block, likewise; a single larger row has a block of its own
+	bytes   int // of the rows of a block; a single larger row has its own block
 }
 
 var packingDefault = packing{
@@ -60,7 +60,8 @@ func (db *DB) due(k keys, rows int) bool {
 		return false
 	}
 
-	// Whoever asked for it packs now; what others write meanwhile counts anew.
+	// The caller that asked for it packs now; rows that others write meanwhile count
+	// again.
 	db.unpacked[k] = 0
 	return true
 }
@@ -164,7 +165,7 @@ func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error
 		return nil, err
 	}
 
-	// Rows of tableTime are counted up to the first block only: behind it are just the
+	// Rows of tableTime are counted up to the first block only: after it are just the
 	// marks, and Badger's tombstones of packed rows.
 	if err := db.countLone(txn, k, spans[:1], tableTime); err != nil {
 		return nil, err
@@ -172,7 +173,7 @@ func (db *DB) spans(ctx context.Context, txn *badger.Txn, k keys) ([]span, error
 	return spans, db.countLone(txn, k, spans, tableLate)
 }
 
-// countLone counts the rows of a table in spans. It stops behind the last span.
+// countLone counts the rows of a table in spans. It stops after the last span.
 func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(table)})
 	defer it.Close()
@@ -194,7 +195,7 @@ func (db *DB) countLone(txn *badger.Txn, k keys, spans []span, table byte) error
 
 // packSpan packs a span, or one block off its old end. It only computes the step.
 func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (step packStep, err error) {
-	// Since the span was read, a block may have come behind it.
+	// Since the span was read, a block may have come after it.
 	if s.next, err = db.nextBlock(ctx, txn, k, s.place); err != nil {
 		return step, err
 	}
@@ -212,8 +213,8 @@ func (db *DB) packSpan(ctx context.Context, txn *badger.Txn, k keys, s span) (st
 		return step, err
 	}
 
-	// Rows that do not fit stay alone behind all that is packed, so in some block's part
-	// of the list. There is always a block for them: deleted rows weigh nothing, so the
+	// Rows that do not fit stay alone after all packed ones, so in some block's part of
+	// the list. There is always a block for them: deleted rows weigh nothing, so the
 	// packed part has at least one row.
 	n := fit(lone, len(lone), db.packing.bytes)
 	step.left = n < len(lone)
@@ -262,8 +263,8 @@ func (p *packing) next(rows []blocks.Placed) (n int) {
 }
 
 // packNewest packs the oldest of the rows before the first block. They join the first
-// block while that has space, so that no small blocks remain; otherwise they get one of
-// their own.
+// block while that has space, so that no small blocks remain; otherwise they get a new
+// one.
 func (db *DB) packNewest(
 	ctx context.Context, txn *badger.Txn, k keys, s span, lone []lone,
 ) (step packStep, err error) {
@@ -286,7 +287,7 @@ func (db *DB) packNewest(
 		}
 	}
 
-	// The new block stands before the old first one, so its rows come first.
+	// The new block is before the old first one, so its rows come first.
 	rows, err := db.readLone(txn, k.newest, lone)
 	if err != nil {
 		return step, err
@@ -297,7 +298,7 @@ func (db *DB) packNewest(
 	return step, nil
 }
 
-// takeFirst moves the rows of the first block into a step if they fit behind the rows of
+// takeFirst moves the rows of the first block into a step if they fit after the rows of
 // the step. It returns none if they do not.
 func (db *DB) takeFirst(
 	ctx context.Context, txn *badger.Txn, k keys, place []byte, step *packStep,
@@ -340,13 +341,13 @@ func (db *DB) takeFirst(
 
 // rowsWritten packs an account's rows when there are enough. A writer of many rows waits
 // until that is done; a writer of few does not wait for what others wrote. Packing only
-// rearranges what is already stored, so its failure harms nobody.
+// rearranges what is already stored, so its failure does no harm.
 func (db *DB) rowsWritten(k keys, rows int) {
 	if !db.due(k, rows) {
 		return
 	}
-	// Whoever writes that much waits for its packing, or rows would pile up faster than
-	// they are packed.
+	// A caller that writes that much waits for its packing, or rows would pile up faster
+	// than they are packed.
 	if rows >= db.packing.every/packedByFew {
 		db.packNow(k)
 		return

@@ -18,8 +18,8 @@ import (
 type packStep struct {
 	writes []write // of blocks, new ones and removed ones
 	place  []byte  // where the first new block begins; nil if there is none
-	newest []lone  // rows for the blocks that stand before the first block until then
-	late   []lone  // rows for the blocks that stand in a block's part of the list
+	newest []lone  // rows for the blocks that come before the present first block
+	late   []lone  // rows for the blocks within a block's part of the list
 
 	from, to []byte // the part of the list; to is nil at its end
 	first    []byte // the first block before the step if the part begins before it; nil without one
@@ -72,8 +72,8 @@ func (db *DB) preparePack(ctx context.Context, k keys, s span) (step packStep, e
 		return step, errClosed()
 	}
 
-	// Begun while nobody commits, so that the watch misses no write after the snapshot.
-	// Once the snapshot is taken, others may commit again.
+	// Begun while there is no commit, so that the watch misses no write after the
+	// snapshot. Once the snapshot is taken, others may commit again.
 	c.watch = &watch{keys: k}
 	handOn := sync.OnceFunc(release)
 	defer handOn()
@@ -135,8 +135,8 @@ func (db *DB) settle(
 
 		stood := k.late(at)
 
-		// Before the old first block, its row stood under the other table. Now a block
-		// owns it.
+		// Before the old first block, its row was in the other table. Now a block owns
+		// it.
 		if step.newest != nil && (step.first == nil || bytes.Compare(at, step.first) < 0) {
 			stood = k.newest(at)
 			writes = append(writes, write{key: stood})

@@ -32,7 +32,7 @@ func (db *DB) Oldest(
 	err = db.view(func(txn *badger.Txn) error {
 		rows, err := db.oldestRows(ctx, txn, k, before, limit)
 
-		// Rows and spans lie in tables of their own, and go by one age.
+		// Rows and spans are in separate tables, and go by one age.
 		places := append(rows, oldestSpans(txn, k, limit)...)
 		slices.SortFunc(places, byAge)
 		for _, p := range places[:min(len(places), limit)] {

@@ -37,10 +37,10 @@ type scan struct {
 	farther     *farBlock   // that far was last asked for
 	oldestFirst bool        // blocks come the other way round
 
-	after    []byte          // a place: rows up to it are left out; nil: none are
-	deadline time.Time       // for reading bodies; zero: none
-	stopped  *query.Position // where the deadline ended the scan; nil: it did not
-	judged   *query.Position // of the last row that was judged; nil: none was yet
+	after    []byte          // a place: rows up to it are left out; nil means none are
+	deadline time.Time       // for reading bodies; zero means none
+	stopped  *query.Position // where the deadline ended the scan; nil means it did not
+	judged   *query.Position // of the last row that was judged; nil means none was yet
 	late     bool            // the deadline is over
 	sifters  [workers]sifter
 	seen     int      // rows before the first block, to look at ctx now and then
@@ -90,7 +90,7 @@ func (l *lone) read(row *wire.Row, want rowcode.Columns) error {
 		row.ID = row.RequestID
 	}
 
-	// The key alone may tell all that is wanted.
+	// The key alone may have everything wanted.
 	if want&^rowcode.PlaceColumns == 0 {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (s *scan) run() error {
 		return s.runOldestFirst()
 	}
 
-	// Where to begin: a place behind the first block's is in a block, which owns it.
+	// Where to begin: a place after the first block's is in a block, which owns it.
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock)})
 	defer heads.Close()
 	inBlock := false
@@ -199,7 +199,7 @@ func (s *scan) run() error {
 		}
 
 		if from, _ := s.query.Span(); !from.IsZero() && s.block.Head.Oldest < from.Unix() {
-			return nil // all blocks behind it are older still
+			return nil // all blocks after it are older still
 		}
 	}
 	return nil
@@ -221,7 +221,7 @@ func (s *scan) openAt(heads *badger.Iterator) error {
 	return nil
 }
 
-// placeAt returns the place of the block that an iterator is at, or nil behind the last.
+// placeAt returns the place of the block that an iterator is at, or nil after the last.
 func placeAt(heads *badger.Iterator) []byte {
 	if !heads.Valid() {
 		return nil
@@ -230,7 +230,7 @@ func placeAt(heads *badger.Iterator) []byte {
 	return key[len(key)-blocks.PlaceBytes:]
 }
 
-// rows returns an iterator over the rows of a table that stand alone, behind s.after.
+// rows returns an iterator over the rows of a table that stand alone, after s.after.
 func (s *scan) rows(table byte) *badger.Iterator {
 	it := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(table)})
 	if s.after == nil {
@@ -254,8 +254,8 @@ func (s *scan) owner(place []byte) []byte {
 	return nil
 }
 
-// before reports whether the next row that stands alone comes before a block's place. A
-// nil place is behind all rows.
+// before reports whether the next row that stands alone is before a block's place. A nil
+// place is after all rows.
 func before(rows *badger.Iterator, place []byte) bool {
 	if !rows.Valid() {
 		return false
@@ -274,7 +274,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 	var l lone
 	from, _ := s.query.Span()
 	for first := placeAt(heads); before(rows, first) && !s.done; rows.Next() {
-		// Rows that do not match cost time too, and nobody may be waiting any more.
+		// Rows that do not match cost time too, and the caller may have left.
 		if s.seen++; s.seen%checkEvery == 0 {
 			if err := s.db.stopped(s.ctx); err != nil {
 				return err
@@ -285,7 +285,7 @@ func (s *scan) visitNewest(heads *badger.Iterator) error {
 			return err
 		}
 
-		// Newest first: every row behind it is older still.
+		// Newest first: every row after it is older still.
 		if at, _ := blocks.DecodePlace(l.place[:]); at.Before(from) {
 			s.done = true
 			return nil
@@ -497,7 +497,7 @@ func (s *scan) judge(row *wire.Row) (bool, error) {
 		defer cancel()
 	}
 
-	// A body may be large. If nobody waits for the answer any more, it is not read.
+	// A body may be large. If no caller waits for the answer any more, it is not read.
 	subject.Body = func() ([]byte, error) {
 		if err := s.db.stopped(s.ctx); err != nil {
 			return nil, err

@@ -24,7 +24,7 @@ func (db *DB) Size(context.Context) (s archive.Size, err error) {
 		})
 	})
 
-	// Rows written since the last packing: a measure of how far it lags behind.
+	// Rows written since the last packing: a measure of how far packing lags.
 	db.packMu.Lock()
 	for _, rows := range db.unpacked {
 		s.Unpacked += rows

@@ -41,8 +41,8 @@ func (s *scan) far(i int) query.Locate {
 	}
 }
 
-// runOldestFirst is run from the oldest block to the newest. Within a block, rows come
-// newest first all the same.
+// runOldestFirst is run from the oldest block to the newest. Within a block, rows still
+// come newest first.
 func (s *scan) runOldestFirst() error {
 	heads := s.txn.NewIterator(badger.IteratorOptions{Prefix: s.keys.table(tableBlock), Reverse: true})
 	defer heads.Close()
@@ -134,8 +134,8 @@ func (s *scan) verdict() (v blocks.Verdict, err error) {
 		return v, err
 	}
 
-	// What certainly matches and cannot enter is counted. Where only the row can decide, it
-	// is visited.
+	// Rows that certainly match and cannot enter are counted. Where only the row can
+	// decide, it is visited.
 	s.passed = v.Must.Without(enter)
 	v.Must, v.May = v.Must.Without(s.passed), v.May.Without(s.passed)
 

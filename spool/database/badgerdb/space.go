@@ -14,7 +14,7 @@ import (
 	"promptspool/spool/disk"
 )
 
-// Badger writes through mappings of sparse files, in goroutines of its own as well. When
+// Badger writes through mappings of sparse files, in its own goroutines as well. When
 // the disk has no block for such a hole, the kernel sends SIGBUS, which ends the process.
 // So a part of the disk stays free: writes must not take it, but what Badger has already
 // begun may.

@@ -27,7 +27,7 @@ func (db *DB) Spans(
 		if !ok {
 			return nil, archive.BadID(after.RequestID)
 		}
-		from = append(k.span(place), 0) // the first key behind it
+		from = append(k.span(place), 0) // the first key after it
 	}
 
 	err = db.view(func(txn *badger.Txn) error {
@@ -54,7 +54,7 @@ func oldestSpans(txn *badger.Txn, k keys, limit int) (places []query.Position) {
 	it := txn.NewIterator(badger.IteratorOptions{Prefix: k.table(tableSpan), Reverse: true})
 	defer it.Close()
 
-	// Behind every key of the table.
+	// After every key of the table.
 	end := append(k.table(tableSpan), slices.Repeat([]byte{0xff}, blocks.PlaceBytes+1)...)
 	for it.Seek(end); it.Valid() && len(places) < limit; it.Next() {
 		places = append(places, spanPosition(it.Item().Key()))
@@ -79,7 +79,7 @@ func (db *DB) Trace(
 		if !ok {
 			return nil, false, archive.BadID(after)
 		}
-		from = append(k.trace(trace, id), 0) // the first key behind it
+		from = append(k.trace(trace, id), 0) // the first key after it
 	}
 
 	held := 0
@@ -189,13 +189,13 @@ func (db *DB) OffList(
 	}
 	from := prefix
 	if after != "" {
-		from = append(append(bytes.Clone(prefix), place...), 0) // the first key behind it
+		from = append(append(bytes.Clone(prefix), place...), 0) // the first key after it
 	}
 
 	seen, held, more := 0, 0, false
 	err = db.view(func(txn *badger.Txn) error {
 		return db.each(ctx, txn, prefix, from, func(key, value []byte) (bool, error) {
-			// One key beyond the page shows that there are more.
+			// One key beyond the page means that more follow.
 			if more = len(states) == limit || seen == offListStep || held > db.heldBytesMax; more {
 				return false, nil
 			}

@@ -87,9 +87,9 @@ func decode(key, value []byte, v any) error {
 }
 
 // each calls fn for the keys that begin with prefix, in order from the key from on (nil:
-// the first). It ends when fn returns false or an error, or when nobody waits any more.
-// key and value are valid until fn returns. In a transaction that writes, it sees the
-// transaction's own writes.
+// the first). It ends when fn returns false or an error, or when no caller waits any
+// more. key and value are valid until fn returns. In a transaction that writes, it sees
+// the transaction's own writes.
 func (db *DB) each(
 	ctx context.Context, txn *badger.Txn, prefix, from []byte, fn func(key, value []byte) (more bool, err error),
 ) error {
@@ -141,7 +141,7 @@ func (db *DB) eachItem(
 var goneRow = []byte{0}
 
 // mark is the value of the two keys where the first block begins, among the rows that
-// stand alone. Behind them are only Badger's tombstones of packed rows, which a walk has
+// stand alone. After them are only Badger's tombstones of packed rows, which a walk has
 // to pass one by one until Badger has compacted them away. An iterator reads one key
 // ahead, so with two marks it never gets there.
 var mark = []byte{1}

@@ -61,9 +61,9 @@ func (c *Codec) Body(value []byte) []byte { return pack(c.bodies, value, len(val
 // State packs a state.
 func (c *Codec) State(value []byte) []byte { return pack(c.states, value, len(value)) }
 
-// Column packs a column of a block, unless it would stay larger than a third. What that
-// would save is little compared to the bodies (0.5 % of the disk), and unpacking it costs a
-// search a third of its time.
+// Column packs a column of a block, unless it would stay larger than a third. That would
+// save little compared to the bodies (0.5 % of the disk), and unpacking it costs a search
+// a third of its time.
 func (c *Codec) Column(value []byte) []byte { return pack(c.columns, value, len(value)/3) }
 
 // Plain returns a value that is only marked as packed.
@@ -71,7 +71,7 @@ func Plain(value []byte) []byte { return append([]byte{plain}, value...) }
 
 // pack packs a value if fewer than most bytes result. Otherwise it stays as it is.
 func pack(encoder *zstd.Encoder, value []byte, most int) []byte {
-	// The byte stands in front already, so that nothing has to be copied behind it.
+	// The byte is in front already, so that nothing has to be copied after it.
 	packed := encoder.EncodeAll(value, append(make([]byte, 0, len(value)/2+64), framed))
 	if len(packed)-1 < most {
 		return packed

@@ -3,7 +3,7 @@ package compress
 import _ "embed"
 
 // The dictionaries hold what most values have in common. One never changes, because what
-// was packed with it cannot be read with another: a new one gets an id of its own.
+// was packed with it cannot be read with another: a new one gets its own id.
 const (
 	bodyDictionaryID  = 1
 	stateDictionaryID = 2

@@ -4,8 +4,8 @@
 // a database only keeps their values. It promises:
 //
 //   - A write is durable when its method returns, as a whole or not at all.
-//   - No two changes of an account interleave, at whichever server they run. What a change
-//     has read, also that there was nothing, still holds when it is committed.
+//   - No two changes of an account interleave, at whichever server they run. Everything
+//     that a change has read, including absence, still holds when it is committed.
 //   - A value is returned byte for byte as it was written.
 //
 // A key that belongs to a record would begin its name with the week in the record's id, so
@@ -66,7 +66,7 @@ func Damaged(key Key, cause error) *wire.Error {
 }
 
 // Reader reads values. Each method takes one round trip and each value is of one moment;
-// those of two calls may be of two. What is returned belongs to the caller.
+// those of two calls may be of two. The returned values belong to the caller.
 type Reader interface {
 	// Get returns the values of keys, in their order; nil where there is none.
 	Get(ctx context.Context, keys ...Key) ([]json.RawMessage, error)
@@ -90,7 +90,7 @@ type Store interface {
 	// and may be carried out twice. No key occurs twice.
 	Write(ctx context.Context, entries ...Entry) error
 
-	// Walk returns up to limit entries behind a key, of all kinds and accounts. Their order is
+	// Walk returns up to limit entries after a key, of all kinds and accounts. Their order is
 	// always the same, with the entries of a kind together. The zero key is before all others.
 	Walk(ctx context.Context, after Key, limit int) ([]Entry, error)
 }
@@ -172,7 +172,7 @@ func Each[T any](ctx context.Context, r Reader, from Key, fn func(Key, *T) error
 		if err := eachDecoded(page, fn); err != nil || len(page) < pageMax {
 			return err
 		}
-		from.Name = page[pageMax-1].Name + "\x00" // the first name behind it
+		from.Name = page[pageMax-1].Name + "\x00" // the first name after it
 	}
 }
 

@@ -116,7 +116,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 
 // applyGroup folds the batches of a group in one transaction.
 func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
-	// Each lane has a slot of its own: two of one server must not wait for each other.
+	// Each lane has its own slot: two of one server must not wait for each other.
 	f := db.newFolding(lane)
 	for _, b := range group {
 		for i := range b.Change.events {
@@ -126,7 +126,7 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 		}
 	}
 
-	// Partitions are created in a transaction of their own: it locks the parent tables, and
+	// Partitions are created in their own transaction: it locks the parent tables, and
 	// folding events under that lock would block all writers.
 	if err := db.tables.Ensure(ctx, f.weeks()); err != nil {
 		return err

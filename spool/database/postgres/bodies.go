@@ -182,7 +182,7 @@ func (s *scan) excludeByWords(places []place, bodies map[uuid][]byte) (excluded 
 		wg.Go(func() {
 			// Every workers-th row, so that all get about as much to unpack.
 			var plain, lower []byte
-			// What is not looked at in time is judged by the next page.
+			// Rows not looked at in time are judged by the next page.
 			for i := w; i < len(places) && errs[w] == nil && !s.isOver(); i += workers {
 				if plain, errs[w] = s.db.codec.Unpack(bodies[places[i].id], plain); errs[w] != nil {
 					errs[w] = damaged("the body of record "+places[i].id.String(), errs[w])

@@ -86,7 +86,7 @@ type checked struct {
 	spanAt      *int64
 }
 
-// step checks the next records, in the order of the primary key, or goes on to the next account.
+// step checks the next records, in the order of the primary key, or continues to the next account.
 func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	// A transaction for each step: one for all would keep VACUUM away for as long.
 	//
@@ -302,7 +302,7 @@ func (c *checker) checkHeader(r *checked, header storedHeader, found bool) error
 	return nil
 }
 
-// checkTotals checks that there are no rows besides those of the records.
+// checkTotals checks that no rows exist besides those of the records.
 func (c *checker) checkTotals(ctx context.Context, tx pgx.Tx) error {
 	var headers, bodies, deltas int64
 	if err := tx.QueryRow(ctx, `

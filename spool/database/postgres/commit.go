@@ -27,7 +27,7 @@ const commitTimeout = 30 * time.Second
 
 // newCommitter returns a committer that collects batches into groups and has apply fold each
 // group in one transaction. slots is added to the numbers of its lanes, so that those of two
-// committers have slots of their own in account_weeks.
+// committers have their own slots in account_weeks.
 func newCommitter(slots int, apply applyFunc) *archive.Committer[application] {
 	commit := func(ctx context.Context, lane int, group []*batch) {
 		ctx, cancel := context.WithTimeout(ctx, commitTimeout)
@@ -45,8 +45,8 @@ type applyFunc func(ctx context.Context, lane int, group []*batch) error
 
 // answer answers each batch of a group that has no answer yet. err is that of the whole group.
 func answer(ctx context.Context, lane int, group []*batch, err error, apply applyFunc) {
-	// One batch that can never be written must not fail the others, so each gets a
-	// transaction of its own. Not while the database is away: they would all fail.
+	// One batch that can never be written must not fail the others, so each gets its own
+	// transaction. Not while the database is away: they would all fail.
 	apart := err != nil && len(group) > 1 && !wire.IsCode(err, wire.CodeUnavailable)
 	for _, b := range group {
 		if apart {
@@ -58,7 +58,7 @@ func answer(ctx context.Context, lane int, group []*batch, err error, apply appl
 }
 
 // isolated commits the writes of accounts whose worker of a Citus is away, each account in
-// transactions of its own: in common ones, all the others would wait for that worker.
+// its own transactions: in common ones, all the others would wait for that worker.
 type isolated struct {
 	commits  *archive.Committer[application]
 	accounts sync.Map // those whose last write did not reach its worker
@@ -88,7 +88,7 @@ func (db *DB) commit(ctx context.Context, b *batch) ([]wire.Result, error) {
 const patienceDefault = 5 * time.Second
 
 // applyTogether is applyGroup for accounts whose workers answer. It does not wait for a worker of
-// a Citus that is away: it isolates the accounts there, and the others go on.
+// a Citus that is away: it isolates the accounts there, and the others continue.
 func (db *DB) applyTogether(ctx context.Context, lane int, group []*batch) error {
 	if !db.spread {
 		return db.applyGroup(ctx, lane, group)
@@ -120,7 +120,7 @@ func (db *DB) applyTogether(ctx context.Context, lane int, group []*batch) error
 }
 
 // share divides the time that a group has left among n attempts. Without it, many accounts of a
-// worker that does not answer would leave none to those behind them.
+// worker that does not answer would leave none to those after them.
 func share(ctx context.Context, n int) time.Duration {
 	end, _ := ctx.Deadline() // that of commitTimeout
 	return time.Until(end) / time.Duration(n)

@@ -26,7 +26,7 @@ type Config struct {
 	DSN string
 
 	Logger *slog.Logger     // default: slog.Default
-	Now    func() time.Time // default: time.Now; the clock behind the times that are stored
+	Now    func() time.Time // default: time.Now; the clock for the times that are stored
 
 	Retention archive.Retention // enforced by Run
 
@@ -250,18 +250,18 @@ func (db *DB) Run(ctx context.Context) error {
 	}
 }
 
-// withLock runs fn while holding an advisory lock, unless somebody else holds it.
+// withLock runs fn while holding an advisory lock, unless another server holds it.
 func (db *DB) withLock(ctx context.Context, lock int64, fn func() error) error {
 	var failed error
 	err := db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		// Not waited for: whoever holds it does the same work.
+		// Not waited for: its holder does the same work.
 		locked := false
 		err := tx.QueryRow(ctx, `SELECT pg_try_advisory_xact_lock($1)`, lock).Scan(&locked)
 		if err != nil || !locked {
 			return err
 		}
 
-		// fn uses transactions of its own; this one only holds the lock. Its error must not be
+		// fn uses its own transactions; this one only holds the lock. Its error must not be
 		// returned here, or this transaction would be retried and fn run again.
 		failed = fn()
 		return nil

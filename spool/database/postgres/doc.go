@@ -6,8 +6,8 @@
 // at all; and nothing that is read for one account belongs to another. No server keeps state
 // that another lacks, so any of them may be stopped, replaced or added at any time.
 //
-// While the database is away every call fails with CodeUnavailable and a message that names
-// the remedy. Each call tries it anew, so nothing needs a restart when it is back.
+// While the database is away every call fails with CodeUnavailable and a message that
+// names the remedy. Each call tries it again, so nothing needs a restart when it is back.
 //
 // The package uses only SQL that Citus supports, so that the tables of records may be spread
 // over several machines, by account (schema.Tables.Distribute). A test checks every statement
@@ -44,10 +44,10 @@
 // do across nodes. All writers touch records in the order of their ids, so they cannot
 // deadlock.
 //
-// Writers to an account hold its advisory lock shared. Whoever deletes or makes a summary
-// holds it exclusively: no event is written that did not see a tombstone, and no change is
-// missing in a summary. With Citus all servers must connect to the
-// same node, because advisory locks are local to a node.
+// Writers to an account hold its advisory lock shared. A deletion and the making of a
+// summary hold it exclusively: no event is written that did not see a tombstone, and no
+// change is missing in a summary. With Citus all servers must connect to the same node,
+// because advisory locks are local to a node.
 //
 // # Files
 //
@@ -68,7 +68,8 @@
 // A file of the same name in package badgerdb is about the same.
 //
 // Below it are package connection (pools, transactions, errors), package schema (tables,
-// weeks, ids) and package filter (the header of a record, and conditions on it as SQL). What
-// is left stays together, because it works on the same rows: a deletion, an import and a
-// change of old records are all a folding, and statistics, exports and checks are all a scan.
+// weeks, ids) and package filter (the header of a record, and conditions on it as SQL).
+// The rest stays together, because it works on the same rows: a deletion, an import and a
+// change of old records are all a folding, and statistics, exports and checks are all a
+// scan.
 package postgres

@@ -130,7 +130,7 @@ func (f *folding) UnseenLeft() (int, error) {
 	return f.db.unseenMax - unseen, err
 }
 
-// weekOf returns the week that a record lies in.
+// weekOf returns the week that a record is in.
 func weekOf(r *archive.Record) time.Time { return schema.WeekOf(schema.TimeOf(uuid(r.ID))) }
 
 // weeks returns the weeks of the records, without duplicates.

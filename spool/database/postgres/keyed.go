@@ -84,7 +84,7 @@ func (r smallReader) Scan(ctx context.Context, from keyed.Key, skip, limit int) 
 		SELECT kind, account_id, name, value FROM small_values
 		WHERE kind = $1 AND account_id = $2 AND name >= $3 ORDER BY name LIMIT $4`
 	args := []any{from.Kind, account, []byte(from.Name), limit}
-	// Not always: with an OFFSET, PostgreSQL plans the statement anew each time.
+	// Not always: with an OFFSET, PostgreSQL plans the statement again each time.
 	if skip > 0 {
 		sql, args = sql+` OFFSET $5`, append(args, skip)
 	}

@@ -25,7 +25,7 @@ type exportPlace struct {
 	After   string `json:"after"` // an id or a hash
 }
 
-// exportSteps read the tables that Export walks, some rows of an account behind one, in the
+// exportSteps read the tables that Export walks, some rows of an account after one, in the
 // order of their keys. All other tables are derived from these. The order is part of the
 // places that callers keep.
 //
@@ -40,7 +40,7 @@ var exportSteps = []struct {
 	{"record_states", (*DB).exportRecords},
 }
 
-// exported is an item, and what its row's key has behind the account.
+// exported is an item, and what its row's key has after the account.
 type exported struct {
 	item transfer.Item
 	key  string
@@ -68,7 +68,7 @@ func (db *DB) Export(ctx context.Context, from string, fn func(item transfer.Ite
 		}
 
 		for _, e := range page {
-			// The place of this item, from which an interrupted copy goes on.
+			// The place of this item, from which an interrupted copy continues.
 			at.After = e.key
 			text, err := json.Marshal(at)
 			if err == nil {
@@ -166,7 +166,7 @@ const (
 )
 
 func (db *DB) exportRecords(ctx context.Context, account, after string) (page []exported, err error) {
-	// By the primary key across all partitions, from behind the last record on: each step
+	// By the primary key across all partitions, from after the last record on: each step
 	// reads only its own rows.
 	rows, err := connection.QueryRows(ctx, db.pool,
 		func(r *stateRow) []any { return []any{&r.id, &r.ts, &r.packed} },
@@ -187,7 +187,7 @@ func (db *DB) exportRecords(ctx context.Context, account, after string) (page []
 			return nil, err
 		}
 
-		// What does not fit comes with the next step.
+		// The rest comes with the next step.
 		weight := state.Bytes() + state.Weight()
 		if bytes+weight > exportBytesMax && bytes > 0 {
 			break
@@ -210,7 +210,7 @@ func (db *DB) wholeState(ctx context.Context, account string, r *stateRow) (stat
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		// Unpacked anew with each attempt: a failed one may have joined some deltas.
+		// Unpacked again with each attempt: a failed one may have joined some deltas.
 		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (db *DB) exportBodies(
 func (db *DB) Small() keyed.Store { return db.small() }
 
 // Import stores items of another database; see transfer.Mover. Items and mark are committed
-// together, so an interrupted copy continues exactly behind them.
+// together, so an interrupted copy continues exactly after them.
 func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entry) error {
 	f, err := db.newImport(ctx, items)
 	if err != nil {
@@ -286,7 +286,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entr
 	})
 }
 
-// queueItem queues what is not a record. What already exists stays as it is.
+// queueItem queues an item that is not a record. Existing items stay as they are.
 func queueItem(b *pgx.Batch, i *transfer.Item) error {
 	key, err := schema.AccountKey(i.Of)
 	if err != nil {

@@ -187,7 +187,7 @@ func newCodec() (*codec, error) {
 	return &codec{c, archive.DeltaMin}, err
 }
 
-// packState packs what is to be written of a state; see archive.Stored.
+// packState packs the part of a state that must be written; see archive.Stored.
 func (c *codec) packState(s *archive.Stored) (packed []byte, after int, err error) {
 	plain, after, err := s.Encode()
 	if err != nil {

@@ -25,8 +25,8 @@ func (db *DB) Accounts(ctx context.Context) ([]string, error) {
 	return accounts, err
 }
 
-// DropBefore drops the weeks that are too old; see archive.Store. A week stays if something in
-// it arrived late, or lies in the default partition.
+// DropBefore drops the weeks that are too old; see archive.Store. A week stays if
+// something in it arrived late, or is in the default partition.
 func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, rest time.Time, err error) {
 	old, err := connection.QueryRows(ctx, db.pool, func(w *time.Time) []any { return []any{w} }, `
 		SELECT week FROM account_weeks GROUP BY week
@@ -41,7 +41,7 @@ func (db *DB) DropBefore(ctx context.Context, cutoff time.Time) (dropped int64, 
 		dropped += n
 	}
 
-	// What is in the week of the cutoff goes with the week.
+	// Records in the week of the cutoff go with the week.
 	return dropped, schema.WeekOf(cutoff), err
 }
 
@@ -56,7 +56,7 @@ func (db *DB) dropWeek(ctx context.Context, week, cutoff time.Time) (dropped int
 			return err
 		}
 
-		// Only now, behind the locks, do the counts include every write to the week.
+		// Only now, after the locks, do the counts include every write to the week.
 		stays := false
 		if err := tx.QueryRow(ctx, `
 			SELECT coalesce(max(newest) >= $2, false) OR sum(orphans) <> 0, coalesce(sum(records + spans), 0)::bigint

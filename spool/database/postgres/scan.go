@@ -33,7 +33,7 @@ type scan struct {
 	needs    rowcode.Columns
 	deadline time.Time       // after which no more rows are examined; zero if there is none
 	stopped  *query.Position // where the deadline ended the scan
-	judged   *query.Position // of the last row that was judged; nil: none was yet
+	judged   *query.Position // of the last row that was judged; nil means none was yet
 	done     bool
 	cut      bool // the last step ended early, because its rows filled the memory for it
 
@@ -48,9 +48,9 @@ type scan struct {
 	bytes int // of their lines
 }
 
-// Rows are read in a small step and then in large ones: who wants few gets few, and who
-// wants all needs few round trips. If rows are heavy, steps are smaller, because rows of a
-// step that nobody wants any more are still sent.
+// Rows are read in a small step and then in large ones: a caller that wants few gets few,
+// and one that wants all needs few round trips. If rows are heavy, steps are smaller,
+// because rows of a step that are no longer wanted are still sent.
 const (
 	stepFirst  = 1000
 	stepMost   = 100_000
@@ -58,7 +58,7 @@ const (
 	bodiesStep = 200 // if bodies have to be searched
 )
 
-// newScan returns a scan over the rows that may match q, behind q.After.
+// newScan returns a scan over the rows that may match q, after q.After.
 func (db *DB) newScan(ctx context.Context, tx reader, account string, q *query.Query) (*scan, error) {
 	s := &scan{
 		db:      db,
@@ -113,8 +113,8 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 	return nil, false
 }
 
-// spansByID looks up where the records with these ids are in the list, and returns each as a
-// week span of its own. The list has no index on ids, but it has one on the list time.
+// spansByID looks up where the records with these ids are in the list, and returns each
+// as a separate week span. The list has no index on ids, but it has one on the list time.
 func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
 	byWeek := make(map[time.Time][]uuid)
 	for _, id := range ids {
@@ -201,7 +201,7 @@ func (s *scan) run(ctx context.Context, limit int) error {
 			}
 
 			// A full step, or one that ended early, leaves rows in the window: the next
-			// continues behind its last row.
+			// continues after its last row.
 			limit -= n
 			if more = n == step || s.cut; more {
 				after = &query.Position{At: time.Unix(0, s.at), RequestID: s.id.String()}
@@ -239,7 +239,7 @@ func (s *scan) nextStep() int {
 const unindexed = "(at + 0)"
 
 // fromClause returns what follows SELECT and its columns: the rows of a window that may
-// match, behind after.
+// match, after after.
 func (s *scan) fromClause(w window, after *query.Position) (sql string, st *filter.Statement, err error) {
 	st = &filter.Statement{Account: s.account}
 	if s.days != nil {
@@ -398,10 +398,10 @@ func (s *scan) fill(want rowcode.Columns) (*wire.Row, error) {
 	return row, nil
 }
 
-// planned returns a statement's arguments, and tells pgx to have it planned anew with them:
+// planned returns a statement's arguments, and tells pgx to have it planned again with them:
 // which index is best depends on their values, and a generic plan would not know them.
 func (s *scan) planned(st *filter.Statement) []any {
-	// Where the tables are spread, the account's node plans anew anyway. A prepared statement
+	// Where the tables are spread, the account's node plans again anyway. A prepared statement
 	// spares the coordinator its part.
 	if s.db.spread {
 		return st.Args

@@ -57,10 +57,10 @@ func (db *DB) Search(ctx context.Context, account string, q query.Query) (page q
 
 // readPage runs fn, which reads a page, in a transaction that sees the database as of one moment.
 //
-// Where the tables are spread, a page that is loose has no transaction: it would cost both the
-// coordinator and the account's node as much as another statement. What changes meanwhile may be
-// on the page and not counted, or counted only. A record whose start moves meanwhile may be on the
-// page twice, or not at all.
+// Where the tables are spread, a page that is loose has no transaction: it would cost
+// both the coordinator and the account's node as much as another statement. Rows that
+// change meanwhile may be on the page and not counted, or counted only. A record whose
+// start moves meanwhile may be on the page twice, or not at all.
 func (db *DB) readPage(ctx context.Context, loose bool, fn func(r reader) error) error {
 	if db.spread && loose {
 		return db.pool.SearchConn(ctx, func(conn *pgx.Conn) error { return fn(conn) })
@@ -127,7 +127,7 @@ func (s *scan) page(ctx context.Context) (page query.Page, err error) {
 
 // records returns how many records the account has.
 func (s *scan) records() (n int) {
-	// The counts that the scan has read anyway, without a query of its own.
+	// The counts that the scan has read anyway, without its own query.
 	for _, w := range s.weeks {
 		n += w.records
 	}

@@ -93,7 +93,7 @@ func (s *scan) readTopRows(ctx context.Context, f *query.Finder, oldest, top int
 	}
 }
 
-// readRest reads the rows behind the top rows of segments that may be on the page.
+// readRest reads the rows after the top rows of segments that may be on the page.
 func (s *scan) readRest(ctx context.Context, f *query.Finder, rest []topSegment) error {
 	// The best first: they may show that no other is needed.
 	order := s.query.Order

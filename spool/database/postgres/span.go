@@ -23,7 +23,7 @@ func (db *DB) Spans(
 	if err != nil {
 		return nil, err
 	}
-	// Without a place to go on from: behind everything, as the newest come first.
+	// Without a place to continue from: after everything, as the newest come first.
 	behind := place{at: nanosMost}
 	if after != nil {
 		behind.at = schema.Nanos(after.At)
@@ -74,7 +74,7 @@ func (db *DB) Trace(
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		states, more = nil, false // as in Spans
 		for behind, held := from, 0; len(states) < limit && held <= db.heldBytesMax; {
-			// In steps, so that packed states do not all lie in memory together.
+			// In steps, so that packed states are not all in memory together.
 			step := min(limit-len(states), statesStep)
 			page, all, err := db.states(ctx, tx, key, `
 				SELECT request_id, state FROM record_states
@@ -232,7 +232,7 @@ func (db *DB) OffList(
 		}
 	}
 
-	// In steps, so that packed states do not all lie in memory together.
+	// In steps, so that packed states are not all in memory together.
 	limit = min(limit, statesStep)
 	err = db.pool.View(ctx, func(tx pgx.Tx) (err error) {
 		states, next = nil, "" // View may call this again, after a lost connection

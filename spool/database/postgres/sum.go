@@ -150,7 +150,7 @@ type storedSummary struct {
 	summary []byte
 }
 
-// summaries reads the next summaries whose rows all lie between two order times.
+// summaries reads the next summaries whose rows are all between two order times.
 func (u *summing) summaries(ctx context.Context, from, to int64) ([]storedSummary, error) {
 	rows, err := u.tx.Query(ctx, `
 		SELECT newest, oldest, bottom, summary FROM summaries

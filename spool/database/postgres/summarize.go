@@ -68,8 +68,8 @@ func (db *DB) Summarize(ctx context.Context) error {
 // lockDecided takes the account's lock, so that rows can be read for a summary. It is not ok if
 // a write is undecided.
 func (db *DB) lockDecided(ctx context.Context, tx pgx.Tx, account string) (ok bool, err error) {
-	// Exclusively: a write between our reading the rows and our commit would find no summary to
-	// remove, and leave a wrong one behind.
+	// Exclusively: a write between our reading the rows and our commit would find no
+	// summary to remove, and a wrong one would remain.
 	_, err = tx.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, accountLock(account))
 	if err != nil || !db.spread {
 		return err == nil, err
@@ -161,7 +161,7 @@ func endOfSegment(
 	if err != nil {
 		return 0, 0, err
 	}
-	// All at once, because the walk is from the old end.
+	// In one step, because the walk is from the old end.
 	var all []window
 	for w := range windows(weeks, bottom, top) {
 		all = append(all, w)

@@ -53,7 +53,7 @@ func (db *DB) look(
 	if err != nil {
 		return seen
 	}
-	// Accounts that nobody waits for any more are not carried along.
+	// Accounts without a waiting caller are not carried along.
 	now := make(map[string]uint64, len(accounts))
 	for i, account := range accounts {
 		// The first look at an account always wakes: a caller that finds nothing new
@@ -66,8 +66,8 @@ func (db *DB) look(
 	return now
 }
 
-// listen wakes the accounts that other servers announce, until ctx ends. It uses a connection
-// of its own: one of the pool would never be returned.
+// listen wakes the accounts that other servers announce, until ctx ends. It uses its own
+// connection: one of the pool would never be returned.
 func (db *DB) listen(ctx context.Context, wake func(account string)) {
 	for ctx.Err() == nil {
 		if err := db.hear(ctx, wake); err != nil && ctx.Err() == nil {
@@ -91,7 +91,7 @@ func (db *DB) hear(ctx context.Context, wake func(account string)) error {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 
-	// From here on. What was announced before is found by the next look.
+	// From here on. Earlier announcements are found by the next look.
 	if _, err := conn.Exec(ctx, "LISTEN "+templatesChannel); err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func weekSpans(ctx context.Context, tx querier, account string) (all []weekSpan,
 }
 
 // acceptedBetween returns the weeks with order times from one time to another. A zero time
-// is no bound.
+// is not a bound.
 func acceptedBetween(weeks []weekSpan, from, to time.Time) []weekSpan {
 	return slices.DeleteFunc(weeks, func(w weekSpan) bool {
 		return !from.IsZero() && w.last < schema.Nanos(from) || !to.IsZero() && w.first > schema.Nanos(to)

@@ -172,7 +172,7 @@ func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns [
 		err = f.copyFailure(err)
 	}
 
-	// Without ON CONFLICT: whoever adds a record first wins, and we start over.
+	// Without ON CONFLICT: the first to add a record wins, and we start over.
 	if connection.IsDuplicate(err) {
 		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
@@ -187,9 +187,9 @@ const (
 	insertFor = time.Minute
 )
 
-// copyFailure turns the error of a COPY to spread tables into a conflict, so that the transaction
-// starts over with INSERT. Of a COPY, the coordinator does not pass on a worker's SQLSTATE, and
-// nobody could tell what is refused and what is a duplicate.
+// copyFailure turns the error of a COPY to spread tables into a conflict, so that the
+// transaction starts over with INSERT. Of a COPY, the coordinator does not pass on a
+// worker's SQLSTATE, and a refusal could not be told from a duplicate.
 func (f *folding) copyFailure(err error) error {
 	if !f.db.spread || connection.SQLState(err) == "" || connection.Away(err) {
 		return err

@@ -39,7 +39,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 	}
 
 	// How far it has come is kept in the target itself, with what has come: a copy that was
-	// killed goes on from there.
+	// killed continues from there.
 	at, resumed, err := keyed.Load[place](ctx, target.Small(), copyingKey)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func Copy(ctx context.Context, source, target Mover, told func(Progress)) (Conte
 		}
 	}
 
-	// What was written is read back: only that proves the copy.
+	// Everything written is read back: only that proves the copy.
 	there, err := Count(ctx, target, func(c Contents) { told(Progress{"checking", c}) })
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func empty(ctx context.Context, target Mover) error {
 		func(Item, string) error { return errFound })
 	if errors.Is(err, errFound) {
 		return wire.Errorf(wire.CodeConflict,
-			"The target is not empty. Give one that nobody has used yet.")
+			"The target is not empty. Give one that has not been used yet.")
 	}
 	return err
 }
@@ -114,7 +114,7 @@ func empty(ctx context.Context, target Mover) error {
 // some size.
 const walkMax = 100
 
-// walk calls small with the entries behind a place, some at a time, and then each with the
+// walk calls small with the entries after a place, some at a time, and then each with the
 // items of records.
 func walk(
 	ctx context.Context, db Mover, at place, small func([]keyed.Entry) error, each func(Item, string) error,
@@ -142,7 +142,7 @@ func walk(
 	return db.Export(ctx, at.Record, each)
 }
 
-// bring copies everything behind a place, and counts it in done.
+// bring copies everything after a place, and counts it in done.
 func bring(
 	ctx context.Context, source, target Mover, at place, done Contents, told func(Progress),
 ) error {

@@ -43,12 +43,12 @@ type Record struct {
 	Bodies map[string]json.RawMessage `json:"bodies"`
 }
 
-// Mover is a database that can be copied. Nobody else may write to either one meanwhile.
+// Mover is a database that can be copied. Nothing else may write to either one meanwhile.
 type Mover interface {
 	// Small returns everything that is not about records.
 	Small() keyed.Store
 
-	// Export calls fn with every item behind place and the item's own place,
+	// Export calls fn with every item after place and the item's own place,
 	// always in the same order; "" is before the first. fn owns the item. Export
 	// ends with fn's error.
 	Export(ctx context.Context, place string, fn func(item Item, place string) error) error
@@ -58,7 +58,7 @@ type Mover interface {
 	Import(ctx context.Context, items []Item, mark keyed.Entry) error
 }
 
-// Bounds of what Import is given at once. A larger item comes alone.
+// Bounds of one call of Import. A larger item comes alone.
 const (
 	ImportItemsMax = 200
 	ImportBytesMax = 4 << 20
@@ -101,9 +101,9 @@ func (c Contents) String() string {
 func (c Contents) Add(i Item) error {
 	kind, events := "tombstones", 0
 	switch {
-	// Both keep out what was deleted, and that is all that people want to know.
+	// Both keep out what was deleted, and only that matters to people.
 	case i.Tombstone != nil:
-		t := *i.Tombstone // a copy: the caller goes on with the item
+		t := *i.Tombstone // a copy: the caller continues with the item
 		t.At = t.At.UTC().Truncate(time.Microsecond)
 		i.Tombstone = &t
 	case i.Forgotten != nil:

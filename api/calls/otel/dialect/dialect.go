@@ -1,6 +1,6 @@
 package dialect
 
-// Meaning is what an attribute says of a span.
+// Meaning is what an attribute means for a span.
 type Meaning string
 
 // The meanings. Of most of them the first attribute that is there counts, in the order of

@@ -21,7 +21,7 @@ const (
 type Span interface {
 	Name() string
 	Scope() string
-	Text(key string) string       // of its own attribute, "" if it has no such text
+	Text(key string) string       // of the span's own attribute, "" if it has no such text
 	Has(meanings ...Meaning) bool // whether an attribute has one of them
 }
 

@@ -2,7 +2,7 @@ package dialect
 
 import "strings"
 
-// others are libraries with a few attributes of their own: MLflow and Genkit.
+// others are libraries with a few attributes each: MLflow and Genkit.
 var others = Dialect{
 	Name: "MLflow, Genkit",
 	Table: []Attribute{

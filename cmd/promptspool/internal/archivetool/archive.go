@@ -99,7 +99,7 @@ func archiveTarget(c *cli.Context) (data string, running bool, err error) {
 		return data, false, config.WrongValue(c, "data", data,
 			"is the folder of a "+status.Role+", which has no archive; give a server's")
 	case err == nil && config.IsPostgres(status.Archive):
-		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has tools of its own: "+
+		return data, false, fmt.Errorf("this server keeps its archive in PostgreSQL, %s, which has its own tools: "+
 			"pg_dump writes a backup, pg_restore reads one, pg_amcheck verifies. "+
 			"`promptspool archive check --archive` verifies it while no server runs", status.Archive)
 	case err == nil:

@@ -36,7 +36,7 @@ func archiveCopyCommand() *cli.Command {
 
 	return &cli.Command{
 		Name: "copy",
-		Usage: "copy all that a stopped server holds, records, templates, keys and people, into another archive, " +
+		Usage: "copy everything a stopped server holds, records, templates, keys and people, into another archive, " +
 			"and prove both the same; can be interrupted and resumed",
 		Flags:  append(flags, config.OutputFlag()),
 		Action: copyArchive,

@@ -14,7 +14,7 @@ func copyProgress(records int64, now func() time.Time) func(transfer.Progress) s
 	begun, stage := now(), ""
 
 	return func(p transfer.Progress) string {
-		// Each stage has a pace of its own, so the estimate begins anew.
+		// Each stage has its own pace, so the estimate begins again.
 		if p.Stage != stage {
 			begun, stage = now(), p.Stage
 		}

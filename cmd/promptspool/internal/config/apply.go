@@ -11,7 +11,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// What is known about the settings' values is kept with the app that runs, which is made anew for each evaluation.
+// The known facts about the settings' values are kept with the app that runs, which is
+// made again for each evaluation.
 const (
 	originsKey   = "origins"    // map[string]string: where the value of each setting was set
 	rulesKey     = "rules"      // []placedRule

@@ -22,7 +22,7 @@ import (
 // Kubernetes updates a mounted secret within about a minute.
 const filesEvery = 10 * time.Second
 
-// reloadable are the settings that a running process reloads, with the contents of the files behind *-file.
+// reloadable are the settings that a running process reloads, with the contents of the files after *-file.
 //
 // The others need a restart, and a reload logs that.
 var reloadable = []string{
@@ -35,7 +35,7 @@ var reloadable = []string{
 // The zero source, and one of fixed settings, cannot be read again.
 type Source struct {
 	newApp   AppMaker
-	args     []string // the command line; nil: the settings are fixed
+	args     []string // the command line; nil means the settings are fixed
 	settings []ShownSetting
 	files    [32]byte // digest of the files that the settings name
 }
@@ -157,7 +157,7 @@ func (r *reloader) reload(why string) {
 
 // needRestart names the settings that changed and that are not reloadable.
 func needRestart(before, after []ShownSetting) (names []string) {
-	// Both are of the same command, so the settings stand at the same places. Only the
+	// Both are of the same command, so the settings are at the same places. Only the
 	// rules of redaction at the end may be more or fewer, and these are reloadable.
 	for i, s := range after {
 		changed := i < len(before) && s.Setting == before[i].Setting && s.Value != before[i].Value

@@ -34,7 +34,8 @@ func ServerFlags() []cli.Flag {
 //
 // The client is closed when the command's context ends.
 func (r *Reader) Remote() (*client.Client, wire.Identity, error) {
-	// Only after all else was sound: a wrong flag is to be reported before a missing key.
+	// Only after everything else was sound: a wrong flag must be reported before a
+	// missing key.
 	if err := r.Err(); err != nil {
 		return nil, wire.Identity{}, err
 	}

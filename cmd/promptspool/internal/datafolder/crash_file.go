@@ -18,9 +18,10 @@ import (
 // crashName is the file in a data folder that says why the last process ended, if it crashed.
 const crashName = "crash"
 
-// crashFile takes the stack of a crash. Badger reads its files through mappings, in goroutines of
-// its own as well, and a block that the disk cannot read is a fault there, which nothing can catch.
-// The next process, which finds it in this file, reads every file before it maps it.
+// crashFile takes the stack of a crash. Badger reads its files through mappings, in its
+// own goroutines as well, and a block that the disk cannot read is a fault there, which
+// nothing can catch. The next process, which finds it in this file, reads every file
+// before it maps it.
 type crashFile struct {
 	file *os.File
 	last string // why the last process crashed; "" if it did not
@@ -36,7 +37,7 @@ func OpenCrashFile(data string, logger *slog.Logger) (*crashFile, error) {
 		return nil, err
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 1<<20))
-	// The disk that cannot read this file is the fault that it would tell of.
+	// The disk that cannot read this file is the fault that it would report.
 	if disk.IsUnreadable(err) {
 		text, err = []byte(faultMark+err.Error()), nil
 	}

@@ -38,7 +38,7 @@ func Listen(at string, uids []uint32) (net.Listener, error) {
 
 	mode := os.FileMode(0o660)
 	if len(uids) > 0 {
-		mode = 0o666 // whoever connects, the kernel is asked which user it is
+		mode = 0o666 // the kernel is asked which user connects
 	}
 	ln, err := edge.ListenUnix(path, mode)
 	if err != nil {

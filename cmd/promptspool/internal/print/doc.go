@@ -1,4 +1,5 @@
 // Package print writes what commands show: tables, trends and JSON.
 //
-// What is shown may come from anybody, so nothing in it reaches a terminal that could drive it.
+// The shown text may come from anybody, so nothing in it reaches a terminal that could
+// drive it.
 package print

@@ -65,7 +65,7 @@ func (g *Grid) Flush() error {
 	if g.widths == nil {
 		g.widths = make([]int, len(g.right))
 	}
-	// Columns only grow, because a tail goes on below what it has printed.
+	// Columns only grow, because a tail continues below what it has printed.
 	for _, row := range g.rows {
 		for i, c := range row {
 			g.widths[i] = max(g.widths[i], utf8.RuneCountInString(c.text))

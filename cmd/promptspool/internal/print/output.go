@@ -89,7 +89,8 @@ func Printable(s string) string {
 // DrivesTerminal reports whether a terminal may take a character as a command, or turn the direction of what follows.
 func DrivesTerminal(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
-// JSON prints v over several lines. What could drive the terminal is escaped, which changes no value.
+// JSON prints v over several lines. Characters that could drive the terminal are escaped,
+// which changes no value.
 func JSON(w io.Writer, v any) error { return encodeJSON(w, v, "  ") }
 
 // JSONLine is printJSON in one line, for programs that read many.

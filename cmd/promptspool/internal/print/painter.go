@@ -60,7 +60,7 @@ func TerminalWidth(w io.Writer) int {
 // Painter writes texts with styles, or without where nothing shows them.
 type Painter struct {
 	Out   io.Writer
-	Width int // columns of the terminal; 0: it is none, and lines are as long as they are
+	Width int // columns of the terminal; 0 means it is none, and lines are as long as they are
 
 	styles bool           // are shown
 	zone   *time.Location // of times; nil is the machine's

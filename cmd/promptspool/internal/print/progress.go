@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Progress is a line on stderr that says how far a command is. It shows nothing where stderr is no terminal.
+// Progress is a line on stderr that says how far a command is. It shows nothing where stderr is not a terminal.
 type Progress struct {
 	out   io.Writer // nil for none
 	shown time.Time

@@ -62,8 +62,8 @@ func exportRequests(c *cli.Context) error {
 		return errors.Join(exportCSV(c, cl, id, search, out), closeOut())
 	}
 
-	// Without a buffer, each line would be a system call. What came after the last mark comes again:
-	// an import recognises an event that it gets twice.
+	// Without a buffer, each line would be a system call. Lines after the last mark come
+	// again: an import recognises an event that it gets twice.
 	w := bufio.NewWriterSize(out, 1<<20)
 	lines := int64(0)
 	err = inCalls(c.Context, &search.Cursor, func() (done bool, err error) {
@@ -84,7 +84,7 @@ func exportRequests(c *cli.Context) error {
 	return nil
 }
 
-// inCalls repeats a call that exports a part behind a cursor, until all is done. It gives up after
+// inCalls repeats a call that exports a part after a cursor, until all is done. It gives up after
 // a few that fail and do not get any further: a slow network may break a long export many times.
 // Its error says where to resume.
 func inCalls(ctx context.Context, cursor *string, call func() (done bool, err error)) error {
@@ -144,7 +144,7 @@ func exportTarget(c *cli.Context, resumed bool) (io.Writer, func() error, error)
 
 	mode := os.O_CREATE | os.O_WRONLY | os.O_EXCL
 	if resumed {
-		// What an earlier run wrote stays in front.
+		// The output of an earlier run stays in front.
 		mode = os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	}
 	file, err := os.OpenFile(path, mode, 0o600)

@@ -114,7 +114,7 @@ func printMessage(p print.Painter, m calls.Message, s print.Style) {
 		who += ", answering " + m.ToolCallID
 	}
 
-	// A line of one length, whoever speaks, so that turns are found by eye.
+	// A line of one length for every role, so that turns are found by eye.
 	rule := strings.Repeat("─", max(2, 60-len([]rune(who))))
 	fmt.Fprintf(p.Out, "\n%s\n", p.Paint(s, "── "+print.Printable(who)+" "+rule))
 	for _, part := range m.Parts {

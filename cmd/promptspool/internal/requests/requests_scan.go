@@ -87,6 +87,6 @@ func showScan(t *print.Table, sum *wire.Scanned) {
 		return
 	}
 	t.Row("masked", sum.Masked)
-	t.Row("Replace these keys all the same. The server's files hold their bytes for up to an hour;")
+	t.Row("Replace these keys nevertheless. The server's files hold their bytes for up to an hour;")
 	t.Row("backups and exports made before, and PostgreSQL until VACUUM FULL, hold them still.")
 }

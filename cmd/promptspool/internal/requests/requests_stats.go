@@ -87,7 +87,7 @@ func versionTable(c *cli.Context, versions wire.TemplateStatistics, sums wire.An
 	all := make(map[string]bool)
 	for _, v := range versions.Versions {
 		for _, b := range v.Series {
-			// Not all versions have all dates, and their trends must stand in line.
+			// Not all versions have all dates, and their trends must be aligned.
 			all[b.Date] = true
 		}
 	}

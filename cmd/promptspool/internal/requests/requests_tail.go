@@ -92,7 +92,7 @@ func tailRequests(c *cli.Context) error {
 		// Once, not every second for as long as it lasts.
 		case !away:
 			away = true
-			fmt.Fprintf(c.App.ErrWriter, "%v\nIt goes on when the server can be reached.\n",
+			fmt.Fprintf(c.App.ErrWriter, "%v\nIt continues when the server can be reached.\n",
 				print.Printable(message(err).Error()))
 		}
 	}
@@ -107,15 +107,15 @@ type tail struct {
 	find  func(wire.Search) (wire.SearchPage, error)
 	show  func(rows []wire.Row) error // oldest first
 
-	known map[string]place // of what was shown and lies above the edge
-	edge  place            // what lies there or below was there before, or is too late
+	known map[string]place // of records shown above the edge
+	edge  place            // a record at it or below was there before, or is too late
 }
 
 // byArrival orders records as they came. Lists go by the time at which calls started, so a
 // long call appears in their middle when it ends.
 const byArrival = "accepted_at"
 
-// place is where a record stands in the order of arrival.
+// place is a record's position in the order of arrival.
 type place struct {
 	at time.Time
 	id string
@@ -172,7 +172,7 @@ func (t *tail) follow(ctx context.Context) error {
 	return nil
 }
 
-// above narrows the filter to what lies above the edge.
+// above narrows the filter to records above the edge.
 func (t *tail) above() *wire.Filter {
 	if t.edge.at.IsZero() {
 		return t.where

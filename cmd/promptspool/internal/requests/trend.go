@@ -24,7 +24,7 @@ func mean(parts []float64) float64 { return sum(parts) / float64(max(len(parts),
 
 // trend draws a series, the oldest on the left.
 //
-// A server leaves out parts without requests, so what lies between two dates may be empty.
+// A server leaves out parts without requests, so the time between two dates may be empty.
 func trend(points map[string]float64, dates []string, bars int, join func([]float64) float64) string {
 	if len(dates) == 0 {
 		return ""

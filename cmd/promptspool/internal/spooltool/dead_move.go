@@ -25,7 +25,7 @@ func deadReplayCommand() *cli.Command {
 		Usage:     "send events again",
 		ArgsUsage: "[SEQUENCE...]",
 		Flags: laneOutputFlags("replay", allFlag(),
-			config.TextFlag("key-file", "", "a `file` with the key under which they go out, instead of their own"),
+			config.TextFlag("key-file", "", "a `file` with the key that replaces theirs"),
 		),
 		Action: replayDead,
 	}
@@ -158,13 +158,13 @@ func moveDead(
 		return moved, err
 	}
 
-	stopped, err := openStopped(data, nobody{}, config.ToolLogger(c))
+	stopped, err := openStopped(data, noServer{}, config.ToolLogger(c))
 	if err != nil {
 		return moved, err
 	}
 	live := Live{
 		Queue: stopped.spool,
-		Proxy: proxy.New(stopped.spool, stopped.keys, nobody{}, config.ToolLogger(c)),
+		Proxy: proxy.New(stopped.spool, stopped.keys, noServer{}, config.ToolLogger(c)),
 	}
 	moved.Events, err = do(live, c.Context, pick)
 	return moved, errors.Join(err, stopped.close())

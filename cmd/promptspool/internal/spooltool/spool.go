@@ -2,7 +2,7 @@ package spooltool
 
 import "github.com/urfave/cli/v2"
 
-// SpoolCommand is `promptspool spool`. Each subcommand has a file of its own.
+// SpoolCommand is `promptspool spool`. Each subcommand has its own file.
 func SpoolCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "spool",

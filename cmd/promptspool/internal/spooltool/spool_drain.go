@@ -65,7 +65,7 @@ func drainStopped(c *cli.Context) error {
 	defer cancel()
 
 	// Held events first: those whose key is accepted by now go out with the others.
-	proxy.New(stopped.spool, stopped.keys, nobody{}, logger).RetryHeld(ctx)
+	proxy.New(stopped.spool, stopped.keys, noServer{}, logger).RetryHeld(ctx)
 	numbers := metrics.New("sidecar", c.App.Version)
 	forwarder := proxy.NewForwarder(stopped.spool, stopped.keys, upstream, numbers, logger)
 	// The same forwarder as in a sidecar: what is refused goes to the same lanes.
@@ -89,12 +89,12 @@ func drainStopped(c *cli.Context) error {
 // undelivered returns an error that says what became of the events that were not delivered; nil if all were.
 func undelivered(left queue.Status, data string) error {
 	switch {
-	// What can be done about it comes first: a second try often delivers the rest.
+	// The remedy comes first: a second try often delivers the rest.
 	case left.Events > 0:
 		return fmt.Errorf("%s left in the spool; run this again when the server answers",
 			print.Quantity(left.Events, "event"))
 	case left.Gaps > 0:
-		return fmt.Errorf("all that the disk could read was delivered, but it lost %s; what is damaged is in %s",
+		return fmt.Errorf("everything that the disk could read was delivered, but it lost %s; damaged files are in %s",
 			print.Quantity(left.Gaps, "event"), filepath.Join(datafolder.Spool(data), "quarantine"))
 	case left.Held+left.Dead+left.Dropped > 0:
 		return fmt.Errorf("the spool is empty, but the server refused %s by the key and %s by the content; "+

@@ -35,7 +35,7 @@ func repairSpool(c *cli.Context) error {
 		if _, err := queue.Repair(c.Context, stoppedConfig(data, config.ToolLogger(c))); err != nil {
 			return err
 		}
-		// What is shown then is what the next start will find.
+		// The report is then what the next start will find.
 		report, err = checkFolder(c, data)
 		if err != nil {
 			return err

@@ -120,11 +120,11 @@ func stoppedConfig(data string, logger *slog.Logger) queue.Config {
 	}
 }
 
-// nobody stands for the server in a tool that has none, and answers no question.
-type nobody struct{}
+// noServer replaces the server in a tool that has none, and answers no question.
+type noServer struct{}
 
-func (nobody) Verdict(context.Context, wire.Secret) (wire.KeyVerdict, error) {
+func (noServer) Verdict(context.Context, wire.Secret) (wire.KeyVerdict, error) {
 	return wire.KeyVerdict{}, wire.Unavailable(0, "There is no server to ask.")
 }
 
-func (nobody) Version(string, string, wire.Selector) (int, bool) { return 0, false }
+func (noServer) Version(string, string, wire.Selector) (int, bool) { return 0, false }

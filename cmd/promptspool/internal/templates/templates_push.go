@@ -59,7 +59,7 @@ func pushTemplates(c *cli.Context) error {
 		return errUnrenderable("templates cannot be rendered, so nothing was published", lines)
 	}
 
-	// What was published before an error is printed all the same: it is on the server.
+	// Versions published before an error are printed too: they are on the server.
 	done, failed := publishPlan(c, cl, id, plan, wire.Publish{CommitMessage: message, Labels: labels})
 	if config.Read(c).AsJSON() {
 		return errors.Join(print.JSON(c.App.Writer, done), failed)

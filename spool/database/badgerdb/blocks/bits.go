@@ -16,7 +16,7 @@ func newBits(n int, set bool) Bits {
 			b[i] = ^uint64(0)
 		}
 
-		// The bits behind the last row stay clear: next must not find them.
+		// The bits after the last row stay clear: next must not find them.
 		if n%64 != 0 {
 			b[len(b)-1] = 1<<(n%64) - 1
 		}
@@ -33,7 +33,7 @@ func (b Bits) set(i int) { b[i/64] |= 1 << (i % 64) }
 // Unset clears the bit of row i.
 func (b Bits) Unset(i int) { b[i/64] &^= 1 << (i % 64) }
 
-// next returns the first set bit at or behind i, or -1.
+// next returns the first set bit at or after i, or -1.
 func (b Bits) next(i int) int {
 	for word := i / 64; word < len(b); word++ {
 		// In the first word, the bits before i do not count.

@@ -20,7 +20,7 @@ type Reader interface {
 }
 
 // Block reads one block at a time. A column is read when it is first needed, into memory
-// that is used again for the next block. Open sets its fields, and nobody else may.
+// that is used again for the next block. Only Open may set its fields.
 type Block struct {
 	Place []byte
 	Head  Head
@@ -73,7 +73,7 @@ func (b *Block) Open(reader Reader, place []byte, head Head) {
 	}
 }
 
-// column reads a column. ColumnMetadata is what has no column of its own.
+// column reads a column. ColumnMetadata is everything without a separate column.
 func (b *Block) column(c rowcode.Column) (*column, error) {
 	s := &b.columns[c]
 	if s.loaded { // checked before anything else: this is called for every row
@@ -131,7 +131,7 @@ func (b *Block) Places() (Places, error) {
 // At returns the place of row i.
 func (p Places) At(i int) Place { return p.ids.place(i) }
 
-// Find returns the index of the first row at or behind a place, and whether it is at the
+// Find returns the index of the first row at or after a place, and whether it is at the
 // place.
 func (b *Block) Find(place []byte) (i int, found bool, err error) {
 	c, err := b.column(rowcode.ColumnID)

@@ -38,7 +38,7 @@ type column struct {
 
 	// entries, decoded into rows that have nothing else; see entry.
 	lent []*wire.Row
-	read []bool // the row of lent is decoded, for this column
+	read []bool // the row of lent is decoded for this column
 }
 
 // decodeColumn decodes plain, which c aliases. The memory of c is used again.

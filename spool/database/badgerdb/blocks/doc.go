@@ -2,7 +2,7 @@
 // other into a block, and answers filters from the block's columns.
 //
 // It knows neither transactions nor keys. A block is a head and a number of parts, which
-// a store keeps under keys of its own, and reads when a [Block] asks for them.
+// a store keeps under its own keys, and reads when a [Block] asks for them.
 //
 //	place.go                  a row, and where it is in the list
 //	head.go, part.go          the head of a block, and the names of its parts

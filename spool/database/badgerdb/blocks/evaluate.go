@@ -36,7 +36,7 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 	n := b.Head.Rows
 	switch c := c.(type) {
 	case query.All:
-		// Into bits of its own: a part may use the same ones for must and may.
+		// Into its own bits: a part may use the same ones for must and may.
 		v = Verdict{newBits(n, true), newBits(n, true)}
 		for _, part := range c {
 			w, err := b.evaluate(part)
@@ -72,7 +72,8 @@ func (b *Block) evaluate(c query.Condition) (v Verdict, err error) {
 		}
 		v = Verdict{newBits(n, true), newBits(n, true)}
 
-		// What may hold may not be excluded, and what must hold is excluded.
+		// Rows for which it may hold may not be excluded, and those for which it must
+		// hold are excluded.
 		for i := range v.May {
 			v.Must[i] &^= w.May[i]
 			v.May[i] &^= w.Must[i]
@@ -93,7 +94,7 @@ func (b *Block) test(t *query.Test) (v Verdict, err error) {
 
 	holds := newBits(n, false)
 
-	// A metadata key has a dictionary of its own, or shares one.
+	// A metadata key has its own dictionary, or shares one.
 	if keyColumn, err := b.ofKey(t); err != nil {
 		return v, err
 	} else if keyColumn != nil {
@@ -178,7 +179,7 @@ func (b *Block) testSpan(t *query.Test, holds Bits) error {
 }
 
 // ofKey returns the column of the metadata key that a test is about, or nil if it is
-// about none. A key without a column of its own is in the shared one.
+// about none. A key without its own column is in the shared one.
 func (b *Block) ofKey(t *query.Test) (*column, error) {
 	if t.Column != rowcode.ColumnMetadata || t.Key == "" {
 		return nil, nil

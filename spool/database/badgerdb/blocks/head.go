@@ -18,12 +18,12 @@ import (
 //	n   rows, uvarint
 //	n   seconds of the oldest row's list time, zigzag varint
 //	n   seconds of the earliest and latest start, zigzag varints; earliest > latest: none has one
-//	n   metadata keys with a column of their own, uvarint; then for each its length and bytes
+//	n   metadata keys with their own column, uvarint; then for each its length and bytes
 //	n   weight of the rows (rowcode.Weight), uvarint
 //	n   seconds of the earliest and latest order time, zigzag varints
 const headVersion = 1
 
-// keysMax bounds the metadata keys with a column of their own. All others share one.
+// keysMax bounds the metadata keys with their own column. All others share one.
 const keysMax = 32
 
 var errHead = errors.New("this version does not write such a head")
@@ -36,7 +36,7 @@ type Head struct {
 
 	startMin, startMax int64    // startMin > startMax: no row has a start
 	accepted           [2]int64 // the earliest and latest order time
-	keys               []string // metadata keys with a column of their own, sorted
+	keys               []string // metadata keys with their own column, sorted
 }
 
 // HeadOf returns the head of a block with the given rows: at least one, in order.
@@ -128,7 +128,7 @@ func (h *Head) Parts() []Part {
 	return parts
 }
 
-// mayStart reports whether a row may start from one time to another. A zero time is no
+// mayStart reports whether a row may start from one time to another. A zero time is not a
 // bound.
 func (h *Head) mayStart(from, to time.Time) bool {
 	switch {
@@ -144,7 +144,7 @@ func (h *Head) mayStart(from, to time.Time) bool {
 func (h *Head) LastAccepted() int64 { return h.accepted[1] }
 
 // mayBeAccepted reports whether a row may have an order time from one time to another. A zero
-// time is no bound.
+// time is not a bound.
 func (h *Head) mayBeAccepted(from, to time.Time) bool {
 	return (from.IsZero() || h.accepted[1] >= from.Unix()) && (to.IsZero() || h.accepted[0] <= to.Unix())
 }

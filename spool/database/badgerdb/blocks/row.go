@@ -62,7 +62,8 @@ func (b *Block) fill(i int, of rowcode.Column, row *wire.Row) error {
 		return nil
 	}
 
-	// All rows with this value share the decoded entry, so nobody may change a lent row.
+	// All rows with this value share the decoded entry, so a lent row must not be
+	// changed.
 	entry, err := c.entry(of, c.code(i))
 	if err != nil {
 		return err
@@ -84,7 +85,7 @@ func (b *Block) fillAccepted(i int, row *wire.Row) error {
 	return nil
 }
 
-// fillMetadata merges a row's keys, sorted: those with a column of their own, and the
+// fillMetadata merges a row's keys, sorted: those with their own column, and the
 // others.
 func (b *Block) fillMetadata(i int, row *wire.Row) error {
 	rest, err := b.column(rowcode.ColumnMetadata)

@@ -7,7 +7,7 @@ import (
 )
 
 // Within returns the rows of the block that may enter a page by their value. It reads no
-// column if the head shows that there are none.
+// column if the head rules them out.
 func (b *Block) Within(bounds query.SortBounds) (Bits, error) {
 	n := b.Head.Rows
 	of := bounds.Order.Column()
@@ -65,8 +65,8 @@ func (c *column) numbersWithin(of rowcode.Column, bounds query.SortBounds) Bits 
 	rows := newBits(c.n, false)
 	unknown := bounds.Has(&wire.Row{})
 
-	// What rows are sorted by grows with the number, or stays. So the numbers that may enter
-	// are all from one to another, and only those two are looked for, not tested row by row.
+	// Sort values grow with the number, or stay. So the numbers that may enter are all
+	// from one to another, and only those two are looked for, not tested row by row.
 	most := uint64(0)
 	for i := range c.n {
 		most = max(most, c.offset(i))
@@ -97,8 +97,8 @@ func (c *column) numbersWithin(of rowcode.Column, bounds query.SortBounds) Bits 
 	return rows
 }
 
-// search returns the first number up to most for which ok holds, as it does for all that
-// follow. found is false if there is none.
+// search returns the first number up to most for which ok holds, as it does for all later
+// ones. found is false if there is none.
 func search(most uint64, ok func(n uint64) bool) (first uint64, found bool) {
 	if !ok(most) {
 		return 0, false

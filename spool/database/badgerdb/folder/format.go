@@ -74,7 +74,8 @@ func badgerFiles(dir string) (files, manifest bool, err error) {
 		return false, false, fmt.Errorf("read the database's folder: %w", err)
 	}
 
-	// Tables and logs are data. The MANIFEST says which tables count, and is no data alone.
+	// Tables and logs are data. The MANIFEST names the tables that count, and is not data
+	// by itself.
 	for _, e := range entries {
 		switch filepath.Ext(e.Name()) {
 		case ".sst", ".vlog", ".mem":
@@ -91,7 +92,8 @@ func WriteFormat(dir string) error {
 	path := filepath.Join(dir, formatName)
 	temp := path + ".tmp"
 
-	// Under another name first: a torn FORMAT would lock us out of our own database.
+	// Under another name first: with a torn FORMAT our database could not be opened
+	// again.
 	f, err := os.OpenFile(temp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return fmt.Errorf("write the database's format: %w", err)

@@ -65,7 +65,7 @@ func (l *Lock) Present() error {
 // Release unlocks the folder. Badger must have closed its files.
 func (l *Lock) Release() error {
 	err := disk.Remove(filepath.Join(l.dir.Name(), lockName))
-	// Whoever removed the folder has removed the file too.
+	// If the folder was removed, the file is gone too.
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}

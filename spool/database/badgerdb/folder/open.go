@@ -14,7 +14,7 @@ import (
 // Open opens Badger's files, after replacing those that the disk cannot read. It returns
 // how many bytes were lost by that. The caller has locked the folder.
 func Open(options badger.Options, log *slog.Logger, readAll bool) (db *badger.DB, lost int64, err error) {
-	// What Badger cannot open must go, or be replaced, before it reads anything.
+	// Files that Badger cannot open must go, or be replaced, before it reads anything.
 	s := salvage{options: options, dir: options.Dir, readAll: readAll, logger: log}
 	err = removeEmptyLogs(options.Dir, log)
 	if err == nil {

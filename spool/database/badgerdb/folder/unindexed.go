@@ -17,7 +17,7 @@ import (
 //	entries        how many bytes of the first key the key begins with, how many follow (two
 //	               bytes each), these, and the value
 //	offsets        of the entries, four bytes each, and their number, four bytes
-//	checksum       of all that, as protobuf, and its length, four bytes
+//	checksum       of the above, as protobuf, and its length, four bytes
 
 // addUnindexed adds the blocks of a table up to the first one that does not verify.
 func addUnindexed(b *table.Builder, data []byte) {
@@ -45,7 +45,7 @@ func packedBytes(data []byte) int {
 				at += more
 			}
 			at += int(n) + 1
-		case 1: // a copy of earlier ones; likewise below
+		case 1: // a copy of earlier ones, as below
 			n = n&7 + 3
 			at += 2
 		case 2:

@@ -15,7 +15,7 @@ import (
 	"promptspool/spool/rawlog"
 )
 
-// Badger reads its files through mappings, in goroutines of its own as well. Where the
+// Badger reads its files through mappings, in its own goroutines as well. Where the
 // disk cannot read a block, the process dies of a fault, at every start. So what Badger
 // reads while it opens is read beforehand without a mapping, and a file with a bad block
 // is replaced by what can be read of it.
@@ -66,7 +66,7 @@ func (s *salvage) run() error {
 			continue
 		}
 
-		// What an interrupted repair left.
+		// Leftovers of an interrupted repair.
 		if filepath.Ext(path) == salvageSuffix {
 			if err := disk.Remove(path); err != nil {
 				return err
@@ -192,7 +192,7 @@ func (s *salvage) repair(path string) error {
 		return fmt.Errorf("move %s, which the disk cannot read, to quarantine: %w", path, err)
 	}
 
-	// For each file: what was lost is all that the log will ever tell.
+	// For each file: only the log will ever tell what was lost.
 	s.bytes += bytes
 	s.logger.Error("a part of a file cannot be read; the file is in quarantine, and what can be read of it is used",
 		"file", path, "unreadable_bytes", bytes, "lost", lost, "quarantine", filepath.Join(s.dir, quarantineName))

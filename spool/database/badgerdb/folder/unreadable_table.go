@@ -129,7 +129,7 @@ func (s *salvage) dropTable(path string) (bytes int64, err error) {
 		bytes += span.End - span.From
 	}
 
-	// Kept first: whoever can read more of it later finds it in quarantine.
+	// Kept first: if more of it can be read later, it is in quarantine.
 	if err := s.keep(path); err != nil {
 		return 0, err
 	}
@@ -151,7 +151,7 @@ func (s *salvage) forgetTable(id uint64) error {
 	}
 	defer file.Close()
 
-	// end is behind the last whole change, which is where Badger would go on.
+	// end is after the last whole change, which is where Badger would continue.
 	manifest, end, err := badger.ReplayManifestFile(file, 0, badger.DefaultOptions(s.dir))
 	if err != nil {
 		return err

@@ -11,6 +11,6 @@
 //	health.go               whether the database answers
 //	locks.go                the numbers of advisory locks
 //
-// While the database is away every call fails with CodeUnavailable. Each call tries it anew,
+// While the database is away every call fails with CodeUnavailable. Each call tries it again,
 // so nothing needs a restart when it is back.
 package connection

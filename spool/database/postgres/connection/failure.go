@@ -51,7 +51,7 @@ var remedies = map[string]string{
 }
 
 // lostConnection is of a coordinator of Citus, or of a pooler: they report how they fail to reach
-// a database behind them.
+// a database after them.
 const lostConnection = "The connection to the database, or to a worker of its Citus, was lost or rejected. " +
 	"If this persists, check the log of that node. Each node of a Citus needs the user of --archive."
 
@@ -78,7 +78,7 @@ func Failure(ctx context.Context, err error) error {
 	return e
 }
 
-// failure is Failure for an error that is no wire error. It does not tell who is affected.
+// failure is Failure for an error that is not a wire error. It does not set Affects.
 func failure(ctx context.Context, err error) *wire.Error {
 	if Late(err) {
 		return Unavailable("The database, or a worker of its Citus, does not answer.", err)
@@ -156,8 +156,8 @@ func LostWorker(err error) bool {
 	return Away(err) || strings.HasPrefix(e.Code, "53") || strings.HasPrefix(e.Code, "58")
 }
 
-// lostWorker is LostWorker for statements whose error has no SQLSTATE of its own, only the text of
-// the library by which a coordinator talks to its workers.
+// lostWorker is LostWorker for statements whose error has no SQLSTATE itself, only the
+// text of the library by which a coordinator talks to its workers.
 func lostWorker(err error) bool {
 	text := err.Error()
 	for _, lost := range []string{
@@ -180,8 +180,9 @@ func lostWorker(err error) bool {
 	return false
 }
 
-// Refused reports whether the database rejects a statement as it is, so that sending it again
-// is pointless. What a person can fix (a missing table or privilege) is unavailable instead.
+// Refused reports whether the database rejects a statement as it is, so that sending it
+// again is pointless. Faults that a person can fix (a missing table or privilege) are
+// unavailable instead.
 func Refused(err error) bool {
 	state := SQLState(err)
 

@@ -14,9 +14,9 @@ const (
 
 // WatchHealth calls report every two seconds with whether the database answers, until ctx ends.
 //
-// report gets nil, or a wire error that says why not. WatchHealth uses a connection of its
-// own: if it took one from the pool, a busy server would take the database for dead. It
-// always returns nil.
+// report gets nil, or a wire error that says why not. WatchHealth uses its own
+// connection: if it took one from the pool, a busy server would take the database for
+// dead. It always returns nil.
 func (p *Pool) WatchHealth(ctx context.Context, report func(error)) error {
 	var conn *pgx.Conn
 	defer func() {

@@ -121,9 +121,9 @@ func (p *Pool) Search(ctx context.Context, fn func(tx pgx.Tx) error) error {
 // Change runs fn in a transaction that may write. Each statement sees what others have
 // committed before it (READ COMMITTED).
 //
-// After a conflict or a lost connection fn runs again from its beginning, so it must have no
-// effects outside the transaction. again allows this even if the connection was lost during
-// COMMIT, when nobody can know whether the first run was committed.
+// After a conflict or a lost connection fn runs again from its beginning, so it must have
+// no effects outside the transaction. again allows this even if the connection was lost
+// during COMMIT, when it is unknown whether the first run was committed.
 func (p *Pool) Change(ctx context.Context, again bool, fn func(tx pgx.Tx) error) error {
 	return p.transact(ctx, p.primary, pgx.TxOptions{}, again, fn)
 }

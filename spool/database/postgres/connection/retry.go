@@ -37,7 +37,7 @@ func (p *Pool) WithConn(ctx context.Context, fn func(conn *pgx.Conn) error) erro
 }
 
 // SearchConn is WithConn for statements that only read, where Search would read. There may be
-// several, each of which sees the database as of its own moment.
+// several, each of which sees the database its own as moment.
 func (p *Pool) SearchConn(ctx context.Context, fn func(conn *pgx.Conn) error) error {
 	return p.withConn(ctx, p.searches, fn)
 }

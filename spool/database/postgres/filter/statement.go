@@ -203,7 +203,7 @@ const versionsMax = 100
 // versions takes the test of a template and that of its version out of conditions that must
 // all hold, and returns SQL for the pair. sql is "" if there is no such pair.
 //
-// The pair has terms of its own because either test alone finds far more records: all of a
+// The pair has its own terms because either test alone finds far more records: all of a
 // template, or version 1 of every template.
 func (s *Statement) versions(parts []query.Condition) (others []query.Condition, sql string) {
 	var template, version *query.Test

@@ -18,8 +18,8 @@ import (
 // column, the metadata key if the text is a metadata value, and the text. One index over all
 // terms of a record answers "is" and "in" on every text field within one account.
 //
-// 64-bit hashes collide by chance once in millions of years of writing. Whoever provokes a
-// collision only deceives their own account.
+// 64-bit hashes collide by chance once in millions of years of writing. A caller that
+// provokes a collision only deceives its own account.
 
 // term returns a term.
 func term(account string, c rowcode.Column, key, text string) int64 {

@@ -83,8 +83,8 @@ func copyDatabase(t testing.TB, dsn, from, name string) string {
 	return inDatabase(t, dsn, name)
 }
 
-// onUnused runs a statement on a node once nobody uses a database there. Citus itself keeps
-// connections to each database, and opens new ones.
+// onUnused runs a statement on a node once a database there is not in use. Citus itself
+// keeps connections to each database, and opens new ones.
 func onUnused(t testing.TB, node, database, sql string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {

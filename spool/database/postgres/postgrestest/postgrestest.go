@@ -1,8 +1,8 @@
 // Package postgrestest gives tests a real PostgreSQL.
 //
-// All tests of a test binary share one server, and each has a database of its own. A test
-// that stops, kills or starves the server starts one for itself. Without PostgreSQL the
-// test fails and says what to install: a test that is skipped proves nothing.
+// All tests of a test binary share one server, and each has its own database. A test that
+// stops, kills or starves the server starts one for itself. Without PostgreSQL the test
+// fails and says what to install: a test that is skipped proves nothing.
 //
 // If TEST_CITUS_DSN names a database with Citus and its workers, databases are created on the
 // same nodes instead, with the tables of records spread over them.
@@ -181,7 +181,7 @@ func parse(t testing.TB, dsn string) *url.URL {
 	return u
 }
 
-// run executes statements on a connection of its own.
+// run executes statements on its own connection.
 func run(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
 	if err := execute(dsn, statements...); err != nil {

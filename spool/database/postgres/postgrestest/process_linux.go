@@ -2,7 +2,7 @@ package postgrestest
 
 import "syscall"
 
-// resume lets a process go on that was stopped.
+// resume continues a process that was stopped.
 const resume = syscall.SIGCONT
 
 // process makes a process run as the owner, or as we do if that is nil. It gets the signal, unless

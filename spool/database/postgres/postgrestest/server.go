@@ -162,7 +162,7 @@ func (s *Server) giveAway() error {
 	u, err := user.Lookup("postgres")
 	if err != nil {
 		if u, err = user.Lookup("nobody"); err != nil {
-			return fmt.Errorf("postgrestest: root may not run PostgreSQL, and there is nobody else: %w", err)
+			return fmt.Errorf("postgrestest: root may not run PostgreSQL, and there is no other user: %w", err)
 		}
 	}
 

@@ -78,8 +78,8 @@ func (t *Tables) create(ctx context.Context) (found int, err error) {
 			return err
 		}
 
-		// One by one: Citus passes on to its workers all that came in one message, and they take
-		// one statement at a time.
+		// One by one: Citus passes on to its workers everything that came in one message,
+		// and they take one statement at a time.
 		t.logger.Info("Creating database tables")
 		for sql := range strings.SplitAfterSeq(SQL, ";\n") {
 			if _, err := tx.Conn().PgConn().Exec(ctx, sql).ReadAll(); err != nil {
@@ -105,7 +105,7 @@ func lockTables(ctx context.Context, tx pgx.Tx) error {
 		// On Citus one connection to each node then changes all shards, so that a transaction
 		// can change several tables. Elsewhere the setting has no meaning.
 		`SET LOCAL citus.multi_shard_modify_mode = 'sequential'`,
-		// The lock is the transaction's, not the session's, so it is also released behind a
+		// The lock is the transaction's, not the session's, so it is also released after a
 		// connection pooler.
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.TablesLock),
 	} {

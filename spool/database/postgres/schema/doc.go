@@ -9,5 +9,5 @@
 //	spread.go                  the tables spread over the nodes of a Citus
 //	key.go                     accounts, ids and times, as they are stored
 //
-// What is in the tables is the business of package postgres.
+// The contents of the tables are the business of package postgres.
 package schema

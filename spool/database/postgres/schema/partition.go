@@ -21,7 +21,7 @@ const (
 	weeksAhead = 4
 )
 
-// Bounded reports whether a week gets a partition of its own.
+// Bounded reports whether a week gets its own partition.
 func (t *Tables) Bounded(week time.Time) bool {
 	if week.Before(firstWeek) || !week.Before(endOfWeek) {
 		return false
@@ -138,7 +138,7 @@ func (t *Tables) makePartition(ctx context.Context, week time.Time) error {
 	return t.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		for _, sql := range []string{
 			fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.PartitionLock),
-			`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a lock that waits
+			`SET LOCAL lock_timeout = '3s'`, // everybody else queues after a lock that waits
 		} {
 			if _, err := tx.Exec(ctx, sql); err != nil {
 				return err
@@ -199,7 +199,7 @@ func makePartitionOf(ctx context.Context, tx pgx.Tx, table string, week time.Tim
 func LockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err error) {
 	for _, sql := range []string{
 		fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, connection.PartitionLock),
-		`SET LOCAL lock_timeout = '3s'`, // everybody else queues behind a waiting ACCESS EXCLUSIVE
+		`SET LOCAL lock_timeout = '3s'`, // everybody else queues after a waiting ACCESS EXCLUSIVE
 	} {
 		if _, err := tx.Exec(ctx, sql); err != nil {
 			return false, err
@@ -224,7 +224,7 @@ func LockWeek(ctx context.Context, tx pgx.Tx, week time.Time) (exists bool, err 
 // DropWeek drops the partitions of a week, which LockWeek has locked.
 func DropWeek(ctx context.Context, tx pgx.Tx, week time.Time) error {
 	for _, table := range partitioned {
-		// One statement for each, which is all that Citus takes.
+		// One statement for each, because Citus takes no more.
 		if _, err := tx.Exec(ctx, `DROP TABLE `+partitionName(table, week)); err != nil {
 			return err
 		}

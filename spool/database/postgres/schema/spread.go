@@ -160,7 +160,7 @@ func spreadTable(ctx context.Context, tx pgx.Tx, table string) error {
 			`SELECT create_distributed_table($1::text::regclass, $2, colocate_with => $3)`,
 			[]any{table, spreadColumn, with},
 		},
-		// What was copied stays on the coordinator's disk otherwise.
+		// Otherwise the copied rows stay on the coordinator's disk.
 		{`SELECT truncate_local_data_after_distributing_table($1::text::regclass)`, []any{table}},
 	} {
 		if _, err := tx.Exec(ctx, step.sql, step.args...); err != nil {

@@ -9,7 +9,7 @@ import (
 const weekLength = 7 * 24 * time.Hour
 
 // All weeks before firstWeek count as one week, and so do all from endOfWeek on. Such ids were
-// not made by a clock, and each could otherwise be in a week of its own.
+// not made by a clock, and each could otherwise be in its own week.
 var (
 	firstWeek = time.Date(2020, 1, 6, 0, 0, 0, 0, time.UTC)
 	endOfWeek = time.Date(2099, 12, 28, 0, 0, 0, 0, time.UTC)
@@ -17,7 +17,7 @@ var (
 
 // WeekOf returns the Monday of the week of an id's time.
 func WeekOf(ts time.Time) time.Time {
-	// Each of the two ends is one week without a partition of its own; see Bounded.
+	// Each of the two ends is one week without its own partition; see Bounded.
 	switch {
 	case ts.Before(firstWeek):
 		return firstWeek.Add(-weekLength)

@@ -22,7 +22,8 @@ func main() {
 		log.Fatal("usage: sbom VERSION TIME BINARY BILL")
 	}
 
-	// What the linker wrote into the binary, rather than go.mod: only that was built in.
+	// The list that the linker wrote into the binary, rather than go.mod: only those were
+	// built in.
 	info, err := buildinfo.ReadFile(os.Args[3])
 	if err != nil {
 		log.Fatal(err)
@@ -48,7 +49,7 @@ func bill(info *buildinfo.BuildInfo, version, time string) *cyclonedx.BOM {
 		component(cyclonedx.ComponentTypePlatform, "std", info.GoVersion, ""),
 	}
 	for _, module := range info.Deps {
-		// What stands in for a module is what was compiled.
+		// The replacement of a module is what was compiled.
 		if module.Replace != nil {
 			module = module.Replace
 		}
