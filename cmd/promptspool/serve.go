@@ -110,7 +110,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	})
 
 	// Records: folded from events, which wait in line for the database.
-	records := records.New(records.Config{
+	service := records.New(records.Config{
 		Store:    db,
 		Versions: templates,
 		Prices:   c.prices,
@@ -118,8 +118,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Logger:   c.logger,
 		Audit:    db,
 	})
-	writes := admission.NewWriteQueue(records, m)
-	counted := counting.New(records)
+	writes := admission.NewWriteQueue(service, m)
+	counted := counting.New(service)
 	defer counted.Close() // it reads the database
 
 	// Parts that follow the configuration while the server runs.
@@ -149,7 +149,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Name:           c.name,
 		Version:        version,
 		Recorder:       writes,
-		Records:        records,
+		Records:        service,
 		Audit:          db,
 		Blueprint:      calls.ReplyBlueprint,
 		Templates:      templates,

@@ -7,7 +7,8 @@
 // A new database calls these in its tests, with functions that open it empty and again:
 //
 //   - Run: each promise of archive.Store as a scene, listed in suite.go
-//   - RunLarge: the drawn scenes with more checks, and those with many bytes, without -race
+//   - RunDrawn: the drawn scenes of it with more checks, without -race
+//   - RunLarge: scenes with many bytes and rows, without -race
 //   - RunSpanRetention (tracing.go) and RunWritten (growing.go): by a clock, and by bytes
 //   - RunFleet (fleet.go): what is kept of sidecars
 //   - RunMove (moving.go): everything is copied from and to each other database
