@@ -23,6 +23,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/registry"
+	"promptspool/registry/prices"
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
@@ -65,6 +66,7 @@ func openSite(t *testing.T) *site {
 	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), signed: maps.Clone(town.signed)}
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
 	s.records = records.New(records.Config{
+		Prices:   prices.BuiltIn(),
 		Store:    db,
 		Versions: s.drafts,
 		Metrics:  metrics.New("server", "test"),

@@ -18,6 +18,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/metrics/cputime"
+	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
@@ -125,6 +126,7 @@ func (s *stage) open(b *testing.B) {
 	}
 	s.db = db
 	s.service = records.New(records.Config{
+		Prices:  prices.BuiltIn(),
 		Store:   db,
 		Metrics: metrics.New("server", "bench"),
 		Logger:  quiet,

@@ -14,6 +14,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
@@ -76,6 +77,7 @@ func newStage(b *testing.B) *stage {
 	s.calls = databasetest.NewCalls(b, time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), span/time.Duration(s.records))
 	s.db = open(b, s.dsn)
 	s.service = records.New(records.Config{
+		Prices:  prices.BuiltIn(),
 		Store:   s.db,
 		Metrics: metrics.New("server", "bench"),
 		Logger:  quiet,

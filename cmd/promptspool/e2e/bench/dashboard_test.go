@@ -26,6 +26,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/metrics"
+	"promptspool/registry/prices"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
@@ -180,7 +181,12 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	span := 20 * 24 * time.Hour
 	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
 	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
-	a := records.New(records.Config{Store: db, Metrics: metrics.New("server", "bench"), Logger: quiet})
+	a := records.New(records.Config{
+		Store:   db,
+		Prices:  prices.BuiltIn(),
+		Metrics: metrics.New("server", "bench"),
+		Logger:  quiet,
+	})
 	const batch = 500
 
 	begun := time.Now()
