@@ -24,7 +24,7 @@ const (
 	exportedBytesMin   = 32 << 10  // for which there nearly always is room
 )
 
-// exported gathers the events of one call of an exporter.
+// exported collects the events of one call of an exporter.
 type exported struct {
 	a       *API
 	c       *call
@@ -42,7 +42,7 @@ type exported struct {
 	traces  map[[16]byte]bool // of the call, and whether they were closed before
 }
 
-// claim claims the memory for the events that are gathered at the same time.
+// claim claims the memory for the events that are collected at the same time.
 func (x *exported) claim() (release func(), err error) {
 	// More than an eighth of the largest body might never fit beside one. Beside many large bodies
 	// smaller batches do as well: an exporter that is told to wait may drop what it has.
@@ -108,14 +108,14 @@ func sentence(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// add makes an event, gathers it, and returns its id.
+// add makes an event, queues it, and returns its id.
 func (x *exported) add(kind wire.Kind, recordID string, body []byte) (eventID string, err error) {
 	e, err := x.event(kind, recordID, body)
 	if err != nil {
 		return "", err
 	}
 
-	return e.ID, x.gather(e)
+	return e.ID, x.queue(e)
 }
 
 // event makes an event whose id is derived from its record and its body, so that what is sent
@@ -132,8 +132,8 @@ func (x *exported) event(kind wire.Kind, recordID string, body []byte) (wire.Eve
 	return e, err
 }
 
-// gather keeps an event until there are enough for a batch.
-func (x *exported) gather(e wire.Event) error {
+// queue keeps an event until there are enough for a batch.
+func (x *exported) queue(e wire.Event) error {
 	x.taken = true
 	x.events = append(x.events, e)
 	if x.bytes += len(e.Body); x.bytes < x.step && len(x.events) < wire.BatchEventsMax {
@@ -151,7 +151,7 @@ func (x *exported) end() error {
 	return x.record()
 }
 
-// record makes the gathered events durable.
+// record makes the collected events durable.
 func (x *exported) record() error {
 	if len(x.events) == 0 {
 		return nil
@@ -266,7 +266,7 @@ func (a *API) exportTraces(c *call) error {
 	})
 }
 
-// addSpan gathers a span, unless it is dropped or its trace is closed. Then there are no ids.
+// addSpan collects a span, unless it is dropped or its trace is closed. Then there are no ids.
 func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 	closed, err := x.isClosed(s.TraceID)
 	switch {

@@ -22,7 +22,7 @@ type Server struct {
 	api     *API
 }
 
-// NewServer makes a Server that bounds everything a client can stretch: headers, time,
+// NewServer makes a Server that bounds everything that a client can use up: headers, time,
 // connections, pooled buffers.
 func (a *API) NewServer() *Server {
 	return &Server{

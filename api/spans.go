@@ -15,7 +15,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// bulk gathers the events and the answer of one call of /spans-bulk.
+// bulk collects the events and the answer of one call of /spans-bulk.
 type bulk struct {
 	exported
 	answer   wire.SpansTaken
@@ -75,7 +75,7 @@ func (a *API) spansBulk(c *call) error {
 	return nil
 }
 
-// add gathers a span, and the request that it was sent with.
+// add collects a span, and the request that it was sent with.
 func (b *bulk) add(s otlp.BulkSpan) error {
 	// A caller that logs a request with a span wants the span, whatever it is about.
 	s.Plumbing = s.Plumbing && s.LogRequest == nil
@@ -104,7 +104,7 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 	return b.addRequest(s, recordID, spanID)
 }
 
-// addRequest gathers the request that a span was sent with. Without its own id it has the
+// addRequest collects the request that a span was sent with. Without its own id it has the
 // span's, so that both are one record. Every id is derived: a call that is sent again logs once.
 func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	body := withTimes(s.LogRequest, s.Start, s.End)
@@ -133,7 +133,7 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 		SpanID:  spanID,
 		EventID: request.ID,
 	})
-	if err := b.gather(request); err != nil || w.Score == nil {
+	if err := b.queue(request); err != nil || w.Score == nil {
 		return err
 	}
 

@@ -69,15 +69,15 @@ func streamBody(ctx *fasthttp.RequestCtx, r io.Reader) {
 	ctx.SetBodyStream(newPacedReader(ctx, r, streamBytes, streamStall), -1)
 }
 
-// pacedReader gives each stretch of an answer its own time to be written. The server's
+// pacedReader gives each part of an answer its own time to be written. The server's
 // WriteTimeout is for a whole answer, and large exports take longer.
 type pacedReader struct {
 	io.Reader
 	conn  net.Conn
-	bytes int64 // of a stretch
+	bytes int64 // of a part
 	stall time.Duration
 
-	read int64         // of this stretch
+	read int64         // of this part
 	left time.Duration // for the caller to take the rest of it
 	last time.Time     // when the caller got the last part; zero at first
 }

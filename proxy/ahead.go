@@ -16,7 +16,7 @@ type reading struct {
 	end    uint64 // where the next one begins; what is missing before it was lost
 	err    error
 	again  bool // it is of what was skipped, not at the tail
-	aside  bool // what it finds at the frontier goes to the held lane
+	hold   bool // what it finds at the frontier goes to the held lane
 }
 
 // read starts the next reading, if there is memory for it: at the tail, or of what was
@@ -80,9 +80,9 @@ func (d *dispatch) readAgain(ctx context.Context, now time.Time) (wake time.Time
 
 	// An event at the frontier that is in memory or on its way moves the
 	// frontier by itself.
-	pinned := d.ledger.pinned() > d.asideBytes && !now.Before(d.asideAt)
+	pinned := d.ledger.pinned() > d.pinnedBytes && !now.Before(d.holdAfter)
 	if pinned && !d.ledger.isTaken(d.ledger.frontier) {
-		d.fetch(ctx, reading{from: d.ledger.frontier, again: true, aside: true})
+		d.fetch(ctx, reading{from: d.ledger.frontier, again: true, hold: true})
 		return wake
 	}
 
@@ -169,8 +169,8 @@ func (d *dispatch) receive(ctx context.Context, now time.Time, r reading) error 
 	d.ledger.tail = max(d.ledger.tail, r.end)
 
 	switch {
-	case r.aside:
-		d.setAside(ctx, r)
+	case r.hold:
+		d.holdPinned(ctx, r)
 	case r.again:
 		d.admitAgain(now, r)
 	default:
@@ -223,16 +223,16 @@ func (d *dispatch) admitAgain(now time.Time, r reading) {
 	}
 }
 
-// setAside moves the events of the key that pins the frontier to the held lane, from
+// holdPinned moves the events of the key that pins the frontier to the held lane, from
 // where they go out by themselves later. Only then can events delivered after them be
 // removed from the disk.
-func (d *dispatch) setAside(ctx context.Context, r reading) {
+func (d *dispatch) holdPinned(ctx context.Context, r reading) {
 	// The event at the frontier names the key. The key's other events go along, as far as
 	// they were read: each that stays would pin the frontier next.
 	var b *batch
 	for _, e := range r.events {
 		if b == nil && e.Seq >= d.ledger.frontier {
-			b = &batch{key: e.Key, aside: d.asideReason(e.Key)}
+			b = &batch{key: e.Key, holdReason: d.holdReason(e.Key)}
 		}
 		if b != nil && e.Key == b.key && d.ledger.take(e.Seq) {
 			b.add(e)
@@ -244,7 +244,7 @@ func (d *dispatch) setAside(ctx context.Context, r reading) {
 
 	d.sender.logger.Warn("Events of one key have waited so long that what was delivered after them "+
 		"fills the disk. They are held meanwhile, and are sent again automatically.",
-		"key", b.key, "events", len(b.events), "reason", b.aside)
+		"key", b.key, "events", len(b.events), "reason", b.holdReason)
 
 	// It does not count among those that inFlightMax lets out: they may all be hanging,
 	// which is why we are here.
@@ -252,7 +252,7 @@ func (d *dispatch) setAside(ctx context.Context, r reading) {
 	d.start(ctx, d.queue(b.key), b)
 }
 
-func (d *dispatch) asideReason(key uint32) string {
+func (d *dispatch) holdReason(key uint32) string {
 	reason := "not delivered for long"
 	if why := d.queue(key).why; why != "" {
 		reason += ": " + why

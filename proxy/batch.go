@@ -15,11 +15,11 @@ import (
 
 // batch is what goes out together: events of one key, in order.
 type batch struct {
-	key    uint32
-	events []queue.Entry
-	bytes  int
-	aside  string // why these go to the held lane unsent; "" to send them
-	alone  bool   // the last attempt for this key failed while others were answered, see delivery.send
+	key        uint32
+	events     []queue.Entry
+	bytes      int
+	holdReason string // why these go to the held lane unsent; "" to send them
+	alone      bool   // the last attempt for this key failed while others were answered, see delivery.send
 }
 
 func (b *batch) add(e queue.Entry) {

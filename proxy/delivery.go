@@ -56,8 +56,8 @@ type delivery struct {
 // them or their key alone. It waits here for anything that concerns all keys, such as a
 // server that is away.
 func (d *delivery) run(ctx context.Context) {
-	if d.batch.aside != "" {
-		d.hold(d.batch.aside, d.batch)
+	if d.batch.holdReason != "" {
+		d.hold(d.batch.holdReason, d.batch)
 		return
 	}
 
@@ -262,7 +262,7 @@ func (d *delivery) moved(events []queue.Entry, err error) bool {
 	}
 
 	d.paused = true
-	d.sender.logger.Error("Events that the server refuses cannot be set aside, so they stay in the spool. "+
+	d.sender.logger.Error("Events that the server refuses cannot be moved to a lane, so they stay in the spool. "+
 		"Free space on its disk, or raise --spool-bytes-max.",
 		"key", d.batch.key, "error", err)
 

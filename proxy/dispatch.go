@@ -14,17 +14,17 @@ import (
 // owns all of it but spool, reach and sender. Readings and deliveries run in their own
 // goroutines, and come back by channels.
 type dispatch struct {
-	spool      *queue.Queue
-	reach      *reach
-	sender     *sender
-	asideBytes int64 // as the Forwarder's
+	spool       *queue.Queue
+	reach       *reach
+	sender      *sender
+	pinnedBytes int64 // as the Forwarder's
 
 	ledger      *ledger
 	queues      map[uint32]*keyQueue
 	settledKeys map[uint32]bool // keys that may have events in the spool to acknowledge
 	inMemory    int             // bytes of events that are queued or on their way
 	inFlight    int             // batches
-	asideAt     time.Time       // events are not set aside before
+	holdAfter   time.Time       // events are not held before
 
 	workers    sync.WaitGroup
 	readings   chan reading
@@ -41,7 +41,7 @@ func newDispatch(f *Forwarder) *dispatch {
 		spool:       f.spool,
 		reach:       f.reach,
 		sender:      f.sender,
-		asideBytes:  f.asideBytes,
+		pinnedBytes: f.pinnedBytes,
 		ledger:      newLedger(f.spool.Frontier()),
 		queues:      map[uint32]*keyQueue{},
 		settledKeys: map[uint32]bool{},
@@ -225,7 +225,7 @@ func (d *dispatch) postpone(now time.Time, q *keyQueue, v *delivery) {
 	// Events that were settled without a wait show that the key's trouble is over, unless
 	// their batch was under way when the key was paused.
 	waits := v.backoff || v.wait > 0
-	overtaken := q.paused && q.blocked(now) && v.batch.aside == ""
+	overtaken := q.paused && q.blocked(now) && v.batch.holdReason == ""
 	if len(v.settled) > 0 && !waits && !overtaken {
 		q.failures, q.paused, q.alone, q.large = 0, false, false, 0
 		q.retryDoubted()
@@ -238,8 +238,8 @@ func (d *dispatch) postpone(now time.Time, q *keyQueue, v *delivery) {
 			d.block(q, now.Add(v.wait))
 		}
 		q.paused, q.alone, q.why = v.paused, v.alone, v.why
-		if v.batch.aside != "" {
-			d.asideAt = q.until // the lanes are full for every key
+		if v.batch.holdReason != "" {
+			d.holdAfter = q.until // the lanes are full for every key
 		}
 	}
 

@@ -53,7 +53,7 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 			key.writes++ // a write of it is on its way
 		}
 	}
-	setAside(t, spool)
+	holdPinned(t, spool)
 	for i, want := range []bool{true, true, false} {
 		id := wire.Identity{Key: wire.Secret(fmt.Sprintf("new key %d", i)), Verified: true}
 		_, err := keys.acquire(id, 1)
@@ -71,8 +71,8 @@ func TestAFullRingForgetsAKeyThatNoEventNeeds(t *testing.T) {
 	}
 }
 
-// setAside puts an event of key 3 into the held lane, and one of key 4 among the dead letters.
-func setAside(t *testing.T, spool *queue.Queue) {
+// holdPinned puts an event of key 3 into the held lane, and one of key 4 among the dead letters.
+func holdPinned(t *testing.T, spool *queue.Queue) {
 	t.Helper()
 	for key := uint32(3); key <= 4; key++ {
 		if err := spool.Append(t.Context(), key, []byte("{}")); err != nil {

@@ -19,7 +19,7 @@ const (
 	readBytesMax   = 1 << 20  // of one reading of the spool
 	memoryBytesMax = 8 << 20  // of events in memory, those on their way included
 	spanEventsMax  = 4 << 20  // how far reading goes ahead of the frontier; its ledger is 1 MiB then
-	pinnedBytesMax = 64 << 20 // or an eighth of the spool, if that is less; see asideBytes
+	pinnedBytesMax = 64 << 20 // or an eighth of the spool, if that is less; see pinnedBytes
 	pinnedPart     = 8
 )
 
@@ -48,9 +48,9 @@ type Forwarder struct {
 	reach  *reach
 	sender *sender
 
-	// asideBytes may be delivered and not acknowledged, because one key waits, before the
-	// key's events are set aside.
-	asideBytes int64
+	// pinnedBytes may be delivered and not acknowledged, because one key waits, before the
+	// key's events are held.
+	pinnedBytes int64
 }
 
 // NewForwarder makes a Forwarder; Run starts it.
@@ -74,10 +74,10 @@ func NewForwarder(
 	}
 
 	return &Forwarder{
-		spool:      s,
-		reach:      reach,
-		sender:     sender,
-		asideBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
+		spool:       s,
+		reach:       reach,
+		sender:      sender,
+		pinnedBytes: min(pinnedBytesMax, s.Status().BytesMax/pinnedPart),
 	}
 }
 

@@ -374,7 +374,7 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool",
 				len(held), n, len(names))
 		}
-		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be set aside") {
+		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be moved to a lane") {
 			t.Error("neither metric nor log tell of the pause")
 		}
 		stop()

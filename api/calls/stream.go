@@ -34,7 +34,7 @@ func isStream(n node) bool {
 	return e.first("choices", "candidates", "messageStart", "contentBlockDelta").exists()
 }
 
-// stream is a call's answer while its chunks are read. Texts and arguments are gathered
+// stream is a call's answer while its chunks are read. Texts and arguments are collected
 // as bytes, because adding many pieces to a string would take quadratic time.
 type stream struct {
 	call    *Call

@@ -27,7 +27,7 @@ type sentReader struct {
 	r      io.Reader
 	n, max int64
 	paced  bool
-	next   int64 // the byte at which the next stretch begins; 0 if none has begun
+	next   int64 // the byte at which the next interval begins; 0 if none has begun
 }
 
 // Read reads the next bytes of the body.

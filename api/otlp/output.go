@@ -15,7 +15,7 @@ import (
 // output is the JSON that is being written. It never takes more than max bytes: it is
 // full once more was written, and keeps nothing from then on.
 //
-// Everything is written straight into it. A list that was gathered first could take many times the
+// Everything is written straight into it. A list that was collected first could take many times the
 // bytes of the request before its length is known.
 type output struct {
 	b    []byte

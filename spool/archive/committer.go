@@ -7,9 +7,9 @@ import (
 	"promptspool/api/wire"
 )
 
-// Committer gathers the changes that wait into groups, each of which a Store commits as
+// Committer collects the changes that wait into groups, each of which a Store commits as
 // one transaction. One of the callers leads: it commits a group, while changes that come
-// meanwhile gather for the next. It starts no goroutine, so none can be missing when it
+// meanwhile wait for the next. It starts no goroutine, so none can be missing when it
 // counts. Safe for concurrent use.
 type Committer[T any] struct {
 	commit    func(ctx context.Context, lane int, group []*Waiting[T])

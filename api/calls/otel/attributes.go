@@ -162,7 +162,7 @@ func (a *attributes) sorted(prefix string) []string {
 // only guards the sorting.
 const itemsMax = 10_000
 
-// items gathers a flattened list: of "prefix.N.rest" it returns for each N, in order, the
+// items collects a flattened list: of "prefix.N.rest" it returns for each N, in order, the
 // attributes by their rest. Indices may have gaps, and may be hostile.
 func (a *attributes) items(prefix string) []attributes {
 	var indices []int

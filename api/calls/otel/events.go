@@ -28,7 +28,7 @@ func (e event) at(name string) value {
 	return e.get(name)
 }
 
-// readEvents gathers the span's events and its log records.
+// readEvents collects the span's events and its log records.
 func (s *span) readEvents(logs value) {
 	for _, e := range s.body.events.elements() {
 		if !e.isObject() {

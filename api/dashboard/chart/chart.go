@@ -57,7 +57,7 @@ type Point struct {
 	Values []float64
 }
 
-// Sizes in units of the drawing. The page stretches it, together with its letters, to its own width.
+// Sizes in units of the drawing. The page scales it, together with its letters, to its own width.
 const (
 	Width        = 460
 	Height       = 190

@@ -64,7 +64,7 @@ func JSON(text string, marks []Mark) template.HTML {
 	return template.HTML(b.String())
 }
 
-// token writes a stretch of code of a kind.
+// token writes a piece of code of a kind.
 func (w *writer) token(kind string, from, to int) {
 	if kind == "" {
 		w.write(from, to, escape)

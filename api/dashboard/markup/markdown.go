@@ -92,7 +92,7 @@ func (b *blocks) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(extended.KindTable, b.table)
 }
 
-// resolved writes a stretch of Markdown without its backslashes, and with the letters that its
+// resolved writes a piece of Markdown without its backslashes, and with the letters that its
 // entities name.
 func resolved(w io.Writer, piece string) {
 	markhtml.DefaultWriter.Write(w.(util.BufWriter), []byte(piece))

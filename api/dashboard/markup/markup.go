@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Mark is a stretch of a text that is marked. The marks of a text are in order, and do not
+// Mark is a range of a text that is marked. The marks of a text are in order, and do not
 // overlap.
 type Mark struct {
 	From, To int    // in bytes
@@ -32,10 +32,10 @@ func Plain(text string, marks []Mark) template.HTML {
 	return template.HTML(b.String())
 }
 
-// escape writes a stretch of text as HTML.
+// escape writes a piece of text as HTML.
 func escape(w io.Writer, text string) { _, _ = io.WriteString(w, html.EscapeString(text)) }
 
-// writer writes stretches of a text with its marks.
+// writer writes pieces of a text with its marks.
 type writer struct {
 	out   io.Writer
 	text  string

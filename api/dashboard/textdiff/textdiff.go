@@ -22,7 +22,7 @@ type Side struct {
 	Change bool
 }
 
-// Word is a stretch of a line. Change is set if the other side lacks it.
+// Word is a piece of a line. Change is set if the other side lacks it.
 type Word struct {
 	Text   string
 	Change bool
@@ -31,7 +31,7 @@ type Word struct {
 const (
 	contextLines = 3 // equal lines shown around a change
 
-	// roundsMax bounds how often the library is asked about the same stretch. Each time it
+	// roundsMax bounds how often the library is asked about the same piece. Each time it
 	// finds some hundred changes more; what is left counts as one change.
 	roundsMax = 32
 )
@@ -116,8 +116,8 @@ func compareWords(a, b []string) ([]Word, []Word) {
 // sideBuilder collects one side of a line. Adjacent words of the same kind are joined.
 type sideBuilder struct {
 	words  []Word
-	text   strings.Builder // of the open stretch
-	change bool            // the kind of the open stretch
+	text   strings.Builder // of the open piece
+	change bool            // the kind of the open piece
 }
 
 func (s *sideBuilder) add(words []string, change bool) {
@@ -134,7 +134,7 @@ func (s *sideBuilder) add(words []string, change bool) {
 	}
 }
 
-// end closes the open stretch and returns all of them.
+// end closes the open piece and returns all of them.
 func (s *sideBuilder) end() []Word {
 	if s.text.Len() > 0 {
 		s.words = append(s.words, Word{s.text.String(), s.change})
@@ -188,8 +188,8 @@ func changes(a, b []string, rounds int) []lcs.Diff {
 		return found
 	}
 
-	// The library gives up after some hundred changes, and reports the stretch between the
-	// first and the last of them as one. Look into each stretch again.
+	// The library gives up after some hundred changes, and reports the piece between the
+	// first and the last of them as one. Look into each piece again.
 	var all []lcs.Diff
 	for _, c := range found {
 		for _, within := range changes(a[c.Start:c.End], b[c.ReplStart:c.ReplEnd], rounds-1) {

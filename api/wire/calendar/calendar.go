@@ -1,7 +1,7 @@
-// Package calendar divides time into days, hours and other stretches, by the clocks of a
+// Package calendar divides time into days, hours and other intervals, by the clocks of a
 // time zone.
 //
-// A day may have 23 or 25 hours, begin at one o'clock, or not exist at all. Stretches
+// A day may have 23 or 25 hours, begin at one o'clock, or not exist at all. Intervals
 // nevertheless follow each other without a gap, and every moment is in exactly one.
 package calendar
 
@@ -12,7 +12,7 @@ import (
 
 const daySeconds = 24 * 60 * 60
 
-// mondayDay is the first Monday of 1970, from which stretches of several days count: weeks begin
+// mondayDay is the first Monday of 1970, from which intervals of several days count: weeks begin
 // on Mondays.
 const mondayDay = 4
 
@@ -50,7 +50,7 @@ func StartOfDay(year int, month time.Month, day int, zone *time.Location) time.T
 	return t
 }
 
-// Floor returns the moment at which the stretch of a length begins that has a moment. The length
+// Floor returns the moment at which the interval of a length begins that has a moment. The length
 // divides a day, or is a number of days.
 func Floor(t time.Time, length time.Duration, zone *time.Location) time.Time {
 	seconds := int64(length / time.Second)
@@ -63,7 +63,7 @@ func Floor(t time.Time, length time.Duration, zone *time.Location) time.Time {
 		into := wallSeconds(local) % seconds
 		begin := time.Unix(t.Unix()-into, 0).In(zone)
 
-		// The clock may have been changed since. Then the stretch goes back beyond the change, or
+		// The clock may have been changed since. Then the interval goes back beyond the change, or
 		// begins with it.
 		change, _ := local.ZoneBounds()
 		if change.IsZero() || !begin.Before(change) {
@@ -91,7 +91,7 @@ func floorDays(t time.Time, days int64, zone *time.Location) time.Time {
 	return startOf(n, zone)
 }
 
-// End returns the moment at which the stretch ends that begins at a moment.
+// End returns the moment at which the interval ends that begins at a moment.
 func End(begin time.Time, length time.Duration, zone *time.Location) time.Time {
 	end, step := begin, time.Duration(0)
 	for !end.After(begin) {
@@ -110,7 +110,7 @@ func End(begin time.Time, length time.Duration, zone *time.Location) time.Time {
 	}
 }
 
-// Fits reports whether no stretch of a zone divides one of a length in UTC. It looks at the time
+// Fits reports whether no interval of a zone divides one of a length in UTC. It looks at the time
 // from one moment to another.
 func Fits(length time.Duration, from, to time.Time, zone *time.Location) bool {
 	for t := to; ; {

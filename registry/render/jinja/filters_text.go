@@ -52,8 +52,8 @@ func withoutTags(s string) string {
 	return strings.Join(strings.Fields(htmlUnescaper.Replace(string(b))), " ")
 }
 
-// cutOut removes everything from begin to end, one stretch after the other, as Jinja
-// does: what is left on both sides of a stretch may form the next begin. It works within
+// cutOut removes everything from begin to end, one piece after the other, as Jinja
+// does: what is left on both sides of a piece may form the next begin. It works within
 // b, in one pass.
 func cutOut(b []byte, begin, end string) []byte {
 	kept, rest := 0, 0 // b[:kept] stays, b[rest:] has not been looked at

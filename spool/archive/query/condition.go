@@ -74,7 +74,7 @@ type Test struct {
 	match func(s *Subject) bool
 }
 
-// Range is a stretch of numbers.
+// Range is an interval of numbers.
 type Range struct {
 	Least, Most          float64 // infinite: unbounded
 	AboveOnly, BelowOnly bool    // exclude Least itself, Most itself
@@ -204,7 +204,7 @@ func columnsOf(c Condition) (s rowcode.Columns) {
 	return s
 }
 
-// spanned reports whether a condition holds for exactly the records of a stretch of time.
+// spanned reports whether a condition holds for exactly the records of an interval of time.
 func spanned(c Condition) bool {
 	switch c := c.(type) {
 	case All:
@@ -216,7 +216,7 @@ func spanned(c Condition) bool {
 		return true
 
 	case *Test:
-		// A test of time with neither end, such as is_null, is not a stretch.
+		// A test of time with neither end, such as is_null, is not an interval.
 		return c.Column == rowcode.ColumnTime && !(c.From.IsZero() && c.To.IsZero())
 	}
 

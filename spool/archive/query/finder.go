@@ -264,7 +264,7 @@ type Page struct {
 // bound.
 const TotalMax = 10_000
 
-// PageRows gathers the rows of a page. The zero value takes none; see Query.NewPage.
+// PageRows collects the rows of a page. The zero value takes none; see Query.NewPage.
 type PageRows struct {
 	Rows []wire.Row
 

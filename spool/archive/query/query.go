@@ -133,7 +133,7 @@ func (q *Query) Columns() rowcode.Columns { return columnsOf(q.Where) }
 // Span returns the first and the last list time that can match; zero means unbounded.
 func (q *Query) Span() (from, to time.Time) { return spanOf(q.Where, rowcode.ColumnTime) }
 
-// Spanned reports whether the search finds all records of a stretch of time, that of
+// Spanned reports whether the search finds all records of an interval of time, that of
 // Span.
 func (q *Query) Spanned() bool { return len(q.Words) == 0 && (q.Where == nil || spanned(q.Where)) }
 

@@ -320,7 +320,7 @@ func scoresAsked(f *wire.Filter) []string {
 	return names[:min(len(names), scoreAskedMax)]
 }
 
-// nameSample gathers names until there are more than a scoreSums keeps.
+// nameSample collects names until there are more than a scoreSums keeps.
 type nameSample map[string]struct{}
 
 func (n nameSample) add(name string) {

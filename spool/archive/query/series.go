@@ -56,13 +56,13 @@ type clock struct {
 	first, end int64 // the order times of the oldest and the newest row, in seconds
 
 	zone *time.Location // by whose clocks days and hours begin; nil is UTC
-	last stretch        // the bucket that was found last: rows that follow each other share one
+	last bucketPart     // the bucket that was found last: rows that follow each other share one
 }
 
-// stretch is a part of a bucket, from its beginning on, in seconds.
-type stretch struct{ bucket, to int64 }
+// bucketPart is a part of a bucket, from its beginning on, in seconds.
+type bucketPart struct{ bucket, to int64 }
 
-func (s stretch) has(second int64) bool { return s.bucket <= second && second <= s.to }
+func (s bucketPart) has(second int64) bool { return s.bucket <= second && second <= s.to }
 
 // newClock returns the clock for a question.
 func newClock(q wire.StatisticsQuery) clock {
@@ -133,7 +133,7 @@ func (c *clock) floor(s int64) int64 {
 	if c.zone != nil {
 		if !c.last.has(s) {
 			length := time.Duration(c.seconds()) * time.Second
-			c.last = stretch{calendar.Floor(time.Unix(s, 0), length, c.zone).Unix(), s}
+			c.last = bucketPart{calendar.Floor(time.Unix(s, 0), length, c.zone).Unix(), s}
 		}
 		return c.last.bucket
 	}

@@ -24,7 +24,7 @@ var suggestionFields = map[string]string{
 	"input_variable_values": "input_variables",
 }
 
-// Suggestion gathers values of one field, as suggestions for the value of a filter.
+// Suggestion collects values of one field, as suggestions for the value of a filter.
 type Suggestion struct {
 	field  field
 	key    string

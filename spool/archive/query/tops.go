@@ -13,11 +13,11 @@ import (
 	"promptspool/spool/archive/rowcode"
 )
 
-// Tops are the first rows of a stretch of a list in each order, so that a page in one of
+// Tops are the first rows of a range of a list in each order, so that a page in one of
 // them need not read every row of millions. They are
 //
 //	1   version of this table, topsVersion
-//	n   rows of the stretch, uvarint
+//	n   rows of the range, uvarint
 //	    for each of wire.SortFields, descending and then ascending: the bytes of what follows,
 //	    uvarint; n positions, uvarint; for each its list time in nanoseconds, varint, 16 bytes
 //	    of id, and what it is sorted by: 0 nothing, 1 a float64, 2 a text
@@ -29,9 +29,9 @@ const (
 	topText
 )
 
-// TopList is the beginning of a stretch in one order.
+// TopList is the beginning of a range in one order.
 type TopList struct {
-	Rows   int        // of the stretch
+	Rows   int        // of the range
 	Places []Position // of the first ones
 }
 

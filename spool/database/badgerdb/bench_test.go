@@ -161,7 +161,7 @@ func (s *stage) fill(b *testing.B) bool {
 				for n := range work {
 					var events []wire.Event
 					size := 0
-					// Batches alternate between the accounts: each is a stretch of time.
+					// Batches alternate between the accounts: each is a range of time.
 					for i := n; i < min(n+batch, round); i++ {
 						for _, e := range s.calls.Events(i) {
 							events, size = append(events, e), size+len(e.Body)

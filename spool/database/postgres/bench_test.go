@@ -111,7 +111,7 @@ func (s *stage) fill(b *testing.B) bool {
 			wg.Go(func() {
 				for n := range work {
 					var events []wire.Event
-					// Batches alternate between the accounts: each is a stretch of time.
+					// Batches alternate between the accounts: each is a range of time.
 					for i := n; i < min(n+batch, end); i++ {
 						events = append(events, s.calls.Events(i)...)
 					}
