@@ -252,7 +252,8 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		if n := len(srv.batches()); n > 40 {
 			t.Errorf("there were %d calls in five minutes of pause; want some to find the events, and one each 30 s", n)
 		}
-		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "Forwarding pauses") {
+		if s.metric("promptspool_forward_paused", "") != 1 ||
+			!strings.Contains(s.log.String(), "Forwarding pauses") {
 			t.Error("neither metric nor log tell of the pause")
 		}
 
@@ -374,7 +375,8 @@ func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
 			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool",
 				len(held), n, len(names))
 		}
-		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "cannot be moved to a lane") {
+		paused := s.metric("promptspool_forward_paused", "") == 1
+		if !paused || !strings.Contains(s.log.String(), "cannot be moved to a lane") {
 			t.Error("neither metric nor log tell of the pause")
 		}
 		stop()

@@ -7,12 +7,12 @@
 // Whatever was logged is data: it is escaped wherever it is shown, and the
 // Content-Security-Policy allows no script, style or image but our own.
 //
-// The pages of a subject are a room: a package with a table of its routes in pages.go, and a Go file
-// and an HTML file for each page. A room uses the packages below it, and no other room.
+// The pages of a subject are a section: a package with a table of its routes in pages.go, and a Go file
+// and an HTML file for each page. A section uses the packages below it, and no other section.
 //
-//	overview/ requests/ templates/ people/     the rooms, besides the documentation (docs.go)
+//	overview/ requests/ templates/ people/     the sections, besides the documentation (docs.go)
 //	frame/                                     what is around every page: routes, sessions, layout, errors
-//	filter/ conversation/                      what several rooms show: the filter of requests; messages
+//	filter/ conversation/                      what several sections show: the filter of requests; messages
 //	chart/ markup/ textdiff/ number/ address/  drawing and printing
 //	docs/                                      the documentation itself
 package dashboard
@@ -84,12 +84,12 @@ func New(c Config) *frame.Frame {
 		CookiesInsecure: c.CookiesInsecure,
 	}
 
-	return frame.New(around, rooms(c, around)...)
+	return frame.New(around, sections(c, around)...)
 }
 
-// rooms returns all rooms of a server.
-func rooms(c Config, around frame.Config) []frame.Room {
-	return []frame.Room{
+// sections returns all sections of a server.
+func sections(c Config, around frame.Config) []frame.Section {
+	return []frame.Section{
 		documentation(around),
 		frame.SignIn(),
 		overview.Pages(c.Records, c.Sidecars, c.Retention),
@@ -108,8 +108,8 @@ func NewDocs(version string, logger *slog.Logger) *frame.Frame {
 
 // Routes lists what the dashboard serves, except its files.
 func Routes() (all []frame.Route) {
-	for _, room := range rooms(Config{}, frame.Config{}) {
-		all = append(all, room.Routes...)
+	for _, section := range sections(Config{}, frame.Config{}) {
+		all = append(all, section.Routes...)
 	}
 
 	return all

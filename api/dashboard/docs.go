@@ -28,10 +28,10 @@ var docsHTML embed.FS
 
 // documentation returns the pages of the documentation. They show no account's data, so everybody may see
 // them.
-func documentation(around frame.Config) frame.Room {
+func documentation(around frame.Config) frame.Section {
 	m := manual{around}
 
-	return frame.Room{
+	return frame.Section{
 		HTML: docsHTML,
 		Routes: []frame.Route{
 			{Pattern: "GET /docs", Page: m.list},

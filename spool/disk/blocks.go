@@ -33,8 +33,8 @@ func rewrite(file *os.File, bytes int64) error {
 	return nil
 }
 
-// RoomAdvice returns what to add to an error message when the disk is full.
-func RoomAdvice(err error) string {
+// SpaceAdvice returns what to add to an error message when the disk is full.
+func SpaceAdvice(err error) string {
 	if !IsFull(err) {
 		return ""
 	}

@@ -18,8 +18,8 @@ import (
 // ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("another process has locked it")
 
-// Room is the size of a file system, in bytes.
-type Room struct {
+// Space is the size of a file system, in bytes.
+type Space struct {
 	Free  int64 // for processes without special rights
 	Total int64
 }

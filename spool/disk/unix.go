@@ -40,14 +40,14 @@ func IsBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
 
-// RoomAt returns the room of the file system that a path is on.
-func RoomAt(path string) (Room, error) {
+// SpaceAt returns the room of the file system that a path is on.
+func SpaceAt(path string) (Space, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {
-		return Room{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+		return Space{}, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	block := int64(st.Bsize)
-	return Room{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
+	return Space{Free: int64(st.Bavail) * block, Total: int64(st.Blocks) * block}, nil
 }
 
 func isReadOnly(folder *os.File) bool {

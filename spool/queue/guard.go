@@ -231,7 +231,7 @@ func (g *guard) overBoundLocked(bytes int64) error {
 // free returns how much of the disk may be used, and how much must stay free, which is
 // never less than it takes to seal.
 func (g *guard) free() (free, freeMin int64, err error) {
-	room, err := disk.RoomAt(g.config.Dir)
+	room, err := disk.SpaceAt(g.config.Dir)
 	if err != nil {
 		return 0, 0, fmt.Errorf("spool: cannot tell the free space of %s: %w", g.config.Dir, err)
 	}

@@ -109,7 +109,7 @@ func TestTheLettersOfAChartAreAtMostAsLargeAsItsRoomIsFor(t *testing.T) {
 	}
 	for _, size := range sizes {
 		if n, _ := strconv.Atoi(size[1]); n > chart.TextSize {
-			t.Errorf("letters of %d px do not fit: charts have room for %d", n, chart.TextSize)
+			t.Errorf("letters of %d px do not fit: charts have space for %d", n, chart.TextSize)
 		}
 	}
 }

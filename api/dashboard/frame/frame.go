@@ -3,12 +3,12 @@
 //
 // A page is answered in these steps: find out who is signed in (otherwise redirect to
 // /sign-in), check that their role may do this, check that a form carries the session's
-// token, then call the page of the route, which uses its room's capabilities on behalf of the
+// token, then call the page of the route, which uses its section's capabilities on behalf of the
 // person's account.
 //
 // # Files
 //
-//	frame.go, room.go, page.go, error.go   routes and files, and what is around every page
+//	frame.go, section.go, page.go, error.go   routes and files, and what is around every page
 //	call.go, session.go, sign.go           one call of a page; who makes it; signing in
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
@@ -42,7 +42,7 @@ type Config struct {
 	CookiesInsecure bool
 }
 
-// Frame is an http.Handler of the pages of some rooms. It is safe for concurrent use.
+// Frame is an http.Handler of the pages of some sections. It is safe for concurrent use.
 type Frame struct {
 	Config
 	mux     *http.ServeMux
@@ -61,8 +61,8 @@ type Frame struct {
 //go:embed static layout error.html
 var files embed.FS
 
-// New returns a Frame of rooms. It panics if one of their pages does not parse, or has the name of another.
-func New(c Config, rooms ...Room) *Frame {
+// New returns a Frame of sections. It panics if one of their pages does not parse, or has the name of another.
+func New(c Config, sections ...Section) *Frame {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -88,9 +88,9 @@ func New(c Config, rooms ...Room) *Frame {
 	f.mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
 		http.ServeFileFS(w, r, static, "icon.svg") // browsers ask for it even on JSON
 	})
-	f.add(Room{HTML: files, Files: map[string]fs.FS{"/static/": static}})
-	for _, room := range rooms {
-		f.add(room)
+	f.add(Section{HTML: files, Files: map[string]fs.FS{"/static/": static}})
+	for _, section := range sections {
+		f.add(section)
 	}
 	f.protect()
 

@@ -11,7 +11,7 @@ import (
 	"text/template/parse"
 )
 
-// sources returns the HTML files of all rooms, and of the layout, by their names.
+// sources returns the HTML files of all sections, and of the layout, by their names.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}

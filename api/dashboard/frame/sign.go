@@ -11,8 +11,8 @@ import (
 var signHTML embed.FS
 
 // SignIn returns the pages on which people sign in and out, and what a reader sets on every page.
-func SignIn() Room {
-	return Room{
+func SignIn() Section {
+	return Section{
 		HTML: signHTML,
 		Routes: []Route{
 			{Pattern: "GET /sign-in", Page: (*Call).signInPage},

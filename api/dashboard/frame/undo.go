@@ -24,7 +24,7 @@ const undoGrace = 5 * time.Second
 // the page that reports it has it, sealed with the session: a link that another person
 // made offers nothing.
 type Undo struct {
-	Kind string // one of those of the rooms
+	Kind string // one of those of the sections
 	Of   string // the template, or the id of the person; "" if nothing can be taken back
 	Name string // the label, or the email
 	Was  string // what it was: a version, a role; "" is none

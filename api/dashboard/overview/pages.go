@@ -29,10 +29,10 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of what there is as a whole.
-func Pages(records Records, sidecars Sidecars, retention Retention) frame.Room {
+func Pages(records Records, sidecars Sidecars, retention Retention) frame.Section {
 	p := &pages{records, sidecars, retention}
 
-	return frame.Room{
+	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /{$}", Role: wire.RoleViewer, Page: p.overviewPage},

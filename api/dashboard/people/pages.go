@@ -43,10 +43,10 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages for the owners of an account.
-func Pages(people People, keys Keys) frame.Room {
+func Pages(people People, keys Keys) frame.Section {
 	p := &pages{people, keys}
 
-	return frame.Room{
+	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /people", Role: wire.RoleOwner, Page: p.peoplePage},

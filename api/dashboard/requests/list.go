@@ -50,7 +50,7 @@ func (p *pages) requestsPage(c *frame.Call) error {
 	v.Page = page
 	v.Rows, main = requestRows(f, page)
 	if main == "" {
-		// No row has a score: the texts may have its room.
+		// No row has a score: the texts may have its section.
 		v.Shown = slices.DeleteFunc(v.Shown, func(c filter.Column) bool { return c.Name == "score" })
 	}
 	v.Headings = headings(f, v.Shown, main)

@@ -54,10 +54,10 @@ type pages struct {
 var html embed.FS
 
 // Pages returns the pages of requests.
-func Pages(records Records, recorder Recorder, templates Templates) frame.Room {
+func Pages(records Records, recorder Recorder, templates Templates) frame.Section {
 	p := &pages{records, recorder, templates}
 
-	return frame.Room{
+	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /requests", Role: wire.RoleViewer, Page: p.requestsPage},

@@ -26,12 +26,12 @@ type recordView struct {
 	Metadata   []wire.MetadataRow
 	Parameters []conversation.Parameter
 	Tools      []conversation.Tool
-	MoreSent   int                // parameters and tools that the page has no room for
+	MoreSent   int                // parameters and tools that the page has no section for
 	Variables  *conversation.Text // of the template; nil if there are none
 	FirstToken *float64           // milliseconds until it came; nil if unknown
 	Alike      *failuresAlike     // nil unless the call failed
 	Others     []otherRequest     // logged under the same id
-	MoreOthers int                // how many more of them the page has no room for
+	MoreOthers int                // how many more of them the page has no section for
 	Back       string             // the address of the list with its filter
 	Erase      string             // the address of the question before it is deleted
 	Query      string             // that filter, and the page's place, for forms
@@ -59,7 +59,7 @@ type otherRequest struct {
 }
 
 // others reads the other requests that were logged under a record's id. They share the
-// room that one page has for texts.
+// section that one page has for texts.
 func others(r wire.Record, like *conversation.Texts) (shown []otherRequest, more int) {
 	t := conversation.NewTexts(nil)
 	t.AsSent, t.Prose = like.AsSent, like.Prose

@@ -32,7 +32,7 @@ func requestRows(f filter.Filter, page wire.SearchPage) (rows []requestRow, main
 }
 
 // mainScore returns the name of the score that most rows have, so that as many as possible can be
-// compared: a list has room for one.
+// compared: a list has section for one.
 func mainScore(items []wire.Row) (name string) {
 	count := map[string]int{}
 	for _, item := range items {

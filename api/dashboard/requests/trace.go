@@ -26,7 +26,7 @@ type traceView struct {
 	Spans   int
 	Failed  int
 	Logged  bool // some of them are logged by a separate request
-	LeftOut int  // spans that the page has no room for
+	LeftOut int  // spans that the page has no section for
 	More    bool // beyond these
 	Closed  bool
 }

@@ -74,10 +74,10 @@ var html embed.FS
 
 // Pages returns the pages of templates. A template's name may hold any character, so it is in the query
 // and not in the path. providers are those that llm_kwargs can be made for.
-func Pages(templates Templates, records Records, providers []string) frame.Room {
+func Pages(templates Templates, records Records, providers []string) frame.Section {
 	p := &pages{templates, records, providers}
 
-	return frame.Room{
+	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /templates", Role: wire.RoleViewer, Page: p.templatesPage},

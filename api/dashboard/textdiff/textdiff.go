@@ -206,7 +206,7 @@ func changes(a, b []string, rounds int) []lcs.Diff {
 }
 
 // collapse leaves out equal lines far from any change. A single one is kept: the note that
-// a line is left out would need as much room.
+// a line is left out would need as much section.
 func collapse(rows []Row) []Row {
 	near := make([]bool, len(rows))
 	for i, r := range rows {

@@ -45,7 +45,7 @@ type freeSpace struct {
 // tell, it returns that everything is free: the folder may be gone, which
 // folderLock.present notices.
 func (f *freeSpace) free() (free, freeMin int64) {
-	found, err := disk.RoomAt(f.dir)
+	found, err := disk.SpaceAt(f.dir)
 	if err != nil {
 		return 1 << 62, 0
 	}

@@ -37,7 +37,7 @@ func InMemory() {
 	if flag.Lookup("test.bench").Value.String() != "" || os.Getenv("TMPDIR") != "" {
 		return
 	}
-	if r, err := disk.RoomAt(memory); err == nil && r.Free >= room {
+	if r, err := disk.SpaceAt(memory); err == nil && r.Free >= room {
 		_ = os.Setenv("TMPDIR", memory)
 	}
 }

@@ -28,7 +28,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 	options := generationOptions(build, capacity, log).WithMemTableSize(rebuildMemTableBytes)
 	db, err := createDatabase(options, capacity)
 	if err != nil {
-		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", ev.dir, disk.RoomAdvice(err), err)
+		err = fmt.Errorf("spool: cannot rebuild %s%s: %w", ev.dir, disk.SpaceAdvice(err), err)
 		return 0, errors.Join(err, disk.RemoveAll(build))
 	}
 

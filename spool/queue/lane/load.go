@@ -131,7 +131,7 @@ func (l *Lanes) loadSegmentLocked(n segmentName) error {
 		return nil
 	}
 	if g, err = writeSegment(path, n.kind, whole); err != nil {
-		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.RoomAdvice(err), err)
+		return fmt.Errorf("spool: cannot write %s again%s: %w", path, disk.SpaceAdvice(err), err)
 	}
 	l.addLocked(g, eventKeys(whole))
 	l.loseLocked(lane, promised-len(whole), path+" is damaged")

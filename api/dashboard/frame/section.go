@@ -12,8 +12,8 @@ import (
 	"promptspool/api/wire"
 )
 
-// Room is some of the dashboard's pages, with what they need.
-type Room struct {
+// Section is some of the dashboard's pages, with what they need.
+type Section struct {
 	Routes  []Route
 	HTML    fs.FS              // has NAME.html for the page NAME of Call.Show
 	Files   map[string]fs.FS   // what is served as it is, by the path of its folder
@@ -21,7 +21,7 @@ type Room struct {
 	Undos   map[string]Undoing // by the kinds of Call.Offer
 }
 
-// Route is a method and a path that a room serves.
+// Route is a method and a path that a section serves.
 type Route struct {
 	Pattern string    // as http.ServeMux takes it
 	Role    wire.Role // the least role that may call it; "" if no session is needed
@@ -37,9 +37,9 @@ func newLayout() *template.Template {
 	return template.Must(template.New("").Funcs(helpers).ParseFS(files, "layout/*.html"))
 }
 
-// add adds a room.
-func (f *Frame) add(room Room) {
-	for _, r := range room.Routes {
+// add adds a section.
+func (f *Frame) add(section Section) {
+	for _, r := range section.Routes {
 		f.mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, request *http.Request) {
 			c := &Call{Request: request, W: w, frame: f}
 			if err := c.answer(r); err != nil {
@@ -50,14 +50,14 @@ func (f *Frame) add(room Room) {
 			f.reviews[r.Pattern] = r
 		}
 	}
-	for folder, content := range room.Files {
+	for folder, content := range section.Files {
 		f.mux.HandleFunc("GET "+folder+"{name}", f.serveFiles(content))
 	}
-	maps.Copy(f.files, room.Files)
-	maps.Copy(f.notices, room.Notices)
-	maps.Copy(f.undos, room.Undos)
+	maps.Copy(f.files, section.Files)
+	maps.Copy(f.notices, section.Notices)
+	maps.Copy(f.undos, section.Undos)
 
-	names, err := fs.Glob(room.HTML, "*.html")
+	names, err := fs.Glob(section.HTML, "*.html")
 	if err != nil || len(names) == 0 {
 		panic(fmt.Sprintf("dashboard: no pages: %v", err))
 	}
@@ -66,8 +66,8 @@ func (f *Frame) add(room Room) {
 	for _, file := range names {
 		name := strings.TrimSuffix(path.Base(file), ".html")
 		if f.pages[name] != nil {
-			panic("dashboard: two rooms have a page " + name)
+			panic("dashboard: two sections have a page " + name)
 		}
-		f.pages[name] = template.Must(template.Must(f.layout.Clone()).ParseFS(room.HTML, file))
+		f.pages[name] = template.Must(template.Must(f.layout.Clone()).ParseFS(section.HTML, file))
 	}
 }
