@@ -527,7 +527,7 @@ func TestNoPasswordIsStoredInClear(t *testing.T) {
 	u := f.owner()
 
 	_, stored, err := f.store.UserByEmail(t.Context(), u.Email)
-	isHash := strings.HasPrefix(stored, "$argon2id$v=19$m=19456,t=2,p=1$")
+	isHash := strings.HasPrefix(stored, "$argon2id$v=19$m=")
 	if err != nil || !isHash || strings.Contains(stored, goodPassword) {
 		t.Errorf("stored is %q, %v", stored, err)
 	}
