@@ -5,6 +5,7 @@
 # make release VERSION=x  what a release consists of, in .dist; RELEASES_URL is where it will be, for Homebrew and
 #               Scoop (see the page Install)
 # make release-check  a whole release, twice: the chart and every byte must come out the same
+# make generate writes what derives from the code: API reference, lists on pages, packed pages
 # make chart    renders the Helm chart again for the tests, after a change to it
 # make soak     the long forms of tests: the spool broken for PROMPTSPOOL_SOAK (10m by default) on end: kills, power
 #               cuts, full and broken disks, a day in short, a fuzzer and hostile input on the listeners
@@ -26,7 +27,7 @@ export GOFLAGS := $(strip $(shell go env GOFLAGS) -trimpath)
 # Only the race detector needs cgo. Everything else shares what the shipped binary is compiled from.
 export CGO_ENABLED := 0
 
-.PHONY: test check packages race scenes plain portable build release release-check chart soak bench screenshots fuzz
+.PHONY: test check packages race scenes plain portable build generate release release-check chart soak bench screenshots fuzz
 
 test:
 	@export PROMPTSPOOL_ABSENT PROMPTSPOOL_LEFT_OUT
@@ -80,6 +81,12 @@ plain:
 portable:
 	$(GOTEST) -tags portable ./spool/queue/generation ./spool/queue/lane ./spool/disk ./spool/rawlog ./api/edge
 	$(GOTEST) -tags portable -run 'Ack|Append|Generation|Lane|Killed' ./spool/queue
+
+# In this order: the pages are packed last.
+generate:
+	go test -vet=off ./api/filterline ./api/openapi ./api/calls/otel/dialect -update
+	go test -vet=off ./cmd/promptspool -run TestGeneratedPages -update
+	go test -vet=off ./api/dashboard/docs -update
 
 build:
 	go build -tags urfave_cli_no_docs,nethttpomithttp2 -ldflags '-s -w' -o promptspool ./cmd/promptspool

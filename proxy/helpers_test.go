@@ -19,10 +19,14 @@ import (
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/proxy"
+	"promptspool/spool/disk/disktest"
 	"promptspool/spool/queue"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	disktest.InMemory()
+	goleak.VerifyTestMain(m)
+}
 
 const (
 	spoolBytesMax = 8 << 20
