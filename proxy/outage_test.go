@@ -173,7 +173,9 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 				}
 
 				wantDelivered(t, srv, names...)
-				if worst > 200*time.Millisecond {
+				// Until a call of another key is answered, the server may be down as a whole: three
+				// probes of it in a row take up to 0.7 s.
+				if worst > time.Second {
 					t.Errorf("one event waited for %v", worst)
 				}
 
