@@ -194,67 +194,30 @@ func spansOf(t *testing.T, name string) []json.RawMessage {
 // stored returns the bodies that a payload is stored as.
 func stored(t testing.TB, p payload) (bodies []json.RawMessage) {
 	t.Helper()
-	if p.Path == "/v1/logs" {
-		return storedLogs(t, p)
-	}
-
 	form, raw := otlp.JSON, []byte(p.JSON)
 	if p.JSON == nil {
 		form, raw = otlp.Protobuf, p.binary(t)
 	}
-	refused, err := otlp.Traces(raw, form, func(s otlp.Span) error {
-		// Package otlp has a table of its own of what is about model calls, because it may not import this one.
-		if span := otel.Read(s.Body); s.Plumbing && span.IsCall() {
-			t.Errorf("a call would be dropped as plumbing: %s", s.Body)
-		}
-		bodies = append(bodies, s.Body)
-		return nil
-	})
+
+	var refused otlp.Refused
+	var err error
+	if p.Path == "/v1/logs" {
+		refused, err = otlp.Logs(raw, form, func(l otlp.Log) error {
+			bodies = append(bodies, l.Body)
+			return nil
+		})
+	} else {
+		refused, err = otlp.Traces(raw, form, func(s otlp.Span) error {
+			// Package otlp has a table of its own of what is about model calls, because it may not import this one.
+			if span := otel.Read(s.Body); s.Plumbing && span.IsCall() {
+				t.Errorf("a call would be dropped as plumbing: %s", s.Body)
+			}
+			bodies = append(bodies, s.Body)
+			return nil
+		})
+	}
 	if err != nil || refused.Spans > 0 {
 		t.Fatal(refused, err)
-	}
-
-	return bodies
-}
-
-// storedLogs returns the bodies that a payload of log records is stored as.
-func storedLogs(t testing.TB, p payload) (bodies []json.RawMessage) {
-	t.Helper()
-	if p.JSON == nil {
-		for i, log := range protobufLogs(t, p.binary(t)) {
-			empty := map[string]any{}
-			bodies = append(bodies, encode(t, map[string]any{
-				"resource": empty, "scope": empty, "log": log, "index": i,
-			}))
-		}
-		return bodies
-	}
-
-	type scoped struct {
-		Scope   json.RawMessage
-		Records []json.RawMessage `json:"logRecords"`
-	}
-	var body struct {
-		Logs []struct {
-			Resource json.RawMessage
-			Scopes   []scoped `json:"scopeLogs"`
-		} `json:"resourceLogs"`
-	}
-	if err := json.NewDecoder(bytes.NewReader(p.JSON)).Decode(&body); err != nil {
-		t.Fatal(err)
-	}
-
-	add := func(resource json.RawMessage, s scoped) {
-		for _, log := range s.Records {
-			bodies = append(bodies, encode(t, map[string]any{
-				"resource": resource, "scope": s.Scope, "log": log, "index": len(bodies),
-			}))
-		}
-	}
-	for _, r := range body.Logs {
-		for _, s := range r.Scopes {
-			add(r.Resource, s)
-		}
 	}
 
 	return bodies

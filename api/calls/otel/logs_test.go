@@ -1,16 +1,11 @@
 package otel_test
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"promptspool/api/calls/otel"
 )
@@ -82,103 +77,4 @@ func TestMessagesAndEvaluationsAreBoundedApart(t *testing.T) {
 	if !strings.Contains(string(got), last) || !strings.Contains(string(got), first) {
 		t.Errorf("the first message or the last evaluation is missing")
 	}
-}
-
-// protobufLogs returns the log records of a request in protobuf as OTLP/JSON. It knows only
-// what the recorded payloads have.
-func protobufLogs(t testing.TB, raw []byte) (records []map[string]any) {
-	t.Helper()
-	for _, resource := range fields(t, raw, 1) {
-		for _, scope := range fields(t, resource, 2) {
-			for _, log := range fields(t, scope, 2) {
-				record := map[string]any{"attributes": keyValues(t, fields(t, log, 6))}
-				for _, body := range fields(t, log, 5) {
-					record["body"] = anyValue(t, body)
-				}
-				for _, id := range fields(t, log, 9) {
-					record["traceId"] = hex.EncodeToString(id)
-				}
-				for _, id := range fields(t, log, 10) {
-					record["spanId"] = hex.EncodeToString(id)
-				}
-				for name, number := range map[string]protowire.Number{
-					"timeUnixNano": 1, "observedTimeUnixNano": 11,
-				} {
-					for _, at := range fields(t, log, number) {
-						record[name] = strconv.FormatUint(binary.LittleEndian.Uint64(at), 10)
-					}
-				}
-				records = append(records, record)
-			}
-		}
-	}
-
-	return records
-}
-
-// fields returns the contents of all fields of a message with a number.
-func fields(t testing.TB, message []byte, number protowire.Number) (all [][]byte) {
-	t.Helper()
-	for len(message) > 0 {
-		n, kind, tag := protowire.ConsumeTag(message)
-		length := protowire.ConsumeFieldValue(n, kind, message[max(tag, 0):])
-		if tag < 0 || length < 0 {
-			t.Fatal("not protobuf")
-		}
-		content := message[tag : tag+length]
-		if kind == protowire.BytesType {
-			content, _ = protowire.ConsumeBytes(content)
-		}
-		if n == number {
-			all = append(all, content)
-		}
-		message = message[tag+length:]
-	}
-
-	return all
-}
-
-func keyValues(t testing.TB, raw [][]byte) []any {
-	t.Helper()
-	list := []any{}
-	for _, kv := range raw {
-		held := map[string]any{}
-		for _, v := range fields(t, kv, 2) {
-			held = anyValue(t, v)
-		}
-		list = append(list, map[string]any{"key": string(fields(t, kv, 1)[0]), "value": held})
-	}
-
-	return list
-}
-
-func anyValue(t testing.TB, raw []byte) map[string]any {
-	t.Helper()
-	one := func(number protowire.Number) ([]byte, bool) {
-		all := fields(t, raw, number)
-		return slices.Concat(all...), len(all) > 0
-	}
-
-	if v, ok := one(1); ok {
-		return map[string]any{"stringValue": string(v)}
-	}
-	if v, ok := one(3); ok {
-		n, _ := protowire.ConsumeVarint(v)
-		return map[string]any{"intValue": strconv.FormatInt(int64(n), 10)}
-	}
-	if v, ok := one(4); ok {
-		return map[string]any{"doubleValue": math.Float64frombits(binary.LittleEndian.Uint64(v))}
-	}
-	if v, ok := one(5); ok {
-		values := []any{}
-		for _, e := range fields(t, v, 1) {
-			values = append(values, anyValue(t, e))
-		}
-		return map[string]any{"arrayValue": map[string]any{"values": values}}
-	}
-	if v, ok := one(6); ok {
-		return map[string]any{"kvlistValue": map[string]any{"values": keyValues(t, fields(t, v, 1))}}
-	}
-
-	return map[string]any{}
 }
