@@ -88,7 +88,7 @@ func TestABadSpanOfSpansBulkDoesNotCostTheOthers(t *testing.T) {
 func FuzzBulk(f *testing.F) {
 	for _, p := range payloads(f, "/spans-bulk") {
 		var body struct{ Spans json.RawMessage }
-		if err := json.Unmarshal(p.Text, &body); err != nil {
+		if err := json.Unmarshal(p.Body, &body); err != nil {
 			f.Fatal(err)
 		}
 		f.Add([]byte(body.Spans))

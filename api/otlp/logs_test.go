@@ -88,23 +88,22 @@ func TestBothEncodingsOfALogRecordGiveTheSameBody(t *testing.T) {
 func TestEveryRecordedLogRecordIsKept(t *testing.T) {
 	seen := 0
 	for _, p := range payloads(t, "/v1/logs") {
-		body, form := p.body()
-		bodies, refused := decodeLogs(t, body, form)
+		bodies, refused := decodeLogs(t, p.Body, p.Form)
 		if refused != (otlp.Refused{}) {
-			t.Errorf("%s: refused %+v", p.name, refused)
+			t.Errorf("%s: refused %+v", p.Name, refused)
 		}
 
 		for _, b := range bodies {
 			seen++
 			if _, err := wire.ParseObject([]byte(b)); err != nil {
-				t.Errorf("%s: %v in %s", p.name, err, b)
+				t.Errorf("%s: %v in %s", p.Name, err, b)
 			}
 
 			// What is stored is itself OTLP. It was not alone in its request, so its place is another.
 			again, _ := decodeLogs(t, asLogRequest(t, b), otlp.JSON)
 			cut := func(s string) string { return s[:strings.LastIndex(s, `,"index":`)] }
 			if len(again) != 1 || cut(again[0]) != cut(b) {
-				t.Errorf("%s: %s\ndecoded again: %s", p.name, b, again)
+				t.Errorf("%s: %s\ndecoded again: %s", p.Name, b, again)
 			}
 		}
 	}
@@ -165,8 +164,7 @@ func TestAnEventWithoutItsSpanIsRefused(t *testing.T) {
 // FuzzLogs decodes hostile requests. Each log record must be JSON that every reader takes.
 func FuzzLogs(f *testing.F) {
 	for _, p := range payloads(f, "") {
-		body, form := p.body()
-		f.Add(body, form == otlp.JSON)
+		f.Add(p.Body, p.Form == otlp.JSON)
 	}
 
 	f.Fuzz(func(t *testing.T, body []byte, isJSON bool) {

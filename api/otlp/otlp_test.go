@@ -2,13 +2,9 @@ package otlp_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -18,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"promptspool/api/otlp"
+	"promptspool/api/otlp/otlptest"
 	"promptspool/api/wire"
 )
 
@@ -89,88 +86,37 @@ func TestBothEncodingsOfASpanGiveTheSameBody(t *testing.T) {
 	}
 }
 
-// payload is one recorded request of a real library.
-type payload struct {
-	name string
-	Path string          `json:"path"`
-	Text json.RawMessage `json:"body_json"`
-	Raw  []byte          `json:"body_base64"`
-}
-
-// body returns the request and its encoding.
-func (p *payload) body() ([]byte, otlp.Form) {
-	if p.Raw != nil {
-		return p.Raw, otlp.Protobuf
-	}
-	return p.Text, otlp.JSON
-}
-
 // payloads returns the recorded requests for a path.
-func payloads(t testing.TB, path string) (all []payload) {
+func payloads(t testing.TB, path string) []otlptest.Payload {
 	t.Helper()
-	names, err := filepath.Glob("testdata/*.json")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no payloads: ", err)
-	}
-
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := payload{name: filepath.Base(name)}
-		if err := json.Unmarshal(text, &p); err != nil {
-			t.Fatal(name, err)
-		}
-		if bytes.HasPrefix(p.Raw, []byte{0x1f, 0x8b}) {
-			p.Raw = gunzip(t, p.Raw)
-		}
-		if strings.HasSuffix(p.Path, path) || strings.Contains(p.Path, path+"?") {
-			all = append(all, p)
-		}
-	}
-
-	return all
-}
-
-func gunzip(t testing.TB, packed []byte) []byte {
-	t.Helper()
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return body
+	return slices.DeleteFunc(otlptest.Payloads(t, "testdata"), func(p otlptest.Payload) bool {
+		return !strings.HasSuffix(p.Path, path) && !strings.Contains(p.Path, path+"?")
+	})
 }
 
 func TestEveryRecordedRequestKeepsItsSpans(t *testing.T) {
 	seen := 0
 	for _, p := range payloads(t, "/v1/traces") {
-		body, form := p.body()
-		bodies, refused := decode(t, body, form)
+		bodies, refused := decode(t, p.Body, p.Form)
 		if refused.Spans > 0 {
-			t.Errorf("%s: %d spans are refused: %s", p.name, refused.Spans, refused.Reason)
+			t.Errorf("%s: %d spans are refused: %s", p.Name, refused.Spans, refused.Reason)
 		}
-		if form == otlp.JSON {
-			if want := bytes.Count(p.Text, []byte(`"spanId"`)); len(bodies) != want {
-				t.Errorf("%s: %d spans, want %d", p.name, len(bodies), want)
+		if p.Form == otlp.JSON {
+			if want := bytes.Count(p.Body, []byte(`"spanId"`)); len(bodies) != want {
+				t.Errorf("%s: %d spans, want %d", p.Name, len(bodies), want)
 			}
 		}
 
 		for _, b := range bodies {
 			seen++
 			if _, err := wire.ParseObject([]byte(b)); err != nil {
-				t.Errorf("%s: %v in %s", p.name, err, b)
+				t.Errorf("%s: %v in %s", p.Name, err, b)
 			}
 
 			// What is stored is itself OTLP, and decoding it again changes nothing.
 			again, _ := decode(t, asRequest(t, b), otlp.JSON)
 			if diff := cmp.Diff([]string{b}, again); diff != "" {
-				t.Errorf("%s: decoded again (-want +got):\n%s", p.name, diff)
+				t.Errorf("%s: decoded again (-want +got):\n%s", p.Name, diff)
 			}
 		}
 	}
@@ -316,21 +262,6 @@ func TestNestingIsKeptAndNeverTooDeepForReaders(t *testing.T) {
 	}
 }
 
-func TestAResourceIsNotRepeatedWithoutEnd(t *testing.T) {
-	attributes := message(1, message(1, []byte("k")), message(2, message(1, bytes.Repeat([]byte("x"), 4<<20))))
-	spans := message(2, message(1, bytes.Repeat([]byte{1}, 16)), message(2, bytes.Repeat([]byte{2}, 8)))
-	body := message(1, message(1, attributes), message(2, bytes.Repeat(spans, 20_000)))
-
-	bytes := 0
-	refused, err := otlp.Traces(body, otlp.Protobuf, func(s otlp.Span) error {
-		bytes += len(s.Body)
-		return nil
-	})
-	if err != nil || refused.Spans == 0 || bytes > 4<<20+16*len(body) {
-		t.Errorf("%d bytes of bodies, refused %+v, %v", bytes, refused, err)
-	}
-}
-
 func TestASpanIsMeasuredAsItIsWritten(t *testing.T) {
 	// Six times as long as JSON, and so too long.
 	control := bytes.Repeat([]byte{1}, wire.BodyBytesMax/5)
@@ -338,8 +269,10 @@ func TestASpanIsMeasuredAsItIsWritten(t *testing.T) {
 	if len(bodies) != 1 || refused.Spans != 1 || !strings.Contains(refused.Reason, "is larger than") {
 		t.Errorf("%d spans are taken, and refused %+v", len(bodies), refused)
 	}
+}
 
-	// What escaping adds counts for the bound of all spans, too.
+// What escaping adds counts, too.
+func TestAResourceIsNotRepeatedWithoutEnd(t *testing.T) {
 	resource := message(1, message(1, message(1, []byte("k")), message(2, message(1, make([]byte, 1<<20)))))
 	spans := bytes.Repeat(message(2, message(1, bytes.Repeat([]byte{1}, 16)), message(2, bytes.Repeat([]byte{2}, 8)),
 		message(5, make([]byte, 1<<10))), 200)
@@ -457,8 +390,7 @@ func TestWhatIsNoRequestIsMalformed(t *testing.T) {
 // the same when it is decoded again.
 func FuzzTraces(f *testing.F) {
 	for _, p := range payloads(f, "") {
-		body, form := p.body()
-		f.Add(body, form == otlp.JSON)
+		f.Add(p.Body, p.Form == otlp.JSON)
 	}
 	f.Add(unhex(f, vector), false)
 	f.Add([]byte(vectorJSON), true)

@@ -42,19 +42,3 @@ func TestOnlyAnAppsSurroundingsArePlumbing(t *testing.T) {
 		}
 	}
 }
-
-// What libraries really send about model calls is never taken for plumbing.
-func TestNoSpanOfARecordedLibraryIsPlumbing(t *testing.T) {
-	for _, p := range payloads(t, "/v1/traces") {
-		body, form := p.body()
-		_, err := otlp.Traces(body, form, func(s otlp.Span) error {
-			if s.Plumbing {
-				t.Errorf("%s: %s", p.name, s.Body)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(p.name, err)
-		}
-	}
-}

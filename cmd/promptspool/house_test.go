@@ -123,6 +123,7 @@ var imports = map[string]string{
 	"spool/database/postgres/postgrestest": "metrics/parts spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
+	"api/otlp/otlptest":          "api/otlp",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.
 	"cmd/promptspool/internal/machine":    "api/admission api/edge api/wire",

@@ -9,7 +9,7 @@ import (
 )
 
 func BenchmarkRead(b *testing.B) {
-	body := stored(b, readPayload(b, "otel-python-openai"))[1]
+	body := stored(b, payloads(b)["otel-python-openai"])[1]
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		otel.Read(body)

@@ -1,15 +1,11 @@
 package otel_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,6 +13,7 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
 	"promptspool/api/otlp"
+	"promptspool/api/otlp/otlptest"
 	"promptspool/api/wire"
 )
 
@@ -38,13 +35,14 @@ type goldenSpan struct {
 // Each golden was looked at: the right provider and model, messages in their order, usage
 // counted once, and nothing lost that a person would want to see.
 func TestRecordedPayloadsBecomeTheRecordsOfTheirGoldens(t *testing.T) {
-	for _, name := range payloads(t) {
-		if strings.HasSuffix(name, "-logs") || strings.Contains(name, "spans-bulk") {
+	recorded := payloads(t)
+	for name, p := range recorded {
+		if p.Path != "/v1/traces" {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			var all []golden
-			for _, body := range spansOf(t, name) {
+			for _, body := range spansOf(t, p, recorded[name+"-logs"]) {
 				span := otel.Read(body)
 				g := golden{Span: goldenSpan{span, span.Request()}}
 				if span.IsCall() {
@@ -96,95 +94,34 @@ func readRequest(t *testing.T, body json.RawMessage) *calls.Call {
 	return &call
 }
 
-// payloadFolders have recorded requests of real libraries: those that the decoder is
-// tested with, and more that only say something to a reader.
-var payloadFolders = []string{"../../otlp/testdata", "testdata/payloads"}
-
-// pathOf returns the file of a payload, which may not exist.
-func pathOf(name string) string {
-	path := filepath.Join(payloadFolders[1], name+".json")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-
-	return filepath.Join(payloadFolders[0], name+".json")
-}
-
-// payload is one recorded POST.
-type payload struct {
-	Path string          `json:"path"`
-	JSON json.RawMessage `json:"body_json"`
-	Raw  []byte          `json:"body_base64"`
-}
-
-// payloads returns the names of all recorded payloads.
-func payloads(t testing.TB) []string {
+// payloads returns the recorded requests of real libraries by their names: those that the
+// decoder is tested with, and more that only say something to a reader.
+func payloads(t testing.TB) map[string]otlptest.Payload {
 	t.Helper()
-	var paths []string
-	for _, folder := range payloadFolders {
-		found, err := filepath.Glob(filepath.Join(folder, "*.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		paths = append(paths, found...)
+	all := map[string]otlptest.Payload{}
+	for _, p := range otlptest.Payloads(t, "../../otlp/testdata", "testdata/payloads") {
+		all[p.Name] = p
 	}
-	if len(paths) < 39 {
-		t.Fatalf("only %d payloads", len(paths))
-	}
-	for i, path := range paths {
-		paths[i] = strings.TrimSuffix(filepath.Base(path), ".json")
+	if len(all) < 39 {
+		t.Fatalf("only %d payloads", len(all))
 	}
 
-	return paths
-}
-
-// binary returns a body that is not JSON, without its compression.
-func (p payload) binary(t testing.TB) []byte {
-	t.Helper()
-	if !bytes.HasPrefix(p.Raw, []byte("\x1f\x8b")) {
-		return p.Raw
-	}
-
-	r, err := gzip.NewReader(bytes.NewReader(p.Raw))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return raw
-}
-
-func readPayload(t testing.TB, name string) payload {
-	t.Helper()
-	raw, err := os.ReadFile(pathOf(name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var p payload
-	if err := json.Unmarshal(raw, &p); err != nil {
-		t.Fatal(err)
-	}
-
-	return p
+	return all
 }
 
 // spansOf returns the stored spans of a payload, joined with the log records that were
 // recorded beside it.
-func spansOf(t *testing.T, name string) []json.RawMessage {
+func spansOf(t *testing.T, p, itsLogs otlptest.Payload) (joined []json.RawMessage) {
 	t.Helper()
 	logs := map[string][]json.RawMessage{}
-	if _, err := os.Stat(pathOf(name + "-logs")); err == nil {
-		for _, log := range stored(t, readPayload(t, name+"-logs")) {
+	if itsLogs.Body != nil {
+		for _, log := range stored(t, itsLogs) {
 			id := otel.SpanOf(log)
 			logs[id] = append(logs[id], log)
 		}
 	}
 
-	var joined []json.RawMessage
-	for _, body := range stored(t, readPayload(t, name)) {
+	for _, body := range stored(t, p) {
 		joined = append(joined, otel.Join(body, logs[otel.Read(body).SpanID]))
 	}
 
@@ -192,27 +129,21 @@ func spansOf(t *testing.T, name string) []json.RawMessage {
 }
 
 // stored returns the bodies that a payload is stored as.
-func stored(t testing.TB, p payload) (bodies []json.RawMessage) {
+func stored(t testing.TB, p otlptest.Payload) (bodies []json.RawMessage) {
 	t.Helper()
-	form, raw := otlp.JSON, []byte(p.JSON)
-	if p.JSON == nil {
-		form, raw = otlp.Protobuf, p.binary(t)
-	}
-
 	var refused otlp.Refused
 	var err error
-	if p.Path == "/v1/logs" {
-		refused, err = otlp.Logs(raw, form, func(l otlp.Log) error {
-			bodies = append(bodies, l.Body)
+	if p.Path == "/v1/traces" {
+		refused, err = otlp.Traces(p.Body, p.Form, func(s otlp.Span) error {
+			if s.Plumbing {
+				t.Errorf("a span of a library would be dropped as plumbing: %s", s.Body)
+			}
+			bodies = append(bodies, s.Body)
 			return nil
 		})
 	} else {
-		refused, err = otlp.Traces(raw, form, func(s otlp.Span) error {
-			// Package otlp has a table of its own of what is about model calls, because it may not import this one.
-			if span := otel.Read(s.Body); s.Plumbing && span.IsCall() {
-				t.Errorf("a call would be dropped as plumbing: %s", s.Body)
-			}
-			bodies = append(bodies, s.Body)
+		refused, err = otlp.Logs(p.Body, p.Form, func(l otlp.Log) error {
+			bodies = append(bodies, l.Body)
 			return nil
 		})
 	}
