@@ -62,9 +62,10 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive/counting \
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection HowLists InItAndNothing IsLeftOut \
-	ItsRemedy LargeArchive Memtables Summaries TestAPageOfThe TestAPatchTakes TestAStepOfARewrite \
-	TestLargeTemplates TestMove TheServerStarts WholeTable
+UNRACED := ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection HourOfErrors HowLists InItAndNothing \
+	IsLeftOut IsNobodyElses ItsRemedy LargeArchive Memtables Summaries TestAFullSpoolLeaves TestAKeyThatWaits \
+	TestAPageOfThe TestAPatchTakes TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates \
+	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WholeTable
 
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
@@ -75,7 +76,7 @@ scenes:
 
 plain:
 	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
-	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./registry ./spool/queue ./spool/database/badgerdb ./spool/database/postgres
+	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./spool/queue ./spool/database/badgerdb ./spool/database/postgres
 
 # What other systems run instead of Linux's own.
 portable:

@@ -28,121 +28,99 @@ func wantDelivered(t *testing.T, srv *server, names ...string) {
 func wantLane(t *testing.T, s *sidecar, lane queue.Lane, names ...string) (reasons []string) {
 	t.Helper()
 	got, reasons := s.lane(lane)
-	if diff := cmp.Diff(names, got); diff != "" {
-		t.Fatalf("in the %s lane (-want +got):\n%s", lane, diff)
+	if !slices.Equal(names, got) {
+		t.Fatalf("in the %s lane (-want +got):\n%s", lane, cmp.Diff(names, got))
 	}
 	return reasons
 }
 
 // TestWhatAnAnswerMeans gives three events, one after another answered as told, and looks what became of them.
 func TestWhatAnAnswerMeans(t *testing.T) {
-	long := 90 * time.Second
-	for _, tt := range []struct {
-		scene  string
-		script []reply
-
-		calls      int           // batches that were sent
-		atLeast    time.Duration // from start to empty spool
-		atMost     time.Duration
-		dead, held []string
-		retried    string // by which reason
+	const second = time.Second
+	rows := []struct {
+		scene           string
+		first           reply         // what the first batch gets
+		batches         int           // that were sent
+		atLeast, atMost time.Duration // from start to empty spool
+		retried         string        // by which reason
+		dead, held      string
 	}{
-		{scene: "all taken", calls: 1},
-		{scene: "all there already", script: []reply{answer(wire.BatchAnswer{Success: true, Duplicate: 3})},
-			calls: 1},
-		{scene: "no connection", script: []reply{network, network, network},
-			calls: 4, atMost: time.Second, retried: "network"},
-		{scene: "the answer got lost", script: []reply{lost},
-			calls: 2, atMost: time.Second, retried: "network"},
-		{scene: "no answer", script: []reply{hang},
-			calls: 2, atLeast: long, atMost: 3 * time.Minute, retried: "network"},
-		{scene: "a login page", script: []reply{foreign(200)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 401", script: []reply{foreign(401)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 403", script: []reply{foreign(403)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 422", script: []reply{foreign(422)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a proxy's 502", script: []reply{foreign(502)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "a redirect", script: []reply{foreign(302)},
-			calls: 2, atLeast: time.Second, atMost: 2 * time.Second, retried: "foreign"},
-		{scene: "429 with Retry-After", script: []reply{fail(wire.CodeTooMany, 7*time.Second)},
-			calls: 2, atLeast: 7 * time.Second, atMost: 8 * time.Second, retried: "status"},
-		{scene: "503 with Retry-After", script: []reply{fail(wire.CodeUnavailable, time.Minute)},
-			calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
-		{scene: "503 of its account", script: []reply{failOf(wire.AffectsAccount, 0, time.Minute)},
-			calls: 2, atLeast: time.Minute, atMost: 62 * time.Second, retried: "status"},
-		{scene: "500", script: []reply{fail(wire.CodeInternal, 0)},
-			calls: 2, atMost: time.Second, retried: "status"},
-		{scene: "too few are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 2})},
-			calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "too many are accounted for", script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4})},
-			calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "a negative count",
-			script: []reply{answer(wire.BatchAnswer{Success: true, Accepted: 4, Duplicate: -1})},
-			calls:  2, atMost: time.Second, retried: "answer"},
-		{scene: "an event is refused that was not sent", script: []reply{answer(wire.BatchAnswer{
+		{"all taken", take, 1, 0, 0, "", "", ""},
+		{"all there already", answer(wire.BatchAnswer{Success: true, Duplicate: 3}), 1, 0, 0, "", "", ""},
+		{"no connection", network, 2, 0, second, "network", "", ""},
+		{"the answer got lost", lost, 2, 0, second, "network", "", ""},
+		{"no answer", hang, 2, 90 * second, 180 * second, "network", "", ""},
+		{"a login page", foreign(200), 2, second, 2 * second, "foreign", "", ""},
+		{"a proxy's 401", foreign(401), 2, second, 2 * second, "foreign", "", ""},
+		{"a proxy's 403", foreign(403), 2, second, 2 * second, "foreign", "", ""},
+		{"a proxy's 422", foreign(422), 2, second, 2 * second, "foreign", "", ""},
+		{"a proxy's 502", foreign(502), 2, second, 2 * second, "foreign", "", ""},
+		{"a redirect", foreign(302), 2, second, 2 * second, "foreign", "", ""},
+		{"429, Retry-After", fail(wire.CodeTooMany, 7*second), 2, 7 * second, 8 * second, "status", "", ""},
+		{"503, Retry-After", fail(wire.CodeUnavailable, 60*second), 2, 60 * second, 62 * second, "status", "", ""},
+		{"503 of its account", failOf(wire.AffectsAccount, 0, 60*second),
+			2, 60 * second, 62 * second, "status", "", ""},
+		{"500", fail(wire.CodeInternal, 0), 2, 0, second, "status", "", ""},
+		{"too few are accounted for", answer(wire.BatchAnswer{Success: true, Accepted: 2}),
+			2, 0, second, "answer", "", ""},
+		{"too many are accounted for", answer(wire.BatchAnswer{Success: true, Accepted: 4}),
+			2, 0, second, "answer", "", ""},
+		{"a negative count", answer(wire.BatchAnswer{Success: true, Accepted: 4, Duplicate: -1}),
+			2, 0, second, "answer", "", ""},
+		{"an event is refused that was not sent", answer(wire.BatchAnswer{
 			Success: true, Accepted: 2, Refused: []wire.Result{{ID: "x", Code: wire.ResultInvalid}},
-		})},
-			calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "one event is refused twice", script: []reply{refuseFirstTwice},
-			calls: 2, atMost: time.Second, retried: "answer"},
-		{scene: "one is invalid", script: []reply{refuse(wire.ResultInvalid, "e2")},
-			calls: 1, dead: []string{"e2"}},
-		{scene: "all are invalid", script: []reply{refuse(wire.ResultInvalid, "e1", "e2", "e3")},
-			calls: 1, dead: []string{"e1", "e2", "e3"}},
-		{scene: "one comes later", script: []reply{refuse(wire.ResultLater, "e2")},
-			calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
-		{scene: "a code of a newer version", script: []reply{refuse("tomorrow", "e2")},
-			calls: 2, atLeast: 100 * time.Millisecond, atMost: time.Second, retried: "later"},
-		{scene: "401", script: []reply{fail(wire.CodeUnauthorized, 0)},
-			calls: 1, held: []string{"e1", "e2", "e3"}},
-		{scene: "403", script: []reply{fail(wire.CodeForbidden, 0)},
-			calls: 1, held: []string{"e1", "e2", "e3"}},
-		{scene: "400 for one", script: slices.Repeat([]reply{fail(wire.CodeBadJSON, 0)}, 2),
-			calls: 3, dead: []string{"e1"}},
-		{scene: "413 for one", script: slices.Repeat([]reply{fail(wire.CodeTooLarge, 0)}, 2),
-			calls: 3, dead: []string{"e1"}},
-		{scene: "422 for one", script: slices.Repeat([]reply{fail(wire.CodeInvalid, 0)}, 2),
-			calls: 3, dead: []string{"e1"}},
-		{scene: "404", script: []reply{fail(wire.CodeNotFound, 0)},
-			calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
-		{scene: "501", script: []reply{fail(wire.CodeNotImplemented, 0)},
-			calls: 3, atLeast: 30 * time.Second, atMost: 31 * time.Second, retried: "status"},
-	} {
-		t.Run(tt.scene, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				s.mustWrite(annsKey, "e1", "e2", "e3")
-				srv.script = tt.script
-				took := s.drain()
-				if tt.atMost == 0 {
-					tt.atMost = 10 * time.Millisecond
-				}
-				if n := len(srv.batches()); n != tt.calls || took < tt.atLeast || took > tt.atMost {
-					t.Errorf("it took %d batches and %v; want %d, %v to %v", n, took, tt.calls, tt.atLeast, tt.atMost)
-				}
-				wantLane(t, s, queue.LaneDead, tt.dead...)
-				wantLane(t, s, queue.LaneHeld, tt.held...)
-				if tt.scene != "all there already" {
-					wantDelivered(t, srv, slices.DeleteFunc(numbered(3), func(name string) bool {
-						return slices.Contains(tt.dead, name) || slices.Contains(tt.held, name)
-					})...)
-				}
-				if tt.retried != "" && s.metric("promptspool_forward_retries_total", tt.retried) == 0 {
-					t.Errorf("no retry is counted for %q", tt.retried)
-				}
-				sent := 3 - len(tt.dead) - len(tt.held)
-				if n := s.metric("promptspool_forward_sent_total", ""); n != float64(sent) {
-					t.Errorf("%v events are counted as sent; want %d", n, sent)
-				}
-			})
+		}), 2, 0, second, "answer", "", ""},
+		{"one event is refused twice", refuseFirstTwice, 2, 0, second, "answer", "", ""},
+		{"one is invalid", refuse(wire.ResultInvalid, "e2"), 1, 0, 0, "", "e2", ""},
+		{"all are invalid", refuse(wire.ResultInvalid, "e1", "e2", "e3"), 1, 0, 0, "", "e1 e2 e3", ""},
+		{"one comes later", refuse(wire.ResultLater, "e2"), 2, second / 10, second, "later", "", ""},
+		{"a code of a newer version", refuse("tomorrow", "e2"), 2, second / 10, second, "later", "", ""},
+		{"401", fail(wire.CodeUnauthorized, 0), 1, 0, 0, "", "", "e1 e2 e3"},
+		{"403", fail(wire.CodeForbidden, 0), 1, 0, 0, "", "", "e1 e2 e3"},
+		{"400 for one", fail(wire.CodeBadJSON, 0), 3, 0, 0, "", "e1", ""},
+		{"413 for one", fail(wire.CodeTooLarge, 0), 3, 0, 0, "", "e1", ""},
+		{"422 for one", fail(wire.CodeInvalid, 0), 3, 0, 0, "", "e1", ""},
+		{"404", fail(wire.CodeNotFound, 0), 3, pauseDelay, 31 * second, "status", "", ""},
+		{"501", fail(wire.CodeNotImplemented, 0), 3, pauseDelay, 31 * second, "status", "", ""},
+	}
+
+	for _, tt := range rows {
+		scene(t, tt.scene, func(t *testing.T, s *sidecar, srv *server) {
+			s.mustWrite(annsKey, "e1", "e2", "e3")
+			srv.script = []reply{tt.first}
+			if strings.HasSuffix(tt.scene, " for one") {
+				srv.script = []reply{tt.first, tt.first} // for all, and for the half with e1
+			}
+
+			took := s.drain()
+			atMost := max(tt.atMost, 10*time.Millisecond)
+			if n := len(srv.batches()); n != tt.batches || took < tt.atLeast || took > atMost {
+				t.Errorf("it took %d batches and %v; want %d, %v to %v", n, took, tt.batches, tt.atLeast, atMost)
+			}
+			dead, held := strings.Fields(tt.dead), strings.Fields(tt.held)
+			wantLane(t, s, queue.LaneDead, dead...)
+			wantLane(t, s, queue.LaneHeld, held...)
+			if tt.scene != "all there already" {
+				wantDelivered(t, srv, slices.DeleteFunc(numbered(3), func(name string) bool {
+					return slices.Contains(dead, name) || slices.Contains(held, name)
+				})...)
+			}
+			if tt.retried != "" && s.metric("promptspool_forward_retries_total", tt.retried) == 0 {
+				t.Errorf("no retry is counted for %q", tt.retried)
+			}
+			sent := 3 - len(dead) - len(held)
+			if n := s.metric("promptspool_forward_sent_total", ""); n != float64(sent) {
+				t.Errorf("%v events are counted as sent; want %d", n, sent)
+			}
+			if paused := strings.Contains(s.log.String(), "Forwarding pauses"); paused != (tt.atLeast == pauseDelay) {
+				t.Errorf("the log tells of a pause: %v", paused)
+			}
 		})
 	}
 }
+
+// pauseDelay is how long a key pauses when a person has to look.
+const pauseDelay = 30 * time.Second
 
 // refuseFirstTwice names the first event twice and says nothing of another.
 func refuseFirstTwice(_ context.Context, _ *server, c call) (wire.BatchAnswer, error) {
@@ -151,9 +129,7 @@ func refuseFirstTwice(_ context.Context, _ *server, c call) (wire.BatchAnswer, e
 }
 
 func TestAWindowGoesOutAsOneBatchPerKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		for i := range 10 {
 			s.mustWrite(annsKey, fmt.Sprintf("a%d", i))
 			s.mustWrite(bobsKey, fmt.Sprintf("b%d", i))
@@ -176,59 +152,25 @@ func TestAWindowGoesOutAsOneBatchPerKey(t *testing.T) {
 	})
 }
 
-func TestABatchHasABound(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+func TestOnePoisonEventIsFoundAmongThousands(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.mustWrite(annsKey, numbered(2500)...)
+		srv.always = refuseBatchesWith("e1777")
 		s.drain()
+		reasons := wantLane(t, s, queue.LaneDead, "e1777")
+		if reasons[0] != "no: invalid" {
+			t.Errorf("it is buried for %q; want the server's words", reasons[0])
+		}
+		isPoison := func(name string) bool { return name == "e1777" }
+		wantDelivered(t, srv, slices.DeleteFunc(numbered(2500), isPoison)...)
+
+		if n := len(srv.batches()); n > 23 {
+			t.Errorf("it took %d batches; want three, and two for each of ten halvings", n)
+		}
 		for _, c := range srv.batches() {
 			if len(c.events) > wire.BatchEventsMax {
 				t.Errorf("a batch had %d events", len(c.events))
 			}
-		}
-		wantDelivered(t, srv, numbered(2500)...)
-	})
-}
-
-func TestFourBatchesAreOnTheirWayAtOnce(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		for i := range 6 {
-			key := wire.Secret(fmt.Sprintf("key %d", i))
-			srv.keys[key] = annIs
-			s.mustWrite(key, fmt.Sprintf("e%d", i))
-		}
-		srv.always = hang
-		stop := s.forward()
-		defer stop()
-		synctest.Wait()
-		if n := len(srv.batches()); n != 4 {
-			t.Errorf("%d batches are on their way; want 4", n)
-		}
-	})
-}
-
-func TestOnePoisonEventIsFoundAmongTenThousand(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.bytesMax = 64 << 20
-		s.restart()
-		s.mustWrite(annsKey, numbered(10_000)...)
-
-		srv.always = refuseBatchesWith("e7777")
-		s.drain()
-		reasons := wantLane(t, s, queue.LaneDead, "e7777")
-		if reasons[0] != "no: invalid" {
-			t.Errorf("it is buried for %q; want the server's words", reasons[0])
-		}
-		isPoison := func(name string) bool { return name == "e7777" }
-		wantDelivered(t, srv, slices.DeleteFunc(numbered(10_000), isPoison)...)
-
-		if n := len(srv.batches()); n > 30 {
-			t.Errorf("it took %d batches; want ten, and two for each of ten halvings", n)
 		}
 		if _, again := srv.got(); again {
 			t.Error("events that were taken were sent again")
@@ -236,17 +178,29 @@ func TestOnePoisonEventIsFoundAmongTenThousand(t *testing.T) {
 	})
 }
 
+func TestFourBatchesAreOnTheirWayAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		for i := range 6 {
+			key := wire.Secret(fmt.Sprintf("key %d", i))
+			srv.keys[key] = annIs
+			s.mustWrite(key, fmt.Sprintf("e%d", i))
+		}
+		srv.always = hang
+		s.forward()
+		synctest.Wait()
+		if n := len(srv.batches()); n != 4 {
+			t.Errorf("%d batches are on their way; want 4", n)
+		}
+	})
+}
+
 func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.mustWrite(annsKey, numbered(20)...)
 
 		srv.set(func(s *server) { s.always = fail(wire.CodeInvalid, 0) })
-		stop := s.forward()
-		defer stop()
-		<-time.After(5 * time.Minute)
-		synctest.Wait()
+		s.forward()
+		pass(5 * time.Minute)
 		wantLane(t, s, queue.LaneDead, numbered(5)...)
 
 		if n := len(srv.batches()); n > 40 {
@@ -258,40 +212,14 @@ func TestAServerThatRefusesEverythingMakesForwardingPause(t *testing.T) {
 		}
 
 		srv.set(func(s *server) { s.always = nil })
-		<-time.After(31 * time.Second)
-		synctest.Wait()
+		pass(31 * time.Second)
 		wantLane(t, s, queue.LaneDead, numbered(5)...)
 		wantDelivered(t, srv, numbered(20)[5:]...)
 	})
 }
 
-func TestAStatusOutsideTheContractPausesAndAlarms(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.mustWrite(annsKey, "e1")
-
-		srv.script = []reply{fail(wire.CodeNotFound, 0)}
-		stop := s.forward()
-		defer stop()
-		synctest.Wait()
-		if s.metric("promptspool_forward_paused", "") != 1 || !strings.Contains(s.log.String(), "not_found") {
-			t.Error("neither metric nor log tell of the pause")
-		}
-
-		<-time.After(31 * time.Second)
-		synctest.Wait()
-		wantDelivered(t, srv, "e1")
-		if s.metric("promptspool_forward_paused", "") != 0 {
-			t.Error("the pause is over and the metric does not say so")
-		}
-	})
-}
-
 func TestAProxysSizeLimitIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.mustWrite(annsKey, numbered(100)...)
 		srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
 			if len(c.events) > 10 {
@@ -309,9 +237,7 @@ func TestAProxysSizeLimitIsKept(t *testing.T) {
 }
 
 func TestOneEventThatAProxyFindsTooLargeIsNotLost(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.mustWrite(annsKey, "e1")
 		srv.always = foreign(413)
 		stop := s.forward()
@@ -335,70 +261,29 @@ func TestStoppingWaitsForNobody(t *testing.T) {
 		"the spool is empty":      nil,
 		"the server asks to wait": fail(wire.CodeTooMany, time.Hour),
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				s.mustWrite(annsKey, "e1")
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			s.mustWrite(annsKey, "e1")
 
-				srv.always = always
-				stop := s.forward()
-				<-time.After(10 * time.Second)
-				start := time.Now()
-				stop()
-				if took := time.Since(start); took != 0 {
-					t.Errorf("it took %v", took)
-				}
+			srv.always = always
+			stop := s.forward()
+			<-time.After(10 * time.Second)
+			start := time.Now()
+			stop()
+			if took := time.Since(start); took != 0 {
+				t.Errorf("it took %v", took)
+			}
 
-				srv.always = nil
-				s.drain()
-				wantDelivered(t, srv, "e1")
-			})
+			srv.always = nil
+			s.drain()
+			wantDelivered(t, srv, "e1")
 		})
 	}
 }
 
-func TestRefusedEventsStayInTheSpoolWhileTheLanesAreFull(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.bytesMax = 2 * spoolBytesMax
-		s.restart()
-		names, _ := s.fill(annsKey)
-		srv.set(func(s *server) { delete(s.keys, annsKey) })
-		stop := s.forward()
-		<-time.After(time.Minute)
-		synctest.Wait()
-		// The lanes take a quarter of the spool's bound.
-		held, _ := s.lane(queue.LaneHeld)
-		if n := s.spool.Status().Events; n == 0 || n+len(held) < len(names) {
-			t.Errorf("%d events are held and %d in the spool; want %d at least, some of them in the spool",
-				len(held), n, len(names))
-		}
-		paused := s.metric("promptspool_forward_paused", "") == 1
-		if !paused || !strings.Contains(s.log.String(), "cannot be moved to a lane") {
-			t.Error("neither metric nor log tell of the pause")
-		}
-		stop()
-
-		srv.set(func(s *server) { s.keys[annsKey] = annIs }) // it was a mistake
-		s.drain()
-		got, _ := srv.got() // those that were held out of order may have come as well
-		for _, name := range names {
-			if !slices.Contains(got, name) && !slices.Contains(held, name) {
-				t.Errorf("%s is neither delivered nor held", name)
-			}
-		}
-	})
-}
-
 func TestABacklogIsDeliveredWhileTheAppWritesOn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.always = network
-		s := newSidecar(t, srv)
-		stop := s.forward()
-		defer stop()
+		s.forward()
 
 		for i := range 60 { // some of them larger than what is read at once beside an app that writes
 			events := scores(fmt.Sprintf("e%d", i+1))

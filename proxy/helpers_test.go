@@ -108,13 +108,14 @@ func (s *sidecar) forward() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.Run(ctx) }()
-	return sync.OnceFunc(func() {
-		s.t.Helper()
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			s.t.Errorf("the forwarder ended with %v", err)
 		}
 	})
+	s.t.Cleanup(stop)
+	return stop
 }
 
 // drain forwards until the spool is empty, and tells how long it took. In a bubble only.
@@ -122,8 +123,7 @@ func (s *sidecar) drain() time.Duration {
 	s.t.Helper()
 	start := time.Now()
 	newest, _ := s.spool.Newest()
-	stop := s.forward()
-	defer stop()
+	defer s.forward()()
 	for tick := time.Millisecond; s.spool.Frontier() <= newest; tick = min(2*tick, 100*time.Millisecond) {
 		<-time.After(tick)
 		if time.Since(start) > 24*time.Hour {
@@ -263,10 +263,24 @@ func limitChecks(t *testing.T, n int) {
 	t.Cleanup(func() { _ = f.Value.Set(f.DefValue) })
 }
 
-// bubble runs a scene under a clock that moves only when everybody waits.
-func bubble(t *testing.T, scene func(t *testing.T)) {
+// bubble plays a scene of a sidecar and its server under a clock that moves only when everybody waits.
+func bubble(t *testing.T, play func(t *testing.T, s *sidecar, srv *server)) {
 	t.Helper()
-	synctest.Test(t, scene)
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t)
+		play(t, newSidecar(t, srv), srv)
+	})
+}
+
+// scene is a bubble with a name.
+func scene(t *testing.T, name string, play func(t *testing.T, s *sidecar, srv *server)) {
+	t.Run(name, func(t *testing.T) { bubble(t, play) })
+}
+
+// pass lets time pass, and then all do what they do at that time.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
 }
 
 // safeBuffer takes a log from many goroutines.

@@ -23,8 +23,7 @@ func (s *sidecar) onlyKeyFile() string {
 }
 
 func TestKeysAreForTheOwnersEyes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSidecar(t, newServer(t))
+	bubble(t, func(t *testing.T, s *sidecar, _ *server) {
 		s.mustWrite(annsKey, "e1")
 		for path, want := range map[string]fs.FileMode{s.keyDir(): fs.ModeDir | 0o700, s.onlyKeyFile(): 0o600} {
 			info, err := os.Stat(path)
@@ -67,47 +66,42 @@ func TestADamagedFileIsSetAsideAndHoldsOnlyItsOwnEvents(t *testing.T) {
 			return os.Rename(path, filepath.Join(filepath.Dir(path), "7.json"))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				s.mustWrite(annsKey, "a1", "a2")
-				path := s.onlyKeyFile()
-				s.mustWrite(bobsKey, "b1")
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			s.mustWrite(annsKey, "a1", "a2")
+			path := s.onlyKeyFile()
+			s.mustWrite(bobsKey, "b1")
 
-				text, err := os.ReadFile(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
 
-				s.stop()
-				if err := damage(path, text); err != nil {
-					t.Fatal(err)
-				}
-				s.start()
-				s.mustWrite(annsKey, "a3") // the key is good as ever
+			s.stop()
+			if err := damage(path, text); err != nil {
+				t.Fatal(err)
+			}
+			s.start()
+			s.mustWrite(annsKey, "a3") // the key is good as ever
 
-				s.drain()
-				if got, _ := srv.got(); !slices.Equal(got, []string{"a3", "b1"}) {
-					t.Errorf("the server has %v; want a3 and b1", got)
-				}
-				held, reasons := s.lane(queue.LaneHeld)
-				if !slices.Equal(held, []string{"a1", "a2"}) || !strings.Contains(reasons[0], "lost or damaged") {
-					t.Errorf("held are %v for %q; want a1 and a2", held, reasons)
-				}
+			s.drain()
+			if got, _ := srv.got(); !slices.Equal(got, []string{"a3", "b1"}) {
+				t.Errorf("the server has %v; want a3 and b1", got)
+			}
+			held, reasons := s.lane(queue.LaneHeld)
+			if !slices.Equal(held, []string{"a1", "a2"}) || !strings.Contains(reasons[0], "lost or damaged") {
+				t.Errorf("held are %v for %q; want a1 and a2", held, reasons)
+			}
 
-				files := strings.Join(s.keyFiles(), " ")
-				if !strings.Contains(files, ".bad") || !strings.Contains(s.log.String(), ".bad") {
-					t.Errorf("the files are %v; want a .bad, and a line in the log that names it", s.keyFiles())
-				}
-			})
+			files := strings.Join(s.keyFiles(), " ")
+			if !strings.Contains(files, ".bad") || !strings.Contains(s.log.String(), ".bad") {
+				t.Errorf("the files are %v; want a .bad, and a line in the log that names it", s.keyFiles())
+			}
 		})
 	}
 }
 
 func TestWhatIsLeftOfKeysThatNobodyNeedsIsRemoved(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSidecar(t, newServer(t))
+	bubble(t, func(t *testing.T, s *sidecar, _ *server) {
 		s.mustWrite(annsKey, "a1")
 		path := s.onlyKeyFile()
 		bad := strings.TrimSuffix(filepath.Base(path), ".json") + ".bad"

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/proxy"
 )
 
 // verdictAfter is a server that takes its time.
@@ -65,12 +64,14 @@ func wantAsked(t *testing.T, srv *server, times int) {
 	}
 }
 
-func TestAFirstUseWaitsForTheVerdictAndNoLaterOneDoes(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+func TestFirstUsesWaitForOneVerdictAndNoLaterOneDoes(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.verdict = verdictAfter(100*time.Millisecond, annIs, nil)
-		s := newSidecar(t, srv)
-		wantVerified(t, s, annsKey, "ann", 100*time.Millisecond)
+		var callers sync.WaitGroup
+		for range 50 {
+			callers.Go(func() { wantVerified(t, s, annsKey, "ann", 100*time.Millisecond) })
+		}
+		callers.Wait()
 		wantVerified(t, s, annsKey, "ann", 0)
 		wantAsked(t, srv, 1)
 		<-time.After(time.Hour)
@@ -79,52 +80,27 @@ func TestAFirstUseWaitsForTheVerdictAndNoLaterOneDoes(t *testing.T) {
 	})
 }
 
-func TestAFirstUseDoesNotWaitLongForASilentServer(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+func TestAFirstUseDoesNotWaitLongForASilentServerNorLongerThanItsCaller(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.verdict = silence
-		s := newSidecar(t, srv)
 		wantUnverified(t, s, annsKey, 250*time.Millisecond)
 		s.mustWrite(annsKey, "e1")
 		wantUnverified(t, s, annsKey, 0)
 		s.restart()
 		wantUnverified(t, s, annsKey, 0)
-	})
-}
 
-func TestAFirstUseEndsWithItsCaller(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		srv.verdict = silence
-		s := newSidecar(t, srv)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		if _, err := s.keys.Authenticate(ctx, annsKey); err != nil || time.Since(start) != time.Millisecond {
-			t.Errorf("it ended after %v with %v", time.Since(start), err)
+		if _, err := s.keys.Authenticate(ctx, bobsKey); err != nil || time.Since(start) != time.Millisecond {
+			t.Errorf("with its caller it ended after %v with %v", time.Since(start), err)
 		}
-	})
-}
-
-func TestManyFirstUsesAreOneQuestion(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		srv.verdict = verdictAfter(100*time.Millisecond, annIs, nil)
-		s := newSidecar(t, srv)
-		var callers sync.WaitGroup
-		for range 50 {
-			callers.Go(func() { wantVerified(t, s, annsKey, "ann", 100*time.Millisecond) })
-		}
-		callers.Wait()
-		wantAsked(t, srv, 1)
 	})
 }
 
 func TestQuestionsAreBounded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.verdict = silence
-		s := newSidecar(t, srv)
 		var callers sync.WaitGroup
 		for i := range 64 {
 			callers.Go(func() { wantUnverified(t, s, wire.Secret(fmt.Sprintf("key %d", i)), 250*time.Millisecond) })
@@ -136,9 +112,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 }
 
 func TestARefusalIsKept(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		for range 29 {
 			wantRefused(t, s, "a new key")
 			<-time.After(time.Second)
@@ -151,25 +125,8 @@ func TestARefusalIsKept(t *testing.T) {
 	})
 }
 
-func TestARefusalHoldsWhileTheServerIsAway(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		wantRefused(t, s, "unknown")
-		srv.set(func(s *server) { s.verdict = noVerdict })
-		<-time.After(time.Minute)
-		for range 1000 { // calls in ten seconds
-			wantRefused(t, s, "unknown")
-			<-time.After(10 * time.Millisecond)
-		}
-		wantAsked(t, srv, 1+10)
-	})
-}
-
 func TestARevocationIsSeenByTheSecondCallAfterHalfAMinute(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		wantVerified(t, s, annsKey, "ann", 0)
 		srv.set(func(s *server) { delete(s.keys, annsKey) })
 		<-time.After(29 * time.Second)
@@ -185,9 +142,7 @@ func TestARevocationIsSeenByTheSecondCallAfterHalfAMinute(t *testing.T) {
 }
 
 func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		var keys []wire.Secret
 		for i := range 1000 {
 			key := wire.Secret(fmt.Sprint("key-", i))
@@ -198,9 +153,7 @@ func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
 			wantVerified(t, s, key, "ann", 0)
 		}
 
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- s.keys.Run(ctx) }()
+		inBackground(t, s.keys.Run)
 		<-time.After(31 * time.Second) // in the midst of the verdicts' age
 
 		srv.set(func(s *server) {
@@ -218,11 +171,6 @@ func TestARevocationIsSeenWithinAMinuteAmongAThousandKeys(t *testing.T) {
 		wantRefused(t, s, keys[0])
 		wantRefused(t, s, keys[999])
 		wantVerified(t, s, keys[500], "ann", 0)
-
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 }
 
@@ -231,45 +179,32 @@ func TestARevocationIsSeenWhileTheServerFailsForAnotherAccount(t *testing.T) {
 		"429":                wire.Errorf(wire.CodeTooMany, "Too many calls."),
 		"503 of its account": &wire.Error{Code: wire.CodeUnavailable, Affects: wire.AffectsAccount},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				for i := range 20 {
-					key := wire.Secret(fmt.Sprint("key-", i))
-					srv.set(func(s *server) { s.keys[key] = annIs })
-					wantVerified(t, s, key, "ann", 0)
-				}
-				wantVerified(t, s, bobsKey, "bob", 0)
-				srv.set(func(s *server) {
-					s.verdict = func(_ context.Context, key wire.Secret) (wire.KeyVerdict, error) {
-						if key == bobsKey {
-							return wire.KeyVerdict{}, unauthorized
-						}
-						return wire.KeyVerdict{}, trouble
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			for i := range 20 {
+				key := wire.Secret(fmt.Sprint("key-", i))
+				srv.set(func(s *server) { s.keys[key] = annIs })
+				wantVerified(t, s, key, "ann", 0)
+			}
+			wantVerified(t, s, bobsKey, "bob", 0)
+			srv.set(func(s *server) {
+				s.verdict = func(_ context.Context, key wire.Secret) (wire.KeyVerdict, error) {
+					if key == bobsKey {
+						return wire.KeyVerdict{}, unauthorized
 					}
-				})
-
-				ctx, stop := context.WithCancel(t.Context())
-				ended := make(chan error)
-				go func() { ended <- s.keys.Run(ctx) }()
-				<-time.After(time.Minute)
-				wantRefused(t, s, bobsKey)
-				wantVerified(t, s, "key-0", "ann", 0)
-
-				stop()
-				if err := <-ended; err != nil {
-					t.Error(err)
+					return wire.KeyVerdict{}, trouble
 				}
 			})
+
+			inBackground(t, s.keys.Run)
+			<-time.After(time.Minute)
+			wantRefused(t, s, bobsKey)
+			wantVerified(t, s, "key-0", "ann", 0)
 		})
 	}
 }
 
 func TestAGoodVerdictHoldsWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		wantVerified(t, s, annsKey, "ann", 0)
 		srv.set(func(s *server) { s.verdict = silence })
 		for range 10 {
@@ -280,35 +215,30 @@ func TestAGoodVerdictHoldsWhileTheServerIsAwayAlsoAfterARestart(t *testing.T) {
 	})
 }
 
-func TestAServerThatIsAwayIsAskedOnceASecond(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+func TestVerdictsHoldWhileTheServerIsAwayAndItIsAskedOnceASecondForEach(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		wantVerified(t, s, annsKey, "ann", 0)
+		wantRefused(t, s, "unknown")
 		srv.set(func(s *server) { s.verdict = noVerdict })
 		<-time.After(time.Minute)
 		for range 1000 { // calls in ten seconds
 			wantVerified(t, s, annsKey, "ann", 0)
-			synctest.Wait()
-			<-time.After(10 * time.Millisecond)
+			wantRefused(t, s, "unknown")
+			pass(10 * time.Millisecond)
 		}
-		wantAsked(t, srv, 1+10)
+		wantAsked(t, srv, 2+2*10)
 	})
 }
 
 func TestAVerdictWithoutAnAccountIsNone(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.verdict = verdictAfter(0, wire.KeyVerdict{Success: true}, nil)
-		s := newSidecar(t, srv)
 		wantUnverified(t, s, annsKey, 0)
 	})
 }
 
 func TestWhatCannotBeAKeyIsRefusedUnasked(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		wantRefused(t, s, "")
 		wantRefused(t, s, wire.Secret(strings.Repeat("k", 4<<10+1)))
 		wantAsked(t, srv, 0)
@@ -316,10 +246,8 @@ func TestWhatCannotBeAKeyIsRefusedUnasked(t *testing.T) {
 }
 
 func TestIdentitiesAreOnePerAccount(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.keys["ann's other key, not less secret"] = annIs
-		s := newSidecar(t, srv)
 		if ids := s.keys.Identities(); len(ids) != 0 {
 			t.Fatalf("at first there is %v", ids)
 		}
@@ -343,10 +271,8 @@ func TestIdentitiesAreOnePerAccount(t *testing.T) {
 }
 
 func TestCloseEndsQuestionsAndWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.verdict = silence
-		s := newSidecar(t, srv)
 		answered := make(chan error)
 		go func() {
 			_, _, err := s.authenticate(annsKey)
@@ -363,14 +289,4 @@ func TestCloseEndsQuestionsAndWaits(t *testing.T) {
 		wantUnverified(t, s, annsKey, 0)
 		wantAsked(t, srv, 1)
 	})
-}
-
-func TestAFolderThatCannotBeReadIsAnError(t *testing.T) {
-	s := newSidecar(t, newServer(t))
-	_, err := proxy.OpenKeyring(proxy.KeyringConfig{
-		Dir: "/proc/version", Asker: s.peer, Spool: s.spool, SpoolBytesMax: 1,
-	})
-	if err == nil {
-		t.Error("a file in place of the folder was taken")
-	}
 }

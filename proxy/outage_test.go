@@ -1,3 +1,5 @@
+//go:build !race
+
 package proxy_test
 
 import (
@@ -5,123 +7,54 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/proxy"
-	"promptspool/spool/queue"
 )
 
-// unwell is a server that answers every batch with an error, until it is well.
-type unwell struct {
-	*server
-	err   error
-	well  atomic.Bool
-	calls atomic.Int64
-}
+func TestAnHourOfErrorsCostsWhatTheBackoffPromisesAndLosesNothing(t *testing.T) {
+	for name, trouble := range map[string]reply{"500": fail(wire.CodeInternal, 0), "nothing": network} {
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			var names []string
+			for i := range 6 {
+				key := wire.Secret(fmt.Sprintf("key %d", i))
+				srv.keys[key] = annIs
+				names = append(names, fmt.Sprintf("e%d", i))
+				s.mustWrite(key, names[i])
+			}
 
-func (u *unwell) Send(ctx context.Context, key wire.Secret, events int, batch []byte) (wire.BatchAnswer, error) {
-	u.calls.Add(1)
-	if !u.well.Load() {
-		return wire.BatchAnswer{}, u.err
-	}
-	return u.server.Send(ctx, key, events, batch)
-}
+			srv.always = trouble
+			s.forward()
+			pass(time.Hour)
 
-var _ proxy.Upstream = (*unwell)(nil)
+			// There is a random delay of at most 5 s between two calls: one each 2.5 s in the mean. That
+			// many calls stray by less than a tenth.
+			want := int(time.Hour / (2500 * time.Millisecond))
+			if n := len(srv.batches()); n < want*9/10 || n > want*11/10 {
+				t.Errorf("there were %d calls in an hour; want about %d", n, want)
+			}
 
-func TestHoursOfErrorsCostWhatTheBackoffPromisesAndLoseNothing(t *testing.T) {
-	for name, err := range map[string]error{
-		"500":     wire.Errorf(wire.CodeInternal, "Something failed."),
-		"nothing": away(0, context.DeadlineExceeded),
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := &unwell{server: newServer(t), err: err}
-				s := newSidecar(t, srv)
-				var names []string
-				for i := range 6 {
-					key := wire.Secret(fmt.Sprintf("key %d", i))
-					srv.keys[key] = annIs
-					s.mustWrite(key, fmt.Sprintf("e%d", i))
-					names = append(names, fmt.Sprintf("e%d", i))
+			isUp := s.metric("promptspool_upstream_up", "") == 1
+			srv.set(func(s *server) { s.always = nil })
+			pass(11 * time.Second)
+			wantDelivered(t, srv, names...)
+			if _, again := srv.got(); again {
+				t.Error("some came twice")
+			}
+
+			// The log and the metric tell once that a server was away, and that it is back.
+			answers := name != "nothing"
+			if isUp != answers || s.metric("promptspool_upstream_up", "") != 1 {
+				t.Errorf("the server answers: %v; before it was well the metric said %v", answers, isUp)
+			}
+			for _, line := range []string{"cannot be reached", "answers again"} {
+				if n := strings.Count(s.log.String(), line); n > 1 || answers != (n == 0) {
+					t.Errorf("the log says %d times that the server %s", n, line)
 				}
-
-				stop := s.forward()
-				defer stop()
-				const hours = 6 * time.Hour
-				<-time.After(hours)
-
-				// There is a random delay of at most 5 s between two calls: one each 2.5 s in the mean. That
-				// many calls stray by less than a tenth.
-				want := int64(hours / (2500 * time.Millisecond))
-				if n := srv.calls.Load(); n < want*9/10 || n > want*11/10 {
-					t.Errorf("there were %d calls in six hours; want about %d", n, want)
-				}
-
-				isUp := s.metric("promptspool_upstream_up", "") == 1
-				srv.well.Store(true)
-				<-time.After(11 * time.Second)
-				synctest.Wait()
-				wantDelivered(t, srv.server, names...)
-				if _, again := srv.got(); again {
-					t.Error("some came twice")
-				}
-
-				// The log and the metric tell once that a server was away, and that it is back.
-				answers := name != "nothing"
-				if isUp != answers || s.metric("promptspool_upstream_up", "") != 1 {
-					t.Errorf("the server answers: %v; before it was well the metric said %v", answers, isUp)
-				}
-				for _, line := range []string{"cannot be reached", "answers again"} {
-					if n := strings.Count(s.log.String(), line); n > 1 || answers != (n == 0) {
-						t.Errorf("the log says %d times that the server %s", n, line)
-					}
-				}
-			})
+			}
 		})
 	}
-}
-
-func TestAKeyRevokedWithThousandsOfEventsHoldsUpNobody(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
-		s.bytesMax = 64 << 20
-		s.restart()
-		var anns, bobs []string
-		for i := range 20 {
-			var names []string
-			for j := range 100 {
-				names = append(names, fmt.Sprintf("a%d-%d", i, j))
-			}
-			s.mustWrite(annsKey, names...)
-			anns = append(anns, names...)
-			bobs = append(bobs, fmt.Sprintf("b%d", i))
-			s.mustWrite(bobsKey, bobs[i])
-		}
-
-		srv.set(func(s *server) { delete(s.keys, annsKey) })
-		s.retryHeld(t)
-		if took := s.drain(); took > time.Second {
-			t.Errorf("it took %v", took)
-		}
-		wantDelivered(t, srv, bobs...)
-		if held, _ := s.lane(queue.LaneHeld); len(held) != len(anns) {
-			t.Errorf("%d events are held; want %d", len(held), len(anns))
-		}
-		wantRefused(t, s, annsKey)
-
-		srv.set(func(s *server) { s.keys[annsKey] = annIs })
-		stop := s.forward()
-		defer stop()
-		<-time.After(16 * time.Second)
-		synctest.Wait()
-		wantDelivered(t, srv, append(bobs, anns...)...)
-	})
 }
 
 // TestOneKeysTroubleIsNobodyElses gives one of two keys trouble of each kind, and checks that the
@@ -138,55 +71,48 @@ func TestOneKeysTroubleIsNobodyElses(t *testing.T) {
 		"a proxy's 413":         foreign(413),
 		"silence":               hang,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				srv.set(func(s *server) {
-					s.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
-						if c.key == annsKey {
-							return trouble(ctx, s, c)
-						}
-						return take(ctx, s, c)
+		scene(t, name, func(t *testing.T, s *sidecar, srv *server) {
+			srv.set(func(s *server) {
+				s.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+					if c.key == annsKey {
+						return trouble(ctx, s, c)
 					}
-				})
-
-				stop := s.forward()
-				defer stop()
-				var names []string
-				worst := time.Duration(0)
-				for i := range 200 {
-					if i < 20 {
-						s.mustWrite(annsKey, "a")
-					}
-					name := fmt.Sprintf("b%03d", i)
-					s.mustWrite(bobsKey, name)
-					names = append(names, name)
-					begun := time.Now()
-					for !func() bool { srv.mu.Lock(); defer srv.mu.Unlock(); return srv.of[name] > 0 }() {
-						<-time.After(time.Millisecond)
-						synctest.Wait()
-					}
-					if i > 0 { // at first nothing tells one key's trouble from everybody's
-						worst = max(worst, time.Since(begun))
-					}
-				}
-
-				wantDelivered(t, srv, names...)
-				// Until a call of another key is answered, the server may be down as a whole: three
-				// probes of it in a row take up to 0.7 s.
-				if worst > time.Second {
-					t.Errorf("one event waited for %v", worst)
-				}
-
-				srv.set(func(s *server) { s.always = nil })
-				<-time.After(2 * time.Hour)
-				synctest.Wait()
-				wantDelivered(t, srv, append(names, "a")...)
-				if n := s.spool.Status().Events; n != 0 {
-					t.Errorf("%d events wait after the trouble", n)
+					return take(ctx, s, c)
 				}
 			})
+
+			s.forward()
+			var names []string
+			worst := time.Duration(0)
+			for i := range 200 {
+				if i < 20 {
+					s.mustWrite(annsKey, "a")
+				}
+				name := fmt.Sprintf("b%03d", i)
+				s.mustWrite(bobsKey, name)
+				names = append(names, name)
+				begun := time.Now()
+				for !func() bool { srv.mu.Lock(); defer srv.mu.Unlock(); return srv.of[name] > 0 }() {
+					pass(time.Millisecond)
+				}
+				if i > 0 { // at first nothing tells one key's trouble from everybody's
+					worst = max(worst, time.Since(begun))
+				}
+			}
+
+			wantDelivered(t, srv, names...)
+			// Until a call of another key is answered, the server may be down as a whole: three
+			// probes of it in a row take up to 0.7 s.
+			if worst > time.Second {
+				t.Errorf("one event waited for %v", worst)
+			}
+
+			srv.set(func(s *server) { s.always = nil })
+			pass(2 * time.Hour)
+			wantDelivered(t, srv, append(names, "a")...)
+			if n := s.spool.Status().Events; n != 0 {
+				t.Errorf("%d events wait after the trouble", n)
+			}
 		})
 	}
 }
@@ -210,33 +136,27 @@ func TestOneAccountsOutageIsNobodyElses(t *testing.T) {
 			failOf(wire.AffectsAccount, 30*time.Second, 5*time.Second), 2 * time.Minute, true},
 		{"all, as far as the server says", 1, failOf("", 0, 5*time.Second), 0, false},
 	} {
-		t.Run(tt.scene, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				srv := newServer(t)
-				s := newSidecar(t, srv)
-				srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
-					if c.key != bobsKey {
-						return tt.trouble(ctx, s, c)
-					}
-					return take(ctx, s, c)
+		scene(t, tt.scene, func(t *testing.T, s *sidecar, srv *server) {
+			srv.always = func(ctx context.Context, s *server, c call) (wire.BatchAnswer, error) {
+				if c.key != bobsKey {
+					return tt.trouble(ctx, s, c)
 				}
-				stop := s.forward()
-				defer stop()
+				return take(ctx, s, c)
+			}
+			s.forward()
 
-				names := writeBeside(s, srv, tt.accounts, tt.begun)
-				begun := time.Now()
-				names = append(names, writeBeside(s, srv, tt.accounts, time.Minute)...)
-				srv.set(func(s *server) { s.always = nil })
-				<-time.After(2 * time.Minute)
-				synctest.Wait()
-				wantDelivered(t, srv, names...)
+			names := writeBeside(s, srv, tt.accounts, tt.begun)
+			begun := time.Now()
+			names = append(names, writeBeside(s, srv, tt.accounts, time.Minute)...)
+			srv.set(func(s *server) { s.always = nil })
+			pass(2 * time.Minute)
+			wantDelivered(t, srv, names...)
 
-				delays := srv.delays(bobsKey, begun)
-				slices.Sort(delays)
-				if p95 := delays[len(delays)*95/100]; tt.alone != (p95 < time.Second) {
-					t.Errorf("95 %% of the other account's events arrived within %v", p95)
-				}
-			})
+			delays := srv.delays(bobsKey, begun)
+			slices.Sort(delays)
+			if p95 := delays[len(delays)*95/100]; tt.alone != (p95 < time.Second) {
+				t.Errorf("95 %% of the other account's events arrived within %v", p95)
+			}
 		})
 	}
 }

@@ -114,9 +114,7 @@ func TestALargeBatchIsSeveralCommits(t *testing.T) {
 }
 
 func TestAFullSpoolAsksToComeBackAndKeepsWhatItHas(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		names, err := s.fill(annsKey)
 		wantUnavailable(t, err, "--spool-bytes-max")
 		if len(names) < 30 {

@@ -16,16 +16,11 @@ import (
 	"promptspool/spool/queue"
 )
 
-// newSidecarHolding makes a sidecar with held events: a1 and a3 of annsKey, b2 of bobsKey. The server
-// knows both keys again.
-func newSidecarHolding(t *testing.T) (*sidecar, *server) {
-	t.Helper()
-	srv := newServer(t)
-	s := newSidecar(t, srv)
+// holdThree holds events: a1 and a3 of annsKey, b2 of bobsKey. The server knows both keys again.
+func (s *sidecar) holdThree() {
 	s.hold(annsKey, "a1")
 	s.hold(bobsKey, "b2")
 	s.hold(annsKey, "a3")
-	return s, srv
 }
 
 // hold writes events that the server refuses for their key, which is good before and afterwards.
@@ -97,8 +92,8 @@ func wantKeys(t *testing.T, srv *server, want map[string]wire.Secret) {
 }
 
 func TestHeldEventsAreReplayedEachUnderItsOwnKey(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarHolding(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		s.holdThree()
 		s.replay(0, none, "")
 		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
 		s.replay(2, s.named("a1", "b2"), "")
@@ -113,9 +108,7 @@ func TestHeldEventsAreReplayedEachUnderItsOwnKey(t *testing.T) {
 }
 
 func TestDeadLettersAreReplayedAsWell(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.always = refuse(wire.ResultInvalid, "e2")
 		s.mustWrite(annsKey, "e1", "e2")
 		s.drain()
@@ -131,11 +124,20 @@ func TestDeadLettersAreReplayedAsWell(t *testing.T) {
 }
 
 func TestHeldEventsAreReplayedUnderAGivenKeyAndTheirOwnIsForgotten(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarAlone(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		srv.goAway()
 		s.mustWrite("nobody's key", "e1", "e2")
 		srv.back()
 		s.drain()
+		before := s.sequences()
+		s.replay(2, every, "") // it is refused as before
+		s.drain()
+		wantLane(t, s, queue.LaneHeld, "e1", "e2")
+		if after := s.sequences(); after["e1"] <= before["e2"] {
+			t.Errorf("their sequences were %v and are %v; want new ones", before, after)
+		}
+		wantDelivered(t, srv)
+
 		<-time.After(time.Minute)
 		s.replay(2, every, bobsKey)
 		wantKeyFiles(t, s, 2)
@@ -144,15 +146,14 @@ func TestHeldEventsAreReplayedUnderAGivenKeyAndTheirOwnIsForgotten(t *testing.T)
 		if got := srv.keysOf(); got["e1"] != bobsKey || got["e2"] != bobsKey {
 			t.Errorf("they came under %v", got)
 		}
-		<-time.After(6 * time.Second)
-		synctest.Wait()
+		pass(6 * time.Second)
 		wantKeyFiles(t, s, 1)
 	})
 }
 
-func TestAGivenKeyThatIsRefusedMovesNothing(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, _ := newSidecarHolding(t)
+func TestAGivenKeyThatIsRefusedAndALaneThatIsClosedMoveNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, _ *server) {
+		s.holdThree()
 		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "a key that no server knows")
 		if moved != 0 || !wire.IsCode(err, wire.CodeUnauthorized) {
 			t.Errorf("%d were moved, %v; want a refusal of the key", moved, err)
@@ -161,47 +162,45 @@ func TestAGivenKeyThatIsRefusedMovesNothing(t *testing.T) {
 		if n := s.spool.Status().Events; n != 0 {
 			t.Errorf("%d events are in the spool; want none", n)
 		}
+
+		if err := s.spool.Close(); err != nil {
+			t.Fatal(err)
+		}
+		moved, err = s.Replay(t.Context(), queue.LaneHeld, every, "")
+		if moved != 0 || !errors.Is(err, queue.ErrClosed) {
+			t.Errorf("replay of a closed lane: %d, %v", moved, err)
+		}
+		if moved, err := s.Purge(queue.LaneHeld, every); moved != 0 || !errors.Is(err, queue.ErrClosed) {
+			t.Errorf("purge of a closed lane: %d, %v", moved, err)
+		}
 	})
 }
 
-func TestAnEventThatCannotBeReadHoldsUpNoOthers(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSidecar(t, newServer(t))
+func TestAnEventThatCannotBeReadIsNamedAndHoldsUpNoOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, s *sidecar, _ *server) {
 		s.hold(annsKey, "e1", "e2")
-		s.damageLastHeld()
-		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "")
+		last := s.sequences()["e2"]
+		s.damageHeld(func(text []byte) { text[len(text)-1] ^= 1 })
+		moved, err := s.Replay(t.Context(), queue.LaneHeld, func(seq uint64) bool { return seq == last }, "")
+		if moved != 0 || err == nil || !strings.Contains(err.Error(), "cannot be read") {
+			t.Errorf("of the damaged one %d were moved, %v", moved, err)
+		}
+		moved, err = s.Replay(t.Context(), queue.LaneHeld, every, "")
 		if moved != 1 || err == nil || !strings.Contains(err.Error(), "1 cannot be read and stay") {
 			t.Errorf("%d were moved, %v", moved, err)
 		}
 		if n := s.spool.Status().Held; n != 1 {
 			t.Errorf("%d events stay in the lane; want the damaged one", n)
 		}
-		if moved, err := s.Purge(queue.LaneHeld, func(uint64) bool { return true }); moved != 1 || err != nil {
+		if moved, err := s.Purge(queue.LaneHeld, every); moved != 1 || err != nil {
 			t.Errorf("%d were purged, %v", moved, err)
 		}
 	})
 }
 
-func TestEventsWhoseOwnKeyIsStillRefusedAreHeldAgain(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarAlone(t)
-		s.mustWrite("nobody's key", "e1", "e2")
-		srv.back()
-		s.drain()
-		before := s.sequences()
-		s.replay(2, every, "")
-		s.drain()
-		wantLane(t, s, queue.LaneHeld, "e1", "e2")
-		if after := s.sequences(); after["e1"] <= before["e2"] {
-			t.Errorf("their sequences were %v and are %v; want new ones", before, after)
-		}
-		wantDelivered(t, srv)
-	})
-}
-
 func TestEventsWhoseOwnKeyIsLostNeedAnother(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarHolding(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		s.holdThree()
 		s.stop()
 		if err := os.RemoveAll(s.keyDir()); err != nil {
 			t.Fatal(err)
@@ -218,37 +217,8 @@ func TestEventsWhoseOwnKeyIsLostNeedAnother(t *testing.T) {
 	})
 }
 
-func TestAFullSpoolLeavesHeldEventsWhereTheyAre(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarHolding(t)
-		if _, err := s.fill(bobsKey); err == nil {
-			t.Fatal("the spool does not fill")
-		}
-		// What is left of its last generation may take the small ones.
-		for err := error(nil); err == nil; {
-			err = s.write(bobsKey, "e")
-		}
-
-		moved, err := s.Replay(t.Context(), queue.LaneHeld, every, "")
-		wantUnavailable(t, err, "--spool-bytes-max")
-		if moved != 0 {
-			t.Errorf("%d were moved", moved)
-		}
-		wantLane(t, s, queue.LaneHeld, "a1", "b2", "a3")
-
-		s.drain()
-		<-time.After(2 * time.Second)
-		s.replay(3, every, "")
-		s.drain()
-		if got := srv.keysOf(); got["a1"] != annsKey || got["b2"] != bobsKey || got["a3"] != annsKey {
-			t.Errorf("they came under %v", got)
-		}
-	})
-}
-
 func TestManyEventsAreReplayedInSeveralCommits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSidecar(t, newServer(t))
+	bubble(t, func(t *testing.T, s *sidecar, _ *server) {
 		s.hold(annsKey, numbered(501)...)
 		before := s.metric("promptspool_spool_commit_events", "")
 		s.replay(501, every, "")
@@ -261,9 +231,6 @@ func TestManyEventsAreReplayedInSeveralCommits(t *testing.T) {
 		}
 	})
 }
-
-// damageLastHeld flips the last bit of the one file of the held lane, which is of its last event.
-func (s *sidecar) damageLastHeld() { s.damageHeld(func(text []byte) { text[len(text)-1] ^= 1 }) }
 
 // damageHeld changes the one file of the held lane.
 func (s *sidecar) damageHeld(change func(text []byte)) {
@@ -286,9 +253,7 @@ func (s *sidecar) damageHeld(change func(text []byte)) {
 // crash between the two steps,
 // they are in both places. The server gets them twice, with the same ids, and none is lost.
 func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		srv := newServer(t)
-		s := newSidecar(t, srv)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		s.hold(annsKey, "e1", "e2", "e3")
 		seqs := s.sequences()
 		allButLast := func(seq uint64) bool {
@@ -329,25 +294,9 @@ func TestEventsThatAreReplayedAndNotReleasedComeTwice(t *testing.T) {
 	})
 }
 
-func TestAnEventThatCannotBeReadIsNotReplayedSilently(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := newSidecar(t, newServer(t))
-		s.hold(annsKey, "e1", "e2")
-		last := s.sequences()["e2"]
-		s.damageLastHeld()
-		moved, err := s.Replay(t.Context(), queue.LaneHeld, func(seq uint64) bool { return seq == last }, "")
-		if moved != 0 || err == nil || !strings.Contains(err.Error(), "cannot be read") {
-			t.Errorf("%d were moved, %v", moved, err)
-		}
-		if n := s.spool.Status().Events; n != 0 {
-			t.Errorf("%d events are in the spool; want none", n)
-		}
-	})
-}
-
 func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, srv := newSidecarAlone(t)
+	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
+		srv.goAway()
 		s.mustWrite("nobody's key", "n1", "n2")
 		s.mustWrite("nobody else's key", "o3")
 		srv.back()
@@ -361,8 +310,7 @@ func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
 		}
 		wantLane(t, s, queue.LaneHeld, "o3")
 
-		<-time.After(6 * time.Second)
-		synctest.Wait()
+		pass(6 * time.Second)
 		wantKeyFiles(t, s, 1)
 
 		s.restart()
@@ -371,22 +319,5 @@ func TestPurgedEventsAndTheirKeyAreGoneAndTheOthersStay(t *testing.T) {
 			t.Errorf("of the other lane %d were removed, %v", moved, err)
 		}
 		wantDelivered(t, srv)
-	})
-}
-
-func TestALaneThatIsClosedIsNotTakenForAnEmptyOne(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s, _ := newSidecarHolding(t)
-		pick := s.named("a1")
-		if err := s.spool.Close(); err != nil {
-			t.Fatal(err)
-		}
-		moved, err := s.Replay(t.Context(), queue.LaneHeld, pick, "")
-		if moved != 0 || !errors.Is(err, queue.ErrClosed) {
-			t.Errorf("replay: %d, %v", moved, err)
-		}
-		if moved, err := s.Purge(queue.LaneHeld, pick); moved != 0 || !errors.Is(err, queue.ErrClosed) {
-			t.Errorf("purge: %d, %v", moved, err)
-		}
 	})
 }
