@@ -62,7 +62,8 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive/counting \
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection HourOfErrors HowLists InItAndNothing \
+UNRACED := ALargeRecord ArchiveDrawn ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection \
+	HourOfErrors HowLists InItAndNothing \
 	IsLeftOut IsNobodyElses ItsRemedy LargeArchive Memtables Summaries TestAFullSpoolLeaves TestAKeyThatWaits \
 	TestAPageOfThe TestAPatchTakes TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates \
 	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WholeTable

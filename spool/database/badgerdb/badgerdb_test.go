@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"testing"
 	"time"
 
@@ -12,7 +13,14 @@ import (
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/keyed/keyedtest"
+	"promptspool/spool/disk/disktest"
 )
+
+func TestMain(m *testing.M) {
+	disktest.Main()
+	disktest.InMemory()
+	os.Exit(m.Run())
+}
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
@@ -69,9 +77,13 @@ func TestSmallValues(t *testing.T) {
 	keyedtest.Run(t, func(t *testing.T) keyed.Store { return open(t, t.TempDir()).Small() })
 }
 
-func TestFleet(t *testing.T) {
-	databasetest.RunFleet(t, func(t *testing.T, now func() time.Time) databasetest.Fleet {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet, Now: now})
+func TestSpansGoWithTheRetention(t *testing.T) {
+	databasetest.RunSpanRetention(t, func(now time.Time) archive.Store {
+		db, err := badgerdb.Open(badgerdb.Config{
+			Dir:    t.TempDir(),
+			Logger: quiet,
+			Now:    func() time.Time { return now },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

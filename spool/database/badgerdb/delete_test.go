@@ -102,25 +102,3 @@ func (c *betweenContext) Done() <-chan struct{} {
 
 	return c.Context.Done()
 }
-
-// A span that is sent again and is no call takes the metadata of the call out of the row. A
-// request that was logged brings the record back to the list without it.
-func TestADeletionFindsWhatASpanReplaced(t *testing.T) {
-	db := openIn(t, t.TempDir())
-	id, trace := databasetest.ID(1000), "5b8efff798038103d269b633813fc60c"
-	for _, e := range []archive.Event{
-		databasetest.Event(t, 1, wire.KindSpan, id, databasetest.CallBody(trace, 1, "gpt-4o", "Hello")),
-		databasetest.Event(t, 2, wire.KindSpan, id, databasetest.SpanBody(trace, 1, "no call")),
-		databasetest.Event(t, 3, wire.KindRequest, id, `{"function_name":"f"}`),
-	} {
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	before := databasetest.Start.Add(time.Hour)
-	sum, err := archive.Delete(t.Context(), db, "a", wire.Deletion{Key: "user_id", Value: "ann", Before: before})
-	if err != nil || sum.Records != 1 {
-		t.Errorf("%d records are deleted, want 1, %v", sum.Records, err)
-	}
-}

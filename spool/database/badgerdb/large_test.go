@@ -12,12 +12,19 @@ import (
 // alone leaves rows alone.
 func alone(*badgerdb.DB) {}
 
-func TestArchiveOfRowsAlone(t *testing.T) { databasetest.Run(t, openWith(alone)) }
+func TestArchiveOfRowsAlone(t *testing.T) {
+	databasetest.Run(t, openWith(alone))
+	databasetest.RunDrawn(t, openWith(alone))
+}
 
-func TestLargeArchive(t *testing.T) {
-	databasetest.RunLarge(t, openWith(alone))
-	t.Run("rows alone", func(t *testing.T) { databasetest.RunDrawn(t, openWith(alone)) })
-	t.Run("blocks", func(t *testing.T) { databasetest.RunDrawn(t, openWith((*badgerdb.DB).PackEagerly)) })
+func TestArchiveDrawn(t *testing.T) { databasetest.RunDrawn(t, openWith((*badgerdb.DB).PackEagerly)) }
+
+func TestLargeArchive(t *testing.T) { databasetest.RunLarge(t, openWith(alone)) }
+
+func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
+	db := open(t, t.TempDir())
+	db.DeltasFrom(2000)
+	databasetest.RunWritten(t, db, 160, db.Written)
 }
 
 func TestMove(t *testing.T) {

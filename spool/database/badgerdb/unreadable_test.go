@@ -19,11 +19,6 @@ import (
 	"promptspool/spool/disk/disktest"
 )
 
-func TestMain(m *testing.M) {
-	disktest.Main()
-	os.Exit(m.Run())
-}
-
 // blockRecords is the number of records in the folders of withBlocks. Each is larger than a
 // block. The first ones are written on their own, the others together.
 const blockRecords, blockAlone = 400, 60

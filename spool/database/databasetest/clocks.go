@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -306,34 +305,5 @@ func sameHistory(t rapid.TB, want, got *archive.State) {
 	}
 	if diff := cmp.Diff(stamps(want), stamps(got)); diff != "" {
 		t.Fatalf("the order of events (-want +got):\n%s", diff)
-	}
-}
-
-// overtaken delivers two scores in the wrong order. The clock of their sidecar is a
-// minute ahead.
-func overtaken(t *testing.T, open Open) {
-	s, _ := open(t)
-
-	ahead := func(second int, kind wire.Kind, body string) archive.Event {
-		at := Start.Add(time.Minute + seconds(second))
-		return Decode(t, wire.Event{
-			ID:         wire.NewIDAt(at),
-			Kind:       kind,
-			RequestID:  ID(1000),
-			AcceptedAt: at,
-			Sidecar:    "host-a",
-			Clock:      "a1",
-			Body:       json.RawMessage(strings.Replace(body, "{", `{"request_id":"`+ID(1000)+`",`, 1)),
-		}, Start.Add(seconds(second)))
-	}
-	request := ahead(0, wire.KindRequest, requestBody("x"))
-	ten, twelve := ahead(1, wire.KindScore, `{"score":10}`), ahead(2, wire.KindScore, `{"score":12}`)
-	ten = Decode(t, ten.Event, Start.Add(seconds(3)))
-
-	apply(t, s, account, request)
-	apply(t, s, account, twelve)
-	apply(t, s, account, ten)
-	if got := view(t, s, account, ID(1000)).Scores; len(got) != 1 || got[0].Score != 12 {
-		t.Errorf("a sidecar took the scores 10 and then 12, and the record shows %v", got)
 	}
 }

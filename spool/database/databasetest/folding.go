@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
@@ -20,41 +19,6 @@ import (
 const account = "account-a"
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
-
-func duplicates(t *testing.T, open Open) {
-	s, _ := open(t)
-	request := Event(t, 1, wire.KindRequest, ID(1000), requestBody("x"))
-	score := Event(t, 2, wire.KindScore, ID(1000), `{"score":80}`)
-	apply(t, s, account, request, score)
-	before := view(t, s, account, ID(1000))
-
-	// The second time it arrives later, and with a clock that gives it another order
-	// time.
-	late := score
-	late.OrderTime, late.ArrivedAt = late.OrderTime.Add(time.Hour), late.ArrivedAt.Add(time.Hour)
-	other := Event(t, 3, wire.KindScore, ID(1000), `{"name":"b","score":1}`)
-	results := apply(t, s, account, late, request, other, request)
-
-	var codes []wire.ResultCode
-	for _, r := range results {
-		codes = append(codes, r.Code)
-	}
-	want := []wire.ResultCode{
-		wire.ResultDuplicate, wire.ResultDuplicate, wire.ResultAccepted, wire.ResultDuplicate,
-	}
-	if diff := cmp.Diff(want, codes); diff != "" {
-		t.Fatalf("results (-want +got):\n%s", diff)
-	}
-
-	after := view(t, s, account, ID(1000))
-	if diff := cmp.Diff(before.Events, after.Events[:2]); diff != "" || len(after.Events) != 3 {
-		t.Fatalf("the history changed (-before +after):\n%s", diff)
-	}
-
-	if page := search(t, s, account, wire.Search{}); page.Total != 1 || len(page.Rows) != 1 {
-		t.Fatalf("one request is listed %d times, in a total of %d", len(page.Rows), page.Total)
-	}
-}
 
 func anyOrder(t *testing.T, open Open) {
 	s, _ := open(t)
@@ -116,53 +80,6 @@ func isolation(t *testing.T, open Open) {
 
 	if page := search(t, s, "nobody", wire.Search{}); page.Total != 0 || len(page.Rows) != 0 || page.More {
 		t.Errorf("an account without records lists %+v", page)
-	}
-}
-
-func orphans(t *testing.T, open Open) {
-	s, _ := open(t)
-	score := Event(t, 1, wire.KindScore, ID(1000), `{"score":80}`)
-	note := Event(t, 2, wire.KindMetadata, ID(1000), `{"metadata":{"user":"ada"}}`)
-	request := Event(t, 0, wire.KindRequest, ID(1000), requestBody("x"))
-
-	apply(t, s, account, score)
-	apply(t, s, account, note)
-	state, body, err := s.Record(context.Background(), account, ID(1000))
-	if err != nil || !state.Orphan() || body != nil || len(state.History) != 2 {
-		t.Fatalf("an orphan of two events is %+v with body %q (%v)", state, body, err)
-	}
-
-	// Neither the list nor an index may show it.
-	for _, filter := range []*wire.Filter{nil, {Field: "score", Operator: "eq", Value: []byte("80")}} {
-		page := search(t, s, account, wire.Search{FilterGroup: filter})
-		if page.Total != 0 || len(page.Rows) != 0 {
-			t.Fatalf("an orphan is listed: %+v", page)
-		}
-	}
-
-	apply(t, s, account, request)
-	sameViews(t, s, account, []archive.Event{request, score, note})
-	page := search(t, s, account, wire.Search{})
-	if page.Total != 1 || len(page.Rows) != 1 || len(page.Rows[0].Scores) != 1 {
-		t.Fatalf("the record with its score is not listed: %+v", page)
-	}
-}
-
-func takeover(t *testing.T, open Open) {
-	s, _ := open(t)
-	second := Event(t, 2, wire.KindRequest, ID(1000), requestBody("second"))
-	first := Event(t, 1, wire.KindRequest, ID(1000), requestBody("first"))
-	apply(t, s, account, second)
-	apply(t, s, account, first)
-	sameViews(t, s, account, []archive.Event{first, second})
-
-	// The row and the indexes must follow the request.
-	page := search(t, s, account, wire.Search{})
-	if page.Total != 1 || len(page.Rows) != 1 || !page.Rows[0].AcceptedAt.Equal(first.AcceptedAt) {
-		t.Fatalf("the record is not listed once, at its first request's time: %+v", page)
-	}
-	if page := search(t, s, account, wire.Search{FilterGroup: tagged("second")}); page.Total != 0 {
-		t.Fatalf("the record is still found by the tag of the request that lost")
 	}
 }
 
@@ -261,30 +178,6 @@ func large(t *testing.T, open Open) {
 		t.Errorf("total %d, want %d", page.Total, 2*wire.BatchEventsMax+1)
 	}
 	sameViews(t, s, account, []archive.Event{one, batch[0], batch[len(batch)-1]})
-}
-
-func reopening(t *testing.T, open Open) {
-	s, reopen := open(t)
-	const prompt = `{"prompt_name":"greeting","version":2,"prompt_input_variables":{"a":1}}`
-	events := []archive.Event{
-		Event(t, 1, wire.KindScore, ID(1001), `{"score":3}`),
-		Event(t, 2, wire.KindRequest, ID(1000), requestBody("x")),
-		Event(t, 3, wire.KindPrompt, ID(1000), prompt),
-	}
-	apply(t, s, account, events...)
-
-	s = reopen()
-	sameViews(t, s, account, events)
-	if r := apply(t, s, account, events[1])[0]; r.Code != wire.ResultDuplicate {
-		t.Errorf("after opening again, an event that came before is %s", r.Code)
-	}
-
-	states, _ := Fold(events)
-	page := search(t, s, account, wire.Search{})
-	sameRows(t, Rows(states), page.Rows)
-	if page.Total != 1 {
-		t.Errorf("total %d, want 1", page.Total)
-	}
 }
 
 // steps writes more steps of an agent to one record than it lists.

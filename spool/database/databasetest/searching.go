@@ -125,38 +125,6 @@ func checkPage(t rapid.TB, page query.Page, w wire.Search, bytesMax, seen, total
 	}
 }
 
-func pagingWhileWriting(t *testing.T, open Open) {
-	s, _ := open(t)
-	for i := range 4 {
-		apply(t, s, account, Event(t, i, wire.KindRequest, ID(1000+i), requestBody("x")))
-	}
-
-	for _, filter := range []*wire.Filter{nil, tagged("x")} {
-		q, err := query.Compile(wire.Search{PerPage: 2, FilterGroup: filter})
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		first := search(t, s, account, wire.Search{PerPage: 2, FilterGroup: filter})
-		after := query.PositionOf(&first.Rows[1])
-		n := first.Total
-		apply(t, s, account, Event(t, n, wire.KindRequest, ID(1000+n), requestBody("x")))
-
-		q.After = &after
-		second, err := s.Search(context.Background(), account, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(second.Rows) != 2 {
-			t.Fatalf("the page behind the cursor is %+v", second.Rows)
-		}
-		last, next := first.Rows[1], second.Rows[0]
-		if next.ListTime.After(last.ListTime) || next.ID == last.ID {
-			t.Fatalf("the page behind the cursor is %+v", second.Rows)
-		}
-	}
-}
-
 func totals(t *testing.T, open Open) {
 	s, _ := open(t)
 	const n = query.TotalMax + 2
@@ -215,8 +183,8 @@ func spans(t *testing.T, open Open) {
 	hour := func(operator string, n int) wire.Filter {
 		return Condition("accepted_at", "", operator, Start.Add(time.Duration(n)*time.Hour))
 	}
-	for _, length := range []int{1, 7, 24, 30, 50, 80, hours} {
-		for from := 0; from+length <= hours; from += 11 {
+	for _, length := range []int{1, 24, 50, hours} {
+		for from := 0; from+length <= hours; from += 23 {
 			to := from + length // not included
 
 			want := map[string]int{}

@@ -84,7 +84,13 @@ func pagingWhileLate(t *testing.T, open Open) {
 		}
 
 		met := map[string]bool{}
-		q := query.Query{Limit: 2}
+		q, err := query.Compile(wire.Search{
+			PerPage:     2,
+			FilterGroup: rapid.SampledFrom([]*wire.Filter{nil, tagged("x")}).Draw(t, "filter"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		for more := true; more; {
 			page, err := s.Search(context.Background(), account, q)
 			if err != nil {

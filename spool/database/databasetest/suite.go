@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,47 +27,50 @@ type Open func(t *testing.T) (s archive.Store, reopen func() archive.Store)
 // Run checks that the stores that open returns do what archive.Store promises. Scenes run
 // at the same time, each with a store of its own.
 func Run(t *testing.T, open Open) {
-	run(t, open, checksBrief, slices.Concat(drawn, []scene{
-		{"an event that came before changes nothing", duplicates},
+	run(t, open, []scene{
 		{"one of another account's ids is unknown", isolation},
-		{"what came before its request waits for it unseen", orphans},
 		{"orphans are listed and tallied until their requests come", orphanList},
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
-		{"a call in protobuf and in JSON is one record", encodings},
-		{"log records join the call of their span, whichever comes first", joiningLogs},
-		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
 		{"beyond the bound of orphans an event comes later", orphansFull},
-		{"an earlier request that comes later takes over", takeover},
-		{"a later write of a sidecar that runs ahead wins, though it came first", overtaken},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},
-
-		{"rows that come while somebody pages by cursor do not shift the pages", pagingWhileWriting},
 		{"lists go by the start of calls, within reason", listTimes},
 		{"a filter within a span counts what lies in it, however days cut it", spans},
-		{"opening again finds everything", reopening},
 		{"suggestions are values of the newest records", suggesting},
 		{"an export goes on behind its cursor", exporting},
-
 		{"a deleted record stays deleted", deletingOne},
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
 		{"requests are rewritten in steps", rewriting},
-		{"a list shows the excerpts of its records, wherever their request is stored", excerpts},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
-	}))
+	})
 }
 
-// RunDrawn is Run for the drawn scenes, with more checks. Under the race detector they would
-// take twenty times as long, and it would find nothing, because each has only one caller.
-func RunDrawn(t *testing.T, open Open) { run(t, open, checks, drawn) }
+// RunDrawn is Run for the scenes in which rapid, or a loop, draws many orders of events and
+// questions. Under the race detector they would take twenty times as long, and it would find
+// nothing, because each has only one caller.
+func RunDrawn(t *testing.T, open Open) {
+	LimitChecks(t, 40)
+	run(t, open, []scene{
+		{"any order, repetition and batching gives the same records", anyOrder},
+		{"the events of a clock keep its order, however wrong it is", clocks},
+		{"a search finds what the oracle finds", oracle},
+		{"pages and cursors meet every row once", paging},
+		{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
+		{"words, bodies and every order find what the oracle finds", everyOrder},
+		{"statistics are those of the oracle", statistics},
+		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
+		{"log records join the call of their span, whichever comes first", joiningLogs},
+		{"a call that is traced and logged is one request, linked to its span", loggingTraced},
+	})
+}
 
 // RunLarge is Run for scenes with many bytes and rows, with one caller as well. They meet the
 // bounds that a store really has, so its bounds must not be made small for them.
 func RunLarge(t *testing.T, open Open) {
-	run(t, open, checks, []scene{
+	run(t, open, []scene{
 		{"the largest batches and events are taken whole", large},
 		{"a record takes any number of steps, and lists the latest", steps},
 		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
@@ -76,33 +78,13 @@ func RunLarge(t *testing.T, open Open) {
 	})
 }
 
-// drawn are the scenes whose events and questions rapid draws.
-var drawn = []scene{
-	{"any order, repetition and batching gives the same records", anyOrder},
-	{"the events of a clock keep its order, however wrong it is", clocks},
-	{"a search finds what the oracle finds", oracle},
-	{"pages and cursors meet every row once", paging},
-	{"late calls skip and repeat nothing for somebody who pages by cursor", pagingWhileLate},
-	{"words, bodies and every order find what the oracle finds", everyOrder},
-	{"statistics are those of the oracle", statistics},
-	{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
-}
-
-// How often rapid checks a drawn scene.
-const (
-	checks      = 40
-	checksBrief = 10 // with the race detector
-)
-
 // scene is one promise and the function that checks it.
 type scene struct {
 	name string
 	play func(t *testing.T, open Open)
 }
 
-func run(t *testing.T, open Open, checks int, scenes []scene) {
-	LimitChecks(t, checks)
-
+func run(t *testing.T, open Open, scenes []scene) {
 	for _, s := range scenes {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()

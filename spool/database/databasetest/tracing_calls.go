@@ -2,12 +2,10 @@ package databasetest
 
 import (
 	"context"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"testing"
 
-	"promptspool/api/otlp"
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
@@ -65,82 +63,6 @@ func tracedCalls(t *testing.T, open Open) {
 		wire.Deletion{Key: "user_id", Value: "ann", Before: Start.Add(seconds(60))})
 	if err != nil || deleted.Records != 3 {
 		t.Errorf("a deletion by metadata: %+v, %v", deleted, err)
-	}
-}
-
-// The same call in both encodings of OTLP.
-const (
-	protobufCall = "0ab1020a170a150a0c736572766963652e6e616d6512050a037376631295020a080a036c69621201311288020a10" +
-		"5b8efff798038103d269b633813fc60c1208eee19b7ec3c1b1742a0663686174206d30033900002a36fe9c971741" +
-		"002f928ffe9c97174a1f0a1567656e5f61692e6f7065726174696f6e2e6e616d6512060a04636861744a200a1467" +
-		"656e5f61692e70726f76696465722e6e616d6512080a066f70656e61694a1b0a1467656e5f61692e726571756573" +
-		"742e6d6f64656c12030a016d4a1f0a1967656e5f61692e75736167652e696e7075745f746f6b656e73120218194a" +
-		"200a1a67656e5f61692e75736167652e6f75747075745f746f6b656e73120218784a270a1a67656e5f61692e7265" +
-		"71756573742e74656d7065726174757265120921000000000000e03f7a021801"
-
-	jsonCall = `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"svc"}}]},
-		"scopeSpans":[{"scope":{"name":"lib","version":"1"},"spans":[{"traceId":"5B8EFFF798038103D269B633813FC60C",
-		"spanId":"7uGbfsPBsXQ=","parentSpanId":"","name":"chat m","kind":"SPAN_KIND_CLIENT",
-		"startTimeUnixNano":1700000000000000000,"end_time_unix_nano":"1700000001500000000","attributes":[
-		{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},
-		{"key":"gen_ai.provider.name","value":{"stringValue":"openai"}},
-		{"key":"gen_ai.request.model","value":{"string_value":"m"}},
-		{"key":"gen_ai.usage.input_tokens","value":{"intValue":25.0}},
-		{"key":"gen_ai.usage.output_tokens","value":{"intValue":"120"}},
-		{"key":"gen_ai.request.temperature","value":{"doubleValue":0.50}}],"status":{"code":1},"x":[{}]}]}]}]}`
-)
-
-// exported returns the events of an OTLP request.
-func exported(t *testing.T, n int, body []byte, form otlp.Form) (events []archive.Event) {
-	t.Helper()
-	_, err := otlp.Traces(body, form, func(s otlp.Span) error {
-		id := wire.SpanRecordID(s.TraceID, s.SpanID, s.Start)
-		eventID, err := wire.SpanEventID(id, s.Body)
-		e := Event(t, n, wire.KindSpan, id, string(s.Body))
-		e.ID = eventID
-		events = append(events, e)
-		return err
-	})
-	if err != nil || len(events) == 0 {
-		t.Fatalf("%d spans, %v", len(events), err)
-	}
-
-	return events
-}
-
-// encodings checks that a call is one record, in whichever encoding it is sent, and however
-// often.
-func encodings(t *testing.T, open Open) {
-	protobuf, err := hex.DecodeString(protobufCall)
-	if err != nil {
-		t.Fatal(err)
-	}
-	binary := exported(t, 1, protobuf, otlp.Protobuf)
-	text := exported(t, 2, []byte(jsonCall), otlp.JSON)
-	s, _ := open(t)
-
-	// In one account JSON comes first, in the other one protobuf.
-	for account, events := range map[string][]archive.Event{
-		"a": slices.Concat(binary, text, binary), "b": slices.Concat(text, text, binary),
-	} {
-		var codes []wire.ResultCode
-		for _, r := range apply(t, s, account, events...) {
-			codes = append(codes, r.Code)
-		}
-		want := []wire.ResultCode{wire.ResultAccepted, wire.ResultDuplicate, wire.ResultDuplicate}
-		if !slices.Equal(codes, want) {
-			t.Errorf("sent three times, the call was %q", codes)
-		}
-
-		page := search(t, s, account, wire.Search{})
-		if page.Total != 1 || len(page.Rows) != 1 {
-			t.Fatalf("the call is listed %d times", page.Total)
-		}
-		row := page.Rows[0]
-		if row.Engine != "m" || row.Provider != "openai" || row.RequestID != events[0].RequestID ||
-			*row.InputTokens != 25 || *row.OutputTokens != 120 || *row.Latency != 1.5 {
-			t.Errorf("its row is %+v", row)
-		}
 	}
 }
 

@@ -286,7 +286,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	dsn := postgres.Empty(t)
 	servers := []*postgres.DB{at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday)}
-	const records, scores = 5, 30
+	const records, scores = 5, 12
 	var events []archive.Event
 	for r := range records {
 		request := requestAt(t, monday, r)
@@ -423,5 +423,21 @@ func TestCheckFindsWhatDoesNotAgree(t *testing.T) {
 	// Each harm was the only one.
 	if err := db.Check(context.Background()); err != nil {
 		t.Errorf("after the repairs: %v", err)
+	}
+}
+
+func TestSpansGoWithTheRetention(t *testing.T) {
+	databasetest.RunSpanRetention(t, func(now time.Time) archive.Store { return at(t, postgres.Empty(t), now) })
+}
+
+// Whatever the database answers, nothing of it may end the server.
+func TestALookAtSpansThatFailsIsAnError(t *testing.T) {
+	dsn := postgres.Empty(t)
+	db := open(t, dsn)
+	execute(t, dsn, `ALTER TABLE record_states RENAME COLUMN span_at TO gone`)
+
+	states, next, err := db.OffList(t.Context(), account, archive.TaggedSpans, "", 10)
+	if err == nil || len(states) > 0 || next != "" {
+		t.Errorf("it found %d spans, and more behind %q, %v", len(states), next, err)
 	}
 }

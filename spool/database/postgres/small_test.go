@@ -4,9 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/keyed"
 	"promptspool/spool/database/keyed/keyedtest"
 	"promptspool/spool/database/postgres"
@@ -30,16 +28,5 @@ func TestSmallValues(t *testing.T) {
 		dsn := postgres.Reused(t)
 		servers := []keyed.Store{open(t, dsn).Small(), open(t, dsn).Small(), open(t, dsn).Small()}
 		return &inTurn{Store: servers[0], servers: servers}
-	})
-}
-
-func TestFleet(t *testing.T) {
-	databasetest.RunFleet(t, func(t *testing.T, now func() time.Time) databasetest.Fleet {
-		db, err := postgres.Open(t.Context(), postgres.Config{DSN: postgres.Reused(t), Logger: quiet, Now: now})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return db
 	})
 }

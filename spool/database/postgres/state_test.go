@@ -8,39 +8,8 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres"
-	"promptspool/spool/database/postgres/postgrestest"
 )
-
-// walBytes returns how many bytes of write-ahead log the server has ever written, and the workers
-// of a Citus.
-func walBytes(t testing.TB, dsn string) (all int64) {
-	for _, node := range nodes(t, dsn) {
-		var n int64
-		err := postgrestest.Connect(t, node).QueryRow(context.Background(),
-			`SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint`).Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all += n
-	}
-
-	return all
-}
-
-// nodes returns the connection strings of the workers of a Citus, and of the server itself.
-func nodes(t testing.TB, dsn string) []string { return append(postgrestest.Workers(t, dsn), dsn) }
-
-// It must not run in parallel with other tests, which write to the same server.
-func TestALargeRecordIsNotWrittenWithEachEvent(t *testing.T) {
-	dsn := postgres.Empty(t)
-	db := checked(t, dsn)
-	for _, node := range nodes(t, dsn) {
-		execute(t, node, `CHECKPOINT`)
-	}
-	databasetest.RunWritten(t, db, 400, func() int64 { return walBytes(t, dsn) })
-}
 
 func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
 	const orphans = 6
