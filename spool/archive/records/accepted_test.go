@@ -203,7 +203,7 @@ func TestATextOfAnAcceptedEventIsKeptWhateverItHolds(t *testing.T) {
 		{wire.KindPrompt, "label", `%s`, func(s *shown, text string) { s.Label, s.Version = text, 0 }},
 	}
 
-	s := newServer(t, nil)
+	s := newServer(t)
 	n := 0
 	for _, place := range places {
 		for _, name := range slices.Sorted(maps.Keys(texts)) {
@@ -295,7 +295,7 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 		{wire.KindPrompt, "prompt_input_variables", `[]`, func(s *shown) { s.Variables = "" }},
 	}
 
-	s := newServer(t, nil)
+	s := newServer(t)
 	var sent, reasons []string
 	for i, c := range faults {
 		got, body := s.accept(t, i, c.kind, c.member, c.value)

@@ -16,7 +16,7 @@ import (
 // TestARecordHasItsBlueprint compares the blueprints of calls with those that the peer
 // shows for such calls.
 func TestARecordHasItsBlueprint(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	for n, c := range []struct{ call, want string }{
 		{
 			`{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4","temperature":0.2,` +
@@ -76,7 +76,7 @@ func TestARecordHasItsBlueprint(t *testing.T) {
 }
 
 func TestSuggestionsOfOneTemplate(t *testing.T) {
-	s := newServer(t, registry{})
+	s := newServer(t, with(registry{}))
 	for n, name := range []string{"greeting", "other", "7"} {
 		e := write(n, wire.KindRequest, `{"function_name":"f","prompt_id":"`+name+`","prompt_version":1}`)
 		e.RequestID = databasetest.ID(1000 + n)
@@ -93,7 +93,7 @@ func TestSuggestionsOfOneTemplate(t *testing.T) {
 
 // A body may take long to read: the budget is checked after each.
 func TestSuggestionsFromBodiesEndInTime(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	for n := range 20 {
 		e := write(n, wire.KindRequest, fmt.Sprintf(`{"function_name":"f","request_response":"answer %d"}`, n))
 		e.RequestID = databasetest.ID(1000 + n)

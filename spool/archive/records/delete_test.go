@@ -2,14 +2,10 @@ package records_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
@@ -28,25 +24,15 @@ func (b broken) Having(
 }
 
 func TestADeletionThatBreaksOffSaysWhatIsGone(t *testing.T) {
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	a := records.New(records.Config{
-		Store:   broken{db},
-		Metrics: metrics.New("server", "test"),
-		Logger:  slog.New(slog.DiscardHandler),
-		Now:     time.Now,
-	})
-	id := wire.Identity{Account: "account-a", Verified: true}
+	db := openStore(t)
+	s := serverOver(broken{db})
 	e := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1),
 		`{"function_name":"f","metadata":{"user":"ann"}}`)
-	if _, err := db.Apply(t.Context(), id.Account, []archive.Event{e}); err != nil {
+	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{e}); err != nil {
 		t.Fatal(err)
 	}
 
-	sum, err := a.Delete(t.Context(), id, wire.Deletion{Key: "user", Value: "ann"})
+	sum, err := s.Delete(t.Context(), s.id, wire.Deletion{Key: "user", Value: "ann"})
 	if err == nil || sum.AuditDetail() != "1 record, 1 event, incomplete" {
 		t.Errorf("it says %q, %v", sum.AuditDetail(), err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	const records = 250
 	for i := range records {
 		e := write(2*i, wire.KindRequest, chat)

@@ -1,7 +1,6 @@
 package records_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,21 +8,15 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/databasetest"
 )
 
-// archiveAt returns an archive over its own store. Its clock stands still.
+// archiveAt returns an archive whose clock stands still at this moment.
 func archiveAt(t *testing.T, now time.Time) *records.Service {
 	t.Helper()
-	return records.New(records.Config{
-		Store:   openStore(t),
-		Metrics: metrics.New("server", "test"),
-		Now:     func() time.Time { return now },
-		Name:    "server",
-	})
+	return newServer(t, at(func() time.Time { return now })).Service
 }
 
 func forged(n int, requestID string, at time.Time, user string) wire.Event {
@@ -42,7 +35,7 @@ func forged(n int, requestID string, at time.Time, user string) wire.Event {
 // written writes events with a key of a scope.
 func written(t *testing.T, a *records.Service, scope wire.Scope, events ...wire.Event) {
 	t.Helper()
-	results, err := a.Record(context.Background(), wire.Identity{Account: "acme", Scope: scope}, events)
+	results, err := a.Record(t.Context(), wire.Identity{Account: "acme", Scope: scope}, events)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +55,12 @@ func TestAnAppKeyCannotWriteHistoryOfLongAgo(t *testing.T) {
 		written(t, a, wire.ScopeApp, forged(i, databasetest.ID(1000+i), now.Add(-age), "ann"))
 		written(t, a, wire.ScopeFull, forged(100+i, databasetest.ID(2000+i), now.Add(-age), "ann"))
 
-		imported, err := a.Request(context.Background(), id, databasetest.ID(2000+i))
+		imported, err := a.Request(t.Context(), id, databasetest.ID(2000+i))
 		if err != nil || !imported.AcceptedAt.Equal(now.Add(-age)) {
 			t.Errorf("a request that a full key imports of %v ago is of %v (%v)", age, imported.AcceptedAt, err)
 		}
 
-		rec, err := a.Request(context.Background(), id, databasetest.ID(1000+i))
+		rec, err := a.Request(t.Context(), id, databasetest.ID(1000+i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +89,7 @@ func TestEventsOfLongAgoKeepTheirOrder(t *testing.T) {
 		written(t, a, wire.ScopeApp, e)
 	}
 
-	rec, err := a.Request(context.Background(), wire.Identity{Account: "acme"}, databasetest.ID(1000))
+	rec, err := a.Request(t.Context(), wire.Identity{Account: "acme"}, databasetest.ID(1000))
 	if err != nil || len(rec.Scores) != 1 || rec.Scores[0].Score != 4 {
 		t.Errorf("the scores are %+v (%v)", rec.Scores, err)
 	}
@@ -111,7 +104,7 @@ func TestAForgedOlderRequestHidesNothing(t *testing.T) {
 	written(t, a, wire.ScopeApp, stood)
 	written(t, a, wire.ScopeApp, older, forged(7, databasetest.ID(1000), now.AddDate(-6, 0, 0), "mallory"))
 
-	rec, err := a.Request(context.Background(), id, databasetest.ID(1000))
+	rec, err := a.Request(t.Context(), id, databasetest.ID(1000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +113,7 @@ func TestAForgedOlderRequestHidesNothing(t *testing.T) {
 		t.Errorf("the content from before is not shown: %+v", rec.Conflicts)
 	}
 
-	deleted, err := a.Delete(context.Background(), id, wire.Deletion{Key: "user", Value: "ann", Before: now})
+	deleted, err := a.Delete(t.Context(), id, wire.Deletion{Key: "user", Value: "ann", Before: now})
 	if err != nil || deleted.Records != 1 {
 		t.Errorf("deleting what ann wrote deletes %d records (%v), want 1", deleted.Records, err)
 	}

@@ -3,19 +3,14 @@ package records_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
-	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
 
@@ -35,24 +30,8 @@ type joiner struct {
 
 func newJoiner(t *testing.T) *joiner {
 	t.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(db.Check(context.Background()), db.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-
-	j := &joiner{Store: db, id: wire.Identity{Account: "account-a", Scope: wire.ScopeFull}}
-	j.archive = records.New(records.Config{
-		Store:   j,
-		Metrics: metrics.New("server", "test"),
-		Logger:  quiet,
-		Now:     func() time.Time { return databasetest.Start.Add(time.Hour) },
-	})
+	j := &joiner{Store: openStore(t), id: wire.Identity{Account: "account-a", Scope: wire.ScopeFull}}
+	j.archive = serverOver(j).Service
 
 	return j
 }

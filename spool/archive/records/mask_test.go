@@ -1,11 +1,7 @@
 package records_test
 
 import (
-	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +11,8 @@ import (
 
 	"promptspool/api/calls"
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
-	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
 
@@ -93,7 +87,7 @@ func holdsKey(t *testing.T, s server) (places []string) {
 }
 
 func TestTheArchiveMasksWhatArrives(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	for _, e := range keyedEvents() {
 		s.record(t, withKey(e))
 	}
@@ -128,7 +122,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			db := openStore(t)
-			s := serverOver(db, nil)
+			s := serverOver(db)
 			first, next := write(tt.first, wire.KindRequest, body), write(tt.next, wire.KindRequest, masked)
 			if tt.stored == "old" {
 				old := databasetest.WithKey(t, databasetest.Decode(t, first, databasetest.Start))
@@ -180,7 +174,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 // Cut in the middle, a secret no longer looks like one.
 func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
 	db := openStore(t)
-	s := serverOver(db, nil)
+	s := serverOver(db)
 	text := strings.Repeat("x ", calls.ExcerptBytesMax/2-8)
 	body := `{"function_name":"f","kwargs":{"prompt":"` + text + place + `"},"request_response":"` + text + place + `"}`
 	old := databasetest.WithKey(t, databasetest.Decode(t, write(1, wire.KindRequest, body), databasetest.Start))
@@ -206,7 +200,7 @@ func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
 // The state has only the beginning of a span's name.
 func TestMaskingAlsoMasksANameOfASpanThatEndsWithinASecret(t *testing.T) {
 	db := openStore(t)
-	s := serverOver(db, nil)
+	s := serverOver(db)
 	text := strings.Repeat("x ", 120)
 	body := `{"resource":{},"scope":{},"span":{"traceId":"0af7651916cd43dd8448eb211c80319c",` +
 		`"spanId":"b7ad6b7169203331","name":"` + text + place + `"}}`
@@ -225,51 +219,14 @@ func TestMaskingAlsoMasksANameOfASpanThatEndsWithinASecret(t *testing.T) {
 	}
 }
 
-func openStore(t *testing.T) *badgerdb.DB {
-	t.Helper()
-	db, err := badgerdb.Open(badgerdb.Config{
-		Dir:    filepath.Join(t.TempDir(), "db"),
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := db.Check(context.Background()); err != nil {
-			t.Error(err)
-		}
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	return db
-}
-
-// serverOver returns an archive over a store. Without a clock, time stands still.
-func serverOver(db *badgerdb.DB, now func() time.Time) server {
-	m := metrics.New("server", "test")
-	if now == nil {
-		now = func() time.Time { return databasetest.Start.Add(time.Hour) }
-	}
-	a := records.New(records.Config{
-		Store:   db,
-		Metrics: m,
-		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Now:     now,
-		Audit:   db,
-	})
-
-	return server{a, m, wire.Identity{Account: "account-a", KeyID: "k1", Verified: true}}
-}
-
 func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	db := openStore(t)
 	now := databasetest.Start.Add(time.Hour)
-	s := serverOver(db, func() time.Time { // runs on, so that each call looks at two or three records
+	tick := func() time.Time { // so that each call looks at two or three records
 		now = now.Add(time.Second)
 		return now
-	})
+	}
+	s := serverOver(db, at(tick), func(c *records.Config) { c.Audit = db })
 
 	var all []archive.Event
 	for i := range 7 {
@@ -358,7 +315,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 
 func TestAScanEndsAtItsLimit(t *testing.T) {
 	db := openStore(t)
-	s := serverOver(db, func() time.Time { return databasetest.Start.Add(time.Hour) })
+	s := serverOver(db)
 	var all []archive.Event
 	for n := range 5 {
 		id := databasetest.ID(1000 + n)

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +14,38 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/metrics"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
+	"promptspool/spool/disk/disktest"
 )
 
 // chat is the body of a request.
 const chat = `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-4"},"request_response":{}}`
 
+func TestMain(m *testing.M) {
+	disktest.InMemory()
+	os.Exit(m.Run())
+}
+
 // server is an archive over a real database. Its clock stands still, an hour after
-// databasetest.Start.
+// databasetest.Start, unless the test sets another.
 type server struct {
 	*records.Service
 	metrics *metrics.Metrics
 	id      wire.Identity
 }
 
-func newServer(t *testing.T, versions records.Versions) server {
+func newServer(t *testing.T, settings ...func(*records.Config)) server {
 	t.Helper()
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
+	return serverOver(openStore(t), settings...)
+}
+
+// openStore opens a database that is checked and closed when the test ends.
+func openStore(t *testing.T) *badgerdb.DB {
+	t.Helper()
+	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,17 +55,33 @@ func newServer(t *testing.T, versions records.Versions) server {
 		}
 	})
 
-	m := metrics.New("server", "test")
-	a := records.New(records.Config{
-		Store:    db,
-		Versions: versions,
-		Metrics:  m,
-		Logger:   quiet,
-		Name:     "the server",
-		Now:      func() time.Time { return databasetest.Start.Add(time.Hour) },
-	})
+	return db
+}
 
-	return server{a, m, wire.Identity{Account: "account-a", Verified: true}}
+func serverOver(store archive.Store, settings ...func(*records.Config)) server {
+	m := metrics.New("server", "test")
+	c := records.Config{
+		Store:   store,
+		Metrics: m,
+		Logger:  slog.New(slog.DiscardHandler),
+		Name:    "the server",
+		Now:     func() time.Time { return databasetest.Start.Add(time.Hour) },
+	}
+	for _, set := range settings {
+		set(&c)
+	}
+
+	return server{records.New(c), m, wire.Identity{Account: "account-a", KeyID: "k1", Verified: true}}
+}
+
+// with sets the registry that knows which version a link means.
+func with(v records.Versions) func(*records.Config) {
+	return func(c *records.Config) { c.Versions = v }
+}
+
+// at sets a clock.
+func at(now func() time.Time) func(*records.Config) {
+	return func(c *records.Config) { c.Now = now }
 }
 
 // write returns the nth event of the record databasetest.ID(1000), accepted n seconds after the
@@ -99,7 +127,7 @@ func (s server) counted(t *testing.T, result string) float64 {
 }
 
 func TestEachEventOfABatchHasItsResult(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	badID := write(5, wire.KindScore, `{}`)
 	badID.ID = "x"
 
@@ -145,7 +173,7 @@ func TestEachEventOfABatchHasItsResult(t *testing.T) {
 }
 
 func TestNobodyWithoutAnAccountReadsOrWrites(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	_, err1 := s.Record(t.Context(), wire.Identity{}, []wire.Event{write(1, wire.KindRequest, chat)})
 	_, err2 := s.Request(t.Context(), wire.Identity{}, databasetest.ID(1000))
 	_, err3 := s.Search(t.Context(), wire.Identity{}, wire.Search{})
@@ -157,7 +185,7 @@ func TestNobodyWithoutAnAccountReadsOrWrites(t *testing.T) {
 }
 
 func TestARequestThatIsNotThereSaysWhy(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	s.record(t, write(1, wire.KindScore, `{"score":1}`), write(2, wire.KindScore, `{"score":2}`))
 	for _, c := range []struct{ id, says string }{
 		{"12345", "UUIDv7"},
@@ -230,7 +258,7 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 			`{"prompt_name":"greeting"}`, "greeting", 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newServer(t, c.versions)
+			s := newServer(t, with(c.versions))
 			link := write(c.second, wire.KindPrompt, c.body)
 			link.Version = c.resolved
 
@@ -265,7 +293,7 @@ func TestALinkMeansTheVersionOfItsTime(t *testing.T) {
 
 func TestNothingIsFoldedWhileTheRegistryCannotAnswer(t *testing.T) {
 	away := wire.Unavailable(time.Second, "away")
-	s := newServer(t, registry{away})
+	s := newServer(t, with(registry{away}))
 
 	_, err := s.Record(t.Context(), s.id, []wire.Event{
 		write(1, wire.KindRequest, chat),
@@ -280,7 +308,7 @@ func TestNothingIsFoldedWhileTheRegistryCannotAnswer(t *testing.T) {
 }
 
 func TestASearchAnswersInPages(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	page, err := s.Search(t.Context(), s.id, wire.Search{})
 	if err != nil || page.Items == nil || len(page.Items) != 0 ||
 		page.HasNext || page.NextCursor != nil || page.PerPage != 10 {

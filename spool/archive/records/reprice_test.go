@@ -1,38 +1,22 @@
 package records_test
 
 import (
-	"io"
-	"log/slog"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
-	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
 )
 
 // TestRepricingKeepsToTheTimeOfTheCall prices calls in November. The price of their model was
 // cut in August.
 func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-
-	id := wire.Identity{Account: "a", Verified: true}
-	open := func(table *prices.Table) *records.Service {
-		return records.New(records.Config{
-			Store:   db,
-			Metrics: metrics.New("server", "test"),
-			Logger:  quiet,
-			Prices:  table,
-			Now:     func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) },
-		})
+	db := openStore(t)
+	open := func(table *prices.Table) server {
+		november := func() time.Time { return time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC) }
+		return serverOver(db, at(november), func(c *records.Config) { c.Prices = table })
 	}
 
 	call := `{"function_name":"openai.chat.completions.create","kwargs":{"model":"gpt-5.6-sol"},` +
@@ -57,14 +41,12 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	late.RequestID, late.AcceptedAt = databasetest.ID(1004), time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
 	a := open(prices.BuiltIn())
-	if _, err := a.Record(t.Context(), id, append(events, given, late)); err != nil {
-		t.Fatal(err)
-	}
+	a.record(t, append(events, given, late)...)
 
 	check := func(what string, want ...float64) {
 		t.Helper()
 		for n, dollars := range want {
-			r, err := a.Request(t.Context(), id, databasetest.ID(1000+n))
+			r, err := a.Request(t.Context(), a.id, databasetest.ID(1000+n))
 			if err != nil || r.Price == nil || *r.Price != dollars {
 				t.Errorf("%s, call %d: %v (%v), want %v", what, n, r.Price, err, dollars)
 			}
@@ -72,7 +54,7 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 	}
 	reprice := func(changed int) {
 		t.Helper()
-		got, err := a.Reprice(t.Context(), id, "")
+		got, err := a.Reprice(t.Context(), a.id, "")
 		if err != nil || got.Seen != 5 || got.Changed != changed || !got.Done {
 			t.Errorf("repriced %+v (%v), want %d changed", got, err, changed)
 		}

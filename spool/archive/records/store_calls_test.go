@@ -3,17 +3,12 @@ package records_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
-	"promptspool/spool/archive/records"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
@@ -42,22 +37,8 @@ func (s *scanned) Record(ctx context.Context, account, requestID string) (archiv
 // A store that waits for exclusive access waits for the scan. If the scan waited for a record,
 // and the record for the store, nothing would be read or written any more.
 func TestNoRecordIsReadWithinAScan(t *testing.T) {
-	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-
-	store := &scanned{DB: db}
-	a := records.New(records.Config{
-		Store:   store,
-		Metrics: metrics.New("server", "test"),
-		Logger:  quiet,
-		Name:    "the server",
-		Now:     func() time.Time { return databasetest.Start.Add(time.Hour) },
-	})
-	id := wire.Identity{Account: "account-a", Verified: true}
+	store := &scanned{DB: openStore(t)}
+	s := serverOver(store)
 
 	// More than are read at a time.
 	var events []wire.Event
@@ -67,11 +48,9 @@ func TestNoRecordIsReadWithinAScan(t *testing.T) {
 		e.RequestID = databasetest.ID(1000 + n)
 		events = append(events, e)
 	}
-	if _, err := a.Record(t.Context(), id, events); err != nil {
-		t.Fatal(err)
-	}
+	s.record(t, events...)
 
-	got, err := a.Suggest(t.Context(), id, wire.SuggestQuery{Field: "output", Key: "v", Prefix: "0"})
+	got, err := s.Suggest(t.Context(), s.id, wire.SuggestQuery{Field: "output", Key: "v", Prefix: "0"})
 	if err != nil || len(got.Values) == 0 || !got.Complete && len(got.Values) < 10 {
 		t.Errorf("Suggest returns %+v, %v", got, err)
 	}

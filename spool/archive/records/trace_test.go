@@ -9,7 +9,7 @@ import (
 
 // What a sidecar took before it could know of the close is folded nevertheless.
 func TestATraceThatIsClosedTakesWhatSidecarsBring(t *testing.T) {
-	s := newServer(t, nil)
+	s := newServer(t)
 	trace := [16]byte{0x5b, 0x8e, 15: 1}
 	isClosed := func(want bool) {
 		t.Helper()
@@ -64,7 +64,7 @@ func span(t *testing.T, recordID string, body []byte) wire.Event {
 
 // A span that was acknowledged has arrived, whatever is attached to it.
 func TestASpanIsShownWithWhatIsAttachedToIt(t *testing.T) {
-	s := serverOver(openStore(t), nil)
+	s := newServer(t)
 	span := write(1, wire.KindSpan, `{"resource":{},"scope":{},"span":{`+
 		`"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"load"}}`)
 	score := write(2, wire.KindScore, `{"score":7}`)
