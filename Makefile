@@ -63,10 +63,10 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
 UNRACED := ALargeRecord ArchiveDrawn ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection \
-	HourOfErrors HowLists InItAndNothing \
-	IsLeftOut IsNobodyElses ItsRemedy LargeArchive Memtables Summaries TestAFullSpoolLeaves TestAKeyThatWaits \
-	TestAPageOfThe TestAPatchTakes TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates \
-	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WholeTable
+	HourOfErrors HowLists InItAndNothing IsLeftOut IsNobodyElses ItsRemedy LargeArchive Memtables OfAllTexts \
+	RenderingEnds Summaries TestAFullSpoolLeaves TestAKeyThatWaits TestAPageOfThe TestAPatchTakes \
+	TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates TestMove TheHistoryOfLabels \
+	TheLanesAreFull TheServerStarts WholeTable
 
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)
@@ -77,7 +77,8 @@ scenes:
 
 plain:
 	$(GOTEST) $(filter-out $(RACED:%=promptspool/%) promptspool/cmd/promptspool/e2e%,$(shell go list ./...))
-	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./spool/queue ./spool/database/badgerdb ./spool/database/postgres
+	$(GOTEST) -run "$$(tr ' ' '|' <<<'$(UNRACED)')" ./proxy ./registry ./registry/render ./spool/queue \
+		./spool/database/badgerdb ./spool/database/postgres
 
 # What other systems run instead of Linux's own.
 portable:

@@ -28,9 +28,7 @@ func TestAFileThatCannotBeReadIsSetAside(t *testing.T) {
 	}
 	for name, spoil := range spoil {
 		scene(t, name, func(t *testing.T, s *server, dir string) {
-			s.publish(t, says("greet", "one"))
-			c := start(t, dir, s)
-			c.fetched(t, "greet", latest)
+			c := startGreeting(t, dir, s)
 			c.stop()
 			file := only(t, dir, "*.template")
 

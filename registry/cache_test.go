@@ -52,6 +52,16 @@ func start(t *testing.T, dir string, s *server) *sidecar {
 	return c
 }
 
+// startGreeting starts a cache that has fetched a template, and heard of it.
+func startGreeting(t *testing.T, dir string, s *server) *sidecar {
+	t.Helper()
+	s.publish(t, says("greet", "one"))
+	c := start(t, dir, s)
+	c.fetched(t, "greet", latest)
+	synctest.Wait()
+	return c
+}
+
 // fetched fetches a template, and returns its text and how it was found.
 func (c *sidecar) fetched(t *testing.T, ident string, sel wire.Selector) string {
 	t.Helper()
@@ -100,13 +110,11 @@ func TestCache(t *testing.T) {
 		s.publish(t, says("other", "x"))
 		synctest.Wait()
 		equal(t, "another one changed", c.fetched(t, "greet", latest), "one hit")
-		s.publish(t, says("greet", "two"))
-		synctest.Wait()
+		s.release(t, "two")
 		equal(t, "it changed", c.fetched(t, "greet", latest), "two hit")
 		equal(t, "then", c.fetched(t, "greet", latest), "two hit")
 		equal(t, "an old version", c.fetched(t, "greet", wire.Selector{Version: 1}), "one miss")
-		s.publish(t, says("greet", "three"))
-		synctest.Wait()
+		s.release(t, "three")
 		equal(t, "an old version never changes", c.fetched(t, "greet", wire.Selector{Version: 1}), "one hit")
 		equal(t, "questions", s.questions(), 4) // two of them when the feed reported a change
 		equal(t, "hits", c.counted(t, "hit"), 5.0)
@@ -133,10 +141,7 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "while the server is away copies are served, however long", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
-		synctest.Wait()
+		c := startGreeting(t, dir, s)
 		s.goAway()
 		synctest.Wait()
 		<-time.After(3 * time.Hour)
@@ -188,9 +193,7 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "right after a start a server that hangs costs only a moment", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
+		c := startGreeting(t, dir, s)
 		c.stop()
 		silent, err := registry.NewCache(registry.CacheConfig{
 			Dir: dir, Upstream: s, Metrics: metrics.New("sidecar", "test"), Logger: quiet,
@@ -223,17 +226,12 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "a late answer does not replace a newer release", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
-		synctest.Wait()
+		c := startGreeting(t, dir, s)
 
 		s.set(func() { s.hold = 1500 * time.Millisecond })
-		s.publish(t, says("greet", "two"))
-		synctest.Wait()
+		s.release(t, "two")
 		s.set(func() { s.hold = 0 })
-		s.publish(t, says("greet", "three"))
-		synctest.Wait()
+		s.release(t, "three")
 		equal(t, "asked after both", c.fetched(t, "greet", latest), "three miss")
 
 		s.set(func() { s.hold = time.Hour })
@@ -262,12 +260,9 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "a server that hangs costs two seconds, with a copy one", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
+		c := startGreeting(t, dir, s)
 		s.set(func() { s.hold = time.Hour })
-		s.publish(t, says("greet", "two"))
-		synctest.Wait()
+		s.release(t, "two")
 		begin := time.Now()
 		equal(t, "outdated", c.fetched(t, "greet", latest), "one stale")
 		equal(t, "took", time.Since(begin), time.Second)
@@ -278,10 +273,7 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "on a dead network the first fetch spares the others", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
-		synctest.Wait() // the feed has answered
+		c := startGreeting(t, dir, s)
 		s.set(func() { s.hang = true })
 		equal(t, "nobody knows", c.fetched(t, "greet", latest), "one hit")
 		equal(t, "the first who notices", c.fetched(t, "other", latest), "unavailable")
@@ -299,12 +291,9 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "a failure of the server's own leaves the copy", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
+		c := startGreeting(t, dir, s)
 		s.set(func() { s.err = wire.Errorf(wire.CodeInternal, "no") })
-		s.publish(t, says("greet", "two"))
-		synctest.Wait()
+		s.release(t, "two")
 		equal(t, "500", c.fetched(t, "greet", latest), "one stale")
 		s.set(func() { s.err = wire.Errorf(wire.CodeForbidden, "no") })
 		<-time.After(10 * time.Second)
@@ -370,9 +359,7 @@ func TestCache(t *testing.T) {
 	})
 
 	scene(t, "accounts do not see each other's copies", func(t *testing.T, s *server, dir string) {
-		s.publish(t, says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
+		c := startGreeting(t, dir, s)
 		other := wire.Identity{Account: "other", Verified: true}
 		if _, err := c.Fetch(t.Context(), other, "greet", wire.TemplateFetch{}); !wire.IsCode(err, wire.CodeNotFound) {
 			t.Errorf("another account: error %v", err)

@@ -10,16 +10,14 @@ import (
 )
 
 func TestPreloadedTemplatesAreThereWhenTheServerGoesAway(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	scene(t, "by label and by name", func(t *testing.T, s *server, dir string) {
 		for _, name := range []string{"a", "b", "c"} {
 			p := says(name, name+" one")
 			if name != "c" {
 				p.Labels = []string{"prod"}
 			}
-			publish(t, s.registry(), p)
-			publish(t, s.registry(), says(name, name+" two"))
+			s.publish(t, p)
+			s.publish(t, says(name, name+" two"))
 		}
 
 		c := start(t, dir, s)
@@ -44,12 +42,10 @@ func TestPreloadedTemplatesAreThereWhenTheServerGoesAway(t *testing.T) {
 	})
 }
 
-func TestACopyFollowsTheSnippetsInIt(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		publish(t, s.registry(), says("tone", "kind"))
-		publish(t, s.registry(), says("greet", "be @@@tone@@@"))
+func TestCopies(t *testing.T) {
+	scene(t, "a copy follows the snippets in it", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("tone", "kind"))
+		s.publish(t, says("greet", "be @@@tone@@@"))
 		c := start(t, dir, s)
 		for _, sel := range []wire.Selector{{}, {Version: 1}} {
 			if got, err := c.Raw(t.Context(), ann, "greet", sel); err != nil || text(got.Blueprint) != "be kind" {
@@ -64,32 +60,19 @@ func TestACopyFollowsTheSnippetsInIt(t *testing.T) {
 			}
 		}
 	})
-}
 
-func TestACopyThatChangedIsFetchedBeforeItIsAskedFor(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		publish(t, s.registry(), says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
-		s.publish(t, says("greet", "two"))
-		synctest.Wait()
+	scene(t, "a copy that changed is fetched before it is asked for", func(t *testing.T, s *server, dir string) {
+		c := startGreeting(t, dir, s)
+		s.release(t, "two")
 		s.goAway()
 		synctest.Wait()
 		if got := c.fetched(t, "greet", latest); got != "two stale" {
 			t.Errorf("the server reported a new version and went away; then the sidecar serves %q", got)
 		}
 	})
-}
 
-func TestACopyDoesNotStayOldBecauseTheFeedAloneIsBroken(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
-		publish(t, s.registry(), says("greet", "one"))
-		c := start(t, dir, s)
-		c.fetched(t, "greet", latest)
+	scene(t, "a copy does not stay old because the feed alone is broken", func(t *testing.T, s *server, dir string) {
+		c := startGreeting(t, dir, s)
 		s.set(func() { s.deaf = true })
 		s.publish(t, says("greet", "two"))
 		<-time.After(2 * time.Minute) // of virtual time
@@ -99,16 +82,12 @@ func TestACopyDoesNotStayOldBecauseTheFeedAloneIsBroken(t *testing.T) {
 			t.Errorf("after two minutes without the feed the sidecar serves %q", got)
 		}
 	})
-}
 
-func TestLabelsAndVersionsResolveAmongTheCopies(t *testing.T) {
-	dir := t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		s := newServer()
+	scene(t, "labels and versions resolve among the copies", func(t *testing.T, s *server, dir string) {
 		one, two := says("greet", "one"), says("greet", "two")
 		one.Labels, two.Labels = []string{"old"}, []string{"prod", "stage"}
-		publish(t, s.registry(), one)
-		publish(t, s.registry(), two)
+		s.publish(t, one)
+		s.publish(t, two)
 
 		c := start(t, dir, s)
 		synctest.Wait()

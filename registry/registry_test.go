@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,38 +196,6 @@ func TestALabelMovesWithItsHistory(t *testing.T) {
 	if !wire.IsCode(err, wire.CodeNotFound) {
 		t.Errorf("a template that is not there: error %v", err)
 	}
-}
-
-func TestFiftyPublishersLeaveNoGapAndMoveTheLabelWithTheVersion(t *testing.T) {
-	r := newRegistry(t)
-	numbers := make([]int, 50)
-	var wg sync.WaitGroup
-	for i := range numbers {
-		wg.Go(func() {
-			p := says("greet", fmt.Sprint("text ", i))
-			p.Labels = []string{"prod"}
-			out, err := r.Publish(context.Background(), ann, p)
-			if err != nil {
-				t.Error(err)
-			}
-			numbers[i] = out.VersionNumber
-		})
-	}
-	wg.Wait()
-
-	for i, number := range numbers {
-		raw, err := r.Raw(context.Background(), ann, "greet", wire.Selector{Version: number})
-		if err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "the text of version "+fmt.Sprint(number), text(raw.Blueprint), fmt.Sprint("text ", i))
-	}
-
-	raw, err := r.Raw(context.Background(), ann, "greet", wire.Selector{Label: "prod"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "prod", raw.Version, 50)
 }
 
 func TestPublishTellsEveryFaultByItsPathInTheBody(t *testing.T) {

@@ -6,11 +6,13 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/registry"
 	"promptspool/registry/registrytest"
+	"promptspool/spool/disk/disktest"
 )
 
 // server is a real Registry behind a network that can fail. It is a registry.Upstream.
@@ -24,6 +26,11 @@ type server struct {
 	hang   bool          // new calls of Raw and Changes get no answer at all
 	err    error         // what Raw answers instead
 	asked  int           // calls of Raw
+}
+
+func TestMain(m *testing.M) {
+	disktest.InMemory()
+	m.Run()
 }
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -150,4 +157,11 @@ func (s *server) swallow(ctx context.Context) {
 func (s *server) publish(t *testing.T, p wire.Publish) {
 	t.Helper()
 	publish(t, s.registry(), p)
+}
+
+// release publishes a text of the template greet, and waits until the sidecar has heard of it.
+func (s *server) release(t *testing.T, text string) {
+	t.Helper()
+	s.publish(t, says("greet", text))
+	synctest.Wait()
 }

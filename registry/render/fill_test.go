@@ -2,7 +2,6 @@ package render_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -102,17 +101,6 @@ func TestFill(t *testing.T) {
 		if diff := cmp.Diff(c.warnings, warnings); diff != "" {
 			t.Errorf("%s: warnings (-want +got):\n%s", c.name, diff)
 		}
-	}
-}
-
-func TestTheOutputOfAllTextsTogetherIsBounded(t *testing.T) {
-	block := `{"type":"text","text":"{a}"}`
-	blueprint := `{"content":[` + block + strings.Repeat(","+block, 19) + `]}`
-	large := raw("a", `"`+strings.Repeat("x", 1<<20)+`"`)
-	filled, warnings, err := kwargs(t, blueprint, `null`, render.Call{Provider: "openai", Variables: large})
-	if err != nil || len(filled) > 17<<20 || len(warnings) != 4 {
-		t.Errorf("%d bytes with %d warnings, want the bound and one for each of the 4 texts beyond it: %v, %v",
-			len(filled), len(warnings), warnings, err)
 	}
 }
 

@@ -1,14 +1,12 @@
 package render_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/api/wire"
 	"promptspool/registry/render"
 )
 
@@ -68,28 +66,5 @@ func TestJinjaInABlueprint(t *testing.T) {
 	}
 	if diff := cmp.Diff(wantWarnings, warnings); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestARenderingEndsWithItsCall(t *testing.T) {
-	ended, end := context.WithCancel(t.Context())
-	end()
-	work := `{% for i in range(99999) %}{% set x = i ~ 'x' %}{% endfor %}`
-	block, _ := json.Marshal(strings.Repeat(work, 3))
-	blueprint := `{"type":"completion","template_format":"jinja2","content":[` +
-		`{"type":"text","text":` + string(block) + `},{"type":"text","text":"{{ x }}"}]}`
-	p, err := render.Prepare([]byte(blueprint), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	variables := map[string]json.RawMessage{"x": json.RawMessage(`1`)}
-	c := render.Call{Provider: "openai", Model: "gpt-4o", Variables: variables}
-	if _, _, err := p.Kwargs(c); err != nil {
-		t.Errorf("a call that goes on: %v", err)
-	}
-	c.Context = ended
-	if kwargs, _, err := p.Kwargs(c); !wire.IsCode(err, wire.CodeUnavailable) {
-		t.Errorf("a call that has ended got %d bytes, %v", len(kwargs), err)
 	}
 }
