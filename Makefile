@@ -62,11 +62,13 @@ RACED := api api/admission api/auth api/client api/edge api/ops api/wire cmd/pro
 	cmd/promptspool/internal/machine metrics proxy registry registry/render spool/archive/counting \
 	spool/database/badgerdb spool/database/keyed/keyedtest spool/database/postgres spool/queue
 # Of these, the tests in files that say !race: what one caller does takes up to twenty times as long there.
-UNRACED := ALargeRecord ArchiveDrawn ArchiveOfRowsAlone BesidePacking BlockIsMade GarbageCollection \
-	HourOfErrors HowLists InItAndNothing IsLeftOut IsNobodyElses ItsRemedy LargeArchive Memtables OfAllTexts \
-	RenderingEnds Summaries TestAFullSpoolLeaves TestAKeyThatWaits TestAPageOfThe TestAPatchTakes \
-	TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates TestMove TheHistoryOfLabels \
-	TheLanesAreFull TheServerStarts WholeTable
+UNRACED := ADeletionFinds ADeletionThatFails ALargeRecord AStepOfCheck ArchiveDrawn ArchiveOfRowsAlone \
+	BesidePacking BlockIsMade FailedSyncEnds FindsWhatIsLost FullDiskIsNo GarbageCollection \
+	HourOfErrors HowLists InItAndNothing IsLeftOut IsNobodyElses IsNotAnsweredUnless ItsRemedy \
+	KilledInTheMiddle LargeArchive Memtables OfAllTexts OlderEdition OneFault PowerTook \
+	RenderingEnds Summaries TestAFullSpoolLeaves TestAKeyThatWaits TestAPageOfThe \
+	TestAPatchTakes TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates \
+	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WhatWasAnswered WholeTable
 
 race:
 	CGO_ENABLED=$(if $(RACE),1,0) $(GOTEST) $(RACE) $(RACED:%=./%)

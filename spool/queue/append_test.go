@@ -101,6 +101,14 @@ func TestAnEventOf32MiBGoesThroughWhole(t *testing.T) {
 		if st := s.Status(); st.Gaps != 0 || st.Bytes != int64(len(large)+len("beforeafter")) {
 			t.Fatalf("status %+v", st)
 		}
+
+		// The lanes take it, too.
+		if err := s.Bury(letter("too large", entries[1])); err != nil {
+			t.Fatal(err)
+		}
+		if dead := lane(t, s, queue.LaneDead); len(dead) != 1 || !bytes.Equal(dead[0].Data, large) {
+			t.Errorf("%d dead letters come back, or other bytes", len(dead))
+		}
 	}
 }
 

@@ -105,77 +105,6 @@ func waiting(t *testing.T, s *queue.Queue) (texts []string) {
 	return texts
 }
 
-func TestCheckFindsWhatIsLostAndRepairAgrees(t *testing.T) {
-	from := makeFolders(t)
-	for _, test := range faults() {
-		t.Run(test.name, func(t *testing.T) {
-			dir, lost := test.damaged(t, from), test.lost()
-
-			found, whole := checkDir(t, dir)
-			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
-				t.Errorf("intact events (-want +got):\n%s", diff)
-			}
-			if found.LostEvents() != lost || found.Sound() != (lost == 0) || found.Events != len(test.want) ||
-				found.Uncertain != test.uncertain || found.Next != uint64(11-test.uncertain) {
-				t.Errorf("%d events are lost; the report is %+v", lost, found)
-			}
-
-			if _, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()}); err != nil {
-				t.Fatal(err)
-			}
-
-			repaired, whole := checkDir(t, dir)
-			if diff := cmp.Diff(test.want, whole); len(test.want)+len(whole) > 0 && diff != "" {
-				t.Errorf("intact events after the repair (-want +got):\n%s", diff)
-			}
-			if repaired.Work() || repaired.LostEvents() != lost {
-				t.Errorf("after the repair the report is %+v", repaired)
-			}
-			wantPlans(t, found, repaired)
-
-			s := open(t, dir)
-			if diff := cmp.Diff(test.want, waiting(t, s)); len(test.want) > 0 && diff != "" {
-				t.Errorf("opened again (-want +got):\n%s", diff)
-			}
-			if st := s.Status(); st.Gaps != lost {
-				t.Errorf("%d events are lost; opened again, the status is %+v", lost, st)
-			}
-		})
-	}
-}
-
-// wantPlans compares what Repair did with the one generation of a fault with what Check had
-// announced.
-func wantPlans(t *testing.T, before, after queue.Report) {
-	t.Helper()
-	if len(before.Generations) == 0 {
-		return // it was removed by the fault
-	}
-
-	planned, left := before.Generations[0], ""
-	if len(after.Generations) > 0 {
-		left = after.Generations[0].Name
-	}
-	want, quarantined := planned.Name, 0
-
-	switch planned.Plan {
-	case queue.PlanRebuild:
-		want += ".1"
-		if planned.Damaged > 0 {
-			quarantined = 1
-		}
-	case queue.PlanQuarantine:
-		want, quarantined = "", 1
-	case queue.PlanRemove:
-		want = ""
-	}
-
-	if left != want || len(after.Quarantine) != quarantined {
-		t.Errorf("the plan was %q; now there is generation %q, and in quarantine %q",
-			planned.Plan, left, after.Quarantine)
-	}
-}
-
 func TestRepairRebuildsWhatOnlyTheRawFilesGive(t *testing.T) {
 	dir := closed(t)
 	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum after event 4, whose frame is intact
@@ -238,52 +167,6 @@ func TestCheckOfARunningSpoolFindsDamage(t *testing.T) {
 	if !cmp.Equal(r.Lost, want) || r.Lost[0].FoundAt.IsZero() ||
 		r.Sound() || r.Generations[0].Damaged != 1 || r.Events != 19 {
 		t.Errorf("with event 2 damaged the report is %+v", r)
-	}
-}
-
-func TestLanesAreReadWithoutChangingThem(t *testing.T) {
-	dir := t.TempDir()
-	s := open(t, dir)
-	appendAll(t, s, 1, numbered(3)...)
-	all := readAll(t, s)
-
-	if err := s.Hold(1, "key refused", all[:2]); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Bury(letter("not JSON", all[2])); err != nil {
-		t.Fatal(err)
-	}
-	ack(t, s, 3)
-
-	held, dead := lane(t, s, queue.LaneHeld), lane(t, s, queue.LaneDead)
-	crashed := copyDir(t, dir)
-	closeSpool(t, s)
-
-	for name, dir := range map[string]string{"crashed": crashed, "closed": dir} {
-		t.Run(name, func(t *testing.T) {
-			f := look(t, dir)
-			lanes := map[queue.Lane][]queue.LaneEntry{queue.LaneHeld: held, queue.LaneDead: dead}
-			for l, want := range lanes {
-				var got []queue.LaneEntry
-				for e, err := range f.Lane(l) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					got = append(got, e)
-				}
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", l, diff)
-				}
-			}
-
-			r := check(t, f)
-			if !r.Sound() || r.Lanes[0].Events != 2 || r.Lanes[1].Events != 1 {
-				t.Errorf("%+v", r.Lanes)
-			}
-			if st, err := f.Status(t.Context()); err != nil || st.Held != 2 || st.Dead != 1 {
-				t.Errorf("status %+v (error %v)", st, err)
-			}
-		})
 	}
 }
 

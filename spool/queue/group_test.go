@@ -34,13 +34,28 @@ func (q *Queue) come() {
 	synctest.Wait()
 }
 
-func TestALoneWriterDoesNotWaitForCompany(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, done := awaitingGroup(t, 1)
-		if waited := <-done; waited != 0 {
-			t.Errorf("it waited for %v", waited)
-		}
-	})
+func TestAWriterDoesNotWaitForOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		together, come int
+		closes         bool
+	}{
+		"when it was alone of late":  {together: 1},
+		"once eight are there":       {together: 100, come: groupMax - 1},
+		"of a spool that is closing": {together: 100, closes: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, done := awaitingGroup(t, c.together)
+			for range c.come {
+				s.come()
+			}
+			if c.closes {
+				close(s.closed)
+			}
+			if waited := <-done; waited != 0 {
+				t.Errorf("%s it waited for %v", name, waited)
+			}
+		})
+	}
 }
 
 func TestAWriterWaitsUntilAllCameWhoCameTogetherOfLate(t *testing.T) {
@@ -73,28 +88,6 @@ func TestAWriterWaitsNoLongerThanFiveMillisecondsAfterTheLastCommit(t *testing.T
 		s.awaitGroup()
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("long after the last commit it waited for %v", waited)
-		}
-	})
-}
-
-func TestEightAreEnough(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, done := awaitingGroup(t, 100)
-		for range groupMax - 1 {
-			s.come()
-		}
-		if waited := <-done; waited != 0 {
-			t.Errorf("it waited for %v", waited)
-		}
-	})
-}
-
-func TestNoWriterWaitsForOthersWhenTheSpoolCloses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, done := awaitingGroup(t, 100)
-		close(s.closed)
-		if waited := <-done; waited != 0 {
-			t.Errorf("it waited for %v", waited)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"bytes"
 	"errors"
+	"iter"
 	"testing"
 	"time"
 
@@ -11,11 +12,13 @@ import (
 	"promptspool/spool/queue"
 )
 
-// lane reads all events of a lane.
-func lane(t testing.TB, s *queue.Queue, lane queue.Lane) []queue.LaneEntry {
+// lane reads all events of a lane, of a spool or of a folder.
+func lane(t testing.TB, of interface {
+	Lane(queue.Lane) iter.Seq2[queue.LaneEntry, error]
+}, lane queue.Lane) []queue.LaneEntry {
 	t.Helper()
 	var all []queue.LaneEntry
-	for e, err := range s.Lane(lane) {
+	for e, err := range of.Lane(lane) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,21 +90,25 @@ func TestLanesKeepWhatIsMovedThere(t *testing.T) {
 	}
 
 	check(s)
-	check(open(t, copyDir(t, dir)))
+	crashed := copyDir(t, dir)
 	closeSpool(t, s)
-	check(open(t, dir))
-}
-
-func TestLanesTakeAnEventOf32MiB(t *testing.T) {
-	s := open(t, t.TempDir())
-	large := bytes.Repeat([]byte("0123456789abcdef"), 2<<20)
-	if err := s.Bury(letter("too large", queue.Entry{Seq: 1, Data: large})); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range lane(t, s, queue.LaneDead) {
-		if !bytes.Equal(e.Data, large) {
-			t.Errorf("event %d came back with %d bytes", e.Seq, len(e.Data))
-		}
+	for name, dir := range map[string]string{"a crash": crashed, "a stop": dir} {
+		t.Run("looked at after "+name, func(t *testing.T) {
+			f := look(t, dir)
+			want := [][]queue.LaneEntry{held, dead}
+			got := [][]queue.LaneEntry{lane(t, f, queue.LaneHeld), lane(t, f, queue.LaneDead)}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the lanes (-want +got):\n%s", diff)
+			}
+			r, err := f.Check(t.Context())
+			if err != nil || !r.Sound() || r.Lanes[0].Events != 2 || r.Lanes[1].Events != 1 {
+				t.Errorf("%+v, %v", r.Lanes, err)
+			}
+			if st, err := f.Status(t.Context()); err != nil || st.Held != 2 || st.Dead != 1 {
+				t.Errorf("status %+v, %v", st, err)
+			}
+		})
+		check(open(t, dir))
 	}
 }
 
@@ -122,16 +129,6 @@ func TestLanesTakeAQuarterOfTheDisk(t *testing.T) {
 	}
 	if err := s.Bury(letter("why", queue.Entry{Seq: 3, Data: large})); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEmptyLanesCostNoFolder(t *testing.T) {
-	s := open(t, t.TempDir())
-	if n := len(lane(t, s, queue.LaneHeld)); n != 0 {
-		t.Errorf("the empty lane holds %d events", n)
-	}
-	if n := s.Status().Generations; n != 0 {
-		t.Errorf("empty lanes make %d generations", n)
 	}
 }
 

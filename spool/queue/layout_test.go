@@ -62,20 +62,6 @@ func TestAGenerationThatCannotBeMadeIsNotBlamedOnTheDisk(t *testing.T) {
 	}
 }
 
-func TestAGenerationThatWasNotFinishedIsNoData(t *testing.T) {
-	dir := closed(t)
-	unfinished := filepath.Join(dir, "gen-000000000000000b")
-	if err := os.Mkdir(unfinished, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s := open(t, dir)
-	appendAll(t, s, 7, "event 11")
-	wantTexts(t, s, numbered(11))
-	if st := s.Status(); st.Gaps != 0 {
-		t.Errorf("status %+v", st)
-	}
-}
-
 func TestNobodyElseMayReadTheFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 

@@ -1,7 +1,6 @@
 package lane_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,9 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/spool/disk/disktest"
 	"promptspool/spool/queue/frame"
 	"promptspool/spool/queue/lane"
 )
+
+func TestMain(m *testing.M) {
+	disktest.InMemory()
+	os.Exit(m.Run())
+}
 
 var errClosed = errors.New("closed")
 
@@ -22,7 +27,6 @@ type owner struct {
 	dir         string
 	lost        int
 	dropped     int
-	disk        int64
 	quarantined []string
 	failure     error
 }
@@ -38,7 +42,7 @@ func open(t *testing.T, dir string, bytesMax int64) *owner {
 		CheckFailed:  func() error { return o.failure },
 		Fail:         func(err error) error { o.failure = err; return err },
 		CountLost:    func(_ lane.Lane, events int, _ string) { o.lost += events },
-		NoteDisk:     func(bytes int64) { o.disk += bytes },
+		NoteDisk:     func(int64) {},
 		CountDropped: func(events int) { o.dropped += events },
 		Quarantine: func(name string) error {
 			o.quarantined = append(o.quarantined, name)
@@ -121,48 +125,6 @@ func TestReleasedEventsAreGoneAlsoAfterACrash(t *testing.T) {
 	if keys := o.Keys(lane.Held, lane.Dead); len(left) != 0 || len(keys) != 0 || o.lost+again.lost != 0 {
 		t.Errorf("empty lanes still have files %v and keys %v; %d events counted as lost",
 			left, keys, o.lost+again.lost)
-	}
-}
-
-func TestMovingAnEventAgainKeepsTheFirst(t *testing.T) {
-	o := open(t, t.TempDir(), 1<<20)
-	o.bury(t, 3)
-
-	e := frame.Entry{Seq: 3, Key: 8, Data: []byte("another")}
-	if err := o.Move(lane.Dead, time.Unix(200, 0), []lane.Entry{{Entry: e, Reason: "later"}}); err != nil {
-		t.Fatal(err)
-	}
-
-	for e, err := range o.All(lane.Dead) {
-		if err != nil || e.Key != 3 || string(e.Data) != "event" ||
-			e.Reason != "why" || !e.MovedAt.Equal(time.Unix(100, 0)) {
-			t.Errorf("the dead letter is %+v (error %v); want the one moved first", e, err)
-		}
-	}
-	if at := o.Newest(); o.Events(lane.Dead) != 1 || !at.Equal(time.Unix(3, 0)) {
-		t.Errorf("%d events, the newest from %v; want 1, from second 3", o.Events(lane.Dead), at)
-	}
-}
-
-func TestFullLanesRefuseUntilSomethingIsReleased(t *testing.T) {
-	o := open(t, t.TempDir(), 256<<10)
-	large := bytes.Repeat([]byte("x"), 100<<10)
-	move := func(seq uint64) error {
-		e := frame.Entry{Seq: seq, Data: large}
-		return o.Move(lane.Dead, time.Unix(100, 0), []lane.Entry{{Entry: e, Reason: "why"}})
-	}
-
-	if err := errors.Join(move(1), move(2)); err != nil {
-		t.Fatal(err)
-	}
-	if err := move(3); !errors.Is(err, lane.ErrFull) || o.failure != nil {
-		t.Fatalf("moving event 3 to full lanes: error %v; the spool failed with %v", err, o.failure)
-	}
-	if err := errors.Join(o.Release(lane.Dead, []uint64{1}), move(3)); err != nil {
-		t.Error(err)
-	}
-	if o.disk != 3*104<<10 { // in blocks of 4 KiB
-		t.Errorf("%d bytes of disk were reported, want %d", o.disk, 3*104<<10)
 	}
 }
 
