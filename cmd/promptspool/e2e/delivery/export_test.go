@@ -5,7 +5,6 @@ package delivery
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -111,22 +110,5 @@ func TestAnExportOfOneServerMakesTheSameRecordsOnAnother(t *testing.T) {
 	out, errs, code = harness.RunWith(t, env, "requests", "orphans", "--url", "http://"+to.Addr)
 	if code != 0 || !strings.Contains(out, orphan) {
 		t.Errorf("requests orphans: %d\n%s%s", code, out, errs)
-	}
-
-	// A sidecar passes it through.
-	sidecar := harness.StartSidecar(t, t.TempDir(), from.Addr)
-	out, errs, code = harness.RunWith(t, env, "requests", "export", "--tag", "odd", "--url", "http://"+sidecar.Addr)
-	if got := strings.Count(out, "\n"); code != 0 || got != 60*6 {
-		t.Errorf("of one tag, through a sidecar: %d, %d lines\n%s", code, got, errs)
-	}
-	const invalid = `{"filter_group":{"field":"frob","operator":"is","value":"x"}}`
-	r = sidecar.Call("POST", "/api/public/v2/requests/export", invalid, "X-API-KEY", harness.AdminKey)
-	if r.Status != http.StatusUnprocessableEntity {
-		t.Errorf("an invalid filter, through a sidecar: %d %s", r.Status, r.Body)
-	}
-	from.Stop()
-	r = sidecar.Call("POST", "/api/public/v2/requests/export", `{}`, "X-API-KEY", harness.AdminKey)
-	if r.Status != http.StatusServiceUnavailable {
-		t.Errorf("through a sidecar, without the server: %d %s", r.Status, r.Body)
 	}
 }

@@ -135,38 +135,13 @@ func html(status int) mischief {
 	}
 }
 
-// ours is an answer in the server's name, with a Retry-After if that is not empty.
-func ours(status int, code, retryAfter string) mischief {
-	return func(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-		readAll(r)
-		w.Header().Set("Promptspool-Version", "test")
-		if retryAfter == "date" {
-			retryAfter = time.Now().Add(2 * time.Second).UTC().Format(http.TimeFormat)
-		}
-		if retryAfter != "" {
-			w.Header().Set("Retry-After", retryAfter)
-		}
-		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"success":false,"error":%q,"message":"No, because of the test.","fields":[]}`, code)
-	}
-}
-
-// failsFor answers batches of one key as a server whose database cannot serve its account, and
-// passes on the others.
-func failsFor(key string) mischief {
-	return func(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-		body := readAll(r)
-		if r.Header.Get("X-API-KEY") != key {
-			answer(w, b.pass(r, body))
-			return
-		}
-
-		w.Header().Set("Promptspool-Version", "test")
-		w.Header().Set("Retry-After", "600")
-		w.WriteHeader(503)
-		_, _ = io.WriteString(w, `{"success":false,"error":"unavailable","message":"A worker is away.",`+
-			`"fields":[],"affects":"account"}`)
-	}
+// asksToComeBack is a 503 in the server's name.
+func asksToComeBack(_ *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+	readAll(r)
+	w.Header().Set("Promptspool-Version", "test")
+	w.Header().Set("Retry-After", "1")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, `{"success":false,"error":"unavailable","message":"Because of the test.","fields":[]}`)
 }
 
 // cut resets the connection, so that the other side does not take it for an orderly end.
@@ -209,23 +184,14 @@ func cutsTheAnswerShort(b *between, w http.ResponseWriter, r *http.Request, _ <-
 	panic(http.ErrAbortHandler)
 }
 
-func cutsTheBatchShort(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+// takesSmallOnes refuses batches of more than 1,500 bytes, as a proxy does.
+func takesSmallOnes(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
 	body := readAll(r)
-	answer(w, b.pass(r, body[:len(body)/2]))
-}
-
-// takesSmallOnes refuses batches larger than most bytes, as a proxy would, or as the
-// server itself.
-func takesSmallOnes(most int, refusal mischief) mischief {
-	return func(b *between, w http.ResponseWriter, r *http.Request, over <-chan struct{}) {
-		body := readAll(r)
-		if len(body) > most {
-			r.Body = http.NoBody
-			refusal(b, w, r, over)
-			return
-		}
-		answer(w, b.pass(r, body))
+	if len(body) > 1500 {
+		html(http.StatusRequestEntityTooLarge)(b, w, r, over)
+		return
 	}
+	answer(w, b.pass(r, body))
 }
 
 // isSlow reads a batch and gives the answer in small pieces.

@@ -5,15 +5,12 @@ package delivery
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/spool/crashpoint"
 )
 
 const lateKey = "a-key-that-the-server-learns-late-and-not-at-first"
@@ -112,42 +109,6 @@ func TestHeldEventsAreExportedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 	}
 	if found := harness.FilesHolding(t, sidecar.Data, lateKey); len(found) > 0 {
 		t.Errorf("the unknown key is still in %v", found)
-	}
-}
-
-// A replay dies when the events are in the spool again and still in the lane.
-func TestAReplayThatDiesHalfwayLosesAndDoublesNothing(t *testing.T) {
-	sidecar, server, ids := startHolding(t, 3)
-	sidecar.Stop()
-
-	keyFile := filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(keyFile, []byte(harness.AdminKey), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	program, err := harness.CrashBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	replay := exec.Command(program, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.Data)
-	replay.Env = append(os.Environ(), "PROMPTSPOOL_CRASH_AT="+crashpoint.AfterCommit)
-	out, _ := replay.CombinedOutput()
-	if status := replay.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
-		t.Fatalf("the replay was to die: %v\n%s", replay.ProcessState, out)
-	}
-
-	waiting, held := exported(t, "spool", "export", "--data", sidecar.Data), dead(t, sidecar.Data)
-	if len(waiting) != 3 || len(held) != 3 {
-		t.Errorf("%d events are in the spool and %d are held; want all of them in both", len(waiting), len(held))
-	}
-
-	harness.Run(t, 0, "dead", "replay", "--all", "--key-file", keyFile, "--data", sidecar.Data)
-	harness.Run(t, 0, "spool", "drain", "--data", sidecar.Data, "--upstream", "http://"+server.Addr)
-	for _, id := range ids {
-		server.Record(id, harness.Events(1))
-	}
-	if n := server.Total(nil); n != 3 || len(dead(t, sidecar.Data)) != 0 {
-		t.Errorf("%d records, want 3; held: %v", n, dead(t, sidecar.Data))
 	}
 }
 

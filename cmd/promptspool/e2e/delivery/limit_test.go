@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,17 +22,11 @@ import (
 	"promptspool/spool/crashpoint"
 )
 
-// fullRecord refuses what comes for one request beyond a limit, with the cause that a server
-// gives, and passes on the rest.
-type fullRecord struct {
-	id    string
-	limit int
+// fullRecord refuses what comes for one request, with the cause that a server gives of a record
+// at a limit, and passes on the rest.
+type fullRecord struct{ id string }
 
-	mu   sync.Mutex
-	kept map[string]bool // under mu; ids of its events
-}
-
-func (f *fullRecord) answer(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
+func (f fullRecord) answer(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
 	d, err := zstd.NewReader(bytes.NewReader(readAll(r)), zstd.WithDecoderConcurrency(1))
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -46,25 +39,20 @@ func (f *fullRecord) answer(b *between, w http.ResponseWriter, r *http.Request, 
 
 	var rest bytes.Buffer
 	var refused []wire.Result
-	f.mu.Lock()
 	for line := range bytes.Lines(lines) {
 		e, err := wire.ParseEvent(line)
 		if err != nil {
 			b.t.Error(err)
 		}
-		if e.RequestID != f.id || f.kept[e.ID] || len(f.kept) < f.limit {
+		if e.RequestID != f.id {
 			rest.Write(line)
-			if e.RequestID == f.id {
-				f.kept[e.ID] = true
-			}
 			continue
 		}
 		refused = append(refused, wire.Result{
 			ID: e.ID, Code: wire.ResultInvalid, Cause: wire.CauseLimit,
-			Reason: fmt.Sprintf("request %s already has %d events, the most that are kept", f.id, f.limit),
+			Reason: "this request already has the most events that are kept",
 		})
 	}
-	f.mu.Unlock()
 
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -147,69 +135,6 @@ func TestAnAgentMayReportAnyNumberOfSteps(t *testing.T) {
 	}
 }
 
-// A server refuses what a record has no room for.
-func TestEventsBeyondTheLimitOfARecordHoldUpNoOtherRequest(t *testing.T) {
-	t.Parallel()
-	limit, excess := 400, 80
-	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
-	middle := startBetween(t, server.Addr)
-	sidecar := harness.StartSidecar(t, t.TempDir(), middle.addr)
-	agents := wire.NewID()
-	full := &fullRecord{id: agents, limit: limit + 1, kept: map[string]bool{}} // the request is one, too
-	middle.set(full.answer)
-	sidecar.Track("/rest/track-request", harness.AdminKey, harness.With(harness.Chat(), "request_id", agents))
-
-	trackSteps(t, sidecar, agents, limit+excess)
-
-	begun := time.Now()
-	others := []string{
-		sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat()),
-		sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat()),
-	}
-	for _, id := range others {
-		server.Record(id, harness.Events(1))
-	}
-	sidecar.Emptied()
-	t.Logf("after %d steps, %d of them refused, other requests arrived in %v", limit+excess, excess, time.Since(begun))
-
-	if s := sidecar.SpoolStatus(); s["dead"] != float64(excess) || s["dropped"] != 0.0 || s["held"] != 0.0 {
-		t.Errorf("the spool says %v", s)
-	}
-	if n := sidecar.Metric("promptspool_forward_paused"); n != 0 {
-		t.Error("forwarding is paused")
-	}
-	if log := sidecar.Logged(); strings.Contains(log, "versions") || !strings.Contains(log, "record is at a limit") {
-		t.Error("the log blames versions, or does not tell of the limit")
-	}
-
-	// The tools know them, beside the sidecar and in the folder of a stopped one.
-	rows := dead(t, sidecar.Data)
-	if len(rows) != excess || rows[0].Lane != "dead" || rows[0].Cause != "limit" || rows[0].RequestID != agents {
-		t.Fatalf("dead list: %d rows, the first is %+v", len(rows), rows[0])
-	}
-	out, _ := harness.Run(t, 0, "dead", "list", "--data", sidecar.Data)
-	if !strings.Contains(out, "CAUSE") || strings.Count(out, " limit ") != excess {
-		t.Errorf("dead list says\n%s", out)
-	}
-	sidecar.Stop()
-	if stopped := dead(t, sidecar.Data); !slices.Equal(stopped, rows) {
-		t.Errorf("dead list of the stopped sidecar: %d rows", len(stopped))
-	}
-	sequence := fmt.Sprint(rows[0].Seq)
-	if out, _ := harness.Run(t, 0, "dead", "show", sequence, "--data", sidecar.Data); !strings.Contains(out, "limit") {
-		t.Errorf("dead show says\n%s", out)
-	}
-	if lines := exported(t, "spool", "export", "--lane", "dead", "--data", sidecar.Data); len(lines) != excess {
-		t.Errorf("%d lines are exported", len(lines))
-	}
-	harness.Run(t, 0, "spool", "check", "--data", sidecar.Data)
-	harness.Run(t, 0, "dead", "purge", sequence, "--yes", "--data", sidecar.Data)
-	harness.Run(t, 0, "dead", "replay", "--all", "--lane", "dead", "--data", sidecar.Data)
-	if left := exported(t, "spool", "export", "--data", sidecar.Data); len(left) != excess-1 {
-		t.Errorf("%d events are in the spool again; want %d", len(left), excess-1)
-	}
-}
-
 // Beyond their share of the lanes the oldest dead letters of limits are dropped. The sidecar dies
 // on the way, and neither loses nor invents any but these.
 func TestDyingWhileDeadLettersOfLimitsAreDroppedLosesNoOther(t *testing.T) {
@@ -218,7 +143,7 @@ func TestDyingWhileDeadLettersOfLimitsAreDroppedLosesNoOther(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			server := harness.StartPlainServer(t, "127.0.0.1:0")
 			middle := startBetween(t, server.Addr)
-			full := &fullRecord{id: wire.NewID()}
+			full := fullRecord{wire.NewID()}
 			middle.set(full.answer)
 			program, err := harness.CrashBinary()
 			if err != nil {
@@ -248,7 +173,7 @@ func TestDyingWhileDeadLettersOfLimitsAreDroppedLosesNoOther(t *testing.T) {
 			sidecar.Emptied()
 			s := sidecar.SpoolStatus()
 			rows := dead(t, data)
-			if s["gaps"] != 0.0 || len(rows) < 10 || len(rows) > 40 {
+			if s["gaps"] != 0.0 || len(rows) < 10 || len(rows) > 40 || rows[0].Cause != "limit" {
 				t.Errorf("%d dead letters are left of %d; the spool says %v", len(rows), acked, s)
 			}
 			if first, last := rows[0].Seq, rows[len(rows)-1].Seq; first == 1 || last < uint64(acked) {

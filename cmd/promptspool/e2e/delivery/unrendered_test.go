@@ -19,65 +19,35 @@ func TestTheAPIPublishesWhatCannotBeRenderedWithWarnings(t *testing.T) {
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 	want := []any{map[string]any{"path": "messages[0].content[0].text", "line": 1.0, "column": 11.0,
 		"message": `has {"name"}, which is no variable's name; write {{ and }} for braces`}}
-	body := func(name, text, format string) map[string]any {
-		message := map[string]any{"role": "user", "content": text, "template_format": format}
-		return map[string]any{
-			"prompt_name": name,
-			"prompt_template": map[string]any{
-				"prompt_name": name, "type": "chat", "messages": []any{message},
-			},
-			"prompt_version": map[string]any{
-				"prompt_template": map[string]any{"type": "chat", "messages": []any{message}},
-			},
-			"release_labels": []string{"prod"},
+	template := map[string]any{"prompt_name": "old", "type": "chat",
+		"messages": []any{map[string]any{"role": "user", "content": braces}}}
+
+	for _, c := range []struct {
+		method, path string
+		status       int
+		body         any
+	}{
+		{"POST", "/rest/prompt-templates", 201, harness.Greeting(braces, "prod")},
+		{"POST", "/library-publish-prompt-template", 200, map[string]any{
+			"prompt_name": "old", "prompt_template": template, "release_labels": []string{"prod"},
+		}},
+		{"PATCH", "/rest/prompt-templates/old", 201, map[string]any{
+			"commit_message": "again", "release_labels": []string{"next"},
+			"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}},
+		}},
+	} {
+		r := sidecar.Call(c.method, c.path, c.body, "X-API-KEY", harness.AdminKey)
+		if r.Status != c.status || fmt.Sprint(r.JSON["warnings"]) != fmt.Sprint(want) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, r.Status, r.Body)
 		}
 	}
 
-	for at, n := range map[string]*harness.Node{"server": server, "sidecar": sidecar} {
-		for _, c := range []struct {
-			method, path string
-			status       int
-			body         any
-		}{
-			{"POST", "/rest/prompt-templates", 201, body(at+"-new", braces, "f-string")},
-			{"POST", "/library-publish-prompt-template", 200, body(at+"-old", braces, "f-string")},
-			{"PATCH", "/rest/prompt-templates/" + at + "-new", 201, map[string]any{
-				"commit_message": "again", "release_labels": []string{"next"},
-				"messages": map[string]any{"0": map[string]any{"role": "assistant", "content": braces}},
-			}},
-		} {
-			r := n.Call(c.method, c.path, c.body, "X-API-KEY", harness.AdminKey)
-			if r.Status != c.status || fmt.Sprint(r.JSON["warnings"]) != fmt.Sprint(want) {
-				t.Errorf("%s %s at the %s: %d %s", c.method, c.path, at, r.Status, r.Body)
-			}
-			if labels, _ := r.JSON["release_labels"].([]any); len(labels) != 1 {
-				t.Errorf("%s %s at the %s: labels %v", c.method, c.path, at, labels)
-			}
-		}
-
-		for _, name := range []string{at + "-new", at + "-old"} {
-			r := n.Call("POST", "/prompt-templates/"+name, map[string]any{
-				"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai",
-			}, "X-API-KEY", harness.AdminKey)
-			text := fmt.Sprint(r.JSON["llm_kwargs"])
-			warning := fmt.Sprint(r.JSON["warning"])
-			if r.Status != 200 || !strings.Contains(text, braces) ||
-				!strings.Contains(warning, "(line 1, column 11)") {
-				t.Errorf("%s fetched with its label: %d %s", name, r.Status, r.Body)
-			}
-		}
-
-		// A feature of full Jinja gives a warning too; what can be rendered gives none.
-		include := body(at+"-include", "a\n{% include 'b' %}", "jinja2")
-		r := n.Call("POST", "/rest/prompt-templates", include, "X-API-KEY", harness.AdminKey)
-		if r.Status != 201 || !strings.Contains(string(r.Body), `"line":2,"column":1,"message":"uses the tag include`) {
-			t.Errorf("an include: %d %s", r.Status, r.Body)
-		}
-		r = n.Call("POST", "/rest/prompt-templates", body(at+"-good", "{who}", "f-string"), "X-API-KEY",
-			harness.AdminKey)
-		if r.Status != 201 || !strings.Contains(string(r.Body), `"warnings":[]`) {
-			t.Errorf("a template that can be rendered: %d %s", r.Status, r.Body)
-		}
+	r := sidecar.Call("POST", "/prompt-templates/team/greet", map[string]any{
+		"label": "prod", "input_variables": map[string]string{"who": "Ann"}, "provider": "openai",
+	}, "X-API-KEY", harness.AdminKey)
+	if r.Status != 200 || !strings.Contains(fmt.Sprint(r.JSON["llm_kwargs"]), braces) ||
+		!strings.Contains(fmt.Sprint(r.JSON["warning"]), "(line 1, column 11)") {
+		t.Errorf("fetched with its label: %d %s", r.Status, r.Body)
 	}
 }
 

@@ -57,11 +57,18 @@ func (a *CertAuthority) write(path, kind string, der []byte) {
 // Issue writes a certificate for this machine, and its key.
 func (a *CertAuthority) Issue() (certFile, keyFile string) {
 	a.t.Helper()
+
+	return a.IssueUntil(a.cert.NotAfter)
+}
+
+// IssueUntil is Issue for a certificate that is valid until a time.
+func (a *CertAuthority) IssueUntil(until time.Time) (certFile, keyFile string) {
+	a.t.Helper()
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(2),
 		NotBefore:    a.cert.NotBefore,
-		NotAfter:     a.cert.NotAfter,
+		NotAfter:     until,
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
