@@ -130,31 +130,6 @@ func TestADatabaseWithoutConnectionsIsSaidAndUsedAgain(t *testing.T) {
 	}
 }
 
-func TestASlowDatabaseIsSaidAndUsedAgain(t *testing.T) {
-	t.Parallel()
-	dsn := postgrestest.DSN(t)
-	server := startShared(t, dsnWith(t, dsn, "statement_timeout", "2s"), "a", harness.FreePort(t))
-	writeOne(server)
-
-	conn := postgrestest.Connect(t, dsn)
-	execute(t, conn, `BEGIN; LOCK TABLE records IN ACCESS EXCLUSIVE MODE`)
-	r := server.Call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", harness.AdminKey)
-	if err := refusal(r, "statement_timeout"); err != nil {
-		t.Errorf("a search that waits for a lock: %v", err)
-	}
-	if err := refusal(writeOne(server), "statement_timeout"); err != nil {
-		t.Errorf("a write that waits for a lock: %v", err)
-	}
-
-	execute(t, conn, `ROLLBACK`)
-	if r := writeOne(server); r.Status != 200 {
-		t.Errorf("after the lock was gone: %d %s", r.Status, r.Body)
-	}
-	if total := server.Total(map[string]any{}); total != 2 {
-		t.Errorf("%d records are there", total)
-	}
-}
-
 // The database's tables are on a disk of 48 MiB, which somebody else fills.
 func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
 	t.Parallel()
