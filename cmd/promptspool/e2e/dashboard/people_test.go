@@ -104,6 +104,7 @@ func (b *browser) signIn(email, password string) {
 
 func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	server, b := founded(t)
+	source := axe(t)
 	publishVersion(server, 0)
 
 	// The session ends while somebody edits; saving leads through the sign-in page, and
@@ -116,11 +117,13 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	choosePassword(t, b, reset, "another good password")
 	b.press("[value=save]")
 	b.shows("main", "Your session has expired. Sign in to continue; your changes are kept.")
+	b.accessible(source, "an expired session")
 	b.screenshots("expired")
 	b.signIn("ann@example.com", "correct horse battery")
 	b.shows("main", "Wrong email or password.")
 	b.signIn("ann@example.com", "another good password")
 	b.shows("main", "Nothing has been sent yet")
+	b.accessible(source, "a form that is shown again")
 	first, third := b.value("#text-0"), b.value("#text-2")
 	if first != "Greet {shop}'s customers in verse." || third != "Gladly,\nand at length." {
 		t.Fatalf("the editor shows %q and %q", first, third)

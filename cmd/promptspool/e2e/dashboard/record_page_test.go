@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	permission "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
@@ -142,9 +141,13 @@ func TestMarkdownIsLaidOutAndShownAsSentByAKey(t *testing.T) {
 
 func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	server, b := seeded(t)
-	b.visit("/requests")
-	b.fill("#line", `"`+seed.Phrase+`"`)
-	b.press(".filter .primary")
+	p := b.opens("requests")
+	p.filters(fmt.Sprintf("%q", seed.Phrase))
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.PhraseAnswers, " requests"))
+	p.holds("each row shows the phrase, marked", fmt.Sprintf(
+		`[...document.querySelectorAll("#list .answer mark")].length === %d`, seed.PhraseAnswers))
+	p.accessible(axe(t), "a list with marks")
 	b.press("tbody tr a")
 	b.holds("the phrase is marked", fmt.Sprintf(`[...document.querySelectorAll(".out mark.hit")]
 		.some((mark) => mark.innerText.toLowerCase() === %q)`, seed.Phrase))
@@ -162,7 +165,7 @@ func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	b.holds("the whole text has them all", fmt.Sprintf(`%s > %d`, before, shown))
 }
 
-func TestRecordsAreWalkedByKeysWithinTheirFilter(t *testing.T) {
+func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	server, b := seeded(t)
 	const filter = "status:error template:support/triage@3 time:yesterday"
 	ids := list(server, filter)
@@ -170,9 +173,20 @@ func TestRecordsAreWalkedByKeysWithinTheirFilter(t *testing.T) {
 		t.Fatalf("%d calls failed yesterday", len(ids))
 	}
 
-	b.visit("/requests")
-	b.fill("#line", filter)
-	b.press(".filter .primary")
+	p := b.opens("requests")
+	p.shows("#count", "3\u202f000 requests, newest first")
+	p.filters(filter)
+	p.tookSteps(2)
+	p.shows("#count", fmt.Sprint(seed.YesterdayFailed, " requests"))
+	for _, row := range p.rows() {
+		if !strings.Contains(row, "failed") || !strings.Contains(row, "v3") ||
+			!strings.Contains(row, "Request timed out after 30 s.") {
+			t.Errorf("a row shows %s", row)
+		}
+	}
+	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tbody tr")].every((row) =>
+		getComputedStyle(row).backgroundColor !== getComputedStyle(document.querySelector("#list")).backgroundColor)`)
+	p.screenshots("list-failed")
 	b.key("j")
 	b.keyTo("\r")
 	at := func(i int) {
@@ -261,38 +275,6 @@ func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
 	if got := b.copied(); got != long {
 		t.Errorf("%d of %d bytes are copied", len(got), len(long))
 	}
-
-	failuresAreCounted(server, b)
-}
-
-// failuresAreCounted logs calls that fail in the same way, and follows one to the others.
-func failuresAreCounted(server *harness.Node, b *browser) {
-	failed := asked("Hello?", "")
-	failed["status"], failed["error_type"], failed["error_message"] = "ERROR", "PROVIDER_RATE_LIMIT", "429: slow down"
-	failed["request_response"] = map[string]any{"error": map[string]any{"type": "tokens", "message": "Slow down."}}
-	failed["kwargs"].(map[string]any)["temperature"] = 0.25
-	failed["kwargs"].(map[string]any)["tools"] = []any{map[string]any{"type": "function",
-		"function": map[string]any{"name": "get_weather", "description": "Says how it will be."}}}
-	failed["metadata"] = map[string]string{"time_to_first_token_ms": "180.5"}
-	started := time.Now() // failures are counted by the day on which they started
-	failed["request_start_time"] = started.Format(time.RFC3339Nano)
-	failed["request_end_time"] = started.Add(2500 * time.Millisecond).Format(time.RFC3339Nano)
-
-	id := server.Track("/rest/track-request", harness.AdminKey, failed)
-	b.visit("/requests/" + id)
-	b.shows(".failed", "No other call failed like this today.")
-	for range 2 {
-		server.Track("/rest/track-request", harness.AdminKey, failed)
-	}
-	b.visit("/requests/" + id)
-	b.holds("the card comes first", `document.querySelector("h1 + .failed") !== null`)
-	b.shows(".failed", "PROVIDER_RATE_LIMIT", "429: slow down", `"message": "Slow down."`,
-		"2 other calls failed like this today.")
-	b.shows(".facts", "Started", "Ended", "2.50 s", "First token", "after 180 ms", "temperature", "0.25",
-		"get_weather")
-	b.screenshots("record-failed")
-	b.press(".alike a")
-	b.shows("#count", "3 requests")
 }
 
 func TestAFailedCallShowsWhyFirst(t *testing.T) {

@@ -26,14 +26,7 @@ var greetVersions = []struct{ text, message string }{
 	},
 }
 
-// publishVersions publishes greetVersions.
-func publishVersions(server *harness.Node) {
-	server.T.Helper()
-	for n := range greetVersions {
-		publishVersion(server, n)
-	}
-}
-
+// publishVersion publishes one of greetVersions.
 func publishVersion(server *harness.Node, n int) {
 	server.T.Helper()
 	v := greetVersions[n]
