@@ -140,7 +140,8 @@ func (c *crawler) link(at *url.URL, a *markup.Node) {
 }
 
 // leavesView reports whether a link is meant to leave the view: it removes a condition or has
-// another time, clears them all, opens another view, or shows the calls of the same failure or conversation.
+// another time, clears them all, opens another view, or shows the calls of the same failure
+// or conversation.
 func leavesView(a *markup.Node) bool {
 	label := strings.TrimSpace(attr(a, "aria-label") + name(a))
 	return strings.HasPrefix(label, "Remove the filter") || strings.HasPrefix(label, "Clear") ||
