@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -47,15 +46,11 @@ func TestAFuzzerOnTheListenersHindersNobody(t *testing.T) {
 
 	s := &siege{seed: 1, short: 250, long: harness.Soak(t, 1), patience: 10 * time.Second}
 	if s.long > 0 {
-		// Shaped attacks are paced to half a processor, so nobody has to wait long beside
-		// them.
-		s.seed, s.patience, s.shapes = rand.Uint64(), time.Second, true
-		server.memoryMax = serverMax
+		s.seed, s.patience = rand.Uint64(), time.Second
 	}
 	s.lay(sidecar, server)
 
-	t.Logf("seed %d: %d broken requests were sent, %d answers came; %d shaped attacks",
-		s.seed, s.sent, s.answered, s.shaped)
+	t.Logf("seed %d: %d broken requests were sent, %d answers came", s.seed, s.sent, s.answered)
 	for _, fault := range s.faults {
 		t.Error(fault)
 	}
@@ -173,12 +168,10 @@ type siege struct {
 	short    int    // broken requests on each of two connections to each process, at least
 	long     time.Duration
 	patience time.Duration // within which a good call is answered 200
-	shapes   bool          // sends shaped attacks, too: those that cost much for their bytes
 
 	mu             sync.Mutex
 	faults         []string // under mu, as everything below; the first few
 	sent, answered int
-	shaped         int
 	written        []string // ids of the good client's requests
 }
 
@@ -188,8 +181,7 @@ type besieged struct {
 	name      string
 	memoryMax int64 // bytes of anonymous memory
 	took      []time.Duration
-	memory    int64                  // the most that was seen
-	under     atomic.Pointer[string] // the shaped attack that is being carried out
+	memory    int64 // the most that was seen
 }
 
 func (s *siege) lay(all ...*besieged) {
@@ -200,14 +192,8 @@ func (s *siege) lay(all ...*besieged) {
 			random := rand.New(rand.NewPCG(s.seed, uint64(i)))
 			for n := 0; (n < s.short || time.Since(begun) < s.long) && s.faultless(); n++ {
 				s.attack(b, random)
-				s.spare(b, begun)
 			}
 		})
-	}
-	if s.shapes {
-		for i, b := range all {
-			attackers.Go(func() { s.shape(b, rand.New(rand.NewPCG(s.seed, uint64(100+i))), begun) })
-		}
 	}
 	for _, b := range all {
 		clients.Go(func() { s.useWell(b, over) })
@@ -228,54 +214,6 @@ func (s *siege) lay(all ...*besieged) {
 			}
 		}
 	}
-}
-
-// shapeBytesMax is about the size to which the bodies of shaped attacks grow.
-const shapeBytesMax = 1 << 20
-
-// shape carries out attacks of any kind and size, one after the other, and leaves before
-// some are answered.
-func (s *siege) shape(b *besieged, random *rand.Rand, begun time.Time) {
-	for time.Since(begun) < s.long && s.faultless() {
-		a := attacks[random.IntN(len(attacks))]
-		p := target{t: b.T, addr: b.Addr, client: harness.OwnClient(b.T, 1), partly: true}
-		if random.IntN(4) == 0 {
-			p.leaves = time.Duration(1+random.IntN(100)) * time.Millisecond
-		}
-		b.under.Store(&a.name)
-		for n, size := 1+random.IntN(100), 0; size < shapeBytesMax && (a.most == 0 || n < a.most); n *= 4 {
-			size = max(1, a.send(p, n))
-			s.spare(b, begun)
-			if random.IntN(3) == 0 {
-				break
-			}
-		}
-		p.client.CloseIdleConnections()
-
-		s.mu.Lock()
-		s.shaped++
-		s.mu.Unlock()
-	}
-}
-
-// spare waits while a process takes more than its part of half a processor.
-func (s *siege) spare(b *besieged, begun time.Time) {
-	if !s.shapes || b.Ended() {
-		return
-	}
-	m := meter{b.T, b.Cmd.Process.Pid}
-	for time.Since(begun) < s.long && m.processor() > time.Since(begun)/4 {
-		harness.PauseFor(5 * time.Millisecond)
-	}
-}
-
-// attacked names the shaped attack that is being carried out.
-func (b *besieged) attacked() string {
-	if name := b.under.Load(); name != nil {
-		return *name
-	}
-
-	return ""
 }
 
 // fault records a failure; only the first few are kept.
@@ -311,8 +249,7 @@ func (s *siege) useWell(b *besieged, over chan struct{}) {
 		asked := time.Now()
 		status, answer, err := postWith(client, b.Addr, path, body)
 		if err != nil || status != 200 {
-			s.fault("%s of the good client at the %s, beside the attack %q: %d %s, %v",
-				path, b.name, b.attacked(), status, answer, err)
+			s.fault("%s of the good client at the %s: %d %s, %v", path, b.name, status, answer, err)
 			return
 		}
 

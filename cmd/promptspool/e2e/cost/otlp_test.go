@@ -19,23 +19,12 @@ var otlpAttacks = []attack{
 		}
 		return export(p, strings.Join(spans, ","))
 	}},
-	{name: "spans: JSON in a text", n: 16000, send: func(p target, n int) int {
-		text := quoted("[" + elements(n, `{"headers":{"authorization":"x"}}`) + "]")
-		return export(p, span(`"attributes":[{"key":"gen_ai.prompt","value":{"stringValue":`+text+`}}]`))
-	}},
 	{name: "spans: log records of a call", n: 1000, send: func(p target, n int) int {
 		record := fmt.Sprintf(`{"eventName":"gen_ai.choice","timeUnixNano":"1700000000000000000","body":`+
 			`{"stringValue":"x"},"traceId":"%s","spanId":"%016x"}`, attackedTrace, rand.Uint64()|1)
 		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, record) + `]}]}]}`
 		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
 		return len(body)
-	}},
-	{name: "spans: many of an SDK", n: 1000, send: func(p target, n int) int {
-		spans := make([]string, n)
-		for i := range spans {
-			spans[i] = bulkSpan(`"attributes":{"k":"v"},"parent_id":null`)
-		}
-		return exportBulk(p, strings.Join(spans, ","))
 	}},
 	// Soon its record is full, and every one of them is refused.
 	{name: "spans: one of an SDK, many times", n: 1000, send: func(p target, n int) int {
@@ -46,14 +35,6 @@ var otlpAttacks = []attack{
 		}
 		return exportBulk(p, strings.Join(spans, ","))
 	}},
-	{name: "spans: a large one of an SDK", n: 8000, send: func(p target, n int) int {
-		members := make([]string, n)
-		for i := range members {
-			members[i] = fmt.Sprintf(`"request_start_time_%d":null`, i)
-		}
-		return exportBulk(p, bulkSpan(`"events":[`+elements(n, `{"name":"e","timestamp":"1"}`)+`],`+
-			`"log_request":{`+strings.Join(members, ",")+`}`))
-	}},
 	{name: "spans: traces that are closed", n: 1000, send: func(p target, n int) int {
 		spans := make([]string, n)
 		for i := range spans {
@@ -61,20 +42,6 @@ var otlpAttacks = []attack{
 			spans[i] = strings.Replace(bulkSpan(`"close":true`), attackedTrace, trace, 1)
 		}
 		return exportBulk(p, strings.Join(spans, ","), "?close_after=true")
-	}},
-	{name: "spans: metrics", n: 16000, send: func(p target, n int) int {
-		body := `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[` + elements(n, `{"name":"m"}`) + `]}]}]}`
-		p.call("POST", "/v1/metrics", body, "Content-Type", "application/json")
-		return len(body)
-	}},
-	{name: "spans: a trace", n: 400, send: func(p target, n int) int {
-		spans := make([]string, n)
-		for i := range spans {
-			spans[i] = span(`"name":"step"`)
-		}
-		size := export(p, strings.Join(spans, ","))
-		p.call("GET", "/api/public/v2/traces/"+attackedTrace, "")
-		return size
 	}},
 }
 

@@ -70,20 +70,6 @@ var pageAttacks = []attack{
 		}
 		return size
 	}},
-	{name: "page: exports of a view", n: 200, send: func(p target, n int) int {
-		tag, size := manyTagged(p, n)
-		for _, form := range []string{"events", "records", "csv", "csv&col=input&col=scores"} {
-			p.call("GET", "/requests/export?format="+form+"&filter=tag:"+tag, "")
-		}
-		return size
-	}},
-	{name: "page: a deletion by metadata", n: 200, most: 1600, send: func(p target, n int) int {
-		tag, size := manyTagged(p, n)
-		p.call("GET", "/requests/delete?key=customer&value="+tag, "")
-		p.submit("/requests/delete", url.Values{"key": {"customer"}, "value": {tag}})
-		p.call("GET", "/requests?filter=customer:"+tag, "")
-		return size
-	}},
 	{name: "keeper: the first part of each pass", n: 200, send: func(p target, n int) int {
 		// A pass begins with the newest requests, which are these.
 		size := batch(p, n, func(int) wire.Event {

@@ -5,13 +5,9 @@ package cost
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"promptspool/api"
@@ -58,52 +54,6 @@ func servedRoutes() []string {
 	return all
 }
 
-// Each route has an attack, or a reason why it has none.
-func TestEveryRouteIsAttacked(t *testing.T) {
-	var mu sync.Mutex
-	visited := map[string]bool{}
-	recorder := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		defer mu.Unlock()
-		visited[r.Method+" "+r.URL.EscapedPath()] = true
-		fmt.Fprint(w, "{}")
-	}))
-	defer recorder.Close()
-	p := target{t: t, addr: strings.TrimPrefix(recorder.URL, "http://"), client: recorder.Client()}
-	for _, a := range attacks {
-		if size := a.send(p, 2); size == 0 && a.most == 0 {
-			t.Errorf("%s sends nothing", a.name)
-		}
-	}
-
-	attacked := map[string]bool{}
-	routes := servedRoutes()
-	slices.SortStableFunc(routes, func(a, b string) int { // exact ones come first, as in the dashboard's own table
-		return strings.Count(a, "{") - strings.Count(b, "{")
-	})
-	for call := range visited {
-		i := slices.IndexFunc(routes, func(route string) bool { return routePattern(route).MatchString(call) })
-		if i < 0 {
-			t.Errorf("%s is attacked, but there is no such route", call)
-			continue
-		}
-		attacked[routes[i]] = true
-	}
-	for _, route := range routes {
-		switch why := withoutInput[route]; {
-		case !attacked[route] && why == "":
-			t.Errorf("%s has no attack: add one to attacks, or say in withoutInput why it needs none", route)
-		case attacked[route] && why != "":
-			t.Errorf("%s is attacked, and withoutInput says that it is not", route)
-		}
-	}
-	for route := range withoutInput {
-		if !slices.Contains(routes, route) {
-			t.Errorf("withoutInput names %s, which is not served", route)
-		}
-	}
-}
-
 // pathPlace is a quoted {id} of a page, which is one segment; {} of the API may be several.
 var pathPlace = regexp.MustCompile(`\\\{[^}]+\\\}`)
 
@@ -138,7 +88,7 @@ const inHead = 3000
 
 // routeAttacks are attacks on routes that no other attack calls.
 func routeAttacks() []attack {
-	all := []attack{
+	return []attack{
 		{name: "label: many of a template", n: 50, most: 400, send: func(p target, n int) int {
 			size := publish(p, "labelled", "hello")
 			for i := range n {
@@ -225,79 +175,5 @@ func routeAttacks() []attack {
 			}
 			return 7 * len(body)
 		}},
-		{name: "pages: long filters", n: 100, most: inHead, send: func(p target, n int) int {
-			query := "&filter=" + strings.Repeat("tag:a+", n/12) + strings.Repeat("w", n/2)
-			for _, path := range []string{
-				"/", "/requests", "/requests/export", "/suggestions",
-				"/requests/" + wire.NewID() + "/raw", "/audit", "/keys", "/people",
-			} {
-				p.call("GET", path+"?"+query[1:], "")
-			}
-			return 8 * len(query)
-		}},
-		{name: "editor: messages", n: 200, send: func(p target, n int) int {
-			form := url.Values{
-				"name": {"edited"}, "new": {"true"}, "kind": {"chat"}, "do": {"preview"},
-				"settings": {"{}"}, "variables": {"{}"},
-			}
-			for range n {
-				form.Add("role", "user")
-				form.Add("text", "Say {a} and {b}.")
-			}
-			return p.submit("/template/edit", form) + p.submit("/template/preview", form)
-		}},
-		{name: "forms: long names", n: 100_000, send: func(p target, n int) int {
-			name := strings.Repeat("n", n)
-			size := p.submit("/keys", url.Values{"name": {name}, "scope": {"app"}})
-			size += p.submit("/invites", url.Values{"role": {name}})
-			size += p.submit("/undo", url.Values{"undo": {name + "." + name}})
-			size += p.submit("/requests/"+wire.NewID()+"/score", url.Values{"name": {name}, "score": {name}})
-			return size + p.submit("/template/label", url.Values{"name": {name}, "label": {name}, "version": {"1"}})
-		}},
-		{name: "patch: tags", n: 20_000, send: func(p target, n int) int {
-			publish(p, "patched", "hello")
-			body := `{"tags":[` + elements(n, `"tag"`) + `]}`
-			p.call("PATCH", "/rest/prompt-templates/patched", body)
-			p.call("DELETE", "/rest/prompt-templates/patched", "")
-			p.call("POST", "/rest/prompt-templates/patched/restore", `{"a":`+quoted(strings.Repeat("b", n))+`}`)
-			return len(body) + n
-		}},
 	}
-
-	// What is attached to a request, by each spelling of its route: the most members, and
-	// a long value.
-	for _, path := range []string{
-		"/rest/track-request", "/rest/track-score", "/library-track-score",
-		"/rest/track-metadata", "/library-track-metadata", "/rest/track-prompt", "/library-track-prompt",
-		"/rest/create-group", "/create-group", "/rest/track-group", "/track-group",
-		"/library-publish-prompt-template", "/rest/publish-prompt-template",
-	} {
-		all = append(all, attack{name: "members: " + path, n: 20_000, send: func(p target, n int) int {
-			id, _ := track(p, `"tags":[]`) // only few events may wait for a request that does not come
-			long := strings.Repeat("v", n)
-			body := `{"request_id":"` + id + `","score":1,"name":"n","function_name":"f","prompt_name":"p",` +
-				`"group_id":"g","kwargs":{},"request_response":{},` +
-				`"metadata":{` + members(min(n, 250), `"abcd"`) + `},` +
-				`"prompt_input_variables":{` + members(n, `"abcd"`) + `},"long":"` + long + `"}`
-			p.call("POST", path, body)
-			return len(body)
-		}})
-	}
-
-	// Each kind of event, all of one record.
-	for kind, body := range map[wire.Kind]string{
-		wire.KindMetadata: `{"metadata":{"k%d":"v"}}`,
-		wire.KindPrompt:   `{"prompt_name":"p%d","version":1,"prompt_input_variables":{"a":"b"}}`,
-		wire.KindGroup:    `{"group_id":"g%d"}`,
-	} {
-		name := "batch: " + string(kind) + " of one record"
-		all = append(all, attack{name: name, n: 400, most: 400, send: func(p target, n int) int {
-			id := wire.NewID()
-			return batch(p, n, func(i int) wire.Event {
-				return wire.Event{Kind: kind, RequestID: id, Body: json.RawMessage(fmt.Sprintf(body, i))}
-			})
-		}})
-	}
-
-	return all
 }

@@ -415,4 +415,9 @@ func TestEveryRouteHasShapes(t *testing.T) {
 			t.Errorf("%s has no shapes: describe it in api/openapi, or say in withoutInput why it needs none", route)
 		}
 	}
+	for route := range withoutInput {
+		if !slices.Contains(routes, route) {
+			t.Errorf("withoutInput names %s, which is not served", route)
+		}
+	}
 }

@@ -145,7 +145,8 @@ func (c *crawler) link(at *url.URL, a *markup.Node) {
 func leavesView(a *markup.Node) bool {
 	label := strings.TrimSpace(attr(a, "aria-label") + name(a))
 	return strings.HasPrefix(label, "Remove the filter") || strings.HasPrefix(label, "Clear") ||
-		label == "Show them" || label == "Conversation" || has(a, "aria-current") || inside(a, "aside") || inside(a, "menu")
+		label == "Show them" || label == "Conversation" ||
+		has(a, "aria-current") || inside(a, "aside") || inside(a, "menu")
 }
 
 // kept reports a fault if a link of a view loses a filter.
