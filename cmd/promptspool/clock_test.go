@@ -5,10 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,9 +50,9 @@ func startRole(t *testing.T, run func(ctx context.Context, ready func(addresses)
 }
 
 // anyPort is a role that listens where the system likes.
-func anyPort(data, name string, log slog.Handler) roleConfig {
-	free := config.Address{At: "127.0.0.1:0"}
-	return roleConfig{data: data, name: name, listen: free, opsListen: free, logger: slog.New(log)}
+func anyPort(data, name string) roleConfig {
+	free, quiet := config.Address{At: "127.0.0.1:0"}, slog.New(slog.DiscardHandler)
+	return roleConfig{data: data, name: name, listen: free, opsListen: free, logger: quiet}
 }
 
 // serverWithoutFlags runs a server whose clock is the machine's.
@@ -62,7 +60,7 @@ func serverWithoutFlags(t *testing.T) role {
 	t.Helper()
 	r, _ := startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return server(ctx, serverConfig{
-			roleConfig:   anyPort(t.TempDir(), "central", slog.DiscardHandler),
+			roleConfig:   anyPort(t.TempDir(), "central"),
 			bootstrapKey: clockKey,
 			prices:       prices.BuiltIn(),
 			ready:        func(at addresses, _ wire.Secret) { ready(at) },
@@ -72,13 +70,11 @@ func serverWithoutFlags(t *testing.T) role {
 }
 
 // sidecarWithClock runs a sidecar with a clock of its own.
-func sidecarWithClock(
-	t *testing.T, data string, upstream role, now func() time.Time, log io.Writer,
-) (r role, stop func()) {
+func sidecarWithClock(t *testing.T, data string, upstream role, now func() time.Time) (r role, stop func()) {
 	t.Helper()
 	return startRole(t, func(ctx context.Context, ready func(addresses)) error {
 		return sidecar(ctx, sidecarConfig{
-			roleConfig:    anyPort(data, "pod-clock", slog.NewTextHandler(log, nil)),
+			roleConfig:    anyPort(data, "pod-clock"),
 			upstream:      "http://" + upstream.addr,
 			spoolBytesMax: 1 << 30,
 			diskMax:       2 << 30,
@@ -166,70 +162,26 @@ func (r role) waitsFor(condition func() bool, message func() string) {
 }
 
 // scored waits until a record has this many events and this one score.
-func (r role) scored(id string, value, events int) (record wire.Record) {
+func (r role) scored(id string, value, events int) {
 	r.t.Helper()
+	var record wire.Record
 	r.waitsFor(func() bool {
 		record = wire.Record{}
 		return r.call("GET", "/api/public/v2/requests/"+id, nil, &record) && len(record.Events) == events &&
 			len(record.Scores) == 1 && record.Scores[0].Score == value
 	}, func() string { return fmt.Sprintf("want the score %d and %d events: %+v", value, events, record) })
-
-	return record
-}
-
-// lockedLog takes a log from many goroutines.
-type lockedLog struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func TestScoresOfASidecarWhoseClockIsAnHourAheadDoNotBeatEverybodysForAnHour(t *testing.T) {
-	server, log := serverWithoutFlags(t), new(lockedLog)
-	ahead, _ := sidecarWithClock(t, t.TempDir(), server, func() time.Time { return time.Now().Add(time.Hour) }, log)
-	right, _ := sidecarWithClock(t, t.TempDir(), server, nil, io.Discard)
-
-	id := right.request()
-	right.score(id, 10)
-	server.scored(id, 10, 2)
-	ahead.score(id, 20) // later, and so it wins
-	server.scored(id, 20, 3)
-	right.score(id, 30) // later than that, though its accepted time is an hour before
-	r := server.scored(id, 30, 4)
-
-	times := map[bool]int{}
-	for _, e := range r.Events {
-		times[e.AcceptedAt.After(time.Now().Add(50*time.Minute))]++
-	}
-	if times[true] != 1 {
-		t.Errorf("%d of the accepted times are an hour ahead; want that of one event: %+v", times[true], r.Events)
-	}
-	right.waitsFor(
-		func() bool { return strings.Contains(log.String(), "clock and the server's differ") },
-		func() string { return "the log does not report the clock: " + log.String() },
-	)
 }
 
 func TestAcceptedTimesDoNotGoBackOverARestartWithAClockThatDoes(t *testing.T) {
 	server, data := serverWithoutFlags(t), t.TempDir()
-	first, stop := sidecarWithClock(t, data, server, nil, io.Discard)
+	first, stop := sidecarWithClock(t, data, server, nil)
 	id := first.request()
 	first.score(id, 10)
 	server.scored(id, 10, 2)
 	stop() // everything is delivered
 
-	second, _ := sidecarWithClock(t, data, server, func() time.Time { return time.Now().Add(-time.Hour) }, io.Discard)
+	anHourAgo := func() time.Time { return time.Now().Add(-time.Hour) }
+	second, _ := sidecarWithClock(t, data, server, anHourAgo)
 	second.score(id, 20)
 	if later := second.request(); later <= id {
 		t.Errorf("the id %s was minted after %s", later, id)
