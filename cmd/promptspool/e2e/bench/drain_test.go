@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -16,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,11 +31,7 @@ import (
 // longVariable makes the benchmarks of draining as long as their claim: a million events.
 const longVariable = "PROMPTSPOOL_BENCH_LONG"
 
-const (
-	drainBytes = 4096            // of an event's text
-	besideRate = 200             // writes a second beside a draining
-	besideTime = 5 * time.Second // how long they go on
-)
+const drainBytes = 4096 // of an event's text
 
 func drainEvents() int {
 	if os.Getenv(longVariable) != "" {
@@ -130,104 +124,6 @@ func evict(b *testing.B, dir string) {
 	})
 	if err != nil {
 		b.Fatal(err)
-	}
-}
-
-// BenchmarkLatencyWhileDraining measures writes at an even pace: to an idle sidecar, then
-// to the same while it drains a backlog. Sidecar, sink and loads share the processors, so
-// both times a handler that does nothing is called beside it: how long that takes is the
-// machine's share.
-func BenchmarkLatencyWhileDraining(b *testing.B) {
-	for range b.N {
-		dir := b.TempDir()
-		fillSpool(b, dir, 3*drainEvents())
-		unix.Sync() // or writing back what was filled would disturb the quiet time
-		upstream, nothing := harness.FreePort(b), startFloor(b)
-		sidecar := beginMeasured(b, dir, upstream)
-
-		if !sidecar.Takes() {
-			b.Fatal("the sidecar does not start")
-		}
-
-		quiet, floorQuiet := pressBoth(b, sidecar.Addr, nothing)
-		startSink(b, upstream)
-		sidecar.Eventually(
-			func() bool { return counted(b, upstream).Events > 0 },
-			func() string { return "the draining does not begin" },
-		)
-
-		before, begun := counted(b, upstream).Events, time.Now()
-		draining, floorDraining := pressBoth(b, sidecar.Addr, nothing)
-		took := time.Since(begun)
-
-		if sidecar.Waiting() <= 0 {
-			b.Fatal("the backlog is too small to measure beside it")
-		}
-		fmt.Printf("\n%d writes a second: server away p50 %s p99 %s; "+
-			"draining %.0f/s p50 %s p99 %s, p99 %.2f of that; a handler that does nothing p99 %s, then %s\n",
-			besideRate, harness.Rounded(quiet.P50), harness.Rounded(quiet.P99),
-			float64(counted(b, upstream).Events-before)/took.Seconds(),
-			harness.Rounded(draining.P50), harness.Rounded(draining.P99), float64(draining.P99)/float64(quiet.P99),
-			harness.Rounded(floorQuiet.P99), harness.Rounded(floorDraining.P99))
-		sidecar.Kill()
-		os.RemoveAll(dir)
-	}
-}
-
-// pressBoth writes to two addresses, each from a process of its own.
-func pressBoth(b *testing.B, one, other string) (ofOne, ofOther pace) {
-	b.Helper()
-	p := pressure{
-		Addr:        other,
-		Connections: 16,
-		Bytes:       drainBytes,
-		Time:        besideTime,
-		PerSecond:   besideRate,
-		Requests:    int64(besideRate * besideTime.Seconds()),
-	}
-
-	failed := make(chan error, 1)
-	go func() {
-		var err error
-		ofOther, err = tryPress(p)
-		failed <- err
-	}()
-
-	q := p
-	q.Addr = one
-	ofOne, err := tryPress(q)
-	if err := errors.Join(err, <-failed); err != nil {
-		b.Fatal(err)
-	}
-	return ofOne, ofOther
-}
-
-// BenchmarkVisible measures the time from an idle sidecar's 200 until the server finds
-// the record.
-func BenchmarkVisible(b *testing.B) {
-	for range b.N {
-		upstream := harness.FreePort(b)
-		server := harness.BeginPlain(b, b.TempDir(), upstream, "server")
-		sidecar := beginMeasured(b, b.TempDir(), upstream)
-		if !server.Takes() || !sidecar.Takes() {
-			b.Fatal("server or sidecar do not start")
-		}
-
-		var all []time.Duration
-		for range 300 {
-			id := sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat())
-			begun := time.Now()
-			for server.Get("/api/public/v2/requests/"+id).Status != 200 {
-			}
-			all = append(all, time.Since(begun))
-			harness.PauseFor(time.Duration(rand.IntN(int(10 * time.Millisecond))))
-		}
-
-		slices.Sort(all)
-		fmt.Printf("\nfrom the sidecar's 200 to found at the server: p50 %s p99 %s\n",
-			harness.Rounded(all[len(all)/2]), harness.Rounded(all[len(all)*99/100]))
-		server.Kill()
-		sidecar.Kill()
 	}
 }
 

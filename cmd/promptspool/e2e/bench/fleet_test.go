@@ -142,7 +142,7 @@ func (f *fleet) deliver(name string, keys []string, sidecars, records, batch int
 		clients[i] = harness.OwnClient(f.b, 4)
 	}
 	for i := range batches {
-		batches[i] = f.crowd.Zstd.EncodeAll(eventLines(wire.KindRequest, batch), nil)
+		batches[i] = f.crowd.Batch(batch, 4<<10)
 	}
 
 	var next atomic.Int64

@@ -26,8 +26,6 @@ type pressure struct {
 	Bytes       int           `json:"bytes"`      // of a body
 	Path        string        `json:"path"`       // of the call; "" for a write, whose body Bytes makes
 	Body        []byte        `json:"body"`       // with Path
-	Spans       int           `json:"spans"`      // of an export in the place of a write
-	Form        string        `json:"form"`       // of the export: its Content-Type
 	Time        time.Duration `json:"time"`       // at most
 	Requests    int64         `json:"requests"`   // at most
 	PerSecond   float64       `json:"per_second"` // at an even pace, as far as the connections suffice; 0: unpaced
@@ -100,9 +98,6 @@ func (p pressure) run() pace {
 	if path == "" {
 		path, body = "/rest/track-request", harness.BodyOf(p.Bytes)
 	}
-	if p.Spans > 0 {
-		path, body = "/v1/traces", benchExport(p.Form, p.Spans)
-	}
 
 	var tickets atomic.Int64
 	var all []time.Duration
@@ -117,9 +112,6 @@ func (p pressure) run() pace {
 			req.SetRequestURI("http://" + p.Addr + path)
 			req.Header.SetMethod("POST")
 			req.Header.Set("X-API-KEY", harness.AdminKey)
-			if p.Form != "" {
-				req.Header.SetContentType(p.Form)
-			}
 			req.SetBodyRaw(body)
 
 			var times []time.Duration

@@ -26,10 +26,10 @@ import (
 // Crowd is many sidecars played by this process, each with a connection of its own,
 // against a real server.
 type Crowd struct {
-	t      testing.TB
-	server *Node
-	Zstd   *zstd.Encoder
-	Turned atomic.Int64 // answers 429 and 503
+	t       testing.TB
+	server  *Node
+	encoder *zstd.Encoder
+	Turned  atomic.Int64 // answers 429 and 503
 }
 
 // NewCrowd returns a crowd that calls a server.
@@ -42,11 +42,11 @@ func NewCrowd(t testing.TB, server *Node) *Crowd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Crowd{t: t, server: server, Zstd: encoder}
+	return &Crowd{t: t, server: server, encoder: encoder}
 }
 
-// batch returns a packed batch of requests, each with a prompt of promptBytes.
-func (c *Crowd) batch(events, promptBytes int) []byte {
+// Batch returns a packed batch of requests, each with a prompt of promptBytes.
+func (c *Crowd) Batch(events, promptBytes int) []byte {
 	text := strings.Repeat("all work and no play ", promptBytes/21+1)[:promptBytes]
 	e := wire.Event{
 		ID:         wire.NewID(),
@@ -66,7 +66,7 @@ func (c *Crowd) batch(events, promptBytes int) []byte {
 		copy(line[requestAt:], wire.NewID())
 		plain = append(plain, line...)
 	}
-	return c.Zstd.EncodeAll(plain, nil)
+	return c.encoder.EncodeAll(plain, nil)
 }
 
 // Send delivers one batch, and retries as the server asks. It reports whether the batch
@@ -131,7 +131,7 @@ func (c *Crowd) Storm(keys []string, sidecars, events int, patience time.Duratio
 
 	var wait sync.WaitGroup
 	for i := range sidecars {
-		client, batch, key := OwnClient(c.t, 1), c.batch(events, 1000), 0
+		client, batch, key := OwnClient(c.t, 1), c.Batch(events, 1000), 0
 		if i%2 == 1 && len(keys) > 1 {
 			key = 1 + i/2%(len(keys)-1)
 		}
@@ -155,49 +155,6 @@ func (c *Crowd) Storm(keys []string, sidecars, events int, patience time.Duratio
 		slices.Sort(t)
 	}
 	return took
-}
-
-// Shares lets a greedy key and some modest ones deliver as fast as they can. It returns
-// how many of the batches the server took of each. The batches are made before: the
-// server must be what is short of time.
-func (c *Crowd) Shares(keys []string, greedy, modest, batches int, patience time.Duration) []int64 {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-
-	counts, stocks := make([]atomic.Int64, len(keys)), make([]chan []byte, len(keys))
-	for k := range keys {
-		stocks[k] = make(chan []byte, batches+greedy)
-		for range cap(stocks[k]) {
-			stocks[k] <- c.batch(100, 16000)
-		}
-	}
-
-	var wait sync.WaitGroup
-	var all atomic.Int64
-	for k, key := range keys {
-		senders := modest
-		if k == 0 {
-			senders = greedy
-		}
-		client := OwnClient(c.t, senders)
-		for range senders {
-			wait.Go(func() {
-				for c.Send(ctx, client, key, 100, <-stocks[k]) {
-					counts[k].Add(1)
-					if all.Add(1) == int64(batches) {
-						cancel()
-					}
-				}
-			})
-		}
-	}
-
-	wait.Wait()
-	taken := make([]int64, len(keys))
-	for k := range counts {
-		taken[k] = counts[k].Load()
-	}
-	return taken
 }
 
 // OwnClient returns the client of one sidecar, with a bound of its connections.
