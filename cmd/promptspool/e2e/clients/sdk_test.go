@@ -6,9 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -44,36 +41,6 @@ func (s sdkStep) gave(path ...any) any {
 	return v
 }
 
-// aModel answers chat completions as OpenAI does, also streamed.
-func aModel(t *testing.T) (url string) {
-	t.Helper()
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var asked struct{ Stream bool }
-		err := json.NewDecoder(r.Body).Decode(&asked)
-		if err != nil || !strings.HasSuffix(r.URL.Path, "/chat/completions") {
-			t.Errorf("%s %s: %v", r.Method, r.URL, err)
-		}
-
-		if !asked.Stream {
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","created":1,"model":"gpt-4o-answered",`+
-				`"choices":[{"index":0,"message":{"role":"assistant","content":"hey"},"finish_reason":"stop"}],`+
-				`"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`)
-			return
-		}
-
-		w.Header().Set("Content-Type", "text/event-stream")
-		for _, delta := range []string{`{"role":"assistant","content":"he"}`, `{"content":"y"}`} {
-			_, _ = fmt.Fprintf(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"created\":1,"+
-				"\"model\":\"gpt-4o-answered\","+
-				"\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":null}]}\n\n", delta)
-		}
-		_, _ = io.WriteString(w, "data: [DONE]\n\n")
-	}))
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
 // runSDK runs a script with a published SDK for JavaScript, and returns what it prints.
 func runSDK(t *testing.T, script string, env ...string) (out []byte, errs string, err error) {
 	t.Helper()
@@ -98,7 +65,7 @@ func TestThePublishedJavaScriptSDKWorksUnmodified(t *testing.T) {
 
 	out, errs, err := runSDK(t, "sdk.mjs",
 		"PROMPTLAYER_API_URL=http://"+harness.ComparingProxy(t, sidecar.Addr), "PROMPTLAYER_API_KEY="+harness.AdminKey,
-		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
+		"OPENAI_BASE_URL="+startProviders(t).URL, "OPENAI_API_KEY=sk-not-a-key")
 
 	var steps map[string]sdkStep
 	if err == nil {

@@ -21,7 +21,7 @@ func TestThePublishedJavaScriptSDKTraces(t *testing.T) {
 
 	out, errs, err := runSDK(t, "trace.mjs",
 		"PROMPTLAYER_BASE_URL=http://"+harness.ComparingProxy(t, sidecar.Addr), "PROMPTLAYER_API_KEY="+harness.AdminKey,
-		"OPENAI_BASE_URL="+aModel(t), "OPENAI_API_KEY=sk-not-a-key")
+		"OPENAI_BASE_URL="+startProviders(t).URL, "OPENAI_API_KEY=sk-not-a-key")
 
 	var gave struct {
 		Ran    struct{ ID, Trace string }

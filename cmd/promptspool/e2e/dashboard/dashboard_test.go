@@ -227,25 +227,12 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.shows(".empty", "No requests match these filters. Closest: status:error. Clear filters")
 	b.press(".empty a")
 	b.shows("main", "4 requests")
-	for _, c := range []struct{ flag, value, want string }{
-		{"--status", "error", ""},
-		{"--filter", "statsu:error", "No requests match these filters. Unknown key statsu: did you mean status?\n"},
-		{"--metadata", "usr_id=ann", "No requests match these filters. Unknown key usr_id: did you mean user_id?\n"},
-		{"--model", "gpt4o", "No requests match these filters. Closest: model gpt-4o (20), " +
-			"model gpt-4o-mini (20)\n"},
-		{"--tag", "DEMO", "No requests match these filters. Closest: tag demo (40)\n"},
-	} {
-		for _, command := range []string{"search", "stats"} {
-			got := harness.Say(t, "requests", command, c.flag, c.value, "--url", "http://"+server.Addr,
-				"--key", harness.AdminKey)
-			if c.flag == "--status" {
-				foundAll := !strings.Contains(got.Out, "No requests match")
-				if !foundAll || !strings.Contains(got.Out, "gpt-4o-mini") && command == "search" {
-					t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
-				}
-			} else if got.Out != c.want {
-				t.Errorf("%s %s %s: %+v", command, c.flag, c.value, got)
-			}
+	for _, command := range []string{"search", "stats"} {
+		got := harness.Say(t, "requests", command, "--model", "gpt4o", "--url", "http://"+server.Addr,
+			"--key", harness.AdminKey)
+		const want = "No requests match these filters. Closest: model gpt-4o (20), model gpt-4o-mini (20)\n"
+		if got.Out != want {
+			t.Errorf("requests %s: %+v", command, got)
 		}
 	}
 }

@@ -9,45 +9,6 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
-func TestWhatWasAckedSurvivesTheServersAbsenceAndAKill(t *testing.T) {
-	serverData, sidecarData := t.TempDir(), t.TempDir()
-	server := harness.StartServer(t, serverData, harness.FreePort(t))
-	addr := server.Addr
-	sidecar := harness.StartSidecar(t, sidecarData, addr)
-	first := sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat())
-	server.Record(first, harness.Events(1))
-	server.Stop()
-
-	var ids []string
-	for range 20 {
-		ids = append(ids, sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat()))
-	}
-	sidecar.Track("/rest/track-score", harness.AdminKey, map[string]any{"request_id": ids[19], "score": 99})
-	sidecar.Kill() // right after an answer
-
-	sidecar = harness.StartSidecar(t, sidecarData, addr)
-	if status := sidecar.SpoolStatus(); status["gaps"] != 0.0 || status["events"].(float64) < 21 {
-		t.Errorf("after the kill the spool holds %v", status)
-	}
-	sidecar.Track("/rest/track-metadata", harness.AdminKey, map[string]any{
-		"request_id": ids[0], "metadata": map[string]string{"k": "v"},
-	})
-	server = harness.StartServer(t, serverData, addr)
-	for i, id := range ids {
-		count := 1
-		if i == 0 || i == 19 {
-			count = 2
-		}
-		server.Record(id, harness.Events(count))
-	}
-	sidecar.Emptied()
-	if got := server.Total(nil); got != 21 {
-		t.Errorf("%d records, want 21", got)
-	}
-	sidecar.Stop()
-	server.Stop()
-}
-
 func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 	addr := harness.FreePort(t)
 	sidecar := harness.StartSidecar(t, t.TempDir(), addr)
@@ -76,14 +37,5 @@ func TestAKeyNeverSeenIsTakenOnTrustAndJudgedByTheServer(t *testing.T) {
 	}
 	if n := server.Total(nil); n != 1 {
 		t.Errorf("%d records, want 1", n)
-	}
-}
-
-func TestStoppingWithAServerAwayIsQuickAndSaysWhatIsLeft(t *testing.T) {
-	sidecar := harness.StartSidecar(t, t.TempDir(), harness.FreePort(t), "--drain", "100ms")
-	sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat())
-	sidecar.Stop()
-	if log := sidecar.Logged(); !strings.Contains(log, `"events":1`) || !strings.Contains(log, "stay in the spool") {
-		t.Errorf("the log does not say what is left:\n%s", log)
 	}
 }

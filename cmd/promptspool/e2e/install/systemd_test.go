@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
 )
 
 // supervisor starts what a unit of systemd's names, and decides like systemd whether to start it
@@ -189,29 +188,6 @@ func TestAServiceIsStartedUntilItsFaultIsMended(t *testing.T) {
 			s.failsToStart()
 			s.edit(goodSettings)
 			s.starts("again after its settings were mended")
-		})
-	}
-}
-
-func TestAServiceIsStartedUntilItsDiskHasRoom(t *testing.T) {
-	t.Parallel()
-	parts.Need(t, "root", "losetup", "mount", "mkfs.ext4")
-	for _, role := range []string{"server", "sidecar"} {
-		t.Run(role, func(t *testing.T) {
-			disk := harness.NewImage(t, 400)
-			s := supervise(t, unitOf(t, role))
-			s.data = filepath.Join(disk.Mount, "data")
-			s.edit(goodSettings)
-
-			filler := filepath.Join(disk.Mount, "filler")
-			if said, err := exec.Command("dd", "if=/dev/zero", "bs=64K", "of="+filler).CombinedOutput(); err == nil {
-				t.Fatalf("the disk is not full: %s", said)
-			}
-			s.failsToStart()
-			if err := os.Remove(filler); err != nil {
-				t.Fatal(err)
-			}
-			s.starts("again when its disk has room")
 		})
 	}
 }

@@ -5,8 +5,6 @@ package overload
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -15,55 +13,6 @@ import (
 
 	"promptspool/cmd/promptspool/e2e/harness"
 )
-
-// fewFiles wraps a program so that it may have only a few files open.
-func fewFiles(t *testing.T, program string, files int) string {
-	t.Helper()
-	script := filepath.Join(t.TempDir(), "few-files")
-	text := fmt.Sprintf("#!/bin/sh\nulimit -n %d && exec %s \"$@\"\n", files, program)
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	return script
-}
-
-// More connections than files may be open come to either role and say nothing. The role
-// goes on, and others are answered.
-func TestMoreConnectionsThanFilesEndNothing(t *testing.T) {
-	t.Parallel()
-	program := fewFiles(t, harness.Program(t), 64)
-	addr := harness.FreePort(t)
-	server := harness.Begin(t, program, nil, t.TempDir(), addr, "server", "--name", "central")
-	if !server.Takes() {
-		t.Fatal("the server does not start")
-	}
-	sidecar := harness.Begin(t, program, nil, t.TempDir(), "127.0.0.1:0",
-		"sidecar", "--name", "pod-1", "--upstream", "http://"+addr)
-	if !sidecar.Takes() {
-		t.Fatal("the sidecar does not start")
-	}
-
-	for _, n := range []*harness.Node{server, sidecar} {
-		for range 80 {
-			begun(t, n.Addr, "")
-			begun(t, n.Ops, "")
-		}
-	}
-
-	var ids []string
-	for range 5 {
-		ids = append(ids, sidecar.Track("/rest/track-request", harness.AdminKey, harness.Chat()))
-	}
-
-	sidecar.Emptied()
-	for _, id := range ids {
-		server.Record(id, harness.Events(1))
-	}
-
-	for _, n := range []*harness.Node{sidecar, server} {
-		n.Stop()
-	}
-}
 
 // While no file can be opened, callers wait; then everything is answered: calls, probes,
 // and the commands that go through the control socket.

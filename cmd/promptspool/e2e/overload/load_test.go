@@ -3,7 +3,6 @@
 package overload
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -47,39 +46,6 @@ func TestThousandsOfSidecarsThatComeBackAtOnceAllGetThrough(t *testing.T) {
 		if long && median > greedy[len(greedy)/2]*3/2 {
 			t.Errorf("the %d sidecars of key %d took %v, those of the greedy one %v",
 				len(times), k, median, greedy[len(greedy)/2])
-		}
-	}
-
-	if peak > loadedServerBytesMax {
-		t.Errorf("the server had %d MiB of memory", peak>>20)
-	}
-}
-
-func TestAGreedyKeyDoesNotStarveTheOthers(t *testing.T) {
-	t.Parallel()
-	server := harness.StartPlainServer(t, "127.0.0.1:0")
-	c, memory := harness.NewCrowd(t, server), harness.WatchMemory(t, server)
-	taken := c.Shares(harness.AccountKeys(t, server, 4), 24, 4, 80, time.Minute)
-
-	peak := memory()
-	total := int64(0)
-	for _, n := range taken {
-		total += n
-	}
-
-	t.Logf("taken: %v; %d turned away; %d MiB of memory", taken, c.Turned.Load(), peak>>20)
-	// By connections the greedy one would have 24 of 36, and each other 11 %. Beside
-	// other tests, which take turns at the processor, the check is only that nobody
-	// starves. The long form, which runs alone, checks the shares themselves, and so do
-	// the tests of Turns in package api.
-	least := int64(5)
-	if os.Getenv("PROMPTSPOOL_SOAK") != "" {
-		least = 18
-	}
-
-	for k, n := range taken[1:] {
-		if n*100 < total*least {
-			t.Errorf("modest key %d has %d of %d batches", k+1, n, total)
 		}
 	}
 

@@ -24,9 +24,8 @@ import (
 )
 
 const (
-	tinyCgroupBytes = 64 << 20
 	largeBodyBytes  = 31 << 20
-	largeBodyWriter = 6 // together, twice what the cgroup holds; 16 in the long form
+	largeBodyWriter = 4 // together with the exports, twice what the cgroup holds; 16 in the long form
 )
 
 // A sidecar in a small cgroup gets large bodies from all sides, writes and spans, more than
@@ -104,41 +103,6 @@ func TestASmallCgroupBearsManyLargeBodies(t *testing.T) {
 	}
 	if sidecar.Ended() {
 		t.Fatalf("the sidecar ended: signal %v", sidecar.DiedOf())
-	}
-}
-
-// A cgroup smaller than what is promised: bodies that come together are refused with 503
-// and accepted later, and one that can never fit is refused for good.
-func TestATinyCgroupRefusesBodiesRatherThanBeingKilled(t *testing.T) {
-	t.Parallel()
-	upstream := harness.FreePort(t)
-	program := harness.LimitMemory(t, harness.Program(t), tinyCgroupBytes)
-	sidecar, server := startWithoutServer(t, program, upstream, "sidecar", "--upstream", "http://"+upstream)
-
-	text := largeText(t)
-	r := sidecar.Call("POST", "/rest/track-request", text, "X-API-KEY", harness.AdminKey)
-	if r.Status != http.StatusRequestEntityTooLarge {
-		t.Errorf("a body of 31 MiB is answered with %d %s", r.Status, r.Body)
-	}
-	text = text[:8<<20]
-	var writers sync.WaitGroup
-	ids, again := make([]string, 8), make([]int, 8)
-	for i := range ids {
-		writers.Go(func() { ids[i], again[i] = sendLarge(t, sidecar, text) })
-	}
-	writers.Wait()
-	if sidecar.Ended() {
-		t.Fatalf("the sidecar ended: signal %v", sidecar.DiedOf())
-	}
-	t.Logf("answered 503: %v times; %s", again, harness.HeldBy(t, sidecar))
-
-	if server = harness.BeginPlain(t, server.Data, upstream, "server"); !server.Takes() {
-		t.Fatal("the server does not start again")
-	}
-	isEmpty := func() bool { return sidecar.Ended() || sidecar.Waiting() == 0 }
-	harness.Reached(t, time.Minute, isEmpty, "the spool does not empty")
-	if got := server.Total(nil); got != len(ids)+1 {
-		t.Errorf("%d records, want %d", got, len(ids)+1)
 	}
 }
 
@@ -220,20 +184,31 @@ func sendLarge(t *testing.T, n *harness.Node, text []byte) (id string, again int
 	head := fmt.Appendf(nil, `{"request_id":%q,"function_name":"f","kwargs":{"model":"gpt-4","image":"`, id)
 	tail := []byte(`"},"request_response":{},"request_start_time":1687000000.25,"request_end_time":1687000001.5}`)
 
+	return id, sendUntilTaken(t, n, "/rest/track-request", "application/json", head, text, tail)
+}
+
+// sendUntilTaken sends the parts of a body until they are accepted, and returns how often
+// that was retried.
+func sendUntilTaken(t *testing.T, n *harness.Node, path, form string, parts ...[]byte) (again int) {
 	for begun := time.Now(); time.Since(begun) < 5*time.Minute; again++ {
-		body := io.MultiReader(bytes.NewReader(head), bytes.NewReader(text), bytes.NewReader(tail))
-		req, err := http.NewRequest("POST", "http://"+n.Addr+"/rest/track-request", body)
+		var readers []io.Reader
+		length := 0
+		for _, part := range parts {
+			readers, length = append(readers, bytes.NewReader(part)), length+len(part)
+		}
+		req, err := http.NewRequest("POST", "http://"+n.Addr+path, io.MultiReader(readers...))
 		if err != nil {
 			t.Error(err)
-			return id, again
+			return again
 		}
-		req.ContentLength = int64(len(head) + len(text) + len(tail))
+		req.ContentLength = int64(length)
 		req.Header.Set("X-API-KEY", harness.AdminKey)
+		req.Header.Set("Content-Type", form)
 
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			t.Error(err)
-			return id, again
+			return again
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
 		res.Body.Close()
@@ -241,15 +216,15 @@ func sendLarge(t *testing.T, n *harness.Node, text []byte) (id string, again int
 		after, err := strconv.Atoi(res.Header.Get("Retry-After"))
 		switch {
 		case res.StatusCode == 200:
-			return id, again
+			return again
 		case res.StatusCode != 503 || err != nil:
-			t.Errorf("%d, Retry-After %q", res.StatusCode, res.Header.Get("Retry-After"))
-			return id, again
+			t.Errorf("%s: %d, Retry-After %q", path, res.StatusCode, res.Header.Get("Retry-After"))
+			return again
 		}
 		harness.PauseFor(time.Duration(after) * time.Second)
 	}
-	t.Error("the write never gets through")
-	return id, again
+	t.Errorf("%s never gets through", path)
+	return again
 }
 
 // largeSpans is how many spans a large export has: some 20 MiB, as a Collector may send.
@@ -264,34 +239,7 @@ func exportLarge(t *testing.T, n *harness.Node, trace [16]byte, form string) {
 	for i := range spans {
 		spans[i] = harness.NewSpan(trace)
 	}
-	body := harness.ExportOf(spans, 4096, form)
-
-	for begun := time.Now(); time.Since(begun) < 5*time.Minute; {
-		req, err := http.NewRequest("POST", "http://"+n.Addr+"/v1/traces", bytes.NewReader(body))
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		req.Header.Set("X-API-KEY", harness.AdminKey)
-		req.Header.Set("Content-Type", form)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		_, _ = io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-
-		if res.StatusCode == 200 {
-			return
-		}
-		if after := res.Header.Get("Retry-After"); res.StatusCode != 503 || after != "1" && after != "2" {
-			t.Errorf("%d, Retry-After %q", res.StatusCode, after)
-			return
-		}
-		harness.PauseFor(time.Second)
-	}
-	t.Error("the spans never get through")
+	sendUntilTaken(t, n, "/v1/traces", form, harness.ExportOf(spans, 4096, form))
 }
 
 // wantLarge checks that the folder of a spool holds whole writes with these ids.
