@@ -10,22 +10,22 @@ import (
 	"promptspool/api/wire"
 )
 
-// bodyCopies is how many more times a body exists while its call is passed to a server: encoded
+// bodyCopies is how many more times a body exists while its request is passed to a server: encoded
 // again, then as the answer, decoded and encoded.
 const bodyCopies = 5
 
-// takeRoom waits until there is room for what is made of the call's body. A body that is recorded
-// is not copied, so it needs none.
-func (a *API) takeRoom(c *call) error {
+// takeRoom waits until there is room for what is made of the request's body. A body that
+// is recorded is not copied, so it needs none.
+func (a *API) takeRoom(c *exchange) error {
 	if c.route.needs == recorder {
 		return nil
 	}
 	return admission.AdmitRoom(c.context, bodyCopies*len(c.body))
 }
 
-// releaseRoom releases what the call holds of the room: now, or once a large answer has been
+// releaseRoom releases what the request holds of the room: now, or once a large answer has been
 // written.
-func (c *call) releaseRoom() {
+func (c *exchange) releaseRoom() {
 	claim := &c.ownContext.claim
 	if !claim.Holds() {
 		return
@@ -57,13 +57,13 @@ func (a *claimedAnswer) Close() error {
 	return nil
 }
 
-// newCallPool bounds how many calls of a kind are under way, in all and of one owner.
-func newCallPool(all, ofOwner int64) *admission.Pool {
+// newRequestPool bounds how many requests of a kind are under way, in all and of one owner.
+func newRequestPool(all, ofOwner int64) *admission.Pool {
 	return admission.NewPool(admission.Rules{Size: all, Share: admission.Fixed(ofOwner)})
 }
 
-// limit rejects a call with a body of so many bytes if its key has reached a limit.
-func (a *API) limit(c *call, bytes int) error {
+// limit rejects a request with a body of so many bytes if its key has reached a limit.
+func (a *API) limit(c *exchange, bytes int) error {
 	if a.c.Limiter == nil {
 		return nil
 	}
@@ -82,7 +82,7 @@ func (a *API) limit(c *call, bytes int) error {
 	return e
 }
 
-// begin takes a place among the calls of a kind that read much of the database. Without an
+// begin takes a place among the requests of a kind that read much of the database. Without an
 // error, the caller must call release.
 func begin(places *admission.Pool, owner, kind string) (release func(), err error) {
 	place := places.Claim(owner)

@@ -21,7 +21,7 @@ func poolTemplateBuffer(b *[]byte) {
 	}
 }
 
-// writeTemplate answers a call with a fetched template.
+// writeTemplate answers a request with a fetched template.
 func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	ctx.SetStatusCode(200)
 	ctx.SetContentType("application/json")
@@ -33,8 +33,8 @@ func writeTemplate(ctx *fasthttp.RequestCtx, t *wire.RenderedTemplate) {
 	poolTemplateBuffer(b)
 }
 
-// answer answers a call with what its capability returned.
-func (c *call) answer(v any, err error) error {
+// answer answers a request with what its capability returned.
+func (c *exchange) answer(v any, err error) error {
 	if err != nil {
 		return err
 	}
@@ -42,9 +42,9 @@ func (c *call) answer(v any, err error) error {
 	return nil
 }
 
-// answerFrom decodes a call's body, asks a capability, and answers with what that returns.
+// answerFrom decodes a request's body, asks a capability, and answers with what that returns.
 func answerFrom[Q, A any](
-	c *call, decode func(wire.Object) (Q, error), ask func(context.Context, wire.Identity, Q) (A, error),
+	c *exchange, decode func(wire.Object) (Q, error), ask func(context.Context, wire.Identity, Q) (A, error),
 ) error {
 	q, err := decode(c.object)
 	if err != nil {
@@ -59,9 +59,9 @@ func answerFrom[Q, A any](
 func writeError(ctx *fasthttp.RequestCtx, logger *slog.Logger, err error) {
 	e := wire.AsError(err)
 	if e.Status() == 500 {
-		logger.Error("a call failed", "path", string(ctx.Path()), "error", e)
+		logger.Error("a request failed", "path", string(ctx.Path()), "error", e)
 	} else if e.Cause != nil {
-		logger.Debug("a call was refused", "path", string(ctx.Path()), "error", e)
+		logger.Debug("a request was refused", "path", string(ctx.Path()), "error", e)
 	}
 
 	edge.WriteError(ctx, e)

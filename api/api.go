@@ -3,7 +3,7 @@
 // It is given the parts that answer a route as capabilities, and does not know which role
 // it plays.
 //
-// A call goes through these steps, and the first that fails answers it: route (404, 405),
+// A request goes through these steps, and the first that fails answers it: route (404, 405),
 // origin (403), body (413, 415, 400), key (401), scope (403), fields (422), capability.
 //
 // /sync/events differs: it checks the header (413, 415), then the key, then reads the body. The
@@ -13,9 +13,10 @@
 // Every answer is a JSON object. Errors are {"success":false,"error":code,"message":what
 // happened and the next step,"fields":[{"field","reason"}]}.
 //
-// routes.go is the table. Beside it are the handlers, a file for each kind of route, and the steps of a
-// call (guard.go, call.go, admit.go, answer.go). Reading bodies, admission and connections are
-// packages below. Handlers stay here, because all of them need the call and its capabilities.
+// routes.go is the table. Beside it are the handlers, a file for each kind of route, and
+// the steps of a request (guard.go, exchange.go, admit.go, answer.go). Reading bodies,
+// admission and connections are packages below. Handlers stay here, because all of them
+// need the request and its capabilities.
 package api
 
 import (
@@ -77,7 +78,7 @@ type Records interface {
 }
 
 // Upstream is the server of a sidecar, which is asked for what only the server has. While it cannot
-// be reached, calls for that are answered 503.
+// be reached, requests for that are answered 503.
 type Upstream interface {
 	Recorded
 	Fleet
@@ -119,7 +120,7 @@ type Config struct {
 	Recorder Recorder
 
 	// RecorderKeepsNothing means that the Recorder has no use for the bytes of bodies once it
-	// has returned without an error, so their memory serves the next calls. A spool has written
+	// has returned without an error, so their memory serves the next requests. A spool has written
 	// them to its disk by then; an archive may keep them.
 	RecorderKeepsNothing bool
 
@@ -137,7 +138,7 @@ type Config struct {
 	Pages         Pages // nil serves no pages
 
 	// BasePath is the path below which the API and the pages are reached, such as /promptspool; ""
-	// is the root. It may be in front of a call's path or not: a proxy may have removed it.
+	// is the root. It may be in front of a request's path or not: a proxy may have removed it.
 	BasePath string
 	Proxies  edge.Proxies // who may say for whom they call
 
@@ -160,7 +161,7 @@ type Config struct {
 	// for a sidecar, which writes them to disk as they are; an archive masks what it gets.
 	MaskBatches bool
 
-	Limiter *admission.Limiter // of each key's calls and bytes; nil means no limits
+	Limiter *admission.Limiter // of each key's requests and bytes; nil means no limits
 
 	// Room bounds the memory for copies that are made of large bodies and answers. If it is
 	// nil, that memory is not bounded.
@@ -186,7 +187,7 @@ type Config struct {
 	ClockID string
 }
 
-// API answers calls. Safe for concurrent use.
+// API answers requests. Safe for concurrent use.
 type API struct {
 	c           Config
 	recorded    Recorded // of Config.Records, or of its Upstream
@@ -198,19 +199,19 @@ type API struct {
 	scans       *admission.Pool // by the key's id
 	continued   continuedExports
 	busy        *busy
-	appCalls    map[string]callMetrics // by the route's name; of the routes for apps
+	appRequests map[string]requestMetrics // by the route's name; of the routes for apps
 
 	version []byte // Config.Version
 
-	// root is the parent of every call's context. It ends when the server shuts down, so that
+	// root is the parent of every request's context. It ends when the server shuts down, so that
 	// long polls do not delay that. fasthttp's RequestCtx must not be used as a context: it is
 	// recycled while a capability that was given it may still read it.
 	root       context.Context
 	cancelRoot context.CancelFunc
 }
 
-// callTimeMax bounds every call's context. It is more than changesWaitMax.
-const callTimeMax = 75 * time.Second
+// requestTimeMax bounds every request's context. It is more than changesWaitMax.
+const requestTimeMax = 75 * time.Second
 
 // New makes an API. It starts nothing; Server.Serve does.
 func New(c Config) *API {
@@ -242,12 +243,12 @@ func New(c Config) *API {
 			BatchBytes:   c.BatchBytes,
 			Metrics:      c.Metrics,
 		}),
-		polls:       newCallPool(pollsMax, pollsOfKeyMax),
-		exports:     newCallPool(exportsMax, exportsOfKeyMax),
-		pageExports: newCallPool(pageExportsMax, exportsOfKeyMax),
-		scans:       newCallPool(exportsMax, exportsOfKeyMax),
+		polls:       newRequestPool(pollsMax, pollsOfKeyMax),
+		exports:     newRequestPool(exportsMax, exportsOfKeyMax),
+		pageExports: newRequestPool(pageExportsMax, exportsOfKeyMax),
+		scans:       newRequestPool(exportsMax, exportsOfKeyMax),
 		busy:        newBusy(),
-		appCalls:    map[string]callMetrics{},
+		appRequests: map[string]requestMetrics{},
 		version:     []byte(c.Version),
 	}
 
@@ -271,11 +272,11 @@ func (a *API) initMetrics() {
 			continue
 		}
 
-		// A rate() sees a first call only if the counter was there before it. The histogram of a
-		// route that people call appears with its first call, because each is eighteen series.
+		// A rate() sees a first request only if the counter was there before it. The histogram of a
+		// route that people call appears with its first request, because each is eighteen series.
 		ok := a.c.Metrics.HTTPRequests.WithLabelValues(r.name, "200")
 		if r.isForApps() {
-			a.appCalls[r.name] = callMetrics{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
+			a.appRequests[r.name] = requestMetrics{ok, a.c.Metrics.HTTPSeconds.WithLabelValues(r.name)}
 		}
 	}
 }

@@ -12,13 +12,13 @@ import (
 )
 
 // selectorArg reads version and label from the query; an empty one is absent.
-func (c *call) selectorArg() (wire.Selector, error) {
+func (c *exchange) selectorArg() (wire.Selector, error) {
 	version, err := c.intArg("version", 0, 1<<31-1)
 	return wire.Selector{Version: version, Label: string(c.ctx.QueryArgs().Peek("label"))}, err
 }
 
 // intArg reads an integer from 1 to most from the query, or returns absent.
-func (c *call) intArg(name string, absent, most int) (int, error) {
+func (c *exchange) intArg(name string, absent, most int) (int, error) {
 	text := string(c.ctx.QueryArgs().Peek(name))
 	if text == "" {
 		return absent, nil
@@ -36,7 +36,7 @@ func (c *call) intArg(name string, absent, most int) (int, error) {
 }
 
 // boolArg reads true or false from the query, or returns absent.
-func (c *call) boolArg(name string, absent bool) (bool, error) {
+func (c *exchange) boolArg(name string, absent bool) (bool, error) {
 	switch text := string(c.ctx.QueryArgs().Peek(name)); strings.ToLower(text) {
 	case "":
 		return absent, nil
@@ -50,7 +50,7 @@ func (c *call) boolArg(name string, absent bool) (bool, error) {
 }
 
 // wordArg reads one of a list of words from the query; "" if it is absent.
-func (c *call) wordArg(name string, words []string) (string, error) {
+func (c *exchange) wordArg(name string, words []string) (string, error) {
 	text := string(c.ctx.QueryArgs().Peek(name))
 	if text != "" && !slices.Contains(words, text) {
 		return "", wire.Invalid(wire.FieldError{
@@ -63,7 +63,7 @@ func (c *call) wordArg(name string, words []string) (string, error) {
 }
 
 // timeArg reads a time in ISO 8601 from the query; zero if it is absent.
-func (c *call) timeArg(name string) (time.Time, error) {
+func (c *exchange) timeArg(name string) (time.Time, error) {
 	text := string(c.ctx.QueryArgs().Peek(name))
 	if text == "" {
 		return time.Time{}, nil
@@ -82,7 +82,7 @@ func (c *call) timeArg(name string) (time.Time, error) {
 }
 
 // listArgs reads the query of a list of templates. It returns the first error.
-func (c *call) listArgs() (wire.TemplateListQuery, error) {
+func (c *exchange) listArgs() (wire.TemplateListQuery, error) {
 	args := c.ctx.QueryArgs()
 	q := wire.TemplateListQuery{
 		Name:   string(args.Peek("name")),

@@ -12,7 +12,7 @@ import (
 
 // note adds what a key has done to the account's audit log. A sidecar has none: what it passes on
 // is noted by the server.
-func (a *API) note(c *call, action, target, detail string) {
+func (a *API) note(c *exchange, action, target, detail string) {
 	if a.c.Audit == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func (n *continuedExports) due(key string, now time.Time) bool {
 }
 
 // noteExport notes an export. Parts that continue one are noted once in an hour.
-func (a *API) noteExport(c *call, e wire.Export) {
+func (a *API) noteExport(c *exchange, e wire.Export) {
 	if e.Cursor != "" && !a.continued.due(c.id.KeyID, a.c.Clock.Now()) {
 		return
 	}
@@ -72,12 +72,12 @@ func (a *API) noteExport(c *call, e wire.Export) {
 
 // noteDeleted notes a deletion. A value may name a person who asked to be forgotten, so it is not
 // kept.
-func (a *API) noteDeleted(c *call, d wire.Deletion, deleted wire.Deleted) {
+func (a *API) noteDeleted(c *exchange, d wire.Deletion, deleted wire.Deleted) {
 	a.note(c, "delete requests", d.AuditTarget(), deleted.AuditDetail())
 }
 
 // noteChanged notes that a part of the stored requests was brought up to date, if any was.
-func (a *API) noteChanged(c *call, action string, n int) {
+func (a *API) noteChanged(c *exchange, action string, n int) {
 	if n > 0 {
 		a.note(c, action, english.Plural(n, "record", ""), "")
 	}

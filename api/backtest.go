@@ -15,7 +15,7 @@ const backtestBytesMax = 32 << 20
 // backtest renders the variables of a template's newest requests with another version of it.
 // The answer has one line for each request, newest first. Only the other capabilities are used,
 // so that a sidecar answers it like a server.
-func (a *API) backtest(c *call) error {
+func (a *API) backtest(c *exchange) error {
 	q, err := wire.DecodeBacktest(c.object)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *API) backtest(c *call) error {
 }
 
 // backtestRows finds the requests to render, and resolves the template in q.
-func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
+func (a *API) backtestRows(c *exchange, q *wire.BacktestQuery) ([]wire.Row, error) {
 	// This comes before the search, so that an unknown template is a 404 and not an empty answer.
 	// The version is fixed here for all lines, because a label may move meanwhile.
 	raw, err := a.c.Templates.Raw(c.context, c.id, q.Name, q.Selector)
@@ -93,7 +93,7 @@ func (a *API) backtestRows(c *call, q *wire.BacktestQuery) ([]wire.Row, error) {
 
 // backtestLine renders the variables of one request. Faults of these variables are part
 // of the line, so that the other requests are still rendered.
-func (a *API) backtestLine(c *call, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
+func (a *API) backtestLine(c *exchange, q *wire.BacktestQuery, requestID string) (wire.Backtest, error) {
 	r, err := a.recorded.Request(c.context, c.id, requestID)
 	if err != nil {
 		return wire.Backtest{}, err

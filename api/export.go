@@ -22,7 +22,7 @@ const (
 	exportsMax      = 4
 	exportsOfKeyMax = 1
 	pageExportsMax  = 16               // of people, who get everything in one answer
-	exportTimeMax   = 20 * time.Second // of one answer, well below callTimeMax; the caller continues by cursor
+	exportTimeMax   = 20 * time.Second // of one answer, well below requestTimeMax; the caller continues by cursor
 	exportRetry     = 5 * time.Second
 )
 
@@ -38,9 +38,9 @@ func beginExport(places *admission.Pool, owner string) (release func(), err erro
 // CSV; see writeCSV.
 //
 // Now and then, and at the end, comes a line {"export":{"cursor","done"}}. An answer whose last
-// line of these has done false, or that has none, was cut or is one of several: the next call
+// line of these has done false, or that has none, was cut or is one of several: the next request
 // continues with the cursor.
-func (a *API) exportRequests(c *call) error {
+func (a *API) exportRequests(c *exchange) error {
 	e, err := wire.DecodeExport(c.object)
 	if err == nil {
 		err = a.carryOut(&e.FilterLine, &e.FilterGroup, &e.Q)
@@ -75,7 +75,7 @@ func (a *API) exportRequests(c *call) error {
 
 	a.noteExport(c, e)
 
-	// The call is over before the answer is written, so write must not use c.
+	// The request is over before the answer is written, so write must not use c.
 	id := c.id
 	write := func(ctx context.Context, w io.Writer) error {
 		return a.writeEvents(ctx, id, e.Search, w.(*bufio.Writer))
@@ -86,7 +86,7 @@ func (a *API) exportRequests(c *call) error {
 		}
 	}
 	c.ctx.SetContentType(exportType(e))
-	a.stream(c.ctx, callTimeMax, release, write)
+	a.stream(c.ctx, requestTimeMax, release, write)
 
 	return nil
 }
@@ -100,8 +100,8 @@ func exportType(e wire.Export) string {
 }
 
 // relayExport answers with what the server answers. Where that is cut, so is this.
-func (a *API) relayExport(c *call, e wire.Export, release func()) error {
-	// The call's own context ends before the answer is written. This one is ended by the
+func (a *API) relayExport(c *exchange, e wire.Export, release func()) error {
+	// The request's own context ends before the answer is written. This one is ended by the
 	// server, or because the caller reads too slowly.
 	ctx, cancel := context.WithCancel(a.root)
 	answer, err := a.c.Upstream.OpenExport(ctx, c.id, e)
@@ -112,7 +112,7 @@ func (a *API) relayExport(c *call, e wire.Export, release func()) error {
 	}
 
 	c.ctx.SetContentType(exportType(e))
-	a.stream(c.ctx, callTimeMax, release, func(_ context.Context, w io.Writer) error {
+	a.stream(c.ctx, requestTimeMax, release, func(_ context.Context, w io.Writer) error {
 		defer cancel()
 		defer answer.Close()
 		_, err := io.Copy(w, answer)

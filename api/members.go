@@ -14,7 +14,7 @@ import (
 type members struct {
 	read []string // has an effect
 
-	// ignored are fields of the hosted service's schema without an effect here. A call with one
+	// ignored are fields of the hosted service's schema without an effect here. A request with one
 	// is served, with a warning, so that the SDKs of that service need no change. A dot stands
 	// between the names of a nested field.
 	ignored []string
@@ -64,9 +64,9 @@ func (m *members) keeping() *members {
 // membersMax bounds how many unknown members are named.
 const membersMax = 32
 
-// checkMembers rejects what the route does not know of the call's query, and notes warnings of
+// checkMembers rejects what the route does not know of the request's query, and notes warnings of
 // what has no effect. null and, in a query string, an empty value count as absent.
-func (c *call) checkMembers() error {
+func (c *exchange) checkMembers() error {
 	m := c.route.members
 	if m == nil {
 		return nil
@@ -86,9 +86,9 @@ func (c *call) checkMembers() error {
 		if slices.Contains(m.read, name) || slices.Contains(m.ignored, name) {
 			continue
 		}
-		reason := "is not known to this call, which takes " + strings.Join(m.read, ", ")
+		reason := "is not known to this route, which takes " + strings.Join(m.read, ", ")
 		if near := closest.Among(name, m.read); len(near) > 0 {
-			reason = "is not known to this call; the closest is " + near[0]
+			reason = "is not known to this route; the closest is " + near[0]
 		}
 		if unknown = append(unknown, wire.FieldError{Field: name, Reason: reason}); len(unknown) == membersMax {
 			break
@@ -109,8 +109,8 @@ func (c *call) checkMembers() error {
 	return nil
 }
 
-// sent returns the names of the call's members, without the key.
-func (c *call) sent() (names []string) {
+// sent returns the names of the request's members, without the key.
+func (c *exchange) sent() (names []string) {
 	if c.route.body == noBody {
 		for name, value := range c.ctx.QueryArgs().All() {
 			if len(value) > 0 {
@@ -129,8 +129,8 @@ func (c *call) sent() (names []string) {
 	return names
 }
 
-// has reports whether the call has a member at a path of names.
-func (c *call) has(path string) bool {
+// has reports whether the request has a member at a path of names.
+func (c *exchange) has(path string) bool {
 	first, rest, nested := strings.Cut(path, ".")
 	if c.route.body == noBody {
 		return len(c.ctx.QueryArgs().Peek(first)) > 0
@@ -146,7 +146,7 @@ func (c *call) has(path string) bool {
 }
 
 // withWarnings returns an answer that says what had no effect.
-func (c *call) withWarnings(answer any) any {
+func (c *exchange) withWarnings(answer any) any {
 	if len(c.warnings) == 0 {
 		return answer
 	}

@@ -11,7 +11,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// misdirected is a call that belongs to another service, and the answer that its client
+// misdirected is a request that belongs to another service, and the answer that its client
 // understands.
 type misdirected struct {
 	endings []string // of the path
@@ -74,7 +74,7 @@ const (
 	langSmithError = `{"success":false,"message":%[1]s,"error":"not_found","detail":%[1]s}`
 )
 
-// answerMisdirected answers a call without a route in the form of the service that it was meant
+// answerMisdirected answers a request without a route in the form of the service that it was meant
 // for, and reports whether it knows one.
 func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 	path := strings.TrimRight(string(ctx.Path()), "/")

@@ -24,12 +24,12 @@ const (
 	exportedBytesMin   = 32 << 10  // for which there nearly always is room
 )
 
-// exported collects the events of one call of an exporter.
+// exported collects the events of one request of an exporter.
 type exported struct {
 	a       *API
-	c       *call
+	c       *exchange
 	signal  string // the metrics' label
-	message string // of OTLP, that the call must be
+	message string // of OTLP, that the request must be
 
 	step    int // bytes of a batch, about
 	events  []wire.Event
@@ -38,8 +38,8 @@ type exported struct {
 	refused otlp.Refused                      // by the recorder, or because their trace is closed
 	invalid func(e wire.Event, reason string) // called for what the recorder refuses; may be nil
 
-	closing bool              // the traces of the call are closed after it
-	traces  map[[16]byte]bool // of the call, and whether they were closed before
+	closing bool              // the traces of the request are closed after it
+	traces  map[[16]byte]bool // of the request, and whether they were closed before
 }
 
 // claim claims the memory for the events that are collected at the same time.
@@ -61,7 +61,7 @@ func (x *exported) claim() (release func(), err error) {
 	return release, err
 }
 
-// serve has decode read the call, which adds events, and answers when all of them are durable.
+// serve has decode read the request, which adds events, and answers when all of them are durable.
 // member counts in JSON what was refused.
 func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refused, error)) error {
 	form, err := otlpForm(x.c.ctx, x.c.body)
@@ -190,13 +190,13 @@ func (x *exported) refuse(reason string) {
 }
 
 // answerOTLP answers 200 in the encoding of the request.
-func (c *call) answerOTLP(form otlp.Form, body []byte) {
+func (c *exchange) answerOTLP(form otlp.Form, body []byte) {
 	c.ctx.SetStatusCode(200)
 	c.ctx.SetContentType(form.ContentType())
 	c.ctx.SetBody(body)
 }
 
-// otlpForm returns the encoding of a call, by its Content-Type or, without one, by its body.
+// otlpForm returns the encoding of a request, by its Content-Type or, without one, by its body.
 func otlpForm(ctx *fasthttp.RequestCtx, body []byte) (otlp.Form, error) {
 	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
 	switch strings.ToLower(strings.TrimSpace(string(kind))) {
@@ -245,7 +245,7 @@ func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
 }
 
 // exportTraces takes the spans of an OTLP exporter.
-func (a *API) exportTraces(c *call) error {
+func (a *API) exportTraces(c *exchange) error {
 	closing, err := c.boolArg("close_after", false)
 	if err != nil {
 		return err
@@ -289,7 +289,7 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 // exportLogs takes the log records of an OTLP exporter that are about model calls. An app sends
 // others with them, and its exporter would warn of each request if it were told what becomes of
 // those.
-func (a *API) exportLogs(c *call) error {
+func (a *API) exportLogs(c *exchange) error {
 	x := exported{
 		a:       a,
 		c:       c,
@@ -306,7 +306,7 @@ func (a *API) exportLogs(c *call) error {
 }
 
 // exportMetrics discards the metrics of an OTLP exporter, which would log errors after a 404.
-func (a *API) exportMetrics(c *call) error {
+func (a *API) exportMetrics(c *exchange) error {
 	form, err := otlpForm(c.ctx, c.body)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ const (
 	streamTimeMax    = time.Hour
 )
 
-// isForPages reports whether a call that no route takes is answered with a page. It is when its
+// isForPages reports whether a request that no route takes is answered with a page. It is when its
 // path has one, or when a browser asks for a path that no program would. Programs get errors as
 // JSON whatever they accept, because some HTTP libraries name text/html by default.
 func (a *API) isForPages(ctx *fasthttp.RequestCtx) bool {
@@ -72,9 +72,9 @@ func firstSegment(path string) string {
 	return first
 }
 
-// page answers a call with a page.
+// page answers a request with a page.
 func (a *API) page(ctx *fasthttp.RequestCtx) {
-	pageCtx := &callContext{parent: a.root, deadline: time.Now().Add(callTimeMax)}
+	pageCtx := &requestContext{parent: a.root, deadline: time.Now().Add(requestTimeMax)}
 	defer pageCtx.end()
 	if ctx.IsGet() {
 		pageCtx.conn = ctx.Conn() // a page that is only read is of no use once the caller has left
@@ -110,7 +110,7 @@ func (a *API) pageRequest(pageCtx context.Context, ctx *fasthttp.RequestCtx, bod
 		}).WithContext(pageCtx)
 	}
 
-	// All strings are copies: fasthttp reuses the bytes of ctx for the connection's next call.
+	// All strings are copies: fasthttp reuses the bytes of ctx for the connection's next request.
 	// The Host is the header's: ctx.Host would take it from a target such as //host/path?a=://.
 	r.Host = string(ctx.Request.Header.Host())
 	r.RequestURI = string(ctx.RequestURI())

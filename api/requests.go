@@ -8,12 +8,12 @@ import (
 )
 
 // searchRequests lists records, newest first.
-func (a *API) searchRequests(c *call) error {
+func (a *API) searchRequests(c *exchange) error {
 	return answerFrom(c, a.decodeSearch, a.recorded.Search)
 }
 
 // getRequest returns one whole record.
-func (a *API) getRequest(c *call) error {
+func (a *API) getRequest(c *exchange) error {
 	id, err := c.recordID()
 	if err != nil {
 		return err
@@ -22,8 +22,8 @@ func (a *API) getRequest(c *call) error {
 	return c.answer(record, err)
 }
 
-// recordID returns the request id in the call's path.
-func (c *call) recordID() (string, error) {
+// recordID returns the request id in the request's path.
+func (c *exchange) recordID() (string, error) {
 	id, err := wire.ParseID(c.ident)
 	if err != nil {
 		return "", wire.Invalid(wire.FieldError{Field: "request_id", Reason: err.Error()})
@@ -36,7 +36,7 @@ const orphansPerPage = 100
 
 // listOrphans lists requests that have not arrived although scores, metadata or links of theirs
 // have.
-func (a *API) listOrphans(c *call) error {
+func (a *API) listOrphans(c *exchange) error {
 	perPage, err := c.intArg("per_page", orphansPerPage, wire.PageItemsMax)
 	if err != nil {
 		return err
@@ -48,17 +48,17 @@ func (a *API) listOrphans(c *call) error {
 }
 
 // analyzeRequests aggregates what a search with the same filter would find.
-func (a *API) analyzeRequests(c *call) error {
+func (a *API) analyzeRequests(c *exchange) error {
 	return answerFrom(c, a.decodeStatistics, a.recorded.Analyze)
 }
 
 // templateStatistics aggregates it by template version.
-func (a *API) templateStatistics(c *call) error {
+func (a *API) templateStatistics(c *exchange) error {
 	return answerFrom(c, a.decodeStatistics, a.recorded.TemplateStatistics)
 }
 
 // suggestValues completes what a person types into a filter.
-func (a *API) suggestValues(c *call) error {
+func (a *API) suggestValues(c *exchange) error {
 	args := c.ctx.QueryArgs()
 	q := wire.SuggestQuery{
 		Field:  string(args.Peek("field")),
@@ -95,7 +95,7 @@ func (a *API) suggestValues(c *call) error {
 }
 
 // filterArg reads a filter group from the query; nil if it is absent.
-func (c *call) filterArg() (*wire.Filter, error) {
+func (c *exchange) filterArg() (*wire.Filter, error) {
 	text := c.ctx.QueryArgs().Peek("filter_group")
 	if len(text) == 0 {
 		return nil, nil
@@ -115,7 +115,7 @@ func (c *call) filterArg() (*wire.Filter, error) {
 }
 
 // deleteRequest deletes one record for good.
-func (a *API) deleteRequest(c *call) error {
+func (a *API) deleteRequest(c *exchange) error {
 	id, err := c.recordID()
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (a *API) deleteRequest(c *call) error {
 }
 
 // deleteRequests deletes all records with a metadata value.
-func (a *API) deleteRequests(c *call) error {
+func (a *API) deleteRequests(c *exchange) error {
 	args := c.ctx.QueryArgs()
 	d, err := wire.DecodeDeletion(
 		string(args.Peek("metadata_key")), string(args.Peek("metadata_value")), string(args.Peek("before")))
@@ -135,7 +135,7 @@ func (a *API) deleteRequests(c *call) error {
 	return a.deleteMatching(c, d)
 }
 
-func (a *API) deleteMatching(c *call, d wire.Deletion) error {
+func (a *API) deleteMatching(c *exchange, d wire.Deletion) error {
 	deleted, err := a.recorded.Delete(c.context, c.id, d)
 	// One that broke off has deleted some for good.
 	if err == nil || deleted.Records > 0 {
@@ -145,8 +145,8 @@ func (a *API) deleteMatching(c *call, d wire.Deletion) error {
 	return c.answer(deleted, err)
 }
 
-// repriceRequests prices stored requests again, one part for each call.
-func (a *API) repriceRequests(c *call) error {
+// repriceRequests prices records again, a part with each request.
+func (a *API) repriceRequests(c *exchange) error {
 	cursor := ""
 	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
 		return err
@@ -157,8 +157,8 @@ func (a *API) repriceRequests(c *call) error {
 	return c.answer(repriced, err)
 }
 
-// rereadSpans reads stored spans again, one part for each call.
-func (a *API) rereadSpans(c *call) error {
+// rereadSpans reads stored spans again, a part with each request.
+func (a *API) rereadSpans(c *exchange) error {
 	cursor := ""
 	if err := c.member("cursor", &cursor, "must be a string"); err != nil {
 		return err
@@ -169,9 +169,9 @@ func (a *API) rereadSpans(c *call) error {
 	return c.answer(reread, err)
 }
 
-// scanRequests searches stored requests for secrets, one part for each call, and masks them if
+// scanRequests searches records for secrets, a part with each request, and masks them if
 // the caller wants that.
-func (a *API) scanRequests(c *call) error {
+func (a *API) scanRequests(c *exchange) error {
 	var q wire.ScanQuery
 	if err := c.member("cursor", &q.Cursor, "must be a string"); err != nil {
 		return err
@@ -197,9 +197,9 @@ func (a *API) scanRequests(c *call) error {
 	return c.answer(scanned, err)
 }
 
-// member decodes a member of the call's body into v, if it is there; reason is the error of a
+// member decodes a member of the request's body into v, if it is there; reason is the error of a
 // value that does not fit.
-func (c *call) member(name string, v any, reason string) error {
+func (c *exchange) member(name string, v any, reason string) error {
 	raw, ok := c.object.Get(name)
 	if ok && json.Unmarshal(raw, v) != nil {
 		return wire.Invalid(wire.FieldError{Field: name, Reason: reason})
@@ -208,7 +208,7 @@ func (c *call) member(name string, v any, reason string) error {
 }
 
 // trace returns the spans of a trace.
-func (a *API) trace(c *call) error {
+func (a *API) trace(c *exchange) error {
 	trace, err := a.recorded.Trace(c.context, c.id, c.ident)
 	return c.answer(trace, err)
 }

@@ -8,7 +8,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// route is one line of the table: what a call must bring, and its handler.
+// route is one line of the table: what a request must bring, and its handler.
 type route struct {
 	method string
 	path   string // exact; or, if it ends in "/", what comes before an identifier
@@ -33,7 +33,7 @@ type route struct {
 	// members are what the body or the query string may have; nil if anything is accepted.
 	members *members
 
-	handle func(*API, *call) error
+	handle func(*API, *exchange) error
 }
 
 // isForApps reports whether the route writes or fetches a template, as an app does with any key.

@@ -100,7 +100,7 @@ func TestEveryRouteAsksForItsScope(t *testing.T) {
 		}
 
 		a := &API{c: Config{Authenticator: appKey{}}}
-		c := &call{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: r}
+		c := &exchange{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: r}
 		c.ctx.Request.Header.Set("X-API-KEY", "k")
 		err := a.authenticate(c)
 		refused := wire.IsCode(err, wire.CodeForbidden)
@@ -157,7 +157,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		}
 	}
 
-	for older, usual := range openapi.OlderCalls() {
+	for older, usual := range openapi.OlderRoutes() {
 		described[older] = described[identifier.ReplaceAllString(usual, "{}")]
 	}
 

@@ -176,8 +176,8 @@ func expandSpellings(table []route) []route {
 	return all
 }
 
-// Routes lists what the API serves, in the order in which a call is matched. Each is a method and
-// a path, in which {} is an identifier.
+// Routes lists what the API serves, in the order in which a request is matched. Each is a
+// method and a path, in which {} is an identifier.
 func Routes() (all []string) {
 	for i := range routes {
 		r := &routes[i]

@@ -60,7 +60,7 @@ func (a *API) newServer(handler fasthttp.RequestHandler) *edge.Server {
 	return &edge.Server{HTTP: s}
 }
 
-// A slow client holds a connection and its buffer. The head of a call must come within
+// A slow client holds a connection and its buffer. The head of a request must come within
 // headTime of the connection's first moment, or of the head's first byte. A body must
 // come within bodyTimeMin and what its length takes at bodyRateMin; one whose length is
 // not announced may take bodyTimeUnknown. A body larger than a small one must keep
@@ -72,7 +72,7 @@ const (
 	bodyTimeUnknown = time.Minute
 )
 
-// bodyTime returns how long the rest of a call may take, once its head has come.
+// bodyTime returns how long the rest of a request may take, once its head has come.
 func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	length := head.ContentLength()
 	if length < 0 {
@@ -83,7 +83,7 @@ func bodyTime(head *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{ReadTimeout: bodyTimeMin + atRate}
 }
 
-// Serve answers calls on ln until Shutdown, after which it returns nil. It may be called for
+// Serve answers requests on ln until Shutdown, after which it returns nil. It may be called for
 // several listeners.
 func (s *Server) Serve(ln net.Listener) error {
 	return s.s.Serve(s.api.conns.Listener(ln))
@@ -94,16 +94,16 @@ func (s *Server) ServeOTLP(ln net.Listener) error {
 	return s.otlp.Serve(s.api.conns.Listener(ln))
 }
 
-// Quiet returns for how long no call has been under way; 0 while one is. Before the first call it
-// counts from the start.
+// Quiet returns for how long no request has been under way; 0 while one is. Before the
+// first request it counts from the start.
 func (s *Server) Quiet() time.Duration { return s.api.busy.quiet() }
 
 // Shutdown closes the listeners and waits for handlers to end, as long as ctx allows. It ends the
-// contexts of calls, so that those that wait for something end, too.
+// contexts of requests, so that those that wait for something end, too.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.api.cancelRoot()
 
-	// Together: neither may take calls while the other waits for its own.
+	// Together: neither may take requests while the other waits for its own.
 	ended := make(chan error, 1)
 	go func() { ended <- s.otlp.Shutdown(ctx) }()
 	err := s.s.Shutdown(ctx)
@@ -119,7 +119,7 @@ func (l printfLogger) Printf(format string, args ...any) {
 	l.Debug("http: " + fmt.Sprintf(format, args...))
 }
 
-// busy knows whether calls are under way. Safe for concurrent use.
+// busy knows whether requests are under way. Safe for concurrent use.
 type busy struct {
 	calls atomic.Int64
 	last  atomic.Int64 // when the last one ended, in nanoseconds since start
@@ -142,7 +142,7 @@ func (b *busy) quiet() time.Duration {
 	return time.Since(b.start) - time.Duration(b.last.Load())
 }
 
-// cutBasePath removes Config.BasePath from the path of a call, unless a proxy has already done
+// cutBasePath removes Config.BasePath from the path of a request, unless a proxy has already done
 // so. Everything after it sees paths as if there were none.
 func (a *API) cutBasePath(ctx *fasthttp.RequestCtx) {
 	if a.c.BasePath == "" {

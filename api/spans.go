@@ -15,7 +15,7 @@ import (
 	"promptspool/api/wire/jsonscan"
 )
 
-// bulk collects the events and the answer of one call of /spans-bulk.
+// bulk collects the events and the answer of one request of /spans-bulk.
 type bulk struct {
 	exported
 	answer   wire.SpansTaken
@@ -23,7 +23,7 @@ type bulk struct {
 }
 
 // spansBulk takes the spans of the hosted service's SDKs, and answers when all of them are durable.
-func (a *API) spansBulk(c *call) error {
+func (a *API) spansBulk(c *exchange) error {
 	spans, ok := c.object.Get("spans")
 	if !ok || spans[0] != '[' {
 		return wire.Invalid(wire.FieldError{Field: "spans", Reason: "must be an array"})
@@ -105,7 +105,7 @@ func (b *bulk) add(s otlp.BulkSpan) error {
 }
 
 // addRequest collects the request that a span was sent with. Without its own id it has the
-// span's, so that both are one record. Every id is derived: a call that is sent again logs once.
+// span's, so that both are one record. Every id is derived: a request that is sent again logs once.
 func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	body := withTimes(s.LogRequest, s.Start, s.End)
 	var w wire.LogWrite
@@ -178,8 +178,8 @@ func (b *bulk) rejectLog(spanID string, fields []wire.FieldError) {
 	b.answer.RejectedRequestLogs = append(b.answer.RejectedRequestLogs, rejected)
 }
 
-// takeBack takes from the answer what the recorder has refused. It waits until all of the call is
-// recorded: the last event of a batch is refused before the answer has it.
+// takeBack takes from the answer what the recorder has refused. It waits until all of the
+// request is recorded: the last event of a batch is refused before the answer has it.
 func (b *bulk) takeBack() {
 	if len(b.rejected) == 0 {
 		return
@@ -204,7 +204,7 @@ func (b *bulk) takeBack() {
 
 // closeTrace closes a trace. That is an event like a span, so a sidecar takes it while the server
 // is away, and does not know of another one before.
-func (a *API) closeTrace(c *call) error {
+func (a *API) closeTrace(c *exchange) error {
 	trace, err := hex.DecodeString(c.ident)
 	if err != nil || len(trace) != 16 {
 		return wire.Errorf(wire.CodeNotFound, "There is no such trace: a trace id must have 32 hexadecimal digits.")
@@ -215,7 +215,7 @@ func (a *API) closeTrace(c *call) error {
 	if err != nil {
 		return err
 	}
-	// Two calls may come together. The recorder knows which one was first.
+	// Two requests may come together. The recorder knows which one was first.
 	results, err := a.recordAll(c, e)
 	if err != nil {
 		return err
@@ -239,11 +239,11 @@ func errClosed(traces ...string) error {
 	return e
 }
 
-// closedTracesMax is how many traces of a call are looked up. Who closes a trace sends few of them
-// at a time, and a call must not cost a lookup for each of thousands.
+// closedTracesMax is how many traces of a request are looked up. Who closes a trace sends
+// few of them at a time, and a request must not cost a lookup for each of thousands.
 const closedTracesMax = 4
 
-// isClosed reports whether a trace was closed before the call.
+// isClosed reports whether a trace was closed before the request.
 func (x *exported) isClosed(trace [16]byte) (closed bool, err error) {
 	if x.a.c.Records == nil && !x.closing {
 		return false, nil
@@ -258,7 +258,7 @@ func (x *exported) isClosed(trace [16]byte) (closed bool, err error) {
 	if x.traces == nil {
 		x.traces = map[[16]byte]bool{}
 	}
-	// Beyond those that are looked up, only a call that closes its traces must know them.
+	// Beyond those that are looked up, only a request that closes its traces must know them.
 	if len(x.traces) < closedTracesMax || x.closing {
 		x.traces[trace] = closed
 	}
@@ -266,8 +266,8 @@ func (x *exported) isClosed(trace [16]byte) (closed bool, err error) {
 	return closed, err
 }
 
-// closeTraces closes the traces of the call, if that is wanted. Its error is a conflict if all
-// spans of the call were of closed traces.
+// closeTraces closes the traces of the request, if that is wanted. Its error is a conflict if all
+// spans of the request were of closed traces.
 func (x *exported) closeTraces() error {
 	var closed []string
 	for trace, was := range x.traces {

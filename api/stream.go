@@ -24,7 +24,7 @@ const (
 // stream answers with what write writes, as it comes, for at most timeMax. An error of
 // write cuts the connection, so that a part is not taken for the whole. release is called
 // when all is done, before the caller can see the end: it may have the freed place for
-// its next call.
+// its next request.
 func (a *API) stream(
 	ctx *fasthttp.RequestCtx, timeMax time.Duration,
 	release func(), write func(ctx context.Context, w io.Writer) error,
@@ -94,7 +94,7 @@ func newPacedReader(ctx *fasthttp.RequestCtx, r io.Reader, bytes int64, stall ti
 }
 
 // Read is called by the goroutine that writes to the connection, before each part. So the time
-// between two calls is what the caller took for a part.
+// between two calls of it is what the caller took for a part.
 func (r *pacedReader) Read(p []byte) (int, error) {
 	if !r.last.IsZero() {
 		r.left -= time.Since(r.last)

@@ -68,7 +68,7 @@ func TestALargeAnswerHoldsRoomForAsLongAsItIsReadAtTheLeastPace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const whole = 2 << 20
-				slow := &call{ownContext: callContext{claim: admission.NewRoom(16<<20, 64<<20).Claim(false)}}
+				slow := &exchange{ownContext: requestContext{claim: admission.NewRoom(16<<20, 64<<20).Claim(false)}}
 				claim := &slow.ownContext.claim
 				answer := answerOf(t, func(ctx *fasthttp.RequestCtx) {
 					slow.ctx = ctx

@@ -22,7 +22,7 @@ type Fleet interface {
 const changesWaitMax = time.Minute
 
 // Long polls that wait at the same time. More are answered immediately, so that they do not take
-// the connections that others need: a poll that waits is a call under way, and those are never
+// the connections that others need: a poll that waits is a request under way, and those are never
 // cut.
 const (
 	pollsMax      = 2000
@@ -31,7 +31,7 @@ const (
 
 // syncEvents takes a batch from a sidecar, one event a line. It answers 200 only when every event
 // in it has its result, and those that are accepted are durable.
-func (a *API) syncEvents(c *call) error {
+func (a *API) syncEvents(c *exchange) error {
 	batch := a.intake.NewBatch(c.id.KeyID)
 	defer batch.Release()
 	events, err := batch.Read(c.context, c.ctx)
@@ -92,7 +92,7 @@ func maskEvents(events []wire.Event) {
 }
 
 // syncKey returns what the caller's key is good for.
-func (a *API) syncKey(c *call) error {
+func (a *API) syncKey(c *exchange) error {
 	return c.answer(wire.KeyVerdict{
 		Success: true,
 		Account: c.id.Account,
@@ -102,7 +102,7 @@ func (a *API) syncKey(c *call) error {
 }
 
 // syncChanges lists which templates changed after a revision. If none has yet, it waits for one.
-func (a *API) syncChanges(c *call) error {
+func (a *API) syncChanges(c *exchange) error {
 	args := c.ctx.QueryArgs()
 	q := wire.ChangesQuery{ProviderBaseURLs: string(args.Peek("provider_base_urls"))}
 
@@ -134,7 +134,7 @@ func (a *API) syncChanges(c *call) error {
 }
 
 // heartbeat records what a sidecar reports.
-func (a *API) heartbeat(c *call) error {
+func (a *API) heartbeat(c *exchange) error {
 	h, err := wire.DecodeHeartbeat(c.body)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (a *API) heartbeat(c *call) error {
 }
 
 // listFleet lists the account's sidecars.
-func (a *API) listFleet(c *call) error {
+func (a *API) listFleet(c *exchange) error {
 	fleet, err := a.c.Fleet.Fleet(c.context, c.id)
 	return c.answer(fleet, err)
 }

@@ -12,7 +12,7 @@ import (
 
 // fetchTemplate returns a template's version with its text and, for a provider, the arguments of
 // the model call.
-func (a *API) fetchTemplate(c *call) error {
+func (a *API) fetchTemplate(c *exchange) error {
 	f, err := wire.DecodeFetch(c.object)
 	if err != nil {
 		return err
@@ -26,7 +26,7 @@ func (a *API) fetchTemplate(c *call) error {
 }
 
 // getTemplate is the older spelling, which selects the version by the query.
-func (a *API) getTemplate(c *call) error {
+func (a *API) getTemplate(c *exchange) error {
 	name := string(c.ctx.QueryArgs().Peek("prompt_name"))
 	if name == "" {
 		return wire.Invalid(wire.FieldError{Field: "prompt_name", Reason: "is missing from the query"})
@@ -39,7 +39,7 @@ func (a *API) getTemplate(c *call) error {
 	return a.answerTemplate(c, name, wire.TemplateFetch{Selector: s})
 }
 
-func (a *API) answerTemplate(c *call, name string, f wire.TemplateFetch) error {
+func (a *API) answerTemplate(c *exchange, name string, f wire.TemplateFetch) error {
 	t, err := a.c.Templates.Fetch(c.context, c.id, name, f)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *API) answerTemplate(c *call, name string, f wire.TemplateFetch) error {
 
 // setCacheHeaders tells the caller whether a sidecar answers from its cache, and how old the
 // answer is. result is "" where there is no cache.
-func (c *call) setCacheHeaders(result string, age time.Duration) {
+func (c *exchange) setCacheHeaders(result string, age time.Duration) {
 	if result == "" {
 		return
 	}
@@ -68,7 +68,7 @@ func (c *call) setCacheHeaders(result string, age time.Duration) {
 // rawTemplate returns a version with its snippets in their places or, with
 // resolve_snippets=false, as it was published. A sidecar's cache reads templates this way. With
 // include_llm_kwargs=true it includes the arguments of the model call, without variables.
-func (a *API) rawTemplate(c *call) error {
+func (a *API) rawTemplate(c *exchange) error {
 	s, err := c.selectorArg()
 	if err != nil {
 		return err
@@ -94,9 +94,9 @@ func (a *API) rawTemplate(c *call) error {
 	return c.answer(t, err)
 }
 
-// llmKwargs returns the arguments of the model call for a version of the call's template. The
+// llmKwargs returns the arguments of the model call for a version of the request's template. The
 // version is the resolved one, because a label may have moved since.
-func (a *API) llmKwargs(c *call, version int) (json.RawMessage, error) {
+func (a *API) llmKwargs(c *exchange, version int) (json.RawMessage, error) {
 	f := wire.TemplateFetch{Selector: wire.Selector{Version: version}}
 	rendered, err := a.c.Templates.Fetch(c.context, c.id, c.ident, f)
 	if rendered.LLMKwargs == nil {
@@ -107,12 +107,12 @@ func (a *API) llmKwargs(c *call, version int) (json.RawMessage, error) {
 }
 
 // publishTemplate publishes a version.
-func (a *API) publishTemplate(c *call) error { return a.publish(c, wire.DecodePublish, 201) }
+func (a *API) publishTemplate(c *exchange) error { return a.publish(c, wire.DecodePublish, 201) }
 
 // publishTemplateOld is the older spelling. Its clients accept exactly 200 as success.
-func (a *API) publishTemplateOld(c *call) error { return a.publish(c, wire.DecodeOldPublish, 200) }
+func (a *API) publishTemplateOld(c *exchange) error { return a.publish(c, wire.DecodeOldPublish, 200) }
 
-func (a *API) publish(c *call, decode func(wire.Object) (wire.Publish, error), status int) error {
+func (a *API) publish(c *exchange, decode func(wire.Object) (wire.Publish, error), status int) error {
 	p, err := decode(c.object)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (a *API) publish(c *call, decode func(wire.Object) (wire.Publish, error), s
 }
 
 // patchTemplate publishes the next version, which differs from a base in some members.
-func (a *API) patchTemplate(c *call) error {
+func (a *API) patchTemplate(c *exchange) error {
 	p, err := wire.DecodePatch(c.object)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (a *API) patchTemplate(c *call) error {
 	return c.answerPublished(201, t, err)
 }
 
-func (c *call) answerPublished(status int, t wire.Published, err error) error {
+func (c *exchange) answerPublished(status int, t wire.Published, err error) error {
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (c *call) answerPublished(status int, t wire.Published, err error) error {
 }
 
 // archiveTemplate hides a template until it is published or restored.
-func (a *API) archiveTemplate(c *call) error {
+func (a *API) archiveTemplate(c *exchange) error {
 	done := wire.Done{
 		Success: true,
 		Message: "The template is archived. Publishing or restoring it brings it back.",
@@ -155,7 +155,7 @@ func (a *API) archiveTemplate(c *call) error {
 }
 
 // restoreTemplate makes an archived template visible again.
-func (a *API) restoreTemplate(c *call) error {
+func (a *API) restoreTemplate(c *exchange) error {
 	done := wire.Done{Success: true, Message: "The template is restored."}
 	err := a.c.Templates.Restore(c.context, c.id, c.ident, "")
 
@@ -163,7 +163,7 @@ func (a *API) restoreTemplate(c *call) error {
 }
 
 // listTemplates lists templates, one page at a time.
-func (a *API) listTemplates(c *call) error {
+func (a *API) listTemplates(c *exchange) error {
 	q, err := c.listArgs()
 	if err != nil {
 		return err
@@ -178,13 +178,13 @@ func (a *API) listTemplates(c *call) error {
 }
 
 // templateLabels lists the labels of a template.
-func (a *API) templateLabels(c *call) error {
+func (a *API) templateLabels(c *exchange) error {
 	labels, err := a.c.Templates.Labels(c.context, c.id, c.ident)
 	return c.answer(labels, err)
 }
 
 // createLabel points a label to a version. A label that exists moves.
-func (a *API) createLabel(c *call) error {
+func (a *API) createLabel(c *exchange) error {
 	w, err := wire.DecodeLabel(c.object)
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (a *API) createLabel(c *call) error {
 }
 
 // moveLabel points a label to another version.
-func (a *API) moveLabel(c *call) error {
+func (a *API) moveLabel(c *exchange) error {
 	id, err := c.labelID()
 	if err != nil {
 		return err
@@ -208,7 +208,7 @@ func (a *API) moveLabel(c *call) error {
 }
 
 // deleteLabel answers 204 without a body, as its clients expect.
-func (a *API) deleteLabel(c *call) error {
+func (a *API) deleteLabel(c *exchange) error {
 	id, err := c.labelID()
 	if err != nil {
 		return err
@@ -221,8 +221,8 @@ func (a *API) deleteLabel(c *call) error {
 	return nil
 }
 
-// labelID returns the label's id in the call's path.
-func (c *call) labelID() (int64, error) {
+// labelID returns the label's id in the request's path.
+func (c *exchange) labelID() (int64, error) {
 	id, err := strconv.ParseInt(c.ident, 10, 64)
 	if err != nil || id < 1 {
 		return 0, wire.Errorf(wire.CodeNotFound,

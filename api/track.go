@@ -11,7 +11,7 @@ import (
 )
 
 // trackRequest logs a model call.
-func (a *API) trackRequest(c *call) error {
+func (a *API) trackRequest(c *exchange) error {
 	w, err := wire.DecodeRequest(c.object, c.route.strict)
 	if err != nil {
 		return err
@@ -39,9 +39,9 @@ const (
 	blueprintTimes   = 3
 )
 
-// blueprint makes the blueprint of the call's body, if it is wanted and there is memory for it.
+// blueprint makes the blueprint of the request's body, if it is wanted and there is memory for it.
 // release gives the memory back.
-func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, release func()) {
+func (a *API) blueprint(c *exchange, wanted bool) (_ json.RawMessage, release func()) {
 	if !wanted || a.c.Blueprint == nil || len(c.body) > blueprintBodyMax {
 		return nil, func() {}
 	}
@@ -56,7 +56,7 @@ func (a *API) blueprint(c *call, wanted bool) (_ json.RawMessage, release func()
 }
 
 // requestID returns the caller's own id, or one derived from its Idempotency-Key, or a new one.
-func (a *API) requestID(c *call, own string) string {
+func (a *API) requestID(c *exchange, own string) string {
 	if own != "" {
 		return own
 	}
@@ -67,7 +67,7 @@ func (a *API) requestID(c *call, own string) string {
 	return wire.NewIDAt(a.c.Clock.Tick())
 }
 
-func (a *API) trackScore(c *call) error {
+func (a *API) trackScore(c *exchange) error {
 	w, err := wire.DecodeScore(c.object)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (a *API) trackScore(c *call) error {
 	return a.track(c, wire.KindScore, w.RequestID, wire.PromptLink{}, "Score recorded.")
 }
 
-func (a *API) trackMetadata(c *call) error {
+func (a *API) trackMetadata(c *exchange) error {
 	w, err := wire.DecodeMetadata(c.object)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *API) trackMetadata(c *call) error {
 	return a.track(c, wire.KindMetadata, w.RequestID, wire.PromptLink{}, "Metadata recorded.")
 }
 
-func (a *API) trackPrompt(c *call) error {
+func (a *API) trackPrompt(c *exchange) error {
 	w, err := wire.DecodePrompt(c.object)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (a *API) trackPrompt(c *call) error {
 	return a.track(c, wire.KindPrompt, w.RequestID, w.PromptLink, "Prompt template linked.")
 }
 
-func (a *API) trackGroup(c *call) error {
+func (a *API) trackGroup(c *exchange) error {
 	w, err := wire.DecodeGroup(c.object)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (a *API) trackGroup(c *call) error {
 
 // createGroup mints a group's id. A group is only the id that its requests share, so nothing is
 // stored until one does.
-func (a *API) createGroup(c *call) error {
+func (a *API) createGroup(c *exchange) error {
 	return c.answer(wire.GroupCreated{
 		Success: true,
 		Message: "Group created.",
@@ -109,8 +109,8 @@ func (a *API) createGroup(c *call) error {
 	}, nil)
 }
 
-// track records the call's body and answers when it is durable.
-func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
+// track records the request's body and answers when it is durable.
+func (a *API) track(c *exchange, kind wire.Kind, requestID string, link wire.PromptLink, message string) error {
 	if err := a.recordBody(c, kind, requestID, link); err != nil {
 		return err
 	}
@@ -120,8 +120,8 @@ func (a *API) track(c *call, kind wire.Kind, requestID string, link wire.PromptL
 	return nil
 }
 
-// recordBody makes the call's body an event, and returns when it is durable.
-func (a *API) recordBody(c *call, kind wire.Kind, requestID string, link wire.PromptLink) error {
+// recordBody makes the request's body an event, and returns when it is durable.
+func (a *API) recordBody(c *exchange, kind wire.Kind, requestID string, link wire.PromptLink) error {
 	event := a.event(kind, requestID, c.takeBody())
 	event.Link = link
 	return a.record(c, event)
@@ -132,7 +132,7 @@ const unverifiedNote = " The key is not verified yet: the server could not be re
 	"It will check the key when the write arrives."
 
 // tracked returns the answer to a write that is durable.
-func (c *call) tracked(requestID, message string) wire.Tracked {
+func (c *exchange) tracked(requestID, message string) wire.Tracked {
 	if !c.id.Verified {
 		message += unverifiedNote
 	}
@@ -160,13 +160,13 @@ func (a *API) event(kind wire.Kind, requestID string, body []byte) wire.Event {
 }
 
 // record makes events durable. Its error says why the first one that was not accepted was not.
-func (a *API) record(c *call, events ...wire.Event) error {
+func (a *API) record(c *exchange, events ...wire.Event) error {
 	_, err := a.recordAll(c, events...)
 	return err
 }
 
 // recordAll is record, and returns what became of each event.
-func (a *API) recordAll(c *call, events ...wire.Event) ([]wire.Result, error) {
+func (a *API) recordAll(c *exchange, events ...wire.Event) ([]wire.Result, error) {
 	results, err := a.c.Recorder.Record(c.context, c.id, events)
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (a *API) count(results []wire.Result) {
 
 // logRequest logs a model call that the caller describes as blueprints of its input and output.
 // A score that comes with it becomes its own event, as if it had been sent afterwards.
-func (a *API) logRequest(c *call) error {
+func (a *API) logRequest(c *exchange) error {
 	w, err := wire.DecodeLog(c.object)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ const limitedKeysMax = 4096
 // Limiter holds keys to limits. Safe for concurrent use; the zero value lets everything pass.
 //
 // It does not use golang.org/x/time/rate, which never allows more than a second's worth in one
-// piece. Here a call may take more bytes than that, and the key's next calls wait for it.
+// piece. Here a request may take more bytes than that, and the key's next requests wait for it.
 type Limiter struct {
 	limits atomic.Pointer[Limits]
 
@@ -30,11 +30,11 @@ type Limiter struct {
 	used map[wire.Secret]usage // under mu
 }
 
-// usage says until when a key has used what it gets (the generic cell rate algorithm): a call, or
-// a byte, moves the time by as much as the limit takes to give another one.
+// usage says until when a key has used what it gets (the generic cell rate algorithm): a
+// request, or a byte, moves the time by as much as the limit takes to give another one.
 type usage struct{ calls, bytes time.Time }
 
-// Set puts limits in force, for all calls from now on.
+// Set puts limits in force, for all requests from now on.
 func (l *Limiter) Set(limits Limits) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,8 +44,9 @@ func (l *Limiter) Set(limits Limits) {
 	}
 }
 
-// Take counts a call with a body of so many bytes. If the call is not allowed, it counts nothing,
-// and returns how long the key has to wait, and for which limit: "calls" or "bytes".
+// Take counts a request with a body of so many bytes. If the request is not allowed, it
+// counts nothing, and returns how long the key has to wait, and for which limit: "calls"
+// or "bytes".
 func (l *Limiter) Take(key wire.Secret, bytes int, now time.Time) (wait time.Duration, limit string) {
 	if limits := l.limits.Load(); limits == nil || *limits == (Limits{}) {
 		return 0, ""
@@ -60,7 +61,7 @@ func (l *Limiter) Take(key wire.Secret, bytes int, now time.Time) (wait time.Dur
 	}
 	u = usage{latest(u.calls, now), latest(u.bytes, now)}
 
-	// A second's worth ahead of now is allowed, or one call where a second gives less than one.
+	// A second's worth ahead of now is allowed, or one request where a second gives less than one.
 	each := seconds(1, limits.Calls)
 	if wait := u.calls.Sub(now) + each - max(time.Second, each); wait > 0 {
 		return wait, "calls"

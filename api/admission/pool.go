@@ -1,8 +1,8 @@
-// Package admission decides which calls get what they need: memory, a place, a turn.
+// Package admission decides which requests get what they need: memory, a place, a turn.
 //
 // A Pool counts what callers hold at the same time, and refuses what does not fit. A Queue
 // makes callers wait for their turn. A Limiter bounds what a key does in a second. All three
-// are fair: one key, however many calls it makes, does not keep out the others. A Room is
+// are fair: one key, however many requests it makes, does not keep out the others. A Room is
 // memory for the copies that are made of large bodies.
 //
 //	what is bounded                  by       owner             beyond the bound
@@ -12,10 +12,10 @@
 //	exports                          Pool     key or person     429 (the owner's), 503
 //	writes being recorded, in bytes  Queue    key               waits 10 s, then 503
 //	batches being unpacked           Queue    key               waits
-//	calls and bytes in a second      Limiter  key               429
-//	copies of large bodies, in bytes Room     call              waits 10 s, then 503; alone too large: 413
+//	requests and bytes in a second   Limiter  key               429
+//	copies of large bodies, in bytes Room     request           waits 10 s, then 503; alone too large: 413
 //
-// Connections are bounded elsewhere (api/edge), before there is a call or a key: no
+// Connections are bounded elsewhere (api/edge), before there is a request or a key: no
 // caller is asked to wait, but the slowest connection is closed.
 package admission
 

@@ -21,11 +21,11 @@ var (
 	ErrLongWait = errors.New("it waited too long")
 )
 
-// EndedError returns the error of a call whose context ended while it waited for its turn. The
+// EndedError returns the error of a request whose context ended while it waited for its turn. The
 // reason is its deadline, its caller, or a server that stops.
 func EndedError(ctx context.Context) error {
 	return wire.Unavailable(2*time.Second,
-		"The call ended while it waited for its turn: %w. Send it again.", ctx.Err())
+		"The request ended while it waited for its turn: %w. Send it again.", ctx.Err())
 }
 
 // Queue lets callers through up to a weight, and makes the others wait for their turn.

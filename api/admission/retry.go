@@ -18,11 +18,11 @@ const (
 // value is ready. Safe for concurrent use.
 type RetryAfter struct {
 	mu      sync.Mutex
-	refused float64   // under mu; calls refused lately, fading with refusedFade
+	refused float64   // under mu; requests refused lately, fading with refusedFade
 	at      time.Time // under mu; of the last one
 }
 
-// Next returns the delay for a call that is refused now.
+// Next returns the delay for a request that is refused now.
 func (r *RetryAfter) Next() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

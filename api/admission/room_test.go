@@ -12,8 +12,8 @@ import (
 
 const mib = 1 << 20
 
-// largeCall returns the claim of a call that has taken some room, if there was any.
-func largeCall(t *testing.T, r *Room, local bool, bytes int) *RoomClaim {
+// largeRequest returns the claim of a call that has taken some room, if there was any.
+func largeRequest(t *testing.T, r *Room, local bool, bytes int) *RoomClaim {
 	t.Helper()
 	c := r.Claim(local)
 	if err := TakeRoom(WithRoom(t.Context(), &c), bytes); err != nil {
@@ -26,19 +26,19 @@ func largeCall(t *testing.T, r *Room, local bool, bytes int) *RoomClaim {
 func TestLargeCallsWaitAndSmallOnesDoNot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(16*mib, 100*mib)
-		first := largeCall(t, r, false, 8*mib)
+		first := largeRequest(t, r, false, 8*mib)
 		began := time.Now()
-		largeCall(t, r, false, SmallBytes)
+		largeRequest(t, r, false, SmallBytes)
 		time.AfterFunc(time.Second, first.Release)
 
-		alone := largeCall(t, r, false, 100*mib) // more than there is: it has all of it
+		alone := largeRequest(t, r, false, 100*mib) // more than there is: it has all of it
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("the second call waited %v, want 1 s", waited)
 		}
 
 		alone.Release()
 		alone.Release()
-		if largeCall(t, r, false, 12*mib).held != 12*mib {
+		if largeRequest(t, r, false, 12*mib).held != 12*mib {
 			t.Error("not all of the room came back")
 		}
 	})
@@ -47,15 +47,15 @@ func TestLargeCallsWaitAndSmallOnesDoNot(t *testing.T) {
 func TestCallsThatWaitForAServerLeaveRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(16*mib, 100*mib)
-		passed := largeCall(t, r, false, 100*mib)
+		passed := largeRequest(t, r, false, 100*mib)
 		began := time.Now()
-		largeCall(t, r, true, 4*mib)
+		largeRequest(t, r, true, 4*mib)
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("a call that is answered here waited %v", waited)
 		}
 
 		time.AfterFunc(time.Second, passed.Release)
-		largeCall(t, r, true, 5*mib) // more than is kept for its like
+		largeRequest(t, r, true, 5*mib) // more than is kept for its like
 		if waited := time.Since(began); waited != time.Second {
 			t.Errorf("a larger one waited %v, want 1 s", waited)
 		}
@@ -76,7 +76,7 @@ func TestACallThatNeedsTooMuchIsNotAdmitted(t *testing.T) {
 func TestNobodyWaitsForRoomForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(16*mib, 100*mib)
-		largeCall(t, r, false, 10*mib)
+		largeRequest(t, r, false, 10*mib)
 
 		began := time.Now()
 		c := r.Claim(false)
@@ -98,7 +98,7 @@ func TestNobodyWaitsForRoomForEver(t *testing.T) {
 func TestACallThatHoldsRoomDoesNotWaitForMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(16*mib, 100*mib)
-		claims := []*RoomClaim{largeCall(t, r, false, 5*mib), largeCall(t, r, false, 5*mib)}
+		claims := []*RoomClaim{largeRequest(t, r, false, 5*mib), largeRequest(t, r, false, 5*mib)}
 		began := time.Now()
 		for _, c := range claims {
 			if err := TakeRoom(WithRoom(t.Context(), c), 7*mib); err != nil {
@@ -117,11 +117,11 @@ func TestACallThatHoldsRoomDoesNotWaitForMore(t *testing.T) {
 func TestACallGivesBackWhatItNeedsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewRoom(16*mib, 100*mib)
-		c := largeCall(t, r, false, 12*mib)
+		c := largeRequest(t, r, false, 12*mib)
 		c.Keep(2 * mib)
 		c.Keep(3 * mib) // which it does not have any more
 		began := time.Now()
-		largeCall(t, r, false, 10*mib)
+		largeRequest(t, r, false, 10*mib)
 		if c.held != 2*mib || time.Since(began) != 0 {
 			t.Errorf("it holds %d bytes, and another call waited %v for the rest", c.held, time.Since(began))
 		}
@@ -130,7 +130,7 @@ func TestACallGivesBackWhatItNeedsNoLonger(t *testing.T) {
 
 func TestWithoutARoomNothingIsBounded(t *testing.T) {
 	var none *Room
-	if c := largeCall(t, none, false, 100*mib); c.Holds() {
+	if c := largeRequest(t, none, false, 100*mib); c.Holds() {
 		t.Error("something is held of no room")
 	}
 	if err := AdmitRoom(t.Context(), 100*mib); err != nil {

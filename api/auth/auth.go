@@ -37,7 +37,7 @@ type Config struct {
 }
 
 // Auth makes and checks keys. It is safe for concurrent use. It caches no keys, so that a
-// revoked one is rejected from the next call on; it only collects when keys were last
+// revoked one is rejected from the next request on; it only collects when keys were last
 // used, until Run has stored that.
 type Auth struct {
 	store Store
@@ -78,7 +78,8 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 		return wire.Identity{}, unauthorized("This API key was revoked.")
 	}
 
-	// The time of last use is stored later: a write for each call would cost more than the call.
+	// The time of last use is stored later: a write for each request would cost more than
+	// the request.
 	a.uses.note(k, a.now())
 
 	return wire.Identity{

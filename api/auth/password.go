@@ -57,7 +57,7 @@ func (h hashers) run(ctx context.Context, known bool, fn func()) error {
 		fn()
 		return nil
 	case <-ctx.Done():
-		return wire.Unavailable(0, "The call ended before it had its turn: %w", ctx.Err())
+		return wire.Unavailable(0, "The request ended before it had its turn: %w", ctx.Err())
 	}
 }
 

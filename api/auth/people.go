@@ -60,7 +60,7 @@ func (p *People) SignUp() wire.SignUp { return p.signUp }
 
 // Setup returns a code with which the operator becomes the owner of the account
 // `default`. It returns "" if that account has an owner. No one else can found it,
-// because keys belong to it by default. Each call makes another code; using one
+// because keys belong to it by default. Each request makes another code; using one
 // invalidates all of them.
 func (p *People) Setup(ctx context.Context) (code wire.Secret, err error) {
 	if has, err := p.store.HasOwner(ctx, BootstrapAccount); has || err != nil {

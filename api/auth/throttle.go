@@ -110,7 +110,7 @@ func (t throttle) failed(ctx context.Context, now time.Time, sources ...source) 
 }
 
 // takeBack uncounts one failure of each source, for an attempt that succeeded or was not
-// verified. It does so even if the call has ended.
+// verified. It does so even if the request has ended.
 func (t throttle) takeBack(ctx context.Context, sources ...source) error {
 	return t.store.TakeBackFailure(context.WithoutCancel(ctx), hashes(sources))
 }

@@ -69,19 +69,19 @@ func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) 
 	return ask[wire.Deleted](ctx, c, request{method: "DELETE", path: path, query: query, key: id.Key})
 }
 
-// Reprice recalculates the cost of stored requests, a part with each call.
+// Reprice recalculates the cost of stored requests, a part with each request.
 func (c *Client) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
 	body := map[string]string{"cursor": cursor}
 	return ask[wire.Repriced](ctx, c, post(id, "/api/public/v2/requests/reprice", body))
 }
 
-// Reread reads stored spans again, a part with each call.
+// Reread reads stored spans again, a part with each request.
 func (c *Client) Reread(ctx context.Context, id wire.Identity, cursor string) (wire.Reread, error) {
 	body := map[string]string{"cursor": cursor}
 	return ask[wire.Reread](ctx, c, post(id, "/api/public/v2/requests/reread", body))
 }
 
-// Scan looks for secrets in stored records, a part with each call, and masks them if told
+// Scan looks for secrets in stored records, a part with each request, and masks them if told
 // to.
 func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	return ask[wire.Scanned](ctx, c, post(id, "/api/public/v2/requests/scan", q))

@@ -81,7 +81,7 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 	return e
 }
 
-// unreachable returns the error of a call that got no complete answer.
+// unreachable returns the error of a request that got no complete answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if u := (*url.Error)(nil); errors.As(err, &u) {
 		err = u.Err // without method and URL; the message names the server
@@ -90,7 +90,7 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	next := "Is it running, and is the URL right?"
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause // more precise than "context canceled" if the connection was silent
-		next = "The call was given up."
+		next = "The request was given up."
 	}
 
 	return &wire.Error{

@@ -83,7 +83,7 @@ func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQue
 	return ask[wire.OrphanPage](ctx, c, get(id, "/api/public/v2/requests/orphans", query))
 }
 
-// Changes polls the registry's change feed. The server holds the call for up to q.Wait,
+// Changes polls the registry's change feed. The server holds the request for up to q.Wait,
 // at most a minute.
 func (c *Client) Changes(ctx context.Context, id wire.Identity, q wire.ChangesQuery) (wire.Changes, error) {
 	query := url.Values{"since": {strconv.FormatUint(q.Since, 10)}, "wait": {q.Wait.String()}}

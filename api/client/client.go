@@ -32,7 +32,7 @@ import (
 
 const (
 	answerBytesMax     = 64 << 20         // of an answer: a record or template with its body, a page of rows
-	syncAnswerBytesMax = 4 << 20          // of a sidecar's frequent calls: 1,000 refusals with reasons fit
+	syncAnswerBytesMax = 4 << 20          // of a sidecar's frequent requests: 1,000 refusals with reasons fit
 	silenceMax         = 90 * time.Second // without a byte sent or received; longer than the longest poll
 	keyBytesMax        = 4 << 10          // of a key; no server has longer ones
 )
@@ -47,7 +47,7 @@ type Config struct {
 	Now     func() time.Time // the clock whose skew is measured; nil means time.Now
 }
 
-// Client calls one server. It is safe for concurrent use. A call ends with its context,
+// Client calls one server. It is safe for concurrent use. A request ends with its context,
 // or after 90 s of silence on its connection.
 type Client struct {
 	base      string
@@ -111,7 +111,7 @@ func baseOf(text string) (string, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is one call.
+// request is one HTTP request.
 type request struct {
 	method, path   string
 	query          url.Values
@@ -132,7 +132,7 @@ func post(id wire.Identity, path string, body any) request {
 	return request{method: "POST", path: path, key: id.Key, json: body}
 }
 
-// ask makes a call and returns its answer.
+// ask makes a request and returns its answer.
 func ask[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
 	r.answer = &answer
 	err = c.do(ctx, r)
@@ -145,7 +145,7 @@ func errNotJSON(err error) error {
 	return wire.Errorf(wire.CodeBadJSON, "The body is not JSON: %w.", err)
 }
 
-// do makes the call and decodes the answer, or the server's error.
+// do makes the request and decodes the answer, or the server's error.
 func (c *Client) do(ctx context.Context, r request) error {
 	answer, err := c.open(ctx, r)
 	if err != nil {
@@ -174,13 +174,13 @@ type openAnswer struct {
 	end func()
 }
 
-// Close ends the call.
+// Close ends the request.
 func (a *openAnswer) Close() error {
 	defer a.end()
 	return a.Body.Close()
 }
 
-// open makes the call and returns the server's answer as it arrives. The caller must close it.
+// open makes the request and returns the server's answer as it arrives. The caller must close it.
 func (c *Client) open(ctx context.Context, r request) (*openAnswer, error) {
 	if !canTravel(r.key) {
 		return nil, errNoKey
@@ -203,10 +203,11 @@ func (c *Client) open(ctx context.Context, r request) (*openAnswer, error) {
 	req, err := c.newRequest(ctx, r, silence)
 	if err != nil {
 		answer.end()
-		return nil, wire.Errorf(wire.CodeInternal, "The call could not be made: %w", err)
+		return nil, wire.Errorf(wire.CodeInternal, "The request could not be made: %w", err)
 	}
 
-	// The clock is read as close to the call as possible, because the time between bounds the skew.
+	// The clock is read as close to the request as possible, because the time between
+	// bounds the skew.
 	sent := c.now()
 	answer.Response, err = c.http.Do(req)
 	if err != nil {
@@ -260,7 +261,7 @@ func canTravel(key wire.Secret) bool {
 	return len(key) <= keyBytesMax && !strings.ContainsFunc(string(key), isControl)
 }
 
-// newRequest makes the HTTP request of a call. silence is reset by each byte of its body.
+// newRequest makes a request as net/http has it. silence is reset by each byte of its body.
 func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer) (*http.Request, error) {
 	target := c.base + r.path
 	if len(r.query) > 0 {
@@ -288,7 +289,7 @@ func (c *Client) newRequest(ctx context.Context, r request, silence *time.Timer)
 		req.Header.Set("Content-Type", "application/json")
 		req.ContentLength = length
 
-		// With GetBody, net/http repeats a call whose idle connection turned out to be
+		// With GetBody, net/http repeats a request whose idle connection turned out to be
 		// closed before anything was sent.
 		req.GetBody = func() (io.ReadCloser, error) {
 			return io.NopCloser(&heard{open(), silence}), nil

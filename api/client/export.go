@@ -14,7 +14,7 @@ import (
 
 // Export calls fn with each line of the events that s finds; a line is valid until fn
 // returns. It returns the cursor after the last complete lines, and whether the export
-// is done. One call may get only a part: the next one continues with the cursor. An error
+// is done. One request may get only a part: the next one continues with the cursor. An error
 // of fn ends it.
 func (c *Client) Export(
 	ctx context.Context, id wire.Identity, s wire.Search, fn func(line []byte) error,
@@ -41,7 +41,7 @@ func (c *Client) Export(
 		}
 
 		// The mark covers the lines before it. The lines after the last one come again
-		// with the next call.
+		// with the next request.
 		mark = m.Export
 	}
 
@@ -57,7 +57,7 @@ func (c *Client) Export(
 // the export.
 //
 // Without an error nothing is missing. If the answer breaks off, the error is
-// wire.CodeUnavailable: a later call continues with the last cursor, and repeats the
+// wire.CodeUnavailable: a later request continues with the last cursor, and repeats the
 // lines after it.
 func (c *Client) ExportCSV(
 	ctx context.Context, id wire.Identity, s wire.Search, fn func(columns []string) error,

@@ -9,8 +9,8 @@ import (
 const skewKept = time.Minute
 
 // skew is how far this clock is ahead of the server's. An answer bounds it from both
-// sides, because it was made between the moments when the call was sent and when its
-// answer came: the quicker the call, the better. Safe for concurrent use.
+// sides, because it was made between the moments when the request was sent and when its
+// answer came: the quicker the request, the better. Safe for concurrent use.
 type skew struct {
 	mu    sync.Mutex
 	known bool
@@ -26,7 +26,7 @@ func (s *skew) learn(sent, received time.Time, told string) {
 		return
 	}
 
-	// The server's time is of some moment between the call and its answer.
+	// The server's time is of some moment between the request and its answer.
 	width := max(0, received.Sub(sent)) / 2
 
 	s.mu.Lock()

@@ -156,7 +156,7 @@ func (c *Client) Labels(ctx context.Context, id wire.Identity, ident string) (wi
 	return ask[wire.Labels](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident)+"/labels", nil))
 }
 
-// labelBody is the body of a call that creates or moves a label.
+// labelBody is the body of a request that creates or moves a label.
 type labelBody struct {
 	Name    string `json:"name,omitempty"`
 	Version int    `json:"prompt_version_number"`

@@ -36,13 +36,13 @@ func documentation(around frame.Config) frame.Section {
 		Routes: []frame.Route{
 			{Pattern: "GET /docs", Page: m.list},
 			{Pattern: "GET /docs/{page}", Page: m.page},
-			{Pattern: "GET /llms.txt", Page: func(c *frame.Call) error {
+			{Pattern: "GET /llms.txt", Page: func(c *frame.Exchange) error {
 				return c.Send("text/plain; charset=utf-8", docs.LLMs(m.BasePath()))
 			}},
-			{Pattern: "GET /openapi.json", Page: func(c *frame.Call) error {
+			{Pattern: "GET /openapi.json", Page: func(c *frame.Exchange) error {
 				return c.Send("application/json", docs.OpenAPI(m.Version, m.PublicAddress()))
 			}},
-			{Pattern: "GET /openapi.yaml", Page: func(c *frame.Call) error {
+			{Pattern: "GET /openapi.yaml", Page: func(c *frame.Exchange) error {
 				return c.Send("application/yaml", docs.OpenAPIAsYAML(m.Version, m.PublicAddress()))
 			}},
 		},
@@ -54,7 +54,7 @@ func documentation(around frame.Config) frame.Section {
 const queryBytesMax = 200
 
 // list shows all pages, or those that a search found.
-func (m manual) list(c *frame.Call) error {
+func (m manual) list(c *frame.Exchange) error {
 	query := strings.TrimSpace(c.URL.Query().Get("q"))
 	if len(query) > queryBytesMax {
 		query = strings.ToValidUTF8(query[:queryBytesMax], "")
@@ -68,7 +68,7 @@ func (m manual) list(c *frame.Call) error {
 }
 
 // page answers with a page, or with its Markdown source if the name ends with .md.
-func (m manual) page(c *frame.Call) error {
+func (m manual) page(c *frame.Exchange) error {
 	name, source := strings.CutSuffix(c.PathValue("page"), ".md")
 	p := docs.Find(name)
 	switch {
@@ -87,7 +87,7 @@ func (m manual) page(c *frame.Call) error {
 const hostBytesMax = 253 + len(":65535")
 
 // render renders a page whose examples use the address that the reader uses.
-func (m manual) render(c *frame.Call, p *docs.Page) template.HTML {
+func (m manual) render(c *frame.Exchange, p *docs.Page) template.HTML {
 	// A process without sign-in is a sidecar.
 	server, sidecar := docs.ServerAddress, docs.SidecarAddress
 	switch {
@@ -102,7 +102,7 @@ func (m manual) render(c *frame.Call, p *docs.Page) template.HTML {
 	return template.HTML(p.HTML(server, sidecar))
 }
 
-func showDocs(c *frame.Call, title string, v docsView) error {
+func showDocs(c *frame.Exchange, title string, v docsView) error {
 	c.FindReader()
 
 	return c.Show(http.StatusOK, "docs", title, "docs", v)

@@ -21,7 +21,7 @@ const PooledAnswerMax = 1 << 20
 
 var answerPool = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// WriteJSON answers a call with v as JSON. Strings keep their < > & as they are.
+// WriteJSON answers a request with v as JSON. Strings keep their < > & as they are.
 func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	buf := answerPool.Get().(*bytes.Buffer)
 	buf.Reset()
@@ -43,7 +43,7 @@ func WriteJSON(ctx *fasthttp.RequestCtx, status int, v any) {
 	}
 }
 
-// WriteError answers a call with an error, in the one shape that errors have.
+// WriteError answers a request with an error, in the one shape that errors have.
 func WriteError(ctx *fasthttp.RequestCtx, err error) {
 	e := wire.AsError(err)
 	if e.RetryAfter > 0 {
@@ -65,7 +65,7 @@ func WriteParseError(ctx *fasthttp.RequestCtx, err error) {
 		WriteError(ctx, wire.Errorf(wire.CodeTooLarge, "The body is too large."))
 	case IsLate(err):
 		// This also answers a connection that was opened and never used. A client knows that
-		// a 408 is not an answer to the call that it was about to send (RFC 9110, 15.5.9); it
+		// a 408 is not an answer to the request that it was about to send (RFC 9110, 15.5.9); it
 		// might take a 400 for one.
 		WriteError(ctx, TimeoutError(err))
 	default:
@@ -73,7 +73,7 @@ func WriteParseError(ctx *fasthttp.RequestCtx, err error) {
 	}
 }
 
-// TimeoutError returns the error of a call that took too long to arrive.
+// TimeoutError returns the error of a request that took too long to arrive.
 func TimeoutError(cause error) *wire.Error {
 	return &wire.Error{
 		Code:    wire.CodeTimeout,

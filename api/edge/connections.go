@@ -1,4 +1,4 @@
-// Package edge is what a listener does before anybody looks at a call. It bounds the
+// Package edge is what a listener does before anybody looks at a request. It bounds the
 // connections, so that thousands that begin something and never end it cost little memory
 // and do not hinder others, and it rejects requests whose end is in doubt.
 package edge
@@ -21,8 +21,8 @@ import (
 
 // Connections bounds how many connections a server has. Each holds up to 25 KiB, whatever it is
 // open for: a buffer for a head, a stack. When there is one too many, the one that has kept us
-// waiting longest is cut: for a handshake, a head, a body, or the next call. So a client that
-// sends what it has to send gets through, however many others do not. A connection whose call is
+// waiting longest is cut: for a handshake, a head, a body, or the next request. So a client that
+// sends what it has to send gets through, however many others do not. A connection whose request is
 // being answered is never cut. Safe for concurrent use.
 type Connections struct {
 	most    int
@@ -92,14 +92,14 @@ func (b boundedListener) Accept() (net.Conn, error) {
 }
 
 // counted is a connection that is counted. It knows itself since when it keeps us waiting, so
-// that a call takes no lock.
+// that a request takes no lock.
 type counted interface {
 	net.Conn
 	turn() *atomic.Int64
 	cut()
 }
 
-// waiting is the turn at which a connection began to keep us waiting. It is 0 while a call is
+// waiting is the turn at which a connection began to keep us waiting. It is 0 while a request is
 // being answered, and once the connection is cut or closed.
 type waiting struct{ since atomic.Int64 }
 
@@ -141,7 +141,7 @@ func (c *tlsConn) SetReadDeadline(t time.Time) error {
 // refusal is the answer to a connection that is not admitted.
 var refusal = func() []byte {
 	const body = `{"success":false,"error":"unavailable",` +
-		`"message":"Too many calls are being answered. Send this again in a second.","fields":[]}` + "\n"
+		`"message":"Too many requests are being answered. Send this again in a second.","fields":[]}` + "\n"
 	const head = "HTTP/1.1 503 Service Unavailable\r\n" +
 		"Content-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
 
@@ -236,7 +236,7 @@ func (c *Connections) state(conn net.Conn, now fasthttp.ConnState) {
 	case !ok, now == fasthttp.StateNew: // admit has seen it
 	case now == fasthttp.StateClosed || now == fasthttp.StateHijacked:
 		c.forget(k)
-	default: // it begins a call, or its call was answered
+	default: // it begins a request, or its request was answered
 		k.turn().Store(c.turns.Add(1))
 	}
 }
@@ -261,7 +261,7 @@ func Within(conn net.Conn, d time.Duration) {
 	}
 }
 
-// Answering notes that a call has come whole. Its connection is not cut before it is answered.
+// Answering notes that a request has come whole. Its connection is not cut before it is answered.
 func Answering(conn net.Conn) {
 	if k, ok := conn.(counted); ok {
 		k.turn().Store(0)

@@ -8,11 +8,11 @@ import (
 )
 
 // lateConn is a connection whose deadlines reach the runtime's timers only when something may
-// have to wait for them. The server sets four for each call, most of which is in its buffer by
+// have to wait for them. The server sets four for each request, most of which is in its buffer by
 // then.
 //
-// One goroutine at a time may read, write and set deadlines, which do not reach a call that waits
-// already. Any other may call cut.
+// One goroutine at a time may read, write and set deadlines, which do not reach a request
+// that waits already. Any other may call cut.
 type lateConn struct {
 	net.Conn
 	read, write lateDeadline
@@ -23,8 +23,8 @@ type lateConn struct {
 // none.
 type lateDeadline struct{ wanted, set time.Time }
 
-// deadlineSlack is how much sooner than asked for a deadline may be, so that not every call needs
-// a new one.
+// deadlineSlack is how much sooner than asked for a deadline may be, so that not every
+// request needs a new one.
 const deadlineSlack = time.Second
 
 // isDue reports whether the deadline in force does not serve. Then the caller must set the one that

@@ -40,7 +40,7 @@ func (p *Proxies) Add(text string) error {
 	return nil
 }
 
-// The headers that proxies describe the original call with. Only the first two are used.
+// The headers that proxies describe the original request with. Only the first two are used.
 const (
 	forwardedFor   = "X-Forwarded-For"
 	forwardedProto = "X-Forwarded-Proto"

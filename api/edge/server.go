@@ -22,7 +22,7 @@ type Server struct {
 	listeners []net.Listener
 }
 
-// Serve answers calls on ln until Shutdown, after which it returns nil. It closes ln.
+// Serve answers requests on ln until Shutdown, after which it returns nil. It closes ln.
 func (s *Server) Serve(ln net.Listener) error {
 	ln = &closedOnce{Listener: ln}
 	s.mu.Lock()

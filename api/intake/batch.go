@@ -46,10 +46,10 @@ func (b *Batch) Held() int64 { return b.body.claim.Held() }
 // Release gives back the memory of the batch and its events.
 func (b *Batch) Release() { b.body.claim.Release() }
 
-// Read reads the events of a call's batch. They stay claimed until Release. callCtx is the
-// context of the call. After Read has returned events, the connection is not cut until the call is
-// answered.
-func (b *Batch) Read(callCtx context.Context, ctx *fasthttp.RequestCtx) ([]wire.Event, error) {
+// Read reads the events of a request's batch. They stay claimed until Release. requestCtx
+// is the context of the request. After Read has returned events, the connection is not
+// cut until the request is answered.
+func (b *Batch) Read(requestCtx context.Context, ctx *fasthttp.RequestCtx) ([]wire.Event, error) {
 	encoding, err := Encoding(ctx, wire.BatchBodyBytesMax)
 	if err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ func (b *Batch) Read(callCtx context.Context, ctx *fasthttp.RequestCtx) ([]wire.
 	sent := b.body.Bytes
 	defer func() { _ = b.reserve(-cap(sent)) }()
 
-	if unpacking.Enter(callCtx, b.key, 1, int64(len(sent)), admission.Forever) != nil {
-		return nil, admission.EndedError(callCtx)
+	if unpacking.Enter(requestCtx, b.key, 1, int64(len(sent)), admission.Forever) != nil {
+		return nil, admission.EndedError(requestCtx)
 	}
 	defer unpacking.Leave(1)
 

@@ -18,10 +18,10 @@ import (
 type Body struct {
 	Bytes []byte // unpacked
 
-	claim  admission.Claim       // anonymous until the call has shown a key
+	claim  admission.Claim       // anonymous until the request has shown a key
 	refuse func(err error) error // makes the answer when the claim gets no more
 
-	// identify returns the id of the key in the call's head, or Anonymous if there is none. It
+	// identify returns the id of the key in the request's head, or Anonymous if there is none. It
 	// is called before a large body is read, and nil afterwards.
 	identify func() (owner string, err error)
 	trusted  bool  // the caller has shown a key, so the announced length is believed
@@ -104,7 +104,7 @@ func (b *Body) poolObject() {
 	b.object = b.object[:0]
 }
 
-// open prepares to read the body of a call, which is at most max bytes as it is sent.
+// open prepares to read the body of a request, which is at most max bytes as it is sent.
 func (b *Body) open(ctx *fasthttp.RequestCtx, max int64, paced bool) {
 	b.declared = int64(ctx.Request.Header.ContentLength())
 	b.sent = sentReader{ctx: ctx, r: ctx.RequestBodyStream(), max: max, paced: paced}
@@ -145,7 +145,7 @@ func (b *Body) fill(r io.Reader, max int64) error {
 		}
 
 		if err == io.EOF {
-			// With fewer bytes than announced, the connection cannot serve another call: what
+			// With fewer bytes than announced, the connection cannot serve another request: what
 			// comes next might still belong to this body.
 			if b.declared > b.sent.n {
 				b.sent.ctx.SetConnectionClose()

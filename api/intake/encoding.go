@@ -16,11 +16,12 @@ import (
 )
 
 // encodingHeader is the name of the header as fasthttp keeps it, so that fasthttp need not
-// normalize it for each call.
+// normalize it for each request.
 var encodingHeader = []byte("Content-Encoding")
 
-// Encoding returns how a call's body is packed: "gzip", "deflate", "zstd", or "" if it is not. It rejects
-// another encoding (415), and a body whose announced length is more than max bytes (413).
+// Encoding returns how a request's body is packed: "gzip", "deflate", "zstd", or "" if it
+// is not. It rejects another encoding (415), and a body whose announced length is more
+// than max bytes (413).
 func Encoding(ctx *fasthttp.RequestCtx, max int64) (string, error) {
 	if int64(ctx.Request.Header.ContentLength()) > max {
 		return "", tooLarge(max)

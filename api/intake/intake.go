@@ -1,4 +1,4 @@
-// Package intake reads the bodies of calls. It bounds them, unpacks them, and claims every byte
+// Package intake reads the bodies of requests. It bounds them, unpacks them, and claims every byte
 // of memory before it is used, so that hostile or slow callers can neither exhaust the memory
 // nor keep others out.
 //
@@ -95,11 +95,11 @@ func newBatchPool(bytes int64, m *metrics.Metrics) *admission.Pool {
 	})
 }
 
-// Read reads a call's body, unpacked. The caller must release it. max bounds the body both
+// Read reads a request's body, unpacked. The caller must release it. max bounds the body both
 // before and after unpacking. For identify see Body.
 //
 // Its errors are 413, 415, 400, 408 and 503, and those of identify. After it has returned a
-// body, the connection is not cut until the call is answered.
+// body, the connection is not cut until the request is answered.
 func (in *Intake) Read(
 	ctx *fasthttp.RequestCtx, max int64, identify func() (owner string, err error),
 ) (*Body, error) {

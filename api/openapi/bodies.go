@@ -472,7 +472,7 @@ type Unsearched struct {
 	MetadataKey string `json:"metadata_cost_breakdown_key,omitempty"`
 }
 
-// Continue continues with work that one call did not finish.
+// Continue continues with work that one request did not finish.
 type Continue struct {
 	open
 	// The cursor of the last answer; left out at first.
@@ -484,7 +484,7 @@ type Scan struct {
 	Continue
 	// Whether to mask them.
 	Mask bool `json:"mask,omitempty"`
-	// How many records to look at. Without it, one call looks at as many as two seconds allow.
+	// How many records to look at. Without it, one request looks at as many as two seconds allow.
 	Limit int `json:"limit,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Checker compares calls with a description. Answers must not have members that the
+// Checker compares requests with a description. Answers must not have members that the
 // description does not list. Safe for concurrent use.
 type Checker struct {
 	document any // as decoded by jsonschema.UnmarshalJSON
@@ -62,7 +62,7 @@ func NewChecker(description []byte) (*Checker, error) {
 			c.add(method, path, path)
 		}
 	}
-	for older, usual := range OlderCalls() {
+	for older, usual := range OlderRoutes() {
 		method, spelling, _ := strings.Cut(older, " ")
 		_, path, _ := strings.Cut(usual, " ")
 		c.add(strings.ToLower(method), spelling, path)
@@ -117,7 +117,7 @@ func member(v any, names ...string) any {
 	return v
 }
 
-// find returns the operation of a call: of those that match, the one with the longest
+// find returns the operation of a request: of those that match, the one with the longest
 // fixed part.
 func (c *Checker) find(method, path string) (best documented, ok bool) {
 	// The server also accepts more slashes.
@@ -141,7 +141,7 @@ func (c *Checker) find(method, path string) (best documented, ok bool) {
 	return best, ok
 }
 
-// CheckRequest reports how the body of a call that was accepted differs from the
+// CheckRequest reports how the body of a request that was accepted differs from the
 // description.
 func (c *Checker) CheckRequest(method, path string, body []byte) error {
 	r, ok := c.find(method, path)

@@ -6,7 +6,7 @@ import "cmp"
 // by its type and name where the name alone has several meanings. An entry with a type
 // wins over the comment, which may speak of Go's names.
 var described = map[string]string{
-	"success": "Whether the call succeeded.",
+	"success": "Whether the request succeeded.",
 	"message": "The message for people.",
 	"fields":  "The wrong fields, each with its fault; empty unless the code is invalid.",
 	"error":   "The kind of error.",

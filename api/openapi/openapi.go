@@ -4,7 +4,7 @@
 // The description is generated from a table of operations and from the types that cross
 // the wire. The binary contains only the result (openapi.json and the pages
 // api-*.md in api/dashboard/docs), not this package. Tests compare both with this package, with the
-// route table, and with the calls that the tests themselves make; see Checker.
+// route table, and with the requests that the tests themselves make; see Checker.
 package openapi
 
 import (
@@ -89,7 +89,7 @@ type Parameter struct {
 	Example     any                `json:"example,omitempty"`
 }
 
-// Body is what a call sends.
+// Body is what a request sends.
 type Body struct {
 	Required bool             `json:"required"`
 	Content  map[string]Media `json:"content"` // by media type
@@ -199,7 +199,7 @@ func Describe() (*Document, error) {
 // add adds an operation in its usual spelling. Older ones are served, and left out here:
 // generators of clients make a function of every operation.
 func (d *Document) add(s *schemas, o operation) {
-	method, path, _ := strings.Cut(o.call, " ")
+	method, path, _ := strings.Cut(o.route, " ")
 	described := &Operation{
 		ID:          o.id,
 		Tags:        []string{o.tag},

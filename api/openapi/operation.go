@@ -16,7 +16,7 @@ import (
 type operation struct {
 	id      string
 	tag     string
-	call    string // method and path, in its usual spelling
+	route   string // method and path, in its usual spelling
 	older   string // other paths, of the same method
 	scope   wire.Scope
 	summary string
@@ -27,7 +27,7 @@ type operation struct {
 	body     any
 	bodyType string // application/json if it is ""
 	optional bool   // the body may be absent
-	retries  bool   // the call takes an Idempotency-Key
+	retries  bool   // the request takes an Idempotency-Key
 
 	answers []answer
 	errors  []wire.Code // beyond those that every route may answer with
@@ -54,14 +54,14 @@ func operations() []operation {
 	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations, syncOperations)
 }
 
-// OlderCalls maps older spellings of calls to those in the description. Each is a method and a
+// OlderRoutes maps older spellings of routes to those in the description. Each is a method and a
 // path.
-func OlderCalls() map[string]string {
+func OlderRoutes() map[string]string {
 	all := map[string]string{}
 	for _, o := range operations() {
-		method, _, _ := strings.Cut(o.call, " ")
+		method, _, _ := strings.Cut(o.route, " ")
 		for path := range strings.FieldsSeq(o.older) {
-			all[method+" "+path] = o.call
+			all[method+" "+path] = o.route
 		}
 	}
 
@@ -108,7 +108,7 @@ var pathParameter = regexp.MustCompile(`\{([a-z_]+)\}`)
 
 // parameters returns those of the path, the headers and the query.
 func (o *operation) parameters(s *schemas) (all []Parameter) {
-	for _, m := range pathParameter.FindAllStringSubmatch(o.call, -1) {
+	for _, m := range pathParameter.FindAllStringSubmatch(o.route, -1) {
 		p := pathParameters[m[1]]
 		p.Name, p.In, p.Required = m[1], "path", true
 		all = append(all, p)
@@ -119,7 +119,7 @@ func (o *operation) parameters(s *schemas) (all []Parameter) {
 			Name: "Idempotency-Key",
 			In:   "header",
 			Description: "Any text. The same key again means the same request, " +
-				"so that a call can be repeated.",
+				"so that a request can be repeated.",
 			Schema: &jsonschema.Schema{Type: "string"},
 		})
 	}
@@ -202,10 +202,10 @@ func (o *operation) errorCodes() []wire.Code {
 	if o.body != nil {
 		all = append(all, wire.CodeTimeout, wire.CodeTooLarge, wire.CodeEncoding)
 	}
-	if o.body != nil || o.query != nil || strings.Contains(o.call, "{request_id}") {
+	if o.body != nil || o.query != nil || strings.Contains(o.route, "{request_id}") {
 		all = append(all, wire.CodeInvalid)
 	}
-	if strings.Contains(o.call, "{") {
+	if strings.Contains(o.route, "{") {
 		all = append(all, wire.CodeNotFound)
 	}
 
@@ -215,7 +215,7 @@ func (o *operation) errorCodes() []wire.Code {
 // headers are those of answers.
 var headers = map[string]*Header{
 	"Retry-After": {
-		Description: "After how many seconds to send the call again.",
+		Description: "After how many seconds to send the request again.",
 		Schema:      &jsonschema.Schema{Type: "integer"},
 	},
 	"X-Cache": {
@@ -244,7 +244,7 @@ var failures = []struct {
 	},
 	{
 		wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
-		`This key's scope is "app"; the call needs "full". ` +
+		`This key's scope is "app"; the request needs "full". ` +
 			"Make a key with `promptspool keys create --scope full`.",
 	},
 	{
@@ -273,7 +273,7 @@ var failures = []struct {
 	},
 	{
 		wire.CodeTooMany, "A limit of the key.",
-		"This key met its limit of calls in a second. Send this again after the time in Retry-After.",
+		"This key met its limit of requests in a second. Send this again after the time in Retry-After.",
 	},
 	{
 		wire.CodeInternal, "A fault of promptspool; its log has the details.",

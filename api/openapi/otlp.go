@@ -11,7 +11,7 @@ type ExportTraces struct {
 	ResourceSpans []any `json:"resourceSpans,omitempty"`
 }
 
-// CloseQuery is the query of calls that bring spans.
+// CloseQuery is the query of requests that bring spans.
 type CloseQuery struct {
 	// Close the traces of the spans after them.
 	CloseAfter bool `json:"close_after,omitempty"`
@@ -65,7 +65,7 @@ const exporterErrors = "Errors come in the encoding of the request: in protobuf 
 var otlpOperations = []operation{
 	{
 		id: "exportTraces", tag: tagOTLP, scope: wire.ScopeApp,
-		call: "POST /v1/traces",
+		route: "POST /v1/traces",
 		older: "/v1/traces/v1/traces /api/public/otel/v1/traces /api/public/otel/v1/traces/v1/traces " +
 			"/otel/v1/traces /otel/v1/traces/v1/traces /",
 		summary: "Record spans",
@@ -80,7 +80,7 @@ var otlpOperations = []operation{
 	},
 	{
 		id: "exportLogs", tag: tagOTLP, scope: wire.ScopeApp,
-		call: "POST /v1/logs",
+		route: "POST /v1/logs",
 		older: "/v1/logs/v1/logs /v1/traces/v1/logs " +
 			"/api/public/otel/v1/logs /api/public/otel/v1/logs/v1/logs " +
 			"/api/public/otel/v1/traces/v1/logs " +
@@ -94,7 +94,7 @@ var otlpOperations = []operation{
 	},
 	{
 		id: "exportMetrics", tag: tagOTLP, scope: wire.ScopeApp,
-		call: "POST /v1/metrics",
+		route: "POST /v1/metrics",
 		older: "/v1/metrics/v1/metrics /v1/traces/v1/metrics " +
 			"/api/public/otel/v1/metrics /api/public/otel/v1/metrics/v1/metrics " +
 			"/api/public/otel/v1/traces/v1/metrics " +
@@ -106,7 +106,7 @@ var otlpOperations = []operation{
 	},
 	{
 		id: "spansBulk", tag: tagOTLP, scope: wire.ScopeApp,
-		call:    "POST /spans-bulk",
+		route:   "POST /spans-bulk",
 		summary: "Record spans of an SDK",
 		detail: "JSON, but not OTLP. Times are nanoseconds since 1970, numbers or strings. A span with a " +
 			"`log_request`, the body of `POST /log-request`, logs that request, too, with the span's times where it " +
@@ -138,7 +138,7 @@ var otlpOperations = []operation{
 	},
 	{
 		id: "closeTrace", tag: tagOTLP, scope: wire.ScopeApp,
-		call:    "POST /api/public/v2/traces/{trace_id}/close",
+		route:   "POST /api/public/v2/traces/{trace_id}/close",
 		summary: "Close a trace",
 		detail: "A server then answers 409 to further spans of the trace, and to another close. A sidecar takes " +
 			"both, since it need not reach its server to do so, and nothing that it takes is lost.",
@@ -151,7 +151,7 @@ var otlpOperations = []operation{
 	},
 	{
 		id: "getTrace", tag: tagOTLP, scope: wire.ScopeFull,
-		call:    "GET /api/public/v2/traces/{trace_id}",
+		route:   "GET /api/public/v2/traces/{trace_id}",
 		summary: "List the spans of a trace",
 		detail: "By their start. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +
 			"A sidecar asks its server.",

@@ -18,7 +18,7 @@ import (
 )
 
 // Pages returns the parts of the reference for people, as Markdown by the names of the pages:
-// one for the calls of each tag, and one for the objects that several of them share.
+// one for the requests of each tag, and one for the objects that several of them share.
 func (d *Document) Pages() map[string]string {
 	r := &reference{document: d, uses: make(map[string]int), home: make(map[string]string)}
 	all := operations()
@@ -29,10 +29,10 @@ func (d *Document) Pages() map[string]string {
 		p := &page{reference: r, name: t.page}
 		fmt.Fprintf(p, "# API: %s\n\n%s\n\n", lowered(t.Name), t.Description)
 		p.WriteString("[API reference](api.md) says how a key is sent and lists all errors.\n\n" + generated)
-		p.WriteString(callsOf(t, "") + "\n")
+		p.WriteString(operationsOf(t, "") + "\n")
 		for _, o := range all {
 			if o.tag == t.Name {
-				p.call(&o)
+				p.section(&o)
 			}
 		}
 		p.objects()
@@ -41,7 +41,7 @@ func (d *Document) Pages() map[string]string {
 
 	p := &page{reference: r, name: objectsPage}
 	p.WriteString("# API: shared objects\n\n" +
-		"The objects that calls of several parts of the API send, or answer with.\n\n" + generated)
+		"The objects that requests of several parts of the API send, or answer with.\n\n" + generated)
 	p.objects()
 	pages[objectsPage] = p.String() + generatedEnd
 
@@ -54,39 +54,39 @@ const (
 	generatedEnd = "<!-- end -->\n"
 )
 
-// objectsPage is the page of the objects that calls of several tags use.
+// objectsPage is the page of the objects that requests of several tags use.
 const objectsPage = "api-objects"
 
-// Index lists all calls by their tags, with links into Pages.
+// Index lists all requests by their tags, with links into Pages.
 func (d *Document) Index() string {
 	var b strings.Builder
 	for _, t := range tags {
-		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, callsOf(t, t.page+".md"))
+		fmt.Fprintf(&b, "### %s\n\n%s\n\n%s\n", t.Name, t.Description, operationsOf(t, t.page+".md"))
 	}
 
 	return b.String()
 }
 
-// callsOf returns a table of the calls of a tag, which file describes; "" is the same page.
-func callsOf(t tag, file string) string {
+// operationsOf returns a table of the requests of a tag, which file describes; "" is the same page.
+func operationsOf(t tag, file string) string {
 	var b strings.Builder
 	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
 	for _, o := range operations() {
 		if o.tag == t.Name {
-			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.call, o.summary, file, anchor(o.summary), o.scope)
+			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.route, o.summary, file, anchor(o.summary), o.scope)
 		}
 	}
 
 	return b.String()
 }
 
-// Spellings lists the other paths at which calls are served.
+// Spellings lists the other paths at which requests are served.
 func (d *Document) Spellings() string {
 	var b strings.Builder
 	b.WriteString("| Call | Also served at |\n|---|---|\n")
 	for _, o := range operations() {
 		if paths := strings.Fields(o.older); len(paths) > 0 {
-			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.call, strings.Join(paths, "`, `"))
+			fmt.Fprintf(&b, "| `%s` | `%s` |\n", o.route, strings.Join(paths, "`, `"))
 		}
 	}
 
@@ -104,11 +104,11 @@ func lowered(title string) string {
 // reference is what all parts of the reference know.
 type reference struct {
 	document *Document
-	uses     map[string]int    // how many calls send or answer with a schema
+	uses     map[string]int    // how many requests send or answer with a schema
 	home     map[string]string // the page of each schema
 }
 
-// settle decides where each object is described: with the calls of a tag if only they lead to
+// settle decides where each object is described: with the requests of a tag if only they lead to
 // it, so that readers need not jump.
 func (r *reference) settle(all []operation) {
 	for _, o := range all {
@@ -136,7 +136,7 @@ func (r *reference) settle(all []operation) {
 		}
 	}
 
-	// Errors are answered by every call, without being among the schemas of one.
+	// Errors are answered by every request, without being among the schemas of one.
 	errors := make(map[string]bool)
 	r.reach("ErrorBody", errors)
 	for name := range r.document.Components.Schemas {
@@ -191,7 +191,7 @@ type page struct {
 
 // described returns the operation as the document has it.
 func (r *reference) described(o *operation) *Operation {
-	method, path, _ := strings.Cut(o.call, " ")
+	method, path, _ := strings.Cut(o.route, " ")
 	return r.document.Paths[path][strings.ToLower(method)]
 }
 
@@ -219,10 +219,10 @@ func nameOf(s *jsonschema.Schema) string {
 	return strings.TrimPrefix(s.Ref, "#/$defs/")
 }
 
-// call writes the section of a call.
-func (p *page) call(o *operation) {
+// section writes the section of an operation.
+func (p *page) section(o *operation) {
 	d := p.described(o)
-	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope `%s`.", o.summary, o.call, o.scope)
+	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope `%s`.", o.summary, o.route, o.scope)
 	if o.detail != "" {
 		p.WriteString("\n\n" + o.detail)
 	}
@@ -251,9 +251,9 @@ func (p *page) call(o *operation) {
 	p.answers(o, d)
 }
 
-// example writes the call as a command for curl.
+// example writes the request as a command for curl.
 func (p *page) example(o *operation, d *Operation) {
-	method, path, _ := strings.Cut(o.call, " ")
+	method, path, _ := strings.Cut(o.route, " ")
 	query := url.Values{}
 	for _, v := range d.Parameters {
 		switch {
@@ -370,7 +370,7 @@ func (p *page) table(s *jsonschema.Schema, sent bool) {
 	p.WriteString("\n")
 }
 
-// objects writes the schemas of the page that are not shown with the only call that uses them.
+// objects writes the schemas of the page that are not shown with the only request that uses them.
 func (p *page) objects() {
 	level := "## "
 	if p.name != objectsPage {
@@ -396,7 +396,7 @@ func (p *page) objects() {
 	}
 
 	if shown.Len() > 0 && p.name != objectsPage {
-		p.WriteString("## Objects\n\nObjects that several of these calls share, or that others contain.\n\n")
+		p.WriteString("## Objects\n\nObjects that several of these requests share, or that others contain.\n\n")
 	}
 	p.WriteString(shown.String())
 }

@@ -126,7 +126,7 @@ var deleted = wire.Deleted{Success: true, Records: 1, Events: 4, GoneBy: example
 var requestOperations = []operation{
 	{
 		id: "searchRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/search",
+		route:   "POST /api/public/v2/requests/search",
 		summary: "Find records",
 		detail: "Newest first, unless `sort_by` says otherwise. " +
 			"Pages go by `page` through the first 100,000 records, or by `cursor` without an end. " +
@@ -143,7 +143,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "getRequest", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "GET /api/public/v2/requests/{request_id}",
+		route:   "GET /api/public/v2/requests/{request_id}",
 		summary: "Read a record",
 		answers: success("The record.", wire.Record{
 			Success:       true,
@@ -188,7 +188,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "analyzeRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/analytics",
+		route:   "POST /api/public/v2/requests/analytics",
 		summary: "Sum up what a search finds",
 		detail: "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has " +
 			"everything in one place.",
@@ -210,7 +210,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "templateStatistics", tag: tagRequests, scope: wire.ScopeFull,
-		call:     "POST /api/public/v2/requests/template-statistics",
+		route:    "POST /api/public/v2/requests/template-statistics",
 		summary:  "Compare the versions of templates",
 		detail:   "The calls that a search finds, summed up by template and version.",
 		optional: true,
@@ -229,7 +229,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "suggestValues", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "GET /api/public/v2/requests/suggestions",
+		route:   "GET /api/public/v2/requests/suggestions",
 		summary: "List values that a field has",
 		query:   SuggestQuery{Field: "tags", Prefix: "de"},
 		answers: success("The values, those of the newest records first.", wire.Suggestions{
@@ -238,7 +238,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "listOrphans", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "GET /api/public/v2/requests/orphans",
+		route:   "GET /api/public/v2/requests/orphans",
 		summary: "List requests that have not arrived",
 		detail:  "Although their scores, metadata or links have.",
 		query:   OrphanQuery{PerPage: 100},
@@ -258,11 +258,11 @@ var requestOperations = []operation{
 	},
 	{
 		id: "exportRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/export",
+		route:   "POST /api/public/v2/requests/export",
 		summary: "Export what a search finds",
 		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line " +
 			"for each record. " +
-			"A long export comes in several answers: the next call sends the last `cursor`. " +
+			"A long export comes in several answers: the next request sends the last `cursor`. " +
 			"An answer that ends without `\"done\": true` was cut. `page` and `per_page` have no effect here, " +
 			"and what has none is named in the header `Promptspool-Warning`.",
 		optional: true,
@@ -277,7 +277,7 @@ var requestOperations = []operation{
 	},
 	{
 		id: "backtest", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /rest/backtest",
+		route:   "POST /rest/backtest",
 		summary: "Render the requests of a template with another version",
 		detail:  "Nothing is sent to a model. A line for each request, newest first.",
 		body:    BacktestQuery{Name: "greet", Version: 1, Last: 20},
@@ -303,13 +303,13 @@ var requestOperations = []operation{
 	},
 	{
 		id: "deleteRequest", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "DELETE /api/public/v2/requests/{request_id}",
+		route:   "DELETE /api/public/v2/requests/{request_id}",
 		summary: "Delete a record for good",
 		answers: success("It can no longer be found. Events of it that arrive later are dropped.", deleted),
 	},
 	{
 		id: "deleteRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "DELETE /api/public/v2/requests",
+		route:   "DELETE /api/public/v2/requests",
 		summary: "Delete all records with a metadata value for good",
 		query:   DeletionQuery{Key: "user_id", Value: "ann"},
 		answers: success(
@@ -318,9 +318,9 @@ var requestOperations = []operation{
 	},
 	{
 		id: "repriceRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/reprice",
+		route:   "POST /api/public/v2/requests/reprice",
 		summary: "Compute costs again",
-		detail: "With the prices of this version. One call works for a few seconds; " +
+		detail: "With the prices of this version. One request works for a few seconds; " +
 			"send `cursor` until `done` is true.",
 		optional: true,
 		body:     Continue{},
@@ -328,19 +328,19 @@ var requestOperations = []operation{
 	},
 	{
 		id: "rereadSpans", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/reread",
+		route:   "POST /api/public/v2/requests/reread",
 		summary: "Read spans again",
-		detail: "With what this version knows of OpenTelemetry's dialects: spans may become requests. One call " +
-			"works for a few seconds; send `cursor` until `done` is true.",
+		detail: "With what this version knows of OpenTelemetry's dialects: spans may become requests. " +
+			"One HTTP request works for a few seconds; send `cursor` until `done` is true.",
 		optional: true,
 		body:     Continue{},
 		answers:  success("How far it came.", wire.Reread{Success: true, Seen: 1, Changed: 1, Done: true}),
 	},
 	{
 		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
-		call:    "POST /api/public/v2/requests/scan",
+		route:   "POST /api/public/v2/requests/scan",
 		summary: "Find credentials in stored records",
-		detail: "With `mask` they are masked. One call looks at `limit` records, or works for a few seconds; " +
+		detail: "With `mask` they are masked. One request looks at `limit` records, or works for a few seconds; " +
 			"send `cursor` until `done` is true. A key has one scan at a time.",
 		optional: true,
 		body:     Scan{Mask: true},

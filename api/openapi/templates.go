@@ -125,7 +125,7 @@ type templateOrder string
 var templateOperations = []operation{
 	{
 		id: "fetchTemplate", tag: tagTemplates, scope: wire.ScopeApp,
-		call:    "POST /prompt-templates/{template}",
+		route:   "POST /prompt-templates/{template}",
 		summary: "Fetch a template",
 		detail: "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. " +
 			"A sidecar answers from its cache.",
@@ -135,7 +135,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "readTemplate", tag: tagTemplates, scope: wire.ScopeApp,
-		call:    "GET /prompt-templates/{template}",
+		route:   "GET /prompt-templates/{template}",
 		summary: "Read a template as it was published",
 		query:   RawQuery{VersionQuery: VersionQuery{Label: "prod"}},
 		answers: success("The version.", wire.RawTemplate{
@@ -156,7 +156,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "getTemplate", tag: tagTemplates, scope: wire.ScopeApp,
-		call:    "GET /rest/get-prompt-template",
+		route:   "GET /rest/get-prompt-template",
 		older:   "/library-get-prompt-template",
 		summary: "Fetch a template by a query",
 		detail:  "For older clients. New ones use `POST /prompt-templates/{template}`.",
@@ -166,7 +166,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "listTemplates", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "GET /prompt-templates",
+		route:   "GET /prompt-templates",
 		older:   "/rest/prompts",
 		summary: "List templates",
 		query:   ListQuery{Label: "prod", PerPage: 30},
@@ -193,7 +193,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "publishTemplate", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "POST /rest/prompt-templates",
+		route:   "POST /rest/prompt-templates",
 		summary: "Publish a version of a template",
 		detail: "A template that does not exist is made. " +
 			"If the latest version has the same text and metadata, no version is made; " +
@@ -212,7 +212,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "publishTemplateOld", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "POST /rest/publish-prompt-template",
+		route:   "POST /rest/publish-prompt-template",
 		older:   "/library-publish-prompt-template",
 		summary: "Publish a version, as older clients do",
 		detail:  "New clients use `POST /rest/prompt-templates`.",
@@ -228,7 +228,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "patchTemplate", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "PATCH /rest/prompt-templates/{template}",
+		route:   "PATCH /rest/prompt-templates/{template}",
 		summary: "Publish a version with some parts changed",
 		body:    PatchTemplate{ModelParameters: object{"temperature": 0.7}, CommitMessage: "warmer"},
 		answers: []answer{{status: 201, text: "The version.", example: published}},
@@ -236,7 +236,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "archiveTemplate", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "DELETE /rest/prompt-templates/{template}",
+		route:   "DELETE /rest/prompt-templates/{template}",
 		summary: "Archive a template",
 		detail: "Apps that fetch it get a 404. Its versions are kept; " +
 			"publishing or restoring it brings it back.",
@@ -247,7 +247,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "restoreTemplate", tag: tagTemplates, scope: wire.ScopeFull,
-		call:     "POST /rest/prompt-templates/{template}/restore",
+		route:    "POST /rest/prompt-templates/{template}/restore",
 		summary:  "Restore an archived template",
 		optional: true,
 		body:     Empty{},
@@ -256,7 +256,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "listLabels", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "GET /prompt-templates/{template}/labels",
+		route:   "GET /prompt-templates/{template}/labels",
 		summary: "List labels and their history",
 		answers: success("The labels.", wire.Labels{
 			Success: true,
@@ -266,7 +266,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "createLabel", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "POST /prompts/{template}/label",
+		route:   "POST /prompts/{template}/label",
 		summary: "Make a label, or move it",
 		body:    CreateLabel{Name: "prod", MoveLabel: MoveLabel{Version: 1}},
 		answers: success("Where the label points.", placed),
@@ -274,7 +274,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "moveLabel", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "PATCH /prompt-labels/{label_id}",
+		route:   "PATCH /prompt-labels/{label_id}",
 		summary: "Move a label to another version",
 		body:    MoveLabel{Version: 1},
 		answers: success("Where the label points.", placed),
@@ -282,7 +282,7 @@ var templateOperations = []operation{
 	},
 	{
 		id: "deleteLabel", tag: tagTemplates, scope: wire.ScopeFull,
-		call:    "DELETE /prompt-labels/{label_id}",
+		route:   "DELETE /prompt-labels/{label_id}",
 		summary: "Delete a label",
 		answers: []answer{{status: 204, text: "It is deleted. The answer has no body."}},
 		errors:  []wire.Code{wire.CodeConflict},

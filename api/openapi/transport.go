@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Transport is an http.RoundTripper that checks the calls that pass through it. It ignores
+// Transport is an http.RoundTripper that checks the requests that pass through it. It ignores
 // answers that are not from promptspool, and those larger than a MiB.
 type Transport struct {
 	http.RoundTripper
@@ -19,7 +19,7 @@ type Transport struct {
 
 const checkedBytesMax = 1 << 20
 
-// RoundTrip checks a call once its answer has been read to its end.
+// RoundTrip checks a request once its answer has been read to its end.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, err := t.RoundTripper.RoundTrip(req)
 	if err != nil || res.Header.Get("Promptspool-Version") == "" || !t.checks(req, res) {

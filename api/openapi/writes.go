@@ -61,7 +61,7 @@ var exampleChunks = []any{
 var writeOperations = []operation{
 	{
 		id: "trackRequest", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/track-request",
+		route:   "POST /rest/track-request",
 		summary: "Log a call",
 		detail: "Call the model yourself, then send what went in and what came out. " +
 			"A 200 means that it is on disk. " +
@@ -72,7 +72,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /track-request",
+		route:   "POST /track-request",
 		summary: "Log a call with any response",
 		detail: "As `POST /rest/track-request`, but `request_response` may be any JSON, such as the list of " +
 			"a stream's chunks. SDKs use it.",
@@ -82,7 +82,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "logRequest", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /log-request",
+		route:   "POST /log-request",
 		summary: "Log a call of any provider",
 		detail: "For providers whose responses are of no known form: what went in and what came out, " +
 			"as blueprints.",
@@ -104,7 +104,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "trackScore", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/track-score",
+		route:   "POST /rest/track-score",
 		older:   "/library-track-score",
 		summary: "Score a call",
 		detail:  "A call has one score for each name; the last one counts.",
@@ -113,7 +113,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "trackMetadata", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/track-metadata",
+		route:   "POST /rest/track-metadata",
 		older:   "/library-track-metadata",
 		summary: "Attach metadata to a call",
 		body: TrackMetadata{
@@ -124,7 +124,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "trackPrompt", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/track-prompt",
+		route:   "POST /rest/track-prompt",
 		older:   "/library-track-prompt",
 		summary: "Link a call to a template",
 		body: TrackPrompt{
@@ -137,7 +137,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "createGroup", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/create-group",
+		route:   "POST /rest/create-group",
 		older:   "/create-group",
 		summary: "Make a group",
 		detail:  "A group is only an id that calls share. You may use an id of your own instead.",
@@ -148,7 +148,7 @@ var writeOperations = []operation{
 	},
 	{
 		id: "trackGroup", tag: tagWrites, scope: wire.ScopeApp,
-		call:    "POST /rest/track-group",
+		route:   "POST /rest/track-group",
 		older:   "/track-group",
 		summary: "Put a call into a group",
 		body:    TrackGroup{OfRequest: exampleCall, GroupID: exampleEvent},

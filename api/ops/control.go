@@ -23,7 +23,7 @@ type Keys interface {
 type ControlConfig struct {
 	Keys     Keys
 	People   People
-	Server   string // the URL at which the process takes calls, if it does
+	Server   string // the URL at which the process takes requests, if it does
 	Spool    Spool
 	Archive  Archive
 	Status   func() any   // required; may be called concurrently

@@ -12,7 +12,7 @@ import (
 	"promptspool/api/wire"
 )
 
-// bodyBytesMax bounds the body of a call.
+// bodyBytesMax bounds the body of a request.
 const bodyBytesMax = 64 << 10
 
 // panicMessage is what a caller reads about a panic.
@@ -25,18 +25,18 @@ type route struct {
 	handle       handler
 }
 
-// handler answers a call. Its answer is sent as JSON; if it returns neither an answer nor
+// handler answers a request. Its answer is sent as JSON; if it returns neither an answer nor
 // an error, it has written the response itself.
 type handler func(ctx *fasthttp.RequestCtx) (any, error)
 
-// mux finds the route of a call. Every error is a JSON object.
+// mux finds the route of a request. Every error is a JSON object.
 type mux struct {
 	logger *slog.Logger
 	panics prometheus.Counter // may be nil
 	routes []route
 }
 
-// handle answers a call.
+// handle answers a request.
 func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 	// fasthttp does not recover from panics: one in a handler would end the process.
 	defer func() {
@@ -58,7 +58,7 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 
 	if err != nil {
 		if e := wire.AsError(err); e.Status() == 500 {
-			m.logger.Error("an operations call failed", "path", string(ctx.Path()), "error", e)
+			m.logger.Error("an operations request failed", "path", string(ctx.Path()), "error", e)
 		}
 		edge.WriteError(ctx, err)
 	} else if answer != nil {
@@ -66,7 +66,7 @@ func (m *mux) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// call passes a call to the first route that matches.
+// call passes a request to the first route that matches.
 func (m *mux) call(ctx *fasthttp.RequestCtx) (any, error) {
 	method, path := string(ctx.Method()), string(ctx.Path())
 

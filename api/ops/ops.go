@@ -32,8 +32,8 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 
-	// Ready returns why the process cannot take calls, or nil. It must not depend on
-	// another process being reachable, except a server's database: calls should go to a
+	// Ready returns why the process cannot take requests, or nil. It must not depend on
+	// another process being reachable, except a server's database: requests should go to a
 	// server that reaches it.
 	Ready func() error
 

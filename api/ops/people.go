@@ -33,7 +33,7 @@ type NewInvite struct {
 type CreatedInvite struct {
 	wire.Invite
 	Code   string `json:"code"`
-	Server string `json:"server"` // where the process takes calls
+	Server string `json:"server"` // where the process takes requests
 }
 
 // NewReset asks for a password reset link.
@@ -45,7 +45,7 @@ type NewReset struct {
 type CreatedReset struct {
 	User   wire.User `json:"user"`
 	Code   string    `json:"code"`
-	Server string    `json:"server"` // where the process takes calls
+	Server string    `json:"server"` // where the process takes requests
 }
 
 // Disabling asks to disable a person's signing in, or to enable it again.
@@ -117,7 +117,7 @@ func checkShared(ctx context.Context, people People, n NewKey) error {
 	return nil
 }
 
-// readBody decodes the body of a call.
+// readBody decodes the body of a request.
 func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
 	if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {
 		return body, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)

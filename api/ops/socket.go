@@ -75,7 +75,7 @@ func withShortPath(dataDir string, f func(path string) error) error {
 // Control calls the control socket in a process's data folder.
 //
 // The body, unless it is nil, and the answer are JSON. An error that the process answered
-// is a *wire.Error. The call ends with ctx, or after a minute.
+// is a *wire.Error. The request ends with ctx, or after a minute.
 func Control(ctx context.Context, dataDir, method, path string, body, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, controlTimeout)
 	defer cancel()

@@ -102,7 +102,7 @@ func streamEvents(ctx *fasthttp.RequestCtx, s Spool) {
 			}
 		}()
 
-		// The context of the call ends before the stream does.
+		// The context of the request ends before the stream does.
 		for e, err := range s.Events(context.Background(), lane) {
 			if err != nil {
 				e.Data, e.Error = nil, err.Error()

@@ -155,7 +155,7 @@ func (d *decoding) scoped(resource *head, v value) error {
 	})
 }
 
-// ItemsMax is how many spans or log records of a call are read.
+// ItemsMax is how many spans or log records of a request are read.
 const ItemsMax = 50_000
 
 // These bound the repetition of resources and scopes: all bodies together have at most so many

@@ -13,7 +13,7 @@ type Keys interface {
 }
 
 // Keys returns the keys of the reader's account, the newest first.
-func (c *Call) Keys() ([]wire.Key, error) {
+func (c *Exchange) Keys() ([]wire.Key, error) {
 	all, err := c.frame.Keys.Keys(c.Context())
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (c *Call) Keys() ([]wire.Key, error) {
 }
 
 // NameKeys replaces the ids of keys among authors by the keys' names.
-func (c *Call) NameKeys(authors ...*string) error {
+func (c *Exchange) NameKeys(authors ...*string) error {
 	var names map[string]string
 	for _, author := range authors {
 		id := wire.ActingKey(*author)

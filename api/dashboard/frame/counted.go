@@ -23,7 +23,7 @@ const (
 const countAll = "all"
 
 // CountedPage is a page whose numbers may take a while to count. Its address without
-// countAll identifies it: the counting continues from call to call, although "the last
+// countAll identifies it: the counting continues from request to request, although "the last
 // hour" moves.
 type CountedPage struct {
 	path    string
@@ -33,7 +33,7 @@ type CountedPage struct {
 }
 
 // CountedPage returns the page at a path. query is what its numbers depend on.
-func (c *Call) CountedPage(path string, query url.Values) CountedPage {
+func (c *Exchange) CountedPage(path string, query url.Values) CountedPage {
 	return CountedPage{path, query, c.zone().Location, c.URL.Query().Has(countAll)}
 }
 

@@ -53,7 +53,7 @@ func errorTitle(err error) string {
 }
 
 // fail answers with an error page, which offers a way back.
-func (c *Call) fail(err error) {
+func (c *Exchange) fail(err error) {
 	// Other errors are the reader's, who finds them explained on the page.
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
@@ -80,7 +80,7 @@ func (f *Frame) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	setSecurityHeaders(w.Header())
 	w = f.below(w)
 
-	c := &Call{Request: r, W: w, frame: f}
+	c := &Exchange{Request: r, W: w, frame: f}
 	c.FindReader()
 	c.fail(err)
 }
@@ -111,8 +111,8 @@ func (f *Frame) refuseCrossSite(w http.ResponseWriter, r *http.Request) {
 			"Open the dashboard itself and try again."))
 }
 
-// previousPage returns the page of ours that the call came from, or "".
-func (c *Call) previousPage() string {
+// previousPage returns the page of ours that the request came from, or "".
+func (c *Exchange) previousPage() string {
 	from := c.referer()
 	if from == nil || from.Path == "" || from.Path == c.URL.Path {
 		return "" // "Back" would lead to the same error

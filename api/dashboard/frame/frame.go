@@ -9,7 +9,7 @@
 // # Files
 //
 //	frame.go, section.go, page.go, error.go   routes and files, and what is around every page
-//	call.go, session.go, sign.go           one call of a page; who makes it; signing in
+//	exchange.go, session.go, sign.go       one request for a page; who makes it; signing in
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
 //	actor.go, counted.go                   names of keys; numbers that take a while
@@ -46,7 +46,7 @@ type Config struct {
 type Frame struct {
 	Config
 	mux     *http.ServeMux
-	guarded http.Handler                  // mux, with the protection against other sites' calls
+	guarded http.Handler                  // mux, with the protection against other sites' requests
 	layout  *template.Template            // around each page, with the pieces that they share
 	pages   map[string]*template.Template // by the names of their files, each with the layout around it
 	links   *strings.Replacer             // puts the base path in front of a page's addresses
@@ -97,7 +97,7 @@ func New(c Config, sections ...Section) *Frame {
 	return f
 }
 
-// protect rejects calls made by other sites.
+// protect rejects requests made by other sites.
 func (f *Frame) protect() {
 	protection := http.NewCrossOriginProtection()
 
@@ -128,7 +128,7 @@ func (f *Frame) methods(path string) (all []string) {
 	return all
 }
 
-// ServeHTTP answers a call for a page.
+// ServeHTTP answers a request for a page.
 func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Both come before anything else, so that they hold for errors as well.
 	setSecurityHeaders(w.Header())

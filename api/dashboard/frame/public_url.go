@@ -13,7 +13,7 @@ import (
 )
 
 // Only this file knows at which address the dashboard is opened. Below a base path (the
-// path of Config.PublicURL), calls come without it, and everything here is written
+// path of Config.PublicURL), requests come without it, and everything here is written
 // without it: links, forms, redirects. It is put in front of them on their way out.
 //
 // Whether a browser keeps a session depends on the address, too. These are the cookies:
@@ -50,7 +50,7 @@ func (c *Config) newCookie() http.Cookie {
 }
 
 // setSession stores a session in the browser. The zero session deletes the cookie.
-func (c *Call) setSession(s wire.SignedIn) {
+func (c *Exchange) setSession(s wire.SignedIn) {
 	cookie := c.frame.cookie
 	cookie.Value = string(s.Token)
 	cookie.Expires = s.ExpiresAt.Add(wire.SessionKept) // a session that has ended still shows whose browser this is
@@ -63,7 +63,7 @@ func (c *Call) setSession(s wire.SignedIn) {
 
 // Remember stores in the browser how a person wants to see pages: over TLS only where
 // sessions are.
-func (c *Call) Remember(name, value string, age time.Duration) {
+func (c *Exchange) Remember(name, value string, age time.Duration) {
 	cookie := c.frame.cookie
 	cookie.Name, cookie.Value, cookie.MaxAge = name, value, int(age.Seconds())
 
@@ -72,7 +72,7 @@ func (c *Call) Remember(name, value string, age time.Duration) {
 
 // lostCookie returns the word of a notice if a browser that has just signed in comes
 // without a session.
-func (c *Call) lostCookie() string {
+func (c *Exchange) lostCookie() string {
 	if _, err := c.Cookie(c.frame.cookie.Name); err == nil {
 		return "" // it came, but its session has ended
 	}
@@ -148,7 +148,7 @@ func (w *belowBase) Write(b []byte) (int, error) {
 }
 
 // Writer returns the writer that the dashboard was called with.
-func (c *Call) Writer() http.ResponseWriter {
+func (c *Exchange) Writer() http.ResponseWriter {
 	if below, ok := c.W.(*belowBase); ok {
 		return below.ResponseWriter
 	}
@@ -166,7 +166,7 @@ func (c *Config) PublicAddress() string {
 }
 
 // Base returns this server's address: the public one, or else as the caller wrote it.
-func (c *Call) Base() string {
+func (c *Exchange) Base() string {
 	switch {
 	case c.frame.PublicURL != nil:
 		return c.frame.PublicAddress()
@@ -178,7 +178,7 @@ func (c *Call) Base() string {
 }
 
 // isHTTPS reports whether the browser called over TLS, as far as we can know.
-func (c *Call) isHTTPS() bool {
+func (c *Exchange) isHTTPS() bool {
 	proto := c.Header.Get("X-Forwarded-Proto")
 	if c.TLS != nil || proto != "" {
 		return c.TLS != nil || proto == "https"
@@ -190,8 +190,8 @@ func (c *Call) isHTTPS() bool {
 	return public != nil && public.Scheme == "https" && hostname(c.Request) == public.Hostname()
 }
 
-// referer returns the page of ours that the call came from, without the base path, or nil.
-func (c *Call) referer() *url.URL {
+// referer returns the page of ours that the request came from, without the base path, or nil.
+func (c *Exchange) referer() *url.URL {
 	public := c.frame.PublicURL
 	from, err := url.Parse(c.Referer())
 	if err != nil || from.Host != c.Host && (public == nil || from.Host != public.Host) {
@@ -213,7 +213,7 @@ type connection struct {
 	Public      string // the public address, or ""
 }
 
-func (c *Call) connection() connection {
+func (c *Exchange) connection() connection {
 	// Browsers trust localhost without TLS, and keep the cookie there.
 	if isLocal(hostname(c.Request)) {
 		return connection{}
@@ -230,7 +230,7 @@ func (c *Call) connection() connection {
 	return v
 }
 
-// hostname returns the host that a call names, without its port.
+// hostname returns the host that a request names, without its port.
 func hostname(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {

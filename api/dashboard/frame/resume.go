@@ -53,8 +53,8 @@ type pendingForm struct {
 // must still be small enough to be sent from that page.
 const pendingBytesMax = formBytesMax - 64<<10
 
-// pending returns a call's form as the sign-in page carries it, or "" if it cannot.
-func (c *Call) pending() string {
+// pending returns a request's form as the sign-in page carries it, or "" if it cannot.
+func (c *Exchange) pending() string {
 	c.PostForm.Del("csrf") // it belongs to a session that has ended
 
 	p := pendingForm{Path: c.URL.Path, Session: c.PostForm.Get("session"), Fields: c.PostForm}
@@ -86,7 +86,7 @@ func (f *Frame) reviewOf(path string) (Route, bool) {
 
 // expired answers a form without a session with the sign-in page itself, which carries the
 // form if it can.
-func (c *Call) expired() error {
+func (c *Exchange) expired() error {
 	if err := c.readForm(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (c *Call) expired() error {
 }
 
 // formPage returns the page from which a form was sent, if it is one of ours.
-func (c *Call) formPage() string {
+func (c *Exchange) formPage() string {
 	u := c.referer()
 	if u == nil {
 		return "/"
@@ -119,7 +119,7 @@ func (c *Call) formPage() string {
 }
 
 // otherSession answers a form that was made in another session than the one it came with.
-func (c *Call) otherSession() error {
+func (c *Exchange) otherSession() error {
 	// The person who signed in is perhaps not its author.
 	author, err := c.frame.People.MadeFor(c.Context(), c.PostForm.Get("session"))
 	r, ok := c.frame.reviewOf(c.URL.Path)
@@ -131,7 +131,7 @@ func (c *Call) otherSession() error {
 }
 
 // resume continues, after a sign-in, with the form that the sign-in page carried.
-func (c *Call) resume() error {
+func (c *Exchange) resume() error {
 	var p pendingForm
 	next := localAddress(c.PostForm.Get("next"))
 	err := json.Unmarshal([]byte(c.PostForm.Get("pending")), &p)
@@ -149,13 +149,13 @@ func (c *Call) resume() error {
 }
 
 // showAgain shows a form to its author, who has signed in again, to be checked and sent.
-func (c *Call) showAgain(r Route, path string, fields url.Values) error {
+func (c *Exchange) showAgain(r Route, path string, fields url.Values) error {
 	// The role may have been taken away since the form was made.
 	if err := c.User.Allow(r.Role); err != nil {
 		return err
 	}
 
-	// The page that shows the form sees a call of the form's own path.
+	// The page that shows the form sees a request of the form's own path.
 	again := *c
 	again.Request = c.Clone(c.Context())
 	again.URL = &url.URL{Path: path, RawQuery: "done=resumed"}
@@ -175,8 +175,8 @@ type reviewField struct{ Name, Value string }
 
 // Review returns the review of a form with few fields. Only the named fields are shown;
 // the others are sent along.
-func Review(title, button string, names ...string) func(c *Call) error {
-	return func(c *Call) error {
+func Review(title, button string, names ...string) func(c *Exchange) error {
+	return func(c *Exchange) error {
 		v := reviewView{Action: c.URL.EscapedPath(), Button: button, Fields: url.Values{}}
 		for name, values := range c.PostForm {
 			if name != "csrf" && name != "session" { // the page has its own

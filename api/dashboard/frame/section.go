@@ -25,11 +25,11 @@ type Section struct {
 type Route struct {
 	Pattern string    // as http.ServeMux takes it
 	Role    wire.Role // the least role that may call it; "" if no session is needed
-	Page    func(c *Call) error
+	Page    func(c *Exchange) error
 
 	// Review, if set, shows the route's form again to a person whose session had ended
 	// when they sent it. See resume.go.
-	Review func(c *Call) error
+	Review func(c *Exchange) error
 }
 
 // newLayout parses the layout, which is around each page, and the pieces that they share.
@@ -41,7 +41,7 @@ func newLayout() *template.Template {
 func (f *Frame) add(section Section) {
 	for _, r := range section.Routes {
 		f.mux.HandleFunc(r.Pattern, func(w http.ResponseWriter, request *http.Request) {
-			c := &Call{Request: request, W: w, frame: f}
+			c := &Exchange{Request: request, W: w, frame: f}
 			if err := c.answer(r); err != nil {
 				c.fail(err)
 			}

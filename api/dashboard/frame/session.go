@@ -29,7 +29,7 @@ type People interface {
 
 // answer calls the page of a route, if the caller may. Callers who are not signed in but have to be are
 // shown how to sign in. A form must carry the session's token.
-func (c *Call) answer(r Route) (err error) {
+func (c *Exchange) answer(r Route) (err error) {
 	if r.Role == "" {
 		// FormValue, which pages use, would hide that a form could not be read.
 		if err := c.readForm(); err != nil {
@@ -71,8 +71,8 @@ func (c *Call) answer(r Route) (err error) {
 	return r.Page(c)
 }
 
-// readForm reads the form of a call into its PostForm.
-func (c *Call) readForm() error {
+// readForm reads the form of a request into its PostForm.
+func (c *Exchange) readForm() error {
 	if err := c.ParseForm(); err != nil {
 		return wire.Errorf(wire.CodeTooLarge, "This form could not be read: %w. The limit is 4 MiB.", err)
 	}
@@ -80,8 +80,8 @@ func (c *Call) readForm() error {
 	return nil
 }
 
-// session returns the session that the call belongs to.
-func (c *Call) session() (wire.SignedIn, error) {
+// session returns the session that the request belongs to.
+func (c *Exchange) session() (wire.SignedIn, error) {
 	cookie, err := c.Cookie(c.frame.cookie.Name)
 	if err != nil || c.frame.People == nil {
 		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized,
@@ -93,14 +93,14 @@ func (c *Call) session() (wire.SignedIn, error) {
 
 // FindReader finds out who is signed in, for a page that is shown to everybody. Only the
 // menu depends on it.
-func (c *Call) FindReader() {
+func (c *Exchange) FindReader() {
 	if s, err := c.session(); err == nil {
 		c.SignedIn = s
 	}
 }
 
 // browser returns where a sign-in comes from.
-func (c *Call) browser() wire.Browser {
+func (c *Exchange) browser() wire.Browser {
 	from := wire.Browser{IP: ip(c.Request)}
 	if cookie, err := c.Cookie(c.frame.cookie.Name); err == nil {
 		from.Session = wire.Secret(cookie.Value)
@@ -109,7 +109,7 @@ func (c *Call) browser() wire.Browser {
 	return from
 }
 
-// ip returns the address that a call comes from. Failed sign-ins are counted by it.
+// ip returns the address that a request comes from. Failed sign-ins are counted by it.
 func ip(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -15,18 +15,18 @@ func SignIn() Section {
 	return Section{
 		HTML: signHTML,
 		Routes: []Route{
-			{Pattern: "GET /sign-in", Page: (*Call).signInPage},
-			{Pattern: "POST /sign-in", Page: (*Call).signIn},
-			{Pattern: "GET /sign-up", Page: (*Call).signUpPage},
-			{Pattern: "POST /sign-up", Page: (*Call).signUp},
-			{Pattern: "GET /reset-password", Page: (*Call).resetPage},
-			{Pattern: "POST /reset-password", Page: (*Call).resetPassword},
+			{Pattern: "GET /sign-in", Page: (*Exchange).signInPage},
+			{Pattern: "POST /sign-in", Page: (*Exchange).signIn},
+			{Pattern: "GET /sign-up", Page: (*Exchange).signUpPage},
+			{Pattern: "POST /sign-up", Page: (*Exchange).signUp},
+			{Pattern: "GET /reset-password", Page: (*Exchange).resetPage},
+			{Pattern: "POST /reset-password", Page: (*Exchange).resetPassword},
 
-			{Pattern: "POST /sign-out", Role: wire.RoleViewer, Page: (*Call).signOut},
-			{Pattern: "GET /password", Role: wire.RoleViewer, Page: (*Call).passwordPage},
-			{Pattern: "POST /password", Role: wire.RoleViewer, Page: (*Call).setPassword},
-			{Pattern: "POST /zone", Role: wire.RoleViewer, Page: (*Call).chooseZone},
-			{Pattern: "POST /undo", Role: wire.RoleEditor, Page: (*Call).takeBack},
+			{Pattern: "POST /sign-out", Role: wire.RoleViewer, Page: (*Exchange).signOut},
+			{Pattern: "GET /password", Role: wire.RoleViewer, Page: (*Exchange).passwordPage},
+			{Pattern: "POST /password", Role: wire.RoleViewer, Page: (*Exchange).setPassword},
+			{Pattern: "POST /zone", Role: wire.RoleViewer, Page: (*Exchange).chooseZone},
+			{Pattern: "POST /undo", Role: wire.RoleEditor, Page: (*Exchange).takeBack},
 		},
 		Notices: map[string]string{
 			"signed-out": "You have signed out.",
@@ -51,7 +51,7 @@ type signView struct {
 	Open                       bool // accounts can be created without an invite
 }
 
-func (c *Call) signView() signView {
+func (c *Exchange) signView() signView {
 	return signView{
 		Email:      c.FormValue("email"),
 		Next:       localAddress(c.FormValue("next")),
@@ -65,11 +65,11 @@ func (c *Call) signView() signView {
 	}
 }
 
-func (c *Call) signInPage() error {
+func (c *Exchange) signInPage() error {
 	return c.Show(http.StatusOK, "sign-in", "Sign in", "", c.signView())
 }
 
-func (c *Call) signIn() error {
+func (c *Exchange) signIn() error {
 	f := c.PostForm
 	s, err := c.frame.People.SignIn(c.Context(), f.Get("email"), f.Get("password"), c.browser())
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Call) signIn() error {
 
 // signFault shows a form again with its error. Its fields are also kept when the server is
 // too busy to sign people in.
-func (c *Call) signFault(name, title string, v signView, err error) error {
+func (c *Exchange) signFault(name, title string, v signView, err error) error {
 	e := wire.AsError(err)
 	if e.Status() >= 500 && e.Code != wire.CodeUnavailable {
 		return err
@@ -98,7 +98,7 @@ func (c *Call) signFault(name, title string, v signView, err error) error {
 }
 
 // signUpPage shows the reader of an invite's link which account they would join.
-func (c *Call) signUpPage() error {
+func (c *Exchange) signUpPage() error {
 	v, err := c.signUpView()
 	if err != nil {
 		return c.signFault("sign-up", "Sign up", v, err)
@@ -108,7 +108,7 @@ func (c *Call) signUpPage() error {
 }
 
 // signUpView returns the view of the form, and an error if its code is not valid.
-func (c *Call) signUpView() (signView, error) {
+func (c *Exchange) signUpView() (signView, error) {
 	v := c.signView()
 	if v.Code == "" {
 		return v, nil
@@ -123,7 +123,7 @@ func (c *Call) signUpView() (signView, error) {
 	return v, nil
 }
 
-func (c *Call) signUp() error {
+func (c *Exchange) signUp() error {
 	v, err := c.signUpView()
 	if err != nil {
 		return c.signFault("sign-up", "Sign up", v, err)
@@ -147,7 +147,7 @@ func (c *Call) signUp() error {
 }
 
 // resetPage asks the reader of a reset link for a new password.
-func (c *Call) resetPage() error {
+func (c *Exchange) resetPage() error {
 	v := c.signView()
 	u, err := c.frame.People.ResetOf(c.Context(), wire.Secret(v.Code), ip(c.Request))
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *Call) resetPage() error {
 	return c.Show(http.StatusOK, "reset", "Choose a new password", "", v)
 }
 
-func (c *Call) resetPassword() error {
+func (c *Exchange) resetPassword() error {
 	code := wire.Secret(c.PostForm.Get("code"))
 	s, err := c.frame.People.ResetPassword(c.Context(), code, c.PostForm.Get("password"), ip(c.Request))
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *Call) resetPassword() error {
 
 // resetFault shows an error: with the form if another password would be accepted,
 // otherwise without it.
-func (c *Call) resetFault(err error) error {
+func (c *Exchange) resetFault(err error) error {
 	e := wire.AsError(err)
 	if e.Status() >= 500 {
 		return err
@@ -186,7 +186,7 @@ func (c *Call) resetFault(err error) error {
 	return c.Show(e.Status(), "reset", "Choose a new password", "", v)
 }
 
-func (c *Call) signOut() error {
+func (c *Exchange) signOut() error {
 	if err := c.frame.People.SignOut(c.Context(), c.Token); err != nil {
 		return err
 	}
@@ -196,13 +196,13 @@ func (c *Call) signOut() error {
 	return c.Redirect("/sign-in", "signed-out")
 }
 
-func (c *Call) passwordPage() error {
+func (c *Exchange) passwordPage() error {
 	v := signView{Connection: c.connection()}
 
 	return c.Show(http.StatusOK, "password", "Change your password", "", v)
 }
 
-func (c *Call) setPassword() error {
+func (c *Exchange) setPassword() error {
 	s, err := c.frame.People.SetPassword(c.Context(), c.User, c.PostForm.Get("old"), c.PostForm.Get("password"))
 	if wire.IsCode(err, wire.CodeUnauthorized) {
 		// The original message mentions an email, which this form does not ask for.

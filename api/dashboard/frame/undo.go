@@ -38,25 +38,25 @@ type Undoing struct {
 
 	// Back takes it back, and returns the page to show then, with the word of its notice. It is nil if
 	// that is never possible: then the seal only keeps a link from saying something else.
-	Back func(c *Call, u Undo) (to, done string, err error)
+	Back func(c *Exchange, u Undo) (to, done string, err error)
 }
 
 // Offer redirects to a page that reports a change with the button to undo it. Once that is too late, the
 // page says what done names.
-func (c *Call) Offer(to, done string, u Undo) error {
+func (c *Exchange) Offer(to, done string, u Undo) error {
 	u.At = c.Now().UTC()
 	return c.Redirect(address.With(to, "undo", c.seal(u)), done)
 }
 
 // seal returns the change as an address has it.
-func (c *Call) seal(u Undo) string {
+func (c *Exchange) seal(u Undo) string {
 	raw, _ := jsonscan.Marshal(u) // of texts, which cannot fail to encode
 	text := base64.RawURLEncoding.EncodeToString(raw)
 
 	return text + "." + base64.RawURLEncoding.EncodeToString(c.sealOf(text))
 }
 
-func (c *Call) sealOf(text string) []byte {
+func (c *Exchange) sealOf(text string) []byte {
 	mac := hmac.New(sha256.New, []byte(c.Token))
 	mac.Write([]byte("undo " + text))
 
@@ -64,7 +64,7 @@ func (c *Call) sealOf(text string) []byte {
 }
 
 // unseal reads a change that this session has made.
-func (c *Call) unseal(sealed string) (u Undo, ok bool) {
+func (c *Exchange) unseal(sealed string) (u Undo, ok bool) {
 	text, seal, _ := strings.Cut(sealed, ".")
 	mac, err := base64.RawURLEncoding.DecodeString(seal)
 	if err != nil || c.Token == "" || !hmac.Equal(mac, c.sealOf(text)) {
@@ -76,7 +76,7 @@ func (c *Call) unseal(sealed string) (u Undo, ok bool) {
 }
 
 // offered returns what the page's address offers to undo, "" for nothing, and what its notice says.
-func (c *Call) offered() (sealed, notice string) {
+func (c *Exchange) offered() (sealed, notice string) {
 	sealed = c.URL.Query().Get("undo")
 	u, ok := c.unseal(sealed)
 	k, known := c.frame.undos[u.Kind]
@@ -93,7 +93,7 @@ func (c *Call) offered() (sealed, notice string) {
 
 // takeBack undoes a change, unless there was another one since. A label or a role is compared by
 // its value alone.
-func (c *Call) takeBack() error {
+func (c *Exchange) takeBack() error {
 	u, ok := c.unseal(c.PostForm.Get("undo"))
 	k, known := c.frame.undos[u.Kind]
 	if !ok || !known || u.Of == "" {

@@ -24,7 +24,7 @@ type shownZone struct {
 }
 
 // zone returns the zone that a reader wants times in.
-func (c *Call) zone() shownZone {
+func (c *Exchange) zone() shownZone {
 	z := shownZone{Location: time.UTC, Back: "/"}
 	if c.Method == http.MethodGet {
 		z.Back = c.URL.RequestURI()
@@ -58,7 +58,7 @@ func (z shownZone) Choice() bool { return z.Browser != "" && z.Browser != time.U
 func (z shownZone) IsUTC() bool { return z.Location == time.UTC }
 
 // chooseZone stores whether the reader wants times in UTC.
-func (c *Call) chooseZone() error {
+func (c *Exchange) chooseZone() error {
 	cookie := http.Cookie{
 		Name:     utcCookie,
 		Value:    "1",

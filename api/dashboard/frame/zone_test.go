@@ -21,7 +21,7 @@ func TestPagesShowTimesInTheReadersZone(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/requests", nil)
 		r.Header.Set("Cookie", cookies)
-		c := Call{Request: r}
+		c := Exchange{Request: r}
 
 		shown := string(c.zone().localize(page))
 		if !strings.HasSuffix(shown, "logged&lt;/time&gt;") {

@@ -59,7 +59,7 @@ type breakdownRow struct {
 	P50, P95   *float64 // latency in seconds
 }
 
-func (p *pages) overviewPage(c *frame.Call) error {
+func (p *pages) overviewPage(c *frame.Exchange) error {
 	query := c.URL.Query()
 	f := c.Filter(query)
 	v := overviewView{

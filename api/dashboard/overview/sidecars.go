@@ -30,7 +30,7 @@ type sidecarsView struct {
 	Retention Retention
 }
 
-func (p *pages) sidecarsPage(c *frame.Call) error {
+func (p *pages) sidecarsPage(c *frame.Exchange) error {
 	fleet, err := p.sidecars.Fleet(c.Context(), c.Identity())
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type auditView struct {
 	Older   string // the next page holds the entries before this id; "" on the last page
 }
 
-func (p *pages) auditPage(c *frame.Call) error {
+func (p *pages) auditPage(c *frame.Exchange) error {
 	// One entry more than a page holds shows whether there is another page.
 	entries, err := p.people.AuditLog(c.Context(), c.User, c.FormValue("before"), auditPageMax+1)
 	if err != nil {

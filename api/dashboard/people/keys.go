@@ -16,9 +16,9 @@ type keysView struct {
 	Error  *wire.Error
 }
 
-func (p *pages) keysPage(c *frame.Call) error { return p.showKeys(c, http.StatusOK, keysView{}) }
+func (p *pages) keysPage(c *frame.Exchange) error { return p.showKeys(c, http.StatusOK, keysView{}) }
 
-func (p *pages) showKeys(c *frame.Call, status int, v keysView) (err error) {
+func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) {
 	if v.Keys, err = c.Keys(); err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (p *pages) showKeys(c *frame.Call, status int, v keysView) (err error) {
 
 // createKey answers with the page itself and not with a redirect: the secret is shown
 // once, and must not appear in an address.
-func (p *pages) createKey(c *frame.Call) error {
+func (p *pages) createKey(c *frame.Exchange) error {
 	name, scope := c.PostForm.Get("name"), wire.Scope(c.PostForm.Get("scope"))
 	secret, k, err := p.keys.CreateKey(c.Context(), c.User.AccountName, name, scope)
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
@@ -45,7 +45,7 @@ func (p *pages) createKey(c *frame.Call) error {
 	return p.showKeys(c, http.StatusOK, keysView{New: k, Secret: string(secret)})
 }
 
-func (p *pages) revokeKey(c *frame.Call) error {
+func (p *pages) revokeKey(c *frame.Exchange) error {
 	// The id may be that of another account's key, which must look as if it did not exist.
 	keys, err := c.Keys()
 	if err != nil {

@@ -23,9 +23,11 @@ type peopleView struct {
 	Error   *wire.Error
 }
 
-func (p *pages) peoplePage(c *frame.Call) error { return p.showPeople(c, http.StatusOK, peopleView{}) }
+func (p *pages) peoplePage(c *frame.Exchange) error {
+	return p.showPeople(c, http.StatusOK, peopleView{})
+}
 
-func (p *pages) loadPeople(c *frame.Call, v *peopleView) (err error) {
+func (p *pages) loadPeople(c *frame.Exchange, v *peopleView) (err error) {
 	if v.People, err = p.people.Members(c.Context(), c.User); err != nil {
 		return err
 	}
@@ -41,7 +43,7 @@ func (p *pages) loadPeople(c *frame.Call, v *peopleView) (err error) {
 
 // showPeople answers a form with the page itself and not with a redirect: a link that
 // works once must not appear in an address.
-func (p *pages) showPeople(c *frame.Call, status int, v peopleView) error {
+func (p *pages) showPeople(c *frame.Exchange, status int, v peopleView) error {
 	if err := p.loadPeople(c, &v); err != nil {
 		return err
 	}
@@ -50,11 +52,11 @@ func (p *pages) showPeople(c *frame.Call, status int, v peopleView) error {
 }
 
 // codeLink returns the address of a page of this server with a code.
-func codeLink(c *frame.Call, page string, code wire.Secret) string {
+func codeLink(c *frame.Exchange, page string, code wire.Secret) string {
 	return c.Base() + page + "?" + url.Values{"code": {string(code)}}.Encode()
 }
 
-func (p *pages) invite(c *frame.Call) error {
+func (p *pages) invite(c *frame.Exchange) error {
 	code, i, err := p.people.Invite(c.Context(), c.User, wire.Role(c.PostForm.Get("role")))
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (p *pages) invite(c *frame.Call) error {
 	return p.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/sign-up", code), Invited: i})
 }
 
-func (p *pages) uninvite(c *frame.Call) error {
+func (p *pages) uninvite(c *frame.Exchange) error {
 	if err := p.people.Uninvite(c.Context(), c.User, c.PathValue("id")); err != nil {
 		return err
 	}
@@ -71,7 +73,7 @@ func (p *pages) uninvite(c *frame.Call) error {
 	return c.Redirect("/people", "uninvited")
 }
 
-func (p *pages) makeReset(c *frame.Call) error {
+func (p *pages) makeReset(c *frame.Exchange) error {
 	code, u, err := p.people.MakeReset(c.Context(), c.User, c.PathValue("id"))
 	if err != nil {
 		return p.peopleFault(c, err)
@@ -80,7 +82,7 @@ func (p *pages) makeReset(c *frame.Call) error {
 	return p.showPeople(c, http.StatusOK, peopleView{Link: codeLink(c, "/reset-password", code), Reset: &u})
 }
 
-func (p *pages) setRole(c *frame.Call) error {
+func (p *pages) setRole(c *frame.Exchange) error {
 	people, err := p.people.Members(c.Context(), c.User)
 	if err != nil {
 		return err
@@ -100,7 +102,7 @@ func (p *pages) setRole(c *frame.Call) error {
 	return c.Offer("/people", "", frame.Undo{Kind: "role", Name: u.Email, Now: string(u.Role)})
 }
 
-func (p *pages) setDisabled(c *frame.Call) error {
+func (p *pages) setDisabled(c *frame.Exchange) error {
 	disabled := c.PostForm.Get("disabled") == "true"
 	before, err := p.people.Members(c.Context(), c.User)
 	if err != nil {
@@ -126,7 +128,7 @@ func (p *pages) setDisabled(c *frame.Call) error {
 
 // peopleFault shows the page again with a change that is not possible, such as removing
 // the account's last owner.
-func (p *pages) peopleFault(c *frame.Call, err error) error {
+func (p *pages) peopleFault(c *frame.Exchange, err error) error {
 	if e := wire.AsError(err); e.Code == wire.CodeConflict {
 		return p.showPeople(c, e.Status(), peopleView{Error: e})
 	}
@@ -143,7 +145,7 @@ func roleText(u frame.Undo) string {
 	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
 }
 
-func (p *pages) undoRole(c *frame.Call, u frame.Undo) (to, done string, err error) {
+func (p *pages) undoRole(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	err = p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Now), wire.Role(u.Was))
 
 	return "/people", "undone", err
@@ -151,7 +153,7 @@ func (p *pages) undoRole(c *frame.Call, u frame.Undo) (to, done string, err erro
 
 func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
 
-func (p *pages) undoDisabled(c *frame.Call, u frame.Undo) (to, done string, err error) {
+func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	at, err := time.Parse(time.RFC3339Nano, u.Now)
 	if err != nil {
 		return "", "", err

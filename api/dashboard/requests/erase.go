@@ -44,7 +44,7 @@ func (v eraseView) Counted() string {
 }
 
 // erasePage shows what would be deleted, with its number. The page is the question before it.
-func (p *pages) erasePage(c *frame.Call) error {
+func (p *pages) erasePage(c *frame.Exchange) error {
 	q := c.URL.Query()
 	f := c.Filter(q)
 	v := eraseView{
@@ -76,7 +76,7 @@ func (p *pages) erasePage(c *frame.Call) error {
 }
 
 // countErased counts by the condition that the deletion itself has.
-func (p *pages) countErased(c *frame.Call, v *eraseView) error {
+func (p *pages) countErased(c *frame.Exchange, v *eraseView) error {
 	doomed := c.Filter(nil).With(filterline.Where("metadata", v.Key, v.Value))
 	page, err := doomed.List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: 1})
 	v.Requests, v.More = int64(page.Total), page.TotalIsLowerBound
@@ -98,7 +98,7 @@ func eraseAddress(f filter.Filter, key, value string) string {
 }
 
 // erase deletes what the page showed.
-func (p *pages) erase(c *frame.Call) error {
+func (p *pages) erase(c *frame.Exchange) error {
 	form := wire.Deletion{RequestID: c.PostForm.Get("id")}
 	if key, value := c.PostForm.Get("key"), c.PostForm.Get("value"); key != "" || value != "" {
 		all, err := wire.DecodeDeletion(key, value, "")

@@ -118,7 +118,7 @@ func readExportForm(q url.Values) (exportForm, error) {
 }
 
 // exportRequests answers with all records of a view, in one of the forms.
-func (p *pages) exportRequests(c *frame.Call) error {
+func (p *pages) exportRequests(c *frame.Exchange) error {
 	query := c.URL.Query()
 	form, err := readExportForm(query)
 	if err != nil {

@@ -19,7 +19,7 @@ type failuresAlike struct {
 // failedAlike counts the other calls of a failed call's day, which is the reader's, that failed with the
 // same type of error or, if this one has none, that have the same status. It returns nil if they cannot
 // be counted now: the page is worth more than its count.
-func (p *pages) failedAlike(c *frame.Call, r wire.Record) *failuresAlike {
+func (p *pages) failedAlike(c *frame.Exchange, r wire.Record) *failuresAlike {
 	same := filterline.Where("error", "", r.ErrorType)
 	if r.ErrorType == "" {
 		same = filterline.Where("status", "", r.Status)

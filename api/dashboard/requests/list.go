@@ -28,7 +28,7 @@ type requestsView struct {
 	Exports  []exportLink
 }
 
-func (p *pages) requestsPage(c *frame.Call) error {
+func (p *pages) requestsPage(c *frame.Exchange) error {
 	query := c.URL.Query()
 	f := c.Filter(query)
 	v := requestsView{Form: filter.NewForm("/requests", f), View: readView(c, f), Columns: filter.Columns}

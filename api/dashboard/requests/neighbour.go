@@ -58,7 +58,7 @@ const neighboursTimeMax = time.Second
 
 // neighbours returns the addresses of the records before one and after it, in the list
 // that its page was opened from; "" is none. Those not found in time are left out.
-func (p *pages) neighbours(c *frame.Call, f filter.Filter, id string) (previous, next string, err error) {
+func (p *pages) neighbours(c *frame.Exchange, f filter.Filter, id string) (previous, next string, err error) {
 	q := c.URL.Query()
 	at := listPlace{ID: id, Cursor: q.Get("cursor")}
 	if at.Row, err = strconv.Atoi(q.Get("row")); err != nil || at.Row < 0 || at.Cursor == "" {

@@ -85,7 +85,7 @@ func others(r wire.Record, like *conversation.Texts) (shown []otherRequest, more
 	return shown, 0
 }
 
-func (p *pages) recordPage(c *frame.Call) error {
+func (p *pages) recordPage(c *frame.Exchange) error {
 	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func firstToken(r wire.Record) *float64 {
 }
 
 // rawRecord answers with the whole record as JSON.
-func (p *pages) rawRecord(c *frame.Call) error {
+func (p *pages) rawRecord(c *frame.Exchange) error {
 	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
 	if err != nil {
 		return err
@@ -216,7 +216,7 @@ func (p *pages) rawRecord(c *frame.Call) error {
 }
 
 // setScore scores a request the way a program would: by an event.
-func (p *pages) setScore(c *frame.Call) error {
+func (p *pages) setScore(c *frame.Exchange) error {
 	// An event for a request that does not exist, or is another account's, would be
 	// accepted and wait for that request.
 	id := c.PathValue("id")
@@ -251,7 +251,7 @@ func (p *pages) setScore(c *frame.Call) error {
 }
 
 // recordScore writes the event of a score, after the checks that a program's score passes.
-func (p *pages) recordScore(c *frame.Call, id string, body json.RawMessage) error {
+func (p *pages) recordScore(c *frame.Exchange, id string, body json.RawMessage) error {
 	object, err := wire.ParseObject(body)
 	if err != nil {
 		return err

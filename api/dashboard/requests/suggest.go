@@ -43,7 +43,7 @@ type offer struct {
 
 // suggest answers with what completes a line, of which the address has the part in front of the
 // cursor. The page's script offers it.
-func (p *pages) suggest(c *frame.Call) error {
+func (p *pages) suggest(c *frame.Exchange) error {
 	line := c.URL.Query().Get("line")
 	found := suggestions{Kept: line, Offers: []offer{}}
 	if utf8.RuneCountInString(line) <= filterline.RunesMax {

@@ -19,7 +19,7 @@ import (
 const sentView = "sent"
 
 // recordTexts returns the texts of a record's page.
-func recordTexts(c *frame.Call, f filter.Filter, r wire.Record) *conversation.Texts {
+func recordTexts(c *frame.Exchange, f filter.Filter, r wire.Record) *conversation.Texts {
 	t := conversation.NewTexts(nil)
 	// The values of the variables are marked in the prompt, and what was searched for anywhere.
 	if r.Prompt != nil {
@@ -96,7 +96,7 @@ func keepPlace(to, from url.Values) url.Values {
 
 // recordText answers with one text of a record: with all of it as it is, or, for the
 // page's script, with what replaces a folded one in the page.
-func (p *pages) recordText(c *frame.Call) error {
+func (p *pages) recordText(c *frame.Exchange) error {
 	r, err := p.records.Request(c.Context(), c.Identity(), c.PathValue("id"))
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (p *pages) recordText(c *frame.Call) error {
 }
 
 // sendImage answers with an image that its reader has checked: PNG, JPEG, GIF or WebP as a data: URL.
-func sendImage(c *frame.Call, image string) error {
+func sendImage(c *frame.Exchange, image string) error {
 	kind, data, _ := strings.Cut(strings.TrimPrefix(image, "data:"), ";base64,")
 	// The padding is optional there.
 	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(data, "="))

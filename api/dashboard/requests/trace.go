@@ -75,7 +75,7 @@ func millisecondsBetween(from, to *time.Time) *float64 {
 	return &ms
 }
 
-func (p *pages) tracePage(c *frame.Call) error {
+func (p *pages) tracePage(c *frame.Exchange) error {
 	trace, err := p.records.Trace(c.Context(), c.Identity(), c.PathValue("id"))
 	if err != nil {
 		return err

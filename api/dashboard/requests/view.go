@@ -27,7 +27,7 @@ const compactWord = "compact"
 
 // readView returns how the reader wants to see this list. Columns in the address win: it
 // was sent to show them.
-func readView(c *frame.Call, f filter.Filter) listView {
+func readView(c *frame.Exchange, f filter.Filter) listView {
 	v := listView{Columns: defaultColumns()}
 	if cookie, err := c.Cookie(listCookie); err == nil {
 		names := strings.Split(cookie.Value, ".")
@@ -53,7 +53,7 @@ func (v listView) shown() []filter.Column {
 
 // rememberView keeps what the form asks for, and shows the list again. Its address names the columns
 // unless they are the usual ones, so that others see the same.
-func rememberView(c *frame.Call) error {
+func rememberView(c *frame.Exchange) error {
 	f := c.Filter(c.PostForm)
 	if slices.Equal(f.Columns, defaultColumns()) {
 		f.Columns = nil // those of a later version, if they change

@@ -46,7 +46,7 @@ type backtestRow struct {
 	Warning    string
 }
 
-func (p *pages) backtestPage(c *frame.Call, head templateHead) (err error) {
+func (p *pages) backtestPage(c *frame.Exchange, head templateHead) (err error) {
 	v := backtestView{templateHead: head, Select: head.latestVersions(comparedMax)}
 	if v.With, err = versionParam(c, "v", head.Latest()); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (p *pages) backtestPage(c *frame.Call, head templateHead) (err error) {
 
 // backtest renders version v.With with the variables of one request, and compares the
 // messages with those that were sent.
-func (p *pages) backtest(c *frame.Call, v *backtestView, id string) (backtestRow, error) {
+func (p *pages) backtest(c *frame.Exchange, v *backtestView, id string) (backtestRow, error) {
 	r, err := p.records.Request(c.Context(), c.Identity(), id)
 	if err != nil {
 		return backtestRow{}, err

@@ -25,7 +25,7 @@ type compareView struct {
 // comparedMax bounds the versions that a form offers. The address can name older ones.
 const comparedMax = 200
 
-func (p *pages) comparePage(c *frame.Call, head templateHead) (err error) {
+func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 	v := compareView{templateHead: head, Select: head.latestVersions(comparedMax)}
 	if v.A, err = versionParam(c, "a", max(1, head.Latest()-1)); err != nil {
 		return err

@@ -36,7 +36,7 @@ type editView struct {
 	Providers []string
 }
 
-func (p *pages) editPage(c *frame.Call) error {
+func (p *pages) editPage(c *frame.Exchange) error {
 	name := c.FormValue("name")
 	if name == "" {
 		return p.showEditor(c, http.StatusOK, editView{draft: newDraft("")})
@@ -68,7 +68,7 @@ func (p *pages) editPage(c *frame.Call) error {
 
 // newestVariables returns the variables of the template's newest request, for trying a
 // draft with them, or "{}".
-func (p *pages) newestVariables(c *frame.Call, name string) (string, error) {
+func (p *pages) newestVariables(c *frame.Exchange, name string) (string, error) {
 	page, err := requestsOf(c, name, 0).List(c.Context(), p.records, c.Identity(), wire.Search{PerPage: 1})
 	if err != nil || len(page.Items) == 0 {
 		return "{}", err
@@ -92,7 +92,7 @@ const editedBytesMax = 16 << 10
 
 // requestsOf returns the filter for the requests of a template's version, or of all
 // its versions if version is 0.
-func requestsOf(c *frame.Call, name string, version int) filter.Filter {
+func requestsOf(c *frame.Exchange, name string, version int) filter.Filter {
 	f := c.Filter(nil).With(filterline.Where("template", "", name))
 	if version > 0 {
 		f = f.With(filterline.Where("version", "", strconv.Itoa(version)))
@@ -101,7 +101,7 @@ func requestsOf(c *frame.Call, name string, version int) filter.Filter {
 	return f
 }
 
-func (p *pages) showEditor(c *frame.Call, status int, v editView) error {
+func (p *pages) showEditor(c *frame.Exchange, status int, v editView) error {
 	title := "Edit " + v.Name
 	if v.New {
 		title = "New template"
@@ -117,7 +117,7 @@ func (p *pages) showEditor(c *frame.Call, status int, v editView) error {
 const saveAnyway = "save-anyway"
 
 // edit carries out a button of the editor: one that changes the form, or one that saves.
-func (p *pages) edit(c *frame.Call) error {
+func (p *pages) edit(c *frame.Exchange) error {
 	v := editView{draft: readDraft(c.PostForm), Unsaved: true}
 	if !v.New {
 		var err error
@@ -146,7 +146,7 @@ func (p *pages) edit(c *frame.Call) error {
 
 // save publishes the draft. If it cannot be rendered, it is only published if anyway is
 // set; otherwise v.Refused explains why not.
-func (p *pages) save(c *frame.Call, v *editView, anyway bool) (wire.Published, error) {
+func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Published, error) {
 	version, err := v.publish()
 	if err != nil {
 		return wire.Published{}, err
@@ -169,7 +169,7 @@ func (p *pages) save(c *frame.Call, v *editView, anyway bool) (wire.Published, e
 }
 
 // showNotSaved shows the editor again with an error that its user can do something about.
-func (p *pages) showNotSaved(c *frame.Call, v editView, err error) error {
+func (p *pages) showNotSaved(c *frame.Exchange, v editView, err error) error {
 	e := wire.AsError(err)
 	switch e.Code {
 	case wire.CodeInvalid:
@@ -194,7 +194,7 @@ func (p *pages) showNotSaved(c *frame.Call, v editView, err error) error {
 
 // redirectToSaved shows the version that a draft became. It may be the one that it was
 // made from, if nothing was changed.
-func redirectToSaved(c *frame.Call, v draft, p wire.Published) error {
+func redirectToSaved(c *frame.Exchange, v draft, p wire.Published) error {
 	to := address.Template("/template", p.Name, "v", strconv.Itoa(p.VersionNumber))
 	if p.VersionNumber == v.Base && v.Tags == v.OldTags {
 		return c.Redirect(to, "unchanged")
@@ -249,7 +249,7 @@ type previewView struct {
 }
 
 // renderDraft renders a draft with its variables: as messages, and for its provider.
-func (p *pages) renderDraft(c *frame.Call, v draft) previewView {
+func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 	out := previewView{Provider: cmp.Or(v.For, v.Provider)}
 	v.Name = cmp.Or(v.Name, "draft") // a draft without a name has a preview, too
 
@@ -350,12 +350,12 @@ func variablesIn(blueprint json.RawMessage) []string {
 }
 
 // preview answers the page's script, which asks for the preview alone.
-func (p *pages) preview(c *frame.Call) error {
+func (p *pages) preview(c *frame.Exchange) error {
 	return c.Part("edit", "preview", p.renderDraft(c, readDraft(c.PostForm)))
 }
 
 // reviewEdit shows the editor with what was typed.
-func (p *pages) reviewEdit(c *frame.Call) error {
+func (p *pages) reviewEdit(c *frame.Exchange) error {
 	c.PostForm.Set("do", "review") // a button that changes nothing
 
 	return p.edit(c)

@@ -32,7 +32,7 @@ type templateRow struct {
 	Calls int64 // within useTime
 }
 
-func (p *pages) templatesPage(c *frame.Call) error {
+func (p *pages) templatesPage(c *frame.Exchange) error {
 	q := c.URL.Query()
 	v := templatesView{
 		Name:   q.Get("q"),
@@ -101,7 +101,7 @@ func (v *templatesView) query(page int) wire.TemplateListQuery {
 }
 
 // callsByTemplate counts the recent requests of each template.
-func (p *pages) callsByTemplate(c *frame.Call) (map[string]wire.Totals, error) {
+func (p *pages) callsByTemplate(c *frame.Exchange) (map[string]wire.Totals, error) {
 	recent, err := c.Filter(nil).During(useTime).Group()
 	if err != nil {
 		return nil, err

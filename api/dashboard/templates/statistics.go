@@ -53,7 +53,7 @@ type statisticsRow struct {
 	BestScore, BestLatency, BestCost bool
 }
 
-func (p *pages) statisticsPage(c *frame.Call, head templateHead) error {
+func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	q := c.URL.Query()
 	v := statisticsView{
 		templateHead: head,

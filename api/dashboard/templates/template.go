@@ -36,8 +36,8 @@ func (h templateHead) latestVersions(most int) []int {
 }
 
 // of returns the page of a template, which the call names. tab is that of the page, if it has one.
-func (p *pages) of(tab string, page func(c *frame.Call, head templateHead) error) func(c *frame.Call) error {
-	return func(c *frame.Call) error {
+func (p *pages) of(tab string, page func(c *frame.Exchange, head templateHead) error) func(c *frame.Exchange) error {
+	return func(c *frame.Exchange) error {
 		head, err := p.head(c, tab)
 		if err != nil {
 			return err
@@ -48,7 +48,7 @@ func (p *pages) of(tab string, page func(c *frame.Call, head templateHead) error
 }
 
 // head returns the template that a page is about.
-func (p *pages) head(c *frame.Call, tab string) (templateHead, error) {
+func (p *pages) head(c *frame.Exchange, tab string) (templateHead, error) {
 	head, err := p.templates.Head(c.Context(), c.Identity(), c.FormValue("name"))
 	if wire.IsCode(err, wire.CodeNotFound) {
 		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
@@ -87,7 +87,7 @@ type versionRow struct {
 	Shown  bool
 }
 
-func (p *pages) templatePage(c *frame.Call, head templateHead) (err error) {
+func (p *pages) templatePage(c *frame.Exchange, head templateHead) (err error) {
 	v := templateView{templateHead: head}
 	if head.DeletedAt == nil {
 		if v.Shown, err = versionParam(c, "v", v.Latest()); err != nil {
@@ -100,7 +100,7 @@ func (p *pages) templatePage(c *frame.Call, head templateHead) (err error) {
 
 // showTemplate shows the page of a template with the text of version v.Shown. An archived
 // template is shown without a text.
-func (p *pages) showTemplate(c *frame.Call, status int, v templateView) error {
+func (p *pages) showTemplate(c *frame.Exchange, status int, v templateView) error {
 	if v.DeletedAt == nil {
 		if err := p.showVersion(c, &v); err != nil {
 			return err
@@ -131,7 +131,7 @@ func (p *pages) showTemplate(c *frame.Call, status int, v templateView) error {
 }
 
 // showVersion reads version v.Shown into the view.
-func (p *pages) showVersion(c *frame.Call, v *templateView) (err error) {
+func (p *pages) showVersion(c *frame.Exchange, v *templateView) (err error) {
 	selector := wire.Selector{Version: v.Shown}
 	if v.Raw, err = p.templates.Source(c.Context(), c.Identity(), v.Name, selector); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (p *pages) showVersion(c *frame.Call, v *templateView) (err error) {
 
 // versionParam returns the version that a call's parameter names, or the default if it has
 // no such parameter.
-func versionParam(c *frame.Call, name string, byDefault int) (int, error) {
+func versionParam(c *frame.Exchange, name string, byDefault int) (int, error) {
 	text := c.FormValue(name)
 	if text == "" {
 		return byDefault, nil
@@ -228,7 +228,7 @@ func (v *templateView) listVersions(page string) {
 
 // moveLabel points a label, which may be new, to a version. A version that cannot be
 // rendered is shown first, with a button that moves the label anyway.
-func (p *pages) moveLabel(c *frame.Call, head templateHead) error {
+func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 	w, err := readLabel(c)
 	if err != nil {
 		return err
@@ -270,7 +270,7 @@ func (p *pages) moveLabel(c *frame.Call, head templateHead) error {
 }
 
 // readLabel reads a label's form by the rules of the API.
-func readLabel(c *frame.Call) (wire.LabelWrite, error) {
+func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
 	number, err := strconv.Atoi(c.PostForm.Get("version"))
 	if err != nil {
 		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
@@ -288,7 +288,7 @@ func readLabel(c *frame.Call) (wire.LabelWrite, error) {
 	return wire.DecodeLabel(object)
 }
 
-func (p *pages) deleteLabel(c *frame.Call, head templateHead) error {
+func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {
 	name := c.PostForm.Get("label")
 	// The label may have been deleted in another tab.
 	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
@@ -305,17 +305,17 @@ func (p *pages) deleteLabel(c *frame.Call, head templateHead) error {
 		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
 }
 
-func (p *pages) archiveTemplate(c *frame.Call, head templateHead) error {
+func (p *pages) archiveTemplate(c *frame.Exchange, head templateHead) error {
 	return p.changeTemplate(c, head, p.templates.Archive, "archived")
 }
 
-func (p *pages) restoreTemplate(c *frame.Call, head templateHead) error {
+func (p *pages) restoreTemplate(c *frame.Exchange, head templateHead) error {
 	return p.changeTemplate(c, head, p.templates.Restore, "restored")
 }
 
 // changeTemplate changes a template as a whole, and returns to its page.
 func (p *pages) changeTemplate(
-	c *frame.Call, head templateHead, change func(ctx context.Context, id wire.Identity, ident, by string) error,
+	c *frame.Exchange, head templateHead, change func(ctx context.Context, id wire.Identity, ident, by string) error,
 	done string,
 ) error {
 	if err := change(c.Context(), c.Identity(), head.Name, c.User.Email); err != nil {

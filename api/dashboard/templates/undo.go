@@ -21,7 +21,7 @@ func labelText(u frame.Undo) string {
 		u.Name, u.Now, u.Was)
 }
 
-func (p *pages) undoLabel(c *frame.Call, u frame.Undo) (to, done string, err error) {
+func (p *pages) undoLabel(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	is, err := versionOf(u.Now)
 	if err != nil {
 		return "", "", err
@@ -50,7 +50,7 @@ func versionOf(text string) (int, error) {
 	return strconv.Atoi(text)
 }
 
-func (p *pages) undoArchive(c *frame.Call, u frame.Undo) (to, done string, err error) {
+func (p *pages) undoArchive(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
 	at, err := time.Parse(time.RFC3339Nano, u.Now)
 	if err != nil {
 		return "", "", err

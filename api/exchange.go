@@ -19,11 +19,12 @@ import (
 	"promptspool/api/wire/secrets"
 )
 
-// call is one request on its way through a route. Its bytes are valid until the handler returns.
-type call struct {
+// exchange is one HTTP request on its way through a route, and its answer. Its bytes are
+// valid until the handler returns.
+type exchange struct {
 	ctx        *fasthttp.RequestCtx
 	context    context.Context // for capabilities; ownContext, except in tests
-	ownContext callContext     // in the same allocation as the call
+	ownContext requestContext  // in the same allocation as the request
 
 	route  *route
 	ident  string       // from the path
@@ -72,8 +73,8 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 		a.page(ctx)
 	case r != nil:
 		name = r.name
-		c := a.newCall(ctx, r, ident, started)
-		err = a.serveCall(c)
+		c := a.newExchange(ctx, r, ident, started)
+		err = a.serveExchange(c)
 		c.ownContext.end()
 	}
 
@@ -94,12 +95,12 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	}
 }
 
-func (a *API) newCall(ctx *fasthttp.RequestCtx, r *route, ident string, started time.Time) *call {
-	c := &call{
+func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, started time.Time) *exchange {
+	c := &exchange{
 		ctx:        ctx,
 		route:      r,
 		ident:      ident,
-		ownContext: callContext{parent: a.root, deadline: started.Add(callTimeMax)},
+		ownContext: requestContext{parent: a.root, deadline: started.Add(requestTimeMax)},
 	}
 	c.ownContext.claim = a.c.Room.Claim(r.isForApps())
 
@@ -113,7 +114,7 @@ func (a *API) newCall(ctx *fasthttp.RequestCtx, r *route, ident string, started 
 	return c
 }
 
-// answerPanic answers a call whose handler panicked. The connection is closed, because the
+// answerPanic answers a request whose handler panicked. The connection is closed, because the
 // handler may have left part of the body unread.
 func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
 	a.c.Metrics.Panics.Inc()
@@ -123,19 +124,19 @@ func (a *API) answerPanic(ctx *fasthttp.RequestCtx, p any) {
 		wire.Errorf(wire.CodeInternal, "Something failed inside promptspool. Its log has the details."))
 }
 
-// finish sets the headers that every answer has, and counts the call.
+// finish sets the headers that every answer has, and counts the request.
 func (a *API) finish(ctx *fasthttp.RequestCtx, name string, started time.Time) {
 	var text [len(time.RFC3339Nano)]byte
 	ctx.Response.Header.SetCanonical(versionHeader, a.version)
 	ctx.Response.Header.SetCanonical(timeHeader, a.c.Clock.Now().AppendFormat(text[:0], time.RFC3339Nano))
 
 	now := time.Now()
-	a.countCall(name, ctx.Response.StatusCode(), now.Sub(started))
+	a.countRequest(name, ctx.Response.StatusCode(), now.Sub(started))
 	a.busy.finish(now)
 }
 
 // Names of headers as fasthttp keeps them, so that fasthttp need not normalize them for each
-// call.
+// request.
 var (
 	versionHeader = []byte("Promptspool-Version")
 	timeHeader    = []byte(wire.TimeHeader)
@@ -149,14 +150,14 @@ var (
 	authorizationHeader = []byte("Authorization")
 )
 
-// callMetrics are the metrics of a route that apps call, looked up once.
-type callMetrics struct {
-	ok      prometheus.Counter // calls answered 200
+// requestMetrics are the metrics of a route that apps call, looked up once.
+type requestMetrics struct {
+	ok      prometheus.Counter // answered 200
 	seconds prometheus.Observer
 }
 
-func (a *API) countCall(name string, status int, took time.Duration) {
-	m, known := a.appCalls[name]
+func (a *API) countRequest(name string, status int, took time.Duration) {
+	m, known := a.appRequests[name]
 	if known && status == 200 {
 		m.ok.Inc()
 		m.seconds.Observe(took.Seconds())
@@ -167,8 +168,8 @@ func (a *API) countCall(name string, status int, took time.Duration) {
 	a.c.Metrics.HTTPSeconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// serveCall takes a call through the steps of the package comment.
-func (a *API) serveCall(c *call) error {
+// serveExchange takes a request through the steps of the package comment.
+func (a *API) serveExchange(c *exchange) error {
 	if err := a.missingCapability(c.route); err != nil {
 		return err
 	}
@@ -218,7 +219,7 @@ func (a *API) serveCall(c *call) error {
 
 // serveBatch serves a route whose handler reads the body itself, once the key is known:
 // no bytes are kept without one.
-func (a *API) serveBatch(c *call) error {
+func (a *API) serveBatch(c *exchange) error {
 	if _, err := intake.Encoding(c.ctx, wire.BatchBodyBytesMax); err != nil {
 		return err
 	}
@@ -229,8 +230,8 @@ func (a *API) serveBatch(c *call) error {
 	return c.route.handle(a, c)
 }
 
-// readBody reads the call's body. Then the caller must call releaseBody.
-func (a *API) readBody(c *call) error {
+// readBody reads the request's body. Then the caller must call releaseBody.
+func (a *API) readBody(c *exchange) error {
 	b, err := a.intake.Read(c.ctx, a.c.BodyBytesMax, a.headKey(c))
 	if err != nil {
 		return err
@@ -240,13 +241,13 @@ func (a *API) readBody(c *call) error {
 	return nil
 }
 
-func (c *call) releaseBody() {
+func (c *exchange) releaseBody() {
 	c.body, c.object = nil, nil
 	c.source.Release()
 }
 
 // parseBody parses the body of a route that takes one.
-func (c *call) parseBody() (err error) {
+func (c *exchange) parseBody() (err error) {
 	switch c.route.body {
 	case objectBody:
 		c.object, err = c.source.Parse()
@@ -257,18 +258,18 @@ func (c *call) parseBody() (err error) {
 	return err
 }
 
-// takeBody returns the body without its secrets, for an event to keep. The call's object, and
+// takeBody returns the body without its secrets, for an event to keep. The request's object, and
 // what aliases it, must not be used afterwards.
-func (c *call) takeBody() []byte {
+func (c *exchange) takeBody() []byte {
 	c.source.Take()
 	return secrets.Strip(c.body, c.object)
 }
 
-// headKey returns a function that authenticates the key in the call's head, for a large
+// headKey returns a function that authenticates the key in the request's head, for a large
 // body. Authorization counts only where a body has no key, because it may be a proxy's.
-// authenticate checks whether the key may call this route later, with the whole call in
+// authenticate checks whether the key may call this route later, with the whole request in
 // hand.
-func (a *API) headKey(c *call) func() (owner string, err error) {
+func (a *API) headKey(c *exchange) func() (owner string, err error) {
 	return func() (string, error) {
 		var key wire.Secret
 		if a.wantsKey() {
@@ -292,7 +293,7 @@ func (a *API) wantsKey() bool { return !a.c.OwnKey || a.c.LocalKey }
 
 // authenticate finds the caller's key in the header or the body, and checks that it may call this
 // route.
-func (a *API) authenticate(c *call) error {
+func (a *API) authenticate(c *exchange) error {
 	var key wire.Secret
 	var err error
 	if a.wantsKey() {
@@ -319,7 +320,7 @@ func (a *API) authenticate(c *call) error {
 				"Writes are accepted meanwhile; send this again when the server is back.")
 	case c.id.Verified && !c.id.Allows(c.route.scope):
 		return wire.Errorf(wire.CodeForbidden,
-			"This key's scope is %q; the call needs %q. Make a key with `promptspool keys create --scope %s`.",
+			"This key's scope is %q; the request needs %q. Make a key with `promptspool keys create --scope %s`.",
 			c.id.Scope, c.route.scope, c.route.scope)
 	}
 
@@ -328,7 +329,7 @@ func (a *API) authenticate(c *call) error {
 
 // authorization returns the credentials of Authorization. Proxies set that header, too, so it
 // never overrules another key, and Basic counts only where exporters send it.
-func (c *call) authorization() wire.Secret {
+func (c *exchange) authorization() wire.Secret {
 	header := c.ctx.Request.Header.PeekCanonical(authorizationHeader)
 	scheme, rest, _ := strings.Cut(string(header), " ")
 	rest = strings.TrimSpace(rest)
@@ -352,7 +353,7 @@ func (c *call) authorization() wire.Secret {
 
 // key returns the X-API-KEY header or the body's api_key. If both are there they must agree. Only
 // without them does Authorization count.
-func (c *call) key() (wire.Secret, error) {
+func (c *exchange) key() (wire.Secret, error) {
 	header := string(c.ctx.Request.Header.PeekCanonical(keyHeader))
 	inBody := ""
 	if raw, ok := c.object.Get("api_key"); ok {

@@ -10,15 +10,15 @@ import (
 	"promptspool/api/edge"
 )
 
-// callContext is the context of a call. It ends with the API, after callTimeMax, when the call is
-// answered, or when its caller leaves.
+// requestContext is the context of a request. It ends with the API, after requestTimeMax,
+// when the request is answered, or when its caller leaves.
 //
-// Most calls are answered without waiting for anything. So only a call of Done, or of Err
+// Most requests are answered without waiting for anything. So only a call of Done, or of Err
 // after a while, makes a real context, with a timer. Safe for concurrent use.
-type callContext struct {
+type requestContext struct {
 	parent   context.Context
 	deadline time.Time
-	conn     net.Conn // the caller's; if it is nil, the call continues after its caller has left
+	conn     net.Conn // the caller's; if it is nil, the request continues after its caller has left
 	claim    admission.RoomClaim
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type callContext struct {
 }
 
 // end ends the context. A capability that still has it finds it canceled.
-func (c *callContext) end() {
+func (c *requestContext) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
@@ -38,7 +38,7 @@ func (c *callContext) end() {
 }
 
 // timed returns the real context after this one, and makes it if there is none yet.
-func (c *callContext) timed() context.Context {
+func (c *requestContext) timed() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx == nil {
@@ -53,9 +53,9 @@ func (c *callContext) timed() context.Context {
 	return c.ctx
 }
 
-// leftCheckInterval is how often a long call checks that its caller is still there. The
+// leftCheckInterval is how often a long request checks that its caller is still there. The
 // first check comes no earlier either: a caller who closes its side of the connection
-// after a call still gets the answer to a short one.
+// after a request still gets the answer to a short one.
 const leftCheckInterval = 400 * time.Millisecond
 
 // cancelWhenLeft cancels a context when the caller has left.
@@ -76,21 +76,21 @@ func cancelWhenLeft(ctx context.Context, cancel context.CancelFunc, conn net.Con
 	}
 }
 
-// Deadline returns the time callTimeMax after the call came.
-func (c *callContext) Deadline() (time.Time, bool) { return c.deadline, true }
+// Deadline returns the time requestTimeMax after the request came.
+func (c *requestContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
 // Done returns a channel that is closed when the context ends.
-func (c *callContext) Done() <-chan struct{} { return c.timed().Done() }
+func (c *requestContext) Done() <-chan struct{} { return c.timed().Done() }
 
 // Err returns why the context ended, or nil if it has not.
-func (c *callContext) Err() error {
+func (c *requestContext) Err() error {
 	c.mu.Lock()
 	ctx, ended := c.ctx, c.ended
 	c.mu.Unlock()
 
 	// Stores ask for Err between rows and never for Done. From now on a caller who leaves must
 	// end their work, too.
-	if ctx == nil && c.conn != nil && !ended && time.Until(c.deadline) < callTimeMax-leftCheckInterval {
+	if ctx == nil && c.conn != nil && !ended && time.Until(c.deadline) < requestTimeMax-leftCheckInterval {
 		ctx = c.timed()
 	}
 
@@ -106,9 +106,9 @@ func (c *callContext) Err() error {
 	return c.parent.Err()
 }
 
-// Value returns the call's claim of the room, or what the real context has: package context finds
-// out there what to end together with it.
-func (c *callContext) Value(key any) any {
+// Value returns the request's claim of the room, or what the real context has: package
+// context finds out there what to end together with it.
+func (c *requestContext) Value(key any) any {
 	if key == admission.RoomKey {
 		return &c.claim
 	}

@@ -14,16 +14,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// Call is one call of a page, with the caller's session.
-type Call struct {
+// Exchange is one HTTP request for a page and its answer, with the caller's session.
+type Exchange struct {
 	*http.Request
 	W http.ResponseWriter
 	wire.SignedIn
 	frame *Frame
 }
 
-// Identity returns the identity that the call's reads and writes are made with.
-func (c *Call) Identity() wire.Identity {
+// Identity returns the identity that the request's reads and writes are made with.
+func (c *Exchange) Identity() wire.Identity {
 	return wire.Identity{
 		Account:  c.User.AccountID,
 		KeyID:    "user:" + c.User.ID,
@@ -33,21 +33,21 @@ func (c *Call) Identity() wire.Identity {
 }
 
 // Now returns the time of the server.
-func (c *Call) Now() time.Time { return c.frame.Now() }
+func (c *Exchange) Now() time.Time { return c.frame.Now() }
 
 // Filter reads the filter in an address, in the reader's zone.
-func (c *Call) Filter(q url.Values) filter.Filter {
+func (c *Exchange) Filter(q url.Values) filter.Filter {
 	return filter.Read(q, c.Now(), c.zone().Location)
 }
 
-// Note writes what the call did into the account's audit log.
-func (c *Call) Note(ctx context.Context, action, target, detail string) error {
+// Note writes what the request did into the account's audit log.
+func (c *Exchange) Note(ctx context.Context, action, target, detail string) error {
 	return c.frame.People.Note(ctx, c.User, action, target, detail)
 }
 
 // Show answers with a page. It is rendered before the first byte is sent, so that a
 // failure can still be answered with the error page. nav names the entry of the menu.
-func (c *Call) Show(status int, name, title, nav string, data any) error {
+func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 	f := c.frame
 	v := view{
 		Title:   title,
@@ -73,12 +73,12 @@ func (c *Call) Show(status int, name, title, nav string, data any) error {
 }
 
 // Part answers with one template of a page, for the page's script to insert.
-func (c *Call) Part(page, name string, data any) error {
+func (c *Exchange) Part(page, name string, data any) error {
 	return c.render(http.StatusOK, page, name, data)
 }
 
 // render answers with one template of a page.
-func (c *Call) render(status int, page, name string, data any) error {
+func (c *Exchange) render(status int, page, name string, data any) error {
 	var html bytes.Buffer
 	if err := c.frame.pages[page].ExecuteTemplate(&html, name, data); err != nil {
 		return fmt.Errorf("%s of page %s: %w", name, page, err)
@@ -92,7 +92,7 @@ func (c *Call) render(status int, page, name string, data any) error {
 }
 
 // Send answers with a text of another type.
-func (c *Call) Send(contentType, content string) error {
+func (c *Exchange) Send(contentType, content string) error {
 	c.W.Header().Set("Content-Type", contentType)
 	_, err := io.WriteString(c.W, content)
 
@@ -101,7 +101,7 @@ func (c *Call) Send(contentType, content string) error {
 
 // Redirect sends the browser on to another page, which shows the notice that word names;
 // "" is none.
-func (c *Call) Redirect(to, word string) error {
+func (c *Exchange) Redirect(to, word string) error {
 	if word != "" {
 		to = address.With(to, "done", word)
 	}

@@ -11,14 +11,14 @@ import (
 func TestTheContextOfACallEndsWithTheCallTheAPIOrItsTime(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		end  func(l *callContext, stop context.CancelFunc)
+		end  func(l *requestContext, stop context.CancelFunc)
 		want error
 	}{
-		{"the call is answered", func(l *callContext, _ context.CancelFunc) { l.end() }, context.Canceled},
-		{"the API ends", func(_ *callContext, stop context.CancelFunc) { stop() }, context.Canceled},
+		{"the call is answered", func(l *requestContext, _ context.CancelFunc) { l.end() }, context.Canceled},
+		{"the API ends", func(_ *requestContext, stop context.CancelFunc) { stop() }, context.Canceled},
 		{
 			"its time is over",
-			func(*callContext, context.CancelFunc) { <-time.After(callTimeMax) },
+			func(*requestContext, context.CancelFunc) { <-time.After(requestTimeMax) },
 			context.DeadlineExceeded,
 		},
 	} {
@@ -26,10 +26,10 @@ func TestTheContextOfACallEndsWithTheCallTheAPIOrItsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				parent, stop := context.WithCancel(t.Context())
 				defer stop()
-				l := &callContext{parent: parent, deadline: time.Now().Add(callTimeMax)}
+				l := &requestContext{parent: parent, deadline: time.Now().Add(requestTimeMax)}
 				defer l.end()
 
-				if at, ok := l.Deadline(); !ok || time.Until(at) != callTimeMax || l.Err() != nil {
+				if at, ok := l.Deadline(); !ok || time.Until(at) != requestTimeMax || l.Err() != nil {
 					t.Fatalf("it begins with the deadline %v and %v", at, l.Err())
 				}
 
