@@ -61,44 +61,6 @@ func TestACredentialIsMaskedByItsName(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoCredentialStaysAsItWasSent(t *testing.T) {
-	schema := `{"type":"function","function":{"name":"login","parameters":{"type":"object","properties":` +
-		`{"password":{"type":"string","description":"the password or token"},"token":{"enum":["token","password"]},` +
-		`"apiKey":{"type":"string"},"x-api-key":{"type":["string","null"]}},"required":["password","token"]}}}`
-
-	for _, body := range []string{
-		`{"kwargs":{"max_tokens":10,"maxTokens":10,"max_completion_tokens":5,"token_count":7,"tokens":"9",` +
-			`"n_tokens":"3"}}`,
-		`{"kwargs":{"eos_token":"<|endoftext|>","bos_token":"<s>","pad_token":"<pad>","stop_token":"###",` +
-			`"unk_token":"?"}}`,
-		`{"kwargs":{"logit_bias":{"1234":-100},"token":17,"password":true,"secret":null,"cookie":["a"],` +
-			`"access_token":{}}}`,
-		`{"kwargs":{"next_page_token":"abc","continuation_token":"abc","valid_token":"abc","cached_tokens":"1"}}`,
-
-		`{"kwargs":{"tools":[` + schema + `]}}`,
-		`{"input":{"tools":[` + schema + `]},"parameters":{"tools":[` + schema + `]}}`,
-		`{"request_response":{"token":"Rome","password":"x","apiKey":"y"},"metadata":{"token_count":"x","keys":"y"}}`,
-		`{"kwargs":{"messages":[{"role":"user",` +
-			`"content":"Set {'api_key': 'YOUR_KEY'} or \"password\": \"x\" there."}]}}`,
-		`{"kwargs":{"prompt":"[INST] 'token': 'x' [/INST]"},"tags":["password: x","'token':'y'"]}`,
-		`{"kwargs":{"token":"","password":"","a":"token","b":["password","x"]}}`,
-
-		`{"kwargs":{"content":"sk-learn, scikit-sk-learn, sk-estimator-id-17, task-force-sk-1234567890abcdef12"}}`,
-		`{"kwargs":{"content":"sk-container-id-1 sk-toggleable__label-arrow sk-fading-circle12 ` +
-			`sk-telecommunications-inc"}}`,
-		`{"kwargs":{"content":"AKIA AIza ghp_short xoxb-1 eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9 Bearer of good news"}}`,
-		`{"kwargs":{"image":"iVBORw0KGgo+/AKIAIOSFODNN7EXAMPLE+AIzaSyD4kQ9xZ7mK2nR8vL1cW6yB5dH0gU3sEat/gh"}}`,
-		`{"kwargs":{"id":"key-550e8400-e29b-41d4-a716-446655440000",` +
-			`"hash":"da39a3ee5e6b4b0d3255bfef95601890afd80709"}}`,
-		`{"kwargs":{"baseURL":"https://api.example.com/v1?a=b@c","repo":"ssh://git@github.com/a",` +
-			`"mail":"mailto:a@b.c"}}`,
-		`{"kwargs":{"content":"See https://a:b@example.com, and 'https://a:b@example.com'."}}`,
-		`{"kwargs":{"content":"C:\\users\\name: 'it''s' \\\"a\\\": b, ::: \\\":"}}`,
-	} {
-		same(t, "stripped", stripped(t, body), body)
-	}
-}
-
 func TestAKeyIsMaskedByItsShape(t *testing.T) {
 	for _, tt := range []struct{ what, text, want string }{
 		{"OpenAI's", "my key is " + openAIKey + ", thanks", "my key is [masked], thanks"},
@@ -137,36 +99,6 @@ func TestAKeyIsMaskedByItsShape(t *testing.T) {
 
 			same(t, tt.what, stripped(t, fill(tt.text)), fill(tt.want))
 		}
-	}
-}
-
-func TestTheUserOfAURLIsMasked(t *testing.T) {
-	for _, tt := range []struct{ body, want string }{
-		{`{"kwargs":{"baseURL":"https://me:pass@api.example.com:8443/v1"}}`,
-			`{"kwargs":{"baseURL":"https://[masked]@api.example.com:8443/v1"}}`},
-		{`{"kwargs":{"api_base":"http://t0ken@h/"}}`, `{"kwargs":{"api_base":"http://[masked]@h/"}}`},
-		{`{"kwargs":{"proxies":{"https":"socks5:\/\/u:p@ss@h:1"}}}`,
-			`{"kwargs":{"proxies":{"https":"socks5:\/\/[masked]@h:1"}}}`},
-		{`{"kwargs":{"database":"postgres://u:p@h/db"}}`, `{"kwargs":{"database":"postgres://[masked]@h/db"}}`},
-		{`{"function_input":"{'base_url': 'https://u:p@h/v1'}"}`,
-			`{"function_input":"{'base_url': 'https://[masked]@h/v1'}"}`},
-		{`{"function_input":"{\"base_url\":\"https://u:p@h/v1\"}"}`,
-			`{"function_input":"{\"base_url\":\"https://[masked]@h/v1\"}"}`},
-	} {
-		same(t, "stripped", stripped(t, tt.body), tt.want)
-	}
-}
-
-func TestATextThatBreaksOffIsMaskedToItsEnd(t *testing.T) {
-	for _, tt := range []struct{ body, want string }{
-		{`{"a":"{'kwargs': {'api_key': 'abc"}`, `{"a":"{'kwargs': {'api_key': '[masked]"}`},
-		{`{"a":"{\"api_key\": \"abc\\\\"}`, `{"a":"{\"api_key\": \"[masked]"}`},
-		{`{"a":"{'api_key': 'it\\'s', 'b': 'c'}"}`, `{"a":"{'api_key': '[masked]', 'b': 'c'}"}`},
-		{`{"a":"{'api_key': \"it's\", 'b': 'c'}"}`, `{"a":"{'api_key': \"[masked]\", 'b': 'c'}"}`},
-		{`{"a":"{'api_key': ","b":"c"}`, `{"a":"{'api_key': ","b":"c"}`},
-		{`{"a":"{'api_key':","b":"c"}`, `{"a":"{'api_key':","b":"c"}`},
-	} {
-		same(t, "stripped", stripped(t, tt.body), tt.want)
 	}
 }
 
@@ -228,9 +160,9 @@ func FuzzStrip(f *testing.F) {
 	for _, seed := range secretSeeds() {
 		f.Add([]byte(seed))
 	}
-	for _, probes := range [][]string{maskedBodies, keptBodies} {
-		for _, body := range probes {
-			f.Add([]byte(strings.ReplaceAll(body, "PROBE", probe)))
+	for _, name := range []string{"masked.txt", "kept.txt"} {
+		for _, body := range bodies(f, name) {
+			f.Add([]byte(body))
 		}
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

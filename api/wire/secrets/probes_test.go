@@ -10,101 +10,9 @@ import (
 // probe is a credential's value: of no known shape, and such as generators make.
 const probe = "Zq7xW3kT9mB4vR8nL2pD6hY1sF5gJ0cQe"
 
-// maskedBodies are bodies as clients of providers send them; PROBE stands for a credential.
-var maskedBodies = []string{
-	// Headers.
-	`{"kwargs":{"extra_headers":{"helicone-auth":"Bearer PROBE"}}}`,
-	`{"kwargs":{"extra_headers":{"X-Vault-Token":"PROBE"}}}`,
-	`{"kwargs":{"default_headers":{"x-portkey-auth":"PROBE","X-Request-Token":"PROBE"}}}`,
-	`{"kwargs":{"defaultHeaders":{"PRIVATE-TOKEN":"PROBE","cf-aig-token":"PROBE"}}}`,
-	`{"kwargs":{"client":{"headers":{"X-Hub-Signature":"sha1=PROBE"}}}}`,
-	`{"request_response":{"headers":{"x-csrf-token":"PROBE"}}}`,
-	`{"headers":{"X-Auth":"PROBE"}}`,
-	`{"input":{"request":{"headers":{"n":{"deeper-auth":"PROBE"}}}}}`,
-
-	// Arguments.
-	`{"kwargs":{"auth":"PROBE"}}`,
-	`{"kwargs":{"x-functions-key":"PROBE","functionsKey":"PROBE"}}`,
-	`{"kwargs":{"connection_string":"Endpoint=sb://x.example/;SharedAccessKey=PROBE"}}`,
-	`{"kwargs":{"credential":"PROBE","credentials":"PROBE","vertex_credentials":"PROBE"}}`,
-	`{"kwargs":{"pass":"PROBE"}}`,
-	`{"kwargs":{"service_account_json":"{\"type\":\"service_account\",\"key\":\"PROBE\"}"}}`,
-	`{"kwargs":{"signature":"PROBE"}}`,
-	`{"parameters":{"model":"m","signature":"PROBE"}}`,
-	`{"kwargs":{"webhook_secret":"PROBE","account_key":"PROBE"}}`,
-	`{"args":[{"config":{"auth":"PROBE"}}]}`,
-	`{"kwargs":{"credentials":{"auth":"PROBE"}}}`,
-
-	// The top of a body.
-	`{"API_KEY":"PROBE"}`,
-	`{"Api-Key":"PROBE","apiKey":{"value":"PROBE"},"openai_api_key":["PROBE"]}`,
-	`{"\u0041PI_KEY":"PROBE"}`,
-
-	// Queries of URLs.
-	`{"kwargs":{"base_url":"https://h.example/x?api_key=PROBE"}}`,
-	`{"kwargs":{"base_url":"https://h.example/x?key=PROBE&alt=sse"}}`,
-	`{"kwargs":{"base_url":"https:\/\/h.example\/x?alt=sse\u0026key=PROBE"}}`,
-	`{"kwargs":{"url":"https://h.azurewebsites.net/api/f?code=PROBE"}}`,
-	`{"kwargs":{"url":"https://h.example/?token=PROBE","n":1}}`,
-	`{"metadata":{"url":"https://h.blob.core.windows.net/c?sv=2023&sig=PROBE%3D&se=1"}}`,
-	`{"request_response":{"image":"https://h.example/i?X-Amz-Date=1&X-Amz-Signature=PROBE"}}`,
-	`{"tags":["https://h.example/?X-Goog-Signature=PROBE","wss://h.example?access_token=PROBE"]}`,
-	`{"attributes":[{"key":"url.full","value":{"stringValue":"https://h.example/x?q=a&apikey=PROBE#top"}}]}`,
-	`{"kwargs":{"database":"postgres://h.example/db?user=a&password=PROBE"}}`,
-	`{"kwargs":{"redirect":"https://h.example/#access_token=PROBE"}}`,
-	`{"function_input":"{'base_url': 'https://h.example/v1?key=PROBE'}"}`,
-	`{"function_input":"{\"base_url\":\"https://h.example/v1?a=b\\u0026key=PROBE\"}"}`,
-
-	// In texts that are JSON or Python's repr.
-	`{"function_input":"{'kwargs': {'X-Vault-Token': 'PROBE', 'connection_string': 'PROBE'}}"}`,
-	`{"function_input":"{\"helicone-auth\":\"PROBE\"}"}`,
-
-	// Web tokens.
-	`{"metadata":{"note":"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.PROBE"}}`,
-	`{"kwargs":{"messages":[{"role":"user","content":"see\neyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.PROBE, thanks"}]}}`,
-	`{"tags":["session=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.PROBE;"]}`,
-}
-
-// keptBodies are bodies with something that only looks like a credential.
-var keptBodies = []string{
-	`{"kwargs":{"messages":[{"role":"assistant","content":[{"type":"thinking","signature":"PROBE"}]}]}}`,
-	`{"kwargs":{"contents":[{"parts":[{"thoughtSignature":"PROBE","thought_signature":"PROBE"}]}]}}`,
-	`{"request_response":{"content":[{"type":"thinking","thinking":"hm","signature":"PROBE"}]}}`,
-	`{"args":[{"signature":"PROBE"}]}`,
-	`{"kwargs":{"signature":"question, context -> answer: str","n":2}}`,
-	`{"function_input":"{'messages': [{'type': 'thinking', 'signature': 'PROBE'}]}"}`,
-
-	`{"kwargs":{"max_tokens":10,"token_count":"7","prompt_tokens":"9","next_token":"PROBE","eos_token":"PROBE"}}`,
-	`{"kwargs":{"passage":"PROBE","author":"PROBE","authors":"PROBE","compass":"PROBE","oauth":"PROBE"}}`,
-	`{"kwargs":{"authentication_mode":"none","requires_auth":"yes","token_type":"bearer","secretary":"Ann"}}`,
-	`{"kwargs":{"auth":["a","b"],"pass":true,"credentials":{"region":"eu"},"connection_string":7}}`,
-	`{"kwargs":{"key":"PROBE","code":"PROBE","sig":"PROBE","string":"PROBE","json":"PROBE"}}`,
-	`{"tool":{"auth":"PROBE","pass":"PROBE","credentials":"PROBE","X-Vault-Token":"PROBE"}}`,
-	`{"request_response":{"choices":[{"message":{"content":"{\"pass\": \"yes\", \"credentials\": \"MD, PhD\"}"}}]}}`,
-	`{"kwargs":{"messages":[{"content":"{\"auth\": \"OAuth2\", \"signature\": \"f(x)\", \"code\": \"x = 1\"}"}]}}`,
-	`{"API_KEYS":1,"my_keyboard":"PROBE","key":"PROBE","token":"PROBE","signature":"PROBE"}`,
-	`{"headers":["helicone-auth","PROBE"]}`,
-
-	`{"kwargs":{"url":"https://h.example/?page=2&next_page_token=PROBE&max_tokens=12345678&monkey=PROBE"}}`,
-	`{"kwargs":{"url":"https://h.example/?code=42&key=name"}}`,
-	`{"kwargs":{"url":"https://h.example/key=PROBE/token=PROBE"}}`,
-	`{"kwargs":{"messages":[{"content":"https://h.example/?key=PROBE is what the docs show"}]}}`,
-	`{"kwargs":{"messages":[{"content":"Call https://h.example/?key=PROBE"}]}}`,
-	`{"kwargs":{"messages":[{"content":"https://h.example/?key=PROBE\nand more"}]}}`,
-	`{"kwargs":{"messages":[{"content":"As in \"https://h.example/?key=PROBE\"."}]}}`,
-	`{"kwargs":{"content":"?api_key=PROBE and api_key=PROBE"}}`,
-
-	`{"tags":["eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9","eyJhbGciOiJIUzI1NiJ9.PROBE.PROBE","PROBE.PROBE.PROBE"]}`,
-	`{"tags":["example.com.Zq7xW3kT9mB4vR8nL2pD6hY","v29.PROBE","xya29.PROBE","MSG.PROBE","sg.PROBE","hvs_PROBE"]}`,
-	`{"tags":["dapinotebook_run_identifier_0123456789ab","fw_update_device_manager"]}`,
-	`{"tags":["npm_config_registry_and_cache","secret_manager_key_name_of_project_and_more_words_12",` +
-		`"sk_toggleable_label_of_a_container_which_has_a_long_name"]}`,
-	`{"tags":["csk-learn-transformers-pipeline","glc_enable_and_the_rest_of_names","whsec_for_the_shop_and_others"]}`,
-}
-
 func TestProbesOfCredentialsAreMasked(t *testing.T) {
-	for _, body := range maskedBodies {
-		got := stripped(t, strings.ReplaceAll(body, "PROBE", probe))
+	for _, body := range bodies(t, "masked.txt") {
+		got := stripped(t, body)
 		if strings.Contains(got, probe) || !strings.Contains(got, maskedText) {
 			t.Errorf("%s\nis kept as %s", body, got)
 		}
@@ -113,26 +21,8 @@ func TestProbesOfCredentialsAreMasked(t *testing.T) {
 }
 
 func TestProbesOfOtherTextsStay(t *testing.T) {
-	for _, body := range keptBodies {
-		body = strings.ReplaceAll(body, "PROBE", probe)
+	for _, body := range bodies(t, "kept.txt") {
 		same(t, "stripped", stripped(t, body), body)
-	}
-}
-
-func TestOnlyTheValueInAQueryIsMasked(t *testing.T) {
-	for _, tt := range []struct{ sent, want string }{
-		{`{"u":"https://me:pw@h.example:8443/x?a=b&api_key=PROBE&c=d#top"}`,
-			`{"u":"https://[masked]@h.example:8443/x?a=b&api_key=[masked]&c=d#top"}`},
-		{`{"u":"https://h.example/?key=PROBE\u0026alt=sse\u0026token=x"}`,
-			`{"u":"https://h.example/?key=[masked]\u0026alt=sse\u0026token=[masked]"}`},
-		{`{"a":"{'u': 'https://h.example/?key=PROBE&a=b', 'c': 'https://h.example/?sig=PROBE"}`,
-			`{"a":"{'u': 'https://h.example/?key=[masked]&a=b', 'c': 'https://h.example/?sig=[masked]"}`},
-		{`{"u":"https://h.example/?api_key=&key=PROBE"}`, `{"u":"https://h.example/?api_key=&key=[masked]"}`},
-		{`{"u":"https://h.example?x=1;code=PROBE"}`, `{"u":"https://h.example?x=1;code=[masked]"}`},
-	} {
-		sent := strings.ReplaceAll(tt.sent, "PROBE", probe)
-		same(t, "stripped", stripped(t, sent), tt.want)
-		same(t, "stripped again", stripped(t, tt.want), tt.want)
 	}
 }
 

@@ -3,6 +3,8 @@ package secrets
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,69 +14,37 @@ import (
 	"promptspool/api/wire"
 )
 
-func TestStrip(t *testing.T) {
-	for _, tt := range []struct{ what, body, want string }{
-		{"nothing to hide", `{"a":1}`, `{"a":1}`},
-		{"api_key first", `{"api_key":"ps_1","a":1}`, `{"a":1}`},
-		{"api_key last", `{"a":1,"api_key":"ps_1"}`, `{"a":1}`},
-		{"api_key alone", `{"api_key":"ps_1"}`, `{}`},
-		{"api_key as an object", `{"a":1,"api_key":{"b":["}"]},"c":2}`, `{"a":1,"c":2}`},
-		{"api_key as a number", `{"api_key":12}`, `{}`},
-		{"api_key null", `{"api_key":null,"a":1}`, `{"a":1}`},
-		{"api_key escaped", `{"\u0061pi_key":"ps_1","a":1}`, `{"a":1}`},
-		{"api_key in another spelling is no key for us", `{"API_KEY":1,"apiKey":"k","x-api-key":null}`,
-			`{"API_KEY":"[masked]","apiKey":"[masked]","x-api-key":null}`},
+// bodies returns the lines of a file of testdata, without its comments.
+func bodies(t testing.TB, name string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
+		if line != "" && !strings.HasPrefix(line, "# ") {
+			all = append(all, strings.ReplaceAll(line, "PROBE", probe))
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("%s has only %d bodies", name, len(all))
+	}
 
-		{"api_key elsewhere is not the caller's",
-			`{"request_response":{"api_key":"x"},"tool":{"authorization":"y"}}`,
-			`{"request_response":{"api_key":"x"},"tool":{"authorization":"y"}}`},
-		{"metadata, in the same way as kwargs",
-			`{"metadata":{"user_api_key":{"a":1},"headers":{"Authorization":"x"},"a":{"token":"y"},"token_count":7}}`,
-			`{"metadata":{"user_api_key":"[masked]","headers":{"Authorization":"[masked]"},` +
-				`"a":{"token":"[masked]"},"token_count":7}}`},
-		{"the bytes of numbers, escapes and unknown fields",
-			`{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`,
-			`{"n":1.50e+03,"s":"\u0041\/<&>é","kwargs":{"x":[1e400,"\ud800"]}}`},
-		{"line breaks between tokens", "{\n \"a\" :\r\n[1,\n2]\n,\n\"b\":{\r\"c\"\n:1}\n}",
-			`{"a" :  [1, 2],"b":{ "c" :1}}`},
-		{"line breaks in strings stay escaped", `{"a":"x\ny\r"}`, `{"a":"x\ny\r"}`},
+	return all
+}
 
-		{"credentials of each name",
-			`{"kwargs":{"api_key":"1","OpenAI_API_Key":"2","authorization":"3","AWS_SECRET_ACCESS_KEY":"4",` +
-				`"aws_secret":"5"}}`,
-			`{"kwargs":{"api_key":"[masked]","OpenAI_API_Key":"[masked]","authorization":"[masked]",` +
-				`"AWS_SECRET_ACCESS_KEY":"[masked]","aws_secret":"[masked]"}}`},
-		{"names that only look like it",
-			`{"kwargs":{"api_keys":1,"my_api_key_id":2,"api-key":3,"xapi_key":4,"authorizations":5,` +
-				`"my_aws_secret":6,"key":7}}`,
-			`{"kwargs":{"api_keys":1,"my_api_key_id":2,"api-key":3,"xapi_key":4,"authorizations":5,` +
-				`"my_aws_secret":6,"key":7}}`},
-		{"in args, deep in arrays and objects", `{"args":[1,{"a":[{"headers":{"Authorization" : "Bearer x"}}]}]}`,
-			`{"args":[1,{"a":[{"headers":{"Authorization" : "[masked]"}}]}]}`},
-		{"a credential of any kind",
-			`{"kwargs":{"api_key":{"a":[1,"]"]},"x_api_key":[{}],"y_api_key":17,"z_api_key":true,"o":"k"}}`,
-			`{"kwargs":{"api_key":"[masked]","x_api_key":"[masked]","y_api_key":"[masked]",` +
-				`"z_api_key":"[masked]","o":"k"}}`},
-		{"null is no credential", `{"kwargs":{"api_key":null,"a":1}}`, `{"kwargs":{"api_key":null,"a":1}}`},
-		{"an escaped credential", `{"kwargs":{"api\u005fkey":"x"}}`, `{"kwargs":{"api\u005fkey":"[masked]"}}`},
-		{"a credential that is longer than its mask, and one shorter",
-			`{"kwargs":{"api_key":"` + strings.Repeat("k", 99) + `","b_api_key":""}}`,
-			`{"kwargs":{"api_key":"[masked]","b_api_key":"[masked]"}}`},
+func TestBodiesAreStrippedAsTheirFileSays(t *testing.T) {
+	for pair := range slices.Chunk(bodies(t, "stripped.txt"), 2) {
+		want := strings.TrimPrefix(pair[1], "\t")
+		same(t, pair[0], stripped(t, pair[0]), want)
+		same(t, want+", again", stripped(t, want), want)
+	}
 
-		{"values that spell a credential's name",
-			`{"kwargs":{"a":"api_key","b":["api_key","authorization"]},"args":"api_key"}`,
-			`{"kwargs":{"a":"api_key","b":["api_key","authorization"]},"args":"api_key"}`},
-		{"a text that holds JSON", `{"kwargs":{"a":"{\"api_key\":\"x\"}"}}`,
-			`{"kwargs":{"a":"{\"api_key\":\"[masked]\"}"}}`},
-		{"given twice", `{"kwargs":{"api_key":"x","api_key":"y"}}`,
-			`{"kwargs":{"api_key":"[masked]","api_key":"[masked]"}}`},
-		{"a credential before a line break", "{\"kwargs\":{\"api_key\"\n:\n\"x\"\n}}",
-			`{"kwargs":{"api_key" : "[masked]" }}`},
+	for body, want := range map[string]string{
+		"{\n \"a\" :\r\n[1,\n2]\n,\n\"b\":{\r\"c\"\n:1}\n}": `{"a" :  [1, 2],"b":{ "c" :1}}`,
+		"{\"kwargs\":{\"api_key\"\n:\n\"x\"\n}}":            `{"kwargs":{"api_key" : "[masked]" }}`,
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			got := Strip([]byte(tt.body), parse(t, tt.body))
-			same(t, "stripped", string(got), tt.want)
-		})
+		same(t, "line breaks between tokens", stripped(t, body), want)
 	}
 }
 
