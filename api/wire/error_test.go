@@ -47,14 +47,6 @@ func TestErrorfKeepsItsCause(t *testing.T) {
 	}
 }
 
-func TestTheTextOfAnErrorTellsFieldsAndCause(t *testing.T) {
-	e := Invalid(FieldError{Field: "a", Reason: "is missing"}, FieldError{Field: "b", Reason: "is wrong"})
-	e.Cause = io.EOF
-	same(t, "message", e.Message, "a is missing.")
-	same(t, "text", e.Error(), "invalid: a is missing.; b: is wrong: EOF") // each once
-	same(t, "message about nothing", Invalid().Message, "The body was not accepted.")
-}
-
 func TestInvalidCutsNamesThatCallersChose(t *testing.T) {
 	e := Invalid(FieldError{Field: "tags." + strings.Repeat("é", 1<<20), Reason: "is wrong"})
 	same(t, "field", e.Fields[0].Field, "tags."+strings.Repeat("é", 97)+"...") // not within a character

@@ -170,17 +170,6 @@ func TestAnAnswerCountsEveryResult(t *testing.T) {
 	same(t, "answer to nothing", string(empty), `{"success":true,"accepted":0,"duplicate":0,"refused":[]}`)
 }
 
-func TestOnlyTheKindsOfThisVersionAreKnown(t *testing.T) {
-	for kind, want := range map[Kind]bool{
-		KindRequest: true, KindScore: true, KindMetadata: true, KindPrompt: true, KindGroup: true,
-		"": false, "Request": false, "blessing": false,
-	} {
-		if kind.Known() != want {
-			t.Errorf("kind %q is known: %v", kind, !want)
-		}
-	}
-}
-
 // FuzzParseEvent checks that every accepted event is the same after it was written and
 // read again.
 func FuzzParseEvent(f *testing.F) {

@@ -58,14 +58,6 @@ func TestASecretNeverPrints(t *testing.T) {
 	check("JSON", string(marshalled))
 }
 
-func TestASecretIsReadFromJSONAndShownByConversionOnly(t *testing.T) {
-	var v struct{ Key Secret }
-	if err := json.Unmarshal([]byte(`{"key":"ps_1"}`), &v); err != nil {
-		t.Fatal(err)
-	}
-	same(t, "key", string(v.Key), "ps_1")
-}
-
 func TestAKeyAllowsItsScope(t *testing.T) {
 	for _, tt := range []struct {
 		id        Identity

@@ -58,57 +58,27 @@ func TestParseObjectListsMembersInTheirOrderWithTheirBytes(t *testing.T) {
 }
 
 func TestParseObjectRefusesWhatIsNotOneStrictObject(t *testing.T) {
-	const notJSON, notObject, notUTF8 = "is not JSON", "not an object", "not valid UTF-8"
-
-	for _, tt := range []struct{ what, body, says string }{
-		{"nothing", "", notJSON},
-		{"blanks", " \n", notJSON},
-		{"text", "hello", notJSON},
-		{"a number", "1", notObject},
-		{"null", "null", notObject},
-		{"an array", "[{}]", notObject},
-		{"a string", `"{}"`, notObject},
-
-		{"cut short", `{"a":1`, notJSON},
-		{"cut in a string", `{"a":"b`, notJSON},
-		{"cut in an escape", `{"a":"\`, notJSON},
-		{"trailing bytes", `{"a":1}x`, notJSON},
-		{"two objects", `{"a":1}{"a":1}`, notJSON},
-		{"a trailing NUL", "{}\x00", notJSON},
-		{"a byte order mark", "\ufeff{}", notJSON},
-		{"a trailing comma", `{"a":1,}`, notJSON},
-		{"no quotes", `{a:1}`, notJSON},
-		{"single quotes", `{'a':1}`, notJSON},
-
-		{"NaN", `{"a":NaN}`, notJSON},
-		{"Infinity", `{"a":-Infinity}`, notJSON},
-		{"a leading zero", `{"a":01}`, notJSON},
-		{"a leading plus", `{"a":+1}`, notJSON},
-		{"a bare point", `{"a":1.}`, notJSON},
-		{"a comment", `{"a":1/*b*/}`, notJSON},
-		{"a line break in a string", "{\"a\":\"b\nc\"}", notJSON},
-		{"an invalid escape", `{"a":"\x"}`, notJSON},
-		{"a blank that is not JSON's", "{\u00a0}", notJSON},
-
-		{"invalid UTF-8 in a value", "{\"a\":\"\xff\"}", notUTF8},
-		{"invalid UTF-8 in a name", "{\"\xc3\":1}", notUTF8},
-		{"invalid UTF-8 deep inside", "{\"a\":[[{\"b\":\"\xed\xa0\x80\"}]]}", notUTF8},
-		{"invalid UTF-8 behind the end", "{}\xff", notUTF8},
-		{"UTF-16", "{\x00}\x00\xff\xfe", notUTF8},
-
-		{"one level too deep", nested(JSONDepthMax + 1), "nested"},
-		{"brackets that never end", strings.Repeat("[", 10<<20), "nested"},
-		{"objects that never end", strings.Repeat(`{"a":`, 2<<20), "nested"},
+	for says, bodies := range map[string][]string{
+		"not an object": {"1", "null", "[{}]", `"{}"`},
+		"is not JSON": {
+			"", " \n", "hello", `{"a":1`, `{"a":"b`, `{"a":"\`, `{"a":1}x`, `{"a":1}{"a":1}`, "{}\x00",
+			"\ufeff{}", `{"a":1,}`, `{a:1}`, `{'a':1}`, `{"a":NaN}`, `{"a":-Infinity}`, `{"a":01}`, `{"a":+1}`,
+			`{"a":1.}`, `{"a":1/*b*/}`, "{\"a\":\"b\nc\"}", `{"a":"\x"}`, "{\u00a0}", // a blank that is not JSON's
+		},
+		"not valid UTF-8": {
+			"{\"a\":\"\xff\"}", "{\"\xc3\":1}", "{\"a\":[[{\"b\":\"\xed\xa0\x80\"}]]}", "{}\xff",
+			"{\x00}\x00\xff\xfe", // UTF-16
+		},
+		"nested": {
+			nested(JSONDepthMax + 1), strings.Repeat("[", 10<<20), strings.Repeat(`{"a":`, 2<<20),
+		},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			object, err := ParseObject([]byte(tt.body))
-			if !IsCode(err, CodeBadJSON) || !strings.Contains(AsError(err).Message, tt.says) {
-				t.Errorf("error is %v, want code %s with %q", err, CodeBadJSON, tt.says)
+		for _, body := range bodies {
+			object, err := ParseObject([]byte(body))
+			if !IsCode(err, CodeBadJSON) || !strings.Contains(AsError(err).Message, says) || object != nil {
+				t.Errorf("%.40q: %v, error %v; want code %s with %q", body, object, err, CodeBadJSON, says)
 			}
-			if object != nil {
-				t.Errorf("an object is returned with the error: %v", object)
-			}
-		})
+		}
 	}
 }
 

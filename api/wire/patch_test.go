@@ -5,18 +5,8 @@ import (
 	"testing"
 )
 
-// object parses text, which must be a JSON object.
-func object(t *testing.T, text string) Object {
-	t.Helper()
-	o, err := ParseObject([]byte(text))
-	if err != nil {
-		t.Fatalf("%s: %v", text, err)
-	}
-	return o
-}
-
 func TestAPatchTellsAbsentFromNull(t *testing.T) {
-	p, err := DecodePatch(object(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, `+
+	p, err := DecodePatch(parse(t, `{"label": "prod", "messages": {"0": {}}, "tools": null, `+
 		`"tool_choice": null, "response_format": null, "functions": [],
 		"content": null, "model_parameters": {"a": 1}, "commit_message": "why", "release_labels": ["next"]}`))
 	if err != nil {
@@ -72,13 +62,13 @@ func TestWhatIsWrongWithAPatchOrALabelIsNamed(t *testing.T) {
 		{old, `{"prompt_name": "x"}`, "prompt_template"},
 		{fetch, `{"skip_input_variable_rendering": "yes"}`, "skip_input_variable_rendering"},
 	} {
-		err := c.decode(object(t, c.body))
+		err := c.decode(parse(t, c.body))
 		if e := AsError(err); err == nil || e.Code != CodeInvalid || e.Fields[0].Field != c.field {
 			t.Errorf("%s: error %v, want a fault of %s", c.body, err, c.field)
 		}
 	}
 
-	f, err := DecodeFetch(object(t, `{"input_variables": {"a": 1}, "skip_input_variable_rendering": true}`))
+	f, err := DecodeFetch(parse(t, `{"input_variables": {"a": 1}, "skip_input_variable_rendering": true}`))
 	if err != nil || f.Variables != nil {
 		t.Errorf("with rendering skipped, the variables are %v, error %v", f.Variables, err)
 	}
