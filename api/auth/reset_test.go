@@ -1,8 +1,6 @@
 package auth_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -65,31 +63,6 @@ func TestAResetLinkWorksOnceAndForADay(t *testing.T) {
 	wantError(t, err, wire.CodeUnauthorized, "Wrong email or password")
 	_, err = f.ResetPassword(t.Context(), code, newPassword, office)
 	wantError(t, err, wire.CodeForbidden, "Ask an owner")
-}
-
-func TestAResetLinkWorksForOneOfSeveralConcurrentCalls(t *testing.T) {
-	f := newFixture(t, "")
-	owner := f.owner()
-	code := f.resetLink(owner, f.guest(owner, "bob@example.com", wire.RoleEditor))
-
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for n := range errs {
-		wg.Go(func() { _, errs[n] = f.ResetPassword(context.Background(), code, newPassword, office) })
-	}
-	wg.Wait()
-
-	used := 0
-	for _, err := range errs {
-		if err == nil {
-			used++
-		} else if !wire.IsCode(err, wire.CodeForbidden) {
-			t.Error(err)
-		}
-	}
-	if used != 1 {
-		t.Errorf("%d calls used it", used)
-	}
 }
 
 func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
