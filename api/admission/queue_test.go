@@ -50,31 +50,3 @@ func TestAQueueForgetsCallersThatGiveUp(t *testing.T) {
 		}
 	})
 }
-
-// A caller who waits too long learns whether it was for others of its own key.
-func TestAKeyThatHadTurnsIsWhatItsOthersWaitFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := NewQueue(1, 10, nil)
-		if err := q.Enter(t.Context(), "a", 1, 1, Forever); err != nil {
-			t.Fatal(err)
-		}
-		served, ofMany, ofOne := make(chan error, 1), make(chan error, 1), make(chan error, 1)
-		go func() { served <- q.Enter(t.Context(), "many", 1, 100, Forever) }()
-		synctest.Wait()
-		go func() { ofMany <- q.Enter(t.Context(), "many", 1, 100, time.Second) }()
-		go func() { ofOne <- q.Enter(t.Context(), "one", 1, 1, time.Second) }()
-		synctest.Wait()
-
-		q.Leave(1)
-		if err := <-served; err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ofMany; !errors.Is(err, ErrLongWait) || !errors.Is(err, ErrShare) {
-			t.Errorf("the next of a key that had a turn: %v", err)
-		}
-		if err := <-ofOne; !errors.Is(err, ErrLongWait) || errors.Is(err, ErrShare) {
-			t.Errorf("the first of a key: %v", err)
-		}
-		q.Leave(1)
-	})
-}

@@ -40,6 +40,10 @@ func wantAway(t *testing.T, what string, err error, want wire.Away) {
 
 func TestTheServersErrorArrivesWhole(t *testing.T) {
 	at := time.Now().Add(30 * time.Minute).UTC().Format(http.TimeFormat)
+	const later = `"error":"unavailable","message":"Later."`
+	away := wire.Error{Code: wire.CodeUnavailable, Message: "Later."}
+	inSeconds, ofAccount, ofKey := away, away, away
+	inSeconds.RetryAfter, ofAccount.Affects, ofKey.Affects = 7*time.Second, wire.AffectsAccount, wire.AffectsKey
 
 	// A date is exact to the second, less the time until it is read.
 	isSame := func(a, b time.Duration) bool {
@@ -47,70 +51,38 @@ func TestTheServersErrorArrivesWhole(t *testing.T) {
 	}
 
 	for name, tt := range map[string]struct {
-		handler http.HandlerFunc
-		want    wire.Error
+		status     int
+		body       string
+		retryAfter string
+		want       wire.Error
 	}{
-		"fields": {
-			answer(422, `{"success":false,"error":"invalid","message":"score is missing.",`+
-				`"fields":[{"field":"score","reason":"is missing"}]}`),
-			wire.Error{
-				Code:    wire.CodeInvalid,
-				Message: "score is missing.",
-				Fields:  []wire.FieldError{{Field: "score", Reason: "is missing"}},
-			},
-		},
-		"Retry-After in seconds": {
-			answer(503, `{"error":"unavailable","message":"Later."}`, "Retry-After", "7"),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", RetryAfter: 7 * time.Second},
-		},
-		"Retry-After as a date": {
-			answer(429, `{"error":"too_many_requests","message":"Slow."}`, "Retry-After", at),
-			wire.Error{Code: wire.CodeTooMany, Message: "Slow.", RetryAfter: 30 * time.Minute},
-		},
-		"not ours to retry": {
-			answer(401, `{"error":"unauthorized","message":"No.","fields":[]}`),
-			wire.Error{Code: wire.CodeUnauthorized, Message: "No.", Fields: []wire.FieldError{}},
-		},
-		"a header that is too large": {
-			answer(431, `{"error":"too_large","message":"Big."}`),
-			wire.Error{Code: wire.CodeTooLarge, Message: "Big."},
-		},
-		"of one account": {
-			answer(503, `{"error":"unavailable","message":"Later.","affects":"account"}`),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", Affects: wire.AffectsAccount},
-		},
-		"of one key": {
-			answer(503, `{"error":"unavailable","message":"Later.","affects":"key"}`),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", Affects: wire.AffectsKey},
-		},
-		"of what a newer server names": {
-			answer(503, `{"error":"unavailable","message":"Later.","affects":"planet"}`, "Retry-After", "7"),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later.", RetryAfter: 7 * time.Second},
-		},
-		"of something that is no text": {
-			answer(503, `{"affects":{"account":["key"]},"error":"unavailable","message":"Later."}`),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later."},
-		},
-		"of a long text": {
-			answer(503, `{"error":"unavailable","affects":"`+strings.Repeat("account", 50_000)+`","message":"Later."}`),
-			wire.Error{Code: wire.CodeUnavailable, Message: "Later."},
-		},
-		"a newer server's code goes by its status": {
-			answer(422, `{"error":"too_colourful","message":"Paler."}`),
-			wire.Error{Code: wire.CodeInvalid, Message: "Paler."},
-		},
-		"a newer server's code and status": {
-			answer(418, `{"error":"teapot","message":"Tea."}`),
-			wire.Error{Code: wire.CodeInternal, Message: "Tea."},
-		},
+		"fields": {422, `{"success":false,"error":"invalid","message":"score is missing.",` +
+			`"fields":[{"field":"score","reason":"is missing"}]}`, "",
+			wire.Error{Code: wire.CodeInvalid, Message: "score is missing.",
+				Fields: []wire.FieldError{{Field: "score", Reason: "is missing"}}}},
+		"Retry-After in seconds": {503, "{" + later + "}", "7", inSeconds},
+		"Retry-After as a date": {429, `{"error":"too_many_requests","message":"Slow."}`, at,
+			wire.Error{Code: wire.CodeTooMany, Message: "Slow.", RetryAfter: 30 * time.Minute}},
+		"not ours to retry": {401, `{"error":"unauthorized","message":"No.","fields":[]}`, "",
+			wire.Error{Code: wire.CodeUnauthorized, Message: "No.", Fields: []wire.FieldError{}}},
+		"a header that is too large": {431, `{"error":"too_large","message":"Big."}`, "",
+			wire.Error{Code: wire.CodeTooLarge, Message: "Big."}},
+
+		"of one account":               {503, "{" + later + `,"affects":"account"}`, "", ofAccount},
+		"of one key":                   {503, "{" + later + `,"affects":"key"}`, "", ofKey},
+		"of what a newer server names": {503, "{" + later + `,"affects":"planet"}`, "7", inSeconds},
+		"of something that is no text": {503, `{"affects":{"account":["key"]},` + later + "}", "", away},
+		"of a long text":               {503, `{"affects":"` + strings.Repeat("account", 50_000) + `",` + later + "}", "", away},
+
+		"a newer server's code goes by its status": {422, `{"error":"too_colourful","message":"Paler."}`, "",
+			wire.Error{Code: wire.CodeInvalid, Message: "Paler."}},
+		"a newer server's code and status": {418, `{"error":"teapot","message":"Tea."}`, "",
+			wire.Error{Code: wire.CodeInternal, Message: "Tea."}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := serve(t, tt.handler).Verdict(t.Context(), key)
-			diff := cmp.Diff(&tt.want, wire.AsError(err), cmp.Comparer(isSame))
-			if diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
+		_, err := serve(t, answer(tt.status, tt.body, "Retry-After", tt.retryAfter)).Verdict(t.Context(), key)
+		if diff := cmp.Diff(&tt.want, wire.AsError(err), cmp.Comparer(isSame)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 
@@ -142,6 +114,7 @@ func TestAnswersOfOthersAreNotTheServers(t *testing.T) {
 		"marked, null":                 {answer(200, `null`), 200},
 		"marked, but empty":            {answer(200, ``), 200},
 		"marked, of another shape":     {answer(200, `{"success":true,"account":7}`), 200},
+		"marked, without an account":   {answer(200, `{"success":true,"scope":"full"}`), 200},
 		"marked, an error in HTML":     {answer(403, html), 403},
 		"marked, a foreign error":      {answer(401, `{"detail":"no"}`), 401},
 	} {

@@ -63,8 +63,3 @@ func TestABatchAnswerMustAccountForEveryEvent(t *testing.T) {
 		wantAway(t, body, err, wire.Away{Status: 200})
 	}
 }
-
-func TestAVerdictMustNameAnAccount(t *testing.T) {
-	_, err := serve(t, answer(200, `{"success":true,"scope":"full"}`)).Verdict(t.Context(), key)
-	wantAway(t, "verdict", err, wire.Away{Status: 200})
-}

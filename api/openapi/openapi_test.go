@@ -158,25 +158,6 @@ func TestTheReferenceFollowsTheDescription(t *testing.T) {
 	}
 }
 
-func TestAnObjectIsDescribedOnceWhereItsReadersAre(t *testing.T) {
-	d, err := Describe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := d.Pages()
-
-	for heading, page := range map[string]string{
-		"\n### FleetSidecar\n": "api-sidecars", "\n### Breakdown\n": "api-find",
-		"\n## ErrorBody\n": objectsPage, "\n## Log a call\n": "api-log",
-	} {
-		for name, text := range pages {
-			if strings.Contains(text, heading) != (name == page) {
-				t.Errorf("%q is on the page %s, want it on %s alone", heading, name, page)
-			}
-		}
-	}
-}
-
 func TestTheTransportReportsWhatDiffers(t *testing.T) {
 	var reported []error
 	transport := &Transport{Checker: description(t), Report: func(err error) { reported = append(reported, err) }}

@@ -152,62 +152,61 @@ func TestAKeyOfAStrangersAccountIsAskedForTwice(t *testing.T) {
 
 func TestAProcessesErrorsArrive(t *testing.T) {
 	dir := t.TempDir()
-	control(t, dir, &ring{})
+	controlBy(t, dir, ControlConfig{
+		Keys:  &ring{},
+		Spool: &shelf{err: wire.Unavailable(0, "The disk is gone.")},
+	})
+
+	const invalid = "The body is not valid"
 	for _, tt := range []struct {
 		method, path string
 		body         any
-		want         wire.Error
+		code         wire.Code
+		says         string
 	}{
-		{"POST", "/keys", NewKey{}, wire.Error{
-			Code:    wire.CodeInvalid,
-			Message: "account is missing.",
-			Fields: []wire.FieldError{
-				{Field: "account", Reason: "is missing"},
-				{Field: "scope", Reason: "is odd"},
-			},
-		}},
-		{"POST", "/keys", NewKey{Account: "broken"}, wire.Error{
-			Code:    wire.CodeInternal,
-			Message: "Something failed inside promptspool. Its log has the details.",
-			Fields:  []wire.FieldError{},
-		}},
-		{"POST", "/keys", 7, wire.Error{
-			Code: wire.CodeBadJSON,
-			Message: "The body is not valid: " +
-				"json: cannot unmarshal number into Go value of type ops.NewKey",
-			Fields: []wire.FieldError{},
-		}},
+		{"POST", "/keys", NewKey{}, wire.CodeInvalid, "account is missing."},
+		{"POST", "/keys", NewKey{Account: "broken"}, wire.CodeInternal, "Something failed inside promptspool."},
+		{"POST", "/keys", 7, wire.CodeBadJSON, invalid + ": json: cannot unmarshal number"},
+		{"DELETE", "/keys/key_2", nil, wire.CodeNotFound, `There is no key "key_2".`},
+		{"DELETE", "/keys", nil, wire.CodeMethod, "This path takes GET, POST, not DELETE."},
+		{"DELETE", "/keys/", nil, wire.CodeNotFound, "There is no route /keys/ here. The API is on another listener."},
 
-		{"DELETE", "/keys/key_2", nil, wire.Error{
-			Code:    wire.CodeNotFound,
-			Message: `There is no key "key_2".`,
-			Fields:  []wire.FieldError{},
-		}},
-		{"DELETE", "/keys", nil, wire.Error{
-			Code:    wire.CodeMethod,
-			Message: "This path takes GET, POST, not DELETE.",
-			Fields:  []wire.FieldError{},
-		}},
-		{"DELETE", "/keys/", nil, wire.Error{
-			Code:    wire.CodeNotFound,
-			Message: "There is no route /keys/ here. The API is on another listener.",
-			Fields:  []wire.FieldError{},
-		}},
+		{"GET", "/spool/check", nil, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/replay", Pick{}, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/purge", Pick{}, wire.CodeUnavailable, "The disk is gone."},
+		{"POST", "/spool/replay", nil, wire.CodeBadJSON, invalid},
+		{"POST", "/spool/replay", 7, wire.CodeBadJSON, invalid},
+		{"POST", "/spool/purge", []int{7}, wire.CodeBadJSON, invalid},
+		{"POST", "/spool/purge", map[string]any{"sequences": []int{-1}}, wire.CodeBadJSON, invalid},
+		{"POST", "/spool/purge", map[string]any{"lane": strings.Repeat("x", bodyBytesMax)}, wire.CodeTooLarge,
+			"too large"},
+		{"DELETE", "/spool/events", nil, wire.CodeMethod, "This path takes GET, not DELETE."},
+		{"PUT", "/spool/purge", Pick{All: true}, wire.CodeMethod, "This path takes POST, not PUT."},
+		{"GET", "/spool", nil, wire.CodeNotFound, "There is no route /spool here."},
 	} {
-		var answer any
-		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, &answer)
-		same(t, tt.method+" "+tt.path, wire.AsError(err), &tt.want)
+		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, new(any))
+		if e := wire.AsError(err); e.Code != tt.code || !strings.Contains(e.Message, tt.says) {
+			t.Errorf("%s %s with %.40v: error %v, want %s, %q", tt.method, tt.path, tt.body, err, tt.code, tt.says)
+		}
 	}
+
+	err := Control(t.Context(), dir, "POST", "/keys", NewKey{}, new(any))
+	same(t, "fields", wire.AsError(err).Fields, []wire.FieldError{
+		{Field: "account", Reason: "is missing"}, {Field: "scope", Reason: "is odd"},
+	})
 }
 
-func TestAProcessWithoutKeysSaysWhoHasThem(t *testing.T) {
+func TestAProcessWithoutKeysOrSpoolSaysWhoHasThem(t *testing.T) {
 	dir := t.TempDir()
 	control(t, dir, nil)
-	for method, path := range map[string]string{"GET": "/keys", "POST": "/keys", "DELETE": "/keys/key_1"} {
-		err := Control(t.Context(), dir, method, path, NewKey{}, new(any))
-		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented ||
-			!strings.Contains(e.Message, "--data") {
-			t.Errorf("%s %s: %v", method, path, err)
+	for _, call := range []string{
+		"GET /keys", "POST /keys", "DELETE /keys/key_1",
+		"GET /spool/check", "GET /spool/events", "POST /spool/replay", "POST /spool/purge",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		err := Control(t.Context(), dir, method, path, Pick{All: true}, new(any))
+		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented || !strings.Contains(e.Message, "--data") {
+			t.Errorf("%s: %v", call, err)
 		}
 	}
 }

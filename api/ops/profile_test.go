@@ -23,7 +23,6 @@ func TestProfilesAreForTheProcessesOwnUserOnly(t *testing.T) {
 	for path, want := range map[string]string{
 		"heap?debug=1":      "heap profile:",
 		"goroutine?debug=1": "goroutine profile:",
-		"profile?seconds=1": "\x1f\x8b",
 	} {
 		res, err := own.Get("http://localhost/debug/pprof/" + path)
 		if err != nil {

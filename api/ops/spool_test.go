@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-
-	"promptspool/api/wire"
 )
 
 // shelf is the spool of a sidecar in memory. It records what was picked for replay and
@@ -212,56 +210,5 @@ func TestAStreamThatBreaksOffIsAnError(t *testing.T) {
 	})
 	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(err.Error(), dir) {
 		t.Errorf("error is %v, want one that names the folder of the process", err)
-	}
-}
-
-func TestWhatASpoolCannotDoIsTold(t *testing.T) {
-	dir := spoolControl(t, &shelf{err: wire.Unavailable(0, "The disk is gone.")})
-
-	for _, tt := range []struct {
-		method, path string
-		body         any
-		code         wire.Code
-		says         string
-	}{
-		{"GET", "/spool/check", nil, wire.CodeUnavailable, "The disk is gone."},
-		{"POST", "/spool/replay", Pick{}, wire.CodeUnavailable, "The disk is gone."},
-		{"POST", "/spool/purge", Pick{}, wire.CodeUnavailable, "The disk is gone."},
-		{"POST", "/spool/replay", nil, wire.CodeBadJSON, "The body is not valid"},
-		{"POST", "/spool/replay", 7, wire.CodeBadJSON, "The body is not valid"},
-		{"POST", "/spool/purge", []int{7}, wire.CodeBadJSON, "The body is not valid"},
-		{"POST", "/spool/purge", map[string]any{"sequences": []int{-1}}, wire.CodeBadJSON,
-			"The body is not valid"},
-		{"POST", "/spool/purge", map[string]any{"lane": strings.Repeat("x", bodyBytesMax)}, wire.CodeTooLarge,
-			"too large"},
-
-		{"POST", "/spool/check", nil, wire.CodeMethod, "This path takes GET, not POST."},
-		{"DELETE", "/spool/events", nil, wire.CodeMethod, "This path takes GET, not DELETE."},
-		{"GET", "/spool/replay", nil, wire.CodeMethod, "This path takes POST, not GET."},
-		{"PUT", "/spool/purge", Pick{All: true}, wire.CodeMethod, "This path takes POST, not PUT."},
-		{"GET", "/spool", nil, wire.CodeNotFound, "There is no route /spool here."},
-	} {
-		err := Control(t.Context(), dir, tt.method, tt.path, tt.body, new(any))
-		if e := (*wire.Error)(nil); !errors.As(err, &e) || e.Code != tt.code ||
-			!strings.Contains(e.Message, tt.says) {
-			t.Errorf("%s %s with %.40v: error %v, want %s, %q",
-				tt.method, tt.path, tt.body, err, tt.code, tt.says)
-		}
-	}
-}
-
-func TestAProcessWithoutASpoolSaysWhoHasOne(t *testing.T) {
-	dir := spoolControl(t, nil)
-	for path, method := range map[string]string{
-		"/spool/check":  "GET",
-		"/spool/events": "GET",
-		"/spool/replay": "POST",
-		"/spool/purge":  "POST",
-	} {
-		err := Control(t.Context(), dir, method, path, Pick{All: true}, new(any))
-		if e := wire.AsError(err); e.Code != wire.CodeNotImplemented ||
-			!strings.Contains(e.Message, "--data") {
-			t.Errorf("%s %s: %v", method, path, err)
-		}
 	}
 }
