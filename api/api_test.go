@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -375,30 +374,10 @@ func (querier) Search(context.Context, wire.Identity, wire.Search) (wire.SearchP
 	return wire.SearchPage{Success: true, Items: []wire.Row{}}, nil
 }
 
-func (querier) Orphans(_ context.Context, _ wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
-	return wire.OrphanPage{Success: true, Items: []wire.Orphan{}, Total: int64(q.PerPage)}, nil
-}
-
 func (querier) ExportEvents(
 	_ context.Context, _ wire.Identity, _ wire.Search, _ func([]wire.Event) error, mark func(string) error,
 ) error {
 	return mark("")
-}
-
-func TestOrphansAreListedByPages(t *testing.T) {
-	s := start(t, func(c *api.Config) { c.Records = querier{} })
-	const orphans = "/api/public/v2/requests/orphans"
-	for query, status := range map[string]int{
-		"":               200,
-		"?per_page=7":    200,
-		"?per_page=0":    422,
-		"?per_page=1001": 422,
-		"?per_page=x":    422,
-	} {
-		if a := s.call("GET", orphans+query, "", "X-API-KEY", "full"); a.Status != status {
-			t.Errorf("%q: %+v", query, a)
-		}
-	}
 }
 
 func TestACapabilityThatIsNotHereIs501(t *testing.T) {
@@ -482,18 +461,6 @@ func TestBrowsersAreKeptOut(t *testing.T) {
 	}
 }
 
-func zipped(t *testing.T, text string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(text))
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	return b.String()
-}
-
 func TestBodiesAreBounded(t *testing.T) {
 	s := start(t, func(c *api.Config) { c.BodyBytesMax = 64 << 10 })
 	pad := func(n int) string { return score[:len(score)-1] + strings.Repeat(" ", n-len(score)) + "}" }
@@ -504,9 +471,9 @@ func TestBodiesAreBounded(t *testing.T) {
 	}{
 		{"at the bound", pad(64 << 10), "", 200},
 		{"one beyond", pad(64<<10 + 1), "", 413},
-		{"packed, at the bound", zipped(t, pad(64<<10)), "gzip", 200},
-		{"packed, beyond it", zipped(t, pad(1<<20)), "gzip", 413},
-		{"cut", zipped(t, pad(64<<10))[:60], "gzip", 400},
+		{"packed, at the bound", gzipOf(pad(64 << 10)), "gzip", 200},
+		{"packed, beyond it", gzipOf(pad(1 << 20)), "gzip", 413},
+		{"cut", gzipOf(pad(64 << 10))[:60], "gzip", 400},
 		{"not packed at all", score, "gzip", 400},
 		{"nothing", "", "gzip", 400},
 		{"not zstd", score, "zstd", 400},

@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -26,13 +25,8 @@ func TestABasePathIsCutOffUnlessAProxyDidSo(t *testing.T) {
 		"/team/promptspool/requests":             "There is no route /team/promptspool/requests.",
 		"/team/prompts/team/prompts/requests":    "There is no route /team/prompts/requests.",
 	} {
-		res, err := http.Get("http://" + addr + target)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if !strings.Contains(string(body), want) {
+		res, body := visit(t, "GET", "http://"+addr+target, nil)
+		if !strings.Contains(body, want) {
 			t.Errorf("%s: %d %s, want %s", target, res.StatusCode, body, want)
 		}
 	}
@@ -57,21 +51,9 @@ func TestThePathOfACallNamesNoHost(t *testing.T) {
 		"//evil.example/docs/x?y=://", "/team//evil.example/docs/x?y=://", "/docs/x?y=//evil.example/://",
 	} {
 		for method, want := range map[string]int{"GET": http.StatusOK, "POST": http.StatusForbidden} {
-			r, err := http.NewRequest(method, "http://"+addr+target, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if method == "POST" {
-				r.Header.Set("Origin", "http://evil.example")
-			}
-			res, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			body, _ := io.ReadAll(res.Body)
-			_ = res.Body.Close()
-			if res.StatusCode != want || want == http.StatusOK && string(body) != "host "+addr {
+			origin := map[string]string{"POST": "http://evil.example"}[method]
+			res, body := visit(t, method, "http://"+addr+target, nil, "Origin", origin)
+			if res.StatusCode != want || want == http.StatusOK && body != "host "+addr {
 				t.Errorf("%s %s: %d %s, want %d at %s", method, target, res.StatusCode, body, want, addr)
 			}
 		}
@@ -96,18 +78,9 @@ func TestPagesLearnTheClientFromTrustedProxiesOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		r, err := http.NewRequest("GET", "http://"+addr+"/requests", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header = http.Header{"X-Forwarded-For": {"198.51.100.9, 192.0.2.1"}, "X-Forwarded-Proto": {"https"}}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, _ := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if !strings.HasPrefix(string(body), c.want) || !strings.HasSuffix(string(body), c.over) {
+		_, body := visit(t, "GET", "http://"+addr+"/requests", nil,
+			"X-Forwarded-For", "198.51.100.9, 192.0.2.1", "X-Forwarded-Proto", "https")
+		if !strings.HasPrefix(body, c.want) || !strings.HasSuffix(body, c.over) {
 			t.Errorf("with %s trusted: %s, want %s", c.trusted, body, c.want)
 		}
 	}

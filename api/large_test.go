@@ -85,9 +85,9 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 		status     int
 	}{
 		{"plain, the key in the body", large, nil, 200},
-		{"packed, the key in the body", zipped(t, large), []string{"Content-Encoding", "gzip"}, 401},
+		{"packed, the key in the body", gzipOf(large), []string{"Content-Encoding", "gzip"}, 401},
 		{
-			"packed, the key in the head", zipped(t, large),
+			"packed, the key in the head", gzipOf(large),
 			[]string{"Content-Encoding", "gzip", "X-API-KEY", "app"}, 200,
 		},
 		{
@@ -96,7 +96,7 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 		},
 		{"the key in the body, behind Basic of a proxy", large, []string{"Authorization", "Basic " + ofProxy}, 200},
 		{"the key in the body, behind Bearer of a proxy", large, []string{"Authorization", "Bearer of-a-proxy"}, 200},
-		{"packed and small, the key in the body", zipped(t, score), []string{"Content-Encoding", "gzip"}, 200},
+		{"packed and small, the key in the body", gzipOf(score), []string{"Content-Encoding", "gzip"}, 200},
 	} {
 		if a := s.call("POST", "/rest/track-score", c.body, c.header...); a.Status != c.status {
 			t.Errorf("%s: %+v, want %d", c.name, a, c.status)
@@ -104,7 +104,7 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 	}
 
 	// Spans have no key in their body, so Authorization counts for them.
-	zippedSpans := zipped(t, spans)
+	zippedSpans := gzipOf(spans)
 	for authorization, want := range map[string]int{"Bearer app": 200, "Basic " + ofProxy: 401} {
 		status, _, answer, _ := s.export("/v1/traces", zippedSpans,
 			"Content-Encoding", "gzip", "Authorization", authorization)

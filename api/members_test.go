@@ -142,6 +142,8 @@ func TestAQueryWithAnUnknownMemberIsRejectedWithTheClosestOne(t *testing.T) {
 		{"GET", requests + "/suggestions?field=tags&limits=3", "", "limits", "the closest is limit"},
 		{"GET", requests + "/suggestions?field=tags&filter_group=%7B%22x%22:1%7D", "", "filter_group", `it has "x"`},
 		{"GET", requests + "/orphans?page=2", "", "page", "which takes per_page, cursor"},
+		{"GET", requests + "/orphans?per_page=0", "", "per_page", "from 1 to 1000"},
+		{"GET", requests + "/orphans?per_page=x", "", "per_page", "from 1 to 1000"},
 		{"DELETE", requests + "?metadata_key=a&metadata_value=b&befor=2026-01-01", "",
 			"befor", "the closest is before"},
 		{"POST", requests + "/scan", `{"maks":true}`, "maks", "the closest is mask"},

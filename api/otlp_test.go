@@ -6,20 +6,16 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
-
 	"promptspool/api"
+	"promptspool/api/otlp/otlptest"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -57,16 +53,10 @@ func spanRequest(t *testing.T) string {
 
 func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 	s := start(t, nil)
-	pack := func(w io.WriteCloser, b *bytes.Buffer, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, _ = io.WriteString(w, oneSpan)
-		_ = w.Close()
-		return b.String()
-	}
-	var zipped, deflated, zstandard bytes.Buffer
-	encoder, err := zstd.NewWriter(&zstandard)
+	var deflated bytes.Buffer
+	deflate := zlib.NewWriter(&deflated)
+	_, _ = io.WriteString(deflate, oneSpan)
+	_ = deflate.Close()
 	basic := base64.StdEncoding.EncodeToString([]byte("public:app"))
 	const protobuf = "application/x-protobuf"
 
@@ -81,12 +71,9 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 		{"/otel/v1/traces", oneSpan, []string{"X-API-KEY", "app", "Authorization", "Bearer of-a-proxy"}},
 		{"/", spanRequest(t), []string{"X-API-KEY", "app", "Content-Type", protobuf}},
 		{"/", oneSpan, []string{"X-API-KEY", "app", "Content-Type", "application/json; charset=utf-8"}},
-		{"/v1/traces", pack(gzip.NewWriter(&zipped), &zipped, nil),
-			[]string{"X-API-KEY", "app", "Content-Encoding", "gzip"}},
-		{"/v1/traces", pack(zlib.NewWriter(&deflated), &deflated, nil),
-			[]string{"X-API-KEY", "app", "Content-Encoding", "deflate"}},
-		{"/v1/traces", pack(encoder, &zstandard, err),
-			[]string{"X-API-KEY", "app", "Content-Encoding", "zstd"}},
+		{"/v1/traces", gzipOf(oneSpan), []string{"X-API-KEY", "app", "Content-Encoding", "gzip"}},
+		{"/v1/traces", deflated.String(), []string{"X-API-KEY", "app", "Content-Encoding", "deflate"}},
+		{"/v1/traces", zstdOf(t, []byte(oneSpan)), []string{"X-API-KEY", "app", "Content-Encoding", "zstd"}},
 	} {
 		status, kind, answer, _ := s.export(c.path, c.body, c.header...)
 		wantKind, want := "application/json", "{}"
@@ -189,18 +176,10 @@ func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 }
 
 func TestSecretsInSpansAreMasked(t *testing.T) {
-	text, err := os.ReadFile("otlp/testdata/promptlayer-python-wrapped.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var recorded struct {
-		Body []byte `json:"body_base64"`
-	}
-	if err := json.Unmarshal(text, &recorded); err != nil {
-		t.Fatal(err)
-	}
+	payloads := otlptest.Payloads(t, "otlp/testdata")
+	i := slices.IndexFunc(payloads, func(p otlptest.Payload) bool { return p.Name == "promptlayer-python-wrapped" })
 	s := start(t, nil)
-	s.export("/v1/traces", string(recorded.Body), "X-API-KEY", "app", "Content-Type", "application/x-protobuf")
+	s.export("/v1/traces", string(payloads[i].Body), "X-API-KEY", "app", "Content-Type", "application/x-protobuf")
 
 	attributes := `[{"key":"llm.api_key","value":{"stringValue":"plain-one"}},
 		{"value":{"stringValue":"plain-two"},"key":"http.request.header.cookie"},

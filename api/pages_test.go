@@ -30,6 +30,31 @@ func (onePage) Refuse(w http.ResponseWriter, _ *http.Request, err error) {
 	fmt.Fprint(w, "the page of an error")
 }
 
+// visit makes a call as a browser does, with headers given as pairs.
+func visit(t *testing.T, method, url string, body io.Reader, headers ...string) (res *http.Response, text string) {
+	t.Helper()
+	r, err := http.NewRequest(method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	res, err = http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	all, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return res, string(all)
+}
+
 func TestBrowsersGetPagesAndProgramsGetJSON(t *testing.T) {
 	_, addr := startTCP(t, func(c *api.Config) { c.Pages = onePage{} })
 	const (
@@ -60,23 +85,10 @@ func TestBrowsersGetPagesAndProgramsGetJSON(t *testing.T) {
 			body = strings.NewReader("{}" + strings.Repeat(" ", tt.bytes-2))
 		}
 
-		r, err := http.NewRequest(tt.method, "http://"+addr+tt.path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if tt.accept != "" {
-			r.Header.Set("Accept", tt.accept)
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatalf("%s %s: %v", tt.method, tt.path, err)
-		}
-
-		got, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
+		res, got := visit(t, tt.method, "http://"+addr+tt.path, body, "Accept", tt.accept)
 		kind := res.Header.Get("Content-Type")
-		isWanted := strings.HasPrefix(kind, tt.kind) && strings.Contains(string(got), tt.says)
-		if err != nil || res.StatusCode != tt.status || !isWanted {
+		isWanted := strings.HasPrefix(kind, tt.kind) && strings.Contains(got, tt.says)
+		if res.StatusCode != tt.status || !isWanted {
 			t.Errorf("%s %s for %q: %d %s %q, want %d %s with %q",
 				tt.method, tt.path, tt.accept, res.StatusCode, kind, got, tt.status, tt.kind, tt.says)
 		}

@@ -105,7 +105,8 @@ const logged = `{
 
 func TestALoggedBlueprintIsARequestAndItsScoreAnEventBehindIt(t *testing.T) {
 	s := start(t, nil)
-	a := s.call("POST", "/log-request", logged)
+	named := strings.Replace(logged, `"score"`, `"score_name": "tone <1>", "score"`, 1)
+	a := s.call("POST", "/log-request", named)
 	if a.Status != 201 || a.RequestID == "" {
 		t.Fatalf("%+v", a)
 	}
@@ -120,31 +121,12 @@ func TestALoggedBlueprintIsARequestAndItsScoreAnEventBehindIt(t *testing.T) {
 	if e[1].ID <= e[0].ID || !e[1].AcceptedAt.After(e[0].AcceptedAt) {
 		t.Error("the score does not come behind its request")
 	}
+	if body := string(e[1].Body); !strings.Contains(body, `"name":"tone <1>"`) || !strings.Contains(body, `"score":90`) {
+		t.Errorf("the score is %s", body)
+	}
 
 	if body := string(e[0].Body); strings.Contains(body, "sk-secret") || !strings.Contains(body, `"temperature": 0.5`) {
 		t.Errorf("body %s", body)
-	}
-}
-
-func TestTheScoreOfALoggedBlueprintHasItsName(t *testing.T) {
-	s := start(t, nil)
-	for name, want := range map[string]string{
-		`"score_name": "tone <1>", `: `"name":"tone <1>"`,
-		`"score_name": null, `:       `"name":"default"`,
-		``:                           `"name":"default"`,
-	} {
-		s.recorder.events = nil
-		if a := s.call("POST", "/log-request", strings.Replace(logged, `"score"`, name+`"score"`, 1)); a.Status != 201 {
-			t.Fatalf("%+v", a)
-		}
-
-		object, err := wire.ParseObject(s.recorder.events[1].Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if w, err := wire.DecodeScore(object); err != nil || w.Score != 90 || !strings.Contains(want, `"`+w.Name+`"`) {
-			t.Errorf("%s: %s, error %v", name, s.recorder.events[1].Body, err)
-		}
 	}
 }
 

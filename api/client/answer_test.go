@@ -72,7 +72,8 @@ func TestTheServersErrorArrivesWhole(t *testing.T) {
 		"of one key":                   {503, "{" + later + `,"affects":"key"}`, "", ofKey},
 		"of what a newer server names": {503, "{" + later + `,"affects":"planet"}`, "7", inSeconds},
 		"of something that is no text": {503, `{"affects":{"account":["key"]},` + later + "}", "", away},
-		"of a long text":               {503, `{"affects":"` + strings.Repeat("account", 50_000) + `",` + later + "}", "", away},
+
+		"of a long text": {503, `{"affects":"` + strings.Repeat("account", 50_000) + `",` + later + "}", "", away},
 
 		"a newer server's code goes by its status": {422, `{"error":"too_colourful","message":"Paler."}`, "",
 			wire.Error{Code: wire.CodeInvalid, Message: "Paler."}},

@@ -169,7 +169,7 @@ func TestAProcessesErrorsArrive(t *testing.T) {
 		{"POST", "/keys", 7, wire.CodeBadJSON, invalid + ": json: cannot unmarshal number"},
 		{"DELETE", "/keys/key_2", nil, wire.CodeNotFound, `There is no key "key_2".`},
 		{"DELETE", "/keys", nil, wire.CodeMethod, "This path takes GET, POST, not DELETE."},
-		{"DELETE", "/keys/", nil, wire.CodeNotFound, "There is no route /keys/ here. The API is on another listener."},
+		{"DELETE", "/keys/", nil, wire.CodeNotFound, "There is no route /keys/ here. The API is"},
 
 		{"GET", "/spool/check", nil, wire.CodeUnavailable, "The disk is gone."},
 		{"POST", "/spool/replay", Pick{}, wire.CodeUnavailable, "The disk is gone."},
