@@ -36,6 +36,7 @@ func (p *publisher) Publish(_ context.Context, _ wire.Identity, w wire.Publish) 
 }
 
 func TestLargeCallsArePassedOnFewAtATime(t *testing.T) {
+	t.Parallel()
 	templates := &publisher{}
 	s := start(t, func(c *api.Config) {
 		c.Templates, c.Room = templates, admission.NewRoom(20<<20, 64<<20)

@@ -43,6 +43,7 @@ func gzipOf(plain string) string {
 }
 
 func TestABatchIsTakenInEveryEncodingAndRefusedWhenItIsNotWhole(t *testing.T) {
+	t.Parallel()
 	m := metrics.New("server", "test")
 	s := start(t, func(c *api.Config) { c.Metrics = m })
 	plain := eventLine(10) + "\n  \n" + eventLine(100_000) + strings.TrimSuffix(eventLine(7), "\n")
@@ -138,6 +139,7 @@ func FuzzBatches(f *testing.F) {
 }
 
 func TestBodiesThatStopOrLieHoldNothingBack(t *testing.T) {
+	t.Parallel()
 	m := metrics.New("server", "test")
 	s, addr := startTCP(t, func(c *api.Config) { c.Metrics, c.BatchBytes = m, 8<<20 })
 

@@ -42,7 +42,9 @@ func statusOf(t *testing.T, conn net.Conn) int {
 	return answer.StatusCode
 }
 
+// It waits most of the time: other slow tests run beside it.
 func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
+	t.Parallel()
 	s, addr := startTCP(t, nil)
 	const large, beginning = 32<<20 - 1024, 1<<20 + 100<<10
 
@@ -74,6 +76,7 @@ func TestLargeBodiesThatStopComingHinderNobody(t *testing.T) {
 }
 
 func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
+	t.Parallel()
 	s := start(t, nil)
 	large := score[:len(score)-1] + strings.Repeat(" ", 4<<20) + "}"
 	spans := strings.Replace(oneSpan, "{", "{"+strings.Repeat(" ", 4<<20), 1)

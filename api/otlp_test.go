@@ -279,6 +279,7 @@ func (h *held) Record(ctx context.Context, id wire.Identity, events []wire.Event
 
 // A sidecar has room for 40 MiB of bodies. What is made of some must not take that of the next.
 func TestSixteenExportersOf2MiBAreTakenTogether(t *testing.T) {
+	t.Parallel()
 	h := &held{arrived: make(chan struct{}, heldCalls), open: make(chan struct{})}
 	s := start(t, func(c *api.Config) {
 		h.Recorder = c.Recorder
