@@ -121,7 +121,7 @@ func TestALoggedBlueprintIsARequestAndItsScoreAnEventBehindIt(t *testing.T) {
 	if e[1].ID <= e[0].ID || !e[1].AcceptedAt.After(e[0].AcceptedAt) {
 		t.Error("the score does not come behind its request")
 	}
-	if body := string(e[1].Body); !strings.Contains(body, `"name":"tone <1>"`) || !strings.Contains(body, `"score":90`) {
+	if body := string(e[1].Body); !strings.Contains(body, `"tone <1>"`) || !strings.Contains(body, `"score":90`) {
 		t.Errorf("the score is %s", body)
 	}
 

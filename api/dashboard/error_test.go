@@ -102,15 +102,6 @@ func TestAnErrorLeadsBackToThePageBeforeIt(t *testing.T) {
 	}
 }
 
-func TestAFormOfAnotherSiteGetsAPageToo(t *testing.T) {
-	s := openSite(t)
-	r := httptest.NewRequest("POST", "http://localhost/keys", nil)
-	r.Header.Set("Sec-Fetch-Site", "cross-site")
-	w := httptest.NewRecorder()
-	s.d.ServeHTTP(w, r)
-	isPage(t, "a form of another site", w, http.StatusForbidden, "No access", "another site")
-}
-
 // Browsers ask for an icon at an address of their own where a page names none, as with raw JSON.
 func TestAnIconIsWhereBrowsersLookForIt(t *testing.T) {
 	r := openSite(t).call("", "GET", "/favicon.ico", nil)

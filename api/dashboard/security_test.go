@@ -140,26 +140,6 @@ func TestAnotherAccountSeesAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestASessionIsNewAtEverySignInAndEndsWithThePassword(t *testing.T) {
-	s := openSite(t)
-	before := s.signed["eve@example.com"]
-	credentials := url.Values{"email": {"eve@example.com"}, "password": {password}}
-	got := s.call("eve@example.com", "POST", "/sign-in", credentials)
-
-	cookie := got.Result().Cookies()[0]
-	if cookie.Value == string(before.Token) || cookie.Value == "" {
-		t.Error("signing in keeps the old session of the browser")
-	}
-
-	change := s.form("eve@example.com", "old", password, "password", "another good one")
-	if got := s.call("eve@example.com", "POST", "/password", change); got.Code != http.StatusSeeOther {
-		t.Fatalf("changing the password answers %d: %s", got.Code, got.Body)
-	}
-	if got := s.call("eve@example.com", "GET", "/requests", nil); got.Code != http.StatusSeeOther {
-		t.Errorf("after the password was changed, an old session answers %d", got.Code)
-	}
-}
-
 func TestSigningInLeadsToNoOtherSite(t *testing.T) {
 	s := openSite(t)
 	for next, want := range map[string]string{
