@@ -2,7 +2,6 @@ package auth_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +12,7 @@ import (
 
 	"promptspool/api/auth"
 	"promptspool/api/wire"
-	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/database/accounts"
 )
 
 const (
@@ -25,21 +24,15 @@ const (
 type fixture struct {
 	*auth.People
 	t     *testing.T
-	store *badgerdb.DB
+	store *accounts.Store
 	now   time.Time
 }
 
 func newFixture(t *testing.T, signUp wire.SignUp) *fixture {
 	t.Helper()
-	db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-
-	f := &fixture{t: t, store: db, now: noon}
+	f := &fixture{t: t, store: newStore(), now: noon}
 	f.People = auth.NewPeople(auth.PeopleConfig{
-		Store:  db,
+		Store:  f.store,
 		SignUp: signUp,
 		Now:    func() time.Time { return f.now },
 	})

@@ -27,7 +27,13 @@ import (
 	"promptspool/registry/registrytest"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
+	"promptspool/spool/disk/disktest"
 )
+
+func TestMain(m *testing.M) {
+	disktest.InMemory()
+	m.Run()
+}
 
 // password is that of everyone in these tests.
 const password = "correct horse battery"
