@@ -20,18 +20,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"promptspool/api/auth"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/metrics"
 	"promptspool/registry/prices"
-	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
 	"promptspool/spool/database/databasetest"
-	"promptspool/spool/database/postgres"
 )
 
 // The dashboard's promises for each page.
@@ -43,9 +39,7 @@ const (
 // BenchmarkDashboard asks a real server for each of its pages and prints the time to the
 // first byte and the weight, beside the floor: a page that reads nothing but who is
 // signed in. PROMPTSPOOL_BENCH_RECORDS sets how many records the account has (50,000 by
-// default), over twenty days that have just ended; PROMPTSPOOL_BENCH_DIR is where they
-// are kept from run to run, and PROMPTSPOOL_BENCH_DSN the PostgreSQL database that has
-// them instead.
+// default), over twenty days that have just ended.
 func BenchmarkDashboard(b *testing.B) {
 	for range b.N {
 		s := newPagesStage(b)
@@ -85,14 +79,7 @@ func newPagesStage(b *testing.B) *pagesStage {
 		s.records = n
 	}
 
-	data := os.Getenv("PROMPTSPOOL_BENCH_DIR")
-	if data == "" {
-		data = b.TempDir()
-	}
-
-	if dsn := os.Getenv("PROMPTSPOOL_BENCH_DSN"); dsn != "" {
-		b.Setenv("PROMPTSPOOL_ARCHIVE", dsn)
-	}
+	data := b.TempDir()
 	s.fill(b, data)
 	s.server = harness.BeginPlain(b, data, harness.FreePort(b), "server")
 	b.Cleanup(s.server.Kill)
@@ -110,56 +97,14 @@ const (
 	benchPassword = "correct horse battery"
 )
 
-// benchStore is the database of a server.
-type benchStore interface {
-	archive.Store
-	auth.Store
-	auth.PeopleStore
-	Close() error
-}
-
-// openStore opens the database that the server will have.
-func openStore(b *testing.B, data string, quiet *slog.Logger) (db benchStore) {
-	b.Helper()
-	var err error
-	if dsn := os.Getenv("PROMPTSPOOL_ARCHIVE"); dsn != "" {
-		db, err = postgres.Open(context.Background(), postgres.Config{DSN: dsn, Logger: quiet})
-	} else {
-		db, err = badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive"), Logger: quiet})
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
-
-	return db
-}
-
-// settle does what autovacuum and the server's maintenance do within minutes.
-func settle(b *testing.B, db benchStore) {
-	b.Helper()
-	shared, ok := db.(*postgres.DB)
-	if !ok {
-		return
-	}
-	if err := shared.Summarize(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-
-	conn, err := pgx.Connect(b.Context(), os.Getenv("PROMPTSPOOL_ARCHIVE"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer conn.Close(b.Context())
-	if _, err := conn.Exec(b.Context(), "VACUUM ANALYZE"); err != nil {
-		b.Fatal(err)
-	}
-}
-
-// fill makes an account with a person, and the records that are not there yet.
+// fill makes an account with a person and records.
 func (s *pagesStage) fill(b *testing.B, data string) {
 	b.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	db := openStore(b, data, quiet)
+	db, err := badgerdb.Open(badgerdb.Config{Dir: filepath.Join(data, "archive"), Logger: quiet})
+	if err != nil {
+		b.Fatal(err)
+	}
 	defer db.Close()
 
 	ctx := context.Background()
@@ -169,17 +114,17 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	}
 
 	people := auth.NewPeople(auth.PeopleConfig{Store: db})
-	if code, err := people.Setup(ctx); err != nil {
+	code, err := people.Setup(ctx)
+	if err != nil {
 		b.Fatal(err)
-	} else if code != "" {
-		application := wire.Application{Email: benchEmail, Password: benchPassword, Code: code}
-		if _, err := people.Join(ctx, application, "192.0.2.1"); err != nil {
-			b.Fatal(err)
-		}
+	}
+	application := wire.Application{Email: benchEmail, Password: benchPassword, Code: code}
+	if _, err := people.Join(ctx, application, "192.0.2.1"); err != nil {
+		b.Fatal(err)
 	}
 
 	span := 20 * 24 * time.Hour
-	begin, made := s.progress(data, time.Now().Add(-span).Truncate(time.Second))
+	begin := time.Now().Add(-span).Truncate(time.Second)
 	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
 	a := records.New(records.Config{
 		Store:   db,
@@ -190,7 +135,7 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 	const batch = 500
 
 	begun := time.Now()
-	for from := made; from < s.records; from += 20 * batch {
+	for from := 0; from < s.records; from += 20 * batch {
 		to := min(from+20*batch, s.records)
 		var work sync.WaitGroup
 		for part := from; part < to; part += batch {
@@ -205,37 +150,13 @@ func (s *pagesStage) fill(b *testing.B, data string) {
 			})
 		}
 		work.Wait()
-		s.note(data, begin, to)
 	}
-
-	if made < s.records {
-		settle(b, db)
-		b.Logf("%d records made at %.0f/s", s.records-made, float64(s.records-made)/time.Since(begun).Seconds())
-	}
+	b.Logf("%d records made at %.0f/s", s.records, float64(s.records)/time.Since(begun).Seconds())
 }
 
-// progress returns where an earlier run ended.
-func (s *pagesStage) progress(data string, begin time.Time) (time.Time, int) {
-	text, _ := os.ReadFile(filepath.Join(data, "bench-progress"))
-	var records, made int
-	var at int64
-	if n, _ := fmt.Sscan(string(text), &records, &made, &at); n == 3 && records == s.records {
-		return time.Unix(at, 0), made
-	}
-	return begin, 0
-}
-
-func (s *pagesStage) note(data string, begin time.Time, made int) {
-	text := fmt.Appendf(nil, "%d %d %d", s.records, made, begin.Unix())
-	_ = os.WriteFile(filepath.Join(data, "bench-progress"), text, 0o600)
-}
-
-// publish makes the templates that the records name, unless they are there.
+// publish makes the templates that the records name.
 func (s *pagesStage) publish(b *testing.B) {
 	b.Helper()
-	if r := s.server.Get("/prompt-templates/template-19?version=10"); r.Status == http.StatusOK {
-		return
-	}
 	for template := range databasetest.CallTemplates {
 		for version := range databasetest.CallVersions {
 			t := harness.ChatOf2KB(fmt.Sprint("template-", template))
@@ -258,7 +179,8 @@ func (s *pagesStage) signIn(b *testing.B) {
 	s.browser = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	res, err := s.browser.PostForm(s.base()+"/sign-in", url.Values{"email": {benchEmail}, "password": {benchPassword}})
+	form := url.Values{"email": {benchEmail}, "password": {benchPassword}}
+	res, err := s.browser.PostForm("http://"+s.server.Addr+"/sign-in", form)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -269,8 +191,6 @@ func (s *pagesStage) signIn(b *testing.B) {
 	}
 	s.cookie = res.Cookies()[0].Name + "=" + res.Cookies()[0].Value
 }
-
-func (s *pagesStage) base() string { return "http://" + s.server.Addr }
 
 type benchPage struct{ name, path string }
 
@@ -382,7 +302,7 @@ func (s *pagesStage) get(
 	b *testing.B, path string, trace *httptrace.ClientTrace, encoding string,
 ) (*http.Response, []byte) {
 	b.Helper()
-	r, err := http.NewRequest(http.MethodGet, s.base()+path, nil)
+	r, err := http.NewRequest(http.MethodGet, "http://"+s.server.Addr+path, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

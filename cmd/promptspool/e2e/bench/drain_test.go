@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -19,8 +18,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
@@ -41,10 +38,9 @@ func drainEvents() int {
 }
 
 // BenchmarkDraining leaves a backlog with a sidecar and gives it a server: one that only
-// counts, which is the floor; the same when the page cache has let go of the backlog;
-// then the real one.
+// counts, which is the floor; then the real one.
 func BenchmarkDraining(b *testing.B) {
-	for _, who := range []string{"sink", "sink-from-disk", "server"} {
+	for _, who := range []string{"sink", "server"} {
 		b.Run(who, func(b *testing.B) {
 			for range b.N {
 				drainTo(b, who, drainEvents())
@@ -63,9 +59,6 @@ func drainTo(b *testing.B, who string, events int) {
 	sidecar := beginMeasured(b, filepath.Join(dir, "sidecar"), upstream)
 	if !sidecar.Takes() {
 		b.Fatal("the sidecar does not start")
-	}
-	if who == "sink-from-disk" {
-		evict(b, filepath.Join(sidecar.Data, "spool"))
 	}
 
 	var server *harness.Node
@@ -105,26 +98,6 @@ func drainTo(b *testing.B, who string, events int) {
 
 	fmt.Println()
 	sidecar.Kill()
-}
-
-// evict makes the kernel drop a folder's files from the page cache.
-func evict(b *testing.B, dir string) {
-	b.Helper()
-	unix.Sync()
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return err
-		}
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		return unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
 }
 
 // startSink runs a sink until the benchmark ends.

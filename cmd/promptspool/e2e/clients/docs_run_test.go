@@ -162,31 +162,6 @@ func examplesRun(t *testing.T, dir, sidecar, server string) {
 	}
 }
 
-// documentedAtBoth checks that both roles serve the documentation without a key.
-func documentedAtBoth(t *testing.T, sidecar, server string) {
-	t.Helper()
-	bases := map[string]string{sidecar: "http://" + sidecar + "/rest/", server: "http://" + server + "/api/"}
-	for addr, base := range bases {
-		for path, want := range map[string]string{
-			"/docs": "Ten-minute tutorial", "/docs/log-curl": "/rest/track-score", "/docs/limits.md": "# Limits",
-			"/llms.txt": "(/docs/limits.md)", "/static/style.css": ".prose", "/openapi.yaml": "openapi: 3.1.0",
-		} {
-			if status, body := documentation(t, "http://"+addr+path); status != 200 || !strings.Contains(body, want) {
-				t.Errorf("%s%s: %d %.200s", addr, path, status, body)
-			}
-		}
-
-		_, tutorial := documentation(t, "http://"+addr+"/docs/tutorial")
-		_, search := documentation(t, "http://"+addr+"/docs/search")
-		if !strings.Contains(tutorial+search, base) {
-			t.Errorf("the examples at %s do not have its address", addr)
-		}
-		if status, _ := documentation(t, "http://"+addr+"/docs/none"); status != 404 {
-			t.Errorf("a page that does not exist: %d", status)
-		}
-	}
-}
-
 // documentation gets a page without a key.
 func documentation(t *testing.T, url string) (status int, body string) {
 	t.Helper()

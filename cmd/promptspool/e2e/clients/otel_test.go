@@ -78,41 +78,6 @@ func TestOpenTelemetrysOwnSDKExportsSpans(t *testing.T) {
 		wantsAll(t, form, tool, `"name":"exception"`, `"status":{"message":"no such file","code":2}`,
 			fmt.Sprintf(`"parentSpanId":%q`, e.Spans["agent"]))
 	}
-
-	closesATrace(t, server, sidecar)
-}
-
-// closesATrace closes a trace at a server. From then on the server refuses its spans, but folds those
-// that the sidecar has accepted.
-func closesATrace(t *testing.T, server, sidecar *harness.Node) {
-	t.Helper()
-	const trace = "0123456789abcdef0123456789abcdef"
-	posts := func(to *harness.Node, path, body string, want int) {
-		t.Helper()
-		r := to.Call("POST", path, []byte(body), "X-API-KEY", harness.AdminKey, "Content-Type", "application/json")
-		if r.Status != want {
-			t.Errorf("%s: %d %s, want %d", path, r.Status, r.Body, want)
-		}
-	}
-	span := func(id int) string {
-		return fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":%q,"spanId":"%016x",`+
-			`"name":"step %d"}]}]}]}`, trace, id, id)
-	}
-
-	posts(server, "/v1/traces", span(1), 200)
-	posts(server, "/api/public/v2/traces/"+trace+"/close", "", 201)
-	posts(server, "/api/public/v2/traces/"+trace+"/close", "", 409)
-	posts(server, "/v1/traces", span(2), 409)
-	posts(sidecar, "/v1/traces?close_after=true", span(3), 200)
-	posts(sidecar, "/api/public/v2/traces/"+trace+"/close", "", 201)
-	sidecar.Emptied()
-
-	r := sidecar.Get("/api/public/v2/traces/" + trace)
-	text := string(r.Body)
-	wantsAll(t, "the closed trace", text, `"closed":true`, `"step 1"`, `"step 3"`)
-	if strings.Contains(text, `"step 2"`) {
-		t.Errorf("the closed trace has a span that was refused: %s", text)
-	}
 }
 
 // wantsAll checks that a body holds all parts.
