@@ -73,9 +73,14 @@ func (m *manifests) check() {
 		}
 		folders[u.data] = file
 
-		isFile := slices.Contains(args, "--config")
-		if !isFile || !strings.Contains(string(m.files[file]), "\nTimeoutStopSec=30\n") {
-			m.fault(file, "no configuration file, or no time for a stop")
+		if !slices.Contains(args, "--config") {
+			m.fault(file, "no configuration file")
+		}
+		// It has time to stop, is waited for, and is started until its fault is mended.
+		for _, setting := range []string{"TimeoutStopSec=30", "Type=notify", "Restart=always", "StartLimitIntervalSec=0"} {
+			if !strings.Contains(string(m.files[file]), "\n"+setting+"\n") {
+				m.fault(file, "it is not %s", setting)
+			}
 		}
 	}
 }
@@ -435,6 +440,9 @@ func TestAManifestWithAFaultIsFound(t *testing.T) {
 		{"systemd/promptspool-sidecar.service", "ExecStart=promptspool sidecar", "ExecStart=promptspool server"},
 		{"systemd/promptspool-server.service", "=promptspool-server\nStateDirectoryM", "=promptspool\nStateDirectoryM"},
 		{"systemd/promptspool-server.service", "TimeoutStopSec=30", "TimeoutStopSec=3"},
+		{"systemd/promptspool-server.service", "StartLimitIntervalSec=0", "StartLimitIntervalSec=10"},
+		{"systemd/promptspool-sidecar.service", "Type=notify", "Type=exec"},
+		{"systemd/promptspool-sidecar.service", "Restart=always", "Restart=on-failure"},
 	} {
 		files := deployFiles(t)
 		text := string(files[c.file])

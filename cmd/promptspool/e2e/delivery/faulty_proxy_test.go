@@ -11,9 +11,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
-
-	"promptspool/cmd/promptspool/e2e/harness"
 )
 
 // between is a proxy between sidecar and server: it passes calls on, or does something
@@ -192,25 +189,4 @@ func takesSmallOnes(b *between, w http.ResponseWriter, r *http.Request, over <-c
 		return
 	}
 	answer(w, b.pass(r, body))
-}
-
-// isSlow reads a batch and gives the answer in small pieces.
-func isSlow(b *between, w http.ResponseWriter, r *http.Request, _ <-chan struct{}) {
-	var body []byte
-	piece := make([]byte, 512)
-	for {
-		n, err := r.Body.Read(piece)
-		body = append(body, piece[:n]...)
-		if err != nil {
-			break
-		}
-		harness.PauseFor(time.Millisecond)
-	}
-
-	p := b.pass(r, body)
-	w.Header().Set("Promptspool-Version", "test")
-	for _, c := range p.body {
-		_, _ = w.Write([]byte{c})
-		_ = http.NewResponseController(w).Flush()
-	}
 }

@@ -13,21 +13,6 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
-// completion returns the documented completion call.
-func completion() map[string]any {
-	return harness.Decode(`{
-		"function_name": "openai.Completion.create",
-		"kwargs": {"engine": "text-davinci-003", "prompt": "My name is"},
-		"request_response": {
-			"id": "cmpl-1", "object": "text_completion", "created": 1656464820, "model": "text-davinci-003",
-			"choices": [{"text": " Sam", "index": 0, "logprobs": null, "finish_reason": "stop"}]
-		},
-		"request_start_time": 1656464820.0,
-		"request_end_time": 1656464822.0,
-		"prompt_id": "name-giver", "prompt_input_variables": {"name": "Sam"}, "prompt_version": 1
-	}`)
-}
-
 func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
@@ -117,22 +102,12 @@ func TestACallOnLocalhostBecomesARecordOnTheServer(t *testing.T) {
 		t.Errorf("a secret is in %s", logged)
 	}
 
-	second := sidecar.Track("/rest/track-request", harness.AdminKey, completion())
-	rec := server.Record(second, harness.Events(1))
-	prompted := rec.Prompt.Name == "name-giver" && *rec.Prompt.Version == 1
-	if rec.Model != "text-davinci-003" || rec.InputTokens != nil || *rec.LatencyMS != 2000 || !prompted {
-		t.Errorf("the completion: %+v", rec)
-	}
-
 	for _, n := range []*harness.Node{sidecar, server} {
 		if r := n.Get("/api/public/v2/requests/" + id); r.Status != 200 || r.JSON["request_id"] != id {
 			t.Errorf("reading through %s: %d %s", n.Addr, r.Status, r.Body)
 		}
-		tagged := map[string]any{"filter_group": map[string]any{"filters": []any{
-			map[string]any{"field": "tags", "operator": "contains", "value": "weather"},
-		}}}
-		if all, some := n.Total(nil), n.Total(tagged); all != 2 || some != 1 {
-			t.Errorf("searching through %s: %d in all, %d tagged", n.Addr, all, some)
+		if all := n.Total(nil); all != 1 {
+			t.Errorf("searching through %s: %d", n.Addr, all)
 		}
 	}
 
