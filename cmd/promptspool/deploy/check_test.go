@@ -77,7 +77,7 @@ func (m *manifests) check() {
 			m.fault(file, "no configuration file")
 		}
 		// It has time to stop, is waited for, and is started until its fault is mended.
-		for _, setting := range []string{"TimeoutStopSec=30", "Type=notify", "Restart=always", "StartLimitIntervalSec=0"} {
+		for setting := range strings.FieldsSeq("TimeoutStopSec=30 Type=notify Restart=always StartLimitIntervalSec=0") {
 			if !strings.Contains(string(m.files[file]), "\n"+setting+"\n") {
 				m.fault(file, "it is not %s", setting)
 			}
