@@ -58,6 +58,10 @@ func (r *route) hasIdent() bool { return len(r.path) > 1 && r.path[len(r.path)-1
 // match reports whether the route has this path, and returns the identifier in it, as it was
 // sent.
 func (r *route) match(path []byte) (ident []byte, ok bool) {
+	// An exporter's whole path is often configured with a slash at its end.
+	if r.body == otlpBody && len(path) > 1 {
+		path = bytes.TrimRight(path, "/")
+	}
 	if len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return nil, false
 	}
@@ -170,5 +174,6 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 
 	return nil, "", "", wire.Errorf(wire.CodeNotFound,
 		"There is no route %.200s. Check the base URL: "+
-			"it must end before /rest, /prompt-templates and the like.", path)
+			"it must end before /rest, /prompt-templates and the like. "+
+			"OpenTelemetry exporters send to /v1/traces, /v1/logs and /v1/metrics below it.", path)
 }

@@ -43,6 +43,11 @@ func TestPathsFindTheirRoutes(t *testing.T) {
 		{"POST", "/api/public/v2/requests/search", "search-requests", ""},
 		{"GET", "/api/public/v2/requests/0198", "get-request", "0198"},
 		{"POST", "/sync/events", "sync-events", ""},
+
+		{"POST", "/v1/traces/", "otlp-traces", ""},
+		{"POST", "/otlp/v1/traces", "otlp-traces", ""},
+		{"POST", "/otlp/v1/logs/", "otlp-logs", ""},
+		{"POST", "/api/public/otel/v1/traces/v1/metrics", "otlp-metrics", ""},
 	} {
 		r, ident, _, err := findRoute([]byte(c.method), []byte(c.path))
 		if err != nil || r.name != c.route || ident != c.ident {
