@@ -2,7 +2,6 @@ package archive_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -15,77 +14,29 @@ import (
 )
 
 // Deleted must agree with its definition, which looks at each of the requests in turn, with
-// every value that each key had.
+// every value that each key had. A record that is looked at with each event that it takes is
+// deleted by the first one with which Deleted says so.
 func TestDeletedFollowsItsDefinition(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s archive.State
-		most := rapid.IntRange(1, 12).Draw(t, "events")
-		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
-			s.Fold(drawEvent(t, n))
+		events := make([]archive.Event, rapid.IntRange(1, 12).Draw(t, "events"))
+		for n := range events {
+			events[n] = drawEvent(t, n)
 		}
-
-		deleted := drawDeletions(t, most)
-		if got, want := s.Deleted(deleted), isDeleted(&s, deleted); got != want {
-			t.Errorf("Deleted is %v, by its definition %v", got, want)
-		}
-	})
-}
-
-// A record that is looked at with each event that it takes is deleted by the first one with
-// which Deleted says so.
-func TestEachEventDeletesAsAllDo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var s archive.State
-		most := rapid.IntRange(1, 12).Draw(t, "events")
-		deleted := drawDeletions(t, most)
-		for _, n := range rapid.Permutation(numbers(most)).Draw(t, "order") {
-			e := drawEvent(t, n)
+		deleted := drawDeletions(t, len(events))
+		isGone := false
+		for _, e := range rapid.Permutation(events).Draw(t, "order") {
 			s.Fold(e)
-			if got, want := s.DeletedBy(&e, deleted), s.Deleted(deleted); got != want {
-				t.Fatalf("with event %d DeletedBy is %v, Deleted %v", n, got, want)
-			} else if want {
-				return
+			got, want := s.Deleted(deleted), isDeleted(&s, deleted)
+			if got != want {
+				t.Fatalf("Deleted is %v, by its definition %v", got, want)
 			}
+			if by := s.DeletedBy(&e, deleted); !isGone && by != got {
+				t.Fatalf("with event %s DeletedBy is %v, Deleted %v", e.ID, by, got)
+			}
+			isGone = isGone || got
 		}
 	})
-}
-
-// Once anything was deleted by its metadata, that is looked for with each event. One that
-// sets a key must not cost more with each key that was set before.
-func TestLookingForADeletionCostsByTheEventsOwnKeys(t *testing.T) {
-	var s archive.State
-	asked := 0
-	for i := range 1000 {
-		text := fmt.Sprintf(`{"metadata":{"k%d":"v"}}`, i)
-		e := databasetest.Event(t, i, wire.KindMetadata, databasetest.ID(1000), text)
-		s.Fold(e)
-		s.DeletedBy(&e, func(string, string) (at time.Time, ok bool) { asked++; return at, ok })
-	}
-
-	if asked > 1000 {
-		t.Errorf("1000 events with a key each ask for %d values", asked)
-	}
-}
-
-// Two values of a key were deleted, the first before the second was set. The value of the
-// request came after both, and undoes only the second deletion.
-func TestADeletionStandsWhateverCameLater(t *testing.T) {
-	var s archive.State
-	id := databasetest.ID(1000)
-	s.Fold(databasetest.Event(t, 1, wire.KindMetadata, id, `{"metadata":{"k":"first"}}`))
-	s.Fold(databasetest.Event(t, 3, wire.KindMetadata, id, `{"metadata":{"k":"second"}}`))
-	s.Fold(databasetest.Event(t, 4, wire.KindRequest, id, `{"metadata":{"k":"third"},"function_name":"x.y"}`))
-
-	upTo := map[string]time.Time{
-		"first":  databasetest.Start.Add(2 * time.Second),
-		"second": databasetest.Start.Add(5 * time.Second),
-	}
-	for _, values := range [][]string{{"second"}, {"first"}, {"first", "second"}} {
-		got := s.Deleted(func(_, value string) (time.Time, bool) { return upTo[value], slices.Contains(values, value) })
-		if want := slices.Contains(values, "first"); got != want {
-			t.Errorf("with %v deleted, the record is deleted: %v", values, got)
-		}
-	}
 }
 
 // drawEvent draws event n of one record: a request with metadata, or metadata alone.
@@ -121,13 +72,6 @@ func drawDeletions(t *rapid.T, events int) func(key, value string) (time.Time, b
 func drawValues(t *rapid.T) map[string]string {
 	word := rapid.SampledFrom([]string{"a", "b"})
 	return rapid.MapOfN(word, word, 0, 2).Draw(t, "metadata")
-}
-
-func numbers(n int) (all []int) {
-	for i := range n {
-		all = append(all, i)
-	}
-	return all
 }
 
 // isDeleted defines State.Deleted.
@@ -168,31 +112,4 @@ func isDeletedWith(s *archive.State, request *archive.Stamped[map[string]string]
 	}
 
 	return false
-}
-
-// Each event that reaches a record asks whether it is deleted. That must not look at all
-// values once for each request.
-func TestWhetherARecordIsDeletedCostsInProportion(t *testing.T) {
-	// Memory, not time: it is the same however busy the machine is.
-	cost := func(n int) uint64 {
-		s := archive.State{}
-		for i := range n {
-			kind, body := wire.KindMetadata, fmt.Sprintf(`{"metadata":{"k":"v%d"}}`, i)
-			if i%2 == 0 {
-				kind, body = wire.KindRequest, fmt.Sprintf(`{"metadata":{"k":"v%d"},"function_name":"x.y"}`, i)
-			}
-			s.Fold(databasetest.Event(t, i, kind, databasetest.ID(1_000_000), body))
-		}
-
-		before := allocated()
-		if s.Deleted(func(string, string) (time.Time, bool) { return time.Time{}, false }) {
-			t.Error("the record is deleted")
-		}
-
-		return allocated() - before
-	}
-
-	if once, fourfold := cost(500), cost(2000); fourfold > 8*once {
-		t.Errorf("four times as many events allocate %d bytes, want about four times %d", fourfold, once)
-	}
 }

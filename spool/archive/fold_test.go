@@ -3,6 +3,7 @@ package archive_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,35 +29,6 @@ func record(events ...archive.Event) wire.Record {
 	states, bodies := databasetest.Fold(events)
 	s := states[databasetest.ID(1000)]
 	return s.View(context.Background(), s.ShownBody(bodies))
-}
-
-func TestAnyOrderAndRepetitionGivesTheSameStates(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		events := databasetest.Events(t, 2, 12)
-		want, _ := databasetest.Fold(events)
-		got, _ := databasetest.Fold(slices.Concat(databasetest.Batches(t, events)...))
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(archive.State{})); diff != "" {
-			t.Fatalf("in order (-) and otherwise (+):\n%s", diff)
-		}
-	})
-}
-
-func TestAStateSurvivesJSON(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		states, _ := databasetest.Fold(databasetest.Events(t, 2, 12))
-		encoded, err := json.Marshal(states)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var decoded map[string]*archive.State
-		if err := json.Unmarshal(encoded, &decoded); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(states, decoded, cmpopts.EquateEmpty(),
-			cmpopts.IgnoreUnexported(archive.State{})); diff != "" {
-			t.Fatalf("before (-) and after (+):\n%s", diff)
-		}
-	})
 }
 
 func TestFoldSaysWhetherAnythingChanged(t *testing.T) {
@@ -161,37 +133,6 @@ func TestAClockFarAheadDoesNotOrder(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadIsLeftOutAndKept(t *testing.T) {
-	for _, c := range []struct {
-		kind wire.Kind
-		body string
-	}{
-		{wire.KindScore, `{"score":"high"}`},
-		{wire.KindScore, `{"score":101}`},
-		{wire.KindMetadata, `{"metadata":["a"]}`},
-		{wire.KindPrompt, `{"prompt_name":{}}`},
-		{wire.KindGroup, `{"group_id":null}`},
-	} {
-		e := event(t, 1, c.kind, c.body)
-		rec := record(e)
-		if len(rec.Events) != 1 || len(rec.Scores)+len(rec.Metadata)+len(rec.GroupIDs) > 0 || rec.Prompt != nil {
-			t.Errorf("%s %s gives %+v", c.kind, c.body, rec)
-		}
-		if e.Hash == "" {
-			t.Errorf("%s %s: the body is not kept", c.kind, c.body)
-		}
-	}
-
-	if e := event(t, 1, wire.KindScore, `{"score":1}`); e.Hash != "" {
-		t.Error("the body of a valid score is kept")
-	}
-
-	// A valid part counts although the part beside it is invalid.
-	if rec := record(event(t, 1, wire.KindMetadata, `{"metadata":{"a":"1","b":2}}`)); rec.Metadata["a"] != "1" {
-		t.Errorf("metadata %v", rec.Metadata)
-	}
-}
-
 func TestARecordTakesOnlySoManyEvents(t *testing.T) {
 	var s archive.State
 	e := event(t, archive.RecordEventsMax-1, wire.KindGroup, `{"group_id":"g"}`)
@@ -248,6 +189,84 @@ func FuzzFold(f *testing.F) {
 		for _, v := range []any{s, s.View(context.Background(), e.Body), row} {
 			if _, err := json.Marshal(v); err != nil {
 				t.Fatalf("%T cannot be stored: %v", v, err)
+			}
+		}
+	})
+}
+
+// The row of a record is written with each of its scores, so it must not grow with them. The
+// record shows all.
+func TestARowShowsTheFirstScores(t *testing.T) {
+	id := databasetest.ID(1000)
+	events := []archive.Event{databasetest.Event(t, 0, wire.KindRequest, id, `{"function_name":"f"}`)}
+	for i := range 400 {
+		body := fmt.Sprintf(`{"name":"s%03d","score":1}`, 399-i)
+		events = append(events, databasetest.Event(t, 1+i, wire.KindScore, id, body))
+	}
+	state := foldAll(events)
+
+	row, _ := state.Row()
+	if n := len(row.Scores); n != 256 || row.Scores[0].Name != "s000" || row.Scores[255].Name != "s255" {
+		t.Errorf("the row has %d scores, from %q to %q", n, row.Scores[0].Name, row.Scores[n-1].Name)
+	}
+	if n := len(state.View(context.Background(), nil).Scores); n != 400 {
+		t.Errorf("the record has %d scores", n)
+	}
+}
+
+func TestFoldingAnExportMakesTheSameRecords(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		events := databasetest.Events(t, 3, 14)
+		states, all := databasetest.Fold(events)
+
+		var again []archive.Event
+		for _, s := range states {
+			bodies := map[string]json.RawMessage{}
+			for _, h := range s.History {
+				if h.Hash != "" {
+					bodies[h.ID] = all[h.ID]
+				}
+			}
+			for _, e := range s.Events(bodies) {
+				line := e.AppendLine(nil)
+				parsed, err := wire.ParseEvent(line)
+				if err != nil {
+					t.Fatalf("%s: %v", line, err)
+				}
+				d := databasetest.Decode(t, parsed, databasetest.Start.Add(100*time.Hour))
+				if link := d.Prompt; link != nil && d.Version > 0 {
+					link.Version = d.Version
+				}
+				if d.Request != nil && d.Request.Prompt != nil && d.Version > 0 {
+					d.Request.Prompt.Version = d.Version
+				}
+				again = append(again, d)
+			}
+		}
+
+		got, _ := databasetest.Fold(slices.Concat(databasetest.Batches(t, again)...))
+		for id, want := range states {
+			body := json.RawMessage(nil)
+			if want.Listed() {
+				body = all[want.Request.ID]
+			}
+
+			was, is := want.View(context.Background(), body), got[id].View(context.Background(), body)
+			// The start of a clock that is ahead counts up to the arrival, which is another here.
+			if was.StartTime != nil && was.ListTime.Before(*was.StartTime) {
+				is.ListTime = was.ListTime
+			}
+
+			// No event has a price: the archive computes it when it records.
+			if diff := cmp.Diff(was, is,
+				cmpopts.IgnoreFields(wire.RecordEvent{}, "ArrivedAt"),
+				cmpopts.IgnoreFields(wire.Record{}, "Price")); diff != "" {
+				t.Fatalf("record %s, as it was (-) and from its export (+):\n%s", id, diff)
+			}
+			for i, h := range want.History {
+				if !got[id].History[i].At.Equal(h.At) {
+					t.Fatalf("event %s is ordered at %v, but was at %v", h.ID, got[id].History[i].At, h.At)
+				}
 			}
 		}
 	})

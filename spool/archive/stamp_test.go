@@ -5,61 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
-
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
 )
-
-func TestTheEventsOfAClockKeepItsOrderHoweverWrongItIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := databasetest.DrawClocked(t)
-		if len(c.Events) == 0 {
-			return
-		}
-
-		var state archive.State
-		for _, e := range c.Arrivals {
-			state.Take(e)
-		}
-		c.Check(t, &state)
-
-		for _, e := range c.Events {
-			e = databasetest.Decode(t, e.Event, c.End.Add(time.Hour))
-			if r := state.Take(e); r.Code != wire.ResultDuplicate {
-				t.Fatalf("an event that arrives again is %s, want duplicate", r.Code)
-			}
-		}
-		c.Check(t, &state)
-
-		placed := c.Placed(&state)
-		var folded, again archive.State
-		for _, e := range rapid.Permutation(placed).Draw(t, "folded") {
-			folded.Fold(e)
-		}
-		if diff := cmp.Diff(state, folded, cmpopts.IgnoreUnexported(state)); diff != "" {
-			t.Fatalf("the same stamps fold to something else (-as it arrived +in another order):\n%s", diff)
-		}
-
-		// An export has the place of each event, so an import places none anew, in whatever
-		// order they arrive.
-		bodies := map[string]json.RawMessage{}
-		for _, e := range placed {
-			bodies[e.ID] = e.Body
-		}
-		for _, e := range rapid.Permutation(c.Imported(t, &state, bodies)).Draw(t, "imported") {
-			again.Take(e)
-		}
-		for i, h := range state.History {
-			if again.History[i].Stamp != h.Stamp {
-				t.Fatalf("event %d was at %v, and is at %v after the import", i, h.Stamp, again.History[i].Stamp)
-			}
-		}
-	})
-}
 
 // early returns a score of a clock that is a minute ahead.
 func early(t *testing.T, id, clock string, second, value int) wire.Event {

@@ -3,6 +3,7 @@ package archive_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,5 +97,24 @@ func TestASpanHasScores(t *testing.T) {
 		if fmt.Sprint(rec.Scores) != "[{human 7} {relevance 85}]" || s.Orphan() || s.Waiting() != (archive.Orphans{}) {
 			t.Errorf("the scores are %v, it waits for %+v", rec.Scores, s.Waiting())
 		}
+	}
+}
+
+// Traced calls under the id of a logged one are rivals before and behind it.
+func TestALoggedCallThatAnotherReplacesIsHidden(t *testing.T) {
+	logged := func(n int, value string) archive.Event {
+		return event(t, n, wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
+			"request_start_time":1,"request_end_time":2,"metadata":{"person":"`+value+`"}}`)
+	}
+	var s archive.State
+	s.Fold(event(t, 2, wire.KindSpan, tracedCall("a")))
+	s.Fold(event(t, 4, wire.KindSpan, tracedCall("b")))
+	s.Fold(logged(3, "ann"))
+
+	first := logged(1, "bob")
+	s.Fold(first)
+	hidden := s.HiddenBy(&first)
+	if !slices.Contains(hidden, wire.MetadataRow{Key: "person", Value: "ann"}) {
+		t.Errorf("hidden are %v, without the logged call until now", hidden)
 	}
 }

@@ -1,14 +1,15 @@
 package archive_test
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
+	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/databasetest"
 )
 
@@ -70,32 +71,57 @@ func TestARecordIsFullOfOvertakenValues(t *testing.T) {
 	}
 }
 
-func TestMetadataOfOneWriteIsBounded(t *testing.T) {
-	metadata := func(values int) string {
-		var pairs []string
-		for i := range values {
-			pairs = append(pairs, fmt.Sprintf(`"key-%03d":%q`, i, strings.Repeat("v", 60_000)))
-		}
+// Neither a state nor a row holds long values, but the record shows them whole.
+func TestLongValuesAreKeptOutOfTheRow(t *testing.T) {
+	id, long := databasetest.ID(1000), strings.Repeat("ä", 30_000)
+	request := databasetest.Event(t, 1, wire.KindRequest, id,
+		`{"function_name":"x.y","metadata":{"a":"`+long+`","b":"short"}}`)
+	metadata := databasetest.Event(t, 2, wire.KindMetadata, id, `{"metadata":{"c":"`+long+`"}}`)
+	prompt := databasetest.Event(t, 3, wire.KindPrompt, id,
+		`{"prompt_name":"p","version":1,"prompt_input_variables":{"x":"`+long+`"}}`)
+	states, bodies := databasetest.Fold([]archive.Event{request, metadata, prompt})
+	s := states[id]
 
-		return `{"metadata":{` + strings.Join(pairs, ",") + `}}`
+	text, err := json.Marshal(s)
+	if err != nil || len(text) > 5000 || s.Weight() > 5000 {
+		t.Errorf("the state has %d bytes, and weighs %d (%v)", len(text), s.Weight(), err)
+	}
+	row, _ := s.Row()
+	if n := len(rowcode.Encode(&row)); n > 2000 {
+		t.Errorf("the row has %d bytes", n)
 	}
 
-	for values, want := range map[int]bool{4: true, 5: false} {
-		object, err := wire.ParseObject([]byte(`{"request_id":"` + databasetest.ID(1) + `",` + metadata(values)[1:]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err = wire.DecodeMetadata(object); (err == nil) != want {
-			t.Errorf("%d values of 60,000 bytes: %v", values, err)
+	whole := databasetest.Whole(s, bodies)
+	view := whole.View(context.Background(), request.Body)
+	for key, want := range map[string]string{"a": long, "b": "short", "c": long} {
+		if view.Metadata[key] != want {
+			t.Errorf("%s is %.20q of %d bytes", key, view.Metadata[key], len(view.Metadata[key]))
 		}
 	}
+	if want := `{"x":"` + long + `"}`; string(view.Prompt.InputVariables) != want {
+		t.Errorf("the variables are %.20s", view.Prompt.InputVariables)
+	}
 
-	// An event that waits in a spool was accepted by an earlier version, and is kept whole.
-	e := databasetest.Event(t, 1, wire.KindMetadata, databasetest.ID(1000), metadata(100))
+	// Without the bodies, the record shows how the values begin.
+	for _, key := range []string{"a", "c"} {
+		got := s.View(context.Background(), nil).Metadata[key]
+		if !strings.HasPrefix(got, "ää") || !strings.HasSuffix(got, "ä…") || len(got) > 300 {
+			t.Errorf("%s is shown as %q", key, got)
+		}
+	}
+}
+
+// A value that looks like the reference to a long value must stay what it is.
+func TestAValueThatLooksLikeAReference(t *testing.T) {
+	spoof := rowcode.StoredValue("k", strings.Repeat("x", 5000))
+	e := databasetest.Event(t, 1, wire.KindMetadata, databasetest.ID(1000), `{"metadata":{"k":"`+spoof+`"}}`)
 	var s archive.State
-	r := s.Take(e)
-	s.Restore(map[string]json.RawMessage{e.ID: e.Body})
-	if r.Code != wire.ResultAccepted || len(s.Whole()["key-099"]) != 60_000 {
-		t.Errorf("of 100 values %d are kept: %+v", len(s.Metadata), r)
+	s.Take(e)
+	if s.Metadata["k"].Value == spoof ||
+		rowcode.HashStored("k", s.Metadata["k"].Value) != rowcode.HashValue("k", spoof) {
+		t.Errorf("it is stored as %q", s.Metadata["k"].Value)
+	}
+	if s.Restore(map[string]json.RawMessage{e.ID: e.Body}); s.Whole()["k"] != spoof {
+		t.Errorf("it is shown as %q", s.Whole()["k"])
 	}
 }
