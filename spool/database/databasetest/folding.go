@@ -109,6 +109,12 @@ func full(t *testing.T, open Open) {
 
 func together(t *testing.T, open Open) {
 	s, _ := open(t)
+	RunTogether(t, s)
+}
+
+// RunTogether checks that writers at all servers of one database lose nothing and take nothing
+// twice.
+func RunTogether(t *testing.T, servers ...archive.Store) {
 	const writers, requests = 8, 20
 
 	var events []archive.Event
@@ -125,14 +131,17 @@ func together(t *testing.T, open Open) {
 	for w := range writers {
 		wg.Go(func() {
 			for i := range events {
-				e := events[(i+w*5)%len(events)]
-				results, err := s.Apply(context.Background(), account, []archive.Event{e})
-				if err != nil {
-					t.Errorf("Apply: %v", err)
+				from := (i + w*5) % len(events)
+				batch := events[from:min(from+1+w%3, len(events))]
+				results, err := servers[w%len(servers)].Apply(context.Background(), account, batch)
+				if err != nil || len(results) != len(batch) {
+					t.Errorf("Apply of %d events: %d results, %v", len(batch), len(results), err)
 					return
 				}
-				if results[0].Code == wire.ResultAccepted {
-					accepted[w]++
+				for _, r := range results {
+					if r.Code == wire.ResultAccepted {
+						accepted[w]++
+					}
 				}
 			}
 		})
@@ -147,8 +156,8 @@ func together(t *testing.T, open Open) {
 		t.Errorf("%d events were accepted, of %d that each of %d writers sent", sum, len(events), writers)
 	}
 
-	sameViews(t, s, account, events)
-	if page := search(t, s, account, wire.Search{}); page.Total != requests {
+	sameViews(t, servers[0], account, events)
+	if page := search(t, servers[0], account, wire.Search{}); page.Total != requests {
 		t.Errorf("total %d, want %d", page.Total, requests)
 	}
 }

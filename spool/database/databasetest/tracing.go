@@ -204,7 +204,7 @@ func RunSpanRetention(t *testing.T, open func(now time.Time) archive.Store) {
 	if _, err := archive.Retain(t.Context(), s, archive.Retention{Bytes: bytes}, now); err != nil {
 		t.Fatal(err)
 	}
-	if left := left(t, s, account); len(left) == 0 || len(left) > 10 || left[0] < ID(1009) {
+	if left := left(t, s, account); len(left) != 10 || left[0] != ID(1010) {
 		t.Errorf("of the newest ten these are left: %q", left)
 	}
 

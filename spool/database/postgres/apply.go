@@ -32,7 +32,9 @@ func (db *DB) Apply(ctx context.Context, account string, events []archive.Event)
 			tries := refusalsMax
 			more, err = db.applyApart(ctx, account, part, &tries, err)
 		}
-		results = append(results, more...)
+		if err == nil { // else they are of an attempt that was rolled back
+			results = append(results, more...)
+		}
 		return err
 	})
 	if err != nil {

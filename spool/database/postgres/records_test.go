@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -285,54 +284,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 
 func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	dsn := postgres.Empty(t)
-	servers := []*postgres.DB{at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday)}
-	const records, scores = 5, 12
-	var events []archive.Event
-	for r := range records {
-		request := requestAt(t, monday, r)
-		events = append(events, request)
-		for n := range scores {
-			when := monday.Add(time.Duration(n) * time.Second)
-			events = append(events, eventAt(t, when, wire.KindScore, request.RequestID, 1000*r+n+1,
-				fmt.Sprintf(`{"request_id":%q,"name":"score %d","score":%d}`, request.RequestID, n, n)))
-		}
-	}
-
-	var wg sync.WaitGroup
-	accepted := make([]int, 6)
-	for w := range accepted {
-		wg.Go(func() { // each event reaches two servers, in different batches
-			for i := range events {
-				from := (i*7 + w*31) % len(events)
-				batch := events[from:min(from+3, len(events))]
-				results, err := servers[w%len(servers)].Apply(context.Background(), account, batch)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				for _, r := range results {
-					if r.Code == wire.ResultAccepted {
-						accepted[w]++
-					}
-				}
-			}
-		})
-	}
-	wg.Wait()
-
-	sum := 0
-	for _, n := range accepted {
-		sum += n
-	}
-	if sum != len(events) {
-		t.Errorf("%d events were accepted, want %d, each of which was sent several times", sum, len(events))
-	}
-	for r := range records {
-		state, _, err := servers[0].Record(context.Background(), account, idAt(monday, r))
-		if err != nil || len(state.Scores) != scores || len(state.History) != scores+1 {
-			t.Errorf("record %d has %d scores, want %d (%v)", r, len(state.Scores), scores, err)
-		}
-	}
+	databasetest.RunTogether(t, at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday))
 }
 
 func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
