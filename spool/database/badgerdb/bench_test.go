@@ -10,13 +10,10 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"promptspool/api/wire"
-	"promptspool/metrics"
 	"promptspool/metrics/cputime"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
@@ -24,17 +21,8 @@ import (
 	"promptspool/spool/database/databasetest"
 )
 
-// BenchmarkArchive fills a database and measures the queries that the documentation gives
-// figures for. It does both in one run, so that the figures belong together. The
-// environment sets its size:
-//
-// PROMPTSPOOL_BENCH_RECORDS is the number of records: 100,000 by default, 2,000,000 in
-// the long form.
-//
-// PROMPTSPOOL_BENCH_DIR keeps the database from run to run. A long fill can then be done
-// in parts, because records that exist are not made again.
-//
-// PROMPTSPOOL_BENCH_FILL ends a part after this many seconds.
+// BenchmarkArchive fills a database and asks it (databasetest.Bench). PROMPTSPOOL_BENCH_DIR keeps
+// the database from run to run: records that exist are not made again.
 func BenchmarkArchive(b *testing.B) {
 	s := newStage(b)
 	for range b.N {
@@ -42,7 +30,7 @@ func BenchmarkArchive(b *testing.B) {
 			return
 		}
 		s.restart(b)
-		databasetest.Ask(b, s.service, accounts[0], s.calls, benchDays)
+		s.Ask(b)
 		s.tellMemory(b)
 	}
 }
@@ -51,43 +39,27 @@ func BenchmarkArchive(b *testing.B) {
 // so that few come in the order of their starts.
 func BenchmarkSlowCalls(b *testing.B) {
 	s := newStage(b)
-	s.calls.Step, s.calls.Slow = 5*time.Millisecond, 30*time.Second
+	s.Calls.Step, s.Calls.Slow = 5*time.Millisecond, 30*time.Second
 	for range b.N {
 		s.fill(b)
 	}
 }
 
-// benchDays is the number of days over which a benchmark spreads its records.
-const benchDays = 10
-
-// stage is the database of a benchmark, with the records to fill it.
+// stage is the database of a benchmark.
 type stage struct {
-	dir     string
-	records int
-	calls   *databasetest.Calls
-	db      *badgerdb.DB
-	service *records.Service
-	made    int
-	memory  atomic.Int64 // most anonymous memory seen, kB
+	*databasetest.Bench
+	dir    string
+	db     *badgerdb.DB
+	memory atomic.Int64 // most anonymous memory seen, kB
 }
-
-var accounts = []wire.Identity{{Account: "account-a"}, {Account: "account-b"}}
 
 // newStage opens the database that the environment asks for, and watches the memory.
 func newStage(b *testing.B) *stage {
 	debug.SetMemoryLimit(192 << 20) // as the server does
-	s := &stage{records: 100_000, dir: os.Getenv("PROMPTSPOOL_BENCH_DIR")}
-	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_RECORDS")); err == nil {
-		s.records = n
-	}
+	s := &stage{Bench: databasetest.NewBench(b), dir: os.Getenv("PROMPTSPOOL_BENCH_DIR")}
 	if s.dir == "" {
 		s.dir = b.TempDir()
 	}
-
-	// In the long form each account has 100,000 records a day.
-	span := benchDays * 24 * time.Hour
-	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	s.calls = databasetest.NewCalls(b, begin, span/time.Duration(s.records))
 
 	b.Cleanup(s.watch())
 	s.open(b)
@@ -125,89 +97,33 @@ func (s *stage) open(b *testing.B) {
 		b.Fatal(err)
 	}
 	s.db = db
-	s.service = records.New(records.Config{
-		Prices:  prices.BuiltIn(),
-		Store:   db,
-		Metrics: metrics.New("server", "bench"),
-		Logger:  quiet,
-		Now:     func() time.Time { return s.calls.At(s.records).Add(time.Hour) },
-	})
+	s.Use(records.Config{Store: db, Prices: prices.BuiltIn()})
 }
 
-// fill makes the records that do not exist yet, and reports whether all exist now. Like a
-// forwarder, it has four batches under way at a time.
+// number reads and writes a number that is kept beside the database.
+func (s *stage) number(name string) (n int64, set func(n int64)) {
+	path := filepath.Join(s.dir, name)
+	text, _ := os.ReadFile(path)
+	n, _ = strconv.ParseInt(string(text), 10, 64)
+
+	return n, func(n int64) { _ = os.WriteFile(path, strconv.AppendInt(nil, n, 10), 0o600) }
+}
+
+// fill makes the records that do not exist yet, and reports whether all exist now.
 func (s *stage) fill(b *testing.B) bool {
-	const batch = 500
-	deadline := time.Now().Add(time.Hour)
-	if n, err := strconv.Atoi(os.Getenv("PROMPTSPOOL_BENCH_FILL")); err == nil {
-		deadline = time.Now().Add(time.Duration(n) * time.Second)
-	}
+	first, note := s.number("bench-progress")
+	before, notePayload := s.number("bench-payload")
+	cpu, written := cputime.Used(), bytesWritten()
 
-	progress := filepath.Join(s.dir, "bench-progress")
-	if text, err := os.ReadFile(progress); err == nil {
-		s.made, _ = strconv.Atoi(string(text))
-	}
-
-	first, begun, cpu, written := s.made, time.Now(), cputime.Used(), bytesWritten()
-	raw := int64(0)
-	var mu sync.Mutex
-
-	for s.made < s.records && time.Now().Before(deadline) {
-		var wg sync.WaitGroup
-		round := min(s.made+20*batch, s.records)
-		work := make(chan int)
-		for range 4 {
-			wg.Go(func() {
-				for n := range work {
-					var events []wire.Event
-					size := 0
-					// Batches alternate between the accounts: each is a range of time.
-					for i := n; i < min(n+batch, round); i++ {
-						for _, e := range s.calls.Events(i) {
-							events, size = append(events, e), size+len(e.Body)
-						}
-					}
-					if _, err := s.service.Record(b.Context(), accounts[n/batch%2], events); err != nil {
-						b.Error(err)
-					}
-					mu.Lock()
-					raw += int64(size)
-					mu.Unlock()
-				}
-			})
-		}
-
-		for n := s.made; n < round; n += batch {
-			work <- n
-		}
-		close(work)
-		wg.Wait()
-		s.made = round
-		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
-	}
-
-	took := time.Since(begun)
-	if s.made > first {
-		perSecond := float64(s.made-first) / took.Seconds()
-		b.ReportMetric(perSecond, "ingest-records/s")
-		n := float64(s.made - first)
+	made, payload := s.Fill(b, int(first), func(made int) { note(int64(made)) })
+	if n := float64(made) - float64(first); n > 0 {
 		b.ReportMetric(float64((cputime.Used()-cpu).Microseconds())/n, "ingest-cpu-us/record")
 		b.ReportMetric(float64(bytesWritten()-written)/n, "ingest-written-B/record")
-
-		payload := filepath.Join(s.dir, "bench-payload")
-		if text, err := os.ReadFile(payload); err == nil && first > 0 {
-			before, _ := strconv.ParseInt(string(text), 10, 64)
-			raw += before
-		}
-		_ = os.WriteFile(payload, strconv.AppendInt(nil, raw, 10), 0o600)
-		_ = os.WriteFile(progress, strconv.AppendInt(nil, int64(s.made), 10), 0o600)
-		b.Logf("%d to %d of %d records in %v: %.0f/s",
-			first, s.made, s.records, took.Round(time.Second), perSecond)
+		notePayload(before + payload)
 	}
-
 	s.tellMemory(b)
 
-	return s.made == s.records
+	return made == s.Records
 }
 
 // restart closes the database and opens it again. So the next queries find this process's
@@ -217,8 +133,7 @@ func (s *stage) restart(b *testing.B) {
 		b.Fatal(err)
 	}
 
-	text, _ := os.ReadFile(filepath.Join(s.dir, "bench-payload"))
-	payload, _ := strconv.ParseInt(string(text), 10, 64)
+	payload, _ := s.number("bench-payload")
 	disk := int64(0)
 	_ = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
 		if info, err := d.Info(); err == nil && !d.IsDir() {

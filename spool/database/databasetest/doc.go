@@ -9,12 +9,13 @@
 //   - Run: each promise of archive.Store as a scene, listed in suite.go
 //   - RunDrawn: many orders of events and questions, without -race
 //   - RunLarge: scenes with many bytes and rows, without -race
+//   - RunTogether (folding.go): several servers of one database
 //   - RunSpanRetention (tracing.go) and RunWritten (growing.go): by a clock, and by bytes
 //   - RunFleet (fleet.go): what is kept of sidecars
 //   - RunMove (moving.go): everything is copied from and to each other database
 //
 // Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those
 // of spans in tracing*.go, and those of questions in asking.go, searching.go and starting.go.
-// history.go and filter.go draw what they work with. WriteScores and Ask are for benchmarks:
-// growing.go, questions.go, calls.go.
+// history.go and filter.go draw what they work with. WriteScores and Bench are for
+// benchmarks: growing.go, bench.go, questions.go, calls.go.
 package databasetest

@@ -14,17 +14,6 @@ import (
 	"promptspool/spool/archive/records"
 )
 
-// Ask asks an archive with calls of so many days the questions for which the
-// documentation promises times. It reports the first answer and the 95th percentile of
-// the others.
-func Ask(b *testing.B, a *records.Service, id wire.Identity, calls *Calls, days int) {
-	b.Helper()
-	s := asker{b, a, id, calls, days}
-	for _, q := range s.questions() {
-		s.measure(q)
-	}
-}
-
 // question is asked n times. ask returns how much its nth variant finds.
 type question struct {
 	name  string
