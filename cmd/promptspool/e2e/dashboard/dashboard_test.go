@@ -3,7 +3,6 @@
 package dashboard
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -72,12 +71,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.shows(".fault", "tag:demo latency:fast", "latency takes a time with its unit")
 	b.screenshots("requests-fault")
 
-	b.visit("/requests?col=sidecar&col=model")
-	b.shows("thead", "Started", "Model", "Sidecar")
-	if strings.Contains(b.text("thead"), "Template") {
-		t.Error("a column is shown that was not chosen")
-	}
-
+	b.visit("/requests?col=model")
 	b.do("follow", chromedp.Click("[data-live]"))
 	server.Track("/rest/track-request", harness.AdminKey, map[string]any{
 		"function_name":      "openai.ChatCompletion.create",
@@ -85,18 +79,8 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 		"request_response":   map[string]any{},
 		"request_start_time": 1, "request_end_time": 2,
 	})
-	b.do("see it come", chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
-		listed := `document.querySelector("#list").innerText.includes("gpt-later")`
-		_, err := chromedp.Run(ctx, chromedp.Poll[bool](listed, chromedp.WithPollingInterval(pollEvery)))
-		return err
-	}))
-
+	b.waitsFor("#list", "gpt-later")
 	b.shows("#count", "3 requests, newest first")
-	export := `fetch("/requests/export?filter=model:gpt-later").then((r) => r.text())`
-	lines, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](export, chromedp.EvalAwaitPromise))
-	if err != nil || strings.Count(lines, "\n") != 1 || !strings.Contains(lines, `"model":"gpt-later"`) {
-		t.Errorf("the view is exported as %q, %v", lines, err)
-	}
 }
 
 func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
@@ -201,16 +185,7 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 	b.press(".charts section a")
 	b.shows("main", "20 requests", "model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")
-	third := b.text("main code")
 	b.holds("the tab says what it shows", `document.title === "succeeded · gpt-4o · promptspool"`)
-	b.press("[rel=prev]")
-	if b.text("main code") == third {
-		t.Error("the newer neighbour is the request itself")
-	}
-	b.press("[rel=next]")
-	if again := b.text("main code"); again != third {
-		t.Errorf("newer and then older leads from %s to %s", third, again)
-	}
 
 	// A status is found in any case; what is not found leads to what is close.
 	b.visit("/requests?filter=status:error")
