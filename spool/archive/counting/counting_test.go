@@ -239,13 +239,13 @@ func TestWhatEndsACountWithAFaultIsTold(t *testing.T) {
 // Whenever a question is asked, its numbers do not shrink while nothing is deleted.
 func TestNumbersDoNotShrink(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		rows := rapid.IntRange(1, 1500).Draw(r, "rows")
+		rows := rapid.IntRange(1, 800).Draw(r, "rows")
 		steps := rapid.SliceOfN(rapid.Custom(func(r *rapid.T) [2]int {
 			return [2]int{
 				rapid.IntRange(0, 2).Draw(r, "question"),
 				rapid.SampledFrom([]int{0, 1, 50, 500, 5000, 30_000}).Draw(r, "pause"),
 			}
-		}), 1, 30).Draw(r, "steps")
+		}), 1, 15).Draw(r, "steps")
 
 		withCounting(t, &slowStore{rows: rows, each: time.Millisecond}, func(t *testing.T, c *counting.Service) {
 			last := map[int]int64{}

@@ -2,7 +2,6 @@ package query_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -200,18 +199,19 @@ func TestWhatAFilterFinds(t *testing.T) {
 		{"accepted_at", "", "lte", `"2026-03-01T13:00:01+01:00"`, true, true},
 	} {
 		f := condition(c.field, c.key, c.operator, c.value)
-		q, err := query.Compile(wire.Search{FilterGroup: f})
-		if err != nil {
-			t.Errorf("%s %s %s %s: %v", c.field, c.key, c.operator, c.value, err)
-			continue
-		}
+		wantMatch(t, f, full, c.full)
+		wantMatch(t, f, bare, c.bare)
+	}
+}
 
-		if got := q.Match(&query.Subject{Row: &full}); got != c.full {
-			t.Errorf("%s %s %s %s matches the full row: %v", c.field, c.key, c.operator, c.value, got)
-		}
-		if got := q.Match(&query.Subject{Row: &bare}); got != c.bare {
-			t.Errorf("%s %s %s %s matches the bare row: %v", c.field, c.key, c.operator, c.value, got)
-		}
+// wantMatch checks whether a filter finds a row.
+func wantMatch(t *testing.T, f *wire.Filter, row wire.Row, want bool) {
+	t.Helper()
+	q, err := query.Compile(wire.Search{FilterGroup: f})
+	if err != nil {
+		t.Errorf("%+v: %v", f, err)
+	} else if got := q.Match(&query.Subject{Row: &row}); got != want {
+		t.Errorf("%+v, value %s, matches %+v: %v", f, f.Value, row, got)
 	}
 }
 
@@ -222,7 +222,7 @@ func TestGroupsCombineConditions(t *testing.T) {
 		return wire.Filter{Logic: logic, Filters: append([]wire.Filter{}, parts...)}
 	}
 
-	for i, c := range []struct {
+	for _, c := range []struct {
 		filter wire.Filter
 		want   bool
 	}{
@@ -235,15 +235,7 @@ func TestGroupsCombineConditions(t *testing.T) {
 		{group("AND", group("OR", no, yes), yes), true},
 		{group("OR", group("AND", no, yes), no), false},
 	} {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			q, err := query.Compile(wire.Search{FilterGroup: &c.filter})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := q.Match(&query.Subject{Row: &row}); got != c.want {
-				t.Errorf("%+v matches: %v, want %v", c.filter, got, c.want)
-			}
-		})
+		wantMatch(t, &c.filter, row, c.want)
 	}
 }
 
@@ -272,13 +264,7 @@ func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
 		{"model", "is", `"gpt"`, false},
 		{"tags", "is", `"demo"`, false},
 	} {
-		q, err := query.Compile(wire.Search{FilterGroup: condition(c.field, "", c.operator, c.value)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := q.Match(&query.Subject{Row: &row}); got != c.want {
-			t.Errorf("%s %s %s matches: %v, want %v", c.field, c.operator, c.value, got, c.want)
-		}
+		wantMatch(t, condition(c.field, "", c.operator, c.value), row, c.want)
 	}
 }
 

@@ -58,17 +58,6 @@ func summarized(t *testing.T, rows []wire.Row, q wire.StatisticsQuery) wire.Anal
 	return a.Answer()
 }
 
-func TestSummariesThatAreMergedGiveWhatTheRowsGive(t *testing.T) {
-	rows := hourly(900)
-	want, _, err := Statistics(rows, wire.StatisticsQuery{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, summarized(t, rows, wire.StatisticsQuery{})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestAKeyWithAValueForEachRequestIsNotSummedUp(t *testing.T) {
 	rows := hourly(2500)
 	got := summarized(t, rows, wire.StatisticsQuery{})

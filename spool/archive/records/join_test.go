@@ -191,33 +191,31 @@ func TestJoiningHoldsAFewSpansAtATime(t *testing.T) {
 	}
 }
 
-// A call may be judged days after its messages came.
-func TestJoiningKeepsWhatWasJoinedBefore(t *testing.T) {
-	for name, days := range map[string][2]int{"the next day": {0, 1}, "of an earlier day": {1, 0}} {
+// A call may be judged days after its messages came, and the sidecar that has the span may be
+// without its server for months.
+func TestLogRecordsOfAnyDayAreJoined(t *testing.T) {
+	for name, c := range map[string]struct {
+		said, judged time.Time
+		spanLast     bool
+	}{
+		"the next day":      {joinStart, joinStart.AddDate(0, 0, 1), false},
+		"of an earlier day": {joinStart.AddDate(0, 0, 1), joinStart, false},
+		"months apart":      {joinStart.AddDate(0, -3, 0), joinStart.AddDate(0, 3, 0), true},
+	} {
 		j := newJoiner(t)
-		span, message := spanAndLog(t, 1, "", joinStart.AddDate(0, 0, days[0]), said)
-		_, judgement := spanAndLog(t, 1, "", joinStart.AddDate(0, 0, days[1]), judged)
-		for _, e := range []wire.Event{span, message, judgement, message, judgement} {
+		span, message := spanAndLog(t, 1, "", c.said, said)
+		_, judgement := spanAndLog(t, 1, "", c.judged, judged)
+		if !c.spanLast {
+			j.record(t, span)
+		}
+		for _, e := range []wire.Event{message, judgement, message, judgement, span} {
 			j.record(t, e)
 		}
 
 		r := j.shown(t, span)
-		if r.InputExcerpt != "Hi" || len(r.Scores) != 1 || len(r.Events) != 3 {
+		if r.InputExcerpt != "Hi" || len(r.Scores) != 1 || !c.spanLast && len(r.Events) != 3 {
 			t.Errorf("%s: the input %q, the scores %v, %d events", name, r.InputExcerpt, r.Scores, len(r.Events))
 		}
-	}
-}
-
-// The sidecar that has a span may be without its server for long.
-func TestASpanFindsItsLogRecordsOfAnyDay(t *testing.T) {
-	j := newJoiner(t)
-	span, message := spanAndLog(t, 1, "", joinStart.AddDate(0, -3, 0), said)
-	_, judgement := spanAndLog(t, 1, "", joinStart.AddDate(0, 3, 0), judged)
-	for _, e := range []wire.Event{message, judgement, span} {
-		j.record(t, e)
-	}
-	if r := j.shown(t, span); r.InputExcerpt != "Hi" || len(r.Scores) != 1 {
-		t.Errorf("the input %q and the scores %v, want those of the log records", r.InputExcerpt, r.Scores)
 	}
 }
 
@@ -347,5 +345,102 @@ func TestTheSpansOfManyTracesAreFoundAFewTracesAtATime(t *testing.T) {
 		if r := j.shown(t, span); r.InputExcerpt != "Hi" {
 			t.Errorf("span %d has no message: %s", n, r.Span)
 		}
+	}
+}
+
+// The batch of log records is durable by then, and would be sent again for ever.
+func TestADeletionWhileLogRecordsAreJoined(t *testing.T) {
+	j := newJoiner(t)
+	span, log := spanAndLog(t, 1, "", joinStart, said)
+	logged := wire.Event{
+		ID:         "018bcfe5-6800-7000-8000-000000000008",
+		RequestID:  span.RequestID,
+		Kind:       wire.KindRequest,
+		AcceptedAt: joinStart,
+		Sidecar:    "a",
+		Body: json.RawMessage(`{"function_name":"logged","kwargs":{},"request_response":{},` +
+			`"request_start_time":1,"request_end_time":2}`),
+	}
+	j.record(t, span, logged)
+	j.deleted = span.RequestID
+	j.record(t, log)
+}
+
+func TestLogRecordsOfTwoDaysAtTheSameTimeAreBothJoined(t *testing.T) {
+	j := newJoiner(t)
+	span, message := spanAndLog(t, 1, "", joinStart, said)
+	_, judgement := spanAndLog(t, 1, "", joinStart.AddDate(0, 0, 1), judged)
+	j.record(t, span)
+
+	j.between = func() { j.record(t, judgement) }
+	j.record(t, message)
+	if r := j.shown(t, span); r.InputExcerpt != "Hi" || len(r.Scores) != 1 {
+		t.Errorf("the input %q, the scores %v", r.InputExcerpt, r.Scores)
+	}
+}
+
+// Of many messages not all are joined. A score must not depend on what comes before it.
+func TestManyMessagesKeepNoScoreOut(t *testing.T) {
+	big := `"pad":"` + strings.Repeat("x", 1<<20) + `",` + said
+	for name, messages := range map[string]struct {
+		n       int
+		at      time.Time
+		members string
+	}{
+		"many messages":  {300, joinStart, said},
+		"large messages": {5, time.Time{}, big},
+	} {
+		for _, together := range []bool{true, false} {
+			j := newJoiner(t)
+			span, judgement := spanAndLog(t, 1, "", joinStart.Add(time.Hour), judged)
+			events := []wire.Event{span}
+			for n := range messages.n {
+				members := fmt.Sprintf(`"n":%d,%s`, n, messages.members)
+				_, message := spanAndLog(t, 1, "", messages.at, members)
+				events = append(events, message)
+			}
+
+			if together {
+				_, _ = j.archive.Record(t.Context(), j.id, append(events, judgement))
+			} else {
+				_, _ = j.archive.Record(t.Context(), j.id, events)
+				j.record(t, judgement)
+			}
+			if r := j.shown(t, span); r.InputExcerpt != "Hi" || len(r.Scores) != 1 {
+				t.Errorf("%s, together %v: the input %q, the scores %v", name, together, r.InputExcerpt, r.Scores)
+			}
+		}
+	}
+}
+
+// A clock that was never set gives spans a start in 1970.
+func TestASpanWithAWrongStartFindsItsLogRecords(t *testing.T) {
+	for _, start := range []time.Time{time.Unix(0, 1), joinStart.AddDate(-3, 0, 0), joinStart.AddDate(3, 0, 0)} {
+		j := newJoiner(t)
+		span, log := spanAndLog(t, 1, "", joinStart, said)
+		body := strings.Replace(string(span.Body), fmt.Sprint(joinStart.UnixNano()), fmt.Sprint(start.UnixNano()), 1)
+		id := [8]byte{7: 1}
+		span = traceEvent(t, wire.KindSpan, wire.SpanRecordID(joinTrace, id, uint64(start.UnixNano())), body)
+
+		j.record(t, log)
+		j.record(t, span)
+		if r := j.shown(t, span); r.InputExcerpt != "Hi" {
+			t.Errorf("a span that began %v has no message: %s", start, r.Span)
+		}
+	}
+}
+
+func TestWhyALogRecordIsRefused(t *testing.T) {
+	j := newJoiner(t)
+	var logs []wire.Event
+	for n := range 6 {
+		members := fmt.Sprintf(`"n":%d,"pad":"%s",%s`, n, strings.Repeat("x", 1<<20), said)
+		_, log := spanAndLog(t, 1, "", joinStart, members)
+		logs = append(logs, log)
+	}
+
+	results, err := j.archive.Record(t.Context(), j.id, logs)
+	if err != nil || !strings.Contains(results[5].Reason, fmt.Sprint(archive.LogBytesMax, " bytes")) {
+		t.Errorf("%v, %+v", err, results[5])
 	}
 }

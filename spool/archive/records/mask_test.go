@@ -171,16 +171,24 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 	}
 }
 
-// Cut in the middle, a secret no longer looks like one.
-func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
+// Cut in the middle, a secret no longer looks like one. So excerpts may end, and the state has
+// only the beginning of a span's name.
+func TestMaskingAlsoMasksWhatEndsWithinASecret(t *testing.T) {
 	db := openStore(t)
 	s := serverOver(db)
-	text := strings.Repeat("x ", calls.ExcerptBytesMax/2-8)
-	body := `{"function_name":"f","kwargs":{"prompt":"` + text + place + `"},"request_response":"` + text + place + `"}`
-	old := databasetest.WithKey(t, databasetest.Decode(t, write(1, wire.KindRequest, body), databasetest.Start))
+	text, name := strings.Repeat("x ", calls.ExcerptBytesMax/2-8), strings.Repeat("x ", 120)
+	called := write(1, wire.KindRequest,
+		`{"function_name":"f","kwargs":{"prompt":"`+text+place+`"},"request_response":"`+text+place+`"}`)
+	spanned := write(2, wire.KindSpan, `{"resource":{},"scope":{},"span":{`+
+		`"traceId":"0af7651916cd43dd8448eb211c80319c","spanId":"b7ad6b7169203331","name":"`+name+place+`"}}`)
+	spanned.RequestID = databasetest.ID(1001)
+
+	request := databasetest.WithKey(t, databasetest.Decode(t, called, databasetest.Start))
 	cut := (text + databasetest.Key)[:calls.ExcerptBytesMax]
-	old.Request.InputExcerpt, old.Request.OutputExcerpt = cut, cut
-	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
+	request.Request.InputExcerpt, request.Request.OutputExcerpt = cut, cut
+	span := databasetest.WithKey(t, databasetest.Decode(t, spanned, databasetest.Start))
+	span.Span.Name = (name + databasetest.Key)[:256]
+	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{request, span}); err != nil {
 		t.Fatal(err)
 	}
 
@@ -191,30 +199,11 @@ func TestMaskingAlsoMasksAnExcerptThatEndsWithinASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := page.Items[0]
-	if row.InputExcerpt != text+"[masked]" || row.OutputExcerpt != text+"[masked]" {
+	if row := page.Items[0]; row.InputExcerpt != text+"[masked]" || row.OutputExcerpt != text+"[masked]" {
 		t.Errorf("the excerpts are %q and %q", row.InputExcerpt, row.OutputExcerpt)
 	}
-}
-
-// The state has only the beginning of a span's name.
-func TestMaskingAlsoMasksANameOfASpanThatEndsWithinASecret(t *testing.T) {
-	db := openStore(t)
-	s := serverOver(db)
-	text := strings.Repeat("x ", 120)
-	body := `{"resource":{},"scope":{},"span":{"traceId":"0af7651916cd43dd8448eb211c80319c",` +
-		`"spanId":"b7ad6b7169203331","name":"` + text + place + `"}}`
-	old := databasetest.WithKey(t, databasetest.Decode(t, write(1, wire.KindSpan, body), databasetest.Start))
-	old.Span.Name = (text + databasetest.Key)[:256]
-	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
-		t.Fatal(err)
-	}
-
-	if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
-		t.Fatal(err)
-	}
 	trace, err := s.Trace(t.Context(), s.id, "0af7651916cd43dd8448eb211c80319c")
-	if err != nil || len(trace.Spans) != 1 || trace.Spans[0].Name != text+"[masked]" {
+	if err != nil || len(trace.Spans) != 1 || trace.Spans[0].Name != name+"[masked]" {
 		t.Errorf("the trace is %+v, %v", trace, err)
 	}
 }

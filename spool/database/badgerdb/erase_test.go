@@ -208,45 +208,31 @@ func TestWhatIsDeletedDuringAnErasureIsErasedByTheNext(t *testing.T) {
 	}
 }
 
-func TestRetention(t *testing.T) {
-	for name, c := range map[string]struct {
-		keep func(body int64) archive.Retention
+// By age to the second, of all accounts; by bytes see databasetest.RunSpanRetention.
+func TestRetentionByAge(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	db.PackEagerly()
+	db.now = func() time.Time { return databasetest.Start.Add(29 * time.Second) }
+	for n := range 30 {
+		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
+		for _, account := range []string{"a", "b"} {
+			if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	for _, c := range []struct {
+		age  time.Duration // 0 bounds nothing
 		left int
-	}{
-		"by age":   {func(int64) archive.Retention { return archive.Retention{Age: 10 * time.Second} }, 11},
-		"by bytes": {func(body int64) archive.Retention { return archive.Retention{Bytes: 5 * body} }, 5},
-		"all":      {func(int64) archive.Retention { return archive.Retention{} }, 30},
-	} {
-		t.Run(name, func(t *testing.T) {
-			db := openIn(t, t.TempDir())
-			db.PackEagerly()
-			db.now = func() time.Time { return databasetest.Start.Add(29 * time.Second) }
-
-			var bytes int64
-			for n := range 30 {
-				e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
-				bytes = int64(len(e.Body))
-				for _, account := range []string{"a", "b"} {
-					if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
-						t.Fatal(err)
-					}
-				}
-			}
-
-			dropped, err := archive.Retain(t.Context(), db, c.keep(bytes), db.now())
-			if err != nil || dropped != int64(2*(30-c.left)) {
-				t.Errorf("%d records were dropped (%v), want %d", dropped, err, 2*(30-c.left))
-			}
-
-			page, err := db.Search(t.Context(), "a", query.Query{Limit: 100})
-			if err != nil || len(page.Rows) != c.left || page.Total != c.left {
-				t.Fatalf("%d rows are left in a total of %d (%v), want %d",
-					len(page.Rows), page.Total, err, c.left)
-			}
-			if c.left > 0 && page.Rows[0].RequestID != databasetest.ID(1029) {
-				t.Errorf("the newest record is %s, want %s", page.Rows[0].RequestID, databasetest.ID(1029))
-			}
-		})
+	}{{0, 30}, {10 * time.Second, 11}} {
+		if _, err := archive.Retain(t.Context(), db, archive.Retention{Age: c.age}, db.now()); err != nil {
+			t.Fatal(err)
+		}
+		page, err := db.Search(t.Context(), "b", query.Query{Limit: 100})
+		if err != nil || len(page.Rows) != c.left || page.Rows[0].RequestID != databasetest.ID(1029) {
+			t.Errorf("%d rows are left of %v (%v), want the newest %d", len(page.Rows), c.age, err, c.left)
+		}
 	}
 }
 
@@ -328,4 +314,59 @@ func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
 	if err := <-erased; err != nil {
 		t.Error(err)
 	}
+}
+
+// Each tombstone counts once, whatever made it, and survives a restart.
+func TestTombstonesAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	db := openIn(t, dir)
+	want := func(n int64, what string) {
+		t.Helper()
+		if s, err := db.Size(t.Context()); err != nil || s.Tombstones != n {
+			t.Errorf("%s: %d tombstones (%v), want %d", what, s.Tombstones, err, n)
+		}
+	}
+	remove := func(account string, d wire.Deletion) {
+		t.Helper()
+		if _, err := archive.Delete(t.Context(), db, account, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ann := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1001), secretBody(1, "ann"))
+	late := databasetest.Event(t, 2, wire.KindRequest, databasetest.ID(1002), secretBody(2, "ann"))
+	bob := databasetest.Event(t, 3, wire.KindRequest, databasetest.ID(1003), secretBody(3, "bob"))
+	for _, account := range []string{"a", "b"} {
+		if _, err := db.Apply(t.Context(), account, []archive.Event{ann, bob}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	want(0, "before any deletion")
+	for range 2 {
+		remove("a", wire.Deletion{RequestID: bob.RequestID})
+		want(1, "a record that is deleted, and deleted again")
+	}
+
+	forget := wire.Deletion{Key: "user", Value: "ann", Before: databasetest.Start.Add(time.Hour)}
+	for range 2 {
+		remove("a", forget)
+		want(3, "a value and the record that has it, again and again")
+	}
+
+	for range 2 {
+		if _, err := db.Apply(t.Context(), "a", []archive.Event{late, bob}); err != nil {
+			t.Fatal(err)
+		}
+		want(4, "a record that came late, and one that was deleted")
+	}
+
+	remove("b", wire.Deletion{RequestID: bob.RequestID})
+	want(5, "a record of another account")
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db = openIn(t, dir)
+	want(5, "after a restart")
 }

@@ -160,23 +160,6 @@ func partitions(t testing.TB, dsn, name string) (n int) {
 	return n
 }
 
-func TestTheOldestGoWhenAnAccountHoldsTooMuch(t *testing.T) {
-	db := at(t, postgres.Empty(t), monday.Add(week))
-	size := int64(0)
-	for n := range 10 {
-		e := requestAt(t, monday.Add(time.Duration(n)*24*time.Hour), n)
-		size += int64(len(e.Body))
-		apply(t, db, e)
-	}
-	dropped, err := archive.Retain(context.Background(), db, archive.Retention{Bytes: size * 6 / 10}, monday.Add(week))
-	if err != nil || dropped != 4 || total(t, db) != 6 {
-		t.Errorf("%d were dropped (%v), want the 4 oldest", dropped, err)
-	}
-	if _, _, err := db.Record(context.Background(), account, idAt(monday, 0)); !wire.IsCode(err, wire.CodeNotFound) {
-		t.Error("the oldest is still there")
-	}
-}
-
 func TestAMissingPartitionLosesNothing(t *testing.T) {
 	dsn := postgres.Empty(t)
 	db := at(t, dsn, monday)
@@ -391,5 +374,35 @@ func TestALookAtSpansThatFailsIsAnError(t *testing.T) {
 	states, next, err := db.OffList(t.Context(), account, archive.TaggedSpans, "", 10)
 	if err == nil || len(states) > 0 || next != "" {
 		t.Errorf("it found %d spans, and more behind %q, %v", len(states), next, err)
+	}
+}
+
+func TestAPageOfOrphansIsBoundedByBytes(t *testing.T) {
+	const orphans = 6
+	db := checked(t, postgres.Empty(t))
+	db.InSmallSteps() // two of these are too many for a page
+	for n := range orphans {
+		id := idAt(monday, n)
+		apply(t, db, eventAt(t, monday, wire.KindMetadata, id, n,
+			`{"request_id":"`+id+`",`+
+				`"metadata":{"a":"`+strings.Repeat("x", 1000)+`","b":"`+strings.Repeat("y", 1000)+`"}}`))
+	}
+
+	found, pages := 0, 0
+	for after, more := "", true; more; pages++ {
+		states, next, err := db.OffList(context.Background(), account, archive.Orphaned, after, 100)
+		if err != nil || len(states) == 0 || len(states) > 2 {
+			t.Fatalf("a page has %d orphans (%v)", len(states), err)
+		}
+		found += len(states)
+		after, more = next, next != ""
+	}
+	if found != orphans {
+		t.Errorf("%d pages have %d orphans, want %d", pages, found, orphans)
+	}
+
+	d := wire.Deletion{Key: "a", Value: strings.Repeat("x", 1000), Before: monday.Add(time.Hour)}
+	if sum, err := archive.Delete(context.Background(), db, account, d); err != nil || sum.Records != orphans {
+		t.Errorf("%d of %d are deleted (%v)", sum.Records, orphans, err)
 	}
 }
