@@ -13,73 +13,57 @@ import (
 )
 
 // hostile are texts that the parser of Markdown takes the square of their length for, or that
-// become much longer as HTML.
+// become much longer as HTML: a head, and a piece again and again.
 var hostile = map[string]func(n int) string{
-	"quotes":            func(n int) string { return strings.Repeat(">", n) },
-	"quotes and tabs":   func(n int) string { return strings.Repeat(">\t", n/2) },
-	"lists":             func(n int) string { return strings.Repeat("- ", n/2) + "a" },
-	"numbers":           func(n int) string { return strings.Repeat("1. ", n/3) + "a" },
-	"quotes with lists": func(n int) string { return strings.Repeat("> - ", n/4) + "a" },
-	"deeper lists":      func(n int) string { return deeper(n, "- a\n") },
-	"more quotes":       func(n int) string { return strings.Repeat(strings.Repeat(">", 19)+"a\n", n/21) },
-	"brackets":          func(n int) string { return strings.Repeat("[a](", n/4) },
-	"empty links":       func(n int) string { return strings.Repeat("[](", n/3) },
-	"destinations":      func(n int) string { return strings.Repeat("[a](<b", n/6) },
-	"paragraphs of links": func(n int) string {
-		return strings.Repeat(strings.Repeat("[](", 330)+"\n\n", n/992)
-	},
-	"items of links": func(n int) string {
-		return strings.Repeat("- "+strings.Repeat("[](", 330)+"\n", n/993)
-	},
-	"stars": func(n int) string { return strings.Repeat("*a_", n/3) },
-	"paragraphs of stars": func(n int) string {
-		return strings.Repeat(strings.Repeat("*a_", 450)+"\n\n", n/1352)
-	},
-	"quotes of stars": func(n int) string {
-		return strings.Repeat("> "+strings.Repeat("*a_", 450)+"\n", n/1353)
-	},
-	"quotes of links": func(n int) string {
-		return strings.Repeat("> "+strings.Repeat("[](", 330)+"\n", n/993)
-	},
-	"second items": func(n int) string {
-		return "a\n" + strings.Repeat("2. "+strings.Repeat("*a_", 450)+"\n", n/1354)
-	},
-	"indented items": func(n int) string {
-		return "a\n" + strings.Repeat("    - "+strings.Repeat("*a_", 450)+"\n", n/1357)
-	},
-	"empty items": func(n int) string {
-		return "a\n" + strings.Repeat(strings.Repeat("[](", 330)+"\n2.\n", n/994)
-	},
-	"short rows of dashes": func(n int) string {
-		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
-			strings.Repeat("|-\n", n/9)
-	},
-	"short rows and empty items": func(n int) string {
-		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
-			strings.Repeat("2.\n", n/9)
-	},
-	"cells": func(n int) string {
-		return strings.Repeat("|a", n/6) + "\n" + strings.Repeat("|-", n/6) + "\n" +
-			strings.Repeat("a\n", n/6)
-	},
+	"quotes":              many("", ">"),
+	"quotes and tabs":     many("", ">\t"),
+	"lists":               func(n int) string { return strings.Repeat("- ", n/2) + "a" },
+	"numbers":             func(n int) string { return strings.Repeat("1. ", n/3) + "a" },
+	"quotes with lists":   func(n int) string { return strings.Repeat("> - ", n/4) + "a" },
+	"deeper lists":        func(n int) string { return deeper(n, "- a\n") },
+	"more quotes":         many("", strings.Repeat(">", 19)+"a\n"),
+	"brackets":            many("", "[a]("),
+	"empty links":         many("", links[:3]),
+	"destinations":        many("", "[a](<b"),
+	"paragraphs of links": many("", links+"\n\n"),
+	"items of links":      many("", "- "+links+"\n"),
+	"quotes of links":     many("", "> "+links+"\n"),
+	"stars":               many("", stars[:3]),
+	"paragraphs of stars": many("", stars+"\n\n"),
+	"quotes of stars":     many("", "> "+stars+"\n"),
+	"second items":        many("a\n", "2. "+stars+"\n"),
+	"indented items":      many("a\n", "    - "+stars+"\n"),
+	"empty items":         many("a\n", links+"\n2.\n"),
+
+	"short rows of dashes":       func(n int) string { return many(table(n/6), "|-\n")(n / 3) },
+	"short rows and empty items": func(n int) string { return many(table(n/6), "2.\n")(n / 3) },
+	"cells":                      func(n int) string { return many(table(n/6), "a\n")(n / 3) },
 	"cells in a quote": func(n int) string {
-		return "> " + strings.Repeat("|a", n/6) + "\n> " +
-			strings.Repeat("|-", n/6) + "\n" +
-			strings.Repeat("> a\n", n/12)
+		return many("> "+strings.Repeat("|a", n/6)+"\n> "+strings.Repeat("|-", n/6)+"\n", "> a\n")(n / 3)
 	},
-	"full rows": func(n int) string {
-		return strings.Repeat("|a", 99) + "\n" + strings.Repeat("|-", 99) + "\n" +
-			strings.Repeat(strings.Repeat("|a", 99)+"\n", n/199)
-	},
-	"ticks":                 func(n int) string { return strings.Repeat("`a``b", n/5) },
-	"a line of one letter":  func(n int) string { return strings.Repeat("a\n", n/2) },
-	"items":                 func(n int) string { return strings.Repeat("- a\n", n/4) },
-	"lines between items":   func(n int) string { return strings.Repeat("- a\n\n", n/5) },
-	"rulers":                func(n int) string { return strings.Repeat("* * * a\n", n/8) },
-	"quotation marks":       func(n int) string { return strings.Repeat(`"`, n) },
-	"code of brackets":      func(n int) string { return "```js\n" + strings.Repeat("1,", n/2) },
-	"strings without ends":  func(n int) string { return "```py\n" + strings.Repeat(`'''"`, n/4) },
-	"comments without ends": func(n int) string { return "```js\n" + strings.Repeat("/* ", n/3) },
+	"full rows": many(table(99), strings.Repeat("|a", 99)+"\n"),
+
+	"ticks":                 many("", "`a``b"),
+	"a line of one letter":  many("", "a\n"),
+	"items":                 many("", "- a\n"),
+	"lines between items":   many("", "- a\n\n"),
+	"rulers":                many("", "* * * a\n"),
+	"quotation marks":       many("", `"`),
+	"code of brackets":      many("```js\n", "1,"),
+	"strings without ends":  many("```py\n", `'''"`),
+	"comments without ends": many("```js\n", "/* "),
+}
+
+var links, stars = strings.Repeat("[](", 330), strings.Repeat("*a_", 450)
+
+// many returns texts of a head and n bytes of a piece.
+func many(head, piece string) func(n int) string {
+	return func(n int) string { return head + strings.Repeat(piece, n/len(piece)) }
+}
+
+// table returns the two first rows of a table.
+func table(columns int) string {
+	return strings.Repeat("|a", columns) + "\n" + strings.Repeat("|-", columns) + "\n"
 }
 
 // deeper returns n bytes of lines, each further to the right than the one above it.
