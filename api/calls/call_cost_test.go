@@ -14,58 +14,50 @@ import (
 // The server that reads a call serves all accounts: no call may cost more than in proportion
 // to its bytes.
 func TestReadingACallCostsInProportionToItsBytes(t *testing.T) {
-	for name, body := range map[string]func(n int) string{
-		"many parts of a text": func(n int) string {
-			return `{"request_response":{"choices":[{"message":{"role":"assistant","content":[` +
-				repeated(n, `{"type":"text","text":"abcdefghijklmnopqrstuvwxyz"}`) + `]}}]}}`
+	for name, c := range map[string]struct{ around, element string }{
+		"many parts of a text": {
+			`{"request_response":{"choices":[{"message":{"role":"assistant","content":[%s]}}]}}`,
+			`{"type":"text","text":"abcdefghijklmnopqrstuvwxyz"}`,
 		},
-		"many pieces of a tool's arguments": func(n int) string {
-			return `{"request_response":[` +
-				repeated(n, `{"choices":[{"delta":{"tool_calls":[{"index":0,`+
-					`"function":{"arguments":"abcdefghijklmnop"}}]}}]}`) + `]}`
+		"many pieces of a tool's arguments": {
+			`{"request_response":[%s]}`,
+			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"abcdefghijklmnop"}}]}}]}`,
 		},
-		"text and reasoning in turn": func(n int) string {
-			return `{"request_response":[` +
-				repeated(n, `{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},`+
-					`{"choices":[{"delta":{"content":"abcdefgh"}}]}`) + `]}`
+		"text and reasoning in turn": {
+			`{"request_response":[%s]}`,
+			`{"choices":[{"delta":{"reasoning":"abcdefgh"}}]},{"choices":[{"delta":{"content":"abcdefgh"}}]}`,
 		},
-		"many pieces of Anthropic's": func(n int) string {
-			return `{"request_response":[{"type":"message_start"},` +
-				repeated(n, `{"type":"content_block_delta","index":0,"delta":{"partial_json":"abcdefgh"}}`) + `]}`
+		"many pieces of Anthropic's": {
+			`{"request_response":[{"type":"message_start"},%s]}`,
+			`{"type":"content_block_delta","index":0,"delta":{"partial_json":"abcdefgh"}}`,
 		},
-		"many tools of one answer": func(n int) string {
-			return `{"request_response":[` +
-				repeated(n, `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`) + `]}`
+		"many tools of one answer": {
+			`{"request_response":[%s]}`,
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":{}}}]}}]}`,
 		},
-		"many choices": func(n int) string {
-			return `{"request_response":{"choices":[` +
-				repeated(n, `{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`) + `]}}`
+		"many choices": {
+			`{"request_response":{"choices":[%s]}}`,
+			`{"message":{"role":"assistant","content":"abcd"},"finish_reason":"stop"}`,
 		},
-		"many messages": func(n int) string {
-			return `{"kwargs":{"messages":[` + repeated(n, `{"role":"user","content":"abcd"}`) + `]}}`
-		},
-		"many variables": func(n int) string {
-			return `{"prompt_input_variables":{"a":1` + strings.Repeat(`,"b":"abcdefgh"`, n) + `}}`
-		},
+		"many messages":  {`{"kwargs":{"messages":[%s]}}`, `{"role":"user","content":"abcd"}`},
+		"many variables": {`{"prompt_input_variables":{%s}}`, `"b":"abcdefgh"`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			// Memory, not time: it is the same however busy the machine is, and code that joins
-			// texts piece by piece allocates as much as it copies.
-			cost := func(n int) uint64 {
-				text := []byte(body(n))
-				before := allocated()
+		// Memory, not time: it is the same however busy the machine is, and code that joins
+		// texts piece by piece allocates as much as it copies.
+		cost := func(n int) uint64 {
+			text := []byte(strings.Replace(c.around, "%s", repeated(n, c.element), 1))
+			before := allocated()
 
-				call := calls.Read(text)
-				call.Shape()
-				query.ReadContent(t.Context(), text)
+			call := calls.Read(text)
+			call.Shape()
+			query.ReadContent(t.Context(), text)
 
-				return allocated() - before
-			}
+			return allocated() - before
+		}
 
-			if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
-				t.Errorf("four times as many allocate %d bytes, want about four times %d", fourfold, once)
-			}
-		})
+		if once, fourfold := cost(1000), cost(4000); fourfold > 8*once {
+			t.Errorf("%s: four times as many allocate %d bytes, want about four times %d", name, fourfold, once)
+		}
 	}
 }
 

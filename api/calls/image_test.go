@@ -20,7 +20,6 @@ func TestAnImageIsReadOutOfEveryProvidersForm(t *testing.T) {
 			t.Errorf("%s: got the image %q, want %q", name, got, want)
 		}
 	}
-
 	for name, part := range map[string]string{
 		"an address":     `{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}`,
 		"drawn by text":  `{"type":"image_url","image_url":{"url":"data:image/svg+xml;base64,PHN2Zy8+"}}`,

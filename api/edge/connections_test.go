@@ -210,19 +210,6 @@ func TestWhoKeepsUsWaitingLongestMakesRoom(t *testing.T) {
 	}
 }
 
-func TestAConnectionThatIsUsedIsNotTheOneThatIsCut(t *testing.T) {
-	s := stage(t, nil)
-	good := s.dial("")
-	for i := range 10 * most {
-		if status := good.call("/"); status != 200 {
-			t.Fatalf("after %d others, a call on the connection that is used is answered with %d", i, status)
-		}
-		s.dial(halfHead)
-		// Wait until it is there.
-		s.reaches(func() float64 { return s.value("connections_cut_total", "slow") }, float64(max(0, i+2-most)))
-	}
-}
-
 func TestWhoseCallIsBeingAnsweredIsNeverCut(t *testing.T) {
 	s := stage(t, nil)
 	var slow []*client

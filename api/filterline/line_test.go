@@ -139,28 +139,6 @@ func TestTheTimesOfALine(t *testing.T) {
 	}
 }
 
-// Where clocks are changed at midnight, a day begins at one o'clock.
-func TestADayWithoutMidnightBeginsWithItsFirstHour(t *testing.T) {
-	cairo, err := time.LoadLocation("Africa/Cairo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	now := time.Date(2026, 4, 24, 12, 0, 0, 0, time.UTC)
-
-	for _, line := range []string{"time:2026-04-24", "time:today"} {
-		s, err := filterline.Read(line, filterline.Clock{Now: now, Zone: cairo})
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw, _ := json.Marshal(s.Filter.Filters)
-		want := `[{"field":"list_time","operator":"gte","value":"2026-04-23T22:00:00Z"},` +
-			`{"field":"list_time","operator":"lt","value":"2026-04-24T21:00:00Z"}]`
-		if string(raw) != want {
-			t.Errorf("%s means %s, want %s", line, raw, want)
-		}
-	}
-}
-
 // What takes no words finds the same with a group.
 func TestTheGroupOfALineHasItsWords(t *testing.T) {
 	s, err := filterline.Read("refund tag:x", clock)

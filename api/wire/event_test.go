@@ -94,13 +94,10 @@ func TestParseEventTakesWhatOtherVersionsWrite(t *testing.T) {
 		{"ids in capitals", edit(t, someLine, "id", `"`+strings.ToUpper(someID)+`"`)},
 		{"a line break at the end", someLine + "\r\n"},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			e, err := ParseEvent([]byte(tt.line))
-			if err != nil || e.ID != someID || e.RequestID != someID ||
-				!e.AcceptedAt.Equal(at(2026, 3, 1, 12, 0, 0, 0)) {
-				t.Errorf("the event is %+v, error %v", e, err)
-			}
-		})
+		e, err := ParseEvent([]byte(tt.line))
+		if err != nil || e.ID != someID || e.RequestID != someID || !e.AcceptedAt.Equal(at(2026, 3, 1, 12, 0, 0, 0)) {
+			t.Errorf("%s: the event is %+v, error %v", tt.what, e, err)
+		}
 	}
 }
 
@@ -129,11 +126,9 @@ func TestParseEventNamesWhatIsWrong(t *testing.T) {
 		{"a body that is null", edit(t, someLine, "body", "null"), "body must be a JSON object"},
 		{"a body that is an array", edit(t, someLine, "body", "[]"), "body must be a JSON object"},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			if _, err := ParseEvent([]byte(tt.line)); err == nil || !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("error is %v, want %q", err, tt.says)
-			}
-		})
+		if _, err := ParseEvent([]byte(tt.line)); err == nil || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v, want %q", tt.what, err, tt.says)
+		}
 	}
 }
 

@@ -45,11 +45,9 @@ func TestResolveTellsWhatASelectorMeansNow(t *testing.T) {
 		{"a deleted label", Selector{Label: "beta"}, 0, false},
 		{"an unknown label, with a version that exists", Selector{Label: "test", Version: 1}, 0, false},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			if version, ok := template.Resolve(tt.selector); version != tt.version || ok != tt.ok {
-				t.Errorf("the version is %d, %v; want %d, %v", version, ok, tt.version, tt.ok)
-			}
-		})
+		if version, ok := template.Resolve(tt.selector); version != tt.version || ok != tt.ok {
+			t.Errorf("%s: the version is %d, %v; want %d, %v", tt.what, version, ok, tt.version, tt.ok)
+		}
 	}
 
 	if version, ok := (&Template{}).Resolve(Selector{}); ok || version != 0 {
@@ -79,12 +77,10 @@ func TestResolveAtTellsWhatASelectorMeantThen(t *testing.T) {
 		{"label and version: the label wins", Selector{Label: "prod", Version: 3}, time.Hour, 1},
 		{"a version that a later clock made", Selector{Version: 3}, 0, 3},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			version, ok := template.ResolveAt(tt.selector, noon.Add(tt.after))
-			if version != tt.version || ok != (tt.version > 0) {
-				t.Errorf("the version is %d, %v; want %d", version, ok, tt.version)
-			}
-		})
+		version, ok := template.ResolveAt(tt.selector, noon.Add(tt.after))
+		if version != tt.version || ok != (tt.version > 0) {
+			t.Errorf("%s: the version is %d, %v; want %d", tt.what, version, ok, tt.version)
+		}
 	}
 }
 

@@ -128,27 +128,6 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestRenderedLinksStayWithinTheBinary(t *testing.T) {
-	href := regexp.MustCompile(`href="([^"]*)"`)
-	for _, name := range Names() {
-		for _, m := range href.FindAllStringSubmatch(Find(name).HTML("", ""), -1) {
-			page, _, _ := strings.Cut(strings.TrimPrefix(m[1], "/docs/"), "#")
-			if !strings.HasPrefix(m[1], "#") && !strings.HasPrefix(m[1], "https://") && Find(page) == nil &&
-				!isPicture(page) {
-				t.Errorf("%s leads to %s", name, m[1])
-			}
-		}
-	}
-}
-
-// isPicture reports whether an address below /docs is that of a picture.
-func isPicture(address string) bool {
-	name, ok := strings.CutPrefix(address, "pictures/")
-	_, err := fs.Stat(Pictures, name)
-
-	return ok && err == nil
-}
-
 func TestPicturesAreSmallAndShown(t *testing.T) {
 	var all strings.Builder
 	for _, source := range sources(t) {
@@ -284,14 +263,6 @@ func TestPagesAreReadableInTheRepository(t *testing.T) {
 			if n := utf8.RuneCountInString(line); n > 121 && !table && !inCode && !generated {
 				t.Errorf("%s: a line of %d columns: %s", place, n, line)
 			}
-		}
-	}
-}
-
-func TestLLMsListsEveryPage(t *testing.T) {
-	for _, name := range Names() {
-		if !strings.Contains(LLMs(""), "](/docs/"+name+".md): ") {
-			t.Errorf("LLMs does not list %s", name)
 		}
 	}
 }
