@@ -274,7 +274,7 @@ func (c *Call) bedrockModels(r node) bool {
 
 // embeddings recognises answers without text.
 func (c *Call) embeddings(r node) bool {
-	return r.first("embeddings", "embedding").exists() ||
+	return r.first("embeddings", "embedding").exists() || r.texts("object") == "list" ||
 		r.at("data").element().first("embedding", "url", "b64_json").exists()
 }
 

@@ -11,9 +11,11 @@ import (
 // modelKeys are how those keys of attributes begin that only instrumentation of model calls, agents
 // and their tools writes.
 var modelKeys = strings.Fields(`
-	ai. all_messages_events embedding. gcp.vertex.agent. gen_ai. genkit: hidden_params input.value langfuse. langsmith.
-	llm. mcp. metadata.user_api_key mlflow. model_request_parameters node_type openai. openai_agents. openinference.
-	operation.cost output.value promptlayer. pydantic_ai. reranker. retrieval. tag.tags traceloop.`)
+	ai. all_messages_events braintrust.input braintrust.metadata braintrust.metrics braintrust.output
+	braintrust.span_attributes embedding. gcp.vertex.agent. gen_ai. genkit: hidden_params input.value
+	langfuse. langsmith. llm. mastra. mcp. metadata.user_api_key mlflow. model_request_parameters node_type
+	openai. openai_agents. openinference. operation.cost output.value promptlayer. pydantic_ai. reranker.
+	retrieval. spring.ai. tag.tags traceloop.`)
 
 // modelScopes are the names of its scopes. One that ends with a star means all names that
 // begin so.

@@ -1,5 +1,7 @@
 package otel
 
+import "strings"
+
 // anything reads an attribute that may hold anything that went in or came out: a provider's request
 // or response, messages, or a text.
 func anything(s *span, key, role string) conversation {
@@ -19,7 +21,7 @@ func inputOf(v value) conversation {
 	case v.absent():
 		return conversation{}
 	case in.isArray():
-		if looksLikeMessages(in) {
+		if looksLikeMessages(in) || v.isArray() && in.element().isText() {
 			return messagesOf(in, "user")
 		}
 	case in.isObject():
@@ -55,7 +57,13 @@ func outputOf(v value) conversation {
 	case v.absent():
 		return conversation{}
 	case out.isArray():
-		if looksLikeMessages(out) {
+		first := out.element()
+		switch kind := first.texts("type"); {
+		case first.at("message").isObject():
+			return conversation{raw: encoded(map[string]value{"choices": out})}
+		case kind == "reasoning" || strings.HasSuffix(kind, "_call"): // of OpenAI's responses
+			return conversation{raw: encoded(map[string]value{"output": out})}
+		case looksLikeMessages(out) || v.isArray() && first.isText():
 			return messagesOf(out, "assistant")
 		}
 	case out.isObject():

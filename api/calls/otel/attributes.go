@@ -131,6 +131,21 @@ func readAttributes(list value) (a attributes) {
 	return a
 }
 
+// unfoldedMax bounds the members of an attribute that become attributes.
+const unfoldedMax = 64
+
+// unfold adds the members of attributes that hold an object as further attributes.
+func (a *attributes) unfold(keys ...string) {
+	for _, key := range keys {
+		object := objectOf(a.get(key).inner())
+		for i, name := range sortedNames(object) {
+			if i < unfoldedMax {
+				a.add(key+"."+name, object[name])
+			}
+		}
+	}
+}
+
 // text returns the first non-empty text among the attributes called keys.
 func (a *attributes) text(keys ...string) string {
 	for _, key := range keys {

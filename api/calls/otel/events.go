@@ -43,6 +43,16 @@ func (s *span) readEvents(logs value) {
 	for _, log := range logs.elements() {
 		s.events = append(s.events, newEvent(log))
 	}
+
+	// The event with the details of an operation has attributes of its span, some of which that
+	// may lack. There may be an event for what went in, and one for what came out.
+	for _, e := range s.events {
+		if e.name == "gen_ai.client.inference.operation.details" {
+			for _, a := range slices.Concat(readAttributes(e.body).all, e.all) {
+				s.own.add(a.key, a.value)
+			}
+		}
+	}
 }
 
 // newEvent reads a log record.

@@ -10,7 +10,6 @@ import (
 var readers = [...]func(s *span, key, role string) conversation{
 	dialect.Anything:            anything,
 	dialect.Messages:            messages,
-	dialect.DetailsEvent:        detailed,
 	dialect.MessageEvents:       messageEvents,
 	dialect.ContentEvent:        contentEvent,
 	dialect.EventList:           eventList,
@@ -18,8 +17,12 @@ var readers = [...]func(s *span, key, role string) conversation{
 	dialect.InferenceMessages:   inferenceMessages,
 	dialect.InferenceTexts:      inferenceTexts,
 	dialect.InferenceEmbeddings: inferenceEmbeddings,
-	dialect.VercelValues:        vercelValues,
+	dialect.EmbeddedTexts:       embeddedTexts,
 	dialect.VercelResponse:      vercelResponse,
+	dialect.SentryResponse:      sentryResponse,
+	dialect.TextAndCalls:        textAndCalls,
+	dialect.LogfireRequest:      logfireRequest,
+	dialect.LogfireResponse:     logfireResponse,
 	dialect.ADKRequest:          adkRequest,
 	dialect.ADKResponse:         adkResponse,
 }
@@ -53,10 +56,10 @@ func (s *span) content(role string) conversation {
 
 func messages(s *span, key, role string) conversation { return messagesOf(s.own.get(key), role) }
 
-// vercelValues reads the texts of an embedding, each of which is JSON.
-func vercelValues(s *span, key, _ string) conversation {
+// embeddedTexts reads the texts of an embedding, each of which may be JSON.
+func embeddedTexts(s *span, key, _ string) conversation {
 	var c conversation
-	v := s.own.get(key)
+	v := s.own.get(key).inner()
 	values := v.elements()
 	if v.isText() {
 		values = []value{v}
@@ -85,6 +88,57 @@ func vercelResponse(s *span, key, role string) (c conversation) {
 	b.thinking(s.own.text(prefix + "reasoning"))
 	b.text(s.own.text(prefix+"text", prefix+"object"))
 	b.calls(s.own.get(prefix + "toolCalls"))
+	c.take(&b, "")
+
+	return c
+}
+
+// sentryResponse reads the answer, which has an attribute for its texts and one for its calls.
+func sentryResponse(s *span, _, role string) (c conversation) {
+	b := builder{message: message{Role: role}}
+	b.content(s.own.get("gen_ai.response.text"))
+	b.calls(s.own.get("gen_ai.response.tool_calls"))
+	c.take(&b, "")
+
+	return c
+}
+
+// textAndCalls reads an answer that has its text and its calls in one object.
+func textAndCalls(s *span, key, role string) (c conversation) {
+	answer := s.own.get(key).inner()
+	b := builder{message: message{Role: role}}
+	b.thinking(answer.texts("reasoning"))
+	b.text(answer.texts("text"))
+	b.calls(answer.at("toolCalls"))
+	c.take(&b, "")
+
+	return c
+}
+
+// logfireRequest reads the provider's request, of which newer versions have only the model.
+func logfireRequest(s *span, key, _ string) conversation {
+	request := s.own.get(key)
+	if !request.inner().has("messages", "prompt", "input") {
+		return conversation{}
+	}
+
+	return inputOf(request)
+}
+
+// logfireResponse reads what came back: a message, or the text of a completion or of a stream.
+func logfireResponse(s *span, key, role string) (c conversation) {
+	answer := s.own.get(key).inner()
+	m := answer.at("message")
+	b := builder{message: message{Role: role, Refusal: m.texts("refusal")}}
+	b.content(m.at("content"))
+	b.text(answer.texts("combined_chunk_content", "text"))
+	b.calls(m.at("tool_calls"))
+	for i, call := range b.ToolCalls {
+		arguments := quoted(call.Function.Arguments).inner()
+		if input := arguments.at("input"); s.scope == "logfire.anthropic" && input != nil {
+			b.ToolCalls[i].Function.Arguments = string(input)
+		}
+	}
 	c.take(&b, "")
 
 	return c

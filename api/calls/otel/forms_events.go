@@ -2,27 +2,6 @@ package otel
 
 import "strings"
 
-// details returns what an event with the details of an operation has under a key. There
-// may be one for what went in and one for what came out.
-func (s *span) details(key string) value {
-	for _, e := range s.events {
-		if e.name != "gen_ai.client.inference.operation.details" {
-			continue
-		}
-		if v := e.at(key); !v.absent() {
-			return v
-		}
-	}
-
-	return nil
-}
-
-// detailed reads the messages of such an event, whose name and key are the source's.
-func detailed(s *span, key, role string) conversation {
-	_, key, _ = strings.Cut(key, ": ")
-	return messagesOf(s.details(key), role)
-}
-
 // messageRoles are the events of one message each, and the roles of those.
 var messageRoles = map[string]string{
 	"gen_ai.system.message": "system", "gen_ai.user.message": "user",
@@ -66,6 +45,10 @@ func outputEvents(events []event) conversation {
 			for i := before; i < len(c.finish); i++ {
 				c.finish[i] = finish
 			}
+		case m.isArray():
+			b := builder{message: message{Role: "assistant"}}
+			b.content(m)
+			c.take(&b, finish)
 		case m.isText():
 			c.add(message{Role: "assistant", Content: m.text()}, finish)
 		default:
@@ -105,15 +88,29 @@ func contentEvent(s *span, key, role string) conversation {
 	return contentOf(s.event(event).at(key), role)
 }
 
-// eventList reads the list of events that older versions of Pydantic AI have in one attribute.
+// eventList reads the list of events that older versions of Pydantic AI, and Logfire, have in one
+// attribute. Those of Gemini have no names.
 func eventList(s *span, key, role string) conversation {
-	if !strings.HasPrefix(s.scope, "pydantic-ai") {
+	if !strings.HasPrefix(s.scope, "pydantic-ai") && s.own.text("logfire.span_type") == "" {
 		return conversation{}
 	}
 
 	var events []event
+	answered := false
 	for _, e := range s.own.get(key).inner().elements() {
-		events = append(events, event{name: e.at("event.name").text(), body: e})
+		name := e.texts("event.name")
+		switch {
+		case name == "" && e.has("message"):
+			name = "gen_ai.choice"
+		case name == "":
+			name = "gen_ai." + e.texts("role") + ".message"
+		}
+		answered = answered || name == "gen_ai.choice"
+		events = append(events, event{name: name, body: e})
+	}
+	// Of OpenAI's responses the answer is a message like those before it.
+	for i := len(events) - 1; i >= 0 && !answered && events[i].name == "gen_ai.assistant.message"; i-- {
+		events[i].name = "gen_ai.choice"
 	}
 
 	return eventsOf(events, role)

@@ -1,6 +1,9 @@
 package otel
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // flattened reads messages that are written as one attribute for each of their members:
 // gen_ai.prompt.0.content, ...
@@ -54,16 +57,27 @@ func (c *conversation) inference(m attributes, role string) {
 	b := builder{message: message{
 		Role: role, Name: m.text("message.name"), ToolCallID: m.text("message.tool_call_id"),
 	}}
-	b.say(m.get("message.content"))
+	if b.ToolCallID != "" && role == userRole { // Anthropic's, whose content may be a list of parts
+		b.Role = "tool"
+		b.content(m.get("message.content"))
+	} else {
+		b.say(m.get("message.content"))
+	}
 	for _, p := range m.items("message.contents.") {
 		b.inferencePart(p)
 	}
 	if name := m.text("message.function_call_name"); name != "" {
 		b.ToolCalls = append(b.ToolCalls, newToolCall("", name, m.get("message.function_call_arguments_json")))
 	}
-	for _, call := range m.items("message.tool_calls.") {
-		b.ToolCalls = append(b.ToolCalls, newToolCall(call.text("tool_call.id"),
-			call.text("tool_call.function.name"), call.get("tool_call.function.arguments")))
+	// Anthropic's calls are among the contents, and usually here as well.
+	seen := map[string]bool{}
+	for _, call := range slices.Concat(m.items("message.tool_calls."), m.items("message.contents.")) {
+		id, name := call.text("tool_call.id"), call.text("tool_call.function.name")
+		if id+name == "" || seen[id] {
+			continue
+		}
+		seen[id] = id != ""
+		b.ToolCalls = append(b.ToolCalls, newToolCall(id, name, call.get("tool_call.function.arguments")))
 	}
 	c.take(&b, "")
 }
@@ -79,7 +93,7 @@ func (b *builder) inferencePart(p attributes) {
 	case text != "":
 		b.text(text)
 	default:
-		if kind := p.text("message_content.type"); kind != "" && kind != "text" {
+		if kind := p.text("message_content.type"); kind != "" && kind != "text" && kind != "tool_use" {
 			b.add(encoded(map[string]string{"type": kind}))
 		}
 	}

@@ -59,6 +59,12 @@ func (s *span) Text(key string) string { return s.own.get(key).text() }
 // Has reports whether an attribute has one of the meanings.
 func (s *span) Has(meanings ...dialect.Meaning) bool { return s.find(meanings...) != nil }
 
+// Failed reports whether the span's status is an error.
+func (s *span) Failed() bool {
+	code := s.body.status.at("code").shown()
+	return code == "2" || code == "STATUS_CODE_ERROR"
+}
+
 // guess takes a span for a call if it has a model, and usage or content.
 func (s *span) guess() dialect.Kind {
 	if s.find(dialect.ResponseModel, dialect.RequestModel) == nil {

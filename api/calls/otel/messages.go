@@ -221,10 +221,20 @@ func (b *builder) flush() {
 	b.lone, b.parts, b.ToolCalls = nil, nil, nil
 }
 
-// content adds the parts of a list, or what another value shows.
+// content adds the parts of a list, one part, a content of Gemini's with its role, or what another
+// value shows.
 func (b *builder) content(v value) {
 	parts := v.inner()
-	if !parts.isArray() {
+	if nested := parts.at("parts"); nested.isArray() {
+		if role := parts.texts("role"); role != "" && b.Role != "system" {
+			b.Role = role
+		}
+		parts = nested
+	}
+	switch {
+	case v.isObject() && b.Role != "tool" && v.has("type", "text", "inline_data", "function_call"):
+		b.part(v)
+	case !parts.isArray():
 		b.say(v)
 	}
 	for _, p := range parts.elements() {
@@ -232,9 +242,13 @@ func (b *builder) content(v value) {
 	}
 }
 
-// calls adds those of a list, which may be JSON in a text.
+// calls adds those of a list, or a single one, which may be JSON in a text.
 func (b *builder) calls(list value) {
-	for _, call := range list.inner().elements() {
+	list = list.inner()
+	if list.isObject() {
+		b.call(list)
+	}
+	for _, call := range list.elements() {
 		b.call(call)
 	}
 }
@@ -256,10 +270,10 @@ func (b *builder) part(p value) {
 	case "blob", "uri", "binary", "image", "file", "image-url", "document-url", "audio-url", "video-url":
 		b.media(p, kind)
 	default:
-		if content := p.first("content", "text"); content != nil {
+		if content := p.first("content", "text"); content != nil && string(p.at("thought")) != "true" {
 			b.say(content)
 		} else {
-			b.add(p)
+			b.add(p) // as Gemini and Bedrock have them, which package calls reads
 		}
 	}
 }
@@ -319,7 +333,7 @@ func (b *builder) call(p value) {
 	if nested := p.at("function"); nested.isObject() {
 		f = nested
 	}
-	id := p.texts("id", "toolCallId", "tool_call_id")
+	id := p.texts("call_id", "id", "toolCallId", "tool_call_id")
 	name := f.texts("name", "toolName", "tool_name")
 	arguments := f.first("arguments", "input", "args", "server_tool_call")
 	// Empty values would become many times their bytes.

@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -46,6 +47,7 @@ func (s *span) metadata() (map[string]string, []wire.Score) {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			g.add(key, object[key].shown())
 		}
+		g.add(dialect.SessionKey, cmp.Or(object["session_id"].text(), object["thread_id"].text()))
 	})
 	if millis, ok := s.firstToken(); ok {
 		g.add("time_to_first_token_ms", rounded(millis))
@@ -141,9 +143,12 @@ func (s *span) shown(means dialect.Meaning) string {
 		return unquoted(v)
 	}
 
-	role := userRole
+	role, member := userRole, "input"
 	if means == dialect.ShownOutput {
-		role = assistantRole
+		role, member = assistantRole, "output"
+	}
+	if kind := s.own.text("mastra.span.type"); kind != "" {
+		return unquoted(s.own.get("mastra." + kind + "." + member))
 	}
 	for _, d := range dialect.All {
 		for _, from := range sources(d, role) {

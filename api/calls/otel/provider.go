@@ -21,7 +21,10 @@ var providers = map[string]string{
 }
 
 // frameworks call models of others: as a provider they say nothing.
-var frameworks = map[string]bool{"langchain": true, "langgraph": true, "llamaindex": true, "litellm": true}
+var frameworks = map[string]bool{
+	"langchain": true, "langgraph": true, "llamaindex": true, "litellm": true, "spring_ai": true,
+	"strands-agents": true,
+}
 
 // apis are what the Vercel AI SDK and others write after the provider.
 var apis = []string{
@@ -64,7 +67,12 @@ var families = []struct{ begins, provider string }{
 	{"text-embedding-", "openai"}, {"davinci-", "openai"}, {"dall-e", "openai"}, {"claude-", "anthropic"},
 	{"gemini-", "google"}, {"gemma-", "google"}, {"mistral-", "mistral"}, {"mixtral-", "mistral"},
 	{"codestral-", "mistral"}, {"command-", "cohere"}, {"deepseek-", "deepseek"}, {"grok-", "xai"},
+	{"anthropic.", bedrock}, {"amazon.", bedrock}, {"meta.", bedrock}, {"us.", bedrock}, {"eu.", bedrock},
+	{"apac.", bedrock}, {"global.", bedrock},
 }
+
+// bedrock sells models of others, whose names it begins with their makers or with a region.
+const bedrock = "amazon.bedrock"
 
 // unknownProvider is that of a call whose span does not tell. Without a name the function's
 // would be taken for one.

@@ -211,6 +211,26 @@ func TestWhatIsNotContentBecomesTagsMetadataAndALink(t *testing.T) {
 	readRequest(t, s.Request())
 }
 
+// Several instrumentations may trace a call, of which LangChain's has the id only in its result.
+func TestTheIDOfAResponseIsTakenFromItsOutput(t *testing.T) {
+	for output, want := range map[string]string{
+		`{"id":"c-1","choices":[]}`: "c-1",
+		`{"generations":[[{"message":{"kwargs":{"id":"run-2","response_metadata":{"id":"c-2"}}}}]]}`: "c-2",
+		`{"generations":[[{"message":{"kwargs":{"id":"msg_3","response_metadata":{}}}}]]}`:           "msg_3",
+		`{"generations":[[{"message":{"kwargs":{"id":"run-4"}}}]]}`:                                  "",
+	} {
+		span := otel.Read(encode(t, spanWith(map[string]any{
+			"openinference.span.kind": "LLM", "llm.model_name": "m", "output.value": output,
+		})))
+		var request struct {
+			Response struct{ ID string } `json:"request_response"`
+		}
+		if err := json.Unmarshal(span.Request(), &request); err != nil || request.Response.ID != want {
+			t.Errorf("%s has the id %q, want %q (%v)", output, request.Response.ID, want, err)
+		}
+	}
+}
+
 // A fraction is a score; whatever else an evaluation says is metadata.
 func TestEvaluationsBecomeScores(t *testing.T) {
 	body := spanWith(map[string]any{

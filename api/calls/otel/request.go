@@ -17,6 +17,27 @@ func (s *span) takeRequest(r *Span) {
 	in, out := s.content(userRole), s.content(assistantRole)
 	r.provider = clip(s.provider(), wire.NameRunesMax)
 	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
+	r.endless = s.reportsStep() // the step ends with the tools that the model called
+	if seconds, ok := s.find(dialect.Seconds).number(); ok && r.Start.Equal(r.End) && 0 < seconds && seconds < 1e6 {
+		r.Start = r.End.Add(-time.Duration(seconds * float64(time.Second)))
+	}
+}
+
+// reportsStep reports whether the span is a step of Mastra's around its call, which both report.
+func (s *span) reportsStep() bool { return s.own.text("mastra.span.type") == "model_step" }
+
+// sharedID returns the id of the response by which reports of one call know each other if their
+// library has no other; nil for most spans.
+func (s *span) sharedID(r *Span) value {
+	step := r.SpanID
+	if !s.reportsStep() {
+		step = r.ParentID
+	}
+	if step == "" || !s.reportsStep() && s.own.text("mastra.span.type") != "model_inference" {
+		return nil
+	}
+
+	return quoted("span:" + r.TraceID + ":" + step)
 }
 
 // functionName returns the function_name of the request.
@@ -41,7 +62,7 @@ func (s *Span) members(o *object) {
 	o.add("kwargs", s.kwargs)
 	o.add("request_response", s.response)
 	o.add("request_start_time", iso(s.Start))
-	o.add("request_end_time", iso(s.End))
+	o.add("request_end_time", iso(s.callEnd()))
 
 	if len(s.Tags) > 0 {
 		o.add("tags", s.Tags)
@@ -71,7 +92,7 @@ func (s *Span) Write() wire.RequestWrite {
 		FunctionName: s.functionName(),
 		ProviderType: s.provider,
 		Start:        s.Start,
-		End:          s.End,
+		End:          s.callEnd(),
 		Prompt:       s.Prompt,
 		Status:       s.Status,
 		ErrorType:    s.ErrorType,
@@ -85,6 +106,15 @@ func (s *Span) Write() wire.RequestWrite {
 	}
 
 	return w
+}
+
+// callEnd returns when the call ended, zero if that is unknown.
+func (s *Span) callEnd() time.Time {
+	if s.endless {
+		return time.Time{}
+	}
+
+	return s.End
 }
 
 // iso returns a moment as a track-request has it. For an unknown one it returns a number
@@ -120,10 +150,7 @@ func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 		if name == "max_tokens" && string(v) == "-1" { // OpenLIT's way to say none
 			return
 		}
-		if name == "tool_choice" {
-			v = v.inner()
-		}
-		set(name, v)
+		set(name, parameter(name, v))
 	})
 	set("model", s.find(dialect.RequestModel))
 	s.eachJSON(dialect.Parameters, func(object map[string]value) {
@@ -155,6 +182,17 @@ func (s *span) kwargs(in conversation, kind dialect.Kind) map[string]any {
 	return kwargs
 }
 
+// parameter returns the value of a parameter, which some libraries write as text.
+func parameter(name string, v value) value {
+	text := value(strings.ToLower(v.text()))
+	isBool := string(text) == "true" || string(text) == "false"
+	if name != "stop" && (isBool || jsonscan.Valid(text) && text.isNumber()) {
+		return text
+	}
+
+	return v.inner()
+}
+
 // textsOf returns the contents of messages that are texts: what was embedded.
 func textsOf(messages []turn) []string {
 	var texts []string
@@ -170,9 +208,6 @@ func textsOf(messages []turn) []string {
 // systemMessage returns the message of an attribute that has it apart from the others.
 func (s *span) systemMessage() value {
 	v := s.find(dialect.System)
-	if v == nil {
-		v = s.details("gen_ai.system_instructions")
-	}
 	if v == nil {
 		v = s.rawResponse().at("instructions") // OpenAI's responses repeat them
 	}
@@ -212,7 +247,7 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 		}
 	}
 
-	reasons := s.finishReasons()
+	shared, reasons := s.sharedID(r), s.finishReasons()
 	own := s.rawResponse()
 	if len(reasons) == 0 {
 		if reason := ownReason(own); reason != "" {
@@ -221,10 +256,10 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	}
 	switch {
 	case !out.raw.absent():
-	case r.Kind == dialect.Embedding:
-		response["embeddings"] = []int{} // only their existence is kept
-	case r.Status == "ERROR" && out.empty() && len(reasons) == 0:
+	case r.Status == "ERROR" && out.empty() && len(reasons) == 0 && shared == nil:
 		return response
+	case r.Kind == dialect.Embedding:
+		response["object"] = "list" // of vectors, which are left out
 	default:
 		response["choices"] = choices(out, reasons)
 	}
@@ -233,19 +268,25 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	if u := own.at("usage"); u.isObject() && s.find(dialect.UsageObject) == nil {
 		counts = u // with all its details, and as its provider counts
 	}
-	if response["usage_metadata"] == nil && counts != nil {
+	if response["usage_metadata"] == nil && counts != nil && !s.reportsStep() {
 		response["usage"] = counts
 	}
 	for name, v := range map[string]value{
 		"model": s.find(dialect.ResponseModel), "id": s.find(dialect.ResponseID),
 		"service_tier": s.find(dialect.ServiceTier),
 	} {
-		if v == nil && name != "model" {
+		switch {
+		case v == nil && name == "id":
+			v = ownID(own)
+		case v == nil && name != "model":
 			v = own.at(name)
 		}
 		if v.isText() {
 			response[name] = v
 		}
+	}
+	if shared != nil {
+		response["id"] = shared
 	}
 
 	return response
@@ -256,6 +297,23 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 func (s *span) rawResponse() value {
 	if raw := s.find(dialect.RawResponse).inner(); raw.isObject() && isResponse(raw) {
 		return raw
+	}
+
+	return nil
+}
+
+// ownID returns the id of a response. LangChain's results have it with their message, which may have
+// one of LangChain's own instead.
+func ownID(response value) value {
+	message := response.at("generations").element().element().at("message")
+	if kwargs := message.at("kwargs"); kwargs.isObject() {
+		message = kwargs
+	}
+
+	for _, id := range []value{response.at("id"), message.at("response_metadata", "id"), message.at("id")} {
+		if id.text() != "" && !strings.HasPrefix(id.text(), "run-") {
+			return id
+		}
 	}
 
 	return nil
@@ -296,7 +354,9 @@ func (s *span) finishReasons() []string {
 
 	var all []string
 	for _, e := range v.elements() {
-		all = append(all, e.shown())
+		if reason := e.shown(); reason != "in_progress" { // of a stream, before the one that counts
+			all = append(all, reason)
+		}
 	}
 
 	return all

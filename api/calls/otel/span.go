@@ -44,6 +44,7 @@ type Span struct {
 	// Of the track-request that logs the same call; see Request.
 	provider         string
 	kwargs, response map[string]any // nil if the span is not a model call
+	endless          bool           // the span ends later than the call
 }
 
 // IsCall reports whether the span is a model call.
@@ -77,6 +78,7 @@ func ReadObject(object wire.Object) Span {
 	}
 	s.body.read(member("span"))
 	s.own = readAttributes(s.body.attributes)
+	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
 	s.readEvents(member("logs"))
 
 	return s.read()
@@ -173,17 +175,11 @@ func moment(v value) time.Time {
 
 // outcome returns the status and, unless all went well, what went wrong.
 func (s *span) outcome() (result, kind, message string) {
-	failed := false
-	switch code := s.body.status.at("code").shown(); code {
-	case "2", "STATUS_CODE_ERROR":
-		failed = true
-	}
-
 	exception := s.event("exception")
 	kind = s.find(dialect.ErrorType).text()
 	level := strings.ToUpper(s.find(dialect.Status).text())
 	switch {
-	case failed || kind != "" || level == "ERROR":
+	case s.Failed() || kind != "" || level == "ERROR":
 		result = "ERROR"
 	case level == "WARNING":
 		return "WARNING", "", s.find(dialect.ErrorMessage).text()

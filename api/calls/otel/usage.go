@@ -10,34 +10,31 @@ import (
 // the reasoning.
 type usage struct {
 	Input, Output *int64
-	Details       inputDetails
-	Out           outputDetails
+	Details, Out  tokenDetails // of Input, of Output
 }
 
 func (u usage) members(o *object) {
 	o.addCount("prompt_tokens", u.Input)
 	o.addCount("completion_tokens", u.Output)
-	if u.Details != (inputDetails{}) {
+	if u.Details != (tokenDetails{}) {
 		o.add("prompt_tokens_details", u.Details)
 	}
-	if u.Out != (outputDetails{}) {
+	if u.Out != (tokenDetails{}) {
 		o.add("completion_tokens_details", u.Out)
 	}
 }
 
-type inputDetails struct{ Cached, Written, Audio *int64 }
+// tokenDetails are the counts of some of the tokens that went in, or that came out.
+type tokenDetails struct{ Cached, Written, Reasoning, Audio, Text, Image, Video *int64 }
 
-func (d inputDetails) members(o *object) {
+func (d tokenDetails) members(o *object) {
 	o.addCount("cached_tokens", d.Cached)
 	o.addCount("cache_write_tokens", d.Written)
-	o.addCount("audio_tokens", d.Audio)
-}
-
-type outputDetails struct{ Reasoning, Audio *int64 }
-
-func (d outputDetails) members(o *object) {
 	o.addCount("reasoning_tokens", d.Reasoning)
 	o.addCount("audio_tokens", d.Audio)
+	o.addCount("text_tokens", d.Text)
+	o.addCount("image_tokens", d.Image)
+	o.addCount("video_tokens", d.Video)
 }
 
 // usage returns the tokens of a call, or nil if they are unknown.
@@ -54,14 +51,28 @@ func (s *span) usage() value {
 	u := usage{
 		Input:  s.count(dialect.InputTokens),
 		Output: s.count(dialect.OutputTokens),
-		Details: inputDetails{
+		Details: tokenDetails{
 			Cached:  s.count(dialect.CachedTokens),
 			Written: s.count(dialect.CacheWrites),
 			Audio:   s.count(dialect.AudioInput),
+			Text:    s.count(dialect.TextInput),
+			Image:   s.count(dialect.ImageInput),
+			Video:   s.count(dialect.VideoInput),
 		},
-		Out: outputDetails{Reasoning: s.count(dialect.ReasoningTokens), Audio: s.count(dialect.AudioOutput)},
+		Out: tokenDetails{
+			Reasoning: s.count(dialect.ReasoningTokens),
+			Audio:     s.count(dialect.AudioOutput),
+			Text:      s.count(dialect.TextOutput),
+			Image:     s.count(dialect.ImageOutput),
+			Video:     s.count(dialect.VideoOutput),
+		},
 	}
 
+	// Sentry has the provider's own input of Anthropic's, and no cache, but all tokens.
+	total := s.own.get("gen_ai.usage.total_tokens").count()
+	if u.Input != nil && s.own.text("sentry.op") != "" && s.provider() == "anthropic" {
+		*u.Input = max(*u.Input, zero(total)-zero(u.Output))
+	}
 	// Input normally includes what a cache served or took. Where it cannot, it does not.
 	cached := zero(u.Details.Cached) + zero(u.Details.Written)
 	if u.Input != nil && (cached > *u.Input || s.leavesOutCached()) {
@@ -98,7 +109,7 @@ func (s *span) count(means dialect.Meaning) *int64 {
 // provider leaves out of the input what a cache served.
 func (s *span) leavesOutCached() bool {
 	name := s.provider()
-	exclusive := name == "anthropic" || name == "amazon.bedrock"
+	exclusive := name == "anthropic" || name == bedrock
 	switch {
 	case !exclusive:
 		return false
@@ -106,7 +117,7 @@ func (s *span) leavesOutCached() bool {
 		return len(s.own.sorted("ai.usage.inputTokenDetails.")) == 0
 	}
 
-	return strings.HasPrefix(s.scope, "@traceloop/instrumentation-")
+	return strings.HasPrefix(s.scope, "@traceloop/instrumentation-") || strings.HasPrefix(s.scope, "strands.")
 }
 
 func zero(n *int64) int64 {
@@ -125,12 +136,12 @@ func langfuseUsage(object value) value {
 	}
 
 	var u usage
-	u.Details = inputDetails{
+	u.Details = tokenDetails{
 		Cached:  firstCount(object, "input_cached_tokens", "cache_read_input_tokens", "input_cache_read"),
 		Written: firstCount(object, "input_cache_creation", "cache_creation_input_tokens", "input_cache_write"),
 		Audio:   firstCount(object, "input_audio_tokens", "input_audio"),
 	}
-	u.Out = outputDetails{
+	u.Out = tokenDetails{
 		Reasoning: firstCount(object, "output_reasoning_tokens", "output_reasoning"),
 		Audio:     firstCount(object, "output_audio_tokens", "output_audio"),
 	}

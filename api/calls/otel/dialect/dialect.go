@@ -30,11 +30,18 @@ const (
 	ReasoningTokens Meaning = "output tokens of reasoning"
 	AudioInput      Meaning = "input tokens of audio"
 	AudioOutput     Meaning = "output tokens of audio"
+	TextInput       Meaning = "input tokens of text"
+	TextOutput      Meaning = "output tokens of text"
+	ImageInput      Meaning = "input tokens of images"
+	ImageOutput     Meaning = "output tokens of images"
+	VideoInput      Meaning = "input tokens of video"
+	VideoOutput     Meaning = "output tokens of video"
 	UsageObject     Meaning = "usage, as JSON"
 	Price           Meaning = "price in US dollars"
 	FirstSeconds    Meaning = "time to first token, in seconds"
 	FirstMillis     Meaning = "time to first token, in milliseconds"
 	FirstAt         Meaning = "moment of the first token"
+	Seconds         Meaning = "duration of a call whose span has none, in seconds"
 
 	Status       Meaning = "status"
 	ErrorType    Meaning = "error type"
@@ -83,7 +90,6 @@ const (
 
 	// Those of the GenAI conventions.
 	Messages
-	DetailsEvent  // messages in the event with the details of an operation
 	MessageEvents // an event for each message
 	ContentEvent  // an event with everything that went in or came out
 	EventList     // such events, in an attribute of Pydantic AI
@@ -95,8 +101,12 @@ const (
 	InferenceEmbeddings // the texts that were embedded
 
 	// Those of one library each.
-	VercelValues
+	EmbeddedTexts // a text or several, each perhaps JSON in a text
 	VercelResponse
+	SentryResponse
+	TextAndCalls // a text, and calls of tools, in one object
+	LogfireRequest
+	LogfireResponse
 	ADKRequest
 	ADKResponse
 )

@@ -1,9 +1,5 @@
 package dialect
 
-import (
-	"strings"
-)
-
 // genAI is OpenTelemetry's own GenAI semantic conventions, of all ages.
 var genAI = Dialect{
 	Name: "GenAI semantic conventions",
@@ -35,6 +31,7 @@ var genAI = Dialect{
 		{"openai.request.service_tier", Parameter, "service_tier"},
 
 		{"gen_ai.system_instructions", System, ""},
+		{"gen_ai.system_instructions_ref", System, ""},
 		{"gen_ai.tool.definitions", Tools, ""},
 		{"gen_ai.tool.call.arguments", ShownInput, ""},
 		{"gen_ai.tool.call.result", ShownOutput, ""},
@@ -52,15 +49,23 @@ var genAI = Dialect{
 		{"gen_ai.usage.cache_write.input_tokens", CacheWrites, ""},
 		{"gen_ai.usage.cache_creation_input_tokens", CacheWrites, ""},
 		{"gen_ai.usage.cache_write_tokens", CacheWrites, ""},
+		{"gen_ai.usage.cache_write_input_tokens", CacheWrites, ""},
 		{"gen_ai.usage.details.cache_write_tokens", CacheWrites, ""},
 		{"gen_ai.usage.reasoning.output_tokens", ReasoningTokens, ""},
 		{"gen_ai.usage.reasoning_tokens", ReasoningTokens, ""},
 		{"gen_ai.usage.details.reasoning_tokens", ReasoningTokens, ""},
 		{"gen_ai.usage.audio.input_tokens", AudioInput, ""},
 		{"gen_ai.usage.audio.output_tokens", AudioOutput, ""},
+		{"gen_ai.usage.text.input_tokens", TextInput, ""},
+		{"gen_ai.usage.text.output_tokens", TextOutput, ""},
+		{"gen_ai.usage.image.input_tokens", ImageInput, ""},
+		{"gen_ai.usage.image.output_tokens", ImageOutput, ""},
+		{"gen_ai.usage.video.input_tokens", VideoInput, ""},
+		{"gen_ai.usage.video.output_tokens", VideoOutput, ""},
 		{"gen_ai.usage.cost", Price, ""},
 		{"gen_ai.cost.total_cost", Price, ""},
 		{"gen_ai.response.time_to_first_chunk", FirstSeconds, ""},
+		{"gen_ai.server.time_to_first_token", FirstMillis, ""}, // Strands'
 
 		{"error.type", ErrorType, ""},
 		{"gen_ai.prompt.name", PromptName, ""},
@@ -80,19 +85,19 @@ var genAI = Dialect{
 	},
 	Input: []Source{
 		{"gen_ai.input.messages", Messages},
-		{"event gen_ai.client.inference.operation.details: gen_ai.input.messages", DetailsEvent},
 		{
 			"events gen_ai.system.message, gen_ai.user.message, gen_ai.assistant.message, gen_ai.tool.message",
 			MessageEvents,
 		},
 		{"gen_ai.prompt", Anything},
+		{"gen_ai.input.messages_ref", Anything}, // an address, where the content is stored elsewhere
 		{"event gen_ai.content.prompt: gen_ai.prompt", ContentEvent},
 	},
 	Output: []Source{
 		{"gen_ai.output.messages", Messages},
-		{"event gen_ai.client.inference.operation.details: gen_ai.output.messages", DetailsEvent},
 		{"event gen_ai.choice", MessageEvents},
 		{"gen_ai.completion", Anything},
+		{"gen_ai.output.messages_ref", Anything},
 		{"event gen_ai.content.completion: gen_ai.completion", ContentEvent},
 	},
 }
@@ -102,25 +107,29 @@ var genAI = Dialect{
 var operations = map[string]Kind{
 	"chat": Call, "text_completion": Call, "generate_content": Call, "completion": Call,
 	"generate": Call, "acompletion": Call, "atext_completion": Call, "aresponses": Call,
-	"responses": Call, "anthropic_messages": Call, "chat_completion": Call,
+	"responses": Call, "anthropic_messages": Call, "chat_completion": Call, "chat.completions": Call,
+	"text.completions": Call, "image": Call, "image_generation": Call, "audio": Call, "llm_call": Call,
 	"embeddings": Embedding, "embedding": Embedding, "aembedding": Embedding,
 	"retrieval": Retriever, "rerank": Retriever, "arerank": Retriever,
 	"execute_tool": Tool,
 	"create_agent": Agent, "invoke_agent": Agent,
-	"invoke_workflow": Chain, "plan": Chain, "execute_task": Chain, "fetch_response": Chain,
-	"agent_step": Chain,
 }
 
 func genAIKind(s Span) Kind {
-	word := s.Text("gen_ai.operation.name")
-	if strings.HasSuffix(word, "_memory") {
-		return Chain
-	}
-
-	kind := kindOf(word, operations)
+	kind := kindOf(s.Text("gen_ai.operation.name"), operations)
 	if kind == Embedding && s.Scope() == vercel7 && !s.Has(InputTokens, ErrorType) {
 		return Chain // around the call, which has the usage
 	}
 
 	return kind
+}
+
+// stepKind takes an operation that is not known here for a step: only a word that is known
+// makes a call.
+func stepKind(s Span) Kind {
+	if s.Text("gen_ai.operation.name") != "" || s.Text("openinference.span.kind") != "" {
+		return Chain
+	}
+
+	return ""
 }

@@ -23,6 +23,7 @@ type Span interface {
 	Scope() string
 	Text(key string) string       // of the span's own attribute, "" if it has no such text
 	Has(meanings ...Meaning) bool // whether an attribute has one of them
+	Failed() bool                 // whether its status is an error
 }
 
 // KindOf returns the kind that a dialect has a word for, or "".

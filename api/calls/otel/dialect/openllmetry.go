@@ -20,6 +20,7 @@ var openLLMetry = Dialect{
 		{"llm.user", Metadata, UserKey},
 		{"traceloop.association.properties.user_id", Metadata, UserKey},
 		{"traceloop.association.properties.session_id", Metadata, SessionKey},
+		{"traceloop.association.properties.thread_id", Metadata, SessionKey},
 		{"traceloop.association.properties.*", Metadata, ""},
 		{"traceloop.workflow.name", Metadata, "workflow"},
 	},

@@ -52,8 +52,8 @@ var vercel = Dialect{
 	},
 	Input: []Source{
 		{"ai.prompt.messages", Messages},
-		{"ai.values", VercelValues},
-		{"ai.value", VercelValues},
+		{"ai.values", EmbeddedTexts},
+		{"ai.value", EmbeddedTexts},
 		{"ai.prompt", Anything},
 	},
 	Output: []Source{
