@@ -97,23 +97,6 @@ func TestSpansAreRecordedOnceHoweverTheyCome(t *testing.T) {
 	}
 }
 
-func TestManySmallSpansAreRecordedInBatchesOfTheUsualSize(t *testing.T) {
-	var batches []int
-	s := start(t, func(c *api.Config) {
-		c.Recorder.(*recorder).do = func(events []wire.Event) ([]wire.Result, error) {
-			batches = append(batches, len(events))
-			return make([]wire.Result, len(events)), nil
-		}
-	})
-
-	const span = `{"traceId":"5b8efff798038103d269b633813fc60c","spanId":"eee19b7ec3c1b174"}`
-	body := `{"resourceSpans":[{"scopeSpans":[{"spans":[` + strings.Repeat(span+",", 2999) + span + `]}]}]}`
-	status, _, answer, _ := s.export("/v1/traces", body, "X-API-KEY", "app")
-	if want := []int{1000, 1000, 1000}; status != 200 || answer != "{}" || !slices.Equal(batches, want) {
-		t.Errorf("%d %s, and batches %v, want %v", status, answer, batches, want)
-	}
-}
-
 func TestSpansOfTheLargestSizeAlwaysFit(t *testing.T) {
 	// As a sidecar divides its memory.
 	s := start(t, func(c *api.Config) { c.BodyBytesMax, c.BufferBytes = 6<<20, 8<<20 })

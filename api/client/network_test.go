@@ -59,17 +59,6 @@ func TestACancelledCallEndsImmediately(t *testing.T) {
 	wantAway(t, "cancelled", err, wire.Away{Err: context.Canceled})
 }
 
-func TestADeadlineEndsACallInTheMiddleOfItsAnswer(t *testing.T) {
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := c.Verdict(ctx, key)
-	wantAway(t, "late", err, wire.Away{Err: context.DeadlineExceeded})
-}
-
 func TestARedirectIsNotFollowedAndTheKeyGoesNowhereElse(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the redirect was followed")

@@ -139,28 +139,6 @@ func TestTheTimesOfALine(t *testing.T) {
 	}
 }
 
-// What takes no words finds the same with a group.
-func TestTheGroupOfALineHasItsWords(t *testing.T) {
-	s, err := filterline.Read("refund tag:x", clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, _ := json.Marshal(s.Group())
-	want := `{"logic":"AND","filters":[{"field":"tags","operator":"is","value":"x"},{"logic":"OR","filters":[` +
-		`{"field":"input_text","operator":"contains","value":"refund"},` +
-		`{"field":"output_text","operator":"contains","value":"refund"}]}]}`
-	if string(raw) != want {
-		t.Errorf("the group is %s, want %s", raw, want)
-	}
-
-	both := s.Narrow(&wire.Filter{Field: "model", Operator: "is_null"}, "order")
-	if raw, _ = json.Marshal(both); string(raw) != `{"Filter":{"logic":"AND","filters":[`+
-		`{"field":"tags","operator":"is","value":"x"},{"field":"model","operator":"is_null"}]},`+
-		`"Words":"refund order"}` {
-		t.Errorf("both are %s", raw)
-	}
-}
-
 // A filter of a caller is no line: it may be one condition, or an OR.
 func TestTheGroupOfWordsKeepsAnotherFilterWhole(t *testing.T) {
 	line, err := filterline.Read("refund", clock)
@@ -170,6 +148,10 @@ func TestTheGroupOfWordsKeepsAnotherFilterWhole(t *testing.T) {
 	const word = `{"logic":"OR","filters":[{"field":"input_text","operator":"contains","value":"refund"},` +
 		`{"field":"output_text","operator":"contains","value":"refund"}]}`
 	const a, b = `{"field":"model","operator":"is_null"}`, `{"field":"cost","operator":"is_null"}`
+	both := line.Narrow(&wire.Filter{Field: "model", Operator: "is_null"}, "order")
+	if raw, _ := json.Marshal(both); string(raw) != `{"Filter":`+a+`,"Words":"refund order"}` {
+		t.Errorf("both are %s", raw)
+	}
 	for given, want := range map[string]string{
 		`{}`: "",
 		a:    a + ",",
