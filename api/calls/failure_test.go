@@ -74,20 +74,6 @@ func TestTheTextOfAnExceptionIsNoAnswerAndIsFound(t *testing.T) {
 	}
 }
 
-func TestALogRequestThatFailed(t *testing.T) {
-	body := `{"provider":"openai","model":"gpt-4","input":{"type":"chat","messages":[]},` +
-		`"output":{"type":"chat","messages":[]},
-		"request_start_time":"2024-01-15T10:30:00Z","request_end_time":"2024-01-15T10:30:30Z",` +
-		`"status":"ERROR","error_type":"PROVIDER_TIMEOUT","error_message":"Request timed out after 30 seconds"}`
-	want := &calls.Failure{Type: "PROVIDER_TIMEOUT", Message: "Request timed out after 30 seconds"}
-	if diff := cmp.Diff(want, calls.Read([]byte(body)).Failure); diff != "" {
-		t.Errorf("failure (-want +got):\n%s", diff)
-	}
-	if rec := recordOf(t, body); rec.ErrorMessage != want.Message || rec.ErrorType != want.Type || !rec.Readable {
-		t.Errorf("the record is %+v", rec)
-	}
-}
-
 // A response that cannot be parsed is returned as it came.
 func TestWhatCannotBeParsedIsKeptRaw(t *testing.T) {
 	for _, response := range []string{`{"weird":[1]}`, `{"weird": "` + strings.Repeat("x", 1<<16) + `"}`, `7`} {

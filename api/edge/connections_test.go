@@ -267,27 +267,3 @@ func TestHandshakesThatNeverEndHinderNobody(t *testing.T) {
 		_ = conn.Close()
 	}
 }
-
-func TestConnectionsThatEndAreNotCounted(t *testing.T) {
-	s := stage(t, nil)
-	for range 5 {
-		var all []*client
-		for i := range most {
-			all = append(all, s.dial(""))
-			if i%2 == 0 && all[i].call("/") != 200 {
-				t.Fatal("a call is not answered")
-			}
-		}
-		s.arrived(most)
-
-		for _, c := range all {
-			_ = c.Close()
-		}
-		s.arrived(0)
-	}
-	s.c.mu.Lock()
-	defer s.c.mu.Unlock()
-	if len(s.c.open) != 0 {
-		t.Errorf("%d that are gone are known", len(s.c.open))
-	}
-}

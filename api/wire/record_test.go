@@ -5,20 +5,6 @@ import (
 	"testing"
 )
 
-func TestASearchWithoutABodyMeansEverything(t *testing.T) {
-	for _, body := range []string{
-		"", "null", " \n", "{}",
-		`{"filter_group":null,"q":null,"sort_by":"","unknown":1}`,
-	} {
-		got, err := decodeSearch([]byte(body))
-		wantFaults(t, err)
-		same(t, body, got, Search{})
-	}
-	if _, err := decodeSearch([]byte("[]")); !IsCode(err, CodeBadJSON) {
-		t.Errorf("an array: error is %v, want code %s", err, CodeBadJSON)
-	}
-}
-
 func TestDecodeSearchReadsEveryField(t *testing.T) {
 	got, err := decodeSearch([]byte(`{"page":2,"per_page":50,"cursor":"c","filter_group":{"logic":"OR","filters":[
 		{"field":"tags","operator":"contains","value":["prod"]},` +

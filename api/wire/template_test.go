@@ -157,11 +157,9 @@ func TestDecodePublishReadsBothObjects(t *testing.T) {
 		"with escapes": publishing(`"prompt\u005fname":"team\/greeting","tags":["a"]`, someVersion,
 			`,"release_labels":["prod"]`),
 	} {
-		t.Run(what, func(t *testing.T) {
-			got, err := DecodePublish(parse(t, body))
-			wantFaults(t, err)
-			same(t, "publish", got, want)
-		})
+		got, err := DecodePublish(parse(t, body))
+		wantFaults(t, err)
+		same(t, what, got, want)
 	}
 
 	got, err := DecodePublish(parse(t, publishing(
