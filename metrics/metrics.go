@@ -155,7 +155,7 @@ func (m *Metrics) both(f factory, role, version string) {
 		"Connections to the API and to operations that are open.")
 	m.ConnectionsCut = f.counters("promptspool_connections_cut_total",
 		"Connections that were cut to make room for others, since they kept the process waiting "+
-			"longest for a head, a body or the next call (slow), or refused because as many as allowed "+
+			"longest for a head, a body or the next request (slow), or refused because as many as allowed "+
 			"were being answered (refused).",
 		"reason", "slow", "refused")
 

@@ -12,27 +12,27 @@ const (
 	retryDelayMax = 5 * time.Second
 )
 
-// circuit lets calls through to the server while it answers. After a failure it is open:
+// circuit lets requests through to the server while it answers. After a failure it is open:
 // it lets one probe through at a time, after a full-jitter backoff, and all other callers
 // wait for the outcome. It never gives up. Safe for concurrent use.
 type circuit struct {
 	mu       sync.Mutex
-	failures int           // in a row, not counting calls that went out beside the first; 0 is closed
+	failures int           // in a row, not counting requests that went out beside the first; 0 is closed
 	next     time.Time     // of the next probe
 	probing  bool          // one is under way
-	answered uint64        // calls, in all; from 1
+	answered uint64        // requests, in all; from 1
 	changed  chan struct{} // closed and replaced at every outcome
 }
 
 func newCircuit() *circuit { return &circuit{answered: 1, changed: make(chan struct{})} }
 
-// pass allows one call. Exactly one of its methods must be called when the call is over.
+// pass allows one request. Exactly one of its methods must be called when the request is over.
 type pass struct {
 	circuit *circuit
 	probe   bool
 }
 
-// admit waits until a call may be made. It fails only when ctx ends.
+// admit waits until a request may be made. It fails only when ctx ends.
 func (c *circuit) admit(ctx context.Context) (pass, error) {
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -53,7 +53,7 @@ func (c *circuit) admit(ctx context.Context) (pass, error) {
 		}
 		c.mu.Unlock()
 
-		// The outcome of a call that is under way wakes us, too. The loop looks at ctx.
+		// The outcome of a request that is under way wakes us, too. The loop looks at ctx.
 		_ = sleep(ctx, wait, changed)
 	}
 
@@ -68,7 +68,7 @@ func (p pass) answered() {
 	})
 }
 
-// answers returns how many calls were answered so far, from 1.
+// answers returns how many requests were answered so far, from 1.
 func (c *circuit) answers() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,7 +76,7 @@ func (c *circuit) answers() uint64 {
 	return c.answered
 }
 
-// abandoned notes that the call says nothing about the server.
+// abandoned notes that the request says nothing about the server.
 func (p pass) abandoned() { p.end(func(*circuit) {}) }
 
 // failed notes that the server gave no answer, or one that asks to come back. retryAfter
@@ -84,7 +84,7 @@ func (p pass) abandoned() { p.end(func(*circuit) {}) }
 // the server went away count as one failure.
 func (p pass) failed(retryAfter time.Duration) {
 	p.end(func(c *circuit) {
-		// A call that was under way with others and failed after them tells nothing new,
+		// A request that was under way with others and failed after them tells nothing new,
 		// but the server may have asked it for a longer delay.
 		wait := retryAfter
 		if p.probe || c.failures == 0 {

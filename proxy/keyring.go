@@ -72,7 +72,7 @@ type Keyring struct {
 	asking sync.WaitGroup
 
 	// mu is held while a key's file is written, which happens when its verdict changes.
-	// Other calls wait for that fsync.
+	// Other requests wait for that fsync.
 	mu        sync.Mutex
 	byHash    map[[32]byte]*key
 	byNumber  map[uint32]*key

@@ -20,7 +20,7 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 	defer k.mu.Unlock()
 
 	key := k.byHash[hash]
-	// The server may have refused it since the call was authenticated.
+	// The server may have refused it since the request was authenticated.
 	if key != nil && key.state == keyRefused {
 		return 0, errRefused
 	}
@@ -39,7 +39,7 @@ func (k *Keyring) acquire(id wire.Identity, size int64) (uint32, error) {
 				"Use fewer, or wait until their events are delivered.", keysMax)
 		}
 	}
-	// Most calls stop here: the file is written once. If that fails, the next
+	// Most requests stop here: the file is written once. If that fails, the next
 	// write tries again.
 	if !key.saved {
 		if err := k.saveLocked(key); err != nil {
@@ -77,7 +77,7 @@ func (k *Keyring) admitUnverifiedLocked(known *key, size int64) error {
 			continue
 		}
 
-		// A key that the call comes with counts once, whether or not it
+		// A key that the request comes with counts once, whether or not it
 		// has events already.
 		events, b := k.spool.KeyUsage(key.number)
 		if key != known && (events > 0 || key.writes > 0) {

@@ -57,7 +57,7 @@ func (keyRefusal) isVerdict()     {}
 func (contentRefusal) isVerdict() {}
 func (ended) isVerdict()          {}
 
-// judge reads the outcome of a call. Only what the server itself answered can refuse
+// judge reads the outcome of a request. Only what the server itself answered can refuse
 // anything: a proxy's 403 or 413 is a retry.
 func judge(events []queue.Entry, answer wire.BatchAnswer, err error) verdict {
 	if err == nil {

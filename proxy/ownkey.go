@@ -8,14 +8,14 @@ import (
 	"promptspool/api/wire"
 )
 
-// OwnKey judges calls to a sidecar that has its own key. That key replaces whatever apps
+// OwnKey judges requests to a sidecar that has its own key. That key replaces whatever apps
 // send: they hold no secret of the server's. Safe for concurrent use.
 type OwnKey struct {
 	keys *Keyring
 	now  atomic.Pointer[ownKeys]
 }
 
-// ownKeys change together: no call is judged by one of before and one of after a change.
+// ownKeys change together: no request is judged by one of before and one of after a change.
 type ownKeys struct {
 	own   wire.Secret
 	local wire.Secret // what apps must present; "" for nothing
@@ -28,7 +28,7 @@ func NewOwnKey(keys *Keyring, own, local wire.Secret) *OwnKey {
 	return o
 }
 
-// Set changes both keys for the calls that begin from now on. Earlier writes go out under
+// Set changes both keys for the requests that begin from now on. Earlier writes go out under
 // the key of their time; if the server refuses that one by then, they are held.
 func (o *OwnKey) Set(own, local wire.Secret) { o.now.Store(&ownKeys{own, local}) }
 

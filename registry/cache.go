@@ -328,7 +328,7 @@ func (c *Cache) markLocked(account string, outdated func(*entry) bool) (marked [
 	return marked
 }
 
-// isVerdict reports whether the server judged the call itself. Any other error, including
+// isVerdict reports whether the server judged the request itself. Any other error, including
 // the server's own failures, does not withhold a cached copy from an app.
 func isVerdict(err error) bool {
 	for _, code := range []wire.Code{

@@ -28,7 +28,7 @@ const (
 	current
 )
 
-// found is a version and where it came from. The entry stays packed while its call waits
+// found is a version and where it came from. The entry stays packed while its request waits
 // for room.
 type found struct {
 	entry  *entry

@@ -192,7 +192,7 @@ func (d disk) read(path string) *entry {
 	aside := strings.TrimSuffix(path, fileEnd) + fileBad
 	err = errors.Join(err, files.Rename(path, aside))
 	d.log.Error("cannot read a cached template; it will be fetched again on its next use",
-		"set_aside", aside, "error", err)
+		"renamed_to", aside, "error", err)
 
 	return nil
 }

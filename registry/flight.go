@@ -228,7 +228,7 @@ func (c *Cache) rememberMissingLocked(k key, err error) {
 
 // syncFile writes or deletes a key's file, whichever makes it agree with memory.
 //
-// The last of several concurrent calls finds the newest entry, so the file does not
+// The last of several concurrent requests finds the newest entry, so the file does not
 // depend on the order of writers. If the disk fails, an app loses nothing but the copy
 // after a restart.
 func (c *Cache) syncFile(k key) {

@@ -89,7 +89,7 @@ func (r *Registry) place(
 		if err != nil {
 			return false, err
 		}
-		// Within the transaction: the version may be published by a concurrent call.
+		// Within the transaction: the version may be published by a concurrent request.
 		if w.Version < 1 || w.Version > t.Latest() {
 			return false, wire.Invalid(wire.FieldError{
 				Field: "prompt_version_number",

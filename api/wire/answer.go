@@ -94,9 +94,9 @@ type TraceClosed struct {
 	TraceID string `json:"trace_id"`
 }
 
-// Warned is the part of an answer that says what of the call had no effect.
+// Warned is the part of an answer that says what of the request had no effect.
 type Warned struct {
-	// Warning is what of the call had no effect; absent if there is nothing of that kind.
+	// Warning is what of the request had no effect; absent if there is nothing of that kind.
 	Warning string `json:"warning,omitempty"`
 }
 

@@ -43,7 +43,7 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 
 // MarshalJSON writes what DecodeBacktest reads.
 func (q BacktestQuery) MarshalJSON() ([]byte, error) {
-	// An embedded Selector would not have its fields under the names of this call.
+	// An embedded Selector would not have its fields under the names of this body.
 	type plain struct {
 		Name     string  `json:"prompt_name"`
 		Version  int     `json:"version,omitempty"`

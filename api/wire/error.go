@@ -11,7 +11,7 @@ import (
 // Code names what went wrong; it is the "error" member of an answer.
 type Code string
 
-// The codes, in order of precedence: of several faults in one call, the first one is
+// The codes, in order of precedence: of several faults in one request, the first one is
 // reported. Status gives the HTTP status of each.
 const (
 	CodeNotFound       Code = "not_found"
@@ -63,11 +63,11 @@ type Error struct {
 	Fields     []FieldError
 	TraceIDs   []string      // of the traces that are closed already
 	RetryAfter time.Duration // sent as Retry-After, in seconds rounded up, when above 0
-	Affects    Affected      // whose calls fail now; "" means those of all callers
+	Affects    Affected      // whose requests fail now; "" means those of all callers
 	Cause      error         // logged; callers see only what Message repeats of it
 }
 
-// Affected names those whose calls fail with an error for now.
+// Affected names those whose requests fail with an error for now.
 type Affected string
 
 // Calls of other accounts, or with other keys, succeed meanwhile.
@@ -110,7 +110,7 @@ type ErrorBody struct {
 	Fields  []FieldError `json:"fields"`
 	Code    int          `json:"code,omitempty"` // of google.rpc.Status, for OTLP exporters only
 
-	// Affects is set if only calls of the caller's account, or with its key, fail now.
+	// Affects is set if only requests of the caller's account, or with its key, fail now.
 	Affects Affected `json:"affects,omitempty"`
 
 	// TraceIDs are those of a conflict with traces that are closed.
@@ -197,7 +197,7 @@ func Invalid(fields ...FieldError) *Error {
 	return e
 }
 
-// AsError returns the Error in err's chain. A canceled call, which mostly means that the
+// AsError returns the Error in err's chain. A canceled request, which mostly means that the
 // caller left, is CodeUnavailable. Any other error is CodeInternal and does not reveal
 // its text.
 func AsError(err error) *Error {
@@ -207,7 +207,7 @@ func AsError(err error) *Error {
 
 	code, message := CodeInternal, "Something failed inside promptspool. Its log has the details."
 	if errors.Is(err, context.Canceled) {
-		code, message = CodeUnavailable, "The call ended before it could be answered. Send it again."
+		code, message = CodeUnavailable, "The request ended before it could be answered. Send it again."
 	}
 
 	return &Error{Code: code, Message: message, Cause: err}

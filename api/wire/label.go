@@ -60,7 +60,7 @@ func (f *fields) requiredVersion(name string) int {
 	return f.version(name)
 }
 
-// PlacedLabel answers a call that creates or moves a label.
+// PlacedLabel answers a request that creates or moves a label.
 type PlacedLabel struct {
 	Success   bool      `json:"success"`
 	CreatedAt time.Time `json:"created_at"`

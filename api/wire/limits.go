@@ -1,6 +1,6 @@
 package wire
 
-// Limits of what is accepted. Beyond them a call gets a 422 that names the field, or a
+// Limits of what is accepted. Beyond them a request gets a 422 that names the field, or a
 // 413 for the body. Lengths are in characters (Runes) or bytes, as the names say.
 const (
 	NameRunesMax          = 512       // tag, label, template name, score name, group id

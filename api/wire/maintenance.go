@@ -52,7 +52,7 @@ type FoundSecret struct {
 	SecretFinding
 }
 
-// ScanQuery is the body of a call that looks for secrets in stored records.
+// ScanQuery is the body of a request that looks for secrets in stored records.
 type ScanQuery struct {
 	Mask   bool   `json:"mask"`
 	Cursor string `json:"cursor"`

@@ -168,7 +168,7 @@ type ChangesQuery struct {
 }
 
 // TemplateEditor changes templates and their labels, and reads what an editor needs for
-// that. by is who makes a change; "" is the identity's key. A sidecar passes all calls on
+// that. by is who makes a change; "" is the identity's key. A sidecar passes all requests on
 // to the server.
 type TemplateEditor interface {
 	Source(ctx context.Context, id Identity, ident string, s Selector) (RawTemplate, error)

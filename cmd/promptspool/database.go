@@ -122,7 +122,7 @@ func (h *dbHealth) set(err error) {
 	}
 }
 
-// err returns why the server cannot take calls, nil if it can.
+// err returns why the server cannot take requests, nil if it can.
 func (h *dbHealth) err() error {
 	if err := h.away.Load(); err != nil {
 		return errors.New(strings.TrimSuffix(wire.AsError(*err).Message, "."))

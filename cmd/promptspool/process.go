@@ -18,12 +18,12 @@ import (
 	"promptspool/cmd/promptspool/internal/machine"
 )
 
-// apiStopPatience is how long a stop takes calls, and waits for those that are being answered.
+// apiStopPatience is how long a stop takes requests, and waits for those that are being answered.
 //
 // With the drain it stays below the 25 s that a stop may take, and the 30 s after which Kubernetes kills.
 const apiStopPatience = 10 * time.Second
 
-// A stop takes calls until there were none for stopQuiet, at most for stopTaking: an app
+// A stop takes requests until there were none for stopQuiet, at most for stopTaking: an app
 // that is stopped together with its sidecar has something to log until its end.
 const (
 	stopQuiet  = 500 * time.Millisecond
@@ -31,7 +31,7 @@ const (
 )
 
 // failedStopPatience is apiStopPatience after the disk failed. Callers that waited for it have been
-// answered; what still hangs, hangs on the bad disk or is a connection without a call.
+// answered; what still hangs, hangs on the bad disk or is a connection without a request.
 const failedStopPatience = 2 * time.Second
 
 // process runs either role: its listeners, its background work, and its stop.
@@ -39,17 +39,17 @@ type process struct {
 	role    roleConfig
 	api     *api.Server
 	tls     *config.LiveTLS   // of the API, and of OpenTelemetry
-	ops     ops.Config        // isReady adds to Ready whether calls are taken
+	ops     ops.Config        // isReady adds to Ready whether requests are taken
 	control ops.ControlConfig // run adds what the process itself knows
 
 	background []func(context.Context) error // each runs until its ctx ends
 	failed     <-chan error                  // ends the process immediately; may be nil
 	drain      func(context.Context)         // after the API has ended, before the background does; may be nil
-	lingers    bool                          // a stop takes calls for a while
-	started    func()                        // called when calls are taken: the start needs no more time
+	lingers    bool                          // a stop takes requests for a while
+	started    func()                        // called when requests are taken: the start needs no more time
 	ready      func(addresses)               // called after started; may be nil
 
-	taking  atomic.Bool           // calls are taken
+	taking  atomic.Bool           // requests are taken
 	failure atomic.Pointer[error] // why the process ends; nil while it runs, or if it was told to end
 }
 
@@ -58,7 +58,7 @@ type addresses struct{ api, ops, otlp string } // otlp is "" if there is none
 
 // run serves until ctx ends or a part fails.
 //
-// Then it stops in order: it is not ready, takes no new calls, drains, and ends the background and the operations.
+// Then it stops in order: it is not ready, takes no new requests, drains, and ends the background and the operations.
 func (p *process) run(ctx context.Context) error {
 	machine.UseProcessors()
 	listeners, err := p.listen()
@@ -87,7 +87,7 @@ func (p *process) run(ctx context.Context) error {
 		at.otlp = listeners.otlp.Addr().String()
 		p.role.logger.Info("taking OpenTelemetry on a separate listener", "otlp_listen", at.otlp)
 	}
-	p.role.logger.Info("taking calls", "listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
+	p.role.logger.Info("taking requests", "listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
 	p.started()
 	machine.NotifyReady()
 	if p.ready != nil {
@@ -111,7 +111,7 @@ func (p *process) run(ctx context.Context) error {
 	stopping, stopped := context.WithTimeout(context.Background(), patience)
 	defer stopped()
 	if err := p.api.Shutdown(stopping); err != nil {
-		p.role.logger.Warn("calls were still being answered when the time for it was over", "error", err)
+		p.role.logger.Warn("requests were still being answered when the time for it was over", "error", err)
 	}
 	if p.drain != nil && failure == nil && running.Err() == nil {
 		p.drain(context.Background())
@@ -173,12 +173,12 @@ func (p *process) newOperations() *ops.Server {
 	return ops.New(config)
 }
 
-// isReady returns why the process is not ready, or nil. It is ready only while calls are taken.
+// isReady returns why the process is not ready, or nil. It is ready only while requests are taken.
 func (p *process) isReady() error {
 	switch failure := p.failure.Load(); {
 	case failure != nil:
 		return *failure
-	// A load balancer stops sending calls here before the listener closes.
+	// A load balancer stops sending requests here before the listener closes.
 	case !p.taking.Load():
 		return errors.New("the process is starting or stopping")
 	case p.ops.Ready != nil:
@@ -208,7 +208,7 @@ func (p *process) serve(ctx, running context.Context) error {
 	}
 }
 
-// linger takes calls until there are none, or the time for it is over. It returns the
+// linger takes requests until there are none, or the time for it is over. It returns the
 // failure, if one must end the process immediately.
 func (p *process) linger(running context.Context) error {
 	tick := time.NewTicker(stopQuiet / 10)

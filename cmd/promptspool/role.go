@@ -66,7 +66,7 @@ func roleConfigOf(r *config.Reader) roleConfig {
 func limitFlags() []cli.Flag {
 	return []cli.Flag{
 		config.TextFlag("key-calls-max", "",
-			"the `number` of calls that one key may make in a second; beyond it 429; if absent no bound"),
+			"the `number` of requests that one key may make in a second; beyond it 429; if absent no bound"),
 		config.TextFlag("key-bytes-max", "",
 			"the `size` of bodies that one key may send in a second; beyond it 429; if absent no bound"),
 	}

@@ -37,10 +37,10 @@ import (
 // of finished ones, and hands them to a process, which runs them until ctx ends.
 
 // serverMemory is the heap size from which a server's garbage is collected eagerly, rather than when the heap has
-// doubled. GOMEMLIMIT overrides it. It is not a bound: a call that needs more gets it.
+// doubled. GOMEMLIMIT overrides it. It is not a bound: a request that needs more gets it.
 const serverMemory = 192 << 20
 
-// serverConnectionsMax bounds a server's connections. All of them in the middle of a call take 400 MB.
+// serverConnectionsMax bounds a server's connections. All of them in the middle of a request take 400 MB.
 const serverConnectionsMax = 16 << 10
 
 // server keeps the records, the templates and the keys, until ctx ends.
@@ -82,7 +82,7 @@ func server(ctx context.Context, c serverConfig) error {
 	return errors.Join(err, storage.db.Close())
 }
 
-// serveDatabase is a server on its open database. It calls started when it takes calls.
+// serveDatabase is a server on its open database. It calls started when it takes requests.
 func serveDatabase(ctx context.Context, c serverConfig, storage opened, started func()) error {
 	startedAt := time.Now().UTC()
 	m := metrics.New("server", version)
@@ -207,7 +207,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	return p.run(ctx)
 }
 
-// sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a call take 25 MB. If an app has
+// sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a request take 25 MB. If an app has
 // more open, the idle one that was used least recently is closed.
 const sidecarConnectionsMax = 1024
 

@@ -201,7 +201,7 @@ type serverConfig struct {
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signUp       wire.SignUp
 
-	// ready is called once, when calls are taken, with the code with which the first
+	// ready is called once, when requests are taken, with the code with which the first
 	// person signs up: "" if a person has signed up.
 	ready func(at addresses, setup wire.Secret)
 }

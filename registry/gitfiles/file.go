@@ -66,7 +66,7 @@ func Parse(file, name string, content []byte) (*File, error) {
 	return t, nil
 }
 
-// LocateErrors adds the file's name and lines to the errors of an API call about the
+// LocateErrors adds the file's name and lines to the errors of a request about the
 // template.
 func (f *File) LocateErrors(err error) error {
 	var e *wire.Error
@@ -86,7 +86,7 @@ func (f *File) LocateErrors(err error) error {
 	return errors.Join(faults...)
 }
 
-// fileField returns the name that a field of the publish call has in the file.
+// fileField returns the name that a field of the publish request has in the file.
 func (f *File) fileField(field string) string {
 	field = strings.TrimPrefix(field, "prompt_version.")
 	if field == "prompt_template.prompt_name" {

@@ -55,7 +55,7 @@ func newFileParser(path string) *fileParser {
 	}
 }
 
-// parse returns the body of the publish call, or all faults of the file's form.
+// parse returns the body of the publish request, or all faults of the file's form.
 func (p *fileParser) parse(name string, content []byte) ([]byte, error) {
 	if len(content) > fileBytesMax {
 		return nil, fmt.Errorf("%s: is larger than %d bytes", p.Path, fileBytesMax)
@@ -115,7 +115,7 @@ func (p *fileParser) checkWhole() {
 	}
 }
 
-// body returns the file as the body of the publish call.
+// body returns the file as the body of the publish request.
 func (p *fileParser) body(name string) []byte {
 	blueprint := p.parts["prompt_template"]
 	if blueprint == nil {

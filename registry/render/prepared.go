@@ -117,7 +117,7 @@ func (p *Prepared) Kwargs(c Call) (kwargs json.RawMessage, warnings []string, er
 func (p *Prepared) kwargs(providerName string, c Call) (json.RawMessage, []string, error) {
 	filled, warnings := fill(c.Context, p.prompt, c.Variables)
 	if filled == nil {
-		return nil, nil, wire.Unavailable(0, "The call ended before the template was rendered.")
+		return nil, nil, wire.Unavailable(0, "The request ended before the template was rendered.")
 	}
 
 	kwargs, more, err := provider.Kwargs(providerName, p.model, filled, c.Model, c.Overrides)

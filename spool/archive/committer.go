@@ -58,7 +58,7 @@ func NewCommitter[T any](
 // cancelled, nor its bytes be reused.
 func (c *Committer[T]) Do(ctx context.Context, w *Waiting[T]) error {
 	if err := ctx.Err(); err != nil {
-		return wire.Unavailable(0, "The call ended before it was carried out: %w", err)
+		return wire.Unavailable(0, "The request ended before it was carried out: %w", err)
 	}
 	w.done = make(chan error, 1)
 	if err := c.enqueue(w); err != nil {

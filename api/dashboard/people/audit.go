@@ -27,7 +27,7 @@ func (p *pages) auditPage(c *frame.Exchange) error {
 		v.Entries, v.Older = entries[:auditPageMax], entries[auditPageMax-1].ID
 	}
 
-	// Together, because the keys are read once for each call.
+	// Together, because the keys are read once for each request.
 	var actors []*string
 	for i := range v.Entries {
 		actors = append(actors, &v.Entries[i].Actor)

@@ -110,7 +110,7 @@ func (p *pages) erase(c *frame.Exchange) error {
 	deleted, err := p.records.Delete(c.Context(), c.Identity(), form)
 	// One that broke off has deleted some for good.
 	if err == nil || deleted.Records > 0 {
-		// Even if the call's time is up.
+		// Even if the request's time is up.
 		ctx := context.WithoutCancel(c.Context())
 		err = errors.Join(err,
 			c.Note(ctx, "delete requests", form.AuditTarget(), deleted.AuditDetail()))

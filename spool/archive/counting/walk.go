@@ -177,7 +177,7 @@ func (w *walk) await(ctx context.Context, budget time.Duration) error {
 	// Not an error: the caller answers with what is counted by now.
 	case <-timer.C:
 	case <-ctx.Done():
-		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+		return wire.Unavailable(0, "The request ended before it had its answer: %w", ctx.Err())
 	}
 
 	return nil

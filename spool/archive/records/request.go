@@ -41,7 +41,7 @@ func (svc *Service) Request(ctx context.Context, id wire.Identity, requestID str
 
 	record := state.View(ctx, body)
 	if ctx.Err() != nil {
-		return wire.Record{}, wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
+		return wire.Record{}, wire.Unavailable(0, "The request ended before it was answered: %w", ctx.Err())
 	}
 	if err := svc.linkRecord(ctx, id.Account, &state, &record); err != nil {
 		return wire.Record{}, err

@@ -376,7 +376,7 @@ func (db *DB) stopped(ctx context.Context) error {
 	// Asked often, so it must not block.
 	select {
 	case <-ctx.Done():
-		return wire.Unavailable(0, "The call ended before it had its answer: %w", ctx.Err())
+		return wire.Unavailable(0, "The request ended before it had its answer: %w", ctx.Err())
 	case <-db.stop:
 		return errClosed()
 	default:

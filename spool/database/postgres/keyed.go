@@ -63,7 +63,7 @@ func (r smallReader) Get(ctx context.Context, keys ...keyed.Key) (values []json.
 				}
 				return err
 			}
-			// A batch of one takes longer than a statement, and each call of the API asks for a key.
+			// A batch of one takes longer than a statement, and each request asks for a key.
 			if len(keys) == 1 {
 				return scan(q.QueryRow(ctx, getSmall, k.Kind, account, []byte(k.Name)))
 			}

@@ -157,7 +157,7 @@ func runWeak() {
 	}()
 
 	slog.New(slog.NewJSONHandler(os.Stderr, nil)).
-		Info("taking calls", "listen", ln.Addr().String(), "ops_listen", ops.Addr().String())
+		Info("taking requests", "listen", ln.Addr().String(), "ops_listen", ops.Addr().String())
 	_ = (&fasthttp.Server{Handler: handle, Logger: log.New(io.Discard, "", 0)}).Serve(ln)
 }
 

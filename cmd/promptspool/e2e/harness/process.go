@@ -33,10 +33,10 @@ type Node struct {
 	mu     sync.Mutex
 	log    bytes.Buffer  // under mu; of stderr
 	out    bytes.Buffer  // under mu; of stdout
-	taking chan struct{} // closed when it logs that it takes calls
+	taking chan struct{} // closed when it logs that it takes requests
 }
 
-// Launch starts the binary and waits until it takes calls.
+// Launch starts the binary and waits until it takes requests.
 func Launch(t *testing.T, data, addr string, args ...string) *Node {
 	t.Helper()
 	n := Begin(t, Program(t), nil, data, addr, args...)
@@ -81,7 +81,7 @@ func Begin(t testing.TB, program string, env []string, data, addr string, args .
 	return n
 }
 
-// Takes waits until the process takes calls. It returns false if the process ended first.
+// Takes waits until the process takes requests. It returns false if the process ended first.
 func (n *Node) Takes() bool {
 	n.T.Helper()
 	select {
@@ -121,7 +121,7 @@ func (n *Node) read(stderr io.Reader) {
 			Ops    string `json:"ops_listen"`
 		}
 
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "taking calls" {
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "taking requests" {
 			n.Addr, n.Ops = line.Listen, line.Ops
 			close(n.taking)
 		}
@@ -151,13 +151,13 @@ func (n *Node) printed() string {
 	return n.out.String()
 }
 
-// StartServer starts a server, and waits until it takes calls.
+// StartServer starts a server, and waits until it takes requests.
 func StartServer(t *testing.T, data, addr string) *Node {
 	t.Helper()
 	return Launch(t, data, addr, "server", "--name", "central")
 }
 
-// StartSidecar starts a sidecar of a server, and waits until it takes calls.
+// StartSidecar starts a sidecar of a server, and waits until it takes requests.
 func StartSidecar(t *testing.T, data, upstream string, more ...string) *Node {
 	t.Helper()
 	args := append([]string{"sidecar", "--name", "pod-1", "--upstream", "http://" + upstream}, more...)

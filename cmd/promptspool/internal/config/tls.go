@@ -165,7 +165,7 @@ func (l *LiveTLS) Url(at net.Addr) string {
 	return "http://" + at.String()
 }
 
-// Client returns the configuration of calls to a server.
+// Client returns the configuration of requests to a server.
 func (l *LiveTLS) Client() *tls.Config {
 	c := &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -32,7 +32,7 @@ func ExtendStart(ctx context.Context) {
 	}
 }
 
-// NotifyReady tells systemd that the process takes calls: units ordered after it may start.
+// NotifyReady tells systemd that the process takes requests: units ordered after it may start.
 func NotifyReady() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }
 
 // NotifyStopping tells systemd that the process is stopping.

@@ -66,7 +66,7 @@ func exportRequests(c *cli.Context) error {
 	// again: an import recognises an event that it gets twice.
 	w := bufio.NewWriterSize(out, 1<<20)
 	lines := int64(0)
-	err = inCalls(c.Context, &search.Cursor, func() (done bool, err error) {
+	err = inRequests(c.Context, &search.Cursor, func() (done bool, err error) {
 		mark, err := cl.Export(c.Context, id, search, func(line []byte) error {
 			lines++
 			_, err := w.Write(line)
@@ -84,10 +84,10 @@ func exportRequests(c *cli.Context) error {
 	return nil
 }
 
-// inCalls repeats a call that exports a part after a cursor, until all is done. It gives up after
+// inRequests repeats a request that exports a part after a cursor, until all is done. It gives up after
 // a few that fail and do not get any further: a slow network may break a long export many times.
 // Its error says where to resume.
-func inCalls(ctx context.Context, cursor *string, call func() (done bool, err error)) error {
+func inRequests(ctx context.Context, cursor *string, call func() (done bool, err error)) error {
 	for failures := 0; ; {
 		from := *cursor
 		done, err := call()

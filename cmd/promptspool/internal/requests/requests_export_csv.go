@@ -17,7 +17,7 @@ import (
 // Records are held until a cursor follows or the answer is complete, so that no line is written
 // twice when the server has to be asked again.
 type csvExport struct {
-	search   wire.Search // its cursor is where the next call begins
+	search   wire.Search // its cursor is where the next request begins
 	out      *csv.Writer
 	progress *print.Progress
 	headed   bool // the heading is written, by this export or by the one that it resumes
@@ -32,7 +32,7 @@ func exportCSV(c *cli.Context, cl *client.Client, id wire.Identity, search wire.
 		progress: print.NewProgress(c),
 		headed:   search.Cursor != "",
 	}
-	err := inCalls(c.Context, &x.search.Cursor, func() (done bool, err error) {
+	err := inRequests(c.Context, &x.search.Cursor, func() (done bool, err error) {
 		if err := x.call(c, cl, id); err != nil {
 			return false, err
 		}

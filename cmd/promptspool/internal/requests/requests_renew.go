@@ -29,7 +29,7 @@ func rereadCommand() *cli.Command {
 		})
 }
 
-// renewCommand is a command that brings what is stored up to date, a part in each call.
+// renewCommand is a command that brings what is stored up to date, a part in each request.
 func renewCommand(
 	name, noun, usage string,
 	call func(_ *client.Client, _ context.Context, id wire.Identity, cursor string) (wire.Repriced, error),
@@ -73,7 +73,7 @@ func renewCommand(
 	}
 }
 
-// inParts repeats a call that does a part of a long task, until all is done.
+// inParts repeats a request that does a part of a long task, until all is done.
 //
 // A terminal shows the progress; an error says where to resume.
 func inParts(c *cli.Context, cursor *string, done *bool, part func() (progress string, err error)) error {

@@ -56,7 +56,7 @@ func scanRequests(c *cli.Context) error {
 	return print.Output(c, sum, func(t *print.Table) { showScan(t, &sum) })
 }
 
-// addScan adds what one call found to what the calls before it did.
+// addScan adds what one request found to what those before it did.
 func addScan(sum, step *wire.Scanned) {
 	sum.Seen += step.Seen
 	sum.Found += step.Found

@@ -29,7 +29,7 @@ var remedies = map[string]string{
 	"28": "The database rejects this server's user. " +
 		"Check user and password in --archive, and the database's pg_hba.conf.",
 	"3D000": "The database does not exist. Create it (createdb), or correct its name in --archive.",
-	"40":    "Other calls kept changing the same records at the same time. Try again.",
+	"40":    "Other requests kept changing the same records at the same time. Try again.",
 	"42P05": mixedUp,
 	"42501": "The database user lacks a privilege. " +
 		"Make it the owner of the tables, or grant it all privileges on them.",
@@ -85,7 +85,7 @@ func failure(ctx context.Context, err error) *wire.Error {
 	}
 	// Whatever the database said then, the caller's end is the cause.
 	if ctx.Err() != nil {
-		return wire.Unavailable(0, "The call ended before it was answered: %w", ctx.Err())
+		return wire.Unavailable(0, "The request ended before it was answered: %w", ctx.Err())
 	}
 	if errors.Is(err, ErrConflict) {
 		return Unavailable(remedies["40"], err)
