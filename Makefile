@@ -35,7 +35,7 @@ test:
 	PROMPTSPOOL_LEFT_OUT=$$(mktemp)
 	trap 'rm $$PROMPTSPOOL_LEFT_OUT' EXIT
 	$(MAKE) -j 2 --output-sync=target check packages
-	# Two runs side by side; the first that ends makes room for the next.
+	# Two runs side by side; the first that ends makes space for the next.
 	$(MAKE) -j 2 --output-sync=target race scenes plain portable
 	[ -n "$$PROMPTSPOOL_ABSENT" ] || exit 0
 	sort -u $$PROMPTSPOOL_LEFT_OUT

@@ -21,7 +21,7 @@ import (
 const (
 	exportedBytes      = 512 << 10
 	exportedBytesLarge = 128 << 10 // of a larger request: so a sidecar takes 16 of 2 MiB together
-	exportedBytesMin   = 32 << 10  // for which there nearly always is room
+	exportedBytesMin   = 32 << 10  // for which there nearly always is space
 )
 
 // exported collects the events of one request of an exporter.

@@ -51,7 +51,7 @@ func TestTheLongPollsOfAKeyAreBounded(t *testing.T) {
 	close(feed.release)
 	polls.Wait()
 
-	// When they have ended, there is room again.
+	// When they have ended, there is space again.
 	feed.release = make(chan bool)
 	poll("app")
 	<-feed.waiting

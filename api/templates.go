@@ -19,8 +19,8 @@ func (a *API) fetchTemplate(c *exchange) error {
 	}
 
 	// The template's arguments are in this buffer until they have been copied into the answer.
-	f.Room = templatePool.Get().(*[]byte)
-	defer poolTemplateBuffer(f.Room)
+	f.Buffer = templatePool.Get().(*[]byte)
+	defer poolTemplateBuffer(f.Buffer)
 
 	return a.answerTemplate(c, c.ident, f)
 }

@@ -154,7 +154,7 @@ func (m *Metrics) both(f factory, role, version string) {
 	m.Connections = f.gauge("promptspool_connections",
 		"Connections to the API and to operations that are open.")
 	m.ConnectionsCut = f.counters("promptspool_connections_cut_total",
-		"Connections that were cut to make room for others, since they kept the process waiting "+
+		"Connections that were cut to make space for others, since they kept the process waiting "+
 			"longest for a head, a body or the next request (slow), or refused because as many as allowed "+
 			"were being answered (refused).",
 		"reason", "slow", "refused")
@@ -223,10 +223,10 @@ func (m *Metrics) spool(f factory) {
 		"Events set aside because the server refuses their content, or because their record is at a limit.")
 	m.DeadLettersDropped = f.counter("promptspool_dead_letters_dropped_total",
 		"Dead letters whose record was at a limit, and that were dropped because the share of their key, "+
-			"the lanes or the disk had no more room.")
+			"the lanes or the disk had no more space.")
 	m.LanesFull = f.gauge("promptspool_lanes_full",
 		"1 while refused events have to stay in the spool, because held events and dead letters have "+
-			"no more room.")
+			"no more space.")
 }
 
 func (m *Metrics) forward(f factory) {

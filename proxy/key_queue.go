@@ -10,7 +10,7 @@ const (
 	// linger is how long events wait for more to go with them, while others of their key
 	// are on their way, or just went.
 	linger        = 20 * time.Millisecond
-	perKeyMax     = inFlightMax - 1  // batches of one key on their way: one that hangs leaves room for others
+	perKeyMax     = inFlightMax - 1  // batches of one key on their way: one that hangs leaves space for others
 	failingMax    = inFlightMax - 1  // batches of all failing keys on their way
 	laterDelayMax = 30 * time.Second // between two tries of an event that the server wants later
 )

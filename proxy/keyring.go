@@ -227,7 +227,7 @@ func (k *Keyring) eraseLocked(key *key) {
 }
 
 // rememberLocked keeps a refused key's hash until it is asked about again. When there are
-// too many, any one makes room.
+// too many, any one makes space.
 func (k *Keyring) rememberLocked(hash [32]byte, askAt time.Time) {
 	if _, ok := k.refusals[hash]; !ok && len(k.refusals) >= refusedMax {
 		for h := range k.refusals {

@@ -13,7 +13,7 @@
 //
 // All keys wait for a server that is away, or unwell: one attempt at a time goes out,
 // after a backoff. No key waits for another one that the server asks to come back, that
-// has events which the server wants later or no lane has room for, or that a person has
+// has events which the server wants later or no lane has space for, or that a person has
 // to look at. Such a key's events are let go of, others are read on and delivered, and
 // the key's are read again when their time has come.
 //

@@ -102,7 +102,7 @@ func (g *rejectionGuard) refused(key uint32, seq uint64) (believed bool) {
 }
 
 func (h *keyHistory) count(judged, refused int) {
-	// A full part makes room for a new one; the oldest is forgotten.
+	// A full part makes space for a new one; the oldest is forgotten.
 	if h.judged[0] >= judgedRecent/judgedParts {
 		copy(h.judged[1:], h.judged[:])
 		copy(h.refused[1:], h.refused[:])

@@ -72,7 +72,7 @@ func renderTemplate(
 		Variables: f.Variables,
 		Overrides: f.Overrides,
 		Context:   ctx,
-		Room:      f.Room,
+		Buffer:    f.Buffer,
 	})
 	switch {
 	case err == nil:

@@ -18,7 +18,7 @@ import (
 // head, which every fetch reads and every change writes again.
 const (
 	labelsMax     = 256
-	labelsMadeMax = 1<<16 - 1 // labels that a template ever had: their ids have no room for more
+	labelsMadeMax = 1<<16 - 1 // labels that a template ever had: their ids have no space for more
 	versionsMax   = 10_000
 	movesMax      = 10_000 // moves in the history of labels; see addMove
 )

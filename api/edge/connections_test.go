@@ -242,7 +242,7 @@ func TestWhoseCallIsBeingAnsweredIsNeverCut(t *testing.T) {
 		t.Errorf("%v were refused", refused)
 	}
 	if status := s.dial("").call("/"); status != 200 {
-		t.Errorf("when there is room again a call is answered with %d", status)
+		t.Errorf("when there is space again a call is answered with %d", status)
 	}
 }
 

@@ -198,9 +198,9 @@ func (b *Body) reserve(bytesMax int64) error {
 	return nil
 }
 
-// grow gives the body a larger capacity. In the small pool of a sidecar, the smaller buffer, which
-// no claim counts any more, must not wait for the collector. A server has the room, and a collection
-// costs it more.
+// grow gives the body a larger capacity. In the small pool of a sidecar, the smaller
+// buffer, which no claim counts any more, must not wait for the collector. A server has
+// the space, and a collection costs it more.
 func (b *Body) grow(size int64) {
 	before := cap(b.Bytes)
 	b.Bytes = append(make([]byte, 0, size), b.Bytes...)

@@ -57,7 +57,7 @@ func New(c Config) *Intake {
 //
 //   - an eighth is left for small bodies;
 //   - the larger bodies of one key may take a half, and those of all anonymous callers a
-//     quarter; or the room of one body of the largest size, where that is more.
+//     quarter; or the space of one body of the largest size, where that is more.
 //
 // A sidecar's pool is too small for shares.
 func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
@@ -80,7 +80,7 @@ func newBodyPool(bytes, bodyBytesMax int64) *admission.Pool {
 	})
 }
 
-// isTooSmallForShares reports whether a pool has not even room for three of the largest
+// isTooSmallForShares reports whether a pool has not even space for three of the largest
 // bodies, as a sidecar's: the beginnings of several bodies of one key would keep each of
 // them from being completed. Its callers are the apps beside it. Their keys are not known
 // while the server is away, and the lengths that they announce are believed nevertheless.

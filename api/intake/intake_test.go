@@ -29,7 +29,7 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 		t.Errorf("one key holds %d large bodies, want 2", got)
 	}
 	if !take("modest", 20*mib) || take("modest", 20*mib) {
-		t.Error("another key has no room for one, or for more than there is")
+		t.Error("another key has no space for one, or for more than there is")
 	}
 
 	small := 0
@@ -37,11 +37,11 @@ func TestBodiesLeaveRoomForThoseOfOthers(t *testing.T) {
 		small++
 	}
 	if small < 16*mib/smallBytes {
-		t.Errorf("beside them there is room for %d small bodies", small)
+		t.Errorf("beside them there is space for %d small bodies", small)
 	}
 }
 
-// A collection costs a server, which has many more objects and more room, too much for each body.
+// A collection costs a server, which has many more objects and more space, too much for each body.
 func TestOnlyASidecarCollectsWhileABodyGrows(t *testing.T) {
 	const mib = 1 << 20
 	collections := func(believed bool) uint32 {

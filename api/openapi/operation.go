@@ -284,7 +284,7 @@ var failures = []struct {
 		"/sync/changes is not served here. Call the server.",
 	},
 	{
-		wire.CodeUnavailable, "No room, or no server or database at the moment.",
+		wire.CodeUnavailable, "No space, or no server or database at the moment.",
 		"The server cannot be reached. Send this again later.",
 	},
 }

@@ -177,11 +177,11 @@ const (
 
 // Why a span is refused.
 var (
-	errMany  = fmt.Errorf("only the first %d of a request are read; send the rest in another one", ItemsMax)
-	errDeep  = fmt.Errorf("a value is nested deeper than %d", levelsMax)
-	errHead  = fmt.Errorf("resource and scope are larger than %d bytes as JSON", headBytesMax)
-	errLarge = fmt.Errorf("it is larger than %d bytes as JSON with its resource", wire.BodyBytesMax)
-	errRoom  = errors.New("resource and scope are too large to be kept with each of so many spans; " +
+	errMany     = fmt.Errorf("only the first %d of a request are read; send the rest in another one", ItemsMax)
+	errDeep     = fmt.Errorf("a value is nested deeper than %d", levelsMax)
+	errHead     = fmt.Errorf("resource and scope are larger than %d bytes as JSON", headBytesMax)
+	errLarge    = fmt.Errorf("it is larger than %d bytes as JSON with its resource", wire.BodyBytesMax)
+	errTooLarge = errors.New("resource and scope are too large to be kept with each of so many spans; " +
 		"send fewer spans in a request")
 	errTrace = errors.New("traceId must be 16 bytes, not all zero")
 	errSpan  = errors.New("spanId must be 8 bytes, not all zero")
@@ -226,7 +226,7 @@ func (d *decoding) begin(resource, scope *head) error {
 	d.scope, d.behind.scope = scope, len(o.b)
 	d.tooLong.scope = o.full || d.tooLong.resource
 
-	// Room for a text that is longer while it is escaped than afterwards.
+	// Space for a text that is longer while it is escaped than afterwards.
 	o.max = wire.BodyBytesMax + textMost*textStep
 
 	return nil
@@ -266,7 +266,7 @@ func (d *decoding) add(it item, err error) error {
 		d.refuse(errLarge)
 		return nil
 	case len(o.b) > d.left:
-		d.refuse(errRoom)
+		d.refuse(errTooLarge)
 		return nil
 	}
 	d.left -= len(o.b)

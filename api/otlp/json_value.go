@@ -352,7 +352,7 @@ func jsonBytes(o *output, raw []byte) {
 	padded, valid := false, true
 	for t := jsonText(raw); !t.isEmpty(); {
 		step := t.next(textStep)
-		if !o.room(len(step)) {
+		if !o.space(len(step)) {
 			return
 		}
 		for _, c := range step {
@@ -376,7 +376,7 @@ func jsonBytes(o *output, raw []byte) {
 		return
 	}
 	o.b = o.b[:last]
-	if o.room(4) {
+	if o.space(4) {
 		o.b = base64.StdEncoding.AppendEncode(o.b, end)
 	}
 	o.put(`"}`)

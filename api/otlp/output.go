@@ -28,8 +28,8 @@ const (
 	largeOutput = 4 << 20  // a larger one has space for everything that it may take
 )
 
-// room makes room for n more bytes, and reports whether they may be written.
-func (o *output) room(n int) bool { return !o.full && (len(o.b)+n <= cap(o.b) || o.grow(n)) }
+// space makes space for n more bytes, and reports whether they may be written.
+func (o *output) space(n int) bool { return !o.full && (len(o.b)+n <= cap(o.b) || o.grow(n)) }
 
 func (o *output) grow(n int) bool {
 	need := len(o.b) + n
@@ -66,7 +66,7 @@ func (o *output) body(kept int) []byte {
 
 // put writes JSON as it is.
 func (o *output) put(json string) {
-	if o.room(len(json)) {
+	if o.space(len(json)) {
 		o.b = append(o.b, json...)
 	}
 }
@@ -90,7 +90,7 @@ func (o *output) comma() {
 // member writes a name, after which the caller writes the value.
 func (o *output) member(name string) {
 	o.comma()
-	if o.room(len(name) + 3) {
+	if o.space(len(name) + 3) {
 		o.b = append(append(append(o.b, '"'), name...), `":`...)
 	}
 }
@@ -117,7 +117,7 @@ func (o *output) string(t text) (valid bool) {
 	for !t.isEmpty() {
 		step := t.next(textStep)
 		valid = valid && utf8.Valid(step)
-		if !o.room(textMost * len(step)) {
+		if !o.space(textMost * len(step)) {
 			break
 		}
 		o.b = jsonscan.AppendEscaped(o.b, step)
@@ -148,7 +148,7 @@ func (o *output) nanos(name string, n uint64) {
 const digitsMax = 24 // of a number, its sign and its exponent
 
 func (o *output) digits(n uint64) {
-	if o.room(digitsMax) {
+	if o.space(digitsMax) {
 		o.b = strconv.AppendUint(o.b, n, 10)
 	}
 }
@@ -159,7 +159,7 @@ func (o *output) raw(name string, value []byte) {
 		return
 	}
 	o.member(name)
-	if o.room(len(value)) {
+	if o.space(len(value)) {
 		o.b = append(o.b, value...)
 	}
 }
@@ -167,7 +167,7 @@ func (o *output) raw(name string, value []byte) {
 // id writes the hexadecimal digits of an id.
 func (o *output) id(name string, id []byte) {
 	o.member(name)
-	if o.room(hex.EncodedLen(len(id)) + 2) {
+	if o.space(hex.EncodedLen(len(id)) + 2) {
 		o.b = append(hex.AppendEncode(append(o.b, '"'), id), '"')
 	}
 }
@@ -254,7 +254,7 @@ func (o *output) nested(write func()) {
 			more++
 		}
 	}
-	if !o.room(more) {
+	if !o.space(more) {
 		return
 	}
 	from, to := len(o.b), len(o.b)+more
@@ -281,7 +281,7 @@ func (o *output) boolValue(value bool) {
 
 func (o *output) intValue(value int64) {
 	o.put(`{"intValue":"`)
-	if o.room(digitsMax) {
+	if o.space(digitsMax) {
 		o.b = strconv.AppendInt(o.b, value, 10)
 	}
 	o.put(`"}`)
@@ -296,7 +296,7 @@ func (o *output) doubleValue(value float64) {
 		o.put(`"Infinity"`)
 	case math.IsInf(value, -1):
 		o.put(`"-Infinity"`)
-	case o.room(digitsMax):
+	case o.space(digitsMax):
 		o.b = strconv.AppendFloat(o.b, value, 'g', -1, 64)
 	}
 	o.put("}")
@@ -304,7 +304,7 @@ func (o *output) doubleValue(value float64) {
 
 func (o *output) bytesValue(value []byte) {
 	o.put(`{"bytesValue":"`)
-	if o.room(base64.StdEncoding.EncodedLen(len(value))) {
+	if o.space(base64.StdEncoding.EncodedLen(len(value))) {
 		o.b = base64.StdEncoding.AppendEncode(o.b, value)
 	}
 	o.put(`"}`)

@@ -81,7 +81,7 @@ func (e *Event) AppendLine(b []byte) []byte {
 // lineTail is what follows Body in a line.
 var lineTail = []byte("}\n")
 
-// headBytes is room for what precedes Body in most lines.
+// headBytes is space for what precedes Body in most lines.
 const headBytes = 320
 
 // LineParts returns the line of AppendLine in parts, one of which is Body itself, not a

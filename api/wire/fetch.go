@@ -19,9 +19,9 @@ type TemplateFetch struct {
 	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
 	Overrides map[string]json.RawMessage // model_parameter_overrides
 
-	// Room is a buffer to write llm_kwargs into; it is grown as needed. nil: allocate
+	// Buffer is where llm_kwargs are written; it is grown as needed. nil: allocate
 	// one.
-	Room *[]byte
+	Buffer *[]byte
 }
 
 // DecodeFetch reads the body of a template fetch. A nil object, from an absent body,

@@ -22,7 +22,7 @@ type Heartbeat struct {
 	DeadLetters   int64   `json:"dead_letters"`   // events whose content the server rejects
 	LostEvents    int64   `json:"lost_events"`    // events lost by damage to its disk, since it started
 
-	// Dropped is how many dead letters of records at a limit were dropped for lack of room,
+	// Dropped is how many dead letters of records at a limit were dropped for lack of space,
 	// since the sidecar started.
 	Dropped int64 `json:"dead_letters_dropped,omitempty"`
 

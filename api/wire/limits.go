@@ -26,6 +26,6 @@ const (
 	PageOffsetMax  = 100_000 // how deep page numbers reach; beyond it, use the cursor
 )
 
-// BatchBodyBytesMax bounds a decompressed POST /sync/events. It has room for one event
+// BatchBodyBytesMax bounds a decompressed POST /sync/events. It has space for one event
 // with the largest body, and its envelope.
 const BatchBodyBytesMax = BodyBytesMax + 1<<20

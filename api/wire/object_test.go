@@ -241,19 +241,19 @@ func TestAStringsEndIsFoundAnywhere(t *testing.T) {
 }
 
 func TestNamesAreReadRightInARoomThatHeldOthers(t *testing.T) {
-	room := parse(t, `{"a":1,"bb":2,"c":3}`)
+	space := parse(t, `{"a":1,"bb":2,"c":3}`)
 	for _, body := range []string{
 		`{"a":4,"bb":5,"c":6}`, `{"bb":1,"a":2}`, `{"a":1,"c":2,"bb":3,"d":4}`,
 		`{"c":1,"bb":2,"c":3}`, `{}`, `{"ab":1}`,
 	} {
-		got, err := room.Parse([]byte(body))
+		got, err := space.Parse([]byte(body))
 		want, wrong := ParseObject([]byte(body))
 		if (err == nil) != (wrong == nil) {
 			t.Fatalf("%s: error %v, ParseObject returns %v", body, err, wrong)
 		}
 		if err == nil {
 			sameMembers(t, got, want)
-			room = got
+			space = got
 		}
 	}
 }

@@ -25,7 +25,8 @@ type role struct {
 	addr string // of its API
 }
 
-// startRole runs a role until stop is called, or the end of the test. run calls ready when it takes requests.
+// startRole runs a role until stop is called, or the end of the test. run calls ready
+// when it takes requests.
 func startRole(t *testing.T, run func(ctx context.Context, ready func(addresses)) error) (r role, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -58,7 +58,8 @@ type addresses struct{ api, ops, otlp string } // otlp is "" if there is none
 
 // run serves until ctx ends or a part fails.
 //
-// Then it stops in order: it is not ready, takes no new requests, drains, and ends the background and the operations.
+// Then it stops in order: it is not ready, takes no new requests, drains, and ends the
+// background and the operations.
 func (p *process) run(ctx context.Context) error {
 	machine.UseProcessors()
 	listeners, err := p.listen()
@@ -87,7 +88,8 @@ func (p *process) run(ctx context.Context) error {
 		at.otlp = listeners.otlp.Addr().String()
 		p.role.logger.Info("taking OpenTelemetry on a separate listener", "otlp_listen", at.otlp)
 	}
-	p.role.logger.Info("taking requests", "listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
+	p.role.logger.Info("taking requests",
+		"listen", at.api, "ops_listen", at.ops, "data", p.role.data, "version", version)
 	p.started()
 	machine.NotifyReady()
 	if p.ready != nil {

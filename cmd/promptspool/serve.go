@@ -40,7 +40,8 @@ import (
 // doubled. GOMEMLIMIT overrides it. It is not a bound: a request that needs more gets it.
 const serverMemory = 192 << 20
 
-// serverConnectionsMax bounds a server's connections. All of them in the middle of a request take 400 MB.
+// serverConnectionsMax bounds a server's connections. All of them in the middle of a
+// request take 400 MB.
 const serverConnectionsMax = 16 << 10
 
 // server keeps the records, the templates and the keys, until ctx ends.
@@ -207,8 +208,9 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	return p.run(ctx)
 }
 
-// sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a request take 25 MB. If an app has
-// more open, the idle one that was used least recently is closed.
+// sidecarConnectionsMax bounds a sidecar's connections. All of them in the middle of a
+// request take 25 MB. If an app has more open, the idle one that was used least recently
+// is closed.
 const sidecarConnectionsMax = 1024
 
 // sidecar takes writes into its spool and forwards them, and serves templates from its cache, until ctx ends.

@@ -33,8 +33,8 @@ func every(look func(context.Context)) func(context.Context) error {
 // watchDisk keeps the metric of what is free on the disk of the data folder up to date.
 func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
 	return every(func(context.Context) {
-		if room, err := disk.SpaceAt(data); err == nil {
-			m.DataFree.Set(float64(room.Free))
+		if space, err := disk.SpaceAt(data); err == nil {
+			m.DataFree.Set(float64(space.Free))
 		}
 	})
 }

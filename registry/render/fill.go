@@ -116,7 +116,7 @@ func (f *filler) blocks(list []prompt.Block) []prompt.Block {
 func (f *filler) block(b *prompt.Block) prompt.Block {
 	filled := *b
 	missing := len(f.Missing)
-	// Room for a quarter more than the text, so that short values need no second
+	// Space for a quarter more than the text, so that short values need no second
 	// allocation.
 	f.text = slices.Grow(f.text[:0], len(b.Text)+len(b.Text)/4+256)
 	text, err := b.Template.AppendTo(f.text, &f.Rendering)

@@ -73,7 +73,7 @@ func findPlan(plans *[]*plan, k planKey) *plan {
 	return nil
 }
 
-// addPlan makes a plan and keeps it while there is room. It also keeps the fact that none
+// addPlan makes a plan and keeps it while there is space. It also keeps the fact that none
 // is possible.
 func (p *Prepared) addPlan(k planKey) *plan {
 	p.planning.Lock()
@@ -91,8 +91,8 @@ func (p *Prepared) addPlan(k planKey) *plan {
 	k.provider, k.model = strings.Clone(k.provider), strings.Clone(k.model)
 	pl := p.makePlan(k)
 	// Too large to keep: its absence is kept instead.
-	if p.planRoom -= pl.bytes; p.planRoom < 0 {
-		p.planRoom += pl.bytes
+	if p.planSpace -= pl.bytes; p.planSpace < 0 {
+		p.planSpace += pl.bytes
 		pl = &plan{key: k}
 	}
 
@@ -199,8 +199,8 @@ func (pl *plan) cut(kwargs []byte, names []string) bool {
 // missing, it is an object or an array, or the text becomes too long.
 func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 	var b []byte
-	if c.Room != nil {
-		b = (*c.Room)[:0]
+	if c.Buffer != nil {
+		b = (*c.Buffer)[:0]
 	}
 	b = slices.Grow(b, pl.bytes+256)
 
@@ -228,8 +228,8 @@ func (pl *plan) fill(c Call) (json.RawMessage, bool) {
 	}
 
 	b = append(b, pl.rest...)
-	if c.Room != nil {
-		*c.Room = b
+	if c.Buffer != nil {
+		*c.Buffer = b
 	}
 
 	return b, true

@@ -33,7 +33,7 @@ func prepare(t rapid.TB, blueprint, metadata string) *render.Prepared {
 func sameAsAnew(t rapid.TB, p *render.Prepared, c render.Call) {
 	t.Helper()
 	want, wantWarnings, wantErr := p.Anew(c)
-	room := []byte("left behind by the earlier call")
+	space := []byte("left behind by the earlier call")
 
 	for range 2 {
 		got, warnings, err := p.Kwargs(c)
@@ -44,7 +44,7 @@ func sameAsAnew(t rapid.TB, p *render.Prepared, c render.Call) {
 		if string(got) != string(want) && cmp.Diff(decoded(t, want), decoded(t, got)) != "" {
 			t.Fatalf("%+v:\n got %s\nwant %s", c, got, want)
 		}
-		c.Room = &room
+		c.Buffer = &space
 	}
 }
 
@@ -206,7 +206,7 @@ func TestPlansAreBoundedAndMadeAtTheSameTime(t *testing.T) {
 		}
 	}
 	if planned != 2 {
-		t.Errorf("%d plans of 6 KB are kept, want two: there is room for twice as many bytes as the blueprint has",
+		t.Errorf("%d plans of 6 KB are kept, want two: there is space for twice as many bytes as the blueprint has",
 			planned)
 	}
 }

@@ -19,9 +19,9 @@ type Prepared struct {
 	model    provider.Model
 	bytes    int
 
-	plans    atomic.Pointer[[]*plan] // of earlier calls; neither the slice nor a plan ever changes
-	planning sync.Mutex              // held while a plan is added
-	planRoom int                     // bytes that plans may still take; guarded by planning
+	plans     atomic.Pointer[[]*plan] // of earlier calls; neither the slice nor a plan ever changes
+	planning  sync.Mutex              // held while a plan is added
+	planSpace int                     // bytes that plans may still take; guarded by planning
 }
 
 // Prepare parses a blueprint, checked and expanded, and the metadata of its version. The
@@ -32,17 +32,17 @@ func Prepare(blueprint, metadata json.RawMessage) (*Prepared, error) {
 		return nil, err
 	}
 
-	// Room for the plans of a call with variables and of one without. Besides the bytes
+	// Space for the plans of a call with variables and of one without. Besides the bytes
 	// themselves, the parsed form takes some pointers and paths per block.
-	room := 2*len(blueprint) + len(metadata) + 512
+	space := 2*len(blueprint) + len(metadata) + 512
 	model := provider.ParseModel(metadata)
 
 	return &Prepared{
-		prompt:   prompt.Parse(o),
-		metadata: completed(&model, metadata),
-		model:    model,
-		planRoom: room,
-		bytes:    room + 3*len(blueprint) + 2*len(metadata) + 1024,
+		prompt:    prompt.Parse(o),
+		metadata:  completed(&model, metadata),
+		model:     model,
+		planSpace: space,
+		bytes:     space + 3*len(blueprint) + 2*len(metadata) + 1024,
 	}, nil
 }
 
@@ -75,9 +75,9 @@ type Call struct {
 	// takes long looks at it: a call's context costs more than most renderings.
 	Context context.Context
 
-	// Room is memory that kwargs may be written to, see wire.TemplateFetch. It may be
+	// Buffer is memory that kwargs may be written to, see wire.TemplateFetch. It may be
 	// nil.
-	Room *[]byte
+	Buffer *[]byte
 }
 
 // Kwargs fills in the variables and makes the arguments for the provider's own client.

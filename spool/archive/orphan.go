@@ -7,7 +7,7 @@ import (
 )
 
 // Bounds of what an account's orphans may hold together. Events beyond them are answered
-// later, never invalid: their requests may be on the way, and each arrival makes room.
+// later, never invalid: their requests may be on the way, and each arrival makes space.
 const (
 	OrphanEventsMax = 200_000
 	OrphanBytesMax  = 256 << 20 // of the bodies of their events
@@ -47,14 +47,14 @@ func (o Orphans) Minus(less Orphans) Orphans {
 // Full reports whether no more events may wait.
 func (o Orphans) Full() bool { return o.Events >= OrphanEventsMax || o.Bytes >= OrphanBytesMax }
 
-// OrphanLater returns the result of an event for which there is no room
+// OrphanLater returns the result of an event for which there is no space
 // among the orphans.
 func OrphanLater(eventID string) wire.Result {
 	return wire.Result{
 		ID:   eventID,
 		Code: wire.ResultLater,
 		Reason: "too many events of this account wait for requests that have not arrived; " +
-			"this one is accepted when there is room",
+			"this one is accepted when there is space",
 	}
 }
 

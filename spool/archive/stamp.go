@@ -23,7 +23,7 @@ const skewMax = 5 * time.Second
 // accepted, even while that clock is wrong or changes. Accepted times alone do not give
 // this order, since one too far ahead is replaced by the arrival, and batches overtake
 // each other. So State.place keeps a new event between its neighbours in its clock's own
-// order, which is that of accepted times, then of ids. There is always room: by
+// order, which is that of accepted times, then of ids. There is always space: by
 // induction, the neighbours' order times do not go back, and where they are equal the ids
 // decide, which are minted from the accepted times. An event that was overtaken counts as
 // if it had arrived just before the one that overtook it.

@@ -1,7 +1,7 @@
 // Package disk holds what the spool asks of a file system beyond package os.
 //
 // That is: names that survive a power failure, files with all their blocks, two numbers
-// that are replaced together (Slots), locks, how much room there is, and what an error says
+// that are replaced together (Slots), locks, how much space there is, and what an error says
 // about the disk. Except for Slots, everything is safe for concurrent use.
 //
 // Each system has its own files (*_linux.go, *_darwin.go, *_windows.go). Operations that

@@ -15,13 +15,13 @@ const errReadOnly = windows.ERROR_WRITE_PROTECT
 
 const syncsFolders = false
 
-// HasHoles reports whether a part of a file that was never written takes no room.
+// HasHoles reports whether a part of a file that was never written takes no space.
 const HasHoles = false
 
 // openToSync is how a file is opened to be synced.
 const openToSync = os.O_RDWR
 
-// ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
+// ErrFull is the system's error for a disk without space, and ErrBroken the one for a disk
 // that failed.
 const (
 	ErrFull   = windows.ERROR_DISK_FULL
@@ -29,7 +29,7 @@ const (
 )
 
 // IsFull reports whether an error means that the disk, or the user's part of it, has no
-// room.
+// space.
 func IsFull(err error) bool {
 	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL) ||
 		errors.Is(err, windows.ERROR_DISK_QUOTA_EXCEEDED)
@@ -92,7 +92,7 @@ func LockFolder(path string) (*os.File, error) {
 const MapWarning = "a power failure, or a crash of Windows, may take the last writes of this database, " +
 	"because Badger does not sync its files on Windows"
 
-// SpaceAt returns the room of the file system that a path is on.
+// SpaceAt returns the space of the file system that a path is on.
 func SpaceAt(path string) (Space, error) {
 	name, err := windows.UTF16PtrFromString(path)
 	if err != nil {

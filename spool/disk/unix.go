@@ -15,13 +15,13 @@ const errReadOnly = unix.EROFS
 
 const syncsFolders = true
 
-// HasHoles reports whether a part of a file that was never written takes no room.
+// HasHoles reports whether a part of a file that was never written takes no space.
 const HasHoles = true
 
 // openToSync is how a file or folder is opened to be synced.
 const openToSync = os.O_RDONLY
 
-// ErrFull is the system's error for a disk without room, and ErrBroken the one for a disk
+// ErrFull is the system's error for a disk without space, and ErrBroken the one for a disk
 // that failed.
 const (
 	ErrFull   = unix.ENOSPC
@@ -29,7 +29,7 @@ const (
 )
 
 // IsFull reports whether an error means that the disk, or the user's part of it, has no
-// room.
+// space.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
@@ -40,7 +40,7 @@ func IsBroken(err error) bool {
 	return errors.Is(err, unix.EIO) || errors.Is(err, unix.EROFS)
 }
 
-// SpaceAt returns the room of the file system that a path is on.
+// SpaceAt returns the space of the file system that a path is on.
 func SpaceAt(path string) (Space, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(path, &st); err != nil {

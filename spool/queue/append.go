@@ -27,7 +27,7 @@ type write struct {
 	// receiving from turn.
 	lead bool
 	// turn receives nil when this writer is made the leader after it was queued, and then
-	// the outcome of its commit. It has room for one value, so the sender never waits.
+	// the outcome of its commit. It has space for one value, so the sender never waits.
 	turn chan error
 }
 
@@ -243,9 +243,9 @@ func (q *Queue) commit(batch []*write, seq uint64, at time.Time) error {
 		frames, bytes = frames+w.frames, bytes+w.bytes
 	}
 
-	// One commit is in one generation as a whole, so room is made before its transaction
+	// One commit is in one generation as a whole, so space is made before its transaction
 	// begins.
-	if err := q.makeRoom(seq, frames, bytes); err != nil {
+	if err := q.makeSpace(seq, frames, bytes); err != nil {
 		return err
 	}
 
@@ -334,10 +334,10 @@ func (q *Queue) settle(batch []*write, seq uint64, at time.Time, err error) {
 	}
 }
 
-// makeRoom starts a new generation when there is none, or when the current one would grow
+// makeSpace starts a new generation when there is none, or when the current one would grow
 // too large.
-func (q *Queue) makeRoom(seq uint64, frames int, bytes int64) error {
-	if q.writing != nil && q.writing.writer.HasRoom(frames, bytes) {
+func (q *Queue) makeSpace(seq uint64, frames int, bytes int64) error {
+	if q.writing != nil && q.writing.writer.HasSpace(frames, bytes) {
 		return nil
 	}
 

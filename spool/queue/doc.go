@@ -24,7 +24,7 @@
 //   - A failed fsync is the end: all waiting callers get ErrFailed, and the process must
 //     end (see Queue.Failed).
 //   - The spool stays within its bounds of disk, and leaves some free (see FullError). At
-//     a bound it refuses new events and keeps the old ones. When there is room again, it
+//     a bound it refuses new events and keeps the old ones. When there is space again, it
 //     accepts events within a second.
 //
 // # The life of an event
@@ -116,7 +116,7 @@
 // Badger writes through mappings of files with holes. On a full disk the kernel answers
 // with SIGBUS, which ends the process. So a generation gets all its blocks when it is
 // made, and commits to it need no more. It is made, and the one before it sealed, only
-// while the disk has room for both and --spool-free-min is still left.
+// while the disk has space for both and --spool-free-min is still left.
 //
 // To seal a generation, or to close or open the spool, on a full disk, a file of ballast
 // is removed first (guard.go). If that is not enough, a full generation waits, Close
@@ -132,7 +132,7 @@
 //
 // The lanes may use a quarter of BytesMax. Beyond it, Hold and Bury return ErrLanesFull,
 // and the events stay where they are. Dead letters whose record is at a limit never are the
-// reason: they are dropped, the oldest first, before anything else finds no room in the
+// reason: they are dropped, the oldest first, before anything else finds no space in the
 // lanes, in the spool or on its disk. Of one key they may use a sixteenth of the lanes.
 //
 // # A disk that breaks

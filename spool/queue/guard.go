@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// sealRoom is what must be free to seal or replay a generation: a table of 32,768
+	// sealSpace is what must be free to seal or replay a generation: a table of 32,768
 	// keys of some 60 bytes, and the small files.
-	sealRoom = 4 << 20
+	sealSpace = 4 << 20
 	// ballastBytes is the size of a file that is removed when the disk is full and the
 	// spool has to be opened or closed.
 	ballastBytes = 4 << 20
@@ -29,7 +29,7 @@ const (
 	freeMinDefaultShare = 16 // of a small disk
 )
 
-// FullError names the bound that leaves no room for new events. errors.Is reports it as
+// FullError names the bound that leaves no space for new events. errors.Is reports it as
 // ErrFull.
 type FullError struct {
 	Flag  string // that sets the bound, such as "--spool-bytes-max"; "" when the disk itself is full
@@ -47,7 +47,7 @@ func (e *FullError) Error() string {
 			"and --spool-free-min is %d; free space on it", e.Bytes, e.Bound)
 	}
 	return fmt.Sprintf("the spool is full: it would take %d bytes of disk, and %s is %d; "+
-		"there is room when the server has taken some events, or with a higher bound", e.Bytes, e.Flag, e.Bound)
+		"there is space when the server has taken some events, or with a higher bound", e.Bytes, e.Flag, e.Bound)
 }
 
 // missing returns how many bytes of disk would have to go.
@@ -64,7 +64,7 @@ func (e *FullError) Is(target error) bool { return target == ErrFull }
 type guard struct {
 	config  Config
 	ballast string // path
-	// giveWay deletes that many bytes of what is kept only while there is room. It returns
+	// giveWay deletes that many bytes of what is kept only while there is space. It returns
 	// false if there are not as many.
 	giveWay func(bytes int64) bool
 
@@ -116,7 +116,7 @@ func (g *guard) admit(bytes int64) error {
 		err = g.checkLocked(bytes)
 	}
 	if err == nil && g.refusal != nil {
-		g.config.Logger.Info("there is room for new events again")
+		g.config.Logger.Info("there is space for new events again")
 	}
 	if err != nil && g.refusal == nil {
 		g.config.Logger.Warn("new events are refused; nothing that was accepted is lost", "reason", err)
@@ -129,7 +129,7 @@ func (g *guard) admit(bytes int64) error {
 	return err
 }
 
-// admitSpare reports whether there is room for this many bytes that are not needed yet.
+// admitSpare reports whether there is space for this many bytes that are not needed yet.
 // If so, it counts them as made.
 func (g *guard) admitSpare(bytes int64) bool {
 	g.mu.Lock()
@@ -148,7 +148,7 @@ func (g *guard) fitsLocked(bytes int64) bool {
 	return err == nil && free-bytes >= freeMin && g.overBoundLocked(bytes) == nil
 }
 
-// refuse records that the disk was full although there seemed to be room: another process
+// refuse records that the disk was full although there seemed to be space: another process
 // was faster.
 func (g *guard) refuse(cause error) error {
 	g.mu.Lock()
@@ -231,21 +231,21 @@ func (g *guard) overBoundLocked(bytes int64) error {
 // free returns how much of the disk may be used, and how much must stay free, which is
 // never less than it takes to seal.
 func (g *guard) free() (free, freeMin int64, err error) {
-	room, err := disk.SpaceAt(g.config.Dir)
+	space, err := disk.SpaceAt(g.config.Dir)
 	if err != nil {
 		return 0, 0, fmt.Errorf("spool: cannot tell the free space of %s: %w", g.config.Dir, err)
 	}
 
 	if freeMin = g.config.FreeMin; freeMin == 0 {
-		freeMin = min(freeMinDefault, room.Total/freeMinDefaultShare)
+		freeMin = min(freeMinDefault, space.Total/freeMinDefaultShare)
 	}
-	return room.Free, max(freeMin, sealRoom), nil
+	return space.Free, max(freeMin, sealSpace), nil
 }
 
 // freeBallast removes the ballast if less than need is free. It returns an error if that
 // is not enough.
 func (g *guard) freeBallast(need int64) error {
-	// While there is room without it, the ballast stays for the next time.
+	// While there is space without it, the ballast stays for the next time.
 	free, _, err := g.free()
 	if err != nil || free >= need {
 		return err
@@ -261,7 +261,7 @@ func (g *guard) freeBallast(need int64) error {
 		"free the rest and start again: %w", g.config.Dir, need, free, &FullError{})
 }
 
-// makeBallast makes the ballast if it is absent and there is room for it. A spool works
+// makeBallast makes the ballast if it is absent and there is space for it. A spool works
 // without it.
 func (g *guard) makeBallast() {
 	if disk.Exists(g.ballast) {

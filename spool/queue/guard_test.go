@@ -185,7 +185,7 @@ func TestNoWriteWaitsForLettersOfLimits(t *testing.T) {
 		t.Errorf("%d events were taken, %d without letters of limits; the spool has %+v", with, without, st)
 	}
 
-	// Letters that come while the spool is full have room once it is not.
+	// Letters that come while the spool is full have space once it is not.
 	buriedLimited(t, s, 2)
 	ack(t, s, uint64(with))
 	now = now.Add(time.Second)

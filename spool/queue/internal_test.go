@@ -247,7 +247,7 @@ func TestOutageCapacityFollowsTheRate(t *testing.T) {
 		got = r.secondsFor(1e6, (i+1)*1000, now)
 	}
 	if got < 999 || got > 1010 {
-		t.Errorf("1 MB of room at 1 kB/s lasts %v s, want about 1000", got)
+		t.Errorf("1 MB of space at 1 kB/s lasts %v s, want about 1000", got)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 	LaneDead = lane.Dead // events that the server rejects for their content
 )
 
-// ErrLanesFull means that the lanes, or the disk under them, have no room for more.
+// ErrLanesFull means that the lanes, or the disk under them, have no space for more.
 //
 // Events that were not moved stay in the spool. Replay or purge what is in the lanes, or
 // raise --spool-bytes-max.
@@ -61,7 +61,7 @@ func (q *Queue) Bury(letters ...LaneEntry) error { return q.move(LaneDead, lette
 //
 // When it returns nil, all of them may be acknowledged: they are fsynced there, or dropped
 // and counted (Status.Dropped). They may take a sixteenth of the lanes for each key. Beyond
-// it, and where anything else needs the room, the oldest of them are dropped.
+// it, and where anything else needs the space, the oldest of them are dropped.
 func (q *Queue) BuryLimited(letters ...LaneEntry) error {
 	if err := q.lanes.MoveLimited(q.config.Now(), letters); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (q *Queue) BuryLimited(letters ...LaneEntry) error {
 func (q *Queue) move(lane Lane, entries []LaneEntry) error {
 	err := q.lanes.Move(lane, q.config.Now(), entries)
 
-	// A gauge of the last move: it falls again with the first one that finds room.
+	// A gauge of the last move: it falls again with the first one that finds space.
 	q.config.Metrics.LanesFull.Set(0)
 	if errors.Is(err, ErrLanesFull) {
 		q.config.Metrics.LanesFull.Set(1)

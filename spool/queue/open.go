@@ -59,7 +59,7 @@ func Open(c Config) (*Queue, error) {
 }
 
 // load reads what is in the folder, and repairs what it can. The order of its steps
-// matters: the format before anything is touched, room before anything is repaired, and
+// matters: the format before anything is touched, space before anything is repaired, and
 // the cursor before the generations, whose acknowledged events are not worth proving.
 func (q *Queue) load() (err error) {
 	if err := checkFormat(q.config.Dir); err != nil {
@@ -68,7 +68,7 @@ func (q *Queue) load() (err error) {
 	if err := q.sweep(); err != nil {
 		return err
 	}
-	if err := q.guard.freeBallast(sealRoom); err != nil {
+	if err := q.guard.freeBallast(sealSpace); err != nil {
 		return err
 	}
 

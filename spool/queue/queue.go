@@ -18,7 +18,7 @@ import (
 var (
 	// ErrFull means that the spool has no space for more events; a *FullError names the
 	// bound. Nothing was stored and nothing is lost. Try again in a second or later.
-	ErrFull = errors.New("the spool has no room for new events")
+	ErrFull = errors.New("the spool has no space for new events")
 	// ErrClosed means that the spool is closed or closing. Queued events were not stored.
 	ErrClosed = errors.New("the spool is closed")
 	// ErrFailed means that a commit or fsync failed. The spool accepts nothing more until
@@ -32,7 +32,7 @@ type Config struct {
 	// be in it.
 	Dir string
 	// BytesMax bounds the disk blocks of everything in Dir; 0 means 1 GiB. A generation
-	// is made, with all the room that it will ever need, only within this bound. Beyond
+	// is made, with all the space that it will ever need, only within this bound. Beyond
 	// it Append fails with ErrFull. The two lanes together may use a quarter of it.
 	BytesMax int64
 	// FreeMin is how much of the disk, as seen by an unprivileged user, must stay free.
@@ -188,7 +188,7 @@ func (q *Queue) fail(err error) error {
 
 	if q.failure == nil {
 		q.failure = fmt.Errorf("%w: %w", ErrFailed, err)
-		q.failed <- q.failure          // has room for one, and there is only one first error
+		q.failed <- q.failure          // has space for one, and there is only one first error
 		q.refuseQueueLocked(q.failure) // the leader may hang in a commit on the bad disk
 		q.idle.Broadcast()
 		q.config.Logger.Error("the spool failed; restart promptspool once the disk is well",
@@ -247,7 +247,7 @@ func (q *Queue) refusalLocked() error {
 // A spool that failed, or whose folder disappeared, is left as a crash would leave it:
 // closing its databases could hang on the bad disk, and would discard the logs that tell
 // the next start what is whole. The newest generation is left unsealed, too, when the
-// disk has no room for its table.
+// disk has no space for its table.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	if q.closing {
@@ -285,9 +285,9 @@ func (q *Queue) Close() error {
 
 	// Sealing writes a table, which on a full disk would be SIGBUS inside Badger.
 	if q.writing != nil {
-		if err := q.guard.freeBallast(sealRoom); err != nil {
+		if err := q.guard.freeBallast(sealSpace); err != nil {
 			q.config.Logger.Warn("the spool stops without putting its files in order; "+
-				"the next start does it, and needs room", "error", err)
+				"the next start does it, and needs space", "error", err)
 		} else {
 			errs = append(errs, q.seal(q.writing))
 		}

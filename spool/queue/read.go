@@ -127,7 +127,7 @@ func (r *reading) readGeneration(open *generation.Reader, g *generationState) (f
 			return full, err
 		}
 
-		if !r.hasRoomFor(int64(k.Bytes)) {
+		if !r.hasSpaceFor(int64(k.Bytes)) {
 			return true, nil
 		}
 
@@ -149,8 +149,8 @@ func (r *reading) readGeneration(open *generation.Reader, g *generationState) (f
 	return len(r.entries) >= r.eventsMax, nil
 }
 
-// hasRoomFor reports whether one more event of this size may be returned.
-func (r *reading) hasRoomFor(bytes int64) bool {
+// hasSpaceFor reports whether one more event of this size may be returned.
+func (r *reading) hasSpaceFor(bytes int64) bool {
 	n := len(r.entries)
 	return n == 0 || n < r.eventsMax && r.bytes+bytes <= int64(r.bytesMax)
 }

@@ -72,7 +72,7 @@ func (q *Queue) rebuild(name string, ev generation.Evidence, from, end uint64) (
 		return "", err
 	}
 
-	if err := q.guard.freeBallast(generation.Room(ev.Capacity()) + sealRoom); err != nil {
+	if err := q.guard.freeBallast(generation.Space(ev.Capacity()) + sealSpace); err != nil {
 		return "", err
 	}
 	kept, err := ev.Rebuild(build, from, end, q.storeLog())

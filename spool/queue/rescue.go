@@ -75,7 +75,7 @@ func (r *reading) rescue(g *generationState, from, end uint64, why string) (full
 			break
 		}
 
-		if !r.hasRoomFor(raw.EventBytes(seq)) {
+		if !r.hasSpaceFor(raw.EventBytes(seq)) {
 			return true, nil
 		}
 

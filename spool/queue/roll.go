@@ -9,7 +9,7 @@ import (
 	"promptspool/spool/queue/generation"
 )
 
-// sealRetryDelay is how long a generation that the disk has no room to seal waits.
+// sealRetryDelay is how long a generation that the disk has no space to seal waits.
 const sealRetryDelay = 100 * time.Millisecond
 
 // roll continues in a new generation of this capacity, from seq on. The full one is
@@ -63,7 +63,7 @@ func (q *Queue) nextGeneration(seq uint64, capacity int64) (*generation.Writer, 
 		return w, nil
 	}
 
-	if err := q.guard.admit(generation.Room(capacity)); err != nil {
+	if err := q.guard.admit(generation.Space(capacity)); err != nil {
 		return nil, err
 	}
 
@@ -97,7 +97,7 @@ func (q *Queue) sealInBackground(g *generationState) {
 	go func() {
 		defer close(done)
 
-		// Without room the generation waits, with all its events readable. Meanwhile the guard
+		// Without space the generation waits, with all its events readable. Meanwhile the guard
 		// refuses to make another one.
 		for !q.sealWithRoom(g) {
 			select {
@@ -109,16 +109,16 @@ func (q *Queue) sealInBackground(g *generationState) {
 	}()
 }
 
-// sealWithRoom seals a generation if the disk has room for its table. It reports whether
+// sealWithRoom seals a generation if the disk has space for its table. It reports whether
 // there is nothing left to do: it is sealed, or the spool has failed.
 //
-// It looks at the disk as late as possible. There was room when the next generation was
+// It looks at the disk as late as possible. There was space when the next generation was
 // made, but another process may have taken it since.
 func (q *Queue) sealWithRoom(g *generationState) bool {
 	q.readMu.Lock()
 	defer q.readMu.Unlock()
 
-	if q.guard.freeBallast(sealRoom) != nil {
+	if q.guard.freeBallast(sealSpace) != nil {
 		return false
 	}
 	if err := q.seal(g); err != nil {
@@ -158,7 +158,7 @@ func (q *Queue) seal(g *generationState) error {
 	return err
 }
 
-// shrink gives the room of a generation that is larger than usual back to the disk, once
+// shrink gives the space of a generation that is larger than usual back to the disk, once
 // all of its events are acknowledged. It also drops a spare that is no longer needed.
 //
 // idleAt is the next sequence as of a while ago: if it is unchanged, the spool is idle.
@@ -185,7 +185,7 @@ func (q *Queue) shrink(idleAt uint64) error {
 	}
 
 	if err := q.roll(idleAt, q.config.GenerationBytes); err != nil {
-		// Only a failure matters: without room for a small one, the large one stays for
+		// Only a failure matters: without space for a small one, the large one stays for
 		// now.
 		if errors.Is(err, ErrFailed) {
 			return err

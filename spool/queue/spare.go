@@ -30,7 +30,7 @@ type spare struct {
 }
 
 // makeSpare starts making the next generation, if it will be needed soon and there is
-// room for it. Commits continue meanwhile. Only the leader calls it.
+// space for it. Commits continue meanwhile. Only the leader calls it.
 func (q *Queue) makeSpare() {
 	g, now := q.writing, q.config.Now()
 	if !generation.MadeAhead || q.spare != nil || !g.writer.HalfFull() || now.Sub(g.begun) > spareWithin {
@@ -39,7 +39,7 @@ func (q *Queue) makeSpare() {
 
 	// A spare must never take the last of the disk: it is not needed yet.
 	capacity := q.spareCapacity()
-	if !q.guard.admitSpare(generation.Room(capacity)) {
+	if !q.guard.admitSpare(generation.Space(capacity)) {
 		return
 	}
 

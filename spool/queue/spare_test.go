@@ -108,7 +108,7 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	s, _ := quickly(t)
 	fill(t, s, 3<<10)
 	if got := s.writing.writer.Capacity(); got != spareGrowth*s.config.GenerationBytes {
-		t.Errorf("while 3 MiB wait, a generation has room for %d bytes", got)
+		t.Errorf("while 3 MiB wait, a generation has space for %d bytes", got)
 	}
 
 	if err := s.Ack(s.next - 1); err != nil {
@@ -119,7 +119,7 @@ func TestASpareIsLargerWhereMuchWaits(t *testing.T) {
 	}
 	s.waitForSeal()
 	if got := s.writing.writer.Capacity(); got != s.config.GenerationBytes || len(s.generations) != 1 {
-		t.Errorf("when all is acknowledged there are %d generations, the newest with room for %d bytes",
+		t.Errorf("when all is acknowledged there are %d generations, the newest with space for %d bytes",
 			len(s.generations), got)
 	}
 }

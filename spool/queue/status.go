@@ -173,8 +173,8 @@ type rate struct {
 }
 
 // secondsFor updates the rate with the total of bytes that arrived by now, and returns
-// how long room lasts; +Inf when nothing arrives.
-func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
+// how long space lasts; +Inf when nothing arrives.
+func (r *rate) secondsFor(space float64, bytes int64, now time.Time) float64 {
 	if seconds := now.Sub(r.at).Seconds(); !r.at.IsZero() && seconds > 0 {
 		// An exponential average: a rate of a minute ago counts for about a third.
 		weight := 1 - math.Exp(-seconds/60)
@@ -186,7 +186,7 @@ func (r *rate) secondsFor(room float64, bytes int64, now time.Time) float64 {
 	if r.perSecond < 0.5 {
 		return math.Inf(1)
 	}
-	return max(0, room) / r.perSecond
+	return max(0, space) / r.perSecond
 }
 
 // diskBytes adds up the blocks of a folder, without those of the folder except in it. A

@@ -464,7 +464,7 @@ func auditTrimmed(t *testing.T, s people) {
 	c := s.join(user(3, "busy"), noInvite)
 	busy := entries(c.AccountID, 9*time.Hour, 8*time.Hour, 7*time.Hour, 6*time.Hour, 5*time.Hour, time.Hour)
 
-	// However many are fresh, none of them makes room for another.
+	// However many are fresh, none of them makes space for another.
 	fresh := noon.Add(5*time.Hour - time.Minute)
 	s.must("TrimAudit", s.TrimAudit(t.Context(), noon, fresh, 3))
 	for account, want := range map[string][]wire.AuditEntry{

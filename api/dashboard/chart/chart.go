@@ -97,7 +97,7 @@ func (c *Chart) scale() scale {
 		left: marginLeft,
 	}
 
-	// The labels get the room that they need. Otherwise the drawing's edge would cut off
+	// The labels get the space that they need. Otherwise the drawing's edge would cut off
 	// their beginnings.
 	step = c.step(s.top)
 	for v := 0.0; v <= s.top*1.0001; v += step {
@@ -141,7 +141,7 @@ func (c *Chart) highest() float64 {
 	return highest
 }
 
-// textWidth returns about the most room that a label takes. The letters are measured in
+// textWidth returns about the most space that a label takes. The letters are measured in
 // DejaVu Sans, which is wider than the fonts of most systems.
 func textWidth(label string) float64 {
 	width := 0.0
@@ -252,7 +252,7 @@ func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 		layout = "Jan 2 15:04"
 	}
 
-	// The axis only has room for the first time and the last.
+	// The axis only has space for the first time and the last.
 	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, Height-6, s.from.Format(layout))
 	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
 		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
@@ -285,7 +285,7 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 func (c *Chart) bar(s scale, p Point) []string {
 	left := s.x(p.At)
 	width := max(s.x(c.end(p))-left, 1)
-	if width > 4 { // room for a gap between the bars
+	if width > 4 { // space for a gap between the bars
 		left, width = left+0.5, width-1
 	}
 	if width > barWidthMax {

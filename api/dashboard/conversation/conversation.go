@@ -213,7 +213,7 @@ func (t *Texts) onPage(piece int) bool {
 	return piece >= t.From
 }
 
-// takePiece takes the room of a parameter or a tool, and reports whether there was any.
+// takePiece takes the space of a parameter or a tool, and reports whether there was any.
 func (t *Texts) takePiece() bool {
 	t.pieces--
 

@@ -51,9 +51,9 @@ func TestOnlyAnImageThatWasCheckedIsServedByItself(t *testing.T) {
 
 func TestATextIsFoldedAtALineOrAWord(t *testing.T) {
 	for name, tt := range map[string]struct {
-		text string
-		room int
-		want int // bytes
+		text  string
+		space int
+		want  int // bytes
 	}{
 		"a short one":     {"one\ntwo", 1000, 7},
 		"40 lines":        {strings.Repeat("a\n", 39) + "a", 1000, 79},
@@ -62,18 +62,18 @@ func TestATextIsFoldedAtALineOrAWord(t *testing.T) {
 		"a long word":     {strings.Repeat("日", 2000), 100_000, 4095},
 		"a page is full":  {"one", 0, 0},
 		"an empty text":   {"", 1000, 0},
-		"little room":     {"日本", 4, 3},
+		"little space":    {"日本", 4, 3},
 		"a line of 3/4":   {strings.Repeat("a", 90) + "\n" + strings.Repeat("b", 90), 100, 91},
 		"a line too soon": {"a\n" + strings.Repeat("b", 180), 100, 100},
 	} {
-		if got := fold(tt.text, tt.room); len(got) != tt.want || !strings.HasPrefix(tt.text, got) {
+		if got := fold(tt.text, tt.space); len(got) != tt.want || !strings.HasPrefix(tt.text, got) {
 			t.Errorf("%s: %d bytes, want %d", name, len(got), tt.want)
 		}
 	}
 
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 9000, 9000).Draw(t, "text")
-		head := fold(text, rapid.IntRange(0, 9000).Draw(t, "room"))
+		head := fold(text, rapid.IntRange(0, 9000).Draw(t, "space"))
 		if !strings.HasPrefix(text, head) || !utf8.ValidString(head) || strings.Count(head, "\n") > foldedLines {
 			t.Fatalf("%q of %q", head, text)
 		}

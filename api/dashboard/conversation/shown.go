@@ -10,7 +10,7 @@ import (
 type Shown struct {
 	Input   []Message
 	Output  []Message
-	Hidden  int      // messages and parts that the page has no room for
+	Hidden  int      // messages and parts that the page has no space for
 	Failure *failure // nil if nothing went wrong
 	Raw     *Text    // the raw response, if nothing else shows all of it
 	TooLong bool     // Raw has too many pieces to be taken apart
@@ -21,7 +21,7 @@ func (t *Texts) Call(c Call) Shown {
 	before := t.hidden
 	var v Shown
 
-	// The response takes its room first: people look for it before they read the prompt.
+	// The response takes its space first: people look for it before they read the prompt.
 	v.Output = t.Messages("output", c.Output)
 	v.Input = t.Messages("input", c.Input)
 	v.Hidden = t.hidden - before
@@ -56,7 +56,7 @@ type Tool struct {
 	Text
 }
 
-// Sent prepares what a call was sent with beside its messages, as much as the page has room for.
+// Sent prepares what a call was sent with beside its messages, as much as the page has space for.
 func (t *Texts) Sent(c Call) (parameters []Parameter, tools []Tool) {
 	for i, p := range c.Sent.Parameters {
 		if !t.takePiece() {

@@ -34,7 +34,7 @@ type Texts struct {
 	From   int    // the first of all messages, parts and tool calls on the page
 
 	needles
-	left   int // bytes of text that the page still has room for
+	left   int // bytes of text that the page still has space for
 	images int // bytes of images
 	pieces int // parameters and tools
 	seen   int // how many messages, parts and tool calls there were so far
@@ -138,8 +138,8 @@ func (t *Texts) format(kind, s string) (html template.HTML, as string) {
 	return markup.Plain(s, marks), kind
 }
 
-// fold returns the beginning of a text that a page shows, if the page has so much room.
-func fold(s string, room int) string {
+// fold returns the beginning of a text that a page shows, if the page has so much space.
+func fold(s string, space int) string {
 	end := 0
 	for range foldedLines {
 		n := strings.IndexByte(s[end:], '\n')
@@ -150,12 +150,12 @@ func fold(s string, room int) string {
 		end += n + 1
 	}
 
-	most := min(foldedBytes, room)
+	most := min(foldedBytes, space)
 	if end <= most {
 		return s[:end]
 	}
 
-	// A line or a word stays whole, if that leaves most of what there is room for.
+	// A line or a word stays whole, if that leaves most of what there is space for.
 	kept := s[:most]
 	if n := max(strings.LastIndexByte(kept, '\n'), strings.LastIndexByte(kept, ' ')); n > most*3/4 {
 		return kept[:n+1]

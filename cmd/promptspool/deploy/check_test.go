@@ -209,23 +209,23 @@ func (m *manifests) volumes(where string, w workload, c corev1.Container, u unde
 			m.fault(where, "the volume of its data cannot be written")
 		}
 	}
-	room := resource.Quantity{}
+	space := resource.Quantity{}
 	secrets := map[string]bool{}
 
 	for _, v := range w.pod.Volumes {
 		if v.Name == mounted[path.Dir(u.data)] && v.EmptyDir != nil && v.EmptyDir.SizeLimit != nil {
-			room = *v.EmptyDir.SizeLimit
+			space = *v.EmptyDir.SizeLimit
 		}
 		secrets[v.Name] = v.Secret != nil
 	}
 	for _, v := range w.claims {
 		if v.Name == mounted[path.Dir(u.data)] {
-			room = v.Spec.Resources.Requests[corev1.ResourceStorage]
+			space = v.Spec.Resources.Requests[corev1.ResourceStorage]
 		}
 	}
 
 	// Every container of the pod can write the mount itself; a folder in it is 0700.
-	if room.IsZero() || room.Value() < u.diskMax*5/4 {
+	if space.IsZero() || space.Value() < u.diskMax*5/4 {
 		m.fault(where, "%s is not a folder in a volume that is a quarter larger than the %d bytes of --disk-max",
 			u.data, u.diskMax)
 	}

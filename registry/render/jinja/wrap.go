@@ -65,17 +65,17 @@ func (w *lineWrapper) wrap(line string) []string {
 // breakWord fills lines with a word until the rest fits, and returns the rest.
 func (w *lineWrapper) breakWord(word string, n int) (string, int) {
 	for n > w.width {
-		room := w.width - w.count
-		if room < 1 {
+		space := w.width - w.count
+		if space < 1 {
 			w.flush()
 			continue
 		}
 
 		// By characters, as Python counts columns.
 		runes := []rune(word)
-		w.line += string(runes[:room])
-		word = string(runes[room:])
-		n -= room
+		w.line += string(runes[:space])
+		word = string(runes[space:])
+		n -= space
 		w.x.pay(4 * len(word))
 		w.flush()
 	}

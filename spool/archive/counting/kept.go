@@ -45,7 +45,7 @@ type keptCounts struct {
 	bytes int
 }
 
-// touch returns what is kept for a question, and makes room for a new one.
+// touch returns what is kept for a question, and makes space for a new one.
 func (c *keptCounts) touch(key countKey) *keptCount {
 	k := c.by[key]
 	if k == nil {

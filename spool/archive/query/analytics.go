@@ -67,7 +67,7 @@ func (a *Analytics) Add(row *wire.Row) error {
 	a.Reach(row.ListTime)
 	a.count(row, 1)
 
-	// Only a bucket that the caller chose runs out of room here: others become longer.
+	// Only a bucket that the caller chose runs out of space here: others become longer.
 	if a.whole.leftOut > 0 {
 		return errTooManyBuckets(a.clock.name())
 	}

@@ -36,7 +36,7 @@ func (d *dimension[K]) bySeries() *dimension[K] {
 	return d
 }
 
-// at returns the tally for a name in a bucket, or nil if there is no room for another.
+// at returns the tally for a name in a bucket, or nil if there is no space for another.
 func (d *dimension[K]) at(name K, bucket int64) *tally {
 	b := d.by[name]
 	if b == nil {
@@ -47,7 +47,7 @@ func (d *dimension[K]) at(name K, bucket int64) *tally {
 		d.by[name] = b
 	}
 
-	// A bucket that exists is counted even when there is no room for new ones.
+	// A bucket that exists is counted even when there is no space for new ones.
 	if d.cells >= cellsMax && b[bucket] == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (d *dimension[K]) scoresOf(name K) *scoreSums {
 	return s
 }
 
-// reduceScores makes room where scores have too many names.
+// reduceScores makes space where scores have too many names.
 func (d *dimension[K]) reduceScores() {
 	d.totals.reduce(func(shrink func(*scoreSums)) {
 		for _, s := range d.scores {
@@ -116,7 +116,7 @@ func (d *dimension[K]) prune() {
 	for name, b := range d.by {
 		maps.DeleteFunc(b, func(_ int64, t *tally) bool { return t.requests == 0 })
 
-		// The scores of a name that has no requests left would still take up room.
+		// The scores of a name that has no requests left would still take up space.
 		if len(b) == 0 {
 			delete(d.by, name)
 			delete(d.scores, name)
@@ -174,7 +174,7 @@ type count struct {
 // countsMax bounds the memory of one counts: names are the callers' own, such as tags.
 const countsMax = 20_000
 
-// at returns the count of a name; nil if there is no room for another.
+// at returns the count of a name; nil if there is no space for another.
 func (c counts[K]) at(name K) *count {
 	// Beyond the bound only names that are already there are counted.
 	n := c[name]

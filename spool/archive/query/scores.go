@@ -63,7 +63,7 @@ func (s *scoreTally) merge(other *scoreTally) {
 	// Both ascend. An answer merges millions, so none is searched for.
 	i := 0
 	for _, v := range other.values {
-		// A score that was taken back must not take up room in another tally.
+		// A score that was taken back must not take up space in another tally.
 		if v.n == 0 {
 			continue
 		}
@@ -92,11 +92,11 @@ type scoreBound struct {
 	asked []string // sorted; they rank before the rest, and the rest by name
 	most  int      // names that each scoreSums may keep
 	held  int      // tallies that all scoreSums keep
-	room  int      // bounds held
+	space int      // bounds held
 }
 
-func newScoreBound(asked []string, room int) *scoreBound {
-	return &scoreBound{asked: asked, most: scoreNamesMax, room: room}
+func newScoreBound(asked []string, space int) *scoreBound {
+	return &scoreBound{asked: asked, most: scoreNamesMax, space: space}
 }
 
 // compare ranks two names.
@@ -183,20 +183,20 @@ func (b *scoreBound) merge(into, from *scoreSums) {
 	}
 }
 
-// reduce lowers the number of names until there is room for all tallies. all calls a
+// reduce lowers the number of names until there is space for all tallies. all calls a
 // function for each scoreSums.
 //
 // The result depends on what was counted, not on its order: what did not fit once never
 // fits.
 func (b *scoreBound) reduce(all func(func(*scoreSums))) {
 	// Names asked for are few, and an answer without them would be useless.
-	for b.held > b.room && b.most > len(b.asked) {
+	for b.held > b.space && b.most > len(b.asked) {
 		b.most = max(b.most/2, len(b.asked))
 		all(b.shrink)
 	}
 }
 
-// reduced reports whether there was no room for scoreNamesMax names.
+// reduced reports whether there was no space for scoreNamesMax names.
 func (b *scoreBound) reduced() bool { return b.most < scoreNamesMax }
 
 // summaries returns the sums of up to most names, sorted, and of all others.

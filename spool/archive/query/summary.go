@@ -241,7 +241,7 @@ func (w *summaryWriter) statuses(all map[int64]map[string]int64) {
 func (w *summaryWriter) counts(c counts[string], more int) {
 	w.uvarint(len(c) + more)
 
-	// The reader may have room for some names only: those with the most requests come
+	// The reader may have space for some names only: those with the most requests come
 	// first.
 	names := slices.SortedFunc(maps.Keys(c), func(a, b string) int {
 		return cmp.Or(cmp.Compare(c[b].requests, c[a].requests), strings.Compare(a, b))

@@ -70,12 +70,12 @@ func (a *Analytics) mayTakeBack(r summaryReader) bool {
 	}
 
 	// No tally of a score takes less than four bytes of a summary.
-	room := math.MaxInt
+	space := math.MaxInt
 	for _, b := range a.scoreBounds() {
-		room = min(room, b.room-b.held)
+		space = min(space, b.space-b.held)
 	}
 
-	return !a.scores.many() && len(r.Rest)/4 < room
+	return !a.scores.many() && len(r.Rest)/4 < space
 }
 
 // scoreBounds returns the bounds of all tallies of scores.

@@ -137,11 +137,11 @@ func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 		return 0
 	}
 	// Every secret counts, but only so many are listed: the answer stays bounded.
-	room := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
-	if room <= 0 {
+	space := min(wire.ScanEventItems, wire.ScanItemsMax-len(s.answer.Items))
+	if space <= 0 {
 		return n
 	}
-	for _, finding := range secrets.Find(body, object, room) {
+	for _, finding := range secrets.Find(body, object, space) {
 		s.answer.Items = append(s.answer.Items, wire.FoundSecret{
 			RequestID:     requestID,
 			EventID:       eventID,

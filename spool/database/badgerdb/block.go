@@ -33,7 +33,7 @@ func (b *block) Damaged(place []byte, part blocks.Part, cause error) error {
 	return damaged(b.keys.part(place, part), cause)
 }
 
-// readSummary reads the block's summary, into buffer if that has room. Without one it is
+// readSummary reads the block's summary, into buffer if that has space. Without one it is
 // empty.
 func (b *block) readSummary(buffer []byte) ([]byte, error) {
 	return b.Read(b.Place, blocks.Summary, buffer)

@@ -272,7 +272,7 @@ func (h *health) end(err, report error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 
-	// The first only: failed has room for one, and later ones follow from it.
+	// The first only: failed has space for one, and later ones follow from it.
 	if h.err == nil {
 		h.err = err
 		h.failed <- report

@@ -18,7 +18,7 @@ import (
 	"github.com/dgraph-io/badger/v4"
 )
 
-// openHeapMax bounds the heap of a database that opens after a kill. It is room for four
+// openHeapMax bounds the heap of a database that opens after a kill. It is space for four
 // memtables of 42 MB, and for the builder of one memtable's table.
 const openHeapMax = 256 << 20
 

@@ -14,7 +14,7 @@ import (
 )
 
 // Near a full disk, events with bodies are refused before small writes are, because
-// deletions make room.
+// deletions make space.
 func TestBodiesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 	dir := t.TempDir()
 	var st unix.Statfs_t
@@ -27,9 +27,9 @@ func TestBodiesAreRefusedBeforeTheDiskIsFull(t *testing.T) {
 		freeMin       int64
 		bodies, small bool
 	}{
-		"there is room": {1, true, true},
-		"nearly full":   {free + free/2, false, true},
-		"full":          {4 * free, false, false},
+		"there is space": {1, true, true},
+		"nearly full":    {free + free/2, false, true},
+		"full":           {4 * free, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, err := badgerdb.Open(badgerdb.Config{Dir: t.TempDir(), Logger: quiet, FreeMin: scene.freeMin})

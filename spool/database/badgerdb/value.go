@@ -48,7 +48,7 @@ func loadBytes(txn *badger.Txn, key []byte) ([]byte, error) {
 // memory.
 const workers = 2
 
-// readPacked reads and unpacks the value under key, into buffer if that has room.
+// readPacked reads and unpacks the value under key, into buffer if that has space.
 func readPacked(txn *badger.Txn, c *compress.Codec, key, buffer []byte) (plain []byte, err error) {
 	item, err := txn.Get(key)
 	if err == nil {

@@ -80,7 +80,7 @@ func pack(encoder *zstd.Encoder, value []byte, most int) []byte {
 	return append(append(packed[:0], plain), value...)
 }
 
-// Unpack returns what was packed, in buffer if that has room.
+// Unpack returns what was packed, in buffer if that has space.
 func (c *Codec) Unpack(packed, buffer []byte) ([]byte, error) {
 	if len(packed) == 0 {
 		return nil, errPacked

@@ -118,7 +118,7 @@ func orphansFull(t *testing.T, open Open) {
 	}
 	apply(t, s, account, fill...)
 
-	// Only a new orphan needs room: not a request, nor what belongs to one, nor a
+	// Only a new orphan needs space: not a request, nor what belongs to one, nor a
 	// repetition.
 	late := Event(t, 50, wire.KindScore, ID(2000), `{"score":1}`)
 	request := Event(t, 51, wire.KindRequest, ID(3000), requestBody("x"))
@@ -138,7 +138,7 @@ func orphansFull(t *testing.T, open Open) {
 		t.Errorf("an account suffers from the orphans of another: %+v", r)
 	}
 
-	// A request that arrives makes room.
+	// A request that arrives makes space.
 	joining := Event(t, 70, wire.KindRequest, ID(1000), `{"function_name":"f"}`)
 	results = apply(t, s, account, joining, late)
 	if results[0].Code == wire.ResultLater || results[1].Code != wire.ResultAccepted {

@@ -26,18 +26,18 @@ func ReadFile(path string) ([]byte, error) {
 	return content, err
 }
 
-// InMemory makes the temporary folders of this process in memory, if there is room.
+// InMemory makes the temporary folders of this process in memory, if there is space.
 //
 // Most of what the tests of a queue wait for is an fsync, and what they prove does not
 // depend on it. TestMain calls it. Benchmarks keep their disk, and so does a run with
 // TMPDIR set.
 func InMemory() {
-	const memory, room = "/dev/shm", 1 << 30
+	const memory, space = "/dev/shm", 1 << 30
 	flag.Parse()
 	if flag.Lookup("test.bench").Value.String() != "" || os.Getenv("TMPDIR") != "" {
 		return
 	}
-	if r, err := disk.SpaceAt(memory); err == nil && r.Free >= room {
+	if r, err := disk.SpaceAt(memory); err == nil && r.Free >= space {
 		_ = os.Setenv("TMPDIR", memory)
 	}
 }

@@ -20,7 +20,7 @@ const (
 	// some 60 bytes for each frame. It grows where that is too little.
 	tableBytes = 512 << 10
 	// rebuildMemTableBytes is for a rebuild, which commits each event alone: the marks of so
-	// many commits take room in the log.
+	// many commits take space in the log.
 	rebuildMemTableBytes = 4 << 20
 
 	// valueThreshold sends every frame, which is longer, to the value log, and keeps
@@ -123,7 +123,7 @@ func tighten(dir string) error {
 }
 
 // generationOptions are the options of a generation. Nothing compacts, because there is
-// at most one table. The value log has room for a full generation and one more
+// at most one table. The value log has space for a full generation and one more
 // transaction, so that it is one file which never grows beyond its mapping.
 func generationOptions(dir string, generationBytes int64, log badger.Logger) badger.Options {
 	return storeOptions(dir, valueLogBytes(generationBytes), log).

@@ -56,7 +56,7 @@ type Transaction struct {
 }
 
 // Begin starts a commit of at most CommitFramesMax frames with CommitBytesMax bytes, for
-// which the generation must have room. The framer must have no other transaction.
+// which the generation must have space. The framer must have no other transaction.
 func (w *Writer) Begin(framer *Framer) Transaction {
 	return Transaction{writer: w, framer: framer, txn: w.db.NewTransaction(true)}
 }
@@ -79,7 +79,7 @@ func (t *Transaction) Commit() error {
 		return err
 	}
 
-	// Only what is on the disk uses room: a failed commit ends the spool.
+	// Only what is on the disk uses space: a failed commit ends the spool.
 	t.writer.frames += t.frames
 	t.writer.bytes += t.bytes
 	return nil

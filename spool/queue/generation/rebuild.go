@@ -51,7 +51,7 @@ func (ev *Evidence) Rebuild(build string, from, end uint64, log Log) (kept int, 
 	return kept, closeSealed(db)
 }
 
-// Capacity returns the room that all whole events need in one generation.
+// Capacity returns the space that all whole events need in one generation.
 func (ev *Evidence) Capacity() (bytes int64) {
 	for _, refs := range ev.events {
 		for _, ref := range refs {

@@ -16,35 +16,35 @@ import (
 // meet a full disk. This file gives a generation all its blocks when it is made. From
 // then on it takes no more, and commits succeed even when the disk is full.
 
-// Room returns the disk space that a generation of this capacity takes.
-func Room(capacity int64) int64 {
+// Space returns the disk space that a generation of this capacity takes.
+func Space(capacity int64) int64 {
 	if !disk.HasHoles { // Badger makes both files twice as long as they may become
-		return 2*(valueLogBytes(capacity)+memTableBytes) + smallFilesRoom
+		return 2*(valueLogBytes(capacity)+memTableBytes) + smallFilesSpace
 	}
 
-	return valueLogRoom(capacity) + writeAheadRoom(capacity) + smallFilesRoom
+	return valueLogSpace(capacity) + writeAheadSpace(capacity) + smallFilesSpace
 }
 
-// valueLogRoom returns the room for the value log. HasRoom counts more for each frame
+// valueLogSpace returns the space for the value log. HasSpace counts more for each frame
 // than it takes.
-func valueLogRoom(capacity int64) int64 { return disk.WholeBlocks(capacity) + disk.BlockBytes }
+func valueLogSpace(capacity int64) int64 { return disk.WholeBlocks(capacity) + disk.BlockBytes }
 
-// writeAheadRoom returns the room for the write-ahead log, where a frame takes at most
+// writeAheadSpace returns the space for the write-ahead log, where a frame takes at most
 // 128 bytes, including the end of its transaction.
-func writeAheadRoom(capacity int64) int64 {
+func writeAheadSpace(capacity int64) int64 {
 	return disk.WholeBlocks(min(framesMax, capacity/frameOverheadBytes)*128) + disk.BlockBytes
 }
 
-// smallFilesRoom is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block
+// smallFilesSpace is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block
 // each, and for the file system's own records.
-const smallFilesRoom = 64 << 10
+const smallFilesSpace = 64 << 10
 
 // reserve gives the files of a new generation all the blocks that will be written.
 func reserve(dir string, capacity int64) error {
 	// Badger made both files, with holes in them. There is exactly one of each in a new
 	// generation, and no second one later: see framesMax and generationOptions.
-	rooms := map[string]int64{".vlog": valueLogRoom(capacity), ".mem": writeAheadRoom(capacity)}
-	for suffix, room := range rooms {
+	spaces := map[string]int64{".vlog": valueLogSpace(capacity), ".mem": writeAheadSpace(capacity)}
+	for suffix, space := range spaces {
 		paths, err := filesBySuffix(dir, suffix)
 		if err != nil {
 			return err
@@ -57,8 +57,8 @@ func reserve(dir string, capacity int64) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(disk.Allocate(file, room), file.Close()); err != nil {
-			return fmt.Errorf("cannot reserve %d bytes for %s: %w", room, paths[0], err)
+		if err := errors.Join(disk.Allocate(file, space), file.Close()); err != nil {
+			return fmt.Errorf("cannot reserve %d bytes for %s: %w", space, paths[0], err)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ func CapacityFor(frames int, bytes int64) int64 {
 // Its methods are for one goroutine at a time. Its Reader may be used by others meanwhile.
 type Writer struct {
 	dir      string   // Place changes it
-	capacity int64    // the size that it has room for on the disk, counted as HasRoom does
+	capacity int64    // the size that it has space for on the disk, counted as HasSpace does
 	folder   *os.File // keeps dir open under whatever name
 	db       *badger.DB
 	mapped   mapped
@@ -104,11 +104,11 @@ func (w *Writer) Place(first uint64) (name string, err error) {
 	return Name(first, 0), disk.SyncDir(filepath.Dir(w.dir))
 }
 
-// Capacity returns the size that the generation has room for, as CapacityFor counts it.
+// Capacity returns the size that the generation has space for, as CapacityFor counts it.
 func (w *Writer) Capacity() int64 { return w.capacity }
 
-// HasRoom reports whether the generation has room for this much more.
-func (w *Writer) HasRoom(frames int, bytes int64) bool {
+// HasSpace reports whether the generation has space for this much more.
+func (w *Writer) HasSpace(frames int, bytes int64) bool {
 	return w.frames+frames <= framesMax && CapacityFor(w.frames+frames, w.bytes+bytes) <= w.capacity
 }
 

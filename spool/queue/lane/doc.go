@@ -25,7 +25,7 @@ import (
 	"promptspool/spool/queue/frame"
 )
 
-// ErrFull means that the lanes, or the disk under them, have no room for more.
+// ErrFull means that the lanes, or the disk under them, have no space for more.
 //
 // Events that were not moved stay in the spool. Replay or purge what is in the lanes, or
 // raise --spool-bytes-max.

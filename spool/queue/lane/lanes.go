@@ -30,7 +30,7 @@ type Config struct {
 	Fail func(error) error
 	// CountLost counts events of a lane that are gone, or no longer whole, and why.
 	CountLost func(lane Lane, events int, why string)
-	// CountDropped counts dead letters of limits that were dropped for lack of room.
+	// CountDropped counts dead letters of limits that were dropped for lack of space.
 	CountDropped func(events int)
 	// NoteDisk counts bytes of disk that were taken.
 	NoteDisk func(bytes int64)

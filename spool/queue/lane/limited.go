@@ -31,7 +31,7 @@ func anyLimited(g segment) bool { return g.limited }
 
 // MoveLimited copies events of one key, whose record is at a limit, to the dead letters.
 //
-// When it returns nil, they are fsynced there, or dropped because there is no room. It
+// When it returns nil, they are fsynced there, or dropped because there is no space. It
 // drops older ones first, so it never returns ErrFull.
 func (l *Lanes) MoveLimited(now time.Time, entries []Entry) error {
 	l.mu.Lock()
@@ -171,7 +171,7 @@ func (l *Lanes) dropLimitedLocked(bytes int64, pick func(segment) bool, why stri
 	l.countDropped(events, why)
 	crashpoint.Reach(crashpoint.LaneDropCounted)
 
-	// All of them share one sync: a write may wait for their room.
+	// All of them share one sync: a write may wait for their space.
 	var errs []error
 	for _, g := range dropped {
 		if err := disk.Remove(g.path); !errors.Is(err, os.ErrNotExist) {

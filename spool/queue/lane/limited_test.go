@@ -179,7 +179,7 @@ func TestLettersOfLimitsGiveWayToOthersWhenTheLanesAreFull(t *testing.T) {
 		t.Fatalf("the lanes hold %d and %d were dropped; want %d and %d", n, o.dropped, fits, 150-fits)
 	}
 
-	// Held events and other dead letters find as much room as if there were none of them. The
+	// Held events and other dead letters find as much space as if there were none of them. The
 	// oldest go first.
 	for i := range fits {
 		l := lane.Held
@@ -202,7 +202,7 @@ func TestLettersOfLimitsGiveWayToOthersWhenTheLanesAreFull(t *testing.T) {
 		t.Errorf("an event that does not fit: %v", err)
 	}
 
-	// Now there is no room for letters of limits, which nothing waits for.
+	// Now there is no space for letters of limits, which nothing waits for.
 	o.moveLimited(t, 7, 3001, 3002)
 	if o.dropped != 152 || o.Events(lane.Held)+o.Events(lane.Dead) != fits || o.lost != 0 {
 		t.Errorf("%d were dropped; the lanes hold %d held and %d dead events; %d are lost",

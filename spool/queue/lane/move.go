@@ -70,7 +70,7 @@ func (l *Lanes) moveLocked(
 	return nil
 }
 
-// commitLocked writes events to a new segment. If there is no room, dead letters of limits
+// commitLocked writes events to a new segment. If there is no space, dead letters of limits
 // give way.
 func (l *Lanes) commitLocked(k kind, events []event) error {
 	// The bound is of disk, so a small segment counts a whole block. It may be out of reach

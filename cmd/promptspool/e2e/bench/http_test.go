@@ -114,7 +114,7 @@ func heldLater(b *testing.B, sidecar *harness.Node) harness.Holding {
 func pressOn(b *testing.B, who string, p pressure) pace {
 	b.Helper()
 	dir := b.TempDir()
-	defer os.RemoveAll(dir) // the next needs the room
+	defer os.RemoveAll(dir) // the next needs the space
 	switch who {
 	case "sidecar":
 		sidecar := startMeasured(b, dir, harness.FreePort(b))

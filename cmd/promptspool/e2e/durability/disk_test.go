@@ -14,7 +14,7 @@ import (
 
 // A disk of 64 MiB is filled from inside, by writes that are not delivered, and from
 // outside, to the last block. The sidecar refuses with 503, also after a kill and a new
-// start, and resumes when there is room.
+// start, and resumes when there is space.
 func TestAFullDiskLosesNothingThatWasAckedAndStopsNobody(t *testing.T) {
 	t.Parallel()
 	for round := range harness.Rounds(t, 1, 0.1) {
@@ -78,7 +78,7 @@ func fillDisk(t *testing.T, bytes int) {
 		t.Fatal(err)
 	}
 
-	// There is room and a server again.
+	// There is space and a server again.
 	server := harness.StartPlainServer(t, upstream)
 	sidecar = start()
 	o.Halt()

@@ -17,7 +17,7 @@ import (
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
-// imageMebibytes has room for two generations with logs of full size; most of it is never
+// imageMebibytes has space for two generations with logs of full size; most of it is never
 // written.
 const imageMebibytes = 320
 

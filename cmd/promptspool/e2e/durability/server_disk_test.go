@@ -15,7 +15,7 @@ import (
 
 // Others fill a server's disk to the last block while it is written, and again before it
 // stops. It answers 503, sidecars keep their events, and it resumes by itself when there
-// is room. A start on the full disk reports what is missing.
+// is space. A start on the full disk reports what is missing.
 func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
 	disk, addr := harness.NewImage(t, 128), harness.FreePort(t)
@@ -72,7 +72,7 @@ func TestAServerOnAFullDiskGoesOnWhenThereIsRoom(t *testing.T) {
 
 	free()
 	if server = start(); !server.Takes() {
-		t.Fatalf("the server does not start when there is room:\n%s", server.Logged())
+		t.Fatalf("the server does not start when there is space:\n%s", server.Logged())
 	}
 	sidecar.Emptied()
 	o.WantAll(server)

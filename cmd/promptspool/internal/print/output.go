@@ -127,7 +127,8 @@ func Quantity[N int | int64 | uint64](n N, noun string) string {
 	return humanize.Comma(int64(n)) + " " + english.PluralWord(int(n), noun, "")
 }
 
-// DeadLetters is a number of dead letters in words: "12", or "12 (3 dropped)" where some had no room.
+// DeadLetters is a number of dead letters in words: "12", or "12 (3 dropped)" where some
+// had no space.
 func DeadLetters(dead, dropped int64) string {
 	if dropped == 0 {
 		return humanize.Comma(dead)

@@ -84,9 +84,9 @@ func exportRequests(c *cli.Context) error {
 	return nil
 }
 
-// inRequests repeats a request that exports a part after a cursor, until all is done. It gives up after
-// a few that fail and do not get any further: a slow network may break a long export many times.
-// Its error says where to resume.
+// inRequests repeats a request that exports a part after a cursor, until all is done. It
+// gives up after a few that fail and do not get any further: a slow network may break a
+// long export many times. Its error says where to resume.
 func inRequests(ctx context.Context, cursor *string, call func() (done bool, err error)) error {
 	for failures := 0; ; {
 		from := *cursor

@@ -12,7 +12,7 @@ import (
 // block that is needed, not for each row.
 type Reader interface {
 	// Read returns a part of the block at a place, as Encode made it. It uses buffer if
-	// that has room.
+	// that has space.
 	Read(place []byte, part Part, buffer []byte) (plain []byte, err error)
 
 	// Damaged returns the error for a part that was read but cannot be decoded.

@@ -152,7 +152,7 @@ func encodeIntegers(numbers []int64, present []bool) []byte {
 	b = append(b, bits...)
 
 	for i, n := range numbers {
-		// A row without a number takes as much room, so that each is where its index says.
+		// A row without a number takes as much space, so that each is where its index says.
 		if !present[i] {
 			n = least
 		}
