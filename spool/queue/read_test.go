@@ -38,22 +38,19 @@ func TestReadWaitsForAnAppend(t *testing.T) {
 	}
 }
 
-func TestReadEndsWithItsContext(t *testing.T) {
-	s := open(t, t.TempDir())
-	ctx, cancel := context.WithCancel(t.Context())
-	result := parkedRead(ctx, s)
-	cancel()
-	if r := <-result; !errors.Is(r.err, context.Canceled) {
-		t.Fatalf("read: %v", r.err)
-	}
-}
-
-func TestReadEndsWithTheSpool(t *testing.T) {
-	s := open(t, t.TempDir())
-	result := parkedRead(t.Context(), s)
-	closeSpool(t, s)
-	if r := <-result; !errors.Is(r.err, queue.ErrClosed) {
-		t.Fatalf("read: %v", r.err)
+func TestReadEndsWithItsContextAndWithTheSpool(t *testing.T) {
+	for want, end := range map[error]func(cancel func(), s *queue.Queue){
+		context.Canceled: func(cancel func(), _ *queue.Queue) { cancel() },
+		queue.ErrClosed:  func(_ func(), s *queue.Queue) { closeSpool(t, s) },
+	} {
+		s := open(t, t.TempDir())
+		ctx, cancel := context.WithCancel(t.Context())
+		result := parkedRead(ctx, s)
+		end(cancel, s)
+		if r := <-result; !errors.Is(r.err, want) {
+			t.Errorf("read: %v, want %v", r.err, want)
+		}
+		cancel()
 	}
 }
 

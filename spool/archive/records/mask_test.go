@@ -126,9 +126,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 			first, next := write(tt.first, wire.KindRequest, body), write(tt.next, wire.KindRequest, masked)
 			if tt.stored == "old" {
 				old := databasetest.WithKey(t, databasetest.Decode(t, first, databasetest.Start))
-				if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{old}); err != nil {
-					t.Fatal(err)
-				}
+				mustApply(t, db, s.id.Account, old)
 			} else {
 				s.record(t, withKey(first))
 				next = withKey(write(tt.next, wire.KindRequest, body))
@@ -188,9 +186,7 @@ func TestMaskingAlsoMasksWhatEndsWithinASecret(t *testing.T) {
 	request.Request.InputExcerpt, request.Request.OutputExcerpt = cut, cut
 	span := databasetest.WithKey(t, databasetest.Decode(t, spanned, databasetest.Start))
 	span.Span.Name = (name + databasetest.Key)[:256]
-	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{request, span}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, s.id.Account, request, span)
 
 	if _, err := s.Scan(t.Context(), s.id, wire.ScanQuery{Mask: true}); err != nil {
 		t.Fatal(err)
@@ -230,9 +226,7 @@ func TestAScanFindsWhatIsStoredAndMasksIt(t *testing.T) {
 	}
 	orphan := databasetest.Event(t, 100, wire.KindMetadata, databasetest.ID(2000), `{"metadata":{"note":"`+place+`"}}`)
 	all = append(all, databasetest.WithKey(t, orphan))
-	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, s.id.Account, all...)
 
 	scan := func(mask bool) (sum wire.Scanned, calls int) {
 		t.Helper()
@@ -314,9 +308,7 @@ func TestAScanEndsAtItsLimit(t *testing.T) {
 		id := databasetest.ID(2000 + n)
 		all = append(all, databasetest.Event(t, 10+n, wire.KindMetadata, id, `{"metadata":{"a":"b"}}`))
 	}
-	if _, err := db.Apply(t.Context(), s.id.Account, all); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, s.id.Account, all...)
 
 	q, seen := wire.ScanQuery{Limit: 2}, 0
 	for range 10 {

@@ -390,3 +390,11 @@ func TestAnExportComesInPagesWithItsOrphansAtTheEnd(t *testing.T) {
 		t.Errorf("in %d calls (-want +got):\n%s", calls, diff)
 	}
 }
+
+// mustApply folds events of an account.
+func mustApply(t testing.TB, db archive.Store, account string, events ...archive.Event) {
+	t.Helper()
+	if _, err := db.Apply(t.Context(), account, events); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -32,9 +32,7 @@ func TestADeletionThatBreaksOffSaysWhatIsGone(t *testing.T) {
 	s := serverOver(broken{db})
 	e := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1),
 		`{"function_name":"f","metadata":{"user":"ann"}}`)
-	if _, err := db.Apply(t.Context(), s.id.Account, []archive.Event{e}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, s.id.Account, e)
 
 	sum, err := s.Delete(t.Context(), s.id, wire.Deletion{Key: "user", Value: "ann"})
 	if err == nil || sum.AuditDetail() != "1 record, 1 event, incomplete" {

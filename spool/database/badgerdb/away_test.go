@@ -22,9 +22,7 @@ func TestNothingIsTakenOnceTheFolderIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1, 10)}); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, db, "a", request(t, 1, 10))
 			if err := os.RemoveAll(dir); err != nil {
 				t.Fatal(err)
 			}

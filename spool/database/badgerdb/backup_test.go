@@ -2,7 +2,6 @@ package badgerdb
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 	"promptspool/spool/database/badgerdb/folder"
 	"promptspool/spool/database/databasetest"
 )
@@ -37,9 +35,7 @@ func addRecord(t *testing.T, db *DB, i int) {
 	t.Helper()
 	body := secretBody(i, fmt.Sprint("user-", i))
 	e := databasetest.Event(t, 10_000+i, wire.KindRequest, databasetest.ID(20_000+i), body)
-	if _, err := db.Apply(context.Background(), "a", []archive.Event{e}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", e)
 }
 
 // backedUp returns the file of a backup, and what Backup reports about it.

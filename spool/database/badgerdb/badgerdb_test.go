@@ -91,3 +91,11 @@ func TestSpansGoWithTheRetention(t *testing.T) {
 		return db
 	})
 }
+
+// mustApply folds events of an account.
+func mustApply(t testing.TB, db *badgerdb.DB, account string, events ...archive.Event) {
+	t.Helper()
+	if _, err := db.Apply(t.Context(), account, events); err != nil {
+		t.Fatal(err)
+	}
+}

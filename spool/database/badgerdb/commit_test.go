@@ -15,8 +15,10 @@ import (
 	"testing"
 
 	"github.com/dgraph-io/badger/v4"
+	"pgregory.net/rapid"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/databasetest"
 )
@@ -287,5 +289,13 @@ func TestBadgerStillSaysAFailedSyncInTheseWords(t *testing.T) {
 	if !strings.Contains(string(source), `Errorf("`+failedSync) {
 		t.Errorf("Badger's value.go no longer logs %q: find out how it reports a failed fsync now",
 			failedSync)
+	}
+}
+
+// mustApply folds events of an account.
+func mustApply(t rapid.TB, db *DB, account string, events ...archive.Event) {
+	t.Helper()
+	if _, err := db.Apply(context.Background(), account, events); err != nil {
+		t.Fatal(err)
 	}
 }

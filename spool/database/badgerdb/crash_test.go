@@ -92,9 +92,7 @@ func foldForever(t *testing.T, dir string) {
 		shared := batch[1]
 		shared.ID, shared.RequestID = databasetest.ID(batchOf*n+20_000_000), growing
 		batch = append(batch, shared)
-		if _, err := db.Apply(t.Context(), "a", batch); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", batch...)
 		fmt.Println(n)
 	}
 }

@@ -105,9 +105,7 @@ func TestNothingOfADeletedRecordIsLeftInTheFiles(t *testing.T) {
 				}
 				e := databasetest.Event(t, n, c.kind, databasetest.ID(1000+n), body)
 				bodies = append(bodies, db.codec.Body(e.Body)[100:1000])
-				if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-					t.Fatal(err)
-				}
+				mustApply(t, db, "a", e)
 			}
 
 			gone, _ := parseUUID(databasetest.ID(1007))
@@ -150,9 +148,7 @@ func TestADeletionIsErasedAfterARestartToo(t *testing.T) {
 	db := openIn(t, dir)
 
 	e := databasetest.Event(t, 1, wire.KindRequest, databasetest.ID(1000), secretBody(1, "x"))
-	if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", e)
 	if _, err := archive.Delete(t.Context(), db, "a", wire.Deletion{RequestID: databasetest.ID(1000)}); err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +183,7 @@ func TestWhatIsDeletedDuringAnErasureIsErasedByTheNext(t *testing.T) {
 	}
 	for n := range 2 {
 		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", e)
 	}
 
 	remove(1000)
@@ -216,9 +210,7 @@ func TestRetentionByAge(t *testing.T) {
 	for n := range 30 {
 		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), secretBody(1, "x"))
 		for _, account := range []string{"a", "b"} {
-			if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, db, account, e)
 		}
 	}
 
@@ -248,9 +240,7 @@ func TestNothingThatWasMaskedIsLeftInTheFiles(t *testing.T) {
 		}
 		body := `{"tags":["` + tag + `"],` + secretBody(n, tag)[1:]
 		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), body)
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{databasetest.WithKey(t, e)}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", databasetest.WithKey(t, e))
 	}
 
 	if !inFiles(t, dir, []byte(databasetest.Key)) {
@@ -300,9 +290,7 @@ func TestErasingLetsWritesPassWhileSomebodyReads(t *testing.T) {
 
 	for n := range 50 {
 		e := databasetest.Event(t, n, wire.KindRequest, databasetest.ID(1000+n), `{"function_name":"f"}`)
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", e)
 	}
 	select {
 	case err := <-erased:
@@ -337,9 +325,7 @@ func TestTombstonesAreCounted(t *testing.T) {
 	late := databasetest.Event(t, 2, wire.KindRequest, databasetest.ID(1002), secretBody(2, "ann"))
 	bob := databasetest.Event(t, 3, wire.KindRequest, databasetest.ID(1003), secretBody(3, "bob"))
 	for _, account := range []string{"a", "b"} {
-		if _, err := db.Apply(t.Context(), account, []archive.Event{ann, bob}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, account, ann, bob)
 	}
 
 	want(0, "before any deletion")
@@ -355,9 +341,7 @@ func TestTombstonesAreCounted(t *testing.T) {
 	}
 
 	for range 2 {
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{late, bob}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", late, bob)
 		want(4, "a record that came late, and one that was deleted")
 	}
 

@@ -47,9 +47,7 @@ func oneRecord(t *testing.T, bytes int) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 1, bytes)}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", request(t, 1, bytes))
 	closeChecked(t, db)
 
 	return dir

@@ -53,9 +53,7 @@ func TestAStepOfARewriteIsBoundedByBytes(t *testing.T) {
 	const records = 12
 	db := open(t, t.TempDir())
 	for n := range records {
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, n, 1<<20)}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", request(t, n, 1<<20))
 	}
 
 	// What was changed before an error stays if it was changed in an earlier step.

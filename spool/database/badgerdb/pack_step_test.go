@@ -35,9 +35,7 @@ func TestWhatIsWrittenBesidePackingStays(t *testing.T) {
 			e := databasetest.Event(t, events, kind, databasetest.ID(1000+record), body)
 			e.OrderTime = databasetest.Start.Add(time.Duration(at) * time.Second)
 			events++
-			if _, err := db.Apply(t.Context(), account, []archive.Event{e}); err != nil {
-				t.Fatal(err)
-			}
+			mustApply(t, db, account, e)
 		}
 		request := func() {
 			apply(wire.KindRequest, records, rapid.IntRange(0, 60).Draw(t, "time"), `{"function_name":"f"}`)
@@ -133,7 +131,5 @@ func TestAWriteGoesOnWhileABlockIsMade(t *testing.T) {
 	if _, err := db.preparePack(t.Context(), k, span{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Apply(t.Context(), "a", []archive.Event{smallRequest(t)}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", smallRequest(t))
 }

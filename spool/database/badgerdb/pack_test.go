@@ -42,9 +42,7 @@ func TestAWriteDoesNotWaitForPacking(t *testing.T) {
 
 	write := func() {
 		t.Helper()
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{smallRequest(t)}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", smallRequest(t))
 	}
 	enough := func() {
 		db.packMu.Lock()
@@ -102,9 +100,7 @@ func TestBlocksOfHeavyRowsCanBeHeld(t *testing.T) {
 	apply := func(n int, kind wire.Kind, record int, body string) {
 		t.Helper()
 		e := databasetest.Event(t, n, kind, databasetest.ID(1000+record), body)
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", e)
 	}
 	pack := func() {
 		t.Helper()
@@ -157,9 +153,7 @@ func TestASearchForWordsEndsWithItsTimeAndGoesOn(t *testing.T) {
 		if i > 0 {
 			e = databasetest.Event(t, i, wire.KindRequest, databasetest.ID(1000+i), `{"function_name":"f"}`)
 		}
-		if _, err := db.Apply(t.Context(), "a", []archive.Event{e}); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", e)
 	}
 
 	q, err := query.Compile(wire.Search{Q: "needle"})

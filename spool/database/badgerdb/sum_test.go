@@ -33,9 +33,7 @@ func requestID(n int) string { return databasetest.ID(100_000_000 + n) }
 func (c *counted) apply(hour int, kind wire.Kind, request int, body string) {
 	c.Helper()
 	e := databasetest.Event(c, hour*3600+request, kind, requestID(request), body)
-	if _, err := c.db.Apply(c.Context(), "a", []archive.Event{e}); err != nil {
-		c.Fatal(err)
-	}
+	mustApply(c, c.db, "a", e)
 }
 
 // log logs n requests, some hours apart, each with a metadata value of its own.

@@ -42,14 +42,10 @@ func withBlocks(t *testing.T, crash bool) string {
 		if n >= blockAlone && n%20 > 0 {
 			continue
 		}
-		if _, err := db.Apply(t.Context(), "a", batch); err != nil {
-			t.Fatal(err)
-		}
+		mustApply(t, db, "a", batch...)
 		batch = nil
 	}
-	if _, err := db.Apply(t.Context(), "a", batch); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", batch...)
 
 	after := filepath.Join(t.TempDir(), "archive")
 	if crash {
@@ -223,9 +219,7 @@ func TestATableOfWhichNothingCanBeReadIsLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Apply(t.Context(), "a", []archive.Event{request(t, 0, 500)}); err != nil {
-		t.Fatal(err)
-	}
+	mustApply(t, db, "a", request(t, 0, 500))
 	closeChecked(t, db)
 
 	volume := disktest.MountVolume(t, "ext4")

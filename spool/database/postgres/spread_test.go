@@ -25,11 +25,7 @@ func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t 
 	server := postgrestest.Start(t, postgrestest.Options{
 		Settings: []string{"log_statement=all", "log_line_prefix=%p "},
 	})
-	db, err := Open(t.Context(), Config{DSN: server.Database(t), Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openWith(t, server.Database(t), patienceDefault)
 	db.spread = true
 	logged := len(server.WholeLog(t))
 
@@ -121,11 +117,7 @@ func unnotedCopies(log string) (unnoted, copied int) {
 
 func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 	dsn := postgrestest.DSN(t)
-	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openWith(t, dsn, patienceDefault)
 
 	// Elsewhere than on Citus its catalog is made up.
 	half := []string{`SELECT undistribute_table('summaries')`}
@@ -143,7 +135,7 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 		}
 	}
 
-	_, err = Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	_, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
 	if err == nil || !strings.Contains(err.Error(), "not summaries") && !strings.Contains(err.Error(), "summaries, ") ||
 		!strings.Contains(err.Error(), "archive spread") {
 		t.Errorf("%v", err)
@@ -160,11 +152,7 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 // cannot be known while a worker is away.
 func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 	dsn := Empty(t)
-	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openWith(t, dsn, patienceDefault)
 	db.InSmallSteps()
 	account, setWorker := summarizedOn(t, db, dsn)
 
@@ -252,11 +240,7 @@ func fakeWorker(result string, answers bool) string {
 // commit; in earnest the node dies.
 func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
 	dsn := Empty(t)
-	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
+	db := openWith(t, dsn, patienceDefault)
 
 	write := func(n int) error {
 		var events []archive.Event
