@@ -128,7 +128,8 @@ func (c *crawler) press(p pressing) {
 	}
 
 	saved := p.download || strings.HasPrefix(res.Header.Get("Content-Disposition"), "attachment")
-	if saved || strings.HasSuffix(res.Request.URL.Path, "/raw") {
+	shown := res.Request.URL.Path
+	if saved || strings.HasSuffix(shown, "/raw") || strings.HasSuffix(shown, "/text") {
 		if isHTML || body == "" {
 			c.fault("%s on %s saves %q as %s", p.label, p.from.RequestURI(), excerpt(body), kind)
 		}
