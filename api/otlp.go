@@ -259,11 +259,13 @@ func (a *API) exportTraces(c *exchange) error {
 	}
 
 	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
-		return otlp.Traces(c.body, form, func(s otlp.Span) error {
-			_, _, err := x.addSpan(s)
-			return err
-		})
+		return otlp.Traces(c.body, form, x.takeSpan)
 	})
+}
+
+func (x *exported) takeSpan(s otlp.Span) error {
+	_, _, err := x.addSpan(s)
+	return err
 }
 
 // addSpan collects a span, unless it is dropped or its trace is closed. Then there are no ids.
@@ -286,9 +288,9 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 	return recordID, eventID, err
 }
 
-// exportLogs takes the log records of an OTLP exporter that are about model calls. An app sends
-// others with them, and its exporter would warn of each request if it were told what becomes of
-// those.
+// exportLogs takes the log records of an OTLP exporter that are about model calls, or of a coding
+// agent. An app sends others with them, and its exporter would warn of each request if it were told
+// what becomes of those.
 func (a *API) exportLogs(c *exchange) error {
 	x := exported{
 		a:       a,
@@ -301,7 +303,7 @@ func (a *API) exportLogs(c *exchange) error {
 		return otlp.Logs(c.body, form, func(l otlp.Log) error {
 			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 			return err
-		})
+		}, x.takeSpan)
 	})
 }
 

@@ -43,7 +43,7 @@ type item interface {
 // decoding is one call of Traces, Logs or Bulk.
 type decoding struct {
 	signal  *signal
-	drop    func(it item, written []byte) bool // reports whether an item is passed over; nil drops none
+	keep    func(it item, written []byte) item // returns what an item is kept as, nil if it is not; nil keeps all
 	take    func(it item, body []byte) error
 	refused Refused
 	items   int // that were met
@@ -248,9 +248,16 @@ func (d *decoding) add(it item, err error) error {
 		err = errLarge
 	}
 
-	if err == nil && d.drop != nil && d.drop(it, o.b) {
-		d.refused.Dropped++
-		return nil
+	if err == nil && d.keep != nil {
+		kept := d.keep(it, o.b)
+		if kept == nil {
+			d.refused.Dropped++
+			return nil
+		}
+		if kept != it {
+			o.cut(d.behind.scope)
+			it, err = kept, kept.write(o)
+		}
 	}
 	if err == nil {
 		err = it.check()

@@ -35,6 +35,10 @@
 // index is its place among the log records of its span in the request. With the ids, it is
 // always there.
 //
+// A log record of a coding agent (Claude Code, Codex, Gemini CLI) has the body of a span, with the
+// record's name and attributes. It is in the record's trace or, without one, in that of its
+// session, below its prompt.
+//
 // # What is not as it should be
 //
 // A bad value is kept and marked, and never costs more than itself:

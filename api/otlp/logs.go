@@ -17,16 +17,21 @@ type Log struct {
 }
 
 // Logs decodes a request for /v1/logs and calls take with the events about model calls, in
-// their order. It drops other log records. Otherwise it is like Traces.
-func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
+// their order. It calls takeSpan with the log records of coding agents, and drops all others.
+// Otherwise it is like Traces.
+func Logs(body []byte, form Form, take func(Log) error, takeSpan func(Span) error) (Refused, error) {
 	places := map[[24]byte]uint64{}
 
 	d := newDecoding(len(body))
 	d.signal = &logs
-	d.drop = func(it item, written []byte) bool {
+	d.keep = func(it item, body []byte) item {
 		p := it.(*logRecord)
-		if !p.isGenAI(written) {
-			return true
+		named := p.nameAttribute(body)
+		if name := p.agentName(named, body); name != "" {
+			return p.span(name, body, d.behind.scope)
+		}
+		if !p.isGenAI(named) {
+			return nil
 		}
 
 		// All messages of a call may have the same time, so their order must be kept. It
@@ -36,9 +41,12 @@ func Logs(body []byte, form Form, take func(Log) error) (Refused, error) {
 			p.index = places[id]
 			places[id]++
 		}
-		return false
+		return p
 	}
 	d.take = func(it item, body []byte) error {
+		if s, ok := it.(*parts); ok {
+			return takeSpan(s.decoded(body, s.noise))
+		}
 		p := it.(*logRecord)
 		return take(Log{
 			TraceID: [16]byte(p.traceID),
@@ -74,7 +82,8 @@ type logRecord struct {
 	traceID, spanID   []byte
 	index             uint64 // its place among the records of its span in the request
 
-	written place // of its attributes
+	written     place // of its attributes
+	writtenBody place
 }
 
 // time returns when the event was, or else when it was first seen.
@@ -88,27 +97,29 @@ func (p *logRecord) time() uint64 {
 // genAI is how the names of all events of the GenAI conventions begin.
 var genAI = []byte("gen_ai.")
 
-// isGenAI reports whether the log record is an event about a model call. body is what was written
-// of it.
-func (p *logRecord) isGenAI(body []byte) bool {
-	if !p.event.isEmpty() {
-		return bytes.HasPrefix(p.event.beginning(len(genAI)), genAI)
+// isGenAI reports whether the log record is an event about a model call. Older libraries name the
+// event with an attribute.
+func (p *logRecord) isGenAI(attribute text) bool {
+	name := p.event
+	if name.isEmpty() {
+		name = attribute
 	}
+	return bytes.HasPrefix(name.beginning(len(genAI)), genAI)
+}
 
-	// Older libraries name the event with an attribute.
+// nameAttribute returns the text of the attribute event.name. body is what was written of the record.
+func (p *logRecord) nameAttribute(body []byte) text {
 	for key, value := range written(p.written.of(body)) {
 		if string(key) != "event.name" {
 			continue
 		}
-		name, ok := jsonscan.Lookup(value, "stringValue")
-		if !ok {
-			return false
+		if name, ok := jsonscan.Lookup(value, "stringValue"); ok {
+			return jsonText(name)
 		}
-		text := jsonText(name)
-		return bytes.HasPrefix(text.beginning(len(genAI)), genAI)
+		break
 	}
 
-	return false
+	return text{}
 }
 
 func (p *logRecord) check() error {
@@ -127,7 +138,8 @@ func (p *logRecord) write(o *output) (err error) {
 	o.text("severityText", p.severityText)
 	o.text("eventName", p.event)
 
-	if err := o.value("body", p.body); err != nil {
+	p.writtenBody, err = o.value("body", p.body)
+	if err != nil {
 		return err
 	}
 	if p.written, err = o.list("attributes", p.attributes); err != nil {

@@ -21,6 +21,9 @@ func decodeLogs(t testing.TB, body []byte, form otlp.Form) (bodies []string, ref
 	refused, err := otlp.Logs(body, form, func(l otlp.Log) error {
 		bodies = append(bodies, string(l.Body))
 		return nil
+	}, func(s otlp.Span) error {
+		t.Errorf("a span of a log record: %s", s.Body)
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +186,15 @@ func FuzzLogs(f *testing.F) {
 			if err := json.Unmarshal(l.Body, &read); err != nil || read.Index == nil ||
 				read.Log.TraceID != fmt.Sprintf("%x", l.TraceID) || read.Log.SpanID != fmt.Sprintf("%x", l.SpanID) {
 				t.Fatalf("%v, or no ids or place, in %s", err, l.Body)
+			}
+			return nil
+		}, func(s otlp.Span) error {
+			if span := s.Body; !bytes.Contains(span, fmt.Appendf(nil, `"span":{"traceId":"%x"`, s.TraceID)) ||
+				s.SpanID == [8]byte{} {
+				t.Fatalf("no ids in %s", span)
+			}
+			if _, err := wire.ParseObject(s.Body); err != nil {
+				t.Fatalf("%v in %s", err, s.Body)
 			}
 			return nil
 		})

@@ -179,16 +179,18 @@ type list struct {
 }
 
 // value writes one value, unless there is none.
-func (o *output) value(name string, l list) error {
+func (o *output) value(name string, l list) (place, error) {
 	if l.write == nil {
-		return nil
+		return place{}, nil
 	}
 	o.member(name)
+	begin := len(o.b)
+	err := l.write(o, l.value)
 
-	return l.write(o, l.value)
+	return place{begin, len(o.b)}, err
 }
 
-// place is where a list was written.
+// place is where a list or a value was written.
 type place struct{ from, end int }
 
 // of returns the list, empty if it was left out.

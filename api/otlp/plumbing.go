@@ -20,9 +20,10 @@ var modelKeys = strings.Fields(`
 // modelScopes are the names of its scopes. One that ends with a star means all names that
 // begin so.
 var modelScopes = append(strings.Fields(`
-	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* gcp.vertex.agent*
-	langfuse-sdk* langsmith* litellm* Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.*
-	pydantic-ai* traceloop.*`), traceloopScopes()...)
+	ai @ai-sdk/* @arizeai/openinference-* @opentelemetry/instrumentation-openai* @traceloop/* codex*
+	com.anthropic.claude_code.* gcp.vertex.agent* gemini-cli* langfuse-sdk* langsmith* litellm*
+	Microsoft.SemanticKernel* openinference.* opentelemetry.util.genai* promptlayer.* pydantic-ai*
+	traceloop.*`), traceloopScopes()...)
 
 // scopeBytes is more than the length of any of these.
 const scopeBytes = 128

@@ -49,13 +49,7 @@ func Traces(body []byte, form Form, take func(Span) error) (Refused, error) {
 	d.signal = &traces
 	d.take = func(it item, body []byte) error {
 		p := it.(*parts)
-		return take(Span{
-			TraceID:  [16]byte(p.traceID),
-			SpanID:   [8]byte(p.spanID),
-			Start:    p.start,
-			Body:     body,
-			Plumbing: p.isPlumbing(d.scope.name, body),
-		})
+		return take(p.decoded(body, p.isPlumbing(d.scope.name, body)))
 	}
 
 	return decode(body, form, d)
@@ -110,6 +104,7 @@ type parts struct {
 	code              []byte // JSON
 
 	written struct{ attributes, events place }
+	noise   bool // made of a coding agent's log record that says nothing by itself
 }
 
 // spanLayout is the layout of a Span.
@@ -148,6 +143,17 @@ func (p *parts) check() error {
 	}
 
 	return nil
+}
+
+// decoded returns the span of which body was written.
+func (p *parts) decoded(body []byte, plumbing bool) Span {
+	return Span{
+		TraceID:  [16]byte(p.traceID),
+		SpanID:   [8]byte(p.spanID),
+		Start:    p.start,
+		Body:     body,
+		Plumbing: plumbing,
+	}
 }
 
 // write writes the span after its scope.

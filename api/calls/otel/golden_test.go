@@ -37,12 +37,13 @@ type goldenSpan struct {
 func TestRecordedPayloadsBecomeTheRecordsOfTheirGoldens(t *testing.T) {
 	recorded := payloads(t)
 	for name, p := range recorded {
-		if p.Path != "/v1/traces" {
-			continue
+		spans := spansOf(t, p, recorded[name+"-logs"])
+		if len(spans) == 0 && p.Path != "/v1/traces" {
+			continue // its log records are joined to the spans of another payload
 		}
 		t.Run(name, func(t *testing.T) {
 			var all []golden
-			for _, body := range spansOf(t, p, recorded[name+"-logs"]) {
+			for _, body := range spans {
 				span := otel.Read(body)
 				g := golden{Span: goldenSpan{span, span.Request()}}
 				if span.IsCall() {
@@ -115,43 +116,48 @@ func spansOf(t *testing.T, p, itsLogs otlptest.Payload) (joined []json.RawMessag
 	t.Helper()
 	logs := map[string][]json.RawMessage{}
 	if itsLogs.Body != nil {
-		for _, log := range stored(t, itsLogs) {
+		_, records := stored(t, itsLogs)
+		for _, log := range records {
 			id := otel.SpanOf(log)
 			logs[id] = append(logs[id], log)
 		}
 	}
 
-	for _, body := range stored(t, p) {
+	spans, _ := stored(t, p)
+	for _, body := range spans {
 		joined = append(joined, otel.Join(body, logs[otel.Read(body).SpanID]))
 	}
 
 	return joined
 }
 
-// stored returns the bodies that a payload is stored as.
-func stored(t testing.TB, p otlptest.Payload) (bodies []json.RawMessage) {
+// stored returns the bodies that the spans and the log records of a payload are stored as.
+func stored(t testing.TB, p otlptest.Payload) (spans, logs []json.RawMessage) {
 	t.Helper()
 	var refused otlp.Refused
 	var err error
+	takeSpan := func(s otlp.Span) error {
+		if s.Plumbing && p.Path == "/v1/traces" {
+			t.Errorf("a span of a library would be dropped as plumbing: %s", s.Body)
+		}
+		if !s.Plumbing {
+			spans = append(spans, s.Body)
+		}
+		return nil
+	}
 	if p.Path == "/v1/traces" {
-		refused, err = otlp.Traces(p.Body, p.Form, func(s otlp.Span) error {
-			if s.Plumbing {
-				t.Errorf("a span of a library would be dropped as plumbing: %s", s.Body)
-			}
-			bodies = append(bodies, s.Body)
-			return nil
-		})
+		refused, err = otlp.Traces(p.Body, p.Form, takeSpan)
 	} else {
 		refused, err = otlp.Logs(p.Body, p.Form, func(l otlp.Log) error {
-			bodies = append(bodies, l.Body)
+			logs = append(logs, l.Body)
 			return nil
-		})
+		}, takeSpan)
 	}
 	if err != nil || refused.Spans > 0 {
 		t.Fatal(refused, err)
 	}
 
-	return bodies
+	return spans, logs
 }
 
 func encode(t testing.TB, v any) json.RawMessage {

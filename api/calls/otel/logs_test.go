@@ -13,10 +13,12 @@ import (
 // The messages of a call come in log records, before the span or after it, and some twice.
 // Exporters give all of them the same moment.
 func TestLogRecordsJoinTheirSpanInAnyOrder(t *testing.T) {
-	span := stored(t, payloads(t)["otel-openai-multi-turn"])[1]
+	spans, _ := stored(t, payloads(t)["otel-openai-multi-turn"])
+	_, records := stored(t, payloads(t)["otel-openai-multi-turn-logs"])
+	span := spans[1]
 	id := otel.Read(span).SpanID
 	var logs []json.RawMessage
-	for _, log := range stored(t, payloads(t)["otel-openai-multi-turn-logs"]) {
+	for _, log := range records {
 		if otel.SpanOf(log) == id {
 			logs = append(logs, log)
 		}

@@ -50,14 +50,15 @@ func recorded(t *testing.T, name string) (events []wire.Event) {
 		})
 		return err
 	}
+	addSpan := func(s otlp.Span) error {
+		return add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
+	}
 	if payload.Path == "/v1/logs" {
 		_, err = otlp.Logs(payload.Body, otlp.Protobuf, func(l otlp.Log) error {
 			return add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
-		})
+		}, addSpan)
 	} else {
-		_, err = otlp.Traces(payload.Body, otlp.Protobuf, func(s otlp.Span) error {
-			return add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
-		})
+		_, err = otlp.Traces(payload.Body, otlp.Protobuf, addSpan)
 	}
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%s: %d events, %v", name, len(events), err)
