@@ -12,20 +12,43 @@ type line struct {
 	mark keyMark
 }
 
-// The tables by what a reader looks for: lines of the same meaning, in the order of their
-// dialects, and the keys that a table names in full, which no * stands for.
+// tables are the dialects that a span may follow.
+type tables struct {
+	dialects []*dialect.Dialect
+
+	// byMeaning has them by what a reader looks for: lines of the same meaning, in the order of
+	// their dialects.
+	byMeaning map[dialect.Meaning][]line
+}
+
+// The tables of coding agents, and of all other spans; and the keys that a table names in full,
+// which no * stands for.
 var (
-	byMeaning = map[dialect.Meaning][]line{}
-	exact     = map[string]bool{}
+	exact             = map[string]bool{}
+	ofAgents, general = newTables(true), newTables(false)
 )
 
-func init() {
+// newTables returns those of the dialects that all spans may follow, and perhaps those of agents.
+func newTables(agents bool) *tables {
+	t := &tables{byMeaning: map[dialect.Meaning][]line{}}
+	taken := map[string]bool{} // by a dialect of agents
 	for _, d := range dialect.All {
+		limited := len(d.Of) > 0
+		if limited && !agents {
+			continue
+		}
+
+		t.dialects = append(t.dialects, d)
 		for _, a := range d.Table {
-			byMeaning[a.Means] = append(byMeaning[a.Means], line{a, mark(a.Key)})
 			exact[a.Key] = true
+			if !taken[a.Key] {
+				t.byMeaning[a.Means] = append(t.byMeaning[a.Means], line{a, mark(a.Key)})
+				taken[a.Key] = limited
+			}
 		}
 	}
+
+	return t
 }
 
 // ofResource reports whether an attribute with this meaning may be on the resource too,
@@ -62,7 +85,7 @@ func (s *span) attribute(l *line) (v value) {
 // find returns the first attribute with one of the meanings; an earlier meaning wins.
 func (s *span) find(meanings ...dialect.Meaning) value {
 	for _, means := range meanings {
-		lines := byMeaning[means]
+		lines := s.tables.byMeaning[means]
 		for i := range lines {
 			if v := s.attribute(&lines[i]); v != nil {
 				return v
@@ -76,7 +99,7 @@ func (s *span) find(meanings ...dialect.Meaning) value {
 // each visits all attributes with a meaning, with the name that the table gives them, or
 // what the * in it stands for.
 func (s *span) each(means dialect.Meaning, visit func(name string, v value)) {
-	lines := byMeaning[means]
+	lines := s.tables.byMeaning[means]
 	for i := range lines {
 		l := &lines[i]
 		if prefix, many := strings.CutSuffix(l.Key, "*"); many {

@@ -25,6 +25,8 @@ var readers = [...]func(s *span, key, role string) conversation{
 	dialect.LogfireResponse:     logfireResponse,
 	dialect.ADKRequest:          adkRequest,
 	dialect.ADKResponse:         adkResponse,
+	dialect.Said:                said,
+	dialect.GeminiChunks:        geminiChunks,
 }
 
 // The usual roles of what went in, and of what came out.
@@ -43,7 +45,7 @@ func sources(d *dialect.Dialect, role string) []dialect.Source {
 
 // content returns what went in or came out, from the first source that has anything.
 func (s *span) content(role string) conversation {
-	for _, d := range dialect.All {
+	for _, d := range s.tables.dialects {
 		for _, from := range sources(d, role) {
 			if c := readers[from.Form](s, from.Key, role); !c.empty() {
 				return c

@@ -150,9 +150,13 @@ func (s *span) shown(means dialect.Meaning) string {
 	if kind := s.own.text("mastra.span.type"); kind != "" {
 		return unquoted(s.own.get("mastra." + kind + "." + member))
 	}
-	for _, d := range dialect.All {
+	for _, d := range s.tables.dialects {
 		for _, from := range sources(d, role) {
-			if v := s.own.get(from.Key); !v.absent() {
+			v := s.own.get(from.Key)
+			if event, key, ok := strings.Cut(strings.TrimPrefix(from.Key, "event "), ": "); ok {
+				v = s.event(event).at(key)
+			}
+			if !v.absent() {
 				return unquoted(v)
 			}
 		}

@@ -36,7 +36,7 @@ var apis = []string{
 // for it.
 func (s *span) provider() string {
 	found := ""
-	for _, l := range byMeaning[dialect.Provider] {
+	for _, l := range s.tables.byMeaning[dialect.Provider] {
 		name := strings.ToLower(s.own.text(l.Key))
 		if found == "" && !frameworks[name] {
 			found = name

@@ -17,7 +17,8 @@ func (s *span) takeRequest(r *Span) {
 	in, out := s.content(userRole), s.content(assistantRole)
 	r.provider = clip(s.provider(), wire.NameRunesMax)
 	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
-	r.endless = s.reportsStep() // the step ends with the tools that the model called
+	// The step ends with the tools that the model called, and the piece of a stream is not all of it.
+	r.endless = s.reportsStep() || s.isCodex()
 	if seconds, ok := s.find(dialect.Seconds).number(); ok && r.Start.Equal(r.End) && 0 < seconds && seconds < 1e6 {
 		r.Start = r.End.Add(-time.Duration(seconds * float64(time.Second)))
 	}
@@ -29,6 +30,10 @@ func (s *span) reportsStep() bool { return s.own.text("mastra.span.type") == "mo
 // sharedID returns the id of the response by which reports of one call know each other if their
 // library has no other; nil for most spans.
 func (s *span) sharedID(r *Span) value {
+	if s.isCodex() {
+		return s.codexID()
+	}
+
 	step := r.SpanID
 	if !s.reportsStep() {
 		step = r.ParentID
@@ -256,7 +261,8 @@ func (s *span) response(out conversation, r *Span) map[string]any {
 	}
 	switch {
 	case !out.raw.absent():
-	case r.Status == "ERROR" && out.empty() && len(reasons) == 0 && shared == nil:
+	case r.Status == "ERROR" && out.empty() && len(reasons) == 0 && shared == nil &&
+		s.find(dialect.ResponseID) == nil:
 		return response
 	case r.Kind == dialect.Embedding:
 		response["object"] = "list" // of vectors, which are left out

@@ -56,6 +56,7 @@ type span struct {
 	own      attributes
 	resource attributes
 	scope    string
+	tables   *tables
 	events   []event // its own and those of its log records, in their order
 }
 
@@ -80,6 +81,9 @@ func ReadObject(object wire.Object) Span {
 	s.own = readAttributes(s.body.attributes)
 	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
 	s.readEvents(member("logs"))
+	if s.tables = general; dialect.IsAgent(s) {
+		s.tables = ofAgents
+	}
 
 	return s.read()
 }
@@ -154,6 +158,9 @@ func (s *span) read() Span {
 		s.takeRequest(&r)
 	} else {
 		r.Input, r.Output = s.shown(dialect.ShownInput), s.shown(dialect.ShownOutput)
+	}
+	if s.tables == ofAgents {
+		s.takeAgent(&r)
 	}
 
 	return r

@@ -78,6 +78,9 @@ func (s *span) usage() value {
 	if u.Input != nil && (cached > *u.Input || s.leavesOutCached()) {
 		*u.Input += cached
 	}
+	if s.tables == ofAgents && u.Output != nil {
+		*u.Output += zero(s.own.get("thoughts_token_count").count()) // as Gemini counts
+	}
 
 	return u.json()
 }
@@ -93,7 +96,7 @@ func (u usage) json() value {
 
 // count returns the first count with a meaning.
 func (s *span) count(means dialect.Meaning) *int64 {
-	lines := byMeaning[means]
+	lines := s.tables.byMeaning[means]
 	for i := range lines {
 		if l := &lines[i]; s.own.has(&l.mark) {
 			if n := s.own.get(l.Key).count(); n != nil {
@@ -108,6 +111,9 @@ func (s *span) count(means dialect.Meaning) *int64 {
 // leavesOutCached reports whether the span's library counts as its provider does, and the
 // provider leaves out of the input what a cache served.
 func (s *span) leavesOutCached() bool {
+	if s.tables == ofAgents {
+		return s.own.get("cache_read_tokens") != nil
+	}
 	name := s.provider()
 	exclusive := name == "anthropic" || name == bedrock
 	switch {

@@ -109,6 +109,8 @@ const (
 	LogfireResponse
 	ADKRequest
 	ADKResponse
+	Said         // a text, which is never JSON that stands for something else
+	GeminiChunks // the pieces of Gemini's answer, as they came
 )
 
 // Dialect is how one family of libraries writes spans.
@@ -117,4 +119,8 @@ type Dialect struct {
 	Table []Attribute
 
 	Input, Output []Source // the first that has anything counts
+
+	// Of is how the scopes or the names begin of the only spans that follow the dialect. For them,
+	// its meaning of a key is the only one. Empty means all spans.
+	Of []string
 }

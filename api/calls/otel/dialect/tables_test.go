@@ -45,7 +45,11 @@ func TestTheTablesOfTheDocumentationAreThoseOfTheCode(t *testing.T) {
 func tables() string {
 	var b strings.Builder
 	for _, d := range dialect.All {
-		fmt.Fprintf(&b, "## %s\n\n| Attribute | Becomes |\n|---|---|\n", d.Name)
+		fmt.Fprintf(&b, "## %s\n\n", d.Name)
+		if len(d.Of) > 0 {
+			fmt.Fprintf(&b, "Only where the scope or the name begins with `%s`.\n\n", strings.Join(d.Of, "` or `"))
+		}
+		b.WriteString("| Attribute | Becomes |\n|---|---|\n")
 		for _, a := range d.Table {
 			if !holdsContent(d, a.Key) {
 				fmt.Fprintf(&b, "| `%s` | %s |\n", a.Key, becomes(a))
@@ -107,6 +111,9 @@ func TestWhatDecidesAKindIsKnownToTheReceiver(t *testing.T) {
 func TestNoAttributeHasTwoMeanings(t *testing.T) {
 	meanings := map[string]dialect.Meaning{}
 	for _, d := range dialect.All {
+		if len(d.Of) > 0 {
+			continue // what it says about a key counts for its spans
+		}
 		for _, a := range d.Table {
 			before, again := meanings[a.Key]
 			if again && before != a.Means && a.Means != dialect.ShownOutput && before != dialect.RawResponse {
