@@ -32,7 +32,7 @@ func (r *reach) delivered(at time.Time) {
 	}
 }
 
-// note records whether an attempt found the server, and logs when the server goes away
+// note remembers whether an attempt found the server, and logs when the server goes away
 // and when it is back.
 func (r *reach) note(away bool, err error) {
 	up := 1.0

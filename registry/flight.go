@@ -215,7 +215,7 @@ func (c *Cache) isMissingLocked(f *flight, k key) bool {
 func (c *Cache) rememberMissingLocked(k key, err error) {
 	now := c.now()
 	if len(c.negatives) >= negativesMax {
-		// Expired ones go first; if none has expired, any one makes room.
+		// Expired ones go first; if none has expired, any one makes space.
 		for old, n := range c.negatives {
 			if len(c.negatives) >= negativesMax || n.until.Before(now) {
 				delete(c.negatives, old)

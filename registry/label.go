@@ -153,7 +153,7 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	return err
 }
 
-// deleteLabel deletes a label and records that.
+// deleteLabel deletes a label and notes that.
 func deleteLabel(t *wire.Template, label string, now time.Time, by string) {
 	t.Labels = slices.DeleteFunc(t.Labels, func(l wire.Label) bool { return l.Name == label })
 	addMove(t, wire.Move{Label: label, At: now, By: by})

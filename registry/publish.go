@@ -269,7 +269,7 @@ func checkLabelCount(t *wire.Template) error {
 	})
 }
 
-// moveLabel points a label to a version, and records the move unless it points there already.
+// moveLabel points a label to a version, and notes the move unless it points there already.
 func moveLabel(t *wire.Template, label string, number int, now time.Time, by string) move {
 	i, found := findLabel(t.Labels, label)
 	m := move{label: label, is: number}

@@ -216,12 +216,14 @@ func readmeFaults(text string) (faults []string) {
 }
 
 // Words that a native reader stumbles over. Usual ones are: again, its own, the caller, also,
-// nevertheless, forever, must, reports whether, is in, before, continues.
+// nevertheless, forever, must, reports whether, is in, before, continues. A call is one of
+// a language model, and a room is memory that a request has claimed: see package admission.
 var (
 	unusual = regexp.MustCompile(`(?i)\b(?:anew|whoever|likewise|all the same|in whole|for ever|shall|` +
 		`(?:is|are|was|were) to be|of (?:its|their|our) own|(?:says?|tells?) whether|(?:says?|tells) of|` +
 		`that there (?:is|are)|(?:lies|lie) (?:in|on|at|behind|between|outside|beyond)|goes on|went on|` +
-		`stands? (?:in|on|first|behind|beside|before|as))\b` +
+		`stands? (?:in|on|first|behind|beside|before|as)|` +
+		`(?:HTTP|API) calls?|tak(?:es|ing) calls|mak(?:es?|ing) room)\b` +
 		`|, for (?:it|they|there|this|these|we)\b|; (?:nil|none|0|""): `)
 
 	// In comments also: people for callers, "behind" for after, and sentences that begin with What.
@@ -333,6 +335,7 @@ func TestUnusualWordsAreNoticed(t *testing.T) {
 		"A server behind a proxy. There is no other one.": 0,
 		"It is no error.":                                 1,
 		"n is the number; nil: none.":                     1,
+		"It takes calls, and makes\n// room for others.":  2,
 	} {
 		source := "package x\n\n// " + comment + "\nfunc f() {}\n"
 		if faults := commentFaults(t, "x.go", source); len(faults) != want {

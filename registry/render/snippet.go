@@ -113,7 +113,7 @@ type Expanded struct {
 	joined map[string]joinedText // the texts that have snippets, by their place in the blueprint
 }
 
-// joinedText records where the snippets of a text are.
+// joinedText remembers where the snippets of a text are.
 type joinedText struct {
 	source string // as it was written
 	places []snippetPlace

@@ -26,7 +26,7 @@ func (q *Queue) Frontier() uint64 {
 	return q.frontier
 }
 
-// Ack records that every event with Seq <= through was delivered, or moved to a lane.
+// Ack notes that every event with Seq <= through was delivered, or moved to a lane.
 //
 // Their disk space comes back generation by generation. Lost events right after through
 // are passed over as well, because no call will ever acknowledge them. Acknowledging an

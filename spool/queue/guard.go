@@ -148,7 +148,7 @@ func (g *guard) fitsLocked(bytes int64) bool {
 	return err == nil && free-bytes >= freeMin && g.overBoundLocked(bytes) == nil
 }
 
-// refuse records that the disk was full although there seemed to be space: another process
+// refuse notes that the disk was full although there seemed to be space: another process
 // was faster.
 func (g *guard) refuse(cause error) error {
 	g.mu.Lock()

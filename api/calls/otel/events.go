@@ -104,7 +104,7 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 		return body
 	}
 
-	var records []record
+	var records []logRecord
 	for _, raw := range logs {
 		if jsonscan.Valid(raw) && value(raw).at("log").isObject() {
 			records = append(records, newRecord(value(raw)))
@@ -123,8 +123,8 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 		}
 	}
 
-	slices.SortStableFunc(records, record.compare)
-	records = slices.CompactFunc(records, func(a, b record) bool {
+	slices.SortStableFunc(records, logRecord.compare)
+	records = slices.CompactFunc(records, func(a, b logRecord) bool {
 		return a.index == b.index && a.indexed && string(a.log) == string(b.log)
 	})
 
@@ -135,7 +135,7 @@ func Join(body json.RawMessage, logs []json.RawMessage) json.RawMessage {
 }
 
 // bounded returns the logs of sorted records, as many as JoinedMax allows.
-func bounded(records []record) []value {
+func bounded(records []logRecord) []value {
 	evaluations := 0
 	for i := range records {
 		if records[i].evaluates {
@@ -171,8 +171,8 @@ func Joined(body json.RawMessage) int {
 	return len(value(logs).elements())
 }
 
-// record is a log record with what orders it.
-type record struct {
+// logRecord is a log record with what orders it.
+type logRecord struct {
 	log     value
 	time    int64
 	index   int64
@@ -181,7 +181,7 @@ type record struct {
 	evaluates bool
 }
 
-func newRecord(stored value) record {
+func newRecord(stored value) logRecord {
 	r := recordOf(stored.at("log"))
 	if index := stored.at("index").count(); index != nil {
 		r.index, r.indexed = *index, true
@@ -191,8 +191,8 @@ func newRecord(stored value) record {
 }
 
 // recordOf returns the record of a log whose index is not known.
-func recordOf(log value) record {
-	r := record{
+func recordOf(log value) logRecord {
+	r := logRecord{
 		log:       log,
 		time:      nanos(log.at("timeUnixNano")),
 		evaluates: eventName(log) == evaluationEvent,
@@ -210,7 +210,7 @@ func nanos(v value) int64 {
 	return n
 }
 
-func (r record) compare(other record) int {
+func (r logRecord) compare(other logRecord) int {
 	return cmp.Or(cmp.Compare(r.time, other.time), cmp.Compare(r.index, other.index))
 }
 

@@ -47,7 +47,7 @@ type Unreadable struct {
 	Bytes int64
 }
 
-// leaveOut records the parts of a file that cannot be read. Badger must not see the file
+// leaveOut notes the parts of a file that cannot be read. Badger must not see the file
 // then: it reads through mappings, and the fault would end the process.
 func (ev *Evidence) leaveOut(path string, bad []rawlog.Span) {
 	for _, span := range bad {

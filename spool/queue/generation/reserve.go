@@ -36,7 +36,7 @@ func writeAheadSpace(capacity int64) int64 {
 }
 
 // smallFilesSpace is for the folder, MANIFEST, KEYREGISTRY, DISCARD and SEAL, a block
-// each, and for the file system's own records.
+// each, and for the file system's own structures.
 const smallFilesSpace = 64 << 10
 
 // reserve gives the files of a new generation all the blocks that will be written.

@@ -74,7 +74,7 @@ func (u *usage) add(key uint32, events int) {
 	}
 }
 
-// addLocked records a segment and the events in it.
+// addLocked notes a segment and the events in it.
 func (l *Lanes) addLocked(g segment, events []frame.EventKey) {
 	// After those with the same first sequence, so that files stay in the order of their
 	// moves.
