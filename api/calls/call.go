@@ -16,6 +16,7 @@ type Call struct {
 	Output       []Message // one for each choice
 	Usage        Usage
 	Model        string // that answered, otherwise that was asked for
+	ResponseID   string `json:",omitempty"` // the provider's; "" if the call has none
 	FinishReason string // in the provider's word
 	Tier         string // the service tier charged: "flex", "priority", "batch"; "" for the usual one
 
@@ -86,7 +87,9 @@ func readCall(member func(string) node, answers []otel.Turn) Call {
 		Input: readInput(kwargs, member("args")),
 		Usage: readUsage(response),
 		Model: readModel(response, kwargs),
-		Tier:  tier(response.texts("service_tier"), response.at("usage").texts("service_tier")),
+
+		ResponseID: Clip(responseID(response)),
+		Tier:       tier(response.texts("service_tier"), response.at("usage").texts("service_tier")),
 	}
 
 	provided := providerError(response, failed(member))

@@ -13,6 +13,20 @@ func responseOf(n node) node {
 	return n
 }
 
+// responseID returns the provider's id of a response, which may be the chunks of a stream.
+func responseID(r node) string {
+	if r.isArray() {
+		r = r.element()
+	}
+	for _, n := range []node{r, r.at("response"), r.at("message"), r.at("response_metadata")} {
+		if id := n.texts("id", "responseId", "response_id"); id != "" {
+			return id
+		}
+	}
+
+	return ""
+}
+
 // readResponse reads what came back and reports whether its shape is known.
 func (c *Call) readResponse(r node) bool {
 	switch {

@@ -50,6 +50,8 @@ type Record struct {
 	TraceID         string            `json:"trace_id,omitempty"`         // of the span
 	RequestLogID    string            `json:"request_log_id,omitempty"`   // of a span: the request that logs its call
 	SpanRecordID    string            `json:"span_record_id,omitempty"`   // of such a request: the record of its span
+	SameCall        string            `json:"same_call,omitempty"`        // the request that lists show for its call
+	OtherReports    []string          `json:"other_reports,omitempty"`    // the steps that report its call as well
 }
 
 // IsSpan reports whether the record is a span that is not a model call.
@@ -224,6 +226,7 @@ type TraceSpan struct {
 	InputTokens  *int64   `json:"input_tokens,omitempty"`  // tokens in of a model call; absent if unknown
 	OutputTokens *int64   `json:"output_tokens,omitempty"` // tokens out of a model call; absent if unknown
 	Price        *float64 `json:"price,omitempty"`         // cost of a model call in US dollars; absent if unknown
+	SameCall     string   `json:"same_call,omitempty"`     // the request that has the call, with tokens and price
 }
 
 // TraceSpansMax bounds the spans that a trace is answered with.

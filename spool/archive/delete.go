@@ -101,16 +101,13 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 	err := w.store.Change(ctx, w.account, ids, true, func(g *Group, reader Reader) error {
 		sum = wire.Deleted{}
 		unseen := 0
-		for _, r := range g.Records {
+		for _, r := range slices.Clone(g.Records) {
 			events := len(r.State.History)
 			switch {
 			case events == 0 && (!w.tombstones || r.Removed || w.which != nil),
 				events > 0 && w.which != nil && !w.which(&r.State.State):
 				continue // deleted, or changed since it was found
-			case events > 0:
-				sum.Records++
-				sum.Events += int64(events)
-			default:
+			case events == 0:
 				// Nothing to delete, but the tombstone keeps it out later. Their number is
 				// bounded: anybody may invent ids.
 				unseen++
@@ -122,7 +119,9 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 					return err
 				}
 			}
-			g.Remove(r, w.tombstones)
+			if err := w.remove(g, reader, r, &sum); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -132,6 +131,28 @@ func (w *deletion) together(ctx context.Context, ids []string) error {
 
 	w.sum.Records += sum.Records
 	w.sum.Events += sum.Events
+
+	return nil
+}
+
+// remove deletes a record. If a person asked for it, all other reports of the same call go with it,
+// because they have the same content.
+func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted) error {
+	call := []*Record{r}
+	if w.tombstones {
+		var err error
+		if call, err = g.CallOf(reader, r); err != nil {
+			return err
+		}
+	}
+
+	for _, r := range call {
+		if events := len(r.State.History); events > 0 && !r.Removed {
+			sum.Records++
+			sum.Events += int64(events)
+		}
+		g.Remove(r, w.tombstones)
+	}
 
 	return nil
 }

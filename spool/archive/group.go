@@ -2,6 +2,7 @@ package archive
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -18,6 +19,7 @@ type Group struct {
 	Accounts map[string]*GroupAccount
 
 	byKey   map[recordKey]*Record
+	asked   int // how many records its changes are about; Unite adds others
 	held    int // the weight of the states that were loaded
 	heldMax int
 }
@@ -36,6 +38,10 @@ type GroupAccount struct {
 	// Deleted are the deleted metadata values that the group's records may have, by
 	// rowcode.HashStored, with the time up to which each was deleted.
 	Deleted map[[16]byte]time.Time
+
+	// Calls are the sets that Loader.CallSets loaded, by State.CallKey. The Store writes those
+	// that Unite changed.
+	Calls map[UUID]*CallSet
 }
 
 // Record is one record of a Group: as a Store loaded it, and what the group makes of it.
@@ -47,6 +53,7 @@ type Record struct {
 	State    Stored
 	Revision int64     // of what the Store keeps; 0 if the record does not exist
 	Before   Footprint // as it was then
+	stood    string    // the event of its request then
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -78,6 +85,7 @@ type Footprint struct {
 	At       time.Time // its order time, if it is Listed or Bare
 
 	Trace, Link UUID // zero: none
+	Call        UUID // State.CallKey, zero: none
 	Bytes       int64
 	Waiting     Orphans
 }
@@ -97,6 +105,7 @@ func (s *State) Footprint() (f Footprint) {
 	}
 	f.Trace, _ = s.Trace()
 	f.Link, _ = s.Link()
+	f.Call, _ = s.CallKey()
 
 	return f
 }
@@ -115,6 +124,14 @@ func (c *Counts) Change(before, now Footprint) {
 	c.Spans += one(now.Bare) - one(before.Bare)
 	c.Bytes += now.Bytes - before.Bytes
 	c.Orphans.Add(now.Waiting.Minus(before.Waiting))
+}
+
+// AddCallSet adds a set that was loaded.
+func (a *GroupAccount) AddCallSet(key UUID, set CallSet) {
+	if a.Calls == nil {
+		a.Calls = make(map[UUID]*CallSet)
+	}
+	a.Calls[key] = &set
 }
 
 // one is 1 for what counts.
@@ -171,13 +188,19 @@ func (g *Group) Forget() {
 // Loaded notes how a record is before the group changes it. It fails with ErrHeavy if the
 // states are too heavy together.
 func (g *Group) Loaded(r *Record) error {
-	if g.held += r.State.Weight(); g.held > g.heldMax && len(g.Records) > 1 {
+	if g.held += r.State.Weight(); g.held > g.heldMax && g.Several() {
 		return ErrHeavy
 	}
 	r.Before = r.State.Footprint()
+	if r.State.Request != nil {
+		r.stood = r.State.Request.ID
+	}
 
 	return nil
 }
+
+// Several reports whether the group can be divided.
+func (g *Group) Several() bool { return cmp.Or(g.asked, len(g.Records)) > 1 }
 
 // Fold folds an event into its record, which must be loaded. packed is the body, nil if it is
 // not kept.

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"maps"
 	"slices"
 	"sort"
 
@@ -194,6 +195,9 @@ func (s *State) Whole() map[string]string { return s.metadata() }
 // highest stamp.
 func (s *State) metadata() map[string]string {
 	m := make(map[string]string, len(s.Metadata))
+	if s.Same != nil {
+		maps.Copy(m, s.Same.Metadata) // only keys that the record itself lacks
+	}
 	for key, v := range s.Metadata {
 		m[key] = v.Value
 	}

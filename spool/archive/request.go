@@ -40,6 +40,7 @@ type Request struct {
 	Price      *calls.Dollars `json:"price,omitempty"`       // nil: unknown
 	PriceGiven bool           `json:"price_given,omitempty"` // by the caller: no table changes it
 
+	ResponseID   string   `json:"response_id,omitempty"` // the provider's; see State.CallKey
 	FinishReason string   `json:"finish_reason,omitempty"`
 	Tools        []string `json:"tools,omitempty"`        // of each tool call its name; at most toolsMax
 	Turns        int      `json:"turns,omitempty"`        // messages that were sent
@@ -127,7 +128,7 @@ func (r *Request) ReadCall(object wire.Object) {
 
 // take copies what a call says.
 func (r *Request) take(c *calls.Call) {
-	r.Model, r.FinishReason, r.Tier = c.Model, c.FinishReason, c.Tier
+	r.Model, r.ResponseID, r.FinishReason, r.Tier = c.Model, c.ResponseID, c.FinishReason, c.Tier
 	r.Unreadable = !c.Readable
 	r.Turns, r.OutputShape = len(c.Input), c.Shape()
 	r.Tools = c.Tools()

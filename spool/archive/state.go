@@ -34,6 +34,7 @@ type State struct {
 	Metadata map[string]Stamped[string] `json:"metadata,omitempty"`
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
+	Same     *SameCall                  `json:"same_call,omitempty"` // nil: no other record reports its call
 
 	// No list shows these, but a deletion by metadata may match them: Past holds
 	// replaced values of Metadata, Rivals the metadata of other requests under this id,
@@ -218,11 +219,13 @@ func (s *State) addGroup(id string) {
 func (s *State) Orphan() bool { return s.Request == nil && !s.Bare() }
 
 // Listed reports whether lists of requests show the record.
-func (s *State) Listed() bool { return s.Request != nil }
+func (s *State) Listed() bool { return s.Request != nil && !s.IsStep() }
 
-// Bare reports whether the record is a span without a request, or log records of one. It may
-// have scores and the like.
-func (s *State) Bare() bool { return s.Request == nil && (s.Span != nil || s.hasLogs()) }
+// Bare reports whether the record is a span without a request, log records of one, or a step
+// (IsStep). It may have scores and the like.
+func (s *State) Bare() bool {
+	return s.Request == nil && (s.Span != nil || s.hasLogs()) || s.Request != nil && s.IsStep()
+}
 
 // hasLogs reports whether the record is log records of a span, which is another record.
 func (s *State) hasLogs() bool {
@@ -231,16 +234,21 @@ func (s *State) hasLogs() bool {
 
 // BareAt returns the order time under which a Bare record is listed.
 func (s *State) BareAt() time.Time {
-	if s.Span != nil {
+	switch {
+	case s.Span != nil:
 		return s.Span.At
+	case s.Request != nil:
+		return s.Request.At
 	}
 
 	return s.History[len(s.History)-1].At
 }
 
-// Tagged reports whether the record is a span that has, or had, metadata. A deletion by
+// Tagged reports whether the record is Bare and has, or had, metadata. A deletion by
 // metadata must look at it, although no list shows it.
-func (s *State) Tagged() bool { return s.Bare() && len(s.Metadata)+len(s.Rivals) > 0 }
+func (s *State) Tagged() bool {
+	return s.Bare() && (len(s.Metadata)+len(s.Rivals) > 0 || s.Request != nil && len(s.Request.Value.Metadata) > 0)
+}
 
 // knows reports whether an event is in the history, or was.
 func (s *State) knows(eventID string) bool {

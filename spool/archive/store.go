@@ -127,6 +127,8 @@ type Store interface {
 // Reader reads, within the transaction of a Store.Change, what its group needs besides the
 // records.
 type Reader interface {
+	Loader
+
 	// Bodies returns the bodies kept of a record's events, by event id.
 	Bodies(r *Record, of []Entry) (map[string]json.RawMessage, error)
 

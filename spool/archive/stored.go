@@ -61,6 +61,9 @@ func ReadStored(value []byte, large bool) (s Stored, err error) {
 func ReadExcerpts(value []byte, row *wire.Row) {
 	stamped, _ := jsonscan.Lookup(value, "request")
 	request, _ := jsonscan.Lookup(stamped, "value")
+	if same, ok := jsonscan.Lookup(value, "same_call"); ok {
+		request, _ = jsonscan.Lookup(same, "shown") // a row is of the head
+	}
 	excerpt := func(name string) string {
 		quoted, ok := jsonscan.Lookup(request, name)
 		if !ok || quoted[0] != '"' {

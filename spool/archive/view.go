@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -50,7 +51,10 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 		return rec
 	}
 
-	r := &s.Request.Value
+	r := s.shown()
+	if s.Same != nil {
+		rec.SameCall, rec.OtherReports = s.Same.Head, s.Same.Others
+	}
 	rec.ListTime, rec.AcceptedAt = s.ListTime(), s.Request.At
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
@@ -79,14 +83,14 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	return rec
 }
 
-// Row returns the record's row in lists, its metadata as StoredValue. ok is false for an
-// orphan, which no list shows.
+// Row returns the record's row in lists, its metadata as StoredValue. ok is false for a
+// record that no list shows.
 func (s *State) Row() (row wire.Row, ok bool) {
-	if s.Request == nil {
+	if !s.Listed() {
 		return wire.Row{}, false
 	}
 
-	r := &s.Request.Value
+	r := s.shown()
 	row = wire.Row{
 		ID:              s.RequestID,
 		RequestID:       s.RequestID,
@@ -174,8 +178,12 @@ func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
 	if v.ParentID != "" {
 		span.ParentID = &v.ParentID
 	}
-	if s.Request != nil {
-		r := &s.Request.Value
+	switch {
+	case s.Request == nil:
+	case s.IsStep(): // its tokens count where the call does
+		span.SameCall, span.RequestLogID, span.Status = s.Same.Head, &s.Same.Head, s.Request.Value.Status
+	default:
+		r := s.shown()
 		span.RequestLogID = &s.RequestID
 		span.Status, span.Price = r.Status, dollars(r.Price)
 		span.InputTokens, span.OutputTokens = r.InputTokens, r.OutputTokens
@@ -218,9 +226,15 @@ func (s *State) rowScores() []wire.Score {
 // scores returns all scores by name.
 func (s *State) scores() []wire.Score {
 	scores := make([]wire.Score, 0, len(s.Scores))
-	for _, name := range slices.Sorted(maps.Keys(s.Scores)) {
-		scores = append(scores, wire.Score{Name: name, Score: s.Scores[name].Value})
+	for name, score := range s.Scores {
+		scores = append(scores, wire.Score{Name: name, Score: score.Value})
 	}
+	if s.Same != nil {
+		for name, score := range s.Same.Scores {
+			scores = append(scores, wire.Score{Name: name, Score: score})
+		}
+	}
+	slices.SortFunc(scores, func(a, b wire.Score) int { return cmp.Compare(a.Name, b.Name) })
 
 	return scores
 }
@@ -244,7 +258,12 @@ func (s *State) TemplateLink() *Stamped[Link] {
 		own = &Stamped[Link]{s.Request.Stamp, *s.Request.Value.Prompt}
 	}
 
-	return newest(s.Prompt, own)
+	link := newest(s.Prompt, own)
+	if link == nil && s.Request != nil && s.shown().Prompt != nil {
+		link = &Stamped[Link]{Value: *s.shown().Prompt} // of another report
+	}
+
+	return link
 }
 
 // events returns the history. A request with other content than the record's

@@ -88,6 +88,7 @@
 //	'g' ^time 12, ^request 16  mark: a record that is only a span
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
 //	'q' link 16, request 16    mark: a record with this State.Link
+//	'c' State.CallKey 16       archive.CallSet: the records with a provider's response id
 //
 // ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
 // ^request is the request id, also inverted. So a plain walk meets the newest record

@@ -99,7 +99,7 @@ func (db *DB) change(ctx context.Context, k keys, bytes, events int, decide func
 	// caller.
 	var f *folding
 	err := db.commit.doMany(ctx, bytes, events, func(txn *badger.Txn) (_ []write, err error) {
-		if f, err = db.newFolding(txn, k); err == nil {
+		if f, err = db.newFolding(txn, k, db.heldBytesMax); err == nil {
 			err = decide(f)
 		}
 		if err != nil {
@@ -139,8 +139,8 @@ type folding struct {
 	erase  bool // what was deleted or edited must leave the files
 }
 
-func (db *DB) newFolding(txn *badger.Txn, k keys) (*folding, error) {
-	f := &folding{db: db, txn: txn, keys: k, account: string(k[2:]), group: archive.NewGroup(db.heldBytesMax)}
+func (db *DB) newFolding(txn *badger.Txn, k keys, heldMax int) (*folding, error) {
+	f := &folding{db: db, txn: txn, keys: k, account: string(k[2:]), group: archive.NewGroup(heldMax)}
 	counts, err := loadCounts(txn, k)
 	if err != nil {
 		return nil, err
@@ -160,6 +160,11 @@ func (f *folding) load(requestID string) error {
 		return err
 	}
 
+	return f.loadRecord(r)
+}
+
+// loadRecord reads a record of the group.
+func (f *folding) loadRecord(r *archive.Record) (err error) {
 	if r.State, err = f.db.state(f.txn, f.keys, r.ID); err != nil {
 		return err
 	}
@@ -175,6 +180,29 @@ func (f *folding) load(requestID string) error {
 	return f.group.Loaded(r)
 }
 
+// Load reads records; see archive.Loader.
+func (f *folding) Load(records []*archive.Record) error {
+	for _, r := range records {
+		if err := f.loadRecord(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CallSets reads the records of calls; see archive.Loader.
+func (f *folding) CallSets(account string, keys []uuid) error {
+	sets := f.group.Accounts[account]
+	for _, key := range keys {
+		value, err := loadBytes(f.txn, f.keys.call(key))
+		if err != nil {
+			return err
+		}
+		sets.AddCallSet(key, archive.DecodeCallSet(value))
+	}
+	return nil
+}
+
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
 	return f.db.bodies(f.txn, f.keys, r.ID, &archive.State{History: of}, false)
@@ -186,7 +214,15 @@ func (f *folding) UnseenLeft() (int, error) { return int(f.db.unseenMax - f.db.u
 // finish returns the writes for the records that the group changed, and for the account's
 // counts.
 func (f *folding) finish() ([]write, error) {
+	if err := f.group.Unite(f); err != nil {
+		return nil, err
+	}
 	f.group.Settle()
+	for key, set := range f.group.Accounts[f.account].Calls {
+		if set.Changed {
+			f.set(f.keys.call(key), set.Encode())
+		}
+	}
 	counts := f.counts
 	for _, r := range f.group.Records {
 		if !r.Changed {

@@ -26,6 +26,7 @@ const (
 	tableSpan      = 'g'
 	tableTrace     = 'j'
 	tableLink      = 'q'
+	tableCall      = 'c'
 )
 
 // The first byte of a key.
@@ -95,6 +96,9 @@ func (k keys) trace(trace, id uuid) []byte {
 func (k keys) link(link, id uuid) []byte {
 	return append(append(k.table(tableLink), link[:]...), id[:]...)
 }
+
+// call returns the key of an archive.CallSet.
+func (k keys) call(key uuid) []byte { return append(k.table(tableCall), key[:]...) }
 
 // deltas returns what the keys of all deltas of a record begin with.
 func (k keys) deltas(id uuid) []byte { return append(k.table(tableDelta), id[:]...) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
@@ -130,7 +131,7 @@ func (db *DB) Import(ctx context.Context, items []transfer.Item, mark keyed.Entr
 				if err != nil {
 					return nil, err
 				}
-				if f, err = db.newFolding(txn, k); err != nil {
+				if f, err = db.newFolding(txn, k, math.MaxInt); err != nil { // the items bound it
 					return nil, err
 				}
 				records[item.Of] = f

@@ -3,6 +3,7 @@ package databasetest
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -40,8 +41,13 @@ var (
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
 	tools     = []string{"find", "Get_Weather"}
 	reasons   = []string{"stop", "STOP", "Tool_Calls"}
-	answers   = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
-	kinds     = []wire.Kind{
+	// Two parties may report the same call; the shorter ids do not tell.
+	responseIDs = []string{
+		"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY", "", "chatcmpl-7", "", "", "msg_01XFDUDYJgAACzvnptvVoYEL", "", "", "",
+	}
+
+	answers = []string{"", "Hello.", `{"a":1}`, "no response of any shape that is known"}
+	kinds   = []wire.Kind{
 		wire.KindRequest, wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt,
 		wire.KindGroup, wire.KindSpan, wire.KindLog,
 	}
@@ -244,6 +250,7 @@ func drawResponse(t *rapid.T) map[string]any {
 	count := func(name string) int { return rapid.IntRange(0, 3).Draw(t, name) }
 	in, out := count("in"), count("out")
 	response := map[string]any{
+		"id":    pick(t, responseIDs),
 		"model": pick(t, models),
 		"usage": map[string]any{
 			"prompt_tokens":             in,
@@ -292,7 +299,7 @@ func Batches(t *rapid.T, events []archive.Event) [][]archive.Event {
 }
 
 // Fold folds events in their order and returns the states by request id and the bodies by
-// event id.
+// event id. Those that report the same call know of each other.
 func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[string]json.RawMessage) {
 	states, bodies = make(map[string]*archive.State), make(map[string]json.RawMessage)
 	for _, e := range events {
@@ -302,9 +309,40 @@ func Fold(events []archive.Event) (states map[string]*archive.State, bodies map[
 		states[e.RequestID].Fold(e)
 		bodies[e.ID] = e.Body
 	}
+	unite(states)
 
 	return states, bodies
 }
+
+// unite brings the reports of each call together, all at once.
+func unite(states map[string]*archive.State) {
+	g := archive.NewGroup(math.MaxInt)
+	for id, s := range states {
+		r, err := g.Add("a", id)
+		if err != nil {
+			panic(err) // the ids of tests are valid
+		}
+		r.State.State, r.Changed = *s, true
+	}
+	if err := g.Unite(nothingStored{g}); err != nil {
+		panic(err)
+	}
+	for _, r := range g.Records {
+		states[r.State.RequestID].Same = r.State.Same
+	}
+}
+
+// nothingStored is the Loader of a database that has nothing yet.
+type nothingStored struct{ group *archive.Group }
+
+func (n nothingStored) CallSets(account string, keys []archive.UUID) error {
+	for _, key := range keys {
+		n.group.Accounts[account].AddCallSet(key, archive.CallSet{})
+	}
+	return nil
+}
+
+func (nothingStored) Load([]*archive.Record) error { return nil }
 
 // Whole returns a copy of a state that Fold returned, with long values restored.
 func Whole(s *archive.State, bodies map[string]json.RawMessage) (whole archive.State) {

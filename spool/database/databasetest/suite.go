@@ -32,6 +32,12 @@ func Run(t *testing.T, open Open) {
 		{"orphans are listed and tallied until their requests come", orphanList},
 		{"spans are kept by trace and by time, and no list shows them", tracing},
 		{"a traced call is a request, the last of what was sent of it", tracedCalls},
+
+		{"a call that several report is one request, whatever came first", reporting},
+		{"records with one response id that are not of one call stay apart", reportingOthers},
+		{"a call that several report is deleted as a whole, and outlives one of them", reportingNoMore},
+		{"halves of a call that arrive at the same time find each other", reportingTogether},
+
 		{"beyond the bound of orphans an event comes later", orphansFull},
 		{"a full record refuses more, and says why", full},
 		{"many writers at once lose nothing and take nothing twice", together},

@@ -113,7 +113,12 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 		}
 	}
 
-	return db.commit(ctx, b)
+	results, err := db.commit(ctx, b)
+	if err != nil {
+		return nil, err // the events may be folded again, in parts
+	}
+
+	return results, nil
 }
 
 // applyGroup folds the batches of a group in one transaction.

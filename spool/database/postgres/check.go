@@ -25,7 +25,8 @@ const checkStep = 100
 // Check verifies that the tables agree with each other. It returns the first fault.
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
-// other header may exist; every body in a history must be stored unchanged, and no other; the
+// other header may exist; every record with a response id must be in the set of those with the
+// same; every body in a history must be stored unchanged, and no other; the
 // counts of each account and each summary must be right, and templates belong together.
 //
 // Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
@@ -123,6 +124,9 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 	}
+	if err := c.checkCalls(ctx, tx, page); err != nil {
+		return false, err
+	}
 	for part := range checkParts(page) {
 		if err := c.checkPart(ctx, tx, part); err != nil {
 			return false, err
@@ -143,6 +147,35 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	c.account, c.id = account, id
 
 	return account != "", nil
+}
+
+// checkCalls checks that records of an account are in the sets of those with the same response id.
+func (c *checker) checkCalls(ctx context.Context, tx pgx.Tx, page []checked) error {
+	if len(page) == 0 {
+		return nil
+	}
+
+	f := c.db.newFolding(0)
+	f.ctx, f.tx = ctx, tx
+	f.Accounts[page[0].account] = &archive.GroupAccount{}
+	var keys []archive.UUID
+	for i := range page {
+		if page[i].found.Call != (archive.UUID{}) {
+			keys = append(keys, page[i].found.Call)
+		}
+	}
+	if err := f.CallSets(page[0].account, keys); err != nil {
+		return err
+	}
+	for i := range page {
+		if set := f.Accounts[page[0].account].Calls[page[i].found.Call]; set != nil {
+			if err := set.Check(archive.UUID(page[i].id)); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
 }
 
 // count counts a record, and what it has in other tables.

@@ -15,7 +15,7 @@
 //
 // # Records
 //
-// A record is spread over four tables:
+// A record is spread over these tables:
 //
 //	record_states  one row per record, by its id: the folded state, packed
 //	records        one row per record whose request has arrived (the header), by its place in
@@ -23,8 +23,10 @@
 //	record_bodies  one row per body that is kept
 //	record_deltas  what was added to a large state since it was last written as a whole; a
 //	               large state is not rewritten with each event (archive.Stored)
+//	record_calls   one row per response id of a provider: the records with it
+//	               (archive.CallSet)
 //
-// All four are partitioned by the week in the record's id (a UUIDv7).
+// All are partitioned by the week in the record's id (a UUIDv7).
 //
 // A list is read week by week, newest first; account_weeks tells which weeks an account has.
 // Filters on texts use one index, on the hashes of all texts of a record (package filter). Filters

@@ -29,6 +29,7 @@ type folding struct {
 	db     *DB
 	slot   int                          // of account_weeks, to which it adds its counts
 	hashes map[string]map[[16]byte]bool // of the metadata values in the group's events, by account
+	calls  map[string]map[uuid]bool     // their keys of archive.CallSets, by account
 
 	// Of the current attempt.
 	ctx     context.Context
@@ -42,6 +43,7 @@ func (db *DB) newFolding(lane int) *folding {
 		db:     db,
 		slot:   db.slot + lane,
 		hashes: make(map[string]map[[16]byte]bool),
+		calls:  make(map[string]map[uuid]bool),
 	}
 }
 
@@ -51,7 +53,10 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 		return err
 	}
 	if f.hashes[account] == nil {
-		f.hashes[account] = make(map[[16]byte]bool)
+		f.hashes[account], f.calls[account] = make(map[[16]byte]bool), make(map[uuid]bool)
+	}
+	if key, ok := e.CallKey(); ok {
+		f.calls[account][uuid(key)] = true
 	}
 	// Needed to ask for deleted values, before the states are known.
 	for name, value := range metadataOf(e) {
@@ -84,7 +89,6 @@ func (db *DB) Change(
 // if another server was faster. alone keeps all other writers to the accounts out.
 func (f *folding) change(ctx context.Context, alone bool, decide func() error) error {
 	return f.db.pool.Change(ctx, true, func(tx pgx.Tx) error {
-		f.ctx, f.tx = ctx, tx
 		if err := f.load(ctx, tx, alone); err != nil {
 			return err
 		}
@@ -151,10 +155,8 @@ func (f *folding) accountNames() []string { return slices.Sorted(maps.Keys(f.Acc
 //
 // load may run several times, once per attempt: it forgets what an earlier one has read.
 func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
-	// All writers touch records in this order, so none deadlock.
-	slices.SortFunc(f.Records, func(a, b *archive.Record) int {
-		return cmp.Or(strings.Compare(a.Account, b.Account), bytes.Compare(a.ID[:], b.ID[:]))
-	})
+	f.ctx, f.tx = ctx, tx
+	sortRecords(f.Records)
 	// Of an earlier attempt nothing may stay: the records may have changed since.
 	f.Forget()
 	f.deletes = make(map[string]bool)
@@ -175,24 +177,94 @@ func (f *folding) load(ctx context.Context, tx pgx.Tx, exclusive bool) error {
 	for _, name := range names {
 		f.queueAccount(b, name)
 	}
-	for _, part := range f.parts() {
+	for _, name := range names {
+		f.queueCalls(b, name, slices.Collect(maps.Keys(f.calls[name])))
+	}
+	for _, part := range parts(f.Records) {
 		f.queueStates(b, part)
 	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
 
-	if err := f.loadDeltas(ctx, tx); err != nil {
+	if err := f.loadDeltas(ctx, tx, f.Records); err != nil {
 		return err
 	}
 
 	return f.loadDeleted(ctx, tx)
 }
 
-// loadDeltas reads the deltas of large states, which completes the states.
-func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
+// sortRecords puts records in the order in which all writers touch them, so that none deadlock.
+func sortRecords(records []*archive.Record) {
+	slices.SortFunc(records, func(a, b *archive.Record) int {
+		return cmp.Or(strings.Compare(a.Account, b.Account), bytes.Compare(a.ID[:], b.ID[:]))
+	})
+}
+
+// Load reads records; see archive.Loader.
+func (f *folding) Load(records []*archive.Record) error {
+	sortRecords(records)
 	b := &pgx.Batch{}
-	for _, r := range f.Records {
+	for _, part := range parts(records) {
+		f.queueStates(b, part)
+	}
+	if err := sendBatch(f.ctx, f.tx, b); err != nil {
+		return err
+	}
+
+	return f.loadDeltas(f.ctx, f.tx, records)
+}
+
+// CallSets reads the records of calls; see archive.Loader.
+func (f *folding) CallSets(account string, keys []archive.UUID) error {
+	some := make([]uuid, len(keys))
+	for i, key := range keys {
+		some[i] = uuid(key)
+	}
+	b := &pgx.Batch{}
+	f.queueCalls(b, account, some)
+
+	return sendBatch(f.ctx, f.tx, b)
+}
+
+// queueCalls reads the records of calls.
+func (f *folding) queueCalls(b *pgx.Batch, account string, keys []uuid) {
+	if len(keys) == 0 {
+		return
+	}
+
+	times := make([]time.Time, len(keys))
+	for i, key := range keys {
+		times[i] = schema.TimeOf(key)
+		f.Accounts[account].AddCallSet(archive.UUID(key), archive.CallSet{})
+	}
+	b.Queue(`
+		SELECT call, revision, members FROM record_calls
+		WHERE account_id = $1 AND call = ANY($2) AND ts = ANY($3)`,
+		account, keys, distinctTimes(times)).Query(func(rows pgx.Rows) error {
+		var key uuid
+		var revision int64
+		var members []byte
+		_, err := pgx.ForEachRow(rows, []any{&key, &revision, &members}, func() error {
+			set := archive.DecodeCallSet(members)
+			set.Revision = revision
+			f.Accounts[account].AddCallSet(archive.UUID(key), set)
+			return nil
+		})
+		return err
+	})
+}
+
+// distinctTimes sorts times and removes duplicates, in place.
+func distinctTimes(times []time.Time) []time.Time {
+	slices.SortFunc(times, time.Time.Compare)
+	return slices.CompactFunc(times, time.Time.Equal)
+}
+
+// loadDeltas reads the deltas of large states, which completes the states.
+func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx, records []*archive.Record) error {
+	b := &pgx.Batch{}
+	for _, r := range records {
 		f.db.codec.queueDeltas(b, r.Account, uuid(r.ID), &r.State)
 	}
 
@@ -202,7 +274,7 @@ func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx) error {
 	if errors.Is(err, archive.ErrDelta) {
 		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
-	for _, r := range f.Records {
+	for _, r := range records {
 		if err == nil {
 			err = f.Loaded(r)
 		}
@@ -304,9 +376,9 @@ type part struct {
 	records []*archive.Record
 }
 
-// parts divides the records, which must be sorted.
-func (f *folding) parts() (parts []*part) {
-	for _, r := range f.Records {
+// parts divides records, which must be sorted.
+func parts(records []*archive.Record) (parts []*part) {
+	for _, r := range records {
 		week := weekOf(r)
 		p := findPart(parts, r.Account, week)
 		if p == nil {
@@ -354,7 +426,7 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 				return err
 			}
 			// Not only at the end (Loaded): they fill the memory before that.
-			if held += r.State.Weight(); held > f.db.heldBytesMax && len(f.Records) > 1 {
+			if held += r.State.Weight(); held > f.db.heldBytesMax && f.Several() {
 				return archive.ErrHeavy
 			}
 			return nil

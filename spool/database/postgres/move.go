@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"math"
 	"slices"
 	"time"
 
@@ -314,6 +315,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 // newImport prepares a folding of the records among items.
 func (db *DB) newImport(ctx context.Context, items []transfer.Item) (*folding, error) {
 	f := db.newFolding(0)
+	f.Group = archive.NewGroup(math.MaxInt) // the items bound it
 	for i := range items {
 		if items[i].Record == nil {
 			continue

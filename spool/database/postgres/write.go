@@ -1,8 +1,10 @@
 package postgres
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -42,10 +44,14 @@ const slotsOf = 32
 // It first updates what existed and then adds what is new, each in the order of the ids, so
 // that writers hardly ever deadlock; those that do start over.
 func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
+	if err := f.Unite(f); err != nil {
+		return err
+	}
 	f.Settle()
+	sortRecords(f.Records) // some may have come since they were loaded
 	b := &pgx.Batch{}
 	var added addedRows
-	for _, p := range f.parts() {
+	for _, p := range parts(f.Records) {
 		changes := partChanges{part: p}
 		for _, r := range p.records {
 			if !r.Changed {
@@ -57,6 +63,9 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		}
 		changes.queue(b)
 	}
+	for _, name := range f.accountNames() {
+		added.calls = append(added.calls, f.queueCallSets(b, name)...)
+	}
 	if err := tx.SendBatch(ctx, b).Close(); err != nil {
 		return err
 	}
@@ -66,6 +75,7 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		columns []string
 		rows    [][]any
 	}{
+		{"record_calls", callColumns, added.calls},
 		{"record_states", stateColumns, added.states},
 		{"record_deltas", deltaColumns, added.deltas},
 		{"records", filter.Columns, added.headers},
@@ -85,11 +95,55 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// queueCallSets writes the sets of an account that changed, and returns those that are new.
+func (f *folding) queueCallSets(b *pgx.Batch, account string) (added [][]any) {
+	var changed, removed columnArrays
+	for _, key := range sortedKeys(f.Accounts[account].Calls) {
+		set := f.Accounts[account].Calls[key]
+		members, at := set.Encode(), schema.TimeOf(uuid(key))
+		switch {
+		case !set.Changed || members == nil && set.Revision == 0:
+		case set.Revision == 0:
+			added = append(added, []any{account, uuid(key), at, int64(1), members})
+		case members == nil:
+			removed.add(uuid(key), at, set.Revision)
+		default:
+			changed.add(uuid(key), at, set.Revision, members)
+		}
+	}
+
+	all := func(rows columnArrays, sql string) {
+		if len(rows) > 0 {
+			args := []any{account}
+			for _, column := range rows {
+				args = append(args, column)
+			}
+			queueAll(b, len(rows[0]), sql, args...)
+		}
+	}
+	all(changed, `
+		UPDATE record_calls c SET revision = c.revision + 1, members = u.members
+		FROM unnest($2::uuid[], $3::timestamptz[], $4::bigint[], $5::bytea[]) AS u (call, ts, revision, members)
+		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`)
+	all(removed, `
+		DELETE FROM record_calls c
+		USING unnest($2::uuid[], $3::timestamptz[], $4::bigint[]) AS u (call, ts, revision)
+		WHERE c.account_id = $1 AND c.call = u.call AND c.ts = u.ts AND c.revision = u.revision`)
+
+	return added
+}
+
+// sortedKeys returns the keys of sets in the order in which all writers touch them.
+func sortedKeys(sets map[archive.UUID]*archive.CallSet) []archive.UUID {
+	return slices.SortedFunc(maps.Keys(sets), func(a, b archive.UUID) int { return bytes.Compare(a[:], b[:]) })
+}
+
 // addedRows are the rows that a group adds, by table.
-type addedRows struct{ states, deltas, headers, bodies [][]any }
+type addedRows struct{ calls, states, deltas, headers, bodies [][]any }
 
 var (
 	stateColumns = []string{"account_id", "request_id", "ts", "revision", "orphan", "state", "trace", "span_at", "link"}
+	callColumns  = []string{"account_id", "call", "ts", "revision", "members"}
 	deltaColumns = []string{"account_id", "request_id", "ts", "after", "delta"}
 	bodyColumns  = []string{"account_id", "request_id", "ts", "event_id", "body"}
 )
@@ -165,7 +219,7 @@ type weekCount struct {
 // queueCounts adds to the counts of the accounts.
 func (f *folding) queueCounts(b *pgx.Batch) {
 	var counts []*weekCount
-	for _, p := range f.parts() {
+	for _, p := range parts(f.Records) {
 		unchanged := weekCount{account: p.account, week: p.week}
 		// A change that counts nothing differently must not touch the shared rows.
 		c := unchanged

@@ -117,7 +117,9 @@ func (c Contents) Add(i Item) error {
 		for id, body := range i.Record.Bodies {
 			bodies[id] = json.RawMessage(`"` + archive.HashBody(body) + `"`)
 		}
-		i.Record = &Record{i.Record.State, bodies}
+		state := i.Record.State
+		state.Same = nil // each database derives it
+		i.Record = &Record{state, bodies}
 	}
 
 	text, err := json.Marshal(i)

@@ -36,6 +36,17 @@ CREATE TABLE record_deltas (
 ALTER TABLE record_deltas ALTER COLUMN delta SET STORAGE EXTERNAL;
 CREATE TABLE record_deltas_default PARTITION OF record_deltas DEFAULT;
 
+-- The records with one response id of a provider: archive.CallSet.
+CREATE TABLE record_calls (
+	account_id text COLLATE "C" NOT NULL,
+	call       uuid             NOT NULL, -- archive.State.CallKey
+	ts         timestamptz      NOT NULL, -- the Monday in it
+	revision   bigint           NOT NULL, -- as that of record_states
+	members    bytea            NOT NULL,
+	PRIMARY KEY (account_id, call, ts)
+) PARTITION BY RANGE (ts);
+CREATE TABLE record_calls_default PARTITION OF record_calls DEFAULT;
+
 -- The narrow header of a record whose request has come: what lists, filters and statistics read.
 CREATE TABLE records (
 	account_id       text COLLATE "C" NOT NULL,
