@@ -191,17 +191,7 @@ func renderHostile(t *testing.T) {
 }
 
 func FuzzJinja(f *testing.F) {
-	content, err := os.ReadFile("testdata/jinja.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	var golden struct {
-		Variables map[string]json.RawMessage
-		Cases     [][2]*string
-	}
-	if err := json.Unmarshal(content, &golden); err != nil {
-		f.Fatal(err)
-	}
+	golden := readGolden(f)
 	for _, c := range golden.Cases {
 		f.Add(*c[0])
 	}
