@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"promptspool/api/client"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/metrics"
 	"promptspool/registry/prices"
 )
 
@@ -188,4 +191,23 @@ func TestAcceptedTimesDoNotGoBackOverARestartWithAClockThatDoes(t *testing.T) {
 		t.Errorf("the id %s was minted after %s", later, id)
 	}
 	server.scored(id, 20, 3)
+}
+
+func TestAClockThatDiffersFromTheServersIsLogged(t *testing.T) {
+	anHourAhead := func() time.Time { return time.Now().Add(time.Hour) }
+	upstream, err := client.New(client.Config{URL: "http://" + serverWithoutFlags(t).addr, Now: anHourAhead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := upstream.Verdict(t.Context(), clockKey); err != nil {
+		t.Fatal(err)
+	}
+
+	var log bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it looks once
+	watch := watchSkew(upstream, metrics.New("sidecar", "test"), slog.New(slog.NewTextHandler(&log, nil)))
+	if err := watch(ctx); err != nil || !strings.Contains(log.String(), "clock and the server's differ") {
+		t.Errorf("the log does not report the clock: %v\n%s", err, log.String())
+	}
 }

@@ -178,14 +178,3 @@ func TestSpoolStatusOfAServer(t *testing.T) {
 			"\" is the folder of a server, which has no spool; give a sidecar's\n" +
 			"See `promptspool spool status --help`.\n"})
 }
-
-func TestVersion(t *testing.T) {
-	withoutVariables(t)
-	got := say(t, "version")
-	if got.Code != 0 || !strings.HasPrefix(got.Out, "promptspool "+version+" ") || strings.HasSuffix(got.Out, " \n") {
-		t.Errorf("%+v", got)
-	}
-	if got := say(t, "version", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"version": "`+version+`"`) {
-		t.Errorf("%+v", got)
-	}
-}
