@@ -63,10 +63,6 @@ func ofResource(means dialect.Meaning) bool {
 	return false
 }
 
-func isModel(means dialect.Meaning) bool {
-	return means == dialect.RequestModel || means == dialect.ResponseModel
-}
-
 // attribute returns the value of an attribute. The span's own wins over its resource's.
 func (s *span) attribute(l *line) (v value) {
 	if s.own.has(&l.mark) {
@@ -75,7 +71,8 @@ func (s *span) attribute(l *line) (v value) {
 	if v == nil && s.resource.has(&l.mark) && ofResource(l.Means) {
 		v = s.resource.get(l.Key)
 	}
-	if v.absent() || string(v) == `""` || string(v) == `"none"` && isModel(l.Means) { // Spring AI's word
+	// Spring AI has none where no model answered.
+	if v.absent() || string(v) == `""` || string(v) == `"none"` && l.Means == dialect.ResponseModel {
 		return nil
 	}
 

@@ -21,8 +21,6 @@ var readers = [...]func(s *span, key, role string) conversation{
 	dialect.VercelResponse:      vercelResponse,
 	dialect.SentryResponse:      sentryResponse,
 	dialect.TextAndCalls:        textAndCalls,
-	dialect.LogfireRequest:      logfireRequest,
-	dialect.LogfireResponse:     logfireResponse,
 	dialect.ADKRequest:          adkRequest,
 	dialect.ADKResponse:         adkResponse,
 	dialect.Said:                said,
@@ -105,37 +103,16 @@ func sentryResponse(s *span, _, role string) (c conversation) {
 	return c
 }
 
-// textAndCalls reads an answer that has its text and its calls in one object.
+// textAndCalls reads an answer that has its text and its calls in one object, perhaps in a message.
 func textAndCalls(s *span, key, role string) (c conversation) {
 	answer := s.own.get(key).inner()
-	b := builder{message: message{Role: role}}
-	b.thinking(answer.texts("reasoning"))
-	b.text(answer.texts("text"))
-	b.calls(answer.at("toolCalls"))
-	c.take(&b, "")
-
-	return c
-}
-
-// logfireRequest reads the provider's request, of which newer versions have only the model.
-func logfireRequest(s *span, key, _ string) conversation {
-	request := s.own.get(key)
-	if !request.inner().has("messages", "prompt", "input") {
-		return conversation{}
-	}
-
-	return inputOf(request)
-}
-
-// logfireResponse reads what came back: a message, or the text of a completion or of a stream.
-func logfireResponse(s *span, key, role string) (c conversation) {
-	answer := s.own.get(key).inner()
-	m := answer.at("message")
-	b := builder{message: message{Role: role, Refusal: m.texts("refusal")}}
-	b.content(m.at("content"))
+	b := builder{message: message{Role: role, Refusal: answer.at("message").texts("refusal")}}
+	b.content(answer.at("message", "content"))
 	b.text(answer.texts("combined_chunk_content", "text"))
-	b.calls(m.at("tool_calls"))
+	b.calls(answer.at("message", "tool_calls"))
+	b.calls(answer.at("toolCalls"))
 	for i, call := range b.ToolCalls {
+		// Of Anthropic's calls Logfire has the whole input as an argument.
 		arguments := quoted(call.Function.Arguments).inner()
 		if input := arguments.at("input"); s.scope == "logfire.anthropic" && input != nil {
 			b.ToolCalls[i].Function.Arguments = string(input)

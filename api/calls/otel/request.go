@@ -19,7 +19,9 @@ func (s *span) takeRequest(r *Span) {
 	r.kwargs, r.response = s.kwargs(in, r.Kind), s.response(out, r)
 	// The step ends with the tools that the model called, and the piece of a stream is not all of it.
 	r.endless = s.reportsStep() || s.isCodex()
-	if seconds, ok := s.find(dialect.Seconds).number(); ok && r.Start.Equal(r.End) && 0 < seconds && seconds < 1e6 {
+
+	seconds, ok := s.find(dialect.Seconds).number()
+	if ok && r.Start.Equal(r.End) && 0 < seconds && seconds < 1e6 {
 		r.Start = r.End.Add(-time.Duration(seconds * float64(time.Second)))
 	}
 }
@@ -311,13 +313,9 @@ func (s *span) rawResponse() value {
 // ownID returns the id of a response. LangChain's results have it with their message, which may have
 // one of LangChain's own instead.
 func ownID(response value) value {
-	message := response.at("generations").element().element().at("message")
-	if kwargs := message.at("kwargs"); kwargs.isObject() {
-		message = kwargs
-	}
-
-	for _, id := range []value{response.at("id"), message.at("response_metadata", "id"), message.at("id")} {
-		if id.text() != "" && !strings.HasPrefix(id.text(), "run-") {
+	message := response.at("generations").element().element().at("message", "kwargs")
+	for _, v := range []value{response, message.at("response_metadata"), message} {
+		if id := v.at("id"); id.text() != "" && !strings.HasPrefix(id.text(), "run-") {
 			return id
 		}
 	}

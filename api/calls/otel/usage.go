@@ -1,6 +1,7 @@
 package otel
 
 import (
+	"slices"
 	"strings"
 
 	"promptspool/api/calls/otel/dialect"
@@ -16,25 +17,33 @@ type usage struct {
 func (u usage) members(o *object) {
 	o.addCount("prompt_tokens", u.Input)
 	o.addCount("completion_tokens", u.Output)
-	if u.Details != (tokenDetails{}) {
+	if len(u.Details) > 0 {
 		o.add("prompt_tokens_details", u.Details)
 	}
-	if u.Out != (tokenDetails{}) {
+	if len(u.Out) > 0 {
 		o.add("completion_tokens_details", u.Out)
 	}
 }
 
-// tokenDetails are the counts of some of the tokens that went in, or that came out.
-type tokenDetails struct{ Cached, Written, Reasoning, Audio, Text, Image, Video *int64 }
+// tokenDetails are counts of some of the tokens, by their names in OpenAI's form.
+type tokenDetails []tokenDetail
+
+type tokenDetail struct {
+	name  string
+	count *int64
+}
+
+// add adds a count that is known. The first of a name counts.
+func (d *tokenDetails) add(name string, count *int64) {
+	if count != nil && !slices.ContainsFunc(*d, func(other tokenDetail) bool { return other.name == name }) {
+		*d = append(*d, tokenDetail{name, count})
+	}
+}
 
 func (d tokenDetails) members(o *object) {
-	o.addCount("cached_tokens", d.Cached)
-	o.addCount("cache_write_tokens", d.Written)
-	o.addCount("reasoning_tokens", d.Reasoning)
-	o.addCount("audio_tokens", d.Audio)
-	o.addCount("text_tokens", d.Text)
-	o.addCount("image_tokens", d.Image)
-	o.addCount("video_tokens", d.Video)
+	for _, detail := range d {
+		o.addCount(detail.name, detail.count)
+	}
 }
 
 // usage returns the tokens of a call, or nil if they are unknown.
@@ -48,25 +57,13 @@ func (s *span) usage() value {
 		return object
 	}
 
-	u := usage{
-		Input:  s.count(dialect.InputTokens),
-		Output: s.count(dialect.OutputTokens),
-		Details: tokenDetails{
-			Cached:  s.count(dialect.CachedTokens),
-			Written: s.count(dialect.CacheWrites),
-			Audio:   s.count(dialect.AudioInput),
-			Text:    s.count(dialect.TextInput),
-			Image:   s.count(dialect.ImageInput),
-			Video:   s.count(dialect.VideoInput),
-		},
-		Out: tokenDetails{
-			Reasoning: s.count(dialect.ReasoningTokens),
-			Audio:     s.count(dialect.AudioOutput),
-			Text:      s.count(dialect.TextOutput),
-			Image:     s.count(dialect.ImageOutput),
-			Video:     s.count(dialect.VideoOutput),
-		},
-	}
+	u := usage{Input: s.count(dialect.InputTokens), Output: s.count(dialect.OutputTokens)}
+	read, written := s.count(dialect.CachedTokens), s.count(dialect.CacheWrites)
+	u.Details.add("cached_tokens", read)
+	u.Details.add("cache_write_tokens", written)
+	s.each(dialect.InputDetail, func(name string, v value) { u.Details.add(name, v.count()) })
+	u.Out.add("reasoning_tokens", s.count(dialect.ReasoningTokens))
+	s.each(dialect.OutputDetail, func(name string, v value) { u.Out.add(name, v.count()) })
 
 	// Sentry has the provider's own input of Anthropic's, and no cache, but all tokens.
 	total := s.own.get("gen_ai.usage.total_tokens").count()
@@ -74,7 +71,7 @@ func (s *span) usage() value {
 		*u.Input = max(*u.Input, zero(total)-zero(u.Output))
 	}
 	// Input normally includes what a cache served or took. Where it cannot, it does not.
-	cached := zero(u.Details.Cached) + zero(u.Details.Written)
+	cached := zero(read) + zero(written)
 	if u.Input != nil && (cached > *u.Input || s.leavesOutCached()) {
 		*u.Input += cached
 	}
@@ -87,7 +84,7 @@ func (s *span) usage() value {
 
 // json returns nil if nothing is known.
 func (u usage) json() value {
-	if u == (usage{}) {
+	if u.Input == nil && u.Output == nil && len(u.Details)+len(u.Out) == 0 {
 		return nil
 	}
 
@@ -142,15 +139,13 @@ func langfuseUsage(object value) value {
 	}
 
 	var u usage
-	u.Details = tokenDetails{
-		Cached:  firstCount(object, "input_cached_tokens", "cache_read_input_tokens", "input_cache_read"),
-		Written: firstCount(object, "input_cache_creation", "cache_creation_input_tokens", "input_cache_write"),
-		Audio:   firstCount(object, "input_audio_tokens", "input_audio"),
-	}
-	u.Out = tokenDetails{
-		Reasoning: firstCount(object, "output_reasoning_tokens", "output_reasoning"),
-		Audio:     firstCount(object, "output_audio_tokens", "output_audio"),
-	}
+	u.Details.add("cached_tokens",
+		firstCount(object, "input_cached_tokens", "cache_read_input_tokens", "input_cache_read"))
+	u.Details.add("cache_write_tokens",
+		firstCount(object, "input_cache_creation", "cache_creation_input_tokens", "input_cache_write"))
+	u.Details.add("audio_tokens", firstCount(object, "input_audio_tokens", "input_audio"))
+	u.Out.add("reasoning_tokens", firstCount(object, "output_reasoning_tokens", "output_reasoning"))
+	u.Out.add("audio_tokens", firstCount(object, "output_audio_tokens", "output_audio"))
 	var in, out int64
 	for name, v := range objectOf(object) {
 		n := zero(v.count())

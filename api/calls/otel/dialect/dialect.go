@@ -28,14 +28,8 @@ const (
 	CachedTokens    Meaning = "input tokens read from the cache"
 	CacheWrites     Meaning = "input tokens written to the cache"
 	ReasoningTokens Meaning = "output tokens of reasoning"
-	AudioInput      Meaning = "input tokens of audio"
-	AudioOutput     Meaning = "output tokens of audio"
-	TextInput       Meaning = "input tokens of text"
-	TextOutput      Meaning = "output tokens of text"
-	ImageInput      Meaning = "input tokens of images"
-	ImageOutput     Meaning = "output tokens of images"
-	VideoInput      Meaning = "input tokens of video"
-	VideoOutput     Meaning = "output tokens of video"
+	InputDetail     Meaning = "part of the input tokens:"
+	OutputDetail    Meaning = "part of the output tokens:"
 	UsageObject     Meaning = "usage, as JSON"
 	Price           Meaning = "price in US dollars"
 	FirstSeconds    Meaning = "time to first token, in seconds"
@@ -104,9 +98,7 @@ const (
 	EmbeddedTexts // a text or several, each perhaps JSON in a text
 	VercelResponse
 	SentryResponse
-	TextAndCalls // a text, and calls of tools, in one object
-	LogfireRequest
-	LogfireResponse
+	TextAndCalls // a text and calls of tools, in one object
 	ADKRequest
 	ADKResponse
 	Said         // a text, which is never JSON that stands for something else

@@ -12,8 +12,8 @@ var logfire = Dialect{
 		{"request_data", ShownInput, ""},
 		{"response_data", ShownOutput, ""},
 	},
-	Input:  []Source{{"request_data", LogfireRequest}},
-	Output: []Source{{"response_data", LogfireResponse}},
+	Input:  []Source{{"request_data", Anything}},
+	Output: []Source{{"response_data", TextAndCalls}},
 }
 
 // logfireKind tells the two spans of a streamed call apart. One is the request, which ends when the

@@ -22,9 +22,9 @@ var openInference = Dialect{
 		{"llm.token_count.completion", OutputTokens, ""},
 		{"llm.token_count.prompt_details.cache_read", CachedTokens, ""},
 		{"llm.token_count.prompt_details.cache_write", CacheWrites, ""},
-		{"llm.token_count.prompt_details.audio", AudioInput, ""},
+		{"llm.token_count.prompt_details.audio", InputDetail, "audio_tokens"},
 		{"llm.token_count.completion_details.reasoning", ReasoningTokens, ""},
-		{"llm.token_count.completion_details.audio", AudioOutput, ""},
+		{"llm.token_count.completion_details.audio", OutputDetail, "audio_tokens"},
 		{"llm.cost.total", Price, ""},
 
 		{"llm.prompt_template.version", PromptVersion, ""},

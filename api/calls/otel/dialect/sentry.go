@@ -13,7 +13,6 @@ var sentry = Dialect{
 		{"gen_ai.usage.input_tokens.cache_write", CacheWrites, ""},
 		{"gen_ai.usage.output_tokens.reasoning", ReasoningTokens, ""},
 		{"gen_ai.response.time_to_first_token", FirstSeconds, ""},
-		{"gen_ai.pipeline.name", Metadata, "workflow"},
 	},
 	Input: []Source{
 		{"gen_ai.request.messages", Messages},
