@@ -178,6 +178,7 @@ type Config struct {
 	// 0 means 16,384, which take 400 MB if all of them keep us waiting.
 	ConnectionsMax int
 
+	Drops   *DropCounter // of what exporters send; nil counts apart
 	Metrics *metrics.Metrics
 	Logger  *slog.Logger
 	Clock   *Clock // of accepted times and ids; nil means the system's
@@ -226,6 +227,9 @@ func New(c Config) *API {
 	}
 	if c.ConnectionsMax == 0 {
 		c.ConnectionsMax = 16 << 10
+	}
+	if c.Drops == nil {
+		c.Drops = new(DropCounter)
 	}
 	if c.Clock == nil {
 		c.Clock = NewClock(nil)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -26,10 +27,9 @@ const (
 
 // exported collects the events of one request of an exporter.
 type exported struct {
-	a       *API
-	c       *exchange
-	signal  string // the metrics' label
-	message string // of OTLP, that the request must be
+	a    *API
+	c    *exchange
+	kind otlp.Kind
 
 	step    int // bytes of a batch, about
 	events  []wire.Event
@@ -61,12 +61,31 @@ func (x *exported) claim() (release func(), err error) {
 	return release, err
 }
 
-// serve has decode read the request, which adds events, and answers when all of them are durable.
-// member counts in JSON what was refused.
-func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refused, error)) error {
-	form, err := otlpForm(x.c.ctx, x.c.body)
+// kindNames are what OTLP calls a request of each kind, and the member that counts what is rejected
+// of it.
+var kindNames = map[otlp.Kind]struct{ request, rejected string }{
+	otlp.Spans:      {"ExportTraceServiceRequest", "rejectedSpans"},
+	otlp.LogRecords: {"ExportLogsServiceRequest", "rejectedLogRecords"},
+	otlp.Metrics:    {"ExportMetricsServiceRequest", "rejectedDataPoints"},
+}
+
+// exportTraces, exportLogs and exportMetrics take what an OTLP exporter sends to their paths.
+func (a *API) exportTraces(c *exchange) error  { return a.export(c, otlp.Spans) }
+func (a *API) exportLogs(c *exchange) error    { return a.export(c, otlp.LogRecords) }
+func (a *API) exportMetrics(c *exchange) error { return a.export(c, otlp.Metrics) }
+
+// export takes a request to the path of a kind, and answers when what is kept of it is durable. The
+// answer names the rest.
+func (a *API) export(c *exchange, asked otlp.Kind) error {
+	form, err := otlpForm(c.ctx, c.body)
 	if err != nil {
 		return err
+	}
+	x := exported{a: a, c: c, kind: asked}
+	if asked == otlp.Spans {
+		if x.closing, err = c.boolArg("close_after", false); err != nil {
+			return err
+		}
 	}
 	release, err := x.claim()
 	if err != nil {
@@ -74,12 +93,19 @@ func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refuse
 	}
 	defer release()
 
-	refused, err := decode(form)
+	refused, err := x.decode(form)
+	if err == nil && !x.taken {
+		// Settings mix up the paths: it may be of another kind.
+		if kind := otlp.KindOf(c.body, form); kind != "" && kind != asked {
+			x = exported{a: a, c: c, kind: kind, step: x.step}
+			refused, err = x.decode(form)
+		}
+	}
 	if err == nil {
 		err = x.end()
 	}
 	if errors.Is(err, otlp.ErrMalformed) {
-		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), x.message)
+		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), kindNames[asked].request)
 	}
 	if err != nil {
 		return err
@@ -90,16 +116,64 @@ func (x *exported) serve(member string, decode func(form otlp.Form) (otlp.Refuse
 	if refused.Reason != "" {
 		x.refused.Reason = refused.Reason
 	}
-	x.count()
-	x.c.answerOTLP(form, x.refused.Answer(form, member))
+	c.ctx.SetStatusCode(200)
+	c.ctx.SetContentType(form.ContentType())
+	c.ctx.SetBody(otlp.Answer(form, kindNames[asked].rejected, x.refused.Spans, x.count()))
 
 	return nil
 }
 
-// count counts what was not kept.
-func (x *exported) count() {
-	x.a.c.Metrics.OTLPRefused.WithLabelValues(x.signal).Add(float64(x.refused.Spans))
-	x.a.c.Metrics.OTLPDropped.WithLabelValues(x.signal).Add(float64(x.refused.Dropped))
+// decode reads the request and collects its events. It returns what cannot be kept.
+func (x *exported) decode(form otlp.Form) (otlp.Refused, error) {
+	switch x.kind {
+	case otlp.Spans:
+		return otlp.Traces(x.c.body, form, x.takeSpan)
+	case otlp.LogRecords:
+		return otlp.Logs(x.c.body, form, func(l otlp.Log) error {
+			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
+			return err
+		}, x.takeSpan)
+	default: // an exporter of metrics would log errors after a 404
+		return otlp.Refused{Dropped: 1}, nil
+	}
+}
+
+// count counts what was not kept of an export, and says what it was; "" if all was kept.
+func (x *exported) count() string {
+	dropped := int64(x.refused.Dropped)
+	var drops wire.DropCounts
+	switch x.kind {
+	case otlp.Spans:
+		drops.Spans = dropped
+	case otlp.LogRecords:
+		drops.LogRecords = dropped
+	case otlp.Metrics:
+		drops.Metrics = dropped
+	}
+
+	var parts []string
+	if x.refused.Spans > 0 {
+		parts = append(parts, x.refused.Reason)
+	}
+	for _, c := range drops.List() {
+		parts = append(parts, c.String())
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	message := strings.Join(parts, "; ")
+
+	x.a.c.Metrics.OTLPRefused.WithLabelValues(string(x.kind)).Add(float64(x.refused.Spans))
+	x.a.c.Metrics.OTLPDropped.WithLabelValues(string(x.kind)).Add(float64(dropped))
+	drops.Rejected = int64(x.refused.Spans)
+	from := x.c.ctx.RemoteIP().String()
+	sender := strings.Join([]string{x.c.id.KeyID, from, string(x.kind)}, " ")
+	if x.a.c.Drops.add(x.c.id.Account, sender, drops) {
+		x.a.c.Logger.Info("Not all that an OpenTelemetry exporter sends is kept.", "why", message,
+			"key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
+	}
+
+	return message
 }
 
 // sentence returns an error's text with a capital.
@@ -189,13 +263,6 @@ func (x *exported) refuse(reason string) {
 	}
 }
 
-// answerOTLP answers 200 in the encoding of the request.
-func (c *exchange) answerOTLP(form otlp.Form, body []byte) {
-	c.ctx.SetStatusCode(200)
-	c.ctx.SetContentType(form.ContentType())
-	c.ctx.SetBody(body)
-}
-
 // otlpForm returns the encoding of a request, by its Content-Type or, without one, by its body.
 func otlpForm(ctx *fasthttp.RequestCtx, body []byte) (otlp.Form, error) {
 	kind, _, _ := bytes.Cut(ctx.Request.Header.ContentType(), []byte(";"))
@@ -244,25 +311,6 @@ func (a *API) writeOTLPError(ctx *fasthttp.RequestCtx, err error) {
 	edge.WriteJSON(ctx, e.Status(), body)
 }
 
-// exportTraces takes the spans of an OTLP exporter.
-func (a *API) exportTraces(c *exchange) error {
-	closing, err := c.boolArg("close_after", false)
-	if err != nil {
-		return err
-	}
-	x := exported{
-		a:       a,
-		c:       c,
-		signal:  "spans",
-		message: "ExportTraceServiceRequest",
-		closing: closing,
-	}
-
-	return x.serve("rejectedSpans", func(form otlp.Form) (otlp.Refused, error) {
-		return otlp.Traces(c.body, form, x.takeSpan)
-	})
-}
-
 func (x *exported) takeSpan(s otlp.Span) error {
 	_, _, err := x.addSpan(s)
 	return err
@@ -288,33 +336,72 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 	return recordID, eventID, err
 }
 
-// exportLogs takes the log records of an OTLP exporter that are about model calls, or of a coding
-// agent. An app sends others with them, and its exporter would warn of each request if it were told
-// what becomes of those.
-func (a *API) exportLogs(c *exchange) error {
-	x := exported{
-		a:       a,
-		c:       c,
-		signal:  "logs",
-		message: "ExportLogsServiceRequest",
-	}
-
-	return x.serve("rejectedLogRecords", func(form otlp.Form) (otlp.Refused, error) {
-		return otlp.Logs(c.body, form, func(l otlp.Log) error {
-			_, err := x.add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
-			return err
-		}, x.takeSpan)
-	})
+// DropCounter counts what OpenTelemetry exporters sent today and was not kept. Its zero value is
+// ready. Safe for concurrent use.
+type DropCounter struct {
+	mu     sync.Mutex
+	day    string                     // of the counts, in UTC
+	counts map[string]wire.DropCounts // by account, "" while it is unknown
+	logged map[string]time.Time       // by sender: when its drops were logged last
 }
 
-// exportMetrics discards the metrics of an OTLP exporter, which would log errors after a 404.
-func (a *API) exportMetrics(c *exchange) error {
-	form, err := otlpForm(c.ctx, c.body)
-	if err != nil {
-		return err
-	}
-	a.c.Metrics.OTLPRefused.WithLabelValues("metrics").Inc()
-	c.answerOTLP(form, otlp.Refused{}.Answer(form, ""))
+const (
+	// dropLogEvery is how often the drops of one sender are logged: each of its requests may have some.
+	dropLogEvery = 10 * time.Minute
 
-	return nil
+	// dropSendersMax bounds the senders whose time is known. Beyond it all are forgotten, and logged
+	// again.
+	dropSendersMax = 1000
+)
+
+// Of returns the counts of an account.
+func (d *DropCounter) Of(account string) wire.DropCounts {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beginDayLocked()
+
+	return d.counts[account]
+}
+
+// Total returns the counts of all accounts together.
+func (d *DropCounter) Total() (total wire.DropCounts) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beginDayLocked()
+
+	for _, counts := range d.counts {
+		total.Add(counts)
+	}
+	return total
+}
+
+// add counts drops, and reports whether they should be logged.
+func (d *DropCounter) add(account, sender string, drops wire.DropCounts) (isNews bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.beginDayLocked()
+
+	counts := d.counts[account]
+	counts.Add(drops)
+	d.counts[account] = counts
+
+	last, known := d.logged[sender]
+	if known && time.Since(last) < dropLogEvery {
+		return false
+	}
+	if len(d.logged) >= dropSendersMax {
+		clear(d.logged)
+	}
+	d.logged[sender] = time.Now()
+
+	return true
+}
+
+// beginDayLocked starts at zero when another day has begun.
+func (d *DropCounter) beginDayLocked() {
+	if today := time.Now().UTC().Format(time.DateOnly); today != d.day {
+		d.day = today
+		d.counts = map[string]wire.DropCounts{}
+		d.logged = map[string]time.Time{}
+	}
 }

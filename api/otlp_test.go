@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"io"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -132,8 +133,8 @@ func TestExportersAreAnsweredInTheirEncoding(t *testing.T) {
 		{"/v1/logs", "\x0a\x05", protobuf, 400, "\x08\x03\x12"},
 		{"/v1/logs", oneSpan, "text/plain", 415, `"code":3`},
 		{"/v1/logs", `{"resourceLogs":[]}`, "application/json", 200, "{}"},
-		{"/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
-		{"/v1/traces/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, "{}"},
+		{"/v1/metrics", `{"resourceMetrics":[]}`, "application/json", 200, `"rejectedDataPoints":"0"`},
+		{"/v1/metrics", "", protobuf, 200, "1 metrics export dropped"},
 	} {
 		status, kind, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app", "Content-Type", c.kind)
 		isProtobuf := kind == protobuf
@@ -207,10 +208,10 @@ func TestSpansOfAnAppsSurroundingsAreDroppedUnlessTheyAreWanted(t *testing.T) {
 			want = 1
 		}
 
-		// The exporter is told nothing: it would warn of every request.
 		status, _, answer, _ := s.export("/v1/traces", plumbing, "X-API-KEY", "app")
 		dropped := metric(t, m, "promptspool_otlp_dropped_total")
-		if status != 200 || answer != "{}" || len(s.recorder.events) != want || dropped != float64(1-want) {
+		told := strings.Contains(answer, `"rejectedSpans":"0","errorMessage":"1 span dropped: HTTP, database`)
+		if status != 200 || told == keep || len(s.recorder.events) != want || dropped != float64(1-want) {
 			t.Errorf("keep %v: %d %s, %d events and %g dropped", keep, status, answer, len(s.recorder.events), dropped)
 		}
 	}
@@ -312,7 +313,8 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 	for _, path := range paths {
 		status, _, answer, _ := s.export(path, oneLog, "Authorization", "Bearer app")
 		if status != 200 || answer != `{"partialSuccess":{"rejectedLogRecords":"1","errorMessage":`+
-			`"an event about a model call must have the traceId and the spanId of the call's span"}}` {
+			`"an event about a model call must have the traceId and the spanId of the call's span; `+
+			`1 log record dropped: not about model calls"}}` {
 			t.Errorf("%s: %d %s", path, status, answer)
 		}
 	}
@@ -330,5 +332,80 @@ func TestLogRecordsAboutCallsAreRecordedOnce(t *testing.T) {
 	refused, dropped := metric(t, m, "promptspool_otlp_refused_total"), metric(t, m, "promptspool_otlp_dropped_total")
 	if n := float64(len(paths)); refused != n || dropped != n {
 		t.Errorf("%g are counted as refused and %g as dropped, want %g of each", refused, dropped, n)
+	}
+}
+
+// logText collects what is logged.
+type logText struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(b)
+}
+
+func TestWhatIsNotKeptIsToldCountedAndLoggedOnce(t *testing.T) {
+	m, drops, log := metrics.New("sidecar", "test"), new(api.DropCounter), new(logText)
+	s := start(t, func(c *api.Config) {
+		c.Metrics, c.Drops, c.Logger = m, drops, slog.New(slog.NewTextHandler(log, nil))
+	})
+
+	// Lines of an app, twice, and metrics.
+	lines := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"a"}},{}]}]}]}`
+	for _, c := range []struct{ path, body, told string }{
+		{"/v1/logs", lines, `"rejectedLogRecords":"0","errorMessage":"2 log records dropped: not about model calls"`},
+		{"/v1/logs", lines, `"2 log records dropped: not about model calls"`},
+		{"/v1/metrics", `{"resourceMetrics":[{}]}`, `OTEL_METRICS_EXPORTER=none`},
+	} {
+		if status, _, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app"); status != 200 ||
+			!strings.Contains(answer, c.told) {
+			t.Errorf("%s: %d %s", c.path, status, answer)
+		}
+	}
+
+	want := wire.DropCounts{LogRecords: 4, Metrics: 1}
+	if total := drops.Total(); total != want || metric(t, m, "promptspool_otlp_dropped_total") != 5 {
+		t.Errorf("counted are %+v, want %+v", total, want)
+	}
+	text := log.String()
+	if strings.Count(text, "not about model calls") != 1 || strings.Count(text, "metrics export dropped") != 1 {
+		t.Errorf("logged is\n%s", text)
+	}
+}
+
+func TestSpansAndLogRecordsAtEachOthersPathAreKept(t *testing.T) {
+	s := start(t, nil)
+	for _, c := range []struct {
+		path, body string
+		want       []wire.Kind
+	}{
+		{"/v1/logs", oneSpan, []wire.Kind{wire.KindSpan}},
+		{"/v1/logs", spanRequest(t), []wire.Kind{wire.KindSpan}},
+		{"/v1/metrics", spanRequest(t), []wire.Kind{wire.KindSpan}},
+		{"/v1/traces", oneLog, []wire.Kind{wire.KindLog}},
+		{"/", oneLog, []wire.Kind{wire.KindLog}},
+	} {
+		kind := "application/json"
+		if c.body[0] != '{' {
+			kind = "application/x-protobuf"
+		}
+		s.recorder.events = nil
+		status, _, answer, _ := s.export(c.path, c.body, "X-API-KEY", "app", "Content-Type", kind)
+		var kept []wire.Kind
+		for _, e := range s.recorder.events {
+			kept = append(kept, e.Kind)
+		}
+		if status != 200 || !slices.Equal(kept, c.want) {
+			t.Errorf("%s %.30q: %d %s, kept %v", c.path, c.body, status, answer, kept)
+		}
+	}
+
+	// The answer has the form of the path's.
+	_, _, answer, _ := s.export("/v1/traces", oneLog, "X-API-KEY", "app")
+	if !strings.Contains(answer, `"rejectedSpans":"1"`) || !strings.Contains(answer, "1 log record dropped") {
+		t.Errorf("log records at the path of spans: %s", answer)
 	}
 }

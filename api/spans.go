@@ -34,7 +34,7 @@ func (a *API) spansBulk(c *exchange) error {
 	}
 	inBody, _ := c.object.Get("close_after")
 	b := bulk{
-		exported: exported{a: a, c: c, signal: "spans", closing: closing || string(inBody) == "true"},
+		exported: exported{a: a, c: c, kind: otlp.Spans, closing: closing || string(inBody) == "true"},
 		answer: wire.SpansTaken{
 			Success:         true,
 			Spans:           []wire.SpanTaken{},
@@ -63,9 +63,8 @@ func (a *API) spansBulk(c *exchange) error {
 	}
 
 	b.refused.Spans += unread.Spans
-	b.count()
+	b.answer.Message = b.count()
 	b.takeBack()
-	b.answer.Message = b.refused.Reason
 	if unread.Spans > 0 {
 		// They are the last ones, and may be too many to be listed.
 		b.answer.Message = fmt.Sprintf("The last %d spans were not read: %s.", unread.Spans, unread.Reason)
@@ -210,7 +209,7 @@ func (a *API) closeTrace(c *exchange) error {
 		return wire.Errorf(wire.CodeNotFound, "There is no such trace: a trace id must have 32 hexadecimal digits.")
 	}
 
-	x := exported{a: a, c: c, signal: "spans"}
+	x := exported{a: a, c: c, kind: otlp.Spans}
 	e, err := x.event(wire.KindSpan, wire.CloseRecordID([16]byte(trace)), otlp.Close([16]byte(trace)))
 	if err != nil {
 		return err

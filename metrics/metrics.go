@@ -139,12 +139,13 @@ func (m *Metrics) both(f factory, role, version string) {
 		"Events that were answered as accepted: by a sidecar once they are on its disk, by a server "+
 			"once they are folded.")
 	m.OTLPRefused = f.counters("promptspool_otlp_refused_total",
-		"What OTLP exporters sent and was not kept: single spans and log records, and requests with metrics.",
-		"signal", "spans", "logs", "metrics")
+		"What OTLP exporters sent and was not kept because of a fault: spans and log records. And connections that "+
+			"spoke gRPC, which is not served.",
+		"signal", "spans", "logs", "metrics", "grpc")
 	m.OTLPDropped = f.counters("promptspool_otlp_dropped_total",
-		"What OTLP exporters sent and was dropped without telling them, because it is not about model calls: "+
-			"spans of HTTP and database instrumentation, and log records.",
-		"signal", "spans", "logs")
+		"What OTLP exporters sent and was dropped because it is not about model calls: "+
+			"spans of HTTP and database instrumentation, log records, and requests with metrics.",
+		"signal", "spans", "logs", "metrics")
 	m.Refused = f.counters("promptspool_refused_total",
 		"Calls that were refused, by the error's code.",
 		"reason", "not_found", "method_not_allowed", "too_large", "unsupported_encoding", "bad_json",

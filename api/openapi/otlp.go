@@ -50,17 +50,20 @@ type ExportMetrics struct {
 
 // Exported is the answer to an exporter.
 type Exported struct {
-	// The refused items; absent if there are none.
+	// The items that were not kept; absent if all were.
 	PartialSuccess *PartialSuccess `json:"partialSuccess,omitempty"`
 }
 
-// PartialSuccess says what was refused of a request. It must not be sent again.
+// PartialSuccess says what was not kept of a request. It must not be sent again. If nothing was refused,
+// its message is a warning.
 type PartialSuccess struct {
 	// How many spans were refused: a number in a string.
 	RejectedSpans string `json:"rejectedSpans,omitempty"`
 	// How many log records were refused: a number in a string.
 	RejectedLogRecords string `json:"rejectedLogRecords,omitempty"`
-	// Why the first of them was refused.
+	// How many data points of metrics were refused: 0 in a string, because all are dropped.
+	RejectedDataPoints string `json:"rejectedDataPoints,omitempty"`
+	// Why the first of them was refused, and what else was dropped.
 	ErrorMessage string `json:"errorMessage,omitempty"`
 }
 
@@ -86,8 +89,9 @@ var otlpOperations = []operation{
 		summary: "Record spans",
 		detail: "The answer comes when all spans are durable. A span that comes again is recorded once. " +
 			"Spans that cannot be kept are refused one by one. " +
-			"Spans of an app's HTTP and database instrumentation are dropped, which the answer does not say; " +
-			"see `--otlp-keep`. A server answers 409 if all spans are of closed traces. " + exporterErrors,
+			"Spans of an app's HTTP and database instrumentation are dropped, as `errorMessage` then says; " +
+			"see `--otlp-keep`. Log records that are sent here are taken as by `POST /v1/logs`. " +
+			"A server answers 409 if all spans are of closed traces. " + exporterErrors,
 		query:   CloseQuery{},
 		body:    ExportTraces{},
 		errors:  []wire.Code{wire.CodeConflict},
@@ -99,8 +103,8 @@ var otlpOperations = []operation{
 		older:   otherBases("/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs"),
 		summary: "Record log records about model calls",
 		detail: "The answer comes when they are durable. Those whose event name begins with `gen_ai.` are kept, " +
-			"and join their span; one of these without a span is refused. All others are dropped, which the answer " +
-			"does not say. " + exporterErrors,
+			"and join their span; one of these without a span is refused. All others are dropped, as `errorMessage` " +
+			"then says. Spans that are sent here are taken as by `POST /v1/traces`. " + exporterErrors,
 		body:    ExportLogs{},
 		answers: success("The log records about model calls are durable, except those that are refused.", Exported{}),
 	},
@@ -109,7 +113,8 @@ var otlpOperations = []operation{
 		route:   "POST /v1/metrics",
 		older:   otherBases("/v1/metrics /v1/metrics/v1/metrics /v1/traces/v1/metrics"),
 		summary: "Discard metrics",
-		detail:  "Metrics are discarded, so that exporters log no errors.",
+		detail: "Metrics are discarded, as `errorMessage` says. Spans and log records that are sent here " +
+			"are kept.",
 		body:    ExportMetrics{},
 		answers: success("The metrics are discarded.", Exported{}),
 	},

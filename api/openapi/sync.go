@@ -24,7 +24,7 @@ type Heartbeat struct {
 
 var heartbeat = wire.Heartbeat{
 	ID: exampleEvent, Name: "pod-1", Version: "1.0.0", StartedAt: exampleTime,
-	BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4,
+	BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4, DroppedToday: wire.DropCounts{LogRecords: 1204},
 }
 
 var syncOperations = []operation{

@@ -17,11 +17,11 @@ func (f Form) ContentType() string {
 	return "application/x-protobuf"
 }
 
-// Answer returns the body of a 200, which names what was refused of the request. member
-// counts it in JSON, such as rejectedSpans.
-func (r Refused) Answer(form Form, member string) []byte {
-	// Nothing refused is an empty message: exporters warn of a partial success that is set.
-	if r.Spans == 0 {
+// Answer returns the body of a 200. message says what was not kept of the request, "" if all was, and
+// rejected counts the faulty part of it, in JSON as a member such as rejectedSpans. If that is none,
+// exporters take the message for a warning.
+func Answer(form Form, member string, rejected int, message string) []byte {
+	if message == "" {
 		if form == JSON {
 			return []byte("{}")
 		}
@@ -31,16 +31,16 @@ func (r Refused) Answer(form Form, member string) []byte {
 	if form == JSON {
 		b := append([]byte(`{"partialSuccess":{"`), member...)
 		// 64 bits are a text in OTLP's JSON.
-		b = strconv.AppendInt(append(b, `":"`...), int64(r.Spans), 10)
-		b = jsonscan.AppendString(append(b, `","errorMessage":`...), r.Reason)
+		b = strconv.AppendInt(append(b, `":"`...), int64(rejected), 10)
+		b = jsonscan.AppendString(append(b, `","errorMessage":`...), message)
 		return append(b, `}}`...)
 	}
 
 	var partial []byte
 	partial = protowire.AppendTag(partial, 1, protowire.VarintType)
-	partial = protowire.AppendVarint(partial, uint64(r.Spans))
+	partial = protowire.AppendVarint(partial, uint64(rejected))
 	partial = protowire.AppendTag(partial, 2, protowire.BytesType)
-	partial = protowire.AppendString(partial, r.Reason)
+	partial = protowire.AppendString(partial, message)
 
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
 }

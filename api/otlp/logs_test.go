@@ -175,6 +175,7 @@ func FuzzLogs(f *testing.F) {
 		if isJSON {
 			form = otlp.JSON
 		}
+		otlp.KindOf(body, form)
 		_, err := otlp.Logs(body, form, func(l otlp.Log) error {
 			var read struct {
 				Log   struct{ TraceID, SpanID string }

@@ -400,6 +400,7 @@ func FuzzTraces(f *testing.F) {
 		if isJSON {
 			form = otlp.JSON
 		}
+		otlp.KindOf(body, form)
 		_, err := otlp.Traces(body, form, func(s otlp.Span) error {
 			if _, err := wire.ParseObject(s.Body); err != nil {
 				t.Fatalf("%v in %s", err, s.Body)

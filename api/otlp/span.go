@@ -34,8 +34,7 @@ type Refused struct {
 	Spans  int    // or log records
 	Reason string // of the first one
 
-	// Dropped are log records that are not about model calls. Their sender need not know.
-	Dropped int
+	Dropped int // log records that are not about model calls
 }
 
 // ErrMalformed means that a request as a whole cannot be decoded.

@@ -129,6 +129,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	settings := config.NewReloader(c.source, m, c.logger, prepareServer(c, keys, templates, limiter, certificates))
 
 	// HTTP.
+	drops := new(api.DropCounter)
+	fleet := fleetAndDrops{db, drops}
 	connections, opsConnections := machine.ConnectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	pages := dashboard.New(dashboard.Config{
 		People:    people,
@@ -136,7 +138,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Records:   counted,
 		Recorder:  writes,
 		Templates: templates,
-		Sidecars:  db,
+		Sidecars:  fleet,
 		Providers: render.Providers(),
 		Retention: dashboard.Retention(c.retention),
 		Version:   version,
@@ -155,20 +157,25 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Blueprint:      calls.ReplyBlueprint,
 		Templates:      templates,
 		Changes:        templates,
-		Fleet:          db,
+		Fleet:          fleet,
 		Pages:          pages,
 		BasePath:       c.public.basePath(),
 		Proxies:        c.public.proxies,
 		Authenticator:  keys,
 		Limiter:        limiter,
 		ConnectionsMax: connections,
+		Drops:          drops,
 		Metrics:        m,
 		Logger:         c.logger,
 	})
 
 	// Operations.
 	health := &dbHealth{metrics: m, logger: c.logger}
-	status := func() serverStatus { return statusOfServer(c.name, startedAt, storage, health) }
+	status := func() serverStatus {
+		s := statusOfServer(c.name, startedAt, storage, health)
+		s.DroppedToday = drops.Total()
+		return s
+	}
 	operations := ops.Config{
 		Metrics:        m,
 		Logger:         c.logger,
@@ -320,17 +327,19 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	redactor := &redact.Before{Next: recorder, Metrics: m}
 	redactor.Set(c.redact)
 	forwarder := proxy.NewForwarder(spool, keys, upstream, m, c.logger)
+	drops := new(api.DropCounter)
 	status := func() sidecarStatus {
 		return sidecarStatus{
-			Role:       "sidecar",
-			ID:         sidecarID,
-			Version:    version,
-			Name:       c.name,
-			StartedAt:  startedAt,
-			Upstream:   c.upstream,
-			Away:       forwarder.Away(),
-			ClockAhead: clockAhead(upstream),
-			Spool:      spool.Status(),
+			Role:         "sidecar",
+			ID:           sidecarID,
+			Version:      version,
+			Name:         c.name,
+			StartedAt:    startedAt,
+			Upstream:     c.upstream,
+			Away:         forwarder.Away(),
+			ClockAhead:   clockAhead(upstream),
+			Spool:        spool.Status(),
+			DroppedToday: drops.Total(),
 		}
 	}
 	heartbeats := proxy.Heartbeats{
@@ -375,6 +384,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		BodyBytesMax:         bodyBytesMax,
 		ConnectionsMax:       connections,
 		Room:                 work,
+		Drops:                drops,
 		Metrics:              m,
 		Logger:               c.logger,
 		Clock:                clock,

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"promptspool/api"
+	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
 
@@ -21,6 +23,27 @@ type serverStatus struct {
 	Orphans   archive.Orphans `json:"orphans"`    // of all accounts
 	Sidecars  int             `json:"sidecars"`   // of all accounts that were heard within a month
 	Alive     int             `json:"sidecars_alive"`
+
+	DroppedToday wire.DropCounts `json:"dropped_today"` // of all accounts, by this server
+}
+
+// fleetAndDrops is an account's fleet, with what this server itself dropped.
+type fleetAndDrops struct {
+	fleet api.Fleet
+	drops *api.DropCounter
+}
+
+// Beat stores a sidecar's heartbeat.
+func (f fleetAndDrops) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
+	return f.fleet.Beat(ctx, id, h)
+}
+
+// Fleet lists the account's sidecars.
+func (f fleetAndDrops) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
+	fleet, err := f.fleet.Fleet(ctx, id)
+	fleet.DroppedToday = f.drops.Of(id.Account)
+
+	return fleet, err
 }
 
 // statusPatience is how long a status waits for the database.

@@ -26,6 +26,8 @@ type sidecarStatus struct {
 	// ClockAhead is by how many seconds this clock is ahead of the server's; null before the first answer.
 	ClockAhead *float64     `json:"clock_ahead_seconds"`
 	Spool      queue.Status `json:"spool"`
+
+	DroppedToday wire.DropCounts `json:"dropped_today"`
 }
 
 // heartbeat is what the server is told of it.
@@ -34,7 +36,7 @@ func (s sidecarStatus) heartbeat() wire.Heartbeat {
 		ID: s.ID, Name: s.Name, Version: s.Version, StartedAt: s.StartedAt,
 		BacklogEvents: int64(s.Spool.Events), BacklogBytes: s.Spool.Bytes, HeldEvents: int64(s.Spool.Held),
 		DeadLetters: int64(s.Spool.Dead), Dropped: int64(s.Spool.Dropped), LostEvents: int64(s.Spool.Gaps),
-		ClockAhead: s.ClockAhead,
+		ClockAhead: s.ClockAhead, DroppedToday: s.DroppedToday,
 	}
 	if !s.Spool.Oldest.IsZero() {
 		h.OldestSeconds = max(0, time.Since(s.Spool.Oldest).Seconds())

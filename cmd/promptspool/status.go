@@ -122,6 +122,7 @@ func describeServer(t *print.Table, s serverStatus) {
 		t.Row("", "It does not answer: "+s.Away)
 		return
 	}
+
 	if len(s.NodesAway) == 0 {
 		t.Row("records", fmt.Sprintf("%s, %s of disk",
 			humanize.Comma(int64(s.Records)), humanize.IBytes(uint64(s.DiskBytes))))
@@ -134,6 +135,7 @@ func describeServer(t *print.Table, s serverStatus) {
 		t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
 			print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
 	}
+	describeDrops(t, s.DroppedToday)
 }
 
 func describeSidecar(t *print.Table, s sidecarStatus) {
@@ -155,14 +157,24 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
 	t.Row("dead letters", print.DeadLetters(h.DeadLetters, h.Dropped))
 	t.Row("lost", print.Quantity(h.LostEvents, "event")+", by damage to the disk")
+	describeDrops(t, s.DroppedToday)
+}
+
+// describeDrops shows what OpenTelemetry exporters sent today and was not kept.
+func describeDrops(t *print.Table, drops wire.DropCounts) {
+	for _, c := range drops.List() {
+		t.Line(fmt.Sprintf("%s dropped today: %s", print.Quantity(c.N, c.Noun), c.Reason))
+	}
 }
 
 func describeFleet(t *print.Table, fleet wire.Fleet) {
+	describeDrops(t, fleet.DroppedToday)
 	if len(fleet.Items) == 0 {
 		t.Row("No sidecar of this account was heard within a month.")
 		return
 	}
-	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
+	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "DROPPED",
+		"CLOCK", "ID")
 	for _, s := range fleet.Items {
 		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
@@ -170,7 +182,8 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		}
 		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
 			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents,
-			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, skewText(s.ClockAhead), s.ID)
+			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents,
+			humanize.Comma(s.DroppedToday.Sum()), skewText(s.ClockAhead), s.ID)
 	}
 }
 

@@ -26,8 +26,15 @@ type sidecarsView struct {
 	Alive     int
 	Waiting   int64 // events in all spools
 	Troubled  int   // sidecars with held, dead, dropped or lost events
+	Dropping  []dropping
 	Kept      wire.Kept
 	Retention Retention
+}
+
+// dropping is what a sidecar, or this server, did not keep today of what exporters sent.
+type dropping struct {
+	Where string
+	Drops []wire.DropCount
 }
 
 func (p *pages) sidecarsPage(c *frame.Exchange) error {
@@ -37,9 +44,12 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 	}
 
 	v := sidecarsView{Items: fleet.Items, Retention: p.retention}
+	v.noteDrops("This server", fleet.DroppedToday)
 	for _, s := range fleet.Items {
 		if s.Alive {
 			v.Alive++
+			// Those of one that is offline may be of another day.
+			v.noteDrops(s.Name, s.DroppedToday)
 		}
 		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
 			v.Troubled++
@@ -52,4 +62,11 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 	}
 
 	return c.Show(http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
+}
+
+// noteDrops adds what was dropped at a place, if anything was.
+func (v *sidecarsView) noteDrops(where string, drops wire.DropCounts) {
+	if all := drops.List(); len(all) > 0 {
+		v.Dropping = append(v.Dropping, dropping{where, all})
+	}
 }

@@ -20,6 +20,14 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 	data := t.TempDir()
 	sidecar := harness.Launch(t, data, "127.0.0.1:0", "sidecar", "--name", "pod\x1b[31m-1", "--upstream",
 		"http://"+server.Addr)
+	// Nothing that exporters send is dropped in silence.
+	const lines = `{"resourceLogs":[{"scopeLogs":[{"logRecords":[{},{}]}]}]}`
+	for _, node := range []*harness.Node{server, sidecar} {
+		r := node.Call("POST", "/v1/logs", lines, "X-API-KEY", harness.AdminKey, "Content-Type", "application/json")
+		if !strings.Contains(string(r.Body), "2 log records dropped") {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	}
 	sidecar.Track("/rest/track-metadata", harness.AdminKey, map[string]any{
 		"request_id": wire.NewID(), "metadata": map[string]string{"a": "b"},
 	})
@@ -37,6 +45,9 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 	}, func() string { return fmt.Sprintf("the fleet is %+v", fleet()) })
 
 	first := fleet().Items[0]
+	if of := fleet().DroppedToday; of.LogRecords != 2 || first.DroppedToday.LogRecords != 2 {
+		t.Errorf("the server says that it dropped %+v, and the sidecar %+v", of, first.DroppedToday)
+	}
 	if text, err := os.ReadFile(filepath.Join(data, "id")); err != nil || strings.TrimSpace(string(text)) != first.ID {
 		t.Errorf("the sidecar's id is %q and the fleet says %s (%v)", text, first.ID, err)
 	}
@@ -60,7 +71,8 @@ func TestTheFleetTellsWhatEachSidecarLacks(t *testing.T) {
 
 	// Beside each process.
 	out, errs, code := harness.RunWith(t, nil, "status", "--data", data)
-	if code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "queued") {
+	if code != 0 || !strings.Contains(out, first.ID) || !strings.Contains(out, "queued") ||
+		!strings.Contains(out, "2 log records dropped today: not about model calls") {
 		t.Errorf("status beside the sidecar: %d\n%s%s", code, out, errs)
 	}
 	out, errs, code = harness.RunWith(t, nil, "status", "--data", server.Data, "-o", "json")

@@ -1,0 +1,41 @@
+package dashboard
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// dropped is a fleet of a sidecar and a server that dropped something today.
+type dropped struct{ alive bool }
+
+func (d dropped) Fleet(context.Context, wire.Identity) (wire.Fleet, error) {
+	heartbeat := wire.Heartbeat{Name: "pod-1", DroppedToday: wire.DropCounts{LogRecords: 1204, GRPC: 1}}
+	return wire.Fleet{
+		Items:        []wire.FleetSidecar{{Heartbeat: heartbeat, LastSeen: time.Now(), Alive: d.alive}},
+		DroppedToday: wire.DropCounts{Metrics: 2},
+	}, nil
+}
+
+func TestThePageOfSidecarsShowsWhatWasDroppedToday(t *testing.T) {
+	s := openSite(t)
+	for _, alive := range []bool{true, false} {
+		s.config.Sidecars = dropped{alive}
+		s.d = New(s.config)
+		page := s.call("ann@example.com", "GET", "/sidecars", nil).Body.String()
+
+		// What a silent one dropped may have been on another day.
+		for text, want := range map[string]bool{
+			" log records dropped today: not about model calls": alive,
+			"1 gRPC connection dropped today":                   alive,
+			"2 metrics exports dropped today":                   true,
+		} {
+			if strings.Contains(page, text) != want {
+				t.Errorf("alive %v: the page has %q: %v", alive, text, !want)
+			}
+		}
+	}
+}
