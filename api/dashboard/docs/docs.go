@@ -38,7 +38,8 @@ func split(joined string) map[string]string {
 // sections are the pages by what their readers do, in the order in which they are listed.
 var sections = []struct{ title, pages string }{
 	{"Start", "tutorial install concepts dashboard from-promptlayer"},
-	{"Log calls", "log-python log-javascript log-go log-curl log-langchain log-opentelemetry metadata scores"},
+	{"Log calls", "log-python log-javascript log-go log-curl log-langchain " +
+		"log-opentelemetry coding-agents metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
 	{"Operate", "deploy people reverse-proxy kubernetes postgresql citus scale backup upgrade alerts troubleshooting"},
