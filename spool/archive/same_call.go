@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"promptspool/api/calls"
+	"promptspool/api/calls/otel"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -202,6 +204,9 @@ func fits(a, b *State) bool {
 	}
 
 	x, y := &a.Request.Value, &b.Request.Value
+	if strings.HasPrefix(x.ResponseID, otel.SharedID) {
+		return true // of one library, each of whose reports has a part of what came back
+	}
 	if x.OutputTokens != nil && y.OutputTokens != nil && *x.OutputTokens != *y.OutputTokens {
 		return false
 	}
@@ -226,6 +231,7 @@ func byHead(a, b *Record) int {
 		first(!x.Traced, !y.Traced),
 		first(x.Turns > 0 && x.OutputShape != "", y.Turns > 0 && y.OutputShape != ""),
 		first(x.hasUsage(), y.hasUsage()),
+		first(x.Turns > 0, y.Turns > 0),
 		bStart.Compare(aStart), // the innermost
 		aEnd.Compare(bEnd),
 		compareIDs(a.ID, b.ID))
@@ -285,7 +291,9 @@ func sameCall(call []*Record) []*SameCall {
 // add adds what another record of the call says, and those before it do not.
 func (c *SameCall) add(head, other *State) {
 	shown, r := c.Shown, &other.Request.Value
-	shown.Model = cmp.Or(shown.Model, r.Model)
+	if shown.Model == "" { // nor does it know whose model it is
+		shown.Model, shown.Provider, shown.FunctionName = r.Model, r.Provider, r.FunctionName
+	}
 	shown.FinishReason = cmp.Or(shown.FinishReason, r.FinishReason)
 	shown.GroupID = cmp.Or(shown.GroupID, r.GroupID)
 	shown.Tier = cmp.Or(shown.Tier, r.Tier)

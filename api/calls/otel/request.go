@@ -29,8 +29,10 @@ func (s *span) takeRequest(r *Span) {
 // reportsStep reports whether the span is a step of Mastra's around its call, which both report.
 func (s *span) reportsStep() bool { return s.own.text("mastra.span.type") == "model_step" }
 
-// sharedID returns the id of the response by which reports of one call know each other if their
-// library has no other; nil for most spans.
+// SharedID begins the ids of responses that the reports of one call share if it has no other.
+const SharedID = "span:"
+
+// sharedID returns such an id, nil for most spans.
 func (s *span) sharedID(r *Span) value {
 	if s.isCodex() {
 		return s.codexID()
@@ -44,7 +46,7 @@ func (s *span) sharedID(r *Span) value {
 		return nil
 	}
 
-	return quoted("span:" + r.TraceID + ":" + step)
+	return quoted(SharedID + r.TraceID + ":" + step)
 }
 
 // functionName returns the function_name of the request.

@@ -65,9 +65,15 @@ func (r report) event(t rapid.TB, n int) archive.Event {
 			attribute("gen_ai.usage.output_tokens", fmt.Sprint(r.tokens)))
 	}
 
+	return spanEvent(t, n, "chat", start, end, attributes...)
+}
+
+// spanEvent returns the event of a span, whose parent is the one before it.
+func spanEvent(t rapid.TB, n int, name string, start, end time.Time, attributes ...any) archive.Event {
 	return Event(t, n, wire.KindSpan, ID(n), string(encoded(map[string]any{
 		"resource": map[string]any{}, "scope": map[string]any{}, "span": map[string]any{
-			"traceId": traces[0], "spanId": fmt.Sprintf("%016x", n), "name": "chat", "attributes": attributes,
+			"traceId": traces[0], "spanId": fmt.Sprintf("%016x", n), "name": name, "attributes": attributes,
+			"parentSpanId":      fmt.Sprintf("%016x", n-1),
 			"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "endTimeUnixNano": fmt.Sprint(end.UnixNano()),
 		},
 	})))
@@ -144,6 +150,44 @@ func reporting(t *testing.T, open Open) {
 			t.Errorf("with the logged one the list has %+v", rows)
 		}
 	})
+}
+
+// Mastra has what went into a call, and the calls of tools, in the span of the step around it, which
+// ends with the tools.
+func reportingSteps(t *testing.T, open Open) {
+	s, _ := open(t)
+	step := spanEvent(t, 1000, "agent_step", Start, Start.Add(9*time.Second),
+		attribute("mastra.span.type", "model_step"),
+		attribute("gen_ai.operation.name", "agent_step"),
+		attribute("mastra.model_step.input", `[{"role":"user","content":"Hi"}]`),
+		attribute("mastra.model_step.output", `{"toolCalls":[{"toolCallId":"1","toolName":"look","args":{}}]}`))
+	inference := spanEvent(t, 1001, "chat gpt-4o", Start, Start.Add(time.Second),
+		attribute("mastra.span.type", "model_inference"),
+		attribute("gen_ai.operation.name", "chat"),
+		attribute("gen_ai.provider.name", "openai"),
+		attribute("gen_ai.request.model", "gpt-4o"),
+		attribute("gen_ai.usage.output_tokens", "7"),
+		attribute("gen_ai.response.finish_reasons", `["tool-calls"]`))
+
+	for account, events := range map[string][]archive.Event{
+		"step first": {step, inference}, "step last": {inference, step},
+	} {
+		for _, e := range events {
+			apply(t, s, account, e)
+		}
+		rows := search(t, s, account, wire.Search{}).Rows
+		if len(rows) != 1 {
+			t.Fatalf("%s: %d requests of one call", account, len(rows))
+		}
+		row := rows[0]
+		if row.FunctionName != "chat gpt-4o" || row.Engine != "gpt-4o" || row.Provider != "openai" ||
+			*row.OutputTokens != 7 || *row.Latency != 1 || !slices.Equal(row.ToolNames, []string{"look"}) {
+			t.Errorf("%s: the request shows %+v", account, row)
+		}
+		if prompt := view(t, s, account, row.RequestID).InputExcerpt; prompt != "Hi" {
+			t.Errorf("%s: the record shows the prompt %q", account, prompt)
+		}
+	}
 }
 
 func reportingOthers(t *testing.T, open Open) {

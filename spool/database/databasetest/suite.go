@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 
 		{"a call that several report is one request, whatever came first", reporting},
 		{"records with one response id that are not of one call stay apart", reportingOthers},
+		{"a step and the call in it are one request", reportingSteps},
 		{"a call that several report is deleted as a whole, and outlives one of them", reportingNoMore},
 		{"halves of a call that arrive at the same time find each other", reportingTogether},
 
