@@ -113,8 +113,8 @@ var imports = map[string]string{
 		"spool/database/postgres/schema",
 	"spool/database/postgres/schema": "api/wire spool/archive spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/database/databasetest": "api/otlp api/wire metrics metrics/cputime spool/archive spool/archive/query " +
-		"spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
+	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputime spool/archive " +
+		"spool/archive/query spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
 	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.

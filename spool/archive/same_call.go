@@ -217,7 +217,8 @@ func fits(a, b *State) bool {
 		return x.OutputShape == "" || y.OutputShape == "" || slices.Equal(x.Tools, y.Tools)
 	}
 
-	return x.OutputExcerpt == "" || y.OutputExcerpt == "" || x.OutputExcerpt == y.OutputExcerpt
+	// Without an output, the excerpt is that of an error, which each library tells in its own words.
+	return x.OutputShape == "" || y.OutputShape == "" || x.OutputExcerpt == y.OutputExcerpt
 }
 
 // byHead orders the records of one call: the one that stands for it first.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,26 +16,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"promptspool/api/otlp"
+	"promptspool/api/otlp/otlptest"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
 )
 
-// recorded returns the events of a recorded request of an OTLP exporter, in protobuf.
+// recorded returns the events of a recorded request of an OTLP exporter.
 func recorded(t *testing.T, name string) (events []wire.Event) {
 	t.Helper()
-	file, err := os.ReadFile("../../../api/otlp/testdata/" + name + ".json")
-	if err != nil {
-		t.Fatal(err)
+	all := otlptest.Payloads(t, "../../../api/otlp/testdata", "../../../api/calls/otel/testdata/payloads")
+	i := slices.IndexFunc(all, func(p otlptest.Payload) bool { return p.Name == name })
+	if i < 0 {
+		t.Fatal("no payload is called", name)
 	}
-	var payload struct {
-		Path string
-		Body []byte `json:"body_base64"`
-	}
-	if err := json.Unmarshal(file, &payload); err != nil {
-		t.Fatal(err)
-	}
+	payload := all[i]
 
 	add := func(kind wire.Kind, recordID string, body json.RawMessage) error {
 		id, err := wire.SpanEventID(recordID, body)
@@ -51,14 +46,18 @@ func recorded(t *testing.T, name string) (events []wire.Event) {
 		return err
 	}
 	addSpan := func(s otlp.Span) error {
+		if s.Plumbing {
+			return nil
+		}
 		return add(wire.KindSpan, wire.SpanRecordID(s.TraceID, s.SpanID, s.Start), s.Body)
 	}
+	var err error
 	if payload.Path == "/v1/logs" {
-		_, err = otlp.Logs(payload.Body, otlp.Protobuf, func(l otlp.Log) error {
+		_, err = otlp.Logs(payload.Body, payload.Form, func(l otlp.Log) error {
 			return add(wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), l.Body)
 		}, addSpan)
 	} else {
-		_, err = otlp.Traces(payload.Body, otlp.Protobuf, addSpan)
+		_, err = otlp.Traces(payload.Body, payload.Form, addSpan)
 	}
 	if err != nil || len(events) == 0 {
 		t.Fatalf("%s: %d events, %v", name, len(events), err)
