@@ -67,6 +67,9 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	}
 
 	switch {
+	case r == nil && edge.IsHTTP2(ctx):
+		err = nil
+		a.refuseGRPC(ctx)
 	case wire.IsCode(err, wire.CodeBadJSON): // the head is bad, so not even a page is served
 	case err != nil && !onlyOTLP && a.isForPages(ctx):
 		name, err = "page", nil

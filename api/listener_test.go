@@ -2,17 +2,22 @@ package api_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/valyala/fasthttp/fasthttputil"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"promptspool/api"
 	"promptspool/metrics"
@@ -121,6 +126,7 @@ func FuzzListener(f *testing.F) {
 		"POST /sync/events HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Encoding: zstd\r\n\r\n" +
 			"2;a=b\r\n{}\r\n0\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\xff\xff\xff\x01\x04\x00\x00\x00\x01",
 		"\x16\x03\x01\x02\x00\x01",
 		"GET http://a@b:c/%zz?%=;& HTTP/1.1\r\nHost:\r\n\r\n",
 	} {
@@ -145,7 +151,8 @@ func FuzzListener(f *testing.F) {
 	f.Cleanup(func() { _ = server.Shutdown(context.Background()) })
 
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		if _, hungUp := exchange(t, ln.Addr().String(), string(sent)); !hungUp {
+		if _, hungUp := exchange(t, ln.Addr().String(), string(sent)); !hungUp &&
+			!bytes.Contains(sent, []byte("PRI * HTTP/2.0")) { // which is answered with frames
 			t.Errorf("%q: no end, or an answer that is not HTTP", sent)
 		}
 		statuses, _ := exchange(t, ln.Addr().String(), "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -216,5 +223,70 @@ func TestAListenerForExportersServesNothingElse(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// A client of gRPC, as exporters are by default, sees what to set.
+func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
+	m, drops, log := metrics.New("sidecar", "test"), new(api.DropCounter), new(logText)
+	_, addr := startTCP(t, func(c *api.Config) {
+		c.Metrics, c.Drops, c.Logger = m, drops, slog.New(slog.NewTextHandler(log, nil))
+	})
+	wanted := "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" + addr
+
+	for _, calls := range []bool{true, false} {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = io.WriteString(conn, http2.ClientPreface)
+		frames := http2.NewFramer(conn, conn)
+		frames.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+		_ = frames.WriteSettings(http2.Setting{ID: http2.SettingEnablePush})
+
+		first, err := frames.ReadFrame()
+		if _, ok := first.(*http2.SettingsFrame); !ok {
+			t.Fatalf("%v %v", first, err)
+		}
+		if calls {
+			var head bytes.Buffer
+			fields := hpack.NewEncoder(&head)
+			_ = fields.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
+			_ = frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true})
+			_ = frames.WriteData(1, true, []byte("\x00\x00\x00\x00\x00"))
+
+			answer, err := frames.ReadFrame()
+			headers, ok := answer.(*http2.MetaHeadersFrame)
+			if !ok || !headers.StreamEnded() {
+				t.Fatalf("%v %v", answer, err)
+			}
+			got := map[string]string{}
+			for _, f := range headers.Fields {
+				got[f.Name] = f.Value
+			}
+			if got[":status"] != "200" || got["content-type"] != "application/grpc" || got["grpc-status"] != "12" ||
+				!strings.Contains(got["grpc-message"], wanted) {
+				t.Errorf("the answer is %v", got)
+			}
+		}
+
+		last, err := frames.ReadFrame()
+		goAway, ok := last.(*http2.GoAwayFrame)
+		if !ok || goAway.LastStreamID != map[bool]uint32{true: 1}[calls] ||
+			!strings.Contains(string(goAway.DebugData()), wanted) {
+			t.Errorf("calls %v: %v %v", calls, last, err)
+		}
+		_ = conn.Close()
+	}
+
+	if drops.Total().GRPC != 2 || metric(t, m, "promptspool_otlp_refused_total") != 2 {
+		t.Errorf("counted are %+v", drops.Total())
+	}
+	if text := log.String(); strings.Count(text, "speaks gRPC") != 1 || !strings.Contains(text, addr) {
+		t.Errorf("logged is\n%s", text)
+	}
+	for metric(t, m, "promptspool_connections") > 0 { // both are forgotten once they are closed
+		runtime.Gosched()
 	}
 }

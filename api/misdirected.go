@@ -8,6 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -89,4 +90,23 @@ func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 	}
 
 	return false
+}
+
+// refuseGRPC tells a client of gRPC, such as an exporter with its default protocol, what to set.
+func (a *API) refuseGRPC(ctx *fasthttp.RequestCtx) {
+	scheme := "http"
+	if ctx.IsTLS() {
+		scheme = "https"
+	}
+	settings := "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=" +
+		scheme + "://" + ctx.LocalAddr().String() + a.c.BasePath
+
+	a.c.Metrics.OTLPRefused.WithLabelValues("grpc").Inc()
+	from := ctx.RemoteIP().String()
+	if a.c.Drops.add("", "grpc "+from, wire.DropCounts{GRPC: 1}) {
+		a.c.Logger.Warn("A client speaks gRPC, which is not served. Nothing that it sends is kept.",
+			"from", from, "set", settings)
+	}
+	ctx.SetStatusCode(fasthttp.StatusHTTPVersionNotSupported) // as it is counted
+	a.conns.RefuseHTTP2(ctx, "promptspool takes OpenTelemetry over HTTP, not over gRPC: set "+settings)
 }

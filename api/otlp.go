@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -169,8 +170,12 @@ func (x *exported) count() string {
 	from := x.c.ctx.RemoteIP().String()
 	sender := strings.Join([]string{x.c.id.KeyID, from, string(x.kind)}, " ")
 	if x.a.c.Drops.add(x.c.id.Account, sender, drops) {
-		x.a.c.Logger.Info("Not all that an OpenTelemetry exporter sends is kept.", "why", message,
-			"key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
+		level := slog.LevelInfo
+		if drops.Rejected > 0 {
+			level = slog.LevelWarn
+		}
+		x.a.c.Logger.Log(x.c.context, level, "Not all that an OpenTelemetry exporter sends is kept.",
+			"why", message, "key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
 	}
 
 	return message

@@ -234,9 +234,9 @@ func (c *Connections) state(conn net.Conn, now fasthttp.ConnState) {
 	k, ok := conn.(counted)
 	switch {
 	case !ok, now == fasthttp.StateNew: // admit has seen it
-	case now == fasthttp.StateClosed || now == fasthttp.StateHijacked:
+	case now == fasthttp.StateClosed:
 		c.forget(k)
-	default: // it begins a request, or its request was answered
+	default: // it begins a request, its request was answered, or it is hijacked
 		k.turn().Store(c.turns.Add(1))
 	}
 }

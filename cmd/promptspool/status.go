@@ -135,7 +135,7 @@ func describeServer(t *print.Table, s serverStatus) {
 		t.Row("orphans", fmt.Sprintf("%s for %s not received yet",
 			print.Quantity(s.Orphans.Events, "event"), print.Quantity(s.Orphans.Requests, "request")))
 	}
-	describeDrops(t, s.DroppedToday)
+	describeDrops(t, "", s.DroppedToday)
 }
 
 func describeSidecar(t *print.Table, s sidecarStatus) {
@@ -157,18 +157,18 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 	t.Row("held", print.Quantity(h.HeldEvents, "event")+", because the server rejects the key")
 	t.Row("dead letters", print.DeadLetters(h.DeadLetters, h.Dropped))
 	t.Row("lost", print.Quantity(h.LostEvents, "event")+", by damage to the disk")
-	describeDrops(t, s.DroppedToday)
+	describeDrops(t, "", s.DroppedToday)
 }
 
 // describeDrops shows what OpenTelemetry exporters sent today and was not kept.
-func describeDrops(t *print.Table, drops wire.DropCounts) {
+func describeDrops(t *print.Table, where string, drops wire.DropCounts) {
 	for _, c := range drops.List() {
-		t.Line(fmt.Sprintf("%s dropped today: %s", print.Quantity(c.N, c.Noun), c.Reason))
+		t.Line(fmt.Sprintf("%s%s dropped today: %s", where, print.Quantity(c.N, c.Noun), c.Reason))
 	}
 }
 
 func describeFleet(t *print.Table, fleet wire.Fleet) {
-	describeDrops(t, fleet.DroppedToday)
+	describeDrops(t, "this server: ", fleet.DroppedToday)
 	if len(fleet.Items) == 0 {
 		t.Row("No sidecar of this account was heard within a month.")
 		return
