@@ -63,3 +63,18 @@ func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 		}
 	}
 }
+
+func TestACostThatWasReportedIsShownBesideThatOfTheTable(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	e := newEvent(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
+		"spanId":"eee19b7ec3c1b174","name":"claude_code.api_request","startTimeUnixNano":"1767225600000000000",
+		"attributes":{"model":"gpt-5.6-sol",
+		"input_tokens":1000,"output_tokens":100,"cost_usd":"0.5"}}}`)
+	s.record(ann, e)
+
+	body := s.call(ann, "GET", "/requests/"+e.RequestID, nil).Body.String()
+	if want := "<dd>$0.50 as reported, $0.0080 by the table of prices</dd>"; !strings.Contains(body, want) {
+		t.Errorf("the page has no %s:\n%s", want, body)
+	}
+}

@@ -50,6 +50,7 @@ type Record struct {
 	TraceID         string            `json:"trace_id,omitempty"`         // of the span
 	RequestLogID    string            `json:"request_log_id,omitempty"`   // of a span: the request that logs its call
 	SpanRecordID    string            `json:"span_record_id,omitempty"`   // of such a request: the record of its span
+	TablePrice      *float64          `json:"table_price,omitempty"`      // by the tables, beside a reported price
 	SameCall        string            `json:"same_call,omitempty"`        // the request that lists show for its call
 	OtherReports    []string          `json:"other_reports,omitempty"`    // the steps that report its call as well
 }

@@ -21,12 +21,8 @@ var selfHosted = []string{"ollama", "vllm", "llamacpp", "lmstudio", "huggingface
 
 // SetPrice sets what the call cost when it was made, and reports whether that changed
 // anything. It was made at its start or, if that is unknown, when it was accepted. A price
-// from the caller stays.
+// from the caller stays, beside that of the table.
 func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
-	// The caller knows its discounts, and no table does.
-	if r.PriceGiven {
-		return false
-	}
 	at := accepted
 	// A start after the call was accepted is a wrong clock.
 	if r.Start != nil && r.Start.Before(accepted) {
@@ -39,8 +35,14 @@ func (r *Request) SetPrice(prices Prices, accepted time.Time) (changed bool) {
 			price = &cost
 		}
 	}
-	changed = (price == nil) != (r.Price == nil) || price != nil && *price != *r.Price
-	r.Price = price
+
+	// The caller knows its discounts, and no table does.
+	to := &r.Price
+	if r.PriceGiven {
+		to = &r.TablePrice
+	}
+	changed = (price == nil) != (*to == nil) || price != nil && *price != **to
+	*to = price
 
 	return changed
 }

@@ -39,6 +39,7 @@ type Request struct {
 	Tier       string         `json:"tier,omitempty"`
 	Price      *calls.Dollars `json:"price,omitempty"`       // nil: unknown
 	PriceGiven bool           `json:"price_given,omitempty"` // by the caller: no table changes it
+	TablePrice *calls.Dollars `json:"table_price,omitempty"` // what a table says beside a given one
 
 	ResponseID   string   `json:"response_id,omitempty"` // the provider's; see State.CallKey
 	FinishReason string   `json:"finish_reason,omitempty"`

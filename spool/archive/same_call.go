@@ -307,8 +307,8 @@ func (c *SameCall) add(head, other *State) {
 	if shown.OutputShape == "" && r.OutputShape != "" {
 		shown.OutputShape, shown.OutputExcerpt, shown.Tools = r.OutputShape, r.OutputExcerpt, r.Tools
 	}
-	if shown.Price == nil {
-		shown.Price, shown.PriceGiven = r.Price, r.PriceGiven
+	if shown.Price == nil || r.PriceGiven && !shown.PriceGiven {
+		shown.Price, shown.PriceGiven, shown.TablePrice = r.Price, r.PriceGiven, r.TablePrice
 	}
 	if shown.Start == nil || shown.End == nil {
 		shown.Start, shown.End = r.Start, r.End

@@ -59,7 +59,7 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 	rec.FunctionName, rec.Provider, rec.Model, rec.Status = r.FunctionName, r.Provider, r.Model, r.Status
 	rec.InputTokens, rec.OutputTokens, rec.Tokens = r.InputTokens, r.OutputTokens, r.totalTokens()
 	rec.CachedTokens, rec.ReasoningTokens = r.CachedTokens, r.ReasoningTokens
-	rec.Price = dollars(r.Price)
+	rec.Price, rec.TablePrice = dollars(r.Price), dollars(r.TablePrice)
 	rec.FinishReason, rec.ErrorType = r.FinishReason, r.ErrorType
 	// A copy that is never nil, for people and for what may change the record.
 	rec.ToolNames = append([]string{}, r.Tools...)

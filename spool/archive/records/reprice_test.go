@@ -70,7 +70,11 @@ func TestRepricingKeepsToTheTimeOfTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = open(table)
-	reprice(4)
+	reprice(5) // also what is shown beside the given price
 	check("by a file of prices", 0.0011, 0.0011, 0.0011, 7, 0.0011)
+	r, err := a.Request(t.Context(), a.id, databasetest.ID(1003))
+	if err != nil || r.TablePrice == nil || *r.TablePrice != 2e-6 {
+		t.Errorf("beside the given price is %v (%v)", r.TablePrice, err)
+	}
 	reprice(0)
 }
