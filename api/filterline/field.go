@@ -107,7 +107,7 @@ var Fields = []Field{
 	{Name: "tool", JSON: "tool_names", Aliases: []string{"tool_names"}, many: true,
 		Help: "tool that was called", Example: "tool:get_weather"},
 	{Name: "finish", JSON: "finish_reason", Aliases: []string{"finish_reason"},
-		Help: "finish reason, in any case", Example: "finish:length"},
+		Help: "finish reason, in any provider's word", Example: "finish:tool_calls"},
 	{Name: "error", JSON: "error_type", Aliases: []string{"error_type"},
 		Help: "type of the error, in any case", Example: "error:RateLimitError"},
 	{Name: "user_intent", JSON: "user_intent", closed: true, Help: "tone of the prompt",

@@ -90,7 +90,7 @@ var imports = map[string]string{
 		"api/calls/otel spool/archive/query spool/archive/rowcode",
 	"spool/archive/records": "api/wire api/wire/secrets metrics api/calls/otel spool/archive " +
 		"spool/archive/query spool/archive/rowcode",
-	"spool/archive/rowcode":   "api/wire",
+	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
 	"api/calls/otel":          "api/otlp api/wire api/wire/jsonscan api/calls/otel/dialect",

@@ -18,10 +18,8 @@ type field struct {
 	column rowcode.Column
 	nested nesting
 
-	// word marks a text that is one of a few words, which providers and people write in
-	// different cases: whole values match in any case. Other texts match exactly.
-	word   bool
-	words  []string // the only ones that whole values are compared with; nil means any
+	normal func(string) string // see rowcode.Definition.Normal
+	words  []string            // the only ones that whole values are compared with; nil means any
 	text   func(row *wire.Row, key string) []string
 	number func(row *wire.Row, key string) []float64
 	time   func(row *wire.Row, key string) []time.Time
@@ -69,7 +67,7 @@ var fields = withColumns(map[string]field{
 func withColumns(fields map[string]field) map[string]field {
 	for c := range rowcode.ColumnBody {
 		d := rowcode.Define(c)
-		f := field{column: c, word: d.Word}
+		f := field{column: c, normal: d.Normal}
 		if texts := d.Texts(); texts != nil {
 			f.text = func(r *wire.Row, _ string) []string { return texts(r) }
 		}

@@ -49,14 +49,17 @@ var (
 // operation is one condition of a filter while it is compiled.
 type operation struct {
 	wire.Filter
-	path string
-	word bool // see field
+	path   string
+	normal func(string) string // see field
 }
 
 // compileCondition compiles a single condition.
 func compileCondition(f wire.Filter, path string) (Condition, error) {
 	fd, ok := fields[f.Field]
-	o := operation{f, path, fd.word}
+	o := operation{f, path, fd.normal}
+	if o.normal == nil {
+		o.normal = func(text string) string { return text }
+	}
 	switch {
 	case f.Field == "":
 		return nil, invalid(path+".field",
@@ -210,12 +213,8 @@ func (o operation) texts() (wanted []string) {
 			wanted = []string{want}
 		}
 	}
-	// Words match in any case.
-	if o.word {
-		return lowered(wanted)
-	}
 
-	return wanted
+	return mapped(wanted, o.normal)
 }
 
 // ranges returns those of which a number must be in one, nil for other operators.
@@ -271,7 +270,7 @@ func (o operation) intent(t *Test, fd field) error {
 
 	// A word that the peer does not have would match nothing, and hide a spelling
 	// mistake.
-	for _, w := range lowered(wanted) {
+	for _, w := range mapped(wanted, strings.ToLower) {
 		if !slices.Contains(fd.intents, w) {
 			return invalid(o.path+".value", "must be one of: %s", strings.Join(fd.intents, ", "))
 		}
@@ -312,15 +311,15 @@ func (o operation) span() (from, to time.Time) {
 	return from, to
 }
 
-// lowered puts texts in lower case, in place.
-func lowered(texts []string) []string {
+// mapped replaces texts by what of makes of them, in place.
+func mapped(texts []string, of func(string) string) []string {
 	for i := range texts {
-		texts[i] = strings.ToLower(texts[i])
+		texts[i] = of(texts[i])
 	}
 	return texts
 }
 
-// text compiles the test of a text field. is and in compare exactly, except for words;
+// text compiles the test of a text field. is and in compare normal forms;
 // parts of a text match in any case.
 func (o operation) text() (func([]string) bool, error) {
 	switch o.Operator {
@@ -335,15 +334,10 @@ func (o operation) text() (func([]string) bool, error) {
 
 	case "in":
 		wanted, err := list(o, parseText)
-		if o.word {
-			wanted = lowered(wanted)
-			return func(values []string) bool {
-				return slices.ContainsFunc(values, func(v string) bool {
-					return slices.Contains(wanted, strings.ToLower(v))
-				})
-			}, err
-		}
-		return func(values []string) bool { return slices.ContainsFunc(values, oneOf(wanted)) }, err
+		wanted = mapped(wanted, o.normal)
+		return func(values []string) bool {
+			return slices.ContainsFunc(values, func(v string) bool { return slices.Contains(wanted, o.normal(v)) })
+		}, err
 	}
 
 	want, err := one(o, o.Value, parseText)
@@ -353,10 +347,8 @@ func (o operation) text() (func([]string) bool, error) {
 
 	// Lower case is made once here, not for each row.
 	part := strings.ToLower(want)
-	holds := func(v string) bool { return v == want }
-	if o.word {
-		holds = func(v string) bool { return strings.ToLower(v) == part }
-	}
+	whole := o.normal(want)
+	holds := func(v string) bool { return o.normal(v) == whole }
 	switch o.Operator {
 	case "contains", "key_contains":
 		holds = func(v string) bool { return strings.Contains(strings.ToLower(v), part) }

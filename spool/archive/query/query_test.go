@@ -260,6 +260,8 @@ func TestWordsMatchInAnyCaseAndOtherTextsExactly(t *testing.T) {
 		{"provider_type", "is", `"openai"`, true},
 		{"provider", "eq", `"OPENAI"`, true},
 		{"finish_reason", "is", `"stop"`, true},
+		{"finish_reason", "in", `["tool_use","end_turn"]`, true}, // another provider's word for it
+		{"finish_reason", "is_not", `"tool-calls"`, true},
 		{"error_type", "not_in", `["provider_timeout"]`, false},
 		{"model", "is", `"gpt"`, false},
 		{"tags", "is", `"demo"`, false},

@@ -1,8 +1,10 @@
 package rowcode
 
 import (
+	"strings"
 	"time"
 
+	"promptspool/api/calls"
 	"promptspool/api/wire"
 )
 
@@ -51,9 +53,9 @@ type Definition struct {
 	// fields of a column without any, or with several values in one, are in package query.
 	Fields []string
 
-	// Word marks a text that is one of a few words, which providers and people write in
-	// different cases: whole values match in any case. Other texts match exactly.
-	Word bool
+	// Normal returns the form of a text in which whole values are compared. It is of those that
+	// are one of a few words, which providers and people write in different ways; nil for others.
+	Normal func(string) string
 
 	// SQL is the column of PostgreSQL that holds it as filters compare it; "" for none.
 	SQL string
@@ -67,9 +69,9 @@ var definitions = [columnsEnd]Definition{
 		value: text(func(r *wire.Row) *string { return &r.FunctionName })},
 	ColumnModel: {Fields: []string{"model", "engine"},
 		value: text(func(r *wire.Row) *string { return &r.Engine })},
-	ColumnProvider: {Fields: []string{"provider", "provider_type"}, Word: true,
+	ColumnProvider: {Fields: []string{"provider", "provider_type"}, Normal: strings.ToLower,
 		value: text(func(r *wire.Row) *string { return &r.Provider })},
-	ColumnStatus: {Fields: []string{"status"}, Word: true,
+	ColumnStatus: {Fields: []string{"status"}, Normal: strings.ToLower,
 		value: text(func(r *wire.Row) *string { return &r.Status })},
 	ColumnSidecar: {Fields: []string{"sidecar"},
 		value: text(func(r *wire.Row) *string { return &r.Sidecar })},
@@ -109,9 +111,9 @@ var definitions = [columnsEnd]Definition{
 		value: moment(func(r *wire.Row) **time.Time { return &r.EndTime })},
 	ColumnAccepted: {Fields: []string{"accepted_at"}, value: accepted{}},
 
-	ColumnFinish: {Fields: []string{"finish_reason"}, Word: true,
+	ColumnFinish: {Fields: []string{"finish_reason"}, Normal: calls.NormalFinish,
 		value: text(func(r *wire.Row) *string { return &r.FinishReason })},
-	ColumnErrorType: {Fields: []string{"error_type"}, Word: true,
+	ColumnErrorType: {Fields: []string{"error_type"}, Normal: strings.ToLower,
 		value: text(func(r *wire.Row) *string { return &r.ErrorType })},
 	ColumnShape: {value: text(func(r *wire.Row) *string { return &r.OutputShape })},
 	// A call without messages and one whose messages could not be read look the same.

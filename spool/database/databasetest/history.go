@@ -40,7 +40,7 @@ var (
 	sidecars  = []string{"host-a", "host-b"}
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
 	tools     = []string{"find", "Get_Weather"}
-	reasons   = []string{"stop", "STOP", "Tool_Calls"}
+	reasons   = []string{"stop", "STOP", "Tool_Calls", "tool_use", "end_turn"}
 	// Two parties may report the same call; the shorter ids do not tell.
 	responseIDs = []string{
 		"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY", "", "chatcmpl-7", "", "", "msg_01XFDUDYJgAACzvnptvVoYEL", "", "", "",

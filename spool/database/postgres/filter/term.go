@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"promptspool/api/wire"
@@ -96,11 +95,11 @@ func Terms(account string, row *wire.Row, state *archive.State) []int64 {
 
 	add := func(c rowcode.Column, key, text string) { terms = append(terms, term(account, c, key, text)) }
 	for c, texts := range textColumns {
-		word := rowcode.Define(c).Word
+		normal := rowcode.Define(c).Normal
 		// In the form in which a filter asks for it; see statement.terms.
 		for _, text := range texts(row) {
-			if word {
-				text = strings.ToLower(text)
+			if normal != nil {
+				text = normal(text)
 			}
 			add(c, "", text)
 		}
