@@ -18,13 +18,14 @@ func responseID(r node) string {
 	if r.isArray() {
 		r = r.element()
 	}
-	for _, n := range []node{r, r.at("response"), r.at("message"), r.at("response_metadata")} {
-		if id := n.texts("id", "responseId", "response_id"); id != "" {
-			return id
+	id := r.texts("id", "responseId", "response_id")
+	for _, inner := range []string{"response", "message", "response_metadata"} {
+		if id == "" {
+			id = r.at(inner).texts("id")
 		}
 	}
 
-	return ""
+	return id
 }
 
 // readResponse reads what came back and reports whether its shape is known.

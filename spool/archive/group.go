@@ -54,6 +54,7 @@ type Record struct {
 	Revision int64     // of what the Store keeps; 0 if the record does not exist
 	Before   Footprint // as it was then
 	stood    string    // the event of its request then
+	call     UUID      // its Footprint.Call now, once Unite has begun
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool

@@ -366,11 +366,15 @@ func (g *Group) Unite(l Loader) error {
 			concerned[account][key] = true
 		}
 	}
-	changed := slices.DeleteFunc(slices.Clone(g.Records), func(r *Record) bool { return !r.Changed })
-	for _, r := range changed {
-		if r.regroups() {
+	var changed []*Record
+	for _, r := range g.Records {
+		if r.call = r.Before.Call; !r.Changed {
+			continue
+		}
+		changed = append(changed, r)
+		if r.call = r.callKey(); r.regroups() {
 			concern(r.Account, r.Before.Call)
-			concern(r.Account, r.callKey())
+			concern(r.Account, r.call)
 		}
 	}
 
@@ -393,7 +397,7 @@ func (r *Record) callKey() (key UUID) {
 
 // regroups reports whether a changed record may be of another call now, or add something else to it.
 func (r *Record) regroups() bool {
-	return r.callKey() != r.Before.Call || r.State.Same != nil || r.Erase ||
+	return r.call != r.Before.Call || r.State.Same != nil || r.Erase ||
 		r.State.Request != nil && r.State.Request.ID != r.stood
 }
 
@@ -413,7 +417,7 @@ func (g *Group) unite(l Loader, account string, keys map[UUID]bool, changed []*R
 
 	var loose []UUID // no longer of a set that brings them together
 	for _, r := range changed {
-		before, now := r.Before.Call, r.callKey()
+		before, now := r.Before.Call, r.call
 		if r.Account != account || before == now {
 			continue
 		}
@@ -435,7 +439,7 @@ func (g *Group) unite(l Loader, account string, keys map[UUID]bool, changed []*R
 	for key := range keys {
 		var records []*Record
 		for _, id := range slices.Clone(sets.Calls[key].Records) {
-			if r := g.Record(account, id); r.callKey() == key {
+			if r := g.Record(account, id); r.call == key {
 				records = append(records, r)
 			} else {
 				sets.Calls[key].put(id, false) // it went with its week
@@ -473,12 +477,18 @@ func (g *Group) loadAll(l Loader, account string, sets *GroupAccount, keys map[U
 		return nil
 	}
 
-	return l.Load(more)
+	err := l.Load(more)
+	for _, r := range more {
+		r.call = r.Before.Call
+	}
+
+	return err
 }
 
 // setSame notes what the record knows of others that report its call.
 func (r *Record) setSame(same *SameCall) {
-	if r.Removed || len(r.State.History) == 0 || r.State.Same.equals(same) {
+	isSame := r.State.Same == nil && same == nil || r.State.Same.equals(same)
+	if isSame || r.Removed || len(r.State.History) == 0 {
 		return
 	}
 
