@@ -75,6 +75,7 @@ type DB struct {
 	eraseAsked atomic.Int64 // when something was deleted that may still be in the files, in ns; 0 means nothing
 
 	tombstones atomic.Int64 // of all accounts
+	buries     atomic.Bool  // since it was opened; set before the first tombstone is durable
 	unreadable atomic.Int64 // bytes that the disk could not read
 	unseenMax  int64        // see archive.UnseenMax
 	unseenMu   sync.Mutex

@@ -169,7 +169,7 @@ func (f *folding) loadRecord(r *archive.Record) (err error) {
 		return err
 	}
 	// Without a history it is new, unless it was deleted.
-	if len(r.State.History) == 0 {
+	if len(r.State.History) == 0 && (f.db.tombstones.Load() > 0 || f.db.buries.Load()) {
 		tombstone, err := loadBytes(f.txn, f.keys.tombstone(r.ID))
 		if err != nil {
 			return err
@@ -318,6 +318,7 @@ func (f *folding) remove(r *archive.Record) {
 
 	f.erase = true
 	if r.Buried {
+		f.db.buries.Store(true)
 		unseen := len(r.State.History) == 0
 		f.set(f.keys.tombstone(r.ID), tombstoneOf(f.db.now(), unseen))
 		f.buried++

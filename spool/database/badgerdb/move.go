@@ -186,6 +186,7 @@ func (f *folding) bury(key, value []byte) error {
 	if there == nil {
 		f.buried++
 	}
+	f.db.buries.Store(true)
 	f.set(key, value)
 	return err
 }
