@@ -231,6 +231,7 @@ func byHead(a, b *Record) int {
 	return cmp.Or(
 		first(!x.Traced, !y.Traced),
 		first(x.Turns > 0 && x.OutputShape != "", y.Turns > 0 && y.OutputShape != ""),
+		first(x.OutputShape != "", y.OutputShape != ""), // figures are added, content is not
 		first(x.hasUsage(), y.hasUsage()),
 		first(x.Turns > 0, y.Turns > 0),
 		bStart.Compare(aStart), // the innermost

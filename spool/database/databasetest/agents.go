@@ -16,8 +16,8 @@ import (
 // and came out, the reported cost, what came out, and its status.
 var agentCalls = map[string][]string{
 	"claude-code": {
-		"claude-sonnet-5 10516+61 $0.0086811 Let me count them. SUCCESS",
 		"claude-haiku-5-5 387+18 $0.000477  SUCCESS",
+		"claude-sonnet-5 10516+61 $0.0086811 Let me count them. SUCCESS",
 		"claude-sonnet-5 10613+14 $0.00373 main.go has 42 lines. SUCCESS",
 		"claude-sonnet-5    ERROR",
 	},

@@ -137,7 +137,7 @@ func reporting(t *testing.T, open Open) {
 			}
 		}
 		head := view(t, s, account, ID(1001))
-		if want := []string{ID(1000), ID(1002), ID(1003)}; !slices.Equal(head.OtherReports, want) {
+		if want := []string{ID(1000), ID(1003), ID(1002)}; !slices.Equal(head.OtherReports, want) {
 			t.Errorf("the request names %q as the others, want %q", head.OtherReports, want)
 		}
 
