@@ -19,7 +19,7 @@ func TestDropsCountByAccountAndFromZeroEachDay(t *testing.T) {
 		t.Error("a sender is logged twice, or another not at all")
 	}
 
-	d.day = "2026-01-01" // as if the counts were of this day
+	d.day-- // as if the counts were of yesterday
 	if got := d.Total(); got != (wire.DropCounts{}) {
 		t.Errorf("on the next day %+v", got)
 	}

@@ -345,7 +345,7 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 // ready. Safe for concurrent use.
 type DropCounter struct {
 	mu     sync.Mutex
-	day    string                     // of the counts, in UTC
+	day    int64                      // of the counts: since 1970, in UTC
 	counts map[string]wire.DropCounts // by account, "" while it is unknown
 	logged map[string]time.Time       // by sender: when its drops were logged last
 }
@@ -404,7 +404,7 @@ func (d *DropCounter) add(account, sender string, drops wire.DropCounts) (isNews
 
 // beginDayLocked starts at zero when another day has begun.
 func (d *DropCounter) beginDayLocked() {
-	if today := time.Now().UTC().Format(time.DateOnly); today != d.day {
+	if today := time.Now().Unix() / (24 * 60 * 60); today != d.day {
 		d.day = today
 		d.counts = map[string]wire.DropCounts{}
 		d.logged = map[string]time.Time{}

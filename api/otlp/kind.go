@@ -1,9 +1,12 @@
 package otlp
 
 import (
+	"bytes"
 	"errors"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"promptspool/api/wire/jsonscan"
 )
 
 // Kind is what a request carries.
@@ -43,26 +46,22 @@ func KindOf(body []byte, form Form) (kind Kind) {
 		return kind
 	}
 
-	request, err := jsonRequest(body)
-	if err != nil {
+	at := jsonscan.SkipSpace(body, 0)
+	if at == len(body) || body[at] != '{' {
 		return ""
 	}
-	_ = eachMember(request.json, func(name, _ []byte) error {
-		switch string(name) {
-		case "resourceSpans":
-			kind = Spans
-		case "resourceLogs":
-			kind = LogRecords
-		case "resourceMetrics":
-			kind = Metrics
-		default:
-			return nil
+	for c := jsonscan.Enter(body, at); c.Next(); c.At = jsonscan.CheckValue(body, c.At, jsonLevelsMax) {
+		kind := kinds[string(camelCase(c.Name))]
+		if kind != "" && !bytes.HasPrefix(body[c.At:], []byte("null")) {
+			return kind
 		}
-		return errKnown
-	})
+	}
 
-	return kind
+	return ""
 }
+
+// kinds are the kinds of requests in JSON, by the member that only one of each has.
+var kinds = map[string]Kind{"resourceSpans": Spans, "resourceLogs": LogRecords, "resourceMetrics": Metrics}
 
 // eachAt calls fn with the messages at a path of field numbers below a message.
 func eachAt(message []byte, path []protowire.Number, fn func(message []byte) error) error {

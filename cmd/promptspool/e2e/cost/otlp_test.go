@@ -4,7 +4,6 @@ package cost
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -24,6 +23,12 @@ var otlpAttacks = []attack{
 			`{"stringValue":"x"},"traceId":"%s","spanId":"%016x"}`, attackedTrace, rand.Uint64()|1)
 		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, record) + `]}]}]}`
 		p.call("POST", "/v1/logs", body, "Content-Type", "application/json")
+		return len(body)
+	}},
+	// They are decoded twice.
+	{name: "spans: log records at their path", n: 1000, send: func(p target, n int) int {
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, `{"eventName":"gen_ai.choice"}`) + `]}]}]}`
+		p.call("POST", "/v1/traces", body, "Content-Type", "application/json")
 		return len(body)
 	}},
 	// Soon its record is full, and every one of them is refused.
@@ -79,19 +84,5 @@ func export(p target, spans string) int {
 
 func init() {
 	attacks = slices.Concat(attacks, otlpAttacks, pageAttacks)
-
-	// Each signal has other paths, as people mistype them.
-	aliases := map[string]string{
-		"POST /": "a path of /v1/traces", "POST /api/public/v2/traces/{}/close": "an id",
-	}
-	for _, signal := range []string{"traces", "logs", "metrics"} {
-		path := "/v1/" + signal
-		for _, below := range []string{"", "/otel", "/api/public/otel"} {
-			for _, alias := range []string{path, path + path, "/v1/traces" + path} {
-				aliases["POST "+below+alias] = "a path of " + path
-			}
-		}
-		delete(aliases, "POST "+path)
-	}
-	maps.Copy(withoutInput, aliases)
+	withoutInput["POST /api/public/v2/traces/{}/close"] = "an id"
 }
