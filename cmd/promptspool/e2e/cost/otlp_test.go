@@ -26,8 +26,9 @@ var otlpAttacks = []attack{
 		return len(body)
 	}},
 	// They are decoded twice.
-	{name: "spans: log records at their path", n: 1000, send: func(p target, n int) int {
-		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + elements(n, `{"eventName":"gen_ai.choice"}`) + `]}]}]}`
+	{name: "spans: log records at the path of spans", n: 1000, send: func(p target, n int) int {
+		records := elements(n, `{"eventName":"gen_ai.choice"}`)
+		body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + records + `]}]}]}`
 		p.call("POST", "/v1/traces", body, "Content-Type", "application/json")
 		return len(body)
 	}},
