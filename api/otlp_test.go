@@ -409,3 +409,25 @@ func TestSpansAndLogRecordsAtEachOthersPathAreKept(t *testing.T) {
 		t.Errorf("log records at the path of spans: %s", answer)
 	}
 }
+
+func TestTheRecordsOfACodingAgentAreSpansAndThePiecesOfItsStreamsAreDropped(t *testing.T) {
+	record := func(name string) string {
+		return `{"observedTimeUnixNano":"1700000000000000000","attributes":{"event.name":"codex.` + name +
+			`","conversation.id":"s"}}`
+	}
+	body := `{"resourceLogs":[{"scopeLogs":[{"logRecords":[` + record("user_prompt") + "," + record("sse_event") +
+		`]}]}]}`
+	for _, keep := range []bool{false, true} {
+		s := start(t, func(c *api.Config) { c.KeepPlumbing = keep })
+		want := 1
+		if keep {
+			want = 2
+		}
+
+		status, _, answer, _ := s.export("/v1/logs", body, "X-API-KEY", "app")
+		told, events := strings.Contains(answer, "1 log record dropped"), s.recorder.events
+		if status != 200 || told == keep || len(events) != want || events[0].Kind != wire.KindSpan {
+			t.Errorf("keep %v: %d %s, and %+v", keep, status, answer, events)
+		}
+	}
+}

@@ -169,6 +169,8 @@ func FuzzLogs(f *testing.F) {
 	for _, p := range payloads(f, "") {
 		f.Add(p.Body, p.Form == otlp.JSON)
 	}
+	f.Add([]byte(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[`+agentRecord(fmt.Sprintf(claudeBody, "api_error"),
+		"session.id", "s", "prompt.id", "p", "duration_ms", "1500", "error", "529")+`]}]}]}`), true)
 
 	f.Fuzz(func(t *testing.T, body []byte, isJSON bool) {
 		form := otlp.Protobuf
