@@ -152,17 +152,20 @@ func (s *span) shown(means dialect.Meaning) string {
 	}
 	for _, d := range s.tables.dialects {
 		for _, from := range sources(d, role) {
-			v := s.own.get(from.Key)
-			if event, key, ok := strings.Cut(strings.TrimPrefix(from.Key, "event "), ": "); ok {
-				v = s.event(event).at(key)
-			}
-			if !v.absent() {
+			if v := s.own.get(from.Key); !v.absent() {
 				return unquoted(v)
 			}
 		}
 	}
 
-	return ""
+	var lines []string
+	if len(s.events) > 0 {
+		for _, m := range s.content(role).messages {
+			lines = append(lines, m.json().at("content").shown())
+		}
+	}
+
+	return strings.Join(lines, "\n")
 }
 
 // clip shortens a text to at most runesMax characters.
