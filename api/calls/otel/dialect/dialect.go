@@ -50,6 +50,7 @@ const (
 	Tags        Meaning = "tags"
 	Metadata    Meaning = "metadata"
 	MetadataMap Meaning = "metadata, as JSON"
+	Unread      Meaning = "nothing, although the line below would read it"
 	Decides     Meaning = "kind of the span, and whether it is a call"
 )
 
