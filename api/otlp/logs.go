@@ -107,8 +107,12 @@ func (p *logRecord) isGenAI(attribute text) bool {
 	return bytes.HasPrefix(name.beginning(len(genAI)), genAI)
 }
 
-// nameAttribute returns the text of the attribute event.name. body is what was written of the record.
+// nameAttribute returns the text of the attribute event.name, unless the record names its event
+// anyway. body is what was written of it.
 func (p *logRecord) nameAttribute(body []byte) text {
+	if p.isGenAI(text{}) {
+		return text{}
+	}
 	for key, value := range written(p.written.of(body)) {
 		if string(key) != "event.name" {
 			continue
