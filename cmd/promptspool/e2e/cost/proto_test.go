@@ -61,15 +61,29 @@ func otlpShapes() (all []*shape) {
 		}
 	}
 
+	agent := filling{
+		place:   "logRecords",
+		before:  `{"resourceLogs":[{"scopeLogs":[{"logRecords":[`,
+		element: `{"body":{"stringValue":"claude_code.a"}}`,
+		after:   `]}]}]}`,
+	}
+	all = append(all, &shape{
+		name: "JSON /v1/logs of a coding agent", method: "POST", path: "/v1/logs",
+		header:  []string{"Content-Type", "application/json"},
+		body:    agent.text,
+		records: recordsOf(agent.place, len(agent.element)),
+		bounded: otlpBounded,
+	})
+
 	for _, key := range attributesRead() {
 		for _, value := range append(smallest, `{"role":"user","content":"a"}`, `{"type":"text","text":"a"}`) {
 			list := filling{place: key, before: `[`, element: value, after: `]`}
-			all = append(all, attributeShape(key+" of JSON, "+value, func(size int) string {
+			all = append(all, attributeShape(key, " of JSON, "+value, func(size int) string {
 				return attributeOf(strings.NewReplacer("N", "0", "M", "0", "*", "a").Replace(key), list.text(size))
 			}))
 		}
 		// As many attributes as its indices allow, or the same one again and again.
-		all = append(all, attributeShape("as many as possible, "+key, func(size int) string {
+		all = append(all, attributeShape(key, ", as many as possible", func(size int) string {
 			var b strings.Builder
 			for i := 0; b.Len() < size; i++ {
 				if i > 0 {
@@ -101,17 +115,27 @@ func attributeOf(key, value string) string {
 	return `{"key":` + quoted(key) + `,"value":{"stringValue":` + quoted(value) + `}}`
 }
 
-// attributeShape is the shape of a span with these attributes beside those of a model call.
-func attributeShape(name string, attributes func(size int) string) *shape {
+// attributeShape is the shape of a span with these attributes beside those of a model call. One whose
+// key only agents write is of an agent.
+func attributeShape(key, what string, attributes func(size int) string) *shape {
+	name := "n"
+	for _, d := range dialect.All {
+		read := slices.ContainsFunc(d.Table, func(a dialect.Attribute) bool { return a.Key == key }) ||
+			slices.ContainsFunc(d.Output, func(s dialect.Source) bool { return s.Key == key })
+		if len(d.Of) > 0 && read {
+			name = "gemini_cli.api_response"
+		}
+	}
+
 	return &shape{
-		name:   "attribute " + name,
+		name:   "attribute " + key + what,
 		method: "POST",
 		path:   "/v1/traces",
 		header: []string{"Content-Type", "application/json"},
 		looks:  spanLooks,
 		body: func(size int) string {
 			return `{"resourceSpans":[{"scopeSpans":[{"scope":{"name":"a"},"spans":[{"traceId":"` + traceOf(shapeID) +
-				`","spanId":"0123456789abcdef","name":"n","startTimeUnixNano":"1700000000000000000",` +
+				`","spanId":"0123456789abcdef","name":"` + name + `","startTimeUnixNano":"1700000000000000000",` +
 				`"endTimeUnixNano":"1700000001000000000","attributes":[` +
 				`{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}},` +
 				attributeOf("tags", "["+quoted(shapeID)+"]") + "," + attributes(size) + `]}]}]}]}`
