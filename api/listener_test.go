@@ -280,8 +280,8 @@ func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
 		_ = conn.Close()
 	}
 
-	if drops.Total().GRPC != 2 || metric(t, m, "promptspool_otlp_refused_total") != 2 {
-		t.Errorf("counted are %+v", drops.Total())
+	if drops.Of("").GRPC != 2 || metric(t, m, "promptspool_otlp_refused_total") != 2 {
+		t.Errorf("counted are %+v", drops.Of(""))
 	}
 	if text := log.String(); strings.Count(text, "speaks gRPC") != 1 || !strings.Contains(text, addr) {
 		t.Errorf("logged is\n%s", text)

@@ -94,13 +94,8 @@ func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 
 // refuseGRPC tells a client of gRPC, such as an exporter with its default protocol, what to set.
 func (a *API) refuseGRPC(ctx *fasthttp.RequestCtx) {
-	scheme := "http"
-	if ctx.IsTLS() {
-		scheme = "https"
-	}
-	settings := "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=" +
-		scheme + "://" + ctx.LocalAddr().String() + a.c.BasePath
-
+	settings := "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" +
+		ctx.LocalAddr().String() + a.c.BasePath
 	a.c.Metrics.OTLPRefused.WithLabelValues("grpc").Inc()
 	from := ctx.RemoteIP().String()
 	if a.c.Drops.add("", "grpc "+from, wire.DropCounts{GRPC: 1}) {

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -170,12 +170,8 @@ func (x *exported) count() string {
 	from := x.c.ctx.RemoteIP().String()
 	sender := strings.Join([]string{x.c.id.KeyID, from, string(x.kind)}, " ")
 	if x.a.c.Drops.add(x.c.id.Account, sender, drops) {
-		level := slog.LevelInfo
-		if drops.Rejected > 0 {
-			level = slog.LevelWarn
-		}
-		x.a.c.Logger.Log(x.c.context, level, "Not all that an OpenTelemetry exporter sends is kept.",
-			"why", message, "key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
+		x.a.c.Logger.Info("Not all that an OpenTelemetry exporter sends is kept.", "why", message,
+			"key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
 	}
 
 	return message
@@ -346,7 +342,7 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 type DropCounter struct {
 	mu     sync.Mutex
 	day    int64                      // of the counts: since 1970, in UTC
-	counts map[string]wire.DropCounts // by account, "" while it is unknown
+	counts map[string]wire.DropCounts // by account; "" is all of them
 	logged map[string]time.Time       // by sender: when its drops were logged last
 }
 
@@ -359,7 +355,7 @@ const (
 	dropSendersMax = 1000
 )
 
-// Of returns the counts of an account.
+// Of returns the counts of an account, or of all accounts together if it is "".
 func (d *DropCounter) Of(account string) wire.DropCounts {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -368,27 +364,17 @@ func (d *DropCounter) Of(account string) wire.DropCounts {
 	return d.counts[account]
 }
 
-// Total returns the counts of all accounts together.
-func (d *DropCounter) Total() (total wire.DropCounts) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.beginDayLocked()
-
-	for _, counts := range d.counts {
-		total.Add(counts)
-	}
-	return total
-}
-
 // add counts drops, and reports whether they should be logged.
 func (d *DropCounter) add(account, sender string, drops wire.DropCounts) (isNews bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.beginDayLocked()
 
-	counts := d.counts[account]
-	counts.Add(drops)
-	d.counts[account] = counts
+	for _, of := range slices.Compact([]string{account, ""}) {
+		counts := d.counts[of]
+		counts.Add(drops)
+		d.counts[of] = counts
+	}
 
 	last, known := d.logged[sender]
 	if known && time.Since(last) < dropLogEvery {

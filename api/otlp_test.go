@@ -367,7 +367,7 @@ func TestWhatIsNotKeptIsToldCountedAndLoggedOnce(t *testing.T) {
 	}
 
 	want := wire.DropCounts{LogRecords: 4, Metrics: 1}
-	if total := drops.Total(); total != want || metric(t, m, "promptspool_otlp_dropped_total") != 5 {
+	if total := drops.Of(""); total != want || metric(t, m, "promptspool_otlp_dropped_total") != 5 {
 		t.Errorf("counted are %+v, want %+v", total, want)
 	}
 	text := log.String()

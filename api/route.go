@@ -58,10 +58,6 @@ func (r *route) hasIdent() bool { return len(r.path) > 1 && r.path[len(r.path)-1
 // match reports whether the route has this path, and returns the identifier in it, as it was
 // sent.
 func (r *route) match(path []byte) (ident []byte, ok bool) {
-	// An exporter's whole path is often configured with a slash at its end.
-	if r.body == otlpBody && len(path) > 1 {
-		path = bytes.TrimRight(path, "/")
-	}
 	if len(path) < len(r.path) || string(path[:len(r.path)]) != r.path {
 		return nil, false
 	}
@@ -134,6 +130,13 @@ func findRoute(method, path []byte) (r *route, ident, allow string, err error) {
 	// Base URLs are often configured with a slash at their end.
 	for len(path) > 1 && path[1] == '/' {
 		path = path[1:]
+	}
+
+	// Exporters are given bases of other services, and whole paths with a slash at the end.
+	for _, base := range []string{"", "/otlp", "/otel", "/api/public/otel"} {
+		if rest, ok := bytes.CutPrefix(path, []byte(base)); ok && bytes.HasPrefix(rest, []byte("/v1/")) {
+			path = bytes.TrimRight(rest, "/")
+		}
 	}
 
 	var allowed []string

@@ -35,11 +35,11 @@ var routes = expandSpellings([]route{
 
 	// OpenTelemetry. Exporters append the path to a base, or post to the base itself, and users
 	// put the whole path into the base: that of spans, mostly.
-	{name: "otlp-traces", path: exporterPaths("traces") + " /", unverified: true,
+	{name: "otlp-traces", path: "/v1/traces /v1/traces/v1/traces /", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportTraces},
-	{name: "otlp-logs", path: exporterPaths("logs"), unverified: true,
+	{name: "otlp-logs", path: "/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportLogs},
-	{name: "otlp-metrics", path: exporterPaths("metrics"), unverified: true,
+	{name: "otlp-metrics", path: "/v1/metrics /v1/metrics/v1/metrics /v1/traces/v1/metrics", unverified: true,
 		needs: recorder, body: otlpBody, scope: wire.ScopeApp, handle: (*API).exportMetrics},
 	{name: "spans-bulk", path: "/spans-bulk", unverified: true,
 		needs: recorder, body: objectBody, scope: wire.ScopeApp, handle: (*API).spansBulk},
@@ -152,20 +152,6 @@ var routes = expandSpellings([]route{
 	{method: "GET", name: "sync-changes", path: "/sync/changes",
 		needs: changes, scope: wire.ScopeApp, handle: (*API).syncChanges},
 })
-
-// exporterPaths lists the paths to which exporters send a signal: below the bases that other
-// services have, too, and twice, where the setting for a base has a whole path already.
-func exporterPaths(signal string) string {
-	var all []string
-	for _, base := range []string{"", "/otlp", "/otel", "/api/public/otel"} {
-		all = append(all, base+"/v1/"+signal, base+"/v1/"+signal+"/v1/"+signal)
-		if signal != "traces" {
-			all = append(all, base+"/v1/traces/v1/"+signal)
-		}
-	}
-
-	return strings.Join(all, " ")
-}
 
 // expandSpellings makes one route of each spelling of a path.
 func expandSpellings(table []route) []route {

@@ -1,10 +1,6 @@
 package openapi
 
-import (
-	"strings"
-
-	"promptspool/api/wire"
-)
+import "promptspool/api/wire"
 
 const exampleTrace = "5b8efff798038103d269b633813fc60c"
 
@@ -69,23 +65,11 @@ type PartialSuccess struct {
 
 const exporterErrors = "Errors come in the encoding of the request: in protobuf as a google.rpc.Status."
 
-// otherBases lists these paths below each base that exporters may be given, without the first.
-func otherBases(paths string) string {
-	var all []string
-	for _, base := range []string{"", "/otlp", "/otel", "/api/public/otel"} {
-		for path := range strings.FieldsSeq(paths) {
-			all = append(all, base+path)
-		}
-	}
-
-	return strings.Join(all[1:], " ")
-}
-
 var otlpOperations = []operation{
 	{
 		id: "exportTraces", tag: tagOTLP, scope: wire.ScopeApp,
 		route:   "POST /v1/traces",
-		older:   otherBases("/v1/traces /v1/traces/v1/traces") + " /",
+		older:   "/v1/traces/v1/traces /",
 		summary: "Record spans",
 		detail: "The answer comes when all spans are durable. A span that comes again is recorded once. " +
 			"Spans that cannot be kept are refused one by one. " +
@@ -100,7 +84,7 @@ var otlpOperations = []operation{
 	{
 		id: "exportLogs", tag: tagOTLP, scope: wire.ScopeApp,
 		route:   "POST /v1/logs",
-		older:   otherBases("/v1/logs /v1/logs/v1/logs /v1/traces/v1/logs"),
+		older:   "/v1/logs/v1/logs /v1/traces/v1/logs",
 		summary: "Record log records about model calls",
 		detail: "The answer comes when they are durable. Those whose event name begins with `gen_ai.` are kept, " +
 			"and join their span; one of these without a span is refused. All others are dropped, as `errorMessage` " +
@@ -111,7 +95,7 @@ var otlpOperations = []operation{
 	{
 		id: "exportMetrics", tag: tagOTLP, scope: wire.ScopeApp,
 		route:   "POST /v1/metrics",
-		older:   otherBases("/v1/metrics /v1/metrics/v1/metrics /v1/traces/v1/metrics"),
+		older:   "/v1/metrics/v1/metrics /v1/traces/v1/metrics",
 		summary: "Discard metrics",
 		detail: "Metrics are discarded, as `errorMessage` says. Spans and log records that are sent here " +
 			"are kept.",

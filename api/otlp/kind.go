@@ -24,26 +24,9 @@ var errKnown = errors.New("the kind is known")
 
 // KindOf finds out what a request carries, whatever path it came to. In JSON its member shows it, in
 // protobuf the times of its items. It returns "" for others, such as metrics in protobuf.
-func KindOf(body []byte, form Form) (kind Kind) {
+func KindOf(body []byte, form Form) Kind {
 	if form == Protobuf {
-		_ = eachAt(body, []protowire.Number{1, 2, 2}, func(item []byte) error {
-			return eachField(item, func(f field) error {
-				if f.kind != protowire.Fixed64Type {
-					return nil
-				}
-				// Of a data point of metrics they are one level deeper.
-				switch f.number {
-				case 1, 11:
-					kind = LogRecords
-				case 7, 8:
-					kind = Spans
-				default:
-					return nil
-				}
-				return errKnown
-			})
-		})
-		return kind
+		return protobufKind(body, 1, 2, 2)
 	}
 
 	at := jsonscan.SkipSpace(body, 0)
@@ -63,15 +46,23 @@ func KindOf(body []byte, form Form) (kind Kind) {
 // kinds are the kinds of requests in JSON, by the member that only one of each has.
 var kinds = map[string]Kind{"resourceSpans": Spans, "resourceLogs": LogRecords, "resourceMetrics": Metrics}
 
-// eachAt calls fn with the messages at a path of field numbers below a message.
-func eachAt(message []byte, path []protowire.Number, fn func(message []byte) error) error {
-	if len(path) == 0 {
-		return fn(message)
-	}
-	return eachField(message, func(f field) error {
-		if !f.isMessage(path[0]) {
-			return nil
+// timed are the kinds whose items have a time in these fields. Metrics have theirs one level deeper.
+var timed = map[protowire.Number]Kind{1: LogRecords, 11: LogRecords, 7: Spans, 8: Spans}
+
+// protobufKind is KindOf the items at a path of field numbers below a message.
+func protobufKind(message []byte, path ...protowire.Number) (kind Kind) {
+	_ = eachField(message, func(f field) error {
+		switch {
+		case len(path) > 0 && f.isMessage(path[0]):
+			kind = protobufKind(f.bytes, path[1:]...)
+		case len(path) == 0 && f.kind == protowire.Fixed64Type:
+			kind = timed[f.number]
 		}
-		return eachAt(f.bytes, path[1:], fn)
+		if kind != "" {
+			return errKnown
+		}
+		return nil
 	})
+
+	return kind
 }

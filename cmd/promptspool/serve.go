@@ -173,7 +173,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	health := &dbHealth{metrics: m, logger: c.logger}
 	status := func() serverStatus {
 		s := statusOfServer(c.name, startedAt, storage, health)
-		s.DroppedToday = drops.Total()
+		s.DroppedToday = drops.Of("")
 		return s
 	}
 	operations := ops.Config{
@@ -339,7 +339,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 			Away:         forwarder.Away(),
 			ClockAhead:   clockAhead(upstream),
 			Spool:        spool.Status(),
-			DroppedToday: drops.Total(),
+			DroppedToday: drops.Of(""),
 		}
 	}
 	heartbeats := proxy.Heartbeats{

@@ -29,18 +29,13 @@ type serverStatus struct {
 
 // fleetAndDrops is an account's fleet, with what this server itself dropped.
 type fleetAndDrops struct {
-	fleet api.Fleet
+	database
 	drops *api.DropCounter
-}
-
-// Beat stores a sidecar's heartbeat.
-func (f fleetAndDrops) Beat(ctx context.Context, id wire.Identity, h wire.Heartbeat) error {
-	return f.fleet.Beat(ctx, id, h)
 }
 
 // Fleet lists the account's sidecars.
 func (f fleetAndDrops) Fleet(ctx context.Context, id wire.Identity) (wire.Fleet, error) {
-	fleet, err := f.fleet.Fleet(ctx, id)
+	fleet, err := f.database.Fleet(ctx, id)
 	fleet.DroppedToday = f.drops.Of(id.Account)
 
 	return fleet, err

@@ -24,17 +24,12 @@ type Retention struct {
 type sidecarsView struct {
 	Items     []wire.FleetSidecar
 	Alive     int
-	Waiting   int64 // events in all spools
-	Troubled  int   // sidecars with held, dead, dropped or lost events
-	Dropping  []dropping
+	Waiting   int64           // events in all spools
+	Troubled  int             // sidecars with held, dead, dropped or lost events
+	Server    wire.DropCounts // by this server itself
+	Dropped   int64           // today, by it and the sidecars
 	Kept      wire.Kept
 	Retention Retention
-}
-
-// dropping is what a sidecar, or this server, did not keep today of what exporters sent.
-type dropping struct {
-	Where string
-	Drops []wire.DropCount
 }
 
 func (p *pages) sidecarsPage(c *frame.Exchange) error {
@@ -43,13 +38,16 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 		return err
 	}
 
-	v := sidecarsView{Items: fleet.Items, Retention: p.retention}
-	v.noteDrops("This server", fleet.DroppedToday)
+	v := sidecarsView{
+		Items:     fleet.Items,
+		Server:    fleet.DroppedToday,
+		Dropped:   fleet.DroppedToday.Sum(),
+		Retention: p.retention,
+	}
 	for _, s := range fleet.Items {
 		if s.Alive {
 			v.Alive++
-			// Those of one that is offline may be of another day.
-			v.noteDrops(s.Name, s.DroppedToday)
+			v.Dropped += s.DroppedToday.Sum() // of one that is offline it may be of another day
 		}
 		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
 			v.Troubled++
@@ -62,11 +60,4 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 	}
 
 	return c.Show(http.StatusOK, "sidecars", "Sidecars", "sidecars", v)
-}
-
-// noteDrops adds what was dropped at a place, if anything was.
-func (v *sidecarsView) noteDrops(where string, drops wire.DropCounts) {
-	if all := drops.List(); len(all) > 0 {
-		v.Dropping = append(v.Dropping, dropping{where, all})
-	}
 }
