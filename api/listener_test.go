@@ -234,7 +234,7 @@ func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
 	})
 	wanted := "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" + addr
 
-	for _, calls := range []bool{true, false} {
+	for request, want := range map[string]string{"application/grpc+proto": "200", "text/plain": "505", "": ""} {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			t.Fatal(err)
@@ -249,10 +249,11 @@ func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
 		if _, ok := first.(*http2.SettingsFrame); !ok {
 			t.Fatalf("%v %v", first, err)
 		}
-		if calls {
+		if request != "" {
 			var head bytes.Buffer
 			fields := hpack.NewEncoder(&head)
 			_ = fields.WriteField(hpack.HeaderField{Name: ":method", Value: "POST"})
+			_ = fields.WriteField(hpack.HeaderField{Name: "content-type", Value: request})
 			_ = frames.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true})
 			_ = frames.WriteData(1, true, []byte("\x00\x00\x00\x00\x00"))
 
@@ -265,7 +266,7 @@ func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
 			for _, f := range headers.Fields {
 				got[f.Name] = f.Value
 			}
-			if got[":status"] != "200" || got["content-type"] != "application/grpc" || got["grpc-status"] != "12" ||
+			if got[":status"] != want || got["content-type"] != "application/grpc" || got["grpc-status"] != "12" ||
 				!strings.Contains(got["grpc-message"], wanted) {
 				t.Errorf("the answer is %v", got)
 			}
@@ -273,20 +274,20 @@ func TestAClientOfGRPCIsToldWhatToSet(t *testing.T) {
 
 		last, err := frames.ReadFrame()
 		goAway, ok := last.(*http2.GoAwayFrame)
-		if !ok || goAway.LastStreamID != map[bool]uint32{true: 1}[calls] ||
+		if !ok || (goAway.LastStreamID == 1) != (request != "") ||
 			!strings.Contains(string(goAway.DebugData()), wanted) {
-			t.Errorf("calls %v: %v %v", calls, last, err)
+			t.Errorf("%q: %v %v", request, last, err)
 		}
 		_ = conn.Close()
 	}
 
-	if drops.Of("").GRPC != 2 || metric(t, m, "promptspool_otlp_refused_total") != 2 {
+	if drops.Of("").GRPC != 3 || metric(t, m, "promptspool_otlp_refused_total") != 3 {
 		t.Errorf("counted are %+v", drops.Of(""))
 	}
 	if text := log.String(); strings.Count(text, "speaks gRPC") != 1 || !strings.Contains(text, addr) {
 		t.Errorf("logged is\n%s", text)
 	}
-	for metric(t, m, "promptspool_connections") > 0 { // both are forgotten once they are closed
+	for metric(t, m, "promptspool_connections") > 0 { // all are forgotten once they are closed
 		runtime.Gosched()
 	}
 }

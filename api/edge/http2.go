@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -37,19 +38,22 @@ func (c *Connections) RefuseHTTP2(ctx *fasthttp.RequestCtx, message string) {
 		_ = conn.SetReadDeadline(time.Now().Add(http2Time))
 		in := io.LimitReader(conn, http2BytesMax)
 		frames := http2.NewFramer(conn, in)
+		frames.ReadMetaHeaders = hpack.NewDecoder(4<<10, nil)
+		frames.MaxHeaderListSize = http2FrameMax
 		frames.SetMaxReadFrameSize(http2FrameMax) // by default it takes 16 MiB at once
 		_ = frames.WriteSettings()
 
-		stream := firstStream(in, frames)
-		if stream > 0 {
+		last := uint32(0)
+		if request := firstRequest(in, frames); request != nil {
+			last = request.StreamID
 			_ = frames.WriteHeaders(http2.HeadersFrameParam{
-				StreamID:      stream,
-				BlockFragment: unimplemented(message),
+				StreamID:      last,
+				BlockFragment: refusalOf(request, message),
 				EndHeaders:    true,
 				EndStream:     true,
 			})
 		}
-		_ = frames.WriteGoAway(stream, http2.ErrCodeNo, []byte(message))
+		_ = frames.WriteGoAway(last, http2.ErrCodeNo, []byte(message))
 
 		// If we closed it with bytes unread, the answer might never reach the client.
 		_ = conn.SetReadDeadline(time.Now().Add(http2Time))
@@ -57,26 +61,34 @@ func (c *Connections) RefuseHTTP2(ctx *fasthttp.RequestCtx, message string) {
 	})
 }
 
-// firstStream reads up to the headers of the first request, and returns its stream; 0 if there is
-// none.
-func firstStream(in io.Reader, frames *http2.Framer) uint32 {
+// firstRequest reads up to the headers of the first request; nil if none comes.
+func firstRequest(in io.Reader, frames *http2.Framer) *http2.MetaHeadersFrame {
 	_, err := io.CopyN(io.Discard, in, int64(len("SM\r\n\r\n"))) // the preface's end
 	for err == nil {
 		var frame http2.Frame
-		if frame, err = frames.ReadFrame(); err == nil && frame.Header().Type == http2.FrameHeaders {
-			return frame.Header().StreamID
+		frame, err = frames.ReadFrame()
+		if request, ok := frame.(*http2.MetaHeadersFrame); ok {
+			return request
 		}
 	}
 
-	return 0
+	return nil
 }
 
-// unimplemented returns the headers of gRPC's answer to a method that is not served.
-func unimplemented(message string) []byte {
+// refusalOf returns the headers of the answer to a request. A client of gRPC reads its status only
+// with a 200, which others would take for success.
+func refusalOf(request *http2.MetaHeadersFrame, message string) []byte {
+	status := "505"
+	for _, f := range request.Fields {
+		if f.Name == "content-type" && strings.HasPrefix(f.Value, "application/grpc") {
+			status = "200"
+		}
+	}
+
 	var b bytes.Buffer
 	headers := hpack.NewEncoder(&b)
 	for _, h := range []hpack.HeaderField{
-		{Name: ":status", Value: "200"},
+		{Name: ":status", Value: status},
 		{Name: "content-type", Value: "application/grpc"},
 		{Name: "grpc-status", Value: "12"},
 		{Name: "grpc-message", Value: message},
