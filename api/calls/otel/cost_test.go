@@ -27,6 +27,19 @@ var hostile = map[string]func(n int) map[string]any{
 	"many calls of tools in one message": func(n int) map[string]any {
 		return each(n, func(i string) (string, any) { return "gen_ai.prompt.0.tool_calls." + i + ".name", "f" })
 	},
+	"many calls of tools among the contents of a message": func(n int) map[string]any {
+		return each(n, func(i string) (string, any) {
+			return "llm.output_messages.0.message.contents." + i + ".tool_call.function.name", "f"
+		})
+	},
+	"calls of tools beside a text": func(n int) map[string]any {
+		return map[string]any{"response_data": `{"message":{"tool_calls":[` +
+			strings.Repeat(`{"function":{"name":"f","arguments":"{\"input\":{}}"}},`, n) + `{}]}}`}
+	},
+	"members of Braintrust's metadata": func(n int) map[string]any {
+		object, _ := json.Marshal(each(n, func(i string) (string, any) { return "m" + i, i }))
+		return map[string]any{"braintrust.metadata": string(object)}
+	},
 	"many parts in one message": func(n int) map[string]any {
 		return map[string]any{"gen_ai.output.messages": `[{"role":"assistant","parts":[` +
 			strings.Repeat(`{"type":"tool_call_response","response":"x"},{"type":"text","content":"y"},`, n) + `"z"]}]`}
