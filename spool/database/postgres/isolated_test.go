@@ -3,7 +3,6 @@ package postgres
 import (
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,92 +11,34 @@ import (
 	"promptspool/spool/archive"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres/postgrestest"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // A server commits the writes of several accounts together. Those whose worker is away must not
-// hold up the others.
+// hold up the others. Here a trigger fails as Citus does then.
 func TestWhileAWorkerIsAwayTheAccountsOfOthersAreWritten(t *testing.T) {
-	dsn := Empty(t)
-	db := openWith(t, dsn, patienceDefault)
-	present, absent, setAway := workerOf(t, db, dsn)
-
-	othersAreWritten(t, db, present, absent, setAway)
-}
-
-// A worker whose machine is gone refuses nothing: statements wait for it. So they do for a lock.
-func TestWhileAWorkerDoesNotAnswerTheAccountsOfOthersAreWritten(t *testing.T) {
-	dsn := Empty(t)
-	db := openWith(t, dsn, 300*time.Millisecond)
-	present, absent := twoAccounts(t, db, dsn)
+	const present, absent = "present", "absent"
+	db := openWith(t, postgrestest.Plain(t), patienceDefault)
 	db.spread = true
-	conn := postgrestest.Connect(t, dsn)
-
-	othersAreWritten(t, db, present, absent, func(away bool) {
-		sql, args := `ROLLBACK`, []any(nil)
-		if away {
-			// Locks the counts to which its writes would add, in the slots of all lanes.
-			if _, err := conn.Exec(t.Context(), `BEGIN`); err != nil {
-				t.Fatal(err)
-			}
-			id, _ := schema.ParseUUID(databasetest.ID(0))
-			sql = `
-				INSERT INTO account_weeks
-					(account_id, week, slot, records, spans, bytes, orphans, orphan_events, orphan_bytes, logs)
-				SELECT $1, $2::date, n, 0, 0, 0, 0, 0, 0, 0 FROM generate_series(0, $3::int) n`
-			args = []any{absent, schema.WeekOf(schema.TimeOf(id)), 2 * slotsOf * lanes}
-		}
-		if _, err := conn.Exec(t.Context(), sql, args...); err != nil {
+	// The name appears in the context of the error, where Citus names the worker.
+	const reach = `"while executing command on worker:5432"`
+	setAway := func(away bool) {
+		if err := db.pool.Exec(t.Context(), fmt.Sprintf(`
+			CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $$
+			BEGIN
+				IF %v AND NEW.account_id = '%s' THEN
+					RAISE EXCEPTION 'the worker fails' USING ERRCODE = '08006';
+				END IF;
+				RETURN NEW;
+			END $$`, reach, away, absent)); err != nil {
 			t.Fatal(err)
 		}
-	})
-}
-
-// An account that is only slow may be isolated as well.
-func TestAccountsThatAreIsolatedWithoutNeedAreWritten(t *testing.T) {
-	dsn := Empty(t)
-	db := openWith(t, dsn, time.Nanosecond)
-	db.spread = true
-
-	var writers sync.WaitGroup
-	for n := range 12 {
-		writers.Go(func() {
-			for i := range 4 {
-				event := databasetest.Event(t, i, wire.KindRequest, databasetest.ID(i), `{"function_name":"f"}`)
-				if _, err := db.Apply(t.Context(), fmt.Sprint("account-", n), []archive.Event{event}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
 	}
-	writers.Wait()
-
-	if err := db.Check(t.Context()); err != nil {
-		t.Error(err)
-	}
-	// Having been written there, they are tried with the others again.
-	db.isolated.accounts.Range(func(account, _ any) bool {
-		t.Errorf("%v is still isolated", account)
-		return true
-	})
-}
-
-// openWith opens a database that waits only so long for the worker of one among several accounts.
-func openWith(t *testing.T, dsn string, patience time.Duration) *DB {
-	t.Helper()
-	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
-	if err != nil {
+	setAway(false)
+	if err := db.pool.Exec(t.Context(),
+		`CREATE TRIGGER reach BEFORE INSERT ON account_weeks FOR EACH ROW EXECUTE FUNCTION `+reach+`()`); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = db.Close() })
-	db.patience = patience
 
-	return db
-}
-
-// othersAreWritten writes to two accounts while the worker of one is away.
-func othersAreWritten(t *testing.T, db *DB, present, absent string, setAway func(away bool)) {
-	t.Helper()
 	write := func(account string, n int) <-chan error {
 		answer := make(chan error, 1)
 		events := []archive.Event{
@@ -172,69 +113,44 @@ func othersAreWritten(t *testing.T, db *DB, present, absent string, setAway func
 	}
 }
 
-// twoAccounts returns the ids of two accounts, on different workers if there are any.
-func twoAccounts(t *testing.T, db *DB, dsn string) (present, absent string) {
-	t.Helper()
-	if !db.spread {
-		return "present", "absent"
-	}
-	accounts := accountsByNode(t, postgrestest.Connect(t, dsn))
+// An account that is only slow may be isolated as well.
+func TestAccountsThatAreIsolatedWithoutNeedAreWritten(t *testing.T) {
+	dsn := Empty(t)
+	db := openWith(t, dsn, time.Nanosecond)
+	db.spread = true
 
-	return accounts[0], accounts[len(accounts)-1]
-}
-
-// workerOf returns two accounts, and a function that takes the worker of the second away or brings
-// it back. Elsewhere than on Citus a trigger fails as Citus does then.
-func workerOf(t *testing.T, db *DB, dsn string) (present, absent string, setAway func(bool)) {
-	t.Helper()
-	present, absent = twoAccounts(t, db, dsn)
-	if db.spread {
-		host := ""
-		if err := postgrestest.Connect(t, dsn).QueryRow(t.Context(), `
-			SELECT nodename || ':' || nodeport FROM pg_dist_placement JOIN pg_dist_node USING (groupid)
-			WHERE shardid = get_shard_id_for_distribution_column('record_states', $1::text)`,
-			absent).Scan(&host); err != nil {
-			t.Fatal(err)
-		}
-		var accept func()
-		return present, absent, func(away bool) {
-			for _, worker := range postgrestest.Workers(t, dsn) {
-				switch {
-				case !strings.Contains(worker, "@"+host+"/"):
-				case away:
-					accept = postgrestest.Refuse(t, worker)
-				case accept != nil:
-					accept()
+	var writers sync.WaitGroup
+	for n := range 12 {
+		writers.Go(func() {
+			for i := range 4 {
+				event := databasetest.Event(t, i, wire.KindRequest, databasetest.ID(i), `{"function_name":"f"}`)
+				if _, err := db.Apply(t.Context(), fmt.Sprint("account-", n), []archive.Event{event}); err != nil {
+					t.Error(err)
 				}
 			}
-		}
+		})
 	}
+	writers.Wait()
 
-	db.spread = true
-	// The name appears in the context of the error, where Citus names the worker.
-	const reach = `"while executing command on worker:5432"`
-	fail := func(when string) string {
-		return fmt.Sprintf(`
-			CREATE OR REPLACE FUNCTION %s() RETURNS trigger LANGUAGE plpgsql AS $$
-			BEGIN
-				IF %s THEN
-					RAISE EXCEPTION 'the worker fails' USING ERRCODE = '08006';
-				END IF;
-				RETURN NEW;
-			END $$`, reach, when)
+	if err := db.Check(t.Context()); err != nil {
+		t.Error(err)
 	}
-	for _, sql := range []string{
-		fail("false"),
-		`CREATE TRIGGER reach BEFORE INSERT ON account_weeks FOR EACH ROW EXECUTE FUNCTION ` + reach + `()`,
-	} {
-		if err := db.pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
+	// Having been written there, they are tried with the others again.
+	db.isolated.accounts.Range(func(account, _ any) bool {
+		t.Errorf("%v is still isolated", account)
+		return true
+	})
+}
 
-	return present, absent, func(away bool) {
-		if err := db.pool.Exec(t.Context(), fail(fmt.Sprintf("%v AND NEW.account_id = 'absent'", away))); err != nil {
-			t.Fatal(err)
-		}
+// openWith opens a database that waits only so long for the worker of one among several accounts.
+func openWith(t *testing.T, dsn string, patience time.Duration) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), Config{DSN: dsn, Logger: silent})
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.patience = patience
+
+	return db
 }

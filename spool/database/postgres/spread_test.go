@@ -15,7 +15,6 @@ import (
 	"promptspool/spool/archive/query"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/postgres/postgrestest"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // Citus would commit a COPY alone in one phase, after the others (folding.insert). A page is read
@@ -116,20 +115,16 @@ func unnotedCopies(log string) (unnoted, copied int) {
 }
 
 func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
-	dsn := postgrestest.DSN(t)
+	dsn := postgrestest.Plain(t)
 	db := openWith(t, dsn, patienceDefault)
 
-	// Elsewhere than on Citus its catalog is made up.
-	half := []string{`SELECT undistribute_table('summaries')`}
-	if !db.spread {
-		half = []string{
-			`CREATE TABLE pg_dist_partition AS
-			SELECT 'record_states'::regclass AS logicalrelid, 'account_id' AS partkey`,
-			`CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2'`,
-			fakeWorker("", true),
-		}
-	}
-	for _, sql := range half {
+	// The catalog of Citus is made up.
+	for _, sql := range []string{
+		`CREATE TABLE pg_dist_partition AS
+		SELECT 'record_states'::regclass AS logicalrelid, 'account_id' AS partkey`,
+		`CREATE FUNCTION column_to_column_name(regclass, text) RETURNS text LANGUAGE sql AS 'SELECT $2'`,
+		fakeWorker("", true),
+	} {
 		if err := db.pool.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -151,10 +146,15 @@ func TestADatabaseThatIsHalfSpreadIsRefused(t *testing.T) {
 // A write that is cut off in its commit is acknowledged, and shows only later. Whether there is one
 // cannot be known while a worker is away.
 func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
-	dsn := Empty(t)
-	db := openWith(t, dsn, patienceDefault)
+	db := openWith(t, postgrestest.Plain(t), patienceDefault)
 	db.InSmallSteps()
-	account, setWorker := summarizedOn(t, db, dsn)
+	db.spread = true
+	setWorker := func(state string) {
+		gid := map[string]string{"undecided": "citus_0_1_2_3"}[state]
+		if err := db.pool.Exec(t.Context(), fakeWorker(gid, state != "away")); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	write := func(from, to int) {
 		t.Helper()
@@ -163,7 +163,7 @@ func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 			id := databasetest.ID(n)
 			events = append(events, databasetest.Event(t, n, wire.KindRequest, id, `{"function_name":"f"}`))
 		}
-		if _, err := db.Apply(t.Context(), account, events); err != nil {
+		if _, err := db.Apply(t.Context(), "a", events); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,46 +185,9 @@ func TestNoSummaryIsMadeWhileAWriteIsUndecided(t *testing.T) {
 			want = 6
 		}
 		if err := db.pool.QueryRow(t.Context(), []any{&n},
-			`SELECT count(*) FROM summaries WHERE account_id = $1`, account); err != nil || n != want {
+			`SELECT count(*) FROM summaries`); err != nil || n != want {
 			t.Errorf("a worker is %q: there are %d summaries, %v; want %d", worker, n, err, want)
 		}
-	}
-}
-
-// summarizedOn returns an account, and a function that leaves a transaction undecided on a worker,
-// takes one away that has other accounts, or ends both. Elsewhere than on Citus it is made up.
-func summarizedOn(t *testing.T, db *DB, dsn string) (account string, setWorker func(state string)) {
-	t.Helper()
-	if !db.spread {
-		db.spread = true
-		return "a", func(state string) {
-			gid := map[string]string{"undecided": "citus_0_1_2_3"}[state]
-			if err := db.pool.Exec(t.Context(), fakeWorker(gid, state != "away")); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-
-	account, _, setAway := workerOf(t, db, dsn)
-	conn := postgrestest.Connect(t, postgrestest.Workers(t, dsn)[0])
-	return account, func(state string) {
-		switch state {
-		case "undecided":
-			run(t, conn, `BEGIN; CREATE TABLE undecided (x int); PREPARE TRANSACTION 'citus_0_1_2_3'`)
-		case "away":
-			run(t, conn, `ROLLBACK PREPARED 'citus_0_1_2_3'`)
-			setAway(true)
-		default:
-			setAway(false)
-		}
-	}
-}
-
-// run runs statements, separated by semicolons.
-func run(t *testing.T, conn *pgx.Conn, sql string) {
-	t.Helper()
-	if _, err := conn.Exec(t.Context(), sql, pgx.QueryExecModeSimpleProtocol); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -265,63 +228,6 @@ func TestAWriteThatANodeDoesNotCommitIsNotAcknowledged(t *testing.T) {
 			t.Error("a write is acknowledged that is not committed")
 		}
 	}
-
-	// Control, where a commit may be torn.
-	if db.spread && !tornCommit(t, dsn) {
-		t.Error("a write without its counts is not torn, so nothing shows that one would be noticed")
-	}
-}
-
-// tornCommit writes as folding.insert must not: after a SELECT, a COPY is all that it sends to one
-// node, and another node gets an INSERT. It reports whether the commit succeeds and the row is lost.
-func tornCommit(t *testing.T, dsn string) bool {
-	t.Helper()
-	conn := postgrestest.Connect(t, dsn)
-	accounts := accountsByNode(t, conn)
-	here, there := accounts[0], accounts[len(accounts)-1]
-	id, _ := schema.ParseUUID(databasetest.ID(1))
-
-	lost := 0
-	count := func(q querier) error {
-		return q.QueryRow(t.Context(),
-			`SELECT 1 - count(*) FROM record_states WHERE account_id = $1`, here).Scan(&lost)
-	}
-	if err := pgx.BeginFunc(t.Context(), conn, func(tx pgx.Tx) error {
-		if err := count(tx); err != nil {
-			return err
-		}
-		row := make([]any, len(stateColumns))
-		copy(row, []any{here, id, schema.TimeOf(id), int64(1), false, []byte{}})
-		if _, err := tx.CopyFrom(t.Context(), pgx.Identifier{"record_states"}, stateColumns,
-			pgx.CopyFromRows([][]any{row})); err != nil {
-			return err
-		}
-		_, err := tx.Exec(t.Context(), `
-			INSERT INTO tombstones (account_id, request_id, deleted_at) VALUES ($1, $2, $3)`,
-			there, id, schema.TimeOf(id))
-		return err
-	}); err != nil {
-		t.Error(err)
-		return false
-	}
-	if err := count(conn); err != nil {
-		t.Fatal(err)
-	}
-
-	return lost == 1
-}
-
-// accountsByNode returns accounts, sorted by the node of a Citus that has their records.
-func accountsByNode(t *testing.T, conn *pgx.Conn) (accounts []string) {
-	t.Helper()
-	if err := conn.QueryRow(t.Context(), `
-		SELECT array_agg(a ORDER BY groupid)
-		FROM generate_series(1, 20) n, concat('account-', n) a, pg_dist_placement
-		WHERE shardid = get_shard_id_for_distribution_column('record_states', a)`).Scan(&accounts); err != nil {
-		t.Fatal(err)
-	}
-
-	return accounts
 }
 
 // failAtCommit makes each transaction that adds a state fail in COMMIT, or before in PREPARE.

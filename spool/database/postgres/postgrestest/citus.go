@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,19 +160,6 @@ func Crash(t testing.TB, dsn string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Refuse makes the server of dsn end all connections to its database and refuse new ones, until
-// accept is called. For that database, the server is away.
-func Refuse(t testing.TB, dsn string) (accept func()) {
-	t.Helper()
-	name := strings.TrimPrefix(parse(t, dsn).Path, "/")
-	server := inDatabase(t, dsn, "postgres")
-	run(t, server,
-		fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS false`, name),
-		fmt.Sprintf(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s'`, name))
-
-	return func() { run(t, server, fmt.Sprintf(`ALTER DATABASE %s ALLOW_CONNECTIONS true`, name)) }
 }
 
 // Recover decides the transactions that a crash of a node has left undecided. Citus does so by

@@ -66,8 +66,11 @@ func DSN(t testing.TB) string {
 		return citusDatabase(t, dsn, nil)
 	}
 
-	return database(t, sharedServer(t).DSN("postgres"), "")
+	return Plain(t)
 }
+
+// Plain is DSN for a test that makes up what a Citus would answer: it is never on one.
+func Plain(t testing.TB) string { return database(t, sharedServer(t).DSN("postgres"), "") }
 
 // Prepared is DSN for a database that prepare has filled, for example with tables.
 //
