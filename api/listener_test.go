@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -47,8 +48,12 @@ func exchange(t testing.TB, addr, sent string) (statuses []int, hungUp bool) {
 		}
 
 		statuses = append(statuses, res.StatusCode)
-		if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		body, err := io.ReadAll(res.Body)
+		if err != nil {
 			return statuses, true
+		}
+		if res.StatusCode >= 400 && !json.Valid(body) {
+			t.Errorf("%.200q is answered with %d %q", sent, res.StatusCode, body)
 		}
 	}
 }
@@ -97,6 +102,8 @@ func TestNoRequestIsSmuggledInAnother(t *testing.T) {
 		"a zero byte in a header":          head + "Content-Length: 2\x00\r\n\r\n{}" + smuggled,
 		"two hosts":                        head + "Host: elsewhere\r\nContent-Length: 2\r\n\r\n{}" + smuggled,
 		"no host":                          hostless + "Content-Length: 2\r\n\r\n{}" + smuggled,
+		"a huge header":                    head + "X-A: " + strings.Repeat("x", 20<<10) + "\r\n\r\n" + smuggled,
+		"something else than HTTP":         "hello\r\n\r\n" + smuggled,
 	} {
 		statuses, hungUp := exchange(t, addr, sent)
 		if slices.Contains(statuses, 404) || len(statuses) > 1 || !hungUp {
