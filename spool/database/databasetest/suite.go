@@ -81,7 +81,6 @@ func RunLarge(t *testing.T, open Open) {
 	run(t, open, []scene{
 		{"the largest batches and events are taken whole", large},
 		{"a record takes any number of steps, and lists the latest", steps},
-		{"a page of heavy rows is shorter, and its cursor goes on", heavyPages},
 		{"a filter counts exactly up to a bound", totals},
 	})
 }
