@@ -179,20 +179,3 @@ func (s *stage) tellMemory(b *testing.B) {
 		b.Errorf("the process held %d MB of anonymous memory, more than %d", most>>10, benchMemory>>20)
 	}
 }
-
-// BenchmarkScoresOfOneRecord writes 2,000 scores of one record one by one.
-func BenchmarkScoresOfOneRecord(b *testing.B) {
-	const events = 2000
-	for range b.N {
-		db, err := badgerdb.Open(badgerdb.Config{Dir: b.TempDir(), Logger: quiet})
-		if err != nil {
-			b.Fatal(err)
-		}
-		begun := bytesWritten()
-		databasetest.WriteScores(b, db, events)
-		b.ReportMetric(float64(bytesWritten()-begun)/events, "written-B/event")
-		if err := db.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -16,6 +16,6 @@
 //
 // Scenes of writes are in folding.go, clocks.go, orphans.go, editing.go and deleting.go, those
 // of spans in tracing*.go, and those of questions in asking.go, searching.go and starting.go.
-// history.go and filter.go draw what they work with. WriteScores and Bench are for
-// benchmarks: growing.go, bench.go, questions.go, calls.go.
+// history.go and filter.go draw what they work with. Bench is for benchmarks: bench.go,
+// questions.go, calls.go.
 package databasetest

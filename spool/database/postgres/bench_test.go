@@ -98,15 +98,3 @@ func (s *stage) settle(b *testing.B) {
 		time.Since(begun).Round(time.Millisecond), size.Bytes>>20, size.DiskBytes>>20)
 	b.ReportMetric(float64(size.DiskBytes)/float64(size.Bytes), "disk/payload")
 }
-
-// BenchmarkScoresOfOneRecord writes 2,000 scores of one record one by one.
-func BenchmarkScoresOfOneRecord(b *testing.B) {
-	const events = 2000
-	for range b.N {
-		dsn := postgrestest.Start(b, postgrestest.Options{Settings: benchSettings}).Database(b)
-		db := open(b, dsn)
-		begun := walBytes(b, dsn)
-		databasetest.WriteScores(b, db, events)
-		b.ReportMetric(float64(walBytes(b, dsn)-begun)/events, "WAL-B/event")
-	}
-}
