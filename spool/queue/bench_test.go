@@ -10,26 +10,20 @@ import (
 	"promptspool/spool/queue"
 )
 
-const benchEventBytes = 4096
-
-// BenchmarkAppend is to be compared with BenchmarkFloor: their ratio, not their figures.
+// BenchmarkAppend measures one writer and 64. BenchmarkBesideTheFloors of e2e/bench compares a
+// sidecar with a bare file.
 func BenchmarkAppend(b *testing.B) {
-	s := open(b, b.TempDir(), func(c *queue.Config) { c.BytesMax = 1 << 40 })
-	data := make([]byte, benchEventBytes)
-	benchParallel(b, func() error { return s.Append(context.Background(), 1, data) })
-}
-
-// benchParallel measures do with one writer and with 64.
-func benchParallel(b *testing.B, do func() error) {
+	data := make([]byte, 4096)
 	for name, writers := range map[string]int{"writers=1": 1, "writers=64": 64} {
 		b.Run(name, func(b *testing.B) {
-			b.SetBytes(benchEventBytes)
+			s := open(b, b.TempDir(), func(c *queue.Config) { c.BytesMax = 1 << 40 })
+			b.SetBytes(int64(len(data)))
 
 			var wg sync.WaitGroup
 			for i := range writers {
 				wg.Go(func() {
 					for range (b.N + i) / writers {
-						if err := do(); err != nil {
+						if err := s.Append(context.Background(), 1, data); err != nil {
 							b.Error(err)
 							return
 						}
