@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,4 +94,21 @@ func startDelivering(b *testing.B) *harness.Node {
 	)
 
 	return sidecar
+}
+
+// cpuOf returns the processor time that a process has used.
+func cpuOf(b testing.TB, n *harness.Node) time.Duration { return cpuOfProcess(b, n.Cmd.Process.Pid) }
+
+func cpuOfProcess(b testing.TB, pid int) time.Duration {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(after)
+
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond // the kernel counts in hundredths
 }

@@ -11,5 +11,5 @@ import (
 
 func TestMain(m *testing.M) {
 	harness.Main(func() int { return postgrestest.Main(m) },
-		map[string]func(){"pressure": runPressure, "floor": runFloor, "sink": runSink})
+		map[string]func(){"pressure": runPressure, "floor": runFloor})
 }
