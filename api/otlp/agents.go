@@ -22,6 +22,9 @@ var agentNames = strings.Fields("claude_code. codex. gemini_cli.")
 // an error is to the answer what a span of HTTP is to a call.
 var streamEvents = strings.Fields("codex.sse_event codex.websocket_event")
 
+// streamSpans are those that Codex makes of each piece, once with tokens, and else rarely with an event.
+var streamSpans = strings.Fields("handle_responses receiving")
+
 // agentKeys are the attributes that the span of a record is made with.
 var agentKeys = strings.Fields(`
 	session.id conversation.id prompt.id prompt_id duration_ms event.timestamp error error.message success
@@ -42,15 +45,13 @@ func (p *logRecord) agentName(attribute text, body []byte) string {
 
 // scalar returns the text of a written AnyValue.
 func scalar(value []byte) text {
-	if len(value) == 0 {
-		return text{}
-	}
-	c := jsonscan.Enter(value, 0)
-	if !c.Next() {
-		return text{}
+	if len(value) > 0 {
+		if c := jsonscan.Enter(value, 0); c.Next() {
+			return jsonText(value[c.At:jsonscan.SkipValue(value, c.At)])
+		}
 	}
 
-	return jsonText(value[c.At:jsonscan.SkipValue(value, c.At)])
+	return text{}
 }
 
 // span returns the span of a coding agent's log record. from is where the record begins in what was

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-
-	"promptspool/api/wire/jsonscan"
 )
 
 // Log is one decoded log record about a model call.
@@ -114,13 +112,9 @@ func (p *logRecord) nameAttribute(body []byte) text {
 		return text{}
 	}
 	for key, value := range written(p.written.of(body)) {
-		if string(key) != "event.name" {
-			continue
+		if string(key) == "event.name" {
+			return scalar(value)
 		}
-		if name, ok := jsonscan.Lookup(value, "stringValue"); ok {
-			return jsonText(name)
-		}
-		break
 	}
 
 	return text{}

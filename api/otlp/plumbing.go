@@ -48,11 +48,13 @@ var plumbingKeys = strings.Fields(`
 	asgi. db. dns. express. faas. fastify. graphql. hapi. http. koa. messaging. net. network. next. redis. rpc. tls.
 	url. user_agent.`)
 
-// isPlumbing reports whether the span is one of an app's HTTP, database or similar instrumentation
-// and says nothing about a model call. It is judged alone: those around it may be in other requests.
+// isPlumbing reports whether the span is one of an app's HTTP, database or similar instrumentation,
+// or of a piece of a stream, and says nothing about a model call. It is judged alone: those around it may be in other requests.
 // body is what was written of it.
 func (p *parts) isPlumbing(scope text, body []byte) bool {
-	if IsModelScope(string(scope.beginning(scopeBytes))) {
+	name := string(scope.beginning(scopeBytes))
+	isPiece := strings.HasPrefix(name, "codex") && slices.Contains(streamSpans, string(p.name.beginning(scopeBytes)))
+	if IsModelScope(name) && !isPiece {
 		return false
 	}
 
@@ -64,7 +66,8 @@ func (p *parts) isPlumbing(scope text, body []byte) bool {
 		plumbing = plumbing || begins(key, plumbingKeys)
 	}
 
-	return plumbing && !hasModelEvent(p.written.events.of(body))
+	events := p.written.events.of(body)
+	return isPiece && len(events) == 0 || plumbing && !hasModelEvent(events)
 }
 
 // hasModelEvent reports whether one of the events of a span is about a model call.

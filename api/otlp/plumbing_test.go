@@ -26,7 +26,11 @@ func TestOnlyAnAppsSurroundingsArePlumbing(t *testing.T) {
 		"a prompt's link": {"", `"attributes":{"http.url":"x","promptlayer.prompt.name":"greet"}`, false},
 		"an event": {"", `"attributes":{"http.url":"x"},"events":[{"name":"retry"},{"name":"gen_ai.choice"}]`,
 			false},
-		"another event": {"", `"attributes":{"http.url":"x"},"events":[{"name":"retry"}]`, true},
+		"another event":   {"", `"attributes":{"http.url":"x"},"events":[{"name":"retry"}]`, true},
+		"piece of stream": {"codex_exec", `"name":"handle_responses","attributes":{"busy_ns":1}`, true},
+		"its last piece":  {"codex_exec", `"name":"handle_responses","attributes":{"gen_ai.usage":1}`, false},
+		"its failure":     {"codex_exec", `"name":"handle_responses","events":[{"name":"event x.rs:1"}]`, false},
+		"another's piece": {"radio", `"name":"receiving"`, false},
 	} {
 		body := fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"scope":{"name":%q},"spans":[{"name":"x",
 			"traceId":"01010101010101010101010101010101","spanId":"0000000000000001",%s}]}]}]}`, c.scope, c.span)

@@ -53,7 +53,6 @@ var agents = Dialect{
 		{"decision", ShownOutput, ""},
 
 		{"conversation.id", Metadata, SessionKey},
-		{"thread_id", Metadata, SessionKey},
 		{"prompt.id", Metadata, Turn},
 		{"prompt_id", Metadata, Turn},
 		{"gen_ai.prompt.name", Metadata, Turn}, // which names no template
