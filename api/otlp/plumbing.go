@@ -49,8 +49,8 @@ var plumbingKeys = strings.Fields(`
 	url. user_agent.`)
 
 // isPlumbing reports whether the span is one of an app's HTTP, database or similar instrumentation,
-// or of a piece of a stream, and says nothing about a model call. It is judged alone: those around it may be in other requests.
-// body is what was written of it.
+// or of a piece of a stream, and says nothing about a model call. It is judged alone: those around
+// it may be in other requests. body is what was written of it.
 func (p *parts) isPlumbing(scope text, body []byte) bool {
 	name := string(scope.beginning(scopeBytes))
 	isPiece := strings.HasPrefix(name, "codex") && slices.Contains(streamSpans, string(p.name.beginning(scopeBytes)))
