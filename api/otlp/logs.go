@@ -2,6 +2,7 @@ package otlp
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 )
@@ -30,6 +31,10 @@ func Logs(body []byte, form Form, take func(Log) error, takeSpan func(Span) erro
 		}
 		if !p.isGenAI(named) {
 			return nil
+		}
+
+		if joined := p.joinedByResponse(named, body); joined != nil {
+			p = joined
 		}
 
 		// All messages of a call may have the same time, so their order must be kept. It
@@ -66,6 +71,46 @@ var logs = signalOf("resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "
 
 // errUnjoined is why an event about a model call cannot be kept.
 var errUnjoined = errors.New("an event about a model call must have the traceId and the spanId of the call's span")
+
+// evaluation is the name of an event that judges a call.
+var evaluation = []byte("gen_ai.evaluation.result")
+
+// responseIDMax bounds the id of a provider's response.
+const responseIDMax = 512
+
+// joinedByResponse returns an evaluation that names no span with the ids that ResponseIDs has for
+// its call, and nil for any other log record.
+func (p *logRecord) joinedByResponse(attribute text, body []byte) *logRecord {
+	name := p.event
+	if name.isEmpty() {
+		name = attribute
+	}
+	if p.check() == nil || !bytes.Equal(name.beginning(len(evaluation)+1), evaluation) {
+		return nil
+	}
+
+	for key, value := range written(p.written.of(body)) {
+		id := scalar(value)
+		if text := id.next(responseIDMax); string(key) == "gen_ai.response.id" && len(text) > 0 {
+			trace, span := ResponseIDs(string(text))
+			joined := *p
+			joined.traceID, joined.spanID = trace[:], span[:]
+			return &joined
+		}
+	}
+
+	return nil
+}
+
+// ResponseIDs returns the ids of a trace and a span that stand for the call with a provider's
+// response id. No other span has them.
+func ResponseIDs(responseID string) (trace [16]byte, span [8]byte) {
+	sum := sha256.Sum256([]byte("gen_ai.response.id " + responseID))
+	copy(trace[:], sum[:])
+	copy(span[:], sum[len(trace):])
+
+	return trace, span
+}
 
 // logRecord is what a log record is written from.
 type logRecord struct {

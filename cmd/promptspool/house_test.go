@@ -88,8 +88,8 @@ var imports = map[string]string{
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel spool/archive/query spool/archive/rowcode",
-	"spool/archive/records": "api/wire api/wire/secrets metrics api/calls/otel spool/archive " +
-		"spool/archive/query spool/archive/rowcode",
+	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel api/otlp " +
+		"spool/archive spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",

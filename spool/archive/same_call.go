@@ -135,13 +135,31 @@ func callKey(requestID string, r *Request) (key UUID, ok bool) {
 		return key, false
 	}
 
-	const week = 7 * 24 * time.Hour
-	sum := sha256.Sum256([]byte(r.ResponseID))
+	return keyOf(r.ResponseID, id.time()), true
+}
+
+// callWeeks is in how many weeks, the last being that of the evaluation, a call is looked for.
+const callWeeks = 5
+
+// CallKeys returns the keys under which a call may be that was judged at a moment.
+func CallKeys(responseID string, at time.Time) (keys []UUID) {
+	for i := range callWeeks {
+		keys = append(keys, keyOf(responseID, at.Add(-time.Duration(i)*week)))
+	}
+
+	return keys
+}
+
+const week = 7 * 24 * time.Hour
+
+// keyOf returns the key of the calls of a week with a response id.
+func keyOf(responseID string, at time.Time) (key UUID) {
+	sum := sha256.Sum256([]byte(responseID))
 	copy(key[6:], sum[:])
-	monday := id.time().Truncate(week).UnixMilli() // Go's zero time is a Monday
+	monday := at.Truncate(week).UnixMilli() // Go's zero time is a Monday
 	copy(key[:6], binary.BigEndian.AppendUint64(nil, uint64(max(monday, 0)))[2:])
 
-	return key, true
+	return key
 }
 
 // time returns the time in an id.

@@ -104,6 +104,10 @@ type Log struct {
 	TraceID string
 	SpanID  string
 
+	// ResponseID is the provider's response id of a call that it judges, if it names no span; the
+	// ids above stand for that call then.
+	ResponseID string
+
 	// Joined is the id of the span's record, in the event that marks log records as joined.
 	Joined string
 }
@@ -123,7 +127,10 @@ func readLog(body wire.Object) *Log {
 		return strings.ToLower(jsonscan.Unquote(value))
 	}
 
-	return &Log{TraceID: text("traceId"), SpanID: text("spanId")}
+	l := &Log{TraceID: text("traceId"), SpanID: text("spanId")}
+	l.ResponseID = otel.JudgedResponse(log, l.TraceID)
+
+	return l
 }
 
 // SpanEvent returns the event of the record's span, read again from its body. ok is false if

@@ -1,10 +1,13 @@
 package otel
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"math"
 	"slices"
 	"sort"
 
+	"promptspool/api/otlp"
 	"promptspool/api/wire"
 )
 
@@ -57,6 +60,26 @@ func (s *span) scores(g *metadataSet) []wire.Score {
 	sort.Slice(all, func(i, j int) bool { return all[i].Name < all[j].Name })
 
 	return all
+}
+
+// Evaluation returns the scores in a stored log record. The metadata has what a score cannot hold.
+func Evaluation(stored json.RawMessage) ([]wire.Score, map[string]string) {
+	g := metadataSet{all: map[string]string{}}
+	s := span{events: []event{newEvent(value(stored).at("log"))}}
+
+	return s.scores(&g), g.all
+}
+
+// JudgedResponse returns the response id of the call that a log record judges. It is empty if the
+// record names the call's span.
+func JudgedResponse(log json.RawMessage, traceID string) string {
+	e := newEvent(value(log))
+	id := e.get("gen_ai.response.id").text()
+	if trace, _ := otlp.ResponseIDs(id); hex.EncodeToString(trace[:]) != traceID {
+		return ""
+	}
+
+	return id
 }
 
 // percent returns a number from 0 to 1 as a score.

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"promptspool/api/calls/otel"
+	"promptspool/api/otlp"
 	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive"
 )
 
@@ -62,6 +64,12 @@ func (key spanKey) logLink() archive.UUID {
 	return archive.LogLink(id)
 }
 
+// keyOfResponse returns the span that stands for the call with a response id.
+func keyOfResponse(responseID string) spanKey {
+	trace, span := otlp.ResponseIDs(responseID)
+	return spanKey{trace, span}
+}
+
 // joinings are the spans whose log records may have to be joined, with the ids of their records, ""
 // until they are found.
 type joinings map[spanKey]string
@@ -75,9 +83,18 @@ func (svc *Service) joinLogs(ctx context.Context, account string, events []archi
 	found := joinings{}
 	for i := range events {
 		if e := &events[i]; e.Log != nil && stored(results[i]) {
+			svc.quiet.Delete(account)
 			if key, ok := keyOf(e.Log.TraceID, e.Log.SpanID); ok {
 				found[key] = ""
 			}
+			if e.Log.ResponseID == "" {
+				continue
+			}
+			call, err := svc.judged(ctx, account, e)
+			if err != nil {
+				return err
+			}
+			found[keyOfResponse(e.Log.ResponseID)] = call
 		}
 	}
 	if err := svc.addSpans(ctx, account, events, results, found); err != nil {
@@ -148,18 +165,28 @@ func (svc *Service) unjoined(account, id string, err error) error {
 func (svc *Service) addSpans(
 	ctx context.Context, account string, events []archive.Event, results []wire.Result, found joinings,
 ) error {
-	if !slices.ContainsFunc(events, func(e archive.Event) bool { return e.Span != nil }) {
+	_, quiet := svc.quiet.Load(account)
+	mayJoin := func(e archive.Event) bool { return e.Span != nil || e.Request != nil && !quiet }
+	if !slices.ContainsFunc(events, mayJoin) {
 		return nil
 	}
 	has, err := svc.config.Store.Counts(ctx, account)
 	if err != nil {
 		return err
 	}
+	waiting := has.Orphans.Requests+has.Orphans.Logs > 0
+	if !waiting {
+		svc.quiet.Store(account, true)
+	}
 
 	spans := map[archive.UUID]spanKey{} // by the keys of their log records
 	records := joinings{}
 	for i := range events {
 		e := &events[i]
+		if waiting && e.Request != nil && e.Request.ResponseID != "" && stored(results[i]) {
+			key := keyOfResponse(e.Request.ResponseID)
+			spans[key.logLink()], records[key] = key, e.RequestID
+		}
 		if e.Span == nil || !stored(results[i]) {
 			continue
 		}
@@ -172,7 +199,7 @@ func (svc *Service) addSpans(
 		// that were joined to what was sent of it before.
 		lacks := results[i].Follows && e.Request != nil && (e.Request.Turns == 0 || e.Request.OutputShape == "")
 		_, came := found[key]
-		if !lacks && has.Orphans.Requests+has.Orphans.Logs == 0 && !came {
+		if !lacks && !waiting && !came {
 			continue
 		}
 		spans[key.logLink()], records[key] = key, e.RequestID
@@ -237,11 +264,17 @@ func (svc *Service) join(
 			body = bodies[state.Span.ID]
 		}
 	}
-	if wire.IsCode(err, wire.CodeNotFound) || err == nil && state.Span == nil {
+	if wire.IsCode(err, wire.CodeNotFound) {
 		return nil, nil // deleted meanwhile
 	}
 	if err != nil {
 		return nil, err
+	}
+	if state.Request != nil && key == keyOfResponse(state.Request.Value.ResponseID) {
+		return svc.judge(ctx, account, key, spanRecord)
+	}
+	if state.Span == nil {
+		return nil, nil // deleted meanwhile, and only logged since
 	}
 
 	logs, derived, err := svc.waitingLogs(ctx, account, key, spanRecord)
@@ -269,6 +302,58 @@ func (svc *Service) join(
 	}
 
 	return append(derived, span), nil
+}
+
+// judged returns a record of the call that an evaluation judges by its response id, "" if there is
+// none. Evaluations come within weeks.
+func (svc *Service) judged(ctx context.Context, account string, e *archive.Event) (recordID string, err error) {
+	keys := archive.CallKeys(e.Log.ResponseID, e.OrderTime)
+	err = svc.config.Store.Change(ctx, account, []string{e.RequestID}, false,
+		func(g *archive.Group, reader archive.Reader) error {
+			recordID = ""
+			of := g.Records[0].Account
+			err := reader.CallSets(of, keys)
+			for _, key := range keys {
+				if set := g.Accounts[of].Calls[key]; err == nil && recordID == "" && len(set.Records) > 0 {
+					recordID = set.Records[0].String()
+				}
+			}
+			return err
+		})
+
+	return recordID, err
+}
+
+// judge returns the events that give a call the evaluations that name its response id.
+func (svc *Service) judge(
+	ctx context.Context, account string, key spanKey, recordID string,
+) (derived []archive.Event, err error) {
+	logs, derived, err := svc.waitingLogs(ctx, account, key, recordID)
+	if err != nil {
+		return nil, err
+	}
+
+	from := archive.Entry{Stamp: archive.Stamp{At: svc.config.Now().UTC()}, Sidecar: svc.config.Name}
+	add := func(kind wire.Kind, body map[string]any) {
+		body["request_id"] = recordID
+		text, _ := jsonscan.Marshal(body)
+		var e archive.Event
+		if err == nil {
+			e, err = svc.derive(ctx, account, &from, kind, recordID, text)
+			derived = append(derived, e)
+		}
+	}
+	for _, log := range logs {
+		scores, metadata := otel.Evaluation(log)
+		for _, score := range scores {
+			add(wire.KindScore, map[string]any{"name": score.Name, "score": score.Score})
+		}
+		if len(metadata) > 0 {
+			add(wire.KindMetadata, map[string]any{"metadata": metadata})
+		}
+	}
+
+	return derived, err
 }
 
 // waitingLogs returns the bodies of a span's log records, and the events that mark them.

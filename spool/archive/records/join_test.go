@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api/otlp"
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/records"
@@ -442,5 +444,58 @@ func TestWhyALogRecordIsRefused(t *testing.T) {
 	results, err := j.archive.Record(t.Context(), j.id, logs)
 	if err != nil || !strings.Contains(results[5].Reason, fmt.Sprint(archive.LogBytesMax, " bytes")) {
 		t.Errorf("%v, %+v", err, results[5])
+	}
+}
+
+// An evaluation may name the call by the provider's response id alone, and come long before or after it.
+func TestAnEvaluationFindsItsCallByTheResponseID(t *testing.T) {
+	const responseID = "chatcmpl-Ay5LM9hCKy4Zp0sXVeVY"
+	evaluations := fmt.Sprintf(`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"%d",
+		"eventName":"gen_ai.evaluation.result","attributes":[
+		{"key":"gen_ai.response.id","value":{"stringValue":"`+responseID+`"}},
+		{"key":"gen_ai.evaluation.name","value":{"stringValue":"relevance"}},
+		{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.85}},
+		{"key":"gen_ai.evaluation.explanation","value":{"stringValue":"to the point"}}]}]}]}]}`,
+		joinStart.Add(8*24*time.Hour).UnixNano())
+	var judgement wire.Event
+	refused, err := otlp.Logs([]byte(evaluations), otlp.JSON, func(l otlp.Log) error {
+		judgement = traceEvent(t, wire.KindLog, wire.LogRecordID(l.TraceID, l.SpanID, l.At), string(l.Body))
+		judgement.AcceptedAt = joinStart.Add(8 * 24 * time.Hour)
+		return nil
+	}, nil)
+	if err != nil || refused.Spans+refused.Dropped > 0 {
+		t.Fatal(refused, err)
+	}
+
+	logged := wire.Event{
+		ID: databasetest.ID(1), RequestID: wire.SpanRecordID(joinTrace, [8]byte{9}, uint64(joinStart.UnixNano())),
+		Kind: wire.KindRequest, AcceptedAt: joinStart, Sidecar: "a",
+		Body: json.RawMessage(`{"function_name":"f","kwargs":{},"request_response":{"id":"` + responseID + `"},
+			"request_start_time":1,"request_end_time":2}`),
+	}
+	traced, _ := spanAndLog(t, 1, "Hi", joinStart, said)
+	traced.Body = bytes.Replace(traced.Body, []byte(`"attributes":[`), []byte(
+		`"attributes":[{"key":"gen_ai.response.id","value":{"stringValue":"`+responseID+`"}},`), 1)
+
+	for name, call := range map[string]wire.Event{"logged": logged, "traced": traced} {
+		for order, events := range map[string][]wire.Event{
+			"after its call":  {call, judgement, judgement},
+			"before its call": {judgement, call},
+		} {
+			t.Run(name+", "+order, func(t *testing.T) {
+				j := newJoiner(t)
+				for _, e := range events {
+					j.record(t, e)
+				}
+				r := j.shown(t, call)
+				if len(r.Scores) != 1 || r.Scores[0] != (wire.Score{Name: "relevance", Score: 85}) ||
+					r.Metadata["evaluation.relevance.explanation"] != "to the point" {
+					t.Errorf("the call shows %+v, %v", r.Scores, r.Metadata)
+				}
+				if counts, err := j.Counts(t.Context(), j.id.Account); err != nil || counts.Orphans.Logs != 0 {
+					t.Errorf("%d log records wait, %v", counts.Orphans.Logs, err)
+				}
+			})
+		}
 	}
 }

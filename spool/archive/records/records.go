@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"promptspool/api/wire"
@@ -24,7 +25,10 @@ type Config struct {
 
 // Service folds events into a Store and answers questions about records. It is safe for
 // concurrent use if the Store is.
-type Service struct{ config Config }
+type Service struct {
+	config Config
+	quiet  sync.Map // accounts in which nothing waits, as far as this server knows
+}
 
 // New returns a Service. It starts no goroutine and needs no closing; the Store is the
 // caller's to close.
@@ -36,7 +40,7 @@ func New(c Config) *Service {
 		c.Now = time.Now
 	}
 
-	return &Service{c}
+	return &Service{config: c}
 }
 
 // checkAccount rejects callers without an account. No caller should get here
