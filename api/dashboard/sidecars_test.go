@@ -32,6 +32,7 @@ func TestThePageOfSidecarsShowsWhatWasDroppedToday(t *testing.T) {
 			" log records dropped today: not about model calls": alive,
 			"1 gRPC connection dropped today":                   alive,
 			"2 metrics exports dropped today":                   true,
+			">online<":                                          alive,
 		} {
 			if strings.Contains(page, text) != want {
 				t.Errorf("alive %v: the page has %q: %v", alive, text, !want)

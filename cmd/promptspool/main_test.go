@@ -137,67 +137,51 @@ func TestWrongUsageExitsWith2AndTellsTheNextStep(t *testing.T) {
 	withoutVariables(t)
 
 	long := strings.Repeat("n", 256)
-	for _, tt := range []struct{ line, want string }{
-		{"frob", "there is no command \"frob\"\nSee `promptspool --help`."},
-		{"keys frob", "there is no command \"frob\"\nSee `promptspool keys --help`."},
-		{"--frob", "flag provided but not defined: --frob\nSee `promptspool --help`."},
-		{"server --frob", "flag provided but not defined: --frob\nSee `promptspool server --help`."},
-		{"server -f", "flag provided but not defined: -f\nSee `promptspool server --help`."},
-		{"keys list --data", "flag needs an argument: --data\nSee `promptspool keys list --help`."},
-		{"server", "--data (or PROMPTSPOOL_DATA) is missing: data folder (created if missing)\n" +
-			"See `promptspool server --help`."},
-		{"server more", "\"more\" is too much: this command takes flags only\nSee `promptspool server --help`."},
-		{"sidecar --data x", "--upstream (or PROMPTSPOOL_UPSTREAM) is missing: " +
-			"the URL of the server, such as http://127.0.0.1:8788\nSee `promptspool sidecar --help`."},
-		{"sidecar --data x --upstream h:1", "--upstream (or PROMPTSPOOL_UPSTREAM): " +
-			"\"h:1\" is not the URL of a server; give one such as http://127.0.0.1:8788\n" +
-			"See `promptspool sidecar --help`."},
-		{"sidecar --name " + long, "--name (or PROMPTSPOOL_NAME): \"" + long + "\" must be a text of 1 to 255 bytes\n" +
-			"See `promptspool sidecar --help`."},
-		{"server --data x --name " + long, "--name (or PROMPTSPOOL_NAME): \"" + long +
-			"\" must be a text of 1 to 255 bytes\nSee `promptspool server --help`."},
-		{"sidecar --drain 5", "--drain (or PROMPTSPOOL_DRAIN): \"5\" is not a duration such as 30s\n" +
-			"See `promptspool sidecar --help`."},
-		{"sidecar --spool-bytes-max many", "--spool-bytes-max (or PROMPTSPOOL_SPOOL_BYTES_MAX): " +
-			"\"many\" is not a size such as 64MiB or 8GiB\nSee `promptspool sidecar --help`."},
-		{"sidecar --log-level loud", "--log-level (or PROMPTSPOOL_LOG_LEVEL): " +
-			"\"loud\" is not one of debug, info, warn, error\nSee `promptspool sidecar --help`."},
-		{"sidecar --log-format xml", "--log-format (or PROMPTSPOOL_LOG_FORMAT): \"xml\" is not one of text, json\n" +
-			"See `promptspool sidecar --help`."},
-		{"keys revoke --data x", "give the id of one key; `promptspool keys list` shows them\n" +
-			"See `promptspool keys revoke --help`."},
-		{"keys revoke a b", "give the id of one key; `promptspool keys list` shows them\n" +
-			"See `promptspool keys revoke --help`."},
-		{"requests get", "give one request id, as track-request returned it\nSee `promptspool requests get --help`."},
-		{"requests get id --url http://h", "--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, " +
-			"as promptspool keys create --scope full makes; better given by its variable\n" +
-			"See `promptspool requests get --help`."},
-		{"requests get id --key k --url h", "--url (or PROMPTSPOOL_URL): \"h\" is not the URL of a server; " +
-			"give one such as http://127.0.0.1:8788\nSee `promptspool requests get --help`."},
-		{"requests search --key k --limit 1001", "--limit (or PROMPTSPOOL_REQUESTS_SEARCH_LIMIT): " +
-			"\"1001\" is not a number from 1 to 1000\nSee `promptspool requests search --help`."},
-		{"requests search --key k --metadata x", "--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): " +
-			"\"x\" is not key=value\nSee `promptspool requests search --help`."},
-		{"requests search --key k --status foo", "--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): " +
-			"\"foo\" is wrong: it is one of: SUCCESS, WARNING, ERROR\nSee `promptspool requests search --help`."},
-		{"requests stats --key k --cost 5..1", "--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): " +
-			"\"5..1\" is wrong: the range ends before it begins\nSee `promptspool requests stats --help`."},
-		{"requests search --key k --sort foo", "--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): " +
-			"\"foo\" is not one of list_time, accepted_at, request_start_time, input_tokens, output_tokens, cost, " +
-			"latency_ms, status\nSee `promptspool requests search --help`."},
-		{"keys create --data x --scope al", "--scope (or PROMPTSPOOL_KEYS_CREATE_SCOPE): " +
-			"\"al\" is not one of app, full\nSee `promptspool keys create --help`."},
-		{"templates show", "give the name or id of one template; `promptspool templates list` shows them\n" +
-			"See `promptspool templates show --help`."},
-		{"templates show a --version 0", "--version (or PROMPTSPOOL_TEMPLATES_SHOW_VERSION): " +
-			"\"0\" is not a number from 1 to 2147483647\nSee `promptspool templates show --help`."},
-		{"templates list --page -1", "--page (or PROMPTSPOOL_TEMPLATES_LIST_PAGE): " +
-			"\"-1\" is not a number from 1 to 100000\nSee `promptspool templates list --help`."},
-		{"version -o xml", "--output (or PROMPTSPOOL_OUTPUT): \"xml\" is not one of table, json\n" +
-			"See `promptspool version --help`."},
+	for _, tt := range []struct{ command, args, want string }{
+		{"", "frob", "there is no command \"frob\""},
+		{"keys", "frob", "there is no command \"frob\""},
+		{"", "--frob", "flag provided but not defined: --frob"},
+		{"server", "--frob", "flag provided but not defined: --frob"},
+		{"keys list", "--data", "flag needs an argument: --data"},
+		{"server", "", "--data (or PROMPTSPOOL_DATA) is missing: data folder (created if missing)"},
+		{"server", "more", "\"more\" is too much: this command takes flags only"},
+		{"sidecar", "--data x",
+			"--upstream (or PROMPTSPOOL_UPSTREAM) is missing: the URL of the server, such as " +
+				"http://127.0.0.1:8788"},
+		{"sidecar", "--data x --upstream h:1",
+			"--upstream (or PROMPTSPOOL_UPSTREAM): \"h:1\" is not the URL of a server; give one such as " +
+				"http://127.0.0.1:8788"},
+		{"sidecar", "--name " + long,
+			"--name (or PROMPTSPOOL_NAME): \"" + long + "\" must be a text of 1 to 255 bytes"},
+		{"sidecar", "--log-level loud",
+			"--log-level (or PROMPTSPOOL_LOG_LEVEL): \"loud\" is not one of debug, info, warn, error"},
+		{"keys revoke", "--data x", "give the id of one key; `promptspool keys list` shows them"},
+		{"requests get", "", "give one request id, as track-request returned it"},
+		{"requests get", "id --url http://h",
+			"--key (or PROMPTSPOOL_KEY) is missing: a key of scope full, as promptspool keys create " +
+				"--scope full makes; better given by its variable"},
+		{"requests get", "id --key k --url h",
+			"--url (or PROMPTSPOOL_URL): \"h\" is not the URL of a server; give one such as " +
+				"http://127.0.0.1:8788"},
+		{"requests search", "--key k --metadata x",
+			"--metadata (or PROMPTSPOOL_REQUESTS_SEARCH_METADATA): \"x\" is not key=value"},
+		{"requests search", "--key k --status foo",
+			"--status (or PROMPTSPOOL_REQUESTS_SEARCH_STATUS): \"foo\" is wrong: it is one of: SUCCESS, " +
+				"WARNING, ERROR"},
+		{"requests stats", "--key k --cost 5..1",
+			"--cost (or PROMPTSPOOL_REQUESTS_STATS_COST): \"5..1\" is wrong: the range ends before it " +
+				"begins"},
+		{"requests search", "--key k --sort foo",
+			"--sort (or PROMPTSPOOL_REQUESTS_SEARCH_SORT): \"foo\" is not one of list_time, " +
+				"accepted_at, request_start_time, input_tokens, output_tokens, cost, latency_ms, status"},
+		{"templates show", "",
+			"give the name or id of one template; `promptspool templates list` shows them"},
+		{"templates list", "--page -1",
+			"--page (or PROMPTSPOOL_TEMPLATES_LIST_PAGE): \"-1\" is not a number from 1 to 100000"},
 	} {
-		want := said{Code: 2, Err: "promptspool: " + tt.want + "\n"}
-		Equal(t, tt.line, say(t, strings.Fields(tt.line)...), want)
+		see := strings.TrimSpace("promptspool " + tt.command)
+		want := said{Code: 2, Err: "promptspool: " + tt.want + "\nSee `" + see + " --help`.\n"}
+		Equal(t, tt.command+" "+tt.args, say(t, strings.Fields(tt.command+" "+tt.args)...), want)
 	}
 }
 

@@ -105,23 +105,6 @@ func waiting(t *testing.T, s *queue.Queue) (texts []string) {
 	return texts
 }
 
-func TestRepairRebuildsWhatOnlyTheRawFilesGive(t *testing.T) {
-	dir := closed(t)
-	flip(t, dir, "*.vlog", at("event 4", 8)) // Badger's checksum after event 4, whose frame is intact
-	found, whole := checkDir(t, dir)
-	if len(whole) != 10 || !found.Sound() || found.Generations[0].Plan != queue.PlanRebuild {
-		t.Errorf("the report is %+v", found)
-	}
-	if _, err := queue.Repair(t.Context(), queue.Config{Dir: dir, Logger: quiet()}); err != nil {
-		t.Fatal(err)
-	}
-	log, examinations := examined()
-	wantTexts(t, open(t, dir, log), numbered(10))
-	if *examinations != 0 {
-		t.Error("after the repair Badger still does not return every event")
-	}
-}
-
 func TestCheckTellsWhatIsAckedAndWhatWaits(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(900))

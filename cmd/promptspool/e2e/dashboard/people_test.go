@@ -164,10 +164,26 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 		t.Errorf("after signing out %d drafts are left", n)
 	}
 
-	// Another person joins with a link from the owner, and gets one when the password is
-	// forgotten.
+	// The secret of a key is shown once.
 	b.visit("/sign-in")
 	b.signIn("ann@example.com", "another good password")
+	b.visit("/keys")
+	b.fill("[name=name]", "shop")
+	b.choose("[name=scope]", "full")
+	b.press("form.row .primary")
+	b.shows("table", "shop", "full", "never")
+	b.screenshots("keys")
+	key := strings.TrimSpace(b.text("#secret"))
+	if r := server.Call("GET", "/prompt-templates", nil, "X-API-KEY", key); r.Status != http.StatusOK {
+		t.Errorf("the key %q: %d %s", key, r.Status, r.Body)
+	}
+	b.visit("/keys")
+	if b.text("#secret") != "" {
+		t.Error("the secret is shown again")
+	}
+
+	// Another person joins with a link from the owner, and gets one when the password is
+	// forgotten.
 	b.visit("/people")
 	b.choose("form.card [name=role]", "editor")
 	b.press("form.card .primary")
