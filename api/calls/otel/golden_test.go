@@ -103,7 +103,7 @@ func payloads(t testing.TB) map[string]otlptest.Payload {
 	for _, p := range otlptest.Payloads(t, "../../otlp/testdata", "testdata/payloads") {
 		all[p.Name] = p
 	}
-	if len(all) < 58 {
+	if len(all) < 59 {
 		t.Fatalf("only %d payloads", len(all))
 	}
 

@@ -21,7 +21,7 @@ func (s *span) takeRequest(r *Span) {
 	r.endless = s.reportsStep() || s.isCodex()
 
 	seconds, ok := s.find(dialect.Seconds).number()
-	if ok && r.Start.Equal(r.End) && 0 < seconds && seconds < 1e6 {
+	if ok && s.own.text("logfire.span_type") == "log" && 0 < seconds && seconds < 1e6 {
 		r.Start = r.End.Add(-time.Duration(seconds * float64(time.Second)))
 	}
 }
