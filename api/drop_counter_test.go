@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"testing"
 
 	"promptspool/api/wire"
@@ -8,22 +9,23 @@ import (
 
 func TestDropsCountByAccountAndFromZeroEachDay(t *testing.T) {
 	var d DropCounter
-	for _, sender := range []string{"one", "one", "two"} {
-		d.add("a", sender, wire.DropCounts{LogRecords: 2})
+	lines, metrics := wire.Drop{Count: 2, What: "line"}, wire.Drop{Count: 1, What: "metric"}
+	for i, drop := range []wire.Drop{lines, metrics, lines, lines} {
+		if isNews := d.add("a", drop); isNews != (i < 2) {
+			t.Errorf("drop %d of the account is logged: %v", i, isNews)
+		}
 	}
-	d.add("b", "three", wire.DropCounts{Metrics: 1})
-	if a, all := d.Of("a"), d.Of(""); a != (wire.DropCounts{LogRecords: 6}) || all.Sum() != 7 {
+	if !d.add("b", lines) {
+		t.Error("the first one of another account is not logged")
+	}
+	a, all := d.Of("a"), d.Of("")
+	if !slices.Equal(a, []wire.Drop{{Count: 6, What: "line"}, metrics}) ||
+		!slices.Equal(all, []wire.Drop{{Count: 8, What: "line"}, metrics}) {
 		t.Errorf("of a %+v, of all %+v", a, all)
-	}
-	if d.add("a", "one", wire.DropCounts{}) || !d.add("a", "four", wire.DropCounts{}) {
-		t.Error("a sender is logged twice, or another not at all")
 	}
 
 	d.day-- // as if the counts were of yesterday
-	if got := d.Of(""); got != (wire.DropCounts{}) {
-		t.Errorf("on the next day %+v", got)
-	}
-	if !d.add("a", "one", wire.DropCounts{}) {
-		t.Error("on the next day nothing is logged")
+	if got := d.Of(""); got != nil || !d.add("a", lines) {
+		t.Errorf("on the next day %+v, or nothing is logged", got)
 	}
 }

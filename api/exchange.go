@@ -67,7 +67,7 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 	}
 
 	switch {
-	case r == nil && edge.IsHTTP2(ctx):
+	case r == nil && string(ctx.Method()) == "PRI": // HTTP/2
 		err = nil
 		a.refuseGRPC(ctx)
 	case wire.IsCode(err, wire.CodeBadJSON): // the head is bad, so not even a page is served

@@ -97,10 +97,9 @@ func (a *API) refuseGRPC(ctx *fasthttp.RequestCtx) {
 	settings := "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf and OTEL_EXPORTER_OTLP_ENDPOINT=http://" +
 		ctx.LocalAddr().String() + a.c.BasePath
 	a.c.Metrics.OTLPRefused.WithLabelValues("grpc").Inc()
-	from := ctx.RemoteIP().String()
-	if a.c.Drops.add("", "grpc "+from, wire.DropCounts{GRPC: 1}) {
+	if a.c.Drops.add("", wire.Drop{Count: 1, What: "gRPC connection", Why: "set " + settings}) {
 		a.c.Logger.Warn("A client speaks gRPC, which is not served. Nothing that it sends is kept.",
-			"from", from, "set", settings)
+			"from", ctx.RemoteIP(), "set", settings)
 	}
 	ctx.SetStatusCode(fasthttp.StatusHTTPVersionNotSupported) // as it is counted
 	a.conns.RefuseHTTP2(ctx, "promptspool takes OpenTelemetry over HTTP, not over gRPC: set "+settings)

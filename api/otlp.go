@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
@@ -62,12 +63,14 @@ func (x *exported) claim() (release func(), err error) {
 	return release, err
 }
 
-// kindNames are what OTLP calls a request of each kind, and the member that counts what is rejected
-// of it.
-var kindNames = map[otlp.Kind]struct{ request, rejected string }{
-	otlp.Spans:      {"ExportTraceServiceRequest", "rejectedSpans"},
-	otlp.LogRecords: {"ExportLogsServiceRequest", "rejectedLogRecords"},
-	otlp.Metrics:    {"ExportMetricsServiceRequest", "rejectedDataPoints"},
+// kinds has what OTLP calls a request of each kind, the member of the answer that counts what is
+// rejected, and what is dropped of it, and why.
+var kinds = map[otlp.Kind]struct{ request, rejected, dropped, why string }{
+	otlp.Spans: {"ExportTraceServiceRequest", "rejectedSpans", "span",
+		"HTTP, database or similar instrumentation; --otlp-keep all keeps them"},
+	otlp.LogRecords: {"ExportLogsServiceRequest", "rejectedLogRecords", "log record", "not about model calls"},
+	otlp.Metrics: {"ExportMetricsServiceRequest", "rejectedDataPoints", "metrics export",
+		"only spans and log records are kept; OTEL_METRICS_EXPORTER=none stops them"},
 }
 
 // exportTraces, exportLogs and exportMetrics take what an OTLP exporter sends to their paths.
@@ -106,7 +109,7 @@ func (a *API) export(c *exchange, asked otlp.Kind) error {
 		err = x.end()
 	}
 	if errors.Is(err, otlp.ErrMalformed) {
-		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), kindNames[asked].request)
+		return wire.Errorf(wire.CodeBadJSON, "%s. Send an %s.", sentence(err), kinds[asked].request)
 	}
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func (a *API) export(c *exchange, asked otlp.Kind) error {
 	}
 	c.ctx.SetStatusCode(200)
 	c.ctx.SetContentType(form.ContentType())
-	c.ctx.SetBody(otlp.Answer(form, kindNames[asked].rejected, x.refused.Spans, x.count()))
+	c.ctx.SetBody(otlp.Answer(form, kinds[asked].rejected, x.refused.Spans, x.count()))
 
 	return nil
 }
@@ -141,23 +144,16 @@ func (x *exported) decode(form otlp.Form) (otlp.Refused, error) {
 
 // count counts what was not kept of an export, and says what it was; "" if all was kept.
 func (x *exported) count() string {
-	dropped := int64(x.refused.Dropped)
-	var drops wire.DropCounts
-	switch x.kind {
-	case otlp.Spans:
-		drops.Spans = dropped
-	case otlp.LogRecords:
-		drops.LogRecords = dropped
-	case otlp.Metrics:
-		drops.Metrics = dropped
-	}
-
 	var parts []string
-	if x.refused.Spans > 0 {
+	var drops []wire.Drop
+	if n := x.refused.Spans; n > 0 {
 		parts = append(parts, x.refused.Reason)
+		drops = append(drops, wire.Drop{Count: int64(n), What: "faulty item", Why: "the exporter was told why"})
 	}
-	for _, c := range drops.List() {
-		parts = append(parts, c.String())
+	if n := x.refused.Dropped; n > 0 {
+		kind := kinds[x.kind]
+		parts = append(parts, english.Plural(n, kind.dropped, "")+" dropped: "+kind.why)
+		drops = append(drops, wire.Drop{Count: int64(n), What: kind.dropped, Why: kind.why})
 	}
 	if len(parts) == 0 {
 		return ""
@@ -165,13 +161,10 @@ func (x *exported) count() string {
 	message := strings.Join(parts, "; ")
 
 	x.a.c.Metrics.OTLPRefused.WithLabelValues(string(x.kind)).Add(float64(x.refused.Spans))
-	x.a.c.Metrics.OTLPDropped.WithLabelValues(string(x.kind)).Add(float64(dropped))
-	drops.Rejected = int64(x.refused.Spans)
-	from := x.c.ctx.RemoteIP().String()
-	sender := strings.Join([]string{x.c.id.KeyID, from, string(x.kind)}, " ")
-	if x.a.c.Drops.add(x.c.id.Account, sender, drops) {
+	x.a.c.Metrics.OTLPDropped.WithLabelValues(string(x.kind)).Add(float64(x.refused.Dropped))
+	if x.a.c.Drops.add(x.c.id.Account, drops...) {
 		x.a.c.Logger.Info("Not all that an OpenTelemetry exporter sends is kept.", "why", message,
-			"key", x.c.id.KeyID, "from", from, "user_agent", string(x.c.ctx.UserAgent()))
+			"key", x.c.id.KeyID, "from", x.c.ctx.RemoteIP(), "user_agent", string(x.c.ctx.UserAgent()))
 	}
 
 	return message
@@ -341,58 +334,54 @@ func (x *exported) addSpan(s otlp.Span) (recordID, eventID string, err error) {
 // ready. Safe for concurrent use.
 type DropCounter struct {
 	mu     sync.Mutex
-	day    int64                      // of the counts: since 1970, in UTC
-	counts map[string]wire.DropCounts // by account; "" is all of them
-	logged map[string]time.Time       // by sender: when its drops were logged last
+	day    int64                  // of the counts: since 1970, in UTC
+	counts map[string][]wire.Drop // by account; "" is all of them
+	logged map[string]time.Time   // by account and kind: when its drops were logged last
 }
 
-const (
-	// dropLogEvery is how often the drops of one sender are logged: each of its requests may have some.
-	dropLogEvery = 10 * time.Minute
-
-	// dropSendersMax bounds the senders whose time is known. Beyond it all are forgotten, and logged
-	// again.
-	dropSendersMax = 1000
-)
+// dropLogEvery is how often the drops of an account are logged: each of its requests may have some.
+const dropLogEvery = 10 * time.Minute
 
 // Of returns the counts of an account, or of all accounts together if it is "".
-func (d *DropCounter) Of(account string) wire.DropCounts {
+func (d *DropCounter) Of(account string) []wire.Drop {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.beginDayLocked()
 
-	return d.counts[account]
+	return slices.Clone(d.counts[account])
 }
 
 // add counts drops, and reports whether they should be logged.
-func (d *DropCounter) add(account, sender string, drops wire.DropCounts) (isNews bool) {
+func (d *DropCounter) add(account string, drops ...wire.Drop) (isNews bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.beginDayLocked()
 
-	for _, of := range slices.Compact([]string{account, ""}) {
-		counts := d.counts[of]
-		counts.Add(drops)
-		d.counts[of] = counts
+	for _, drop := range drops {
+		for _, of := range slices.Compact([]string{account, ""}) {
+			all := d.counts[of]
+			i := slices.IndexFunc(all, func(known wire.Drop) bool { return known.What == drop.What })
+			if i < 0 {
+				d.counts[of] = append(all, drop)
+			} else {
+				all[i].Count += drop.Count
+			}
+		}
+
+		kind := account + " " + drop.What
+		if last, known := d.logged[kind]; !known || time.Since(last) >= dropLogEvery {
+			d.logged[kind], isNews = time.Now(), true
+		}
 	}
 
-	last, known := d.logged[sender]
-	if known && time.Since(last) < dropLogEvery {
-		return false
-	}
-	if len(d.logged) >= dropSendersMax {
-		clear(d.logged)
-	}
-	d.logged[sender] = time.Now()
-
-	return true
+	return isNews
 }
 
 // beginDayLocked starts at zero when another day has begun.
 func (d *DropCounter) beginDayLocked() {
 	if today := time.Now().Unix() / (24 * 60 * 60); today != d.day {
 		d.day = today
-		d.counts = map[string]wire.DropCounts{}
+		d.counts = map[string][]wire.Drop{}
 		d.logged = map[string]time.Time{}
 	}
 }

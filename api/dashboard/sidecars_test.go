@@ -13,10 +13,13 @@ import (
 type dropped struct{ alive bool }
 
 func (d dropped) Fleet(context.Context, wire.Identity) (wire.Fleet, error) {
-	heartbeat := wire.Heartbeat{Name: "pod-1", DroppedToday: wire.DropCounts{LogRecords: 1204, GRPC: 1}}
+	heartbeat := wire.Heartbeat{Name: "pod-1", DroppedToday: []wire.Drop{
+		{Count: 1204, What: "log record", Why: "not about model calls"},
+		{Count: 1, What: "gRPC connection", Why: "<x>"},
+	}}
 	return wire.Fleet{
 		Items:        []wire.FleetSidecar{{Heartbeat: heartbeat, LastSeen: time.Now(), Alive: d.alive}},
-		DroppedToday: wire.DropCounts{Metrics: 2},
+		DroppedToday: []wire.Drop{{Count: 2, What: "metrics export", Why: "a"}},
 	}, nil
 }
 
@@ -29,10 +32,11 @@ func TestThePageOfSidecarsShowsWhatWasDroppedToday(t *testing.T) {
 
 		// What a silent one dropped may have been on another day.
 		for text, want := range map[string]bool{
-			" log records dropped today: not about model calls": alive,
-			"1 gRPC connection dropped today":                   alive,
-			"2 metrics exports dropped today":                   true,
-			">online<":                                          alive,
+			"dropped today</a>: not about model calls": alive,
+			"1 gRPC connection <a":                     alive,
+			"dropped today</a>: &lt;x&gt;":             alive,
+			"This server: 2 metrics exports <a":        true,
+			">online<":                                 alive,
 		} {
 			if strings.Contains(page, text) != want {
 				t.Errorf("alive %v: the page has %q: %v", alive, text, !want)

@@ -24,7 +24,8 @@ type Heartbeat struct {
 
 var heartbeat = wire.Heartbeat{
 	ID: exampleEvent, Name: "pod-1", Version: "1.0.0", StartedAt: exampleTime,
-	BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4, DroppedToday: wire.DropCounts{LogRecords: 1204},
+	BacklogEvents: 3, BacklogBytes: 2048, OldestSeconds: 0.4,
+	DroppedToday: []wire.Drop{{Count: 1204, What: "log record", Why: "not about model calls"}},
 }
 
 var syncOperations = []operation{

@@ -1,7 +1,6 @@
 package otlp
 
 import (
-	"bytes"
 	"errors"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -34,8 +33,7 @@ func KindOf(body []byte, form Form) Kind {
 		return ""
 	}
 	for c := jsonscan.Enter(body, at); c.Next(); c.At = jsonscan.CheckValue(body, c.At, jsonLevelsMax) {
-		kind := kinds[string(camelCase(c.Name))]
-		if kind != "" && !bytes.HasPrefix(body[c.At:], []byte("null")) {
+		if kind := kinds[string(camelCase(c.Name))]; kind != "" {
 			return kind
 		}
 	}

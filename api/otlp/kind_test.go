@@ -29,7 +29,7 @@ func TestTheKindOfARequestShowsInIt(t *testing.T) {
 		want otlp.Kind
 	}{
 		{`{"x":[1],"resource_metrics":[]}`, otlp.JSON, otlp.Metrics},
-		{` {"resourceLogs":null,"resourceSpans":[]}`, otlp.JSON, otlp.Spans},
+		{` {"x":{"resourceLogs":[]},"resourceSpans":[]}`, otlp.JSON, otlp.Spans},
 		{`{"resourceSpans"`, otlp.JSON, ""},
 		{`[]`, otlp.JSON, ""},
 		{string(metrics), otlp.Protobuf, ""}, // their times are in data points

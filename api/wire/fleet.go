@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -27,8 +26,7 @@ type Heartbeat struct {
 	// since the sidecar started.
 	Dropped int64 `json:"dead_letters_dropped,omitempty"`
 
-	// DroppedToday is what OTLP exporters sent since midnight (UTC) and was not kept.
-	DroppedToday DropCounts `json:"dropped_today,omitzero"`
+	DroppedToday []Drop `json:"dropped_today,omitempty"` // of exporters
 
 	// ClockAhead is how many seconds its clock is ahead of the server's; null while that
 	// is unknown.
@@ -44,6 +42,9 @@ const (
 
 	// heartbeatTextMax bounds a sidecar's name and version.
 	heartbeatTextMax = 255
+
+	// heartbeatBytesMax bounds a heartbeat, with the texts that are only shown.
+	heartbeatBytesMax = 16 << 10
 )
 
 // TimeHeader is a header of every answer: the answering process's time, in RFC 3339 with
@@ -63,14 +64,16 @@ type Fleet struct {
 	Success bool           `json:"success"`
 	Items   []FleetSidecar `json:"items"`
 
-	// DroppedToday is what exporters sent to this server itself, and was not kept.
-	DroppedToday DropCounts `json:"dropped_today,omitzero"`
+	DroppedToday []Drop `json:"dropped_today,omitempty"` // of exporters, by this server itself
 }
 
 // DecodeHeartbeat reads the body of POST /sync/heartbeat. It ignores unknown members,
 // which newer sidecars may send.
 func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	var h Heartbeat
+	if len(body) > heartbeatBytesMax {
+		return h, Errorf(CodeTooLarge, "A heartbeat has at most %d bytes.", heartbeatBytesMax)
+	}
 	if err := json.Unmarshal(body, &h); err != nil {
 		return h, Invalid(FieldError{Field: "body", Reason: "must be a heartbeat: " + err.Error()})
 	}
@@ -103,56 +106,9 @@ func DecodeHeartbeat(body []byte) (Heartbeat, error) {
 	return h, nil
 }
 
-// DropCounts counts what OpenTelemetry exporters sent since midnight (UTC) and was not kept.
-type DropCounts struct {
-	LogRecords int64 `json:"log_records"` // not about model calls
-	Spans      int64 `json:"spans"`       // of HTTP, database and similar instrumentation
-	Metrics    int64 `json:"metrics"`     // requests with metrics
-	Rejected   int64 `json:"rejected"`    // spans and log records with a fault
-	GRPC       int64 `json:"grpc"`        // connections that spoke gRPC
-}
-
-// Add adds other counts of the same day.
-func (d *DropCounts) Add(other DropCounts) {
-	d.LogRecords += other.LogRecords
-	d.Spans += other.Spans
-	d.Metrics += other.Metrics
-	d.Rejected += other.Rejected
-	d.GRPC += other.GRPC
-}
-
-// Sum adds up the counts.
-func (d DropCounts) Sum() int64 { return d.LogRecords + d.Spans + d.Metrics + d.Rejected + d.GRPC }
-
-// DropCount is one of DropCounts, in words.
-type DropCount struct {
-	N            int64
-	Noun, Reason string
-}
-
-// List lists the counts that are not zero.
-func (d DropCounts) List() (all []DropCount) {
-	for _, c := range []DropCount{
-		{d.LogRecords, "log record", "not about model calls"},
-		{d.Spans, "span", "HTTP, database or similar instrumentation; --otlp-keep all keeps them"},
-		{d.Metrics, "metrics export", "only spans and log records are kept; OTEL_METRICS_EXPORTER=none stops them"},
-		{d.Rejected, "faulty item", "the exporter was told why"},
-		{d.GRPC, "gRPC connection", "gRPC is not served; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf"},
-	} {
-		if c.N > 0 {
-			all = append(all, c)
-		}
-	}
-
-	return all
-}
-
-// String returns a count in a sentence without its end.
-func (c DropCount) String() string {
-	plural := "s"
-	if c.N == 1 {
-		plural = ""
-	}
-
-	return fmt.Sprintf("%d %s%s dropped: %s", c.N, c.Noun, plural, c.Reason)
+// Drop counts things of one kind that OTLP exporters sent since midnight (UTC) and that were not kept.
+type Drop struct {
+	Count int64  `json:"count"`
+	What  string `json:"what"` // one of them, such as log record
+	Why   string `json:"why"`  // the reason, with what to do
 }

@@ -171,11 +171,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Operations.
 	health := &dbHealth{metrics: m, logger: c.logger}
-	status := func() serverStatus {
-		s := statusOfServer(c.name, startedAt, storage, health)
-		s.DroppedToday = drops.Of("")
-		return s
-	}
+	status := func() serverStatus { return statusOfServer(c.name, startedAt, storage, health, drops) }
 	operations := ops.Config{
 		Metrics:        m,
 		Logger:         c.logger,

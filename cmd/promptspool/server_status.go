@@ -24,7 +24,7 @@ type serverStatus struct {
 	Sidecars  int             `json:"sidecars"`   // of all accounts that were heard within a month
 	Alive     int             `json:"sidecars_alive"`
 
-	DroppedToday wire.DropCounts `json:"dropped_today"` // of all accounts, by this server
+	DroppedToday []wire.Drop `json:"dropped_today"` // of all accounts, by this server
 }
 
 // fleetAndDrops is an account's fleet, with what this server itself dropped.
@@ -46,7 +46,7 @@ const statusPatience = 5 * time.Second
 
 // statusOfServer reads the database. Values that cannot be read count as none: the reads
 // that users make log it.
-func statusOfServer(name string, started time.Time, at opened, health *dbHealth) serverStatus {
+func statusOfServer(name string, started time.Time, at opened, health *dbHealth, drops *api.DropCounter) serverStatus {
 	s := serverStatus{
 		Role:      "server",
 		Version:   version,
@@ -55,6 +55,8 @@ func statusOfServer(name string, started time.Time, at opened, health *dbHealth)
 		Archive:   at.name,
 		Away:      health.reason(),
 		NodesAway: []string{},
+
+		DroppedToday: drops.Of(""),
 	}
 	if s.Away != "" {
 		return s

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"promptspool/api"
 	"promptspool/cmd/promptspool/internal/print"
 	"promptspool/spool/archive"
 )
@@ -38,7 +39,7 @@ func (withNodeAway) OrphansOfAll(context.Context) (archive.Orphans, error) {
 func TestTheStatusNamesNodesThatAreAway(t *testing.T) {
 	var db withNodeAway
 
-	s := statusOfServer("s", time.Now(), opened{db: db, remote: db}, new(dbHealth))
+	s := statusOfServer("s", time.Now(), opened{db: db, remote: db}, new(dbHealth), new(api.DropCounter))
 	if !slices.Equal(s.NodesAway, []string{"db1:5432"}) || s.Alive != 2 {
 		t.Errorf("%+v", s)
 	}

@@ -27,7 +27,7 @@ type sidecarStatus struct {
 	ClockAhead *float64     `json:"clock_ahead_seconds"`
 	Spool      queue.Status `json:"spool"`
 
-	DroppedToday wire.DropCounts `json:"dropped_today"`
+	DroppedToday []wire.Drop `json:"dropped_today"`
 }
 
 // heartbeat is what the server is told of it.

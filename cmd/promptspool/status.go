@@ -161,9 +161,9 @@ func describeSidecar(t *print.Table, s sidecarStatus) {
 }
 
 // describeDrops shows what OpenTelemetry exporters sent today and was not kept.
-func describeDrops(t *print.Table, where string, drops wire.DropCounts) {
-	for _, c := range drops.List() {
-		t.Line(fmt.Sprintf("%s%s dropped today: %s", where, print.Quantity(c.N, c.Noun), c.Reason))
+func describeDrops(t *print.Table, where string, drops []wire.Drop) {
+	for _, d := range drops {
+		t.Line(fmt.Sprintf("%s%s dropped today: %s", where, print.Quantity(d.Count, d.What), d.Why))
 	}
 }
 
@@ -173,8 +173,7 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		t.Row("No sidecar of this account was heard within a month.")
 		return
 	}
-	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "DROPPED",
-		"CLOCK", "ID")
+	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")
 	for _, s := range fleet.Items {
 		state, up := "alive", age(s.LastSeen.Sub(s.StartedAt))
 		if !s.Alive {
@@ -182,8 +181,13 @@ func describeFleet(t *print.Table, fleet wire.Fleet) {
 		}
 		t.Row(s.Name, state, age(time.Since(s.LastSeen))+" ago", s.Version, up,
 			humanize.Comma(s.BacklogEvents), oldestText(s.Heartbeat), s.HeldEvents,
-			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents,
-			humanize.Comma(s.DroppedToday.Sum()), skewText(s.ClockAhead), s.ID)
+			print.DeadLetters(s.DeadLetters, s.Dropped), s.LostEvents, skewText(s.ClockAhead), s.ID)
+	}
+
+	for _, s := range fleet.Items {
+		if s.Alive { // or they may be of another day
+			describeDrops(t, s.Name+": ", s.DroppedToday)
+		}
 	}
 }
 

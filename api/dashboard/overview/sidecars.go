@@ -24,10 +24,9 @@ type Retention struct {
 type sidecarsView struct {
 	Items     []wire.FleetSidecar
 	Alive     int
-	Waiting   int64           // events in all spools
-	Troubled  int             // sidecars with held, dead, dropped or lost events
-	Server    wire.DropCounts // by this server itself
-	Dropped   int64           // today, by it and the sidecars
+	Waiting   int64       // events in all spools
+	Troubled  int         // sidecars with held, dead, dropped or lost events
+	Server    []wire.Drop // by this server itself, today
 	Kept      wire.Kept
 	Retention Retention
 }
@@ -38,16 +37,10 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 		return err
 	}
 
-	v := sidecarsView{
-		Items:     fleet.Items,
-		Server:    fleet.DroppedToday,
-		Dropped:   fleet.DroppedToday.Sum(),
-		Retention: p.retention,
-	}
+	v := sidecarsView{Items: fleet.Items, Server: fleet.DroppedToday, Retention: p.retention}
 	for _, s := range fleet.Items {
 		if s.Alive {
 			v.Alive++
-			v.Dropped += s.DroppedToday.Sum() // of one that is offline it may be of another day
 		}
 		if s.HeldEvents+s.DeadLetters+s.Dropped+s.LostEvents > 0 {
 			v.Troubled++

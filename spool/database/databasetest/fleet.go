@@ -71,7 +71,7 @@ func RunFleet(t *testing.T, open func(t *testing.T, now func() time.Time) Fleet)
 			DeadLetters:   5,
 			LostEvents:    6,
 			ClockAhead:    &ahead,
-			DroppedToday:  wire.DropCounts{LogRecords: 7},
+			DroppedToday:  []wire.Drop{{Count: 7, What: "log record", Why: "b"}},
 		}
 		f.must(f.Beat(t.Context(), wire.Identity{Account: "a"}, sent))
 
