@@ -155,6 +155,12 @@ func (m *manifests) strictly(file string, text []byte, into any) {
 	}
 }
 
+// strictly decodes one document of a type.
+func strictly[T any](m *manifests, file string, text []byte) (object T) {
+	m.strictly(file, text, &object)
+	return object
+}
+
 // documents decodes a file of Kubernetes objects.
 func (m *manifests) documents(file string, content []byte) {
 	for decoder := yaml.NewDecoder(bytes.NewReader(content)); ; {
@@ -178,12 +184,10 @@ func (m *manifests) documents(file string, content []byte) {
 
 		switch head.APIVersion + " " + head.Kind {
 		case "v1 Service":
-			var s corev1.Service
-			m.strictly(file, text, &s)
+			s := strictly[corev1.Service](m, file, text)
 			m.services[s.Name] = append(m.services[s.Name], s)
 		case "apps/v1 Deployment":
-			var d appsv1.Deployment
-			m.strictly(file, text, &d)
+			d := strictly[appsv1.Deployment](m, file, text)
 			m.workload(file, workload{
 				file:     file,
 				kind:     head.Kind,
@@ -193,8 +197,7 @@ func (m *manifests) documents(file string, content []byte) {
 				pod:      d.Spec.Template.Spec,
 			}, d.Spec.Selector)
 		case "apps/v1 StatefulSet":
-			var s appsv1.StatefulSet
-			m.strictly(file, text, &s)
+			s := strictly[appsv1.StatefulSet](m, file, text)
 			m.workload(file, workload{
 				file:     file,
 				kind:     head.Kind,
@@ -206,13 +209,9 @@ func (m *manifests) documents(file string, content []byte) {
 				claims:   s.Spec.VolumeClaimTemplates,
 			}, s.Spec.Selector)
 		case "networking.k8s.io/v1 NetworkPolicy":
-			var p networkingv1.NetworkPolicy
-			m.strictly(file, text, &p)
-			m.policies = append(m.policies, p)
+			m.policies = append(m.policies, strictly[networkingv1.NetworkPolicy](m, file, text))
 		case "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PodMonitor":
-			var n monitor
-			m.strictly(file, text, &n)
-			m.monitors = append(m.monitors, n)
+			m.monitors = append(m.monitors, strictly[monitor](m, file, text))
 		case "monitoring.coreos.com/v1 PrometheusRule":
 			var rule prometheusRule
 			if err := yaml.Unmarshal(text, &rule); err != nil {
@@ -220,17 +219,11 @@ func (m *manifests) documents(file string, content []byte) {
 			}
 			m.rules = append(m.rules, rule)
 		case "policy/v1 PodDisruptionBudget":
-			var b policyv1.PodDisruptionBudget
-			m.strictly(file, text, &b)
-			m.budgets = append(m.budgets, b)
+			m.budgets = append(m.budgets, strictly[policyv1.PodDisruptionBudget](m, file, text))
 		case "autoscaling/v2 HorizontalPodAutoscaler":
-			var a autoscalingv2.HorizontalPodAutoscaler
-			m.strictly(file, text, &a)
-			m.scalers = append(m.scalers, a)
+			m.scalers = append(m.scalers, strictly[autoscalingv2.HorizontalPodAutoscaler](m, file, text))
 		case "networking.k8s.io/v1 Ingress":
-			var i networkingv1.Ingress
-			m.strictly(file, text, &i)
-			m.ingresses = append(m.ingresses, i)
+			m.ingresses = append(m.ingresses, strictly[networkingv1.Ingress](m, file, text))
 		default:
 			m.fault(file, "no test checks a %s of %s", head.Kind, head.APIVersion)
 		}
