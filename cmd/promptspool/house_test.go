@@ -87,7 +87,7 @@ var imports = map[string]string{
 	"spool/disk":             "",
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
-		"api/calls/otel spool/archive/query spool/archive/rowcode",
+		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rowcode",
 	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel api/otlp " +
 		"spool/archive spool/archive/query spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",

@@ -16,6 +16,9 @@ type Selectors func(key, value string) (before time.Time, ok bool)
 //   - as of the deletion's moment, whatever came later, or
 //   - now, and the request is not later than that moment.
 func (s *State) Deleted(deleted Selectors) bool {
+	if len(s.Context) > 0 && s.inheritsDeleted(deleted) {
+		return true
+	}
 	d := s.deletions(deleted)
 	if s.Request == nil && len(s.Rivals) == 0 {
 		return d.asOf > 0

@@ -23,10 +23,11 @@
 // The files, by what a change of them is about:
 //
 //   - an event and what is read of it: event.go (a new kind begins here), request.go (a new
-//     column begins here), span.go, price.go, long.go (values too long for a row)
+//     column begins here), span.go, long.go (values too long for a row)
 //   - folding: state.go, stamp.go (which event wins), metadata.go, unlist.go and weight.go
 //     (limits of one record), mask.go (secrets)
-//   - one call that several parties report: same_call.go
+//   - what other records add: same_call.go (one call that several parties report),
+//     trace_context.go (whose trace it is)
 //   - what a record shows: view.go (records, rows of lists, spans), events.go (as events again)
 //   - what is stored of it: stored.go (its bytes), id.go (keys by which it is found),
 //     orphan.go (limits of what waits), deleted.go (which deletion applies to it)

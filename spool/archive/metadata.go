@@ -109,6 +109,9 @@ func (s *State) Hidden() []wire.MetadataRow {
 func (s *State) withoutShown(values []wire.MetadataRow) []wire.MetadataRow {
 	return slices.DeleteFunc(values, func(m wire.MetadataRow) bool {
 		now, ok := s.shownValue(m.Key)
+		if !ok {
+			now, ok = s.Context[m.Key]
+		}
 		return ok && now == m.Value
 	})
 }
@@ -142,6 +145,9 @@ func (s *State) Had() []wire.MetadataRow {
 		for key, value := range s.Request.Value.Metadata {
 			add(key, value)
 		}
+	}
+	for key, value := range s.Context {
+		add(key, value)
 	}
 	for key, past := range s.Past {
 		for _, v := range past {
@@ -194,10 +200,21 @@ func (s *State) Whole() map[string]string { return s.metadata() }
 // metadata returns that of metadata events and of the winning request, each key from the
 // highest stamp.
 func (s *State) metadata() map[string]string {
-	m := make(map[string]string, len(s.Metadata))
+	m := maps.Clone(s.Context)
+	if m == nil {
+		m = make(map[string]string, len(s.Metadata))
+	}
 	if s.Same != nil {
 		maps.Copy(m, s.Same.Metadata) // only keys that the record itself lacks
 	}
+	maps.Copy(m, s.ownMetadata())
+
+	return m
+}
+
+// ownMetadata is metadata without what comes from other records.
+func (s *State) ownMetadata() map[string]string {
+	m := make(map[string]string, len(s.Metadata))
 	for key, v := range s.Metadata {
 		m[key] = v.Value
 	}

@@ -38,12 +38,23 @@ type CallSet struct {
 	Records []UUID // in order; nil once there were more than callReportsMax
 	Count   int    // how many there are
 
+	// Trace is what a set under the key of a trace has in place of records.
+	Trace *TraceContext
+
 	Revision int64 // of what the Store keeps, 0 if that is nothing
 	Changed  bool
 }
 
 // Encode returns the stored value of a set, nil if it is empty.
 func (c *CallSet) Encode() (value []byte) {
+	if c.Trace != nil {
+		text, _ := json.Marshal(c.Trace)
+		// No length of ids, and no count, which is never zero.
+		if value = append([]byte{0}, text...); len(value)%len(UUID{}) == 0 {
+			value = append(value, ' ')
+		}
+		return value
+	}
 	if c.Count == 0 {
 		return nil
 	}
@@ -59,6 +70,10 @@ func (c *CallSet) Encode() (value []byte) {
 
 // DecodeCallSet reads what Encode returned.
 func DecodeCallSet(value []byte) (c CallSet) {
+	if len(value)%len(UUID{}) != 0 && value[0] == 0 {
+		_ = json.Unmarshal(value[1:], &c.Trace)
+		return c
+	}
 	if len(value)%len(UUID{}) != 0 { // no count of records takes as many bytes as an id
 		n, _ := binary.Uvarint(value)
 		return CallSet{Count: int(n)}
@@ -120,13 +135,21 @@ func (s *State) CallKey() (key UUID, ok bool) {
 	return callKey(s.RequestID, &s.Request.Value)
 }
 
-// CallKey returns that of the record with the event's request.
-func (e *Event) CallKey() (key UUID, ok bool) {
-	if e.Request == nil {
-		return key, false
+// Keys returns the keys of the sets that folding the event may ask for.
+func (e *Event) Keys() (keys []UUID) {
+	if e.Request != nil {
+		if key, ok := callKey(e.RequestID, e.Request); ok {
+			keys = append(keys, key)
+		}
+	}
+	if e.Span != nil {
+		s := State{RequestID: e.RequestID, Span: &Stamped[Span]{Value: *e.Span}}
+		if key, ok := s.traceKey(); ok {
+			keys = append(keys, key)
+		}
 	}
 
-	return callKey(e.RequestID, e.Request)
+	return keys
 }
 
 func callKey(requestID string, r *Request) (key UUID, ok bool) {
@@ -395,6 +418,9 @@ func (g *Group) Unite(l Loader) error {
 			concern(r.Account, r.Before.Call)
 			concern(r.Account, r.call)
 		}
+		if key, ok := r.State.traceKey(); ok && (r.State.takesContext() || r.State.context() != nil) {
+			concern(r.Account, key)
+		}
 	}
 
 	for account, keys := range concerned {
@@ -433,6 +459,8 @@ func (g *Group) unite(l Loader, account string, keys map[UUID]bool, changed []*R
 	if err := l.CallSets(account, missing); err != nil {
 		return err
 	}
+
+	g.takeContexts(sets, slices.DeleteFunc(slices.Clone(changed), func(r *Record) bool { return r.Account != account }))
 
 	var loose []UUID // no longer of a set that brings them together
 	for _, r := range changed {

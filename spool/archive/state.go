@@ -35,6 +35,7 @@ type State struct {
 	Prompt   *Stamped[Link]             `json:"prompt,omitempty"`
 	GroupIDs []string                   `json:"group_ids,omitempty"`
 	Same     *SameCall                  `json:"same_call,omitempty"` // nil: no other record reports its call
+	Context  map[string]string          `json:"context,omitempty"`   // metadata of its trace
 
 	// No list shows these, but a deletion by metadata may match them: Past holds
 	// replaced values of Metadata, Rivals the metadata of other requests under this id,
@@ -247,7 +248,12 @@ func (s *State) BareAt() time.Time {
 // Tagged reports whether the record is Bare and has, or had, metadata. A deletion by
 // metadata must look at it, although no list shows it.
 func (s *State) Tagged() bool {
-	return s.Bare() && (len(s.Metadata)+len(s.Rivals) > 0 || s.Request != nil && len(s.Request.Value.Metadata) > 0)
+	tags := len(s.Metadata) + len(s.Rivals) + len(s.Context)
+	if s.Request != nil {
+		tags += len(s.Request.Value.Metadata)
+	}
+
+	return s.Bare() && tags > 0
 }
 
 // knows reports whether an event is in the history, or was.

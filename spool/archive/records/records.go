@@ -28,6 +28,9 @@ type Config struct {
 type Service struct {
 	config Config
 	quiet  sync.Map // accounts in which nothing waits, as far as this server knows
+
+	// renewed has traces that were renewed within renewPause, with whether they will be again.
+	renewed sync.Map
 }
 
 // New returns a Service. It starts no goroutine and needs no closing; the Store is the

@@ -54,6 +54,9 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 	if err := svc.joinLogs(ctx, id.Account, decoded, applied); err != nil {
 		return nil, err
 	}
+	if err := svc.renewTraces(ctx, id.Account, decoded, applied); err != nil {
+		return nil, err
+	}
 	svc.report(id.Account, results)
 
 	return results, nil

@@ -55,7 +55,7 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 	if f.hashes[account] == nil {
 		f.hashes[account], f.calls[account] = make(map[[16]byte]bool), make(map[uuid]bool)
 	}
-	if key, ok := e.CallKey(); ok {
+	for _, key := range e.Keys() {
 		f.calls[account][uuid(key)] = true
 	}
 	// Needed to ask for deleted values, before the states are known.

@@ -1,0 +1,91 @@
+package databasetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+)
+
+// spanOfTrace returns the event of the nth span of a trace, which is a call unless it is the first.
+func spanOfTrace(t rapid.TB, n int, parent string, attributes ...any) wire.Event {
+	t.Helper()
+	if parent != "" {
+		attributes = append(attributes,
+			attribute("gen_ai.operation.name", "chat"), attribute("gen_ai.request.model", "m"))
+	}
+	start := Start.Add(time.Duration(n) * time.Millisecond)
+	body := encoded(map[string]any{"resource": map[string]any{}, "scope": map[string]any{}, "span": map[string]any{
+		"traceId": traces[0], "spanId": fmt.Sprintf("%016x", n), "parentSpanId": parent, "name": "step",
+		"startTimeUnixNano": fmt.Sprint(start.UnixNano()), "attributes": attributes,
+	}})
+	record := ID(1000 + n)
+	id, err := wire.SpanEventID(record, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return wire.Event{
+		ID: id, RequestID: record, Kind: wire.KindSpan, AcceptedAt: Start, Sidecar: "host-a", Body: body,
+	}
+}
+
+// having returns how many requests have a metadata value.
+func having(t rapid.TB, s archive.Store, account, key, value string) int {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	filter := &wire.Filter{Field: "metadata", NestedKey: key, Operator: "is", Value: text}
+
+	return search(t, s, account, wire.Search{FilterGroup: filter, PerPage: 1}).Total
+}
+
+// contexts checks that calls have the user and the session of their trace, whichever came first.
+func contexts(t *testing.T, open Open) {
+	s, _ := open(t)
+	const first = "0000000000000001"
+	root := spanOfTrace(t, 1, "", attribute("user.id", "ann"), attribute("session.id", "s-1"))
+	later := spanOfTrace(t, 2, "", attribute("user.id", "eve")) // another without a parent
+	call, own := spanOfTrace(t, 3, first), spanOfTrace(t, 4, first, attribute("user.id", "bob"))
+
+	for name, batches := range map[string][][]wire.Event{
+		"the trace first": {{root}, {call, own}, {later}},
+		"the calls first": {{call}, {own}, {root, later}},
+		"together":        {{later, call, root, own}},
+	} {
+		service, id := overStore(s), wire.Identity{Account: name, Scope: wire.ScopeFull}
+		for _, batch := range batches {
+			if _, err := service.Record(t.Context(), id, batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ann, bob := having(t, s, name, "user_id", "ann"), having(t, s, name, "user_id", "bob")
+		if session := having(t, s, name, "conversation_id", "s-1"); ann != 1 || bob != 1 || session != 2 {
+			t.Errorf("%s: %d calls are ann's, %d bob's, %d of the session", name, ann, bob, session)
+		}
+		if r := view(t, s, name, call.RequestID); r.Metadata["user_id"] != "ann" {
+			t.Errorf("%s: the call shows %v", name, r.Metadata)
+		}
+
+		// Who is deleted is deleted there as well, and does not come back with a later call.
+		d := wire.Deletion{Key: "user_id", Value: "ann", Before: time.Now().AddDate(1, 0, 0)}
+		if _, err := archive.Delete(context.Background(), s, name, d); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := service.Record(t.Context(), id, []wire.Event{spanOfTrace(t, 5, first)}); err != nil {
+			t.Fatal(err)
+		}
+		left := search(t, s, name, wire.Search{}).Total
+		if ann := having(t, s, name, "user_id", "ann"); ann != 0 || left != 2 {
+			t.Errorf("%s: after the deletion %d calls are ann's, of %d", name, ann, left)
+		}
+	}
+}
