@@ -2,8 +2,11 @@ package records_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -282,7 +285,7 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 	}
 
 	s := newServer(t)
-	var sent []string
+	var sent, reasons []string
 	for i, c := range faults {
 		got, body := s.accept(t, i, c.kind, c.member, c.value)
 		sent = append(sent, body)
@@ -292,15 +295,23 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 			t.Errorf("%s: %s %.80s (-want +got):\n%s", c.kind, c.member, c.value, diff)
 		}
 
-		if !isRejected(t, c.kind, body) {
+		found := reasonsOf(t, c.kind, body)
+		if len(found) == 0 {
 			t.Errorf("%s: %s %.80s is not at fault", c.kind, c.member, c.value)
 		}
+		reasons = append(reasons, found...)
 	}
 	s.checkBodies(t, sent)
+
+	for _, check := range checksOfWrites(t) {
+		if !slices.ContainsFunc(reasons, check.MatchString) {
+			t.Errorf("no row has the fault %s: add one that shows what of such a value is kept", check)
+		}
+	}
 }
 
-// isRejected reports whether a new write with this body is rejected.
-func isRejected(t *testing.T, kind wire.Kind, body string) bool {
+// reasonsOf returns what a new write with this body is rejected for.
+func reasonsOf(t *testing.T, kind wire.Kind, body string) (reasons []string) {
 	t.Helper()
 	object, err := wire.ParseObject([]byte(body))
 	if err != nil {
@@ -320,5 +331,40 @@ func isRejected(t *testing.T, kind wire.Kind, body string) bool {
 		_, err = wire.DecodePrompt(object)
 	}
 
-	return wire.IsCode(err, wire.CodeInvalid)
+	var e *wire.Error
+	if errors.As(err, &e) {
+		for _, f := range e.Fields {
+			reasons = append(reasons, f.Reason)
+		}
+	}
+
+	return reasons
+}
+
+// checksOfWrites returns the reasons of all checks that decoders of writes use. They are read
+// from the source, so that a new one is seen here.
+func checksOfWrites(t *testing.T) (checks []*regexp.Regexp) {
+	t.Helper()
+	reason := regexp.MustCompile(`f\.fault\([^,]+, "([^"]+)"`)
+	verb := regexp.MustCompile(`%[a-z]`)
+	for _, file := range []string{"field.go", "write.go"} {
+		source, err := os.ReadFile("../../../api/wire/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := reason.FindAllStringSubmatch(string(source), -1)
+		if len(found) == 0 {
+			t.Fatalf("%s has no checks; they have moved", file)
+		}
+		for _, m := range found {
+			// Only the fetch of a template reads such an object.
+			if m[1] == "has more than %d members" {
+				continue
+			}
+			pattern := verb.ReplaceAllString(regexp.QuoteMeta(m[1]), ".+")
+			checks = append(checks, regexp.MustCompile("^"+pattern+"$"))
+		}
+	}
+
+	return checks
 }
