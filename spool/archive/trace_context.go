@@ -130,9 +130,12 @@ func Lacking(states []State) (ids []string) {
 	return ids
 }
 
+// contextStep is how many records are renewed together: others' writes wait for them.
+const contextStep = 50
+
 // RenewContexts has calls take what their traces say now, durably when it returns.
 func RenewContexts(ctx context.Context, s Store, account string, ids []string) error {
-	for step := range slices.Chunk(ids, ChangeStep) {
+	for step := range slices.Chunk(ids, contextStep) {
 		err := Apart(step, func(part []string) error {
 			return s.Change(ctx, account, part, false, func(g *Group, reader Reader) error { return g.renew(reader) })
 		})

@@ -9,8 +9,8 @@ import (
 )
 
 // The user, session and environment of a trace's first span are those of its calls, also of the
-// calls that came before it. They are renewed when it comes: at once or, if the trace was just
-// renewed, in the background after renewPause.
+// calls that came before it. They are renewed when it comes: the first renewStep of them before its
+// batch is answered, the others in the background. A trace that was just renewed waits for renewPause.
 
 // renewPause is between two renewals of a trace, however often its first span is sent.
 const renewPause = time.Second
@@ -43,8 +43,12 @@ func (svc *Service) renewTraces(
 		if !svc.mayRenew(of) {
 			continue
 		}
-		if err := svc.renew(ctx, of); err != nil {
+		last, more, err := svc.renew(ctx, of, "")
+		if err != nil {
 			return err
+		}
+		if more {
+			go svc.renewBehind(of, last)
 		}
 	}
 
@@ -53,45 +57,38 @@ func (svc *Service) renewTraces(
 
 // mayRenew reports whether a trace may be renewed now. Otherwise it will be when its pause is over.
 func (svc *Service) mayRenew(of renewal) bool {
-	waits, paused := svc.renewed.Load(of)
-	switch {
-	case paused && waits == true:
-		return false
-	case paused:
+	if _, paused := svc.renewed.LoadOrStore(of, false); paused {
 		svc.renewed.Store(of, true)
 		return false
 	}
-
-	svc.renewed.Store(of, false)
 	time.AfterFunc(renewPause, func() {
-		if again, _ := svc.renewed.LoadAndDelete(of); again != true {
-			return
-		}
-		if svc.mayRenew(of) {
-			if err := svc.renew(context.Background(), of); err != nil {
-				svc.config.Logger.Warn("calls do not show the user and session of their trace; sending its first "+
-					"span again adds them", "account", of.account, "trace", of.trace.String(), "error", err)
-			}
+		if again, _ := svc.renewed.LoadAndDelete(of); again == true && svc.mayRenew(of) {
+			svc.renewBehind(of, "")
 		}
 	})
 
 	return true
 }
 
-// renew has the calls of a trace take what it says.
-func (svc *Service) renew(ctx context.Context, of renewal) error {
-	for after, more := "", true; more; {
-		var states []archive.State
+// renewBehind renews the records of a trace that follow after, in the background.
+func (svc *Service) renewBehind(of renewal, after string) {
+	for more := true; more; {
 		var err error
-		states, more, err = svc.config.Store.Trace(ctx, of.account, of.trace, after, renewStep)
-		if err != nil || len(states) == 0 {
-			return err
-		}
-		after = states[len(states)-1].RequestID
-		if err := archive.RenewContexts(ctx, svc.config.Store, of.account, archive.Lacking(states)); err != nil {
-			return err
+		if after, more, err = svc.renew(context.Background(), of, after); err != nil {
+			svc.config.Logger.Warn("calls do not show the user and session of their trace; sending its first "+
+				"span again adds them", "account", of.account, "trace", of.trace.String(), "error", err)
+			return
 		}
 	}
+}
 
-	return nil
+// renew has the calls among the next records of a trace take what it says.
+func (svc *Service) renew(ctx context.Context, of renewal, after string) (next string, more bool, err error) {
+	states, more, err := svc.config.Store.Trace(ctx, of.account, of.trace, after, renewStep)
+	if err != nil || len(states) == 0 {
+		return "", false, err
+	}
+	err = archive.RenewContexts(ctx, svc.config.Store, of.account, archive.Lacking(states))
+
+	return states[len(states)-1].RequestID, more, err
 }

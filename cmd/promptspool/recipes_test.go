@@ -1,0 +1,146 @@
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// recipes are the recipes of the page Architecture, each with an example that was added by
+// it: the files that name the example are those that the recipe names.
+var recipes = []struct {
+	heading string
+	example string // what only this one is called, in all spellings
+	besides string // files that name it for another reason: "why: regexp" a line
+	helps   string // a regexp of files that the recipe names, and that need no change
+}{
+	{
+		heading: "Add a column to records",
+		example: `ReasoningTokens|reasoning_tokens`,
+		besides: `how a call is read, which is another recipe: ^api/calls/
+			what it costs: ^spool/archive/price\.go`,
+	},
+	{
+		heading: "Add a route",
+		example: `reprice-requests|Reprice|/requests/reprice`,
+		besides: `what it does, not how it is called: ^spool/archive/`,
+	},
+	{
+		heading: "Add a flag of both roles",
+		example: `KeepPlumbing|keep-plumbing`,
+	},
+	{
+		heading: "Add a dashboard page",
+		example: `sidecarsPage|"/sidecars"|<h1>Sidecars`,
+		helps:   `api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
+	},
+	{
+		heading: "Add a provider",
+		example: `[cC]ohere`,
+		besides: `a dialect of spans, which is another recipe: ^api/otlp/plumbing\.go`,
+	},
+	{
+		heading: "Add a dialect of OpenTelemetry",
+		example: `[tT]raceloop|[oO]penLLMetry|openllmetry`,
+	},
+}
+
+// namedPath is a path in a page, in backticks.
+var namedPath = regexp.MustCompile("`((?:api|cmd|metrics|proxy|registry|spool)/[\\w./-]+)`")
+
+// programFiles returns the files that a person writes to add something, with their text: not
+// tests, and not what is generated.
+func programFiles(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	top := os.DirFS("../..")
+
+	err := fs.WalkDir(top, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "e2e" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		written := []string{".go", ".html", ".sql", ".txt"}
+		if !slices.Contains(written, path.Ext(name)) || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		text, err := fs.ReadFile(top, name)
+		files[name] = string(text)
+
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// recipeFaults compares the files that a recipe names with those that name its example.
+func recipeFaults(
+	files map[string]string, section string, example, helps *regexp.Regexp, besides []*regexp.Regexp,
+) (faults []string) {
+	var named []string
+	for _, m := range namedPath.FindAllStringSubmatch(section, -1) {
+		named = append(named, m[1])
+		if text, isFile := files[m[1]]; isFile && !example.MatchString(text) && !helps.MatchString(m[1]) {
+			faults = append(faults, m[1]+" is named, and has nothing of the example")
+		}
+	}
+
+	for file, text := range files {
+		known := slices.Contains(named, file) || slices.Contains(named, path.Dir(file)) ||
+			slices.ContainsFunc(besides, func(b *regexp.Regexp) bool { return b.MatchString(file) })
+		if example.MatchString(text) && !known {
+			faults = append(faults, file+" has the example, and is not named")
+		}
+	}
+	slices.Sort(faults)
+
+	return faults
+}
+
+func TestRecipesNameTheFilesOfTheirExamples(t *testing.T) {
+	page, err := os.ReadFile("../../api/dashboard/docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := programFiles(t)
+
+	for _, r := range recipes {
+		_, section, found := strings.Cut(string(page), "\n## "+r.heading+"\n")
+		if !found {
+			t.Errorf("there is no recipe %q", r.heading)
+			continue
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+
+		var besides []*regexp.Regexp
+		for line := range strings.Lines(r.besides) {
+			_, pattern, _ := strings.Cut(strings.TrimSpace(line), ": ")
+			besides = append(besides, regexp.MustCompile(pattern))
+		}
+		helps := regexp.MustCompile("^(" + r.helps + ")$")
+		for _, fault := range recipeFaults(files, section, regexp.MustCompile(r.example), helps, besides) {
+			t.Errorf("%s: %s", r.heading, fault)
+		}
+	}
+}
+
+func TestARecipeThatIsNotFollowedIsNoticed(t *testing.T) {
+	files := map[string]string{"api/a.go": "cohere", "api/b.go": "", "api/calls/c.go": "cohere", "api/d.go": "cohere"}
+	faults := recipeFaults(files, "1. `api/b.go`\n2. `api/calls`: a file\n", regexp.MustCompile("cohere"),
+		regexp.MustCompile("^$"), []*regexp.Regexp{regexp.MustCompile("^api/d")})
+	want := []string{"api/a.go has the example, and is not named", "api/b.go is named, and has nothing of the example"}
+	if !slices.Equal(faults, want) {
+		t.Errorf("%q, not %q", faults, want)
+	}
+}
