@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 
 	"promptspool/api/dashboard/docs"
@@ -59,7 +60,12 @@ func readersPath(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(bin, "date"), fmt.Appendf(nil, bsdDate, real), 0o755); err != nil {
+	// A process that another test starts meanwhile would hold the file open for writing, and nothing
+	// could run it.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(filepath.Join(bin, "date"), fmt.Appendf(nil, bsdDate, real), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 
