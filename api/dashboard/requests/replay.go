@@ -43,7 +43,7 @@ func replayPython(base string, body json.RawMessage) string {
 	url, _ := json.Marshal(base + logPath(body))
 
 	return "import json\nimport os\nimport urllib.request\n\n" +
-		"call = " + pythonLiteral(string(body)) + "\n\n" +
+		"call = json.loads(" + pythonText(string(body)) + ")\n\n" +
 		"request = urllib.request.Request(\n" +
 		"    " + string(url) + ",\n" +
 		"    json.dumps(call).encode(),\n" +
@@ -51,65 +51,12 @@ func replayPython(base string, body json.RawMessage) string {
 		"print(urllib.request.urlopen(request).read().decode())\n"
 }
 
-// pythonLiteral returns JSON as an expression of Python.
-func pythonLiteral(body string) string {
+// pythonText returns JSON as a raw string of Python with three quotes, in which nothing is escaped. JSON
+// may have a quote in a string only, and there as its code.
+func pythonText(body string) string {
 	if laid, ok := markup.LayOut(body); ok {
 		body = laid
 	}
 
-	var b strings.Builder
-	for from := 0; from < len(body); {
-		at := strings.IndexAny(body[from:], `"tfn`)
-		if at < 0 {
-			b.WriteString(body[from:])
-			break
-		}
-		at += from
-		b.WriteString(body[from:at])
-
-		switch body[at] {
-		case '"':
-			from = endOfJSONString(body, at)
-			b.WriteString(pythonString(body[at:from]))
-		case 't':
-			b.WriteString("True")
-			from = at + len("true")
-		case 'f':
-			b.WriteString("False")
-			from = at + len("false")
-		default:
-			b.WriteString("None")
-			from = at + len("null")
-		}
-	}
-
-	return b.String()
-}
-
-// pythonString returns a string of JSON as one of Python, which has no pairs of surrogates and no
-// escaped slashes.
-func pythonString(quoted string) string {
-	if !strings.Contains(quoted, `\u`) && !strings.Contains(quoted, `\/`) {
-		return quoted
-	}
-
-	var text string
-	_ = json.Unmarshal([]byte(quoted), &text)
-	again, _ := json.Marshal(text) // with no escapes but those that Python has
-
-	return string(again)
-}
-
-// endOfJSONString returns the end of a string that begins at a place.
-func endOfJSONString(text string, at int) int {
-	for i := at + 1; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-
-	return len(text)
+	return "r'''" + strings.ReplaceAll(body, "'", `\u0027`) + "'''"
 }

@@ -7,9 +7,9 @@ import (
 )
 
 func TestJSONBecomesPython(t *testing.T) {
-	got := pythonLiteral(`{"true":[true,false,null,-1e5],"a\/\ud83d\ude00":"it's \"null\"\n"}`)
-	want := "{\n  \"true\": [\n    True,\n    False,\n    None,\n    -1e5\n  ],\n" +
-		"  \"a/\U0001F600\": \"it's \\\"null\\\"\\n\"\n}"
+	got := pythonText(`{"true":[null],"a\/\ud83d":"it's ''' \"n\"\n"}`)
+	want := "r'''{\n  \"true\": [\n    null\n  ],\n" +
+		`  "a\/\ud83d": "it\u0027s \u0027\u0027\u0027 \"n\"\n"` + "\n}'''"
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
