@@ -42,9 +42,6 @@ func documentation(around frame.Config) frame.Section {
 			{Pattern: "GET /openapi.json", Page: func(c *frame.Exchange) error {
 				return c.Send("application/json", docs.OpenAPI(m.Version, m.PublicAddress()))
 			}},
-			{Pattern: "GET /openapi.yaml", Page: func(c *frame.Exchange) error {
-				return c.Send("application/yaml", docs.OpenAPIAsYAML(m.Version, m.PublicAddress()))
-			}},
 		},
 		Files: map[string]fs.FS{"/docs/pictures/": docs.Pictures},
 	}

@@ -259,7 +259,6 @@ func TestLinksForOthersHaveThePublicAddress(t *testing.T) {
 		"/":                       "curl https://example.com/p/rest/track-request",
 		"/docs/api-templates":     "https://example.com/p/rest/prompt-templates",
 		"/openapi.json":           `"url": "https://example.com/p"`,
-		"/openapi.yaml":           `url: "https://example.com/p"`,
 		"/llms.txt":               "](/p/docs/deploy.md)",
 		"/docs/reverse-proxy":     "proxy_pass http://127.0.0.1:8788;", // what a proxy calls is not public
 		"/requests?filter=nobody": `action="/p/requests"`,

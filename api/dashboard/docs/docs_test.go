@@ -11,10 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
-	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire/packed/packedtest"
 )
@@ -278,23 +276,5 @@ func TestTheArchitecturePageNamesFilesThatExist(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(top, m[1])); err != nil {
 			t.Error(err)
 		}
-	}
-}
-
-func TestTheDescriptionOfTheAPIIsTheSameAsYAML(t *testing.T) {
-	var asJSON, asYAML any
-	if err := yaml.Unmarshal([]byte(OpenAPIAsYAML("true", "")), &asYAML); err != nil {
-		t.Fatal(err)
-	}
-	if err := yaml.Unmarshal([]byte(OpenAPI("true", "")), &asJSON); err != nil {
-		t.Fatal(err)
-	}
-
-	if diff := cmp.Diff(asJSON, asYAML); diff != "" {
-		t.Error(diff)
-	}
-	if text := OpenAPIAsYAML("1.0", ""); !strings.HasPrefix(text, "openapi: 3.1.0\ninfo:\n") ||
-		strings.Contains(text, "{\n") {
-		t.Errorf("the YAML begins with %.200s", text)
 	}
 }

@@ -5,9 +5,6 @@ import (
 	_ "embed" // for the description
 	"strconv"
 	"strings"
-	"sync"
-
-	"go.yaml.in/yaml/v3"
 
 	"promptspool/api/wire/packed"
 )
@@ -30,36 +27,4 @@ func OpenAPI(version, server string) string {
 		`"url": "/"`, `"url": `+strconv.Quote(cmp.Or(server, "/")),
 	)
 	return own.Replace(openAPI())
-}
-
-// OpenAPIAsYAML is the same as YAML.
-func OpenAPIAsYAML(version, server string) string {
-	own := strings.NewReplacer(
-		"version: VERSION", "version: "+strconv.Quote(version),
-		"url: /\n", "url: "+strconv.Quote(cmp.Or(server, "/"))+"\n",
-	)
-	return own.Replace(asYAML())
-}
-
-// asYAML converts the description, once: it takes a while, and anybody may ask for it.
-var asYAML = sync.OnceValue(func() string {
-	var document yaml.Node
-	if err := yaml.Unmarshal([]byte(openAPI()), &document); err != nil {
-		panic("docs: " + err.Error()) // it is ours, and JSON is YAML
-	}
-	asBlocks(&document)
-
-	text, err := yaml.Marshal(&document)
-	if err != nil {
-		panic("docs: " + err.Error())
-	}
-	return string(text)
-})
-
-// asBlocks takes away how JSON writes it: braces and quotes.
-func asBlocks(n *yaml.Node) {
-	n.Style = 0
-	for _, inner := range n.Content {
-		asBlocks(inner)
-	}
 }

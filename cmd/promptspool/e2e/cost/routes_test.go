@@ -23,7 +23,6 @@ var withoutInput = map[string]string{
 	"GET /docs/{page}":            "a name of a page of ours, which is rendered once",
 	"GET /llms.txt":               "a text of ours",
 	"GET /openapi.json":           "a text of ours",
-	"GET /openapi.yaml":           "a text of ours, which is made once",
 	"GET /sign-in":                "a form",
 	"GET /sign-up":                "a form",
 	"GET /reset-password":         "a form",
