@@ -90,25 +90,15 @@ func ParseDecimal(s string, places int) (int64, error) {
 
 	// The result is the first cut digits; the next one decides on rounding.
 	cut := len(whole) + shift + places
-	roundUp := cut >= 0 && cut < len(digits) && digits[cut] >= '5'
-	switch {
-	case cut <= 0:
-		digits = "0"
-	case cut < len(digits):
-		digits = digits[:cut]
-	default:
-		digits = strings.TrimLeft(digits, "0") + strings.Repeat("0", cut-len(digits))
+	if cut < 0 {
+		return 0, nil
 	}
-	digits = strings.TrimLeft(digits, "0")
-	if digits == "" {
-		digits = "0"
-	}
-
-	n, err := strconv.ParseInt(digits, 10, 64)
+	digits += strings.Repeat("0", max(cut+1-len(digits), 0))
+	n, err := strconv.ParseInt("0"+digits[:cut], 10, 64)
 	if err != nil || n > 1<<62 {
 		return 0, errDecimal
 	}
-	if roundUp {
+	if digits[cut] >= '5' {
 		n++
 	}
 
