@@ -1,9 +1,8 @@
 package markup
 
 import (
+	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // The kinds of tokens, which are also the classes of their elements.
@@ -15,17 +14,27 @@ const (
 	kindMember  = "m" // the name of a member of an object
 )
 
-// language is what is known of a language: enough for colours, and for a scan that reads every
-// byte once.
+// language is what is known of a language: enough for colours.
 type language struct {
-	line     []string // that begin a comment up to the end of its line
-	block    [2]string
-	quotes   string // each ends a string that it begins
-	longs    string // of quotes: strings that may have several lines
-	triple   bool   // three quotes make a string of several lines
-	members  bool   // a string in front of a colon is a name
+	tokens   *regexp.Regexp // comments, strings, numbers and words
 	keywords map[string]bool
 	anyCase  bool // of keywords
+	members  bool // a string in front of a colon is a name
+}
+
+// Comments and strings of several languages. One that is never closed ends with the code or, in single
+// quotes and double quotes, with its line.
+const (
+	blockComment = `(?s:/\*.*?(?:\*/|\z))`
+	inQuotes     = `"(?:[^"\\\n]|\\(?s:.))*"?|'(?:[^'\\\n]|\\(?s:.))*'?`
+	inThree      = `(?s:""".*?(?:"""|\z)|'''.*?(?:'''|\z))`
+)
+
+// newLanguage returns a language with its comments and strings, and its keywords with blanks between them.
+func newLanguage(comment, str, keywords string) *language {
+	tokens := comment + `|` + str + `|-?[0-9][\w.+-]*|[A-Za-z_\x{80}-\x{10FFFF}][\w\x{80}-\x{10FFFF}]*`
+
+	return &language{tokens: regexp.MustCompile(tokens), keywords: words(keywords)}
 }
 
 // words makes a set.
@@ -39,32 +48,32 @@ func words(list string) map[string]bool {
 }
 
 var (
-	inC = &language{line: []string{"//"}, block: [2]string{"/*", "*/"}, quotes: "\"'`", longs: "`",
-		keywords: words("abstract as async await bool boolean break byte case catch chan char class const " +
-			"continue def default defer delete do double else enum export extends false final finally float fn " +
-			"for from func function go goto if impl implements import in instanceof int interface let long map " +
-			"match mod mut namespace new nil null of override package private protected pub public range return " +
-			"select self short static string struct super switch this throw throws true try type typeof undefined " +
-			"union unsafe use using val var void when where while with yield"),
-	}
-	inPython = &language{line: []string{"#"}, quotes: `"'`, triple: true,
-		keywords: words("False None True and as assert async await break case class continue def del elif else " +
-			"except finally for from global if import in is lambda match nonlocal not or pass raise return self try " +
-			"while with yield begin do end module nil require then true false unless until")}
-	inShell = &language{line: []string{"#"}, quotes: `"'`, longs: `"'`,
-		keywords: words("case do done elif else esac export false fi for function if in local null return set " +
-			"source then true until while yes no on off")}
-	inSQL = &language{line: []string{"--"}, block: [2]string{"/*", "*/"}, quotes: `"'`, anyCase: true,
-		keywords: words("all alter and as asc between by case create cross delete desc distinct drop else end " +
-			"exists false from full group having if in index inner insert into is join key left like limit not null " +
-			"offset on or order outer over partition primary references returning right select set table then true " +
-			"union unique update using values view when where with")}
-	inMarkup = &language{block: [2]string{"<!--", "-->"}, quotes: `"'`}
-	inJSON   = &language{quotes: `"`, members: true, keywords: words("false null true")}
+	inC = newLanguage(`//[^\n]*|`+blockComment, inQuotes+"|`[^`]*`?",
+		"abstract as async await bool boolean break byte case catch chan char class const "+
+			"continue def default defer delete do double else enum export extends false final finally float fn "+
+			"for from func function go goto if impl implements import in instanceof int interface let long map "+
+			"match mod mut namespace new nil null of override package private protected pub public range return "+
+			"select self short static string struct super switch this throw throws true try type typeof undefined "+
+			"union unsafe use using val var void when where while with yield")
+	inPython = newLanguage(`#[^\n]*`, inThree+`|`+inQuotes,
+		"False None True and as assert async await break case class continue def del elif else "+
+			"except finally for from global if import in is lambda match nonlocal not or pass raise return self try "+
+			"while with yield begin do end module nil require then true false unless until")
+	inShell = newLanguage(`#[^\n]*`, `"[^"]*"?|'[^']*'?`,
+		"case do done elif else esac export false fi for function if in local null return set "+
+			"source then true until while yes no on off")
+	inSQL = newLanguage(`--[^\n]*|`+blockComment, inQuotes,
+		"all alter and as asc between by case create cross delete desc distinct drop else end "+
+			"exists false from full group having if in index inner insert into is join key left like limit not null "+
+			"offset on or order outer over partition primary references returning right select set table then true "+
+			"union unique update using values view when where with")
+	inMarkup = newLanguage(`(?s:<!--.*?(?:-->|\z))`, inQuotes, "")
+	inJSON   = newLanguage(`\z.`, `"(?:[^"\\\n]|\\(?s:.))*"?`, "false null true") // it has no comments
 )
 
 // languages are those that fences name.
 var languages = func() map[string]*language {
+	inSQL.anyCase, inJSON.members = true, true
 	all := map[string]*language{}
 	for names, l := range map[string]*language{
 		"c c++ cpp cs csharp css dart go golang graphql groovy java javascript js jsx kotlin kt php proto rs " +
@@ -87,126 +96,45 @@ var languages = func() map[string]*language {
 // scan visits the tokens of a code in order. Together they are all of it.
 func (l *language) scan(code string, visit func(kind string, from, to int)) {
 	plain := 0 // where what has no kind begins
-	token := func(kind string, from, to int) {
+	for _, token := range l.tokens.FindAllStringIndex(code, -1) {
+		from, to := token[0], token[1]
+		kind := l.kind(code[from:to], code[to:])
+		if kind == "" {
+			continue
+		}
+
 		if from > plain {
 			visit("", plain, from)
 		}
 		visit(kind, from, to)
 		plain = to
 	}
-
-	for at := 0; at < len(code); {
-		kind, end := l.next(code, at)
-		if kind != "" {
-			token(kind, at, end)
-		}
-		at = end
-	}
 	if plain < len(code) {
 		visit("", plain, len(code))
 	}
 }
 
-// next returns the token at a place and its end.
-func (l *language) next(code string, at int) (kind string, end int) {
-	rest := code[at:]
-	for _, mark := range l.line {
-		if strings.HasPrefix(rest, mark) {
-			return kindComment, at + untilLine(rest)
+// kind returns the kind of a token by how it begins, and by what is after it; "" is plain.
+func (l *language) kind(token, after string) string {
+	switch c := token[0]; {
+	case c >= '0' && c <= '9', c == '-' && token[1] != '-':
+		return kindNumber
+	case strings.IndexByte("/#-<", c) >= 0:
+		return kindComment
+	case strings.IndexByte("\"'`", c) >= 0:
+		if l.members && strings.HasPrefix(strings.TrimLeft(after[:min(8, len(after))], " "), ":") {
+			return kindMember
 		}
-	}
-	if l.block[0] != "" && strings.HasPrefix(rest, l.block[0]) {
-		return kindComment, at + untilText(rest, l.block[1], len(l.block[0]))
+		return kindString
 	}
 
-	c := code[at]
-	if strings.IndexByte(l.quotes, c) >= 0 {
-		return l.str(code, at)
-	}
-	if c >= '0' && c <= '9' || c == '-' && l.members {
-		return kindNumber, at + span(rest, func(r rune) bool { return isWord(r) || strings.ContainsRune(".+-", r) })
-	}
-
-	if r, size := utf8.DecodeRuneInString(rest); !isWord(r) {
-		return "", at + size
-	}
-	end = at + span(rest, isWord)
-	word := code[at:end]
 	// No keyword is long, so that a text of one word is not copied.
-	if l.anyCase && len(word) <= 20 {
-		word = strings.ToLower(word)
+	if l.anyCase && len(token) <= 20 {
+		token = strings.ToLower(token)
 	}
-	if l.keywords[word] {
-		return kindKeyword, end
-	}
-
-	return "", end
-}
-
-// str returns a string that begins at a place.
-func (l *language) str(code string, at int) (kind string, end int) {
-	quote := code[at]
-	three := strings.Repeat(string(quote), 3)
-	switch {
-	case l.triple && strings.HasPrefix(code[at:], three):
-		return kindString, at + untilText(code[at:], three, 3)
-	case strings.IndexByte(l.longs, quote) >= 0:
-		return kindString, at + untilText(code[at:], string(quote), 1)
+	if l.keywords[token] {
+		return kindKeyword
 	}
 
-	end = endOfString(code, at)
-	after := strings.TrimLeft(code[end:min(end+8, len(code))], " ")
-	if l.members && strings.HasPrefix(after, ":") {
-		return kindMember, end
-	}
-
-	return kindString, end
-}
-
-// endOfString returns the end of a string of one line that begins at a place.
-func endOfString(code string, at int) int {
-	quote := code[at]
-	for i := at + 1; i < len(code); i++ {
-		switch code[i] {
-		case '\\':
-			i++
-		case quote:
-			return i + 1
-		case '\n':
-			return i
-		}
-	}
-
-	return len(code)
-}
-
-// isWord reports whether a letter belongs to a word.
-func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// span returns how many bytes a text begins with, of the letters that belong.
-func span(text string, belongs func(rune) bool) int {
-	if n := strings.IndexFunc(text, func(r rune) bool { return !belongs(r) }); n >= 0 {
-		return max(n, 1)
-	}
-
-	return len(text)
-}
-
-// untilLine returns how many bytes the first line of a text has.
-func untilLine(text string) int {
-	if n := strings.IndexByte(text, '\n'); n >= 0 {
-		return n
-	}
-
-	return len(text)
-}
-
-// untilText returns how many bytes a text has up to the end of another one, which it is searched
-// for from a place on.
-func untilText(text, end string, from int) int {
-	if n := strings.Index(text[min(from, len(text)):], end); n >= 0 {
-		return from + n + len(end)
-	}
-
-	return len(text)
+	return ""
 }

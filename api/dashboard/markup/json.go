@@ -55,6 +55,23 @@ func laidOutBytes(text string) int {
 	return size
 }
 
+// endOfString returns the end of a string of one line that begins at a place.
+func endOfString(code string, at int) int {
+	quote := code[at]
+	for i := at + 1; i < len(code); i++ {
+		switch code[i] {
+		case '\\':
+			i++
+		case quote:
+			return i + 1
+		case '\n':
+			return i
+		}
+	}
+
+	return len(code)
+}
+
 // JSON returns a JSON text in colours.
 func JSON(text string, marks []Mark) template.HTML {
 	var b strings.Builder

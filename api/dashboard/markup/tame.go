@@ -51,7 +51,7 @@ func containers(line string) (opened int, content string) {
 	rest := strings.TrimLeft(line, " \t\r\n")
 	for rest != "" {
 		sign := 1
-		if digits := span(rest, func(r rune) bool { return r >= '0' && r <= '9' }); rest[0] >= '0' && rest[0] <= '9' {
+		if digits := len(rest) - len(strings.TrimLeft(rest, "0123456789")); digits > 0 {
 			sign = digits + 1
 			if digits > 9 || len(rest) <= digits || rest[digits] != '.' && rest[digits] != ')' {
 				return opened, rest
