@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/xrash/smetrics"
+
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
@@ -137,7 +139,7 @@ func count(ctx context.Context, records Records, id wire.Identity, t filterline.
 func Among(value string, values []string) []string {
 	value = plain(value)
 	// A longer word may have more slips before it is another word.
-	most := 1 + len([]rune(value))/4
+	most := 1 + len(value)/4
 	rank := make(map[string]int)
 	for _, v := range values {
 		lower := plain(v)
@@ -145,7 +147,7 @@ func Among(value string, values []string) []string {
 			rank[v] = 0
 		} else if strings.HasPrefix(lower, value) || len(lower) > 2 && strings.HasPrefix(value, lower) {
 			rank[v] = 1
-		} else if d := distance(value, lower, most); d <= most {
+		} else if d := smetrics.WagnerFischer(value, lower, 1, 1, 1); d <= most {
 			rank[v] = 1 + d
 		}
 	}
@@ -171,32 +173,4 @@ func plain(text string) string {
 	}, text)
 
 	return cmp.Or(letters, strings.ToLower(text))
-}
-
-// distance is how many letters must be added, removed or replaced to make b of a, as far as it is at most most.
-func distance(a, b string, most int) int {
-	from, to := []rune(a), []rune(b)
-	if max(len(from), len(to))-min(len(from), len(to)) > most {
-		return most + 1
-	}
-
-	// Levenshtein's, with one row: of the table only the line above is ever needed.
-	row := make([]int, len(to)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, x := range from {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, y := range to {
-			replaced := diagonal
-			if x != y {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-
-	return row[len(to)]
 }
