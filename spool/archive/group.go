@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
@@ -58,10 +57,10 @@ type Record struct {
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
-	SameRow bool // what a list shows of it is as before
 	Removed bool // it is deleted, or was before: later events are duplicates
 	Buried  bool // a tombstone must be written
 	Erase   bool // what it was must leave the disk
+	edited  bool // by more than new events
 
 	Bodies   []PackedBody             // of new events
 	Replaced map[UUID]json.RawMessage // bodies of earlier events, as they should be
@@ -312,13 +311,6 @@ func (r *Record) DroppedBodies() (stored []UUID, err error) {
 	}
 
 	return stored, nil
-}
-
-// isSameRow reports whether the record's row is still the one that was encoded before, at the
-// same place.
-func (r *Record) isSameRow(before []byte) bool {
-	row, _ := r.State.Row()
-	return bytes.Equal(before, rowcode.Encode(&row)) && r.Before.ListedAt.Equal(r.State.ListTime())
 }
 
 // BadID returns the error for an id that the archive should not have passed on.

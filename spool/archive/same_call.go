@@ -442,7 +442,7 @@ func (r *Record) callKey() (key UUID) {
 
 // regroups reports whether a changed record may be of another call now, or add something else to it.
 func (r *Record) regroups() bool {
-	return r.call != r.Before.Call || r.State.Same != nil || r.Erase ||
+	return r.call != r.Before.Call || r.State.Same != nil || r.edited ||
 		r.State.Request != nil && r.State.Request.ID != r.stood
 }
 
@@ -540,7 +540,7 @@ func (r *Record) setSame(same *SameCall) {
 	}
 
 	r.State.Same, r.State.added = same, nil // no delta has it
-	r.Changed, r.SameRow = true, false
+	r.Changed = true
 }
 
 // CallOf returns the record with all others that report the same call, which it loads.

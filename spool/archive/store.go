@@ -130,7 +130,7 @@ type Reader interface {
 	Loader
 
 	// Bodies returns the bodies kept of a record's events, by event id.
-	Bodies(r *Record, of []Entry) (map[string]json.RawMessage, error)
+	Bodies(r *Record) (map[string]json.RawMessage, error)
 
 	// UnseenLeft returns how many more deletions of records that do not exist the account may
 	// remember. Changes that are not alone must not ask.

@@ -10,11 +10,6 @@ import (
 	"promptspool/spool/archive"
 )
 
-const (
-	maskStep      = 100     // records that one transaction masks
-	maskBytesStep = 8 << 20 // of their bodies, unless one alone has more
-)
-
 // Scan looks for secrets in the records of the account, after q.Cursor, for about 2 s
 // or q.Limit records. It goes from the newest on, orphans last. With q.Mask it masks them,
 // durably and with an entry in the audit log by the time it returns. It reports where
@@ -28,6 +23,12 @@ func (svc *Service) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery
 		archive: svc,
 		id:      id,
 		mask:    q.Mask,
+		edits: edits{
+			store:   svc.config.Store,
+			account: id.Account,
+			erase:   true,
+			change:  (*archive.State).Mask,
+		},
 		answer: wire.Scanned{
 			Success: true,
 			Kinds:   map[wire.SecretKind]int{},
@@ -38,9 +39,9 @@ func (svc *Service) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery
 	w.limit = q.Limit
 	err := w.run(ctx)
 	if err == nil {
-		err = s.flush(ctx)
+		err = s.edits.flush(ctx)
 	}
-	s.answer.Cursor, s.answer.Done = w.cursor, w.done
+	s.answer.Masked, s.answer.Cursor, s.answer.Done = s.edits.changed, w.cursor, w.done
 
 	// Earlier steps may have masked records although a later one failed.
 	if auditErr := s.audit(ctx); err == nil {
@@ -76,10 +77,8 @@ type scan struct {
 	archive *Service
 	id      wire.Identity
 	mask    bool
+	edits   edits // of the records to mask
 	answer  wire.Scanned
-
-	found []string // records to mask
-	bytes int      // of their bodies
 }
 
 // look counts and lists the secrets of a record, and masks records once enough are found.
@@ -117,14 +116,8 @@ func (s *scan) look(ctx context.Context, requestID string) error {
 	if !s.mask {
 		return nil
 	}
-	// Many go into one transaction, which costs one fsync. Both bounds keep
-	// it small enough for the writers beside it.
-	s.found = append(s.found, requestID)
-	if s.bytes += state.Bytes(); len(s.found) < maskStep && s.bytes < maskBytesStep {
-		return nil
-	}
 
-	return s.flush(ctx)
+	return s.edits.add(ctx, &state)
 }
 
 // report counts and lists the secrets of a body, if there is one.
@@ -150,20 +143,6 @@ func (s *scan) report(requestID, eventID string, body []byte) (n int) {
 	}
 
 	return n
-}
-
-// flush masks the records that were found.
-func (s *scan) flush(ctx context.Context) error {
-	if len(s.found) == 0 {
-		return nil
-	}
-
-	n, err := archive.Edit(ctx, s.archive.config.Store, s.id.Account, s.found, (*archive.State).Mask)
-	// Even on an error: what was masked before it belongs in the audit log.
-	s.answer.Masked += n
-	s.found, s.bytes = s.found[:0], 0
-
-	return err
 }
 
 // audit logs how many records were masked, and by whom.

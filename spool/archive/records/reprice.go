@@ -1,119 +1,69 @@
 package records
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
-	"promptspool/spool/archive/query"
 )
-
-// repriceTime is how long one call of Reprice works before it reports how far it got.
-const repriceTime = 2 * time.Second
-
-// errRepriceStep ends a call of Reprice that has worked long enough.
-var errRepriceStep = errors.New("enough for one call")
 
 // Reprice prices the account's requests by today's table, each as of its time. It reads
 // them again, newest first after the cursor of an earlier call ("" for the first), for
 // about 2 s. Its result is durable, and repeating it changes nothing. With an error it
 // reports what was changed before that.
 func (svc *Service) Reprice(ctx context.Context, id wire.Identity, cursor string) (wire.Repriced, error) {
-	change := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
-		raw, err := body()
+	if err := checkAccount(id); err != nil {
+		return wire.Repriced{}, err
+	}
+
+	answer := wire.Repriced{Success: true}
+	e := edits{store: svc.config.Store, account: id.Account, change: svc.reprice}
+	w := svc.newWalk(id, cursor, func(ctx context.Context, requestID string) error {
+		state, body, err := svc.config.Store.Record(ctx, id.Account, requestID)
+		if wire.IsCode(err, wire.CodeNotFound) || err == nil && state.Request == nil {
+			return nil
+		}
 		if err != nil {
-			return false, err
+			return err
 		}
-		return svc.reread(accepted, r, raw), nil
-	}
 
-	var answer wire.Repriced
-	end := svc.config.Now().Add(repriceTime)
-	progress := func(seen, changed int, cursor string) error {
-		// The step is durable, so it counts even if it is the last of this call.
-		answer = wire.Repriced{
-			Success: true,
-			Seen:    seen,
-			Changed: changed,
-			Cursor:  cursor,
-			Done:    cursor == "",
+		answer.Seen++
+		// Tried outside the transaction, for which writers wait: most stay as they were.
+		changed, err := svc.reprice(&state, map[string]json.RawMessage{state.Request.ID: body})
+		if err != nil || !changed {
+			return err
 		}
-		if svc.config.Now().After(end) {
-			return errRepriceStep
-		}
-		return nil
+		return e.add(ctx, &state)
+	})
+	err := w.run(ctx)
+	if err == nil {
+		err = e.flush(ctx)
 	}
-
-	err := svc.Rewrite(ctx, id, cursor, change, progress)
-	if errors.Is(err, errRepriceStep) {
-		err = nil
-	}
+	answer.Changed, answer.Cursor, answer.Done = e.changed, w.cursor, w.done
 
 	return answer, err
 }
 
-// reread derives again what comes from the call, and its price, so that records gain what
-// a newer version can read.
-func (svc *Service) reread(accepted time.Time, r *archive.Request, body json.RawMessage) (changed bool) {
-	object, err := wire.ParseObject(body)
+// reprice derives again what comes from the call, and its price, so that records gain what
+// a newer version can read. It is an archive.EditFunc.
+func (svc *Service) reprice(s *archive.State, bodies map[string]json.RawMessage) (changed bool, err error) {
+	if s.Request == nil {
+		return false, nil
+	}
+	object, err := wire.ParseObject(bodies[s.Request.ID])
 	if err != nil {
 		// The record keeps what was read when the body arrived.
-		return false
+		return false, nil
 	}
 
 	// Compared as they are stored: the same bytes need no write.
+	r := &s.Request.Value
 	before, _ := json.Marshal(r)
 	r.ReadCall(object)
-	r.SetPrice(svc.config.Prices, accepted)
+	r.SetPrice(svc.config.Prices, s.Request.At)
 	after, _ := json.Marshal(r)
 
-	return string(before) != string(after)
-}
-
-// Rewrite calls change with every request of the account, newest first after cursor (""
-// for the first), in steps. After each step it calls progress with how many it has seen
-// and changed, and a cursor that continues after them, "" at the end. An error of
-// progress ends it.
-func (svc *Service) Rewrite(
-	ctx context.Context, id wire.Identity, cursor string, change archive.Change,
-	progress func(seen, changed int, cursor string) error,
-) error {
-	if err := checkAccount(id); err != nil {
-		return err
-	}
-	var after *query.Position
-	if cursor != "" {
-		p, ok := query.ParseCursor(cursor)
-		if !ok {
-			return errCursor("cursor of an earlier answer")
-		}
-		after = &p
-	}
-
-	seen, changed := 0, 0
-	counted := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
-		seen++
-		return change(accepted, r, body)
-	}
-	for {
-		end, n, err := archive.Rewrite(ctx, svc.config.Store, id.Account, after, archive.ChangeStep, counted)
-		if err != nil {
-			return err
-		}
-
-		// The step is durable by now, so a cursor that progress
-		// keeps skips no record after a crash.
-		changed += n
-		next := ""
-		if end != nil {
-			next = end.Cursor()
-		}
-		if err := progress(seen, changed, next); err != nil || end == nil {
-			return err
-		}
-		after = end
-	}
+	return !bytes.Equal(before, after), nil
 }

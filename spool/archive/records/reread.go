@@ -59,7 +59,7 @@ func (svc *Service) rereadSpan(ctx context.Context, account, requestID string, a
 	if !state.Reread(&e) {
 		return nil
 	}
-	n, err := archive.Edit(ctx, svc.config.Store, account, []string{requestID},
+	n, err := archive.Edit(ctx, svc.config.Store, account, []string{requestID}, false,
 		func(s *archive.State, _ map[string]json.RawMessage) (bool, error) {
 			isSame := s.Span != nil && s.Span.ID == e.ID // another one may have arrived
 			return isSame && s.Reread(&e), nil

@@ -204,8 +204,8 @@ func (f *folding) CallSets(account string, keys []uuid) error {
 }
 
 // Bodies reads bodies of a record's events; see archive.Reader.
-func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
-	return f.db.bodies(f.txn, f.keys, r.ID, &archive.State{History: of}, false)
+func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
+	return f.db.bodies(f.txn, f.keys, r.ID, &r.State.State, false)
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader.
@@ -235,7 +235,7 @@ func (f *folding) finish() ([]write, error) {
 		} else {
 			err = f.store(r)
 		}
-		if err == nil && !r.SameRow {
+		if err == nil {
 			err = f.list(r)
 		}
 		if err != nil {

@@ -358,51 +358,6 @@ func deletingAValue(t *testing.T, open Open) {
 	left(s, 2)
 }
 
-func rewriting(t *testing.T, open Open) {
-	s, _ := open(t)
-	a, id := asked(t, s, 7)
-
-	change := func(accepted time.Time, r *archive.Request, body func() ([]byte, error)) (bool, error) {
-		if accepted.Before(Start) || accepted.After(Start.Add(7*time.Second)) {
-			t.Errorf("it was accepted %s", accepted)
-		}
-		if b, err := body(); err != nil || !json.Valid(b) {
-			t.Errorf("the body is %q (%v)", b, err)
-		}
-		r.Model = "rewritten"
-		return true, nil
-	}
-	after, steps := (*query.Position)(nil), 0
-	for {
-		end, changed, err := archive.Rewrite(context.Background(), s, account, after, 3, change)
-		if err != nil || changed == 0 {
-			t.Fatalf("Rewrite: %d changed, %v", changed, err)
-		}
-
-		if steps++; end == nil {
-			break
-		}
-		after = end
-	}
-	if steps != 3 {
-		t.Errorf("7 records by 3 took %d steps", steps)
-	}
-
-	// Indexes must follow the change.
-	filter := Condition("model", "", "is", "rewritten")
-	page := search(t, s, account, wire.Search{FilterGroup: &filter})
-	if page.Total != 7 {
-		t.Errorf("%d records are rewritten, want 7", page.Total)
-	}
-
-	seen := 0
-	keep := func(time.Time, *archive.Request, func() ([]byte, error)) (bool, error) { return false, nil }
-	progress := func(n, _ int, _ string) error { seen = n; return nil }
-	if err := a.Rewrite(context.Background(), id, "", keep, progress); err != nil || seen != 7 {
-		t.Errorf("over the archive %d were seen (%v)", seen, err)
-	}
-}
-
 // drawTied draws a request that began at one of a few times, and took one or two seconds
 // or nobody knows how long.
 func drawTied(t *rapid.T) string {

@@ -91,10 +91,10 @@ func editing(t *testing.T, open Open) {
 
 	// A record without a key and one that does not exist are not changed.
 	ids := []string{ID(1000), ID(1001), ID(1002), ID(1999)}
-	if changed, err := archive.Edit(context.Background(), s, account, ids, edit); err != nil || changed != 2 {
+	if changed, err := archive.Edit(context.Background(), s, account, ids, true, edit); err != nil || changed != 2 {
 		t.Fatalf("%d records changed (%v), want 2", changed, err)
 	}
-	if changed, err := archive.Edit(context.Background(), s, account, ids, edit); err != nil || changed != 0 {
+	if changed, err := archive.Edit(context.Background(), s, account, ids, true, edit); err != nil || changed != 0 {
 		t.Fatalf("%d records changed again (%v)", changed, err)
 	}
 

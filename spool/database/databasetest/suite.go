@@ -50,7 +50,6 @@ func Run(t *testing.T, open Open) {
 		{"a deleted record stays deleted", deletingOne},
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
-		{"requests are rewritten in steps", rewriting},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
 	})

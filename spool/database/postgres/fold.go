@@ -100,18 +100,8 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 }
 
 // Bodies reads bodies of a record's events; see archive.Reader.
-func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json.RawMessage, error) {
-	var events []uuid
-	for _, h := range of {
-		if event, ok := schema.ParseUUID(h.ID); ok && h.Hash != "" {
-			events = append(events, event)
-		}
-	}
-
-	rows, err := f.tx.Query(f.ctx, `
-		SELECT event_id, body FROM record_bodies
-		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
-		r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID)), events)
+func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
+	rows, err := f.tx.Query(f.ctx, selectBodies, r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID)))
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +110,7 @@ func (f *folding) Bodies(r *archive.Record, of []archive.Entry) (map[string]json
 		return nil, err
 	}
 
-	some := archive.State{History: of}
-	return f.db.codec.unpackBodies(&some, packed, false)
+	return f.db.codec.unpackBodies(&r.State.State, packed, false)
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock

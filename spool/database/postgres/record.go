@@ -67,12 +67,10 @@ func (db *DB) readRecord(
 				return err
 			})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
-		b.Queue(`SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			key, id, schema.TimeOf(id)).
-			Query(func(rows pgx.Rows) (err error) {
-				kept, err = packedBodies(rows)
-				return err
-			})
+		b.Queue(selectBodies, key, id, schema.TimeOf(id)).Query(func(rows pgx.Rows) (err error) {
+			kept, err = packedBodies(rows)
+			return err
+		})
 
 		err := tx.SendBatch(ctx, b).Close()
 		if err == nil {
@@ -94,7 +92,10 @@ func (db *DB) readRecord(
 	return state, bodies, err
 }
 
-// packedBodies reads rows of event ids and bodies.
+// selectBodies reads the bodies of a record's events.
+const selectBodies = `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`
+
+// packedBodies reads rows of selectBodies.
 func packedBodies(rows pgx.Rows) (map[uuid][]byte, error) {
 	packed := make(map[uuid][]byte)
 	var event uuid

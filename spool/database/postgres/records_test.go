@@ -270,7 +270,7 @@ func TestServersThatFoldTheSameRecordsLoseNothing(t *testing.T) {
 	databasetest.RunTogether(t, at(t, dsn, monday), at(t, dsn, monday), at(t, dsn, monday))
 }
 
-func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
+func TestAnEditOfWhatHasLostABodyFails(t *testing.T) {
 	dsn := postgres.Empty(t)
 	db := open(t, dsn)
 	for n := range 3 {
@@ -281,15 +281,16 @@ func TestARewriteIsToldThatABodyIsMissing(t *testing.T) {
 
 	execute(t, dsn, `DELETE FROM record_bodies WHERE request_id = '`+idAt(monday.Add(time.Hour), 1)+`'`)
 
-	damaged := 0
-	look := func(_ time.Time, _ *archive.Request, body func() ([]byte, error)) (bool, error) {
-		if _, err := body(); wire.IsCode(err, wire.CodeInternal) {
-			damaged++
+	for n := range 3 {
+		looked, id := false, idAt(monday.Add(time.Duration(n)*time.Hour), n)
+		_, err := archive.Edit(t.Context(), db, account, []string{id}, false,
+			func(*archive.State, map[string]json.RawMessage) (bool, error) {
+				looked = true
+				return false, nil
+			})
+		if looked != (n != 1) || wire.IsCode(err, wire.CodeInternal) != (n == 1) {
+			t.Errorf("record %d: %v", n, err)
 		}
-		return false, nil
-	}
-	if _, _, err := archive.Rewrite(t.Context(), db, account, nil, 10, look); err != nil || damaged != 1 {
-		t.Errorf("%d bodies are damaged, want 1, %v", damaged, err)
 	}
 }
 

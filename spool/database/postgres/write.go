@@ -186,11 +186,6 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 		c.dropDeltas(r)
 	}
 
-	// Only a Rewrite leaves the header as it is, and it adds no bodies.
-	if r.SameRow {
-		return nil
-	}
-
 	// A header is deleted and added again. An UPDATE would not be cheaper, since the terms are
 	// indexed, and Citus has none that takes the terms of many rows.
 	c.unlist(r)
@@ -288,7 +283,7 @@ func (f *folding) queueStale(b *pgx.Batch) {
 	for _, name := range f.accountNames() {
 		var places []int64
 		for _, r := range f.Records {
-			if r.Account != name || !r.Changed || r.SameRow {
+			if r.Account != name || !r.Changed {
 				continue
 			}
 			// Where it was and where it is now: it may have moved.
