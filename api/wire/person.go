@@ -202,3 +202,26 @@ type Application struct {
 	Code     Secret // of an invite, or of a fresh server; "" founds an account, if sign-up is open
 	Account  string // the name of the account to found; a code's account takes precedence
 }
+
+// Login is a person as an OpenID Connect issuer described them when they signed in there.
+type Login struct {
+	Subject string // the issuer's own name of the person, which never changes
+	Email   string
+	Grants  []Grant // what the person's groups give: at most one for each project
+	IDToken string  // names the issuer's session, to end it there
+}
+
+// Grant is a role in the project of this name.
+type Grant struct {
+	Project string
+	Role    Role
+}
+
+// LoginAttempt is what a browser keeps while its person signs in at the issuer. It is secret, so that
+// no other browser can finish what this one began.
+type LoginAttempt struct {
+	State    string `json:"state"`    // the issuer sends it back
+	Nonce    string `json:"nonce"`    // the issuer puts it into the ID token
+	Verifier string `json:"verifier"` // of PKCE: proves to the issuer who asked
+	Next     string `json:"next"`     // the page to open afterwards
+}

@@ -37,6 +37,7 @@ var imports = map[string]string{
 	"api/edge":            "api/wire metrics",
 	"api/ops":             "api/edge api/wire metrics",
 	"api/auth":            "api/wire",
+	"api/auth/oidc":       "api/wire",
 	"api/client":          "api/admission api/wire api/wire/jsonscan",
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/wire api/wire/jsonscan",
@@ -123,6 +124,7 @@ var imports = map[string]string{
 	"spool/database/postgres/postgrestest": "metrics/parts spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
+	"api/auth/oidc/oidctest":     "",
 	"api/otlp/otlptest":          "api/otlp",
 	"api/wire/packed/packedtest": "api/wire/packed",
 	// The rooms of the command. Nothing imports the command itself.

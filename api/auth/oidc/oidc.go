@@ -1,0 +1,276 @@
+// Package oidc lets people sign in at an OpenID Connect issuer, such as Keycloak or Entra ID.
+//
+// It is the authorization code flow with PKCE, state and nonce. The issuer is discovered when it is
+// first needed, so that a server starts, and stays up, while the issuer is away. No refresh token is
+// asked for, and no token is stored here.
+package oidc
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+	"golang.org/x/sync/singleflight"
+
+	"promptspool/api/wire"
+)
+
+const (
+	// clockSkew is how late an ID token may arrive, because clocks differ.
+	clockSkew = 2 * time.Minute
+
+	// answerMax bounds how long a person waits for one answer of the issuer.
+	answerMax = 10 * time.Second
+)
+
+// Config configures an Issuer.
+type Config struct {
+	Issuer       string      // its URL, exactly as its tokens have it
+	ClientID     string      // the name under which the issuer knows this server
+	ClientSecret wire.Secret // "" for a public client, which has only PKCE
+	Scopes       []string    // asked for besides openid and email
+	GroupsClaim  string      // where the issuer puts a person's groups
+	Roles        []GroupRole
+	TrustEmail   bool             // also if the issuer does not say that it was verified
+	TLS          *tls.Config      // how the issuer's certificate is judged; nil means as usual
+	Now          func() time.Time // nil: time.Now
+}
+
+// GroupRole gives the members of one of the issuer's groups a role in a project.
+type GroupRole struct {
+	Group string
+	wire.Grant
+}
+
+// ParseGroupRole reads GROUP=ROLE@PROJECT. It does not check the role and the project.
+func ParseGroupRole(text string) (r GroupRole, ok bool) {
+	// The name of a group may contain both signs: "cn=admins,dc=example".
+	at := strings.LastIndexByte(text, '=')
+	role, project, ok := strings.Cut(text[at+1:], "@")
+	if at < 1 || !ok {
+		return r, false
+	}
+
+	return GroupRole{text[:at], wire.Grant{Project: project, Role: wire.Role(role)}}, true
+}
+
+// Issuer is an OpenID Connect issuer. It is safe for concurrent use.
+type Issuer struct{ current atomic.Pointer[configured] }
+
+// configured is an issuer under one configuration.
+type configured struct {
+	Config
+	client    *http.Client
+	found     atomic.Pointer[discovered] // nil until it was discovered
+	discovery singleflight.Group
+}
+
+// discovered is what the issuer's discovery document says.
+type discovered struct {
+	*oidc.Provider
+	SignOut string `json:"end_session_endpoint"` // "" for none
+}
+
+// New returns the issuer of a configuration. It does not call it.
+func New(c Config) *Issuer {
+	i := new(Issuer)
+	i.Set(c)
+	return i
+}
+
+// Set puts another configuration in force. Sign-ins under way are finished with it.
+func (i *Issuer) Set(c Config) {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.GroupsClaim == "" {
+		c.GroupsClaim = "groups"
+	}
+
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = c.TLS
+	i.current.Store(&configured{Config: c, client: &http.Client{Transport: transport, Timeout: answerMax}})
+}
+
+// Host returns the issuer's host, by which people know it.
+func (i *Issuer) Host() string {
+	u, err := url.Parse(i.current.Load().Issuer)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// Begin returns the issuer's address for signing in, and what the browser keeps until it comes back.
+// callback is our address to which it comes back. The error is wire.CodeUnavailable if the issuer is
+// away.
+func (i *Issuer) Begin(ctx context.Context, callback string) (string, wire.LoginAttempt, error) {
+	p := i.current.Load()
+	found, err := p.discover(ctx)
+	if err != nil {
+		return "", wire.LoginAttempt{}, err
+	}
+
+	// Each is 256 random bits.
+	a := wire.LoginAttempt{
+		State:    oauth2.GenerateVerifier(),
+		Nonce:    oauth2.GenerateVerifier(),
+		Verifier: oauth2.GenerateVerifier(),
+	}
+	address := p.oauth(found, callback).
+		AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))
+
+	return address, a, nil
+}
+
+// Finish returns the person who signed in. q is the query with which the browser came back to callback,
+// and kept what it kept. wire.CodeForbidden is an answer that is not for this browser's attempt or
+// cannot be trusted, or the issuer's refusal. wire.CodeUnavailable means that the issuer is away.
+func (i *Issuer) Finish(
+	ctx context.Context, callback string, q url.Values, kept wire.LoginAttempt,
+) (wire.Login, error) {
+	// Checked before anything of the answer is used or shown: a link may have any text in it.
+	if !same(kept.State, q.Get("state")) {
+		return wire.Login{}, wire.Errorf(wire.CodeForbidden, "This sign-in has expired, has been finished, "+
+			"or was begun in another browser. Sign in again.")
+	}
+	if q.Has("error") {
+		return wire.Login{}, refused(q.Get("error"), q.Get("error_description"))
+	}
+
+	p := i.current.Load()
+	found, err := p.discover(ctx)
+	if err != nil {
+		return wire.Login{}, err
+	}
+	ctx = oidc.ClientContext(ctx, p.client)
+	token, err := p.oauth(found, callback).
+		Exchange(ctx, q.Get("code"), oauth2.VerifierOption(kept.Verifier))
+	if err != nil {
+		return wire.Login{}, p.failed(err)
+	}
+
+	return p.login(ctx, found, token, kept.Nonce)
+}
+
+// SignOut returns the issuer's address at which its own session ends, too. It is "" if the issuer has
+// none or is away. back is our address to which the browser comes back.
+func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
+	p := i.current.Load()
+	found, err := p.discover(ctx)
+	if err != nil || found.SignOut == "" {
+		return ""
+	}
+
+	// Okta accepts no sign-out without the ID token, others ask the person without it.
+	u, err := url.Parse(found.SignOut)
+	if err != nil {
+		return ""
+	}
+	q := u.Query()
+	q.Set("client_id", p.ClientID)
+	q.Set("post_logout_redirect_uri", back)
+	if idToken != "" {
+		q.Set("id_token_hint", idToken)
+	}
+	u.RawQuery = q.Encode()
+
+	return u.String()
+}
+
+// Origins returns the origins that SignOut may lead to, as far as they are known.
+func (i *Issuer) Origins() (all []string) {
+	p := i.current.Load()
+	addresses := []string{p.Issuer}
+	if found := p.found.Load(); found != nil {
+		addresses = append(addresses, found.SignOut)
+	}
+
+	for _, address := range addresses {
+		u, err := url.Parse(address)
+		if err == nil && u.Host != "" && !slices.Contains(all, u.Scheme+"://"+u.Host) {
+			all = append(all, u.Scheme+"://"+u.Host)
+		}
+	}
+	return all
+}
+
+// discover returns the issuer's discovery document, which is fetched once.
+func (p *configured) discover(ctx context.Context) (*discovered, error) {
+	if found := p.found.Load(); found != nil {
+		return found, nil
+	}
+
+	// Those who come meanwhile wait for the same answer, also if the first one leaves.
+	_, err, _ := p.discovery.Do("", func() (any, error) {
+		ctx := oidc.ClientContext(context.WithoutCancel(ctx), p.client)
+		provider, err := oidc.NewProvider(ctx, p.Issuer)
+		if err != nil {
+			return nil, err
+		}
+
+		found := &discovered{Provider: provider}
+		if err := provider.Claims(found); err != nil {
+			return nil, err
+		}
+		p.found.Store(found)
+		return nil, nil
+	})
+	if err != nil {
+		return nil, p.failed(err)
+	}
+
+	return p.found.Load(), nil
+}
+
+func (p *configured) oauth(found *discovered, callback string) *oauth2.Config {
+	return &oauth2.Config{
+		ClientID:     p.ClientID,
+		ClientSecret: string(p.ClientSecret),
+		Endpoint:     found.Endpoint(),
+		RedirectURL:  callback,
+		Scopes:       append([]string{oidc.ScopeOpenID, oidc.ScopeEmail}, p.Scopes...),
+	}
+}
+
+// failed returns what a person reads of a call to the issuer that failed.
+func (p *configured) failed(err error) error {
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && answer.ErrorCode != "" {
+		return refused(answer.ErrorCode, answer.ErrorDescription)
+	}
+
+	e := wire.Unavailable(0, "The identity provider %s could not be asked. "+
+		"Try again in a moment; the server's log has the details.", p.Issuer)
+	e.Cause = err
+
+	return e
+}
+
+// refused returns the error for an answer of the issuer that is an error.
+func refused(code, description string) error {
+	// It is shown as text, in one line.
+	text := strings.TrimSpace(code + " " + description)
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text[:min(len(text), 300)], ""))
+
+	return wire.Errorf(wire.CodeForbidden, "The identity provider refused the sign-in: %s", text)
+}
+
+// same compares two secrets in constant time. An empty one is like no other.
+func same(a, b string) bool {
+	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
