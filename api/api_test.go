@@ -55,24 +55,26 @@ func (r *recorder) Record(_ context.Context, _ wire.Identity, events []wire.Even
 	return results, nil
 }
 
-// keys accepts "full" and "app" and, as a key that cannot be verified, "unseen".
+// keys accepts the text of a scope as a key that has it and, as a key that cannot be verified,
+// "unseen".
 type keys struct{}
 
 func (keys) Authenticate(_ context.Context, key wire.Secret) (wire.Identity, error) {
-	switch string(key) {
-	case "full", "app":
-		return wire.Identity{
-			Account:  "a",
-			KeyID:    "key-" + string(key),
-			Scope:    wire.Scope(key),
-			Key:      key,
-			Verified: true,
-		}, nil
-	case "unseen":
+	if key == "unseen" {
 		return wire.Identity{Key: key}, nil
 	}
+	scope, err := wire.ParseScope(string(key))
+	if err != nil {
+		return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This key is not known.")
+	}
 
-	return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This key is not known.")
+	return wire.Identity{
+		Account:  "a",
+		KeyID:    "key-" + string(key),
+		Scope:    scope,
+		Key:      key,
+		Verified: true,
+	}, nil
 }
 
 // scene is an API on an in-memory listener.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
@@ -317,17 +318,35 @@ func (a *API) authenticate(c *exchange) error {
 	}
 
 	switch {
-	case !c.id.Verified && !c.route.unverified:
+	case !c.id.Verified && !c.route.takesUnverified():
 		return wire.Unavailable(5*time.Second,
 			"This key is new here, and the server that could verify it cannot be reached. "+
 				"Writes are accepted meanwhile; send this again when the server is back.")
-	case c.id.Verified && !c.id.Allows(c.route.scope):
-		return wire.Errorf(wire.CodeForbidden,
-			"This key's scope is %q; the request needs %q. Make a key with `promptspool keys create --scope %s`.",
-			c.id.Scope, c.route.scope, c.route.scope)
+	case c.id.Verified:
+		return mayKey(c.id, c.route.scope)
 	}
 
 	return nil
+}
+
+// mayScore returns a 403 if a request comes with a score that its key may not give.
+func (c *exchange) mayScore(score *int) error {
+	if score == nil || !c.id.Verified {
+		return nil
+	}
+	return mayKey(c.id, wire.ScopeScore)
+}
+
+// mayKey returns a 403 unless a verified key has one of some rights.
+func mayKey(id wire.Identity, rights wire.Scope) error {
+	if id.Allows(rights) {
+		return nil
+	}
+
+	names := rights.Names()
+	return wire.Errorf(wire.CodeForbidden,
+		"This key's scope is %s; the request needs %s. Make a key with `promptspool keys create --scope %s`.",
+		id.Scope, english.WordSeries(names, "or"), names[0])
 }
 
 // authorization returns the credentials of Authorization. Proxies set that header, too, so it

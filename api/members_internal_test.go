@@ -7,14 +7,13 @@ import (
 	"testing"
 
 	"promptspool/api/dashboard/docs"
-	"promptspool/api/wire"
 )
 
 // described is the part of the API's description that lists routes, and what calls may send.
 type described struct {
 	Paths map[string]map[string]struct {
 		Parameters  []struct{ Name, In string }
-		Scope       wire.Scope `json:"x-scope"`
+		Scope       []string `json:"x-scope"`
 		RequestBody struct {
 			Required bool
 			Content  map[string]struct {

@@ -16,10 +16,7 @@ type route struct {
 	name   string // the metrics' label
 	needs  capability
 	body   bodyKind
-	scope  wire.Scope
-
-	// unverified accepts a key that a sidecar could not ask its server about.
-	unverified bool
+	scope  wire.Scope // a key must have one of these rights; from package access
 
 	// strict is the one difference between the spellings of track-request: request_response must
 	// be an object.
@@ -36,10 +33,14 @@ type route struct {
 	handle func(*API, *exchange) error
 }
 
-// isForApps reports whether the route writes or fetches a template, as an app does with any key.
+// isForApps reports whether the route writes or fetches a template, as an app does.
 func (r *route) isForApps() bool {
-	return (r.needs == recorder || r.needs == templates) && r.scope == wire.ScopeApp && r.body != batchBody
+	return (r.needs == recorder || r.needs == templates) && r.scope&wire.ScopeApp != 0 && r.body != batchBody
 }
+
+// takesUnverified reports whether the route takes a key that a sidecar could not ask its server
+// about. The server judges the key with the events.
+func (r *route) takesUnverified() bool { return r.needs == recorder && r.isForApps() }
 
 // isReadOnly reports whether the work is of no use once the caller has left. Calls that
 // keep, change or delete something continue.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
 
+	"promptspool/api/access"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/openapi"
 	"promptspool/api/wire"
@@ -81,43 +83,55 @@ func TestPathsThatAreNoRoutes(t *testing.T) {
 	}
 }
 
-// Every spelling of every route is called with a key of scope app. What searches, publishes or
-// deletes is 403, and the message names the scope that it needs.
+// Every spelling of every route is called with a key of each right, and of all others. A 403 names
+// a scope that would do.
 func TestEveryRouteAsksForItsScope(t *testing.T) {
-	apps := map[string]bool{
-		"track-request": true, "track-score": true, "track-metadata": true, "track-prompt": true,
-		"create-group": true, "track-group": true, "log-request": true,
-		"otlp-traces": true, "otlp-logs": true, "otlp-metrics": true,
-		"spans-bulk": true, "close-trace": true,
-		"fetch-template": true, "raw-template": true, "get-template": true,
-		"sync-events": true, "sync-key": true, "sync-heartbeat": true, "sync-fleet": true, "sync-changes": true,
-	}
-	seen := make(map[string]bool)
 	for i := range routes {
 		r := &routes[i]
-		seen[r.name] = true
-		a := &API{c: Config{Authenticator: appKey{}}}
-		c := &exchange{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: r}
-		c.ctx.Request.Header.Set("X-API-KEY", "k")
-		err := a.authenticate(c)
-		refused := wire.IsCode(err, wire.CodeForbidden)
-		if refused == apps[r.name] || refused && !strings.Contains(err.Error(), "--scope full") {
-			t.Errorf("%s %s with a key of scope app: %v", r.method, r.path, err)
-		}
-	}
+		for right := wire.ScopeLog; right <= wire.ScopeManage; right <<= 1 {
+			for _, scope := range []wire.Scope{right, wire.ScopeFull &^ right} {
+				err := call(t, r, scope)
+				if allowed := scope&access.Scope(r.name) != 0; allowed != (err == nil) {
+					t.Errorf("%s %s with a key of scope %s: %v", r.method, r.path, scope, err)
+				}
+				if err == nil {
+					continue
+				}
 
-	for name := range apps {
-		if !seen[name] {
-			t.Errorf("the route %s does not exist any more", name)
+				_, advice, _ := strings.Cut(err.Error(), "--scope ")
+				better, bad := wire.ParseScope(strings.TrimRight(advice, "`."))
+				if !wire.IsCode(err, wire.CodeForbidden) || bad != nil || call(t, r, better) != nil {
+					t.Errorf("%s %s with a key of scope %s: %v", r.method, r.path, scope, err)
+				}
+			}
 		}
 	}
 }
 
-// appKey accepts every key, with the scope app.
-type appKey struct{}
+func TestTheTableOfAccessHasNoOtherRoutes(t *testing.T) {
+	for _, e := range access.Table {
+		for name := range strings.FieldsSeq(e.Routes) {
+			if !slices.ContainsFunc(routes, func(r route) bool { return r.name == name }) {
+				t.Errorf("there is no route %s", name)
+			}
+		}
+	}
+}
 
-func (appKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
-	return wire.Identity{Account: "a", Scope: wire.ScopeApp, Verified: true}, nil
+// call authenticates a request to a route with a key of this scope.
+func call(t *testing.T, r *route, scope wire.Scope) error {
+	a := &API{c: Config{Authenticator: scopeKey(scope)}}
+	c := &exchange{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: r}
+	c.ctx.Request.Header.Set("X-API-KEY", "k")
+
+	return a.authenticate(c)
+}
+
+// scopeKey accepts every key, with this scope.
+type scopeKey wire.Scope
+
+func (s scopeKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
+	return wire.Identity{Account: "a", Scope: wire.Scope(s), Verified: true}, nil
 }
 
 // The table's methods, paths and scopes, and whether there is a body, are compared with
@@ -129,7 +143,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 	}
 
 	type facts struct {
-		scope wire.Scope
+		scope []string
 		body  bodyKind
 	}
 	described := map[string]facts{}
@@ -157,7 +171,7 @@ func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
 		if body == batchBody || body == otlpBody {
 			body = objectBody
 		}
-		served[call] = facts{routes[i].scope, body}
+		served[call] = facts{routes[i].scope.Names(), body}
 	}
 
 	if diff := cmp.Diff(served, described, cmp.AllowUnexported(facts{})); diff != "" {

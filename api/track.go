@@ -205,6 +205,10 @@ func (a *API) logRequest(c *exchange) error {
 		return err
 	}
 
+	if err := c.mayScore(w.Score); err != nil {
+		return err
+	}
+
 	// The request is made before its score, so that its time and id are the earlier ones.
 	requestID := a.requestID(c, w.RequestID)
 	request := a.event(wire.KindRequest, requestID, c.takeBody())

@@ -203,8 +203,8 @@ func check(account, name string, scope wire.Scope) error {
 	if tooLong || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
 		fault("name", "must be at most 128 characters, none of them a control character")
 	}
-	if scope != wire.ScopeApp && scope != wire.ScopeFull {
-		fault("scope", "must be app or full")
+	if scope == 0 || scope&^wire.ScopeFull != 0 {
+		fault("scope", "must be app, full, or some of "+strings.Join(wire.ScopeNames, ", "))
 	}
 
 	if faults != nil {

@@ -166,8 +166,8 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 		{"name too long", "a", strings.Repeat("é", 129), wire.ScopeApp, "name"},
 		{"name that moves a terminal's cursor", "a", "\x1b[2J", wire.ScopeApp, "name"},
 		{"name that is not UTF-8", "a", "\xff", wire.ScopeApp, "name"},
-		{"no scope", "a", "", "", "scope"},
-		{"unknown scope", "a", "", "admin", "scope"},
+		{"no scope", "a", "", 0, "scope"},
+		{"unknown scope", "a", "", 1 << 7, "scope"},
 	} {
 		a := newAuth()
 		secret, _, err := a.CreateKey(t.Context(), tt.account, tt.name, tt.scope)

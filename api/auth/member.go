@@ -46,7 +46,7 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 }
 
 func errRole() wire.FieldError {
-	return wire.FieldError{Field: "role", Reason: "must be viewer, editor or owner"}
+	return wire.FieldError{Field: "role", Reason: "must be viewer, reviewer, editor or owner"}
 }
 
 func errNoMember() error {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/invopop/jsonschema"
 
-	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -72,7 +71,7 @@ type Operation struct {
 	Tags        []string             `json:"tags"`
 	Summary     string               `json:"summary"`
 	Description string               `json:"description,omitempty"`
-	Scope       wire.Scope           `json:"x-scope"`            // of the key
+	Scope       []string             `json:"x-scope"`            // rights; the key needs one of them
 	Security    []security           `json:"security,omitempty"` // if it differs from the document's
 	Parameters  []Parameter          `json:"parameters,omitempty"`
 	Body        *Body                `json:"requestBody,omitempty"`
@@ -138,8 +137,8 @@ var schemes = map[string]map[string]string{
 		"in":   "header",
 		"name": "X-API-KEY",
 		"description": "As `promptspool keys create` or the dashboard makes them. " +
-			"A key of scope `app` logs calls and fetches templates; " +
-			"one of scope `full` also searches, publishes and deletes.",
+			"A key has some of the rights log, score, fetch, read, publish and manage: " +
+			"scope `app` is the first three, `full` is all. Each request names those of which it needs one.",
 	},
 	"bearer": {
 		"type":        "http",
@@ -205,7 +204,7 @@ func (d *Document) add(s *schemas, o operation) {
 		Tags:        []string{o.tag},
 		Summary:     o.summary,
 		Description: o.detail,
-		Scope:       o.scope,
+		Scope:       o.scope().Names(),
 		Parameters:  o.parameters(s),
 		Body:        o.requestBody(s),
 		Responses:   o.responses(s),

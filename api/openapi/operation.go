@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/invopop/jsonschema"
 
+	"promptspool/api/access"
 	"promptspool/api/wire"
 )
 
@@ -18,7 +20,7 @@ type operation struct {
 	tag     string
 	route   string // method and path, in its usual spelling
 	older   string // other paths, of the same method
-	scope   wire.Scope
+	name    string // that of the route, in package access
 	summary string
 	detail  string
 
@@ -31,6 +33,17 @@ type operation struct {
 
 	answers []answer
 	errors  []wire.Code // beyond those that every route may answer with
+}
+
+// scope returns the rights of which a key needs one.
+func (o *operation) scope() wire.Scope { return access.Scope(o.name) }
+
+// rights returns the scope in words.
+func (o *operation) rights() string {
+	if o.scope() == wire.ScopeFull {
+		return "any"
+	}
+	return english.WordSeries(o.scope().Names(), "or")
 }
 
 // answer is a successful answer of an operation.
@@ -244,8 +257,8 @@ var failures = []struct {
 	},
 	{
 		wire.CodeForbidden, "The key's scope does not allow it, or a browser sent it from another site.",
-		`This key's scope is "app"; the request needs "full". ` +
-			"Make a key with `promptspool keys create --scope full`.",
+		"This key's scope is app; the request needs read. " +
+			"Make a key with `promptspool keys create --scope read`.",
 	},
 	{
 		wire.CodeNotFound, "No such template, label or request.",

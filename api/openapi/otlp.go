@@ -67,7 +67,7 @@ const exporterErrors = "Errors come in the encoding of the request: in protobuf 
 
 var otlpOperations = []operation{
 	{
-		id: "exportTraces", tag: tagOTLP, scope: wire.ScopeApp,
+		id: "exportTraces", tag: tagOTLP, name: "otlp-traces",
 		route:   "POST /v1/traces",
 		older:   "/v1/traces/v1/traces /",
 		summary: "Record spans",
@@ -82,7 +82,7 @@ var otlpOperations = []operation{
 		answers: success("The spans are durable, except those that are refused.", Exported{}),
 	},
 	{
-		id: "exportLogs", tag: tagOTLP, scope: wire.ScopeApp,
+		id: "exportLogs", tag: tagOTLP, name: "otlp-logs",
 		route:   "POST /v1/logs",
 		older:   "/v1/logs/v1/logs /v1/traces/v1/logs",
 		summary: "Record log records about model calls",
@@ -93,7 +93,7 @@ var otlpOperations = []operation{
 		answers: success("The log records about model calls are durable, except those that are refused.", Exported{}),
 	},
 	{
-		id: "exportMetrics", tag: tagOTLP, scope: wire.ScopeApp,
+		id: "exportMetrics", tag: tagOTLP, name: "otlp-metrics",
 		route:   "POST /v1/metrics",
 		older:   "/v1/metrics/v1/metrics /v1/traces/v1/metrics",
 		summary: "Discard metrics",
@@ -103,7 +103,7 @@ var otlpOperations = []operation{
 		answers: success("The metrics are discarded.", Exported{}),
 	},
 	{
-		id: "spansBulk", tag: tagOTLP, scope: wire.ScopeApp,
+		id: "spansBulk", tag: tagOTLP, name: "spans-bulk",
 		route:   "POST /spans-bulk",
 		summary: "Record spans of an SDK",
 		detail: "JSON, but not OTLP. Times are nanoseconds since 1970, numbers or strings. A span with a " +
@@ -135,7 +135,7 @@ var otlpOperations = []operation{
 		errors: []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "closeTrace", tag: tagOTLP, scope: wire.ScopeApp,
+		id: "closeTrace", tag: tagOTLP, name: "close-trace",
 		route:   "POST /api/public/v2/traces/{trace_id}/close",
 		summary: "Close a trace",
 		detail: "A server then answers 409 to further spans of the trace, and to another close. A sidecar takes " +
@@ -148,7 +148,7 @@ var otlpOperations = []operation{
 		errors: []wire.Code{wire.CodeNotFound, wire.CodeConflict},
 	},
 	{
-		id: "getTrace", tag: tagOTLP, scope: wire.ScopeFull,
+		id: "getTrace", tag: tagOTLP, name: "get-trace",
 		route:   "GET /api/public/v2/traces/{trace_id}",
 		summary: "List the spans of a trace",
 		detail: "By their start. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +

@@ -73,7 +73,7 @@ func operationsOf(t tag, file string) string {
 	b.WriteString("| Call | What it does | Scope |\n|---|---|---|\n")
 	for _, o := range operations() {
 		if o.tag == t.Name {
-			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.route, o.summary, file, anchor(o.summary), o.scope)
+			fmt.Fprintf(&b, "| `%s` | [%s](%s#%s) | %s |\n", o.route, o.summary, file, anchor(o.summary), o.rights())
 		}
 	}
 
@@ -222,7 +222,7 @@ func nameOf(s *jsonschema.Schema) string {
 // section writes the section of an operation.
 func (p *page) section(o *operation) {
 	d := p.described(o)
-	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope `%s`.", o.summary, o.route, o.scope)
+	fmt.Fprintf(p, "## %s\n\n`%s` with a key of scope %s.", o.summary, o.route, o.rights())
 	if o.detail != "" {
 		p.WriteString("\n\n" + o.detail)
 	}
@@ -270,7 +270,7 @@ func (p *page) example(o *operation, d *Operation) {
 
 	// Apps call their sidecar, everything else the server.
 	address := "http://127.0.0.1:8788"
-	if o.scope == wire.ScopeApp && o.tag != tagSync {
+	if o.scope()&wire.ScopeApp != 0 && o.tag != tagSync {
 		address = "http://127.0.0.1:8787"
 	}
 

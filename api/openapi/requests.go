@@ -125,7 +125,7 @@ var deleted = wire.Deleted{Success: true, Records: 1, Events: 4, GoneBy: example
 
 var requestOperations = []operation{
 	{
-		id: "searchRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "searchRequests", tag: tagRequests, name: "search-requests",
 		route:   "POST /api/public/v2/requests/search",
 		summary: "Find records",
 		detail: "Newest first, unless `sort_by` says otherwise. " +
@@ -142,7 +142,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "getRequest", tag: tagRequests, scope: wire.ScopeFull,
+		id: "getRequest", tag: tagRequests, name: "get-request",
 		route:   "GET /api/public/v2/requests/{request_id}",
 		summary: "Read a record",
 		answers: success("The record.", wire.Record{
@@ -187,7 +187,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "analyzeRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "analyzeRequests", tag: tagRequests, name: "analyze-requests",
 		route:   "POST /api/public/v2/requests/analytics",
 		summary: "Sum up what a search finds",
 		detail: "Over time, and by model, provider, template, tag, metadata, error and tool. `overall` has " +
@@ -209,7 +209,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "templateStatistics", tag: tagRequests, scope: wire.ScopeFull,
+		id: "templateStatistics", tag: tagRequests, name: "template-statistics",
 		route:    "POST /api/public/v2/requests/template-statistics",
 		summary:  "Compare the versions of templates",
 		detail:   "The calls that a search finds, summed up by template and version.",
@@ -228,7 +228,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "suggestValues", tag: tagRequests, scope: wire.ScopeFull,
+		id: "suggestValues", tag: tagRequests, name: "suggest-values",
 		route:   "GET /api/public/v2/requests/suggestions",
 		summary: "List values that a field has",
 		query:   SuggestQuery{Field: "tags", Prefix: "de"},
@@ -237,7 +237,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "listOrphans", tag: tagRequests, scope: wire.ScopeFull,
+		id: "listOrphans", tag: tagRequests, name: "list-orphans",
 		route:   "GET /api/public/v2/requests/orphans",
 		summary: "List requests that have not arrived",
 		detail:  "Although their scores, metadata or links have.",
@@ -257,7 +257,7 @@ var requestOperations = []operation{
 		}),
 	},
 	{
-		id: "exportRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "exportRequests", tag: tagRequests, name: "export-requests",
 		route:   "POST /api/public/v2/requests/export",
 		summary: "Export what a search finds",
 		detail: "As events, which another server can import, or with `\"format\": \"csv\"` as a line " +
@@ -276,7 +276,7 @@ var requestOperations = []operation{
 		},
 	},
 	{
-		id: "backtest", tag: tagRequests, scope: wire.ScopeFull,
+		id: "backtest", tag: tagRequests, name: "backtest",
 		route:   "POST /rest/backtest",
 		summary: "Render the requests of a template with another version",
 		detail:  "Nothing is sent to a model. A line for each request, newest first.",
@@ -302,13 +302,13 @@ var requestOperations = []operation{
 		errors: []wire.Code{wire.CodeNotFound},
 	},
 	{
-		id: "deleteRequest", tag: tagRequests, scope: wire.ScopeFull,
+		id: "deleteRequest", tag: tagRequests, name: "delete-request",
 		route:   "DELETE /api/public/v2/requests/{request_id}",
 		summary: "Delete a record for good",
 		answers: success("It can no longer be found. Events of it that arrive later are dropped.", deleted),
 	},
 	{
-		id: "deleteRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "deleteRequests", tag: tagRequests, name: "delete-requests",
 		route:   "DELETE /api/public/v2/requests",
 		summary: "Delete all records with a metadata value for good",
 		query:   DeletionQuery{Key: "user_id", Value: "ann"},
@@ -317,7 +317,7 @@ var requestOperations = []operation{
 		),
 	},
 	{
-		id: "repriceRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "repriceRequests", tag: tagRequests, name: "reprice-requests",
 		route:   "POST /api/public/v2/requests/reprice",
 		summary: "Compute costs again",
 		detail: "With the prices of this version. One request works for a few seconds; " +
@@ -327,7 +327,7 @@ var requestOperations = []operation{
 		answers:  success("How far it came.", wire.Repriced{Success: true, Seen: 1, Changed: 1, Done: true}),
 	},
 	{
-		id: "rereadSpans", tag: tagRequests, scope: wire.ScopeFull,
+		id: "rereadSpans", tag: tagRequests, name: "reread-spans",
 		route:   "POST /api/public/v2/requests/reread",
 		summary: "Read spans again",
 		detail: "With what this version knows of OpenTelemetry's dialects: spans may become requests. " +
@@ -337,7 +337,7 @@ var requestOperations = []operation{
 		answers:  success("How far it came.", wire.Reread{Success: true, Seen: 1, Changed: 1, Done: true}),
 	},
 	{
-		id: "scanRequests", tag: tagRequests, scope: wire.ScopeFull,
+		id: "scanRequests", tag: tagRequests, name: "scan-requests",
 		route:   "POST /api/public/v2/requests/scan",
 		summary: "Find credentials in stored records",
 		detail: "With `mask` they are masked. One request looks at `limit` records, or works for a few seconds; " +

@@ -102,7 +102,7 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 		return words(wire.KindRequest, wire.KindScore, wire.KindMetadata, wire.KindPrompt, wire.KindGroup,
 			wire.KindSpan, wire.KindLog)
 	case reflect.TypeFor[wire.Scope]():
-		return words(wire.ScopeApp, wire.ScopeFull)
+		return &jsonschema.Schema{Type: "string"}
 	case reflect.TypeFor[wire.Affected]():
 		return words(wire.AffectsAccount, wire.AffectsKey)
 	case reflect.TypeFor[wire.ResultCode]():

@@ -30,7 +30,7 @@ var heartbeat = wire.Heartbeat{
 
 var syncOperations = []operation{
 	{
-		id: "syncEvents", tag: tagSync, scope: wire.ScopeApp,
+		id: "syncEvents", tag: tagSync, name: "sync-events",
 		route:   "POST /sync/events",
 		summary: "Deliver events",
 		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. " +
@@ -49,7 +49,7 @@ var syncOperations = []operation{
 		}),
 	},
 	{
-		id: "syncKey", tag: tagSync, scope: wire.ScopeApp,
+		id: "syncKey", tag: tagSync, name: "sync-key",
 		route:   "GET /sync/key",
 		summary: "Ask what a key is good for",
 		answers: success("The key's account and scope.", wire.KeyVerdict{
@@ -57,21 +57,21 @@ var syncOperations = []operation{
 		}),
 	},
 	{
-		id: "syncChanges", tag: tagSync, scope: wire.ScopeApp,
+		id: "syncChanges", tag: tagSync, name: "sync-changes",
 		route:   "GET /sync/changes",
 		summary: "Wait for changes of templates",
 		query:   ChangesQuery{Since: 2, Wait: "30s"},
 		answers: success("The changes.", wire.Changes{Success: true, Revision: 3, Names: []string{"greet"}}),
 	},
 	{
-		id: "syncHeartbeat", tag: tagSync, scope: wire.ScopeApp,
+		id: "syncHeartbeat", tag: tagSync, name: "sync-heartbeat",
 		route:   "POST /sync/heartbeat",
 		summary: "Report how a sidecar does",
 		body:    Heartbeat{Heartbeat: heartbeat},
 		answers: success("It is noted.", OK{true}),
 	},
 	{
-		id: "listSidecars", tag: tagSync, scope: wire.ScopeApp,
+		id: "listSidecars", tag: tagSync, name: "sync-fleet",
 		route:   "GET /sync/fleet",
 		summary: "List the sidecars of the account",
 		answers: success("The sidecars, by name.", wire.Fleet{Success: true, Items: []wire.FleetSidecar{{

@@ -124,7 +124,7 @@ type templateOrder string
 
 var templateOperations = []operation{
 	{
-		id: "fetchTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		id: "fetchTemplate", tag: tagTemplates, name: "fetch-template",
 		route:   "POST /prompt-templates/{template}",
 		summary: "Fetch a template",
 		detail: "`llm_kwargs` are the arguments of the model call, filled with `input_variables`. " +
@@ -134,7 +134,7 @@ var templateOperations = []operation{
 		answers:  []answer{{status: 200, text: "The version.", example: rendered, cached: true}},
 	},
 	{
-		id: "readTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		id: "readTemplate", tag: tagTemplates, name: "raw-template",
 		route:   "GET /prompt-templates/{template}",
 		summary: "Read a template as it was published",
 		query:   RawQuery{VersionQuery: VersionQuery{Label: "prod"}},
@@ -155,7 +155,7 @@ var templateOperations = []operation{
 		}),
 	},
 	{
-		id: "getTemplate", tag: tagTemplates, scope: wire.ScopeApp,
+		id: "getTemplate", tag: tagTemplates, name: "get-template",
 		route:   "GET /rest/get-prompt-template",
 		older:   "/library-get-prompt-template",
 		summary: "Fetch a template by a query",
@@ -165,7 +165,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeNotFound},
 	},
 	{
-		id: "listTemplates", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "listTemplates", tag: tagTemplates, name: "list-templates",
 		route:   "GET /prompt-templates",
 		older:   "/rest/prompts",
 		summary: "List templates",
@@ -192,7 +192,7 @@ var templateOperations = []operation{
 		}},
 	},
 	{
-		id: "publishTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "publishTemplate", tag: tagTemplates, name: "publish-template",
 		route:   "POST /rest/prompt-templates",
 		summary: "Publish a version of a template",
 		detail: "A template that does not exist is made. " +
@@ -211,7 +211,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "publishTemplateOld", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "publishTemplateOld", tag: tagTemplates, name: "publish-template",
 		route:   "POST /rest/publish-prompt-template",
 		older:   "/library-publish-prompt-template",
 		summary: "Publish a version, as older clients do",
@@ -227,7 +227,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "patchTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "patchTemplate", tag: tagTemplates, name: "patch-template",
 		route:   "PATCH /rest/prompt-templates/{template}",
 		summary: "Publish a version with some parts changed",
 		body:    PatchTemplate{ModelParameters: object{"temperature": 0.7}, CommitMessage: "warmer"},
@@ -235,7 +235,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "archiveTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "archiveTemplate", tag: tagTemplates, name: "archive-template",
 		route:   "DELETE /rest/prompt-templates/{template}",
 		summary: "Archive a template",
 		detail: "Apps that fetch it get a 404. Its versions are kept; " +
@@ -246,7 +246,7 @@ var templateOperations = []operation{
 		errors: []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "restoreTemplate", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "restoreTemplate", tag: tagTemplates, name: "restore-template",
 		route:    "POST /rest/prompt-templates/{template}/restore",
 		summary:  "Restore an archived template",
 		optional: true,
@@ -255,7 +255,7 @@ var templateOperations = []operation{
 		errors:   []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "listLabels", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "listLabels", tag: tagTemplates, name: "template-labels",
 		route:   "GET /prompt-templates/{template}/labels",
 		summary: "List labels and their history",
 		answers: success("The labels.", wire.Labels{
@@ -265,7 +265,7 @@ var templateOperations = []operation{
 		}),
 	},
 	{
-		id: "createLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "createLabel", tag: tagTemplates, name: "create-label",
 		route:   "POST /prompts/{template}/label",
 		summary: "Make a label, or move it",
 		body:    CreateLabel{Name: "prod", MoveLabel: MoveLabel{Version: 1}},
@@ -273,7 +273,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "moveLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "moveLabel", tag: tagTemplates, name: "move-label",
 		route:   "PATCH /prompt-labels/{label_id}",
 		summary: "Move a label to another version",
 		body:    MoveLabel{Version: 1},
@@ -281,7 +281,7 @@ var templateOperations = []operation{
 		errors:  []wire.Code{wire.CodeConflict},
 	},
 	{
-		id: "deleteLabel", tag: tagTemplates, scope: wire.ScopeFull,
+		id: "deleteLabel", tag: tagTemplates, name: "delete-label",
 		route:   "DELETE /prompt-labels/{label_id}",
 		summary: "Delete a label",
 		answers: []answer{{status: 204, text: "It is deleted. The answer has no body."}},

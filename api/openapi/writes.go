@@ -60,7 +60,7 @@ var exampleChunks = []any{
 
 var writeOperations = []operation{
 	{
-		id: "trackRequest", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackRequest", tag: tagWrites, name: "track-request",
 		route:   "POST /rest/track-request",
 		summary: "Log a call",
 		detail: "Call the model yourself, then send what went in and what came out. " +
@@ -71,7 +71,7 @@ var writeOperations = []operation{
 		answers: success("It is on disk.", wire.TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
-		id: "trackAnyRequest", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackAnyRequest", tag: tagWrites, name: "track-request",
 		route:   "POST /track-request",
 		summary: "Log a call with any response",
 		detail: "As `POST /rest/track-request`, but `request_response` may be any JSON, such as the list of " +
@@ -81,7 +81,7 @@ var writeOperations = []operation{
 		answers: success("It is on disk.", wire.TrackedRequest{Tracked: exampleTracked}),
 	},
 	{
-		id: "logRequest", tag: tagWrites, scope: wire.ScopeApp,
+		id: "logRequest", tag: tagWrites, name: "log-request",
 		route:   "POST /log-request",
 		summary: "Log a call of any provider",
 		detail: "For providers whose responses are of no known form: what went in and what came out, " +
@@ -103,7 +103,7 @@ var writeOperations = []operation{
 		}}},
 	},
 	{
-		id: "trackScore", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackScore", tag: tagWrites, name: "track-score",
 		route:   "POST /rest/track-score",
 		older:   "/library-track-score",
 		summary: "Score a call",
@@ -112,7 +112,7 @@ var writeOperations = []operation{
 		answers: tracked("Score recorded."),
 	},
 	{
-		id: "trackMetadata", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackMetadata", tag: tagWrites, name: "track-metadata",
 		route:   "POST /rest/track-metadata",
 		older:   "/library-track-metadata",
 		summary: "Attach metadata to a call",
@@ -123,7 +123,7 @@ var writeOperations = []operation{
 		answers: tracked("Metadata recorded."),
 	},
 	{
-		id: "trackPrompt", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackPrompt", tag: tagWrites, name: "track-prompt",
 		route:   "POST /rest/track-prompt",
 		older:   "/library-track-prompt",
 		summary: "Link a call to a template",
@@ -136,7 +136,7 @@ var writeOperations = []operation{
 		answers: tracked("Prompt template linked."),
 	},
 	{
-		id: "createGroup", tag: tagWrites, scope: wire.ScopeApp,
+		id: "createGroup", tag: tagWrites, name: "create-group",
 		route:   "POST /rest/create-group",
 		older:   "/create-group",
 		summary: "Make a group",
@@ -147,7 +147,7 @@ var writeOperations = []operation{
 		}),
 	},
 	{
-		id: "trackGroup", tag: tagWrites, scope: wire.ScopeApp,
+		id: "trackGroup", tag: tagWrites, name: "track-group",
 		route:   "POST /rest/track-group",
 		older:   "/track-group",
 		summary: "Put a call into a group",

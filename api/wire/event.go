@@ -33,6 +33,14 @@ func (k Kind) Known() bool {
 	return false
 }
 
+// Scope returns the right that a key needs for an event of this kind.
+func (k Kind) Scope() Scope {
+	if k == KindScore {
+		return ScopeScore
+	}
+	return ScopeLog
+}
+
 // DerivesID reports whether the ids of the kind's events are derived from their bodies, by
 // SpanEventID.
 func (k Kind) DerivesID() bool { return k == KindSpan || k == KindLog }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,14 +31,90 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 // string.
 func (Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Scope says what a key may do.
-type Scope string
+// Scope is a set of rights of a key. Its text is app, full, or the names of rights with
+// commas between them.
+type Scope uint8
 
-// The scopes of keys.
+// The rights of keys; package access has what each of them allows.
 const (
-	ScopeApp  Scope = "app"  // track-*, groups, template fetch and /sync
-	ScopeFull Scope = "full" // also search, read, publish and delete
+	ScopeLog     Scope = 1 << iota // log calls, metadata, groups and links
+	ScopeScore                     // score calls
+	ScopeFetch                     // fetch templates
+	ScopeRead                      // search and read what was logged, and list templates
+	ScopePublish                   // publish templates and move labels
+	ScopeManage                    // delete and rewrite what was logged
+
+	ScopeApp  = ScopeLog | ScopeScore | ScopeFetch // what an app needs
+	ScopeFull = ScopeApp | ScopeRead | ScopePublish | ScopeManage
 )
+
+// ScopeNames are the names of the rights, the least first.
+var ScopeNames = []string{"log", "score", "fetch", "read", "publish", "manage"}
+
+// String returns the scope's text, "none" for the empty set.
+func (s Scope) String() string {
+	switch s {
+	case 0:
+		return "none"
+	case ScopeApp:
+		return "app"
+	case ScopeFull:
+		return "full"
+	}
+
+	return strings.Join(s.Names(), ",")
+}
+
+// Names returns the names of the rights in the set.
+func (s Scope) Names() (names []string) {
+	for i, name := range ScopeNames {
+		if s&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+
+	return names
+}
+
+// ParseScope reads the text of a scope: at least one right, in any order. Its error says
+// what is accepted.
+func ParseScope(text string) (s Scope, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		i := slices.Index(ScopeNames, name)
+		switch {
+		case name == "app":
+			s |= ScopeApp
+		case name == "full":
+			s |= ScopeFull
+		case i >= 0:
+			s |= 1 << i
+		default:
+			return 0, Errorf(CodeInvalid,
+				"%.40q is no scope; a scope is app, full, or some of %s with commas between them",
+				name, strings.Join(ScopeNames, ", "))
+		}
+	}
+
+	return s, nil
+}
+
+// MarshalText returns the scope's text, and an empty one for the empty set.
+func (s Scope) MarshalText() ([]byte, error) {
+	if s == 0 {
+		return nil, nil
+	}
+	return []byte(s.String()), nil
+}
+
+// UnmarshalText reads the text of a scope.
+func (s *Scope) UnmarshalText(text []byte) (err error) {
+	*s = 0
+	if len(text) > 0 {
+		*s, err = ParseScope(string(text))
+	}
+	return err
+}
 
 // Identity is the caller. If Verified is false, Account is empty: a sidecar that cannot
 // ask its server accepts writes of a key that it has never seen, and leaves the verdict
@@ -49,10 +127,8 @@ type Identity struct {
 	Verified bool
 }
 
-// Allows reports whether the identity's key covers scope.
-func (id Identity) Allows(scope Scope) bool {
-	return id.Verified && (id.Scope == ScopeFull || id.Scope == scope)
-}
+// Allows reports whether the identity's key has at least one of some rights.
+func (id Identity) Allows(rights Scope) bool { return id.Verified && id.Scope&rights != 0 }
 
 // KeyVerdict answers GET /sync/key: what the key may do.
 type KeyVerdict struct {

@@ -59,18 +59,44 @@ func TestASecretNeverPrints(t *testing.T) {
 }
 
 func TestAKeyAllowsItsScope(t *testing.T) {
+	read := ScopeRead | ScopePublish
 	for _, tt := range []struct {
-		id        Identity
-		app, full bool
+		id   Identity
+		want bool
 	}{
-		{Identity{Scope: ScopeApp, Verified: true}, true, false},
-		{Identity{Scope: ScopeFull, Verified: true}, true, true},
-		{Identity{Scope: ScopeFull}, false, false}, // its key was not verified
-		{Identity{Verified: true}, false, false},
-		{Identity{}, false, false},
+		{Identity{Scope: ScopeApp, Verified: true}, false},
+		{Identity{Scope: ScopePublish, Verified: true}, true},
+		{Identity{Scope: ScopeFull, Verified: true}, true},
+		{Identity{Scope: ScopeFull}, false}, // its key was not verified
+		{Identity{Verified: true}, false},
 	} {
-		if app, full := tt.id.Allows(ScopeApp), tt.id.Allows(ScopeFull); app != tt.app || full != tt.full {
-			t.Errorf("%+v allows app %v, full %v; want %v, %v", tt.id, app, full, tt.app, tt.full)
+		if got := tt.id.Allows(read); got != tt.want {
+			t.Errorf("%+v allows %s: %v; want %v", tt.id, read, got, tt.want)
+		}
+	}
+}
+
+func TestTheTextOfAScopeIsReadAsItIsPrinted(t *testing.T) {
+	for s := range ScopeFull + 1 {
+		text, _ := s.MarshalText()
+		var again Scope
+		if err := again.UnmarshalText(text); err != nil || again != s {
+			t.Errorf("%q is read as %s, %v", text, again, err)
+		}
+	}
+
+	for text, want := range map[string]Scope{
+		"app":         ScopeLog | ScopeScore | ScopeFetch,
+		"read, log":   ScopeLog | ScopeRead,
+		"app,publish": ScopeApp | ScopePublish,
+	} {
+		if got, err := ParseScope(text); err != nil || got != want {
+			t.Errorf("%q is %s, %v; want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "none", "admin", "log,", "log score"} {
+		if got, err := ParseScope(text); err == nil {
+			t.Errorf("%q is accepted, as %s", text, got)
 		}
 	}
 }

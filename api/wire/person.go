@@ -6,7 +6,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"slices"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // Role says what a person may do in their account.
@@ -14,18 +17,22 @@ type Role string
 
 // The roles. Each may do what those before it may.
 const (
-	RoleViewer Role = "viewer" // reads
-	RoleEditor Role = "editor" // scores, publishes and moves labels
-	RoleOwner  Role = "owner"  // manages people and keys, and deletes
+	RoleViewer   Role = "viewer"   // reads
+	RoleReviewer Role = "reviewer" // also scores
+	RoleEditor   Role = "editor"   // also publishes and moves labels
+	RoleOwner    Role = "owner"    // also manages people and keys, and deletes
 )
 
-var roleRank = map[Role]int{RoleViewer: 1, RoleEditor: 2, RoleOwner: 3}
+// Roles are all roles, the least first.
+var Roles = []Role{RoleViewer, RoleReviewer, RoleEditor, RoleOwner}
 
 // Known reports whether there is such a role.
-func (r Role) Known() bool { return roleRank[r] > 0 }
+func (r Role) Known() bool { return slices.Contains(Roles, r) }
 
 // Includes reports whether r may do what other may.
-func (r Role) Includes(other Role) bool { return r.Known() && roleRank[r] >= roleRank[other] }
+func (r Role) Includes(other Role) bool {
+	return r.Known() && slices.Index(Roles, r) >= slices.Index(Roles, other)
+}
 
 // User is a person who signs in to the dashboard. A person belongs to one account. The
 // password is stored separately.
@@ -52,13 +59,14 @@ func (u User) Allow(role Role) error {
 		return nil
 	}
 
-	who := "editors and owners"
-	// Named by what they may do, so that a viewer knows whom to ask.
-	if role == RoleOwner {
-		who = "owners"
+	// All who can, so that a viewer knows whom to ask.
+	var who []string
+	for _, r := range Roles[max(slices.Index(Roles, role), 0):] {
+		who = append(who, string(r)+"s")
 	}
-	return Errorf(CodeForbidden,
-		"Only %s can do this. Your role is %s; an owner of the account can change it.", who, u.Role)
+
+	return Errorf(CodeForbidden, "Only %s can do this. Your role is %s; an owner of the project can change it.",
+		english.WordSeries(who, "and"), u.Role)
 }
 
 // UserChange changes a person; nil fields stay as they are.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -9,11 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dustin/go-humanize/english"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
 
+	"promptspool/api/access"
+	"promptspool/api/dashboard"
 	"promptspool/api/filterline"
+	"promptspool/api/wire"
 	"promptspool/metrics"
 )
 
@@ -31,6 +36,7 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 		{"metrics", "metrics", metricsText(t)},
 		{"alerts", "alerts", alertsText(t)},
 		{"filter", "fields", fieldsText()},
+		{"access", "access", accessText()},
 	} {
 		path := docsFolder + part.page + ".md"
 		content, err := os.ReadFile(path)
@@ -54,6 +60,54 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 		default:
 			t.Errorf("%s differs from the code; run this test with -update", path)
 		}
+	}
+}
+
+// accessText lists who may do what.
+func accessText() string {
+	var b strings.Builder
+	b.WriteString("| What | Key's scope | Role | Requests | Commands |\n|---|---|---|---|---|\n")
+	for _, e := range access.Table {
+		scope, role := english.WordSeries(e.Scope.Names(), "or"), string(e.Role)
+		switch {
+		case e.Scope == wire.ScopeFull:
+			scope = "any"
+		case e.Operator:
+			role = "who may read the data folder"
+		case role == "" && e.Pages != "":
+			role = "anybody"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", e.Does, cmp.Or(scope, "–"), cmp.Or(role, "–"),
+			strings.ReplaceAll(e.Routes, " ", ", "), e.Commands)
+	}
+
+	return b.String()
+}
+
+// TestEveryCommandIsInTheTableOfAccess also fails for an entry without a command or a page.
+func TestEveryCommandIsInTheTableOfAccess(t *testing.T) {
+	var commands, pages []string
+	for _, e := range access.Table {
+		commands = append(commands, access.List(e.Commands)...)
+		pages = append(pages, access.List(e.Pages)...)
+	}
+
+	all := allCommands()
+	for name := range all {
+		if !slices.Contains(commands, strings.TrimPrefix(name, "promptspool ")) {
+			t.Errorf("the table of access has no command %q", name)
+		}
+	}
+	for _, name := range commands {
+		if all[name] == nil && all["promptspool "+name] == nil {
+			t.Errorf("the table of access has %q, which is no command", name)
+		}
+	}
+	for _, r := range dashboard.Routes() {
+		pages = slices.DeleteFunc(pages, func(pattern string) bool { return pattern == r.Pattern })
+	}
+	if len(pages) > 0 {
+		t.Errorf("the table of access has pages that do not exist: %q", pages)
 	}
 }
 

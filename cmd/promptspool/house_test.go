@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"metrics":         "",
 	"metrics/cputime": "",
 	"metrics/parts":   "",
-	"api": "api/admission api/closest api/edge api/filterline api/intake api/otlp api/wire " +
+	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
 	"api/filterline":      "api/wire api/wire/calendar",
 	"api/wire":            "api/wire/jsonscan",
@@ -36,11 +36,12 @@ var imports = map[string]string{
 	"api/intake":          "api/admission api/edge api/wire api/wire/jsonscan metrics",
 	"api/edge":            "api/wire metrics",
 	"api/ops":             "api/edge api/wire metrics",
+	"api/access":          "api/wire",
 	"api/auth":            "api/wire",
 	"api/auth/oidc":       "api/wire",
 	"api/client":          "api/admission api/wire api/wire/jsonscan",
 	"api/closest":         "api/filterline api/wire",
-	"api/openapi":         "api/wire api/wire/jsonscan",
+	"api/openapi":         "api/access api/wire api/wire/jsonscan",
 	"api/dashboard": "api/dashboard/docs api/dashboard/frame api/dashboard/overview api/dashboard/people " +
 		"api/dashboard/requests api/dashboard/templates",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
@@ -51,7 +52,7 @@ var imports = map[string]string{
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
 	"api/dashboard/people": "api/dashboard/frame api/wire",
-	"api/dashboard/frame": "api/dashboard/address api/dashboard/filter api/dashboard/markup " +
+	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +
 		"api/wire api/wire/calendar",

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -17,8 +18,8 @@ func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
 	create := config.OfCommand("keys create",
 		config.TextFlag("account", "default", "the `account` that the key belongs to (created if missing)"),
-		config.TextFlag("scope", "app", "`scope`: app (log and fetch templates) "+
-			"or full (also search, read and publish)"),
+		config.TextFlag("scope", "app", "`scope`: app (log, score and fetch templates), "+
+			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
 		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
 		config.TextFlag("name", "", "a label for the key: a `name` for the list"),
 	)
@@ -52,14 +53,16 @@ func keysCommand() *cli.Command {
 
 func createKey(c *cli.Context) error {
 	v := config.Read(c)
+	scope, err := wire.ParseScope(v.Text("scope"))
+	if err != nil {
+		return config.WrongValue(c, "scope", v.Text("scope"), "is no scope: give app, full, or some of "+
+			strings.Join(wire.ScopeNames, ", ")+" with commas between them")
+	}
 	wanted := ops.NewKey{
 		Account: v.Text("account"),
 		Name:    v.Text("name"),
-		Scope:   wire.Scope(v.OneOf("scope", string(wire.ScopeApp), string(wire.ScopeFull))),
+		Scope:   scope,
 		Shared:  c.Bool("shared"),
-	}
-	if err := v.Err(); err != nil {
-		return err
 	}
 
 	// Through the control socket, which only the folder's owner may open: of a new server

@@ -36,7 +36,7 @@ var recipes = []struct {
 	{
 		heading: "Add a dashboard page",
 		example: `sidecarsPage|"/sidecars"|<h1>Sidecars`,
-		helps:   `api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
+		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
 	},
 	{
 		heading: "Add a provider",

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"promptspool/api/access"
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/markup"
@@ -120,6 +121,11 @@ type view struct {
 	SignIn  bool   // people can sign in here
 	Zone    shownZone
 	Data    any
+}
+
+// May reports whether the reader may open a page or send a form, by its pattern.
+func (v view) May(pattern string) bool {
+	return v.User != nil && v.User.Role.Includes(access.Role(pattern))
 }
 
 // exampleCurl returns a command that logs a call, for accounts without any.

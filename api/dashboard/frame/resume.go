@@ -151,7 +151,7 @@ func (c *Exchange) resume() error {
 // showAgain shows a form to its author, who has signed in again, to be checked and sent.
 func (c *Exchange) showAgain(r Route, path string, fields url.Values) error {
 	// The role may have been taken away since the form was made.
-	if err := c.User.Allow(r.Role); err != nil {
+	if err := c.User.Allow(r.Role()); err != nil {
 		return err
 	}
 

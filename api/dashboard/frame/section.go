@@ -9,6 +9,7 @@ import (
 	"path"
 	"strings"
 
+	"promptspool/api/access"
 	"promptspool/api/wire"
 )
 
@@ -23,14 +24,16 @@ type Section struct {
 
 // Route is a method and a path that a section serves.
 type Route struct {
-	Pattern string    // as http.ServeMux takes it
-	Role    wire.Role // the least role that may call it; "" if no session is needed
+	Pattern string // as http.ServeMux takes it; package access has the role that it needs
 	Page    func(c *Exchange) error
 
 	// Review, if set, shows the route's form again to a person whose session had ended
 	// when they sent it. See resume.go.
 	Review func(c *Exchange) error
 }
+
+// Role returns the least role that may call the route; "" if no session is needed.
+func (r Route) Role() wire.Role { return access.Role(r.Pattern) }
 
 // newLayout parses the layout, which is around each page, and the pieces that they share.
 func newLayout() *template.Template {

@@ -30,7 +30,7 @@ type People interface {
 // answer calls the page of a route, if the caller may. Callers who are not signed in but have to be are
 // shown how to sign in. A form must carry the session's token.
 func (c *Exchange) answer(r Route) (err error) {
-	if r.Role == "" {
+	if r.Role() == "" {
 		// FormValue, which pages use, would hide that a form could not be read.
 		if err := c.readForm(); err != nil {
 			return err
@@ -64,7 +64,7 @@ func (c *Exchange) answer(r Route) (err error) {
 		}
 	}
 
-	if err := c.User.Allow(r.Role); err != nil {
+	if err := c.User.Allow(r.Role()); err != nil {
 		return err
 	}
 

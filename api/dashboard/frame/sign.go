@@ -22,11 +22,11 @@ func SignIn() Section {
 			{Pattern: "GET /reset-password", Page: (*Exchange).resetPage},
 			{Pattern: "POST /reset-password", Page: (*Exchange).resetPassword},
 
-			{Pattern: "POST /sign-out", Role: wire.RoleViewer, Page: (*Exchange).signOut},
-			{Pattern: "GET /password", Role: wire.RoleViewer, Page: (*Exchange).passwordPage},
-			{Pattern: "POST /password", Role: wire.RoleViewer, Page: (*Exchange).setPassword},
-			{Pattern: "POST /zone", Role: wire.RoleViewer, Page: (*Exchange).chooseZone},
-			{Pattern: "POST /undo", Role: wire.RoleEditor, Page: (*Exchange).takeBack},
+			{Pattern: "POST /sign-out", Page: (*Exchange).signOut},
+			{Pattern: "GET /password", Page: (*Exchange).passwordPage},
+			{Pattern: "POST /password", Page: (*Exchange).setPassword},
+			{Pattern: "POST /zone", Page: (*Exchange).chooseZone},
+			{Pattern: "POST /undo", Page: (*Exchange).takeBack},
 		},
 		Notices: map[string]string{
 			"signed-out": "You have signed out.",

@@ -35,8 +35,8 @@ func Pages(records Records, sidecars Sidecars, retention Retention) frame.Sectio
 	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
-			{Pattern: "GET /{$}", Role: wire.RoleViewer, Page: p.overviewPage},
-			{Pattern: "GET /sidecars", Role: wire.RoleViewer, Page: p.sidecarsPage},
+			{Pattern: "GET /{$}", Page: p.overviewPage},
+			{Pattern: "GET /sidecars", Page: p.sidecarsPage},
 		},
 	}
 }

@@ -29,8 +29,11 @@ func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) 
 // createKey answers with the page itself and not with a redirect: the secret is shown
 // once, and must not appear in an address.
 func (p *pages) createKey(c *frame.Exchange) error {
-	name, scope := c.PostForm.Get("name"), wire.Scope(c.PostForm.Get("scope"))
-	secret, k, err := p.keys.CreateKey(c.Context(), c.User.AccountName, name, scope)
+	scope, err := wire.ParseScope(c.PostForm.Get("scope"))
+	if err != nil {
+		return p.showKeys(c, http.StatusUnprocessableEntity, keysView{Error: wire.AsError(err)})
+	}
+	secret, k, err := p.keys.CreateKey(c.Context(), c.User.AccountName, c.PostForm.Get("name"), scope)
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
 		return p.showKeys(c, e.Status(), keysView{Error: e})
 	}
@@ -38,7 +41,7 @@ func (p *pages) createKey(c *frame.Exchange) error {
 		return err
 	}
 
-	if err := c.Note(c.Context(), "create key", k.ID, string(k.Scope)+" "+k.Name); err != nil {
+	if err := c.Note(c.Context(), "create key", k.ID, k.Scope.String()+" "+k.Name); err != nil {
 		return err
 	}
 

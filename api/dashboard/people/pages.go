@@ -49,17 +49,17 @@ func Pages(people People, keys Keys) frame.Section {
 	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
-			{Pattern: "GET /people", Role: wire.RoleOwner, Page: p.peoplePage},
-			{Pattern: "POST /invites", Role: wire.RoleOwner, Page: p.invite},
-			{Pattern: "POST /invites/{id}/delete", Role: wire.RoleOwner, Page: p.uninvite},
-			{Pattern: "POST /people/{id}/role", Role: wire.RoleOwner, Page: p.setRole},
-			{Pattern: "POST /people/{id}/disabled", Role: wire.RoleOwner, Page: p.setDisabled},
-			{Pattern: "POST /people/{id}/reset", Role: wire.RoleOwner, Page: p.makeReset},
+			{Pattern: "GET /people", Page: p.peoplePage},
+			{Pattern: "POST /invites", Page: p.invite},
+			{Pattern: "POST /invites/{id}/delete", Page: p.uninvite},
+			{Pattern: "POST /people/{id}/role", Page: p.setRole},
+			{Pattern: "POST /people/{id}/disabled", Page: p.setDisabled},
+			{Pattern: "POST /people/{id}/reset", Page: p.makeReset},
 
-			{Pattern: "GET /keys", Role: wire.RoleOwner, Page: p.keysPage},
-			{Pattern: "POST /keys", Role: wire.RoleOwner, Page: p.createKey},
-			{Pattern: "POST /keys/{id}/revoke", Role: wire.RoleOwner, Page: p.revokeKey},
-			{Pattern: "GET /audit", Role: wire.RoleOwner, Page: p.auditPage},
+			{Pattern: "GET /keys", Page: p.keysPage},
+			{Pattern: "POST /keys", Page: p.createKey},
+			{Pattern: "POST /keys/{id}/revoke", Page: p.revokeKey},
+			{Pattern: "GET /audit", Page: p.auditPage},
 		},
 		Notices: map[string]string{
 			"revoked":   "The key is revoked. Calls with it are now rejected.",

@@ -36,7 +36,7 @@ func (p *pages) loadPeople(c *frame.Exchange, v *peopleView) (err error) {
 	}
 
 	v.SignUp = p.people.SignUp()
-	v.Roles = []wire.Role{wire.RoleViewer, wire.RoleEditor, wire.RoleOwner}
+	v.Roles = wire.Roles
 
 	return nil
 }

@@ -60,20 +60,20 @@ func Pages(records Records, recorder Recorder, templates Templates) frame.Sectio
 	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
-			{Pattern: "GET /requests", Role: wire.RoleViewer, Page: p.requestsPage},
-			{Pattern: "POST /requests/view", Role: wire.RoleViewer, Page: rememberView},
-			{Pattern: "GET /suggestions", Role: wire.RoleViewer, Page: p.suggest},
-			{Pattern: "GET /requests/export", Role: wire.RoleViewer, Page: p.exportRequests},
+			{Pattern: "GET /requests", Page: p.requestsPage},
+			{Pattern: "POST /requests/view", Page: rememberView},
+			{Pattern: "GET /suggestions", Page: p.suggest},
+			{Pattern: "GET /requests/export", Page: p.exportRequests},
 
-			{Pattern: "GET /requests/{id}", Role: wire.RoleViewer, Page: p.recordPage},
-			{Pattern: "GET /requests/{id}/raw", Role: wire.RoleViewer, Page: p.rawRecord},
-			{Pattern: "GET /requests/{id}/text", Role: wire.RoleViewer, Page: p.recordText},
-			{Pattern: "POST /requests/{id}/score", Role: wire.RoleEditor, Page: p.setScore,
+			{Pattern: "GET /requests/{id}", Page: p.recordPage},
+			{Pattern: "GET /requests/{id}/raw", Page: p.rawRecord},
+			{Pattern: "GET /requests/{id}/text", Page: p.recordText},
+			{Pattern: "POST /requests/{id}/score", Page: p.setScore,
 				Review: frame.Review("Set this score?", "Set", "name", "score")},
-			{Pattern: "GET /traces/{id}", Role: wire.RoleViewer, Page: p.tracePage},
+			{Pattern: "GET /traces/{id}", Page: p.tracePage},
 
-			{Pattern: "GET /requests/delete", Role: wire.RoleOwner, Page: p.erasePage},
-			{Pattern: "POST /requests/delete", Role: wire.RoleOwner, Page: p.erase},
+			{Pattern: "GET /requests/delete", Page: p.erasePage},
+			{Pattern: "POST /requests/delete", Page: p.erase},
 		},
 		Notices: map[string]string{
 			"scored": "The score is set.",

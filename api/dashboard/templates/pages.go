@@ -80,21 +80,21 @@ func Pages(templates Templates, records Records, providers []string) frame.Secti
 	return frame.Section{
 		HTML: html,
 		Routes: []frame.Route{
-			{Pattern: "GET /templates", Role: wire.RoleViewer, Page: p.templatesPage},
-			{Pattern: "GET /template", Role: wire.RoleViewer, Page: p.of("text", p.templatePage)},
-			{Pattern: "GET /template/compare", Role: wire.RoleViewer, Page: p.of("compare", p.comparePage)},
-			{Pattern: "GET /template/statistics", Role: wire.RoleViewer, Page: p.of("statistics", p.statisticsPage)},
-			{Pattern: "GET /template/backtest", Role: wire.RoleViewer, Page: p.of("backtest", p.backtestPage)},
+			{Pattern: "GET /templates", Page: p.templatesPage},
+			{Pattern: "GET /template", Page: p.of("text", p.templatePage)},
+			{Pattern: "GET /template/compare", Page: p.of("compare", p.comparePage)},
+			{Pattern: "GET /template/statistics", Page: p.of("statistics", p.statisticsPage)},
+			{Pattern: "GET /template/backtest", Page: p.of("backtest", p.backtestPage)},
 
-			{Pattern: "GET /template/edit", Role: wire.RoleEditor, Page: p.editPage},
-			{Pattern: "POST /template/edit", Role: wire.RoleEditor, Page: p.edit, Review: p.reviewEdit},
-			{Pattern: "POST /template/preview", Role: wire.RoleEditor, Page: p.preview},
+			{Pattern: "GET /template/edit", Page: p.editPage},
+			{Pattern: "POST /template/edit", Page: p.edit, Review: p.reviewEdit},
+			{Pattern: "POST /template/preview", Page: p.preview},
 
-			{Pattern: "POST /template/label", Role: wire.RoleEditor, Page: p.of("", p.moveLabel),
+			{Pattern: "POST /template/label", Page: p.of("", p.moveLabel),
 				Review: frame.Review("Move this label?", "Move", "name", "label", "version")},
-			{Pattern: "POST /template/label/delete", Role: wire.RoleEditor, Page: p.of("", p.deleteLabel)},
-			{Pattern: "POST /template/archive", Role: wire.RoleEditor, Page: p.of("", p.archiveTemplate)},
-			{Pattern: "POST /template/restore", Role: wire.RoleEditor, Page: p.of("", p.restoreTemplate)},
+			{Pattern: "POST /template/label/delete", Page: p.of("", p.deleteLabel)},
+			{Pattern: "POST /template/archive", Page: p.of("", p.archiveTemplate)},
+			{Pattern: "POST /template/restore", Page: p.of("", p.restoreTemplate)},
 		},
 		Notices: map[string]string{
 			"saved":      "Saved. Apps requesting the latest version get it within a second.",

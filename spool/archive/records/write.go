@@ -29,7 +29,7 @@ func (svc *Service) Record(ctx context.Context, id wire.Identity, events []wire.
 		}
 
 		// A key that may only write must not rewrite years of history; see ageMax.
-		if earliest := notBefore(now); id.Scope != wire.ScopeFull && d.OrderTime.Before(earliest) {
+		if earliest := notBefore(now); id.Scope&wire.ScopeManage == 0 && d.OrderTime.Before(earliest) {
 			d.OrderTime = earliest
 		}
 		if err := svc.resolve(ctx, id.Account, &d); err != nil {

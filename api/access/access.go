@@ -1,0 +1,170 @@
+// Package access is the table of who may do what: the routes of the API, the pages and
+// forms of the dashboard and the commands, each with the rights that a key needs for it
+// and the role that a person needs. A button on a page has the entry of the form that it
+// sends.
+package access
+
+import (
+	"strings"
+
+	"promptspool/api/wire"
+)
+
+// Entry is something that a caller may do.
+type Entry struct {
+	Does  string     // as the documentation names it
+	Scope wire.Scope // a key must have one of these rights; 0 means that no key may
+	Role  wire.Role  // the least role of a person; "" needs none, where there are pages
+
+	Routes   string // names of routes of the API, with spaces between them
+	Pages    string // patterns of pages and forms, with commas between them
+	Commands string // with commas between them
+
+	// Operator means that the commands act on the machine itself, for those who may read the data
+	// folder there.
+	Operator bool
+}
+
+// Table is who may do what. Nothing else is served.
+var Table = []Entry{
+	{
+		Does: "Log calls, with metadata, groups and template links", Scope: wire.ScopeLog,
+		Routes: "track-request track-metadata track-prompt create-group track-group log-request " +
+			"spans-bulk close-trace otlp-traces otlp-logs otlp-metrics",
+		Commands: "requests import",
+	},
+	{
+		Does: "Score calls", Scope: wire.ScopeScore, Role: wire.RoleReviewer,
+		Routes: "track-score",
+		Pages:  "POST /requests/{id}/score, POST /undo",
+	},
+	{
+		Does: "Fetch templates", Scope: fetches, Role: wire.RoleViewer,
+		Routes:   "fetch-template raw-template get-template",
+		Pages:    "GET /template, GET /template/compare",
+		Commands: "templates show, templates render",
+	},
+	{
+		Does: "List templates and labels", Scope: wire.ScopeRead | wire.ScopePublish, Role: wire.RoleViewer,
+		Routes:   "list-templates template-labels",
+		Pages:    "GET /templates",
+		Commands: "templates list, templates pull, templates diff",
+	},
+	{
+		Does: "Publish templates and move labels", Scope: wire.ScopePublish, Role: wire.RoleEditor,
+		Routes: "publish-template patch-template archive-template restore-template " +
+			"create-label move-label delete-label",
+		Pages: "GET /template/edit, POST /template/edit, POST /template/preview, POST /template/label, " +
+			"POST /template/label/delete, POST /template/archive, POST /template/restore",
+		Commands: "templates push, templates label, templates archive, templates restore",
+	},
+	{
+		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
+		Routes: "search-requests get-request get-trace export-requests suggest-values list-orphans " +
+			"analyze-requests template-statistics backtest",
+		Pages: "GET /{$}, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
+			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
+			"GET /template/statistics, GET /template/backtest",
+		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
+			"requests orphans, templates backtest",
+	},
+	{
+		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,
+		Routes:   "delete-request delete-requests reprice-requests reread-spans scan-requests",
+		Pages:    "GET /requests/delete, POST /requests/delete",
+		Commands: "requests delete, requests reprice, requests reread, requests scan",
+	},
+	{
+		Does: "See sidecars", Scope: wire.ScopeFull, Role: wire.RoleViewer,
+		Routes:   "sync-fleet",
+		Pages:    "GET /sidecars",
+		Commands: "status",
+	},
+	{
+		Does:   "Forward what a sidecar has accepted, each event by the right that its kind needs",
+		Scope:  wire.ScopeFull,
+		Routes: "sync-events sync-key sync-heartbeat",
+	},
+	{
+		Does: "Hear which templates have changed", Scope: fetches,
+		Routes: "sync-changes",
+	},
+	{
+		Does: "Manage people and invitations", Role: wire.RoleOwner,
+		Pages: "GET /people, POST /invites, POST /invites/{id}/delete, POST /people/{id}/role, " +
+			"POST /people/{id}/disabled, POST /people/{id}/reset",
+	},
+	{
+		Does: "Make and revoke keys", Role: wire.RoleOwner,
+		Pages: "GET /keys, POST /keys, POST /keys/{id}/revoke",
+	},
+	{
+		Does: "Read the audit log", Role: wire.RoleOwner,
+		Pages: "GET /audit",
+	},
+	{
+		Does: "Change one's own password, time zone and session", Role: wire.RoleViewer,
+		Pages: "POST /sign-out, GET /password, POST /password, POST /zone",
+	},
+	{
+		Does: "Sign in and up, and read the documentation",
+		Pages: "GET /sign-in, POST /sign-in, GET /sign-up, POST /sign-up, GET /reset-password, " +
+			"POST /reset-password, GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json, GET /openapi.yaml",
+		Commands: "docs, version",
+	},
+	{
+		Does: "Run promptspool, and manage keys, people and data on its machine", Operator: true,
+		Commands: "up, server, sidecar, keys create, keys list, keys revoke, people list, people invite, " +
+			"people reset-password, people disable, people enable, spool status, spool check, spool export, " +
+			"spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
+			"archive copy, archive check, archive spread, backup, restore, config check, config print, config try",
+	},
+}
+
+// fetches are the rights with which templates are fetched: who may read or publish all of
+// them may as well.
+const fetches = wire.ScopeFetch | wire.ScopeRead | wire.ScopePublish
+
+var (
+	scopes = map[string]wire.Scope{} // by the names of routes
+	roles  = map[string]wire.Role{}  // by the patterns of pages
+)
+
+func init() {
+	for _, e := range Table {
+		for name := range strings.FieldsSeq(e.Routes) {
+			scopes[name] = e.Scope
+		}
+		for _, pattern := range List(e.Pages) {
+			roles[pattern] = e.Role
+		}
+	}
+}
+
+// List returns the items of Entry.Pages or Entry.Commands.
+func List(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ", ")
+}
+
+// Scope returns the rights of which a key needs one to call a route, by the route's name.
+// It panics if the table does not have the route.
+func Scope(route string) wire.Scope {
+	s, ok := scopes[route]
+	if !ok {
+		panic("the table of package access has no route " + route)
+	}
+	return s
+}
+
+// Role returns the least role that may open a page or send a form, by its pattern. It is ""
+// if no one needs to be signed in. It panics if the table does not have the page.
+func Role(pattern string) wire.Role {
+	r, ok := roles[pattern]
+	if !ok {
+		panic("the table of package access has no page " + pattern)
+	}
+	return r
+}
