@@ -97,11 +97,15 @@ func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire
 
 // SetDisabled disables a member, who can then not sign in, or enables them again.
 func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
-	action := "enable member"
+	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, disabling(disabled), "")
+}
+
+// disabling names the change in the audit log.
+func disabling(disabled bool) string {
 	if disabled {
-		action = "disable member"
+		return "disable member"
 	}
-	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, action, "")
+	return "enable member"
 }
 
 // RevertRole gives a member who has the role is the role was again, in one step. wire.ErrChanged

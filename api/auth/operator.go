@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"promptspool/api/wire"
@@ -58,37 +59,39 @@ func (o Operator) Invite(
 // MakeReset makes a code with which a person chooses a new password; see
 // People.MakeReset.
 func (o Operator) MakeReset(ctx context.Context, email string) (wire.Secret, wire.User, error) {
-	u, err := o.find(ctx, email)
+	found, err := o.find(ctx, email)
 	if err != nil {
 		return "", wire.User{}, err
 	}
-	return o.people.MakeReset(ctx, ofAccount(u.AccountID, u.AccountName), u.ID)
+	u := found[0]
+	return o.people.makeReset(ctx, ofAccount(u.AccountID, u.AccountName), "", nil, u.ID)
 }
 
-// SetDisabled disables or enables a person; see People.SetDisabled.
+// SetDisabled disables or enables a person in all their accounts; see People.SetDisabled.
 func (o Operator) SetDisabled(ctx context.Context, email string, disabled bool) (wire.User, error) {
-	u, err := o.find(ctx, email)
+	found, err := o.find(ctx, email)
 	if err != nil {
 		return wire.User{}, err
 	}
 
-	// The message for an owner says to promote someone else, which an operator has no
-	// command for.
-	changed, err := o.people.SetDisabled(ctx, ofAccount(u.AccountID, u.AccountName), u.ID, disabled)
-	if wire.IsCode(err, wire.CodeConflict) {
-		err = wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+
-			"Invite another first: promptspool people invite --account %s --role owner",
-			u.Email, u.AccountName, u.AccountName)
+	change := wire.UserChange{Disabled: &disabled, At: o.people.now().UTC()}
+	changed, err := o.people.store.ChangeUser(ctx, "", found[0].ID, change)
+	for _, u := range found {
+		if err == nil {
+			err = o.people.Note(ctx, ofAccount(u.AccountID, u.AccountName), disabling(disabled), u.Email, "")
+		}
 	}
 	return changed, err
 }
 
-// find returns the person with this email, as a person typed it.
-func (o Operator) find(ctx context.Context, email string) (wire.User, error) {
-	u, _, err := o.people.store.UserByEmail(ctx, strings.ToLower(strings.TrimSpace(email)))
-	if wire.IsCode(err, wire.CodeNotFound) {
+// find returns the person with this email, as a person typed it, in each of their accounts.
+func (o Operator) find(ctx context.Context, email string) ([]wire.User, error) {
+	typed := strings.ToLower(strings.TrimSpace(email))
+	all, err := o.people.store.Everybody(ctx)
+	found := slices.DeleteFunc(all, func(u wire.User) bool { return u.Email != typed })
+	if err == nil && len(found) == 0 {
 		err = wire.Errorf(wire.CodeNotFound,
 			"No one signs in as %q. `promptspool people list` shows everyone.", email)
 	}
-	return u, err
+	return found, err
 }

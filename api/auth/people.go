@@ -350,7 +350,7 @@ func (p *People) judge(
 	}
 
 	err = p.hashers.run(ctx, known, func() { fits = verifyPassword(stored, password) })
-	return u, fits && u.ID != "" && u.DisabledAt == nil, err
+	return u, fits && u.Role != "", err
 }
 
 // begin makes a session with a new token.
@@ -359,6 +359,7 @@ func (p *People) begin(ctx context.Context, u wire.User) (wire.SignedIn, error) 
 	s := wire.SignedIn{Token: wire.Secret(newToken(32)), User: u, ExpiresAt: now.Add(sessionAge)}
 	err := p.store.CreateSession(ctx, hash(s.Token), wire.Session{
 		UserID:    u.ID,
+		Account:   u.AccountID,
 		CreatedAt: now,
 		ExpiresAt: s.ExpiresAt,
 	})
@@ -379,7 +380,7 @@ func (p *People) Session(ctx context.Context, token wire.Secret) (wire.SignedIn,
 		return wire.SignedIn{}, errSignedOut()
 	case err != nil:
 		return wire.SignedIn{}, err
-	case !p.now().Before(s.ExpiresAt) || u.DisabledAt != nil || s.CreatedAt.Before(u.SessionsFrom):
+	case !p.now().Before(s.ExpiresAt) || u.Role == "" || s.CreatedAt.Before(u.SessionsFrom):
 		return wire.SignedIn{}, errSignedOut()
 	}
 

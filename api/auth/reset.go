@@ -13,9 +13,9 @@ const resetAge = 24 * time.Hour
 // MakeReset makes a code with which a member chooses a new password, once and within a
 // day. It replaces any earlier one.
 //
-// Only owners can make one, and not for themselves. To change one's own password one must
-// know the old one, or a browser left open would be enough to take over an account for
-// good.
+// Only owners of all accounts that the member is in can make one, and not for themselves.
+// To change one's own password one must know the old one, or a browser left open would be
+// enough to take over an account for good.
 func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.Secret, wire.User, error) {
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return "", wire.User{}, err
@@ -25,37 +25,30 @@ func (p *People) MakeReset(ctx context.Context, by wire.User, id string) (wire.S
 			"Change your own password on the page Password, or ask another owner for a link.")
 	}
 
-	u, err := p.member(ctx, by.AccountID, id)
-	if err != nil {
-		return "", wire.User{}, err
+	// A password opens all of a person's accounts.
+	var owned []string
+	for _, m := range by.Projects {
+		if m.Role == wire.RoleOwner {
+			owned = append(owned, m.AccountID)
+		}
 	}
-	if u.DisabledAt != nil {
-		return "", wire.User{}, wire.Errorf(wire.CodeConflict,
-			"%s is disabled. Enable them first, then reset their password.", u.Email)
-	}
+	return p.makeReset(ctx, by, by.AccountID, append(owned, by.AccountID), id)
+}
 
+func (p *People) makeReset(
+	ctx context.Context, by wire.User, account string, owned []string, id string,
+) (wire.Secret, wire.User, error) {
 	code, now := newCode(), p.now().UTC()
-	r := wire.Reset{UserID: u.ID, By: by.Email, CreatedAt: now, ExpiresAt: now.Add(resetAge)}
-	if err := p.store.CreateReset(ctx, hash(code), r); err != nil {
-		return "", wire.User{}, err
+	r := wire.Reset{UserID: id, By: by.Email, CreatedAt: now, ExpiresAt: now.Add(resetAge)}
+	u, err := p.store.CreateReset(ctx, account, owned, hash(code), r)
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return "", u, errNoMember()
+	case err != nil:
+		return "", u, err
 	}
 
 	return code, u, p.Note(ctx, by, "make reset link", u.Email, "")
-}
-
-// member returns a person of an account.
-func (p *People) member(ctx context.Context, account, id string) (wire.User, error) {
-	users, err := p.store.Users(ctx, account)
-	if err != nil {
-		return wire.User{}, err
-	}
-
-	for _, u := range users {
-		if u.ID == id {
-			return u, nil
-		}
-	}
-	return wire.User{}, errNoMember()
 }
 
 // ResetOf returns the person whose password a code resets, without using it. ip is the
@@ -66,7 +59,7 @@ func (p *People) ResetOf(ctx context.Context, code wire.Secret, ip string) (wire
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		err = errReset()
-	case err == nil && (!p.now().Before(r.ExpiresAt) || u.DisabledAt != nil):
+	case err == nil && (!p.now().Before(r.ExpiresAt) || u.Role == ""):
 		err = errReset()
 	}
 	if err != nil {

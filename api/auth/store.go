@@ -49,8 +49,8 @@ type PeopleStore interface {
 
 // UserStore stores people.
 type UserStore interface {
-	// CreateUser stores u with the hash of its password, and returns it with AccountID
-	// set.
+	// CreateUser stores u with the hash of its password, as a member of one account, and
+	// returns it with AccountID set.
 	//
 	// With an invite (a hash that is not zero), account and role are the invite's, which
 	// is used up. The error is wire.CodeNotFound if there is no such invite, it expired
@@ -60,24 +60,34 @@ type UserStore interface {
 	// wire.CodeConflict also means that the email is taken; nothing has changed then.
 	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
 
-	// UserByEmail returns a person, even if disabled, and the hash of the password;
-	// wire.CodeNotFound if there is none.
+	// JoinAccount makes a person a member of an invite's account, with its role. It uses the
+	// invite up, with the errors of CreateUser, and ends the person's reset links.
+	// wire.CodeConflict means that they are a member already, maybe a disabled one; nothing
+	// has changed then.
+	JoinAccount(ctx context.Context, id string, invite [32]byte, at time.Time) (wire.User, error)
+
+	// UserByEmail returns a person, in the first account that they may open with a password,
+	// and its hash; wire.CodeNotFound if there is none. A person who may open no account has
+	// neither account nor role.
 	UserByEmail(ctx context.Context, email string) (u wire.User, password string, err error)
 
 	// Users lists the people of an account by CreatedAt, oldest first.
 	Users(ctx context.Context, account string) ([]wire.User, error)
 
-	// Everybody lists the people of all accounts, in the order of Users.
+	// Everybody lists the people of all accounts, in the order of Users: each person once for
+	// each of their accounts, or once without any.
 	Everybody(ctx context.Context) ([]wire.User, error)
 
 	// Account returns the id of the account of this name, which is made if it does not
 	// exist.
 	Account(ctx context.Context, name string) (id string, err error)
 
-	// ChangeUser changes a person of the account, and returns it. Each change ends the
-	// person's sessions (SessionsFrom becomes change.At) and reset links. The error is
-	// wire.CodeNotFound if the account has no such person, and wire.CodeConflict if no
-	// owner would be left who can sign in, or that of change.Check.
+	// ChangeUser changes a person of the account, and returns it: their role and whether they
+	// are disabled in this account only, or, if it is "", in all of theirs. Each change ends
+	// the person's sessions (SessionsFrom becomes change.At) and reset links. Enabling a
+	// person in all accounts forgets their name at the issuer. The error is
+	// wire.CodeNotFound if the account has no such person, wire.CodeConflict if an account
+	// would lose its last owner who can sign in, or that of change.Check.
 	ChangeUser(ctx context.Context, account, id string, change wire.UserChange) (wire.User, error)
 
 	// HasOwner reports whether the account of this name has a person whose role is owner.
@@ -105,17 +115,24 @@ type InviteStore interface {
 // ResetStore stores password reset links by the hashes of their codes. It may delete
 // expired ones.
 type ResetStore interface {
-	// CreateReset stores a link, and replaces any other one of the same person.
-	CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error
+	// CreateReset stores a link for a person of an account, or of any if that is "", and
+	// replaces any other one of the same person, whom it returns. The error is
+	// wire.CodeNotFound if the account has no such person, wire.CodeConflict if they are
+	// disabled or have only roles of groups, and wire.CodeForbidden if they are also a
+	// member, even a disabled one, of an account that is not in owned: with a new password
+	// one could act there.
+	CreateReset(
+		ctx context.Context, account string, owned []string, hash [32]byte, r wire.Reset,
+	) (wire.User, error)
 
-	// Reset returns an unused link, which may have expired, and its person, who may be
-	// disabled; wire.CodeNotFound if there is none.
+	// Reset returns an unused link, which may have expired, and its person, as UserByEmail
+	// does; wire.CodeNotFound if there is none.
 	Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error)
 
 	// SpendReset uses a link up. In one transaction, it sets the hash of its person's
 	// password and ends their sessions, as ChangeUser does. The error is
-	// wire.CodeNotFound if there is no such link, it expired before at, or its person is
-	// disabled.
+	// wire.CodeNotFound if there is no such link, it expired before at, or its person may
+	// open no account.
 	SpendReset(
 		ctx context.Context, hash [32]byte, password string, at time.Time,
 	) (wire.Reset, wire.User, error)
@@ -128,8 +145,12 @@ type SessionStore interface {
 	CreateSession(ctx context.Context, hash [32]byte, s wire.Session) error
 
 	// Session returns a session and its person, even if either is no longer valid;
-	// wire.CodeNotFound if there is none.
+	// wire.CodeNotFound if there is none. The person is in the account that the session has
+	// open, or in the first that they may open if they may not open that one any more.
 	Session(ctx context.Context, hash [32]byte) (wire.Session, wire.User, error)
+
+	// OpenAccount makes an account the open one of a session, which exists.
+	OpenAccount(ctx context.Context, hash [32]byte, account string) error
 
 	// EndSession makes a session expire at a time, unless it expires earlier. Ending one
 	// that does not exist succeeds.

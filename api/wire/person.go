@@ -34,23 +34,27 @@ func (r Role) Includes(other Role) bool {
 	return r.Known() && slices.Index(Roles, r) >= slices.Index(Roles, other)
 }
 
-// User is a person who signs in to the dashboard. A person belongs to one account. The
-// password is stored separately.
+// User is a person who signs in to the dashboard, in one of their accounts. The password is
+// stored separately.
 type User struct {
 	ID          string     `json:"id"`
 	AccountID   string     `json:"account_id"`
 	AccountName string     `json:"account"`
-	Email       string     `json:"email"` // in lower case; unique on the server
-	Role        Role       `json:"role"`
-	CreatedAt   time.Time  `json:"created_at"`
+	Email       string     `json:"email"`      // in lower case; unique on the server
+	Role        Role       `json:"role"`       // in this account; "" if they may open none
+	CreatedAt   time.Time  `json:"created_at"` // when they joined this account
 	DisabledAt  *time.Time `json:"disabled_at"`
 
-	// SessionsFrom is when the password or role last changed. Sessions that began earlier
+	// SessionsFrom is when the password or a role last changed. Sessions that began earlier
 	// are not valid.
 	SessionsFrom time.Time `json:"sessions_from"`
 
 	// Founder marks a person who signed up without a code, and so founded the account.
 	Founder bool `json:"founder,omitempty"`
+
+	// Projects are the accounts that the person may open, with the role that counts there. Only
+	// a person who signs in or has a session has them.
+	Projects []Membership `json:"projects,omitempty"`
 }
 
 // Allow returns a CodeForbidden unless the person's role includes role.
@@ -68,6 +72,31 @@ func (u User) Allow(role Role) error {
 	return Errorf(CodeForbidden, "Only %s can do this. Your role is %s; an owner of the project can change it.",
 		english.WordSeries(who, "and"), u.Role)
 }
+
+// Membership is a person's place in a project.
+type Membership struct {
+	AccountID   string     `json:"project_id"`
+	AccountName string     `json:"project"`
+	Role        Role       `json:"role"`                 // given by hand; "" is none
+	GroupRole   Role       `json:"group_role,omitempty"` // of the issuer's groups, when the person last came from there
+	Since       time.Time  `json:"since"`
+	DisabledAt  *time.Time `json:"disabled_at"`
+
+	// Founder marks a person who signed up without a code, and so founded the project.
+	Founder bool `json:"founder,omitempty"`
+}
+
+// RoleIn returns the role that the membership gives in a session, "" for none. That of groups
+// counts only in sessions that began at the issuer, so that no password outlives a group.
+func (m Membership) RoleIn(byIssuer bool) Role {
+	if byIssuer && !m.Role.Includes(m.GroupRole) {
+		return m.GroupRole
+	}
+	return m.Role
+}
+
+// Owns reports whether the person is an owner of the project who may sign in.
+func (m Membership) Owns() bool { return m.DisabledAt == nil && m.RoleIn(true) == RoleOwner }
 
 // UserChange changes a person; nil fields stay as they are.
 type UserChange struct {
@@ -113,6 +142,8 @@ const SessionKept = 7 * 24 * time.Hour
 // Session is one browser in which a person is signed in.
 type Session struct {
 	UserID    string    `json:"user_id"`
+	Account   string    `json:"account"`             // the id of the one that is open
+	ByIssuer  bool      `json:"by_issuer,omitempty"` // it began at the issuer of sign-ins, not with a password
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }

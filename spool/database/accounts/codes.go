@@ -1,7 +1,9 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
@@ -54,16 +56,32 @@ func errNoReset() *wire.Error {
 
 // CreateReset keeps a reset link; see auth.ResetStore. It removes those
 // that have expired.
-func (s *Store) CreateReset(ctx context.Context, hash [32]byte, r wire.Reset) error {
-	return s.change(ctx, true, func(tx *keyed.Tx) error {
+func (s *Store) CreateReset(
+	ctx context.Context, account string, owned []string, hash [32]byte, r wire.Reset,
+) (wire.User, error) {
+	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.User, error) {
+		p, u, err := member(ctx, tx, account, r.UserID)
+		switch {
+		case err != nil:
+			return u, err
+		case u.DisabledAt != nil || p.signedIn("", false).Role == "":
+			return u, wire.Errorf(wire.CodeConflict, "%s is disabled, or has no role but that of their groups. "+
+				"Enable them or set their role first, then reset their password.", u.Email)
+		}
+		// The password opens all of the person's accounts.
+		for _, m := range p.Memberships {
+			if account != "" && !slices.Contains(owned, m.AccountID) {
+				return u, wire.Errorf(wire.CodeForbidden, "%s also belongs to a project that is not yours. Only the "+
+					"operator of this server can reset their password: promptspool people reset-password %s",
+					u.Email, u.Email)
+			}
+		}
+
 		// A person has one valid link: the newest one.
-		err := dropResets(ctx, tx, func(old *wire.Reset) bool {
+		err = dropResets(ctx, tx, func(old *wire.Reset) bool {
 			return old.UserID == r.UserID || old.ExpiresAt.Before(r.CreatedAt)
 		})
-		if err != nil {
-			return err
-		}
-		return tx.Put(hashKey(resets, hash), r)
+		return u, cmp.Or(err, tx.Put(hashKey(resets, hash), r))
 	})
 }
 
@@ -82,19 +100,19 @@ func dropResets(ctx context.Context, tx *keyed.Tx, drop func(*wire.Reset) bool) 
 
 // link is a reset link and its person.
 type link struct {
-	wire.Reset
+	reset wire.Reset
 	person
 }
 
 // Reset finds a reset link; see auth.ResetStore.
 func (s *Store) Reset(ctx context.Context, hash [32]byte) (wire.Reset, wire.User, error) {
 	l, err := getLink(ctx, s.rows, hash)
-	return l.Reset, l.User, err
+	return l.reset, l.signedIn("", false), err
 }
 
 func getLink(ctx context.Context, r keyed.Reader, hash [32]byte) (l link, err error) {
-	if l.Reset, err = get[wire.Reset](ctx, r, hashKey(resets, hash), errNoReset); err == nil {
-		l.person, err = get[person](ctx, r, personKey(l.UserID), errNoUser)
+	if l.reset, err = get[wire.Reset](ctx, r, hashKey(resets, hash), errNoReset); err == nil {
+		l.person, err = get[person](ctx, r, personKey(l.reset.UserID), errNoUser)
 	}
 	return l, err
 }
@@ -105,7 +123,7 @@ func (s *Store) SpendReset(
 ) (wire.Reset, wire.User, error) {
 	l, err := changed(ctx, s, false, func(tx *keyed.Tx) (link, error) {
 		l, err := getLink(ctx, tx, hash)
-		if err == nil && (at.After(l.Reset.ExpiresAt) || l.DisabledAt != nil) {
+		if err == nil && (at.After(l.reset.ExpiresAt) || l.signedIn("", false).Role == "") {
 			err = errNoReset()
 		}
 		if err != nil {
@@ -113,11 +131,11 @@ func (s *Store) SpendReset(
 		}
 		// A new password ends all sessions, and setUser deletes this link
 		// with the person's others: it works once.
-		apply(&l.person, wire.UserChange{Password: &password, At: at})
+		l.apply("", wire.UserChange{Password: &password, At: at})
 		return l, setUser(ctx, tx, &l.person)
 	})
 
-	return l.Reset, l.User, err
+	return l.reset, l.signedIn("", false), err
 }
 
 // IsSetup reports whether an entry is a setup code. Every server without an owner makes its own.

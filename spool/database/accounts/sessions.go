@@ -30,7 +30,19 @@ func (s *Store) Session(ctx context.Context, hash [32]byte) (session wire.Sessio
 	}
 
 	p, err := get[person](ctx, s.rows, personKey(session.UserID), errNoUser)
-	return session, p.User, err
+	return session, p.signedIn(session.Account, session.ByIssuer), err
+}
+
+// OpenAccount changes the account that a session has open; see auth.SessionStore.
+func (s *Store) OpenAccount(ctx context.Context, hash [32]byte, account string) error {
+	return s.change(ctx, true, func(tx *keyed.Tx) error {
+		session, err := get[wire.Session](ctx, tx, hashKey(sessions, hash), errNoSession)
+		if err != nil {
+			return err
+		}
+		session.Account = account
+		return tx.Put(hashKey(sessions, hash), session)
+	})
 }
 
 // EndSession ends a session; see auth.SessionStore.

@@ -3,76 +3,171 @@ package accounts
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"promptspool/api/wire"
 	"promptspool/spool/database/keyed"
 )
 
-// person is a user who signs in.
+// person is someone who signs in, with their place in each of their accounts.
 type person struct {
-	wire.User
-	Password string `json:"password"` // its hash
+	ID           string            `json:"id"`
+	Email        string            `json:"email"`
+	Password     string            `json:"password"` // its hash; "" is none
+	CreatedAt    time.Time         `json:"created_at"`
+	SessionsFrom time.Time         `json:"sessions_from"`
+	Subject      string            `json:"subject,omitempty"` // their name at the issuer; "" is none yet
+	Memberships  []wire.Membership `json:"memberships"`
 }
 
 func personKey(id string) keyed.Key { return keyed.Key{Kind: people, Name: id} }
 
 func emailKey(email string) keyed.Key { return keyed.Key{Kind: emails, Name: email} }
 
+// at returns the person's membership of an account; nil if there is none.
+func (p *person) at(account string) *wire.Membership {
+	for i := range p.Memberships {
+		if p.Memberships[i].AccountID == account {
+			return &p.Memberships[i]
+		}
+	}
+	return nil
+}
+
+// as returns the person as a member.
+func (p *person) as(m wire.Membership) wire.User {
+	return wire.User{
+		ID:           p.ID,
+		AccountID:    m.AccountID,
+		AccountName:  m.AccountName,
+		Email:        p.Email,
+		Role:         m.RoleIn(true),
+		CreatedAt:    m.Since,
+		DisabledAt:   m.DisabledAt,
+		SessionsFrom: p.SessionsFrom,
+		Founder:      m.Founder,
+	}
+}
+
+// signedIn returns the person in a session: in the account that it has open, or else in the
+// first that they may open.
+func (p *person) signedIn(account string, byIssuer bool) wire.User {
+	var open []wire.Membership
+	at := 0
+	for _, m := range p.Memberships {
+		m.Role, m.GroupRole = m.RoleIn(byIssuer), ""
+		if m.DisabledAt != nil || m.Role == "" {
+			continue
+		}
+		if m.AccountID == account {
+			at = len(open)
+		}
+		open = append(open, m)
+	}
+	if open == nil {
+		return p.as(wire.Membership{})
+	}
+
+	u := p.as(open[at])
+	u.Projects = open
+	return u
+}
+
 // CreateUser keeps a person; see auth.UserStore.
 func (s *Store) CreateUser(
 	ctx context.Context, u wire.User, password string, invite [32]byte,
 ) (wire.User, error) {
 	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.User, error) {
-		// Change may call this several times, and each must
-		// start from what the caller gave.
-		u := u
 		if _, taken, err := keyed.Load[string](ctx, tx, emailKey(u.Email)); taken || err != nil {
 			return u, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This email is taken.")))
 		}
-		if err := s.join(ctx, tx, &u, invite); err != nil {
+		m, err := s.join(ctx, tx, u, invite)
+		if err != nil {
 			return u, err
+		}
+
+		p := person{
+			ID:           u.ID,
+			Email:        u.Email,
+			Password:     password,
+			CreatedAt:    u.CreatedAt,
+			SessionsFrom: u.SessionsFrom,
+			Memberships:  []wire.Membership{m},
 		}
 		// A person never changes the email, so the index is written only here.
 		if err := tx.Put(emailKey(u.Email), u.ID); err != nil {
 			return u, err
 		}
-		return u, tx.Put(personKey(u.ID), person{u, password})
+		return p.as(m), tx.Put(personKey(u.ID), p)
 	})
 }
 
-// join finds the account of an invite, which it spends, or founds one without. It sets
-// u's account and role.
-func (s *Store) join(ctx context.Context, tx *keyed.Tx, u *wire.User, invite [32]byte) (err error) {
-	if invite == ([32]byte{}) {
-		account := keyed.Key{Kind: accounts, Name: u.AccountName}
-		if _, taken, err := keyed.Load[wire.Account](ctx, tx, account); taken || err != nil {
-			return cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This account's name is taken.")))
-		}
-		u.AccountID, err = s.account(ctx, tx, u.AccountName)
-		return err
+// join returns the membership of a new person, who founds an account or spends an invite.
+func (s *Store) join(ctx context.Context, tx *keyed.Tx, u wire.User, invite [32]byte) (wire.Membership, error) {
+	if invite != ([32]byte{}) {
+		return s.spend(ctx, tx, invite, u.CreatedAt)
 	}
 
-	i, err := get[wire.Invite](ctx, tx, hashKey(invites, invite), errNoInvite)
-	if err != nil {
-		return err
+	m := wire.Membership{AccountName: u.AccountName, Role: u.Role, Since: u.CreatedAt, Founder: u.Founder}
+	account := keyed.Key{Kind: accounts, Name: u.AccountName}
+	_, taken, err := keyed.Load[wire.Account](ctx, tx, account)
+	if taken || err != nil {
+		return m, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This account's name is taken.")))
 	}
-	spent := u.CreatedAt.After(i.ExpiresAt)
+	m.AccountID, err = s.account(ctx, tx, u.AccountName)
+	return m, err
+}
+
+// spend uses an invite up, and returns the membership that it gives.
+func (s *Store) spend(ctx context.Context, tx *keyed.Tx, invite [32]byte, at time.Time) (wire.Membership, error) {
+	i, err := get[wire.Invite](ctx, tx, hashKey(invites, invite), errNoInvite)
+	m := wire.Membership{AccountName: i.AccountName, Role: i.Role, Since: at}
+	if err != nil {
+		return m, err
+	}
+
+	spent := at.After(i.ExpiresAt)
 	// A setup code makes an account's first owner. Once there is one, it is spent.
 	if i.Setup && !spent {
 		spent, err = hasOwner(ctx, tx, i.AccountName)
 	}
 	if spent || err != nil {
-		return cmp.Or(err, error(errNoInvite()))
+		return m, cmp.Or(err, error(errNoInvite()))
 	}
 
-	u.AccountName, u.Role = i.AccountName, i.Role
-	if u.AccountID, err = s.account(ctx, tx, i.AccountName); err != nil {
-		return err
-	}
 	// In the same transaction as the person: an invite works once.
 	tx.Delete(hashKey(invites, invite))
-	return nil
+	m.AccountID, err = s.account(ctx, tx, i.AccountName)
+	return m, err
+}
+
+// JoinAccount lets a person into one more account; see auth.UserStore.
+func (s *Store) JoinAccount(
+	ctx context.Context, id string, invite [32]byte, at time.Time,
+) (wire.User, error) {
+	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.User, error) {
+		p, err := get[person](ctx, tx, personKey(id), errNoUser)
+		if err != nil {
+			return wire.User{}, err
+		}
+		joined, err := s.spend(ctx, tx, invite, at.UTC())
+		if err != nil {
+			return wire.User{}, err
+		}
+
+		m := p.at(joined.AccountID)
+		switch {
+		case m == nil:
+			p.Memberships = append(p.Memberships, joined)
+		case m.Role != "" || m.DisabledAt != nil:
+			return wire.User{}, wire.Errorf(wire.CodeConflict, "This person is a member already.")
+		default: // so far by groups of the issuer only
+			m.Role = joined.Role
+		}
+		// A link that an owner of another account made must not open this one.
+		return p.as(*p.at(joined.AccountID)), setUser(ctx, tx, &p)
+	})
 }
 
 func errNoUser() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is no such person.") }
@@ -85,31 +180,56 @@ func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, strin
 	}
 
 	p, err := get[person](ctx, s.rows, personKey(id), errNoUser)
-	return p.User, p.Password, err
+	return p.signedIn("", false), p.Password, err
 }
 
 // Users lists the people of an account; see auth.UserStore. It reads all of the server's.
 func (s *Store) Users(ctx context.Context, account string) ([]wire.User, error) {
-	return s.users(ctx, func(p *person) bool { return p.AccountID == account })
+	all, err := s.Everybody(ctx)
+	return slices.DeleteFunc(all, func(u wire.User) bool { return u.AccountID != account }), err
 }
 
 // Everybody lists the people of all accounts; see auth.UserStore.
 func (s *Store) Everybody(ctx context.Context) ([]wire.User, error) {
-	return s.users(ctx, func(*person) bool { return true })
+	all, err := keyed.List[person](ctx, s.rows, keyed.Key{Kind: people})
+	users := []wire.User{}
+	for _, p := range all {
+		for _, m := range p.Of.Memberships {
+			users = append(users, p.Of.as(m))
+		}
+		if len(p.Of.Memberships) == 0 {
+			users = append(users, p.Of.as(wire.Membership{Since: p.Of.CreatedAt}))
+		}
+	}
+
+	slices.SortStableFunc(users, func(a, b wire.User) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
+	})
+	return users, err
 }
 
-func (s *Store) users(ctx context.Context, keep func(*person) bool) ([]wire.User, error) {
-	age := func(p *person) (time.Time, string) { return p.CreatedAt, p.ID }
-	found, err := list(ctx, s, people, keep, age)
-	if err != nil {
-		return nil, err
+// in returns the person as a member of an account. If that is "", of the first that they may open,
+// or else of their first.
+func (p *person) in(account string) (u wire.User, found bool) {
+	m := p.at(account)
+	switch u = p.signedIn("", true); {
+	case m != nil:
+		return p.as(*m), true
+	case account == "" && u.Role == "" && len(p.Memberships) > 0:
+		return p.as(p.Memberships[0]), true
 	}
+	return u, account == ""
+}
 
-	users := make([]wire.User, len(found))
-	for i := range found {
-		users[i] = found[i].User
+// member returns a person of an account, or of any if that is "".
+func member(ctx context.Context, r keyed.Reader, account, id string) (p person, u wire.User, err error) {
+	p, err = get[person](ctx, r, personKey(id), errNoUser)
+	u, found := p.in(account)
+	// Another account's people do not exist for this one (G7).
+	if err == nil && !found {
+		err = errNoUser()
 	}
-	return users, nil
+	return p, u, err
 }
 
 // ChangeUser changes a person; see auth.UserStore.
@@ -117,35 +237,46 @@ func (s *Store) ChangeUser(
 	ctx context.Context, account, id string, change wire.UserChange,
 ) (wire.User, error) {
 	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.User, error) {
-		p, err := get[person](ctx, tx, personKey(id), errNoUser)
-		// Another account's people do not exist for this one (G7).
-		if err == nil && p.AccountID != account {
-			err = errNoUser()
-		}
+		p, u, err := member(ctx, tx, account, id)
 		if err == nil && change.Check != nil {
-			err = change.Check(p.User)
+			err = change.Check(u)
 		}
 		if err != nil {
-			return wire.User{}, err
-		}
-		apply(&p, change)
-		// An account must keep an owner who can sign in: only an owner can appoint
-		// another.
-		owned := isOwner(&p)
-		all, err := keyed.List[person](ctx, tx, keyed.Key{Kind: people})
-		for _, item := range all {
-			other := item.Of
-			owned = owned || other.AccountID == account && other.ID != id && isOwner(other)
-		}
-		if err == nil && !owned {
-			err = wire.Errorf(wire.CodeConflict, "The account would have no owner.")
-		}
-		if err != nil {
-			return wire.User{}, err
+			return u, err
 		}
 
-		return p.User, setUser(ctx, tx, &p)
+		before := slices.Clone(p.Memberships)
+		p.apply(account, change)
+		if err := keepOwners(ctx, tx, &p, before); err != nil {
+			return u, err
+		}
+		u, _ = p.in(account)
+		return u, setUser(ctx, tx, &p)
 	})
+}
+
+// keepOwners rejects a change of a person's memberships by which an account would lose its last
+// owner who can sign in: only an owner can appoint another.
+func keepOwners(ctx context.Context, tx *keyed.Tx, p *person, before []wire.Membership) error {
+	for i, m := range before {
+		if !m.Owns() || p.Memberships[i].Owns() {
+			continue
+		}
+
+		other, err := find(ctx, tx, people, func(other *person) bool {
+			theirs := other.at(m.AccountID)
+			return other.ID != p.ID && theirs != nil && theirs.Owns()
+		})
+		if err != nil {
+			return err
+		}
+		if other == nil {
+			return wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+
+				"Invite another first: promptspool people invite --account %s --role owner",
+				p.Email, m.AccountName, m.AccountName)
+		}
+	}
+	return nil
 }
 
 // setUser writes a person that was changed, and ends the links to choose a new password.
@@ -156,25 +287,37 @@ func setUser(ctx context.Context, tx *keyed.Tx, p *person) error {
 	return tx.Put(personKey(p.ID), p)
 }
 
-// isOwner reports whether a person owns their account and can sign in.
-func isOwner(p *person) bool { return p.Role == wire.RoleOwner && p.DisabledAt == nil }
-
-func apply(p *person, c wire.UserChange) {
+// apply changes a person, and their membership of an account, or all of theirs if that is "".
+func (p *person) apply(account string, c wire.UserChange) {
 	// Every change ends the person's sessions: they were begun with other rights.
 	p.SessionsFrom = c.At.UTC()
-	if c.Role != nil {
-		p.Role = *c.Role
-	}
 	if c.Password != nil {
 		p.Password = *c.Password
 	}
+	// Someone else may have the email now, with a new login at the issuer.
+	if account == "" && c.Disabled != nil && !*c.Disabled {
+		p.Subject = ""
+	}
+
+	for i := range p.Memberships {
+		if m := &p.Memberships[i]; account == "" || m.AccountID == account {
+			applyAt(m, c)
+		}
+	}
+}
+
+func applyAt(m *wire.Membership, c wire.UserChange) {
+	if c.Role != nil {
+		m.Role = *c.Role
+	}
+
 	switch {
 	case c.Disabled != nil && !*c.Disabled:
-		p.DisabledAt = nil
+		m.DisabledAt = nil
 	// Disabled twice, the first moment stays.
-	case c.Disabled != nil && p.DisabledAt == nil:
+	case c.Disabled != nil && m.DisabledAt == nil:
 		at := c.At.UTC()
-		p.DisabledAt = &at
+		m.DisabledAt = &at
 	}
 }
 
@@ -185,7 +328,9 @@ func (s *Store) HasOwner(ctx context.Context, accountName string) (has bool, err
 
 func hasOwner(ctx context.Context, r keyed.Reader, accountName string) (bool, error) {
 	owner, err := find(ctx, r, people, func(p *person) bool {
-		return p.AccountName == accountName && p.Role == wire.RoleOwner
+		return slices.ContainsFunc(p.Memberships, func(m wire.Membership) bool {
+			return m.AccountName == accountName && m.RoleIn(true) == wire.RoleOwner
+		})
 	})
 	return owner != nil, err
 }
