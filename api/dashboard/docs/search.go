@@ -35,19 +35,35 @@ type passage struct {
 	page            *Page
 	heading, anchor string
 	text            string
-	lower           string // all of it in lower case, to search in
+	plain           string // all of it, to search in
 }
 
-// passages are those of all pages, in their order. They are read on the first search.
-var passages = sync.OnceValue(func() (all []passage) {
+// passages are those of each page, in their order. They are read on the first search.
+var passages = sync.OnceValue(func() (all [][]passage) {
 	for _, section := range Sections() {
 		for _, p := range section.Pages {
-			all = append(all, passagesOf(p)...)
+			all = append(all, passagesOf(p))
 		}
 	}
 
 	return all
 })
+
+// searched returns a text as it is searched: in lower case, with blanks for its signs, and one in front
+// of it. So a blank and a word find what begins like the word: "port" is not in "support".
+func searched(text string) string {
+	b := []byte(" " + text)
+	for i, c := range b {
+		switch {
+		case c >= 'A' && c <= 'Z':
+			b[i] = c + 'a' - 'A'
+		case (c < 'a' || c > 'z') && (c < '0' || c > '9') && c < 0x80:
+			b[i] = ' '
+		}
+	}
+
+	return string(b)
+}
 
 // Search returns the pages that have most of the words, the best first.
 func Search(query string) []Hit {
@@ -58,30 +74,28 @@ func Search(query string) []Hit {
 
 	type found struct {
 		words, score int
-		best         passage
-		bestScore    int
+		best         *passage
 	}
 	var pages []found
-	for page, own := range byPage(passages()) {
-		title := strings.ToLower(page.Title + " " + page.Name)
-		f := found{bestScore: -1}
-		for _, word := range words {
-			inTitle := find(title, word) >= 0
-			if inTitle {
-				f.score += 100
-			}
-			if inTitle || slices.ContainsFunc(own, func(p passage) bool { return p.count(word) > 0 }) {
-				f.words++
+	for _, own := range passages() {
+		// The section to begin reading at is the one with most of the words.
+		f := found{score: -1}
+		for i := range own {
+			if score := own[i].score(words, query); score > f.score {
+				f.best, f.score = &own[i], score
 			}
 		}
 
-		// The section to begin reading at is the one with most of the words.
-		for _, p := range own {
-			if score := p.score(words, query); score > f.bestScore {
-				f.best, f.bestScore = p, score
+		title := searched(own[0].page.Title + " " + own[0].page.Name)
+		for _, word := range words {
+			inTitle := strings.Contains(title, word)
+			if inTitle {
+				f.score += 100
+			}
+			if inTitle || slices.ContainsFunc(own, func(p passage) bool { return strings.Contains(p.plain, word) }) {
+				f.words++
 			}
 		}
-		f.score += f.bestScore
 		pages = append(pages, f)
 	}
 
@@ -101,10 +115,11 @@ func Search(query string) []Hit {
 	return hits
 }
 
-// searchWords returns the words of a query as they are searched for: in lower case and without
-// their endings, so that "upgrading" finds "upgrade".
+// searchWords returns the words of a query as they are searched for: each with a blank in front of it, and
+// without its ending, so that "upgrading" finds "upgrade".
 func searchWords(query string) (words []string) {
-	for word := range strings.FieldsSeq(strings.ToLower(query)) {
+	for field := range strings.FieldsSeq(query) {
+		word := strings.TrimSpace(searched(field))
 		for _, ending := range []string{"ing", "es", "ed", "s", "e"} {
 			if stem, ok := strings.CutSuffix(word, ending); ok && len(stem) >= 4 {
 				word = stem
@@ -113,80 +128,31 @@ func searchWords(query string) (words []string) {
 		}
 
 		// Of a question only its longer words tell pages apart.
-		if len(word) > 2 && !slices.Contains(words, word) && len(words) < wordsMax {
-			words = append(words, word)
+		if len(word) > 2 && !slices.Contains(words, " "+word) && len(words) < wordsMax {
+			words = append(words, " "+word)
 		}
 	}
 
 	// There may be short ones alone, such as "up".
-	if short := strings.TrimSpace(strings.ToLower(query)); words == nil && short != "" {
-		return []string{short}
+	if short := strings.TrimSpace(searched(query)); words == nil && short != "" {
+		return []string{" " + short}
 	}
 
 	return words
 }
 
-// byPage calls fn with each page and its passages.
-func byPage(all []passage) func(fn func(*Page, []passage) bool) {
-	return func(fn func(*Page, []passage) bool) {
-		for len(all) > 0 {
-			page := all[0].page
-			n := slices.IndexFunc(all, func(p passage) bool { return p.page != page })
-			if n < 0 {
-				n = len(all)
-			}
-			if !fn(page, all[:n]) {
-				return
-			}
-			all = all[n:]
-		}
-	}
-}
-
-// count returns how often a word begins in the passage, at most five times.
-func (p *passage) count(word string) (n int) {
-	text := p.lower
-	for n < 5 {
-		at := find(text, word)
-		if at < 0 {
-			break
-		}
-		text = text[at+len(word):]
-		n++
-	}
-
-	return n
-}
-
-// find returns where a word begins that begins like word, or -1: "port" is not in "support".
-func find(text, word string) int {
-	for from := 0; ; {
-		at := strings.Index(text[from:], word)
-		if at < 0 {
-			return -1
-		}
-		at += from
-		if at == 0 || !isLetter(text[at-1]) || !isLetter(word[0]) {
-			return at
-		}
-		from = at + 1
-	}
-}
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c >= 0x80 }
-
 // score is high for a section whose heading has the words, and which has all of them.
 func (p *passage) score(words []string, query string) (score int) {
-	heading := strings.ToLower(p.heading)
-	if phrase := strings.ToLower(query); strings.Contains(heading, phrase) || strings.Contains(p.lower, phrase) {
+	heading := searched(p.heading)
+	if strings.Contains(heading+p.plain, searched(query)) {
 		score += 50
 	}
 	for _, word := range words {
-		if find(heading, word) >= 0 {
+		if strings.Contains(heading, word) {
 			score += 50
 		}
-		if n := p.count(word); n > 0 {
-			score += 20 + n
+		if n := strings.Count(p.plain, word); n > 0 {
+			score += 20 + min(n, 5)
 		}
 	}
 
@@ -204,29 +170,28 @@ func (p *passage) excerpt(words []string) (pieces []Piece) {
 	at := 0
 	byLength := slices.SortedStableFunc(slices.Values(words), func(a, b string) int { return len(b) - len(a) })
 	for _, word := range byLength {
-		if at = max(find(p.lower, word), 0); at > 0 {
+		if at = max(strings.Index(p.plain, word), 0); at > 0 {
 			break
 		}
 	}
 
 	// It begins and ends between words, which also keeps characters whole.
-	from, to := 0, len(p.lower)
+	from, to := 0, len(p.text)
 	if at > excerptBefore {
-		from = at - excerptBefore + 1 + strings.IndexByte(p.lower[at-excerptBefore:at]+" ", ' ')
+		from = strings.LastIndexByte(p.text[:at-excerptBefore], ' ') + 1
 		pieces = append(pieces, Piece{Text: "… "})
 	}
 	if end := at + excerptAfter; end < to {
-		to = at + strings.LastIndexByte(p.lower[at:end], ' ')
-		if to <= at {
-			to = len(p.lower)
+		if rest := strings.IndexByte(p.text[end:], ' '); rest >= 0 {
+			to = end + rest
 		}
 	}
 
 	for from < to {
 		first, length := to, 0
 		for _, word := range words {
-			if i := find(p.lower[from:to], word); i >= 0 && from+i < first {
-				first, length = from+i, len(word)
+			if i := strings.Index(p.plain[from:to], word); i >= 0 && from+i < first {
+				first, length = from+i, len(word)-1
 			}
 		}
 		if first > from {
@@ -248,12 +213,7 @@ func passagesOf(p *Page) (all []passage) {
 	var text strings.Builder
 	end := func() {
 		at.text = strings.Join(strings.Fields(text.String()), " ")
-		at.lower = strings.ToLower(at.text)
-
-		// Places in one must be places in the other.
-		if len(at.lower) != len(at.text) {
-			at.text = at.lower
-		}
+		at.plain = searched(at.text)
 		all = append(all, at)
 		text.Reset()
 	}
