@@ -73,7 +73,7 @@ func TestTheDocumentationIsSearched(t *testing.T) {
 	for query, want := range map[string]string{
 		"port+in+use":              `<a href="/docs/troubleshooting#address-already-in-use">`,
 		"jinja":                    `<mark>jinja</mark>`,
-		"%3Cqzx%3E":             "No page has “&lt;qzx&gt;”",
+		"%3Cqzx%3E":                "No page has “&lt;qzx&gt;”",
 		strings.Repeat("x", 1_000): "No page has",
 		"++":                       "Ten-minute tutorial",
 	} {

@@ -41,16 +41,15 @@
 //
 // # What is not as it should be
 //
-// A bad value is kept and marked, and never costs more than itself:
+// A bad value is kept, and never costs more than itself:
 //
-//   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place, and
-//     as a value is marked: {"stringValue":"...","malformed":true}. Its bytes are not kept:
-//     secrets would not be found in them.
+//   - Text that is not UTF-8, or has half of a surrogate pair, has U+FFFD in its place. Its
+//     bytes are not kept: secrets would not be found in them.
 //   - A double that is not a number is "NaN", "Infinity" or "-Infinity", or null if it was.
 //   - A value that is not of the type that its member names is {"stringValue":"as it was
-//     sent","malformed":true}.
-//   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}",
-//     "nested":true}. So the body is never too deep for other readers.
+//     sent"}. Bytes are always as they were sent in JSON.
+//   - A value nested deeper than 100 is the text of its JSON: {"stringValue":"{...}"}. So the
+//     body is never too deep for other readers.
 //   - An enum that is not known is kept as the number or the text that it was. So is the id
 //     of a parent or a link.
 //   - An unreadable time is left out, and so is such an enum or id of more than 64 bytes.

@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"bytes"
-	"encoding/base64"
 	"math"
 	"strconv"
 
@@ -165,7 +164,9 @@ func jsonMember(o *output, json []byte, c *jsonscan.Cursor, level int) (end int,
 	case "doubleValue":
 		jsonDouble(o, raw)
 	case "bytesValue":
-		jsonBytes(o, raw)
+		o.put(`{"bytesValue":`)
+		o.string(jsonText(raw))
+		o.put("}")
 	default:
 		return end, false
 	}
@@ -297,7 +298,7 @@ func jsonBool(o *output, raw []byte) {
 		o.boolValue(value == "true")
 		return
 	}
-	o.malformed(jsonText(raw))
+	o.stringValue(jsonText(raw))
 }
 
 // jsonInt writes an integer, which some senders write like 1.0 or 1e300.
@@ -311,7 +312,7 @@ func jsonInt(o *output, raw []byte) {
 	f, err := jsonFloat(word)
 	switch {
 	case err != nil:
-		o.malformed(jsonText(raw))
+		o.stringValue(jsonText(raw))
 	case f == math.Trunc(f) && -1<<63 <= f && f < 1<<63:
 		o.intValue(int64(f))
 	default:
@@ -337,57 +338,8 @@ func jsonDouble(o *output, raw []byte) {
 	word, _ := jsonWord(raw)
 	f, err := jsonFloat(word)
 	if err != nil && !math.IsInf(f, 0) { // beyond what a double holds is infinite
-		o.malformed(jsonText(raw))
+		o.stringValue(jsonText(raw))
 		return
 	}
 	o.doubleValue(f)
 }
-
-// jsonBytes writes bytes, which are sent in base64: of either alphabet, padded or not. They are
-// read in steps, as texts are.
-func jsonBytes(o *output, raw []byte) {
-	before := len(o.b)
-	o.put(`{"bytesValue":"`)
-	begin := len(o.b)
-	padded, valid := false, true
-	for t := jsonText(raw); !t.isEmpty(); {
-		step := t.next(textStep)
-		if !o.space(len(step)) {
-			return
-		}
-		for _, c := range step {
-			switch c {
-			case '\r', '\n':
-			case '=':
-				padded = true
-			default:
-				valid = valid && !padded && standardBase64[c] != 0
-				o.b = append(o.b, standardBase64[c])
-			}
-		}
-	}
-
-	// The last group may be of less than four characters, and gets its padding.
-	last := len(o.b) - (len(o.b)-begin)%4
-	end, err := base64.RawStdEncoding.AppendDecode(nil, o.b[last:])
-	if !valid || err != nil {
-		o.b = o.b[:before]
-		o.malformed(jsonText(raw))
-		return
-	}
-	o.b = o.b[:last]
-	if o.space(4) {
-		o.b = base64.StdEncoding.AppendEncode(o.b, end)
-	}
-	o.put(`"}`)
-}
-
-// standardBase64 has for the characters of either alphabet those of the standard one.
-var standardBase64 = func() (table [256]byte) {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-	for _, c := range []byte(letters) {
-		table[c] = c
-	}
-	table['-'], table['_'] = '+', '/'
-	return table
-}()

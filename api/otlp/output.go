@@ -7,7 +7,6 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"unicode/utf8"
 
 	"promptspool/api/wire/jsonscan"
 )
@@ -110,21 +109,17 @@ const textStep = 16 << 10
 // textMost is how many times its length a text may take when it is escaped.
 const textMost = 6
 
-// string writes a text as a JSON string, and reports whether it is valid.
-func (o *output) string(t text) (valid bool) {
-	valid = true
+// string writes a text as a JSON string.
+func (o *output) string(t text) {
 	o.put(`"`)
 	for !t.isEmpty() {
 		step := t.next(textStep)
-		valid = valid && utf8.Valid(step)
 		if !o.space(textMost * len(step)) {
 			break
 		}
 		o.b = jsonscan.AppendEscaped(o.b, step)
 	}
 	o.put(`"`)
-
-	return valid
 }
 
 // number writes a number as a JSON number, unless it is zero.
@@ -227,20 +222,11 @@ func (o *output) endPair(begin int) {
 	}
 }
 
-// stringValue writes the value of a text, which is marked if it is not UTF-8.
+// stringValue writes the value of a text.
 func (o *output) stringValue(t text) {
 	o.put(`{"stringValue":`)
-	if !o.string(t) {
-		o.put(`,"malformed":true`)
-	}
-	o.put("}")
-}
-
-// malformed writes a text that is not of the type it should be.
-func (o *output) malformed(t text) {
-	o.put(`{"stringValue":`)
 	o.string(t)
-	o.put(`,"malformed":true}`)
+	o.put("}")
 }
 
 // nested has write write a value that is too deep for readers, as the text of its JSON.
@@ -270,7 +256,7 @@ func (o *output) nested(write func()) {
 			o.b[to] = '\\'
 		}
 	}
-	o.put(`","nested":true}`)
+	o.put(`"}`)
 }
 
 func (o *output) boolValue(value bool) {

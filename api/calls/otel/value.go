@@ -222,7 +222,7 @@ func appendPlain(dst, b []byte, i int) ([]byte, int) {
 	start := len(dst)
 	for c.Next() {
 		if len(dst) > start {
-			// Only the first member is the value; others are marks of ours.
+			// Only the first member is the value.
 			c.At = jsonscan.SkipValue(b, c.At)
 			continue
 		}
