@@ -60,7 +60,8 @@
 // Only a span whose trace or span id is missing, zero or of another length is refused,
 // one that is not protobuf or is nested deeper than 5000, and one that becomes too large.
 // The others of its request are not affected. The same holds for log records, of which
-// those that are not about model calls are dropped.
+// those that are not about model calls are dropped. The ids of a span that an evaluation or the
+// details of a call lack are made up.
 //
 // Nothing here does I/O. Time and memory are linear in the bytes of the request.
 package otlp

@@ -33,7 +33,7 @@ func Logs(body []byte, form Form, take func(Log) error, takeSpan func(Span) erro
 			return nil
 		}
 
-		if joined := p.joinedByResponse(named, body); joined != nil {
+		if joined := p.withIDs(named, body, d.behind.scope); joined != nil {
 			p = joined
 		}
 
@@ -72,20 +72,33 @@ var logs = signalOf("resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "
 // errUnjoined is why an event about a model call cannot be kept.
 var errUnjoined = errors.New("an event about a model call must have the traceId and the spanId of the call's span")
 
-// evaluation is the name of an event that judges a call.
-var evaluation = []byte("gen_ai.evaluation.result")
+// The names of the events that are kept without a span: one judges a call, one is all
+// about it.
+const (
+	evaluation = "gen_ai.evaluation.result"
+	details    = "gen_ai.client.inference.operation.details"
+)
 
 // responseIDMax bounds the id of a provider's response.
 const responseIDMax = 512
 
-// joinedByResponse returns an evaluation that names no span with the ids that ResponseIDs has for
-// its call, and nil for any other log record.
-func (p *logRecord) joinedByResponse(attribute text, body []byte) *logRecord {
+// withIDs returns a log record that names no span but is kept, with the ids of one, and
+// nil for any other. An evaluation gets those that ResponseIDs has for its call. The details
+// of a call get ids that are a hash of the record, which begins at from in what was written.
+func (p *logRecord) withIDs(attribute text, body []byte, from int) *logRecord {
 	name := p.event
 	if name.isEmpty() {
 		name = attribute
 	}
-	if p.check() == nil || !bytes.Equal(name.beginning(len(evaluation)+1), evaluation) {
+	switch {
+	case p.check() == nil:
+		return nil
+	case string(name.beginning(len(details)+1)) == details:
+		id := sha256.Sum256(body[from:])
+		joined := *p
+		joined.traceID, joined.spanID = id[:16], id[16:24]
+		return &joined
+	case string(name.beginning(len(evaluation)+1)) != evaluation:
 		return nil
 	}
 

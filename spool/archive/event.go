@@ -17,7 +17,8 @@ import (
 // Event is one accepted write after decoding: what State.Fold merges. At most one of
 // Request, Score, Metadata, Prompt, GroupID, Span and Log is set. None is set if the body could not
 // be read: then only the history shows the event, and its body is kept. A span also sets
-// Request if it is a model call, and Metadata if it is not.
+// Request if it is a model call, and Metadata if it is not. So does a log record that stands for
+// one.
 type Event struct {
 	wire.Event
 	ArrivedAt time.Time // by the server's clock, UTC
@@ -137,6 +138,13 @@ func (e *Event) read(object wire.Object) {
 		}
 	case wire.KindLog:
 		e.Log = readLog(object)
+		// Until its span comes, if ever, a log record with the details of a call is the call.
+		if otel.HasDetails(object) {
+			span, read := readSpan(object)
+			if e.Request = readTraced(&read); e.Request != nil {
+				span.IsLog, e.Span = true, span
+			}
+		}
 	}
 
 	e.Unread = err != nil

@@ -46,13 +46,13 @@ func LogLink(id UUID) (key UUID) {
 // A record that has both the span and its request needs no link.
 func (s *State) Link() (key UUID, ok bool) {
 	switch {
+	case s.hasLogs():
+		id, ok := ParseUUID(s.RequestID)
+		return LogLink(id), ok
 	case s.Span != nil && s.Request == nil:
 		return linkKey(s.Span.Value.LoggedAs, spanSide)
 	case s.Span == nil && s.Request != nil:
 		return linkKey(s.Request.Value.SpanID, requestSide)
-	case s.Span == nil && s.hasLogs():
-		id, ok := ParseUUID(s.RequestID)
-		return LogLink(id), ok
 	}
 
 	return key, false

@@ -20,9 +20,9 @@ type Orphans struct {
 	Events   int64 `json:"events"`
 	Bytes    int64 `json:"bytes"` // of the events' bodies
 
-	// Logs are records of log records that wait for their span. They are not requests, no list
-	// shows them, and they have no part in the bounds: an app that traces few of its calls may
-	// send the log records of all of them. They are kept as long as spans are.
+	// Logs are records of log records that wait for their span. No list shows them, unless they
+	// have the details of a call, and they have no part in the bounds: an app that traces few of
+	// its calls may send the log records of all of them. They are kept as long as spans are.
 	Logs int64 `json:"logs,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func OrphanLater(eventID string) wire.Result {
 // or the span of its log records.
 func (s *State) Waiting() Orphans {
 	switch {
-	case s.Bare() && s.Span == nil && s.Request == nil && !s.Joined:
+	case s.hasLogs() && !s.Joined:
 		return Orphans{Logs: 1}
 	case !s.Orphan() || len(s.History) == 0:
 		return Orphans{}

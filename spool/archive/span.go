@@ -26,6 +26,8 @@ type Span struct {
 	Start    *time.Time `json:"start,omitempty"`
 	End      *time.Time `json:"end,omitempty"`
 
+	IsLog bool `json:"is_log,omitempty"` // a log record stands for it
+
 	// LoggedAs is the span_id of the request by which an SDK logs the span's call itself; see
 	// State.Link.
 	LoggedAs string `json:"logged_as,omitempty"`

@@ -124,7 +124,8 @@ func (s *State) Fold(e Event) (changed bool) {
 	s.remember(e)
 
 	// From here on nothing depends on what came before, but on stamps alone.
-	if e.Span != nil {
+	s.Joined = s.Joined || e.Log != nil && e.Log.Joined != ""
+	if e.Span != nil || s.Joined {
 		s.putSpan(stamp, e.Span)
 	}
 	if e.Request != nil {
@@ -133,7 +134,6 @@ func (s *State) Fold(e Event) (changed bool) {
 	if e.Score != nil {
 		s.putScore(e.Score.Name, stamp, e.Score.Score)
 	}
-	s.Joined = s.Joined || e.Log != nil && e.Log.Joined != ""
 	for _, score := range e.Scores {
 		s.putScore(score.Name, stamp, score.Score)
 	}
@@ -154,10 +154,12 @@ func (s *State) Fold(e Event) (changed bool) {
 }
 
 // putSpan keeps the span with the highest stamp: some libraries send a span again when
-// they know more.
+// they know more. Joined log records have none: their span is another record.
 func (s *State) putSpan(stamp Stamp, span *Span) {
 	old := s.Span
-	s.Span = newest(old, &Stamped[Span]{stamp, *span})
+	if s.Span = nil; !s.Joined {
+		s.Span = newest(old, &Stamped[Span]{stamp, *span})
+	}
 	s.sums.weight += weighSpan(s.Span) - weighSpan(old)
 
 	// The request of the span until now goes with it, whether or not the new one is a call.
@@ -192,7 +194,7 @@ func (s *State) putRequest(stamp Stamp, r *Request) {
 // one is a mistake. A traced one is only that of the span that stands.
 func (s *State) stands(r, other *Stamped[Request]) bool {
 	if r.Value.Traced {
-		return r.ID == s.Span.ID && (other == nil || other.Value.Traced)
+		return s.Span != nil && r.ID == s.Span.ID && (other == nil || other.Value.Traced)
 	}
 
 	return other == nil || other.Value.Traced || r.Compare(other.Stamp) < 0
@@ -230,6 +232,9 @@ func (s *State) Bare() bool {
 
 // hasLogs reports whether the record is log records of a span, which is another record.
 func (s *State) hasLogs() bool {
+	if s.Span != nil || s.Request != nil {
+		return s.Span != nil && s.Span.Value.IsLog
+	}
 	return s.Joined || len(s.History) > 0 && s.History[0].Kind == wire.KindLog
 }
 

@@ -145,7 +145,11 @@ func (s *State) Join(others ...*State) {
 	for _, o := range others {
 		s.RequestID = o.RequestID
 		s.History = append(s.History, o.History...)
-		s.Span, s.Joined = newest(s.Span, o.Span), s.Joined || o.Joined
+		if s.Joined = s.Joined || o.Joined; s.Joined {
+			s.Span = nil
+		} else {
+			s.Span = newest(s.Span, o.Span)
+		}
 		s.joinRequest(o)
 		for name, v := range o.Scores {
 			s.Scores = put(s.Scores, name, v.Stamp, v.Value)

@@ -40,7 +40,7 @@ func (s *State) traceKey() (key UUID, ok bool) {
 
 // context returns what the record's span says for the calls of its trace, nil if that is nothing.
 func (s *State) context() *TraceContext {
-	if s.Span == nil || s.Span.Value.ParentID != "" {
+	if s.Span == nil || s.Span.Value.ParentID != "" || s.Span.Value.IsLog {
 		return nil
 	}
 

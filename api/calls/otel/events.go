@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -47,12 +48,21 @@ func (s *span) readEvents(logs value) {
 	// The event with the details of an operation has attributes of its span, some of which that
 	// may lack. There may be an event for what went in, and one for what came out.
 	for _, e := range s.events {
-		if e.name == "gen_ai.client.inference.operation.details" {
+		if e.name == detailsEvent {
 			for _, a := range slices.Concat(readAttributes(e.body).all, e.all) {
 				s.own.add(a.key, a.value)
 			}
 		}
 	}
+}
+
+// detailsEvent is the name of an event with everything about a call.
+const detailsEvent = "gen_ai.client.inference.operation.details"
+
+// HasDetails reports whether a stored log record is the event with the details of a call.
+func HasDetails(stored wire.Object) bool {
+	log, _ := stored.Get("log")
+	return eventName(value(log)) == detailsEvent
 }
 
 // newEvent reads a log record.

@@ -60,14 +60,18 @@ type span struct {
 	events   []event // its own and those of its log records, in their order
 }
 
-// IsSpan reports whether the body of an event is a stored span.
+// IsSpan reports whether the body of an event is a stored span, or a log record in its place.
 func IsSpan(object wire.Object) bool {
 	raw, ok := object.Get("span")
+	if !ok {
+		raw, ok = object.Get("log")
+	}
 	return ok && raw[0] == '{' && object.Has("resource") && !object.Has("request_response") && !object.Has("kwargs")
 }
 
 // ReadObject reads a stored span. It is an object with the resource, the scope and the span in
-// the form of OTLP/JSON, and perhaps log records; see Join.
+// the form of OTLP/JSON, and perhaps log records; see Join. A log record with the details of a call
+// is read like the span that it should have.
 func ReadObject(object wire.Object) Span {
 	member := func(name string) value {
 		v, _ := object.Get(name)
@@ -77,10 +81,18 @@ func ReadObject(object wire.Object) Span {
 		resource: readAttributes(member("resource").at("attributes")),
 		scope:    member("scope").at("name").text(),
 	}
-	s.body.read(member("span"))
+	spanned, logs := member("span"), member("logs")
+	if log := member("log"); spanned == nil && log.isObject() {
+		spanned, logs = log, value("["+string(log)+"]")
+	}
+	s.body.read(spanned)
 	s.own = readAttributes(s.body.attributes)
 	s.own.unfold("braintrust.span_attributes", "braintrust.metadata", "braintrust.metrics")
-	s.readEvents(member("logs"))
+	s.readEvents(logs)
+	if s.body.name == nil && object.Has("log") { // as the conventions name the span
+		name := s.own.text("gen_ai.operation.name") + " " + s.own.text("gen_ai.request.model")
+		s.body.name = quoted(strings.TrimSpace(name))
+	}
 	if s.tables = general; dialect.IsAgent(s) {
 		s.tables = ofAgents
 	}
@@ -119,7 +131,7 @@ func (b *spanBody) member(name string) *value {
 		return &b.parentID
 	case "name":
 		return &b.name
-	case "startTimeUnixNano":
+	case "startTimeUnixNano", "timeUnixNano", "observedTimeUnixNano": // a log record has no start
 		return &b.start
 	case "endTimeUnixNano":
 		return &b.end

@@ -2,6 +2,7 @@ package records
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -187,7 +188,7 @@ func (svc *Service) addSpans(
 			key := keyOfResponse(e.Request.ResponseID)
 			spans[key.logLink()], records[key] = key, e.RequestID
 		}
-		if e.Span == nil || !stored(results[i]) {
+		if e.Span == nil || e.Log != nil || !stored(results[i]) {
 			continue
 		}
 		key, ok := keyOf(e.Span.TraceID, e.Span.SpanID)
@@ -212,7 +213,7 @@ func (svc *Service) addSpans(
 	linked, err := svc.config.Store.Linked(ctx, account, slices.Collect(maps.Keys(spans)), 1)
 	for link := range linked {
 		key := spans[link]
-		found[key] = records[key]
+		found[key] = cmp.Or(found[key], records[key])
 	}
 
 	return err
@@ -300,8 +301,15 @@ func (svc *Service) join(
 	if err != nil {
 		return nil, err
 	}
+	derived = append(derived, span)
 
-	return append(derived, span), nil
+	// A judgement that names the response may have found the log record before its span came.
+	if span.Request != nil && span.Request.ResponseID != "" {
+		more, err := svc.judge(ctx, account, keyOfResponse(span.Request.ResponseID), spanRecord)
+		return append(derived, more...), err
+	}
+
+	return derived, nil
 }
 
 // judged returns a record of the call that an evaluation judges by its response id, "" if there is

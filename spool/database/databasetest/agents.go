@@ -38,10 +38,8 @@ func agentSessions(t *testing.T, open Open) {
 	for agent, want := range agentCalls {
 		var events []archive.Event
 		for i, e := range slices.Concat(recorded(t, agent), recorded(t, agent+"-logs")) {
-			if e.Kind == wire.KindSpan {
-				e.ID = ID(i)
-				events = append(events, Decode(t, e, Start))
-			}
+			e.ID = ID(i)
+			events = append(events, Decode(t, e, Start))
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			account := wire.NewID()

@@ -161,7 +161,12 @@ func drawBody(t *rapid.T, kind wire.Kind) map[string]any {
 		if rapid.Bool().Draw(t, "joined") {
 			return map[string]any{"joined": ID(1000)}
 		}
-		return map[string]any{"log": map[string]any{"traceId": pick(t, traces), "spanId": "00000000000000ab"}}
+		return map[string]any{"resource": map[string]any{}, "log": map[string]any{
+			"traceId":    pick(t, traces),
+			"spanId":     "00000000000000ab",
+			"eventName":  rapid.SampledFrom([]string{"", "gen_ai.client.inference.operation.details"}).Draw(t, "event"),
+			"attributes": drawAttributes(t),
+		}}
 	case wire.KindSpan:
 		return map[string]any{"resource": map[string]any{}, "span": map[string]any{
 			"traceId":           pick(t, traces),

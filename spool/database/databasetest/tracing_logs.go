@@ -1,6 +1,7 @@
 package databasetest
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"promptspool/api/otlp"
 	"promptspool/api/otlp/otlptest"
@@ -24,15 +26,20 @@ import (
 )
 
 // recorded returns the events of a recorded request of an OTLP exporter.
-func recorded(t *testing.T, name string) (events []wire.Event) {
+func recorded(t *testing.T, name string) []wire.Event {
 	t.Helper()
 	all := otlptest.Payloads(t, "../../../api/otlp/testdata", "../../../api/calls/otel/testdata/payloads")
 	i := slices.IndexFunc(all, func(p otlptest.Payload) bool { return p.Name == name })
 	if i < 0 {
 		t.Fatal("no payload is called", name)
 	}
-	payload := all[i]
 
+	return eventsOf(t, all[i])
+}
+
+// eventsOf returns the events of a request of an OTLP exporter.
+func eventsOf(t *testing.T, payload otlptest.Payload) (events []wire.Event) {
+	t.Helper()
 	add := func(kind wire.Kind, recordID string, body json.RawMessage) error {
 		id, err := wire.SpanEventID(recordID, body)
 		events = append(events, wire.Event{
@@ -60,7 +67,7 @@ func recorded(t *testing.T, name string) (events []wire.Event) {
 		_, err = otlp.Traces(payload.Body, payload.Form, addSpan)
 	}
 	if err != nil || len(events) == 0 {
-		t.Fatalf("%s: %d events, %v", name, len(events), err)
+		t.Fatalf("%s: %d events, %v", payload.Name, len(events), err)
 	}
 
 	return events
@@ -120,12 +127,7 @@ func joiningLogs(t *testing.T, open Open) {
 	// The span's record is the same in every account, but for its history.
 	seen := map[string]wire.Record{}
 	for name, batches := range orders {
-		a := records.New(records.Config{
-			Store:   s,
-			Metrics: metrics.New("server", "test"),
-			Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Now:     func() time.Time { return time.Unix(0, at).Add(200 * time.Hour) },
-		})
+		a := serving(s, time.Unix(0, at).Add(200*time.Hour))
 		id := wire.Identity{Account: name, Scope: wire.ScopeFull}
 		for _, batch := range batches {
 			results, err := a.Record(t.Context(), id, batch)
@@ -167,6 +169,82 @@ func joiningLogs(t *testing.T, open Open) {
 	if scores != "[{relevance 100} {timeless 1}]" {
 		t.Errorf("the scores are %s, want the timeless one and the latest of the others", scores)
 	}
+}
+
+// serving returns the service over a store, at a moment.
+func serving(s archive.Store, now time.Time) *records.Service {
+	return records.New(records.Config{
+		Store:   s,
+		Metrics: metrics.New("server", "test"),
+		Logger:  slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Now:     func() time.Time { return now },
+	})
+}
+
+// detailed checks that the log record with the details of a call is a request by itself, and part of
+// the request of its span once that is there, whichever comes first.
+func detailed(t *testing.T, open Open) {
+	s, _ := open(t)
+	a := serving(s, Start.AddDate(1, 0, 0))
+	record := func(account string, events []wire.Event) wire.Identity {
+		id := wire.Identity{Account: account, Scope: wire.ScopeFull}
+		results, err := a.Record(t.Context(), id, events)
+		if err != nil || slices.ContainsFunc(results, func(r wire.Result) bool { return r.Reason != "" }) {
+			t.Fatalf("%+v, %v", results, err)
+		}
+		return id
+	}
+
+	// The second call names no span.
+	logs := recorded(t, "otel-genai-logs")
+	id := record("sampled", slices.Concat(logs, logs))
+	rows := search(t, s, "sampled", wire.Search{}).Rows
+	if len(rows) != 2 || rows[0].InputExcerpt != "And order 7?" || *rows[0].InputTokens != 20 {
+		t.Fatalf("the list has %+v", rows)
+	}
+	alone, err := a.Request(t.Context(), id, rows[1].RequestID)
+	if err != nil || alone.FunctionName != "chat gemini-2.5-flash" || alone.Model != "gemini-2.5-flash" ||
+		*alone.InputTokens != 97 || *alone.OutputTokens != 12 || alone.OutputExcerpt != "Cancelled." ||
+		alone.FinishReason != "stop" || alone.Blueprint == nil || alone.LatencyMS != nil ||
+		alone.StartTime.UnixNano() != 1795664502440000000 || alone.Metadata["conversation_id"] != "conv-42" {
+		t.Errorf("without its span the call is %+v, %v", alone, err)
+	}
+	if trace, err := a.Trace(t.Context(), id, alone.TraceID); err != nil || len(trace.Spans) != 1 {
+		t.Errorf("its trace has %+v, %v", trace, err)
+	}
+
+	// With its span it is one call, and so it is for a judgement that names its response.
+	judged := eventsOf(t, otlptest.Payload{Path: "/v1/logs", Form: otlp.JSON, Body: []byte(
+		`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"eventName":"gen_ai.evaluation.result","attributes":[` +
+			`{"key":"gen_ai.evaluation.name","value":{"stringValue":"Relevance"}},` +
+			`{"key":"gen_ai.evaluation.score.value","value":{"doubleValue":0.87}},` +
+			`{"key":"gen_ai.response.id","value":{"stringValue":"resp-3f9a1c5e7b2d4f608a1c"}}]}]}]}]}`)})
+	judged[0].AcceptedAt = time.Unix(0, 1795664504000000000)
+	events := slices.Concat(recorded(t, "otel-genai"), logs[:1], judged)
+	record("together", events)
+	want := search(t, s, "together", wire.Search{}).Rows
+	if len(want) != 3 || fmt.Sprint(want[0].Scores) != "[{Relevance 87}]" || want[0].RequestID == alone.RequestID ||
+		*want[0].InputTokens != 97 || *want[0].Latency != 0.099 {
+		t.Fatalf("with its span the list has %+v", want)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		again := rapid.SliceOfN(rapid.SampledFrom(events), 0, 3).Draw(t, "again")
+		all := rapid.Permutation(slices.Concat(events, again)).Draw(t, "order")
+		for len(all) > 0 {
+			n := rapid.IntRange(1, len(all)).Draw(t, "batch")
+			record(account, all[:n])
+			all = all[n:]
+		}
+
+		if diff := cmp.Diff(want, search(t, s, account, wire.Search{}).Rows); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if has, err := s.Counts(context.Background(), account); has.Records != 3 ||
+			has.Orphans != (archive.Orphans{}) || err != nil {
+			t.Errorf("the account has %+v, %v", has, err)
+		}
+	})
 }
 
 // judgement returns a log record that judges a call, of which it gets another log record.
