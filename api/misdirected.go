@@ -1,24 +1,14 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/edge"
 	"promptspool/api/wire"
-	"promptspool/api/wire/jsonscan"
 )
-
-// misdirected is a request that belongs to another service, and the answer that its client
-// understands.
-type misdirected struct {
-	endings []string // of the path
-	message string
-	body    string // in the form of that service's errors
-}
 
 const (
 	noModel = "promptspool records calls to models, it does not relay them. Leave the base URL of this client " +
@@ -30,63 +20,54 @@ const (
 )
 
 // misdirections are the paths at which other services' clients call this one by mistake.
-var misdirections = []misdirected{
-	{
-		endings: []string{"/messages", "/messages/count_tokens", "/messages/batches", "/v1/complete"},
-		message: noModel,
-		body:    anthropicError,
-	},
+var misdirections = []struct {
+	endings []string // of the path
+	message string
+}{
 	{
 		endings: []string{
+			// Anthropic, OpenAI, Google
+			"/messages", "/messages/count_tokens", "/messages/batches", "/v1/complete",
 			"/chat/completions", "/completions", "/responses", "/embeddings", "/v1/models", "/moderations",
 			"/images/generations", "/images/edits", "/audio/speech", "/audio/transcriptions",
+			":generateContent", ":streamGenerateContent", ":embedContent", ":countTokens",
 		},
 		message: noModel,
-		body:    openAIError,
-	},
-	{
-		endings: []string{":generateContent", ":streamGenerateContent", ":embedContent", ":countTokens"},
-		message: noModel,
-		body:    googleError,
 	},
 	{
 		endings: []string{"/api/public/ingestion"},
 		message: "promptspool" + notOTLP + "Langfuse's SDKs do from version 3 (Python) and 4 (JavaScript) on, with " +
 			"the same base URL. The page /docs/log-opentelemetry of this address shows what to set.",
-		body: langfuseError,
 	},
 	{
 		endings: []string{"/runs", "/runs/batch", "/runs/multipart"},
 		message: "promptspool" + notOTLP + "LangSmith's SDKs do with LANGSMITH_OTEL_ENABLED=true and " +
 			"LANGSMITH_OTEL_ONLY=true. The page /docs/log-opentelemetry of this address shows what to set.",
-		body: langSmithError,
 	},
 }
 
-// The forms of those services' errors, with a message in JSON in its places. They also have success
-// and message, as all our answers.
-const (
-	openAIError = `{"success":false,"message":%[1]s,"error":` +
-		`{"message":%[1]s,"type":"invalid_request_error","param":null,"code":"not_found"}}`
-	anthropicError = `{"success":false,"message":%[1]s,"type":"error","error":` +
-		`{"type":"not_found_error","message":%[1]s}}`
-	googleError    = `{"success":false,"message":%[1]s,"error":{"code":404,"message":%[1]s,"status":"NOT_FOUND"}}`
-	langfuseError  = `{"success":false,"message":%[1]s,"error":"LangfuseNotFoundError"}`
-	langSmithError = `{"success":false,"message":%[1]s,"error":"not_found","detail":%[1]s}`
-)
-
-// answerMisdirected answers a request without a route in the form of the service that it was meant
-// for, and reports whether it knows one.
+// answerMisdirected answers a request without a route that was meant for another service, and reports
+// whether it knows one. The answer has what the clients of any of them read of an error.
 func answerMisdirected(ctx *fasthttp.RequestCtx) bool {
 	path := strings.TrimRight(string(ctx.Path()), "/")
 	for _, m := range misdirections {
-		for _, ending := range m.endings {
-			if strings.HasSuffix(path, ending) {
-				body := fmt.Sprintf(m.body, jsonscan.AppendString(nil, m.message))
-				edge.WriteJSON(ctx, 404, json.RawMessage(body))
-				return true
-			}
+		if !slices.ContainsFunc(m.endings, func(ending string) bool { return strings.HasSuffix(path, ending) }) {
+			continue
 		}
+		edge.WriteJSON(ctx, 404, map[string]any{
+			"success": false,
+			"message": m.message,
+			"detail":  m.message, // LangSmith's
+			"type":    "error",   // Anthropic's
+			"error": map[string]any{
+				"message": m.message,
+				"type":    "not_found_error",
+				"param":   nil, // OpenAI's
+				"code":    404,
+				"status":  "NOT_FOUND", // Google's
+			},
+		})
+		return true
 	}
 
 	return false

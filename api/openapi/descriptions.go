@@ -55,7 +55,6 @@ var described = map[string]string{
 	"prompt":             "The template that the request was made with; null without one.",
 	"prompt_name":        "The template's name.",
 	"prompt_label":       "The label that the template was fetched by.",
-	"span_kind":          "The kind of the span.",
 
 	// Templates.
 	"version":               "The version's number.",
@@ -79,10 +78,7 @@ var described = map[string]string{
 	"author":                "Who published it: an email, or the id of a key.",
 	"created_at":            "When it was made.",
 	"updated_at":            "When it was last changed.",
-	"at":                    "When it happened.",
-	"name":                  "The name.",
 	"url":                   "The URL.",
-	"id":                    "The id.",
 
 	// Statistics.
 	"requests":     "How many requests there are.",
@@ -92,8 +88,6 @@ var described = map[string]string{
 	"promptId":     "The template's name.",
 	"promptName":   "The template's name; null if unknown.",
 	"errorType":    "The type of error.",
-	"tag":          "The tag.",
-	"key":          "The key.",
 	"value":        "The value.",
 	"count":        "How many there are.",
 	"mean":         "The mean.",
@@ -116,7 +110,6 @@ var described = map[string]string{
 	"last_arrived_at": "When the last of them arrived, by the server's clock.",
 	"reason":          "Why it was refused.",
 	"code":            "The outcome for the event.",
-	"kind":            "The kind of event.",
 	"done":            "Whether the end was reached.",
 	"scope":           "The rights of the key.",
 	"account":         "The account that the key belongs to.",
@@ -187,7 +180,6 @@ var described = map[string]string{
 	"Scanned.items":                   "Some of what was found: 1,000 at most.",
 	"ExportMark.done":                 "Whether the export is complete.",
 
-	"Totals.requests":                      "How many requests there are.",
 	"Totals.output_tokens":                 "Of requests with known tokens.",
 	"BucketTotals.output_tokens":           "Of requests with known tokens.",
 	"VersionTotals.output_tokens":          "Of requests with known tokens.",
