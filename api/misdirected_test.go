@@ -48,7 +48,7 @@ func TestClientsOfOtherServicesGetAnErrorThatTheyUnderstand(t *testing.T) {
 	}
 
 	_, text, _ := s.text("POST", "/rest/track-requests", `{}`)
-	if !strings.Contains(text, `"error":"not_found"`) || !strings.Contains(text, "There is no route /rest/track-requests") {
+	if !strings.Contains(text, `"error":"not_found","message":"There is no route /rest/track-requests`) {
 		t.Error(text)
 	}
 }

@@ -336,11 +336,7 @@ type DropCounter struct {
 	mu     sync.Mutex
 	day    int64                  // of the counts: since 1970, in UTC
 	counts map[string][]wire.Drop // by account; "" is all of them
-	logged map[string]time.Time   // by account and kind: when its drops were logged last
 }
-
-// dropLogEvery is how often the drops of an account are logged: each of its requests may have some.
-const dropLogEvery = 10 * time.Minute
 
 // Of returns the counts of an account, or of all accounts together if it is "".
 func (d *DropCounter) Of(account string) []wire.Drop {
@@ -351,7 +347,8 @@ func (d *DropCounter) Of(account string) []wire.Drop {
 	return slices.Clone(d.counts[account])
 }
 
-// add counts drops, and reports whether they should be logged.
+// add counts drops, and reports whether one of them is the first of its kind today, which should be
+// logged: each request of an account may have some.
 func (d *DropCounter) add(account string, drops ...wire.Drop) (isNews bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -362,15 +359,10 @@ func (d *DropCounter) add(account string, drops ...wire.Drop) (isNews bool) {
 			all := d.counts[of]
 			i := slices.IndexFunc(all, func(known wire.Drop) bool { return known.What == drop.What })
 			if i < 0 {
-				d.counts[of] = append(all, drop)
+				d.counts[of], isNews = append(all, drop), true
 			} else {
 				all[i].Count += drop.Count
 			}
-		}
-
-		kind := account + " " + drop.What
-		if last, known := d.logged[kind]; !known || time.Since(last) >= dropLogEvery {
-			d.logged[kind], isNews = time.Now(), true
 		}
 	}
 
@@ -382,6 +374,5 @@ func (d *DropCounter) beginDayLocked() {
 	if today := time.Now().Unix() / (24 * 60 * 60); today != d.day {
 		d.day = today
 		d.counts = map[string][]wire.Drop{}
-		d.logged = map[string]time.Time{}
 	}
 }

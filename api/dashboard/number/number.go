@@ -86,22 +86,8 @@ func Dollars(v float64) string { return Cost(&v) }
 
 // Grouped prints a number with a thin space between its thousands.
 func Grouped(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	if n < 0 {
-		return digits
-	}
-
-	head := len(digits) % 3
-	out := digits[:head]
-	for i := head; i < len(digits); i += 3 {
-		// A narrow blank that breaks no line, since a comma is a decimal point to some.
-		if out != "" {
-			out += "\u202f"
-		}
-		out += digits[i : i+3]
-	}
-
-	return out
+	// A narrow blank that breaks no line, since a comma is a decimal point to some.
+	return strings.ReplaceAll(humanize.Comma(n), ",", "\u202f")
 }
 
 // Quantity prints a number of things, such as "1 request" or "12 requests".
@@ -150,18 +136,12 @@ func ClockOffset(seconds *float64) string {
 
 // Count prints a number on a chart's axis.
 func Count(v float64) string {
-	switch {
-	case v >= 1e12:
-		return significant(v/1e12, 3) + " T"
-	case v >= 1e9:
-		return significant(v/1e9, 3) + " G"
-	case v >= 1e6:
-		return significant(v/1e6, 3) + " M"
-	case v >= 1e4:
-		return significant(v/1e3, 3) + " k"
+	if v < 1e4 {
+		return significant(v, 4)
 	}
+	scaled, prefix := humanize.ComputeSI(v)
 
-	return significant(v, 4)
+	return significant(scaled, 3) + " " + prefix
 }
 
 // Seconds prints a latency on a chart's axis.
