@@ -103,8 +103,8 @@ var Table = []Entry{
 		Pages: "GET /audit",
 	},
 	{
-		Does: "Change one's own password, time zone and session", Role: wire.RoleViewer,
-		Pages: "POST /sign-out, GET /password, POST /password, POST /zone",
+		Does: "Change one's own password, time zone and session, and join and open projects", Role: wire.RoleViewer,
+		Pages: "POST /join, POST /project, POST /sign-out, GET /password, POST /password, POST /zone",
 	},
 	{
 		Does: "Sign in and up, and read the documentation",

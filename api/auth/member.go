@@ -197,11 +197,21 @@ func (p *People) SetPassword(ctx context.Context, by wire.User, old, password st
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
-	if err := p.Note(ctx, by, "change password", by.Email, ""); err != nil {
+	if err := p.noteEverywhere(ctx, by, "change password", ""); err != nil {
 		return wire.SignedIn{}, err
 	}
 
 	return p.begin(ctx, u)
+}
+
+// noteEverywhere adds what a person did to the audit logs of all accounts that it opens.
+func (p *People) noteEverywhere(ctx context.Context, by wire.User, action, detail string) error {
+	for _, m := range by.Projects {
+		if err := p.Note(ctx, by.In(m), action, by.Email, detail); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Note adds a change to the account's audit log.

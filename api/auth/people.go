@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/mail"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,8 +146,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 		return wire.SignedIn{}, p.taken(ctx, ip)
 	case wire.IsCode(err, wire.CodeConflict):
 		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict,
-			"%s has already signed up, and a person belongs to one account. "+
-				"Sign in, or use another email: this code is still valid.", email)
+			"%s has already signed up. Sign in to join with it, or use another email: this code is still valid.", email)
 	case err != nil:
 		return wire.SignedIn{}, err
 	}
@@ -157,7 +157,40 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	return p.begin(ctx, u)
 }
 
-// noteJoined adds a person who has just signed up to the audit log, and who let them in.
+// Accept makes a person who is signed in a member of an invite's project, and opens it in their
+// session. ip is the caller's address. Errors are those of Invitation, and wire.CodeConflict if
+// they are a member already.
+func (p *People) Accept(ctx context.Context, s wire.SignedIn, code wire.Secret, ip string) (wire.SignedIn, error) {
+	h, i, err := p.invite(ctx, code)
+	if code == "" {
+		err = errCode()
+	}
+	if err := p.judgeCode(ctx, err, ip); err != nil {
+		return s, err
+	}
+
+	// The store checks the code again, as for a new person.
+	u, err := p.store.JoinAccount(ctx, s.User.ID, h, p.now().UTC())
+	switch {
+	case wire.IsCode(err, wire.CodeNotFound):
+		return s, errCode()
+	case wire.IsCode(err, wire.CodeConflict):
+		return s, wire.Errorf(wire.CodeConflict, "You already belong to the project %s. If you cannot open it, ask "+
+			"an owner to enable you there. This code is still valid, for someone else.", i.AccountName)
+	case err != nil:
+		return s, err
+	}
+	if err := p.noteJoined(ctx, u, i); err != nil {
+		return s, err
+	}
+
+	if err := p.store.OpenAccount(ctx, hash(s.Token), u.AccountID); err != nil {
+		return s, err
+	}
+	return p.Session(ctx, s.Token)
+}
+
+// noteJoined adds a person who has just joined to the audit log, and who let them in.
 func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) error {
 	as := "as " + string(u.Role)
 	switch {
@@ -273,10 +306,11 @@ func (p *People) SignIn(
 	ctx context.Context, email, password string, from wire.Browser,
 ) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
-	known, err := p.knows(ctx, from.Session, email)
+	before, err := p.knows(ctx, from.Session, email)
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
+	known := before.ID != ""
 
 	// Strangers who guess at this email must not lock out the browser that its person uses.
 	sources := []source{emailSource(email), ipSource(from.IP)}
@@ -287,25 +321,32 @@ func (p *People) SignIn(
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
-	if err := p.Note(ctx, u, "sign in", u.Email, ""); err != nil {
+	if err := p.noteEverywhere(ctx, u, "sign in", ""); err != nil {
 		return wire.SignedIn{}, err
 	}
 
+	// The project that was open in this browser is open again.
+	if m, ok := u.Project(before.AccountName); ok {
+		u = u.In(m)
+	}
 	return p.begin(ctx, u)
 }
 
-// knows reports whether a browser is this person's: its token is of a session of theirs,
-// which may have ended recently.
-func (p *People) knows(ctx context.Context, token wire.Secret, email string) (bool, error) {
+// knows returns the person whose browser this is, if they have this email: its token is of a
+// session of theirs, which may have ended recently.
+func (p *People) knows(ctx context.Context, token wire.Secret, email string) (u wire.User, err error) {
 	if token == "" || len(token) > secretBytesMax {
-		return false, nil
+		return u, nil
 	}
 
 	s, u, err := p.store.Session(ctx, hash(token))
 	if wire.IsCode(err, wire.CodeNotFound) {
-		return false, nil
+		return wire.User{}, nil
 	}
-	return err == nil && u.Email == email && p.now().Before(s.ExpiresAt.Add(wire.SessionKept)), err
+	if err != nil || u.Email != email || !p.now().Before(s.ExpiresAt.Add(wire.SessionKept)) {
+		return wire.User{}, err
+	}
+	return u, nil
 }
 
 // prove verifies a password. The attempt counts as a failure of all sources while it is
@@ -391,17 +432,33 @@ func errSignedOut() error {
 	return wire.Errorf(wire.CodeUnauthorized, "Your session has expired. Sign in to continue.")
 }
 
+// Open opens the project of this name in a session. It is wire.CodeNotFound if the person is not
+// a member, whether or not there is such a project.
+func (p *People) Open(ctx context.Context, s wire.SignedIn, project string) (wire.SignedIn, error) {
+	m, ok := s.User.Project(project)
+	if !ok {
+		return s, wire.Errorf(wire.CodeNotFound,
+			"You are not a member of a project %q. Ask an owner of it for an invite.", project)
+	}
+	if m.AccountID == s.User.AccountID {
+		return s, nil
+	}
+
+	s.User = s.User.In(m)
+	return s, p.store.OpenAccount(ctx, hash(s.Token), m.AccountID)
+}
+
 // SignOut ends a session.
 func (p *People) SignOut(ctx context.Context, token wire.Secret) error {
 	return p.store.EndSession(ctx, hash(token), p.now().UTC())
 }
 
-// MadeFor returns the person for whom a form was made, by its wire.SignedIn.FormSession.
-// The session may have ended. If it is not remembered any more, the error is
-// wire.CodeNotFound.
+// MadeFor returns the author of a form, in the project of its page, by its
+// wire.SignedIn.FormSession. The session may have ended. If it is not remembered any more, or
+// the person has left the project, the error is wire.CodeNotFound.
 func (p *People) MadeFor(ctx context.Context, session string) (wire.User, error) {
 	none := wire.Errorf(wire.CodeNotFound, "This form belongs to a session that is no longer known.")
-	h, ok := wire.ParseFormSession(session)
+	h, account, ok := wire.ParseFormSession(session)
 	if !ok {
 		return wire.User{}, none
 	}
@@ -410,5 +467,13 @@ func (p *People) MadeFor(ctx context.Context, session string) (wire.User, error)
 	if err == nil && !p.now().Before(s.ExpiresAt.Add(wire.SessionKept)) {
 		err = none
 	}
-	return u, err
+	if err != nil {
+		return wire.User{}, err
+	}
+
+	i := slices.IndexFunc(u.Projects, func(m wire.Membership) bool { return m.AccountID == account })
+	if i < 0 {
+		return wire.User{}, none
+	}
+	return u.In(u.Projects[i]), nil
 }

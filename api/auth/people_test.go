@@ -182,8 +182,10 @@ func TestASessionLastsUntilItIsEnded(t *testing.T) {
 	if first.Token == second.Token || first.CSRF() == second.CSRF() {
 		t.Error("two sessions share a token")
 	}
-	if !first.Bears(first.CSRF()) || first.Bears(second.CSRF()) || first.Bears("") {
-		t.Error("a session bears another one's CSRF, or not its own")
+	for csrf, want := range map[string]bool{first.CSRF(): true, second.CSRF(): false, "": false} {
+		if _, ok := first.FormProject(csrf); ok != want {
+			t.Errorf("a session takes its own or another one's CSRF: %t, want %t", ok, want)
+		}
 	}
 
 	if err := f.SignOut(t.Context(), first.Token); err != nil {

@@ -104,7 +104,7 @@ func (p *People) ResetPassword(
 	if err := p.throttle.forget(ctx, emailSource(u.Email)); err != nil {
 		return wire.SignedIn{}, err
 	}
-	if err := p.Note(ctx, u, "reset password", u.Email, "with a link made by "+r.By); err != nil {
+	if err := p.noteEverywhere(ctx, u, "reset password", "with a link made by "+r.By); err != nil {
 		return wire.SignedIn{}, err
 	}
 	return p.begin(ctx, u)

@@ -121,12 +121,13 @@ func TestACookieFitsTheAddress(t *testing.T) {
 		}
 
 		// It is the one that is read, and the one that is deleted.
-		s.signed["vic@example.com"] = wire.SignedIn{Token: wire.Secret(cookie.Value)}
+		vic := s.signed["vic@example.com"]
+		vic.Token = wire.Secret(cookie.Value)
+		s.signed["vic@example.com"] = vic
 		if got := s.call("vic@example.com", "GET", "/requests", nil); got.Code != http.StatusOK {
 			t.Errorf("%q: with the cookie a page answers %d", c.public, got.Code)
 		}
-		csrf := wire.SignedIn{Token: wire.Secret(cookie.Value)}.CSRF()
-		out := s.call("vic@example.com", "POST", "/sign-out", url.Values{"csrf": {csrf}})
+		out := s.call("vic@example.com", "POST", "/sign-out", s.form("vic@example.com"))
 		gone := out.Result().Cookies()[0]
 		if gone.Name != c.want.Name || gone.Path != c.want.Path || gone.MaxAge >= 0 {
 			t.Errorf("%q: signing out sets %s", c.public, gone)

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize/english"
@@ -98,6 +99,21 @@ func (m Membership) RoleIn(byIssuer bool) Role {
 // Owns reports whether the person is an owner of the project who may sign in.
 func (m Membership) Owns() bool { return m.DisabledAt == nil && m.RoleIn(true) == RoleOwner }
 
+// Project returns the one of the person's projects that has this name.
+func (u User) Project(name string) (m Membership, ok bool) {
+	i := slices.IndexFunc(u.Projects, func(m Membership) bool { return m.AccountName == name })
+	if i < 0 {
+		return m, false
+	}
+	return u.Projects[i], true
+}
+
+// In returns the person in another one of their projects.
+func (u User) In(m Membership) User {
+	u.AccountID, u.AccountName, u.Role, u.CreatedAt, u.Founder = m.AccountID, m.AccountName, m.Role, m.Since, m.Founder
+	return u
+}
+
 // UserChange changes a person; nil fields stay as they are.
 type UserChange struct {
 	Role     *Role
@@ -168,38 +184,46 @@ type Browser struct {
 	Session Secret // the token in its cookie, maybe of an ended session; "" if there is none
 }
 
-// CSRF returns the token that this session's forms carry; it reveals nothing about the
-// session's token.
-func (s SignedIn) CSRF() string { return masked(s.csrf()) }
+// CSRF returns the token that this session's forms carry, those of the open account. It
+// reveals nothing about the session's token.
+func (s SignedIn) CSRF() string { return masked(s.csrf(s.User.AccountID)) }
 
-// csrf is CSRF before it is masked.
-func (s SignedIn) csrf() []byte {
+// csrf is CSRF of an account, before it is masked.
+func (s SignedIn) csrf(account string) []byte {
 	mac := hmac.New(sha256.New, []byte(s.Token))
-	mac.Write([]byte("csrf"))
+	mac.Write([]byte("csrf " + account))
 	return mac.Sum(nil)
 }
 
-// Bears reports whether csrf comes from a form of this session.
-func (s SignedIn) Bears(csrf string) bool {
+// FormProject returns the one of the person's projects in which this session made the form that
+// csrf comes from. Another one may be open now, in another tab.
+func (s SignedIn) FormProject(csrf string) (m Membership, ok bool) {
 	sent, ok := unmasked(csrf)
-	return ok && subtle.ConstantTimeCompare(s.csrf(), sent) == 1
+	i := slices.IndexFunc(s.User.Projects, func(m Membership) bool {
+		return subtle.ConstantTimeCompare(s.csrf(m.AccountID), sent) == 1
+	})
+	if !ok || i < 0 {
+		return m, false
+	}
+	return s.User.Projects[i], true
 }
 
-// FormSession identifies this session in its forms, also after its end. It is the SHA-256
-// of the token, under which the session is stored.
+// FormSession identifies this session and its open account in its forms, also after its end.
+// It begins with the SHA-256 of the token, under which the session is stored.
 func (s SignedIn) FormSession() string {
 	hash := sha256.Sum256([]byte(s.Token))
-	return masked(hash[:])
+	return masked(hash[:]) + "." + s.User.AccountID
 }
 
-// ParseFormSession returns the SHA-256 of the token of the session in which a form was
-// made.
-func ParseFormSession(session string) (hash [sha256.Size]byte, ok bool) {
+// ParseFormSession returns the SHA-256 of a FormSession's token, and the id of the account
+// that was open.
+func ParseFormSession(session string) (hash [sha256.Size]byte, account string, ok bool) {
+	session, account, _ = strings.Cut(session, ".")
 	sent, ok := unmasked(session)
 	if !ok {
-		return hash, false
+		return hash, account, false
 	}
-	return [sha256.Size]byte(sent), true
+	return [sha256.Size]byte(sent), account, true
 }
 
 // masked encodes plain differently each time, so that the length of a compressed page

@@ -101,7 +101,7 @@ func (s people) join(u wire.User, code [32]byte) wire.User {
 	s.t.Helper()
 	made, err := s.CreateUser(s.t.Context(), u, "hash of "+u.ID, code)
 	s.must("CreateUser "+u.Email, err)
-	return made
+	return flat(made)
 }
 
 // find returns a person and checks that they still have the password that join gave them.

@@ -3,6 +3,7 @@ package frame
 import (
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -121,6 +122,17 @@ type view struct {
 	SignIn  bool   // people can sign in here
 	Zone    shownZone
 	Data    any
+}
+
+// Several reports whether the reader may open more than one project.
+func (v view) Several() bool { return v.User != nil && len(v.User.Projects) > 1 }
+
+// Back returns the page to show when another project is opened: of a list the same one there.
+func (v view) Back() string {
+	if slices.Contains([]string{"requests", "templates", "sidecars"}, v.Nav) {
+		return "/" + v.Nav
+	}
+	return "/"
 }
 
 // May reports whether the reader may open a page or send a form, by its pattern.

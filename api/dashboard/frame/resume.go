@@ -123,8 +123,11 @@ func (c *Exchange) otherSession() error {
 	// The person who signed in is perhaps not its author.
 	author, err := c.frame.People.MadeFor(c.Context(), c.PostForm.Get("session"))
 	r, ok := c.frame.reviewOf(c.URL.Path)
-	if err != nil || !ok || author.ID != c.User.ID {
+	switch {
+	case err != nil || !ok || author.ID != c.User.ID:
 		return errStaleForm
+	case author.AccountID != c.User.AccountID:
+		return c.otherProject(author.AccountName)
 	}
 
 	return c.showAgain(r, c.URL.Path, c.PostForm)
@@ -143,6 +146,9 @@ func (c *Exchange) resume() error {
 	author, err := c.frame.People.MadeFor(c.Context(), p.Session)
 	if err != nil || author.ID != c.User.ID {
 		return c.Redirect(next, "other-person")
+	}
+	if c.SignedIn, err = c.frame.People.Open(c.Context(), c.SignedIn, author.AccountName); err != nil {
+		return err
 	}
 
 	return c.showAgain(r, p.Path, p.Fields)

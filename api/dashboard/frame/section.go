@@ -27,6 +27,9 @@ type Route struct {
 	Pattern string // as http.ServeMux takes it; package access has the role that it needs
 	Page    func(c *Exchange) error
 
+	// Personal marks a form that acts in no project: it may come from a page of any of them.
+	Personal bool
+
 	// Review, if set, shows the route's form again to a person whose session had ended
 	// when they sent it. See resume.go.
 	Review func(c *Exchange) error

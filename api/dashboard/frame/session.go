@@ -16,6 +16,8 @@ type People interface {
 	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
 	SignIn(ctx context.Context, email, password string, from wire.Browser) (wire.SignedIn, error)
 	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
+	Accept(ctx context.Context, s wire.SignedIn, code wire.Secret, ip string) (wire.SignedIn, error)
+	Open(ctx context.Context, s wire.SignedIn, project string) (wire.SignedIn, error)
 	SignOut(ctx context.Context, token wire.Secret) error
 	MadeFor(ctx context.Context, session string) (wire.User, error)
 	SetPassword(ctx context.Context, by wire.User, old, password string) (wire.SignedIn, error)
@@ -58,10 +60,17 @@ func (c *Exchange) answer(r Route) (err error) {
 		}
 
 		// A form without this session's token was made by another site, or in an older
-		// session of the same person. The latter gets the form back.
-		if !c.Bears(c.PostForm.Get("csrf")) {
+		// session of the same person. The latter gets the form back. A form of another project
+		// must not act in this one, where a template may have the same name.
+		made, ok := c.FormProject(c.PostForm.Get("csrf"))
+		switch {
+		case !ok:
 			return c.otherSession()
+		case made.AccountID != c.User.AccountID && !r.Personal:
+			return c.otherProject(made.AccountName)
 		}
+	} else if project := c.URL.Query().Get("project"); project != "" {
+		return c.openLink(project)
 	}
 
 	if err := c.User.Allow(r.Role()); err != nil {

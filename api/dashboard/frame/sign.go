@@ -3,7 +3,9 @@ package frame
 import (
 	"embed"
 	"net/http"
+	"net/url"
 
+	"promptspool/api/dashboard/address"
 	"promptspool/api/wire"
 )
 
@@ -22,10 +24,12 @@ func SignIn() Section {
 			{Pattern: "GET /reset-password", Page: (*Exchange).resetPage},
 			{Pattern: "POST /reset-password", Page: (*Exchange).resetPassword},
 
-			{Pattern: "POST /sign-out", Page: (*Exchange).signOut},
+			{Pattern: "POST /join", Page: (*Exchange).join, Personal: true},
+			{Pattern: "POST /project", Page: (*Exchange).openProject, Personal: true},
+			{Pattern: "POST /sign-out", Page: (*Exchange).signOut, Personal: true},
 			{Pattern: "GET /password", Page: (*Exchange).passwordPage},
-			{Pattern: "POST /password", Page: (*Exchange).setPassword},
-			{Pattern: "POST /zone", Page: (*Exchange).chooseZone},
+			{Pattern: "POST /password", Page: (*Exchange).setPassword, Personal: true},
+			{Pattern: "POST /zone", Page: (*Exchange).chooseZone, Personal: true},
 			{Pattern: "POST /undo", Page: (*Exchange).takeBack},
 		},
 		Notices: map[string]string{
@@ -36,6 +40,7 @@ func SignIn() Section {
 				"another person, and were discarded.",
 			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
 				"Allow cookies for this site, and see whether this page names another reason.",
+			"joined": "You have joined this project. The menu leads to your other ones.",
 			"undone": "Undone: it is as it was before.",
 		},
 	}
@@ -97,14 +102,22 @@ func (c *Exchange) signFault(name, title string, v signView, err error) error {
 	return c.Show(e.Status(), name, title, "", v)
 }
 
-// signUpPage shows the reader of an invite's link which account they would join.
+// signUpPage shows the reader of an invite's link which project they would join: as who they are,
+// if they are signed in.
 func (c *Exchange) signUpPage() error {
 	v, err := c.signUpView()
 	if err != nil {
 		return c.signFault("sign-up", "Sign up", v, err)
 	}
+	title := "Sign up"
+	if v.Invite != nil {
+		c.FindReader()
+	}
+	if c.User.ID != "" {
+		title = "Join a project"
+	}
 
-	return c.Show(http.StatusOK, "sign-up", "Sign up", "", v)
+	return c.Show(http.StatusOK, "sign-up", title, "", v)
 }
 
 // signUpView returns the view of the form, and an error if its code is not valid.
@@ -119,8 +132,22 @@ func (c *Exchange) signUpView() (signView, error) {
 		return v, err
 	}
 	v.Invite = &invite
+	v.Next = address.Of(c.URL.Path, url.Values{"code": {v.Code}})
 
 	return v, nil
+}
+
+// join lets a reader who is signed in into the project of an invite.
+func (c *Exchange) join() error {
+	v, err := c.signUpView()
+	if err == nil {
+		c.SignedIn, err = c.frame.People.Accept(c.Context(), c.SignedIn, wire.Secret(v.Code), ip(c.Request))
+	}
+	if err != nil {
+		return c.signFault("sign-up", "Join a project", v, err)
+	}
+
+	return c.Redirect("/", "joined")
 }
 
 func (c *Exchange) signUp() error {

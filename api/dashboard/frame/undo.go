@@ -21,8 +21,8 @@ const undoMax = 30 * time.Second
 const undoGrace = 5 * time.Second
 
 // Undo is a change that was made, and that can be taken back if Of is set. The address of
-// the page that reports it has it, sealed with the session: a link that another person
-// made offers nothing.
+// the page that reports it has it, sealed with the session and its project: a link that
+// another person made offers nothing.
 type Undo struct {
 	Kind string // one of those of the sections
 	Of   string // the template, or the id of the person; "" if nothing can be taken back
@@ -58,7 +58,7 @@ func (c *Exchange) seal(u Undo) string {
 
 func (c *Exchange) sealOf(text string) []byte {
 	mac := hmac.New(sha256.New, []byte(c.Token))
-	mac.Write([]byte("undo " + text))
+	mac.Write([]byte("undo " + c.User.AccountID + " " + text))
 
 	return mac.Sum(nil)
 }
@@ -97,7 +97,7 @@ func (c *Exchange) takeBack() error {
 	u, ok := c.unseal(c.PostForm.Get("undo"))
 	k, known := c.frame.undos[u.Kind]
 	if !ok || !known || u.Of == "" {
-		return wire.Errorf(wire.CodeInvalid, "This form is not one of ours, or belongs to another session.")
+		return wire.Errorf(wire.CodeInvalid, "This form is not one of ours, or belongs to another session or project.")
 	}
 	if c.Now().Sub(u.At) > undoMax+undoGrace {
 		return wire.Errorf(wire.CodeConflict, "More than 30 seconds have passed, so it was not undone.")

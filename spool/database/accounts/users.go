@@ -99,7 +99,7 @@ func (s *Store) CreateUser(
 		if err := tx.Put(emailKey(u.Email), u.ID); err != nil {
 			return u, err
 		}
-		return p.as(m), tx.Put(personKey(u.ID), p)
+		return p.signedIn(m.AccountID, false), tx.Put(personKey(u.ID), p)
 	})
 }
 

@@ -1,11 +1,12 @@
-// Keeps what is typed into the editor in the browser's own storage until it is saved: for the person who typed it, by template.
+// Keeps what is typed into the editor in the browser's own storage until it is saved: for the person who typed it, by project and template.
 "use strict";
 
 (() => {
   const prefix = "draft:";
   const draftsMax = 20, draftCharsMax = 500_000, draftAgeMax = 7 * 24 * 3600 * 1000; // a browser keeps about 5 MB
   const form = document.querySelector("form[data-draft]");
-  const key = form && `${prefix}${document.body.dataset.user}:${form.dataset.draft}`;
+  const { user, project } = document.body.dataset;
+  const key = form && `${prefix}${user}:${project}:${form.dataset.draft}`;
 
   // Storage may be off or full: then there are no drafts, and everything else works.
   const attempt = (act) => { try { return act(); } catch { return null; } };

@@ -264,16 +264,25 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
   });
 }
 
+// again loads this page as it is now; null if it cannot. If another project was opened in another tab, or nobody is signed in any
+// more, it shows that.
+async function again() {
+  const answer = await fetch(location.href).catch(() => null);
+  const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  if (!page || page.body.dataset.project === document.body.dataset.project) return page;
+  location.reload();
+  return null;
+}
+
 // A live list is loaded again every few seconds, with its count and its pager, unless somebody is using it.
 for (const box of document.querySelectorAll("[data-live]")) {
   let timer;
   const follow = async () => {
     const parts = [...document.querySelectorAll(box.dataset.live)];
     if (!document.hidden && !parts.some((part) => part.contains(document.activeElement))) {
-      const answer = await fetch(location.href).catch(() => null);
-      const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+      const page = await again();
       const fresh = page && parts.map((part) => page.getElementById(part.id));
-      if (page && !fresh.every(Boolean)) return location.reload(); // signed out, or nothing is left to list
+      if (page && !fresh.every(Boolean)) return location.reload(); // nothing is left to list
       if (page && box.checked) {
         parts.forEach((part, i) => part.replaceChildren(...fresh[i].childNodes));
       }
@@ -287,8 +296,7 @@ for (const box of document.querySelectorAll("[data-live]")) {
 const counted = document.getElementById("counted");
 const countOn = async () => {
   if (!document.hidden && !counted.contains(document.activeElement)) {
-    const answer = await fetch(location.href).catch(() => null);
-    const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+    const page = await again();
     const fresh = page && page.getElementById("counted");
     if (fresh && !counted.contains(document.activeElement)) {
       counted.replaceChildren(...fresh.childNodes);
@@ -306,8 +314,7 @@ if (here) contents.scrollTop += here.getBoundingClientRect().top - contents.getB
 // A page with nothing on it shows what comes.
 const waits = document.querySelector("[data-waits]");
 const wait = async () => {
-  const answer = document.hidden ? null : await fetch(location.href).catch(() => null);
-  const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
+  const page = document.hidden ? null : await again();
   if (page && !page.getElementById(waits.id)) location.reload();
   else setTimeout(wait, 2000);
 };

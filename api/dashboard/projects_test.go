@@ -1,0 +1,269 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// ownerOfBoth opens a site whose ann has joined mallory's project, other, as its owner. That is open
+// in her session, in which a form of her own project, default, was made before.
+func ownerOfBoth(t *testing.T) (s *site, before url.Values) {
+	t.Helper()
+	s = openSite(t)
+	const ann, mallory = "ann@example.com", "mallory@example.com"
+	before = s.edited(ann)
+	invite := s.call(mallory, "POST", "/invites", s.form(mallory, "role", "owner"))
+	link := html.UnescapeString(shownLink.FindStringSubmatch(invite.Body.String())[1])
+
+	page := s.call(ann, "GET", link, nil)
+	if !says(page, "Join other as "+ann) || says(page, `name="password"`) {
+		t.Fatalf("ann cannot join with a click: %d %s", page.Code, page.Body)
+	}
+	joined := s.call(ann, "POST", "/join", s.form(ann, "code", codeOf(t, link)))
+	if to := joined.Header().Get("Location"); joined.Code != http.StatusSeeOther || to != "/?done=joined" {
+		t.Fatalf("joining answers %d, %s: %s", joined.Code, to, joined.Body)
+	}
+	s.know(ann)
+
+	return s, before
+}
+
+// know reads anew what a session has open.
+func (s *site) know(email string) {
+	s.t.Helper()
+	now, err := s.people.Session(s.t.Context(), s.signed[email].Token)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.signed[email] = now
+}
+
+// open opens another project in the menu.
+func (s *site) open(email, project string) {
+	s.t.Helper()
+	got := s.call(email, "POST", "/project", s.form(email, "project", project, "back", "/templates"))
+	if to := got.Header().Get("Location"); got.Code != http.StatusSeeOther || to != "/templates" {
+		s.t.Fatalf("opening %s answers %d, %s: %s", project, got.Code, to, got.Body)
+	}
+	s.know(email)
+}
+
+// publishes publishes the template greet in the project that a person has open.
+func (s *site) publishes(email, text string) {
+	s.t.Helper()
+	if _, err := s.drafts.Publish(s.t.Context(), s.as(email), wire.Publish{
+		Name: "greet", Blueprint: json.RawMessage(`{"content":"` + text + `"}`), Labels: []string{"prod"},
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestEachProjectShowsItsOwnOnly(t *testing.T) {
+	s, _ := ownerOfBoth(t)
+	const ann = "ann@example.com"
+	of := map[string]string{}
+	for _, project := range []string{"default", "other"} {
+		s.open(ann, project)
+		s.publishes(ann, "text-of-"+project)
+		e := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{"model":"model-of-`+project+`"},
+			"request_response":{},"request_start_time":1,"request_end_time":2}`)
+		s.record(ann, e)
+		of[project] = e.RequestID
+	}
+
+	for project, foreign := range map[string]string{"default": "other", "other": "default"} {
+		s.open(ann, project)
+		for _, path := range []string{
+			"/", "/requests", "/templates", "/template?name=greet", "/template/edit?name=greet", "/sidecars",
+			"/keys", "/people", "/audit", "/suggestions?line=model:",
+		} {
+			page := s.call(ann, "GET", path, nil)
+			if page.Code != http.StatusOK || says(page, "-of-"+foreign) || says(page, of[foreign]) {
+				t.Errorf("%s of %s answers %d, or shows %s: %s", path, project, page.Code, foreign, page.Body)
+			}
+		}
+		if page := s.call(ann, "GET", "/template?name=greet", nil); !says(page, "text-of-"+project) {
+			t.Errorf("the template of %s is not shown: %s", project, page.Body)
+		}
+		for _, path := range []string{"/requests/" + of[foreign], "/requests/" + of[foreign] + "/raw"} {
+			if got := s.call(ann, "GET", path, nil); got.Code != http.StatusNotFound {
+				t.Errorf("%s answers %d in %s", path, got.Code, project)
+			}
+		}
+	}
+}
+
+// Two tabs show two projects, in which templates may have the same name.
+func TestAFormActsInTheProjectOfItsPageOnly(t *testing.T) {
+	s, edit := ownerOfBoth(t)
+	const ann, refused = "ann@example.com", "This form is of the project default, but meanwhile other was opened"
+	s.open(ann, "default")
+	s.publishes(ann, "one")
+	stale := s.form(ann, "name", "greet", "label", "prod", "version", "1", "role", "viewer")
+	_, sealed := s.done(ann, "/template/label", s.form(ann, "name", "greet", "label", "new", "version", "1"))
+
+	s.open(ann, "other")
+	s.publishes(ann, "two")
+	for _, r := range routes(t) {
+		got := &httptest.ResponseRecorder{}
+		switch personal := "/join /project /zone /sign-out /password "; {
+		case r.method != http.MethodPost || strings.Contains(personal, r.path+" "):
+			continue
+		case r.path == "/template/edit":
+			got = s.call(ann, "POST", r.path, edit)
+		default:
+			got = s.call(ann, "POST", r.path, stale)
+		}
+		if got.Code != http.StatusConflict || !says(got, refused) {
+			t.Errorf("%s answers %d to a form of another project: %s", r.path, got.Code, got.Body)
+		}
+	}
+
+	// Neither is anything undone there, nor offered.
+	if got := s.call(ann, "POST", "/undo", s.form(ann, "undo", sealed)); got.Code != http.StatusUnprocessableEntity {
+		t.Errorf("a change in default is undone in other: %d %s", got.Code, got.Body)
+	}
+	offer := s.call(ann, "GET", "/template?"+url.Values{"name": {"greet"}, "undo": {sealed}}.Encode(), nil)
+	if says(offer, "is a new label") {
+		t.Errorf("a change in default is reported in other: %s", offer.Body)
+	}
+
+	// Back in its project it is as good as ever, and what acts in none can be sent from any page.
+	s.open(ann, "default")
+	if got := s.call(ann, "POST", "/template/label/delete", stale); got.Code != http.StatusSeeOther {
+		t.Errorf("back in its project the form answers %d: %s", got.Code, got.Body)
+	}
+	s.open(ann, "other")
+	stale.Set("utc", "1")
+	for _, path := range []string{"/zone", "/sign-out"} {
+		if got := s.call(ann, "POST", path, stale); got.Code != http.StatusSeeOther {
+			t.Errorf("%s answers %d to a form of another project's page", path, got.Code)
+		}
+	}
+}
+
+// projectShown matches the open project in the menu.
+var projectShown = regexp.MustCompile(`Project:</span> (\w+)<`)
+
+func (s *site) shown(email string) string {
+	s.t.Helper()
+	m := projectShown.FindStringSubmatch(s.call(email, "GET", "/password", nil).Body.String())
+	if m == nil {
+		return ""
+	}
+
+	return m[1]
+}
+
+func TestAWaitingFormComesBackInItsProject(t *testing.T) {
+	s, _ := ownerOfBoth(t)
+	const ann = "ann@example.com"
+	form := s.edited(ann) // of other
+	s.open(ann, "default")
+	s.end(ann)
+
+	// The browser is known, and would open default again.
+	pending := pendingIn(s.call(ann, "POST", "/template/edit", form))
+	in := signInForm(ann, password)
+	in.Set("pending", pending)
+	got := s.call(ann, "POST", "/sign-in", in)
+	if !says(got, typedText) || !says(got, "Project:</span> other<") {
+		t.Errorf("the form does not come back in other: %d %s", got.Code, got.Body)
+	}
+
+	again := s.call(ann, "POST", "/sign-in", signInForm(ann, password))
+	s.signed[ann] = wire.SignedIn{Token: wire.Secret(again.Result().Cookies()[0].Value)}
+	if got := s.shown(ann); got != "default" {
+		t.Errorf("a known browser opens %q", got)
+	}
+}
+
+func TestALinkOpensItsProject(t *testing.T) {
+	s, _ := ownerOfBoth(t)
+	const ann, vic = "ann@example.com", "vic@example.com"
+	got := s.call(ann, "GET", "/requests?filter=model%3Ax&project=default", nil)
+	if to := got.Header().Get("Location"); got.Code != http.StatusSeeOther || to != "/requests?filter=model%3Ax" {
+		t.Errorf("a link into another project answers %d, %s", got.Code, to)
+	}
+	if got := s.shown(ann); got != "default" {
+		t.Errorf("the link opens %q", got)
+	}
+
+	// Projects of others look as if they did not exist, and one alone is not offered.
+	for _, project := range []string{"other", "nothing"} {
+		got := s.call(vic, "GET", "/requests?project="+project, nil)
+		if got.Code != http.StatusNotFound || !says(got, "You are not a member of a project &#34;"+project) {
+			t.Errorf("a link into %s answers %d: %s", project, got.Code, got.Body)
+		}
+		if got := s.call(vic, "POST", "/project", s.form(vic, "project", project)); got.Code != http.StatusNotFound {
+			t.Errorf("the menu opens %s: %d", project, got.Code)
+		}
+	}
+	if got := s.shown(vic); got != "" {
+		t.Errorf("vic, who has one project, is offered to leave %s", got)
+	}
+}
+
+func TestWhoHasAnAccountJoinsAfterSigningIn(t *testing.T) {
+	s := openSite(t)
+	const mallory = "mallory@example.com"
+	link := s.link("/invites", "role", "reviewer")
+	page := s.call("", "GET", link, nil)
+	next := `<a href="/sign-in?next=` + strings.ToLower(url.QueryEscape(link)) + `">`
+	if !says(page, next) {
+		t.Fatalf("the link leads to no sign-in that comes back: %s", page.Body)
+	}
+	taken := signInForm(mallory, password)
+	taken.Set("code", codeOf(t, link))
+	if got := s.call("", "POST", "/sign-up", taken); got.Code != http.StatusConflict ||
+		!says(got, "Sign in to join with it") || !says(got, next) {
+		t.Errorf("signing up again answers %d: %s", got.Code, got.Body)
+	}
+
+	in := signInForm(mallory, password)
+	in.Set("next", link)
+	if to := s.call("", "POST", "/sign-in", in).Header().Get("Location"); to != link {
+		t.Errorf("signing in leads to %q, want %q", to, link)
+	}
+	form := s.form(mallory, "code", codeOf(t, link))
+	for n, want := range []int{http.StatusSeeOther, http.StatusForbidden} {
+		if got := s.call(mallory, "POST", "/join", form); got.Code != want {
+			t.Errorf("join %d answers %d, want %d: %s", n+1, got.Code, want, got.Body)
+		}
+	}
+	s.know(mallory)
+	if u := s.signed[mallory].User; u.AccountName != "default" || u.Role != wire.RoleReviewer {
+		t.Errorf("mallory is %+v", u)
+	}
+
+	second := s.link("/invites", "role", "owner")
+	got := s.call(mallory, "POST", "/join", s.form(mallory, "code", codeOf(t, second)))
+	if got.Code != http.StatusConflict || !says(got, "You already belong to the project default.") {
+		t.Errorf("joining twice answers %d: %s", got.Code, got.Body)
+	}
+	if got := s.call("ann@example.com", "GET", second, nil); got.Code != http.StatusOK {
+		t.Errorf("the code is spent: %d", got.Code)
+	}
+}
+
+// A password opens all projects of a person, so one owner may not choose it for another's.
+func TestAnOwnerResetsNoPasswordThatOpensMore(t *testing.T) {
+	s, _ := ownerOfBoth(t)
+	const ann, mallory = "ann@example.com", "mallory@example.com"
+	got := s.call(mallory, "POST", "/people/"+s.signed[ann].User.ID+"/reset", s.form(mallory))
+	if got.Code != http.StatusForbidden || shownLink.MatchString(got.Body.String()) || says(got, "default") {
+		t.Errorf("mallory resets ann's password: %d %s", got.Code, got.Body)
+	}
+	got = s.call(ann, "POST", "/people/"+s.signed[mallory].User.ID+"/reset", s.form(ann))
+	if got.Code != http.StatusOK {
+		t.Errorf("ann, an owner of all that mallory has, answers %d: %s", got.Code, got.Body)
+	}
+}
