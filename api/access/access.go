@@ -109,7 +109,7 @@ var Table = []Entry{
 	{
 		Does: "Sign in and up, and read the documentation",
 		Pages: "GET /sign-in, POST /sign-in, GET /sign-up, POST /sign-up, GET /reset-password, " +
-			"POST /reset-password, GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json, GET /openapi.yaml",
+			"POST /reset-password, GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json",
 		Commands: "docs, version",
 	},
 	{
