@@ -100,12 +100,8 @@ func (a *API) handle(ctx *fasthttp.RequestCtx, onlyOTLP bool) {
 }
 
 func (a *API) newExchange(ctx *fasthttp.RequestCtx, r *route, ident string, started time.Time) *exchange {
-	c := &exchange{
-		ctx:        ctx,
-		route:      r,
-		ident:      ident,
-		ownContext: requestContext{parent: a.root, deadline: started.Add(requestTimeMax)},
-	}
+	c := &exchange{ctx: ctx, route: r, ident: ident}
+	a.beginContext(&c.ownContext, ctx, started)
 	c.ownContext.claim = a.c.Room.Claim(r.isForApps())
 
 	// With the connection, the context ends when the caller leaves. A write continues without its

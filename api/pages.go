@@ -74,7 +74,8 @@ func firstSegment(path string) string {
 
 // page answers a request with a page.
 func (a *API) page(ctx *fasthttp.RequestCtx) {
-	pageCtx := &requestContext{parent: a.root, deadline: time.Now().Add(requestTimeMax)}
+	pageCtx := new(requestContext)
+	a.beginContext(pageCtx, ctx, time.Now())
 	defer pageCtx.end()
 	if ctx.IsGet() {
 		pageCtx.conn = ctx.Conn() // a page that is only read is of no use once the caller has left

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"promptspool/api/admission"
 	"promptspool/api/edge"
+	"promptspool/api/wire"
 )
 
 // requestContext is the context of a request. It ends with the API, after requestTimeMax,
@@ -20,6 +23,10 @@ type requestContext struct {
 	deadline time.Time
 	conn     net.Conn // the caller's; if it is nil, the request continues after its caller has left
 	claim    admission.RoomClaim
+
+	peer    net.Addr      // the other end of the connection
+	proxies *edge.Proxies // who may say for whom they call, with these headers
+	hops    []string
 
 	mu     sync.Mutex
 	ctx    context.Context    // under mu; nil until it is needed
@@ -106,11 +113,24 @@ func (c *requestContext) Err() error {
 	return c.parent.Err()
 }
 
-// Value returns the request's claim of the room, or what the real context has: package
+// beginContext begins the context of a request that came at a time.
+func (a *API) beginContext(c *requestContext, ctx *fasthttp.RequestCtx, started time.Time) {
+	c.parent, c.deadline = a.root, started.Add(requestTimeMax)
+	c.peer, c.proxies = ctx.RemoteAddr(), &a.c.Proxies
+	for _, hop := range ctx.Request.Header.PeekAll(edge.ForwardedFor) {
+		c.hops = append(c.hops, string(hop))
+	}
+}
+
+// Value returns the request's claim of the room, where it came from, or what the real context has: package
 // context finds out there what to end together with it.
 func (c *requestContext) Value(key any) any {
-	if key == admission.RoomKey {
+	switch key {
+	case admission.RoomKey:
 		return &c.claim
+	case wire.FromKey:
+		return c.proxies.Client(c.peer, c.hops)
 	}
+
 	return c.timed().Value(key)
 }

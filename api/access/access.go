@@ -99,8 +99,8 @@ var Table = []Entry{
 		Pages: "GET /keys, POST /keys, POST /keys/{id}/revoke",
 	},
 	{
-		Does: "Read the audit log", Role: wire.RoleOwner,
-		Pages: "GET /audit",
+		Does: "Read and export the audit log", Role: wire.RoleOwner,
+		Pages: "GET /audit, GET /audit/export",
 	},
 	{
 		Does: "Change one's own password, time zone and session, and join and open projects", Role: wire.RoleViewer,

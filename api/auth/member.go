@@ -227,7 +227,7 @@ func (p *People) Note(ctx context.Context, by wire.User, action, target, detail 
 }
 
 // auditPageMax bounds what AuditLog returns.
-const auditPageMax = 200
+const auditPageMax = 1000
 
 // AuditLog lists changes to the account, newest first. before is the id of the last one
 // seen, or "".

@@ -51,10 +51,8 @@ func TestEveryPageWantsSomebodyOfItsRoleAndATokenOfTheirs(t *testing.T) {
 			t.Errorf("%s %s has the policy %q", r.method, r.path, csp)
 		}
 
-		for email, role := range map[string]wire.Role{
-			"vic@example.com": wire.RoleViewer,
-			"eve@example.com": wire.RoleEditor,
-		} {
+		for email, signed := range s.signed {
+			role := signed.User.Role
 			if !role.Includes(r.role) {
 				if got := s.call(email, r.method, r.path, s.form(email)); got.Code != http.StatusForbidden ||
 					!strings.Contains(got.Body.String(), " can do this. Your role is ") {

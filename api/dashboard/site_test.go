@@ -45,13 +45,14 @@ type site struct {
 	cookie  string // of a session
 	d       *frame.Frame
 	people  *auth.People
+	store   *badgerdb.DB
 	records *records.Service
 	drafts  *registry.Registry
 	signed  map[string]wire.SignedIn // by email
 }
 
-// openSite returns a dashboard with two accounts. One has an owner ann, an editor eve and
-// a viewer vic; mallory is the owner of the other.
+// openSite returns a dashboard with two accounts. One has an owner ann, an editor eve, a
+// reviewer rev and a viewer vic; mallory is the owner of the other.
 func openSite(t *testing.T) *site {
 	t.Helper()
 	town, err := settled()
@@ -69,7 +70,7 @@ func openSite(t *testing.T) *site {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 
-	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), signed: maps.Clone(town.signed)}
+	s := &site{t: t, cookie: "__Host-promptspool", people: peopleOf(db), store: db, signed: maps.Clone(town.signed)}
 	s.drafts = registry.New(registry.Config{Store: registrytest.NewMemory(), Logger: quiet})
 	s.records = records.New(records.Config{
 		Prices:   prices.BuiltIn(),
@@ -156,6 +157,7 @@ func settle(people *auth.People) (map[string]wire.SignedIn, error) {
 
 	for email, role := range map[string]wire.Role{
 		"eve@example.com": wire.RoleEditor,
+		"rev@example.com": wire.RoleReviewer,
 		"vic@example.com": wire.RoleViewer,
 	} {
 		invite, _, err := people.Invite(ctx, ann, role)

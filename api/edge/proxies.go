@@ -40,9 +40,11 @@ func (p *Proxies) Add(text string) error {
 	return nil
 }
 
-// The headers that proxies describe the original request with. Only the first two are used.
+// ForwardedFor is the header in which proxies name for whom they call.
+const ForwardedFor = "X-Forwarded-For"
+
+// The other headers that proxies describe the original request with. Only the first is used.
 const (
-	forwardedFor   = "X-Forwarded-For"
 	forwardedProto = "X-Forwarded-Proto"
 	forwarded      = "X-Forwarded-"
 )
@@ -62,12 +64,26 @@ func (p Proxies) Apply(r *http.Request, peer net.Addr) {
 		return
 	}
 
-	if client := p.client(addr, r.Header.Values(forwardedFor)); client.IsValid() {
+	if client := p.client(addr, r.Header.Values(ForwardedFor)); client.IsValid() {
 		r.RemoteAddr = client.String()
 	}
 	// Each proxy may add what it was called with; the first entry is what the client used.
 	proto, _, _ := strings.Cut(r.Header.Get(forwardedProto), ",")
 	r.Header.Set(forwardedProto, strings.ToLower(strings.TrimSpace(proto)))
+}
+
+// Client returns the address of a client, or "". It is the other end of the connection or,
+// behind trusted proxies, what they name in these values of X-Forwarded-For.
+func (p Proxies) Client(peer net.Addr, forwardedFor []string) string {
+	addr, isTrusted := p.peer(peer)
+	if isTrusted {
+		addr = p.client(addr, forwardedFor)
+	}
+	if !addr.IsValid() {
+		return ""
+	}
+
+	return addr.String()
 }
 
 // peer returns the address at the other end of a connection, which a unix socket does not have,

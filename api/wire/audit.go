@@ -23,10 +23,23 @@ const (
 type AuditEntry struct {
 	ID     string    `json:"id"` // a UUIDv7; newer ones are greater
 	At     time.Time `json:"at"`
-	Actor  string    `json:"actor"`  // an email, a KeyActor, or Operator
-	Action string    `json:"action"` // a verb and its object: "create key", "move label"
+	Actor  string    `json:"actor"`          // an email, a KeyActor, or Operator
+	From   string    `json:"from,omitempty"` // an address; "" for a command on the server's machine
+	Action string    `json:"action"`         // a verb and its object: "create key", "move label"
 	Target string    `json:"target"`
 	Detail string    `json:"detail,omitempty"`
+}
+
+// fromKey is the key of From in a context.
+type fromKey struct{}
+
+// FromKey is the key under which the context of a request has the address that it came from.
+var FromKey any = fromKey{}
+
+// From returns the address that a request came from, by its context; "" if there is none.
+func From(ctx context.Context) string {
+	from, _ := ctx.Value(FromKey).(string)
+	return from
 }
 
 // AuditLog stores who changed what in an account. Safe for concurrent use.

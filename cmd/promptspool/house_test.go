@@ -51,7 +51,7 @@ var imports = map[string]string{
 	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
-	"api/dashboard/people": "api/dashboard/frame api/wire",
+	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +

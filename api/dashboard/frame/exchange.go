@@ -99,6 +99,30 @@ func (c *Exchange) Send(contentType, content string) error {
 	return err
 }
 
+// SendFile answers with a file to save, which write writes as it comes. An error of write
+// cuts the connection, so that a part is not taken for the whole.
+func (c *Exchange) SendFile(
+	name, mediaType string, write func(ctx context.Context, w io.Writer) error,
+) error {
+	// The server streams long answers after the handler has returned, within bounds.
+	streamer, streams := c.Writer().(interface {
+		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
+	})
+	if streams {
+		if err := streamer.Stream(c.Identity().KeyID, write); err != nil {
+			return err
+		}
+	}
+
+	c.W.Header().Set("Content-Type", mediaType)
+	c.W.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+	if streams {
+		return nil
+	}
+
+	return write(c.Context(), c.W)
+}
+
 // Redirect sends the browser on to another page, which shows the notice that word names;
 // "" is none.
 func (c *Exchange) Redirect(to, word string) error {

@@ -60,6 +60,7 @@ func Pages(people People, keys Keys) frame.Section {
 			{Pattern: "POST /keys", Page: p.createKey},
 			{Pattern: "POST /keys/{id}/revoke", Page: p.revokeKey},
 			{Pattern: "GET /audit", Page: p.auditPage},
+			{Pattern: "GET /audit/export", Page: p.exportAudit},
 		},
 		Notices: map[string]string{
 			"revoked":   "The key is revoked. Calls with it are now rejected.",

@@ -147,23 +147,7 @@ func (p *pages) exportRequests(c *frame.Exchange) error {
 	e := exported{s, f.Columns}
 	write := func(ctx context.Context, w io.Writer) error { return form.write(p, ctx, id, e, w) }
 
-	// The server streams long answers after the handler has returned, within bounds.
-	streamer, streams := c.Writer().(interface {
-		Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
-	})
-	if streams {
-		if err := streamer.Stream(id.KeyID, write); err != nil {
-			return err
-		}
-	}
-
-	c.W.Header().Set("Content-Type", form.mediaType)
-	c.W.Header().Set("Content-Disposition", `attachment; filename="`+exportName(form, f, c.Now())+`"`)
-	if streams {
-		return nil
-	}
-
-	return write(c.Context(), c.W)
+	return c.SendFile(exportName(form, f, c.Now()), form.mediaType, write)
 }
 
 // writeEvents writes what `requests import` reads. No cursors are written: a browser could

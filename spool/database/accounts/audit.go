@@ -1,6 +1,7 @@
 package accounts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -31,6 +32,7 @@ func (s *Store) Audit(ctx context.Context, account string, e wire.AuditEntry) er
 	if err != nil {
 		return err
 	}
+	e.From = cmp.Or(e.From, wire.From(ctx))
 	return s.put(ctx, key, e)
 }
 
