@@ -16,23 +16,14 @@ import (
 )
 
 // Pages are what people see in a browser. They are asked only for paths that no route of the API
-// has. A page is held in memory until it is complete; a long one asks its ResponseWriter for a
-// Streamer.
+// has. A page is held in memory until it is complete; a long one asks its ResponseWriter, a
+// pageWriter, to Stream it.
 type Pages interface {
 	http.Handler // for any path: one without a page gets a page that says so
 	Serves(path string) bool
 
 	// Refuse answers with a page that shows an error met before the page itself was asked.
 	Refuse(w http.ResponseWriter, r *http.Request, err error)
-}
-
-// Streamer is what a page's ResponseWriter implements, too.
-type Streamer interface {
-	// Stream sends what write writes, as it comes, once the page's handler has returned
-	// with the status and the headers. write gets its own context; its error cuts the
-	// connection, so that a part is not taken for the whole. An owner has one stream at a
-	// time: Stream returns an error if there is no place for another.
-	Stream(owner string, write func(ctx context.Context, w io.Writer) error) error
 }
 
 const (
@@ -144,7 +135,10 @@ func (w *pageWriter) WriteHeader(status int) { w.status = status }
 // Write adds to the page.
 func (w *pageWriter) Write(b []byte) (int, error) { return w.body.Write(b) }
 
-// Stream implements Streamer.
+// Stream sends what write writes, as it comes, once the page's handler has returned with the status and
+// the headers. write gets its own context; its error cuts the connection, so that a part is not taken
+// for the whole. An owner has one stream at a time: Stream returns an error if there is no place for
+// another.
 func (w *pageWriter) Stream(owner string, write func(ctx context.Context, w io.Writer) error) error {
 	release, err := beginExport(w.exports, owner)
 	if err != nil {

@@ -116,15 +116,8 @@ func jsonWord(value []byte) (word []byte, ok bool) {
 	return t.next(wordMax), true
 }
 
-// jsonUint returns a number that is sent as a number, a string, or an object of its
-// halves; 0 if it is none of these.
+// jsonUint returns a number that is sent as a number or a string; 0 if it is neither.
 func jsonUint(value []byte) uint64 {
-	if value[0] == '{' {
-		low, _ := jsonscan.Lookup(value, "low")
-		high, _ := jsonscan.Lookup(value, "high")
-		return uint64(uint32(jsonHalf(high)))<<32 | uint64(uint32(jsonHalf(low)))
-	}
-
 	word, _ := jsonWord(value)
 	if n, err := strconv.ParseUint(string(word), 10, 64); err == nil {
 		return n
@@ -136,15 +129,6 @@ func jsonUint(value []byte) uint64 {
 	}
 
 	return uint64(f)
-}
-
-// jsonHalf returns 32 bits, which may be written as a negative number.
-func jsonHalf(value []byte) int64 {
-	if len(value) > wordMax {
-		return 0
-	}
-	n, _ := strconv.ParseInt(string(value), 10, 64)
-	return n
 }
 
 // jsonID decodes an id of n bytes from hexadecimal digits or base64; nil if it is neither.

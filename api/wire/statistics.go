@@ -68,9 +68,6 @@ type Progress struct {
 	AsOf time.Time `json:"-"`
 }
 
-// SetProgress replaces the progress of the answer that embeds it.
-func (p *Progress) SetProgress(now Progress) { *p = now }
-
 // Percentiles are percentiles of latencies, in seconds; nil if no latency is known. The
 // relative error of each is at most PercentileError; the mean is exact.
 type Percentiles struct {

@@ -8,8 +8,8 @@ import (
 	extension "github.com/yuin/goldmark/extension/ast"
 )
 
-// Text returns the page for a terminal of some columns. Paragraphs are wrapped, and tables become lists
-// where they do not fit.
+// Text returns the page for a terminal of some columns. Paragraphs are wrapped, and tables become
+// lists.
 func (p *Page) Text(columns int) string {
 	source := []byte(p.Source)
 	t := &terminal{source: source, columns: columns}
@@ -79,45 +79,24 @@ func (t *terminal) list(n *ast.List, indent string) {
 	}
 }
 
-// table writes a table in columns if it fits, else each row as its first cell with the others below.
+// table writes each row as its first cell with the others below: in columns most tables are too wide.
 func (t *terminal) table(n *extension.Table, indent string) {
-	var rows [][]string
-	var widths []int
+	var headings []string
 	for row := n.FirstChild(); row != nil; row = row.NextSibling() {
 		var cells []string
 		for cell := row.FirstChild(); cell != nil; cell = cell.NextSibling() {
-			text := plain(cell, t.source)
-			if len(cells) == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[len(cells)] = max(widths[len(cells)], utf8.RuneCountInString(text))
-			cells = append(cells, text)
+			cells = append(cells, plain(cell, t.source))
 		}
-		rows = append(rows, cells)
-	}
-
-	// Too wide a table is wrapped by the terminal, and its columns are lost.
-	total := len(indent)
-	for _, w := range widths {
-		total += w + 2
-	}
-	if total <= t.columns {
-		for _, cells := range rows {
-			line := indent
-			for i, cell := range cells {
-				line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
-			}
-			t.out.WriteString(strings.TrimRight(line, " ") + "\n")
+		if headings == nil {
+			headings = cells
+			continue
 		}
-		return
-	}
 
-	for _, cells := range rows[1:] {
 		// The first cell is what a reader looks for; the headings name the others.
 		t.wrapped(cells[0], indent, indent)
 		for i, cell := range cells[1:] {
 			if cell != "" {
-				t.wrapped(rows[0][i+1]+": "+cell, indent+"    ", indent+"      ")
+				t.wrapped(headings[i+1]+": "+cell, indent+"    ", indent+"      ")
 			}
 		}
 	}

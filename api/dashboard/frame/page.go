@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"fmt"
 	"html/template"
 	"slices"
 	"strconv"
@@ -92,18 +91,11 @@ func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC
 // ago prints roughly how long ago something was.
 func ago(now, then time.Time) string {
 	d := now.Sub(then)
-	switch {
-	case d < 0:
+	if d < 0 {
 		return "just now"
-	case d < time.Minute:
-		return fmt.Sprintf("%d s ago", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", int(d.Hours()))
 	}
 
-	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+	return number.Roughly(d) + " ago"
 }
 
 // view is what the layout shows around a page's own data.
