@@ -3,10 +3,15 @@
 package delivery
 
 import (
+	"encoding/json"
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"promptspool/api/dashboard/docs"
+	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
@@ -25,13 +30,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		[]string{"hidden-tag"})
 	id := server.Track("/rest/track-request", harness.AdminKey, call)
 
-	made, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data,
-		"--account", "other", "--scope", "full", "-o", "json")
-	if code != 0 {
-		t.Fatal(made, errs)
-	}
-	_, rest, _ := strings.Cut(made, `"key": "`)
-	key, _, _ := strings.Cut(rest, `"`)
+	key := createKey(t, server, "other", "full")
 
 	fields := map[string]map[string]any{
 		"POST /prompts/greet/label":          {"name": "x", "prompt_version_number": 1},
@@ -84,5 +83,58 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	stillThere := server.Get("/prompt-templates/greet").Status == http.StatusOK
 	if r := server.Record(id, harness.Events(1)); r.RequestID != id || !stillThere {
 		t.Error("another account deleted something")
+	}
+}
+
+// createKey makes a key with the command, and returns its secret.
+func createKey(t *testing.T, server *harness.Node, project, scope string) string {
+	t.Helper()
+	made, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data,
+		"--account", project, "--scope", scope, "-o", "json")
+	var k struct{ Key string }
+	if err := json.Unmarshal([]byte(made), &k); code != 0 || err != nil {
+		t.Fatal(made, errs, err)
+	}
+
+	return k.Key
+}
+
+// TestEachRightReachesItsRoutes calls every route of the description with a key of each right alone.
+// It is 403 if the description does not name the right, and never otherwise.
+func TestEachRightReachesItsRoutes(t *testing.T) {
+	t.Parallel()
+	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
+	var description struct {
+		Paths map[string]map[string]struct {
+			Scope []string `json:"x-scope"`
+		}
+	}
+	if err := json.Unmarshal([]byte(docs.OpenAPI("test", "")), &description); err != nil {
+		t.Fatal(err)
+	}
+
+	refused, answered := 0, 0
+	ident := regexp.MustCompile(`\{\w+\}`)
+	for _, right := range wire.ScopeNames {
+		key := createKey(t, server, "default", right)
+		for path, methods := range description.Paths {
+			for method, operation := range methods {
+				method = strings.ToUpper(method)
+				r := server.Call(method, ident.ReplaceAllString(path, "1"), map[string]any{},
+					"X-API-KEY", key, "Content-Type", "application/json")
+				allowed, refuses := slices.Contains(operation.Scope, right), r.Status == http.StatusForbidden
+				if refuses == allowed || r.Status == http.StatusUnauthorized {
+					t.Errorf("%s %s with a key of scope %s: %d %s", method, path, right, r.Status, r.Body)
+				}
+				if allowed {
+					answered++
+				} else {
+					refused++
+				}
+			}
+		}
+	}
+	if refused < 150 || answered < 60 {
+		t.Errorf("only %d calls were refused, and %d answered", refused, answered)
 	}
 }
