@@ -195,15 +195,25 @@ func reportingOthers(t *testing.T, open Open) {
 	const hour = time.Hour
 	hello := report{id: responseID, tells: "Hello"}
 	minted := report{id: "chatcmpl-1764140400", tells: "Hello"}
+	short := []report{hello}
+	for n := range 999 { // of which each is in two calls
+		short = append(short, report{id: fmt.Sprint("chatcmpl-", n/2), tells: "Hello"})
+	}
+
 	for name, others := range map[string][]report{
 		"a cached answer an hour later": {hello, {id: responseID, start: hour, end: hour, tells: "Hello"}},
 		"another answer":                {hello, {id: responseID, tells: "Bye"}},
 		"other tokens":                  {{id: responseID, tokens: 7}, {id: responseID, tokens: 8}},
 		"an id that a relay mints":      {minted, minted},
 		"more than sixteen":             slices.Repeat([]report{hello}, 17),
+		"short ids":                     short,
 	} {
+		var events []archive.Event
 		for i, r := range others {
-			apply(t, s, name, r.event(t, 1000+i))
+			events = append(events, r.event(t, 1000+i))
+		}
+		for batch := range slices.Chunk(events, max(1, len(events)/10)) {
+			apply(t, s, name, batch...)
 		}
 		if page := search(t, s, name, wire.Search{PerPage: 100}); page.Total != len(others) {
 			t.Errorf("%s: %d requests of %d calls", name, page.Total, len(others))

@@ -56,6 +56,30 @@ func TestWhatOneServerDoesAnotherOfTheSameDatabaseKnows(t *testing.T) {
 	b := startShared(t, dsnWith(t, dsn, "default_query_exec_mode", "cache_describe"), "b", harness.FreePort(t))
 	sidecar := harness.StartSidecar(t, t.TempDir(), b.Addr)
 
+	// Halves of a call: LangChain's, which has its id in the result only, and that of the provider's client.
+	half := func(server *harness.Node, span, key, value string) {
+		server.Call("POST", "/v1/traces", fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"spans":[{
+			"traceId":"5b8efff798038103d269b633813fc60c","spanId":%q,"name":"call",
+			"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000001000000000","attributes":[
+			{"key":"openinference.span.kind","value":{"stringValue":"LLM"}},
+			{"key":"llm.model_name","value":{"stringValue":"gpt-4o"}},
+			{"key":%q,"value":{"stringValue":%q}}]}]}]}]}`, span, key, value), "X-API-KEY", harness.AdminKey)
+	}
+	half(a, "eee19b7ec3c1b174", "output.value",
+		`{"generations":[[{"text":"Hi","message":{"kwargs":{"content":"Hi","id":"chatcmpl-Ay5LM9hCKy4Zp0sXVeVY"}}}]]}`)
+	half(b, "eee19b7ec3c1b175", "gen_ai.response.id", "chatcmpl-Ay5LM9hCKy4Zp0sXVeVY")
+	for _, server := range []*harness.Node{a, b} {
+		r := server.Call("POST", "/api/public/v2/requests/search", "{}", "X-API-KEY", harness.AdminKey)
+		found, _ := r.JSON["items"].([]any)
+		if len(found) != 1 {
+			t.Fatalf("of one call a server lists %d requests: %s", len(found), r.Body)
+		}
+		id := found[0].(map[string]any)["id"].(string)
+		if others, _ := server.Get("/api/public/v2/requests/" + id).JSON["other_reports"].([]any); len(others) != 1 {
+			t.Errorf("a server knows %d other reports of the call", len(others))
+		}
+	}
+
 	// Records and keys.
 	id := a.Track("/rest/track-request", harness.AdminKey, harness.Chat())
 	if r := b.Get("/api/public/v2/requests/" + id); r.Status != 200 {
