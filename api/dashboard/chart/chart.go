@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+	"unicode/utf8"
 )
 
 // Chart is a series of numbers over time. The server draws it as SVG, and prints the same
@@ -141,25 +141,9 @@ func (c *Chart) highest() float64 {
 	return highest
 }
 
-// textWidth returns about the most space that a label takes. The letters are measured in
-// DejaVu Sans, which is wider than the fonts of most systems.
-func textWidth(label string) float64 {
-	width := 0.0
-	for _, r := range label {
-		switch {
-		case strings.ContainsRune(" .,:;il|'\u202f", r):
-			width += 0.34
-		case strings.ContainsRune("mwMW%", r):
-			width += 0.99
-		case unicode.IsUpper(r):
-			width += 0.79
-		default:
-			width += 0.65
-		}
-	}
-
-	return width * TextSize
-}
+// textWidth returns about the most space that a label takes. Its letters are measured in DejaVu Sans,
+// which is wider than the fonts of most systems.
+func textWidth(label string) float64 { return 0.66 * TextSize * float64(utf8.RuneCountInString(label)) }
 
 // timeSteps are the steps, in seconds, of a grid of times that is easy to read.
 var timeSteps = []float64{15, 30, 60, 120, 300, 600, 900, 1800, 3600, 2 * 3600, 3 * 3600, 6 * 3600, 12 * 3600}

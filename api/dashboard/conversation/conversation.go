@@ -42,14 +42,9 @@ func MessageText(m *calls.Message) string {
 
 // place names a text of a conversation in an address, such as input.3.part.0.
 func place(parts ...any) string {
-	var names []string
-	for _, p := range parts {
-		switch p := p.(type) {
-		case string:
-			names = append(names, p)
-		case int:
-			names = append(names, strconv.Itoa(p))
-		}
+	names := make([]string, len(parts))
+	for i, p := range parts {
+		names[i] = fmt.Sprint(p)
 	}
 
 	return strings.Join(names, ".")

@@ -194,7 +194,10 @@ func (f Filter) List(
 		return wire.SearchPage{}, err
 	}
 	s.Cursor, s.PerPage, s.Quick = page.Cursor, page.PerPage, page.Quick
-	s.SortBy, s.SortOrder = f.Order.search()
+	s.SortBy = f.Order.By
+	if f.Order.Ascending {
+		s.SortOrder = "asc"
+	}
 
 	return records.Search(ctx, id, s)
 }

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 
@@ -39,13 +40,7 @@ func (o Order) set(q url.Values) {
 }
 
 // field returns what the list is sorted by.
-func (o Order) field() string {
-	if o.By == "" {
-		return ByTime
-	}
-
-	return o.By
-}
+func (o Order) field() string { return cmp.Or(o.By, ByTime) }
 
 // Direction returns the direction in which a list is sorted by a field, as aria-sort has it. It returns ""
 // if the list is sorted by another field.
@@ -69,18 +64,6 @@ func (o Order) Next(field string) Order {
 	}
 
 	return turned
-}
-
-// search returns the order as a search takes it.
-func (o Order) search() (by, direction string) {
-	switch {
-	case o.By == "":
-		return "", ""
-	case o.Ascending:
-		return o.By, "asc"
-	}
-
-	return o.By, "desc"
 }
 
 // Text returns the order in words.

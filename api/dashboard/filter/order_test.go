@@ -46,7 +46,7 @@ func TestEveryOrderHasWordsAndIsOneOfASearch(t *testing.T) {
 		}
 	}
 	for _, c := range Columns {
-		if by, _ := readOrder(url.Values{"sort": {c.Sort}}).search(); by != c.Sort {
+		if by := readOrder(url.Values{"sort": {c.Sort}}).By; by != c.Sort {
 			t.Errorf("the column %s sorts by %q", c.Name, by)
 		}
 	}

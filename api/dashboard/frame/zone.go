@@ -59,18 +59,11 @@ func (z shownZone) IsUTC() bool { return z.Location == time.UTC }
 
 // chooseZone stores whether the reader wants times in UTC.
 func (c *Exchange) chooseZone() error {
-	cookie := http.Cookie{
-		Name:     utcCookie,
-		Value:    "1",
-		Path:     c.frame.cookie.Path,
-		MaxAge:   365 * 24 * 60 * 60,
-		HttpOnly: true,
-		SameSite: http.SameSiteLaxMode,
-	}
+	kept := 365 * 24 * time.Hour
 	if c.PostForm.Get("utc") != "1" {
-		cookie.MaxAge = -1
+		kept = -time.Second // deletes it
 	}
-	http.SetCookie(c.W, &cookie)
+	c.Remember(utcCookie, "1", kept)
 
 	return c.Redirect(localAddress(c.PostForm.Get("back")), "")
 }
