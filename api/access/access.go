@@ -108,8 +108,9 @@ var Table = []Entry{
 	},
 	{
 		Does: "Sign in and up, and read the documentation",
-		Pages: "GET /sign-in, POST /sign-in, GET /sign-up, POST /sign-up, GET /reset-password, " +
-			"POST /reset-password, GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json",
+		Pages: "GET /sign-in, POST /sign-in, POST /sign-in/continue, GET /sign-in/oidc, " +
+			"GET /sign-in/oidc/callback, GET /sign-up, POST /sign-up, GET /reset-password, POST /reset-password, " +
+			"GET /docs, GET /docs/{page}, GET /llms.txt, GET /openapi.json",
 		Commands: "docs, version",
 	},
 	{

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"encoding/base32"
 	"encoding/base64"
@@ -26,6 +27,10 @@ type PeopleConfig struct {
 	Store  PeopleStore      // required
 	SignUp wire.SignUp      // "": wire.SignUpInvite
 	Now    func() time.Time // nil: time.Now
+
+	SignInBy       wire.SignInBy // "": wire.SignInByBoth
+	EmergencyOwner string        // the email that may use a password although all others sign in at the issuer
+	IssuerSession  time.Duration // how long sessions last that began at the issuer; if absent an hour
 }
 
 // People manages the people who sign in to the dashboard. It is safe for concurrent use,
@@ -36,6 +41,7 @@ type People struct {
 	now      func() time.Time
 	hashers  hashers
 	throttle throttle
+	config   PeopleConfig
 }
 
 // NewPeople returns a People on config.Store.
@@ -53,6 +59,7 @@ func NewPeople(config PeopleConfig) *People {
 		now:      config.Now,
 		hashers:  newHashers(),
 		throttle: throttle{config.Store},
+		config:   config,
 	}
 }
 
@@ -107,6 +114,9 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	}
 	if faults != nil {
 		return wire.SignedIn{}, wire.Invalid(faults...)
+	}
+	if err := p.mayUsePassword(email); err != nil {
+		return wire.SignedIn{}, err
 	}
 
 	invite, invited, err := p.invite(ctx, a.Code)
@@ -306,6 +316,9 @@ func (p *People) SignIn(
 	ctx context.Context, email, password string, from wire.Browser,
 ) (wire.SignedIn, error) {
 	email = strings.ToLower(strings.TrimSpace(email))
+	if err := p.mayUsePassword(email); err != nil {
+		return wire.SignedIn{}, err
+	}
 	before, err := p.knows(ctx, from.Session, email)
 	if err != nil {
 		return wire.SignedIn{}, err
@@ -381,11 +394,12 @@ func (p *People) prove(
 func (p *People) judge(
 	ctx context.Context, email, password string, known bool,
 ) (_ wire.User, fits bool, _ error) {
-	// Unknown emails take as long as known ones.
 	u, stored, err := p.store.UserByEmail(ctx, email)
 	if wire.IsCode(err, wire.CodeNotFound) {
-		stored, err = decoyHash, nil
+		err = nil
 	}
+	// Unknown emails, and people without a password, take as long as all others.
+	stored = cmp.Or(stored, decoyHash)
 	if err != nil || len(password) > passwordBytesMax {
 		return wire.User{}, false, err
 	}
@@ -396,20 +410,21 @@ func (p *People) judge(
 
 // begin makes a session with a new token.
 func (p *People) begin(ctx context.Context, u wire.User) (wire.SignedIn, error) {
-	now := p.now().UTC()
-	s := wire.SignedIn{Token: wire.Secret(newToken(32)), User: u, ExpiresAt: now.Add(sessionAge)}
-	err := p.store.CreateSession(ctx, hash(s.Token), wire.Session{
-		UserID:    u.ID,
-		Account:   u.AccountID,
-		CreatedAt: now,
-		ExpiresAt: s.ExpiresAt,
-	})
+	return p.beginAs(ctx, u, sessionAge, wire.Session{})
+}
 
-	return s, err
+func (p *People) beginAs(
+	ctx context.Context, u wire.User, age time.Duration, s wire.Session,
+) (wire.SignedIn, error) {
+	s.UserID, s.Account, s.CreatedAt = u.ID, u.AccountID, p.now().UTC()
+	s.ExpiresAt = s.CreatedAt.Add(age)
+	token := wire.Secret(newToken(32))
+
+	return wire.SignedIn{Token: token, User: u, Session: s}, p.store.CreateSession(ctx, hash(token), s)
 }
 
 // Session returns the session of a cookie's token; wire.CodeUnauthorized if there is
-// none.
+// none. Of one that has ended it returns neither the person nor the token.
 func (p *People) Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error) {
 	if token == "" || len(token) > secretBytesMax {
 		return wire.SignedIn{}, errSignedOut()
@@ -422,10 +437,14 @@ func (p *People) Session(ctx context.Context, token wire.Secret) (wire.SignedIn,
 	case err != nil:
 		return wire.SignedIn{}, err
 	case !p.now().Before(s.ExpiresAt) || u.Role == "" || s.CreatedAt.Before(u.SessionsFrom):
+		return wire.SignedIn{Session: s}, errSignedOut()
+	}
+	// Sessions that began with passwords end where those are no longer used.
+	if !s.ByIssuer && p.mayUsePassword(u.Email) != nil {
 		return wire.SignedIn{}, errSignedOut()
 	}
 
-	return wire.SignedIn{Token: token, User: u, ExpiresAt: s.ExpiresAt}, nil
+	return wire.SignedIn{Token: token, User: u, Session: s}, nil
 }
 
 func errSignedOut() error {

@@ -44,7 +44,10 @@ func (p *People) makeReset(
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return "", u, errNoMember()
-	case err != nil:
+	case err == nil:
+		err = p.mayUsePassword(u.Email)
+	}
+	if err != nil {
 		return "", u, err
 	}
 
@@ -61,6 +64,8 @@ func (p *People) ResetOf(ctx context.Context, code wire.Secret, ip string) (wire
 		err = errReset()
 	case err == nil && (!p.now().Before(r.ExpiresAt) || u.Role == ""):
 		err = errReset()
+	case err == nil:
+		err = p.mayUsePassword(u.Email)
 	}
 	if err != nil {
 		return wire.User{}, p.judgeCode(ctx, err, ip)

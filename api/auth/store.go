@@ -60,6 +60,22 @@ type UserStore interface {
 	// wire.CodeConflict also means that the email is taken; nothing has changed then.
 	CreateUser(ctx context.Context, u wire.User, password string, invite [32]byte) (wire.User, error)
 
+	// EnterUser returns the person with this email in the first account that they may open
+	// after signing in at the issuer, and the memberships whose GroupRole has changed: they
+	// are replaced by l.Grants, whose accounts are made if they do not exist.
+	//
+	// The first time, the person's name at the issuer is kept. Before, a password was set
+	// without a proof that the email is theirs: it is deleted then, unless keepPassword, and
+	// their sessions end at u.CreatedAt. Another name later is wire.CodeConflict, and changes
+	// nothing. A person whose memberships are all disabled gets no further one.
+	//
+	// If there is no such person, it is u, without a password, but with the membership of an
+	// invite (a hash that is not zero), as CreateUser says. It is
+	// wire.CodeNotFound without an invite and without a grant.
+	EnterUser(
+		ctx context.Context, u wire.User, l wire.Login, invite [32]byte, keepPassword bool,
+	) (entered wire.User, changed []wire.Membership, err error)
+
 	// JoinAccount makes a person a member of an invite's account, with its role. It uses the
 	// invite up, with the errors of CreateUser, and ends the person's reset links.
 	// wire.CodeConflict means that they are a member already, maybe a disabled one; nothing

@@ -51,10 +51,11 @@ type Records interface {
 // Retention limits what the server keeps of each account.
 type Retention = overview.Retention
 
-// Config is what a dashboard is made from. All fields are required, except Now
-// and those about the address.
+// Config is what a dashboard is made from. All fields are required, except Issuer,
+// Now and those about the address.
 type Config struct {
 	People    People
+	Issuer    frame.Issuer
 	Keys      Keys
 	Records   Records
 	Recorder  requests.Recorder
@@ -77,6 +78,7 @@ func New(c Config) *frame.Frame {
 	around := frame.Config{
 		People:          c.People,
 		Keys:            c.Keys,
+		Issuer:          c.Issuer,
 		Version:         c.Version,
 		Logger:          c.Logger,
 		Now:             c.Now,

@@ -160,6 +160,7 @@ type Session struct {
 	UserID    string    `json:"user_id"`
 	Account   string    `json:"account"`             // the id of the one that is open
 	ByIssuer  bool      `json:"by_issuer,omitempty"` // it began at the issuer of sign-ins, not with a password
+	IDToken   string    `json:"id_token,omitempty"`  // names the issuer's own session
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -173,9 +174,10 @@ type Failures struct {
 // SignedIn is a session with its person, and the token that identifies it in their
 // browser.
 type SignedIn struct {
-	Token     Secret
-	User      User
-	ExpiresAt time.Time
+	Session
+	Token  Secret
+	User   User
+	Joined bool // signing in used an invite up
 }
 
 // Browser is where a person signs in from.
@@ -266,12 +268,23 @@ type Application struct {
 	Account  string // the name of the account to found; a code's account takes precedence
 }
 
+// SignInBy says how people sign in.
+type SignInBy string
+
+// The ways to sign in.
+const (
+	SignInByBoth     SignInBy = "both"
+	SignInByIssuer   SignInBy = "oidc" // and one owner by password, in an emergency
+	SignInByPassword SignInBy = "password"
+)
+
 // Login is a person as an OpenID Connect issuer described them when they signed in there.
 type Login struct {
 	Subject string // the issuer's own name of the person, which never changes
 	Email   string
 	Grants  []Grant // what the person's groups give: at most one for each project
 	IDToken string  // names the issuer's session, to end it there
+	Invite  Secret  // the code whose link led to the sign-in, for a person who is not known yet; "" for none
 }
 
 // Grant is a role in the project of this name.

@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/admission"
 	"promptspool/api/auth"
+	"promptspool/api/auth/oidc"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/proxy"
 	"promptspool/proxy/redact"
@@ -16,7 +17,7 @@ import (
 // prepareServer returns what puts another configuration in force in a server that runs with c.
 func prepareServer(
 	c serverConfig, keys *auth.Auth, templates *registry.Registry, limiter *admission.Limiter,
-	certificates *config.LiveTLS,
+	certificates *config.LiveTLS, issuer *oidc.Issuer,
 ) config.Prepare {
 	return func(next *cli.Context) (commit func(), err error) {
 		n, err := serverRoleOf(next)
@@ -35,6 +36,9 @@ func prepareServer(
 			limiter.Set(n.limits)
 			certificates.Store(n.tls)
 			templates.SetProviderBaseURLs(n.providerURLs)
+			// The issuer itself stays: people's sessions and names there are of this one.
+			n.signIn.issuer.Issuer, n.signIn.issuer.ClientID = c.signIn.issuer.Issuer, c.signIn.issuer.ClientID
+			issuer.Set(n.signIn.issuer)
 			if n.archive != c.archive {
 				c.logger.Warn("--archive names another database now, or another password; " +
 					"this counts after a restart only")

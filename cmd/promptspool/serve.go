@@ -13,6 +13,7 @@ import (
 	"promptspool/api"
 	"promptspool/api/admission"
 	"promptspool/api/auth"
+	"promptspool/api/auth/oidc"
 	"promptspool/api/calls"
 	"promptspool/api/client"
 	"promptspool/api/dashboard"
@@ -91,7 +92,14 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Identity: the keys of apps, and the people who sign in at the dashboard.
 	keys := auth.New(auth.Config{Store: db})
-	people := auth.NewPeople(auth.PeopleConfig{Store: db, SignUp: c.signUp})
+	people := auth.NewPeople(auth.PeopleConfig{
+		Store:          db,
+		SignUp:         c.signUp,
+		SignInBy:       c.signIn.by,
+		EmergencyOwner: c.signIn.emergencyOwner,
+		IssuerSession:  c.signIn.session,
+	})
+	issuer := oidc.New(c.signIn.issuer)
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {
 			return err
@@ -126,7 +134,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	// Parts that follow the configuration while the server runs.
 	limiter, certificates := new(admission.Limiter), config.NewLiveTLS(c.tls)
 	limiter.Set(c.limits)
-	settings := config.NewReloader(c.source, m, c.logger, prepareServer(c, keys, templates, limiter, certificates))
+	settings := config.NewReloader(c.source, m, c.logger,
+		prepareServer(c, keys, templates, limiter, certificates, issuer))
 
 	// HTTP.
 	drops := new(api.DropCounter)
@@ -134,6 +143,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	connections, opsConnections := machine.ConnectionBounds(serverConnectionsMax, ops.ConnectionsMax, c.logger)
 	pages := dashboard.New(dashboard.Config{
 		People:    people,
+		Issuer:    c.signIn.at(issuer),
 		Keys:      keys,
 		Records:   counted,
 		Recorder:  writes,

@@ -57,6 +57,7 @@ func serverCommand() *cli.Command {
 	flags = append(flags, bootstrapFlags()...)
 	flags = append(flags, config.ListenFlags(config.ServerListen, config.ServerOpsListen)...)
 	flags = append(flags, publicFlags()...)
+	flags = append(flags, signInFlags()...)
 	flags = append(flags, limitFlags()...)
 	flags = append(flags, roleFlags()...)
 	flags = append(flags, retentionFlags()...)
@@ -121,6 +122,7 @@ func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	r := config.Read(c)
 	role := serverConfig{roleConfig: roleConfigOf(r)}
 	role.signUp = signUpOf(r)
+	role.signIn = signInOf(r)
 	role.prices = pricesOf(r)
 	role.providerURLs = providerURLsOf(r)
 	role.data = r.Required("data")
@@ -200,6 +202,7 @@ type serverConfig struct {
 	retention    archive.Retention
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signUp       wire.SignUp
+	signIn       signIn
 
 	// ready is called once, when requests are taken, with the code with which the first
 	// person signs up: "" if a person has signed up.

@@ -12,15 +12,12 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
-	"golang.org/x/sync/singleflight"
 
 	"promptspool/api/wire"
 )
@@ -39,11 +36,11 @@ type Config struct {
 	ClientID     string      // the name under which the issuer knows this server
 	ClientSecret wire.Secret // "" for a public client, which has only PKCE
 	Scopes       []string    // asked for besides openid and email
-	GroupsClaim  string      // where the issuer puts a person's groups
+	GroupsClaim  string      // where the issuer puts a person's groups, such as "groups"
 	Roles        []GroupRole
 	TrustEmail   bool             // also if the issuer does not say that it was verified
 	TLS          *tls.Config      // how the issuer's certificate is judged; nil means as usual
-	Now          func() time.Time // nil: time.Now
+	Now          func() time.Time // as time.Now
 }
 
 // GroupRole gives the members of one of the issuer's groups a role in a project.
@@ -70,9 +67,8 @@ type Issuer struct{ current atomic.Pointer[configured] }
 // configured is an issuer under one configuration.
 type configured struct {
 	Config
-	client    *http.Client
-	found     atomic.Pointer[discovered] // nil until it was discovered
-	discovery singleflight.Group
+	client *http.Client
+	found  atomic.Pointer[discovered] // nil until it was discovered
 }
 
 // discovered is what the issuer's discovery document says.
@@ -90,25 +86,18 @@ func New(c Config) *Issuer {
 
 // Set puts another configuration in force. Sign-ins under way are finished with it.
 func (i *Issuer) Set(c Config) {
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.GroupsClaim == "" {
-		c.GroupsClaim = "groups"
-	}
-
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
 	i.current.Store(&configured{Config: c, client: &http.Client{Transport: transport, Timeout: answerMax}})
 }
 
-// Host returns the issuer's host, by which people know it.
-func (i *Issuer) Host() string {
+// Address returns the issuer's address, by which people know it.
+func (i *Issuer) Address() *url.URL {
 	u, err := url.Parse(i.current.Load().Issuer)
 	if err != nil {
-		return ""
+		return new(url.URL)
 	}
-	return u.Host
+	return u
 }
 
 // Begin returns the issuer's address for signing in, and what the browser keeps until it comes back.
@@ -163,46 +152,28 @@ func (i *Issuer) Finish(
 	return p.login(ctx, found, token, kept.Nonce)
 }
 
-// SignOut returns the issuer's address at which its own session ends, too. It is "" if the issuer has
-// none or is away. back is our address to which the browser comes back.
+// SignOut returns the issuer's address at which its own session ends, too. It is "" if the issuer is away
+// or has none on its own host. back is our address to which the browser comes back.
 func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
 	p := i.current.Load()
 	found, err := p.discover(ctx)
-	if err != nil || found.SignOut == "" {
+	if err != nil {
+		return ""
+	}
+	// A form may lead to no other host: the pages' policy forbids it.
+	u, err := url.Parse(found.SignOut)
+	if err != nil || u.Host != i.Address().Host {
 		return ""
 	}
 
 	// Okta accepts no sign-out without the ID token, others ask the person without it.
-	u, err := url.Parse(found.SignOut)
-	if err != nil {
-		return ""
-	}
 	q := u.Query()
 	q.Set("client_id", p.ClientID)
 	q.Set("post_logout_redirect_uri", back)
-	if idToken != "" {
-		q.Set("id_token_hint", idToken)
-	}
+	q.Set("id_token_hint", idToken)
 	u.RawQuery = q.Encode()
 
 	return u.String()
-}
-
-// Origins returns the origins that SignOut may lead to, as far as they are known.
-func (i *Issuer) Origins() (all []string) {
-	p := i.current.Load()
-	addresses := []string{p.Issuer}
-	if found := p.found.Load(); found != nil {
-		addresses = append(addresses, found.SignOut)
-	}
-
-	for _, address := range addresses {
-		u, err := url.Parse(address)
-		if err == nil && u.Host != "" && !slices.Contains(all, u.Scheme+"://"+u.Host) {
-			all = append(all, u.Scheme+"://"+u.Host)
-		}
-	}
-	return all
 }
 
 // discover returns the issuer's discovery document, which is fetched once.
@@ -211,26 +182,17 @@ func (p *configured) discover(ctx context.Context) (*discovered, error) {
 		return found, nil
 	}
 
-	// Those who come meanwhile wait for the same answer, also if the first one leaves.
-	_, err, _ := p.discovery.Do("", func() (any, error) {
-		ctx := oidc.ClientContext(context.WithoutCancel(ctx), p.client)
-		provider, err := oidc.NewProvider(ctx, p.Issuer)
-		if err != nil {
-			return nil, err
-		}
-
-		found := &discovered{Provider: provider}
-		if err := provider.Claims(found); err != nil {
-			return nil, err
-		}
-		p.found.Store(found)
-		return nil, nil
-	})
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, p.client), p.Issuer)
 	if err != nil {
 		return nil, p.failed(err)
 	}
+	found := &discovered{Provider: provider}
+	if err := provider.Claims(found); err != nil {
+		return nil, p.failed(err)
+	}
+	p.found.Store(found)
 
-	return p.found.Load(), nil
+	return found, nil
 }
 
 func (p *configured) oauth(found *discovered, callback string) *oauth2.Config {
@@ -258,16 +220,7 @@ func (p *configured) failed(err error) error {
 
 // refused returns the error for an answer of the issuer that is an error.
 func refused(code, description string) error {
-	// It is shown as text, in one line.
-	text := strings.TrimSpace(code + " " + description)
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text[:min(len(text), 300)], ""))
-
-	return wire.Errorf(wire.CodeForbidden, "The identity provider refused the sign-in: %s", text)
+	return wire.Errorf(wire.CodeForbidden, "The identity provider refused the sign-in: %s %.300s", code, description)
 }
 
 // same compares two secrets in constant time. An empty one is like no other.

@@ -77,7 +77,7 @@ func setRetryAfter(h http.Header, e *wire.Error) {
 // Refuse answers with an error page. It needs no session.
 func (f *Frame) Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	// Other handlers call this too, for which ServeHTTP has not set the headers.
-	setSecurityHeaders(w.Header())
+	f.setSecurityHeaders(w.Header())
 	w = f.below(w)
 
 	c := &Exchange{Request: r, W: w, frame: f}

@@ -67,6 +67,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 			v.Undo, v.Notice = sealed, notice
 		}
 		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
+		v.ByIssuer = c.ByIssuer
 	}
 
 	return c.render(status, name, "layout", v)

@@ -10,6 +10,7 @@
 //
 //	frame.go, section.go, page.go, error.go   routes and files, and what is around every page
 //	exchange.go, session.go, sign.go       one request for a page; who makes it; signing in
+//	issuer.go                              signing in at an OpenID Connect issuer
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
 //	actor.go, counted.go                   names of keys; numbers that take a while
@@ -27,11 +28,12 @@ import (
 	"time"
 )
 
-// Config is what a Frame is made from. All fields are required, except Now and those
-// about the address. Without sign-in, there are no People and Keys.
+// Config is what a Frame is made from. All fields are required, except Issuer, Now and
+// those about the address. Without sign-in, there are no People and Keys.
 type Config struct {
 	People  People
 	Keys    Keys
+	Issuer  Issuer
 	Version string
 	Logger  *slog.Logger
 	Now     func() time.Time // time.Now if nil
@@ -131,7 +133,7 @@ func (f *Frame) methods(path string) (all []string) {
 // ServeHTTP answers a request for a page.
 func (f *Frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Both come before anything else, so that they hold for errors as well.
-	setSecurityHeaders(w.Header())
+	f.setSecurityHeaders(w.Header())
 	r.Body = http.MaxBytesReader(w, r.Body, formBytesMax)
 
 	f.guarded.ServeHTTP(f.below(w), r)
@@ -142,7 +144,14 @@ const formBytesMax = 4 << 20
 
 // setSecurityHeaders sets the headers that every page has. HSTS is left to whatever
 // terminates TLS.
-func setSecurityHeaders(h http.Header) {
+func (f *Frame) setSecurityHeaders(h http.Header) {
+	// Signing out continues at the issuer.
+	forms := "form-action 'self'"
+	if f.Issuer != nil {
+		at := f.Issuer.Address()
+		forms += " " + at.Scheme + "://" + at.Host
+	}
+
 	// Nothing comes from elsewhere, and no script inside a page is run.
 	policy := []string{
 		"default-src 'none'",
@@ -150,7 +159,7 @@ func setSecurityHeaders(h http.Header) {
 		"style-src 'self'",
 		"img-src 'self' data:",
 		"connect-src 'self'",
-		"form-action 'self'",
+		forms,
 		"base-uri 'none'",
 		"frame-ancestors 'none'",
 	}

@@ -100,20 +100,21 @@ func ago(now, then time.Time) string {
 
 // view is what the layout shows around a page's own data.
 type view struct {
-	Title   string
-	Nav     string // the current entry of the menu
-	User    *wire.User
-	CSRF    string
-	Session string // names the session, in forms that may be sent after its end
-	Notice  string // what has just been done
-	Undo    string // that, for the form that takes it back; "" if it cannot be
-	Version string
-	Now     time.Time
-	Curl    string // a command that logs a call here
-	Base    string // this server's address
-	SignIn  bool   // people can sign in here
-	Zone    shownZone
-	Data    any
+	Title    string
+	Nav      string // the current entry of the menu
+	User     *wire.User
+	CSRF     string
+	Session  string // names the session, in forms that may be sent after its end
+	Notice   string // what has just been done
+	ByIssuer bool   // the person has no password here
+	Undo     string // that, for the form that takes it back; "" if it cannot be
+	Version  string
+	Now      time.Time
+	Curl     string // a command that logs a call here
+	Base     string // this server's address
+	SignIn   bool   // people can sign in here
+	Zone     shownZone
+	Data     any
 }
 
 // Several reports whether the reader may open more than one project.

@@ -91,7 +91,8 @@ func (c *Exchange) expired() error {
 		return err
 	}
 
-	v := signView{Next: c.formPage(), Connection: c.connection(), Pending: c.pending()}
+	v := c.signView()
+	v.Next, v.Pending = c.formPage(), c.pending()
 	message := "Your session has expired. Sign in to continue."
 	if v.Pending != "" {
 		message = "Your session has expired. Sign in to continue; your changes are kept."
@@ -131,6 +132,19 @@ func (c *Exchange) otherSession() error {
 	}
 
 	return c.showAgain(r, c.URL.Path, c.PostForm)
+}
+
+// continueForm continues with the form that the sign-in page carried, after a sign-in in another tab.
+func (c *Exchange) continueForm() (err error) {
+	c.SignedIn, err = c.session()
+	if wire.IsCode(err, wire.CodeUnauthorized) {
+		err = wire.Errorf(wire.CodeUnauthorized, "You have not signed in yet. Do so in a new tab, then come back.")
+	}
+	if err != nil {
+		return c.signFault("sign-in", "Sign in", c.signView(), err)
+	}
+
+	return c.resume()
 }
 
 // resume continues, after a sign-in, with the form that the sign-in page carried.

@@ -13,6 +13,8 @@ import (
 // People signs people up and in, and keeps the audit log. Package auth documents the errors.
 type People interface {
 	SignUp() wire.SignUp
+	SignInBy() (by wire.SignInBy, emergency bool)
+	EnterByIssuer(ctx context.Context, login wire.Login, from wire.Browser) (wire.SignedIn, error)
 	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
 	SignIn(ctx context.Context, email, password string, from wire.Browser) (wire.SignedIn, error)
 	Session(ctx context.Context, token wire.Secret) (wire.SignedIn, error)
@@ -46,6 +48,8 @@ func (c *Exchange) answer(r Route) (err error) {
 	// A link is followed after signing in. A redirect would lose a form, so a form is
 	// answered with the sign-in page itself.
 	switch {
+	case wire.IsCode(err, wire.CodeUnauthorized) && get && c.renews():
+		return c.Redirect(viaIssuer(c.URL.RequestURI()), "")
 	case wire.IsCode(err, wire.CodeUnauthorized) && get:
 		return c.Redirect("/sign-in?"+url.Values{"next": {c.URL.RequestURI()}}.Encode(), c.lostCookie())
 	case wire.IsCode(err, wire.CodeUnauthorized):

@@ -19,6 +19,9 @@ func SignIn() Section {
 		Routes: []Route{
 			{Pattern: "GET /sign-in", Page: (*Exchange).signInPage},
 			{Pattern: "POST /sign-in", Page: (*Exchange).signIn},
+			{Pattern: "POST /sign-in/continue", Page: (*Exchange).continueForm},
+			{Pattern: "GET /sign-in/oidc", Page: (*Exchange).beginAtIssuer},
+			{Pattern: "GET /sign-in/oidc/callback", Page: (*Exchange).finishAtIssuer},
 			{Pattern: "GET /sign-up", Page: (*Exchange).signUpPage},
 			{Pattern: "POST /sign-up", Page: (*Exchange).signUp},
 			{Pattern: "GET /reset-password", Page: (*Exchange).resetPage},
@@ -40,8 +43,9 @@ func SignIn() Section {
 				"another person, and were discarded.",
 			"no-cookie": "You signed in, but your browser did not keep the session's cookie. " +
 				"Allow cookies for this site, and see whether this page names another reason.",
-			"joined": "You have joined this project. The menu leads to your other ones.",
-			"undone": "Undone: it is as it was before.",
+			"joined":      "You have joined this project. The menu leads to your other ones.",
+			"undone":      "Undone: it is as it was before.",
+			"back-to-tab": "You are signed in. Go back to the tab with your changes, and continue there.",
 		},
 	}
 }
@@ -53,21 +57,43 @@ type signView struct {
 	Invite                     *wire.Invite // the invite that Code belongs to, if any
 	Error                      *wire.Error
 	Connection                 connection
-	Open                       bool // accounts can be created without an invite
+	Open                       bool   // accounts can be created without an invite
+	Issuer                     string // the host at which people sign in without a password; "" for none
+	Passwords, Emergency       bool   // who may use one: everyone; the owner for emergencies
+}
+
+// ViaIssuer returns the address that leads through the issuer. Beside a form that waits it is opened in
+// another tab.
+func (v signView) ViaIssuer() string {
+	switch {
+	case v.Pending != "":
+		return viaIssuer("/?done=back-to-tab")
+	case v.Invite != nil:
+		return viaIssuer("/sign-up?" + url.Values{"code": {v.Code}}.Encode())
+	}
+	return viaIssuer(v.Next)
 }
 
 func (c *Exchange) signView() signView {
-	return signView{
+	by, emergency := c.frame.People.SignInBy()
+	v := signView{
 		Email:      c.FormValue("email"),
 		Next:       localAddress(c.FormValue("next")),
 		Account:    c.FormValue("account"),
 		Code:       c.FormValue("code"),
 		Connection: c.connection(),
 		Open:       c.frame.People.SignUp() == wire.SignUpOpen,
+		Passwords:  by != wire.SignInByIssuer,
+		Emergency:  emergency,
 
 		// From a post's body only: a link must not carry a form.
 		Pending: c.PostForm.Get("pending"),
 	}
+	if c.frame.Issuer != nil {
+		v.Issuer = c.frame.Issuer.Address().Host
+	}
+
+	return v
 }
 
 func (c *Exchange) signInPage() error {
@@ -218,9 +244,10 @@ func (c *Exchange) signOut() error {
 		return err
 	}
 
+	to, notice := c.signedOutAt()
 	c.setSession(wire.SignedIn{})
 
-	return c.Redirect("/sign-in", "signed-out")
+	return c.Redirect(to, notice)
 }
 
 func (c *Exchange) passwordPage() error {

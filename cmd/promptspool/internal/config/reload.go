@@ -27,7 +27,8 @@ const filesEvery = 10 * time.Second
 // The others need a restart, and a reload logs that.
 var reloadable = []string{
 	"log-level", "key-calls-max", "key-bytes-max", "redact", "redact-secret", "bootstrap-key", "api-key", "local-key",
-	"provider-base-url",
+	"provider-base-url", "oidc-client-secret", "oidc-role", "oidc-groups-claim", "oidc-scope", "oidc-trust-email",
+	"oidc-ca", "oidc-cert", "oidc-key",
 }
 
 // Source is where the settings of a process come from.

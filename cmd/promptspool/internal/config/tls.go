@@ -39,8 +39,8 @@ func UpstreamFlags() []cli.Flag {
 func TrustFlags(name string) []cli.Flag {
 	return []cli.Flag{
 		TextFlag(name+"-ca-file", "",
-			"trust only the authorities in this `file` (PEM) for the server's certificate, not the system's"),
-		TextFlag(name+"-cert-file", "", "show the server the certificate in this `file` (PEM)"),
+			"trust only the authorities in this `file` (PEM) for the other server's certificate, not the system's"),
+		TextFlag(name+"-cert-file", "", "show the other server the certificate in this `file` (PEM)"),
 		TextFlag(name+"-key-file", "", "that certificate's key, a `file` (PEM)"),
 	}
 }

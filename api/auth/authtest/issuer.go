@@ -1,0 +1,108 @@
+package authtest
+
+import (
+	"testing"
+
+	"promptspool/api/wire"
+)
+
+// enters lets p1@example.com in, who is u at the issuer, with these grants.
+func (s people) enters(u string, invite [32]byte, grants ...wire.Grant) (wire.User, []wire.Membership, error) {
+	return s.EnterUser(s.t.Context(), user(1, ""), wire.Login{Subject: u, Grants: grants}, invite, false)
+}
+
+// roles returns what a person is in which account, in sessions of the issuer and in those with a password.
+func (s people) roles(u wire.User) (issuer, password []string) {
+	s.t.Helper()
+	_, _, issuer = s.opened(s.begins(u, "", true))
+	_, _, password = s.opened(s.begins(u, "", false))
+	return issuer, password
+}
+
+func enterByGroups(t *testing.T, s people) {
+	_, _, err := s.enters("u1", noInvite)
+	wantCode(t, err, wire.CodeNotFound)
+
+	editor := wire.Grant{Project: "team", Role: wire.RoleEditor}
+	owner := wire.Grant{Project: "new", Role: wire.RoleOwner}
+	u, changed, err := s.enters("u1", noInvite, editor, owner)
+	s.must("EnterUser", err)
+	if u.Role != wire.RoleEditor || len(changed) != 2 || s.passwordOf(u) != "" {
+		t.Errorf("the person is %+v, of whom %+v changed; password %q", u, changed, s.passwordOf(u))
+	}
+	issuer, password := s.roles(u)
+	same(t, "roles at the issuer", issuer, []string{"team editor", "new owner"})
+	same(t, "roles with a password", password, []string(nil))
+
+	// A role by hand stays when the group is taken away.
+	s.invite(1, invite(1, "team", wire.RoleViewer))
+	_, err = s.JoinAccount(t.Context(), u.ID, hash(1), noon)
+	s.must("JoinAccount", err)
+	same(t, "nothing new", s.changes("u1", editor, owner), []string(nil))
+	same(t, "without groups", s.changes("u1"), []string{"team ", "new "})
+	issuer, _ = s.roles(u)
+	same(t, "roles without groups", issuer, []string{"team viewer"})
+	if has, err := s.HasOwner(t.Context(), "new"); has || err != nil {
+		t.Errorf("new has an owner: %t, %v", has, err)
+	}
+
+	// Someone else has the email now.
+	_, _, err = s.enters("u2", noInvite, owner)
+	wantCode(t, err, wire.CodeConflict)
+	no := false
+	s.change("", u, wire.UserChange{Disabled: &no})
+	same(t, "a new login", s.changes("u2", owner), []string{"new owner"})
+}
+
+// changes lets p1@example.com in, and returns the roles that have changed.
+func (s people) changes(u string, grants ...wire.Grant) (changed []string) {
+	s.t.Helper()
+	_, all, err := s.enters(u, noInvite, grants...)
+	s.must("EnterUser", err)
+	for _, m := range all {
+		changed = append(changed, m.AccountName+" "+string(m.GroupRole))
+	}
+	return changed
+}
+
+func enterByInvite(t *testing.T, s people) {
+	owner := s.join(user(2, "team"), noInvite)
+	s.invite(1, invite(1, "team", wire.RoleViewer))
+	u, _, err := s.enters("u1", hash(1))
+	s.must("EnterUser", err)
+	if u.Role != wire.RoleViewer || u.AccountID != owner.AccountID {
+		t.Errorf("the person is %+v", u)
+	}
+	_, err = s.Invite(t.Context(), hash(1))
+	wantCode(t, err, wire.CodeNotFound)
+
+	// Disabled in all accounts, no group lets the person in.
+	yes := true
+	s.change(owner.AccountID, u, wire.UserChange{Disabled: &yes})
+	u, changed, err := s.enters("u1", noInvite, wire.Grant{Project: "new", Role: wire.RoleOwner})
+	if u.Role != "" || changed != nil || err != nil {
+		t.Errorf("disabled, the person is %+v, %+v, %v", u, changed, err)
+	}
+}
+
+func enterAfterPassword(t *testing.T, s people) {
+	// Who set the password has not proved that the email is theirs.
+	planted := s.join(user(1, "team"), noInvite)
+	session := s.begins(planted, planted.AccountID, false)
+	fresh := user(1, "")
+	fresh.CreatedAt = noon.Add(60e9)
+	for _, keep := range []bool{true, false} {
+		no := false
+		s.change("", planted, wire.UserChange{Disabled: &no})
+		_, _, err := s.EnterUser(t.Context(), fresh, wire.Login{Subject: "u1"}, noInvite, keep)
+		s.must("EnterUser", err)
+		if kept := s.passwordOf(planted) != ""; kept != keep {
+			t.Errorf("the password was kept: %t, want %t", kept, keep)
+		}
+	}
+	begun, u, err := s.Session(t.Context(), session)
+	s.must("Session", err)
+	if !begun.CreatedAt.Before(u.SessionsFrom) {
+		t.Errorf("the session of %s is still good: sessions count from %s", begun.CreatedAt, u.SessionsFrom)
+	}
+}

@@ -1,0 +1,169 @@
+package auth_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"promptspool/api/auth"
+	"promptspool/api/wire"
+)
+
+// byIssuer makes the people of a server sign in at an issuer; boss@example.com may also use a password.
+func (f *fixture) byIssuer() {
+	f.People = auth.NewPeople(auth.PeopleConfig{
+		Store:          f.store,
+		Now:            func() time.Time { return f.now },
+		SignInBy:       wire.SignInByIssuer,
+		EmergencyOwner: "boss@example.com",
+	})
+}
+
+// login is what the issuer says about someone.
+func login(email string, grants ...wire.Grant) wire.Login {
+	return wire.Login{Subject: "id of " + strings.ToLower(email), Email: email, Grants: grants, IDToken: "a.b.c"}
+}
+
+func (f *fixture) enter(l wire.Login) wire.SignedIn {
+	f.t.Helper()
+	s, err := f.EnterByIssuer(f.t.Context(), l, wire.Browser{})
+	if err != nil {
+		f.t.Fatalf("EnterByIssuer: %v", err)
+	}
+	return s
+}
+
+var (
+	ownsDefault = wire.Grant{Project: "default", Role: wire.RoleOwner}
+	editsApp    = wire.Grant{Project: "app", Role: wire.RoleEditor}
+)
+
+func TestASessionOfTheIssuerLastsAnHourAndFollowsTheGroups(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	first := f.enter(login("Eve@Example.com", ownsDefault, editsApp))
+	if first.User.Role != wire.RoleOwner || !first.ByIssuer || first.IDToken != "a.b.c" {
+		t.Errorf("eve's session is %+v", first)
+	}
+	f.logged(first.User,
+		"eve@example.com: sign in eve@example.com with the identity provider",
+		"eve@example.com: set role by groups eve@example.com owner")
+
+	// She passes through the issuer in another browser, after a group was taken away.
+	second := f.enter(login("eve@example.com", editsApp))
+	for _, s := range []wire.SignedIn{first, second} {
+		now, err := f.Session(t.Context(), s.Token)
+		if err != nil || now.User.AccountName != "app" || now.User.Role != wire.RoleEditor {
+			t.Errorf("without the group the session is %+v, %v", now.User, err)
+		}
+	}
+
+	f.now = f.now.Add(time.Hour)
+	ended, err := f.Session(t.Context(), first.Token)
+	if !wire.IsCode(err, wire.CodeUnauthorized) || !ended.ByIssuer {
+		t.Errorf("after an hour: %+v, %v", ended, err)
+	}
+	_, err = f.EnterByIssuer(t.Context(), login("eve@example.com"), wire.Browser{})
+	refused(t, err, wire.CodeForbidden, "no role in a project")
+}
+
+func TestARemovalCountsImmediatelyInSessionsOfTheIssuer(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	ann := f.owner()
+	eve := f.enter(login("eve@example.com", wire.Grant{Project: "default", Role: wire.RoleEditor}))
+	if _, err := f.SetDisabled(t.Context(), ann, eve.User.ID, true); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := f.Session(t.Context(), eve.Token); !wire.IsCode(err, wire.CodeUnauthorized) {
+		t.Errorf("eve's session after she was disabled: %v", err)
+	}
+	_, err := f.EnterByIssuer(t.Context(), login("eve@example.com", ownsDefault, editsApp), wire.Browser{})
+	if !wire.IsCode(err, wire.CodeForbidden) {
+		t.Errorf("eve enters again: %v", err)
+	}
+}
+
+func TestWhoMayEnterAtTheIssuer(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	ann := f.owner()
+	code, _, err := f.Invite(t.Context(), ann, wire.RoleViewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.enter(login("eve@example.com", editsApp))
+
+	other := login("eve@example.com", editsApp)
+	other.Subject = "another"
+	for text, l := range map[string]wire.Login{
+		"no role in a project": login("bob@example.com"),
+		"which is none":        login("bob", editsApp),
+		"people enable eve@":   other,
+	} {
+		_, err := f.EnterByIssuer(t.Context(), l, wire.Browser{})
+		refused(t, err, wire.CodeForbidden, text)
+	}
+
+	// Bob follows an owner's link.
+	l := login("bob@example.com")
+	l.Invite = code
+	bob := f.enter(l)
+	if !bob.Joined || bob.User.Role != wire.RoleViewer || bob.User.AccountID != ann.AccountID {
+		t.Errorf("bob joined: %t, as %+v", bob.Joined, bob.User)
+	}
+	if again := f.enter(login("bob@example.com")); again.Joined || again.User.Role != wire.RoleViewer {
+		t.Errorf("bob comes again: %+v", again)
+	}
+}
+
+func TestNoPasswordOpensWhatOnlyTheIssuerDoes(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	ann := f.owner()
+	boss := f.guest(ann, "boss@example.com", wire.RoleOwner)
+	annsSession, bossSession := f.signIn(ann.Email), f.signIn(boss.Email)
+	reset, _, err := f.MakeReset(t.Context(), boss, ann.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	invite, _, err := f.Invite(t.Context(), ann, wire.RoleViewer)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// A person without a password has none that fits.
+	f.enter(login("eve@example.com", ownsDefault))
+	for _, password := range []string{"", goodPassword} {
+		_, err := f.SignIn(t.Context(), "eve@example.com", password, wire.Browser{IP: office})
+		refused(t, err, wire.CodeUnauthorized, "Wrong email or password")
+	}
+
+	f.byIssuer()
+	by := wire.Browser{IP: office}
+	_, err = f.SignIn(t.Context(), ann.Email, goodPassword, by)
+	refused(t, err, wire.CodeForbidden, "No passwords")
+	_, err = f.Session(t.Context(), annsSession.Token)
+	refused(t, err, wire.CodeUnauthorized, "expired")
+	_, err = f.ResetPassword(t.Context(), reset, goodPassword, office)
+	refused(t, err, wire.CodeForbidden, "No passwords")
+	bob := wire.Application{Email: "bob@example.com", Password: goodPassword, Code: invite}
+	_, err = f.Join(t.Context(), bob, office)
+	refused(t, err, wire.CodeForbidden, "No passwords")
+	_, _, err = f.MakeReset(t.Context(), boss, ann.ID)
+	refused(t, err, wire.CodeForbidden, "No passwords")
+
+	// The emergency's owner may, also after signing in at the issuer.
+	if _, err := f.Session(t.Context(), bossSession.Token); err != nil {
+		t.Errorf("the boss's session: %v", err)
+	}
+	f.enter(login("boss@example.com"))
+	if s, err := f.SignIn(t.Context(), "boss@example.com", goodPassword, by); err != nil || s.ByIssuer {
+		t.Errorf("the boss signs in by password: %+v, %v", s, err)
+	}
+}
+
+// refused fails unless an error has a code, and a message that contains a text.
+func refused(t *testing.T, err error, code wire.Code, text string) {
+	t.Helper()
+	if !wire.IsCode(err, code) || !strings.Contains(wire.AsError(err).Message, text) {
+		t.Errorf("the error is %v; want %s with %q", err, code, text)
+	}
+}

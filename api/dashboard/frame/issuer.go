@@ -1,0 +1,144 @@
+package frame
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/api/wire/jsonscan"
+)
+
+// Issuer is where people sign in instead of by a password. Package auth/oidc documents its methods.
+type Issuer interface {
+	Address() *url.URL
+	Begin(ctx context.Context, callback string) (string, wire.LoginAttempt, error)
+	Finish(ctx context.Context, callback string, q url.Values, kept wire.LoginAttempt) (wire.Login, error)
+	SignOut(ctx context.Context, idToken, back string) string
+}
+
+// A sign-in at the issuer is an attempt, which is kept in a cookie of the browser that began it. It is not
+// in this server's memory, so that any server of several can finish it. A browser that opens several tabs
+// begins several attempts, in a cookie each.
+const (
+	issuerPage     = "/sign-in/oidc"
+	issuerCallback = issuerPage + "/callback"
+	attemptSuffix  = "-attempt-"
+	attemptAge     = 10 * time.Minute
+	attemptsMax    = 8       // that one browser has at the same time
+	nextBytesMax   = 2 << 10 // of an address in a cookie, which has at most 4 KiB
+)
+
+// viaIssuer returns the address that leads through the issuer to a page.
+func viaIssuer(next string) string {
+	return issuerPage + "?" + url.Values{"next": {next}}.Encode()
+}
+
+// renews reports whether a session of the issuer has just ended, which a pass through it renews.
+func (c *Exchange) renews() bool {
+	// A script could not follow: the issuer is another site.
+	mode := c.Header.Get("Sec-Fetch-Mode")
+	return c.ByIssuer && c.frame.Issuer != nil && (mode == "" || mode == "navigate")
+}
+
+// beginAtIssuer sends the browser to the issuer.
+func (c *Exchange) beginAtIssuer() error {
+	if c.frame.Issuer == nil {
+		return ErrNoPage
+	}
+	address, attempt, err := c.frame.Issuer.Begin(c.Context(), c.Base()+issuerCallback)
+	if err != nil {
+		return c.issuerFault(err, c.FormValue("next"))
+	}
+
+	if next := c.FormValue("next"); len(next) <= nextBytesMax {
+		attempt.Next = next
+	}
+	c.dropAttempts()
+	raw, _ := jsonscan.Marshal(attempt) // of texts, which cannot fail to encode
+	c.Remember(c.attemptCookie(attempt.State), base64.RawURLEncoding.EncodeToString(raw), attemptAge)
+
+	return c.Redirect(address, "")
+}
+
+// finishAtIssuer begins the session of a person whom the issuer sends back.
+func (c *Exchange) finishAtIssuer() error {
+	if c.frame.Issuer == nil {
+		return ErrNoPage
+	}
+
+	q := c.URL.Query()
+	attempt := c.attempt(q.Get("state"))
+	login, err := c.frame.Issuer.Finish(c.Context(), c.Base()+issuerCallback, q, attempt)
+	if err != nil {
+		return c.issuerFault(err, attempt.Next)
+	}
+
+	// An invite lets a person in who is not known yet. All others are asked by its page.
+	next := localAddress(attempt.Next)
+	if page, err := url.Parse(next); err == nil && page.Path == "/sign-up" {
+		login.Invite = wire.Secret(page.Query().Get("code"))
+	}
+	s, err := c.frame.People.EnterByIssuer(c.Context(), login, c.browser())
+	if err != nil {
+		return c.issuerFault(err, next)
+	}
+	c.setSession(s)
+	if s.Joined {
+		next = "/"
+	}
+
+	return c.Redirect(next, "")
+}
+
+// issuerFault shows the sign-in page with what went wrong at the issuer.
+func (c *Exchange) issuerFault(err error, next string) error {
+	// The operator has to know of a wrong secret, or an issuer that is away.
+	c.frame.Logger.Warn("signing in at the identity provider failed", "error", err)
+	v := c.signView()
+	v.Next = next
+
+	return c.signFault("sign-in", "Sign in", v, err)
+}
+
+// attemptCookie returns the name of the cookie of an attempt. The issuer compares the state itself.
+func (c *Exchange) attemptCookie(state string) string {
+	return c.frame.cookie.Name + attemptSuffix + state[:min(len(state), 8)]
+}
+
+// attempt returns what the browser keeps of the attempt with this state, once: its cookie is deleted.
+func (c *Exchange) attempt(state string) (a wire.LoginAttempt) {
+	if cookie, err := c.Cookie(c.attemptCookie(state)); err == nil {
+		c.Remember(cookie.Name, "", -time.Second)
+		raw, _ := base64.RawURLEncoding.DecodeString(cookie.Value)
+		_ = json.Unmarshal(raw, &a) // one that is not whole fits no state
+	}
+	return a
+}
+
+// dropAttempts deletes the oldest attempts: a request has only so much room for cookies.
+func (c *Exchange) dropAttempts() {
+	attempts := 0
+	for _, cookie := range slices.Backward(c.Cookies()) {
+		if !strings.HasPrefix(cookie.Name, c.frame.cookie.Name+attemptSuffix) {
+			continue
+		}
+		if attempts++; attempts >= attemptsMax {
+			c.Remember(cookie.Name, "", -time.Second)
+		}
+	}
+}
+
+// signedOutAt returns the page that follows after signing out: the issuer's, if the session began there.
+func (c *Exchange) signedOutAt() (to, notice string) {
+	if c.ByIssuer && c.frame.Issuer != nil {
+		if to := c.frame.Issuer.SignOut(c.Context(), c.IDToken, c.Base()+"/sign-in"); to != "" {
+			return to, ""
+		}
+	}
+	return "/sign-in", "signed-out"
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/auth"
+	"promptspool/api/auth/oidc"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+)
+
+// signInFlags say how people sign in: by a password, or at an OpenID Connect issuer.
+func signInFlags() []cli.Flag {
+	flags := []cli.Flag{
+		config.TextFlag("sign-in", string(wire.SignInByBoth),
+			"how people sign in: `WAY` is oidc, password or both; without --oidc-issuer always by password"),
+		config.TextFlag("emergency-owner", "",
+			"the `email` of an owner who may use a password although --sign-in is oidc, when the issuer is away"),
+		config.TextFlag("oidc-issuer", "",
+			"the `URL` of the OpenID Connect issuer where people sign in, as its discovery document spells it"),
+		config.TextFlag("oidc-client-id", "", "the `name` under which the issuer knows this server"),
+		config.ListFlag("oidc-role",
+			"a role for the members of one of the issuer's groups, as `GROUP=ROLE@PROJECT`; may be repeated"),
+		config.TextFlag("oidc-groups-claim", "groups", "the `claim` in which the issuer sends a person's groups"),
+		config.ListFlag("oidc-scope", "a `scope` to ask for besides openid and email; may be repeated"),
+		config.TextFlag("oidc-session", "1h",
+			"the `duration` after which a session passes through the issuer again, without a click"),
+		config.SwitchFlag("oidc-trust-email",
+			"accept email addresses of which the issuer does not say that they were verified, "+
+				"because only its administrators assign them"),
+	}
+	flags = append(flags, config.SecretFlags("oidc-client-secret",
+		"the `secret` with which this server identifies itself to the issuer; if absent only PKCE")...)
+
+	return append(flags, config.TrustFlags("oidc")...)
+}
+
+// signIn is what signInFlags say.
+type signIn struct {
+	by             wire.SignInBy
+	emergencyOwner string
+	session        time.Duration
+	issuer         oidc.Config // without an Issuer, people use passwords
+}
+
+// at returns the issuer for the pages: nil if people do not sign in there.
+func (s signIn) at(issuer *oidc.Issuer) frame.Issuer {
+	if s.issuer.Issuer == "" || s.by == wire.SignInByPassword {
+		return nil
+	}
+	return issuer
+}
+
+// signInOf reads signInFlags.
+func signInOf(r *config.Reader) signIn {
+	s := signIn{
+		by: wire.SignInBy(r.OneOf("sign-in",
+			string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword))),
+		emergencyOwner: strings.ToLower(r.Text("emergency-owner")),
+		session:        r.Duration("oidc-session"),
+		issuer: oidc.Config{
+			Issuer:       r.Text("oidc-issuer"),
+			ClientID:     r.Text("oidc-client-id"),
+			ClientSecret: r.Secret("oidc-client-secret"),
+			Scopes:       r.List("oidc-scope"),
+			GroupsClaim:  r.Text("oidc-groups-claim"),
+			Roles:        groupRolesOf(r),
+			TrustEmail:   r.Given("oidc-trust-email"),
+			TLS:          r.Trust("oidc"),
+			Now:          time.Now,
+		},
+	}
+
+	u, err := url.Parse(s.issuer.Issuer)
+	switch {
+	case s.issuer.Issuer == "" && s.by == wire.SignInByIssuer:
+		r.Reject("sign-in", "needs --oidc-issuer and --oidc-client-id")
+	case s.issuer.Issuer == "":
+	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && config.IsLoopback(u.Hostname())):
+		r.Reject("oidc-issuer", "is not a URL such as https://id.example.com/realms/staff")
+	case s.issuer.ClientID == "":
+		r.Reject("oidc-client-id", "is missing; the issuer's administrator registers this server under it")
+	}
+
+	return s
+}
+
+// groupRolesOf reads --oidc-role.
+func groupRolesOf(r *config.Reader) (all []oidc.GroupRole) {
+	for _, text := range r.List("oidc-role") {
+		role, ok := oidc.ParseGroupRole(text)
+		if !ok || !role.Role.Known() || !auth.IsProject(role.Project) {
+			r.RejectValue("oidc-role", text, "is not GROUP=ROLE@PROJECT, with one of the roles "+
+				"viewer, reviewer, editor and owner, and a project's name of 1 to 64 of a-z 0-9 . _ and -")
+			continue
+		}
+		all = append(all, role)
+	}
+	return all
+}

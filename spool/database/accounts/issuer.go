@@ -1,0 +1,99 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// EnterUser finds or makes the person of a login; see auth.UserStore.
+func (s *Store) EnterUser(
+	ctx context.Context, u wire.User, l wire.Login, invite [32]byte, keepPassword bool,
+) (entered wire.User, changed []wire.Membership, err error) {
+	err = s.change(ctx, true, func(tx *keyed.Tx) error {
+		p, err := s.entering(ctx, tx, u, l, invite)
+		switch {
+		case err != nil:
+			return err
+		case p.Subject == "" && !keepPassword:
+			p.Password = ""
+			fallthrough
+		case p.Subject == "":
+			p.Subject, p.SessionsFrom = l.Subject, u.CreatedAt
+		case p.Subject != l.Subject:
+			return wire.Errorf(wire.CodeConflict, "This person has another name at the issuer.")
+		}
+
+		changed = nil
+		enabled := func(m wire.Membership) bool { return m.DisabledAt == nil }
+		if len(p.Memberships) == 0 || slices.ContainsFunc(p.Memberships, enabled) {
+			changed, err = s.grant(ctx, tx, &p, u, l.Grants)
+		}
+		if err != nil {
+			return err
+		}
+		entered = p.signedIn("", true)
+
+		return setUser(ctx, tx, &p)
+	})
+
+	return entered, changed, err
+}
+
+// entering returns the person with an email, who may be new.
+func (s *Store) entering(
+	ctx context.Context, tx *keyed.Tx, u wire.User, l wire.Login, invite [32]byte,
+) (person, error) {
+	id, known, err := keyed.Load[string](ctx, tx, emailKey(u.Email))
+	p := person{ID: u.ID, Email: u.Email, CreatedAt: u.CreatedAt}
+	switch {
+	case err != nil:
+		return p, err
+	case known:
+		return get[person](ctx, tx, personKey(id), errNoUser)
+	case invite != [32]byte{}:
+		m, err := s.spend(ctx, tx, invite, u.CreatedAt)
+		if err != nil {
+			return p, err
+		}
+		p.Memberships = []wire.Membership{m}
+	case len(l.Grants) == 0:
+		return p, errNoUser()
+	}
+
+	return p, tx.Put(emailKey(u.Email), u.ID)
+}
+
+// grant replaces the roles that a person has by groups, and returns the memberships that have changed.
+func (s *Store) grant(
+	ctx context.Context, tx *keyed.Tx, p *person, u wire.User, grants []wire.Grant,
+) (changed []wire.Membership, err error) {
+	roles := map[string]wire.Role{} // by the ids of accounts
+	for _, g := range grants {
+		id, err := s.account(ctx, tx, g.Project)
+		if err != nil {
+			return nil, err
+		}
+		roles[id] = g.Role
+		if p.at(id) == nil {
+			p.Memberships = append(p.Memberships,
+				wire.Membership{AccountID: id, AccountName: g.Project, Since: u.CreatedAt})
+		}
+	}
+
+	for i := range p.Memberships {
+		m := &p.Memberships[i]
+		if role := roles[m.AccountID]; m.GroupRole != role {
+			m.GroupRole = role
+			changed = append(changed, *m)
+		}
+	}
+	// One that is disabled is remembered, so that no group enables it.
+	p.Memberships = slices.DeleteFunc(p.Memberships, func(m wire.Membership) bool {
+		return m.RoleIn(true) == "" && m.DisabledAt == nil
+	})
+
+	return changed, nil
+}
