@@ -62,7 +62,7 @@ var Table = []Entry{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
 		Routes: "search-requests get-request get-trace export-requests suggest-values list-orphans " +
 			"analyze-requests template-statistics backtest",
-		Pages: "GET /{$}, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
+		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +

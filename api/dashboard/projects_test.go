@@ -79,6 +79,18 @@ func TestEachProjectShowsItsOwnOnly(t *testing.T) {
 		of[project] = e.RequestID
 	}
 
+	overview, theirs := s.call(ann, "GET", "/projects", nil), s.call("mallory@example.com", "GET", "/projects", nil)
+	for _, project := range []string{"default", "other"} {
+		row := regexp.MustCompile(`<tr><td class="wrap"><a href="/\?filter=since%3A7d&amp;project=` + project +
+			`">` + project + `</a>.*</td><td>owner</td><td class="number">1</td>`)
+		if !row.MatchString(overview.Body.String()) {
+			t.Errorf("%s is not in the overview: %s", project, overview.Body)
+		}
+		if own := project == "other"; own != row.MatchString(theirs.Body.String()) {
+			t.Errorf("mallory, who has other only, sees %s: %t", project, !own)
+		}
+	}
+
 	for project, foreign := range map[string]string{"default": "other", "other": "default"} {
 		s.open(ann, project)
 		for _, path := range []string{

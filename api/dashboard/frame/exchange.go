@@ -24,8 +24,13 @@ type Exchange struct {
 
 // Identity returns the identity that the request's reads and writes are made with.
 func (c *Exchange) Identity() wire.Identity {
+	return c.IdentityIn(wire.Membership{AccountID: c.User.AccountID})
+}
+
+// IdentityIn returns the identity of a reader in one of their projects.
+func (c *Exchange) IdentityIn(m wire.Membership) wire.Identity {
 	return wire.Identity{
-		Account:  c.User.AccountID,
+		Account:  m.AccountID,
 		KeyID:    "user:" + c.User.ID,
 		Scope:    wire.ScopeFull,
 		Verified: true,
@@ -66,7 +71,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 		if sealed, notice := c.offered(); notice != "" {
 			v.Undo, v.Notice = sealed, notice
 		}
-		v.User, v.CSRF, v.Session = &c.User, c.CSRF(), c.FormSession()
+		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
 		v.ByIssuer = c.ByIssuer
 	}
 

@@ -115,10 +115,12 @@ type view struct {
 	SignIn   bool   // people can sign in here
 	Zone     shownZone
 	Data     any
+
+	Projects []wire.Membership // that the reader may open
 }
 
 // Several reports whether the reader may open more than one project.
-func (v view) Several() bool { return v.User != nil && len(v.User.Projects) > 1 }
+func (v view) Several() bool { return len(v.Projects) > 1 }
 
 // Back returns the page to show when another project is opened: of a list the same one there.
 func (v view) Back() string {

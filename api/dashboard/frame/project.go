@@ -1,12 +1,22 @@
 package frame
 
 import (
+	"cmp"
+	"slices"
+
 	"promptspool/api/dashboard/address"
 	"promptspool/api/wire"
 )
 
 // A session has one project open, which all its pages show. To open another one is a form of the
 // menu, or a link with the parameter "project" to any page.
+
+// Projects returns the projects that the reader may open, by name.
+func (c *Exchange) Projects() []wire.Membership {
+	return slices.SortedFunc(slices.Values(c.User.Projects), func(a, b wire.Membership) int {
+		return cmp.Compare(a.AccountName, b.AccountName)
+	})
+}
 
 // openLink opens the project that a link names, and shows the rest of the link's address.
 func (c *Exchange) openLink(project string) error {

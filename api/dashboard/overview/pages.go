@@ -36,6 +36,7 @@ func Pages(records Records, sidecars Sidecars, retention Retention) frame.Sectio
 		HTML: html,
 		Routes: []frame.Route{
 			{Pattern: "GET /{$}", Page: p.overviewPage},
+			{Pattern: "GET /projects", Page: p.projectsPage},
 			{Pattern: "GET /sidecars", Page: p.sidecarsPage},
 		},
 	}

@@ -1,0 +1,76 @@
+package overview
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// projectsTime is the time that the page of all projects sums up.
+const projectsTime = "since:7d"
+
+// projectsView is what the page of all projects shows.
+type projectsView struct {
+	Rows    []projectRow
+	Counted frame.Counted // of a project that is not counted to the end, if there is one
+}
+
+type projectRow struct {
+	wire.Membership
+	Href    string // the first page there, with the requests of the same time
+	Totals  wire.Totals
+	Counted frame.Counted
+	Scores  string
+}
+
+// projectsPage shows all projects of the reader side by side.
+func (p *pages) projectsPage(c *frame.Exchange) error {
+	var v projectsView
+	f := c.Filter(url.Values{"filter": {projectsTime}})
+	page := c.CountedPage("/projects", url.Values{})
+	s, err := f.Search()
+	if err != nil {
+		return err
+	}
+
+	for _, m := range c.Projects() {
+		a, err := p.records.Analyze(c.Context(), c.IdentityIn(m), page.Bounded(wire.StatisticsQuery{
+			FilterGroup: s.FilterGroup,
+			FilterLine:  wire.FilterLine{Zone: f.Zone().String()},
+			PointsMax:   1,
+		}))
+		if err != nil {
+			return err
+		}
+
+		row := projectRow{
+			Membership: m,
+			Href:       address.With(address.Of("/", f.Values()), "project", m.AccountName),
+			Totals:     a.Overall,
+			Counted:    page.Counted(a.Progress),
+			Scores:     scoresText(a.Overall.Scores),
+		}
+		if row.Counted.Incomplete {
+			v.Counted = row.Counted
+		}
+		v.Rows = append(v.Rows, row)
+	}
+
+	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)
+}
+
+// scoresText prints the means of the most frequent scores.
+func scoresText(all []wire.ScoreSum) string {
+	names := scoreNames(all)
+	var texts []string
+	for i, mean := range scoreMeans(names, all) {
+		texts = append(texts, fmt.Sprintf("%s %.1f", names[i], mean))
+	}
+
+	return strings.Join(texts, ", ")
+}
