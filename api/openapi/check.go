@@ -19,8 +19,9 @@ import (
 // Checker compares requests with a description. Answers must not have members that the
 // description does not list. Safe for concurrent use.
 type Checker struct {
-	document any // as decoded by jsonschema.UnmarshalJSON
-	routes   []documented
+	document any               // as decoded by jsonschema.UnmarshalJSON
+	routes   *http.ServeMux    // finds the pattern of a request
+	places   map[string]string // by pattern: a JSON pointer to the operation
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler          // under mu
@@ -31,17 +32,14 @@ type Checker struct {
 // there.
 const resource = "https://promptspool/openapi.json"
 
-// documented is one operation of a document.
-type documented struct {
-	method         string
-	prefix, suffix string // of the path, around its identifier
-	exact          bool   // the path has no identifier
-	place          string // a JSON pointer to the operation
-}
-
 // NewChecker returns a Checker for a description in JSON.
 func NewChecker(description []byte) (*Checker, error) {
-	c := &Checker{compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
+	c := &Checker{
+		routes:   http.NewServeMux(),
+		places:   make(map[string]string),
+		compiler: jsonschema.NewCompiler(),
+		compiled: make(map[string]*jsonschema.Schema),
+	}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()
 
@@ -71,18 +69,18 @@ func NewChecker(description []byte) (*Checker, error) {
 	return c, nil
 }
 
-// add adds a path, which the document describes under the same or another spelling.
+// add adds a path, which the document describes under the same or another spelling. A name at its end
+// may have slashes, which older clients send as they are.
 func (c *Checker) add(method, path, described string) {
-	prefix, rest, named := strings.Cut(path, "{")
-	_, suffix, _ := strings.Cut(rest, "}")
-
-	c.routes = append(c.routes, documented{
-		method: strings.ToUpper(method),
-		prefix: prefix,
-		suffix: suffix,
-		exact:  !named,
-		place:  "/paths/" + escaped(described) + "/" + method,
-	})
+	if named, ok := strings.CutSuffix(path, "}"); ok {
+		path = named + "...}"
+	}
+	if path == "/" { // alone, not all that begins so
+		path = "/{$}"
+	}
+	pattern := strings.ToUpper(method) + " " + path
+	c.routes.HandleFunc(pattern, http.NotFound)
+	c.places[pattern] = "/paths/" + escaped(described) + "/" + method
 }
 
 // closeObjects changes schemas so that objects have only the members that they list,
@@ -117,35 +115,24 @@ func member(v any, names ...string) any {
 	return v
 }
 
-// find returns the operation of a request: of those that match, the one with the longest
-// fixed part.
-func (c *Checker) find(method, path string) (best documented, ok bool) {
+// find returns the place of a request's operation.
+func (c *Checker) find(method, path string) (place string, ok bool) {
 	// The server also accepts more slashes.
-	path = "/" + strings.TrimLeft(path, "/")
-	for _, r := range c.routes {
-		matches := path == r.prefix && r.exact
-
-		// The identifier has at least one character.
-		if !r.exact && len(path) > len(r.prefix)+len(r.suffix) {
-			matches = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
-		}
-		if !matches || r.method != method {
-			continue
-		}
-
-		if !ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix) {
-			best, ok = r, true
-		}
+	u, err := url.Parse("/" + strings.TrimLeft(path, "/"))
+	if err != nil {
+		return "", false
 	}
+	_, pattern := c.routes.Handler(&http.Request{Method: method, URL: u})
+	place, ok = c.places[pattern]
 
-	return best, ok
+	return place, ok
 }
 
 // CheckRequest reports how the body of a request that was accepted differs from the
 // description.
 func (c *Checker) CheckRequest(method, path string, body []byte) error {
-	r, ok := c.find(method, path)
-	content, _ := c.at(r.place + "/requestBody/content").(map[string]any)
+	place, ok := c.find(method, path)
+	content, _ := c.at(place + "/requestBody/content").(map[string]any)
 	if !ok || content == nil || len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
@@ -158,7 +145,7 @@ func (c *Checker) CheckRequest(method, path string, body []byte) error {
 	}
 
 	// A few members may be null; everywhere else null counts as absent.
-	schema := r.place + "/requestBody/content/" + escaped(mediaJSON) + "/schema"
+	schema := place + "/requestBody/content/" + escaped(mediaJSON) + "/schema"
 	if c.validate(schema, value) == nil {
 		return nil
 	}
@@ -179,11 +166,11 @@ func withoutNull(v any) any {
 
 // CheckAnswer reports how an answer differs from the description.
 func (c *Checker) CheckAnswer(method, path string, status int, header http.Header, body []byte) error {
-	// Paths without a description are answered like this.
-	place := "/components/responses/not_found"
-	r, ok := c.find(method, path)
+	place, ok := c.find(method, path)
 	if ok {
-		place = r.place + "/responses/" + strconv.Itoa(status)
+		place += "/responses/" + strconv.Itoa(status)
+	} else {
+		place = "/components/responses/not_found" // paths without a description are answered like this
 	}
 	response := c.at(place)
 
