@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/docs"
 	"promptspool/api/dashboard/frame"
 )
@@ -18,6 +19,11 @@ type docsView struct {
 	HTML     template.HTML
 	Query    string // what was searched for
 	Hits     []docs.Hit
+}
+
+// Excerpt returns the excerpt of a hit, in which the words that were searched for are marked.
+func (v docsView) Excerpt(h docs.Hit) template.HTML {
+	return conversation.Excerpt(h.Excerpt, strings.Fields(strings.ToLower(v.Query)))
 }
 
 // manual is the pages of the documentation.

@@ -72,7 +72,7 @@ func TestALongHostIsNotRepeatedInEachExample(t *testing.T) {
 func TestTheDocumentationIsSearched(t *testing.T) {
 	for query, want := range map[string]string{
 		"port+in+use":              `<a href="/docs/troubleshooting#address-already-in-use">`,
-		"jinja":                    `<mark>jinja</mark>`,
+		"jinja":                    `<mark class="hit">jinja</mark>`,
 		"%3Cqzx%3E":                "No page has “&lt;qzx&gt;”",
 		strings.Repeat("x", 1_000): "No page has",
 		"++":                       "Ten-minute tutorial",

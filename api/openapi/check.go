@@ -75,7 +75,7 @@ func (c *Checker) add(method, path, described string) {
 	if named, ok := strings.CutSuffix(path, "}"); ok {
 		path = named + "...}"
 	}
-	if path == "/" { // alone, not all that begins so
+	if path == "/" { // itself, and not as the beginning of others
 		path = "/{$}"
 	}
 	pattern := strings.ToUpper(method) + " " + path

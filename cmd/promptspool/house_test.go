@@ -42,8 +42,8 @@ var imports = map[string]string{
 	"api/client":          "api/admission api/wire api/wire/jsonscan",
 	"api/closest":         "api/filterline api/wire",
 	"api/openapi":         "api/access api/wire api/wire/jsonscan",
-	"api/dashboard": "api/dashboard/docs api/dashboard/frame api/dashboard/overview api/dashboard/people " +
-		"api/dashboard/requests api/dashboard/templates",
+	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
+		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/templates",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +

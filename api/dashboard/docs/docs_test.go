@@ -174,7 +174,7 @@ func TestASearchFindsThePageOfAPlainQuestion(t *testing.T) {
 	}
 }
 
-func TestAHitLeadsToItsSectionAndMarksTheWords(t *testing.T) {
+func TestAHitLeadsToItsSectionAndShowsTheWords(t *testing.T) {
 	hits := Search("Kubernetes OTLP listen")
 	if len(hits) == 0 || len(hits) > hitsMax {
 		t.Fatalf("%d hits", len(hits))
@@ -183,8 +183,9 @@ func TestAHitLeadsToItsSectionAndMarksTheWords(t *testing.T) {
 		if h.Anchor != "" && !strings.Contains(h.Page.HTML("", ""), ` id="`+h.Anchor+`"`) {
 			t.Errorf("%s has no section %s", h.Page.Name, h.Anchor)
 		}
-		if !slices.ContainsFunc(h.Excerpt, func(p Piece) bool { return p.Marked }) {
-			t.Errorf("the excerpt of %s marks nothing: %v", h.Page.Name, h.Excerpt)
+		excerpt := strings.ToLower(h.Excerpt)
+		if !strings.Contains(excerpt, "otlp") && !strings.Contains(excerpt, "kubernetes") {
+			t.Errorf("the excerpt of %s has none of the words: %s", h.Page.Name, h.Excerpt)
 		}
 	}
 

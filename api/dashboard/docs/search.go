@@ -21,13 +21,7 @@ type Hit struct {
 	Page    *Page
 	Heading string // of the section that fits best; "" for the page's beginning
 	Anchor  string // the section's id
-	Excerpt []Piece
-}
-
-// Piece is a part of an excerpt.
-type Piece struct {
-	Text   string
-	Marked bool // it is one of the words
+	Excerpt string
 }
 
 // passage is the text below one heading.
@@ -166,7 +160,7 @@ const (
 )
 
 // excerpt returns the surroundings of the longest of the words that the passage has.
-func (p *passage) excerpt(words []string) (pieces []Piece) {
+func (p *passage) excerpt(words []string) string {
 	at := 0
 	byLength := slices.SortedStableFunc(slices.Values(words), func(a, b string) int { return len(b) - len(a) })
 	for _, word := range byLength {
@@ -176,10 +170,9 @@ func (p *passage) excerpt(words []string) (pieces []Piece) {
 	}
 
 	// It begins and ends between words, which also keeps characters whole.
-	from, to := 0, len(p.text)
+	from, to, before := 0, len(p.text), ""
 	if at > excerptBefore {
-		from = strings.LastIndexByte(p.text[:at-excerptBefore], ' ') + 1
-		pieces = append(pieces, Piece{Text: "… "})
+		from, before = strings.LastIndexByte(p.text[:at-excerptBefore], ' ')+1, "… "
 	}
 	if end := at + excerptAfter; end < to {
 		if rest := strings.IndexByte(p.text[end:], ' '); rest >= 0 {
@@ -187,23 +180,7 @@ func (p *passage) excerpt(words []string) (pieces []Piece) {
 		}
 	}
 
-	for from < to {
-		first, length := to, 0
-		for _, word := range words {
-			if i := strings.Index(p.plain[from:to], word); i >= 0 && from+i < first {
-				first, length = from+i, len(word)-1
-			}
-		}
-		if first > from {
-			pieces = append(pieces, Piece{Text: p.text[from:first]})
-		}
-		if length > 0 {
-			pieces = append(pieces, Piece{Text: p.text[first : first+length], Marked: true})
-		}
-		from = first + length
-	}
-
-	return pieces
+	return before + p.text[from:to]
 }
 
 // passagesOf cuts a page at its headings.
