@@ -108,10 +108,10 @@ func disabling(disabled bool) string {
 	return "enable member"
 }
 
-// RevertRole gives a member who has the role is the role was again, in one step. wire.ErrChanged
+// RevertRole gives a member who has the role is by hand the role was again, in one step. wire.ErrChanged
 // if they do not have it; changes that led back to it are not noticed.
 func (p *People) RevertRole(ctx context.Context, by wire.User, id string, is, was wire.Role) error {
-	c := wire.UserChange{Role: &was, Check: unchanged(func(u wire.User) bool { return u.Role == is })}
+	c := wire.UserChange{Role: &was, Check: unchanged(func(u wire.User) bool { return u.ByHand() == is })}
 	_, err := p.change(ctx, by, id, c, "set role", string(was))
 
 	return err

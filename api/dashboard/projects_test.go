@@ -279,3 +279,29 @@ func TestAnOwnerResetsNoPasswordThatOpensMore(t *testing.T) {
 		t.Errorf("ann, an owner of all that mallory has, answers %d: %s", got.Code, got.Body)
 	}
 }
+
+// A role by groups is not the one that an owner sets, and stays when that changes.
+func TestARoleByGroupsIsShownBesideTheOneByHand(t *testing.T) {
+	s := openSite(t)
+	const ann, pat = "ann@example.com", "pat@example.com"
+	in, err := s.people.EnterByIssuer(t.Context(), wire.Login{
+		Subject: "pat", Email: pat, Grants: []wire.Grant{{Project: "default", Role: wire.RoleEditor}},
+	}, wire.Browser{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.signed[pat] = in
+
+	page := s.call(ann, "GET", "/people", nil)
+	if !says(page, `<span class="badge">editor by groups</span>`) || !says(page, `disabled>none</option>`) {
+		t.Errorf("pat's role by groups is not shown: %s", page.Body)
+	}
+	done, sealed := s.done(ann, "/people/"+in.User.ID+"/role", s.form(ann, "role", "reviewer"))
+	if !strings.Contains(done, pat+" now has the role reviewer") ||
+		!strings.Contains(done, "editor by groups") || !strings.Contains(done, "<option selected>reviewer</option>") {
+		t.Errorf("pat's own role is not shown: %s", done)
+	}
+	if done, _ = s.done(ann, "/undo", s.form(ann, "undo", sealed)); !strings.Contains(done, "disabled>none</option>") {
+		t.Errorf("pat's own role is not taken back: %s", done)
+	}
+}

@@ -46,6 +46,10 @@ type User struct {
 	CreatedAt   time.Time  `json:"created_at"` // when they joined this account
 	DisabledAt  *time.Time `json:"disabled_at"`
 
+	// Of a person with a role by the issuer's groups, these are that and the one given by hand.
+	GroupRole Role `json:"group_role,omitempty"`
+	OwnRole   Role `json:"own_role,omitempty"`
+
 	// SessionsFrom is when the password or a role last changed. Sessions that began earlier
 	// are not valid.
 	SessionsFrom time.Time `json:"sessions_from"`
@@ -98,6 +102,14 @@ func (m Membership) RoleIn(byIssuer bool) Role {
 
 // Owns reports whether the person is an owner of the project who may sign in.
 func (m Membership) Owns() bool { return m.DisabledAt == nil && m.RoleIn(true) == RoleOwner }
+
+// ByHand returns the person's role without that of groups, "" if there is none.
+func (u User) ByHand() Role {
+	if u.GroupRole != "" {
+		return u.OwnRole
+	}
+	return u.Role
+}
 
 // Project returns the one of the person's projects that has this name.
 func (u User) Project(name string) (m Membership, ok bool) {

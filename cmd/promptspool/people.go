@@ -28,8 +28,8 @@ func peopleCommand() *cli.Command {
 	)
 	invite := config.OfCommand("people invite",
 		config.TextFlag("account", "default", "the `account` to join; created if it does not exist"),
-		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), "+
-			"editor (can also score, edit templates and move labels) or owner (also manages people and keys)"),
+		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), reviewer (can also score), "+
+			"editor (can also edit templates and move labels) or owner (also manages people and keys)"),
 	)
 
 	return &cli.Command{

@@ -93,13 +93,13 @@ func (p *pages) setRole(c *frame.Exchange) error {
 	}
 
 	for _, before := range people {
-		if before.ID == u.ID && before.Role != u.Role && u.ID != c.User.ID {
+		if was := before.ByHand(); before.ID == u.ID && was != u.ByHand() && u.ID != c.User.ID {
 			return c.Offer("/people", "",
-				frame.Undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(before.Role), Now: string(u.Role)})
+				frame.Undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(was), Now: string(u.ByHand())})
 		}
 	}
 
-	return c.Offer("/people", "", frame.Undo{Kind: "role", Name: u.Email, Now: string(u.Role)})
+	return c.Offer("/people", "", frame.Undo{Kind: "role", Name: u.Email, Now: string(u.ByHand())})
 }
 
 func (p *pages) setDisabled(c *frame.Exchange) error {

@@ -37,7 +37,7 @@ func (p *person) at(account string) *wire.Membership {
 
 // as returns the person as a member.
 func (p *person) as(m wire.Membership) wire.User {
-	return wire.User{
+	u := wire.User{
 		ID:           p.ID,
 		AccountID:    m.AccountID,
 		AccountName:  m.AccountName,
@@ -47,7 +47,12 @@ func (p *person) as(m wire.Membership) wire.User {
 		DisabledAt:   m.DisabledAt,
 		SessionsFrom: p.SessionsFrom,
 		Founder:      m.Founder,
+		GroupRole:    m.GroupRole,
 	}
+	if m.GroupRole != "" {
+		u.OwnRole = m.Role
+	}
+	return u
 }
 
 // signedIn returns the person in a session: in the account that it has open, or else in the
