@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/dustin/go-humanize/english"
 	"github.com/valyala/fasthttp"
 
@@ -149,19 +150,20 @@ func (x *exported) count() string {
 	if n := x.refused.Spans; n > 0 {
 		parts = append(parts, x.refused.Reason)
 		drops = append(drops, wire.Drop{Count: int64(n), What: "faulty item", Why: "the exporter was told why"})
+		x.a.c.Metrics.OTLPRefused.WithLabelValues(string(x.kind)).Add(float64(n))
 	}
 	if n := x.refused.Dropped; n > 0 {
 		kind := kinds[x.kind]
-		parts = append(parts, english.Plural(n, kind.dropped, "")+" dropped: "+kind.why)
+		what := english.PluralWord(n, kind.dropped, "")
+		parts = append(parts, humanize.Comma(int64(n))+" "+what+" dropped: "+kind.why)
 		drops = append(drops, wire.Drop{Count: int64(n), What: kind.dropped, Why: kind.why})
+		x.a.c.Metrics.OTLPDropped.WithLabelValues(string(x.kind)).Add(float64(n))
 	}
 	if len(parts) == 0 {
 		return ""
 	}
 	message := strings.Join(parts, "; ")
 
-	x.a.c.Metrics.OTLPRefused.WithLabelValues(string(x.kind)).Add(float64(x.refused.Spans))
-	x.a.c.Metrics.OTLPDropped.WithLabelValues(string(x.kind)).Add(float64(x.refused.Dropped))
 	if x.a.c.Drops.add(x.c.id.Account, drops...) {
 		x.a.c.Logger.Info("Not all that an OpenTelemetry exporter sends is kept.", "why", message,
 			"key", x.c.id.KeyID, "from", x.c.ctx.RemoteIP(), "user_agent", string(x.c.ctx.UserAgent()))
