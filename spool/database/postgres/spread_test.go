@@ -17,7 +17,7 @@ import (
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
-// Citus would commit a COPY alone in one phase, after the others (folding.insert). A page is read
+// Citus would commit a COPY alone in one phase, after the others (folding.copyRows). A page is read
 // without a transaction, which would cost as much as another statement. Which statements are sent
 // can be seen on any PostgreSQL.
 func TestWhereTablesAreSpreadAnInsertFollowsEachCopyAndPagesTakeNoTransaction(t *testing.T) {

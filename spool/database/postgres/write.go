@@ -70,6 +70,10 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 
+	// Last, because these rows are shared with other writers, who wait for our commit from
+	// here on.
+	last := &pgx.Batch{}
+	few := f.few(&added)
 	for _, t := range []struct {
 		table   string
 		columns []string
@@ -81,18 +85,16 @@ func (f *folding) write(ctx context.Context, tx pgx.Tx) error {
 		{"records", filter.Columns, added.headers},
 		{"record_bodies", bodyColumns, added.bodies},
 	} {
-		if err := f.insert(ctx, tx, t.table, t.columns, t.rows); err != nil {
+		if few {
+			queueInserts(last, t.table, t.columns, t.rows, "")
+		} else if err := f.copyRows(ctx, tx, t.table, t.columns, t.rows); err != nil {
 			return err
 		}
 	}
+	f.queueCounts(last)
+	f.queueStale(last)
 
-	// Last, because these rows are shared with other writers, who wait for our commit from
-	// here on.
-	b = &pgx.Batch{}
-	f.queueCounts(b)
-	f.queueStale(b)
-
-	return tx.SendBatch(ctx, b).Close()
+	return conflict(tx.SendBatch(ctx, last).Close())
 }
 
 // queueCallSets writes the sets of an account that changed, and returns those that are new.

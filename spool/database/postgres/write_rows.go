@@ -152,40 +152,44 @@ const insertTombstone = `
 	INSERT INTO tombstones (account_id, request_id, deleted_at, unseen) VALUES ($1, $2, $3, $4)
 	ON CONFLICT (account_id, request_id) DO NOTHING`
 
-// insert adds rows. A row that another server has added meanwhile is a conflict.
-//
-// COPY is the fastest way. To tables that Citus spreads, a few rows are added by INSERT, and after
-// a COPY that failed there, all are for a while.
+// Fewer than copyLeast rows are not copied, nor, where tables are spread, any for insertFor after a
+// COPY that failed.
+const (
+	copyLeast = 16
+	insertFor = time.Minute
+)
+
+// few reports whether rows are added by INSERT, all in one round trip. COPY, which is the fastest way
+// for many rows, takes two for each table.
+func (f *folding) few(a *addedRows) bool {
+	most := max(len(a.calls), len(a.states), len(a.deltas), len(a.headers), len(a.bodies))
+	return most < copyLeast || f.db.spread && f.db.now().UnixNano() < f.db.insertUntil.Load()
+}
+
+// copyRows adds rows.
 //
 // Citus does not note a COPY as a write on a connection over which the transaction has read from
 // the shard. It would commit there last and in one phase, and if the node died in that moment,
 // the rows would be lost, although the transaction was committed. It does note what write sends
 // after the rows, over the same connection: the INSERT of the account's counts.
-func (f *folding) insert(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) (err error) {
-	switch {
-	case len(rows) == 0:
+func (f *folding) copyRows(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
+	if len(rows) == 0 {
 		return nil
-	case f.db.spread && (len(rows) < copyLeast || f.db.now().UnixNano() < f.db.insertUntil.Load()):
-		err = insertValues(ctx, tx, table, columns, rows)
-	default:
-		_, err = tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
-		err = f.copyFailure(err)
 	}
+	_, err := tx.CopyFrom(ctx, pgx.Identifier{table}, columns, pgx.CopyFromRows(rows))
 
-	// Without ON CONFLICT: the first to add a record wins, and we start over.
+	return conflict(f.copyFailure(err))
+}
+
+// conflict marks the error of a row that another server has added meanwhile. Without ON CONFLICT, the
+// first to add a record wins, and we start over.
+func conflict(err error) error {
 	if connection.IsDuplicate(err) {
 		return fmt.Errorf("%w: %w", connection.ErrConflict, err)
 	}
 
 	return err
 }
-
-// Where tables are spread, fewer than copyLeast rows are not copied, nor any for insertFor after
-// a COPY that failed.
-const (
-	copyLeast = 16
-	insertFor = time.Minute
-)
 
 // copyFailure turns the error of a COPY to spread tables into a conflict, so that the
 // transaction starts over with INSERT. Of a COPY, the coordinator does not pass on a
@@ -197,14 +201,6 @@ func (f *folding) copyFailure(err error) error {
 	f.db.insertUntil.Store(f.db.now().Add(insertFor).UnixNano())
 
 	return fmt.Errorf("%w: %w", connection.ErrConflict, err)
-}
-
-// insertValues adds rows by INSERT.
-func insertValues(ctx context.Context, tx pgx.Tx, table string, columns []string, rows [][]any) error {
-	b := &pgx.Batch{}
-	queueInserts(b, table, columns, rows, "")
-
-	return tx.SendBatch(ctx, b).Close()
 }
 
 // insertSizes are how many rows one INSERT has, so that few different statements are prepared.
