@@ -135,14 +135,14 @@ func (s *State) CallKey() (key UUID, ok bool) {
 	return callKey(s.RequestID, &s.Request.Value)
 }
 
-// Keys returns the keys of the sets that folding the event may ask for.
+// Keys returns the keys of the sets that folding the event will mostly ask for.
 func (e *Event) Keys() (keys []UUID) {
 	if e.Request != nil {
 		if key, ok := callKey(e.RequestID, e.Request); ok {
 			keys = append(keys, key)
 		}
 	}
-	if e.Span != nil {
+	if e.Span != nil && (e.Span.ParentID != "" && e.Request != nil || e.Span.ParentID == "" && e.SaysForTrace()) {
 		s := State{RequestID: e.RequestID, Span: &Stamped[Span]{Value: *e.Span}}
 		if key, ok := s.traceKey(); ok {
 			keys = append(keys, key)
