@@ -60,6 +60,15 @@ func TestEveryFaultOfAConfigurationIsToldWithItsLine(t *testing.T) {
 			"F:2: bootstrap-key and F:3: bootstrap-key-file are both given; leave one out"},
 		{"a key in no file", "server:\n  bootstrap-key-file: /no/such\n",
 			"F:2: bootstrap-key-file: open /no/such: no such file or directory"},
+		{"roles that are none, and an issuer in the clear",
+			"server:\n  oidc-issuer: http://id.example.com\n  oidc-role: [a, b=king@app, c=owner@No]\n",
+			"F:3: oidc-role: \"a\" is not GROUP=ROLE@PROJECT, with a role and a project's name, " +
+				"such as staff=viewer@default\n" +
+				"F:3: oidc-role: \"b=king@app\" is not GROUP=ROLE@PROJECT, with a role and a project's name, " +
+				"such as staff=viewer@default\n" +
+				"F:3: oidc-role: \"c=owner@No\" is not GROUP=ROLE@PROJECT, with a role and a project's name, " +
+				"such as staff=viewer@default\n" +
+				"F:2: oidc-issuer: \"http://id.example.com\" is not a URL such as https://id.example.com/realms/staff"},
 		{"less disk than spool", "sidecar:\n  disk-max: 1MiB\n",
 			"F:2: disk-max: \"1MiB\" is less than --spool-bytes-max, 1GiB; the data folder holds the spool"},
 		{"no switch", "sidecar:\n  upstream-plaintext: perhaps\n",

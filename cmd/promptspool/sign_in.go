@@ -65,7 +65,6 @@ func signInOf(r *config.Reader) signIn {
 		session:        r.Duration("oidc-session"),
 		issuer: oidc.Config{
 			Issuer:       r.Text("oidc-issuer"),
-			ClientID:     r.Text("oidc-client-id"),
 			ClientSecret: r.Secret("oidc-client-secret"),
 			Scopes:       r.List("oidc-scope"),
 			GroupsClaim:  r.Text("oidc-groups-claim"),
@@ -79,12 +78,12 @@ func signInOf(r *config.Reader) signIn {
 	u, err := url.Parse(s.issuer.Issuer)
 	switch {
 	case s.issuer.Issuer == "" && s.by == wire.SignInByIssuer:
-		r.Reject("sign-in", "needs --oidc-issuer and --oidc-client-id")
+		r.Required("oidc-issuer")
 	case s.issuer.Issuer == "":
 	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && config.IsLoopback(u.Hostname())):
 		r.Reject("oidc-issuer", "is not a URL such as https://id.example.com/realms/staff")
-	case s.issuer.ClientID == "":
-		r.Reject("oidc-client-id", "is missing; the issuer's administrator registers this server under it")
+	default:
+		s.issuer.ClientID = r.Required("oidc-client-id")
 	}
 
 	return s
@@ -95,8 +94,8 @@ func groupRolesOf(r *config.Reader) (all []oidc.GroupRole) {
 	for _, text := range r.List("oidc-role") {
 		role, ok := oidc.ParseGroupRole(text)
 		if !ok || !role.Role.Known() || !auth.IsProject(role.Project) {
-			r.RejectValue("oidc-role", text, "is not GROUP=ROLE@PROJECT, with one of the roles "+
-				"viewer, reviewer, editor and owner, and a project's name of 1 to 64 of a-z 0-9 . _ and -")
+			r.RejectValue("oidc-role", text,
+				"is not GROUP=ROLE@PROJECT, with a role and a project's name, such as staff=viewer@default")
 			continue
 		}
 		all = append(all, role)

@@ -207,17 +207,17 @@ func (i *Issuer) login(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, i.callback(r.Context(), id), http.StatusFound)
 }
 
-// HasSession reports whether a person is signed in at the issuer, in any browser.
-func (i *Issuer) HasSession(subject string) bool {
+// Passes returns how often a person has passed through the issuer since they last signed out there.
+func (i *Issuer) Passes(subject string) (passes int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 
 	for _, s := range i.signedIn {
 		if s == subject {
-			return true
+			passes++
 		}
 	}
-	return false
+	return passes
 }
 
 // Browser signs a person in, and returns the address to which the issuer sends their browser back.

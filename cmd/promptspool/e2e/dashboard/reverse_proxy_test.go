@@ -21,12 +21,13 @@ type proxied struct {
 	kept, stripped string // host:port
 }
 
-func startProxied(t *testing.T) proxied {
+func startProxied(t *testing.T, more ...string) proxied {
 	t.Helper()
 	kept, stripped := harness.FreePort(t), harness.FreePort(t)
 	_, port, _ := strings.Cut(kept, ":")
-	server := harness.Launch(t, t.TempDir(), "127.0.0.1:0", "server", "--name", "central",
-		"--public-url", "http://localhost:"+port+basePath, "--trusted-proxy", "127.0.0.2")
+	args := []string{"server", "--name", "central",
+		"--public-url", "http://localhost:" + port + basePath, "--trusted-proxy", "127.0.0.2"}
+	server := harness.Launch(t, t.TempDir(), "127.0.0.1:0", append(args, more...)...)
 
 	keeps, strips := harness.NginxServer(t, kept, server.Addr), harness.NginxServer(t, stripped, server.Addr)
 	pass := "proxy_pass http://" + server.Addr

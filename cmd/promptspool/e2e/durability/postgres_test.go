@@ -21,10 +21,10 @@ import (
 )
 
 // startShared starts a server whose archive is a PostgreSQL database.
-func startShared(t *testing.T, dsn, name, addr string) *harness.Node {
+func startShared(t *testing.T, dsn, name, addr string, more ...string) *harness.Node {
 	t.Helper()
 	n := harness.Begin(t, harness.Program(t), []string{"PROMPTSPOOL_ARCHIVE=" + dsn}, t.TempDir(), addr,
-		"server", "--name", name)
+		append([]string{"server", "--name", name}, more...)...)
 	if !n.Takes() {
 		t.Fatalf("%s ended before it took calls:\n%s", name, n.Logged())
 	}
