@@ -266,7 +266,7 @@ func (c *exchange) takeBody() []byte {
 }
 
 // headKey returns a function that authenticates the key in the request's head, for a large
-// body. Authorization counts only where a body has no key, because it may be a proxy's.
+// body. One in Authorization may be a proxy's, and the body have another: it is not refused.
 // authenticate checks whether the key may call this route later, with the whole request in
 // hand.
 func (a *API) headKey(c *exchange) func() (owner string, err error) {
@@ -278,13 +278,24 @@ func (a *API) headKey(c *exchange) func() (owner string, err error) {
 				key = c.authorization()
 			}
 			if key == "" {
-				return intake.Anonymous, nil
+				id, _ := a.identify(c, c.authorization())
+				return id.KeyID, nil
 			}
 		}
-		id, err := a.c.Authenticator.Authenticate(c.context, key)
+		id, err := a.identify(c, key)
 
 		return id.KeyID, err
 	}
+}
+
+// identify returns the identity that a key belongs to, unless it has ended and the route does not
+// take such keys.
+func (a *API) identify(c *exchange, key wire.Secret) (wire.Identity, error) {
+	id, err := a.c.Authenticator.Authenticate(c.context, key)
+	if err == nil && id.Expired && !c.route.takesExpired {
+		return wire.Identity{}, wire.ErrKeyExpired(id.Expires)
+	}
+	return id, err
 }
 
 // wantsKey reports whether callers must show a key. A sidecar with its own key need not ask
@@ -301,7 +312,7 @@ func (a *API) authenticate(c *exchange) error {
 			return err
 		}
 	}
-	if c.id, err = a.c.Authenticator.Authenticate(c.context, key); err != nil {
+	if c.id, err = a.identify(c, key); err != nil {
 		return err
 	}
 

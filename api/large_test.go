@@ -94,6 +94,14 @@ func TestALargeBodyIsReadForAKnownKeyOnly(t *testing.T) {
 			[]string{"Content-Encoding", "gzip", "X-API-KEY", "app"}, 200,
 		},
 		{
+			"packed, the key in the head as Bearer", gzipOf(strings.Replace(large, `"app"`, `"full"`, 1)),
+			[]string{"Content-Encoding", "gzip", "Authorization", "Bearer full"}, 200,
+		},
+		{
+			"packed, behind Bearer of a proxy", gzipOf(large),
+			[]string{"Content-Encoding", "gzip", "Authorization", "Bearer of-a-proxy"}, 401,
+		},
+		{
 			"not JSON (which would be 400), an unknown key in the head", strings.Repeat("x", 4<<20),
 			[]string{"X-API-KEY", "wrong"}, 401,
 		},

@@ -18,6 +18,10 @@ type route struct {
 	body   bodyKind
 	scope  wire.Scope // a key must have one of these rights; from package access
 
+	// takesExpired means that a key which has ended may call it, for wire.KeyGrace: to deliver what
+	// was accepted before.
+	takesExpired bool
+
 	// strict is the one difference between the spellings of track-request: request_response must
 	// be an object.
 	strict bool

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/valyala/fasthttp"
@@ -118,6 +119,50 @@ func TestTheTableOfAccessHasNoOtherRoutes(t *testing.T) {
 	}
 }
 
+func TestEveryRouteTakesItsKeyAsBearer(t *testing.T) {
+	for i := range routes {
+		a := &API{c: Config{Authenticator: scopeKey(wire.ScopeFull)}}
+		c := &exchange{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: &routes[i]}
+		c.ctx.Request.Header.Set("Authorization", "Bearer k")
+		if err := a.authenticate(c); err != nil || c.id.Key != "k" {
+			t.Errorf("%s %s: %v, with the key %q", c.route.method, c.route.path, err, string(c.id.Key))
+		}
+	}
+}
+
+// A key that has ended may only deliver, and ask what it is good for.
+func TestAnExpiredKeyIsRefusedOnAllRoutesButTwo(t *testing.T) {
+	var taken []string
+	for i := range routes {
+		a := &API{c: Config{Authenticator: expiredKey{}}}
+		c := &exchange{ctx: new(fasthttp.RequestCtx), context: t.Context(), route: &routes[i]}
+		c.ctx.Request.Header.Set("X-API-KEY", "k")
+		err := a.authenticate(c)
+		switch {
+		case err == nil:
+			taken = append(taken, c.route.path)
+		case !wire.IsCode(err, wire.CodeUnauthorized) ||
+			!strings.Contains(err.Error(), "expired on 2026-03-01 12:00 UTC"):
+			t.Errorf("%s %s: %v", c.route.method, c.route.path, err)
+		}
+		if owner, bad := a.headKey(c)(); (bad == nil) != (err == nil) {
+			t.Errorf("%s %s: a large body is of %q, %v", c.route.method, c.route.path, owner, bad)
+		}
+	}
+
+	if want := []string{"/sync/events", "/sync/key"}; !slices.Equal(taken, want) {
+		t.Errorf("an expired key is taken by %v; want %v", taken, want)
+	}
+}
+
+// expiredKey is a key with all rights that ended a while ago.
+type expiredKey struct{}
+
+func (expiredKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
+	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	return wire.Identity{Account: "a", Scope: wire.ScopeFull, Expires: end, Expired: true, Verified: true}, nil
+}
+
 // call authenticates a request to a route with a key of this scope.
 func call(t *testing.T, r *route, scope wire.Scope) error {
 	a := &API{c: Config{Authenticator: scopeKey(scope)}}
@@ -130,8 +175,8 @@ func call(t *testing.T, r *route, scope wire.Scope) error {
 // scopeKey accepts every key, with this scope.
 type scopeKey wire.Scope
 
-func (s scopeKey) Authenticate(context.Context, wire.Secret) (wire.Identity, error) {
-	return wire.Identity{Account: "a", Scope: wire.Scope(s), Verified: true}, nil
+func (s scopeKey) Authenticate(_ context.Context, key wire.Secret) (wire.Identity, error) {
+	return wire.Identity{Account: "a", Scope: wire.Scope(s), Key: key, Verified: true}, nil
 }
 
 // The table's methods, paths and scopes, and whether there is a body, are compared with

@@ -143,9 +143,9 @@ var routes = expandSpellings([]route{
 
 	// Questions of sidecars to their server.
 	{name: "sync-events", path: "/sync/events",
-		needs: recorder, body: batchBody, handle: (*API).syncEvents},
+		needs: recorder, body: batchBody, takesExpired: true, handle: (*API).syncEvents},
 	{method: "GET", name: "sync-key", path: "/sync/key",
-		handle: (*API).syncKey},
+		takesExpired: true, handle: (*API).syncKey},
 	{name: "sync-heartbeat", path: "/sync/heartbeat",
 		needs: fleet, body: objectBody, handle: (*API).heartbeat},
 	{method: "GET", name: "sync-fleet", path: "/sync/fleet",

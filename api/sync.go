@@ -43,7 +43,7 @@ func (a *API) syncEvents(c *exchange) error {
 	if err := a.limit(c, int(batch.Held())); err != nil {
 		return err
 	}
-	events, refused := refuseNames(events)
+	events, refused := a.refuse(c.id, events)
 	if a.c.MaskBatches {
 		maskEvents(events)
 	}
@@ -61,24 +61,55 @@ func (a *API) syncEvents(c *exchange) error {
 	return c.answer(wire.Answer(results), nil)
 }
 
-// refuseNames returns the events whose sidecar's name is within its bound, and a result
-// for each other event. It overwrites events. No sidecar has such a name: --name has the
-// same bound.
-func refuseNames(events []wire.Event) (taken []wire.Event, refused []wire.Result) {
+// refuse returns the events that may be recorded, and a result for each other event. It
+// overwrites events.
+func (a *API) refuse(id wire.Identity, events []wire.Event) (taken []wire.Event, refused []wire.Result) {
+	now := a.c.Clock.Now()
 	taken = slices.DeleteFunc(events, func(e wire.Event) bool {
-		if len(e.Sidecar) <= wire.SidecarBytesMax {
-			return false
+		r := wire.Result{ID: e.ID, Code: wire.ResultInvalid, Reason: faultOfName(e.Sidecar)}
+		if r.Reason == "" {
+			r.Code, r.Reason = wire.ResultForbidden, forbids(id, e, now)
 		}
-		refused = append(refused, wire.Result{
-			ID:   e.ID,
-			Code: wire.ResultInvalid,
-			Reason: fmt.Sprintf("sidecar must be a name of at most %d bytes; this one has %d",
-				wire.SidecarBytesMax, len(e.Sidecar)),
-		})
-		return true
+		if r.Reason != "" {
+			refused = append(refused, r)
+		}
+		return r.Reason != ""
 	})
 
 	return taken, refused
+}
+
+// faultOfName says what is wrong with the name of an event's sidecar, "" if nothing. No sidecar
+// has such a name: --name has the same bound.
+func faultOfName(name string) string {
+	if len(name) <= wire.SidecarBytesMax {
+		return ""
+	}
+	return fmt.Sprintf("sidecar must be a name of at most %d bytes; this one has %d", wire.SidecarBytesMax, len(name))
+}
+
+// clockTolerance is how far the clock of a sidecar may be ahead of ours when a key ends. A write that it
+// accepted by then, knowing that its clock is ahead, is not refused. It opens nothing: a caller
+// who has the key can give any time.
+const clockTolerance = 5 * time.Minute
+
+// forbids says why a key may not deliver an event, "" if it may. A sidecar accepts some writes
+// before it can ask for the key's rights and end.
+func forbids(id wire.Identity, e wire.Event, now time.Time) string {
+	accepted := e.AcceptedAt
+	if accepted.After(now) {
+		accepted = now
+	}
+
+	right := e.Kind.Scope()
+	switch {
+	case id.Scope&right == 0:
+		return fmt.Sprintf("the key %s has the scope %s, and may not %s", id.KeyID, id.Scope, right)
+	case !id.Expires.IsZero() && accepted.Add(-clockTolerance).After(id.Expires):
+		return fmt.Sprintf("the key %s expired on %s, before this was accepted; replay it with another key",
+			id.KeyID, id.Expires.UTC().Format(time.RFC3339))
+	}
+	return ""
 }
 
 // maskEvents masks the secrets in the bodies of events. It skips a body that cannot be read,
@@ -94,10 +125,12 @@ func maskEvents(events []wire.Event) {
 // syncKey returns what the caller's key is good for.
 func (a *API) syncKey(c *exchange) error {
 	return c.answer(wire.KeyVerdict{
-		Success: true,
-		Account: c.id.Account,
-		KeyID:   c.id.KeyID,
-		Scope:   c.id.Scope,
+		Success:   true,
+		Account:   c.id.Account,
+		KeyID:     c.id.KeyID,
+		Scope:     c.id.Scope,
+		Prefix:    c.id.Prefix,
+		ExpiresAt: c.id.Expires,
 	}, nil)
 }
 

@@ -144,7 +144,7 @@ func (d *delivery) take(b *batch, v taken) bool {
 // assign puts each event of a judged batch where it belongs.
 func (d *delivery) assign(b *batch, v taken) bool {
 	guard := d.sender.guard
-	var limited, invalid []queue.LaneEntry // for the dead letters
+	var limited, forbidden, invalid []queue.LaneEntry // for the dead letters
 	var later, doubted []queue.Entry
 	var doubt string     // why the last of these is refused
 	var last queue.Entry // that was taken
@@ -156,6 +156,9 @@ func (d *delivery) assign(b *batch, v taken) bool {
 		case !refused:
 			d.settled, last = append(d.settled, e), e
 			run++
+		case r.Code == wire.ResultForbidden:
+			// It is the key's fault alone, and says nothing of the server.
+			forbidden = append(forbidden, letter)
 		case r.Code != wire.ResultInvalid:
 			later, d.why = append(later, e), r.Reason
 		case r.Cause == wire.CauseLimit:
@@ -184,6 +187,7 @@ func (d *delivery) assign(b *batch, v taken) bool {
 	}
 
 	goOn := d.buryLimited(b, limited)
+	goOn = d.buryForbidden(b, forbidden) && goOn
 	goOn = d.bury(invalid) && goOn
 	return d.doubt(doubted, doubt) && goOn
 }
@@ -228,6 +232,20 @@ func (d *delivery) bury(letters []queue.LaneEntry) bool {
 		d.sender.logger.Error("The server refuses an event for its content. It goes to the dead letters.",
 			"sequence", e.Seq, "reason", e.Reason)
 	}
+	return d.moved(entriesOf(letters), d.sender.spool.Bury(letters...))
+}
+
+// buryForbidden moves events that their key may not deliver to the dead letters. They are not
+// dropped like those of a limit: another key may deliver them.
+func (d *delivery) buryForbidden(b *batch, letters []queue.LaneEntry) bool {
+	if len(letters) == 0 {
+		return true
+	}
+
+	d.sender.logger.Error("The server refuses events that their key may not deliver. They go to the dead "+
+		"letters; other events are not affected. Send them with another key: "+
+		"promptspool dead replay --key-file.",
+		"key", b.key, "events", len(letters), "reason", letters[0].Reason)
 	return d.moved(entriesOf(letters), d.sender.spool.Bury(letters...))
 }
 

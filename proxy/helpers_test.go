@@ -37,7 +37,8 @@ const (
 type sidecar struct {
 	*proxy.Proxy
 	t                 testing.TB
-	bytesMax, trustOf int64 // a change counts from the next start
+	bytesMax, trustOf int64         // a change counts from the next start
+	ahead             time.Duration // of the clock before the server's, as far as the sidecar knows
 	dir               string
 	spool             *queue.Queue
 	keys              *proxy.Keyring
@@ -78,6 +79,7 @@ func (s *sidecar) start() {
 	}
 	s.keys, err = proxy.OpenKeyring(proxy.KeyringConfig{
 		Dir: s.keyDir(), Asker: s.peer, Spool: s.spool, SpoolBytesMax: s.trustOf, Logger: logger,
+		Now: func() time.Time { return time.Now().Add(-s.ahead) },
 	})
 	if err != nil {
 		s.t.Fatal(err)

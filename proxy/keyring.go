@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -46,14 +47,23 @@ type key struct {
 	erasing    bool  // a timer looks whether it may go
 }
 
-// identity is the owner of this key, as far as it is known.
-func (key *key) identity() wire.Identity {
+// identity is the owner of this key, as far as it is known. now is the server's time.
+func (key *key) identity(now func() time.Time) wire.Identity {
 	if key.state != keyGood {
 		return wire.Identity{Key: key.secret}
 	}
 
-	v := key.verdict
-	return wire.Identity{Account: v.Account, KeyID: v.KeyID, Scope: v.Scope, Key: key.secret, Verified: true}
+	v := &key.verdict
+	return wire.Identity{
+		Account:  v.Account,
+		KeyID:    v.KeyID,
+		Scope:    v.Scope,
+		Prefix:   v.Prefix,
+		Expires:  v.ExpiresAt,
+		Expired:  !v.ExpiresAt.IsZero() && !now().Before(v.ExpiresAt),
+		Key:      key.secret,
+		Verified: true,
+	}
 }
 
 // Keyring knows the keys that apps have used. It gives each a number, by which the spool
@@ -65,6 +75,7 @@ type Keyring struct {
 	asker  Asker
 	spool  *queue.Queue
 	share  int64 // bytes of the spool for keys without a verdict
+	now    func() time.Time
 	logger *slog.Logger
 
 	life   context.Context // ends with Close, and all questions with it
@@ -86,7 +97,8 @@ type KeyringConfig struct {
 	Dir           string // created when absent; it must hold nothing else
 	Asker         Asker
 	Spool         *queue.Queue
-	SpoolBytesMax int64 // the bound of Spool
+	SpoolBytesMax int64            // the bound of Spool
+	Now           func() time.Time // the server's time, as far as it is known
 	Logger        *slog.Logger
 }
 
@@ -104,6 +116,7 @@ func OpenKeyring(c KeyringConfig) (*Keyring, error) {
 		asker:     c.Asker,
 		spool:     c.Spool,
 		share:     c.SpoolBytesMax / unverifiedPart,
+		now:       c.Now,
 		logger:    c.Logger,
 		byHash:    map[[32]byte]*key{},
 		byNumber:  map[uint32]*key{},
@@ -271,23 +284,22 @@ func (k *Keyring) acked(number uint32) {
 	}
 }
 
-// Identities returns one verified identity for each account, to ask the server in that
-// account's name.
-func (k *Keyring) Identities() []wire.Identity {
+// Identities returns a verified identity for each account with a key that has one of some rights.
+// They ask the server in the account's name. A key with a prefix is the last choice.
+func (k *Keyring) Identities(rights wire.Scope) []wire.Identity {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
-	// Any good key of an account will do: the server answers for the whole account.
-	seen := map[string]bool{}
-	var ids []wire.Identity
+	best := map[string]wire.Identity{}
 	for _, key := range k.byNumber {
-		if id := key.identity(); id.Verified && !seen[id.Account] {
-			seen[id.Account] = true
-			ids = append(ids, id)
+		id := key.identity(k.now)
+		known, ok := best[id.Account]
+		if id.Allows(rights) && !id.Expired && (!ok || known.Prefix != "" && id.Prefix == "") {
+			best[id.Account] = id
 		}
 	}
 
-	return ids
+	return slices.Collect(maps.Values(best))
 }
 
 func hashOf(secret wire.Secret) [32]byte {

@@ -34,7 +34,8 @@ var errRefused = wire.Errorf(wire.CodeUnauthorized, "The server does not know th
 // most, as does one that was refused longer ago than verdictAge. Other verdicts are
 // refreshed in the background, here and by Run, so that a revocation is seen within
 // verdictAge, refreshEvery and a round trip. While the server cannot be asked the last
-// verdict holds, and a key never seen gets an Identity that is not Verified.
+// verdict holds, and a key never seen gets an Identity that is not Verified. One of a key that has
+// ended is marked as expired.
 func (k *Keyring) Authenticate(ctx context.Context, secret wire.Secret) (wire.Identity, error) {
 	if secret == "" || len(secret) > keyBytesMax {
 		return wire.Identity{}, errRefused
@@ -79,7 +80,7 @@ func (k *Keyring) lookLocked(
 	now := time.Now()
 	if key := k.byHash[hash]; key != nil {
 		stale := !now.Before(key.askAt) && (key.state == keyRefused || !now.Before(k.awayUntil))
-		return key.identity(), key.state, stale
+		return key.identity(k.now), key.state, stale
 	}
 
 	unverified := wire.Identity{Key: secret}

@@ -248,7 +248,7 @@ func TestWhatCannotBeAKeyIsRefusedUnasked(t *testing.T) {
 func TestIdentitiesAreOnePerAccount(t *testing.T) {
 	bubble(t, func(t *testing.T, s *sidecar, srv *server) {
 		srv.keys["ann's other key, not less secret"] = annIs
-		if ids := s.keys.Identities(); len(ids) != 0 {
+		if ids := s.keys.Identities(wire.ScopeFull); len(ids) != 0 {
 			t.Fatalf("at first there is %v", ids)
 		}
 
@@ -261,7 +261,7 @@ func TestIdentitiesAreOnePerAccount(t *testing.T) {
 		srv.set(func(s *server) { s.verdict = noVerdict })
 		s.mustWrite("unseen", "e1")
 		accounts := map[string]int{}
-		for _, id := range s.keys.Identities() {
+		for _, id := range s.keys.Identities(wire.ScopeFull) {
 			accounts[id.Account]++
 		}
 		if len(accounts) != 2 || accounts["ann"] != 1 || accounts["bob"] != 1 {

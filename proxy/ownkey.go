@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"sync/atomic"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -51,6 +52,10 @@ func (o *OwnKey) Authenticate(ctx context.Context, presented wire.Secret) (wire.
 	if wire.IsCode(err, wire.CodeUnauthorized) {
 		return id, wire.Errorf(wire.CodeUnauthorized, "The server does not know this sidecar's own key, "+
 			"or it was revoked. Give the sidecar another one by --api-key-file or PROMPTSPOOL_API_KEY.")
+	}
+	if err == nil && id.Expired {
+		return wire.Identity{}, wire.Errorf(wire.CodeUnauthorized, "This sidecar's own key expired on %s. "+
+			"Give the sidecar another one by --api-key-file or PROMPTSPOOL_API_KEY.", id.Expires.Format(time.RFC3339))
 	}
 
 	return id, err

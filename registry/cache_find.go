@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"promptspool/api/wire"
@@ -40,7 +41,10 @@ type found struct {
 func (c *Cache) find(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (f found, err error) {
-	defer func() { c.count(f, err) }()
+	defer func() {
+		f, err = onlySeen(id, ident, f, err)
+		c.count(f, err)
+	}()
 
 	// Without an account there is nothing to look up under, and no other account may be
 	// used.
@@ -48,6 +52,11 @@ func (c *Cache) find(
 		return found{}, wire.Unavailable(unavailableWait,
 			"This key could not be verified yet because the server is away. "+
 				"Templates are served to verified keys only; try again.")
+	}
+
+	// The server is not asked about the name of a template that the key may not use.
+	if _, notID := strconv.ParseInt(ident, 10, 64); notID != nil && !id.Sees(ident) {
+		return found{}, noTemplate(ident)
 	}
 
 	k := newKey(id.Account, ident, s)
@@ -60,6 +69,16 @@ func (c *Cache) find(
 	}
 
 	return c.ask(ctx, id, k, f, state == outdated)
+}
+
+// onlySeen answers for a template that an identity's key may not use as if it did not exist, with
+// the same words: another key may have asked for it by its id.
+func onlySeen(id wire.Identity, ident string, f found, err error) (found, error) {
+	hidden := f.entry != nil && !id.Sees(f.entry.meta.name)
+	if hidden || wire.IsCode(err, wire.CodeNotFound) && !id.Sees(ident) {
+		return found{}, noTemplate(ident)
+	}
+	return f, err
 }
 
 func (c *Cache) count(f found, err error) {
@@ -184,7 +203,8 @@ func (c *Cache) shareLocked(k key, of *entry) (*entry, []key) {
 func (c *Cache) refreshOldLocked(e *entry) {
 	now := c.now()
 	feed := c.feeds[e.key.account]
-	if feed == nil || now.Sub(c.confirmedLocked(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {
+	if feed == nil || !feed.id.Sees(e.meta.name) ||
+		now.Sub(c.confirmedLocked(e)) < copyTTL || now.Sub(e.askedAt) < copyTTL {
 		return
 	}
 

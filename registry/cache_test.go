@@ -29,11 +29,17 @@ type sidecar struct {
 // the start.
 func start(t *testing.T, dir string, s *server) *sidecar {
 	t.Helper()
+	return startAs(t, dir, s, ann)
+}
+
+// startAs is start with a cache that knows this identity.
+func startAs(t *testing.T, dir string, s *server, known wire.Identity) *sidecar {
+	t.Helper()
 	c := &sidecar{metrics: metrics.New("sidecar", "test"), room: admission.NewRoom(16<<20, 64<<20)}
 	var err error
 	c.Cache, err = registry.NewCache(registry.CacheConfig{
 		Dir: dir, Upstream: s, Metrics: c.metrics, Logger: quiet, Room: c.room,
-		Identities: func() []wire.Identity { return []wire.Identity{ann} },
+		Identities: func() []wire.Identity { return []wire.Identity{known} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type feed struct {
 	answered chan struct{} // closed after the first poll, whether it succeeded or failed
 
 	// Guarded by Cache.mu.
-	id wire.Identity // the last verified identity of the account; polls use its key
+	id wire.Identity // a verified identity of the account; polls use its key
 
 	// connected means that the server has reported every change up to position and, as
 	// far as is known, will report the next one immediately.
@@ -66,8 +67,9 @@ func (c *Cache) followLocked(id wire.Identity) {
 		}
 	}
 
-	// Compared first: fetches share this memory, and a write would slow them all down.
-	if f.id != id {
+	// Compared first: fetches share this memory, and a write would slow them all down. A key with
+	// a prefix cannot refresh all copies.
+	if f.id != id && (id.Prefix == "" || f.id.Prefix != "") {
 		f.id = id
 	}
 }
@@ -134,7 +136,15 @@ func (c *Cache) run(ctx context.Context, f *feed) {
 // poll asks once. It reports whether the server had something new, or held the poll as
 // long as it should.
 func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) {
+	known := c.identities() // outside mu, as in Run
+
 	c.mu.Lock()
+	// The key of the last fetch may have ended since.
+	for _, id := range known {
+		if id.Account == f.account {
+			f.id = id
+		}
+	}
 	if !f.positioned {
 		f.position, f.positioned = c.entries.lowestRevision(f.account), true
 	}
@@ -198,6 +208,7 @@ func (c *Cache) applyLocked(f *feed, changes wire.Changes) {
 	// Changed templates are fetched now, so that no app waits for them, and the new
 	// version is here if the server goes away. Those beyond the bound are fetched on
 	// their next use.
+	changed = slices.DeleteFunc(changed, func(k key) bool { return !f.id.Sees(c.entries.byKey[k].meta.name) })
 	for _, k := range changed[:min(len(changed), refetchMax)] {
 		c.flightLocked(f.id, k)
 	}

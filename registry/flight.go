@@ -63,7 +63,8 @@ func (c *Cache) join(ctx context.Context, id wire.Identity, k key) (*entry, erro
 
 		// If another key of the account was rejected, that says nothing about this one:
 		// ask again with ours.
-		rejected := wire.IsCode(f.err, wire.CodeUnauthorized) || wire.IsCode(f.err, wire.CodeForbidden)
+		rejected := wire.IsCode(f.err, wire.CodeUnauthorized) || wire.IsCode(f.err, wire.CodeForbidden) ||
+			wire.IsCode(f.err, wire.CodeNotFound) && !f.id.Sees(k.ident)
 		if rejected && f.id.KeyID != id.KeyID {
 			continue
 		}
@@ -204,10 +205,10 @@ func (c *Cache) isNeededLocked(f *flight, k key) bool {
 	return c.flights[k] == f || old.invalid && f.entry.meta.revision >= old.meta.revision
 }
 
-// isMissingLocked reports whether a flight found that the template does not exist. mu
-// must be held.
+// isMissingLocked reports whether a flight found that the template does not exist. To a key
+// with a prefix, the server says so of others' templates, too. mu must be held.
 func (c *Cache) isMissingLocked(f *flight, k key) bool {
-	return c.flights[k] == f && wire.IsCode(f.err, wire.CodeNotFound)
+	return c.flights[k] == f && wire.IsCode(f.err, wire.CodeNotFound) && f.id.Sees(k.ident)
 }
 
 // rememberMissingLocked keeps the answer that a template does not exist for negativeTTL.

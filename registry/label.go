@@ -12,7 +12,7 @@ import (
 
 // Labels lists the labels of a template, and their history. Errors as Fetch.
 func (r *Registry) Labels(ctx context.Context, id wire.Identity, ident string) (wire.Labels, error) {
-	head, err := r.head(ctx, id.Account, ident)
+	head, err := r.head(ctx, id, ident)
 	if err != nil {
 		return wire.Labels{}, err
 	}
@@ -37,7 +37,7 @@ func (r *Registry) Labels(ctx context.Context, id wire.Identity, ident string) (
 func (r *Registry) CreateLabel(
 	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, by string,
 ) (wire.PlacedLabel, error) {
-	name, err := r.nameByID(ctx, id.Account, ident)
+	name, err := r.nameByID(ctx, id, ident)
 	if err != nil {
 		return wire.PlacedLabel{}, err
 	}
@@ -47,17 +47,18 @@ func (r *Registry) CreateLabel(
 
 // nameByID finds the name of a template in use by its id, or else by its name. On routes
 // that take ids, a template called "17" must not hide the one with that id.
-func (r *Registry) nameByID(ctx context.Context, account, ident string) (string, error) {
+func (r *Registry) nameByID(ctx context.Context, id wire.Identity, ident string) (string, error) {
 	if number, err := strconv.ParseInt(ident, 10, 64); err == nil {
-		name, err := r.store.TemplateName(ctx, account, number)
-		if err == nil {
+		name, err := r.store.TemplateName(ctx, id.Account, number)
+		switch {
+		case err == nil && id.Sees(name):
 			ident = name
-		} else if !wire.IsCode(err, wire.CodeNotFound) {
+		case err != nil && !wire.IsCode(err, wire.CodeNotFound):
 			return "", err
 		}
 	}
 
-	head, err := r.head(ctx, account, ident)
+	head, err := r.head(ctx, id, ident)
 
 	return head.Name, err
 }
@@ -67,15 +68,24 @@ func (r *Registry) nameByID(ctx context.Context, account, ident string) (string,
 func (r *Registry) MoveLabel(
 	ctx context.Context, id wire.Identity, label int64, version int, by string,
 ) (wire.PlacedLabel, error) {
-	name, err := r.store.TemplateName(ctx, id.Account, wire.TemplateOfLabel(label))
+	name, err := r.nameByLabel(ctx, id, label)
 	if err != nil {
-		return wire.PlacedLabel{}, noLabel(label, err)
+		return wire.PlacedLabel{}, err
 	}
 
 	return r.place(ctx, id, name, by, func(t *wire.Template) (wire.LabelWrite, error) {
 		l, err := labelByID(t, label)
 		return wire.LabelWrite{Name: l.Name, Version: version}, err
 	})
+}
+
+// nameByLabel finds the name of the template that has a label, by the label's id.
+func (r *Registry) nameByLabel(ctx context.Context, id wire.Identity, label int64) (string, error) {
+	name, err := r.store.TemplateName(ctx, id.Account, wire.TemplateOfLabel(label))
+	if err != nil || !id.Sees(name) {
+		return "", noLabel(label, err)
+	}
+	return name, nil
 }
 
 // place moves a label. which picks it, within the transaction.
@@ -119,11 +129,11 @@ func (r *Registry) place(
 // DeleteLabel deletes a label, by its id. wire.CodeNotFound if there is no such label;
 // wire.CodeConflict if other templates refer to it.
 func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int64, by string) error {
-	name, err := r.store.TemplateName(ctx, id.Account, wire.TemplateOfLabel(label))
+	name, err := r.nameByLabel(ctx, id, label)
 	if err != nil {
-		return noLabel(label, err)
+		return err
 	}
-	head, err := r.head(ctx, id.Account, name)
+	head, err := r.head(ctx, id, name)
 	if err != nil {
 		return err
 	}
@@ -133,7 +143,7 @@ func (r *Registry) DeleteLabel(ctx context.Context, id wire.Identity, label int6
 	}
 	// Not within the transaction, which must not read other templates: a reference that
 	// is published at the same moment is reported by that template's findings.
-	if err := r.checkUnused(ctx, id.Account, name, l.Name); err != nil {
+	if err := r.checkUnused(ctx, id, name, l.Name); err != nil {
 		return err
 	}
 
@@ -167,7 +177,7 @@ func (r *Registry) RevertLabel(
 ) error {
 	// As in DeleteLabel.
 	if was == 0 {
-		if err := r.checkUnused(ctx, id.Account, name, label); err != nil {
+		if err := r.checkUnused(ctx, id, name, label); err != nil {
 			return err
 		}
 	}
@@ -206,12 +216,12 @@ func (r *Registry) RevertLabel(
 // history stay. Restore, or publishing it again, brings it back. wire.CodeConflict if
 // other templates refer to it. by is who does it.
 func (r *Registry) Archive(ctx context.Context, id wire.Identity, ident, by string) error {
-	head, err := r.head(ctx, id.Account, ident)
+	head, err := r.head(ctx, id, ident)
 	if err != nil {
 		return err
 	}
 	// Apps that fetch those templates would fail.
-	if err := r.checkUnused(ctx, id.Account, head.Name, ""); err != nil {
+	if err := r.checkUnused(ctx, id, head.Name, ""); err != nil {
 		return err
 	}
 
@@ -253,7 +263,7 @@ func (r *Registry) RevertArchive(
 func (r *Registry) restore(
 	ctx context.Context, id wire.Identity, ident, by string, check func(*wire.Template) error,
 ) error {
-	head, err := r.store.Template(ctx, id.Account, ident)
+	head, err := r.anyHead(ctx, id, ident)
 	if err != nil {
 		return err
 	}

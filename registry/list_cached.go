@@ -29,7 +29,7 @@ func (c *Cache) List(
 		return list, err
 	}
 
-	cached, ok, noRoom := c.listCached(ctx, id.Account, q)
+	cached, ok, noRoom := c.listCached(ctx, id, q)
 	switch {
 	case noRoom != nil:
 		return wire.TemplateList{}, noRoom
@@ -53,14 +53,14 @@ func (c *Cache) hasAny(account string) bool {
 	return false
 }
 
-// listCached lists the templates of an account that are in the cache, each with its
+// listCached lists the templates in the cache that an identity may use, each with its
 // newest cached version.
 //
 // ok is false if there is none, or if q asks for what copies do not know: archived
 // templates, authors, times and external ids of templates, and which are snippets. An
 // error means that memory for the page was refused.
 func (c *Cache) listCached(
-	ctx context.Context, account string, q wire.TemplateListQuery,
+	ctx context.Context, id wire.Identity, q wire.TemplateListQuery,
 ) (_ wire.TemplateList, ok bool, _ error) {
 	byTime := !q.CreatedAfter.IsZero() || !q.CreatedBefore.IsZero() ||
 		!q.UpdatedAfter.IsZero() || !q.UpdatedBefore.IsZero() ||
@@ -71,7 +71,7 @@ func (c *Cache) listCached(
 		return wire.TemplateList{}, false, nil
 	}
 
-	newest, lastRead, age := c.newest(account)
+	newest, lastRead, age := c.newest(id)
 	if len(newest) == 0 {
 		return wire.TemplateList{}, false, nil
 	}
@@ -150,20 +150,20 @@ func largestPage(newest map[string]*entry, perPage int) (bytes int) {
 	return bytes
 }
 
-// newest picks two copies of each cached template of an account: the one with the newest
+// newest picks two copies of each cached template that an identity may use: the one with the newest
 // version, and the one that was read last, which knows the labels. age says for how long
 // the least recently confirmed of the latter has not been confirmed.
-func (c *Cache) newest(account string) (newest, lastRead map[string]*entry, age time.Duration) {
+func (c *Cache) newest(id wire.Identity) (newest, lastRead map[string]*entry, age time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	newest, lastRead = make(map[string]*entry), make(map[string]*entry)
 	// One template may have a copy for each selector: latest, labels, numbers.
 	for k, e := range c.entries.byKey {
-		if k.account != account {
+		name := e.meta.name
+		if k.account != id.Account || !id.Sees(name) {
 			continue
 		}
-		name := e.meta.name
 		if other := newest[name]; other == nil || isNewer(&e.meta, &other.meta) {
 			newest[name] = e
 		}

@@ -21,7 +21,7 @@ import (
 func (r *Registry) Patch(
 	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
 ) (wire.Published, error) {
-	base, err := r.source(ctx, id.Account, ident, p.Selector)
+	base, err := r.source(ctx, id, ident, p.Selector)
 	if err != nil {
 		return wire.Published{}, err
 	}

@@ -12,12 +12,7 @@ import (
 // its labels with their history. An archived template is returned with DeletedAt set.
 // wire.CodeNotFound if there is none.
 func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
-	head, err := r.store.Template(ctx, id.Account, ident)
-	if wire.IsCode(err, wire.CodeNotFound) {
-		return head, noTemplate(ident)
-	}
-
-	return head, err
+	return r.anyHead(ctx, id, ident)
 }
 
 // Preview answers as a fetch of p would if it were published. It also reports what of p
@@ -66,7 +61,7 @@ func (r *Registry) Findings(ctx context.Context, id wire.Identity, p wire.Publis
 func (r *Registry) FindingsOf(
 	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) ([]wire.Finding, error) {
-	raw, err := r.source(ctx, id.Account, ident, s)
+	raw, err := r.source(ctx, id, ident, s)
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +91,12 @@ func (r *Registry) check(
 	for _, f := range render.CheckMetadata(p.Metadata) {
 		field := strings.TrimSuffix("prompt_version.metadata."+f.Field, ".")
 		faults = append(faults, wire.FieldError{Field: field, Reason: f.Reason})
+	}
+	// A template that a key may not fetch must not reach it as a part of one that it publishes.
+	for _, s := range render.Snippets(blueprint) {
+		if !id.Sees(s.Name) {
+			faults = append(faults, missingSnippet(s, wire.Template{}))
+		}
 	}
 	if len(faults) > 0 {
 		return render.Expanded{}, wire.Invalid(faults...)

@@ -37,11 +37,15 @@ var errMoved = errors.New("another version was published meanwhile")
 // wire.CodeInvalid lists what is wrong with the blueprint or the metadata.
 // wire.CodeConflict means that p's base is not the latest version.
 func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish) (wire.Published, error) {
+	if !id.Sees(p.Name) {
+		return wire.Published{}, wire.Errorf(wire.CodeForbidden,
+			"This key publishes only templates whose names begin with %s.", quote(id.Prefix))
+	}
 	expanded, err := r.check(ctx, id, &p)
 	if err != nil {
 		return wire.Published{}, err
 	}
-	if err := r.checkExternalIDs(ctx, id.Account, &p); err != nil {
+	if err := r.checkExternalIDs(ctx, id, &p); err != nil {
 		return wire.Published{}, err
 	}
 	warnings := expanded.Findings(p.Metadata)
@@ -78,11 +82,11 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 }
 
 // checkExternalIDs returns wire.CodeConflict if another template has an external id of p.
-func (r *Registry) checkExternalIDs(ctx context.Context, account string, p *wire.Publish) error {
+func (r *Registry) checkExternalIDs(ctx context.Context, id wire.Identity, p *wire.Publish) error {
 	if len(p.ExternalIDs) == 0 {
 		return nil
 	}
-	heads, err := r.store.Templates(ctx, account)
+	heads, err := r.store.Templates(ctx, id.Account)
 	if err != nil {
 		return err
 	}
@@ -91,8 +95,8 @@ func (r *Registry) checkExternalIDs(ctx context.Context, account string, p *wire
 		for _, head := range heads {
 			if head.Name != p.Name && slices.Contains(head.ExternalIDs, external) {
 				return wire.Errorf(wire.CodeConflict,
-					"The template %s has the external id %s of %s. Publish it without that id first.",
-					quote(head.Name), quote(external.ID), quote(external.Source))
+					"The external id %s of %s belongs to %s. Publish that one without it first.",
+					quote(external.ID), quote(external.Source), visibleName(id, head.Name))
 			}
 		}
 	}

@@ -72,7 +72,7 @@ func (r *Registry) SetProviderBaseURLs(urls wire.ProviderBaseURLs) {
 func (r *Registry) Fetch(
 	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, error) {
-	raw, err := r.read(ctx, id.Account, ident, f.Selector)
+	raw, err := r.read(ctx, id, ident, f.Selector)
 	if err != nil {
 		return wire.RenderedTemplate{}, err
 	}
@@ -98,7 +98,7 @@ func (r *Registry) Raw(
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
-	raw, err := r.read(ctx, id.Account, ident, s)
+	raw, err := r.read(ctx, id, ident, s)
 	raw.Revision = revision
 
 	return raw, err
@@ -110,7 +110,7 @@ func (r *Registry) Raw(
 func (r *Registry) VersionAt(
 	ctx context.Context, account, ident string, sel wire.Selector, at time.Time,
 ) (name string, version int, err error) {
-	head, err := r.head(ctx, account, ident)
+	head, err := r.head(ctx, wire.Identity{Account: account}, ident)
 	if err != nil {
 		return "", 0, err
 	}
@@ -136,7 +136,7 @@ func (r *Registry) List(
 	}
 	used := snippets(heads)
 	heads = slices.DeleteFunc(heads, func(t wire.Template) bool {
-		return !q.Match(&t) || q.IsSnippet != nil && used[t.Name] != *q.IsSnippet
+		return !id.Sees(t.Name) || !q.Match(&t) || q.IsSnippet != nil && used[t.Name] != *q.IsSnippet
 	})
 	heads, total := q.PageOf(heads)
 
@@ -175,7 +175,7 @@ func (r *Registry) Source(
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
-	raw, err := r.source(ctx, id.Account, ident, s)
+	raw, err := r.source(ctx, id, ident, s)
 	raw.Revision = revision
 
 	return raw, err
@@ -183,14 +183,15 @@ func (r *Registry) Source(
 
 // read finds one version and fills in its snippets. It leaves Revision unset.
 func (r *Registry) read(
-	ctx context.Context, account, ident string, s wire.Selector,
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	raw, err := r.source(ctx, account, ident, s)
+	raw, err := r.source(ctx, id, ident, s)
 	if err != nil {
 		return raw, err
 	}
 
-	expanded, err := r.expand(ctx, account, raw.Name, raw.Blueprint)
+	// With all snippets, whatever the key may see: they are a part of the template.
+	expanded, err := r.expand(ctx, id.Account, raw.Name, raw.Blueprint)
 	raw.Blueprint, raw.Snippets = expanded.Blueprint, usedSnippets(expanded)
 
 	return raw, err
@@ -198,9 +199,9 @@ func (r *Registry) read(
 
 // source finds one version.
 func (r *Registry) source(
-	ctx context.Context, account, ident string, s wire.Selector,
+	ctx context.Context, id wire.Identity, ident string, s wire.Selector,
 ) (wire.RawTemplate, error) {
-	head, err := r.head(ctx, account, ident)
+	head, err := r.head(ctx, id, ident)
 	if err != nil {
 		return wire.RawTemplate{}, err
 	}
@@ -210,7 +211,7 @@ func (r *Registry) source(
 		return wire.RawTemplate{}, notSelected(&head, s)
 	}
 
-	v, err := r.version(ctx, account, &head, number)
+	v, err := r.version(ctx, id.Account, &head, number)
 	raw := rawTemplate(&head, v)
 	raw.ProviderBaseURLs = *r.urls.Load()
 
@@ -231,10 +232,21 @@ func (r *Registry) version(
 }
 
 // head finds a template that is not deleted.
-func (r *Registry) head(ctx context.Context, account, ident string) (wire.Template, error) {
-	head, err := r.store.Template(ctx, account, ident)
-	if wire.IsCode(err, wire.CodeNotFound) || err == nil && head.DeletedAt != nil {
-		return head, noTemplate(ident)
+func (r *Registry) head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
+	head, err := r.anyHead(ctx, id, ident)
+	if err == nil && head.DeletedAt != nil {
+		err = noTemplate(ident)
+	}
+
+	return head, err
+}
+
+// anyHead finds a template, even if it is deleted. One that the identity's key may not use does
+// not exist.
+func (r *Registry) anyHead(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
+	head, err := r.store.Template(ctx, id.Account, ident)
+	if wire.IsCode(err, wire.CodeNotFound) || err == nil && !id.Sees(head.Name) {
+		return wire.Template{}, noTemplate(ident)
 	}
 
 	return head, err

@@ -19,7 +19,7 @@ func (r *Registry) expand(
 		resolved, head, err := r.resolveSnippet(ctx, account, s)
 		// A 404 would mean that the template itself does not exist.
 		if wire.IsCode(err, wire.CodeNotFound) {
-			err = wire.Invalid(wire.FieldError{Field: "snippet " + s.String(), Reason: whyMissing(s, head)})
+			err = wire.Invalid(missingSnippet(s, head))
 		}
 
 		return resolved, err
@@ -31,7 +31,7 @@ func (r *Registry) expand(
 func (r *Registry) resolveSnippet(
 	ctx context.Context, account string, s render.Snippet,
 ) (render.ResolvedSnippet, wire.Template, error) {
-	head, err := r.head(ctx, account, s.Name)
+	head, err := r.head(ctx, wire.Identity{Account: account}, s.Name)
 	if err != nil {
 		return render.ResolvedSnippet{}, head, err
 	}
@@ -55,8 +55,13 @@ func usedSnippets(x render.Expanded) []wire.UsedSnippet {
 	return snippets
 }
 
-// whyMissing explains why a reference leads nowhere. The head is the zero one if there is
+// missingSnippet reports a reference that leads nowhere. The head is the zero one if there is
 // no such template.
+func missingSnippet(s render.Snippet, head wire.Template) wire.FieldError {
+	return wire.FieldError{Field: "snippet " + s.String(), Reason: whyMissing(s, head)}
+}
+
+// whyMissing explains why a reference leads nowhere.
 func whyMissing(s render.Snippet, head wire.Template) string {
 	switch {
 	case head.Name == "" || head.DeletedAt != nil:
@@ -165,14 +170,14 @@ func refers(blueprint []byte, name, label string) bool {
 
 // checkUnused returns wire.CodeConflict if other templates use the template, or its
 // label, as a snippet.
-func (r *Registry) checkUnused(ctx context.Context, account, name, label string) error {
-	users, err := r.users(ctx, account, name, label)
+func (r *Registry) checkUnused(ctx context.Context, id wire.Identity, name, label string) error {
+	users, err := r.users(ctx, id.Account, name, label)
 	if err != nil || users == nil {
 		return err
 	}
 
 	for i := range users {
-		users[i] = quote(users[i])
+		users[i] = visibleName(id, users[i])
 	}
 	subject := quote(name)
 	if label != "" {
@@ -181,4 +186,12 @@ func (r *Registry) checkUnused(ctx context.Context, account, name, label string)
 
 	return wire.Errorf(wire.CodeConflict, "%s is used as a snippet by %s. Publish those without it first.",
 		subject, strings.Join(users, ", "))
+}
+
+// visibleName returns the name of a template as a message to an identity has it.
+func visibleName(id wire.Identity, name string) string {
+	if !id.Sees(name) {
+		return "a template that this key may not see"
+	}
+	return quote(name)
 }

@@ -95,8 +95,8 @@ var Table = []Entry{
 			"POST /people/{id}/disabled, POST /people/{id}/reset",
 	},
 	{
-		Does: "Make and revoke keys", Role: wire.RoleOwner,
-		Pages: "GET /keys, POST /keys, POST /keys/{id}/revoke",
+		Does: "Make, rotate and revoke keys", Role: wire.RoleOwner,
+		Pages: "GET /keys, POST /keys, POST /keys/{id}/rotate, POST /keys/{id}/revoke",
 	},
 	{
 		Does: "Read and export the audit log", Role: wire.RoleOwner,
@@ -115,9 +115,9 @@ var Table = []Entry{
 	},
 	{
 		Does: "Run promptspool, and manage keys, people and data on its machine", Operator: true,
-		Commands: "up, server, sidecar, keys create, keys list, keys revoke, people list, people invite, " +
-			"people reset-password, people disable, people enable, spool status, spool check, spool export, " +
-			"spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
+		Commands: "up, server, sidecar, keys create, keys list, keys rotate, keys revoke, people list, " +
+			"people invite, people reset-password, people disable, people enable, spool status, spool check, " +
+			"spool export, spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
 			"archive copy, archive check, archive spread, backup, restore, config check, config print, config try",
 	},
 }

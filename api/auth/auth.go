@@ -54,8 +54,9 @@ func New(config Config) *Auth {
 }
 
 // Authenticate returns the identity that a key belongs to. An empty, unknown, revoked or
-// overlong key is wire.CodeUnauthorized. Errors of the store are returned as they are:
-// they say nothing about the key.
+// overlong key is wire.CodeUnauthorized, and so is one that ended wire.KeyGrace ago; before
+// that, the identity is marked as expired. Errors of the store are returned as they are: they
+// say nothing about the key.
 //
 // The look-up by hash is not constant-time. Its duration may reveal how much of a stored
 // hash matches, but no one can choose keys whose SHA-256 approaches that hash, nor
@@ -78,17 +79,27 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 		return wire.Identity{}, unauthorized("This API key was revoked.")
 	}
 
-	// The time of last use is stored later: a write for each request would cost more than
-	// the request.
-	a.uses.note(k, a.now())
-
-	return wire.Identity{
+	now := a.now()
+	id := wire.Identity{
 		Account:  k.AccountID,
 		KeyID:    k.ID,
 		Scope:    k.Scope,
+		Prefix:   k.Prefix,
 		Key:      key,
 		Verified: true,
-	}, nil
+	}
+	if k.ExpiresAt != nil {
+		id.Expires, id.Expired = *k.ExpiresAt, !now.Before(*k.ExpiresAt)
+		if !now.Before(k.ExpiresAt.Add(wire.KeyGrace)) {
+			return wire.Identity{}, wire.ErrKeyExpired(id.Expires)
+		}
+	}
+
+	// The time of last use is stored later: a write for each request would cost more than
+	// the request.
+	a.uses.note(k, now)
+
+	return id, nil
 }
 
 // unauthorized adds the next step to a problem with the key.
@@ -98,24 +109,65 @@ func unauthorized(problem string) error {
 }
 
 // CreateKey makes a key, and the account of this name if it does not exist. It returns
-// the secret, which cannot be shown again. Invalid names and unknown scopes are
-// wire.CodeInvalid: an account's name has 1 to 64 of a-z 0-9 . _ and -, a key's name at
-// most 128 characters.
-func (a *Auth) CreateKey(
-	ctx context.Context, account, name string, scope wire.Scope,
-) (wire.Secret, wire.Key, error) {
-	if err := check(account, name, scope); err != nil {
+// the secret, which cannot be shown again. Whatever of it is not valid is wire.CodeInvalid: an
+// account's name has 1 to 64 of a-z 0-9 . _ and -, a key's name at most 128 characters.
+func (a *Auth) CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error) {
+	if err := a.check(n); err != nil {
 		return "", wire.Key{}, err
 	}
 
 	// The store gets the hash only, so a copy of the database contains no keys.
-	secret := wire.Secret("ps_" + base64.RawURLEncoding.EncodeToString(random(32)))
-	k, err := a.store.CreateKey(ctx, hash(secret), a.newKey(account, name, scope))
+	secret := newSecret()
+	k, err := a.store.CreateKey(ctx, hash(secret), a.newKey(n))
 	if err != nil {
 		return "", wire.Key{}, err
 	}
 
 	return secret, k, nil
+}
+
+// RotateKey makes the successor of a key, which ends after overlap if it does not end sooner. The
+// new key has its name, account, rights, prefix and lifetime. It returns the new secret, which
+// cannot be shown again, and both keys.
+//
+// An unknown id is wire.CodeNotFound, a key that was revoked or has a successor wire.CodeConflict,
+// and an overlap below 0 wire.CodeInvalid.
+func (a *Auth) RotateKey(
+	ctx context.Context, id string, overlap time.Duration,
+) (secret wire.Secret, made, old wire.Key, err error) {
+	if overlap < 0 {
+		return "", made, old, wire.Invalid(wire.FieldError{Field: "overlap", Reason: "must not be negative"})
+	}
+
+	secret = newSecret()
+	made, err = a.store.RotateKey(ctx, id, hash(secret), func(k *wire.Key) (wire.Key, error) {
+		switch {
+		case k.RevokedAt != nil:
+			return wire.Key{}, wire.Errorf(wire.CodeConflict, "The key %s is revoked. Make another one.", k.ID)
+		case k.Successor != "":
+			return wire.Key{}, wire.Errorf(wire.CodeConflict,
+				"The key %s was rotated already: %s replaces it. Rotate that one.", k.ID, k.Successor)
+		}
+
+		next := a.newKey(wire.NewKey{Account: k.AccountName, Name: k.Name, Scope: k.Scope, Prefix: k.Prefix})
+		next.AccountID = k.AccountID
+		if k.ExpiresAt != nil {
+			at := next.CreatedAt.Add(k.ExpiresAt.Sub(k.CreatedAt))
+			next.ExpiresAt = &at
+		}
+
+		k.Successor = next.ID
+		if end := next.CreatedAt.Add(overlap); k.ExpiresAt == nil || end.Before(*k.ExpiresAt) {
+			k.ExpiresAt = &end
+		}
+		old = *k
+		return next, nil
+	})
+	if err != nil {
+		return "", wire.Key{}, wire.Key{}, explainNoKey(err, id)
+	}
+
+	return secret, made, old, nil
 }
 
 // Bootstrap adds exactly this key to the account `default`, with scope full. Calling it
@@ -139,7 +191,11 @@ func (a *Auth) Bootstrap(ctx context.Context, key wire.Secret) (wire.Key, error)
 
 	// The store returns a key that exists as it is, so each restart may try again. It must be what
 	// this one would have been.
-	k, err := a.store.CreateKey(ctx, hash(key), a.newKey(BootstrapAccount, "bootstrap", wire.ScopeFull))
+	k, err := a.store.CreateKey(ctx, hash(key), a.newKey(wire.NewKey{
+		Account: BootstrapAccount,
+		Name:    "bootstrap",
+		Scope:   wire.ScopeFull,
+	}))
 	switch {
 	case wire.IsCode(err, wire.CodeConflict):
 		return wire.Key{}, wire.Errorf(wire.CodeConflict,
@@ -162,21 +218,32 @@ func (a *Auth) Keys(ctx context.Context) ([]wire.Key, error) { return a.store.Ke
 // An unknown id is wire.CodeNotFound.
 func (a *Auth) RevokeKey(ctx context.Context, id string) (wire.Key, error) {
 	k, err := a.store.RevokeKey(ctx, id, a.now().UTC())
-	if wire.IsCode(err, wire.CodeNotFound) {
-		return wire.Key{}, wire.Errorf(wire.CodeNotFound,
-			"There is no key with the id %q. See `promptspool keys list`.", id)
-	}
-	return k, err
+	return k, explainNoKey(err, id)
 }
 
-func (a *Auth) newKey(account, name string, scope wire.Scope) wire.Key {
+// explainNoKey names the id that a person typed in the error of a key that does not exist.
+func explainNoKey(err error, id string) error {
+	if !wire.IsCode(err, wire.CodeNotFound) {
+		return err
+	}
+	return wire.Errorf(wire.CodeNotFound,
+		"There is no key with the id %q. See `promptspool keys list`.", id)
+}
+
+func (a *Auth) newKey(n wire.NewKey) wire.Key {
 	return wire.Key{
 		ID:          newKeyID(),
-		AccountName: account,
-		Name:        name,
-		Scope:       scope,
+		AccountName: n.Account,
+		Name:        n.Name,
+		Scope:       n.Scope,
+		Prefix:      n.Prefix,
 		CreatedAt:   a.now().UTC(),
+		ExpiresAt:   n.ExpiresAt,
 	}
+}
+
+func newSecret() wire.Secret {
+	return wire.Secret("ps_" + base64.RawURLEncoding.EncodeToString(random(32)))
 }
 
 // newKeyID returns an id that a person can type: 60 random bits.
@@ -193,24 +260,38 @@ func random(n int) []byte {
 func hash(key wire.Secret) [32]byte { return sha256.Sum256([]byte(key)) }
 
 // check validates the parts of a new key, which a person typed.
-func check(account, name string, scope wire.Scope) error {
-	faults := checkAccount(account)
+func (a *Auth) check(n wire.NewKey) error {
+	faults := checkAccount(n.Account)
 	fault := func(field, reason string) {
 		faults = append(faults, wire.FieldError{Field: field, Reason: reason})
 	}
 
-	tooLong := utf8.RuneCountInString(name) > keyNameRunesMax
-	if tooLong || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
+	if !isLine(n.Name, keyNameRunesMax) {
 		fault("name", "must be at most 128 characters, none of them a control character")
 	}
-	if scope == 0 || scope&^wire.ScopeFull != 0 {
+	if n.Scope == 0 || n.Scope&^wire.ScopeFull != 0 {
 		fault("scope", "must be app, full, or some of "+strings.Join(wire.ScopeNames, ", "))
+	}
+	switch {
+	case n.Prefix != "" && n.Scope&(wire.ScopeRead|wire.ScopeManage) != 0:
+		fault("prefix", "must be empty with the rights read and manage, which cover everything")
+	case !isLine(n.Prefix, wire.NameRunesMax), n.Prefix != "" && strings.Trim(n.Prefix, "0123456789") == "":
+		fault("prefix", "must be the beginning of a template's name, and no number: ids are numbers")
+	}
+	if n.ExpiresAt != nil && !n.ExpiresAt.After(a.now()) {
+		fault("expires_at", "must be in the future")
 	}
 
 	if faults != nil {
 		return wire.Invalid(faults...)
 	}
 	return nil
+}
+
+// isLine reports whether a text has at most so many characters, and no control character.
+func isLine(text string, runesMax int) bool {
+	return utf8.RuneCountInString(text) <= runesMax && utf8.ValidString(text) &&
+		!strings.ContainsFunc(text, unicode.IsControl)
 }
 
 // checkAccount validates the name of an account.

@@ -35,7 +35,7 @@ func clock() func() time.Time {
 
 func create(t *testing.T, a *auth.Auth, account string, scope wire.Scope) (wire.Secret, wire.Key) {
 	t.Helper()
-	secret, k, err := a.CreateKey(t.Context(), account, "laptop", scope)
+	secret, k, err := a.CreateKey(t.Context(), wire.NewKey{Account: account, Name: "laptop", Scope: scope})
 	if err != nil {
 		t.Fatalf("CreateKey: %v", err)
 	}
@@ -170,7 +170,7 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 		{"unknown scope", "a", "", 1 << 7, "scope"},
 	} {
 		a := newAuth()
-		secret, _, err := a.CreateKey(t.Context(), tt.account, tt.name, tt.scope)
+		secret, _, err := a.CreateKey(t.Context(), wire.NewKey{Account: tt.account, Name: tt.name, Scope: tt.scope})
 		if tt.field == "" {
 			if err != nil || secret == "" {
 				t.Errorf("%s is refused: %v", tt.what, err)
@@ -183,6 +183,116 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 			t.Errorf("%s: a key was made nevertheless: %v", tt.what, keys)
 		}
 	}
+}
+
+func TestAPrefixIsForKeysThatDoNotSeeEverything(t *testing.T) {
+	for _, tt := range []struct {
+		prefix string
+		scope  wire.Scope
+		ok     bool
+	}{
+		{"support/", wire.ScopeApp | wire.ScopePublish, true},
+		{"support/", wire.ScopeFetch, true},
+		{strings.Repeat("é", 512), wire.ScopeFetch, true},
+		{"support/", wire.ScopeApp | wire.ScopeRead, false},
+		{"support/", wire.ScopeManage, false},
+		{strings.Repeat("é", 513), wire.ScopeFetch, false},
+		{"a\nb", wire.ScopeFetch, false},
+		{"17", wire.ScopeFetch, false}, // would fit the ids of all templates
+	} {
+		_, k, err := newAuth().CreateKey(t.Context(), wire.NewKey{Account: "a", Scope: tt.scope, Prefix: tt.prefix})
+		if tt.ok && (err != nil || k.Prefix != tt.prefix) {
+			t.Errorf("%.10q with %s is refused: %v", tt.prefix, tt.scope, err)
+		}
+		if !tt.ok {
+			wantError(t, err, wire.CodeInvalid, "prefix must be")
+		}
+	}
+}
+
+// hourly returns an Auth whose clock is at the moment that the second result points to.
+func hourly() (*auth.Auth, *time.Time) {
+	now := noon
+	return auth.New(auth.Config{Store: newStore(), Now: func() time.Time { return now }}), &now
+}
+
+func TestAnExpiredKeyIsKnownForThirtyDaysMore(t *testing.T) {
+	a, now := hourly()
+	end := noon.Add(time.Hour)
+	secret, k, err := a.CreateKey(t.Context(), wire.NewKey{
+		Account: "team", Scope: wire.ScopeLog, Prefix: "p/", ExpiresAt: &end,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for after, expired := range map[time.Duration]bool{
+		0: false, time.Hour - 1: false, time.Hour: true, time.Hour + wire.KeyGrace - 1: true,
+	} {
+		*now = noon.Add(after)
+		want := wire.Identity{
+			Account: k.AccountID, KeyID: k.ID, Scope: wire.ScopeLog, Prefix: "p/", Expires: end, Expired: expired,
+			Key: secret, Verified: true,
+		}
+		if got, err := a.Authenticate(t.Context(), secret); err != nil || got != want {
+			t.Errorf("after %v the identity is %+v, %v; want %+v", after, got, err, want)
+		}
+	}
+
+	*now = end.Add(wire.KeyGrace)
+	_, err = a.Authenticate(t.Context(), secret)
+	wantError(t, err, wire.CodeUnauthorized, "expired on 2026-03-01 13:00 UTC")
+	wantError(t, err, wire.CodeUnauthorized, "promptspool keys rotate")
+	_, _, err = a.CreateKey(t.Context(), wire.NewKey{Account: "team", Scope: wire.ScopeLog, ExpiresAt: now})
+	wantError(t, err, wire.CodeInvalid, "expires_at must be in the future")
+}
+
+func TestARotatedKeyEndsAfterTheOverlap(t *testing.T) {
+	a, now := hourly()
+	end := noon.Add(10 * time.Hour)
+	first, old, err := a.CreateKey(t.Context(), wire.NewKey{
+		Account: "team", Name: "shop", Scope: wire.ScopeApp, Prefix: "shop/", ExpiresAt: &end,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	*now = noon.Add(time.Hour)
+	second, made, was, err := a.RotateKey(t.Context(), old.ID, 3*time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, ends, newEnds := old, noon.Add(4*time.Hour), noon.Add(11*time.Hour)
+	want.ID, want.CreatedAt, want.ExpiresAt = made.ID, *now, &newEnds
+	old.ExpiresAt, old.Successor = &ends, made.ID
+	if diff := cmp.Diff([]wire.Key{want, old}, []wire.Key{made, was}); diff != "" || second == first {
+		t.Errorf("rotated (-want +got):\n%s", diff)
+	}
+	for secret, k := range map[wire.Secret]wire.Key{first: old, second: made} {
+		if id, err := a.Authenticate(t.Context(), secret); err != nil || id.KeyID != k.ID || id.Expired {
+			t.Errorf("%s: %+v, %v", k.ID, id, err)
+		}
+	}
+
+	// A key has one successor, and ends no later than it would have.
+	_, _, _, err = a.RotateKey(t.Context(), old.ID, 0)
+	wantError(t, err, wire.CodeConflict, made.ID+" replaces it")
+	_, last, was, err := a.RotateKey(t.Context(), made.ID, 1000*time.Hour)
+	if err != nil || !was.ExpiresAt.Equal(newEnds) || last.Scope != wire.ScopeApp {
+		t.Errorf("the second rotation: %+v, %+v, %v", last, was, err)
+	}
+
+	for _, id := range []string{"key_nosuch", ""} {
+		_, _, _, err = a.RotateKey(t.Context(), id, 0)
+		wantError(t, err, wire.CodeNotFound, "promptspool keys list")
+	}
+	_, _, _, err = a.RotateKey(t.Context(), last.ID, -1)
+	wantError(t, err, wire.CodeInvalid, "overlap must not be negative")
+	if _, err := a.RevokeKey(t.Context(), last.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, _, _, err = a.RotateKey(t.Context(), last.ID, 0)
+	wantError(t, err, wire.CodeConflict, "is revoked")
 }
 
 const bootstrapKey wire.Secret = "0123456789abcdef0123456789abcdef" // 32 characters, the fewest

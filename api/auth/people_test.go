@@ -504,7 +504,7 @@ func TestWhenAKeyWasLastUsedIsStored(t *testing.T) {
 	f := newFixture(t, "")
 	now := noon
 	keys := auth.New(auth.Config{Store: f.store, Now: func() time.Time { return now }})
-	secret, k, err := keys.CreateKey(t.Context(), "team", "", wire.ScopeApp)
+	secret, k, err := keys.CreateKey(t.Context(), wire.NewKey{Account: "team", Scope: wire.ScopeApp})
 	if err != nil {
 		t.Fatal(err)
 	}

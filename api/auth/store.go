@@ -31,6 +31,14 @@ type Store interface {
 	// with this id. A key that was revoked before keeps its first time.
 	RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error)
 
+	// RotateKey makes the successor of a key, by the id of the old one; wire.CodeNotFound if there
+	// is none. In one transaction, change edits the old key and returns the new one, which is
+	// stored under the hash. change may be called more than once; after its error nothing has
+	// changed.
+	RotateKey(
+		ctx context.Context, id string, hash [32]byte, change func(old *wire.Key) (wire.Key, error),
+	) (wire.Key, error)
+
 	// TouchKeys sets LastUsedAt of keys, by id, if it is later than the stored time. It
 	// ignores ids that do not exist.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error

@@ -19,7 +19,8 @@ func TestWhatAKeyDidIsShownByItsName(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	u := s.signed[ann].User
-	_, k, err := s.config.Keys.CreateKey(t.Context(), u.AccountName, "CI", wire.ScopeFull)
+	_, k, err := s.config.Keys.CreateKey(t.Context(),
+		wire.NewKey{Account: u.AccountName, Name: "CI", Scope: wire.ScopeFull})
 	if err != nil {
 		t.Fatal(err)
 	}

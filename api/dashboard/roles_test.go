@@ -124,7 +124,8 @@ func (s *site) furnished(email string) (pages []string, ids map[string]string) {
 		Labels:    []string{"prod"},
 	})
 	must(err)
-	_, key, err := s.config.Keys.CreateKey(s.t.Context(), owner.AccountName, "CI", wire.ScopeApp)
+	_, key, err := s.config.Keys.CreateKey(s.t.Context(),
+		wire.NewKey{Account: owner.AccountName, Name: "CI", Scope: wire.ScopeApp})
 	must(err)
 	_, invite, err := s.people.Invite(s.t.Context(), owner, wire.RoleViewer)
 	must(err)

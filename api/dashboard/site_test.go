@@ -201,7 +201,7 @@ func (s *site) request(email, method, path string, form url.Values) *http.Reques
 func (s *site) form(email string, pairs ...string) url.Values {
 	f := url.Values{"csrf": {s.signed[email].CSRF()}}
 	for i := 0; i < len(pairs); i += 2 {
-		f.Set(pairs[i], pairs[i+1])
+		f.Add(pairs[i], pairs[i+1])
 	}
 
 	return f

@@ -106,7 +106,7 @@ func specialSchema(t reflect.Type) *jsonschema.Schema {
 	case reflect.TypeFor[wire.Affected]():
 		return words(wire.AffectsAccount, wire.AffectsKey)
 	case reflect.TypeFor[wire.ResultCode]():
-		return words(wire.ResultInvalid, wire.ResultLater)
+		return words(wire.ResultInvalid, wire.ResultLater, wire.ResultForbidden)
 
 	// CodeMethod is not among the failures: no operation answers with it.
 	case reflect.TypeFor[wire.Code]():

@@ -34,7 +34,9 @@ var syncOperations = []operation{
 		route:   "POST /sync/events",
 		summary: "Deliver events",
 		detail: "One event a line: at most 1,000, or 4 MiB before compression; a larger one travels alone. " +
-			"`accepted`, `duplicate` and the length of `refused` add up to the events sent.",
+			"`accepted`, `duplicate` and the length of `refused` add up to the events sent. An event that the " +
+			"key may not log, or that was accepted after the key's end, is refused as `forbidden`. A key that " +
+			"has ended delivers for 30 days more.",
 		bodyType: mediaLines,
 		body: wire.Event{
 			ID:         exampleEvent,
@@ -52,8 +54,11 @@ var syncOperations = []operation{
 		id: "syncKey", tag: tagSync, name: "sync-key",
 		route:   "GET /sync/key",
 		summary: "Ask what a key is good for",
-		answers: success("The key's account and scope.", wire.KeyVerdict{
+		detail: "A key that has ended is answered for 30 days more, in which a sidecar delivers what it " +
+			"accepted before.",
+		answers: success("What the key may do.", wire.KeyVerdict{
 			Success: true, Account: exampleEvent, KeyID: exampleRequest, Scope: wire.ScopeApp,
+			Prefix: "support/", ExpiresAt: exampleTime,
 		}),
 	},
 	{

@@ -5,15 +5,18 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
 	"promptspool/api/wire"
 )
 
-// Keys creates, lists and revokes keys. On a server it is auth.
+// Keys creates, lists, rotates and revokes keys. On a server it is auth.
 type Keys interface {
-	CreateKey(ctx context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error)
+	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
+	RotateKey(ctx context.Context, id string, overlap time.Duration) (
+		secret wire.Secret, made, old wire.Key, err error)
 	Keys(ctx context.Context) ([]wire.Key, error)
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)
 }
@@ -22,6 +25,7 @@ type Keys interface {
 // nil answer 501.
 type ControlConfig struct {
 	Keys     Keys
+	Audit    wire.AuditLog // of what is done with Keys; nil notes nothing
 	People   People
 	Server   string // the URL at which the process takes requests, if it does
 	Spool    Spool
@@ -38,10 +42,20 @@ type Settings interface{ Settings() any }
 
 // NewKey asks for a key.
 type NewKey struct {
-	Account string     `json:"account"`
-	Name    string     `json:"name"`
-	Scope   wire.Scope `json:"scope"`
-	Shared  bool       `json:"shared,omitempty"` // also for an account that was founded by signing up
+	wire.NewKey
+	Shared bool `json:"shared,omitempty"` // also for an account that was founded by signing up
+}
+
+// Rotation asks for the successor of a key.
+type Rotation struct {
+	ID      string        `json:"id"`
+	Overlap time.Duration `json:"overlap"` // how long the old key still works, in nanoseconds
+}
+
+// RotatedKey is the successor of a key, with its secret.
+type RotatedKey struct {
+	CreatedKey
+	Old wire.Key `json:"old"`
 }
 
 // CreatedKey is a key with its secret, which is shown only this once.
@@ -67,7 +81,7 @@ func NewControl(c ControlConfig) *Server {
 			"This process has no sign-in; only a server has a dashboard. "+
 				"Give the server's data folder as --data."),
 		processRoutes(c),
-		served(c.Keys != nil, keyRoutes(c.Keys, c.People),
+		served(c.Keys != nil, keyRoutes(c),
 			"This process keeps no keys; a server does. Give the server's data folder as --data."),
 	)
 	server := newServer(c.Logger, nil, routes)
@@ -107,7 +121,19 @@ func processRoutes(c ControlConfig) []route {
 }
 
 // keyRoutes manage keys.
-func keyRoutes(keys Keys, people People) []route {
+func keyRoutes(c ControlConfig) []route {
+	keys := c.Keys
+	note := func(ctx context.Context, action string, k wire.Key, detail string) {
+		if c.Audit != nil {
+			wire.NoteAudit(ctx, c.Audit, c.Logger, k.AccountID, wire.AuditEntry{
+				At:     time.Now().UTC(),
+				Actor:  wire.Operator,
+				Action: action,
+				Target: k.ID,
+				Detail: detail,
+			})
+		}
+	}
 
 	return []route{
 		{"GET", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
@@ -119,15 +145,34 @@ func keyRoutes(keys Keys, people People) []route {
 			if err != nil {
 				return nil, err
 			}
-			if err := checkShared(ctx, people, n); err != nil {
+			if err := checkShared(ctx, c.People, n); err != nil {
 				return nil, err
 			}
 
-			secret, key, err := keys.CreateKey(ctx, n.Account, n.Name, n.Scope)
+			secret, key, err := keys.CreateKey(ctx, n.NewKey)
+			if err == nil {
+				note(ctx, "create key", key, key.AuditDetail())
+			}
 			return CreatedKey{key, string(secret)}, err
 		}},
+		{"POST", "/keys/rotate", func(ctx *fasthttp.RequestCtx) (any, error) {
+			r, err := readBody[Rotation](ctx)
+			if err != nil {
+				return nil, err
+			}
+
+			secret, made, old, err := keys.RotateKey(ctx, r.ID, r.Overlap)
+			if err == nil {
+				note(ctx, "rotate key", old, old.AuditDetail())
+			}
+			return RotatedKey{CreatedKey{made, string(secret)}, old}, err
+		}},
 		{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
-			return keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
+			k, err := keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
+			if err == nil {
+				note(ctx, "revoke key", k, k.Name)
+			}
+			return k, err
 		}},
 	}
 }

@@ -3,10 +3,12 @@ package ops
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,11 +26,11 @@ type ring struct {
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func (r *ring) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
+func (r *ring) CreateKey(_ context.Context, n wire.NewKey) (wire.Secret, wire.Key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	switch account {
+	switch n.Account {
 	case "":
 		return "", wire.Key{}, wire.Invalid(
 			wire.FieldError{Field: "account", Reason: "is missing"},
@@ -37,7 +39,7 @@ func (r *ring) CreateKey(_ context.Context, account, name string, scope wire.Sco
 		return "ps_secret", wire.Key{}, errors.New("the disk is gone")
 	}
 
-	k := wire.Key{ID: "key_/" + name, AccountName: account, Name: name, Scope: scope, CreatedAt: noon}
+	k := wire.Key{ID: "key_/" + n.Name, AccountName: n.Account, Name: n.Name, Scope: n.Scope, CreatedAt: noon}
 	r.keys = append(r.keys, k)
 
 	return "ps_secret", k, nil
@@ -47,6 +49,12 @@ func (r *ring) Keys(context.Context) ([]wire.Key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.keys, nil
+}
+
+func (r *ring) RotateKey(_ context.Context, id string, overlap time.Duration) (wire.Secret, wire.Key, wire.Key, error) {
+	end := noon.Add(overlap)
+	old := wire.Key{ID: id, AccountID: "a1", ExpiresAt: &end, Successor: "key_new"}
+	return "ps_next", wire.Key{ID: "key_new", AccountID: "a1"}, old, nil
 }
 
 func (r *ring) RevokeKey(_ context.Context, id string) (wire.Key, error) {
@@ -83,7 +91,8 @@ func controlBy(t *testing.T, dir string, c ControlConfig) {
 
 func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	dir := t.TempDir()
-	control(t, dir, &ring{})
+	var log audited
+	controlBy(t, dir, ControlConfig{Keys: &ring{}, Audit: &log})
 	call := func(method, path string, body, answer any) {
 		t.Helper()
 		if err := Control(t.Context(), dir, method, path, body, answer); err != nil {
@@ -96,11 +105,20 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	same(t, "no keys yet", list, KeyList{Items: []wire.Key{}})
 
 	var made CreatedKey
-	call("POST", "/keys", NewKey{Account: "acme", Name: "a b%", Scope: wire.ScopeApp}, &made)
+	wanted := NewKey{NewKey: wire.NewKey{Account: "acme", Name: "a b%", Scope: wire.ScopeApp}}
+	call("POST", "/keys", wanted, &made)
 	want := wire.Key{ID: "key_/a b%", AccountName: "acme", Name: "a b%", Scope: wire.ScopeApp, CreatedAt: noon}
 	same(t, "made", made, CreatedKey{want, "ps_secret"})
 	call("GET", "/keys", nil, &list)
 	same(t, "one key", list, KeyList{Items: []wire.Key{want}})
+
+	var next RotatedKey
+	call("POST", "/keys/rotate", Rotation{ID: want.ID, Overlap: time.Hour}, &next)
+	hour := noon.Add(time.Hour)
+	same(t, "rotated", next, RotatedKey{
+		CreatedKey{wire.Key{ID: "key_new", AccountID: "a1"}, "ps_next"},
+		wire.Key{ID: want.ID, AccountID: "a1", ExpiresAt: &hour, Successor: "key_new"},
+	})
 
 	var revoked wire.Key
 	call("DELETE", "/keys/key_%2Fa%20b%25", nil, &revoked)
@@ -109,9 +127,25 @@ func TestKeysAreMadeListedAndRevoked(t *testing.T) {
 	call("GET", "/keys", nil, &list)
 	same(t, "a revoked key", list, KeyList{Items: []wire.Key{want}})
 
+	if want := (audited{
+		"operator create key key_/a b%: app, a b%",
+		"operator rotate key key_/a b%: none, ends 2026-03-01 13:00 UTC, replaced by key_new",
+		"operator revoke key key_/a b%: a b%",
+	}); !slices.Equal(log, want) {
+		t.Errorf("the audit log has %q; want %q", log, want)
+	}
+
 	var status string
 	call("GET", "/status", nil, &status)
 	same(t, "status", status, "fine")
+}
+
+// audited is an audit log in memory.
+type audited []string
+
+func (a *audited) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
+	*a = append(*a, fmt.Sprintf("%s %s %s: %s", e.Actor, e.Action, e.Target, e.Detail))
+	return nil
 }
 
 // founded are the people of a server where a stranger created the account "eves" by
@@ -135,9 +169,9 @@ func TestAKeyOfAStrangersAccountIsAskedForTwice(t *testing.T) {
 		key  NewKey
 		want wire.Code
 	}{
-		{NewKey{Account: "eves", Scope: wire.ScopeApp}, wire.CodeConflict},
-		{NewKey{Account: "eves", Scope: wire.ScopeApp, Shared: true}, ""},
-		{NewKey{Account: "default", Scope: wire.ScopeApp}, ""},
+		{NewKey{NewKey: wire.NewKey{Account: "eves", Scope: wire.ScopeApp}}, wire.CodeConflict},
+		{NewKey{NewKey: wire.NewKey{Account: "eves", Scope: wire.ScopeApp}, Shared: true}, ""},
+		{NewKey{NewKey: wire.NewKey{Account: "default", Scope: wire.ScopeApp}}, ""},
 	} {
 		err := Control(t.Context(), dir, "POST", "/keys", tt.key, new(any))
 		switch {
@@ -165,7 +199,10 @@ func TestAProcessesErrorsArrive(t *testing.T) {
 		says         string
 	}{
 		{"POST", "/keys", NewKey{}, wire.CodeInvalid, "account is missing."},
-		{"POST", "/keys", NewKey{Account: "broken"}, wire.CodeInternal, "Something failed inside promptspool."},
+		{
+			"POST", "/keys", NewKey{NewKey: wire.NewKey{Account: "broken"}}, wire.CodeInternal,
+			"Something failed inside promptspool.",
+		},
 		{"POST", "/keys", 7, wire.CodeBadJSON, invalid + ": json: cannot unmarshal number"},
 		{"DELETE", "/keys/key_2", nil, wire.CodeNotFound, `There is no key "key_2".`},
 		{"DELETE", "/keys", nil, wire.CodeMethod, "This path takes GET, POST, not DELETE."},

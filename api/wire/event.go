@@ -180,6 +180,10 @@ const (
 	ResultDuplicate ResultCode = "duplicate" // it was durable before
 	ResultInvalid   ResultCode = "invalid"   // it will never be accepted
 	ResultLater     ResultCode = "later"     // it cannot be accepted now: send it again
+
+	// ResultForbidden means that the key may not deliver the event. It has no right to log it, or
+	// had ended when it was accepted.
+	ResultForbidden ResultCode = "forbidden"
 )
 
 // Cause names why an event was refused, where the event itself is not at fault. Readers treat
@@ -206,7 +210,7 @@ type BatchAnswer struct {
 	Success   bool     `json:"success"`
 	Accepted  int      `json:"accepted"`
 	Duplicate int      `json:"duplicate"`
-	Refused   []Result `json:"refused"` // with the codes invalid and later
+	Refused   []Result `json:"refused"` // with the codes invalid, later and forbidden
 }
 
 // Answer sums results up in a BatchAnswer.

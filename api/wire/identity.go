@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // Secret is a key as its owner sends it. It prints, logs and marshals as "[secret]"; only
@@ -123,31 +127,142 @@ type Identity struct {
 	Account  string // the account's id, not its name
 	KeyID    string
 	Scope    Scope
-	Key      Secret // as the caller sent it; a sidecar forwards it
+	Prefix   string    // of the names of the templates that the key may use; "" is all
+	Expires  time.Time // when the key ends; zero is never
+	Expired  bool      // the key has ended, and only delivers what was accepted before
+	Key      Secret    // as the caller sent it; a sidecar forwards it
 	Verified bool
 }
+
+// Sees reports whether the identity's key may use a template of this name. For one that may
+// not, the template does not exist.
+func (id Identity) Sees(template string) bool { return strings.HasPrefix(template, id.Prefix) }
 
 // Allows reports whether the identity's key has at least one of some rights.
 func (id Identity) Allows(rights Scope) bool { return id.Verified && id.Scope&rights != 0 }
 
+// KeyGrace is how long a key that has ended still delivers what was accepted before its end.
+const KeyGrace = 30 * 24 * time.Hour
+
 // KeyVerdict answers GET /sync/key: what the key may do.
 type KeyVerdict struct {
-	Success bool   `json:"success"`
-	Account string `json:"account"`
-	KeyID   string `json:"key_id"`
-	Scope   Scope  `json:"scope"`
+	Success   bool      `json:"success"`
+	Account   string    `json:"account"`
+	KeyID     string    `json:"key_id"`
+	Scope     Scope     `json:"scope"`
+	Prefix    string    `json:"prefix,omitempty"`    // of the templates that it may use; "" is all
+	ExpiresAt time.Time `json:"expires_at,omitzero"` // UTC; zero is never
 }
 
-// Key is what a server knows about a key; the secret itself is not stored.
+// Key is what a server knows about a key; the secret itself is not stored. Scope and prefix
+// never change.
 type Key struct {
 	ID          string     `json:"id"`
 	AccountID   string     `json:"account_id"`
 	AccountName string     `json:"account"`
 	Name        string     `json:"name"`
 	Scope       Scope      `json:"scope"`
+	Prefix      string     `json:"prefix,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
+	ExpiresAt   *time.Time `json:"expires_at"` // nil means never
 	RevokedAt   *time.Time `json:"revoked_at"`
-	LastUsedAt  *time.Time `json:"last_used_at"` // to about a minute; nil means never
+	Successor   string     `json:"successor,omitempty"` // the id of the key that it was rotated to
+	LastUsedAt  *time.Time `json:"last_used_at"`        // to about a minute; nil means never
+}
+
+// NewKey describes a key to make.
+type NewKey struct {
+	Account   string     `json:"account"`
+	Name      string     `json:"name"`
+	Scope     Scope      `json:"scope"`
+	Prefix    string     `json:"prefix,omitempty"`
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+}
+
+// keyEndsSoon is how long before its end a key's state says so.
+const keyEndsSoon = 7 * 24 * time.Hour
+
+// State describes whether a key works: active, ends in 3 days, expired or revoked.
+func (k Key) State(now time.Time) string {
+	switch {
+	case k.RevokedAt != nil:
+		return "revoked"
+	case k.ExpiresAt == nil || k.ExpiresAt.Sub(now) > keyEndsSoon:
+		return "active"
+	}
+
+	// Rounded up, so that a key that still works does not end in 0 hours.
+	left := k.ExpiresAt.Sub(now)
+	hours := int(math.Ceil(left.Hours()))
+	switch {
+	case left <= 0:
+		return "expired"
+	case hours > 48:
+		return "ends in " + english.Plural((hours+23)/24, "day", "")
+	}
+	return "ends in " + english.Plural(hours, "hour", "")
+}
+
+// Off reports whether a key is of no more use: it was revoked, or has ended.
+func (k Key) Off(now time.Time) bool {
+	return k.RevokedAt != nil || k.ExpiresAt != nil && !now.Before(*k.ExpiresAt)
+}
+
+// AuditDetail returns what a new or a rotated key is, as the audit log has it.
+func (k Key) AuditDetail() string {
+	detail := []string{k.Scope.String()}
+	if k.Name != "" {
+		detail = append(detail, k.Name)
+	}
+	if k.Prefix != "" {
+		detail = append(detail, "templates "+k.Prefix)
+	}
+	if k.ExpiresAt != nil {
+		detail = append(detail, "ends "+k.ExpiresAt.UTC().Format(keyMinute)+" UTC")
+	}
+	if k.Successor != "" {
+		detail = append(detail, "replaced by "+k.Successor)
+	}
+	return strings.Join(detail, ", ")
+}
+
+// keyMinute is how the end of a key is written.
+const keyMinute = "2006-01-02 15:04"
+
+// ErrKeyExpired returns the 401 of a key that has ended.
+func ErrKeyExpired(at time.Time) *Error {
+	return Errorf(CodeUnauthorized, "This API key expired on %s UTC. Make another with `promptspool keys create` "+
+		"on the server, or rotate it with `promptspool keys rotate`.", at.UTC().Format(keyMinute))
+}
+
+// keyDaysMax bounds the life of a key that ends.
+const keyDaysMax = 36_500
+
+// ParseKeyEnd reads when a key ends: 90d or 12h from now, or a date or a moment. "" is never. A
+// date is its first moment, in UTC.
+func ParseKeyEnd(text string, now time.Time) (*time.Time, error) {
+	if text == "" {
+		return nil, nil
+	}
+
+	age, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n uint64
+		n, err = strconv.ParseUint(days, 10, 32)
+		age = time.Duration(min(n, keyDaysMax+1)) * 24 * time.Hour
+	}
+	at := now.Add(age)
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if err != nil {
+			at, err = time.Parse(layout, text)
+		}
+	}
+
+	if at = at.UTC(); err != nil || !at.After(now) || at.After(now.Add(keyDaysMax*24*time.Hour)) {
+		return nil, Errorf(CodeInvalid, "%.40q is no time in the future for a key to end. "+
+			"Give one such as 90d, 12h or 2027-01-31, at most %d days from now.", text, keyDaysMax)
+	}
+	return &at, nil
 }
 
 // Account owns records, templates and keys.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestASecretNeverPrints(t *testing.T) {
@@ -98,5 +99,52 @@ func TestTheTextOfAScopeIsReadAsItIsPrinted(t *testing.T) {
 		if got, err := ParseScope(text); err == nil {
 			t.Errorf("%q is accepted, as %s", text, got)
 		}
+	}
+}
+
+func TestWhenAKeyEndsCanBeWrittenInSeveralWays(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		"90d":                       noon.AddDate(0, 0, 90),
+		"12h30m":                    noon.Add(12*time.Hour + 30*time.Minute),
+		"2027-01-31":                time.Date(2027, 1, 31, 0, 0, 0, 0, time.UTC),
+		"2026-03-01T15:00:00+02:00": noon.Add(time.Hour).Truncate(time.Second),
+		"36500d":                    noon.Add(36500 * 24 * time.Hour),
+	} {
+		if got, err := ParseKeyEnd(text, noon); err != nil || *got != want {
+			t.Errorf("%s is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	if got, err := ParseKeyEnd("", noon); got != nil || err != nil {
+		t.Errorf("nothing is %v, %v; want never", got, err)
+	}
+
+	for _, text := range []string{
+		"0d", "-1d", "-1h", "36501d", "99999999999999999999d", "2562047h", "d", "1y", "soon", "90",
+		"2026-03-01", "2020-01-01", "9999-12-31", "2027-02-30",
+	} {
+		if got, err := ParseKeyEnd(text, noon); !IsCode(err, CodeInvalid) || !strings.Contains(err.Error(), text[:1]) {
+			t.Errorf("%s is %v, %v", text, got, err)
+		}
+	}
+}
+
+func TestTheStateOfAKeySaysWhenItEnds(t *testing.T) {
+	at := func(d time.Duration) *time.Time { end := noon.Add(d); return &end }
+	for want, k := range map[string]Key{
+		"active":           {ExpiresAt: at(7*24*time.Hour + 1)},
+		"ends in 7 days":   {ExpiresAt: at(7 * 24 * time.Hour)},
+		"ends in 3 days":   {ExpiresAt: at(49 * time.Hour)},
+		"ends in 48 hours": {ExpiresAt: at(48 * time.Hour)},
+		"ends in 1 hour":   {ExpiresAt: at(1)},
+		"expired":          {ExpiresAt: at(0)},
+		"revoked":          {ExpiresAt: at(0), RevokedAt: at(0)},
+	} {
+		off := want == "expired" || want == "revoked"
+		if got := k.State(noon); got != want || k.Off(noon) != off {
+			t.Errorf("the state is %q, off: %v; want %q, %v", got, k.Off(noon), want, off)
+		}
+	}
+	if got := (Key{}).State(noon); got != "active" {
+		t.Errorf("a key without an end is %q", got)
 	}
 }

@@ -87,8 +87,9 @@ func TestListTemplates(t *testing.T) {
 // oneKey is a server with one good key.
 type oneKey struct{}
 
-func (oneKey) CreateKey(_ context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error) {
-	return "ps_new", wire.Key{ID: "key_2", AccountName: account, Name: name, Scope: scope}, nil
+func (oneKey) CreateKey(_ context.Context, n wire.NewKey) (wire.Secret, wire.Key, error) {
+	return "ps_new", wire.Key{ID: "key_2", AccountName: n.Account, Name: n.Name, Scope: n.Scope,
+		Prefix: n.Prefix, ExpiresAt: n.ExpiresAt}, nil
 }
 
 func (oneKey) Keys(context.Context) ([]wire.Key, error) {
@@ -97,6 +98,13 @@ func (oneKey) Keys(context.Context) ([]wire.Key, error) {
 		{ID: "key_1", AccountName: "acme", Scope: wire.ScopeFull, Name: "n", CreatedAt: at, LastUsedAt: &at},
 		{ID: "key_0", RevokedAt: &at, CreatedAt: at},
 	}, nil
+}
+
+func (oneKey) RotateKey(
+	_ context.Context, id string, overlap time.Duration,
+) (secret wire.Secret, made, old wire.Key, err error) {
+	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(overlap)
+	return "ps_next", wire.Key{ID: "key_3", AccountName: "acme"}, wire.Key{ID: id, ExpiresAt: &end}, nil
 }
 
 func (oneKey) RevokeKey(_ context.Context, id string) (wire.Key, error) {
@@ -141,9 +149,23 @@ func TestKeys(t *testing.T) {
 		said{Out: "key      ps_new\nid       key_2\naccount  acme\nscope    full\n" +
 			"         It is not shown again: the server keeps a hash only.\n"})
 	Equal(t, "list", say(t, "keys", "list", "--utc"), said{Out: "" +
-		"ID     ACCOUNT  SCOPE  NAME  CREATED                  LAST USED                REVOKED\n" +
-		"key_1  acme     full   n     " + at + "  " + at + "  -\n" +
-		"key_0                        " + at + "  -                        " + at + "\n"})
+		"ID     ACCOUNT  SCOPE  NAME  CREATED                  LAST USED                " +
+		"STATE    EXPIRES  TEMPLATES\n" +
+		"key_1  acme     full   n     " + at + "  " + at + "  active   -        \n" +
+		"key_0           none         " + at + "  -                        revoked  -        \n"})
+	Equal(t, "create with an end", say(t, "keys", "create",
+		"--scope", "log", "--prefix", "a/", "--expires", "2100-01-31", "--utc"), said{Out: "" +
+		"key        ps_new\nid         key_2\naccount    default\nscope      log\n" +
+		"templates  a/\nexpires    2100-01-31 00:00:00 UTC\n" +
+		"           It is not shown again: the server keeps a hash only.\n"})
+	got := say(t, "keys", "create", "--expires", "yesterday")
+	if got.Code != 2 || !strings.Contains(got.Err, "no time in the future") {
+		t.Errorf("an end in the past: %+v", got)
+	}
+	Equal(t, "rotate", say(t, "keys", "rotate", "key_1", "--overlap", "1h", "--utc"), said{Out: "" +
+		"key      ps_next\nid       key_3\naccount  acme\nscope    none\n" +
+		"         It is not shown again: the server keeps a hash only.\n" +
+		"         It replaces key_1, which ends at 2026-03-01 13:00:00 UTC.\n"})
 	for _, id := range []string{"key_1", "a/b", "what?x=1#y", "50%"} { // a mistyped id never becomes another one
 		Equal(t, "revoke", say(t, "keys", "revoke", id), said{Out: "Key " + id + " of acme is revoked.\n"})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -22,11 +23,18 @@ func keysCommand() *cli.Command {
 			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
 		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
 		config.TextFlag("name", "", "a label for the key: a `name` for the list"),
+		config.TextFlag("expires", "",
+			"`when` the key ends: after 90d or 12h, or at a date such as 2027-01-31; without it never"),
+		config.TextFlag("prefix", "",
+			"how the names of the only templates that the key may use `begin`, such as support/; "+
+				"not with the rights read and manage"),
 	)
+	rotate := config.OfCommand("keys rotate",
+		config.TextFlag("overlap", "24h", "`how long` the old key still works"))
 
 	return &cli.Command{
 		Name:  "keys",
-		Usage: "make, list and revoke keys, beside a running server",
+		Usage: "make, list, rotate and revoke keys, beside a running server",
 		Subcommands: []*cli.Command{
 			{
 				Name:   "create",
@@ -39,6 +47,13 @@ func keysCommand() *cli.Command {
 				Usage:  "list keys",
 				Flags:  common,
 				Action: listKeys,
+			},
+			{
+				Name:      "rotate",
+				Usage:     "make the successor of a key and show it, this once; the old key ends after --overlap",
+				ArgsUsage: "KEY_ID",
+				Flags:     append(rotate, common...),
+				Action:    rotateKey,
 			},
 			{
 				Name:      "revoke",
@@ -58,11 +73,20 @@ func createKey(c *cli.Context) error {
 		return config.WrongValue(c, "scope", v.Text("scope"), "is no scope: give app, full, or some of "+
 			strings.Join(wire.ScopeNames, ", ")+" with commas between them")
 	}
+	end, err := wire.ParseKeyEnd(v.Text("expires"), time.Now())
+	if err != nil {
+		return config.WrongValue(c, "expires", v.Text("expires"),
+			"is no time in the future: give one such as 90d, 12h or 2027-01-31")
+	}
 	wanted := ops.NewKey{
-		Account: v.Text("account"),
-		Name:    v.Text("name"),
-		Scope:   scope,
-		Shared:  c.Bool("shared"),
+		Shared: c.Bool("shared"),
+		NewKey: wire.NewKey{
+			Account:   v.Text("account"),
+			Name:      v.Text("name"),
+			Scope:     scope,
+			Prefix:    v.Text("prefix"),
+			ExpiresAt: end,
+		},
 	}
 
 	// Through the control socket, which only the folder's owner may open: of a new server
@@ -72,13 +96,49 @@ func createKey(c *cli.Context) error {
 		return err
 	}
 
+	return print.Output(c, key, func(t *print.Table) { printKey(t, key) })
+}
+
+// printKey prints a key that was just made.
+func printKey(t *print.Table, key ops.CreatedKey) {
+	t.Row("key", key.Secret)
+	t.Row("id", key.ID)
+	t.Row("account", key.AccountName)
+	t.Row("scope", key.Scope)
+	if key.Prefix != "" {
+		t.Row("templates", key.Prefix)
+	}
+	if key.ExpiresAt != nil {
+		t.Row("expires", t.Moment(*key.ExpiresAt))
+	}
+	t.Row("", "It is not shown again: the server keeps a hash only.")
+}
+
+func rotateKey(c *cli.Context) error {
+	id, err := keyArgument(c)
+	if err != nil {
+		return err
+	}
+	v := config.Read(c)
+	rotation := ops.Rotation{ID: id, Overlap: v.Duration("overlap")}
+	if err := v.Err(); err != nil {
+		return err
+	}
+
+	var key ops.RotatedKey
+	if err := control(c, "POST", "/keys/rotate", rotation, &key); err != nil {
+		return err
+	}
+
 	return print.Output(c, key, func(t *print.Table) {
-		t.Row("key", key.Secret)
-		t.Row("id", key.ID)
-		t.Row("account", key.AccountName)
-		t.Row("scope", key.Scope)
-		t.Row("", "It is not shown again: the server keeps a hash only.")
+		printKey(t, key.CreatedKey)
+		t.Row("", fmt.Sprintf("It replaces %s, which ends at %s.", key.Old.ID, t.Moment(*key.Old.ExpiresAt)))
 	})
+}
+
+// keyArgument returns the id of a key that the command line names.
+func keyArgument(c *cli.Context) (string, error) {
+	return config.Argument(c, "the id of one key; `promptspool keys list` shows them")
 }
 
 func listKeys(c *cli.Context) error {
@@ -88,17 +148,18 @@ func listKeys(c *cli.Context) error {
 	}
 
 	return print.Output(c, list, func(t *print.Table) {
-		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "REVOKED")
+		now := time.Now()
+		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
 		for _, k := range list.Items {
 			// Ids, never keys: the server could not show these if it wanted to.
 			t.Row(k.ID, k.AccountName, k.Scope, k.Name, t.Moment(k.CreatedAt),
-				t.MomentOrNone(k.LastUsedAt), t.MomentOrNone(k.RevokedAt))
+				t.MomentOrNone(k.LastUsedAt), k.State(now), t.MomentOrNone(k.ExpiresAt), k.Prefix)
 		}
 	})
 }
 
 func revokeKey(c *cli.Context) error {
-	id, err := config.Argument(c, "the id of one key; `promptspool keys list` shows them")
+	id, err := keyArgument(c)
 	if err != nil {
 		return err
 	}

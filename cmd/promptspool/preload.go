@@ -20,7 +20,8 @@ type preload struct {
 	wanted []string // see registry.Cache.Preload
 	cache  *registry.Cache
 	keys   *proxy.Keyring
-	apiKey wire.Secret // "" if the sidecar has no own key
+	known  func() []wire.Identity // that may fetch templates, one for each account
+	apiKey wire.Secret            // "" if the sidecar has no own key
 	logger *slog.Logger
 
 	deadline time.Time
@@ -43,7 +44,7 @@ func (p *preload) run(ctx context.Context) error {
 	}
 
 	// On its very first start, a sidecar with its own key waits until the server has accepted it.
-	ids := p.keys.Identities()
+	ids := p.known()
 	for p.apiKey != "" && len(ids) == 0 && ctx.Err() == nil {
 		if id, err := p.keys.Authenticate(ctx, p.apiKey); err == nil && id.Verified {
 			ids = append(ids, id)

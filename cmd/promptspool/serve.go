@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"promptspool/api"
+	"promptspool/api/access"
 	"promptspool/api/admission"
 	"promptspool/api/auth"
 	"promptspool/api/auth/oidc"
@@ -201,6 +202,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		control: ops.ControlConfig{
 			Server:   c.public.or(""),
 			Keys:     keys,
+			Audit:    db,
 			People:   people.Operator(),
 			Archive:  storage.tools,
 			Settings: settings,
@@ -289,6 +291,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		Asker:         upstream,
 		Spool:         spool,
 		SpoolBytesMax: c.spoolBytesMax,
+		Now:           serverTime(clock, upstream),
 		Logger:        c.logger,
 	})
 	if err != nil {
@@ -301,6 +304,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		ownKey = proxy.NewOwnKey(keys, c.apiKey, c.localKey)
 		authenticator = ownKey
 	}
+	fetching := func() []wire.Identity { return keys.Identities(access.Scope("fetch-template")) }
 	sidecarID, err := idOf(c.data)
 	if err != nil {
 		return err
@@ -311,7 +315,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	templates, err := registry.NewCache(registry.CacheConfig{
 		Dir:        filepath.Join(c.data, "templates"),
 		Upstream:   upstream,
-		Identities: keys.Identities,
+		Identities: fetching,
 		Metrics:    m,
 		Logger:     c.logger,
 		Room:       work,
@@ -323,6 +327,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		wanted:   c.preload,
 		cache:    templates,
 		keys:     keys,
+		known:    fetching,
 		apiKey:   c.apiKey,
 		logger:   c.logger,
 		deadline: time.Now().Add(preloadMax),
@@ -350,7 +355,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 	}
 	heartbeats := proxy.Heartbeats{
 		Beater:     upstream,
-		Identities: keys.Identities,
+		Identities: func() []wire.Identity { return keys.Identities(access.Scope("sync-heartbeat")) },
 		Away:       forwarder.Away,
 		Logger:     c.logger,
 		Status:     func() wire.Heartbeat { return status().heartbeat() },

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"promptspool/api"
 	"promptspool/api/client"
 	"promptspool/metrics"
 	"promptspool/registry"
@@ -48,6 +49,14 @@ const (
 	skewMax   = 5 * time.Second // what the server allows before it orders writes by their arrival
 	skewEvery = 5 * time.Second
 )
+
+// serverTime returns a clock that shows the server's time, or the sidecar's own as long as the server has told none.
+func serverTime(clock *api.Clock, upstream *client.Client) func() time.Time {
+	return func() time.Time {
+		ahead, _, _ := upstream.Skew()
+		return clock.Now().Add(-ahead)
+	}
+}
 
 // watchSkew returns what keeps the metric of how far the sidecar's clock is from the server's up to date, and logs when
 // the clocks disagree, until its ctx ends.

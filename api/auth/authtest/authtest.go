@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) auth.Store) {
 		{"a revoked key is still found, and says when it was revoked", revoked},
 		{"a revoked key cannot be made again", revokedNotMadeAgain},
 		{"revoking an unknown id is not found", revokeUnknown},
+		{"a rotated key and its successor are stored together, or neither", rotated},
 		{"keys are listed oldest first, revoked ones too", listed},
 		{"a key remembers its last use, and no earlier one", touched},
 		{"what a caller does with a key does not reach the store", callerOwnsKeys},
@@ -178,6 +179,43 @@ func revokeUnknown(t *testing.T, s store) {
 	}
 
 	same(t, "listed", s.list(), []wire.Key{want})
+}
+
+func rotated(t *testing.T, s store) {
+	want := key(1, "team")
+	end, later := noon.Add(24*time.Hour), noon.Add(48*time.Hour)
+	want.ExpiresAt, want.Prefix = &later, "support/"
+	want = s.create(hash(1), want)
+	bystander := s.create(hash(2), key(2, "team"))
+
+	next := key(3, "team")
+	next.AccountID, next.Prefix = want.AccountID, want.Prefix
+	made, err := s.RotateKey(t.Context(), want.ID, hash(3), func(old *wire.Key) (wire.Key, error) {
+		same(t, "given to change", *old, want)
+		old.ExpiresAt, old.Successor = &end, next.ID
+		return next, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want.ExpiresAt, want.Successor = &end, next.ID
+	same(t, "made", made, next)
+	same(t, "found", s.find(hash(3)), next)
+	same(t, "the old one", s.find(hash(1)), want)
+
+	// Nothing changes if the change is refused, or there is no such key.
+	_, err = s.RotateKey(t.Context(), bystander.ID, hash(4), func(old *wire.Key) (wire.Key, error) {
+		old.Successor = "key_4"
+		return key(4, "team"), wire.Errorf(wire.CodeConflict, "no")
+	})
+	wantCode(t, err, wire.CodeConflict)
+	_, err = s.RotateKey(t.Context(), "key_9", hash(4), func(*wire.Key) (wire.Key, error) {
+		t.Error("a key that does not exist is changed")
+		return wire.Key{}, nil
+	})
+	wantCode(t, err, wire.CodeNotFound)
+	same(t, "listed", s.list(), []wire.Key{want, bystander, next})
 }
 
 func listed(t *testing.T, s store) {

@@ -1,8 +1,12 @@
 package people
 
 import (
+	"cmp"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
+	"time"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -13,14 +17,22 @@ type keysView struct {
 	Keys   []wire.Key
 	New    wire.Key // the key just created; its secret is shown only now
 	Secret string
+	Old    *wire.Key  // the key that the new one replaces
+	Typed  url.Values // what the form for a new key shows
 	Error  *wire.Error
 }
+
+// Has reports whether the form for a new key has a right checked.
+func (v keysView) Has(right string) bool { return slices.Contains(v.Typed["right"], right) }
 
 func (p *pages) keysPage(c *frame.Exchange) error { return p.showKeys(c, http.StatusOK, keysView{}) }
 
 func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) {
 	if v.Keys, err = c.Keys(); err != nil {
 		return err
+	}
+	if v.Typed == nil {
+		v.Typed = url.Values{"scope": {wire.ScopeApp.String()}}
 	}
 
 	return c.Show(status, "keys", "Keys", "keys", v)
@@ -29,37 +41,75 @@ func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) 
 // createKey answers with the page itself and not with a redirect: the secret is shown
 // once, and must not appear in an address.
 func (p *pages) createKey(c *frame.Exchange) error {
-	scope, err := wire.ParseScope(c.PostForm.Get("scope"))
-	if err != nil {
-		return p.showKeys(c, http.StatusUnprocessableEntity, keysView{Error: wire.AsError(err)})
-	}
-	secret, k, err := p.keys.CreateKey(c.Context(), c.User.AccountName, c.PostForm.Get("name"), scope)
+	secret, k, err := p.makeKey(c)
 	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
-		return p.showKeys(c, e.Status(), keysView{Error: e})
+		return p.showKeys(c, e.Status(), keysView{Typed: c.PostForm, Error: e})
 	}
 	if err != nil {
 		return err
 	}
 
-	if err := c.Note(c.Context(), "create key", k.ID, k.Scope.String()+" "+k.Name); err != nil {
+	if err := c.Note(c.Context(), "create key", k.ID, k.AuditDetail()); err != nil {
 		return err
 	}
 
 	return p.showKeys(c, http.StatusOK, keysView{New: k, Secret: string(secret)})
 }
 
-func (p *pages) revokeKey(c *frame.Exchange) error {
-	// The id may be that of another account's key, which must look as if it did not exist.
-	keys, err := c.Keys()
+// makeKey makes the key that a form describes. Its rights are those of the preset or, without
+// one, those that are checked.
+func (p *pages) makeKey(c *frame.Exchange) (wire.Secret, wire.Key, error) {
+	rights := strings.Join(c.PostForm["right"], ",")
+	scope, err := wire.ParseScope(cmp.Or(c.PostForm.Get("scope"), rights))
+	if err != nil {
+		return "", wire.Key{}, err
+	}
+	end, err := wire.ParseKeyEnd(strings.TrimSpace(c.PostForm.Get("expires")), c.Now())
+	if err != nil {
+		return "", wire.Key{}, err
+	}
+
+	return p.keys.CreateKey(c.Context(), wire.NewKey{
+		Account:   c.User.AccountName,
+		Name:      c.PostForm.Get("name"),
+		Scope:     scope,
+		Prefix:    c.PostForm.Get("prefix"),
+		ExpiresAt: end,
+	})
+}
+
+// rotateKey answers with the page itself, as createKey does.
+func (p *pages) rotateKey(c *frame.Exchange) error {
+	k, err := ownKey(c)
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(keys, func(k wire.Key) bool { return k.ID == c.PathValue("id") })
-	if i < 0 {
-		return wire.Errorf(wire.CodeNotFound, "This account has no such key.")
+	overlap, err := time.ParseDuration(c.PostForm.Get("overlap"))
+	if err != nil {
+		return wire.Invalid(wire.FieldError{Field: "overlap", Reason: "must be a duration such as 24h"})
 	}
 
-	k := keys[i]
+	secret, made, old, err := p.keys.RotateKey(c.Context(), k.ID, overlap)
+	if e := wire.AsError(err); err != nil && e.Code == wire.CodeConflict {
+		return p.showKeys(c, e.Status(), keysView{Error: e})
+	}
+	if err != nil {
+		return err
+	}
+
+	if err := c.Note(c.Context(), "rotate key", old.ID, old.AuditDetail()); err != nil {
+		return err
+	}
+
+	return p.showKeys(c, http.StatusOK, keysView{New: made, Secret: string(secret), Old: &old})
+}
+
+func (p *pages) revokeKey(c *frame.Exchange) error {
+	k, err := ownKey(c)
+	if err != nil {
+		return err
+	}
+
 	if _, err := p.keys.RevokeKey(c.Context(), k.ID); err != nil {
 		return err
 	}
@@ -68,4 +118,19 @@ func (p *pages) revokeKey(c *frame.Exchange) error {
 	}
 
 	return c.Redirect("/keys", "revoked")
+}
+
+// ownKey returns the key that the path names. One of another account looks as if it did not
+// exist.
+func ownKey(c *frame.Exchange) (wire.Key, error) {
+	keys, err := c.Keys()
+	if err != nil {
+		return wire.Key{}, err
+	}
+	i := slices.IndexFunc(keys, func(k wire.Key) bool { return k.ID == c.PathValue("id") })
+	if i < 0 {
+		return wire.Key{}, wire.Errorf(wire.CodeNotFound, "This account has no such key.")
+	}
+
+	return keys[i], nil
 }

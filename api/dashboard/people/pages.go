@@ -26,10 +26,12 @@ type People interface {
 	AuditLog(ctx context.Context, by wire.User, before string, limit int) ([]wire.AuditEntry, error)
 }
 
-// Keys makes and revokes the API keys of all accounts. People see only their account's
+// Keys makes, rotates and revokes the API keys of all accounts. People see only their account's
 // keys.
 type Keys interface {
-	CreateKey(ctx context.Context, account, name string, scope wire.Scope) (wire.Secret, wire.Key, error)
+	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
+	RotateKey(ctx context.Context, id string, overlap time.Duration) (
+		secret wire.Secret, made, old wire.Key, err error)
 	RevokeKey(ctx context.Context, id string) (wire.Key, error)
 }
 
@@ -58,6 +60,7 @@ func Pages(people People, keys Keys) frame.Section {
 
 			{Pattern: "GET /keys", Page: p.keysPage},
 			{Pattern: "POST /keys", Page: p.createKey},
+			{Pattern: "POST /keys/{id}/rotate", Page: p.rotateKey},
 			{Pattern: "POST /keys/{id}/revoke", Page: p.revokeKey},
 			{Pattern: "GET /audit", Page: p.auditPage},
 			{Pattern: "GET /audit/export", Page: p.exportAudit},

@@ -44,14 +44,12 @@ func (s *Store) Keys(ctx context.Context) ([]wire.Key, error) {
 // and revokes rarely.
 func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Key, error) {
 	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.Key, error) {
-		k, err := find(ctx, tx, keys, func(k *wire.Key) bool { return k.ID == id })
-		switch {
-		case err != nil:
+		k, err := keyByID(ctx, tx, id)
+		if err != nil {
 			return wire.Key{}, err
-		case k == nil:
-			return wire.Key{}, errNoKey()
+		}
 		// A second revocation keeps the moment of the first.
-		case k.Of.RevokedAt != nil:
+		if k.Of.RevokedAt != nil {
 			return *k.Of, nil
 		}
 
@@ -59,6 +57,36 @@ func (s *Store) RevokeKey(ctx context.Context, id string, at time.Time) (wire.Ke
 		k.Of.RevokedAt = &at
 		return *k.Of, tx.Put(k.Key, k.Of)
 	})
+}
+
+// RotateKey makes the successor of a key; see auth.Store.
+func (s *Store) RotateKey(
+	ctx context.Context, id string, hash [32]byte, change func(old *wire.Key) (wire.Key, error),
+) (wire.Key, error) {
+	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.Key, error) {
+		old, err := keyByID(ctx, tx, id)
+		if err != nil {
+			return wire.Key{}, err
+		}
+
+		made, err := change(old.Of)
+		if err == nil {
+			err = tx.Put(old.Key, old.Of)
+		}
+		if err == nil {
+			err = tx.Put(hashKey(keys, hash), made)
+		}
+		return made, err
+	})
+}
+
+// keyByID finds a key, or returns errNoKey.
+func keyByID(ctx context.Context, tx *keyed.Tx, id string) (*keyed.Item[wire.Key], error) {
+	k, err := find(ctx, tx, keys, func(k *wire.Key) bool { return k.ID == id })
+	if err == nil && k == nil {
+		err = errNoKey()
+	}
+	return k, err
 }
 
 // TouchKeys notes when keys were last used; see auth.Store.

@@ -31,6 +31,7 @@ var withoutInput = map[string]string{
 	"POST /zone":                  "one of two words",
 	"POST /requests/view":         "names of columns, and a line, which a search is attacked with",
 	"POST /keys/{id}/revoke":      "an id",
+	"POST /keys/{id}/rotate":      "an id and a duration",
 	"POST /invites/{id}/delete":   "an id",
 	"POST /people/{id}/role":      "an id and one of three words",
 	"POST /people/{id}/disabled":  "an id and one of two words",

@@ -175,7 +175,10 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 
 	// The pages that answer forms.
 	b.visit("/keys")
-	b.press("form.row .primary")
+	b.press("[name=scope][value='']")
+	b.press("[value=log]")
+	b.press(".new-key .primary")
+	b.press(".key-acts summary")
 	b.accessible(source, "a new key")
 	b.visit("/people")
 	b.press("form.card .primary")

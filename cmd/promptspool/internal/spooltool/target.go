@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -100,6 +101,7 @@ func openStopped(data string, asker proxy.Asker, logger *slog.Logger) (stoppedSi
 		Asker:         asker,
 		Spool:         spool,
 		SpoolBytesMax: math.MaxInt64,
+		Now:           time.Now,
 		Logger:        logger,
 	})
 	if err != nil {
