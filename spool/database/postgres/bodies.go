@@ -32,14 +32,10 @@ func (s *scan) stepBodies(ctx context.Context, rows pgx.Rows) (n int, err error)
 	// Sizes first: a page of small bodies is one query, one of large ones is many.
 	sizes, err := s.sizes(ctx, places)
 	for err == nil && n < len(places) && !s.done {
-		// At least one, however large.
-		end, bytes := n, int64(0)
-		for end < len(places) && (end == n || bytes+sizes[places[end].id] <= s.db.bodiesBytesMax) {
-			bytes += sizes[places[end].id]
-			end++
-		}
-		err = s.visitBodies(ctx, places[n:end])
-		n = end
+		rest := places[n:]
+		fit := fitting(len(rest), int(s.db.bodiesBytesMax), func(i int) int { return int(sizes[rest[i].id]) })
+		err = s.visitBodies(ctx, rest[:fit])
+		n += fit
 	}
 
 	return n, err
@@ -74,25 +70,11 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 
-	// Only the bodies that show: others have values that were replaced since.
-	var events []uuid
-	for _, id := range state.Shown() {
-		event, _ := schema.ParseUUID(id)
-		events = append(events, event)
-	}
-	rows, err := s.tx.Query(ctx, `
-		SELECT event_id, body FROM record_bodies
-		WHERE account_id = $1 AND request_id = $2 AND ts = $3 AND event_id = ANY($4)`,
-		s.account, s.id, schema.TimeOf(s.id), events)
+	packed, err := readBodies(s.tx.Query(ctx, selectBodies, s.account, s.id, schema.TimeOf(s.id)))
 	if err != nil {
 		return nil, err
 	}
-	packed, err := packedBodies(rows)
-	if err != nil {
-		return nil, err
-	}
-
-	bodies, err := s.db.codec.unpackBodies(&state.State, packed, true)
+	bodies, err := s.db.codec.unpackBodies(&state.State, packed[s.id], true)
 	state.Restore(bodies)
 
 	return state.Whole(), err
@@ -333,10 +315,7 @@ func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err e
 
 func (s *scan) storedIn(ctx context.Context, tx reader, id uuid) (state archive.Stored, err error) {
 	var packed []byte
-	// ts leaves one partition, of which the primary key names the row.
-	err = tx.QueryRow(ctx, `
-		SELECT state FROM record_states
-		WHERE account_id = $1 AND request_id = $2 AND ts = $3`, s.account, id, schema.TimeOf(id)).Scan(&packed)
+	err = tx.QueryRow(ctx, selectState, s.account, id, schema.TimeOf(id)).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"time"
 
@@ -25,8 +24,7 @@ const checkStep = 100
 // Check verifies that the tables agree with each other. It returns the first fault.
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
-// other header may exist; every record with a response id must be in the set of those with the
-// same; every body in a history must be stored unchanged, and no other; the
+// other header may exist; every body in a history must be stored unchanged, and no other; the
 // counts of each account and each summary must be right, and templates belong together.
 //
 // Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
@@ -124,13 +122,12 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 	}
-	if err := c.checkCalls(ctx, tx, page); err != nil {
-		return false, err
-	}
-	for part := range checkParts(page) {
-		if err := c.checkPart(ctx, tx, part); err != nil {
+	for rest := page; len(rest) > 0; {
+		n := fitting(len(rest), checkBytesMax, func(i int) int { return rest[i].state.Bytes() })
+		if err := c.checkPart(ctx, tx, rest[:n]); err != nil {
 			return false, err
 		}
+		rest = rest[n:]
 	}
 
 	account, id := c.account, uuid{}
@@ -147,35 +144,6 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 	c.account, c.id = account, id
 
 	return account != "", nil
-}
-
-// checkCalls checks that records of an account are in the sets of those with the same response id.
-func (c *checker) checkCalls(ctx context.Context, tx pgx.Tx, page []checked) error {
-	if len(page) == 0 {
-		return nil
-	}
-
-	f := c.db.newFolding(0)
-	f.ctx, f.tx = ctx, tx
-	f.Accounts[page[0].account] = &archive.GroupAccount{}
-	var keys []archive.UUID
-	for i := range page {
-		if page[i].found.Call != (archive.UUID{}) {
-			keys = append(keys, page[i].found.Call)
-		}
-	}
-	if err := f.CallSets(page[0].account, keys); err != nil {
-		return err
-	}
-	for i := range page {
-		if set := f.Accounts[page[0].account].Calls[page[i].found.Call]; set != nil {
-			if err := set.Check(archive.UUID(page[i].id)); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
 }
 
 // count counts a record, and what it has in other tables.
@@ -212,23 +180,6 @@ func nextAccount(ctx context.Context, q querier, table, account string) (next st
 // checkBytesMax bounds the bodies that Check holds in memory; one record may have more.
 const checkBytesMax = 8 << 20
 
-// checkParts divides records of an account into parts whose bodies fit into memory.
-func checkParts(page []checked) iter.Seq[[]checked] {
-	return func(yield func([]checked) bool) {
-		for len(page) > 0 {
-			n, bytes := 1, page[0].state.Bytes()
-			for n < len(page) && bytes+page[n].state.Bytes() <= checkBytesMax {
-				bytes += page[n].state.Bytes()
-				n++
-			}
-			if !yield(page[:n]) {
-				return
-			}
-			page = page[n:]
-		}
-	}
-}
-
 // storedHeader is what Check compares of a header.
 type storedHeader struct {
 	at    int64
@@ -247,69 +198,38 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 		}
 	}
 
-	headers := make(map[uuid]storedHeader, len(part))
-	bodies := make(map[[2]uuid][]byte)
-	b := &pgx.Batch{}
-	b.Queue(`
+	bodies, err := readBodies(tx.Query(ctx, selectBodiesOfMany, part[0].account, ids, times))
+	if err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, `
 		SELECT request_id, at, line, terms FROM records
 		WHERE account_id = $1 AND at = ANY($2) AND request_id = ANY($3) AND ts = ANY($4)`,
-		part[0].account, places, ids, times).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id uuid
-			var h storedHeader
-			if err := rows.Scan(&id, &h.at, &h.line, &h.terms); err != nil {
-				return err
-			}
-			headers[id] = h
+		part[0].account, places, ids, times)
+	if err != nil {
+		return err
+	}
+	headers := make(map[uuid]storedHeader, len(part))
+	for rows.Next() {
+		var id uuid
+		var h storedHeader
+		if err := rows.Scan(&id, &h.at, &h.line, &h.terms); err != nil {
+			return err
 		}
-		return rows.Err()
-	})
-	b.Queue(`
-		SELECT request_id, event_id, body FROM record_bodies
-		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`,
-		part[0].account, ids, times).Query(func(rows pgx.Rows) error {
-		for rows.Next() {
-			var id [2]uuid
-			var body []byte
-			if err := rows.Scan(&id[0], &id[1], &body); err != nil {
-				return err
-			}
-			bodies[id] = body
-		}
-		return rows.Err()
-	})
-	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		headers[id] = h
+	}
+	if err := rows.Err(); err != nil {
 		return err
 	}
 
 	for i := range part {
 		r := &part[i]
-		if err := c.checkBodies(r, bodies); err != nil {
+		// Each body in the history must be there, unchanged.
+		if _, err := c.db.codec.unpackBodies(&r.state.State, bodies[r.id], false); err != nil {
 			return err
 		}
 		header, found := headers[r.id]
 		if err := c.checkHeader(r, header, found); err != nil {
-			return err
-		}
-	}
-
-	return nil
-}
-
-// checkBodies checks that each body in a record's history is stored.
-func (c *checker) checkBodies(r *checked, bodies map[[2]uuid][]byte) error {
-	for _, h := range r.state.History {
-		// Without a hash the body was not stored.
-		if h.Hash == "" {
-			continue
-		}
-
-		event, _ := schema.ParseUUID(h.ID)
-		packed, found := bodies[[2]uuid{r.id, event}]
-		if !found {
-			return fmt.Errorf("record %s: the body of event %s does not exist", r.id, h.ID)
-		}
-		if _, err := c.db.codec.unpackBody(packed, h); err != nil {
 			return err
 		}
 	}

@@ -101,16 +101,12 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
-	rows, err := f.tx.Query(f.ctx, selectBodies, r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID)))
-	if err != nil {
-		return nil, err
-	}
-	packed, err := packedBodies(rows)
+	packed, err := readBodies(f.tx.Query(f.ctx, selectBodies, r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID))))
 	if err != nil {
 		return nil, err
 	}
 
-	return f.db.codec.unpackBodies(&r.State.State, packed, false)
+	return f.db.codec.unpackBodies(&r.State.State, packed[uuid(r.ID)], false)
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
@@ -388,7 +384,7 @@ func findPart(parts []*part, account string, week time.Time) *part {
 	return nil
 }
 
-// selectStates reads the states of records of a few neighbouring weeks.
+// selectStates reads the states of records of a week.
 const selectStates = `
 	SELECT request_id, revision, state FROM record_states
 	WHERE account_id = $1 AND request_id = ANY($2) AND ts >= $3 AND ts < $4`

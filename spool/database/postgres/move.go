@@ -152,110 +152,48 @@ func (db *DB) Servers(ctx context.Context) (connections int, err error) {
 	return connections, err
 }
 
-// stateRow is a row of record_states.
-type stateRow struct {
-	id     uuid
-	ts     time.Time
-	packed []byte
-}
-
-// Bounds of a step through an account's records: up to so many bytes of bodies and states; a
-// single record may be larger.
+// Bounds of a step through an account's records: up to so many bytes of bodies; a single
+// record may be larger.
 const (
 	exportRecordsMax = 100
 	exportBytesMax   = 8 << 20
 )
 
 func (db *DB) exportRecords(ctx context.Context, account, after string) (page []exported, err error) {
-	// By the primary key across all partitions, from after the last record on: each step
-	// reads only its own rows.
-	rows, err := connection.QueryRows(ctx, db.pool,
-		func(r *stateRow) []any { return []any{&r.id, &r.ts, &r.packed} },
-		`SELECT request_id, ts, state FROM record_states
-		WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
-		account, orZero(after), exportRecordsMax)
-	if err != nil || len(rows) == 0 {
-		return nil, err
-	}
-
-	// Unpacked one by one, so that of those that do not fit at most one is in memory.
-	bytes := 0
-	var ids []uuid
-	var times []time.Time
-	for _, r := range rows {
-		state, err := db.wholeState(ctx, account, &r)
-		if err != nil {
-			return nil, err
-		}
-
-		// The rest comes with the next step.
-		weight := state.Bytes() + state.Weight()
-		if bytes+weight > exportBytesMax && bytes > 0 {
-			break
-		}
-		bytes += weight
-		ids, times = append(ids, r.id), append(times, r.ts)
-
-		record := &transfer.Record{State: state.State, Bodies: map[string]json.RawMessage{}}
-		page = append(page, exported{transfer.Item{Of: schema.AccountOf(account), Record: record}, r.id.String()})
-	}
-
-	return page, db.exportBodies(ctx, account, ids, times, page)
-}
-
-// wholeState returns a record's state with its deltas. No server may change the record
-// meanwhile.
-func (db *DB) wholeState(ctx context.Context, account string, r *stateRow) (state archive.Stored, err error) {
-	if state, err = db.codec.unpackState(r.packed, r.id); err != nil || !state.Large() {
-		return state, err
-	}
-
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		// Unpacked again with each attempt: a failed one may have joined some deltas.
-		if state, err = db.codec.unpackState(r.packed, r.id); err != nil {
+		page = nil // View may call this again, after a lost connection
+		// By the primary key across all partitions, from after the last record on: each step
+		// reads only its own rows. The rest comes with the next step.
+		states, _, err := db.states(ctx, tx, account, `
+			SELECT request_id, state FROM record_states
+			WHERE account_id = $1 AND request_id > $2::uuid ORDER BY request_id LIMIT $3`,
+			account, orZero(after), exportRecordsMax)
+		if err != nil || len(states) == 0 {
 			return err
 		}
-		return db.codec.joinDeltas(ctx, tx, account, r.id, &state)
-	})
+		states = states[:fitting(len(states), exportBytesMax, func(i int) int { return states[i].Bytes() })]
 
-	return state, err
-}
-
-// exportBodies adds their bodies to a page of records.
-func (db *DB) exportBodies(
-	ctx context.Context, account string, ids []uuid, times []time.Time, page []exported,
-) error {
-	type row struct {
-		id, event uuid
-		packed    []byte
-	}
-	// ts = ANY names the partitions, and together with the ids the rows of the primary key.
-	bodies, err := connection.QueryRows(ctx, db.pool,
-		func(r *row) []any { return []any{&r.id, &r.event, &r.packed} },
-		`SELECT request_id, event_id, body FROM record_bodies
-		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`, account, ids, times)
-	if err != nil {
-		return err
-	}
-	packed := make(map[[2]uuid][]byte, len(bodies))
-	for _, b := range bodies {
-		packed[[2]uuid{b.id, b.event}] = b.packed
-	}
-
-	for i, e := range page {
-		record := e.item.Record
-		for _, h := range record.State.History {
-			if h.Hash == "" {
-				continue
-			}
-			event, _ := schema.ParseUUID(h.ID)
-			if record.Bodies[h.ID], err = db.codec.unpackBody(packed[[2]uuid{ids[i], event}], h); err != nil {
+		ids, times := make([]uuid, len(states)), make([]time.Time, len(states))
+		for i := range states {
+			ids[i], _ = schema.ParseUUID(states[i].RequestID)
+			times[i] = schema.TimeOf(ids[i])
+		}
+		packed, err := readBodies(tx.Query(ctx, selectBodiesOfMany, account, ids, times))
+		if err != nil {
+			return err
+		}
+		for i, state := range states {
+			bodies, err := db.codec.unpackBodies(&state, packed[ids[i]], false)
+			if err != nil {
 				return err
 			}
+			record := &transfer.Record{State: state, Bodies: bodies}
+			page = append(page, exported{transfer.Item{Of: schema.AccountOf(account), Record: record}, state.RequestID})
 		}
-	}
+		return nil
+	})
 
-	return nil
+	return page, err
 }
 
 // Small returns what is not about records; see transfer.Mover.

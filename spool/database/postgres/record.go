@@ -52,23 +52,21 @@ func (db *DB) readRecord(
 	}
 
 	var stored archive.Stored
-	var kept map[uuid][]byte
+	var kept map[uuid]map[uuid][]byte
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		// One round trip for both, from one moment.
 		var packed []byte
 		b := &pgx.Batch{}
-		b.Queue(`SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`,
-			key, id, schema.TimeOf(id)).
-			QueryRow(func(row pgx.Row) error {
-				err := row.Scan(&packed)
-				if errors.Is(err, pgx.ErrNoRows) {
-					return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
-				}
-				return err
-			})
+		b.Queue(selectState, key, id, schema.TimeOf(id)).QueryRow(func(row pgx.Row) error {
+			err := row.Scan(&packed)
+			if errors.Is(err, pgx.ErrNoRows) {
+				return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
+			}
+			return err
+		})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
 		b.Queue(selectBodies, key, id, schema.TimeOf(id)).Query(func(rows pgx.Rows) (err error) {
-			kept, err = packedBodies(rows)
+			kept, err = readBodies(rows, nil)
 			return err
 		})
 
@@ -87,26 +85,56 @@ func (db *DB) readRecord(
 
 	// Unpacking comes after the transaction, so that it does not occupy a connection.
 	state = stored.State
-	bodies, err = db.codec.unpackBodies(&state, kept, shown)
+	bodies, err = db.codec.unpackBodies(&state, kept[id], shown)
 
 	return state, bodies, err
 }
 
-// selectBodies reads the bodies of a record's events.
-const selectBodies = `SELECT event_id, body FROM record_bodies WHERE account_id = $1 AND request_id = $2 AND ts = $3`
+// selectState reads the state of a record. ts leaves one partition, of which the primary key names
+// the row.
+const selectState = `SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`
 
-// packedBodies reads rows of selectBodies.
-func packedBodies(rows pgx.Rows) (map[uuid][]byte, error) {
-	packed := make(map[uuid][]byte)
-	var event uuid
+// What reads the bodies of one record, and of several. The times name the partitions, and together
+// with the ids the rows of the primary key.
+const (
+	selectBodies = `
+		SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = $2 AND ts = $3`
+	selectBodiesOfMany = `
+		SELECT request_id, event_id, body FROM record_bodies
+		WHERE account_id = $1 AND request_id = ANY($2) AND ts = ANY($3)`
+)
+
+// readBodies reads the rows of such a statement, by record and event.
+func readBodies(rows pgx.Rows, err error) (map[uuid]map[uuid][]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+
+	packed := make(map[uuid]map[uuid][]byte)
+	var id, event uuid
 	var body []byte
-	_, err := pgx.ForEachRow(rows, []any{&event, &body}, func() error {
-		packed[event] = body
+	_, err = pgx.ForEachRow(rows, []any{&id, &event, &body}, func() error {
+		if packed[id] == nil {
+			packed[id] = make(map[uuid][]byte)
+		}
+		packed[id][event] = body
 		body = nil // so that the next row does not overwrite it
 		return nil
 	})
 
 	return packed, err
+}
+
+// fitting returns how many of the first n things fit into so many bytes together: one at least.
+func fitting(n, most int, bytes func(i int) int) (fit int) {
+	for fit < n {
+		if most -= bytes(fit); most < 0 && fit > 0 {
+			break
+		}
+		fit++
+	}
+	return fit
 }
 
 // unpackBodies unpacks the bodies of a record's events; if shown is set, only those that are

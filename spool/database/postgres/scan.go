@@ -2,8 +2,7 @@ package postgres
 
 import (
 	"context"
-	"maps"
-	"slices"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -116,53 +115,43 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 // spansByID looks up where the records with these ids are in the list, and returns each
 // as a separate week span. The list has no index on ids, but it has one on the list time.
 func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, err error) {
-	byWeek := make(map[time.Time][]uuid)
-	for _, id := range ids {
-		week := schema.WeekOf(schema.TimeOf(id))
-		byWeek[week] = append(byWeek[week], id)
-	}
-
-	add := func(week time.Time, state *archive.Stored) {
+	add := func(id uuid, state *archive.Stored) {
 		if state.Listed() {
 			at := schema.Nanos(state.ListTime())
-			places = append(places, weekSpan{week: week, oldest: at, newest: at})
+			places = append(places, weekSpan{week: schema.WeekOf(schema.TimeOf(id)), oldest: at, newest: at})
 		}
 	}
 
-	// A query for each week reads one partition; one for all would look into every one.
-	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
-		from, to := schema.WeekEnds(week)
-		rows, err := s.tx.Query(ctx, selectStates, s.account, byWeek[week], from, to)
+	b := &pgx.Batch{}
+	var large []uuid
+	for _, id := range ids {
+		b.Queue(selectState, s.account, id, schema.TimeOf(id)).QueryRow(func(row pgx.Row) error {
+			var packed []byte
+			err := row.Scan(&packed)
+			switch {
+			case errors.Is(err, pgx.ErrNoRows):
+				return nil
+			case err == nil && isLarge(packed): // a delta may have its request
+				large = append(large, id)
+				return nil
+			case err != nil:
+				return err
+			}
+			state, err := s.db.codec.unpackState(packed, id)
+			add(id, &state)
+			return err
+		})
+	}
+	if err := sendBatch(ctx, s.tx, b); err != nil {
+		return nil, err
+	}
+
+	for _, id := range large {
+		state, err := s.stored(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-
-		var id uuid
-		var revision int64
-		var packed []byte
-		var large []uuid
-		if _, err = pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() error {
-			// A delta may have its request, which cannot be read before the last row is.
-			if isLarge(packed) {
-				large = append(large, id)
-				return nil
-			}
-			state, err := s.db.codec.unpackState(packed, id)
-			if err == nil {
-				add(week, &state)
-			}
-			return err
-		}); err != nil {
-			return nil, err
-		}
-
-		for _, id := range large {
-			state, err := s.stored(ctx, id)
-			if err != nil {
-				return nil, err
-			}
-			add(week, &state)
-		}
+		add(id, &state)
 	}
 
 	return places, nil

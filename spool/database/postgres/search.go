@@ -262,9 +262,6 @@ func (db *DB) Scan(
 	return stopped, err
 }
 
-// excerptsSpan is how far apart weeks begin whose records are read by one query.
-const excerptsSpan = 4 * 7 * 24 * time.Hour
-
 // loadExcerpts fills in what a page shows and headers do not have: it is in the states.
 func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
@@ -279,24 +276,12 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 		byWeek[week] = append(byWeek[week], id)
 	}
 
-	// One round trip. A query for neighbouring weeks looks for each record in the partitions of
-	// all of them, which costs less than another query.
+	// One round trip. Each query reads the partition of a week.
 	b := &pgx.Batch{}
 	var large []uuid
-	for weeks := slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare); len(weeks) > 0; {
-		n := 1
-		for n < len(weeks) && weeks[n].Sub(weeks[0]) < excerptsSpan {
-			n++
-		}
-
-		var ids []uuid
-		for _, week := range weeks[:n] {
-			ids = append(ids, byWeek[week]...)
-		}
-		from, _ := schema.WeekEnds(weeks[0])
-		_, to := schema.WeekEnds(weeks[n-1])
-		weeks = weeks[n:]
-		b.Queue(selectStates, s.account, ids, from, to).Query(func(found pgx.Rows) (err error) {
+	for _, week := range slices.SortedFunc(maps.Keys(byWeek), time.Time.Compare) {
+		from, to := schema.WeekEnds(week)
+		b.Queue(selectStates, s.account, byWeek[week], from, to).Query(func(found pgx.Rows) (err error) {
 			large, err = s.db.codec.readExcerpts(found, byID, large)
 			return err
 		})
