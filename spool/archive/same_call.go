@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -45,24 +44,20 @@ type CallSet struct {
 	Changed  bool
 }
 
-// Encode returns the stored value of a set, nil if it is empty.
+// Encode returns the stored value of a set, nil if it is empty: how many records there are, and
+// their ids, or, of a trace, 0 and its context.
 func (c *CallSet) Encode() (value []byte) {
-	if c.Trace != nil {
-		text, _ := json.Marshal(c.Trace)
-		// No length of ids, and no count, which is never zero.
-		if value = append([]byte{0}, text...); len(value)%len(UUID{}) == 0 {
-			value = append(value, ' ')
-		}
-		return value
-	}
-	if c.Count == 0 {
+	if c.Count == 0 && c.Trace == nil {
 		return nil
 	}
-	if c.Records == nil {
-		return binary.AppendUvarint([]byte{}, uint64(c.Count))
-	}
+
+	value = binary.AppendUvarint(nil, uint64(c.Count))
 	for _, id := range c.Records {
 		value = append(value, id[:]...)
+	}
+	if c.Trace != nil {
+		text, _ := json.Marshal(c.Trace)
+		value = append(value, text...)
 	}
 
 	return value
@@ -70,18 +65,16 @@ func (c *CallSet) Encode() (value []byte) {
 
 // DecodeCallSet reads what Encode returned.
 func DecodeCallSet(value []byte) (c CallSet) {
-	if len(value)%len(UUID{}) != 0 && value[0] == 0 {
-		_ = json.Unmarshal(value[1:], &c.Trace)
+	n, size := binary.Uvarint(value)
+	c.Count = int(n)
+	rest := value[max(size, 0):]
+	if c.Count == 0 && len(rest) > 0 {
+		_ = json.Unmarshal(rest, &c.Trace)
 		return c
 	}
-	if len(value)%len(UUID{}) != 0 { // no count of records takes as many bytes as an id
-		n, _ := binary.Uvarint(value)
-		return CallSet{Count: int(n)}
-	}
-	for id := range slices.Chunk(value, len(UUID{})) {
+	for id := range slices.Chunk(rest, len(UUID{})) {
 		c.Records = append(c.Records, UUID(id))
 	}
-	c.Count = len(c.Records)
 
 	return c
 }
@@ -112,15 +105,6 @@ func (c *CallSet) put(id UUID, in bool) (apart []UUID) {
 	}
 
 	return apart
-}
-
-// Check returns an error unless the set has the record.
-func (c *CallSet) Check(id UUID) error {
-	if _, has := slices.BinarySearchFunc(c.Records, id, compareIDs); !has && !c.crowded() {
-		return fmt.Errorf("record %s: the records with its response id do not include it", id)
-	}
-
-	return nil
 }
 
 func (c *CallSet) crowded() bool { return c.Count > len(c.Records) }
