@@ -53,7 +53,7 @@ type Record struct {
 	Revision int64     // of what the Store keeps; 0 if the record does not exist
 	Before   Footprint // as it was then
 	stood    string    // the event of its request then
-	call     UUID      // its Footprint.Call now, once Unite has begun
+	call     UUID      // its Footprint.Call now
 
 	// The effects of the group on it. Nothing is written unless Changed.
 	Changed bool
@@ -192,6 +192,7 @@ func (g *Group) Loaded(r *Record) error {
 		return ErrHeavy
 	}
 	r.Before = r.State.Footprint()
+	r.call = r.Before.Call
 	if r.State.Request != nil {
 		r.stood = r.State.Request.ID
 	}
@@ -272,17 +273,28 @@ func (g *Group) Remove(r *Record, tombstone bool) {
 }
 
 // Bring puts a record into the group as it was in another database, unless it exists.
-// bodies are all the kept ones of its events.
-func (g *Group) Bring(r *Record, state State, bodies []PackedBody) {
+// bodies are all the kept ones of its events, which pack packs.
+func (g *Group) Bring(
+	r *Record, state State, bodies map[string]json.RawMessage, pack func(body []byte) []byte,
+) error {
 	// A copy that broke off brings its last items again. A record in the copy is written even
 	// if it has a tombstone here.
 	if len(r.State.History) > 0 {
-		return
+		return nil
 	}
 
-	r.State.State, r.Bodies, r.Changed, r.Removed = state, bodies, true, false
+	for id, body := range bodies {
+		event, ok := ParseUUID(id)
+		if !ok {
+			return BadID(id)
+		}
+		r.Bodies = append(r.Bodies, PackedBody{event, pack(body)})
+	}
+	r.State.State, r.Changed, r.Removed = state, true, false
 	r.Hidden = r.State.Hidden()
 	g.Accounts[r.Account].Orphans.Add(r.State.Waiting())
+
+	return nil
 }
 
 // Settle notes what the changed records count for from now on. Nothing may change them after it.

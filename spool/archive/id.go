@@ -1,7 +1,9 @@
 package archive
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -83,6 +85,13 @@ func ParseUUID(s string) (id UUID, ok bool) {
 
 // String is the form that ParseUUID reads.
 func (id UUID) String() string { return uuid.UUID(id).String() }
+
+// Time returns the time in an id, a UUIDv7.
+func (id UUID) Time() time.Time {
+	var ms [8]byte
+	copy(ms[2:], id[:6])
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
+}
 
 // IDEnd is the part of a UUIDv7 after its time.
 type IDEnd [10]byte

@@ -44,8 +44,8 @@ type CallSet struct {
 	Changed  bool
 }
 
-// Encode returns the stored value of a set, nil if it is empty: how many records there are, and
-// their ids, or, of a trace, 0 and its context.
+// Encode returns the stored value of a set, nil if it is empty. That is how many records there are,
+// and their ids, or, of a trace, 0 and its context.
 func (c *CallSet) Encode() (value []byte) {
 	if c.Count == 0 && c.Trace == nil {
 		return nil
@@ -142,7 +142,7 @@ func callKey(requestID string, r *Request) (key UUID, ok bool) {
 		return key, false
 	}
 
-	return keyOf(r.ResponseID, id.time()), true
+	return keyOf(r.ResponseID, id.Time()), true
 }
 
 // callWeeks is in how many weeks, the last being that of the evaluation, a call is looked for.
@@ -167,13 +167,6 @@ func keyOf(responseID string, at time.Time) (key UUID) {
 	copy(key[:6], binary.BigEndian.AppendUint64(nil, uint64(max(monday, 0)))[2:])
 
 	return key
-}
-
-// time returns the time in an id.
-func (id UUID) time() time.Time {
-	var ms [8]byte
-	copy(ms[2:], id[:6])
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
 }
 
 // SameCall is what a record knows of the others that report the same call. It derives from all of
@@ -394,7 +387,7 @@ func (g *Group) Unite(l Loader) error {
 	}
 	var changed []*Record
 	for _, r := range g.Records {
-		if r.call = r.Before.Call; !r.Changed {
+		if !r.Changed {
 			continue
 		}
 		changed = append(changed, r)
@@ -508,18 +501,12 @@ func (g *Group) loadAll(l Loader, account string, sets *GroupAccount, keys map[U
 		return nil
 	}
 
-	err := l.Load(more)
-	for _, r := range more {
-		r.call = r.Before.Call
-	}
-
-	return err
+	return l.Load(more)
 }
 
 // setSame notes what the record knows of others that report its call.
 func (r *Record) setSame(same *SameCall) {
-	isSame := r.State.Same == nil && same == nil || r.State.Same.equals(same)
-	if isSame || r.Removed || len(r.State.History) == 0 {
+	if r.State.Same.equals(same) || r.Removed || len(r.State.History) == 0 {
 		return
 	}
 
@@ -534,26 +521,30 @@ func (g *Group) CallOf(l Loader, r *Record) (call []*Record, err error) {
 		return call, nil
 	}
 
-	ids := slices.Concat([]string{r.State.Same.Head}, r.State.Same.Others)
-	for i := 0; i < len(ids); i++ {
-		id, ok := ParseUUID(ids[i])
-		if !ok || slices.ContainsFunc(call, func(o *Record) bool { return o.ID == id }) {
-			continue
-		}
-		other := g.Record(r.Account, id)
-		if other == nil {
-			if other, err = g.Add(r.Account, ids[i]); err == nil {
-				err = l.Load([]*Record{other})
-			}
-		}
+	head, err := g.AddLoaded(l, r.Account, cmp.Or(r.State.Same.Head, r.State.RequestID))
+	if err != nil || head.State.Same == nil {
+		return call, err
+	}
+	for _, id := range slices.Concat(head.State.Same.Others, []string{head.State.RequestID}) {
+		other, err := g.AddLoaded(l, r.Account, id)
 		if err != nil {
 			return nil, err
 		}
-		call = append(call, other)
-		if other.State.Same != nil {
-			ids = append(ids, other.State.Same.Others...)
+		if other != r {
+			call = append(call, other)
 		}
 	}
 
 	return call, nil
+}
+
+// AddLoaded is Add, and loads the record unless the group has it.
+func (g *Group) AddLoaded(l Loader, account, requestID string) (*Record, error) {
+	known := len(g.Records)
+	r, err := g.Add(account, requestID)
+	if err == nil && len(g.Records) > known {
+		err = l.Load([]*Record{r})
+	}
+
+	return r, err
 }

@@ -34,8 +34,8 @@ type Store interface {
 	// kept of its events, by event id. Errors are those of Record.
 	Bodies(ctx context.Context, account, requestID string) (State, map[string]json.RawMessage, error)
 
-	// Search returns the page of q as of one moment: what Query.Select makes of all rows
-	// of the account. Its memory is bounded by the page or, for an order other than time,
+	// Search returns the page of q as of one moment, as databasetest.Select makes it of all
+	// rows of the account. Its memory is bounded by the page or, for an order other than time,
 	// by Offset + Limit.
 	Search(ctx context.Context, account string, q query.Query) (query.Page, error)
 

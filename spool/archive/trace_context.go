@@ -35,7 +35,7 @@ func (s *State) traceKey() (key UUID, ok bool) {
 		return key, false
 	}
 
-	return keyOf("trace "+s.Span.Value.TraceID, id.time()), true
+	return keyOf("trace "+s.Span.Value.TraceID, id.Time()), true
 }
 
 // context returns what the record's span says for the calls of its trace, nil if that is nothing.

@@ -1,6 +1,6 @@
 // Package query defines what a search and a statistic over the rows of an account mean.
 //
-// It is the oracle: Query.Match and Query.Select define the rows that a search finds,
+// It is the oracle: Query.Match and databasetest.Select define the rows that a search finds,
 // Statistics the counts of them. Stores answer from indexes, column blocks and summaries
 // instead, and must give the same answers; package databasetest compares them.
 //

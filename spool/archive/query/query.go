@@ -1,8 +1,6 @@
 package query
 
 import (
-	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -151,46 +149,6 @@ func (q *Query) Match(s *Subject) bool {
 		return false
 	}
 	return len(q.Words) == 0 || s.Read().Holds(q.Words)
-}
-
-// Select returns the page that a search makes of rows, newest first. It defines the
-// meaning of a whole search. subject returns the Subject of a row.
-func (q *Query) Select(rows []wire.Row, subject func(row *wire.Row) *Subject) Page {
-	var found []wire.Row
-	for i := range rows {
-		if q.Match(subject(&rows[i])) {
-			found = append(found, rows[i])
-		}
-	}
-	sort.Slice(found, func(i, j int) bool {
-		return q.Order.Compare(q.Order.PositionOf(&found[i]), q.Order.PositionOf(&found[j])) < 0
-	})
-
-	// The total is that of the whole list, wherever the page begins.
-	page := Page{Total: len(found)}
-	if q.After != nil {
-		found = slices.DeleteFunc(found, func(r wire.Row) bool {
-			return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0
-		})
-	}
-
-	behind := found[min(q.Offset, len(found)):]
-	fitting := q.NewPage()
-	for ; len(behind) > 0 && !fitting.Full(); behind = behind[1:] {
-		fitting.Add(behind[0])
-	}
-	page.Rows, page.More = fitting.Rows, len(behind) > 0
-
-	// Stores stop counting at these points; see Finder.
-	switch {
-	case q.Streams():
-		page.Total = min(len(found), q.Offset+len(page.Rows)+1)
-		page.TotalIsLowerBound = q.After != nil || page.More
-	case q.Filtered() && page.Total > TotalMax:
-		page.Total, page.TotalIsLowerBound = TotalMax, true
-	}
-
-	return page
 }
 
 // Answer returns a page in the peer's form. There are no page numbers after a cursor,

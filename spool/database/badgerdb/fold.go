@@ -41,7 +41,7 @@ func (db *DB) apply(ctx context.Context, k keys, events []archive.Event) (result
 	packed, bytes := db.packBodies(events)
 	err = db.change(ctx, k, bytes, len(events), func(f *folding) error {
 		for i := range events {
-			if err := f.load(events[i].RequestID); err != nil {
+			if _, err := f.group.AddLoaded(f, f.account, events[i].RequestID); err != nil {
 				return err
 			}
 			result, err := f.group.Fold(f.account, &events[i], packed[i])
@@ -85,7 +85,7 @@ func (db *DB) Change(
 
 	return db.change(ctx, k, 0, len(ids), func(f *folding) error {
 		for _, id := range ids {
-			if err := f.load(id); err != nil {
+			if _, err := f.group.AddLoaded(f, f.account, id); err != nil {
 				return err
 			}
 		}
@@ -150,17 +150,6 @@ func (db *DB) newFolding(txn *badger.Txn, k keys, heldMax int) (*folding, error)
 	f.counts = counts
 	f.group.Accounts[f.account] = &archive.GroupAccount{Orphans: counts.Orphans, Deleted: deleted}
 	return f, err
-}
-
-// load reads a record into the group, unless it is in it.
-func (f *folding) load(requestID string) error {
-	known := len(f.group.Records)
-	r, err := f.group.Add(f.account, requestID)
-	if err != nil || known == len(f.group.Records) {
-		return err
-	}
-
-	return f.loadRecord(r)
 }
 
 // loadRecord reads a record of the group.

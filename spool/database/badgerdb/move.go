@@ -193,23 +193,10 @@ func (f *folding) bury(key, value []byte) error {
 
 // bring stores a record as it was elsewhere, unless it is already here.
 func (f *folding) bring(w *transfer.Record) error {
-	if err := f.load(w.State.RequestID); err != nil {
-		return err
-	}
-	r, err := f.group.Add(f.account, w.State.RequestID)
+	r, err := f.group.AddLoaded(f, f.account, w.State.RequestID)
 	if err != nil {
 		return err
 	}
 
-	var bodies []archive.PackedBody
-	for id, body := range w.Bodies {
-		event, ok := parseUUID(id)
-		if !ok {
-			return archive.BadID(id)
-		}
-		bodies = append(bodies, archive.PackedBody{Event: event, Bytes: f.db.codec.Body(body)})
-	}
-	f.group.Bring(r, w.State, bodies)
-
-	return nil
+	return f.group.Bring(r, w.State, w.Bodies, f.db.codec.Body)
 }

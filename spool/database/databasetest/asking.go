@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,7 +53,7 @@ func everyOrder(t *testing.T, open Open) {
 			}
 			q.BytesMax = drawBytesMax(t)
 
-			want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
+			want := Select(q, rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
 			got, err := s.Search(context.Background(), account, q)
 			if err != nil {
 				t.Fatalf("Search: %v", err)
@@ -89,9 +90,49 @@ func everyOrder(t *testing.T, open Open) {
 			t.Fatalf("Compile: %v", err)
 		}
 		q.Limit = max(len(rows), 1)
-		want := q.Select(rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
+		want := Select(q, rows, func(row *wire.Row) *query.Subject { return Subject(states, bodies, row) })
 		walkCursors(t, s, account, w, 0, want.Rows)
 	})
+}
+
+// Select returns the page that a search makes of rows, newest first. It defines the
+// meaning of a whole search. subject returns the Subject of a row.
+func Select(q query.Query, rows []wire.Row, subject func(row *wire.Row) *query.Subject) query.Page {
+	var found []wire.Row
+	for i := range rows {
+		if q.Match(subject(&rows[i])) {
+			found = append(found, rows[i])
+		}
+	}
+	slices.SortFunc(found, func(a, b wire.Row) int {
+		return q.Order.Compare(q.Order.PositionOf(&a), q.Order.PositionOf(&b))
+	})
+
+	// The total is that of the whole list, wherever the page begins.
+	page := query.Page{Total: len(found)}
+	if q.After != nil {
+		found = slices.DeleteFunc(found, func(r wire.Row) bool {
+			return q.Order.Compare(q.Order.PositionOf(&r), *q.After) <= 0
+		})
+	}
+
+	behind := found[min(q.Offset, len(found)):]
+	fitting := q.NewPage()
+	for ; len(behind) > 0 && !fitting.Full(); behind = behind[1:] {
+		fitting.Add(behind[0])
+	}
+	page.Rows, page.More = fitting.Rows, len(behind) > 0
+
+	// Stores stop counting at these points; see query.Finder.
+	switch {
+	case q.Streams():
+		page.Total = min(len(found), q.Offset+len(page.Rows)+1)
+		page.TotalIsLowerBound = q.After != nil || page.More
+	case q.Filtered() && page.Total > query.TotalMax:
+		page.Total, page.TotalIsLowerBound = query.TotalMax, true
+	}
+
+	return page
 }
 
 // drawSearch draws a search with any order, words or a filter, and a small page.

@@ -104,7 +104,7 @@ func (db *DB) apply(ctx context.Context, account string, events []archive.Event)
 	// Bad ids are found and bodies are packed here, by the caller's goroutine: in the group
 	// an error would fail the others, and packing would make them wait.
 	for i := range events {
-		if _, ok := schema.ParseUUID(events[i].RequestID); !ok {
+		if _, ok := archive.ParseUUID(events[i].RequestID); !ok {
 			return nil, archive.BadID(events[i].RequestID)
 		}
 		b.Bytes += len(events[i].Body)

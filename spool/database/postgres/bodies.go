@@ -11,7 +11,6 @@ import (
 
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
-	"promptspool/spool/database/postgres/schema"
 )
 
 // place is a row that was read in full before its record is looked into.
@@ -70,7 +69,7 @@ func (s *scan) metadata(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 
-	packed, err := readBodies(s.tx.Query(ctx, selectBodies, s.account, s.id, schema.TimeOf(s.id)))
+	packed, err := readBodies(s.tx.Query(ctx, selectBodies, s.account, s.id, s.id.Time()))
 	if err != nil {
 		return nil, err
 	}
@@ -254,11 +253,11 @@ func (s *scan) sizes(ctx context.Context, places []place) (map[uuid]int64, error
 func idsAndTimes(places []place) (ids []uuid, first, last time.Time) {
 	// Rows next to each other in the list have ids of nearly the same time.
 	ids = make([]uuid, len(places))
-	first, last = schema.TimeOf(places[0].id), schema.TimeOf(places[0].id)
+	first, last = places[0].id.Time(), places[0].id.Time()
 
 	for i, p := range places {
 		ids[i] = p.id
-		if ts := schema.TimeOf(p.id); ts.Before(first) {
+		if ts := p.id.Time(); ts.Before(first) {
 			first = ts
 		} else if ts.After(last) {
 			last = ts
@@ -275,7 +274,7 @@ func (s *scan) requestBody(ctx context.Context, id uuid, bodies map[uuid][]byte)
 		return nil, err
 	}
 
-	event, _ := schema.ParseUUID(state.Request.ID)
+	event, _ := archive.ParseUUID(state.Request.ID)
 	if bodies[event] == nil {
 		return nil, damaged("the body of record "+id.String(), fmt.Errorf("event %s has none", state.Request.ID))
 	}
@@ -315,7 +314,7 @@ func (s *scan) stored(ctx context.Context, id uuid) (state archive.Stored, err e
 
 func (s *scan) storedIn(ctx context.Context, tx reader, id uuid) (state archive.Stored, err error) {
 	var packed []byte
-	err = tx.QueryRow(ctx, selectState, s.account, id, schema.TimeOf(id)).Scan(&packed)
+	err = tx.QueryRow(ctx, selectState, s.account, id, id.Time()).Scan(&packed)
 	if err == nil {
 		state, err = s.db.codec.unpackState(packed, id)
 	}

@@ -118,7 +118,7 @@ func (c *checker) step(ctx context.Context, tx pgx.Tx) (more bool, err error) {
 		// These columns are copies of what the state says, and statements rely on them.
 		orphan, trace, spanAt, link := columnsOf(r.found)
 		if !equal(r.trace, trace) || !equal(r.spanAt, spanAt) || !equal(r.link, link) || r.orphan != orphan ||
-			r.state.RequestID != r.id.String() || !r.ts.Equal(schema.TimeOf(r.id)) {
+			r.state.RequestID != r.id.String() || !r.ts.Equal(r.id.Time()) {
 			return false, fmt.Errorf("record %s: its state does not belong to its row", r.id)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/filter"
@@ -71,7 +72,7 @@ func (db *DB) Having(
 	last := place{at: nanosMost}
 	if p, ok := query.ParseCursor(after); ok {
 		last.at = schema.Nanos(p.At)
-		last.id, _ = schema.ParseUUID(p.RequestID)
+		last.id, _ = archive.ParseUUID(p.RequestID)
 	}
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
 		ids = nil

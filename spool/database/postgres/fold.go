@@ -56,7 +56,7 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 		f.hashes[account], f.calls[account] = make(map[[16]byte]bool), make(map[uuid]bool)
 	}
 	for _, key := range e.Keys() {
-		f.calls[account][uuid(key)] = true
+		f.calls[account][key] = true
 	}
 	// Needed to ask for deleted values, before the states are known.
 	for name, value := range metadataOf(e) {
@@ -101,12 +101,12 @@ func (f *folding) change(ctx context.Context, alone bool, decide func() error) e
 
 // Bodies reads bodies of a record's events; see archive.Reader.
 func (f *folding) Bodies(r *archive.Record) (map[string]json.RawMessage, error) {
-	packed, err := readBodies(f.tx.Query(f.ctx, selectBodies, r.Account, uuid(r.ID), schema.TimeOf(uuid(r.ID))))
+	packed, err := readBodies(f.tx.Query(f.ctx, selectBodies, r.Account, r.ID, r.ID.Time()))
 	if err != nil {
 		return nil, err
 	}
 
-	return f.db.codec.unpackBodies(&r.State.State, packed[uuid(r.ID)], false)
+	return f.db.codec.unpackBodies(&r.State.State, packed[r.ID], false)
 }
 
 // UnseenLeft returns how many unknown records may still be deleted; see archive.Reader. The lock
@@ -120,7 +120,7 @@ func (f *folding) UnseenLeft() (int, error) {
 }
 
 // weekOf returns the week that a record is in.
-func weekOf(r *archive.Record) time.Time { return schema.WeekOf(schema.TimeOf(uuid(r.ID))) }
+func weekOf(r *archive.Record) time.Time { return schema.WeekOf(r.ID.Time()) }
 
 // weeks returns the weeks of the records, without duplicates.
 func (f *folding) weeks() (weeks []time.Time) {
@@ -201,13 +201,9 @@ func (f *folding) Load(records []*archive.Record) error {
 }
 
 // CallSets reads the records of calls; see archive.Loader.
-func (f *folding) CallSets(account string, keys []archive.UUID) error {
-	some := make([]uuid, len(keys))
-	for i, key := range keys {
-		some[i] = uuid(key)
-	}
+func (f *folding) CallSets(account string, keys []uuid) error {
 	b := &pgx.Batch{}
-	f.queueCalls(b, account, some)
+	f.queueCalls(b, account, keys)
 
 	return sendBatch(f.ctx, f.tx, b)
 }
@@ -220,8 +216,8 @@ func (f *folding) queueCalls(b *pgx.Batch, account string, keys []uuid) {
 
 	times := make([]time.Time, len(keys))
 	for i, key := range keys {
-		times[i] = schema.TimeOf(key)
-		f.Accounts[account].AddCallSet(archive.UUID(key), archive.CallSet{})
+		times[i] = key.Time()
+		f.Accounts[account].AddCallSet(key, archive.CallSet{})
 	}
 	b.Queue(`
 		SELECT call, revision, members FROM record_calls
@@ -233,7 +229,7 @@ func (f *folding) queueCalls(b *pgx.Batch, account string, keys []uuid) {
 		_, err := pgx.ForEachRow(rows, []any{&key, &revision, &members}, func() error {
 			set := archive.DecodeCallSet(members)
 			set.Revision = revision
-			f.Accounts[account].AddCallSet(archive.UUID(key), set)
+			f.Accounts[account].AddCallSet(key, set)
 			return nil
 		})
 		return err
@@ -250,7 +246,7 @@ func distinctTimes(times []time.Time) []time.Time {
 func (f *folding) loadDeltas(ctx context.Context, tx pgx.Tx, records []*archive.Record) error {
 	b := &pgx.Batch{}
 	for _, r := range records {
-		f.db.codec.queueDeltas(b, r.Account, uuid(r.ID), &r.State)
+		f.db.codec.queueDeltas(b, r.Account, r.ID, &r.State)
 	}
 
 	// Deltas that do not fit their state mean that another server has changed the record since
@@ -327,14 +323,14 @@ func (f *folding) queueAccount(b *pgx.Batch, name string) {
 	var ids []uuid
 	for _, r := range f.Records {
 		if r.Account == name {
-			ids = append(ids, uuid(r.ID))
+			ids = append(ids, r.ID)
 		}
 	}
 	b.Queue(`SELECT request_id FROM tombstones WHERE account_id = $1 AND request_id = ANY($2)`, name, ids).
 		Query(func(rows pgx.Rows) error {
 			var id uuid
 			_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
-				f.Record(name, archive.UUID(id)).Removed = true
+				f.Record(name, id).Removed = true
 				return nil
 			})
 			return err
@@ -393,7 +389,7 @@ const selectStates = `
 func (f *folding) queueStates(b *pgx.Batch, p *part) {
 	ids := make([]uuid, len(p.records))
 	for i, r := range p.records {
-		ids[i] = uuid(r.ID)
+		ids[i] = r.ID
 	}
 
 	// The bounds of ts let the planner keep to the partition of the week.
@@ -405,7 +401,7 @@ func (f *folding) queueStates(b *pgx.Batch, p *part) {
 		held := 0
 		_, err := pgx.ForEachRow(rows, []any{&id, &revision, &packed}, func() (err error) {
 			// Every id in the answer was asked for, so the record is in the group.
-			r := f.Record(p.account, archive.UUID(id))
+			r := f.Record(p.account, id)
 			r.Revision, r.Removed = revision, false // it exists, whatever its tombstone says
 			if r.State, err = f.db.codec.unpackState(packed, id); err != nil {
 				return err

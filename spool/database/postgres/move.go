@@ -175,8 +175,8 @@ func (db *DB) exportRecords(ctx context.Context, account, after string) (page []
 
 		ids, times := make([]uuid, len(states)), make([]time.Time, len(states))
 		for i := range states {
-			ids[i], _ = schema.ParseUUID(states[i].RequestID)
-			times[i] = schema.TimeOf(ids[i])
+			ids[i], _ = archive.ParseUUID(states[i].RequestID)
+			times[i] = ids[i].Time()
 		}
 		packed, err := readBodies(tx.Query(ctx, selectBodiesOfMany, account, ids, times))
 		if err != nil {
@@ -234,7 +234,7 @@ func queueItem(b *pgx.Batch, i *transfer.Item) error {
 
 	switch {
 	case i.Tombstone != nil:
-		id, ok := schema.ParseUUID(i.Tombstone.RequestID)
+		id, ok := archive.ParseUUID(i.Tombstone.RequestID)
 		if !ok {
 			return archive.BadID(i.Tombstone.RequestID)
 		}
@@ -291,16 +291,9 @@ func (f *folding) importRecords(ctx context.Context, tx pgx.Tx, items []transfer
 		if err != nil {
 			return err
 		}
-		var bodies []archive.PackedBody
-		for id, body := range whole.Bodies {
-			event, ok := schema.ParseUUID(id)
-			if !ok {
-				return archive.BadID(id)
-			}
-			packed := f.db.codec.Body(body)
-			bodies = append(bodies, archive.PackedBody{Event: archive.UUID(event), Bytes: packed})
+		if err := f.Bring(r, whole.State, whole.Bodies, f.db.codec.Body); err != nil {
+			return err
 		}
-		f.Bring(r, whole.State, bodies)
 	}
 
 	return f.write(ctx, tx)

@@ -14,8 +14,8 @@ import (
 	"promptspool/spool/database/postgres/schema"
 )
 
-// uuid is an id as pgx reads and writes it.
-type uuid = schema.UUID
+// uuid is an id, which pgx reads and writes as it is.
+type uuid = archive.UUID
 
 // Record returns a state and the body that it shows; see archive.Store.
 func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
@@ -46,7 +46,7 @@ func (db *DB) readRecord(
 	if err != nil {
 		return state, nil, err
 	}
-	id, ok := schema.ParseUUID(requestID)
+	id, ok := archive.ParseUUID(requestID)
 	if !ok {
 		return state, nil, wire.Errorf(wire.CodeNotFound, "There is no request %.40q.", requestID)
 	}
@@ -57,7 +57,7 @@ func (db *DB) readRecord(
 		// One round trip for both, from one moment.
 		var packed []byte
 		b := &pgx.Batch{}
-		b.Queue(selectState, key, id, schema.TimeOf(id)).QueryRow(func(row pgx.Row) error {
+		b.Queue(selectState, key, id, id.Time()).QueryRow(func(row pgx.Row) error {
 			err := row.Scan(&packed)
 			if errors.Is(err, pgx.ErrNoRows) {
 				return wire.Errorf(wire.CodeNotFound, "There is no request %s.", requestID)
@@ -65,7 +65,7 @@ func (db *DB) readRecord(
 			return err
 		})
 		// All of them: a record has a bounded size (archive.RecordBytesMax).
-		b.Queue(selectBodies, key, id, schema.TimeOf(id)).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(selectBodies, key, id, id.Time()).Query(func(rows pgx.Rows) (err error) {
 			kept, err = readBodies(rows, nil)
 			return err
 		})
@@ -94,8 +94,8 @@ func (db *DB) readRecord(
 // the row.
 const selectState = `SELECT state FROM record_states WHERE account_id = $1 AND request_id = $2 AND ts = $3`
 
-// What reads the bodies of one record, and of several. The times name the partitions, and together
-// with the ids the rows of the primary key.
+// These statements read the bodies of one record, and of several. The times name the partitions, and
+// together with the ids the rows of the primary key.
 const (
 	selectBodies = `
 		SELECT request_id, event_id, body FROM record_bodies
@@ -144,7 +144,7 @@ func (c *codec) unpackBodies(
 ) (map[string]json.RawMessage, error) {
 	return s.Bodies(shown, func(h archive.Entry) ([]byte, error) {
 		// A body that is missing unpacks as damaged.
-		event, _ := schema.ParseUUID(h.ID)
+		event, _ := archive.ParseUUID(h.ID)
 		return c.unpackBody(packed[event], h)
 	})
 }
@@ -162,7 +162,7 @@ func (c *codec) queueDeltas(b *pgx.Batch, account string, id uuid, s *archive.St
 	b.Queue(`
 		SELECT after, delta FROM record_deltas
 		WHERE account_id = $1 AND request_id = $2 AND ts = $3 ORDER BY after`,
-		account, id, schema.TimeOf(id)).Query(func(rows pgx.Rows) error {
+		account, id, id.Time()).Query(func(rows pgx.Rows) error {
 		var deltas []archive.Delta
 		var d archive.Delta
 		var packed []byte

@@ -256,7 +256,7 @@ func TestRequestsAreFoundByTheirIds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := q.Select(rows, func(row *wire.Row) *query.Subject { return &query.Subject{Row: row} })
+			want := databasetest.Select(q, rows, func(row *wire.Row) *query.Subject { return &query.Subject{Row: row} })
 			got, err := db.Search(context.Background(), account, q)
 			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 				t.Errorf("%s, by %q (%v) (-want +got):\n%s", name, order, err, diff)

@@ -102,7 +102,7 @@ func requiredIDs(c query.Condition) (ids []uuid, required bool) {
 			return nil, false
 		}
 		for _, text := range c.Texts {
-			if id, ok := schema.ParseUUID(text); ok {
+			if id, ok := archive.ParseUUID(text); ok {
 				ids = append(ids, id)
 			}
 		}
@@ -118,14 +118,14 @@ func (s *scan) spansByID(ctx context.Context, ids []uuid) (places []weekSpan, er
 	add := func(id uuid, state *archive.Stored) {
 		if state.Listed() {
 			at := schema.Nanos(state.ListTime())
-			places = append(places, weekSpan{week: schema.WeekOf(schema.TimeOf(id)), oldest: at, newest: at})
+			places = append(places, weekSpan{week: schema.WeekOf(id.Time()), oldest: at, newest: at})
 		}
 	}
 
 	b := &pgx.Batch{}
 	var large []uuid
 	for _, id := range ids {
-		b.Queue(selectState, s.account, id, schema.TimeOf(id)).QueryRow(func(row pgx.Row) error {
+		b.Queue(selectState, s.account, id, id.Time()).QueryRow(func(row pgx.Row) error {
 			var packed []byte
 			err := row.Scan(&packed)
 			switch {
@@ -244,7 +244,7 @@ func (s *scan) fromClause(w window, after *query.Position) (sql string, st *filt
 		sql += " AND " + st.AnyTerm(s.days)
 	}
 	if after != nil {
-		id, ok := schema.ParseUUID(after.RequestID)
+		id, ok := archive.ParseUUID(after.RequestID)
 		if !ok {
 			return "", nil, archive.BadID(after.RequestID)
 		}

@@ -204,7 +204,7 @@ func (s *scan) find(ctx context.Context) (query.Page, error) {
 // finish reads the rows of the finder's page.
 func (s *scan) finish(ctx context.Context, f *query.Finder) (query.Page, error) {
 	return f.Finish(s.stopped, func(requestID string) (row wire.Row, err error) {
-		id, _ := schema.ParseUUID(requestID)
+		id, _ := archive.ParseUUID(requestID)
 		state, err := s.state(ctx, id)
 		row, _ = state.Row()
 		return row, err
@@ -267,12 +267,12 @@ func (s *scan) loadExcerpts(ctx context.Context, rows []wire.Row) error {
 	byID := make(map[uuid]*wire.Row)
 	byWeek := make(map[time.Time][]uuid)
 	for i := range rows {
-		id, ok := schema.ParseUUID(rows[i].RequestID)
+		id, ok := archive.ParseUUID(rows[i].RequestID)
 		if !ok {
 			return archive.BadID(rows[i].RequestID)
 		}
 		byID[id] = &rows[i]
-		week := schema.WeekOf(schema.TimeOf(id))
+		week := schema.WeekOf(id.Time())
 		byWeek[week] = append(byWeek[week], id)
 	}
 

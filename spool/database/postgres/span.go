@@ -28,7 +28,7 @@ func (db *DB) Spans(
 	if after != nil {
 		behind.at = schema.Nanos(after.At)
 		var ok bool
-		if behind.id, ok = schema.ParseUUID(after.RequestID); !ok {
+		if behind.id, ok = archive.ParseUUID(after.RequestID); !ok {
 			return nil, archive.BadID(after.RequestID)
 		}
 	}
@@ -56,7 +56,7 @@ func (db *DB) Spans(
 
 // Trace returns the records that have a span of a trace; see archive.Store.
 func (db *DB) Trace(
-	ctx context.Context, account string, trace archive.UUID, after string, limit int,
+	ctx context.Context, account string, trace uuid, after string, limit int,
 ) (states []archive.State, more bool, err error) {
 	key, err := schema.AccountKey(account)
 	if err != nil {
@@ -66,7 +66,7 @@ func (db *DB) Trace(
 	var from uuid
 	if after != "" {
 		var ok bool
-		if from, ok = schema.ParseUUID(after); !ok {
+		if from, ok = archive.ParseUUID(after); !ok {
 			return nil, false, archive.BadID(after)
 		}
 	}
@@ -79,7 +79,7 @@ func (db *DB) Trace(
 			page, all, err := db.states(ctx, tx, key, `
 				SELECT request_id, state FROM record_states
 				WHERE account_id = $1 AND trace = $2 AND request_id > $3
-				ORDER BY request_id LIMIT $4`, key, uuid(trace), behind, step)
+				ORDER BY request_id LIMIT $4`, key, trace, behind, step)
 			if more = !all || len(page) == step; err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func (db *DB) Trace(
 			if states = append(states, page...); !more {
 				return nil
 			}
-			behind, _ = schema.ParseUUID(states[len(states)-1].RequestID)
+			behind, _ = archive.ParseUUID(states[len(states)-1].RequestID)
 		}
 		return nil
 	})
@@ -99,22 +99,18 @@ func (db *DB) Trace(
 
 // SpanRecords returns the ids of records of spans; see archive.Store.
 func (db *DB) SpanRecords(
-	ctx context.Context, account string, traces []archive.UUID, ends []archive.IDEnd, limit int,
-) (ids []archive.UUID, err error) {
+	ctx context.Context, account string, traces []uuid, ends []archive.IDEnd, limit int,
+) (ids []uuid, err error) {
 	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
-	of, wanted := make([]uuid, len(traces)), make([][]byte, len(ends))
-	for i, trace := range traces {
-		of[i] = uuid(trace)
-	}
+	wanted := make([][]byte, len(ends))
 	for i := range ends {
 		wanted[i] = ends[i][:]
 	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		ids = nil // as in Spans
 		rows, err := tx.Query(ctx, `
 			SELECT r.request_id
 			FROM unnest($2::uuid[]) AS wanted (trace)
@@ -123,16 +119,12 @@ func (db *DB) SpanRecords(
 				WHERE s.account_id = $1 AND s.trace = wanted.trace
 				ORDER BY s.request_id LIMIT $4) AS r
 			WHERE substr(uuid_send(r.request_id), 7) = ANY($3)
-			ORDER BY r.request_id`, key, of, wanted, limit)
+			ORDER BY r.request_id`, key, traces, wanted, limit)
 		if err != nil {
 			return err
 		}
 
-		var id uuid
-		_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
-			ids = append(ids, archive.UUID(id))
-			return nil
-		})
+		ids, err = pgx.CollectRows(rows, pgx.RowTo[uuid])
 		return err
 	})
 
@@ -141,19 +133,15 @@ func (db *DB) SpanRecords(
 
 // Linked returns the ids of records by their link; see archive.Store.
 func (db *DB) Linked(
-	ctx context.Context, account string, links []archive.UUID, limit int,
-) (ids map[archive.UUID][]archive.UUID, err error) {
+	ctx context.Context, account string, links []uuid, limit int,
+) (ids map[uuid][]uuid, err error) {
 	key, err := schema.AccountKey(account)
 	if err != nil {
 		return nil, err
 	}
-	wanted := make([]uuid, len(links))
-	for i, link := range links {
-		wanted[i] = uuid(link)
-	}
 
 	err = db.pool.View(ctx, func(tx pgx.Tx) error {
-		ids = make(map[archive.UUID][]archive.UUID) // as in Spans
+		ids = make(map[uuid][]uuid) // as in Spans
 		rows, err := tx.Query(ctx, `
 			SELECT wanted.link, r.request_id
 			FROM (SELECT DISTINCT unnest($2::uuid[])) AS wanted (link)
@@ -161,14 +149,14 @@ func (db *DB) Linked(
 				SELECT s.request_id FROM record_states s
 				WHERE s.account_id = $1 AND s.link = wanted.link
 				ORDER BY s.request_id LIMIT $3) AS r
-			ORDER BY r.request_id`, key, wanted, limit)
+			ORDER BY r.request_id`, key, links, limit)
 		if err != nil {
 			return err
 		}
 
 		var link, id uuid
 		_, err = pgx.ForEachRow(rows, []any{&link, &id}, func() error {
-			ids[archive.UUID(link)] = append(ids[archive.UUID(link)], archive.UUID(id))
+			ids[link] = append(ids[link], id)
 			return nil
 		})
 		return err
@@ -227,7 +215,7 @@ func (db *DB) OffList(
 	var behind uuid
 	if after != "" {
 		var ok bool
-		if behind, ok = schema.ParseUUID(after); !ok {
+		if behind, ok = archive.ParseUUID(after); !ok {
 			return nil, "", archive.BadID(after)
 		}
 	}

@@ -19,10 +19,10 @@ import (
 // columnsOf are the columns of record_states that are copies of what its state says. orphan marks
 // what a deletion by metadata must look at, although no list shows it.
 func columnsOf(f archive.Footprint) (orphan bool, trace *uuid, spanAt *int64, link *uuid) {
-	if id := uuid(f.Trace); id != (uuid{}) {
+	if id := f.Trace; id != (uuid{}) {
 		trace = &id
 	}
-	if id := uuid(f.Link); id != (uuid{}) {
+	if id := f.Link; id != (uuid{}) {
 		link = &id
 	}
 	if f.Bare {
@@ -102,15 +102,15 @@ func (f *folding) queueCallSets(b *pgx.Batch, account string) (added [][]any) {
 	var changed, removed columnArrays
 	for _, key := range sortedKeys(f.Accounts[account].Calls) {
 		set := f.Accounts[account].Calls[key]
-		members, at := set.Encode(), schema.TimeOf(uuid(key))
+		members, at := set.Encode(), key.Time()
 		switch {
 		case !set.Changed || members == nil && set.Revision == 0:
 		case set.Revision == 0:
-			added = append(added, []any{account, uuid(key), at, int64(1), members})
+			added = append(added, []any{account, key, at, int64(1), members})
 		case members == nil:
-			removed.add(uuid(key), at, set.Revision)
+			removed.add(key, at, set.Revision)
 		default:
-			changed.add(uuid(key), at, set.Revision, members)
+			changed.add(key, at, set.Revision, members)
 		}
 	}
 
@@ -136,8 +136,8 @@ func (f *folding) queueCallSets(b *pgx.Batch, account string) (added [][]any) {
 }
 
 // sortedKeys returns the keys of sets in the order in which all writers touch them.
-func sortedKeys(sets map[archive.UUID]*archive.CallSet) []archive.UUID {
-	return slices.SortedFunc(maps.Keys(sets), func(a, b archive.UUID) int { return bytes.Compare(a[:], b[:]) })
+func sortedKeys(sets map[uuid]*archive.CallSet) []uuid {
+	return slices.SortedFunc(maps.Keys(sets), func(a, b uuid) int { return bytes.Compare(a[:], b[:]) })
 }
 
 // addedRows are the rows that a group adds, by table.
@@ -152,7 +152,7 @@ var (
 
 // collect collects the changes of one record, and the rows that it adds.
 func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) error {
-	id := uuid(r.ID)
+	id := r.ID
 	if r.Removed {
 		c.remove(r, []any{r.Account, id, f.db.now().UTC(), len(r.State.History) == 0})
 		return nil
@@ -163,10 +163,10 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 		return err
 	}
 	for _, event := range dropped {
-		c.bodies.add(id, uuid(event))
+		c.bodies.add(id, event)
 	}
 	for event, body := range r.Replaced {
-		c.replaced.add(id, uuid(event), f.db.codec.Body(body))
+		c.replaced.add(id, event, f.db.codec.Body(body))
 	}
 	packed, after, err := f.db.codec.packState(&r.State)
 	if err != nil {
@@ -177,11 +177,11 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 	switch {
 	case r.Revision == 0:
 		added.states = append(added.states,
-			[]any{r.Account, id, schema.TimeOf(id), int64(1), orphan, packed, trace, spanAt, link})
+			[]any{r.Account, id, id.Time(), int64(1), orphan, packed, trace, spanAt, link})
 
 	case after > 0: // packed is a delta
 		c.grown.add(id, r.Revision, orphan, trace, spanAt, link)
-		added.deltas = append(added.deltas, []any{r.Account, id, schema.TimeOf(id), after, packed})
+		added.deltas = append(added.deltas, []any{r.Account, id, id.Time(), after, packed})
 
 	default:
 		c.states.add(id, r.Revision, orphan, trace, spanAt, link, packed)
@@ -197,7 +197,7 @@ func (f *folding) collect(r *archive.Record, c *partChanges, added *addedRows) e
 
 	// Bodies are only ever added: the event of each is new.
 	for _, body := range r.Bodies {
-		added.bodies = append(added.bodies, []any{r.Account, id, schema.TimeOf(id), uuid(body.Event), body.Bytes})
+		added.bodies = append(added.bodies, []any{r.Account, id, id.Time(), body.Event, body.Bytes})
 	}
 
 	return nil

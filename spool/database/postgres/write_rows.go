@@ -46,7 +46,7 @@ type partChanges struct {
 // dropDeltas deletes the deltas of a record's state, which load has joined to it.
 func (c *partChanges) dropDeltas(r *archive.Record) {
 	if len(r.State.Deltas()) > 0 {
-		c.deltas = append(c.deltas, uuid(r.ID))
+		c.deltas = append(c.deltas, r.ID)
 	}
 }
 
@@ -54,14 +54,14 @@ func (c *partChanges) dropDeltas(r *archive.Record) {
 func (c *partChanges) unlist(r *archive.Record) {
 	// With the old list time, which is in the key.
 	if r.Before.Listed {
-		c.unlisted.add(schema.Nanos(r.Before.ListedAt), uuid(r.ID))
+		c.unlisted.add(schema.Nanos(r.Before.ListedAt), r.ID)
 	}
 }
 
 // remove deletes a record, and leaves a tombstone if the group asks for one.
 func (c *partChanges) remove(r *archive.Record, tombstone []any) {
 	if r.Revision > 0 {
-		c.removed.add(uuid(r.ID), r.Revision)
+		c.removed.add(r.ID, r.Revision)
 		c.dropDeltas(r)
 		c.unlist(r)
 	}

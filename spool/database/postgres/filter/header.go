@@ -47,14 +47,14 @@ var Columns = func() []string {
 
 // Header returns the values of Columns for a record, or nil if no list shows it. account is
 // its key in the tables.
-func Header(account string, id schema.UUID, state *archive.State) []any {
+func Header(account string, id archive.UUID, state *archive.State) []any {
 	row, ok := state.Row()
 	if !ok {
 		return nil
 	}
 
 	values := []any{
-		account, schema.Nanos(row.ListTime), id, schema.TimeOf(id), Terms(account, &row, state),
+		account, schema.Nanos(row.ListTime), id, id.Time(), Terms(account, &row, state),
 		rowcode.Encode(&row), schema.Nanos(row.AcceptedAt),
 	}
 	for _, c := range sqlColumns {

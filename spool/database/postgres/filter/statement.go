@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/schema"
@@ -244,10 +245,10 @@ func onlyPoints(ranges []query.Range) bool {
 // ids selects records by their ids. Texts that are not ids in canonical form match nothing.
 func (s *Statement) ids(texts []string) Predicate {
 	// Empty, not nil: then nothing matches.
-	ids := []schema.UUID{}
+	ids := []archive.UUID{}
 	for _, text := range texts {
 		// As a text, as the filter compares: another spelling of the same id is another text.
-		if id, ok := schema.ParseUUID(text); ok && id.String() == text {
+		if id, ok := archive.ParseUUID(text); ok && id.String() == text {
 			ids = append(ids, id)
 		}
 	}

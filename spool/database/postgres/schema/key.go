@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math"
 	"net/url"
@@ -9,10 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/jackc/pgx/v5/pgtype"
-
 	"promptspool/api/wire"
-	"promptspool/spool/archive"
 )
 
 // accountBytesMax bounds an account's id.
@@ -50,34 +46,6 @@ func AccountOf(key string) string {
 		return account
 	}
 	return key
-}
-
-// UUID is an id as pgx reads and writes it.
-type UUID archive.UUID
-
-// ParseUUID reads an id, and reports whether it is one.
-func ParseUUID(s string) (UUID, bool) {
-	id, ok := archive.ParseUUID(s)
-	return UUID(id), ok
-}
-
-// String returns the id in its canonical form.
-func (id UUID) String() string { return archive.UUID(id).String() }
-
-// UUIDValue implements pgtype.UUIDValuer.
-func (id UUID) UUIDValue() (pgtype.UUID, error) { return pgtype.UUID{Bytes: id, Valid: true}, nil }
-
-// ScanUUID implements pgtype.UUIDScanner, for columns that are not null.
-func (id *UUID) ScanUUID(v pgtype.UUID) error {
-	*id = v.Bytes
-	return nil
-}
-
-// TimeOf returns the time in an id, a UUIDv7. It selects the partition of the record.
-func TimeOf(id UUID) time.Time {
-	var ms [8]byte
-	copy(ms[2:], id[:6])
-	return time.UnixMilli(int64(binary.BigEndian.Uint64(ms[:]))).UTC()
 }
 
 // The first and the last time that Nanos can return.
