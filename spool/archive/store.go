@@ -124,6 +124,31 @@ type Store interface {
 	Linked(ctx context.Context, account string, keys []UUID, limit int) (map[UUID][]UUID, error)
 }
 
+// RecordReader reads a record and the bodies of its events: all, or those needed to show it. It
+// gives a Store the methods that read one record.
+type RecordReader func(
+	ctx context.Context, account, requestID string, shown bool,
+) (State, map[string]json.RawMessage, error)
+
+// Record returns a state and the body that it shows; see Store.
+func (read RecordReader) Record(ctx context.Context, account, requestID string) (State, json.RawMessage, error) {
+	state, bodies, err := read(ctx, account, requestID, true)
+	if err != nil {
+		return State{}, nil, err
+	}
+
+	// Long values are in the bodies only; the state has the beginning of each.
+	state.Restore(bodies)
+	return state, state.ShownBody(bodies), nil
+}
+
+// Bodies returns a state and the bodies of its events; see Store.
+func (read RecordReader) Bodies(
+	ctx context.Context, account, requestID string,
+) (State, map[string]json.RawMessage, error) {
+	return read(ctx, account, requestID, false)
+}
+
 // Reader reads, within the transaction of a Store.Change, what its group needs besides the
 // records.
 type Reader interface {

@@ -45,6 +45,7 @@ type Config struct {
 // It is safe for concurrent use.
 type DB struct {
 	*accounts.Store
+	archive.RecordReader
 
 	dir    string
 	lock   *folder.Lock
@@ -217,6 +218,7 @@ func openLocked(c Config, lock *folder.Lock, space *freeSpace) (*DB, error) {
 
 	// The tests replace db.now after Open, so it is looked up with each call.
 	db.Store = accounts.New(smallValues{db}, func() time.Time { return db.now() })
+	db.RecordReader = db.readRecord
 	db.unreadable.Add(lost)
 
 	err = errors.Join(db.recallErase(), db.countTombstones())

@@ -81,29 +81,10 @@ func (f *folding) removeDeltas(r *archive.Record) {
 	}
 }
 
-// Record returns a state and the body that it shows; see archive.Store.
-func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
-	state, bodies, err := db.readRecord(account, requestID, true)
-	if err != nil {
-		return archive.State{}, nil, err
-	}
-
-	// Long values are in the bodies only; the state has the beginning of each.
-	state.Restore(bodies)
-	return state, state.ShownBody(bodies), nil
-}
-
-// Bodies returns a state and the bodies of its events; see archive.Store.
-func (db *DB) Bodies(
-	ctx context.Context, account, requestID string,
-) (archive.State, map[string]json.RawMessage, error) {
-	return db.readRecord(account, requestID, false)
-}
-
 // readRecord reads a record with the bodies of its events: all, or those needed to show
 // it.
 func (db *DB) readRecord(
-	account, requestID string, shown bool,
+	_ context.Context, account, requestID string, shown bool,
 ) (state archive.State, bodies map[string]json.RawMessage, err error) {
 	k, err := keysOf(account)
 	if err != nil {

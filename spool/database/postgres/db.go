@@ -39,6 +39,7 @@ type Config struct {
 // It is safe for concurrent use, also by any number of servers at the same time.
 type DB struct {
 	*accounts.Store
+	archive.RecordReader
 
 	pool      *connection.Pool
 	tables    *schema.Tables
@@ -106,6 +107,7 @@ func Open(ctx context.Context, c Config) (*DB, error) {
 	}
 	now := func() time.Time { return db.now() }
 	db.Store = accounts.New(db.small(), now)
+	db.RecordReader = db.readRecord
 	db.tables = schema.New(pool, c.Logger, now)
 	db.commits = newCommitter(0, db.applyTogether)
 	db.isolated.commits = newCommitter(slotsOf*lanes, db.applyIsolated)

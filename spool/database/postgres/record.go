@@ -17,26 +17,6 @@ import (
 // uuid is an id, which pgx reads and writes as it is.
 type uuid = archive.UUID
 
-// Record returns a state and the body that it shows; see archive.Store.
-func (db *DB) Record(ctx context.Context, account, requestID string) (archive.State, json.RawMessage, error) {
-	state, bodies, err := db.readRecord(ctx, account, requestID, true)
-	if err != nil {
-		return archive.State{}, nil, err
-	}
-
-	// Long values are in the bodies only; the state has the beginning of each.
-	state.Restore(bodies)
-
-	return state, state.ShownBody(bodies), nil
-}
-
-// Bodies returns a state and the bodies of its events; see archive.Store.
-func (db *DB) Bodies(
-	ctx context.Context, account, requestID string,
-) (archive.State, map[string]json.RawMessage, error) {
-	return db.readRecord(ctx, account, requestID, false)
-}
-
 // readRecord reads a record and the bodies of its events; if shown is set, only the bodies
 // that are needed to show it.
 func (db *DB) readRecord(
