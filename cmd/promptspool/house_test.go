@@ -113,7 +113,7 @@ var imports = map[string]string{
 	"spool/database/postgres/connection": "api/wire",
 	"spool/database/postgres/filter": "api/wire spool/archive spool/archive/query spool/archive/rowcode " +
 		"spool/database/postgres/schema",
-	"spool/database/postgres/schema": "api/wire spool/archive spool/database/postgres/connection",
+	"spool/database/postgres/schema": "api/wire spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputime spool/archive " +
 		"spool/archive/query spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
