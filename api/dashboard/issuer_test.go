@@ -45,10 +45,9 @@ func openIssuerSite(t *testing.T, by wire.SignInBy, public string) *issuerSite {
 		ClientSecret: oidctest.ClientSecret,
 		GroupsClaim:  "groups",
 		Now:          time.Now,
-		Roles: []oidc.GroupRole{
-			{Group: "staff", Grant: wire.Grant{Project: "app", Role: wire.RoleEditor}},
-			{Group: "staff", Grant: wire.Grant{Project: "team", Role: wire.RoleViewer}},
-		},
+		Roles: map[string][]wire.Grant{"staff": {
+			{Project: "app", Role: wire.RoleEditor}, {Project: "team", Role: wire.RoleViewer},
+		}},
 	})
 	s.d = New(s.config)
 

@@ -294,7 +294,7 @@ const (
 type Login struct {
 	Subject string // the issuer's own name of the person, which never changes
 	Email   string
-	Grants  []Grant // what the person's groups give: at most one for each project
+	Grants  []Grant // what the person's groups give; of several in a project the greatest counts
 	IDToken string  // names the issuer's session, to end it there
 	Invite  Secret  // the code whose link led to the sign-in, for a person who is not known yet; "" for none
 }

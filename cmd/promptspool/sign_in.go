@@ -90,15 +90,19 @@ func signInOf(r *config.Reader) signIn {
 }
 
 // groupRolesOf reads --oidc-role.
-func groupRolesOf(r *config.Reader) (all []oidc.GroupRole) {
+func groupRolesOf(r *config.Reader) map[string][]wire.Grant {
+	roles := map[string][]wire.Grant{}
 	for _, text := range r.List("oidc-role") {
-		role, ok := oidc.ParseGroupRole(text)
-		if !ok || !role.Role.Known() || !auth.IsProject(role.Project) {
+		// The name of a group may contain the sign as well: "cn=admins,dc=example".
+		at := max(strings.LastIndexByte(text, '='), 0)
+		role, project, _ := strings.Cut(text[at:], "@")
+		grant := wire.Grant{Project: project, Role: wire.Role(strings.TrimPrefix(role, "="))}
+		if at == 0 || !grant.Role.Known() || !auth.IsProject(project) {
 			r.RejectValue("oidc-role", text,
 				"is not GROUP=ROLE@PROJECT, with a role and a project's name, such as staff=viewer@default")
 			continue
 		}
-		all = append(all, role)
+		roles[text[:at]] = append(roles[text[:at]], grant)
 	}
-	return all
+	return roles
 }

@@ -25,7 +25,8 @@ func enterByGroups(t *testing.T, s people) {
 
 	editor := wire.Grant{Project: "team", Role: wire.RoleEditor}
 	owner := wire.Grant{Project: "new", Role: wire.RoleOwner}
-	u, changed, err := s.enters("u1", noInvite, editor, owner)
+	less := wire.Grant{Project: "team", Role: wire.RoleViewer}
+	u, changed, err := s.enters("u1", noInvite, less, editor, owner, less)
 	s.must("EnterUser", err)
 	if u.Role != wire.RoleEditor || len(changed) != 2 || s.passwordOf(u) != "" {
 		t.Errorf("the person is %+v, of whom %+v changed; password %q", u, changed, s.passwordOf(u))
@@ -75,6 +76,19 @@ func enterByInvite(t *testing.T, s people) {
 	}
 	_, err = s.Invite(t.Context(), hash(1))
 	wantCode(t, err, wire.CodeNotFound)
+
+	// A setup code and a group lead into the same account, which is made by that.
+	setup := invite(2, "fresh", wire.RoleOwner)
+	setup.Setup = true
+	s.invite(2, setup)
+	bob := user(3, "")
+	bob, _, err = s.EnterUser(t.Context(), bob, wire.Login{
+		Subject: "u3", Grants: []wire.Grant{{Project: "fresh", Role: wire.RoleViewer}},
+	}, hash(2), false)
+	s.must("EnterUser", err)
+	issuer, password := s.roles(bob)
+	same(t, "roles at the issuer", issuer, []string{"fresh owner"})
+	same(t, "roles with a password", password, []string{"fresh owner"})
 
 	// Disabled in all accounts, no group lets the person in.
 	yes := true

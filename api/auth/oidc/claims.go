@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -48,12 +47,9 @@ func (p *configured) login(
 	if err != nil {
 		return wire.Login{}, err
 	}
-	groups, err := all.groups(p.GroupsClaim)
-	if err != nil {
-		return wire.Login{}, err
-	}
+	grants, err := p.grants(all)
 
-	return wire.Login{Subject: id.Subject, Email: email, Grants: p.grants(groups), IDToken: raw}, nil
+	return wire.Login{Subject: id.Subject, Email: email, Grants: grants, IDToken: raw}, err
 }
 
 func untrusted(err error) error {
@@ -107,41 +103,21 @@ func (c claims) email(trusted bool) (string, error) {
 		"there, the operator of this server can allow it with --oidc-trust-email.", email)
 }
 
-// groups returns the person's groups.
-func (c claims) groups(claim string) (groups []string, err error) {
+// grants returns what a person's groups give.
+func (p *configured) grants(all claims) (grants []wire.Grant, err error) {
 	// Instead of too many groups, Entra ID sends an address at which they could be read.
-	if elsewhere, _ := c["_claim_names"].(map[string]any); elsewhere[claim] != nil {
+	if elsewhere, _ := all["_claim_names"].(map[string]any); elsewhere[p.GroupsClaim] != nil {
 		return nil, wire.Errorf(wire.CodeForbidden, "You are in more groups than the identity provider "+
 			"sends. Its administrator can limit them to those that are assigned to this server.")
 	}
 
-	switch value := c[claim].(type) {
-	case string:
-		groups = []string{value}
-	case []any:
-		for _, one := range value {
-			if group, ok := one.(string); ok {
-				groups = append(groups, group)
-			}
-		}
+	groups, several := all[p.GroupsClaim].([]any)
+	if !several {
+		groups = []any{all[p.GroupsClaim]} // one may come as a text, without a list
 	}
-	return groups, nil
-}
-
-// grants returns what groups give: in each project the greatest role.
-func (p *configured) grants(groups []string) (all []wire.Grant) {
-	for _, r := range p.Roles {
-		if !slices.Contains(groups, r.Group) {
-			continue
-		}
-
-		same := func(g wire.Grant) bool { return g.Project == r.Project }
-		switch at := slices.IndexFunc(all, same); {
-		case at < 0:
-			all = append(all, r.Grant)
-		case r.Role.Includes(all[at].Role):
-			all[at] = r.Grant
-		}
+	for _, group := range groups {
+		name, _ := group.(string)
+		grants = append(grants, p.Roles[name]...)
 	}
-	return all
+	return grants, nil
 }

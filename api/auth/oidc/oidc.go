@@ -12,7 +12,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,33 +31,15 @@ const (
 
 // Config configures an Issuer.
 type Config struct {
-	Issuer       string      // its URL, exactly as its tokens have it
-	ClientID     string      // the name under which the issuer knows this server
-	ClientSecret wire.Secret // "" for a public client, which has only PKCE
-	Scopes       []string    // asked for besides openid and email
-	GroupsClaim  string      // where the issuer puts a person's groups, such as "groups"
-	Roles        []GroupRole
-	TrustEmail   bool             // also if the issuer does not say that it was verified
-	TLS          *tls.Config      // how the issuer's certificate is judged; nil means as usual
-	Now          func() time.Time // as time.Now
-}
-
-// GroupRole gives the members of one of the issuer's groups a role in a project.
-type GroupRole struct {
-	Group string
-	wire.Grant
-}
-
-// ParseGroupRole reads GROUP=ROLE@PROJECT. It does not check the role and the project.
-func ParseGroupRole(text string) (r GroupRole, ok bool) {
-	// The name of a group may contain both signs: "cn=admins,dc=example".
-	at := strings.LastIndexByte(text, '=')
-	role, project, ok := strings.Cut(text[at+1:], "@")
-	if at < 1 || !ok {
-		return r, false
-	}
-
-	return GroupRole{text[:at], wire.Grant{Project: project, Role: wire.Role(role)}}, true
+	Issuer       string                  // its URL, exactly as its tokens have it
+	ClientID     string                  // the name under which the issuer knows this server
+	ClientSecret wire.Secret             // "" for a public client, which has only PKCE
+	Scopes       []string                // asked for besides openid and email
+	GroupsClaim  string                  // where the issuer puts a person's groups, such as "groups"
+	Roles        map[string][]wire.Grant // by groups
+	TrustEmail   bool                    // also if the issuer does not say that it was verified
+	TLS          *tls.Config             // how the issuer's certificate is judged; nil means as usual
+	Now          func() time.Time        // as time.Now
 }
 
 // Issuer is an OpenID Connect issuer. It is safe for concurrent use.
@@ -67,8 +48,9 @@ type Issuer struct{ current atomic.Pointer[configured] }
 // configured is an issuer under one configuration.
 type configured struct {
 	Config
-	client *http.Client
-	found  atomic.Pointer[discovered] // nil until it was discovered
+	address *url.URL
+	client  *http.Client
+	found   atomic.Pointer[discovered] // nil until it was discovered
 }
 
 // discovered is what the issuer's discovery document says.
@@ -88,17 +70,16 @@ func New(c Config) *Issuer {
 func (i *Issuer) Set(c Config) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
-	i.current.Store(&configured{Config: c, client: &http.Client{Transport: transport, Timeout: answerMax}})
+	address, err := url.Parse(c.Issuer)
+	if err != nil {
+		address = new(url.URL) // it cannot be discovered
+	}
+	client := &http.Client{Transport: transport, Timeout: answerMax}
+	i.current.Store(&configured{Config: c, address: address, client: client})
 }
 
 // Address returns the issuer's address, by which people know it.
-func (i *Issuer) Address() *url.URL {
-	u, err := url.Parse(i.current.Load().Issuer)
-	if err != nil {
-		return new(url.URL)
-	}
-	return u
-}
+func (i *Issuer) Address() *url.URL { return i.current.Load().address }
 
 // Begin returns the issuer's address for signing in, and what the browser keeps until it comes back.
 // callback is our address to which it comes back. The error is wire.CodeUnavailable if the issuer is
@@ -162,7 +143,7 @@ func (i *Issuer) SignOut(ctx context.Context, idToken, back string) string {
 	}
 	// A form may lead to no other host: the pages' policy forbids it.
 	u, err := url.Parse(found.SignOut)
-	if err != nil || u.Host != i.Address().Host {
+	if err != nil || u.Host != p.address.Host {
 		return ""
 	}
 

@@ -132,13 +132,3 @@ func (c *Exchange) dropAttempts() {
 		}
 	}
 }
-
-// signedOutAt returns the page that follows after signing out: the issuer's, if the session began there.
-func (c *Exchange) signedOutAt() (to, notice string) {
-	if c.ByIssuer && c.frame.Issuer != nil {
-		if to := c.frame.Issuer.SignOut(c.Context(), c.IDToken, c.Base()+"/sign-in"); to != "" {
-			return to, ""
-		}
-	}
-	return "/sign-in", "signed-out"
-}

@@ -244,10 +244,14 @@ func (c *Exchange) signOut() error {
 		return err
 	}
 
-	to, notice := c.signedOutAt()
 	c.setSession(wire.SignedIn{})
+	if c.ByIssuer && c.frame.Issuer != nil {
+		if to := c.frame.Issuer.SignOut(c.Context(), c.IDToken, c.Base()+"/sign-in"); to != "" {
+			return c.Redirect(to, "")
+		}
+	}
 
-	return c.Redirect(to, notice)
+	return c.Redirect("/sign-in", "signed-out")
 }
 
 func (c *Exchange) passwordPage() error {

@@ -70,13 +70,23 @@ func (s *Store) entering(
 func (s *Store) grant(
 	ctx context.Context, tx *keyed.Tx, p *person, u wire.User, grants []wire.Grant,
 ) (changed []wire.Membership, err error) {
+	// The transaction does not see an account that it makes itself, here or by an invite.
+	ids := map[string]string{}
+	if p.ID == u.ID && len(p.Memberships) > 0 {
+		ids[p.Memberships[0].AccountName] = p.Memberships[0].AccountID
+	}
 	roles := map[string]wire.Role{} // by the ids of accounts
 	for _, g := range grants {
-		id, err := s.account(ctx, tx, g.Project)
-		if err != nil {
-			return nil, err
+		id, known := ids[g.Project]
+		if !known {
+			if id, err = s.account(ctx, tx, g.Project); err != nil {
+				return nil, err
+			}
+			ids[g.Project] = id
 		}
-		roles[id] = g.Role
+		if !roles[id].Includes(g.Role) {
+			roles[id] = g.Role
+		}
 		if p.at(id) == nil {
 			p.Memberships = append(p.Memberships,
 				wire.Membership{AccountID: id, AccountName: g.Project, Since: u.CreatedAt})
