@@ -87,6 +87,10 @@ func (p *People) EnterByIssuer(
 	if m, ok := u.Project(before.AccountName); ok {
 		u = u.In(m)
 	}
+	// The browser's session before must not keep its ID token.
+	if err := p.SignOut(ctx, from.Session); err != nil {
+		return wire.SignedIn{}, err
+	}
 	session := wire.Session{ByIssuer: true}
 	if len(l.IDToken) <= idTokenBytesMax {
 		session.IDToken = l.IDToken

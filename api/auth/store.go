@@ -176,8 +176,8 @@ type SessionStore interface {
 	// OpenAccount makes an account the open one of a session, which exists.
 	OpenAccount(ctx context.Context, hash [32]byte, account string) error
 
-	// EndSession makes a session expire at a time, unless it expires earlier. Ending one
-	// that does not exist succeeds.
+	// EndSession makes a session expire at a time, unless it expires earlier, and forgets its
+	// ID token. Ending one that does not exist succeeds.
 	EndSession(ctx context.Context, hash [32]byte, at time.Time) error
 }
 

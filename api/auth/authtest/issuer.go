@@ -2,6 +2,7 @@ package authtest
 
 import (
 	"testing"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -96,6 +97,25 @@ func enterByInvite(t *testing.T, s people) {
 	u, changed, err := s.enters("u1", noInvite, wire.Grant{Project: "new", Role: wire.RoleOwner})
 	if u.Role != "" || changed != nil || err != nil {
 		t.Errorf("disabled, the person is %+v, %+v, %v", u, changed, err)
+	}
+}
+
+func idTokens(t *testing.T, s people) {
+	u := s.join(user(1, "team"), noInvite)
+	for n, end := range []time.Duration{time.Minute, 2 * time.Hour} { // of a session of an hour
+		s.must("CreateSession", s.CreateSession(t.Context(), hash(byte(n)), wire.Session{
+			UserID: u.ID, ByIssuer: true, IDToken: "a.b.c", CreatedAt: noon, ExpiresAt: noon.Add(time.Hour),
+		}))
+		got, _, err := s.Session(t.Context(), hash(byte(n)))
+		if err != nil || got.IDToken != "a.b.c" {
+			t.Errorf("the session is %+v, %v", got, err)
+		}
+		s.must("EndSession", s.EndSession(t.Context(), hash(byte(n)), noon.Add(end)))
+		got, _, err = s.Session(t.Context(), hash(byte(n)))
+		want := noon.Add(min(end, time.Hour))
+		if err != nil || got.IDToken != "" || !got.ByIssuer || !got.ExpiresAt.Equal(want) {
+			t.Errorf("the session that ended is %+v, %v; want its end at %s", got, err, want)
+		}
 	}
 }
 

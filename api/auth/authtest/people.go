@@ -32,6 +32,7 @@ func RunPeople(t *testing.T, open func(t *testing.T) auth.PeopleStore) {
 		{"the role of groups counts in sessions of the issuer only", groupRoles},
 		{"a person enters by groups of the issuer", enterByGroups},
 		{"a person enters by an invite", enterByInvite},
+		{"an ID token is forgotten with its session", idTokens},
 		{"a person who enters at the issuer loses the password before", enterAfterPassword},
 		{"a person is disabled everywhere, unless an account would lose its last owner", everywhere},
 		{"an owner resets the password of a person whose accounts are theirs only", foreignResets},

@@ -52,7 +52,7 @@ func (c *Exchange) beginAtIssuer() error {
 	}
 	address, attempt, err := c.frame.Issuer.Begin(c.Context(), c.Base()+issuerCallback)
 	if err != nil {
-		return c.issuerFault(err, c.FormValue("next"))
+		return c.issuerFault(err, wire.LoginAttempt{Next: c.FormValue("next")})
 	}
 
 	if next := c.FormValue("next"); len(next) <= nextBytesMax {
@@ -75,7 +75,7 @@ func (c *Exchange) finishAtIssuer() error {
 	attempt := c.attempt(q.Get("state"))
 	login, err := c.frame.Issuer.Finish(c.Context(), c.Base()+issuerCallback, q, attempt)
 	if err != nil {
-		return c.issuerFault(err, attempt.Next)
+		return c.issuerFault(err, attempt)
 	}
 
 	// An invite lets a person in who is not known yet. All others are asked by its page.
@@ -85,7 +85,7 @@ func (c *Exchange) finishAtIssuer() error {
 	}
 	s, err := c.frame.People.EnterByIssuer(c.Context(), login, c.browser())
 	if err != nil {
-		return c.issuerFault(err, next)
+		return c.issuerFault(err, attempt)
 	}
 	c.setSession(s)
 	if s.Joined {
@@ -96,11 +96,13 @@ func (c *Exchange) finishAtIssuer() error {
 }
 
 // issuerFault shows the sign-in page with what went wrong at the issuer.
-func (c *Exchange) issuerFault(err error, next string) error {
-	// The operator has to know of a wrong secret, or an issuer that is away.
-	c.frame.Logger.Warn("signing in at the identity provider failed", "error", err)
+func (c *Exchange) issuerFault(err error, attempt wire.LoginAttempt) error {
+	// The operator has to know of a wrong secret, or an issuer that is away; not of any link.
+	if attempt.State != "" || wire.IsCode(err, wire.CodeUnavailable) {
+		c.frame.Logger.Warn("signing in at the identity provider failed", "error", err)
+	}
 	v := c.signView()
-	v.Next = next
+	v.Next = localAddress(attempt.Next)
 
 	return c.signFault("sign-in", "Sign in", v, err)
 }

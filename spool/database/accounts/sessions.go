@@ -49,12 +49,15 @@ func (s *Store) OpenAccount(ctx context.Context, hash [32]byte, account string) 
 func (s *Store) EndSession(ctx context.Context, hash [32]byte, at time.Time) error {
 	return s.change(ctx, true, func(tx *keyed.Tx) error {
 		session, found, err := keyed.Load[wire.Session](ctx, tx, hashKey(sessions, hash))
-		// One that has ended keeps the moment at which it did.
-		if !found || err != nil || session.ExpiresAt.Before(at) {
+		if !found || err != nil || session.ExpiresAt.Before(at) && session.IDToken == "" {
 			return err
 		}
 
-		session.ExpiresAt = at.UTC()
+		// One that has ended keeps the moment at which it did.
+		if at.Before(session.ExpiresAt) {
+			session.ExpiresAt = at.UTC()
+		}
+		session.IDToken = ""
 		return tx.Put(hashKey(sessions, hash), session)
 	})
 }
