@@ -3,7 +3,6 @@ package oidc
 import (
 	"context"
 	"errors"
-	"maps"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -34,7 +33,7 @@ func (p *configured) login(
 		return wire.Login{}, untrusted(err)
 	}
 	switch {
-	case !same(nonce, id.Nonce):
+	case !same(nonce, id.Nonce) || id.Subject == "":
 		return wire.Login{}, untrusted(errors.New("its ID token is not for this sign-in"))
 	case len(id.Audience) > 1 && all["azp"] != p.ClientID:
 		return wire.Login{}, untrusted(errors.New("its ID token was issued to another program"))
@@ -74,15 +73,7 @@ func (p *configured) complete(
 	if info.Subject != subject {
 		return untrusted(errors.New("it describes another person than its ID token"))
 	}
-
-	more := claims{}
-	if err := info.Claims(&more); err != nil {
-		return untrusted(err)
-	}
-	maps.DeleteFunc(more, func(name string, _ any) bool { return all[name] != nil })
-	maps.Copy(all, more)
-
-	return nil
+	return info.Claims(&all)
 }
 
 // email returns the address of a person, who must have proved that it is theirs: it decides who they

@@ -31,7 +31,7 @@ const (
 
 // Config configures an Issuer.
 type Config struct {
-	Issuer       string                  // its URL, exactly as its tokens have it
+	Issuer       string                  // its URL, exactly as its tokens have it; must be valid
 	ClientID     string                  // the name under which the issuer knows this server
 	ClientSecret wire.Secret             // "" for a public client, which has only PKCE
 	Scopes       []string                // asked for besides openid and email
@@ -70,10 +70,7 @@ func New(c Config) *Issuer {
 func (i *Issuer) Set(c Config) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = c.TLS
-	address, err := url.Parse(c.Issuer)
-	if err != nil {
-		address = new(url.URL) // it cannot be discovered
-	}
+	address, _ := url.Parse(c.Issuer)
 	client := &http.Client{Transport: transport, Timeout: answerMax}
 	i.current.Store(&configured{Config: c, address: address, client: client})
 }

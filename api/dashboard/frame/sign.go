@@ -65,11 +65,8 @@ type signView struct {
 // ViaIssuer returns the address that leads through the issuer. Beside a form that waits it is opened in
 // another tab.
 func (v signView) ViaIssuer() string {
-	switch {
-	case v.Pending != "":
+	if v.Pending != "" {
 		return viaIssuer("/?done=back-to-tab")
-	case v.Invite != nil:
-		return viaIssuer("/sign-up?" + url.Values{"code": {v.Code}}.Encode())
 	}
 	return viaIssuer(v.Next)
 }
