@@ -175,10 +175,9 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 
 	// The pages that answer forms.
 	b.visit("/keys")
-	b.press("[name=scope][value='']")
-	b.press("[value=log]")
+	b.do("some rights", chromedp.Click("[name=scope][value='']"), chromedp.Click("[value=log]"))
 	b.press(".new-key .primary")
-	b.press(".key-acts summary")
+	b.do("rotate one", chromedp.Click(".key-acts summary"))
 	b.accessible(source, "a new key")
 	b.visit("/people")
 	b.press("form.card .primary")
