@@ -7,12 +7,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"promptspool/api/client"
+	"promptspool/api/ops"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/metrics"
@@ -209,5 +214,183 @@ func TestAClockThatDiffersFromTheServersIsLogged(t *testing.T) {
 	watch := watchSkew(upstream, metrics.New("sidecar", "test"), slog.New(slog.NewTextHandler(&log, nil)))
 	if err := watch(ctx); err != nil || !strings.Contains(log.String(), "clock and the server's differ") {
 		t.Errorf("the log does not report the clock: %v\n%s", err, log.String())
+	}
+}
+
+// line is the network between a sidecar and its server, which can be cut.
+type line struct {
+	role
+	cut atomic.Bool
+}
+
+func lineTo(t *testing.T, server role) *line {
+	t.Helper()
+	l := &line{role: role{t: t}}
+	pass := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: server.addr})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if l.cut.Load() {
+			panic(http.ErrAbortHandler) // the connection ends without an answer
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	l.addr = strings.TrimPrefix(front.URL, "http://")
+
+	return l
+}
+
+// with returns the status of a call with a key, and the id in the answer.
+func (r role) with(key, path, body string) (status int, id string) {
+	r.t.Helper()
+	req, err := http.NewRequest("POST", "http://"+r.addr+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	req.Header.Set("X-API-KEY", key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+
+	var answer struct {
+		ID string `json:"request_id"`
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		r.t.Fatal(err)
+	}
+	return res.StatusCode, answer.ID
+}
+
+// A sidecar is cut off for a day. Meanwhile one key ends, one is rotated, one is revoked; one has
+// no right to score, which the sidecar cannot know.
+func TestASidecarThatWasCutOffDeliversWhatItsKeysCouldLog(t *testing.T) {
+	var passed atomic.Int64 // time, for both
+	now := func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+	after := func(d time.Duration) { passed.Store(int64(d)) }
+
+	serverData, data := t.TempDir(), t.TempDir()
+	server, _ := startRole(t, func(ctx context.Context, ready func(addresses)) error {
+		return server(ctx, serverConfig{
+			roleConfig:   anyPort(serverData, "central"),
+			bootstrapKey: clockKey,
+			prices:       prices.BuiltIn(),
+			now:          now,
+			ready:        func(at addresses, _ wire.Secret) { ready(at) },
+		})
+	})
+	control := func(method, path string, body, answer any) {
+		t.Helper()
+		if err := ops.Control(t.Context(), serverData, method, path, body, answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func(scope wire.Scope, life time.Duration) (k ops.CreatedKey) {
+		t.Helper()
+		n := ops.NewKey{NewKey: wire.NewKey{Account: "default", Scope: scope}}
+		if life > 0 {
+			end := now().Add(life)
+			n.ExpiresAt = &end
+		}
+		control("POST", "/keys", n, &k)
+		return k
+	}
+
+	good, ends := create(wire.ScopeApp, 0), create(wire.ScopeApp, 12*time.Hour)
+	rotated, revoked := create(wire.ScopeApp, 0), create(wire.ScopeApp, 0)
+	logs := create(wire.ScopeLog, 0)
+
+	line := lineTo(t, server)
+	sidecar, _ := sidecarWithClock(t, data, line.role, now)
+	const request = `{"function_name":"f","kwargs":{},"request_response":{},` +
+		`"request_start_time":1,"request_end_time":2}`
+	logged := func(k ops.CreatedKey) (id string) {
+		t.Helper()
+		status, id := sidecar.with(k.Secret, "/track-request", request)
+		if status != http.StatusOK {
+			t.Fatalf("a call with the key %s is answered %d", k.ID, status)
+		}
+		return id
+	}
+	var there, absent []string
+	for _, k := range []ops.CreatedKey{good, ends, rotated, revoked} {
+		there = append(there, logged(k))
+	}
+	server.arrives(there...)
+
+	line.cut.Store(true)
+	after(time.Hour)
+	there = append(there, logged(good), logged(ends), logged(rotated), logged(logs))
+	held := logged(revoked)
+	scored := fmt.Sprintf(`{"request_id":%q,"score":1}`, there[0])
+	if status, _ := sidecar.with(logs.Secret, "/rest/track-score", scored); status != http.StatusOK {
+		t.Fatalf("a score on trust is answered %d", status)
+	}
+
+	// The operator works at the server meanwhile.
+	var next ops.RotatedKey
+	control("POST", "/keys/rotate", ops.Rotation{ID: rotated.ID, Overlap: 2 * time.Hour}, &next)
+	control("DELETE", "/keys/"+revoked.ID, nil, new(wire.Key))
+	after(6 * time.Hour)
+	there = append(there, logged(ends), logged(next.CreatedKey))
+	absent = append(absent, logged(rotated), held)
+	after(24 * time.Hour)
+	if status, _ := sidecar.with(ends.Secret, "/track-request", request); status != http.StatusUnauthorized {
+		t.Errorf("a key that has ended is answered %d", status)
+	}
+	there = append(there, logged(good))
+
+	// What could be logged arrives, and the rest is where a person finds it.
+	line.cut.Store(false)
+	server.arrives(there...)
+	var lanes struct {
+		Items []struct {
+			Lane   string `json:"lane"`
+			Kind   string `json:"kind"`
+			Of     string `json:"request_id"`
+			Reason string `json:"reason"`
+		} `json:"items"`
+	}
+	server.waitsFor(func() bool {
+		list := say(t, "dead", "list", "--data", data, "-o", "json")
+		if err := json.Unmarshal([]byte(list.Out), &lanes); err != nil {
+			t.Fatalf("%v: %+v", err, list)
+		}
+		return len(lanes.Items) == 3
+	}, func() string { return fmt.Sprintf("in the lanes are %+v; want three", lanes.Items) })
+
+	want := map[string]string{
+		"dead score " + there[0]:    "the key " + logs.ID + " has the scope log, and may not score",
+		"dead request " + absent[0]: "the key " + rotated.ID + " expired on ",
+		"held request " + absent[1]: "This API key was revoked.",
+	}
+	for _, e := range lanes.Items {
+		reason, ok := want[e.Lane+" "+e.Kind+" "+e.Of]
+		if !ok || !strings.HasPrefix(e.Reason, reason) {
+			t.Errorf("%s: %s of %s, for %q", e.Lane, e.Kind, e.Of, e.Reason)
+		}
+	}
+	for _, id := range absent {
+		if server.call("GET", "/api/public/v2/requests/"+id, nil, new(wire.Record)) {
+			t.Errorf("the server has the request %s", id)
+		}
+	}
+
+	// Another key of the project delivers what its own could not.
+	replayed := say(t, "dead", "replay", "--data", data, "--all", "--lane", "dead",
+		"--key-file", written(t, "key", good.Secret))
+	if replayed.Code != 0 {
+		t.Errorf("%+v", replayed)
+	}
+	server.arrives(absent[0])
+	server.scored(there[0], 1, 2)
+}
+
+// arrives waits until the server has these requests.
+func (r role) arrives(ids ...string) {
+	r.t.Helper()
+	for _, id := range ids {
+		r.waitsFor(func() bool { return r.call("GET", "/api/public/v2/requests/"+id, nil, new(wire.Record)) },
+			func() string { return "the request " + id + " does not arrive" })
 	}
 }

@@ -92,7 +92,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 	db := storage.db
 
 	// Identity: the keys of apps, and the people who sign in at the dashboard.
-	keys := auth.New(auth.Config{Store: db})
+	keys := auth.New(auth.Config{Store: db, Now: c.now})
 	people := auth.NewPeople(auth.PeopleConfig{
 		Store:          db,
 		SignUp:         c.signUp,
@@ -178,6 +178,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 		Drops:          drops,
 		Metrics:        m,
 		Logger:         c.logger,
+		Clock:          api.NewClock(c.now),
 	})
 
 	// Operations.

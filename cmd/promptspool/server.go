@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -203,6 +204,7 @@ type serverConfig struct {
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
 	signUp       wire.SignUp
 	signIn       signIn
+	now          func() time.Time // the clock by which keys end; nil for time.Now
 
 	// ready is called once, when requests are taken, with the code with which the first
 	// person signs up: "" if a person has signed up.
