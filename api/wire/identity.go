@@ -126,11 +126,11 @@ func (s *Scope) UnmarshalText(text []byte) (err error) {
 type Identity struct {
 	Account  string // the account's id, not its name
 	KeyID    string
-	Scope    Scope
 	Prefix   string    // of the names of the templates that the key may use; "" is all
-	Expires  time.Time // when the key ends; zero is never
-	Expired  bool      // the key has ended, and only delivers what was accepted before
 	Key      Secret    // as the caller sent it; a sidecar forwards it
+	Expires  time.Time // when the key ends; zero is never
+	Scope    Scope
+	Expired  bool // the key has ended, and only delivers what was accepted before
 	Verified bool
 }
 
