@@ -27,8 +27,9 @@ type Asker interface {
 	Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict, error)
 }
 
-var errRefused = wire.Errorf(wire.CodeUnauthorized, "The server does not know this key, or it was revoked. "+
-	"`promptspool keys create`, run beside the server, makes one.")
+var errRefused = wire.Errorf(wire.CodeUnauthorized,
+	"The server does not know this key, it was revoked, or it ended long ago. "+
+		"`promptspool keys create`, run beside the server, makes one.")
 
 // Authenticate judges a key. Only its first use waits for the server, for firstUseWait at
 // most, as does one that was refused longer ago than verdictAge. Other verdicts are

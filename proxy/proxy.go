@@ -7,7 +7,7 @@
 //
 // A write that Record accepted is on disk. It leaves the spool only when the server has
 // it, or for one of the two lanes: held, when the server refuses its key; dead letters,
-// when it refuses its content.
+// when it refuses its content, or its key may not deliver it.
 //
 // # Which goroutine waits for which
 //

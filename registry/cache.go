@@ -43,8 +43,8 @@ type CacheConfig struct {
 	Dir      string // created if absent; no other process may write to it
 	Upstream Upstream
 
-	// Identities returns verified identities, one per account that the sidecar knows when
-	// Run starts. nil means none.
+	// Identities returns verified identities that may fetch templates, one for each account of
+	// which the sidecar knows such a key. Feeds are polled with them. nil means none.
 	Identities func() []wire.Identity
 
 	Metrics *metrics.Metrics

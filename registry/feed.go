@@ -69,7 +69,7 @@ func (c *Cache) followLocked(id wire.Identity) {
 
 	// Compared first: fetches share this memory, and a write would slow them all down. A key with
 	// a prefix cannot refresh all copies.
-	if f.id != id && (id.Prefix == "" || f.id.Prefix != "") {
+	if f.id != id && (id.Prefix == "" || f.id.Prefix != "" || f.id.Account == "") {
 		f.id = id
 	}
 }
@@ -139,9 +139,9 @@ func (c *Cache) poll(ctx context.Context, f *feed) (productive bool, err error) 
 	known := c.identities() // outside mu, as in Run
 
 	c.mu.Lock()
-	// The key of the last fetch may have ended since.
+	// The key of the last poll may have ended or been revoked since, or see too little.
 	for _, id := range known {
-		if id.Account == f.account {
+		if id.Account == f.account && (!f.connected || f.id.Prefix != "") {
 			f.id = id
 		}
 	}

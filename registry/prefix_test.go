@@ -188,6 +188,16 @@ func TestTheCacheKeepsToAPrefix(t *testing.T) {
 		equal(t, "and for the other", fetch(t, c, ann, "1"), "hush")
 	})
 
+	scene(t, "a key with a prefix may be the only one", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("support/greet", "hello"))
+		c := startAs(t, dir, s, wire.Identity{})
+		equal(t, "first", fetch(t, c, support, "support/greet"), "hello")
+		synctest.Wait()
+		s.publish(t, says("support/greet", "hello again"))
+		synctest.Wait()
+		equal(t, "it is followed", fetch(t, c, support, "support/greet"), "hello again")
+	})
+
 	scene(t, "a feed with a prefix takes no copies of others away", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("support/greet", "hello"))
 		s.publish(t, says("hr/salary", "hush"))

@@ -128,6 +128,18 @@ func TestWhenAKeyEndsCanBeWrittenInSeveralWays(t *testing.T) {
 	}
 }
 
+func TestAVerdictOfAnOlderServerMeansWhatItMeant(t *testing.T) {
+	const older = `{"success":true,"account":"a","key_id":"k","scope":"app"}`
+	var v KeyVerdict
+	want := KeyVerdict{Success: true, Account: "a", KeyID: "k", Scope: ScopeApp}
+	if err := json.Unmarshal([]byte(older), &v); err != nil || v != want {
+		t.Errorf("%s is %+v, %v", older, v, err)
+	}
+	if text, err := json.Marshal(v); err != nil || string(text) != older {
+		t.Errorf("it is written as %s, %v", text, err)
+	}
+}
+
 func TestTheStateOfAKeySaysWhenItEnds(t *testing.T) {
 	at := func(d time.Duration) *time.Time { end := noon.Add(d); return &end }
 	for want, k := range map[string]Key{

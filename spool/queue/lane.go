@@ -51,7 +51,7 @@ func (q *Queue) Hold(key uint32, reason string, entries []Entry) error {
 }
 
 // Bury copies events of one key to the dead letters, each with the reason why the server
-// rejects its content.
+// rejects it.
 //
 // When it returns nil, all of them are fsynced there and may be acknowledged. Burying an
 // event twice does nothing. ErrLanesFull is as with Hold.
