@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -188,6 +189,18 @@ func TestTheCacheKeepsToAPrefix(t *testing.T) {
 		equal(t, "and for the other", fetch(t, c, ann, "1"), "hush")
 	})
 
+	scene(t, "a question of one key does not answer another", func(t *testing.T, s *server, dir string) {
+		s.publish(t, says("hr/salary", "hush"))
+		c := start(t, dir, s)
+		synctest.Wait()
+		s.set(func() { s.hold = time.Second / 2 })
+		hidden := make(chan string, 1)
+		go func() { hidden <- fetch(t, c, support, "1") }()
+		synctest.Wait() // it is on its way
+		equal(t, "for the key that may", fetch(t, c, ann, "1"), "hush")
+		equal(t, "for the other", <-hidden, "not_found")
+	})
+
 	scene(t, "a key with a prefix may be the only one", func(t *testing.T, s *server, dir string) {
 		s.publish(t, says("support/greet", "hello"))
 		c := startAs(t, dir, s, wire.Identity{})
@@ -210,12 +223,12 @@ func TestTheCacheKeepsToAPrefix(t *testing.T) {
 		c = startAs(t, dir, s, support)
 		synctest.Wait()
 
+		asked := s.questions()
 		s.publish(t, says("support/greet", "hello again"))
 		s.publish(t, says("hr/salary", "hush again"))
 		synctest.Wait()
-		asked := s.questions()
 		equal(t, "fetched again when it changed", fetch(t, c, support, "support/greet"), "hello again")
-		equal(t, "questions", s.questions(), asked)
+		equal(t, "questions, none in vain", s.questions(), asked+1)
 		s.goAway()
 		synctest.Wait()
 		equal(t, "the last copy", fetch(t, c, ann, "hr/salary"), "hush")
