@@ -68,9 +68,9 @@ func (c *Exchange) chooseZone() error {
 	return c.Redirect(localAddress(c.PostForm.Get("back")), "")
 }
 
-// shownTime matches the templates "time" and "day". Text is escaped, so nothing that was logged
+// shownTime matches the templates "time", "day" and "clock". Text is escaped, so nothing that was logged
 // looks like them.
-var shownTime = regexp.MustCompile(`<time datetime="([^"]+)"( class="day")?>([^<]*)</time>`)
+var shownTime = regexp.MustCompile(`<time datetime="([^"]+)"(?: class="(day|clock)")?>([^<]*)</time>`)
 
 // localize turns the times in a page into those of the zone. It keeps the templates free
 // of their reader's zone.
@@ -87,8 +87,11 @@ func (z shownZone) localize(page []byte) []byte {
 		}
 
 		format := time.DateTime
-		if len(part[2]) > 0 {
+		switch string(part[2]) {
+		case "day":
 			format = dayLayout
+		case "clock":
+			format = time.TimeOnly
 		}
 		text := `<time datetime="` + string(part[1]) + `" title="` + string(part[3]) + `">`
 

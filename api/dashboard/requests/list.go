@@ -3,7 +3,6 @@ package requests
 import (
 	"html/template"
 	"net/http"
-	"slices"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
@@ -23,6 +22,7 @@ type requestsView struct {
 	Headings []heading
 	Page     wire.SearchPage
 	Rows     []requestRow
+	ByDays   bool   // the list is in order of time, under headings of days
 	Next     string // the address of the next page; "" on the last one
 	First    string // the address of the first page; "" on that page
 	Exports  []exportLink
@@ -49,9 +49,9 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	var main string
 	v.Page = page
 	v.Rows, main = requestRows(f, page)
-	if main == "" {
-		// No row has a score: the texts may have its section.
-		v.Shown = slices.DeleteFunc(v.Shown, func(c filter.Column) bool { return c.Name == "score" })
+	v.Shown = filled(v.Shown, f, v.Rows)
+	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {
+		markDays(v.Rows, c.Now(), f.Zone())
 	}
 	v.Headings = headings(f, v.Shown, main)
 	// An incomplete search may still find something on its next pages.

@@ -3,6 +3,7 @@ package requests
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/wire"
@@ -12,8 +13,9 @@ import (
 type requestRow struct {
 	wire.Row
 	outcome
-	Href  string
-	Score *wire.Score // the one that the list shows; nil if the request has none of it
+	Href   string
+	Score  *wire.Score // the one that the list shows; nil if the request has none of it
+	NewDay string      // the row's day, if the row before it is of another one
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
@@ -29,6 +31,49 @@ func requestRows(f filter.Filter, page wire.SearchPage) (rows []requestRow, main
 	}
 
 	return rows, main
+}
+
+// markDays sets the days of a list by time, in a zone.
+func markDays(rows []requestRow, now time.Time, zone *time.Location) {
+	last := ""
+	for i := range rows {
+		at := rows[i].ListTime.In(zone)
+		day := at.Format("Monday, January 2")
+		if at.Year() != now.In(zone).Year() {
+			day += at.Format(", 2006")
+		}
+		if day != last {
+			rows[i].NewDay, last = day, day
+		}
+	}
+}
+
+// without are columns that may be empty, and how to see that a row has nothing there.
+var without = map[string]func(r *requestRow) bool{
+	"template": func(r *requestRow) bool { return r.PromptName == nil },
+	"model":    func(r *requestRow) bool { return r.Engine == "" },
+	"provider": func(r *requestRow) bool { return r.Provider == "" },
+	"tokens":   func(r *requestRow) bool { return r.InputTokens == nil && r.OutputTokens == nil },
+	"cost":     func(r *requestRow) bool { return r.Price == nil },
+	"score":    func(r *requestRow) bool { return r.Score == nil },
+	"scores":   func(r *requestRow) bool { return len(r.Scores) == 0 },
+	"tags":     func(r *requestRow) bool { return len(r.Tags) == 0 },
+	"metadata": func(r *requestRow) bool { return len(r.Metadata) == 0 },
+	"tools":    func(r *requestRow) bool { return len(r.ToolNames) == 0 },
+	"finish":   func(r *requestRow) bool { return r.FinishReason == "" },
+	"function": func(r *requestRow) bool { return r.FunctionName == "" },
+	"groups":   func(r *requestRow) bool { return len(r.GroupIDs) == 0 },
+}
+
+// filled returns the columns without those that are empty in all rows. A column that the list is
+// sorted by stays.
+func filled(columns []filter.Column, f filter.Filter, rows []requestRow) []filter.Column {
+	return slices.DeleteFunc(columns, func(c filter.Column) bool {
+		isEmpty := without[c.Name]
+		sorted := c.Sort != "" && f.Order.Direction(c.Sort) != ""
+		return isEmpty != nil && !sorted &&
+			!slices.ContainsFunc(rows, func(r requestRow) bool { return !isEmpty(&r) })
+	})
 }
 
 // mainScore returns the name of the score that most rows have, so that as many as possible can be

@@ -43,7 +43,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	// A call of a conversation, with the form to score it.
 	b.do("look", chromedp.EmulateViewport(pictureWidth, 720))
 	b.visit("/requests?filter=" + url.QueryEscape("user_id:"+seed.TalkUser+" template:support/agent"))
-	b.press("tbody tr:first-child .c-call")
+	b.press("tr[data-href] .c-call")
 	b.shows("main", "Score", "Latency")
 	b.picture("request")
 	b.press(`[data-key="t"]`)

@@ -184,7 +184,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 			t.Errorf("a row shows %s", row)
 		}
 	}
-	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tbody tr")].every((row) =>
+	p.holds("all rows are tinted", `[...document.querySelectorAll("#list tr[data-href]")].every((row) =>
 		getComputedStyle(row).backgroundColor !== getComputedStyle(document.querySelector("#list")).backgroundColor)`)
 	p.screenshots("list-failed")
 	b.key("j")
