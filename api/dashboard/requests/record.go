@@ -163,6 +163,12 @@ func (v recordView) Title() string {
 	if ended := v.Ended(); ended != "" {
 		parts = append(parts, ended)
 	}
+
+	return strings.Join(append(parts, v.Subjects()...), " · ")
+}
+
+// Subjects returns what the page is about: a template's version, and what Heading names.
+func (v recordView) Subjects() (parts []string) {
 	if p := v.Record.Prompt; p != nil && p.Name != "" {
 		template := p.Name
 		if p.Version != nil {
@@ -171,7 +177,7 @@ func (v recordView) Title() string {
 		parts = append(parts, template)
 	}
 
-	return strings.Join(append(parts, v.Heading()), " · ")
+	return append(parts, v.Heading())
 }
 
 // talkKeys are the metadata keys whose value names a conversation.

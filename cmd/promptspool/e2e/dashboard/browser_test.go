@@ -128,6 +128,13 @@ func (b *browser) visit(path string) {
 	b.do("visit "+path, chromedp.Navigate(b.base+path))
 }
 
+// signsOut opens the menu of the person who is signed in, and presses Sign out.
+func (b *browser) signsOut() {
+	b.t.Helper()
+	b.do("open the menu", chromedp.Click(".me summary"))
+	b.press(`.me form[action$="/sign-out"] button`)
+}
+
 // press clicks on what leads to another page, and waits for that page.
 func (b *browser) press(selector string) {
 	b.t.Helper()

@@ -315,7 +315,7 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	} {
 		b.press(step.click)
 		b.stays(step.has)
-		b.do("unfold", chromedp.Evaluate[chromedp.Void](`document.querySelector(".export")?.setAttribute("open", "")`))
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".export, .actions .more").forEach((box) => { box.open = true; })`))
 		b.holds("the page fits", `document.documentElement.scrollWidth <= 390`)
 		b.look(source)
 		for _, v := range b.violations("target-size") {

@@ -159,7 +159,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	if n := b.drafts(); n != 1 {
 		t.Errorf("%d drafts are kept, want 1", n)
 	}
-	b.press(".me form button")
+	b.signsOut()
 	if n := b.drafts(); n != 0 {
 		t.Errorf("after signing out %d drafts are left", n)
 	}
@@ -201,7 +201,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "Send this link. It works once and expires on")
 	b.screenshots("invited")
 	link := strings.TrimSpace(b.text("#link"))
-	b.press(".me form button")
+	b.signsOut()
 	b.visit(strings.TrimPrefix(link, b.base))
 	b.shows("main", "You are joining the account default as an editor")
 	b.screenshots("joining")
@@ -210,7 +210,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	if b.text("#draft:not([hidden])") != "" {
 		t.Error("the draft of another person is offered")
 	}
-	b.press(".me form button")
+	b.signsOut()
 
 	b.visit("/sign-in")
 	b.signIn("ann@example.com", "another good password")
@@ -219,7 +219,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "Send this link to bob@example.com. It works once and expires in 24 hours.")
 	b.screenshots("resetting")
 	reset = strings.TrimSpace(b.text("#link"))
-	b.press(".me form button")
+	b.signsOut()
 	b.visit(strings.TrimPrefix(reset, b.base))
 	b.screenshots("reset")
 	b.fill("[name=password]", "a new one to remember")

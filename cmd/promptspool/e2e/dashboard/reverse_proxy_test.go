@@ -126,7 +126,7 @@ func (p proxied) works(t *testing.T, address, id string) {
 		t.Errorf("the export has %q, %v", lines, err)
 	}
 
-	b.press(`header form[action$="/sign-out"] button`)
+	b.signsOut()
 	b.isAt("/sign-in")
 	b.shows("main", "You have signed out.")
 	b.visit("/requests")
