@@ -26,7 +26,8 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 		body := page.Body.String()
 		if page.Code != 200 || !strings.Contains(body, `<h1><span class="good">succeeded</span> · `) ||
 			!strings.Contains(body, "5b8efff798038103d269b633813fc60c") ||
-			strings.Contains(body, "look_<wbr>up</h1>") != isSpan || strings.Contains(body, "<dt>Kind</dt>") != isSpan ||
+			strings.Contains(body, "look_<wbr>up</h1>") != isSpan ||
+			strings.Contains(body, "<dt>Kind</dt>") != isSpan ||
 			strings.Contains(body, "<dt>Cost</dt>") == isSpan || strings.Contains(body, "cURL") == isSpan {
 			t.Errorf("the page of %s: %d %s", operation, page.Code, body)
 		}

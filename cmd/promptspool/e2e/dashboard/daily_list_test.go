@@ -67,7 +67,8 @@ func (p *person) tookSteps(most int) {
 // rows returns the texts of the list's rows.
 func (b *browser) rows() []string {
 	b.t.Helper()
-	const texts = `[...document.querySelectorAll("#list tr[data-href]")].map((row) => row.innerText.replace(/\s+/g, " "))`
+	const texts = `[...document.querySelectorAll("#list tr[data-href]")]
+		.map((row) => row.innerText.replace(/\s+/g, " "))`
 	rows, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string](texts))
 	if err != nil {
 		b.t.Fatal(err)
@@ -315,7 +316,8 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	} {
 		b.press(step.click)
 		b.stays(step.has)
-		b.do("unfold", chromedp.Evaluate[chromedp.Void](`document.querySelectorAll(".export, .actions .more").forEach((box) => { box.open = true; })`))
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](
+			`document.querySelectorAll(".export, .actions .more").forEach((box) => { box.open = true; })`))
 		b.holds("the page fits", `document.documentElement.scrollWidth <= 390`)
 		b.look(source)
 		for _, v := range b.violations("target-size") {

@@ -47,7 +47,7 @@ func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {
 	b.visit("/requests?col=model&col=latency")
 	b.shows("main", "2 requests", "gpt-demo", "gpt-other", "1.50 s")
 	b.fill("#line", `Tag:"demo"`)
-	b.press(".filter .primary")
+	b.press(".line button")
 	b.shows("main", "1 request,", "gpt-demo", "tag:demo")
 	b.holds("the line is in the address", `new URL(location).searchParams.get("filter") === 'Tag:"demo"'`)
 	b.screenshots("requests")

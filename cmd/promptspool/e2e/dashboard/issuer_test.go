@@ -86,7 +86,7 @@ func TestPeopleSignInAtAnIssuerBehindNginx(t *testing.T) {
 
 	// Signing out ends the issuer's session as well, and no click brings it back.
 	b.leaves("/")
-	b.press("[action$='/sign-out'] button")
+	b.signsOut()
 	b.isAt("/sign-in")
 	if passes := issuer.Passes(eve); passes > 0 {
 		t.Errorf("eve is signed in at the issuer, after %d passes", passes)

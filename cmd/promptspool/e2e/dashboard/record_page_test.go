@@ -249,6 +249,7 @@ func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
 	var sent [3]string
 	sent[0] = fmt.Sprint(server.Get("/api/public/v2/requests/" + id).JSON["request"])
 	for i, program := range [][]string{{"sh", "-c"}, {"python3", "-c"}} {
+		b.do("open the menu", chromedp.Evaluate[chromedp.Void](`document.querySelector(".actions .more").open = true`))
 		b.do("copy", chromedp.Click([]string{"[data-copy-from*=curl]", "[data-copy-from*=python]"}[i]))
 		text := b.copied()
 		again := exec.Command(program[0], program[1], text)
@@ -323,7 +324,7 @@ func TestAFailedCallShowsWhyFirst(t *testing.T) {
 
 	// A chosen set of columns without the status does not hide that a call failed.
 	b.visit("/requests?col=model")
-	b.shows("tbody tr.failed:nth-child(3) td:first-child", "failed")
+	b.shows("tr.failed:nth-child(3 of [data-href]) td:first-child", "failed")
 	b.visit("/requests")
 	b.screenshots("failed-list")
 

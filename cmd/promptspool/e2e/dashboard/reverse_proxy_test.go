@@ -96,6 +96,9 @@ func (p proxied) works(t *testing.T, address, id string) {
 	b.isAt("/requests")
 
 	for _, path := range []string{"/templates", "/sidecars", "/keys", "/people", "/docs", "/"} {
+		if path == "/docs" {
+			b.do("open the menu", chromedp.Click(".me summary"))
+		}
 		b.press(fmt.Sprintf(`header a[href="%s%s"]`, basePath, path))
 		b.isAt(path)
 	}
