@@ -27,7 +27,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		shows      []string
 	}{
 		{"overview", "/?filter=since:7d", 900, []string{"Requests", "Cost", "Latency"}},
-		{"requests", "/requests?filter=template%3Asupport%2Freply", 620, []string{"support/reply", "Latency"}},
+		{"requests", "/requests?filter=template%3Asupport%2Freply", 480, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+seed.Phrase+`"`), 420, []string{seed.Phrase}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
 		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Commit message"}},
@@ -48,6 +48,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	b.picture("request")
 	b.press(`[data-key="t"]`)
 	b.shows(".chips", "session_id:")
+	b.do("look", chromedp.EmulateViewport(pictureWidth, 440))
 	b.picture("conversation")
 
 	server, b := founded(t)
