@@ -21,7 +21,7 @@ import (
 
 	"promptspool/api"
 	"promptspool/api/dashboard/docs"
-	"promptspool/api/openapi"
+	"promptspool/api/openapi/openapitest"
 	"promptspool/api/wire"
 	"promptspool/metrics"
 )
@@ -157,7 +157,7 @@ func serve(
 	go func() { done <- server.Serve(ln) }()
 
 	transport := &http.Transport{DialContext: dial}
-	s.http = &http.Client{Transport: &openapi.Transport{
+	s.http = &http.Client{Transport: &openapitest.Transport{
 		RoundTripper: transport,
 		Checker:      description(),
 		Report:       func(err error) { t.Errorf("the description of the API differs: %v", err) },
@@ -177,8 +177,8 @@ func serve(
 }
 
 // description returns what the calls of all tests are compared with.
-var description = sync.OnceValue(func() *openapi.Checker {
-	c, err := openapi.NewChecker([]byte(docs.OpenAPI("test", "")))
+var description = sync.OnceValue(func() *openapitest.Checker {
+	c, err := openapitest.NewChecker([]byte(docs.OpenAPI("test", "")))
 	if err != nil {
 		panic(err)
 	}

@@ -55,11 +55,12 @@ type answer struct {
 	cached  bool   // a sidecar answers from its cache, and says so in headers
 }
 
+// The media types of bodies.
 const (
-	mediaJSON  = "application/json"
-	mediaLines = "application/x-ndjson"
-	mediaCSV   = "text/csv"
-	mediaOTLP  = "application/x-protobuf"
+	MediaJSON  = "application/json"
+	MediaLines = "application/x-ndjson"
+	MediaCSV   = "text/csv"
+	MediaOTLP  = "application/x-protobuf"
 )
 
 // operations returns the whole table.
@@ -147,9 +148,9 @@ func (o *operation) requestBody(s *schemas) *Body {
 	}
 
 	media := Media{Schema: s.schemaOf(o.body), Example: s.example(o.body)}
-	content := map[string]Media{cmp.Or(o.bodyType, mediaJSON): media}
+	content := map[string]Media{cmp.Or(o.bodyType, MediaJSON): media}
 	if o.tag == tagOTLP {
-		content[mediaOTLP] = binary
+		content[MediaOTLP] = binary
 	}
 
 	return &Body{Required: !o.optional, Content: content}
@@ -170,7 +171,7 @@ func (o *operation) responses(s *schemas) map[string]*Response {
 		}
 		all[status].add(s, a)
 		if o.body != nil && o.tag == tagOTLP {
-			all[status].Content[mediaOTLP] = binary
+			all[status].Content[MediaOTLP] = binary
 		}
 	}
 
@@ -199,10 +200,10 @@ func (r *Response) add(s *schemas, a answer) {
 
 	// CSV has no schema.
 	media := Media{Schema: &jsonschema.Schema{Type: "string"}, Example: a.example}
-	if a.media != mediaCSV {
+	if a.media != MediaCSV {
 		media = Media{Schema: s.schemaOf(a.example), Example: s.example(a.example)}
 	}
-	r.Content[cmp.Or(a.media, mediaJSON)] = media
+	r.Content[cmp.Or(a.media, MediaJSON)] = media
 }
 
 // errorCodes returns the errors that the operation may answer with.
@@ -315,7 +316,7 @@ func errorResponses(s *schemas) map[string]*Response {
 
 		r := &Response{
 			Description: f.text,
-			Content:     map[string]Media{mediaJSON: {Schema: s.schemaOf(body), Example: s.example(body)}},
+			Content:     map[string]Media{MediaJSON: {Schema: s.schemaOf(body), Example: s.example(body)}},
 		}
 		if f.code == wire.CodeTooMany || f.code == wire.CodeUnavailable {
 			r.Headers = map[string]*Header{"Retry-After": {Ref: "#/components/headers/Retry-After"}}

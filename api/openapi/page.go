@@ -239,7 +239,7 @@ func (p *page) section(o *operation) {
 
 	if d.Body != nil {
 		for kind, media := range d.Body.Content {
-			if kind == mediaOTLP {
+			if kind == MediaOTLP {
 				continue
 			}
 			p.WriteString("The body:\n\n")
@@ -278,14 +278,14 @@ func (p *page) example(o *operation, d *Operation) {
 	header := ` -H "X-API-KEY: $PROMPTSPOOL_KEY"`
 	if d.Body != nil {
 		for kind, media := range d.Body.Content {
-			if kind == mediaOTLP { // the same in JSON is shown
+			if kind == MediaOTLP { // the same in JSON is shown
 				header += " -H 'Content-Type: application/json'"
 				continue
 			}
 			body = inLines(media.Example)
 
 			// A line must stay one.
-			if kind == mediaLines {
+			if kind == MediaLines {
 				body = fmt.Sprintf("%s", media.Example)
 			}
 			body = " -d '" + body + "'"
@@ -303,7 +303,7 @@ func (p *page) example(o *operation, d *Operation) {
 // answers writes the successful answers, with an example of each, and the errors.
 func (p *page) answers(o *operation, d *Operation) {
 	for _, a := range o.answers {
-		media, ok := d.Responses[fmt.Sprint(a.status)].Content[cmp.Or(a.media, mediaJSON)]
+		media, ok := d.Responses[fmt.Sprint(a.status)].Content[cmp.Or(a.media, MediaJSON)]
 		if a.text != "" {
 			fmt.Fprintf(p, "Answer %d: %s", a.status, a.text)
 		}
@@ -317,7 +317,7 @@ func (p *page) answers(o *operation, d *Operation) {
 		p.WriteString("\n\n")
 
 		// CSV has neither members nor lines to indent.
-		if a.media != mediaCSV {
+		if a.media != MediaCSV {
 			fmt.Fprintf(p, "```json shown (an example)\n%s\n```\n\n", inLines(media.Example))
 			p.fields(media.Schema, false)
 		} else {

@@ -269,10 +269,10 @@ var requestOperations = []operation{
 		body:     Export{Search: wire.Search{FilterGroup: onlyDemo}, Format: wire.FormatEvents},
 		answers: []answer{
 			{
-				status: 200, text: "The events or records.", media: mediaLines,
+				status: 200, text: "The events or records.", media: MediaLines,
 				example: ExportLine{Export: &wire.ExportMark{Done: true}},
 			},
-			{status: 200, media: mediaCSV, example: strings.Join(wire.CSVColumns, ",") + "\n"},
+			{status: 200, media: MediaCSV, example: strings.Join(wire.CSVColumns, ",") + "\n"},
 		},
 	},
 	{
@@ -281,7 +281,7 @@ var requestOperations = []operation{
 		summary: "Render the requests of a template with another version",
 		detail:  "Nothing is sent to a model. A line for each request, newest first.",
 		body:    BacktestQuery{Name: "greet", Version: 1, Last: 20},
-		answers: []answer{{status: 200, text: backtestText, media: mediaLines, example: wire.Backtest{
+		answers: []answer{{status: 200, text: backtestText, media: MediaLines, example: wire.Backtest{
 			RequestID:      exampleRequest,
 			AcceptedAt:     exampleTime,
 			InputVariables: json.RawMessage(rawVariables),

@@ -37,7 +37,7 @@ var syncOperations = []operation{
 			"`accepted`, `duplicate` and the length of `refused` add up to the events sent. An event that the " +
 			"key may not log, or that was accepted after the key's end, is refused as `forbidden`. A key that " +
 			"has ended delivers for 30 days more.",
-		bodyType: mediaLines,
+		bodyType: MediaLines,
 		body: wire.Event{
 			ID:         exampleEvent,
 			Kind:       wire.KindScore,

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"promptspool/api/dashboard/docs"
-	"promptspool/api/openapi"
+	"promptspool/api/openapi/openapitest"
 )
 
 // undescribed are the calls of the tests that do not match the description of the API.
@@ -45,8 +45,8 @@ func (u *undescribed) first() error {
 }
 
 // checker knows the description of the API.
-var checker = sync.OnceValues(func() (*openapi.Checker, error) {
-	return openapi.NewChecker([]byte(docs.OpenAPI("test", "")))
+var checker = sync.OnceValues(func() (*openapitest.Checker, error) {
+	return openapitest.NewChecker([]byte(docs.OpenAPI("test", "")))
 })
 
 // Comparing returns a transport that compares each call with the description of the API. The clients of
@@ -57,7 +57,7 @@ func Comparing(transport http.RoundTripper) http.RoundTripper {
 		panic(err) // the tests of package docs fail for the same reason
 	}
 
-	return &openapi.Transport{RoundTripper: transport, Checker: c, Report: differences.add}
+	return &openapitest.Transport{RoundTripper: transport, Checker: c, Report: differences.add}
 }
 
 // ComparingProxy returns the address of a proxy to a listener. It compares the calls of

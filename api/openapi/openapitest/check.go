@@ -1,4 +1,5 @@
-package openapi
+// Package openapitest compares requests and answers with the description of the API.
+package openapitest
 
 import (
 	"bytes"
@@ -14,14 +15,15 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"promptspool/api/openapi"
 )
 
 // Checker compares requests with a description. Answers must not have members that the
 // description does not list. Safe for concurrent use.
 type Checker struct {
-	document any               // as decoded by jsonschema.UnmarshalJSON
-	routes   *http.ServeMux    // finds the pattern of a request
-	places   map[string]string // by pattern: a JSON pointer to the operation
+	document any // as decoded by jsonschema.UnmarshalJSON
+	routes   []documented
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler          // under mu
@@ -34,24 +36,19 @@ const resource = "https://promptspool/openapi.json"
 
 // NewChecker returns a Checker for a description in JSON.
 func NewChecker(description []byte) (*Checker, error) {
-	c := &Checker{
-		routes:   http.NewServeMux(),
-		places:   make(map[string]string),
-		compiler: jsonschema.NewCompiler(),
-		compiled: make(map[string]*jsonschema.Schema),
-	}
+	c := &Checker{compiler: jsonschema.NewCompiler(), compiled: make(map[string]*jsonschema.Schema)}
 	c.compiler.DefaultDraft(jsonschema.Draft2020)
 	c.compiler.AssertFormat()
 
 	var err error
 	if c.document, err = jsonschema.UnmarshalJSON(bytes.NewReader(description)); err != nil {
-		return nil, fmt.Errorf("openapi: %w", err)
+		return nil, fmt.Errorf("the description: %w", err)
 	}
 
 	// Before the compiler has it: tests must notice members without a description.
 	closeObjects(c.document)
 	if err := c.compiler.AddResource(resource, c.document); err != nil {
-		return nil, fmt.Errorf("openapi: %w", err)
+		return nil, fmt.Errorf("the description: %w", err)
 	}
 
 	paths, _ := member(c.document, "paths").(map[string]any)
@@ -60,7 +57,7 @@ func NewChecker(description []byte) (*Checker, error) {
 			c.add(method, path, path)
 		}
 	}
-	for older, usual := range OlderRoutes() {
+	for older, usual := range openapi.OlderRoutes() {
 		method, spelling, _ := strings.Cut(older, " ")
 		_, path, _ := strings.Cut(usual, " ")
 		c.add(strings.ToLower(method), spelling, path)
@@ -69,18 +66,26 @@ func NewChecker(description []byte) (*Checker, error) {
 	return c, nil
 }
 
-// add adds a path, which the document describes under the same or another spelling. A name at its end
-// may have slashes, which older clients send as they are.
+// documented is one operation of a document.
+type documented struct {
+	method         string
+	prefix, suffix string // of the path, around its identifier
+	exact          bool   // the path has no identifier
+	place          string // a JSON pointer to the operation
+}
+
+// add adds a path, which the document describes under the same or another spelling.
 func (c *Checker) add(method, path, described string) {
-	if named, ok := strings.CutSuffix(path, "}"); ok {
-		path = named + "...}"
-	}
-	if path == "/" { // itself, and not as the beginning of others
-		path = "/{$}"
-	}
-	pattern := strings.ToUpper(method) + " " + path
-	c.routes.HandleFunc(pattern, http.NotFound)
-	c.places[pattern] = "/paths/" + escaped(described) + "/" + method
+	prefix, rest, named := strings.Cut(path, "{")
+	_, suffix, _ := strings.Cut(rest, "}")
+
+	c.routes = append(c.routes, documented{
+		method: strings.ToUpper(method),
+		prefix: prefix,
+		suffix: suffix,
+		exact:  !named,
+		place:  "/paths/" + escaped(described) + "/" + method,
+	})
 }
 
 // closeObjects changes schemas so that objects have only the members that they list,
@@ -115,17 +120,29 @@ func member(v any, names ...string) any {
 	return v
 }
 
-// find returns the place of a request's operation.
+// find returns the place of a request's operation: of those that match, the one with the longest
+// fixed part. A name may have slashes, which older clients send as they are.
 func (c *Checker) find(method, path string) (place string, ok bool) {
 	// The server also accepts more slashes.
-	u, err := url.Parse("/" + strings.TrimLeft(path, "/"))
-	if err != nil {
-		return "", false
-	}
-	_, pattern := c.routes.Handler(&http.Request{Method: method, URL: u})
-	place, ok = c.places[pattern]
+	path = "/" + strings.TrimLeft(path, "/")
+	var best documented
+	for _, r := range c.routes {
+		matches := path == r.prefix && r.exact
 
-	return place, ok
+		// The identifier has at least one character.
+		if !r.exact && len(path) > len(r.prefix)+len(r.suffix) {
+			matches = strings.HasPrefix(path, r.prefix) && strings.HasSuffix(path, r.suffix)
+		}
+		if !matches || r.method != method {
+			continue
+		}
+
+		if !ok || r.exact || !best.exact && len(r.prefix+r.suffix) > len(best.prefix+best.suffix) {
+			best, ok = r, true
+		}
+	}
+
+	return best.place, ok
 }
 
 // CheckRequest reports how the body of a request that was accepted differs from the
@@ -140,12 +157,12 @@ func (c *Checker) CheckRequest(method, path string, body []byte) error {
 	// Only single objects are compared: lines of events are accepted or refused one by
 	// one.
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil || content[mediaJSON] == nil || value == nil {
+	if err != nil || content[openapi.MediaJSON] == nil || value == nil {
 		return nil
 	}
 
 	// A few members may be null; everywhere else null counts as absent.
-	schema := place + "/requestBody/content/" + escaped(mediaJSON) + "/schema"
+	schema := place + "/requestBody/content/" + escaped(openapi.MediaJSON) + "/schema"
 	if c.validate(schema, value) == nil {
 		return nil
 	}
@@ -187,11 +204,11 @@ func (c *Checker) CheckAnswer(method, path string, status int, header http.Heade
 	switch {
 	case content == nil && len(body) == 0:
 		return nil
-	case kind == mediaOTLP: // not JSON, whatever it answers
+	case kind == openapi.MediaOTLP: // not JSON, whatever it answers
 		return nil
 	case content[kind] == nil:
 		return fmt.Errorf("the Content-Type %q is not described for %d", kind, status)
-	case kind == mediaCSV:
+	case kind == openapi.MediaCSV:
 		return nil
 	}
 
@@ -233,7 +250,7 @@ func (c *Checker) validate(place string, value any) error {
 		var err error
 		if schema, err = c.compiler.Compile(resource + "#" + place); err != nil {
 			c.mu.Unlock()
-			return fmt.Errorf("openapi: %w", err)
+			return fmt.Errorf("the description: %w", err)
 		}
 		c.compiled[place] = schema
 	}
