@@ -61,19 +61,25 @@ func otlpShapes() (all []*shape) {
 		}
 	}
 
-	agent := filling{
-		place:   "logRecords",
-		before:  `{"resourceLogs":[{"scopeLogs":[{"logRecords":[`,
-		element: `{"body":{"stringValue":"claude_code.a"}}`,
-		after:   `]}]}]}`,
+	for what, element := range inOrder(map[string]string{
+		"of a coding agent": `{"body":{"stringValue":"claude_code.a"}}`,
+		"of calls without spans": `{"eventName":"gen_ai.client.inference.operation.details","attributes":[` +
+			attributeOf("gen_ai.request.model", "a") + `]}`,
+	}) {
+		records := filling{
+			place:   "logRecords",
+			before:  `{"resourceLogs":[{"scopeLogs":[{"logRecords":[`,
+			element: element,
+			after:   `]}]}]}`,
+		}
+		all = append(all, &shape{
+			name: "JSON /v1/logs " + what, method: "POST", path: "/v1/logs",
+			header:  []string{"Content-Type", "application/json"},
+			body:    records.text,
+			records: recordsOf(records.place, len(element)),
+			bounded: otlpBounded,
+		})
 	}
-	all = append(all, &shape{
-		name: "JSON /v1/logs of a coding agent", method: "POST", path: "/v1/logs",
-		header:  []string{"Content-Type", "application/json"},
-		body:    agent.text,
-		records: recordsOf(agent.place, len(agent.element)),
-		bounded: otlpBounded,
-	})
 
 	for _, key := range attributesRead() {
 		for _, value := range append(smallest, `{"role":"user","content":"a"}`, `{"type":"text","text":"a"}`) {

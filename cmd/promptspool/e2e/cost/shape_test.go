@@ -229,7 +229,8 @@ var generatedShapes = sync.OnceValue(func() []*shape {
 		dialectShapes(), otlpShapes())
 })
 
-// foundShapes are those that once were too dear, by their names. They are part of the short form.
+// foundShapes are those that once were too dear, or have many parts of a new kind, by their names. They
+// are part of the short form.
 var foundShapes = []string{
 	`a call of completion, .prompt of "a"`,
 	`a call of OpenAI chat, .messages[].tool_calls of []`,
@@ -238,6 +239,7 @@ var foundShapes = []string{
 	`a call of Titan,  of "%x":0`,
 	`attribute ai.response.toolCalls of JSON, {}`,
 	`attribute gen_ai.output.messages of JSON, {}`,
+	`JSON /v1/logs of calls without spans`,
 	`protobuf /v1/traces.resource_spans.scope_spans.spans.attributes.value.kvlist_value.values.value` +
 		`.array_value.values of {double_value}`,
 	`POST /api/public/v2/requests/search .filter_group.filters of 0`,
