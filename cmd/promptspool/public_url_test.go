@@ -120,7 +120,7 @@ func TestTheFirstPersonIsSentToThePublicAddress(t *testing.T) {
 	}
 	var b strings.Builder
 	welcome(&b, publicAddress{url: u}.or("http://127.0.0.1:8788"), "the-code")
-	if !strings.Contains(b.String(), "https://example.com/promptspool/sign-up, with the setup code the-code") {
+	if !strings.Contains(b.String(), "https://example.com/promptspool/sign-up?code=the-code") {
 		t.Error(b.String())
 	}
 }

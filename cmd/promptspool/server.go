@@ -113,8 +113,8 @@ func signUpOf(r *config.Reader) wire.SignUp {
 // It is printed, not logged: logs are kept, and others read them.
 func welcome(w io.Writer, url string, setup wire.Secret) {
 	if setup != "" {
-		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s/sign-up, with the setup code %s\n",
-			url, string(setup))
+		_, _ = fmt.Fprintf(w, "Nobody has signed up yet. Open %s to become the owner.\n",
+			linkTo(url, "/sign-up", string(setup)))
 	}
 }
 

@@ -195,7 +195,7 @@ var bannerText = template.Must(template.New("").Parse(
   sidecar, for your app   http://{{.Sidecar}}   (operations on http://{{.SidecarOps}}){{if .OTLP}}
   for OpenTelemetry       http://{{.OTLP}}{{end}}
   server                  http://{{.Server}}   (operations on http://{{.ServerOps}})
-  dashboard               {{.Dashboard}}/{{if .Setup}}sign-up   (setup code {{.Setup}}){{end}}
+  dashboard               {{.Dashboard}}/{{if .Setup}}sign-up?code={{.Setup}}{{end}}
   key                     {{.Key}}
 
 Paste this into another terminal to log a call, and to find it on the server:

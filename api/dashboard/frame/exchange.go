@@ -60,7 +60,6 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 		Notice:  f.notices[c.URL.Query().Get("done")],
 		Version: f.Version,
 		Now:     f.Now(),
-		Curl:    exampleCurl(c.Base()),
 		Base:    c.Base(),
 		SignIn:  f.People != nil,
 		Zone:    c.zone(),

@@ -134,14 +134,3 @@ func (v view) Back() string {
 func (v view) May(pattern string) bool {
 	return v.User != nil && v.User.Role.Includes(access.Role(pattern))
 }
-
-// exampleCurl returns a command that logs a call, for accounts without any.
-func exampleCurl(base string) string {
-	return "curl " + base + `/rest/track-request -H 'Content-Type: application/json' -d '{
-  "api_key": "YOUR KEY", "function_name": "openai.ChatCompletion.create",
-  "kwargs": {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Say hello."}]},
-  "request_response": {"model": "gpt-4o-mini", "choices": [{"index": 0, "finish_reason": "stop",
-    "message": {"role": "assistant", "content": "Hello!"}}],
-    "usage": {"prompt_tokens": 10, "completion_tokens": 2}},
-  "request_start_time": '$(date +%s)', "request_end_time": '$(date +%s)'}'`
-}

@@ -25,6 +25,9 @@ type keysView struct {
 // Has reports whether the form for a new key has a right checked.
 func (v keysView) Has(right string) bool { return slices.Contains(v.Typed["right"], right) }
 
+// Logs reports whether the new key may log calls.
+func (v keysView) Logs() bool { return v.New.Scope&wire.ScopeLog != 0 }
+
 func (p *pages) keysPage(c *frame.Exchange) error { return p.showKeys(c, http.StatusOK, keysView{}) }
 
 func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) {

@@ -4,7 +4,11 @@ package dashboard
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics/parts"
 )
 
 // founded starts a server whose first owner has just signed up in a browser.
@@ -21,12 +26,53 @@ func founded(t *testing.T) (*harness.Node, *browser) {
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	server.Takes()
 	b := openBrowser(t, server)
-	b.visit("/sign-up")
-	b.fill("[name=code]", harness.SetupCode(server))
+	b.visit("/sign-up?code=" + harness.SetupCode(server)) // the link that the server printed
 	b.fill("[name=email]", "ann@example.com")
 	b.fill("[name=password]", "correct horse battery")
 	b.press("main .primary")
 	return server, b
+}
+
+// The first five minutes: from the link that the server prints to calls on the overview, by what is
+// copied from the page of a new key.
+func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
+	parts.Need(t, "python3", "node", "curl")
+	_, b := founded(t)
+	b.allowClipboard()
+	b.shows("main", "Nothing has been logged yet", "curl", "Python", "JavaScript", "OpenTelemetry",
+		"Waiting for the first call")
+	b.press("main a[href='/keys']")
+	b.fill("[name=name]", "first")
+	b.press(".new-key .primary")
+	b.shows("main", "Your new key", "Log a first call with it")
+
+	node := filepath.Join(t.TempDir(), "first.mjs")
+	for id, program := range map[string][]string{
+		"curl":       {"sh", "-c"},
+		"python":     {"python3", "-c"},
+		"javascript": {"node", node},
+	} {
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+			`document.querySelector("#first-%s").closest("details").open = true`, id)))
+		b.do("copy", chromedp.Click("[data-copy=first-"+id+"]"))
+		text := b.copied()
+		if id == "javascript" {
+			if err := os.WriteFile(node, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			text = ""
+		}
+		out, err := exec.Command(program[0], append(program[1:], text)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), `"success":true`) {
+			t.Errorf("%s: %v %s", id, err, out)
+		}
+	}
+
+	b.do("unfold", chromedp.Click(".way:last-of-type summary"))
+	b.shows("#first-otel", "OTEL_EXPORTER_OTLP_ENDPOINT=http://", "X-API-KEY=ps_")
+	b.screenshots("first-key")
+	b.visit("/requests")
+	b.shows("main", "3 requests", "Say hello.")
 }
 
 func TestRequestsAreFoundByAFilterThatStandsInTheAddress(t *testing.T) {

@@ -230,7 +230,7 @@ func SetupCode(server *Node) string {
 	return found[1]
 }
 
-var printedCode = regexp.MustCompile(`setup code ([a-z2-7-]+)`)
+var printedCode = regexp.MustCompile(`sign-up\?code=([a-z2-7-]+)`)
 
 // Waiting returns how many events wait for the server, -1 if the process does not answer.
 func (n *Node) Waiting() int {
