@@ -267,7 +267,7 @@ func (m *Metrics) forward(f factory) {
 		"Template fetches, by how they were answered.",
 		"result", "hit", "stale", "miss", "error")
 	m.TemplateAgeSeconds = f.gauge("promptspool_template_cache_age_seconds",
-		"How long ago the server last told of changed templates, of the account for which that is "+
+		"How long ago the server last told of changed templates, of the project for which that is "+
 			"longest; 0 while all are connected.")
 }
 
@@ -290,7 +290,7 @@ func (m *Metrics) archive(f factory) {
 
 	m.ArchiveNodesAway = f.gauge("promptspool_archive_nodes_away",
 		"Workers of the database that do not answer, where it is spread over several by Citus; else 0.")
-	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all accounts.")
+	m.ArchiveRecords = f.gauge("promptspool_archive_records", "Records of all projects.")
 	m.ArchiveDiskBytes = f.gauge("promptspool_archive_disk_bytes",
 		"Disk blocks that the archive's files occupy, in bytes.")
 	m.ArchiveUnpackedRows = f.gauge("promptspool_archive_unpacked_rows",

@@ -105,7 +105,7 @@ func (p *Proxy) replayBatch(
 		}
 		defer p.keys.release(number, size)
 	} else if _, ok := p.keys.secret(number); !ok {
-		return fmt.Errorf("the key of event %d is lost; give another one of its account with --key-file",
+		return fmt.Errorf("the key of event %d is lost; give another one of its project with --key-file",
 			batch[0].Seq)
 	}
 

@@ -73,7 +73,7 @@ func (r *Registry) Publish(ctx context.Context, id wire.Identity, p wire.Publish
 	// cheap.
 	r.waiters.wake(id.Account)
 	r.log.Info("template published",
-		"account", id.Account, "name", p.Name, "version", out.VersionNumber,
+		"project", id.Account, "name", p.Name, "version", out.VersionNumber,
 		"labels", p.Labels, "warnings", len(warnings))
 	r.notePublished(ctx, id, by, p, out.VersionNumber, done)
 	out.Warnings = nonNil(warnings)

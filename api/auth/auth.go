@@ -204,7 +204,7 @@ func (a *Auth) Bootstrap(ctx context.Context, key wire.Secret) (wire.Key, error)
 		return wire.Key{}, err
 	case k.AccountName != BootstrapAccount || k.Scope != wire.ScopeFull:
 		return wire.Key{}, wire.Errorf(wire.CodeConflict,
-			"The key in PROMPTSPOOL_BOOTSTRAP_KEY is already key %s of account %s "+
+			"The key in PROMPTSPOOL_BOOTSTRAP_KEY is already key %s of project %s "+
 				"with scope %s; set another one.", k.ID, k.AccountName, k.Scope)
 	}
 
@@ -299,7 +299,7 @@ func checkAccount(name string) []wire.FieldError {
 	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789._-"
 
 	if name == "" || len(name) > accountBytesMax || strings.Trim(name, allowed) != "" {
-		return []wire.FieldError{{Field: "account", Reason: "must be 1 to 64 of a-z 0-9 . _ and -"}}
+		return []wire.FieldError{{Field: "project", Reason: "must be 1 to 64 of a-z 0-9 . _ and -"}}
 	}
 	return nil
 }

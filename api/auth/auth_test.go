@@ -158,11 +158,11 @@ func TestNamesAndScopesAreChecked(t *testing.T) {
 		{"every character that is allowed", "az09._-", "my laptop ✓", wire.ScopeFull, ""},
 		{"the longest account", strings.Repeat("a", 64), "", wire.ScopeApp, ""},
 		{"the longest name, in characters", "a", strings.Repeat("é", 128), wire.ScopeApp, ""},
-		{"no account", "", "", wire.ScopeApp, "account"},
-		{"account too long", strings.Repeat("a", 65), "", wire.ScopeApp, "account"},
-		{"account in capitals", "Team", "", wire.ScopeApp, "account"},
-		{"account with a slash", "te/am", "", wire.ScopeApp, "account"},
-		{"account with a line break at its end", "team\n", "", wire.ScopeApp, "account"},
+		{"no project", "", "", wire.ScopeApp, "project"},
+		{"project too long", strings.Repeat("a", 65), "", wire.ScopeApp, "project"},
+		{"project in capitals", "Team", "", wire.ScopeApp, "project"},
+		{"project with a slash", "te/am", "", wire.ScopeApp, "project"},
+		{"project with a line break at its end", "team\n", "", wire.ScopeApp, "project"},
 		{"name too long", "a", strings.Repeat("é", 129), wire.ScopeApp, "name"},
 		{"name that moves a terminal's cursor", "a", "\x1b[2J", wire.ScopeApp, "name"},
 		{"name that is not UTF-8", "a", "\xff", wire.ScopeApp, "name"},
@@ -349,7 +349,7 @@ func TestBootstrapRefusesUnusableKeys(t *testing.T) {
 		{"not ASCII", bootstrapKey + "é", wire.CodeInvalid, "ASCII"},
 		{"revoked", bootstrapKey, wire.CodeConflict, "was revoked"},
 		{"a key of scope app", appKey, wire.CodeConflict, "with scope app"},
-		{"a key of another account", othersKey, wire.CodeConflict, "of account team"},
+		{"a key of another project", othersKey, wire.CodeConflict, "of project team"},
 	} {
 		_, err := a.Bootstrap(t.Context(), tt.key)
 		wantError(t, err, tt.code, tt.says)

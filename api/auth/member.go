@@ -50,7 +50,7 @@ func errRole() wire.FieldError {
 }
 
 func errNoMember() error {
-	return wire.Errorf(wire.CodeNotFound, "This account has no such member.")
+	return wire.Errorf(wire.CodeNotFound, "This project has no such member.")
 }
 
 // Invites lists the invites of the account that can still be used.
@@ -164,7 +164,7 @@ func (p *People) change(
 		return wire.User{}, errNoMember()
 	case wire.IsCode(err, wire.CodeConflict):
 		return wire.User{}, wire.Errorf(wire.CodeConflict,
-			"An account needs at least one owner. Promote someone else first.")
+			"A project needs at least one owner. Promote someone else first.")
 	case err != nil:
 		return wire.User{}, err
 	}

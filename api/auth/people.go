@@ -126,7 +126,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	founds := a.Code == ""
 	if founds && a.Account == BootstrapAccount {
 		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict,
-			"The account %s is reserved for the operator of this server, who signs up with the setup "+
+			"The project %s is reserved for the operator of this server, who signs up with the setup "+
 				"code that it printed when it started. Choose another name.", BootstrapAccount)
 	}
 
@@ -205,12 +205,12 @@ func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) err
 	as := "as " + string(u.Role)
 	switch {
 	case u.Founder:
-		return p.Note(ctx, u, "create account", u.AccountName, as)
+		return p.Note(ctx, u, "create project", u.AccountName, as)
 	case i.Setup:
-		return p.Note(ctx, u, "join account", u.AccountName, as+", with the setup code")
+		return p.Note(ctx, u, "join project", u.AccountName, as+", with the setup code")
 	}
 
-	return p.Note(ctx, u, "join account", u.AccountName, as+", invited by "+i.By)
+	return p.Note(ctx, u, "join project", u.AccountName, as+", invited by "+i.By)
 }
 
 // taken returns the error for a sign-up without a code whose email or account is taken.
@@ -218,7 +218,7 @@ func (p *People) noteJoined(ctx context.Context, u wire.User, i wire.Invite) err
 // address gets only a few of these.
 func (p *People) taken(ctx context.Context, ip string) error {
 	err := wire.Errorf(wire.CodeConflict,
-		"This email or this account's name is taken. Sign in, or choose another.")
+		"This email or this project's name is taken. Sign in, or choose another.")
 
 	const many = "Too many sign-ups were rejected. Wait 15 minutes, then try again."
 	return p.count(ctx, err, many, takenSource(ip))
@@ -257,7 +257,7 @@ func errClosed() error {
 
 func errCode() error {
 	return wire.Errorf(wire.CodeForbidden, "This code is invalid or has expired. "+
-		"Ask an owner of the account for a new link; on a fresh server, use the setup code "+
+		"Ask an owner of the project for a new link; on a fresh server, use the setup code "+
 		"that it printed when it started.")
 }
 
@@ -368,7 +368,7 @@ func (p *People) prove(
 	ctx context.Context, email, password string, known bool, sources ...source,
 ) (wire.User, error) {
 	const many = "Too many failed sign-ins. Wait 15 minutes, " +
-		"or ask an owner of your account for a link to reset your password."
+		"or ask an owner of your project for a link to reset your password."
 
 	if err := p.throttle.begin(ctx, p.now().UTC(), many, sources...); err != nil {
 		return wire.User{}, err

@@ -363,8 +363,8 @@ func TestOnlyCallersWithACodeLearnWhatIsTaken(t *testing.T) {
 
 	_, email := f.Join(t.Context(), known, office)
 	_, account := f.Join(t.Context(), free, office)
-	wantError(t, email, wire.CodeConflict, "This email or this account's name is taken.")
-	wantError(t, account, wire.CodeConflict, "This email or this account's name is taken.")
+	wantError(t, email, wire.CodeConflict, "This email or this project's name is taken.")
+	wantError(t, account, wire.CodeConflict, "This email or this project's name is taken.")
 
 	code, _, err := f.Invite(t.Context(), owner, wire.RoleViewer)
 	if err != nil {
@@ -478,9 +478,9 @@ func TestTheLastOwnerStaysAndTheLogRemembers(t *testing.T) {
 
 	f.logged(bob,
 		"bob@example.com: set role ann@example.com editor",
-		"bob@example.com: join account default as owner, invited by ann@example.com",
+		"bob@example.com: join project default as owner, invited by ann@example.com",
 		"ann@example.com: invite owner ",
-		"ann@example.com: join account default as owner, with the setup code",
+		"ann@example.com: join project default as owner, with the setup code",
 	)
 
 	editor := owner

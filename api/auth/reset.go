@@ -75,7 +75,7 @@ func (p *People) ResetOf(ctx context.Context, code wire.Secret, ip string) (wire
 
 func errReset() error {
 	return wire.Errorf(wire.CodeForbidden, "This link is invalid, has expired or has been used. "+
-		"Ask an owner of your account for a new one.")
+		"Ask an owner of your project for a new one.")
 }
 
 // ResetPassword uses a code to set the password of its person. It ends all their

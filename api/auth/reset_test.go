@@ -80,7 +80,7 @@ func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
 	wantError(t, err, wire.CodeNotFound, "people list")
 
 	_, err = operator.SetDisabled(t.Context(), owner.Email, true)
-	wantError(t, err, wire.CodeConflict, "people invite --account default --role owner")
+	wantError(t, err, wire.CodeConflict, "people invite --project default --role owner")
 	invite, i, err := operator.Invite(t.Context(), "default", wire.RoleOwner)
 	if err != nil || i.AccountName != "default" || i.Role != wire.RoleOwner {
 		t.Fatalf("Invite: %+v, %v", i, err)
@@ -101,11 +101,11 @@ func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
 	f.logged(owner,
 		"operator: disable member bob@example.com ",
 		"bob@example.com: sign in bob@example.com ",
-		"bob@example.com: join account default as owner, invited by operator",
+		"bob@example.com: join project default as owner, invited by operator",
 		"operator: invite owner ",
 		"ann@example.com: reset password ann@example.com with a link made by operator",
 		"operator: make reset link ann@example.com ",
-		"ann@example.com: join account default as owner, with the setup code",
+		"ann@example.com: join project default as owner, with the setup code",
 	)
 }
 

@@ -54,7 +54,7 @@ func (c *Client) Verdict(ctx context.Context, key wire.Secret) (wire.KeyVerdict,
 		answerBytesMax: syncAnswerBytesMax,
 	})
 	if err == nil && v.Account == "" {
-		err = c.unusable(200, "it names no account")
+		err = c.unusable(200, "it names no project")
 	}
 	return v, err
 }

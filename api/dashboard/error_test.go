@@ -49,7 +49,7 @@ func TestWhatIsNotThereAndAWrongPasswordAreNamed(t *testing.T) {
 
 	gone := s.call(ann, "POST", "/keys/key_gone/revoke", s.form(ann))
 	isPage(t, "an unknown key", gone, http.StatusNotFound, "<h1>Not found</h1>",
-		"This account has no such key.")
+		"This project has no such key.")
 
 	wrong := s.call(ann, "POST", "/password",
 		s.form(ann, "old", "not this one", "password", "a good new password"))

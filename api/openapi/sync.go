@@ -78,7 +78,7 @@ var syncOperations = []operation{
 	{
 		id: "listSidecars", tag: tagSync, name: "sync-fleet",
 		route:   "GET /sync/fleet",
-		summary: "List the sidecars of the account",
+		summary: "List the sidecars of the project",
 		answers: success("The sidecars, by name.", wire.Fleet{Success: true, Items: []wire.FleetSidecar{{
 			Heartbeat: heartbeat,
 			LastSeen:  exampleTime,

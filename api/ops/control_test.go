@@ -148,6 +148,21 @@ func (a *audited) Audit(_ context.Context, _ string, e wire.AuditEntry) error {
 	return nil
 }
 
+func TestAProjectHasItsNameOfBeforeToo(t *testing.T) {
+	dir := t.TempDir()
+	control(t, dir, &ring{})
+
+	for _, member := range []string{"project", "account"} {
+		var made map[string]any
+		sent := map[string]string{member: "acme", "name": `{"project": "x"}`, "scope": "app"}
+		if err := Control(t.Context(), dir, "POST", "/keys", sent, &made); err != nil {
+			t.Fatal(err)
+		}
+		same(t, member, []any{made["project"], made["account"], made["project_id"], made["account_id"], made["name"]},
+			[]any{"acme", "acme", "", "", `{"project": "x"}`})
+	}
+}
+
 // founded are the people of a server where a stranger created the account "eves" by
 // signing up.
 type founded struct{ everybody }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -59,7 +60,8 @@ func peopleRoutes(people People, server string) []route {
 
 	return []route{
 		{"GET", "/people", func(ctx *fasthttp.RequestCtx) (any, error) {
-			all, err := people.People(ctx, string(ctx.QueryArgs().Peek("account")))
+			args := ctx.QueryArgs()
+			all, err := people.People(ctx, cmp.Or(string(args.Peek("project")), string(args.Peek("account"))))
 			return PeopleList{Items: append([]wire.User{}, all...)}, err
 		}},
 		{"POST", "/people/invites", func(ctx *fasthttp.RequestCtx) (any, error) {
@@ -108,8 +110,8 @@ func checkShared(ctx context.Context, people People, n NewKey) error {
 	for _, u := range all {
 		if u.Founder {
 			return wire.Errorf(wire.CodeConflict,
-				"%s founded the account %s by signing up, without an invite. Its people see everything that is "+
-					"logged with a key of it. Choose another --account, or give --shared if that is meant.",
+				"%s founded the project %s by signing up, without an invite. Its people see everything that is "+
+					"logged with a key of it. Choose another --project, or give --shared if that is meant.",
 				u.Email, n.Account)
 		}
 	}

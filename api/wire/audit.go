@@ -59,7 +59,7 @@ func NoteAudit(ctx context.Context, log AuditLog, logger *slog.Logger, account s
 
 	e.ID = NewID()
 	if err := log.Audit(ctx, account, e); err != nil {
-		logger.Error("the audit log misses an entry", "account", account, "action", e.Action,
+		logger.Error("the audit log misses an entry", "project", account, "action", e.Action,
 			"target", e.Target, "error", err)
 	}
 }

@@ -72,7 +72,7 @@ type Affected string
 
 // Calls of other accounts, or with other keys, succeed meanwhile.
 const (
-	AffectsAccount Affected = "account" // those of the caller's account
+	AffectsAccount Affected = "account" // those of the caller's project
 	AffectsKey     Affected = "key"     // those with the caller's key
 )
 
@@ -110,7 +110,7 @@ type ErrorBody struct {
 	Fields  []FieldError `json:"fields"`
 	Code    int          `json:"code,omitempty"` // of google.rpc.Status, for OTLP exporters only
 
-	// Affects is set if only requests of the caller's account, or with its key, fail now.
+	// Affects is set if only requests of the caller's project, or with its key, fail now.
 	Affects Affected `json:"affects,omitempty"`
 
 	// TraceIDs are those of a conflict with traces that are closed.

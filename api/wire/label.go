@@ -4,7 +4,7 @@ import "time"
 
 // Label points to a version.
 type Label struct {
-	ID      int64  `json:"id,omitempty"` // unique in the account
+	ID      int64  `json:"id,omitempty"` // unique in the project
 	Name    string `json:"name"`
 	Version int    `json:"version"`
 }

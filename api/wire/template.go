@@ -27,7 +27,7 @@ type Template struct {
 	UpdatedAt time.Time  `json:"updated_at"`
 	DeletedAt *time.Time `json:"deleted_at,omitempty"`
 
-	// Revision is the account's registry revision that last changed this template; see
+	// Revision is the project's registry revision that last changed this template; see
 	// Changes.
 	Revision uint64 `json:"revision"`
 }
@@ -125,7 +125,7 @@ type RawTemplate struct {
 	Author        string          `json:"author,omitempty"`
 	CreatedAt     time.Time       `json:"created_at"`
 	Snippets      []UsedSnippet   `json:"snippets"` // put into the blueprint, in order of appearance
-	Revision      uint64          `json:"revision"` // the account's registry revision when this was read
+	Revision      uint64          `json:"revision"` // the project's registry revision when this was read
 
 	// Latest and AllLabels are the template's at Revision. They tell which version any
 	// other selector means.

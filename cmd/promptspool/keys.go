@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,11 +18,12 @@ import (
 // keysCommand manages the keys of a running server, on the server's machine.
 func keysCommand() *cli.Command {
 	common := append(config.ShowingFlags(), config.ServerDataFlag())
+	project := config.ProjectFlag("keys create", "default",
+		"the `project` that the key belongs to (created if missing)")
 	create := config.OfCommand("keys create",
-		config.TextFlag("account", "default", "the `account` that the key belongs to (created if missing)"),
 		config.TextFlag("scope", "app", "`scope`: app (log, score and fetch templates), "+
 			"full (everything), or some of log, score, fetch, read, publish and manage, with commas between them"),
-		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the account"),
+		config.SwitchFlag("shared", "make the key even if people who signed up by themselves own the project"),
 		config.TextFlag("name", "", "a label for the key: a `name` for the list"),
 		config.TextFlag("expires", "",
 			"`when` the key ends: after 90d or 12h, or at a date such as 2027-01-31; without it never"),
@@ -39,7 +41,7 @@ func keysCommand() *cli.Command {
 			{
 				Name:   "create",
 				Usage:  "make a key and show it, this once",
-				Flags:  append(create, common...),
+				Flags:  slices.Concat([]cli.Flag{project}, create, common),
 				Action: createKey,
 			},
 			{
@@ -81,7 +83,7 @@ func createKey(c *cli.Context) error {
 	wanted := ops.NewKey{
 		Shared: c.Bool("shared"),
 		NewKey: wire.NewKey{
-			Account:   v.Text("account"),
+			Account:   v.Text("project"),
 			Name:      v.Text("name"),
 			Scope:     scope,
 			Prefix:    v.Text("prefix"),
@@ -96,14 +98,14 @@ func createKey(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, key, func(t *print.Table) { printKey(t, key) })
+	return print.Output(c, ops.InProject(key), func(t *print.Table) { printKey(t, key) })
 }
 
 // printKey prints a key that was just made.
 func printKey(t *print.Table, key ops.CreatedKey) {
 	t.Row("key", key.Secret)
 	t.Row("id", key.ID)
-	t.Row("account", key.AccountName)
+	t.Row("project", key.AccountName)
 	t.Row("scope", key.Scope)
 	if key.Prefix != "" {
 		t.Row("templates", key.Prefix)
@@ -130,7 +132,7 @@ func rotateKey(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, key, func(t *print.Table) {
+	return print.Output(c, ops.InProject(key), func(t *print.Table) {
 		printKey(t, key.CreatedKey)
 		t.Row("", fmt.Sprintf("It replaces %s, which ends at %s.", key.Old.ID, t.Moment(*key.Old.ExpiresAt)))
 	})
@@ -147,9 +149,9 @@ func listKeys(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, list, func(t *print.Table) {
+	return print.Output(c, ops.InProject(list), func(t *print.Table) {
 		now := time.Now()
-		t.Row("ID", "ACCOUNT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
+		t.Row("ID", "PROJECT", "SCOPE", "NAME", "CREATED", "LAST USED", "STATE", "EXPIRES", "TEMPLATES")
 		for _, k := range list.Items {
 			// Ids, never keys: the server could not show these if it wanted to.
 			t.Row(k.ID, k.AccountName, k.Scope, k.Name, t.Moment(k.CreatedAt),
@@ -168,7 +170,7 @@ func revokeKey(c *cli.Context) error {
 		return err
 	}
 
-	return print.Output(c, key, func(t *print.Table) {
+	return print.Output(c, ops.InProject(key), func(t *print.Table) {
 		t.Row(fmt.Sprintf("Key %s of %s is revoked.", key.ID, key.AccountName))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -23,11 +24,9 @@ func peopleCommand() *cli.Command {
 	both := append(config.ShowingFlags(), data)
 	links := append([]cli.Flag{address}, both...)
 
-	list := config.OfCommand("people list",
-		config.TextFlag("account", "", "list only the people of this `account`"),
-	)
+	listed := config.ProjectFlag("people list", "", "list only the people of this `project`")
+	joined := config.ProjectFlag("people invite", "default", "the `project` to join; created if it does not exist")
 	invite := config.OfCommand("people invite",
-		config.TextFlag("account", "default", "the `account` to join; created if it does not exist"),
 		config.TextFlag("role", string(wire.RoleViewer), "the `role`: viewer (can read), reviewer (can also score), "+
 			"editor (can also edit templates and move labels) or owner (also manages people and keys)"),
 	)
@@ -39,13 +38,13 @@ func peopleCommand() *cli.Command {
 			{
 				Name:   "list",
 				Usage:  "list who can sign in",
-				Flags:  append(list, both...),
+				Flags:  append([]cli.Flag{listed}, both...),
 				Action: listPeople,
 			},
 			{
 				Name:   "invite",
 				Usage:  "print a link with which one person signs up",
-				Flags:  append(invite, links...),
+				Flags:  slices.Concat([]cli.Flag{joined}, invite, links),
 				Action: invitePerson,
 			},
 			{
@@ -75,13 +74,13 @@ func peopleCommand() *cli.Command {
 
 func listPeople(c *cli.Context) error {
 	var people ops.PeopleList
-	query := url.Values{"account": {config.Read(c).Text("account")}}
+	query := url.Values{"project": {config.Read(c).Text("project")}}
 	if err := control(c, "GET", "/people?"+query.Encode(), nil, &people); err != nil {
 		return err
 	}
 
-	return print.Output(c, people, func(t *print.Table) {
-		t.Row("EMAIL", "ACCOUNT", "ROLE", "SINCE", "DISABLED")
+	return print.Output(c, ops.InProject(people), func(t *print.Table) {
+		t.Row("EMAIL", "PROJECT", "ROLE", "SINCE", "DISABLED")
 		for _, u := range people.Items {
 			t.Row(u.Email, u.AccountName, u.Role, t.Moment(u.CreatedAt), t.MomentOrNone(u.DisabledAt))
 		}
@@ -101,7 +100,7 @@ func invitePerson(c *cli.Context) error {
 		return err
 	}
 	var made ops.CreatedInvite
-	n := ops.NewInvite{Account: config.Read(c).Text("account"), Role: wire.Role(config.Read(c).Text("role"))}
+	n := ops.NewInvite{Account: config.Read(c).Text("project"), Role: wire.Role(config.Read(c).Text("role"))}
 	if err := control(c, "POST", "/people/invites", n, &made); err != nil {
 		return err
 	}
@@ -151,7 +150,7 @@ func setDisabled(c *cli.Context, disabled bool) error {
 	if disabled {
 		can = "can no longer sign in."
 	}
-	return print.Output(c, u, func(t *print.Table) { t.Row(u.Email + " " + can) })
+	return print.Output(c, ops.InProject(u), func(t *print.Table) { t.Row(u.Email + " " + can) })
 }
 
 func emailArgument(c *cli.Context) (string, error) {
@@ -188,7 +187,7 @@ func linkTo(base, page, code string) string {
 
 // printLink prints a link whole, however long: a table would cut it.
 func printLink(c *cli.Context, v any, link, note string) error {
-	return print.Output(c, v, func(t *print.Table) {
+	return print.Output(c, ops.InProject(v), func(t *print.Table) {
 		t.Line(link)
 		t.Row(note)
 	})

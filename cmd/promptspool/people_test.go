@@ -43,13 +43,16 @@ func TestPeople(t *testing.T) {
 	t.Setenv("PROMPTSPOOL_DATA", controlledBy(t, ops.ControlConfig{People: twoPeople{}, Server: "http://[::]:8788"}))
 	const at = "2026-03-01 12:00:00 UTC"
 	Equal(t, "list", say(t, "people", "list", "--utc"), said{Out: "" +
-		"EMAIL            ACCOUNT  ROLE    SINCE                    DISABLED\n" +
+		"EMAIL            PROJECT  ROLE    SINCE                    DISABLED\n" +
 		"ann@example.com  acme     owner   " + at + "  -\n" +
 		"bob@example.com  other    viewer  " + at + "  " + at + "\n"})
-	got := say(t, "people", "list", "--account", "acme")
-	if strings.Contains(got.Out, "bob@") || !strings.Contains(got.Out, "ann@") {
-		t.Errorf("the people of an account are %+v", got)
+	list := say(t, "people", "list", "--project", "acme")
+	if strings.Contains(list.Out, "bob@") || !strings.Contains(list.Out, "ann@") {
+		t.Errorf("the people of a project are %+v", list)
 	}
+	Equal(t, "the flag of before", say(t, "people", "list", "--account", "acme"), list)
+	t.Setenv("PROMPTSPOOL_PEOPLE_LIST_ACCOUNT", "acme")
+	Equal(t, "the variable of before", say(t, "people", "list"), list)
 
 	note := "Send this link. It works once and expires on Nov 29.\n"
 	Equal(t, "invite", say(t, "people", "invite", "--role", "editor"),
@@ -60,7 +63,7 @@ func TestPeople(t *testing.T) {
 	link := "http://localhost:8788/reset-password?code=ccccc-ddddd"
 	Equal(t, "reset", say(t, "people", "reset-password", "ann@example.com"), said{Out: link + "\n" +
 		"Send this link to ann@example.com. It works once and expires in 24 hours.\n"})
-	got = say(t, "people", "reset-password", "ann@example.com", "-o", "json")
+	got := say(t, "people", "reset-password", "ann@example.com", "-o", "json")
 	hasLink := strings.Contains(got.Out, `"link": "`+link+`"`)
 	if got.Code != 0 || !hasLink || !strings.Contains(got.Out, `"code": "ccccc-ddddd"`) {
 		t.Errorf("as JSON: %+v", got)

@@ -62,7 +62,7 @@ func (p *preload) run(ctx context.Context) error {
 	}
 	for _, id := range ids {
 		if err := p.cache.Preload(ctx, id, p.wanted); err != nil && ctx.Err() == nil {
-			p.logger.Warn("not all templates were preloaded", "account", id.Account, "error", err)
+			p.logger.Warn("not all templates were preloaded", "project", id.Account, "error", err)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ import (
 // bootstrapFlags have the first key of a server.
 func bootstrapFlags() []cli.Flag {
 	return config.SecretFlags("bootstrap-key",
-		"make the account 'default' with exactly this `key`, of scope full; at least 32 characters")
+		"make the project 'default' with exactly this `key`, of scope full; at least 32 characters")
 }
 
 // retentionFlags say what a server keeps.
@@ -30,7 +30,7 @@ func retentionFlags() []cli.Flag {
 		config.TextFlag("retention-age", "",
 			"the `duration` for which records are kept, such as 2160h; older ones are deleted; if absent forever"),
 		config.TextFlag("retention-bytes", "",
-			"the `size` of bodies, as they were sent, that is kept of each account; "+
+			"the `size` of bodies, as they were sent, that is kept of each project; "+
 				"beyond it the oldest records are deleted; if absent no bound"),
 	}
 }
@@ -99,7 +99,7 @@ func runServer(c *cli.Context) error {
 func signUpFlag() cli.Flag {
 	return config.TextFlag("signup", string(wire.SignUpInvite),
 		"who may sign up at the dashboard: `WHO` is invite (those whom an owner invites), "+
-			"open (everybody, each into a new account) or closed")
+			"open (everybody, each into a new project) or closed")
 }
 
 // signUpOf reads signUpFlag.

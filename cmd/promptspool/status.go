@@ -20,10 +20,10 @@ import (
 
 func statusCommand() *cli.Command {
 	data := config.TextFlag("data", "", "the data `folder` of a running sidecar or server, or that of up for both; "+
-		"without it the server at --url is asked for the account's sidecars")
+		"without it the server at --url is asked for the project's sidecars")
 	flags := append([]cli.Flag{data}, config.RemoteFlags()...)
 	return &cli.Command{
-		Name: "status", Usage: "show the status of a sidecar or server, or list an account's sidecars",
+		Name: "status", Usage: "show the status of a sidecar or server, or list a project's sidecars",
 		Flags: flags, Action: status,
 	}
 }
@@ -170,7 +170,7 @@ func describeDrops(t *print.Table, where string, drops []wire.Drop) {
 func describeFleet(t *print.Table, fleet wire.Fleet) {
 	describeDrops(t, "this server: ", fleet.DroppedToday)
 	if len(fleet.Items) == 0 {
-		t.Row("No sidecar of this account was heard within a month.")
+		t.Row("No sidecar of this project was heard within a month.")
 		return
 	}
 	t.Row("SIDECAR", "STATE", "SEEN", "VERSION", "UP", "WAITING", "OLDEST", "HELD", "DEAD", "LOST", "CLOCK", "ID")

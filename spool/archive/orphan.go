@@ -53,7 +53,7 @@ func OrphanLater(eventID string) wire.Result {
 	return wire.Result{
 		ID:   eventID,
 		Code: wire.ResultLater,
-		Reason: "too many events of this account wait for requests that have not arrived; " +
+		Reason: "too many events of this project wait for requests that have not arrived; " +
 			"this one is accepted when there is space",
 	}
 }

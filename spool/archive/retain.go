@@ -37,7 +37,7 @@ const UnseenMax = 100_000
 // remembered. Earlier deletions are kept, so what was deleted stays deleted.
 func errUnseen() error {
 	return wire.Errorf(wire.CodeTooLarge, "Nothing was deleted: no request with this id is stored, and "+
-		"this account has already deleted %d ids before their requests arrived, the most that are "+
+		"this project has already deleted %d ids before their requests arrived, the most that are "+
 		"remembered. Stored requests can still be deleted. To delete requests that arrive later, delete "+
 		"by a metadata value.", UnseenMax)
 }

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"cmp"
 	"embed"
 	"net/http"
 	"net/url"
@@ -76,7 +77,7 @@ func (c *Exchange) signView() signView {
 	v := signView{
 		Email:      c.FormValue("email"),
 		Next:       localAddress(c.FormValue("next")),
-		Account:    c.FormValue("account"),
+		Account:    c.FormValue("project"),
 		Code:       c.FormValue("code"),
 		Connection: c.connection(),
 		Open:       c.frame.People.SignUp() == wire.SignUpOpen,
@@ -184,7 +185,7 @@ func (c *Exchange) signUp() error {
 		Email:    f.Get("email"),
 		Password: f.Get("password"),
 		Code:     wire.Secret(f.Get("code")),
-		Account:  f.Get("account"),
+		Account:  cmp.Or(f.Get("project"), f.Get("account")),
 	}
 	s, err := c.frame.People.Join(c.Context(), application, ip(c.Request))
 	if err != nil {

@@ -132,7 +132,7 @@ func ownKey(c *frame.Exchange) (wire.Key, error) {
 	}
 	i := slices.IndexFunc(keys, func(k wire.Key) bool { return k.ID == c.PathValue("id") })
 	if i < 0 {
-		return wire.Key{}, wire.Errorf(wire.CodeNotFound, "This account has no such key.")
+		return wire.Key{}, wire.Errorf(wire.CodeNotFound, "This project has no such key.")
 	}
 
 	return keys[i], nil

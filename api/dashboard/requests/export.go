@@ -36,7 +36,7 @@ var exportForms = []exportForm{
 	{
 		name:      wire.FormatEvents,
 		text:      "Events",
-		hint:      "all there is; promptspool requests import reads them into another server or account",
+		hint:      "all there is; promptspool requests import reads them into another server or project",
 		extension: ".jsonl",
 		mediaType: "application/x-ndjson",
 		write:     (*pages).writeEvents,

@@ -51,7 +51,7 @@ func (p *pages) of(tab string, page func(c *frame.Exchange, head templateHead) e
 func (p *pages) head(c *frame.Exchange, tab string) (templateHead, error) {
 	head, err := p.templates.Head(c.Context(), c.Identity(), c.FormValue("name"))
 	if wire.IsCode(err, wire.CodeNotFound) {
-		err = wire.Errorf(wire.CodeNotFound, "This account has no such template.")
+		err = wire.Errorf(wire.CodeNotFound, "This project has no such template.")
 	}
 
 	return templateHead{head, tab}, err

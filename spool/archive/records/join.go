@@ -157,7 +157,7 @@ func (svc *Service) unjoined(account, id string, err error) error {
 	if !wire.IsCode(err, wire.CodeInternal) {
 		return err
 	}
-	svc.config.Logger.Error("log records stay apart from their span", "account", account, "id", id, "error", err)
+	svc.config.Logger.Error("log records stay apart from their span", "project", account, "id", id, "error", err)
 
 	return nil
 }

@@ -76,7 +76,7 @@ func (svc *Service) renewBehind(of renewal, after string) {
 		var err error
 		if after, more, err = svc.renew(context.Background(), of, after); err != nil {
 			svc.config.Logger.Warn("calls do not show the user and session of their trace; sending its first "+
-				"span again adds them", "account", of.account, "trace", of.trace.String(), "error", err)
+				"span again adds them", "project", of.account, "trace", of.trace.String(), "error", err)
 			return
 		}
 	}

@@ -28,7 +28,7 @@ func (svc *Service) Request(ctx context.Context, id wire.Identity, requestID str
 	switch {
 	case wire.IsCode(err, wire.CodeNotFound):
 		return wire.Record{}, wire.Errorf(wire.CodeNotFound,
-			"This account has no request %s. If a sidecar has just accepted it, it may still be on its way.",
+			"This project has no request %s. If a sidecar has just accepted it, it may still be on its way.",
 			parsed)
 	case err != nil:
 		return wire.Record{}, err

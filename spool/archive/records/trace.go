@@ -49,7 +49,7 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 		after = states[len(states)-1].RequestID
 	}
 	if len(answer.Spans) == 0 && !answer.Closed {
-		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This account has no trace %.32s. If a sidecar "+
+		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This project has no trace %.32s. If a sidecar "+
 			"has just accepted its spans, they may still be on their way.", trace)
 	}
 

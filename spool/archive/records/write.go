@@ -99,7 +99,7 @@ func (svc *Service) report(account string, results []wire.Result) {
 	// One line for a batch: a sidecar with a fault sends a thousand at a time.
 	if refused > 0 {
 		svc.config.Logger.Warn("events were refused",
-			"account", account, "refused", refused, "last_reason", reason)
+			"project", account, "refused", refused, "last_reason", reason)
 	}
 }
 

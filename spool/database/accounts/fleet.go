@@ -117,7 +117,7 @@ func (s *Store) readFleet(
 
 func errFleetFull() error {
 	return wire.Errorf(wire.CodeTooMany,
-		"This account has %d sidecars already; no more are listed.", FleetMax)
+		"This project has %d sidecars already; no more are listed.", FleetMax)
 }
 
 // Fleet lists the account's sidecars that are not forgotten, by name and id.

@@ -275,7 +275,7 @@ func agree[T any, V comparable](
 	err := keyed.Each(ctx, tx, kind, func(key keyed.Key, v *T) error {
 		want, found := wanted[key]
 		if !found || want != of(v) {
-			return fmt.Errorf("account %q: %s %q holds %v, and its template says %v",
+			return fmt.Errorf("project %q: %s %q holds %v, and its template says %v",
 				kind.Account, kind.Kind, key.Name, of(v), want)
 		}
 		delete(wanted, key)
@@ -283,7 +283,7 @@ func agree[T any, V comparable](
 	})
 	for key := range wanted {
 		if err == nil && key.Kind == kind.Kind {
-			err = fmt.Errorf("account %q: %s %q is missing", kind.Account, key.Kind, key.Name)
+			err = fmt.Errorf("project %q: %s %q is missing", kind.Account, key.Kind, key.Name)
 		}
 	}
 	return err

@@ -118,7 +118,7 @@ func (s *Store) join(ctx context.Context, tx *keyed.Tx, u wire.User, invite [32]
 	account := keyed.Key{Kind: accounts, Name: u.AccountName}
 	_, taken, err := keyed.Load[wire.Account](ctx, tx, account)
 	if taken || err != nil {
-		return m, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This account's name is taken.")))
+		return m, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This project's name is taken.")))
 	}
 	m.AccountID, err = s.account(ctx, tx, u.AccountName)
 	return m, err
@@ -276,8 +276,8 @@ func keepOwners(ctx context.Context, tx *keyed.Tx, p *person, before []wire.Memb
 			return err
 		}
 		if other == nil {
-			return wire.Errorf(wire.CodeConflict, "%s is the last owner of the account %s, which needs one. "+
-				"Invite another first: promptspool people invite --account %s --role owner",
+			return wire.Errorf(wire.CodeConflict, "%s is the last owner of the project %s, which needs one. "+
+				"Invite another first: promptspool people invite --project %s --role owner",
 				p.Email, m.AccountName, m.AccountName)
 		}
 	}

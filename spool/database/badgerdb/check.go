@@ -42,10 +42,10 @@ func (db *DB) Check(ctx context.Context) error {
 		// After the walk: by now it is known what should exist.
 		for k, t := range c.accounts {
 			if err := c.rows(ctx, db, k, t); err != nil {
-				return fmt.Errorf("account %q: %w", k[2:], err)
+				return fmt.Errorf("project %q: %w", k[2:], err)
 			}
 			if err := t.agrees(); err != nil {
-				return fmt.Errorf("account %q: %w", k[2:], err)
+				return fmt.Errorf("project %q: %w", k[2:], err)
 			}
 		}
 		return nil

@@ -90,7 +90,7 @@ func (f *folding) forget(d wire.Deletion) error {
 	case found && old.After(before):
 		before = old
 	case !found && len(known) >= selectorsMax:
-		return wire.Errorf(wire.CodeTooLarge, "This account has deleted by %d metadata values; "+
+		return wire.Errorf(wire.CodeTooLarge, "This project has deleted by %d metadata values; "+
 			"no more can be remembered. Delete by request_id.", selectorsMax)
 	case !found:
 		f.buried++

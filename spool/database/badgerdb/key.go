@@ -46,7 +46,7 @@ type keys string
 func keysOf(account string) (keys, error) {
 	// No account has an empty id: a caller that passes one has lost it.
 	if account == "" || len(account) > accountMax {
-		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
+		return "", wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountMax)
 	}
 	return keys([]byte{ofAccount, byte(len(account))}) + keys(account), nil
 }

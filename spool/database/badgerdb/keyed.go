@@ -19,7 +19,7 @@ type smallValues struct{ *DB }
 // smallKey returns the key of a value; see the layout in doc.go.
 func smallKey(k keyed.Key) ([]byte, error) {
 	if len(k.Account) > accountMax {
-		return nil, wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountMax)
+		return nil, wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountMax)
 	}
 
 	key := append([]byte{ofKind}, k.Kind...)

@@ -61,7 +61,7 @@ func Damaged(key Key, cause error) *wire.Error {
 		Affects: wire.AffectsAccount,
 		Message: "A value in the server's database is damaged; the server's log says which. " +
 			"Check the database's disk, and restore a backup.",
-		Cause: fmt.Errorf("%s of account %q, key %q: %w", key.Kind, key.Account, key.Name, cause),
+		Cause: fmt.Errorf("%s of project %q, key %q: %w", key.Kind, key.Account, key.Name, cause),
 	}
 }
 

@@ -309,7 +309,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 		inside = inside && (found.last == nil ||
 			stored.last != nil && *stored.last >= *found.last && *stored.first <= *found.first)
 		if stored.Counts != found.Counts || !inside {
-			return fmt.Errorf("account %q, week of %s: the counts are %+v and should be %+v",
+			return fmt.Errorf("project %q, week of %s: the counts are %+v and should be %+v",
 				account, week.Format(time.DateOnly), stored, *found)
 		}
 		return nil
@@ -318,7 +318,7 @@ func (c *checker) checkCounts(ctx context.Context, tx pgx.Tx) error {
 	// Those that had a row are deleted from counts by now.
 	for key := range c.counts {
 		if err == nil {
-			err = fmt.Errorf("account %q, week of %s: has records but no counts",
+			err = fmt.Errorf("project %q, week of %s: has records but no counts",
 				key.account, key.week.Format(time.DateOnly))
 		}
 	}
@@ -349,7 +349,7 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 
 	for i, s := range all {
 		if i > 0 && all[i-1].account == s.account && all[i-1].bottom <= s.newest {
-			return fmt.Errorf("account %q: the summary up to %d overlaps another", s.account, s.newest)
+			return fmt.Errorf("project %q: the summary up to %d overlaps another", s.account, s.newest)
 		}
 
 		// A heavy segment has no summary to compare, but it must have rows.
@@ -358,14 +358,14 @@ func (c *checker) checkSummaries(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 		if len(rows) == 0 {
-			return fmt.Errorf("account %q: the summary up to %d has no rows", s.account, s.newest)
+			return fmt.Errorf("project %q: the summary up to %d has no rows", s.account, s.newest)
 		}
 		row := func(i int) *wire.Row { return &rows[i] }
 		if !heavy && !query.IsSummary(s.summary, len(rows), row) {
-			return fmt.Errorf("account %q: the summary up to %d is not that of its rows", s.account, s.newest)
+			return fmt.Errorf("project %q: the summary up to %d is not that of its rows", s.account, s.newest)
 		}
 		if !heavy && !query.AreTops(s.topRows, len(rows), row) {
-			return fmt.Errorf("account %q: the top rows of the summary up to %d are not those of its rows",
+			return fmt.Errorf("project %q: the top rows of the summary up to %d are not those of its rows",
 				s.account, s.newest)
 		}
 	}

@@ -42,7 +42,7 @@ func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error
 			return err
 		}
 		if others >= valuesMax {
-			return wire.Errorf(wire.CodeTooLarge, "This account has deleted requests by %d metadata values, "+
+			return wire.Errorf(wire.CodeTooLarge, "This project has deleted requests by %d metadata values, "+
 				"which is the limit. Delete by request_id instead.", valuesMax)
 		}
 

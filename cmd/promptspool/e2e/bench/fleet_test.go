@@ -94,7 +94,7 @@ func (f *fleet) keys(count int) (keys []string) {
 	}
 	for i := range count {
 		out, err := exec.Command(program, "keys", "create", "--data", f.server.Data,
-			"--account", fmt.Sprint("account-", i), "-o", "json").Output()
+			"--project", fmt.Sprint("account-", i), "-o", "json").Output()
 		var key struct{ Key string }
 		if err == nil {
 			err = json.Unmarshal(out, &key)

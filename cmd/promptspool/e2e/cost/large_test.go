@@ -40,7 +40,7 @@ type others struct {
 // startOthers makes another account, which begins to write.
 func startOthers(t *testing.T, p target, server *harness.Node) *others {
 	t.Helper()
-	out, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data, "--account", "other",
+	out, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data, "--project", "other",
 		"--scope", "app", "-o", "json")
 	var made struct{ Key string }
 	if err := json.Unmarshal([]byte(out), &made); code != 0 || err != nil || made.Key == "" {

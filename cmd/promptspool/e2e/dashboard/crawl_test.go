@@ -27,7 +27,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 	return &crawler{
 		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
 		refusals: []string{
-			"This code is invalid", "Wrong email or password", "An account needs at least one owner",
+			"This code is invalid", "Wrong email or password", "A project needs at least one owner",
 			"in the meantime. Review that change",     // a template saved under a name that is taken
 			"changed meanwhile, so it was not undone", // an Undo that another button overtook
 		},
@@ -35,7 +35,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 			"filter": "Oslo tag:web since:7d", "span": "7d", "label": "prod", "tag": "shop", "bucket": "day",
 			"score": "80", "name": "crawled", "message": "as the crawler wants it",
 			"provider": "openai", "model": "gpt-4o-mini",
-			"text": "Say hello to {name}.", "v": "2", "sent": "1", "account": "crawlers", "code": "none",
+			"text": "Say hello to {name}.", "v": "2", "sent": "1", "project": "crawlers", "code": "none",
 			"email": "nobody@example.com", "old": crawlPassword, "password": crawlPassword, "tags": "crawled",
 		},
 	}

@@ -203,7 +203,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	link := strings.TrimSpace(b.text("#link"))
 	b.signsOut()
 	b.visit(strings.TrimPrefix(link, b.base))
-	b.shows("main", "You are joining the account default as an editor")
+	b.shows("main", "You are joining the project default as an editor")
 	b.screenshots("joining")
 	b.signIn("bob@example.com", "correct horse battery")
 	b.visit("/template/edit?name=greet+customers")
@@ -229,7 +229,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.shows("main", "This link is invalid, has expired or has been used.")
 
 	// Beside the server.
-	list := harness.PeopleSay(t, server, "list", "--account", "default")
+	list := harness.PeopleSay(t, server, "list", "--project", "default")
 	if !strings.Contains(list, "ann@example.com") || !strings.Contains(list, "bob@example.com") {
 		t.Errorf("people list prints %s", list)
 	}
@@ -241,7 +241,7 @@ func TestWhatIsTypedOutlivesASessionAndPeopleComeByLinks(t *testing.T) {
 	b.visit(harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--role", "owner")))
 	b.shows("main", "as an owner")
 	got := harness.Say(t, "people", "disable", "ann@example.com", "--data", server.Data)
-	if got.Code != 1 || !strings.Contains(got.Err, "people invite --account default --role owner") {
+	if got.Code != 1 || !strings.Contains(got.Err, "people invite --project default --role owner") {
 		t.Errorf("the last owner is disabled: %+v", got)
 	}
 }

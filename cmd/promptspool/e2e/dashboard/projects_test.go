@@ -32,7 +32,7 @@ func keyOf(t *testing.T, server *harness.Node, project string) string {
 	t.Helper()
 	var made struct{ Key string }
 	out, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data,
-		"--account", project, "--scope", "full", "-o", "json")
+		"--project", project, "--scope", "full", "-o", "json")
 	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
 		t.Fatalf("keys create: %d %s %v", code, errs, err)
 	}
@@ -53,7 +53,7 @@ func TestOnePersonWorksInSeveralProjects(t *testing.T) {
 	}
 
 	// Ann, who is signed in, joins with a click.
-	b.visit(harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--account", "shop", "--role", "editor")))
+	b.visit(harness.LinkPath(t, harness.PeopleSay(t, server, "invite", "--project", "shop", "--role", "editor")))
 	b.shows("main", "shop as an editor", "To join as someone else, sign out")
 	b.accessible(source, "joining a project")
 	b.screenshots("join-project")

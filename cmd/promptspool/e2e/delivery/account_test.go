@@ -90,7 +90,7 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 func createKey(t *testing.T, server *harness.Node, project, scope string) string {
 	t.Helper()
 	made, errs, code := harness.RunWith(t, nil, "keys", "create", "--data", server.Data,
-		"--account", project, "--scope", scope, "-o", "json")
+		"--project", project, "--scope", scope, "-o", "json")
 	var k struct{ Key string }
 	if err := json.Unmarshal([]byte(made), &k); code != 0 || err != nil {
 		t.Fatal(made, errs, err)

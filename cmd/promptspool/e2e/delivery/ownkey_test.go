@@ -95,7 +95,7 @@ func TestASidecarWithALocalKeyWantsIt(t *testing.T) {
 func TestASidecarsOwnKeyIsRotatedInItsFile(t *testing.T) {
 	t.Parallel()
 	server := harness.StartPlainServer(t, harness.FreePort(t))
-	made, _, _ := harness.RunWith(t, nil, "keys", "create", "--data", server.Data, "--account", "default", "-o", "json")
+	made, _, _ := harness.RunWith(t, nil, "keys", "create", "--data", server.Data, "--project", "default", "-o", "json")
 	var second struct{ Key string }
 	if err := json.Unmarshal([]byte(made), &second); err != nil {
 		t.Fatalf("%v: %s", err, made)

@@ -174,7 +174,7 @@ func AccountKeys(t *testing.T, server *Node, count int) []string {
 	keys := make([]string, count)
 	for i := range keys {
 		out, errs, code := RunWith(t, nil, "keys", "create", "--data", server.Data,
-			"--account", fmt.Sprint("account-", i), "--scope", "full", "-o", "json")
+			"--project", fmt.Sprint("account-", i), "--scope", "full", "-o", "json")
 		var key struct{ Key string }
 		if err := json.Unmarshal([]byte(out), &key); err != nil || code != 0 || key.Key == "" {
 			t.Fatalf("keys create: %d %v\n%s%s", code, err, out, errs)

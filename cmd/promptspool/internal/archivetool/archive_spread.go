@@ -19,7 +19,7 @@ func archiveSpreadCommand() *cli.Command {
 
 	return &cli.Command{
 		Name: "spread",
-		Usage: "spread a database over the workers of a Citus, by account, empty or with records in it; " +
+		Usage: "spread a database over the workers of a Citus, by project, empty or with records in it; " +
 			"can be interrupted and resumed",
 		Flags:  append(own, config.OutputFlag()),
 		Action: spreadArchive,
@@ -66,7 +66,7 @@ func spreadArchive(c *cli.Context) error {
 	}
 
 	return print.Output(c, report, func(t *print.Table) {
-		t.Row(fmt.Sprintf("Spread by account over %d shards: %d tables now, the others before.",
+		t.Row(fmt.Sprintf("Spread by project over %d shards: %d tables now, the others before.",
 			report.Shards, len(report.Tables)))
 	})
 }

@@ -19,7 +19,7 @@ const accountBytesMax = 255
 // as % and two digits.
 func AccountKey(account string) (string, error) {
 	if account == "" || len(account) > accountBytesMax {
-		return "", wire.Errorf(wire.CodeInternal, "An account's id must have 1 to %d bytes.", accountBytesMax)
+		return "", wire.Errorf(wire.CodeInternal, "A project's id must have 1 to %d bytes.", accountBytesMax)
 	}
 	if utf8.ValidString(account) && !strings.ContainsAny(account, "\x00%") {
 		return account, nil
