@@ -93,8 +93,13 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Identity: the keys of apps, and the people who sign in at the dashboard.
 	keys := auth.New(auth.Config{Store: db, Now: c.now})
-	c.signIn.people.Store = db
-	people := auth.NewPeople(c.signIn.people)
+	people := auth.NewPeople(auth.PeopleConfig{
+		Store:          db,
+		SignUp:         c.signUp,
+		SignInBy:       c.signIn.by,
+		EmergencyOwner: c.signIn.emergencyOwner,
+		IssuerSession:  c.signIn.session,
+	})
 	issuer := oidc.New(c.signIn.issuer)
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {

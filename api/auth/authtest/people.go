@@ -312,10 +312,15 @@ func changes(t *testing.T, s people) {
 	same(t, "found", s.find(u.Email), u)
 
 	// Whether the person is as somebody has seen them is decided by the transaction.
-	isViewer := func(u wire.User) bool { return u.Role == wire.RoleViewer }
+	isViewer := func(u wire.User) error {
+		if u.Role != wire.RoleViewer {
+			return wire.ErrChanged()
+		}
+		return nil
+	}
 	owner := wire.RoleOwner
 	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
-		_, err := s.ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &owner, At: at, Still: isViewer})
+		_, err := s.ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &owner, At: at, Check: isViewer})
 		return err
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"time"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -86,7 +87,7 @@ func (p *pages) setRole(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")), nil)
+	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
 	if err != nil {
 		return p.peopleFault(c, err)
 	}
@@ -107,7 +108,7 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled, nil)
+	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
 	switch {
 	case err != nil:
 		return p.peopleFault(c, err)
@@ -122,7 +123,7 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	}
 
 	return c.Offer("/people", "",
-		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(disabledAt)})
+		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(time.RFC3339Nano)})
 }
 
 // peopleFault shows the page again with a change that is not possible, such as removing
@@ -144,23 +145,19 @@ func roleText(u frame.Undo) string {
 	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
 }
 
-// undoRole does not notice changes that led back to the role.
 func (p *pages) undoRole(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	still := func(m wire.User) bool { return string(m.ByHand()) == u.Now }
-	_, err = p.people.SetRole(c.Context(), c.User, u.Of, wire.Role(u.Was), still)
+	err = p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Now), wire.Role(u.Was))
 
 	return "/people", "undone", err
 }
 
 func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
 
-// undoDisabled enables a person, unless they were enabled since, or disabled again.
 func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	still := func(m wire.User) bool { return m.DisabledAt != nil && m.DisabledAt.UTC().Format(disabledAt) == u.Now }
-	_, err = p.people.SetDisabled(c.Context(), c.User, u.Of, false, still)
+	at, err := time.Parse(time.RFC3339Nano, u.Now)
+	if err != nil {
+		return "", "", err
+	}
 
-	return "/people", "undone", err
+	return "/people", "undone", p.people.RevertDisabled(c.Context(), c.User, u.Of, at)
 }
-
-// disabledAt is how an undo has the moment, in the microseconds that every database keeps.
-const disabledAt = "2006-01-02T15:04:05.000000"
