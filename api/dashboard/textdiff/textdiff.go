@@ -46,17 +46,17 @@ func Lines(left, right string) []Row {
 	a, b := strings.Split(left, "\n"), strings.Split(right, "\n")
 	rows := []Row{}
 	i, j := 0, 0
-	for _, same := range commonPairs(a, b) {
+	end := lcs.Diff{Start: len(a), End: len(a), ReplStart: len(b), ReplEnd: len(b)}
+	for _, c := range append(changes(a, b, roundsMax), end) {
+		// The library reports differences. Everything that it steps over is in common.
+		for ; i < c.Start; i, j = i+1, j+1 {
+			rows = append(rows, Row{Left: wholeLine(i, a[i], false), Right: wholeLine(j, b[j], false)})
+		}
 		// The lines between two common ones were replaced, as far as both sides have
 		// some.
-		rows = appendReplaced(rows, a, b, i, same[0], j, same[1])
-		rows = append(rows, Row{
-			Left:  wholeLine(same[0], a[same[0]], false),
-			Right: wholeLine(same[1], b[same[1]], false),
-		})
-		i, j = same[0]+1, same[1]+1
+		rows = appendReplaced(rows, a, b, i, c.End, j, c.ReplEnd)
+		i, j = c.End, c.ReplEnd
 	}
-	rows = appendReplaced(rows, a, b, i, len(a), j, len(b))
 
 	return collapse(rows)
 }
@@ -91,57 +91,34 @@ func wholeLine(i int, line string, change bool) Side {
 // compareWords marks the words that two lines do not have in common. Lines with little in
 // common are not marked, because that would only confuse.
 func compareWords(a, b []string) ([]Word, []Word) {
+	found := changes(a, b, roundsMax)
+	same := len(a)
+	for _, c := range found {
+		same -= c.End - c.Start
+	}
 	// Less than a third of the longer line is mostly spaces and commas.
-	same := commonPairs(a, b)
-	if 3*len(same) < max(len(a), len(b)) {
+	if 3*same < max(len(a), len(b)) {
 		return []Word{{strings.Join(a, ""), false}}, []Word{{strings.Join(b, ""), false}}
 	}
 
-	var left, right sideBuilder
-	i, j := 0, 0
-	for _, s := range same {
-		left.add(a[i:s[0]], true)
-		right.add(b[j:s[1]], true)
-		i, j = s[0]+1, s[1]+1
-
-		left.add(a[s[0]:i], false)
-		right.add(b[s[1]:j], false)
+	var left, right []Word
+	i := 0
+	for _, c := range found {
+		common := a[i:c.Start]
+		left = appendWords(appendWords(left, common, false), a[c.Start:c.End], true)
+		right = appendWords(appendWords(right, common, false), b[c.ReplStart:c.ReplEnd], true)
+		i = c.End
 	}
-	left.add(a[i:], true)
-	right.add(b[j:], true)
 
-	return left.end(), right.end()
+	return appendWords(left, a[i:], false), appendWords(right, a[i:], false)
 }
 
-// sideBuilder collects one side of a line. Adjacent words of the same kind are joined.
-type sideBuilder struct {
-	words  []Word
-	text   strings.Builder // of the open piece
-	change bool            // the kind of the open piece
-}
-
-func (s *sideBuilder) add(words []string, change bool) {
+// appendWords appends words of a line as one piece, unless there are none.
+func appendWords(side []Word, words []string, change bool) []Word {
 	if len(words) == 0 {
-		return
+		return side
 	}
-	if change != s.change {
-		s.end()
-		s.change = change
-	}
-
-	for _, w := range words {
-		s.text.WriteString(w)
-	}
-}
-
-// end closes the open piece and returns all of them.
-func (s *sideBuilder) end() []Word {
-	if s.text.Len() > 0 {
-		s.words = append(s.words, Word{s.text.String(), s.change})
-		s.text.Reset()
-	}
-
-	return s.words
+	return append(side, Word{strings.Join(words, ""), change})
 }
 
 // splitWords splits a line where letters and digits begin or end. Every other character
@@ -159,26 +136,6 @@ func splitWords(line string) []string {
 	}
 
 	return append(out, line[from:])
-}
-
-// commonPairs returns what a and b have in common, as pairs of indices in rising order.
-func commonPairs(a, b []string) [][2]int {
-	var pairs [][2]int
-	i, j := 0, 0
-	keep := func(end int) {
-		for ; i < end; i, j = i+1, j+1 {
-			pairs = append(pairs, [2]int{i, j})
-		}
-	}
-
-	for _, c := range changes(a, b, roundsMax) {
-		// The library reports differences. Everything that it steps over is in common.
-		keep(c.Start)
-		i, j = c.End, c.ReplEnd
-	}
-	keep(len(a))
-
-	return pairs
 }
 
 // changes returns what turns a into b. Its time is linear in the length of both.
