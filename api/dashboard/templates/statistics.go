@@ -175,49 +175,34 @@ func versionScoreNames(versions []wire.VersionTotals) []string {
 
 // markBest marks, for each measure, the version that is better than all others.
 func (v *statisticsView) markBest() {
-	score := func(r *statisticsRow) float64 {
+	v.best(func(r *statisticsRow) float64 {
 		if r.Score == nil {
 			return math.NaN()
 		}
 		return r.Score.Mean
-	}
-	if r := v.best(score); r != nil {
-		r.BestScore = true
-	}
+	}).BestScore = true
 
 	// Less is better.
-	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }); r != nil {
-		r.BestLatency = true
-	}
-	if r := v.best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }); r != nil {
-		r.BestCost = true
-	}
+	v.best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }).BestLatency = true
+	v.best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }).BestCost = true
 }
 
-// best returns the only row with the highest value. It returns nil if several rows have
-// it, or if there is nothing to compare with.
+// best returns the only row with the highest value. It returns one that is not shown if several rows
+// have it, or if there is nothing to compare with.
 func (v *statisticsView) best(value func(r *statisticsRow) float64) *statisticsRow {
-	var best *statisticsRow
-	first, second := math.Inf(-1), math.Inf(-1)
-	known := 0
+	var known []*statisticsRow
 	for i := range v.Rows {
-		x := value(&v.Rows[i])
-		if math.IsNaN(x) {
-			continue
-		}
-
-		known++
-		if x > first {
-			first, second, best = x, first, &v.Rows[i]
-		} else {
-			second = max(second, x)
+		if !math.IsNaN(value(&v.Rows[i])) {
+			known = append(known, &v.Rows[i])
 		}
 	}
-	if known < 2 || first == second {
-		return nil
+
+	slices.SortFunc(known, func(a, b *statisticsRow) int { return cmp.Compare(value(b), value(a)) })
+	if len(known) < 2 || value(known[0]) == value(known[1]) {
+		return new(statisticsRow)
 	}
 
-	return best
+	return known[0]
 }
 
 func orNaN(v *float64) float64 {
