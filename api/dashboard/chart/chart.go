@@ -53,7 +53,7 @@ func KeepFirstLinks(charts []*Chart) {
 // in the zone that At is in.
 type Point struct {
 	At     time.Time
-	To     time.Time // the end of the bucket; At.Add(Chart.Bucket) if it is zero
+	To     time.Time // the end of the bucket: a day may have 23 or 25 hours
 	Values []float64
 }
 
@@ -92,7 +92,7 @@ func (c *Chart) scale() scale {
 	step := c.step(highest)
 	s := scale{
 		from: c.Points[0].At,
-		to:   c.end(c.Points[len(c.Points)-1]),
+		to:   c.Points[len(c.Points)-1].To,
 		top:  step * max(math.Ceil(highest/step), 1),
 		left: marginLeft,
 	}
@@ -107,15 +107,6 @@ func (c *Chart) scale() scale {
 	}
 
 	return s
-}
-
-// end returns the end of a point's bucket. A day may have 23 or 25 hours.
-func (c *Chart) end(p Point) time.Time {
-	if p.To.IsZero() {
-		return p.At.Add(c.Bucket)
-	}
-
-	return p.To
 }
 
 // highest returns the highest value that is drawn: for bars, the sum of their parts.
@@ -268,7 +259,7 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 // bar returns the shapes of a bar's parts; "" for those without a height.
 func (c *Chart) bar(s scale, p Point) []string {
 	left := s.x(p.At)
-	width := max(s.x(c.end(p))-left, 1)
+	width := max(s.x(p.To)-left, 1)
 	if width > 4 { // space for a gap between the bars
 		left, width = left+0.5, width-1
 	}
@@ -326,7 +317,7 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 func (c *Chart) drawColumns(b *strings.Builder, s scale) {
 	for _, p := range c.Points {
 		left := s.x(p.At)
-		width := max(s.x(c.end(p))-left, 1)
+		width := max(s.x(p.To)-left, 1)
 		shape := fmt.Sprintf(`<title>%s</title><path d="M%s %dh%sV%dh-%sz"/>`,
 			html.EscapeString(c.describe(p)),
 			short(left), marginTop, short(width), Height-MarginBottom, short(width))

@@ -21,7 +21,8 @@ var update = goflag.Bool("update", false, "rewrite the golden files")
 // hours returns points an hour apart.
 func hours(values ...[]float64) (points []chart.Point) {
 	for i, v := range values {
-		points = append(points, chart.Point{At: time.Date(2026, 11, 14, i, 0, 0, 0, time.UTC), Values: v})
+		at := time.Date(2026, 11, 14, i, 0, 0, 0, time.UTC)
+		points = append(points, chart.Point{At: at, To: at.Add(time.Hour), Values: v})
 	}
 
 	return points
