@@ -5,6 +5,8 @@ import (
 	"html"
 	"html/template"
 	"io"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark"
@@ -48,26 +50,18 @@ func Markdown(source string, marks []Mark) (template.HTML, bool) {
 // concurrent use.
 var reader = goldmark.New(
 	goldmark.WithParser(parser.NewParser(
-		parser.WithBlockParsers(
-			util.Prioritized(parser.NewSetextHeadingParser(), 100),
-			util.Prioritized(parser.NewThematicBreakParser(), 200),
-			util.Prioritized(parser.NewListParser(), 300),
-			util.Prioritized(parser.NewListItemParser(), 400),
-			util.Prioritized(parser.NewCodeBlockParser(), 500),
-			util.Prioritized(parser.NewATXHeadingParser(), 600),
-			util.Prioritized(parser.NewFencedCodeBlockParser(), 700),
-			util.Prioritized(parser.NewBlockquoteParser(), 800),
-			util.Prioritized(parser.NewParagraphParser(), 1000),
-		),
-		parser.WithInlineParsers(
-			util.Prioritized(parser.NewCodeSpanParser(), 100),
-			util.Prioritized(parser.NewLinkParser(), 200),
-			util.Prioritized(parser.NewAutoLinkParser(), 300),
-			util.Prioritized(parser.NewEmphasisParser(), 500),
-		),
+		parser.WithBlockParsers(without(parser.DefaultBlockParsers(), parser.NewHTMLBlockParser())...),
+		parser.WithInlineParsers(without(parser.DefaultInlineParsers(), parser.NewRawHTMLParser())...),
 	)),
 	goldmark.WithExtensions(extension.Table),
 )
+
+// without returns parsers without those of a type.
+func without(parsers []util.PrioritizedValue, left any) []util.PrioritizedValue {
+	return slices.DeleteFunc(parsers, func(p util.PrioritizedValue) bool {
+		return reflect.TypeOf(p.Value) == reflect.TypeOf(left)
+	})
+}
 
 // alignment of cells is an attribute: our pages allow no inline styles.
 var alignment = extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute)
