@@ -26,13 +26,9 @@ type span struct{ from, to time.Time }
 
 func (s span) isMoment() bool { return s.from.Equal(s.to) }
 
-// momentLayouts are the spellings of moments without a zone.
+// momentLayouts are the spellings of moments, without a zone and with one.
 var momentLayouts = []string{
 	"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02 15:04", "2006-01-02 15:04:05",
-}
-
-// zonedLayouts are those of times with a zone.
-var zonedLayouts = []string{
 	time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04Z07:00",
 }
 
@@ -64,11 +60,6 @@ func (c Clock) span(text string) (span, bool) {
 	}
 	for _, layout := range momentLayouts {
 		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return checked(span{t, t})
-		}
-	}
-	for _, layout := range zonedLayouts {
-		if t, err := time.Parse(layout, text); err == nil {
 			return checked(span{t, t})
 		}
 	}
@@ -144,22 +135,19 @@ func spanOfWord(word string, now time.Time) (span, bool) {
 	y, m, d := now.Date()
 	monday := d - (int(now.Weekday())+6)%7
 
-	switch word {
-	case "today":
-		return checked(span{day(y, m, d), day(y, m, d+1)})
-	case "yesterday":
-		return checked(span{day(y, m, d-1), day(y, m, d)})
-	case "this-week":
-		return checked(span{day(y, m, monday), day(y, m, monday+7)})
-	case "last-week":
-		return checked(span{day(y, m, monday-7), day(y, m, monday)})
-	case "this-month":
-		return checked(span{day(y, m, 1), day(y, m+1, 1)})
-	case "last-month":
-		return checked(span{day(y, m-1, 1), day(y, m, 1)})
+	s, ok := map[string]span{
+		"today":      {day(y, m, d), day(y, m, d+1)},
+		"yesterday":  {day(y, m, d-1), day(y, m, d)},
+		"this-week":  {day(y, m, monday), day(y, m, monday+7)},
+		"last-week":  {day(y, m, monday-7), day(y, m, monday)},
+		"this-month": {day(y, m, 1), day(y, m+1, 1)},
+		"last-month": {day(y, m-1, 1), day(y, m, 1)},
+	}[word]
+	if !ok {
+		return s, false
 	}
 
-	return span{}, false
+	return checked(s)
 }
 
 // parseDuration reads Go's form, and days and weeks.
