@@ -15,10 +15,10 @@ import (
 // watchEvery is how often metrics are set that nothing sets when it happens.
 const watchEvery = 15 * time.Second
 
-// every looks now, and then again and again until ctx ends.
-func every(look func(context.Context)) func(context.Context) error {
+// every looks now, and then again and again after a time until ctx ends.
+func every(between time.Duration, look func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error {
-		tick := time.NewTicker(watchEvery)
+		tick := time.NewTicker(between)
 		defer tick.Stop()
 		for {
 			look(ctx)
@@ -33,7 +33,7 @@ func every(look func(context.Context)) func(context.Context) error {
 
 // watchDisk keeps the metric of what is free on the disk of the data folder up to date.
 func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
-	return every(func(context.Context) {
+	return every(watchEvery, func(context.Context) {
 		if space, err := disk.SpaceAt(data); err == nil {
 			m.DataFree.Set(float64(space.Free))
 		}
@@ -42,7 +42,7 @@ func watchDisk(data string, m *metrics.Metrics) func(context.Context) error {
 
 // watchTemplates keeps the metric of how long the server has been silent about templates up to date.
 func watchTemplates(cache *registry.Cache, m *metrics.Metrics) func(context.Context) error {
-	return every(func(context.Context) { m.TemplateAgeSeconds.Set(cache.Age().Seconds()) })
+	return every(watchEvery, func(context.Context) { m.TemplateAgeSeconds.Set(cache.Age().Seconds()) })
 }
 
 const (
@@ -61,47 +61,32 @@ func serverTime(clock *api.Clock, upstream *client.Client) func() time.Time {
 // watchSkew returns what keeps the metric of how far the sidecar's clock is from the server's up to date, and logs when
 // the clocks disagree, until its ctx ends.
 func watchSkew(upstream *client.Client, m *metrics.Metrics, logger *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) error {
-		tick := time.NewTicker(skewEvery)
-		defer tick.Stop()
-
-		wrong := false
-		for {
-			ahead, uncertain, known := upstream.Skew()
-			if known {
-				m.ClockSkew.Set(ahead.Seconds())
-			}
-
-			// Between the two bounds the last verdict stays.
-			switch {
-			case !known:
-			case ahead.Abs()-uncertain > skewMax:
-				if !wrong {
-					logger.Warn("this machine's clock and the server's differ; set them right. "+
-						"Until then the server orders what comes too early by its arrival",
-						"ahead", ahead.Round(time.Millisecond).String())
-				}
-				wrong = true
-			case ahead.Abs() < skewMax:
-				if wrong {
-					logger.Info("this machine's clock and the server's agree again")
-				}
-				wrong = false
-			}
-
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-tick.C:
-			}
+	wrong := false
+	return every(skewEvery, func(context.Context) {
+		ahead, uncertain, known := upstream.Skew()
+		if !known {
+			return
 		}
-	}
+		m.ClockSkew.Set(ahead.Seconds())
+
+		// Between the two bounds the last verdict stays.
+		switch {
+		case !wrong && ahead.Abs()-uncertain > skewMax:
+			wrong = true
+			logger.Warn("this machine's clock and the server's differ; set them right. "+
+				"Until then the server orders what comes too early by its arrival",
+				"ahead", ahead.Round(time.Millisecond).String())
+		case wrong && ahead.Abs() < skewMax:
+			wrong = false
+			logger.Info("this machine's clock and the server's agree again")
+		}
+	})
 }
 
 // watchArchive keeps the metrics of the database up to date until ctx ends.
 func watchArchive(at opened, m *metrics.Metrics) func(context.Context) error {
 	db := at.db
-	return every(func(ctx context.Context) {
+	return every(watchEvery, func(ctx context.Context) {
 		if at.damage != nil {
 			damage := at.damage()
 			m.ArchiveQuarantined.Set(float64(damage.Quarantined))

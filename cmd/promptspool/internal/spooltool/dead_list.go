@@ -128,25 +128,21 @@ func showDead(c *cli.Context) error {
 	})
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
-
 // findDead returns the event with this sequence.
 func findDead(c *cli.Context, seq uint64) (ops.SpoolEvent, error) {
-	var found ops.SpoolEvent
+	var found *ops.SpoolEvent
 	err := deadEvents(c, func(e ops.SpoolEvent) error {
 		if e.Seq == seq {
-			found = e
-			return errFound
+			found = &e
 		}
 		return nil
 	})
-
 	switch {
-	case errors.Is(err, errFound):
-		return found, nil
+	case found != nil:
+		return *found, nil
 	case err != nil:
-		return found, err
+		return ops.SpoolEvent{}, err
 	}
-	return found, fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
+
+	return ops.SpoolEvent{}, fmt.Errorf("no event %d is held or dead; `promptspool dead list` shows them", seq)
 }
