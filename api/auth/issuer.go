@@ -3,7 +3,6 @@ package auth
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -69,8 +68,11 @@ func (p *People) EnterByIssuer(
 		return wire.SignedIn{}, err
 	}
 
-	if err := p.noteEntered(ctx, u, changed); err != nil {
-		return wire.SignedIn{}, err
+	for _, m := range changed {
+		role := cmp.Or(string(m.GroupRole), "none")
+		if err := p.Note(ctx, u.In(m), "set role by groups", u.Email, role); err != nil {
+			return wire.SignedIn{}, err
+		}
 	}
 	joined := u.ID == fresh.ID && invite != [32]byte{}
 	if joined {
@@ -79,36 +81,22 @@ func (p *People) EnterByIssuer(
 		}
 	}
 
-	// A pass through the issuer does not change the project that is open.
+	// A pass through the issuer does not change the project that is open, and the browser's session
+	// before must not keep its ID token.
 	before, err := p.knows(ctx, from.Session, email)
+	if err == nil {
+		err = p.SignOut(ctx, from.Session)
+	}
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
-	if m, ok := u.Project(before.AccountName); ok {
-		u = u.In(m)
-	}
-	// The browser's session before must not keep its ID token.
-	if err := p.SignOut(ctx, from.Session); err != nil {
-		return wire.SignedIn{}, err
-	}
+
 	session := wire.Session{ByIssuer: true}
 	if len(l.IDToken) <= idTokenBytesMax {
 		session.IDToken = l.IDToken
 	}
-	s, err := p.beginAs(ctx, u, cmp.Or(p.config.IssuerSession, time.Hour), session)
+	s, err := p.begin(ctx, u, before, session, "sign in", "with the identity provider")
 	s.Joined = joined
 
 	return s, err
-}
-
-// noteEntered adds a sign-in at the issuer to the audit log, and in each project what it changed there.
-func (p *People) noteEntered(ctx context.Context, u wire.User, changed []wire.Membership) error {
-	for _, m := range changed {
-		role := cmp.Or(string(m.GroupRole), "none")
-		if err := p.Note(ctx, u.In(m), "set role by groups", u.Email, role); err != nil {
-			return err
-		}
-	}
-
-	return p.noteEverywhere(ctx, u, "sign in", "with the identity provider")
 }

@@ -2,8 +2,6 @@ package auth
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"promptspool/api/wire"
 )
@@ -22,7 +20,7 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 	if err := by.Allow(wire.RoleOwner); err != nil {
 		return "", wire.Invite{}, err
 	}
-	if p.signUp == wire.SignUpClosed {
+	if p.config.SignUp == wire.SignUpClosed {
 		return "", wire.Invite{}, errClosed()
 	}
 	if !role.Known() {
@@ -47,10 +45,6 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 
 func errRole() wire.FieldError {
 	return wire.FieldError{Field: "role", Reason: "must be viewer, reviewer, editor or owner"}
-}
-
-func errNoMember() error {
-	return wire.Errorf(wire.CodeNotFound, "This project has no such member.")
 }
 
 // Invites lists the invites of the account that can still be used.
@@ -87,17 +81,23 @@ func (p *People) Uninvite(ctx context.Context, by wire.User, id string) error {
 }
 
 // SetRole changes the role of a member, and signs them out. The last owner must stay one
-// (wire.CodeConflict).
-func (p *People) SetRole(ctx context.Context, by wire.User, id string, role wire.Role) (wire.User, error) {
-	if !role.Known() {
+// (wire.CodeConflict). With still, it reverts a change: wire.ErrChanged if that is false by now, and
+// the role may be "", for a member who has only that of groups.
+func (p *People) SetRole(
+	ctx context.Context, by wire.User, id string, role wire.Role, still func(wire.User) bool,
+) (wire.User, error) {
+	if still == nil && !role.Known() {
 		return wire.User{}, wire.Invalid(errRole())
 	}
-	return p.change(ctx, by, id, wire.UserChange{Role: &role}, "set role", string(role))
+	return p.change(ctx, by, id, wire.UserChange{Role: &role, Still: still}, "set role", string(role))
 }
 
-// SetDisabled disables a member, who can then not sign in, or enables them again.
-func (p *People) SetDisabled(ctx context.Context, by wire.User, id string, disabled bool) (wire.User, error) {
-	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled}, disabling(disabled), "")
+// SetDisabled disables a member, who can then not sign in, or enables them again; with still as
+// SetRole.
+func (p *People) SetDisabled(
+	ctx context.Context, by wire.User, id string, disabled bool, still func(wire.User) bool,
+) (wire.User, error) {
+	return p.change(ctx, by, id, wire.UserChange{Disabled: &disabled, Still: still}, disabling(disabled), "")
 }
 
 // disabling names the change in the audit log.
@@ -106,43 +106,6 @@ func disabling(disabled bool) string {
 		return "disable member"
 	}
 	return "enable member"
-}
-
-// RevertRole gives a member who has the role is by hand the role was again, in one step. wire.ErrChanged
-// if they do not have it; changes that led back to it are not noticed.
-func (p *People) RevertRole(ctx context.Context, by wire.User, id string, is, was wire.Role) error {
-	c := wire.UserChange{Role: &was, Check: unchanged(func(u wire.User) bool { return u.ByHand() == is })}
-	_, err := p.change(ctx, by, id, c, "set role", string(was))
-
-	return err
-}
-
-// RevertDisabled enables a member who was disabled at a time, in one step. wire.ErrChanged if they
-// were enabled since, or disabled again.
-func (p *People) RevertDisabled(ctx context.Context, by wire.User, id string, at time.Time) error {
-	enabled := false
-	// Not every database keeps more than microseconds.
-	c := wire.UserChange{Disabled: &enabled, Check: unchanged(func(u wire.User) bool {
-		return u.DisabledAt != nil &&
-			u.DisabledAt.Truncate(time.Microsecond).Equal(at.Truncate(time.Microsecond))
-	})}
-	_, err := p.change(ctx, by, id, c, "enable member", "")
-
-	return err
-}
-
-// errChanged marks the error of unchanged. The other conflict of a change is the last owner.
-var errChanged = errors.New("changed meanwhile")
-
-// unchanged is a check that the person is still as the one who reverts a change left them.
-func unchanged(same func(wire.User) bool) func(wire.User) error {
-	return func(u wire.User) error {
-		if !same(u) {
-			return errChanged
-		}
-
-		return nil
-	}
 }
 
 // change changes a member on behalf of an owner, and notes it in the audit log.
@@ -157,15 +120,7 @@ func (p *People) change(
 	// time.
 	c.At = p.now().UTC()
 	u, err := p.store.ChangeUser(ctx, by.AccountID, id, c)
-	switch {
-	case errors.Is(err, errChanged):
-		return wire.User{}, wire.ErrChanged()
-	case wire.IsCode(err, wire.CodeNotFound):
-		return wire.User{}, errNoMember()
-	case wire.IsCode(err, wire.CodeConflict):
-		return wire.User{}, wire.Errorf(wire.CodeConflict,
-			"A project needs at least one owner. Promote someone else first.")
-	case err != nil:
+	if err != nil {
 		return wire.User{}, err
 	}
 
@@ -193,15 +148,11 @@ func (p *People) SetPassword(ctx context.Context, by wire.User, old, password st
 	}
 
 	change := wire.UserChange{Password: &stored, At: p.now().UTC()}
-	u, err := p.store.ChangeUser(ctx, by.AccountID, proof.ID, change)
-	if err != nil {
-		return wire.SignedIn{}, err
-	}
-	if err := p.noteEverywhere(ctx, by, "change password", ""); err != nil {
+	if _, err := p.store.ChangeUser(ctx, by.AccountID, proof.ID, change); err != nil {
 		return wire.SignedIn{}, err
 	}
 
-	return p.begin(ctx, u)
+	return p.begin(ctx, by, wire.User{}, wire.Session{}, "change password", "")
 }
 
 // noteEverywhere adds what a person did to the audit logs of all accounts that it opens.

@@ -15,7 +15,6 @@ import (
 )
 
 const (
-	sessionAge    = 7 * 24 * time.Hour
 	inviteAge     = 7 * 24 * time.Hour
 	emailBytesMax = 254
 	hashersMax    = 2
@@ -25,7 +24,7 @@ const (
 // PeopleConfig configures a People.
 type PeopleConfig struct {
 	Store  PeopleStore      // required
-	SignUp wire.SignUp      // "": wire.SignUpInvite
+	SignUp wire.SignUp      // required
 	Now    func() time.Time // nil: time.Now
 
 	SignInBy       wire.SignInBy // "": wire.SignInByBoth
@@ -36,35 +35,30 @@ type PeopleConfig struct {
 // People manages the people who sign in to the dashboard. It is safe for concurrent use,
 // and caches nothing of its Store.
 type People struct {
+	config   PeopleConfig
 	store    PeopleStore
-	signUp   wire.SignUp
 	now      func() time.Time
 	hashers  hashers
 	throttle throttle
-	config   PeopleConfig
 }
 
 // NewPeople returns a People on config.Store.
 func NewPeople(config PeopleConfig) *People {
-	if config.SignUp == "" {
-		config.SignUp = wire.SignUpInvite
-	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
 
 	return &People{
+		config:   config,
 		store:    config.Store,
-		signUp:   config.SignUp,
 		now:      config.Now,
 		hashers:  newHashers(),
 		throttle: throttle{config.Store},
-		config:   config,
 	}
 }
 
 // SignUp returns who may sign up.
-func (p *People) SignUp() wire.SignUp { return p.signUp }
+func (p *People) SignUp() wire.SignUp { return p.config.SignUp }
 
 // Setup returns a code with which the operator becomes the owner of the account
 // `default`. It returns "" if that account has an owner. No one else can found it,
@@ -109,7 +103,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	if fault := checkPassword(a.Password); fault != "" {
 		faults = append(faults, wire.FieldError{Field: "password", Reason: fault})
 	}
-	if a.Code == "" && p.signUp == wire.SignUpOpen {
+	if a.Code == "" && p.config.SignUp == wire.SignUpOpen {
 		faults = append(faults, checkAccount(a.Account)...)
 	}
 	if faults != nil {
@@ -164,7 +158,7 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 		return wire.SignedIn{}, err
 	}
 
-	return p.begin(ctx, u)
+	return p.newSession(ctx, u, wire.Session{})
 }
 
 // Accept makes a person who is signed in a member of an invite's project, and opens it in their
@@ -228,7 +222,7 @@ func (p *People) taken(ctx context.Context, ip string) error {
 // again.
 func (p *People) invite(ctx context.Context, code wire.Secret) (h [32]byte, i wire.Invite, err error) {
 	if code == "" {
-		if p.signUp != wire.SignUpOpen {
+		if p.config.SignUp != wire.SignUpOpen {
 			return h, i, errCode()
 		}
 		return h, i, nil
@@ -241,7 +235,7 @@ func (p *People) invite(ctx context.Context, code wire.Secret) (h [32]byte, i wi
 		return h, i, errCode()
 	case err != nil:
 		return h, i, err
-	case !i.Setup && p.signUp == wire.SignUpClosed:
+	case !i.Setup && p.config.SignUp == wire.SignUpClosed:
 		return h, i, errClosed()
 	case !p.now().Before(i.ExpiresAt):
 		return h, i, errCode()
@@ -334,15 +328,8 @@ func (p *People) SignIn(
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
-	if err := p.noteEverywhere(ctx, u, "sign in", ""); err != nil {
-		return wire.SignedIn{}, err
-	}
 
-	// The project that was open in this browser is open again.
-	if m, ok := u.Project(before.AccountName); ok {
-		u = u.In(m)
-	}
-	return p.begin(ctx, u)
+	return p.begin(ctx, u, before, wire.Session{}, "sign in", "")
 }
 
 // knows returns the person whose browser this is, if they have this email: its token is of a
@@ -408,14 +395,26 @@ func (p *People) judge(
 	return u, fits && u.Role != "", err
 }
 
-// begin makes a session with a new token.
-func (p *People) begin(ctx context.Context, u wire.User) (wire.SignedIn, error) {
-	return p.beginAs(ctx, u, sessionAge, wire.Session{})
+// begin begins a session, and notes in all projects of the person what they did for it. The project
+// that before has open is open again.
+func (p *People) begin(
+	ctx context.Context, u, before wire.User, s wire.Session, action, detail string,
+) (wire.SignedIn, error) {
+	if err := p.noteEverywhere(ctx, u, action, detail); err != nil {
+		return wire.SignedIn{}, err
+	}
+	if m, ok := u.Project(before.AccountName); ok {
+		u = u.In(m)
+	}
+	return p.newSession(ctx, u, s)
 }
 
-func (p *People) beginAs(
-	ctx context.Context, u wire.User, age time.Duration, s wire.Session,
-) (wire.SignedIn, error) {
+// newSession makes a session with a new token.
+func (p *People) newSession(ctx context.Context, u wire.User, s wire.Session) (wire.SignedIn, error) {
+	age := 7 * 24 * time.Hour
+	if s.ByIssuer {
+		age = cmp.Or(p.config.IssuerSession, time.Hour)
+	}
 	s.UserID, s.Account, s.CreatedAt = u.ID, u.AccountID, p.now().UTC()
 	s.ExpiresAt = s.CreatedAt.Add(age)
 	token := wire.Secret(newToken(32))

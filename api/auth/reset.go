@@ -41,10 +41,7 @@ func (p *People) makeReset(
 	code, now := newCode(), p.now().UTC()
 	r := wire.Reset{UserID: id, By: by.Email, CreatedAt: now, ExpiresAt: now.Add(resetAge)}
 	u, err := p.store.CreateReset(ctx, account, owned, hash(code), r)
-	switch {
-	case wire.IsCode(err, wire.CodeNotFound):
-		return "", u, errNoMember()
-	case err == nil:
+	if err == nil {
 		err = p.mayUsePassword(u.Email)
 	}
 	if err != nil {
@@ -109,8 +106,5 @@ func (p *People) ResetPassword(
 	if err := p.throttle.forget(ctx, emailSource(u.Email)); err != nil {
 		return wire.SignedIn{}, err
 	}
-	if err := p.noteEverywhere(ctx, u, "reset password", "with a link made by "+r.By); err != nil {
-		return wire.SignedIn{}, err
-	}
-	return p.begin(ctx, u)
+	return p.begin(ctx, u, wire.User{}, wire.Session{}, "reset password", "with a link made by "+r.By)
 }

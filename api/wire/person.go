@@ -133,9 +133,9 @@ type UserChange struct {
 	Disabled *bool
 	At       time.Time
 
-	// Check, if it is set, sees the person before the change, in the same transaction. Its error
-	// ends that. It may be called more than once.
-	Check func(User) error
+	// Still, if it is set, reports whether the person is as whoever reverts a change left them. It
+	// is asked in the same transaction, maybe more than once; if they are not, the error is ErrChanged.
+	Still func(User) bool
 }
 
 // Invite lets one person sign up. Its code is shown once, when it is made; only its

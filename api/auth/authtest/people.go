@@ -312,15 +312,10 @@ func changes(t *testing.T, s people) {
 	same(t, "found", s.find(u.Email), u)
 
 	// Whether the person is as somebody has seen them is decided by the transaction.
-	isViewer := func(u wire.User) error {
-		if u.Role != wire.RoleViewer {
-			return wire.ErrChanged()
-		}
-		return nil
-	}
+	isViewer := func(u wire.User) bool { return u.Role == wire.RoleViewer }
 	owner := wire.RoleOwner
 	s.race(wire.CodeConflict, func(ctx context.Context, n int) error {
-		_, err := s.ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &owner, At: at, Check: isViewer})
+		_, err := s.ChangeUser(ctx, u.AccountID, u.ID, wire.UserChange{Role: &owner, At: at, Still: isViewer})
 		return err
 	})
 }

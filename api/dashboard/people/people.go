@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
@@ -87,7 +86,7 @@ func (p *pages) setRole(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")))
+	u, err := p.people.SetRole(c.Context(), c.User, c.PathValue("id"), wire.Role(c.PostForm.Get("role")), nil)
 	if err != nil {
 		return p.peopleFault(c, err)
 	}
@@ -108,7 +107,7 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled)
+	u, err := p.people.SetDisabled(c.Context(), c.User, c.PathValue("id"), disabled, nil)
 	switch {
 	case err != nil:
 		return p.peopleFault(c, err)
@@ -123,7 +122,7 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	}
 
 	return c.Offer("/people", "",
-		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(time.RFC3339Nano)})
+		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(disabledAt)})
 }
 
 // peopleFault shows the page again with a change that is not possible, such as removing
@@ -145,19 +144,23 @@ func roleText(u frame.Undo) string {
 	return fmt.Sprintf("%s now has the role %s%s and must sign in again.", u.Name, u.Now, was)
 }
 
+// undoRole does not notice changes that led back to the role.
 func (p *pages) undoRole(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	err = p.people.RevertRole(c.Context(), c.User, u.Of, wire.Role(u.Now), wire.Role(u.Was))
+	still := func(m wire.User) bool { return string(m.ByHand()) == u.Now }
+	_, err = p.people.SetRole(c.Context(), c.User, u.Of, wire.Role(u.Was), still)
 
 	return "/people", "undone", err
 }
 
 func disabledText(u frame.Undo) string { return u.Name + " can no longer sign in." }
 
+// undoDisabled enables a person, unless they were enabled since, or disabled again.
 func (p *pages) undoDisabled(c *frame.Exchange, u frame.Undo) (to, done string, err error) {
-	at, err := time.Parse(time.RFC3339Nano, u.Now)
-	if err != nil {
-		return "", "", err
-	}
+	still := func(m wire.User) bool { return m.DisabledAt != nil && m.DisabledAt.UTC().Format(disabledAt) == u.Now }
+	_, err = p.people.SetDisabled(c.Context(), c.User, u.Of, false, still)
 
-	return "/people", "undone", p.people.RevertDisabled(c.Context(), c.User, u.Of, at)
+	return "/people", "undone", err
 }
+
+// disabledAt is how an undo has the moment, in the microseconds that every database keeps.
+const disabledAt = "2006-01-02T15:04:05.000000"

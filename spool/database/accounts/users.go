@@ -243,8 +243,8 @@ func (s *Store) ChangeUser(
 ) (wire.User, error) {
 	return changed(ctx, s, true, func(tx *keyed.Tx) (wire.User, error) {
 		p, u, err := member(ctx, tx, account, id)
-		if err == nil && change.Check != nil {
-			err = change.Check(u)
+		if err == nil && change.Still != nil && !change.Still(u) {
+			err = wire.ErrChanged()
 		}
 		if err != nil {
 			return u, err
@@ -277,8 +277,8 @@ func keepOwners(ctx context.Context, tx *keyed.Tx, p *person, before []wire.Memb
 		}
 		if other == nil {
 			return wire.Errorf(wire.CodeConflict, "%s is the last owner of the project %s, which needs one. "+
-				"Invite another first: promptspool people invite --project %s --role owner",
-				p.Email, m.AccountName, m.AccountName)
+				"Make someone else an owner first, for example with: "+
+				"promptspool people invite --project %s --role owner", p.Email, m.AccountName, m.AccountName)
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ func newCrawler(t *testing.T, base string) *crawler {
 	return &crawler{
 		base: mustParse(strings.TrimSuffix(base, "/") + "/"),
 		refusals: []string{
-			"This code is invalid", "Wrong email or password", "A project needs at least one owner",
+			"This code is invalid", "Wrong email or password", "is the last owner of the project",
 			"in the meantime. Review that change",     // a template saved under a name that is taken
 			"changed meanwhile, so it was not undone", // an Undo that another button overtook
 		},
