@@ -13,10 +13,6 @@ import (
 // note adds what a key has done to the account's audit log. A sidecar has none: what it passes on
 // is noted by the server.
 func (a *API) note(c *exchange, action, target, detail string) {
-	if a.c.Audit == nil {
-		return
-	}
-
 	wire.NoteAudit(c.context, a.c.Audit, a.c.Logger, c.id.Account, wire.AuditEntry{
 		At:     a.c.Clock.Now().UTC(),
 		Actor:  wire.KeyActor(c.id.KeyID),

@@ -66,11 +66,8 @@ func (a *API) syncEvents(c *exchange) error {
 func (a *API) refuse(id wire.Identity, events []wire.Event) (taken []wire.Event, refused []wire.Result) {
 	now := a.c.Clock.Now()
 	taken = slices.DeleteFunc(events, func(e wire.Event) bool {
-		r := wire.Result{ID: e.ID, Code: wire.ResultInvalid, Reason: faultOfName(e.Sidecar)}
-		if r.Reason == "" {
-			r.Code, r.Reason = wire.ResultForbidden, forbids(id, e, now)
-		}
-		if r.Reason != "" {
+		r := wire.Result{ID: e.ID}
+		if r.Code, r.Reason = fault(id, e, now); r.Reason != "" {
 			refused = append(refused, r)
 		}
 		return r.Reason != ""
@@ -79,23 +76,14 @@ func (a *API) refuse(id wire.Identity, events []wire.Event) (taken []wire.Event,
 	return taken, refused
 }
 
-// faultOfName says what is wrong with the name of an event's sidecar, "" if nothing. No sidecar
-// has such a name: --name has the same bound.
-func faultOfName(name string) string {
-	if len(name) <= wire.SidecarBytesMax {
-		return ""
-	}
-	return fmt.Sprintf("sidecar must be a name of at most %d bytes; this one has %d", wire.SidecarBytesMax, len(name))
-}
-
 // clockTolerance is how far the clock of a sidecar may be ahead of ours when a key ends. A write that it
 // accepted by then, knowing that its clock is ahead, is not refused. It opens nothing: a caller
 // who has the key can give any time.
 const clockTolerance = 5 * time.Minute
 
-// forbids says why a key may not deliver an event, "" if it may. A sidecar accepts some writes
-// before it can ask for the key's rights and end.
-func forbids(id wire.Identity, e wire.Event, now time.Time) string {
+// fault says why an event may not be recorded, "" if it may. A sidecar accepts some writes before it
+// can ask for the key's rights and end.
+func fault(id wire.Identity, e wire.Event, now time.Time) (code wire.ResultCode, reason string) {
 	accepted := e.AcceptedAt
 	if accepted.After(now) {
 		accepted = now
@@ -103,13 +91,18 @@ func forbids(id wire.Identity, e wire.Event, now time.Time) string {
 
 	right := e.Kind.Scope()
 	switch {
+	case len(e.Sidecar) > wire.SidecarBytesMax: // no sidecar has it: --name has the same bound
+		return wire.ResultInvalid, fmt.Sprintf("sidecar must be a name of at most %d bytes; this one has %d",
+			wire.SidecarBytesMax, len(e.Sidecar))
 	case id.Scope&right == 0:
-		return fmt.Sprintf("the key %s has the scope %s, and may not %s", id.KeyID, id.Scope, right)
+		return wire.ResultForbidden, fmt.Sprintf("the key %s has the scope %s, and may not %s",
+			id.KeyID, id.Scope, right)
 	case !id.Expires.IsZero() && accepted.Add(-clockTolerance).After(id.Expires):
-		return fmt.Sprintf("the key %s expired on %s, before this was accepted; replay it with another key",
+		return wire.ResultForbidden, fmt.Sprintf(
+			"the key %s expired on %s, before this was accepted; replay it with another key",
 			id.KeyID, id.Expires.UTC().Format(time.RFC3339))
 	}
-	return ""
+	return "", ""
 }
 
 // maskEvents masks the secrets in the bodies of events. It skips a body that cannot be read,

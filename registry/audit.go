@@ -11,9 +11,6 @@ import (
 // note adds a change to the account's audit log. by is the person who made it, or "" for the
 // identity's key.
 func (r *Registry) note(ctx context.Context, id wire.Identity, by, action, target, detail string) {
-	if r.audit == nil {
-		return
-	}
 	if by == "" {
 		by = wire.KeyActor(id.KeyID)
 	}

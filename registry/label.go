@@ -263,7 +263,7 @@ func (r *Registry) RevertArchive(
 func (r *Registry) restore(
 	ctx context.Context, id wire.Identity, ident, by string, check func(*wire.Template) error,
 ) error {
-	head, err := r.anyHead(ctx, id, ident)
+	head, err := r.Head(ctx, id, ident)
 	if err != nil {
 		return err
 	}

@@ -10,9 +10,14 @@ import (
 
 // Head returns a template without the texts of its versions: who published each when, and
 // its labels with their history. An archived template is returned with DeletedAt set.
-// wire.CodeNotFound if there is none.
+// wire.CodeNotFound if there is none, or the identity's key may not use it.
 func (r *Registry) Head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
-	return r.anyHead(ctx, id, ident)
+	head, err := r.store.Template(ctx, id.Account, ident)
+	if wire.IsCode(err, wire.CodeNotFound) || err == nil && !id.Sees(head.Name) {
+		return wire.Template{}, noTemplate(ident)
+	}
+
+	return head, err
 }
 
 // Preview answers as a fetch of p would if it were published. It also reports what of p

@@ -233,20 +233,9 @@ func (r *Registry) version(
 
 // head finds a template that is not deleted.
 func (r *Registry) head(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
-	head, err := r.anyHead(ctx, id, ident)
+	head, err := r.Head(ctx, id, ident)
 	if err == nil && head.DeletedAt != nil {
 		err = noTemplate(ident)
-	}
-
-	return head, err
-}
-
-// anyHead finds a template, even if it is deleted. One that the identity's key may not use does
-// not exist.
-func (r *Registry) anyHead(ctx context.Context, id wire.Identity, ident string) (wire.Template, error) {
-	head, err := r.store.Template(ctx, id.Account, ident)
-	if wire.IsCode(err, wire.CodeNotFound) || err == nil && !id.Sees(head.Name) {
-		return wire.Template{}, noTemplate(ident)
 	}
 
 	return head, err

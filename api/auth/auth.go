@@ -175,18 +175,12 @@ func (a *Auth) RotateKey(
 // others than printable ASCII, is wire.CodeInvalid. One that was revoked, or belongs to
 // something else, is wire.CodeConflict.
 func (a *Auth) Bootstrap(ctx context.Context, key wire.Secret) (wire.Key, error) {
-	switch {
-	case len(key) < bootstrapBytesMin:
-		return wire.Key{}, wire.Errorf(wire.CodeInvalid,
-			"PROMPTSPOOL_BOOTSTRAP_KEY has %d characters; give it at least %d, "+
-				"for example from `openssl rand -hex 32`.", len(key), bootstrapBytesMin)
-	case len(key) > secretBytesMax:
-		return wire.Key{}, wire.Errorf(wire.CodeInvalid,
-			"PROMPTSPOOL_BOOTSTRAP_KEY has %d characters; give it at most %d.", len(key), secretBytesMax)
-	case strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' }):
-		return wire.Key{}, wire.Errorf(wire.CodeInvalid,
-			"PROMPTSPOOL_BOOTSTRAP_KEY contains a blank, a line break or another character "+
-				"that a header cannot carry; give it printable ASCII only.")
+	// A header cannot carry other characters.
+	unfit := strings.ContainsFunc(string(key), func(r rune) bool { return r <= ' ' || r > '~' })
+	if unfit || len(key) < bootstrapBytesMin || len(key) > secretBytesMax {
+		return wire.Key{}, wire.Errorf(wire.CodeInvalid, "PROMPTSPOOL_BOOTSTRAP_KEY has %d bytes; give it %d to %d of "+
+			"printable ASCII without blanks and line breaks, for example from `openssl rand -hex 32`.",
+			len(key), bootstrapBytesMin, secretBytesMax)
 	}
 
 	// The store returns a key that exists as it is, so each restart may try again. It must be what

@@ -341,9 +341,9 @@ func TestBootstrapRefusesUnusableKeys(t *testing.T) {
 		code wire.Code
 		says string
 	}{
-		{"empty", "", wire.CodeInvalid, "at least 32"},
-		{"one character short", bootstrapKey[1:], wire.CodeInvalid, "has 31 characters"},
-		{"longer than a key may be", wire.Secret(strings.Repeat("k", 4097)), wire.CodeInvalid, "at most 4096"},
+		{"empty", "", wire.CodeInvalid, "has 0 bytes; give it 32 to 4096"},
+		{"one character short", bootstrapKey[1:], wire.CodeInvalid, "has 31 bytes"},
+		{"longer than a key may be", wire.Secret(strings.Repeat("k", 4097)), wire.CodeInvalid, "has 4097 bytes"},
 		{"with the line break of a file", bootstrapKey + "\n", wire.CodeInvalid, "line break"},
 		{"with a blank", bootstrapKey + " x", wire.CodeInvalid, "blank"},
 		{"not ASCII", bootstrapKey + "é", wire.CodeInvalid, "ASCII"},

@@ -23,17 +23,8 @@ func ofAccount(id, name string) wire.User {
 // People lists the people of the account of this name, or of all accounts if it is "".
 func (o Operator) People(ctx context.Context, account string) ([]wire.User, error) {
 	all, err := o.people.store.Everybody(ctx)
-	if account == "" || err != nil {
-		return all, err
-	}
-
-	var members []wire.User
-	for _, u := range all {
-		if u.AccountName == account {
-			members = append(members, u)
-		}
-	}
-	return members, nil
+	others := func(u wire.User) bool { return account != "" && u.AccountName != account }
+	return slices.DeleteFunc(all, others), err
 }
 
 // Invite makes a code that lets one person join an account, and the account if it does

@@ -124,15 +124,13 @@ func processRoutes(c ControlConfig) []route {
 func keyRoutes(c ControlConfig) []route {
 	keys := c.Keys
 	note := func(ctx context.Context, action string, k wire.Key, detail string) {
-		if c.Audit != nil {
-			wire.NoteAudit(ctx, c.Audit, c.Logger, k.AccountID, wire.AuditEntry{
-				At:     time.Now().UTC(),
-				Actor:  wire.Operator,
-				Action: action,
-				Target: k.ID,
-				Detail: detail,
-			})
-		}
+		wire.NoteAudit(ctx, c.Audit, c.Logger, k.AccountID, wire.AuditEntry{
+			At:     time.Now().UTC(),
+			Actor:  wire.Operator,
+			Action: action,
+			Target: k.ID,
+			Detail: detail,
+		})
 	}
 
 	return []route{
@@ -140,11 +138,7 @@ func keyRoutes(c ControlConfig) []route {
 			all, err := keys.Keys(ctx)
 			return KeyList{Items: append([]wire.Key{}, all...)}, err
 		}},
-		{"POST", "/keys", func(ctx *fasthttp.RequestCtx) (any, error) {
-			n, err := readBody[NewKey](ctx)
-			if err != nil {
-				return nil, err
-			}
+		{"POST", "/keys", posted(func(ctx context.Context, n NewKey) (any, error) {
 			if err := checkShared(ctx, c.People, n); err != nil {
 				return nil, err
 			}
@@ -154,19 +148,14 @@ func keyRoutes(c ControlConfig) []route {
 				note(ctx, "create key", key, key.AuditDetail())
 			}
 			return CreatedKey{key, string(secret)}, err
-		}},
-		{"POST", "/keys/rotate", func(ctx *fasthttp.RequestCtx) (any, error) {
-			r, err := readBody[Rotation](ctx)
-			if err != nil {
-				return nil, err
-			}
-
+		})},
+		{"POST", "/keys/rotate", posted(func(ctx context.Context, r Rotation) (any, error) {
 			secret, made, old, err := keys.RotateKey(ctx, r.ID, r.Overlap)
 			if err == nil {
 				note(ctx, "rotate key", old, old.AuditDetail())
 			}
 			return RotatedKey{CreatedKey{made, string(secret)}, old}, err
-		}},
+		})},
 		{"DELETE", "/keys/", func(ctx *fasthttp.RequestCtx) (any, error) {
 			k, err := keys.RevokeKey(ctx, strings.TrimPrefix(string(ctx.Path()), "/keys/"))
 			if err == nil {

@@ -35,6 +35,7 @@ type CreatedInvite struct {
 	wire.Invite
 	Code   string `json:"code"`
 	Server string `json:"server"` // where the process takes requests
+	Link   string `json:"link"`   // to send; the command knows it
 }
 
 // NewReset asks for a password reset link.
@@ -47,6 +48,7 @@ type CreatedReset struct {
 	User   wire.User `json:"user"`
 	Code   string    `json:"code"`
 	Server string    `json:"server"` // where the process takes requests
+	Link   string    `json:"link"`   // to send; the command knows it
 }
 
 // Disabling asks to disable a person's signing in, or to enable it again.
@@ -64,32 +66,17 @@ func peopleRoutes(people People, server string) []route {
 			all, err := people.People(ctx, cmp.Or(string(args.Peek("project")), string(args.Peek("account"))))
 			return PeopleList{Items: append([]wire.User{}, all...)}, err
 		}},
-		{"POST", "/people/invites", func(ctx *fasthttp.RequestCtx) (any, error) {
-			n, err := readBody[NewInvite](ctx)
-			if err != nil {
-				return nil, err
-			}
-
+		{"POST", "/people/invites", posted(func(ctx context.Context, n NewInvite) (any, error) {
 			code, invite, err := people.Invite(ctx, n.Account, n.Role)
-			return CreatedInvite{invite, string(code), server}, err
-		}},
-		{"POST", "/people/resets", func(ctx *fasthttp.RequestCtx) (any, error) {
-			n, err := readBody[NewReset](ctx)
-			if err != nil {
-				return nil, err
-			}
-
+			return CreatedInvite{Invite: invite, Code: string(code), Server: server}, err
+		})},
+		{"POST", "/people/resets", posted(func(ctx context.Context, n NewReset) (any, error) {
 			code, u, err := people.MakeReset(ctx, n.Email)
-			return CreatedReset{u, string(code), server}, err
-		}},
-		{"POST", "/people/disabled", func(ctx *fasthttp.RequestCtx) (any, error) {
-			n, err := readBody[Disabling](ctx)
-			if err != nil {
-				return nil, err
-			}
-
+			return CreatedReset{User: u, Code: string(code), Server: server}, err
+		})},
+		{"POST", "/people/disabled", posted(func(ctx context.Context, n Disabling) (any, error) {
 			return people.SetDisabled(ctx, n.Email, n.Disabled)
-		}},
+		})},
 	}
 }
 
@@ -117,6 +104,17 @@ func checkShared(ctx context.Context, people People, n NewKey) error {
 	}
 
 	return nil
+}
+
+// posted returns a handler that answers a request by its body.
+func posted[T any](answer func(ctx context.Context, body T) (any, error)) handler {
+	return func(ctx *fasthttp.RequestCtx) (any, error) {
+		body, err := readBody[T](ctx)
+		if err != nil {
+			return nil, err
+		}
+		return answer(ctx, body)
+	}
 }
 
 // readBody decodes the body of a request.

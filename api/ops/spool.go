@@ -73,14 +73,10 @@ func spoolRoutes(s Spool) []route {
 
 // moving returns a handler that moves the events that the body selects.
 func moving(s Spool, move func(Spool, context.Context, Pick) (int, error)) handler {
-	return func(ctx *fasthttp.RequestCtx) (any, error) {
-		p, err := readBody[Pick](ctx)
-		if err != nil {
-			return nil, err
-		}
+	return posted(func(ctx context.Context, p Pick) (any, error) {
 		n, err := move(s, ctx, p)
 		return Moved{n}, err
-	}
+	})
 }
 
 // streamEvents answers with one event a line. ?lane= names a lane.

@@ -2,10 +2,11 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/dustin/go-humanize/english"
 )
 
 // Operator is the actor of changes that were made with a command on the server's machine.
@@ -52,8 +53,12 @@ const noteTimeout = 5 * time.Second
 
 // NoteAudit adds a change to an account's audit log, and gives the entry an id. The
 // change is made: it is noted even if ctx has ended. An entry that cannot be stored is
-// missing, and logged: after an error the caller would make the change again.
+// missing, and logged: after an error the caller would make the change again. Without a log
+// nothing is noted.
 func NoteAudit(ctx context.Context, log AuditLog, logger *slog.Logger, account string, e AuditEntry) {
+	if log == nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTimeout)
 	defer cancel()
 
@@ -107,14 +112,7 @@ func (d Deletion) AuditTarget() string {
 
 // AuditDetail returns how much was deleted, and whether that is only a part.
 func (d Deleted) AuditDetail() string {
-	plural := func(n int64, noun string) string {
-		if n == 1 {
-			return "1 " + noun
-		}
-		return fmt.Sprintf("%d %ss", n, noun)
-	}
-
-	detail := plural(d.Records, "record") + ", " + plural(d.Events, "event")
+	detail := english.Plural(int(d.Records), "record", "") + ", " + english.Plural(int(d.Events), "event", "")
 	if !d.Success {
 		detail += ", incomplete"
 	}

@@ -133,8 +133,8 @@ type UserChange struct {
 	Disabled *bool
 	At       time.Time
 
-	// Still, if it is set, reports whether the person is as whoever reverts a change left them. It
-	// is asked in the same transaction, maybe more than once; if they are not, the error is ErrChanged.
+	// Still, if it is set, reports whether the person is as the one who reverts a change left them.
+	// It is asked in the same transaction, maybe more than once; if they are not, the error is ErrChanged.
 	Still func(User) bool
 }
 

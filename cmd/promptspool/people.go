@@ -87,12 +87,6 @@ func listPeople(c *cli.Context) error {
 	})
 }
 
-// printedInvite is what `people invite -o json` prints.
-type printedInvite struct {
-	ops.CreatedInvite
-	Link string `json:"link"`
-}
-
 func invitePerson(c *cli.Context) error {
 	// Before anything is made: a wrong --url must not create an invite.
 	base, err := linkBase(c)
@@ -105,15 +99,9 @@ func invitePerson(c *cli.Context) error {
 		return err
 	}
 
-	link := linkTo(cmp.Or(base, made.Server), "/sign-up", made.Code)
+	made.Link = linkTo(cmp.Or(base, made.Server), "/sign-up", made.Code)
 	note := fmt.Sprintf("Send this link. It works once and expires on %s.", made.ExpiresAt.Local().Format("Jan 2"))
-	return printLink(c, printedInvite{made, link}, link, note)
-}
-
-// printedReset is what `people reset-password -o json` prints.
-type printedReset struct {
-	ops.CreatedReset
-	Link string `json:"link"`
+	return printLink(c, made, made.Link, note)
 }
 
 func resetPassword(c *cli.Context) error {
@@ -131,9 +119,9 @@ func resetPassword(c *cli.Context) error {
 		return err
 	}
 
-	link := linkTo(cmp.Or(base, made.Server), "/reset-password", made.Code)
+	made.Link = linkTo(cmp.Or(base, made.Server), "/reset-password", made.Code)
 	note := fmt.Sprintf("Send this link to %s. It works once and expires in 24 hours.", made.User.Email)
-	return printLink(c, printedReset{made, link}, link, note)
+	return printLink(c, made, made.Link, note)
 }
 
 func setDisabled(c *cli.Context, disabled bool) error {

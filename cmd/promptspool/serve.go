@@ -93,13 +93,8 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 
 	// Identity: the keys of apps, and the people who sign in at the dashboard.
 	keys := auth.New(auth.Config{Store: db, Now: c.now})
-	people := auth.NewPeople(auth.PeopleConfig{
-		Store:          db,
-		SignUp:         c.signUp,
-		SignInBy:       c.signIn.by,
-		EmergencyOwner: c.signIn.emergencyOwner,
-		IssuerSession:  c.signIn.session,
-	})
+	c.signIn.people.Store = db
+	people := auth.NewPeople(c.signIn.people)
 	issuer := oidc.New(c.signIn.issuer)
 	if c.bootstrapKey != "" {
 		if _, err := keys.Bootstrap(ctx, c.bootstrapKey); err != nil {

@@ -122,7 +122,6 @@ func welcome(w io.Writer, url string, setup wire.Secret) {
 func serverRoleOf(c *cli.Context) (serverConfig, error) {
 	r := config.Read(c)
 	role := serverConfig{roleConfig: roleConfigOf(r)}
-	role.signUp = signUpOf(r)
 	role.signIn = signInOf(r)
 	role.prices = pricesOf(r)
 	role.providerURLs = providerURLsOf(r)
@@ -202,7 +201,6 @@ type serverConfig struct {
 	providerURLs wire.ProviderBaseURLs
 	retention    archive.Retention
 	freeMin      int64 // of the disk that stays free under Badger; 0 for its default
-	signUp       wire.SignUp
 	signIn       signIn
 	now          func() time.Time // the clock by which keys end; nil for time.Now
 

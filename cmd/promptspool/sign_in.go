@@ -42,15 +42,13 @@ func signInFlags() []cli.Flag {
 
 // signIn is what signInFlags say.
 type signIn struct {
-	by             wire.SignInBy
-	emergencyOwner string
-	session        time.Duration
-	issuer         oidc.Config // without an Issuer, people use passwords
+	people auth.PeopleConfig
+	issuer oidc.Config // without an Issuer, people use passwords
 }
 
 // at returns the issuer for the pages: nil if people do not sign in there.
 func (s signIn) at(issuer *oidc.Issuer) frame.Issuer {
-	if s.issuer.Issuer == "" || s.by == wire.SignInByPassword {
+	if s.issuer.Issuer == "" || s.people.SignInBy == wire.SignInByPassword {
 		return nil
 	}
 	return issuer
@@ -59,10 +57,13 @@ func (s signIn) at(issuer *oidc.Issuer) frame.Issuer {
 // signInOf reads signInFlags.
 func signInOf(r *config.Reader) signIn {
 	s := signIn{
-		by: wire.SignInBy(r.OneOf("sign-in",
-			string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword))),
-		emergencyOwner: strings.ToLower(r.Text("emergency-owner")),
-		session:        r.Duration("oidc-session"),
+		people: auth.PeopleConfig{
+			SignUp: signUpOf(r),
+			SignInBy: wire.SignInBy(r.OneOf("sign-in",
+				string(wire.SignInByBoth), string(wire.SignInByIssuer), string(wire.SignInByPassword))),
+			EmergencyOwner: strings.ToLower(r.Text("emergency-owner")),
+			IssuerSession:  r.Duration("oidc-session"),
+		},
 		issuer: oidc.Config{
 			Issuer:       r.Text("oidc-issuer"),
 			ClientSecret: r.Secret("oidc-client-secret"),
@@ -77,7 +78,7 @@ func signInOf(r *config.Reader) signIn {
 
 	u, err := url.Parse(s.issuer.Issuer)
 	switch {
-	case s.issuer.Issuer == "" && s.by == wire.SignInByIssuer:
+	case s.issuer.Issuer == "" && s.people.SignInBy == wire.SignInByIssuer:
 		r.Required("oidc-issuer")
 	case s.issuer.Issuer == "":
 	case err != nil || u.Host == "" || u.Scheme != "https" && !(u.Scheme == "http" && config.IsLoopback(u.Hostname())):

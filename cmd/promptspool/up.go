@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
+	"promptspool/api/auth"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 )
@@ -99,7 +100,7 @@ func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error)
 		roleConfig:   sidecarSide.roleConfig,
 		public:       publicAddressOf(r),
 		bootstrapKey: r.Secret("bootstrap-key"),
-		signUp:       signUpOf(r),
+		signIn:       signIn{people: auth.PeopleConfig{SignUp: signUpOf(r)}},
 		prices:       pricesOf(r),
 	}
 	serverSide.data = filepath.Join(data, "server")

@@ -224,17 +224,12 @@ func (c *Exchange) resetPassword() error {
 // resetFault shows an error: with the form if another password would be accepted,
 // otherwise without it.
 func (c *Exchange) resetFault(err error) error {
-	e := wire.AsError(err)
-	if e.Status() >= 500 {
-		return err
+	v := c.signView()
+	if !wire.IsCode(err, wire.CodeInvalid) {
+		v.Code = ""
 	}
 
-	v := signView{Error: e, Connection: c.connection()}
-	if e.Code == wire.CodeInvalid {
-		v.Code, v.Email = c.FormValue("code"), c.FormValue("email")
-	}
-
-	return c.Show(e.Status(), "reset", "Choose a new password", "", v)
+	return c.signFault("reset", "Choose a new password", v, err)
 }
 
 func (c *Exchange) signOut() error {

@@ -41,22 +41,28 @@ func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) 
 	return c.Show(status, "keys", "Keys", "keys", v)
 }
 
-// createKey answers with the page itself and not with a redirect: the secret is shown
-// once, and must not appear in an address.
 func (p *pages) createKey(c *frame.Exchange) error {
 	secret, k, err := p.makeKey(c)
-	if e := wire.AsError(err); err != nil && e.Code == wire.CodeInvalid {
+	return p.showMade(c, keysView{New: k, Secret: string(secret)}, k, "create key", err)
+}
+
+// showMade answers with the page itself and not with a redirect: the secret is shown once, and must
+// not appear in an address. It notes what was done to a key, or shows the error.
+func (p *pages) showMade(c *frame.Exchange, v keysView, k wire.Key, action string, err error) error {
+	switch e := wire.AsError(err); {
+	case wire.IsCode(err, wire.CodeInvalid):
 		return p.showKeys(c, e.Status(), keysView{Typed: c.PostForm, Error: e})
-	}
-	if err != nil {
+	case wire.IsCode(err, wire.CodeConflict):
+		return p.showKeys(c, e.Status(), keysView{Error: e})
+	case err != nil:
 		return err
 	}
 
-	if err := c.Note(c.Context(), "create key", k.ID, k.AuditDetail()); err != nil {
+	if err := c.Note(c.Context(), action, k.ID, k.AuditDetail()); err != nil {
 		return err
 	}
 
-	return p.showKeys(c, http.StatusOK, keysView{New: k, Secret: string(secret)})
+	return p.showKeys(c, http.StatusOK, v)
 }
 
 // makeKey makes the key that a form describes. Its rights are those of the preset or, without
@@ -81,7 +87,6 @@ func (p *pages) makeKey(c *frame.Exchange) (wire.Secret, wire.Key, error) {
 	})
 }
 
-// rotateKey answers with the page itself, as createKey does.
 func (p *pages) rotateKey(c *frame.Exchange) error {
 	k, err := ownKey(c)
 	if err != nil {
@@ -93,18 +98,7 @@ func (p *pages) rotateKey(c *frame.Exchange) error {
 	}
 
 	secret, made, old, err := p.keys.RotateKey(c.Context(), k.ID, overlap)
-	if e := wire.AsError(err); err != nil && e.Code == wire.CodeConflict {
-		return p.showKeys(c, e.Status(), keysView{Error: e})
-	}
-	if err != nil {
-		return err
-	}
-
-	if err := c.Note(c.Context(), "rotate key", old.ID, old.AuditDetail()); err != nil {
-		return err
-	}
-
-	return p.showKeys(c, http.StatusOK, keysView{New: made, Secret: string(secret), Old: &old})
+	return p.showMade(c, keysView{New: made, Secret: string(secret), Old: &old}, old, "rotate key", err)
 }
 
 func (p *pages) revokeKey(c *frame.Exchange) error {
