@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"slices"
 
 	"promptspool/api/wire"
 )
@@ -27,16 +28,8 @@ func (p *People) Invite(ctx context.Context, by wire.User, role wire.Role) (wire
 		return "", wire.Invite{}, wire.Invalid(errRole())
 	}
 
-	code, now := newCode(), p.now().UTC()
-	i := wire.Invite{
-		ID:          wire.NewID(),
-		AccountName: by.AccountName,
-		Role:        role,
-		CreatedAt:   now,
-		ExpiresAt:   now.Add(inviteAge),
-		By:          by.Email,
-	}
-	if err := p.store.CreateInvite(ctx, hash(code), i); err != nil {
+	code, i, err := p.newInvite(ctx, wire.Invite{AccountName: by.AccountName, Role: role, By: by.Email}, inviteAge)
+	if err != nil {
 		return "", wire.Invite{}, err
 	}
 
@@ -53,20 +46,10 @@ func (p *People) Invites(ctx context.Context, by wire.User) ([]wire.Invite, erro
 		return nil, err
 	}
 
-	all, err := p.store.Invites(ctx, by.AccountName)
-	if err != nil {
-		return nil, err
-	}
-
 	// The store may keep expired ones for a while.
-	var open []wire.Invite
-	for _, i := range all {
-		if p.now().Before(i.ExpiresAt) {
-			open = append(open, i)
-		}
-	}
-
-	return open, nil
+	all, err := p.store.Invites(ctx, by.AccountName)
+	expired := func(i wire.Invite) bool { return !p.now().Before(i.ExpiresAt) }
+	return slices.DeleteFunc(all, expired), err
 }
 
 // Uninvite revokes an invite.

@@ -16,6 +16,7 @@ import (
 
 const (
 	inviteAge     = 7 * 24 * time.Hour
+	setupAge      = 10 * 365 * 24 * time.Hour // the operator may read the code in the log much later
 	emailBytesMax = 254
 	hashersMax    = 2
 	strangersMax  = 32
@@ -69,19 +70,19 @@ func (p *People) Setup(ctx context.Context) (code wire.Secret, err error) {
 		return "", err
 	}
 
-	// The operator may read the code in the log much later, so in effect it does not expire.
-	now := p.now().UTC()
-	code = newCode()
-	err = p.store.CreateInvite(ctx, hash(code), wire.Invite{
-		ID:          wire.NewID(),
-		AccountName: BootstrapAccount,
-		Role:        wire.RoleOwner,
-		CreatedAt:   now,
-		ExpiresAt:   now.AddDate(10, 0, 0),
-		Setup:       true,
-	})
-
+	setup := wire.Invite{AccountName: BootstrapAccount, Role: wire.RoleOwner, Setup: true}
+	code, _, err = p.newInvite(ctx, setup, setupAge)
 	return code, err
+}
+
+// newInvite stores an invite, and returns it with its code.
+func (p *People) newInvite(
+	ctx context.Context, i wire.Invite, age time.Duration,
+) (code wire.Secret, _ wire.Invite, err error) {
+	code = newCode()
+	i.ID, i.CreatedAt = wire.NewID(), p.now().UTC()
+	i.ExpiresAt = i.CreatedAt.Add(age)
+	return code, i, p.store.CreateInvite(ctx, hash(code), i)
 }
 
 // newCode returns a code that can be read aloud: 100 random bits.
@@ -281,11 +282,7 @@ func (p *People) judgeCode(ctx context.Context, err error, ip string) error {
 // count counts a failure that did not involve a password. It returns failed, or an error
 // with the message many if the source had failed too often before.
 func (p *People) count(ctx context.Context, failed error, many string, s source) error {
-	now := p.now().UTC()
-	if err := p.throttle.check(ctx, now, many, 0, s); err != nil {
-		return err
-	}
-	if err := p.throttle.failed(ctx, now, s); err != nil {
+	if err := p.throttle.begin(ctx, p.now().UTC(), many, s); err != nil {
 		return err
 	}
 	return failed

@@ -18,10 +18,9 @@ import (
 
 // peopleCommand manages who signs in at a running server, on the server's machine.
 func peopleCommand() *cli.Command {
-	data := config.TextFlag("data", "", "the server's data `folder`; for up it is .promptspool/server")
 	address := config.TextFlag("url", "", "the `URL` at which people open the dashboard; "+
 		"without it the server's --public-url, or the address that it listens on, unless that is a unix socket")
-	both := append(config.ShowingFlags(), data)
+	both := append(config.ShowingFlags(), config.ServerDataFlag())
 	links := append([]cli.Flag{address}, both...)
 
 	listed := config.ProjectFlag("people list", "", "list only the people of this `project`")

@@ -15,19 +15,10 @@ type Keys interface {
 // Keys returns the keys of the reader's account, the newest first.
 func (c *Exchange) Keys() ([]wire.Key, error) {
 	all, err := c.frame.Keys.Keys(c.Context())
-	if err != nil {
-		return nil, err
-	}
+	slices.Reverse(all)
+	others := func(k wire.Key) bool { return k.AccountID != c.User.AccountID }
 
-	// Keys are those of all accounts.
-	var keys []wire.Key
-	for _, k := range slices.Backward(all) {
-		if k.AccountID == c.User.AccountID {
-			keys = append(keys, k)
-		}
-	}
-
-	return keys, nil
+	return slices.DeleteFunc(all, others), err
 }
 
 // NameKeys replaces the ids of keys among authors by the keys' names.

@@ -22,11 +22,11 @@ const (
 
 // auditView is what the page of the audit log shows.
 type auditView struct {
-	Text, Since, Until string // the filter, as it was typed
-	Entries            []wire.AuditEntry
-	Older              string // address of the next page; "" on the last page
-	Export             string // address of everything that the filter finds
-	Error              *wire.Error
+	Typed   url.Values // the filter
+	Entries []wire.AuditEntry
+	Older   string // address of the next page; "" on the last page
+	Export  string // address of everything that the filter finds
+	Error   *wire.Error
 }
 
 // auditFilter narrows down the audit log.
@@ -117,12 +117,7 @@ func (p *pages) auditPage(c *frame.Exchange) error {
 			query.Set(name, value)
 		}
 	}
-	v := auditView{
-		Text:   query.Get("q"),
-		Since:  query.Get("since"),
-		Until:  query.Get("until"),
-		Export: address.Of("/audit/export", query),
-	}
+	v := auditView{Typed: query, Export: address.Of("/audit/export", query)}
 	f, err := readAuditFilter(c)
 	if err != nil {
 		v.Error = wire.AsError(err)

@@ -91,14 +91,14 @@ func (p *pages) setRole(c *frame.Exchange) error {
 		return p.peopleFault(c, err)
 	}
 
+	undo := frame.Undo{Kind: "role", Name: u.Email, Now: string(u.ByHand())}
 	for _, before := range people {
-		if was := before.ByHand(); before.ID == u.ID && was != u.ByHand() && u.ID != c.User.ID {
-			return c.Offer("/people", "",
-				frame.Undo{Kind: "role", Of: u.ID, Name: u.Email, Was: string(was), Now: string(u.ByHand())})
+		if before.ID == u.ID && before.ByHand() != u.ByHand() && u.ID != c.User.ID {
+			undo.Of, undo.Was = u.ID, string(before.ByHand())
 		}
 	}
 
-	return c.Offer("/people", "", frame.Undo{Kind: "role", Name: u.Email, Now: string(u.ByHand())})
+	return c.Offer("/people", "", undo)
 }
 
 func (p *pages) setDisabled(c *frame.Exchange) error {
@@ -116,13 +116,13 @@ func (p *pages) setDisabled(c *frame.Exchange) error {
 	}
 
 	// They cannot enable a person whom another had disabled.
+	undo := frame.Undo{Kind: "disabled", Name: u.Email}
 	was := slices.ContainsFunc(before, func(b wire.User) bool { return b.ID == u.ID && b.DisabledAt != nil })
-	if was || u.DisabledAt == nil {
-		return c.Offer("/people", "", frame.Undo{Kind: "disabled", Name: u.Email})
+	if !was && u.DisabledAt != nil {
+		undo.Of, undo.Now = u.ID, u.DisabledAt.UTC().Format(disabledAt)
 	}
 
-	return c.Offer("/people", "",
-		frame.Undo{Kind: "disabled", Of: u.ID, Name: u.Email, Now: u.DisabledAt.UTC().Format(disabledAt)})
+	return c.Offer("/people", "", undo)
 }
 
 // peopleFault shows the page again with a change that is not possible, such as removing

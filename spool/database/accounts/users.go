@@ -305,24 +305,22 @@ func (p *person) apply(account string, c wire.UserChange) {
 	}
 
 	for i := range p.Memberships {
-		if m := &p.Memberships[i]; account == "" || m.AccountID == account {
-			applyAt(m, c)
+		m := &p.Memberships[i]
+		if account != "" && m.AccountID != account {
+			continue
 		}
-	}
-}
+		if c.Role != nil {
+			m.Role = *c.Role
+		}
 
-func applyAt(m *wire.Membership, c wire.UserChange) {
-	if c.Role != nil {
-		m.Role = *c.Role
-	}
-
-	switch {
-	case c.Disabled != nil && !*c.Disabled:
-		m.DisabledAt = nil
-	// Disabled twice, the first moment stays.
-	case c.Disabled != nil && m.DisabledAt == nil:
-		at := c.At.UTC()
-		m.DisabledAt = &at
+		switch {
+		case c.Disabled != nil && !*c.Disabled:
+			m.DisabledAt = nil
+		// Disabled twice, the first moment stays.
+		case c.Disabled != nil && m.DisabledAt == nil:
+			at := p.SessionsFrom
+			m.DisabledAt = &at
+		}
 	}
 }
 
