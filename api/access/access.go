@@ -116,7 +116,9 @@ var Table = []Entry{
 	{
 		Does: "Run promptspool, and manage keys, people and data on its machine", Operator: true,
 		Commands: "up, server, sidecar, keys create, keys list, keys rotate, keys revoke, people list, " +
-			"people invite, people reset-password, people disable, people enable, spool status, spool check, " +
+			"people invite, people reset-password, people disable, people enable, projects list, projects create, " +
+			"projects rename, " +
+			"projects archive, projects apply, spool status, spool check, " +
 			"spool export, spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
 			"archive copy, archive check, archive spread, backup, restore, config check, config print, config try",
 	},

@@ -77,6 +77,8 @@ func (a *Auth) Authenticate(ctx context.Context, key wire.Secret) (wire.Identity
 		return wire.Identity{}, err
 	case k.RevokedAt != nil:
 		return wire.Identity{}, unauthorized("This API key was revoked.")
+	case k.Archived:
+		return wire.Identity{}, unauthorized("The project of this API key is archived.")
 	}
 
 	now := a.now()
@@ -144,6 +146,8 @@ func (a *Auth) RotateKey(
 		switch {
 		case k.RevokedAt != nil:
 			return wire.Key{}, wire.Errorf(wire.CodeConflict, "The key %s is revoked. Make another one.", k.ID)
+		case k.Archived:
+			return wire.Key{}, wire.Errorf(wire.CodeConflict, "The project of the key %s is archived.", k.ID)
 		case k.Successor != "":
 			return wire.Key{}, wire.Errorf(wire.CodeConflict,
 				"The key %s was rotated already: %s replaces it. Rotate that one.", k.ID, k.Successor)

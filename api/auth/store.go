@@ -48,11 +48,30 @@ type Store interface {
 // applies.
 type PeopleStore interface {
 	UserStore
+	ProjectStore
 	InviteStore
 	ResetStore
 	SessionStore
 	FailureStore
 	AuditStore
+}
+
+// ProjectStore stores accounts, which people call projects.
+type ProjectStore interface {
+	// Projects lists all accounts, by CreatedAt with the oldest first.
+	Projects(ctx context.Context) ([]wire.Account, error)
+
+	// ChangeProject changes the account of this name and, in the same transaction, its keys,
+	// memberships and invites. The error is wire.CodeNotFound if there is none, and
+	// wire.CodeConflict if the new name is taken.
+	ChangeProject(ctx context.Context, name string, change wire.ProjectChange) (wire.Account, error)
+
+	// SetMember gives the person with this email a role in the account of this name. Both are
+	// made if they do not exist, the person without a password. The person's sessions end.
+	// The error is wire.CodeConflict if an account would lose its last owner.
+	SetMember(
+		ctx context.Context, email, project string, role wire.Role, at time.Time,
+	) (wire.User, error)
 }
 
 // UserStore stores people.

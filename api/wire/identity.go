@@ -166,6 +166,7 @@ type Key struct {
 	CreatedAt   time.Time  `json:"created_at"`
 	ExpiresAt   *time.Time `json:"expires_at"` // nil means never
 	RevokedAt   *time.Time `json:"revoked_at"`
+	Archived    bool       `json:"archived,omitempty"`  // its project is archived, so that it does not work
 	Successor   string     `json:"successor,omitempty"` // the id of the key that it was rotated to
 	LastUsedAt  *time.Time `json:"last_used_at"`        // to about a minute; nil means never
 }
@@ -187,6 +188,8 @@ func (k Key) State(now time.Time) string {
 	switch {
 	case k.RevokedAt != nil:
 		return "revoked"
+	case k.Archived:
+		return "archived"
 	case k.ExpiresAt == nil || k.ExpiresAt.Sub(now) > keyEndsSoon:
 		return "active"
 	}
@@ -205,7 +208,7 @@ func (k Key) State(now time.Time) string {
 
 // Off reports whether a key is of no more use: it was revoked, or has ended.
 func (k Key) Off(now time.Time) bool {
-	return k.RevokedAt != nil || k.ExpiresAt != nil && !now.Before(*k.ExpiresAt)
+	return k.RevokedAt != nil || k.Archived || k.ExpiresAt != nil && !now.Before(*k.ExpiresAt)
 }
 
 // AuditDetail returns what a new or a rotated key is, as the audit log has it.
@@ -270,4 +273,32 @@ type Account struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	CreatedAt time.Time `json:"created_at"`
+
+	ArchivedAt *time.Time `json:"archived_at,omitempty"`
+}
+
+// ProjectChange changes an account; what is zero stays as it is.
+type ProjectChange struct {
+	Name    string
+	Archive *bool // archives it at At, or takes that back
+	At      time.Time
+}
+
+// Wanted is what a file of projects asks for.
+type Wanted struct {
+	Projects map[string]WantedProject `json:"projects" yaml:"projects"`
+}
+
+// WantedProject is a project that a file asks for.
+type WantedProject struct {
+	People map[string]Role      `json:"people" yaml:"people"` // roles by email
+	Keys   map[string]WantedKey `json:"keys" yaml:"keys"`     // by name
+}
+
+// WantedKey is a key that a file asks for. Expires is read as ParseKeyEnd does, when the key
+// is made.
+type WantedKey struct {
+	Scope   Scope  `json:"scope" yaml:"scope"`
+	Prefix  string `json:"prefix" yaml:"prefix"`
+	Expires string `json:"expires" yaml:"expires"`
 }

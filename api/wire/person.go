@@ -86,6 +86,7 @@ type Membership struct {
 	GroupRole   Role       `json:"group_role,omitempty"` // of the issuer's groups, when the person last came from there
 	Since       time.Time  `json:"since"`
 	DisabledAt  *time.Time `json:"disabled_at"`
+	Archived    bool       `json:"archived,omitempty"` // the project is: it cannot be opened
 
 	// Founder marks a person who signed up without a code, and so founded the project.
 	Founder bool `json:"founder,omitempty"`
@@ -94,6 +95,9 @@ type Membership struct {
 // RoleIn returns the role that the membership gives in a session, "" for none. That of groups
 // counts only in sessions that began at the issuer, so that no password outlives a group.
 func (m Membership) RoleIn(byIssuer bool) Role {
+	if m.Archived {
+		return ""
+	}
 	if byIssuer && !m.Role.Includes(m.GroupRole) {
 		return m.GroupRole
 	}

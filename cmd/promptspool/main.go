@@ -96,7 +96,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		DisableSliceFlagSeparator: true,
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
-			statusCommand(), keysCommand(), peopleCommand(),
+			statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
 			requests.Command(), templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),

@@ -200,6 +200,10 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			Keys:     keys,
 			Audit:    db,
 			People:   people.Operator(),
+			Projects: people.Operator(),
+			Apply: func(ctx context.Context, w wire.Wanted, dry bool) ([]string, error) {
+				return people.Operator().Apply(ctx, keys, w, dry)
+			},
 			Archive:  storage.tools,
 			Settings: settings,
 		},

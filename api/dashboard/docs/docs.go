@@ -42,7 +42,7 @@ var sections = []struct{ title, pages string }{
 		"log-opentelemetry coding-agents metadata scores"},
 	{"Templates", "templates templates-ci"},
 	{"Find and count", "search filter"},
-	{"Operate", "deploy people oidc access reverse-proxy kubernetes postgresql citus scale backup upgrade " +
+	{"Operate", "deploy people projects oidc access reverse-proxy kubernetes postgresql citus scale backup upgrade " +
 		"alerts troubleshooting"},
 	{"Reference", "commands configuration metrics opentelemetry-requests opentelemetry-attributes limits security"},
 	{"HTTP API", "api api-log api-opentelemetry api-templates api-find api-sidecars api-objects"},

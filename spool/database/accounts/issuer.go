@@ -79,7 +79,11 @@ func (s *Store) grant(
 	for _, g := range grants {
 		id, known := ids[g.Project]
 		if !known {
-			if id, err = s.account(ctx, tx, g.Project); err != nil {
+			id, err = s.account(ctx, tx, g.Project)
+			if wire.IsCode(err, wire.CodeConflict) { // archived
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
 			ids[g.Project] = id
@@ -102,7 +106,7 @@ func (s *Store) grant(
 	}
 	// One that is disabled is remembered, so that no group enables it.
 	p.Memberships = slices.DeleteFunc(p.Memberships, func(m wire.Membership) bool {
-		return m.RoleIn(true) == "" && m.DisabledAt == nil
+		return m.RoleIn(true) == "" && m.DisabledAt == nil && !m.Archived
 	})
 
 	return changed, nil

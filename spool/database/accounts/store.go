@@ -155,6 +155,10 @@ func (s *Store) account(ctx context.Context, tx *keyed.Tx, name string) (id stri
 	key := keyed.Key{Kind: accounts, Name: name}
 	// Within the transaction: two calls with the same new name must not make two accounts.
 	a, found, err := keyed.Load[wire.Account](ctx, tx, key)
+	if found && a.ArchivedAt != nil {
+		err = wire.Errorf(wire.CodeConflict, "The project %s is archived. An operator takes that back by: "+
+			"promptspool projects archive --undo %s", name, name)
+	}
 	if found || err != nil {
 		return a.ID, err
 	}

@@ -1,0 +1,242 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"promptspool/api/wire"
+)
+
+// The methods in this file are those of an operator for accounts, which people call projects.
+
+// Projects lists all projects, oldest first.
+func (o Operator) Projects(ctx context.Context) ([]wire.Account, error) {
+	return o.people.store.Projects(ctx)
+}
+
+// project returns the project of this name; found is false if there is none.
+func (o Operator) project(ctx context.Context, name string) (a wire.Account, found bool, err error) {
+	all, err := o.Projects(ctx)
+	i := slices.IndexFunc(all, func(a wire.Account) bool { return a.Name == name })
+	if i < 0 {
+		return a, false, err
+	}
+	return all[i], true, err
+}
+
+// CreateProject makes a project. One of this name that exists is wire.CodeConflict.
+func (o Operator) CreateProject(ctx context.Context, name string) (wire.Account, error) {
+	if faults := checkAccount(name); faults != nil {
+		return wire.Account{}, wire.Invalid(faults...)
+	}
+	_, found, err := o.project(ctx, name)
+	if err == nil && found {
+		err = wire.Errorf(wire.CodeConflict, "There is a project %s already.", name)
+	}
+	if err != nil {
+		return wire.Account{}, err
+	}
+
+	id, err := o.people.store.Account(ctx, name)
+	if err != nil {
+		return wire.Account{}, err
+	}
+	made, _, err := o.project(ctx, name)
+	if err != nil {
+		return made, err
+	}
+
+	return made, o.people.Note(ctx, ofAccount(id, name), "create project", name, "")
+}
+
+// RenameProject renames a project. It keeps its id, and with it everything that it owns.
+func (o Operator) RenameProject(ctx context.Context, name, to string) (wire.Account, error) {
+	if faults := checkAccount(to); faults != nil {
+		return wire.Account{}, wire.Invalid(faults...)
+	}
+	return o.changeProject(ctx, name, wire.ProjectChange{Name: to}, "rename project", "was "+name)
+}
+
+// ArchiveProject archives a project, or takes that back. No one can open an archived
+// project, and its keys do not work; nothing is deleted.
+func (o Operator) ArchiveProject(ctx context.Context, name string, archive bool) (wire.Account, error) {
+	action := "archive project"
+	if !archive {
+		action = "take back archiving"
+	}
+	return o.changeProject(ctx, name, wire.ProjectChange{Archive: &archive}, action, "")
+}
+
+func (o Operator) changeProject(
+	ctx context.Context, name string, c wire.ProjectChange, action, detail string,
+) (wire.Account, error) {
+	if name == BootstrapAccount {
+		return wire.Account{}, wire.Errorf(wire.CodeConflict, "The project %s is the operator's own: "+
+			"the bootstrap key and the setup link lead there. It keeps its name, and cannot be archived.", name)
+	}
+
+	c.At = o.people.now()
+	a, err := o.people.store.ChangeProject(ctx, name, c)
+	if err != nil {
+		return a, err
+	}
+
+	return a, o.people.Note(ctx, ofAccount(a.ID, a.Name), action, a.Name, detail)
+}
+
+// Apply makes what a file wants and is missing: projects, the roles of their people, and
+// keys by their names. It changes nothing else, and returns a sentence for each change,
+// with the secrets of new keys. Everything is checked before anything is changed; with dry
+// nothing is.
+func (o Operator) Apply(ctx context.Context, keys *Auth, w wire.Wanted, dry bool) (done []string, err error) {
+	plan := plan{o: o, keys: keys}
+	if err := plan.read(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Projects)) {
+		plan.project(name, w.Projects[name])
+	}
+	if plan.faults != nil {
+		return nil, wire.Invalid(plan.faults...)
+	}
+
+	for _, step := range plan.steps {
+		said := step.says
+		if !dry && step.do != nil {
+			if said, err = step.do(ctx); err != nil {
+				return done, err
+			}
+		}
+		done = append(done, said)
+	}
+
+	return done, nil
+}
+
+// plan is what a file wants that is not there.
+type plan struct {
+	o    Operator
+	keys *Auth
+
+	projects []wire.Account
+	people   []wire.User
+	existing []wire.Key
+
+	faults []wire.FieldError
+	steps  []planned
+}
+
+// planned is a change, what is said of it before it is made, and how it is made.
+type planned struct {
+	says string
+	do   func(ctx context.Context) (says string, err error)
+}
+
+func (p *plan) read(ctx context.Context) (err error) {
+	if p.projects, err = p.o.Projects(ctx); err != nil {
+		return err
+	}
+	if p.people, err = p.o.People(ctx, ""); err != nil {
+		return err
+	}
+	p.existing, err = p.keys.Keys(ctx)
+
+	return err
+}
+
+func (p *plan) fault(field, reason string) {
+	p.faults = append(p.faults, wire.FieldError{Field: field, Reason: reason})
+}
+
+func (p *plan) project(name string, w wire.WantedProject) {
+	if checkAccount(name) != nil {
+		p.fault(name, "is no name of a project: it must be 1 to 64 of a-z 0-9 . _ and -")
+		return
+	}
+
+	i := slices.IndexFunc(p.projects, func(a wire.Account) bool { return a.Name == name })
+	switch {
+	case i < 0:
+		p.steps = append(p.steps, planned{"created project " + name, func(ctx context.Context) (string, error) {
+			_, err := p.o.CreateProject(ctx, name)
+			return "created project " + name, err
+		}})
+	case p.projects[i].ArchivedAt != nil:
+		p.fault(name, "is archived; take that back first: promptspool projects archive --undo "+name)
+		return
+	}
+
+	for _, typed := range slices.Sorted(maps.Keys(w.People)) {
+		p.person(name, typed, w.People[typed])
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.Keys)) {
+		p.key(name, key, w.Keys[key])
+	}
+}
+
+func (p *plan) person(project, typed string, role wire.Role) {
+	field := project + ".people." + typed
+	email, faults := checkEmail(typed)
+	switch {
+	case faults != nil:
+		p.fault(field, faults[0].Reason)
+		return
+	case !role.Known():
+		p.fault(field, errRole().Reason)
+		return
+	}
+
+	for _, u := range p.people {
+		if u.Email == email && u.AccountName == project && u.ByHand() == role && u.DisabledAt == nil {
+			return
+		}
+	}
+	says := fmt.Sprintf("%s is %s in %s", email, role, project)
+	p.steps = append(p.steps, planned{says, func(ctx context.Context) (string, error) {
+		u, err := p.o.people.store.SetMember(ctx, email, project, role, p.o.people.now().UTC())
+		if err != nil {
+			return "", err
+		}
+		return says, p.o.people.Note(ctx, ofAccount(u.AccountID, project), "set role", email, string(role))
+	}})
+}
+
+func (p *plan) key(project, name string, w wire.WantedKey) {
+	field, now := project+".keys."+name, p.keys.now()
+	end, err := wire.ParseKeyEnd(w.Expires, now)
+	if err != nil {
+		p.fault(field, "expires must be a time in the future, such as 90d, 12h or 2027-01-31")
+		return
+	}
+
+	wanted := wire.NewKey{Account: project, Name: name, Scope: w.Scope, Prefix: w.Prefix, ExpiresAt: end}
+	if err := p.keys.check(wanted); err != nil {
+		p.fault(field, err.Error())
+		return
+	}
+	for _, k := range p.existing {
+		if k.AccountName != project || k.Name != name || k.Off(now) || k.Successor != "" {
+			continue
+		}
+		if k.Scope != w.Scope || k.Prefix != w.Prefix {
+			p.fault(field, fmt.Sprintf("is key %s already, with scope %s and the prefix %q; "+
+				"what a key may do never changes: revoke it, or choose another name", k.ID, k.Scope, k.Prefix))
+		}
+		return
+	}
+
+	p.steps = append(p.steps, planned{
+		fmt.Sprintf("created key %s of %s", name, project),
+		func(ctx context.Context) (string, error) {
+			secret, k, err := p.keys.CreateKey(ctx, wanted)
+			if err != nil {
+				return "", err
+			}
+			says := fmt.Sprintf("created key %s of %s: %s (shown only now)", name, project, string(secret))
+			by := ofAccount(k.AccountID, project)
+			return says, p.o.people.Note(ctx, by, "create key", k.ID, k.AuditDetail())
+		},
+	})
+}

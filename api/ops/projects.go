@@ -1,0 +1,114 @@
+package ops
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+
+	"promptspool/api/wire"
+)
+
+// Projects manages projects. On a server it is auth's Operator.
+type Projects interface {
+	Projects(ctx context.Context) ([]wire.Account, error)
+	CreateProject(ctx context.Context, name string) (wire.Account, error)
+	RenameProject(ctx context.Context, name, to string) (wire.Account, error)
+	ArchiveProject(ctx context.Context, name string, archive bool) (wire.Account, error)
+}
+
+// Project is a project, with how many people it has and how many keys that work.
+type Project struct {
+	wire.Account
+	People int `json:"people"`
+	Keys   int `json:"keys"`
+}
+
+// ProjectList is all projects of a server.
+type ProjectList struct {
+	Items []Project `json:"items"`
+}
+
+// ProjectRequest asks for a change of a project.
+type ProjectRequest struct {
+	Name string `json:"name"`
+	To   string `json:"to,omitempty"`   // its new name
+	Undo bool   `json:"undo,omitempty"` // takes its archiving back
+}
+
+// Applying asks for what a file wants.
+type Applying struct {
+	wire.Wanted
+	Dry bool `json:"dry,omitempty"` // only says what would be done
+}
+
+// Applied says what was done, one sentence for each change.
+type Applied struct {
+	Changes []string `json:"changes"`
+}
+
+// projectRoutes manage projects.
+func projectRoutes(c ControlConfig) []route {
+	type changing = func(ctx context.Context, r ProjectRequest) (wire.Account, error)
+	change := func(do changing) func(*fasthttp.RequestCtx) (any, error) {
+		return func(ctx *fasthttp.RequestCtx) (any, error) {
+			r, err := readBody[ProjectRequest](ctx)
+			if err != nil {
+				return nil, err
+			}
+			return do(ctx, r)
+		}
+	}
+
+	projects := c.Projects
+
+	return []route{
+		{"GET", "/projects", func(ctx *fasthttp.RequestCtx) (any, error) { return listProjects(ctx, c) }},
+		{"POST", "/projects", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+			return projects.CreateProject(ctx, r.Name)
+		})},
+		{"POST", "/projects/rename", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+			return projects.RenameProject(ctx, r.Name, r.To)
+		})},
+		{"POST", "/projects/archive", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+			return projects.ArchiveProject(ctx, r.Name, !r.Undo)
+		})},
+		{"POST", "/projects/apply", func(ctx *fasthttp.RequestCtx) (any, error) {
+			a, err := readBody[Applying](ctx)
+			if err != nil {
+				return nil, err
+			}
+			done, err := c.Apply(ctx, a.Wanted, a.Dry)
+			return Applied{append([]string{}, done...)}, err
+		}},
+	}
+}
+
+func listProjects(ctx context.Context, c ControlConfig) (list ProjectList, err error) {
+	all, err := c.Projects.Projects(ctx)
+	if err != nil {
+		return list, err
+	}
+	people, err := c.People.People(ctx, "")
+	if err != nil {
+		return list, err
+	}
+	keys, err := c.Keys.Keys(ctx)
+
+	list.Items = []Project{}
+	for _, a := range all {
+		p := Project{Account: a}
+		for _, u := range people {
+			if u.AccountID == a.ID && u.DisabledAt == nil {
+				p.People++
+			}
+		}
+		for _, k := range keys {
+			if k.AccountID == a.ID && k.RevokedAt == nil && !k.Archived {
+				p.Keys++
+			}
+		}
+		list.Items = append(list.Items, p)
+	}
+
+	return list, err
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/urfave/cli/v2"
+	"go.yaml.in/yaml/v3"
+
+	"promptspool/api/ops"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// projectsCommand manages the projects of a running server, on the server's machine.
+func projectsCommand() *cli.Command {
+	common := append(config.ShowingFlags(), config.ServerDataFlag())
+	archive := config.OfCommand("projects archive",
+		config.SwitchFlag("undo", "take it back: people open the project again, and its keys work"))
+	apply := config.OfCommand("projects apply",
+		config.SwitchFlag("dry-run", "say what would be done, and do nothing"))
+
+	return &cli.Command{
+		Name:  "projects",
+		Usage: "list, make, rename and archive projects, and make what a file wants, beside a running server",
+		Subcommands: []*cli.Command{
+			{
+				Name:   "list",
+				Usage:  "list projects",
+				Flags:  common,
+				Action: config.NoArguments(listProjects),
+			},
+			{
+				Name:      "create",
+				Usage:     "make a project",
+				ArgsUsage: "NAME",
+				Flags:     common,
+				Action: func(c *cli.Context) error {
+					name, err := config.Argument(c, "the name of the new project")
+					return changeProject(c, err, "/projects", ops.ProjectRequest{Name: name}, "is there.")
+				},
+			},
+			{
+				Name:      "rename",
+				Usage:     "rename a project; its records, people and keys stay",
+				ArgsUsage: "NAME NEW_NAME",
+				Flags:     common,
+				Action:    renameProject,
+			},
+			{
+				Name:      "archive",
+				Usage:     "close a project: nobody opens it, and its keys are refused; nothing is deleted",
+				ArgsUsage: "NAME",
+				Flags:     append(archive, common...),
+				Action: func(c *cli.Context) error {
+					name, err := config.Argument(c, "the name of one project; `promptspool projects list` shows them")
+					r := ops.ProjectRequest{Name: name, Undo: c.Bool("undo")}
+					says := "is archived."
+					if r.Undo {
+						says = "is open again."
+					}
+					return changeProject(c, err, "/projects/archive", r, says)
+				},
+			},
+			{
+				Name:      "apply",
+				Usage:     "make the projects, roles and keys that a file wants and that are missing",
+				ArgsUsage: "FILE",
+				Flags:     append(apply, common...),
+				Action:    applyProjects,
+			},
+		},
+	}
+}
+
+func listProjects(c *cli.Context) error {
+	var list ops.ProjectList
+	if err := control(c, "GET", "/projects", nil, &list); err != nil {
+		return err
+	}
+
+	return print.Output(c, list, func(t *print.Table) {
+		t.Row("PROJECT", "PEOPLE", "KEYS", "CREATED", "ARCHIVED")
+		for _, p := range list.Items {
+			t.Row(p.Name, p.People, p.Keys, t.Moment(p.CreatedAt), t.MomentOrNone(p.ArchivedAt))
+		}
+	})
+}
+
+func renameProject(c *cli.Context) error {
+	if c.NArg() != 2 {
+		return config.Usagef(c, "give the name of a project and its new name")
+	}
+	r := ops.ProjectRequest{Name: c.Args().Get(0), To: c.Args().Get(1)}
+	return changeProject(c, nil, "/projects/rename", r, "is the name of "+r.Name+" now.")
+}
+
+// changeProject makes a change, and says what a project is now.
+func changeProject(c *cli.Context, err error, path string, r ops.ProjectRequest, says string) error {
+	if err != nil {
+		return err
+	}
+	var a wire.Account
+	if err := control(c, "POST", path, r, &a); err != nil {
+		return err
+	}
+
+	return print.Output(c, a, func(t *print.Table) { t.Row(a.Name + " " + says) })
+}
+
+func applyProjects(c *cli.Context) error {
+	path, err := config.Argument(c, "a file of projects; - is standard input")
+	if err != nil {
+		return err
+	}
+	file, err := config.FileOrStdin(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	// A misspelled field must not be skipped: it may be a role.
+	read := ops.Applying{Dry: c.Bool("dry-run")}
+	decoder := yaml.NewDecoder(file)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&read.Wanted); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s is no file of projects: %w; `promptspool docs projects` has an example", path, err)
+	}
+	var applied ops.Applied
+	if err := control(c, "POST", "/projects/apply", read, &applied); err != nil {
+		return err
+	}
+
+	return print.Output(c, applied, func(t *print.Table) {
+		for _, change := range applied.Changes {
+			t.Row(change)
+		}
+		if len(applied.Changes) == 0 {
+			t.Row("Nothing to change.")
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package accounts
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+	"promptspool/spool/database/keyed"
+)
+
+// Projects lists all accounts, oldest first; see auth.ProjectStore.
+func (s *Store) Projects(ctx context.Context) ([]wire.Account, error) {
+	return list(ctx, s, accounts, func(*wire.Account) bool { return true },
+		func(a *wire.Account) (time.Time, string) { return a.CreatedAt, a.ID })
+}
+
+// ChangeProject changes an account; see auth.ProjectStore. Its name and whether it is archived
+// are kept with each key and membership as well, so that no request looks them up.
+func (s *Store) ChangeProject(ctx context.Context, name string, c wire.ProjectChange) (wire.Account, error) {
+	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.Account, error) {
+		a, err := get[wire.Account](ctx, tx, keyed.Key{Kind: accounts, Name: name}, errNoProject)
+		if err != nil {
+			return a, err
+		}
+
+		if c.Name != "" && c.Name != name {
+			_, taken, err := keyed.Load[wire.Account](ctx, tx, keyed.Key{Kind: accounts, Name: c.Name})
+			if err == nil && taken {
+				err = wire.Errorf(wire.CodeConflict, "There is a project %s already.", c.Name)
+			}
+			if err != nil {
+				return a, err
+			}
+			tx.Delete(keyed.Key{Kind: accounts, Name: name})
+			a.Name = c.Name
+		}
+		switch {
+		case c.Archive != nil && !*c.Archive:
+			a.ArchivedAt = nil
+		// Archived twice, the first moment stays.
+		case c.Archive != nil && a.ArchivedAt == nil:
+			at := c.At.UTC()
+			a.ArchivedAt = &at
+		}
+		if err := tx.Put(keyed.Key{Kind: accounts, Name: a.Name}, a); err != nil {
+			return a, err
+		}
+
+		return a, spread(ctx, tx, name, &a)
+	})
+}
+
+// spread writes what an account is now into its keys, memberships and invites. was is its name
+// before.
+func spread(ctx context.Context, tx *keyed.Tx, was string, a *wire.Account) error {
+	archived := a.ArchivedAt != nil
+	if err := rewrite(ctx, tx, keys, func(k *wire.Key) bool {
+		mine := k.AccountID == a.ID
+		if mine {
+			k.AccountName, k.Archived = a.Name, archived
+		}
+		return mine
+	}); err != nil {
+		return err
+	}
+
+	if err := rewrite(ctx, tx, people, func(p *person) bool {
+		m := p.at(a.ID)
+		if m != nil {
+			m.AccountName, m.Archived = a.Name, archived
+		}
+		return m != nil
+	}); err != nil {
+		return err
+	}
+
+	return rewrite(ctx, tx, invites, func(i *wire.Invite) bool {
+		mine := i.AccountName == was
+		if mine {
+			i.AccountName = a.Name
+		}
+		return mine
+	})
+}
+
+// rewrite writes the values of a kind that change has changed.
+func rewrite[T any](ctx context.Context, tx *keyed.Tx, kind keyed.Kind, change func(*T) bool) error {
+	items, err := keyed.List[T](ctx, tx, keyed.Key{Kind: kind})
+	for _, item := range items {
+		if err == nil && change(item.Of) {
+			err = tx.Put(item.Key, item.Of)
+		}
+	}
+
+	return err
+}
+
+// SetMember gives a person a role in an account; see auth.ProjectStore.
+func (s *Store) SetMember(
+	ctx context.Context, email, project string, role wire.Role, at time.Time,
+) (wire.User, error) {
+	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.User, error) {
+		account, err := s.account(ctx, tx, project)
+		if err != nil {
+			return wire.User{}, err
+		}
+		id, known, err := keyed.Load[string](ctx, tx, emailKey(email))
+		p := person{ID: wire.NewID(), Email: email, CreatedAt: at}
+		if known {
+			p, err = get[person](ctx, tx, personKey(id), errNoUser)
+		}
+		if err == nil && !known {
+			err = tx.Put(emailKey(email), p.ID)
+		}
+		if err != nil {
+			return wire.User{}, err
+		}
+
+		before := slices.Clone(p.Memberships)
+		if p.at(account) == nil {
+			p.Memberships = append(p.Memberships,
+				wire.Membership{AccountID: account, AccountName: project, Since: at})
+		}
+		m := p.at(account)
+		m.Role, m.DisabledAt = role, nil
+		p.SessionsFrom = at
+		if err := keepOwners(ctx, tx, &p, before); err != nil {
+			return wire.User{}, err
+		}
+
+		return p.as(*m), setUser(ctx, tx, &p)
+	})
+}
+
+func errNoProject() *wire.Error {
+	return wire.Errorf(wire.CodeNotFound,
+		"There is no such project. `promptspool projects list` shows the existing ones.")
+}
