@@ -116,16 +116,12 @@ func ControlLong(
 		return answeredError(dataDir, res)
 	}
 
-	// An answer that broke off is the process's fault, anything else is read's.
-	answer := &errorReader{Reader: res.Body}
-	if err := read(answer); err != nil {
-		if answer.err != nil {
-			return unreachable(dataDir, answer.err)
-		}
-		return err
+	err = read(res.Body)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // the answer broke off
+		return unreachable(dataDir, err)
 	}
 
-	return nil
+	return err
 }
 
 // socketClient returns a client that connects to the control socket, whatever the URL's
@@ -154,20 +150,6 @@ func answeredError(dataDir string, res *http.Response) error {
 		return fmt.Errorf("the process in %s answered with status %d and no reason", dataDir, res.StatusCode)
 	}
 	return &wire.Error{Code: answer.Error, Message: answer.Message, Fields: answer.Fields}
-}
-
-// errorReader remembers the error that ended reading, other than io.EOF.
-type errorReader struct {
-	io.Reader
-	err error
-}
-
-func (r *errorReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if err != nil && err != io.EOF {
-		r.err = err
-	}
-	return n, err
 }
 
 // unreachable returns why a process did not answer, and what to do about it.
