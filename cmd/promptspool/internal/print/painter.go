@@ -32,11 +32,7 @@ const (
 // IsTerminal reports whether w is a terminal, and a person reads it.
 func IsTerminal(w io.Writer) bool {
 	file, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // showsStyles reports whether w shows styles: only a terminal does, and not if NO_COLOR is set (https://no-color.org).
@@ -104,21 +100,4 @@ func (p Painter) Lines(s Style, text string) {
 	if cut {
 		fmt.Fprintln(p.Out, p.Paint(Faint, "  … the rest: -o json"))
 	}
-}
-
-// Indent returns a painter whose lines begin with two blanks more.
-func (p Painter) Indent() Painter {
-	p.Out = indented{p.Out}
-	return p
-}
-
-// indented writes two blanks before each text that is written.
-type indented struct{ w io.Writer }
-
-func (i indented) Write(b []byte) (int, error) {
-	// In one write, so that a line is never torn from its indent.
-	if _, err := i.w.Write(append([]byte("  "), b...)); err != nil {
-		return 0, err
-	}
-	return len(b), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -122,6 +123,6 @@ func printConversation(p print.Painter, title string, s print.Style, messages []
 		for _, call := range m.ToolCalls {
 			text += "\n→ " + call.Name + " " + call.Arguments
 		}
-		p.Indent().Lines(print.Unstyled, text)
+		p.Lines(print.Unstyled, "  "+strings.ReplaceAll(text, "\n", "\n  "))
 	}
 }
