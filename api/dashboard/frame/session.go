@@ -95,13 +95,11 @@ func (c *Exchange) readForm() error {
 
 // session returns the session that the request belongs to.
 func (c *Exchange) session() (wire.SignedIn, error) {
-	cookie, err := c.Cookie(c.frame.cookie.Name)
-	if err != nil || c.frame.People == nil {
-		return wire.SignedIn{}, wire.Errorf(wire.CodeUnauthorized,
-			"Your session has expired. Sign in to continue.")
+	if c.frame.People == nil {
+		return wire.SignedIn{}, ErrNoPage
 	}
 
-	return c.frame.People.Session(c.Context(), wire.Secret(cookie.Value))
+	return c.frame.People.Session(c.Context(), c.browser().Session)
 }
 
 // FindReader finds out who is signed in, for a page that is shown to everybody. Only the

@@ -248,9 +248,7 @@ func (c *Exchange) signOut() error {
 }
 
 func (c *Exchange) passwordPage() error {
-	v := signView{Connection: c.connection()}
-
-	return c.Show(http.StatusOK, "password", "Change your password", "", v)
+	return c.Show(http.StatusOK, "password", "Change your password", "", c.signView())
 }
 
 func (c *Exchange) setPassword() error {

@@ -26,26 +26,16 @@ func (p *pages) peoplePage(c *frame.Exchange) error {
 	return p.showPeople(c, http.StatusOK, peopleView{})
 }
 
-func (p *pages) loadPeople(c *frame.Exchange, v *peopleView) (err error) {
+// showPeople answers a form with the page itself and not with a redirect: a link that
+// works once must not appear in an address.
+func (p *pages) showPeople(c *frame.Exchange, status int, v peopleView) (err error) {
 	if v.People, err = p.people.Members(c.Context(), c.User); err != nil {
 		return err
 	}
 	if v.Invites, err = p.people.Invites(c.Context(), c.User); err != nil {
 		return err
 	}
-
-	v.SignUp = p.people.SignUp()
-	v.Roles = wire.Roles
-
-	return nil
-}
-
-// showPeople answers a form with the page itself and not with a redirect: a link that
-// works once must not appear in an address.
-func (p *pages) showPeople(c *frame.Exchange, status int, v peopleView) error {
-	if err := p.loadPeople(c, &v); err != nil {
-		return err
-	}
+	v.SignUp, v.Roles = p.people.SignUp(), wire.Roles
 
 	return c.Show(status, "people", "People", "people", v)
 }
