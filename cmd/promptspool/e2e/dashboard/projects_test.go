@@ -119,7 +119,7 @@ func TestOnePersonWorksInSeveralProjects(t *testing.T) {
 		t.Errorf("people list prints ann %d times: %s", n, list)
 	}
 	got := harness.Say(t, "people", "disable", "ann@example.com", "--data", server.Data)
-	if got.Code != 1 || !strings.Contains(got.Err, "ann@example.com is the last owner of the account default") {
+	if got.Code != 1 || !strings.Contains(got.Err, "ann@example.com is the last owner of the project default") {
 		t.Errorf("the last owner of one project is disabled in all: %+v", got)
 	}
 }
