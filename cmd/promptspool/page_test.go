@@ -326,11 +326,6 @@ func TestTheWordsOfPagesAreUsual(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, fault := range pageWordFaults(string(text)) {
-			// What was released said account, and an identity provider has accounts.
-			others := page == "CHANGELOG.md" || page == "api/dashboard/docs/oidc.md"
-			if others && strings.HasSuffix(fault, "which is a project") {
-				continue
-			}
 			t.Errorf("%s:%s", page, fault)
 		}
 	}
