@@ -37,20 +37,10 @@ func Flags() []cli.Flag {
 	}
 }
 
-// fields are those of a line that flags with one value ask for.
-var fields = []struct{ flag, field string }{
-	{"model", "model"},
-	{"provider", "provider"},
-	{"template", "template"},
-	{"label", "label"},
-	{"status", "status"},
-	{"score", "score"},
-	{"cost", "cost"},
-	{"latency", "latency"},
-	{"group", "group"},
-	{"sidecar", "sidecar"},
-	{"after", "since"},
-	{"before", "before"},
+// fields are the flags with one value. Each is called as its field of a line, but for after, which is since.
+var fields = []string{
+	"model", "provider", "template", "label", "status", "score", "cost", "latency", "group", "sidecar",
+	"after", "before",
 }
 
 // ranges are the flags that take one.
@@ -89,16 +79,16 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 		}
 		add("metadata", pair, filterline.Where("metadata", key, value))
 	}
-	for _, f := range fields {
-		value := v.Text(f.flag)
+	for _, flag := range fields {
+		value := v.Text(flag)
 		if value == "" {
 			continue
 		}
-		if slices.Contains(ranges, f.flag) && !strings.Contains(value, "..") || value == ".." {
-			v.RejectValue(f.flag, value, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
+		if slices.Contains(ranges, flag) && !strings.Contains(value, "..") || value == ".." {
+			v.RejectValue(flag, value, "is not a range such as LOW..HIGH, LOW.. or ..HIGH")
 			continue
 		}
-		add(f.flag, value, term(f.flag, f.field, value))
+		add(flag, value, term(flag, value))
 	}
 	for word := range strings.FieldsSeq(v.Text("text")) {
 		add("text", word, filterline.Term{Values: []filterline.Value{{Text: word, Quoted: true}}})
@@ -113,8 +103,11 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 }
 
 // term returns the term of a flag with one value.
-func term(flag, field, value string) filterline.Term {
-	part := ""
+func term(flag, value string) filterline.Term {
+	part, field := "", flag
+	if flag == "after" {
+		field = "since"
+	}
 	if name, within, named := strings.Cut(value, ":"); flag == "score" && named {
 		part, value = name, within
 	}

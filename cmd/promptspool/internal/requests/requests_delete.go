@@ -14,18 +14,15 @@ import (
 func deleteCommand() *cli.Command {
 	flags := config.OfCommand("requests delete",
 		config.TextFlag("metadata", "", "all records with this `key=value`, as when a person asks to be forgotten"),
-	)
-	flags = append(flags, config.RemoteFlags()...)
-	flags = append(flags, config.OfCommand("requests delete",
 		config.SwitchFlag("yes", "do it; without it nothing is deleted"),
-	)...)
+	)
 
 	return &cli.Command{
 		Name: "delete",
 		Usage: "delete a record, or all with a metadata value, permanently; " +
 			"re-imported events stay deleted",
 		ArgsUsage: "[REQUEST_ID]",
-		Flags:     flags,
+		Flags:     append(flags, config.RemoteFlags()...),
 		Action:    deleteRequests,
 	}
 }
