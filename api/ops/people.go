@@ -109,18 +109,10 @@ func checkShared(ctx context.Context, people People, n NewKey) error {
 // posted returns a handler that answers a request by its body.
 func posted[T any](answer func(ctx context.Context, body T) (any, error)) handler {
 	return func(ctx *fasthttp.RequestCtx) (any, error) {
-		body, err := readBody[T](ctx)
-		if err != nil {
-			return nil, err
+		var body T
+		if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {
+			return nil, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)
 		}
 		return answer(ctx, body)
 	}
-}
-
-// readBody decodes the body of a request.
-func readBody[T any](ctx *fasthttp.RequestCtx) (body T, err error) {
-	if err := json.Unmarshal(ctx.PostBody(), &body); err != nil {
-		return body, wire.Errorf(wire.CodeBadJSON, "The body is not valid: %v", err)
-	}
-	return body, nil
 }

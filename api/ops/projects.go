@@ -48,38 +48,23 @@ type Applied struct {
 
 // projectRoutes manage projects.
 func projectRoutes(c ControlConfig) []route {
-	type changing = func(ctx context.Context, r ProjectRequest) (wire.Account, error)
-	change := func(do changing) func(*fasthttp.RequestCtx) (any, error) {
-		return func(ctx *fasthttp.RequestCtx) (any, error) {
-			r, err := readBody[ProjectRequest](ctx)
-			if err != nil {
-				return nil, err
-			}
-			return do(ctx, r)
-		}
-	}
-
 	projects := c.Projects
 
 	return []route{
 		{"GET", "/projects", func(ctx *fasthttp.RequestCtx) (any, error) { return listProjects(ctx, c) }},
-		{"POST", "/projects", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+		{"POST", "/projects", posted(func(ctx context.Context, r ProjectRequest) (any, error) {
 			return projects.CreateProject(ctx, r.Name)
 		})},
-		{"POST", "/projects/rename", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+		{"POST", "/projects/rename", posted(func(ctx context.Context, r ProjectRequest) (any, error) {
 			return projects.RenameProject(ctx, r.Name, r.To)
 		})},
-		{"POST", "/projects/archive", change(func(ctx context.Context, r ProjectRequest) (wire.Account, error) {
+		{"POST", "/projects/archive", posted(func(ctx context.Context, r ProjectRequest) (any, error) {
 			return projects.ArchiveProject(ctx, r.Name, !r.Undo)
 		})},
-		{"POST", "/projects/apply", func(ctx *fasthttp.RequestCtx) (any, error) {
-			a, err := readBody[Applying](ctx)
-			if err != nil {
-				return nil, err
-			}
+		{"POST", "/projects/apply", posted(func(ctx context.Context, a Applying) (any, error) {
 			done, err := c.Apply(ctx, a.Wanted, a.Dry)
 			return Applied{append([]string{}, done...)}, err
-		}},
+		})},
 	}
 }
 
