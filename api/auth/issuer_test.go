@@ -167,3 +167,27 @@ func refused(t *testing.T, err error, code wire.Code, text string) {
 		t.Errorf("the error is %v; want %s with %q", err, code, text)
 	}
 }
+
+// A stranger with an owner's invite could choose the one password that outlives the first sign-in
+// at the issuer.
+func TestNobodysInviteMakesTheEmergencysOwner(t *testing.T) {
+	f := newFixture(t, wire.SignUpInvite)
+	owner := f.owner()
+	f.byIssuer()
+	boss := wire.Application{Email: "boss@example.com", Password: goodPassword}
+	var err error
+	if boss.Code, _, err = f.Invite(t.Context(), owner, wire.RoleViewer); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Join(t.Context(), boss, office); !wire.IsCode(err, wire.CodeForbidden) ||
+		!strings.Contains(err.Error(), "promptspool people invite") {
+		t.Errorf("with an owner's invite: %v", err)
+	}
+
+	if boss.Code, _, err = f.Operator().Invite(t.Context(), "default", wire.RoleOwner); err != nil {
+		t.Fatal(err)
+	}
+	if u := f.join(boss); u.Role != wire.RoleOwner {
+		t.Errorf("with the operator's: %+v", u)
+	}
+}

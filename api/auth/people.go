@@ -118,6 +118,12 @@ func (p *People) Join(ctx context.Context, a wire.Application, ip string) (wire.
 	if err != nil {
 		return wire.SignedIn{}, err
 	}
+	// Only this person's password outlives the first sign-in at the issuer, so no stranger with an
+	// invite may choose it.
+	if email == p.config.EmergencyOwner && !invited.Setup && invited.By != wire.Operator {
+		return wire.SignedIn{}, wire.Errorf(wire.CodeForbidden, "Signing up as %s takes the setup link, or a link "+
+			"that the operator of this server makes with: promptspool people invite", email)
+	}
 	founds := a.Code == ""
 	if founds && a.Account == BootstrapAccount {
 		return wire.SignedIn{}, wire.Errorf(wire.CodeConflict,
