@@ -95,8 +95,15 @@ func (o Operator) Apply(ctx context.Context, keys *Auth, w wire.Wanted, dry bool
 	if err := plan.read(ctx); err != nil {
 		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.Projects)) {
+	names := slices.Sorted(maps.Keys(w.Projects))
+	for _, name := range names {
 		plan.project(name, w.Projects[name])
+	}
+	// Last, so that no other step fails after a secret was made that is shown only once.
+	for _, name := range names {
+		for _, key := range slices.Sorted(maps.Keys(w.Projects[name].Keys)) {
+			plan.key(name, key, w.Projects[name].Keys[key])
+		}
 	}
 	if plan.faults != nil {
 		return nil, wire.Invalid(plan.faults...)
@@ -170,9 +177,6 @@ func (p *plan) project(name string, w wire.WantedProject) {
 
 	for _, typed := range slices.Sorted(maps.Keys(w.People)) {
 		p.person(name, typed, w.People[typed])
-	}
-	for _, key := range slices.Sorted(maps.Keys(w.Keys)) {
-		p.key(name, key, w.Keys[key])
 	}
 }
 

@@ -135,7 +135,7 @@ func applyProjects(c *cli.Context) error {
 
 	return print.Output(c, applied, func(t *print.Table) {
 		for _, change := range applied.Changes {
-			t.Row(change)
+			t.Line(change) // whole: it may have a secret
 		}
 		if len(applied.Changes) == 0 {
 			t.Row("Nothing to change.")

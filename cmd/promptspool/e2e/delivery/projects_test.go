@@ -28,13 +28,14 @@ func TestAProjectIsRenamedAndArchivedUnderASidecar(t *testing.T) {
 	}
 
 	file := filepath.Join(t.TempDir(), "projects.yaml")
-	text := "projects:\n  shop:\n    people: {ann@example.com: owner}\n    keys:\n      app: {scope: app}\n"
+	text := "projects:\n  shop:\n    people: {ann@example.com: owner}\n" +
+		"    keys:\n      app-of-the-shop-with-a-name-that-fills-a-line: {scope: app}\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	projects("created key app of shop", "apply", file, "--dry-run")
+	projects("created key app-of-the-shop-with-a-name-that-fills-a-line of shop", "apply", file, "--dry-run")
 	made := projects("ann@example.com is owner in shop", "apply", file)
-	_, rest, _ := strings.Cut(made, "app of shop: ")
+	_, rest, _ := strings.Cut(made, "line of shop: ")
 	key, _, _ := strings.Cut(rest, " ")
 	projects("Nothing to change.", "apply", file)
 
