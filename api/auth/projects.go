@@ -111,9 +111,13 @@ func (o Operator) Apply(ctx context.Context, keys *Auth, w wire.Wanted, dry bool
 
 	for _, step := range plan.steps {
 		said := step.says
-		if !dry && step.do != nil {
-			if said, err = step.do(ctx); err != nil {
+		if !dry {
+			secret, err := step.do(ctx)
+			if err != nil {
 				return done, err
+			}
+			if secret != "" {
+				said += ": " + string(secret) + " (shown only now)"
 			}
 		}
 		done = append(done, said)
@@ -135,10 +139,10 @@ type plan struct {
 	steps  []planned
 }
 
-// planned is a change, what is said of it before it is made, and how it is made.
+// planned is a change: what is said of it, and how it is made. Only that of a key has a secret.
 type planned struct {
 	says string
-	do   func(ctx context.Context) (says string, err error)
+	do   func(ctx context.Context) (secret wire.Secret, err error)
 }
 
 func (p *plan) read(ctx context.Context) (err error) {
@@ -166,9 +170,9 @@ func (p *plan) project(name string, w wire.WantedProject) {
 	i := slices.IndexFunc(p.projects, func(a wire.Account) bool { return a.Name == name })
 	switch {
 	case i < 0:
-		p.steps = append(p.steps, planned{"created project " + name, func(ctx context.Context) (string, error) {
+		p.steps = append(p.steps, planned{"created project " + name, func(ctx context.Context) (wire.Secret, error) {
 			_, err := p.o.CreateProject(ctx, name)
-			return "created project " + name, err
+			return "", err
 		}})
 	case p.projects[i].ArchivedAt != nil:
 		p.fault(name, "is archived; take that back first: promptspool projects archive --undo "+name)
@@ -198,12 +202,12 @@ func (p *plan) person(project, typed string, role wire.Role) {
 		}
 	}
 	says := fmt.Sprintf("%s is %s in %s", email, role, project)
-	p.steps = append(p.steps, planned{says, func(ctx context.Context) (string, error) {
+	p.steps = append(p.steps, planned{says, func(ctx context.Context) (wire.Secret, error) {
 		u, err := p.o.people.store.SetMember(ctx, email, project, role, p.o.people.now().UTC())
 		if err != nil {
 			return "", err
 		}
-		return says, p.o.people.Note(ctx, ofAccount(u.AccountID, project), "set role", email, string(role))
+		return "", p.o.people.Note(ctx, ofAccount(u.AccountID, project), "set role", email, string(role))
 	}})
 }
 
@@ -233,14 +237,12 @@ func (p *plan) key(project, name string, w wire.WantedKey) {
 
 	p.steps = append(p.steps, planned{
 		fmt.Sprintf("created key %s of %s", name, project),
-		func(ctx context.Context) (string, error) {
+		func(ctx context.Context) (wire.Secret, error) {
 			secret, k, err := p.keys.CreateKey(ctx, wanted)
 			if err != nil {
 				return "", err
 			}
-			says := fmt.Sprintf("created key %s of %s: %s (shown only now)", name, project, string(secret))
-			by := ofAccount(k.AccountID, project)
-			return says, p.o.people.Note(ctx, by, "create key", k.ID, k.AuditDetail())
+			return secret, p.o.people.Note(ctx, ofAccount(k.AccountID, project), "create key", k.ID, k.AuditDetail())
 		},
 	})
 }

@@ -19,9 +19,9 @@ import (
 // imports is which of our own packages each package may import. A package that is not
 // here does not exist.
 var imports = map[string]string{
-	"metrics":         "",
-	"metrics/cputime": "",
-	"metrics/parts":   "",
+	"metrics":             "",
+	"metrics/cputimetest": "",
+	"metrics/partstest":   "",
 	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
 	"api/filterline":          "api/wire api/wire/calendar",
@@ -116,14 +116,14 @@ var imports = map[string]string{
 		"spool/database/postgres/schema",
 	"spool/database/postgres/schema": "api/wire spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
-	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputime spool/archive " +
+	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest spool/archive " +
 		"spool/archive/query spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
 	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.
-	"spool/disk/disktest": "metrics/parts spool/disk",
+	"spool/disk/disktest": "metrics/partstest spool/disk",
 	// A real PostgreSQL for tests.
-	"spool/database/postgres/postgrestest": "metrics/parts spool/database/postgres/connection " +
+	"spool/database/postgres/postgrestest": "metrics/partstest spool/database/postgres/connection " +
 		"spool/database/postgres/schema",
 	"api/auth/authtest":          "api/auth api/wire",
 	"api/auth/oidc/oidctest":     "",
@@ -155,7 +155,7 @@ var imports = map[string]string{
 	// Tests of the whole program, as processes, and what starts them.
 	"cmd/promptspool/e2e": "",
 	"cmd/promptspool/e2e/harness": "api/dashboard/docs api/openapi/openapitest api/wire " +
-		"metrics/parts spool/disk/disktest",
+		"metrics/partstest spool/disk/disktest",
 	"cmd/promptspool/e2e/bench":      "",
 	"cmd/promptspool/e2e/clients":    "",
 	"cmd/promptspool/e2e/cost":       "",

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // shape is a form in which chunks of a provider's stream carry pieces of a text.
@@ -182,9 +182,9 @@ func TestStreamsTakeTimeInProportion(t *testing.T) {
 		"deep in depth": `{"r":[{"choices":` + strings.Repeat(`{"a":`, 400) + `"` + long + `"` +
 			strings.Repeat(`}`, 400) + `}]}`,
 	} {
-		start := cputime.Used()
+		start := cputimetest.Used()
 		apply(t, r, body)
-		if took := cputime.Used() - start; took > 10*time.Second {
+		if took := cputimetest.Used() - start; took > 10*time.Second {
 			t.Errorf("%s: %d bytes took %v", name, len(body), took)
 		}
 	}

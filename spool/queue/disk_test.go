@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 	"promptspool/spool/queue"
 )
 
 func mountTmpfs(t *testing.T, size string) string {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
 		t.Fatalf("cannot mount a tmpfs: %v; this test needs root", err)

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 	"promptspool/spool/queue"
 )
 
@@ -263,7 +263,7 @@ func mountExt4(t *testing.T) string {
 // the mount.
 func mountImage(t *testing.T, image string, bytes int64) string {
 	t.Helper()
-	parts.Need(t, "root", "mount", "mkfs.ext4")
+	partstest.Need(t, "root", "mount", "mkfs.ext4")
 	dir := t.TempDir()
 	if err := errors.Join(os.WriteFile(image, nil, 0o600), os.Truncate(image, bytes)); err != nil {
 		t.Fatal(err)

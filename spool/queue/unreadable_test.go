@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 	"promptspool/spool/disk/disktest"
 	"promptspool/spool/queue"
 	"promptspool/spool/queue/generation"
@@ -241,7 +241,7 @@ func wantLeft(t *testing.T, dir string, want []string) queue.Report {
 // A block that was readable and goes bad later gives a page fault to its next reader.
 // Badger cannot be closed after that, so this test runs in a process of its own.
 func TestABlockThatGoesBadWhileItIsReadLosesWhatIsInItAndNothingElse(t *testing.T) {
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	if !inOwnProcess(t) {
 		return
 	}

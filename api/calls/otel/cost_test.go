@@ -13,7 +13,7 @@ import (
 	"promptspool/api/calls"
 	"promptspool/api/calls/otel"
 	"promptspool/api/wire"
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // hostile are spans of n pieces that could cost more than in proportion to their bytes.
@@ -124,7 +124,7 @@ func cost(t *testing.T, raw json.RawMessage) (spent, bytes float64) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	spent = float64(cputime.Of(func() { calls.Read(raw) }))
+	spent = float64(cputimetest.Of(func() { calls.Read(raw) }))
 	runtime.ReadMemStats(&after)
 
 	return spent, float64(after.TotalAlloc - before.TotalAlloc)
@@ -164,7 +164,7 @@ func TestNumbersNextToZeroCostNoMoreThanOthers(t *testing.T) {
 	took := func(number string) time.Duration {
 		least := time.Hour
 		for range 3 {
-			least = min(least, cputime.Of(func() { otel.Read(list(number)) }))
+			least = min(least, cputimetest.Of(func() { otel.Read(list(number)) }))
 		}
 		return least
 	}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"promptspool/api/calls"
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // pictureOf returns a picture as a call has it.
@@ -146,7 +146,7 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 		texts[i] = strings.Repeat("vvv1000000.", 200) + strings.Repeat("vvv10000", 2000)[:13_800]
 	}
 	n := 0
-	took := cputime.Of(func() { n = marked(variables, texts) })
+	took := cputimetest.Of(func() { n = marked(variables, texts) })
 	if n == 0 || took > 5*time.Second { // a slow search took 13 s without the race detector
 		t.Errorf("%d marks after %v of processor time", n, took)
 	}

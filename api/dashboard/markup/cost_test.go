@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/html"
 	"pgregory.net/rapid"
 
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // hostile are texts that the parser of Markdown takes the square of their length for, or that
@@ -85,7 +85,7 @@ func TestMarkdownCostsInProportionToItsBytes(t *testing.T) {
 
 		var out template.HTML
 		var ok bool
-		took := cputime.Of(func() { out, ok = Markdown(source, nil) })
+		took := cputimetest.Of(func() { out, ok = Markdown(source, nil) })
 		if !ok {
 			continue
 		}

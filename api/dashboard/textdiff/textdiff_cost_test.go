@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // Legitimate prompts may be one long line, or many long lines.
@@ -14,7 +14,7 @@ func TestComparingCostsInProportionToTheText(t *testing.T) {
 		line := strings.Repeat("word ", 20_000*times)
 		lines := strings.Repeat(strings.Repeat("some word ", 450)+"\n", 15*times)
 
-		return cputime.Of(func() {
+		return cputimetest.Of(func() {
 			Lines(line+"left", line+"right")
 			Lines(lines, strings.ReplaceAll(lines, "some", "any"))
 			Lines(strings.ReplaceAll(line, " ", "\n"), strings.ReplaceAll(line, "word ", "other\n"))

@@ -14,7 +14,7 @@ import (
 
 	"promptspool/api/dashboard/docs"
 	"promptspool/metrics"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 const monitoring = "kubernetes/monitoring"
@@ -59,7 +59,7 @@ func readRules(t *testing.T) (rule prometheusRule, spec []byte) {
 // promtool runs Prometheus' own tool on the alerts and a file of unit tests for them.
 func promtool(t *testing.T, rules, tests []byte) (output string, err error) {
 	t.Helper()
-	parts.Need(t, "promtool")
+	partstest.Need(t, "promtool")
 	dir := t.TempDir()
 	named := strings.Replace(string(tests), "[RULES]", "[rules.yaml]", 1)
 	for name, content := range map[string][]byte{"rules.yaml": rules, "test.yaml": []byte(named)} {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 	"promptspool/registry/render/fstring"
 	"promptspool/registry/render/jinja"
 )
@@ -157,7 +157,7 @@ func renderHostile(t *testing.T) {
 		"big", `"`+strings.Repeat("lorem ipsum ", 4<<20/12)+`"`)
 	bounded := 0
 	for name, template := range hostile() {
-		start := cputime.Used()
+		start := cputimetest.Used()
 		var out string
 		var err error
 		if text, ok := strings.CutPrefix(template, "f:"); strings.HasPrefix(name, "f:") || ok {
@@ -171,7 +171,7 @@ func renderHostile(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "mistake in promptspool") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if took := cputime.Used() - start; took > 10*time.Second || len(out) > 16<<20 {
+		if took := cputimetest.Used() - start; took > 10*time.Second || len(out) > 16<<20 {
 			t.Errorf("%s: %d bytes in %v", name, len(out), took)
 		} else if took > 200*time.Millisecond {
 			t.Logf("%s: %d bytes in %v, error %v", name, len(out), took, err)
@@ -204,12 +204,12 @@ func FuzzJinja(f *testing.F) {
 			}
 			return
 		}
-		start := cputime.Used()
+		start := cputimetest.Used()
 		out, missing, err := j.Render(golden.Variables)
 		if err != nil && strings.Contains(err.Error(), "mistake in promptspool") {
 			t.Fatalf("%q: %v", template, err)
 		}
-		if took := cputime.Used() - start; took > 5*time.Second || len(out) > 16<<20 {
+		if took := cputimetest.Used() - start; took > 5*time.Second || len(out) > 16<<20 {
 			t.Fatalf("%q: %d bytes in %v", template, len(out), took)
 		}
 		again, missingAgain, errAgain := j.Render(golden.Variables)

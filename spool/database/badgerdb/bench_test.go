@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 	"promptspool/registry/prices"
 	"promptspool/spool/archive/records"
 	"promptspool/spool/database/badgerdb"
@@ -113,11 +113,11 @@ func (s *stage) number(name string) (n int64, set func(n int64)) {
 func (s *stage) fill(b *testing.B) bool {
 	first, note := s.number("bench-progress")
 	before, notePayload := s.number("bench-payload")
-	cpu, written := cputime.Used(), bytesWritten()
+	cpu, written := cputimetest.Used(), bytesWritten()
 
 	made, payload := s.Fill(b, int(first), func(made int) { note(int64(made)) })
 	if n := float64(made) - float64(first); n > 0 {
-		b.ReportMetric(float64((cputime.Used()-cpu).Microseconds())/n, "ingest-cpu-us/record")
+		b.ReportMetric(float64((cputimetest.Used()-cpu).Microseconds())/n, "ingest-cpu-us/record")
 		b.ReportMetric(float64(bytesWritten()-written)/n, "ingest-written-B/record")
 		notePayload(before + payload)
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 	"promptspool/spool/archive/records"
 )
 
@@ -122,7 +122,7 @@ func (a *asker) freeText(n int) int {
 // measure asks one question and reports its times.
 func (a *asker) measure(q question) {
 	var took []time.Duration
-	found, cpu := 0, cputime.Used()
+	found, cpu := 0, cputimetest.Used()
 	for n := range q.times {
 		begun := time.Now()
 		found += q.ask(n)
@@ -130,7 +130,7 @@ func (a *asker) measure(q question) {
 	}
 
 	// The first one reads from the disk what later ones find in caches.
-	each := (cputime.Used() - cpu) / time.Duration(q.times)
+	each := (cputimetest.Used() - cpu) / time.Duration(q.times)
 	first := took[0]
 	slices.Sort(took)
 	p95 := took[(len(took)*95+99)/100-1]

@@ -24,7 +24,7 @@ import (
 	protocol "github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // folderVariable, in the environment, makes a test binary the process that serves this folder.
@@ -65,7 +65,7 @@ func Main() {
 // Mount mounts an empty disk until the test ends.
 func Mount(t testing.TB) *Disk {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	folder := t.TempDir()
 	d := &Disk{Dir: filepath.Join(folder, diskName), Below: filepath.Join(folder, belowName), t: t}
 	if err := errors.Join(os.Mkdir(d.Dir, 0o700), os.Mkdir(d.Below, 0o700)); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // Volume is a mounted file system with bad blocks.
@@ -38,7 +38,7 @@ var FileSystems = []string{"ext4", "xfs"}
 func MountVolume(t testing.TB, fileSystem string) *Volume {
 	t.Helper()
 	command := mkfs[fileSystem]
-	parts.Need(t, "losetup", command[0])
+	partstest.Need(t, "losetup", command[0])
 	disk := Mount(t)
 	v := &Volume{
 		Dir:    filepath.Join(filepath.Dir(disk.Dir), volumeName),

@@ -9,7 +9,7 @@ import (
 
 	"promptspool/api/dashboard/docs"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // apiExample is the mark of the calls in the API reference.
@@ -19,7 +19,7 @@ const apiExample = "(an example)"
 // server that has the request and the template that they name.
 func TestTheExamplesOfTheAPIAreAnswered(t *testing.T) {
 	t.Parallel()
-	parts.Need(t, "curl")
+	partstest.Need(t, "curl")
 	server := harness.StartServer(t, t.TempDir(), "127.0.0.1:0")
 	sidecar := harness.StartSidecar(t, t.TempDir(), server.Addr)
 	const id = "0198c5a0-7a3c-7b62-9d0e-5f8a4c2b1e90"

@@ -12,14 +12,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
 // TestNginxReadsThePages has nginx itself check the blocks for it, with a certificate of the test.
 func TestNginxReadsThePages(t *testing.T) {
 	t.Parallel()
-	parts.Need(t, "nginx")
+	partstest.Need(t, "nginx")
 	cert, key := harness.NewCertAuthority(t).Issue()
 	for _, e := range harness.ExamplesIn(t, "nginx") {
 		own := strings.NewReplacer("listen 443", "listen "+harness.FreePort(t),
@@ -47,7 +47,7 @@ func nginxCheck(t *testing.T, server string) (said string, err error) {
 // names is not in a database of the tests.
 func TestPostgreSQLReadsThePages(t *testing.T) {
 	t.Parallel()
-	parts.Need(t, "postgres")
+	partstest.Need(t, "postgres")
 	const syntaxError = "42601"
 	var conn *pgx.Conn
 	for _, e := range harness.ExamplesIn(t, "sql") {

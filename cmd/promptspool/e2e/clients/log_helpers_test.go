@@ -19,7 +19,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // How long a helper may make an app wait, in milliseconds, whatever the sidecar does: an ordinary
@@ -154,7 +154,7 @@ func (s *taken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestTheHelpersOfThePagesLogEveryShapeOfACall(t *testing.T) {
 	t.Parallel()
-	parts.Need(t, "python3", "node")
+	partstest.Need(t, "python3", "node")
 	for _, h := range pageHelpers {
 		s := &taken{requests: map[string]map[string]any{}}
 		sidecar := httptest.NewServer(s)
@@ -201,7 +201,7 @@ func TestTheHelpersOfThePagesLogEveryShapeOfACall(t *testing.T) {
 
 func TestTheHelpersOfThePagesNeverHoldUpAnApp(t *testing.T) {
 	t.Parallel()
-	parts.Need(t, "python3", "node")
+	partstest.Need(t, "python3", "node")
 	// It holds each call until its caller gives up.
 	hang := func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see the caller leave

@@ -16,7 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // session returns the README's session, as a reader would paste it.
@@ -35,7 +35,7 @@ func session(t *testing.T) string {
 }
 
 func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
-	parts.Need(t, "curl", "node", "python3") // its examples are run, too
+	partstest.Need(t, "curl", "node", "python3") // its examples are run, too
 	dir := t.TempDir()
 	sidecar, server := harness.FreePort(t), harness.FreePort(t)
 	cmd := exec.Command(harness.Program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",

@@ -17,7 +17,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/cputime"
+	"promptspool/metrics/cputimetest"
 )
 
 // The bounds of large bodies: of their memory, and of what another account notices.
@@ -200,7 +200,7 @@ func runDear() {
 		body, _ := io.ReadAll(r.Body)
 		switch r.URL.Path {
 		case "/time":
-			for before := cputime.Used(); cputime.Used()-before < time.Duration(len(body))*400*time.Nanosecond; {
+			for before := cputimetest.Used(); cputimetest.Used()-before < time.Duration(len(body))*400*time.Nanosecond; {
 			}
 		case "/memory":
 			kept = append(kept, slices.Repeat(body, 200))

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // browser is a window of the tests' Chromium. An error in its console fails the test.
@@ -65,7 +65,7 @@ var chromium = sync.OnceValues(func() (context.Context, error) {
 func openBrowser(t *testing.T, server *harness.Node) *browser {
 	t.Helper()
 
-	parts.Need(t, "chromium")
+	partstest.Need(t, "chromium")
 	shared, err := chromium()
 	if err != nil {
 		t.Fatalf("chromium: %v (make test installs it)", err)

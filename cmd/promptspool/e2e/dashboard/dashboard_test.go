@@ -17,7 +17,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // founded starts a server whose first owner has just signed up in a browser.
@@ -36,7 +36,7 @@ func founded(t *testing.T) (*harness.Node, *browser) {
 // The first five minutes: from the link that the server prints to calls on the overview, by what is
 // copied from the page of a new key.
 func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
-	parts.Need(t, "python3", "node", "curl")
+	partstest.Need(t, "python3", "node", "curl")
 	_, b := founded(t)
 	b.allowClipboard()
 	b.shows("main", "Nothing has been logged yet", "curl", "Python", "JavaScript", "OpenTelemetry",

@@ -18,7 +18,7 @@ import (
 
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/cmd/promptspool/e2e/seed"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // list returns the ids of the requests that a filter finds, newest first.
@@ -217,8 +217,8 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 }
 
 func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
-	parts.Need(t, "curl")
-	parts.Need(t, "python3")
+	partstest.Need(t, "curl")
+	partstest.Need(t, "python3")
 	server, b := founded(t)
 	b.allowClipboard()
 

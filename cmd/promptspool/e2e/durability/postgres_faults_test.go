@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 	"promptspool/spool/database/postgres/postgrestest"
 )
 
@@ -174,7 +174,7 @@ func TestADatabaseOnAFullDiskIsSaidAndUsedAgain(t *testing.T) {
 // smallDisk returns a folder for a tablespace, alone on a disk of some MiB.
 func smallDisk(t *testing.T, db *postgrestest.Server, mebibytes int) string {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	mount, err := os.MkdirTemp("/tmp", "psp-small-") // where another user than root can go
 	if err != nil {
 		t.Fatal(err)

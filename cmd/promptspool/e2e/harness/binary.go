@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // copyOf returns a copy of a binary that compile writes, which is kept until the tests end. All
@@ -95,7 +95,7 @@ func Program(t testing.TB) string {
 
 	build := PlainBinary
 	if _, ok := watched.Load(t); ok {
-		parts.Need(t, "gcc")
+		partstest.Need(t, "gcc")
 		build = racingBinary
 	}
 

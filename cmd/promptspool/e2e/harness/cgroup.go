@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // CgroupBytes is the memory that a sidecar or a server needs at least.
@@ -20,7 +20,7 @@ const CgroupPrefix = "promptspool-test-"
 // LimitMemory returns a program that runs the given one in a memory cgroup of its own.
 func LimitMemory(t *testing.T, program string, bytes int64) string {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	parent, file := "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
 	if _, err := os.Stat(filepath.Join(parent, file)); err != nil {
 		parent, file = "/sys/fs/cgroup", "memory.max"

@@ -14,13 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // MountTmpfs mounts 64 MiB of memory on a folder, which it makes, until the test ends.
 func MountTmpfs(t *testing.T, dir string) string {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func NewImageIn(t *testing.T, dir string, mebibytes int, direct bool) *Image {
 // NewImageOf is NewImageIn with a file system of choice.
 func NewImageOf(t *testing.T, system FileSystem, dir string, mebibytes int, direct bool) *Image {
 	t.Helper()
-	parts.Need(t, "root", "losetup", "mount", "mkfs.ext4")
+	partstest.Need(t, "root", "losetup", "mount", "mkfs.ext4")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test mounts disk images, which only root may: " +
 			"run it as root (or leave it out with go test -skip 'Power|Disk')")

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // NginxServer returns a server block of the documentation's page about reverse proxies. It
@@ -66,7 +66,7 @@ http {
 // 127.0.0.2, so that it can be told apart from other callers.
 func StartNginx(t *testing.T, servers ...string) {
 	t.Helper()
-	parts.Need(t, "nginx")
+	partstest.Need(t, "nginx")
 	dir := t.TempDir()
 	path := NginxConfig(t, dir, servers...)
 

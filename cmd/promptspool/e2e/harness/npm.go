@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // NPMModules returns a folder with the files of dir, and as node_modules what its
@@ -20,7 +20,7 @@ import (
 // of a package is run.
 func NPMModules(t *testing.T, dir string) string {
 	t.Helper()
-	parts.Need(t, "node", "npm")
+	partstest.Need(t, "node", "npm")
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // A container is a process with a root that it cannot write, a user without rights,
@@ -89,7 +89,7 @@ type contained struct {
 // newContained makes a container's root and its volume, with the secrets that it reads.
 func newContained(t *testing.T, spec container, secrets map[string]string) *contained {
 	t.Helper()
-	parts.Need(t, "root")
+	partstest.Need(t, "root")
 	shipped, err := harness.PlainBinary()
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // archiveOf returns an archive of a release, with a program that says hello.
@@ -83,7 +83,7 @@ func sumLine(content []byte, name string) string {
 }
 
 func TestTheInstallScriptInstallsOnlyWhatTheChecksumsPromise(t *testing.T) {
-	parts.Need(t, "root", "mount", "unshare", "curl")
+	partstest.Need(t, "root", "mount", "unshare", "curl")
 	t.Parallel()
 	good, name := archiveOf(t, "good"), archiveName
 	others := sumLine(nil, "promptspool_1.2.3_plan9_mips.tar.gz") + sumLine(nil, "promptspool_1.2.3_linux_amd64.deb")
@@ -130,7 +130,7 @@ func signingCommands(t *testing.T) string {
 }
 
 func TestTheInstallScriptVerifiesTheSignatureOfAKeyThatIsGiven(t *testing.T) {
-	parts.Need(t, "root", "mount", "unshare", "curl", "openssl")
+	partstest.Need(t, "root", "mount", "unshare", "curl", "openssl")
 	t.Parallel()
 	good := archiveOf(t, "good")
 	sums := []byte(sumLine(good, archiveName))

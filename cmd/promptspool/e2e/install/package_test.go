@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"promptspool/cmd/promptspool/e2e/harness"
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // top is the project's folder.
@@ -76,7 +76,7 @@ type machine struct {
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
-	parts.Need(t, "root", "mount", "unshare", "dpkg", "systemd-analyze")
+	partstest.Need(t, "root", "mount", "unshare", "dpkg", "systemd-analyze")
 	m := machine{t, t.TempDir()}
 	for _, name := range []string{"changed", "work", "root"} {
 		if err := os.Mkdir(filepath.Join(m.dir, name), 0o755); err != nil {

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // onSocket serves 200 to these users on a unix socket.
@@ -77,7 +77,7 @@ func TestASocketAsksTheKernelWhoCalls(t *testing.T) {
 	if answer := callSocket(t, path); answer != "in" {
 		t.Errorf("our own user is answered %q", answer)
 	}
-	parts.Need(t, "root", "curl")
+	partstest.Need(t, "root", "curl")
 	if os.Geteuid() != 0 {
 		t.Fatal("this test becomes another user, which only root may: " +
 			"run it as root (or leave it out with go test -skip Socket)")

@@ -23,7 +23,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // shared is the server that most tests of a binary use.
@@ -144,7 +144,7 @@ func sharedServer(t testing.TB) *Server {
 	if !mainCalled.Load() {
 		t.Fatal("postgrestest: the package's TestMain must call postgrestest.Main, which ends the server")
 	}
-	parts.Need(t, "postgres")
+	partstest.Need(t, "postgres")
 	shared.once.Do(func() { shared.server, shared.err = start(Options{}) })
 	if shared.err != nil {
 		t.Fatal(shared.err)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"promptspool/metrics/parts"
+	"promptspool/metrics/partstest"
 )
 
 // Options change a server from the usual.
@@ -50,7 +50,7 @@ type Server struct {
 // Start starts a server for one test, which ends with it.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
-	parts.Need(t, "postgres")
+	partstest.Need(t, "postgres")
 	s, err := start(o)
 	if err != nil {
 		t.Fatal(err)

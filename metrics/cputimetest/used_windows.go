@@ -1,4 +1,4 @@
-package cputime
+package cputimetest
 
 import (
 	"fmt"

@@ -1,6 +1,6 @@
-// Package cputime measures the processor time of this process, for tests and benchmarks.
+// Package cputimetest measures the processor time of this process, for tests and benchmarks.
 // Unlike a clock's, it is about the same on a busy machine.
-package cputime
+package cputimetest
 
 import "time"
 

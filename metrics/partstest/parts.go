@@ -1,9 +1,9 @@
-// Package parts lets tests name what they need beyond Go: a program such as chromium, or
+// Package partstest lets tests name what they need beyond Go: a program such as chromium, or
 // the rights of root.
 //
 // A test whose part is absent fails. Only `make test`, on a machine where it may not install
 // the part, leaves such tests out, and its last line says so.
-package parts
+package partstest
 
 import (
 	"fmt"
