@@ -112,6 +112,9 @@ func (b *bulk) addRequest(s otlp.BulkSpan, recordID, spanID string) error {
 	if err == nil {
 		w, err = wire.DecodeLog(object)
 	}
+	if err == nil {
+		err = b.exported.c.mayScore(w.Score)
+	}
 	if err != nil {
 		e := wire.AsError(err).Body()
 		b.rejectLog(spanID, e.Fields)

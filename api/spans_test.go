@@ -99,6 +99,26 @@ func TestABadRequestDoesNotCostItsSpan(t *testing.T) {
 	}
 }
 
+// A key that may only log gives no score, by whatever road it comes.
+func TestAKeyThatMayNotScoreSendsNone(t *testing.T) {
+	s := start(t, nil)
+	status, _, text, _ := s.export("/spans-bulk", bulkOf(`,"log_request":`+logRequest), "X-API-KEY", "log")
+	if status != 201 || !strings.Contains(text, "This key's scope is log; the request needs score.") {
+		t.Errorf("with a span: %d %s", status, text)
+	}
+	plain := strings.Replace(logged, `"api_key": "app",`, "", 1)
+	for path, body := range map[string]string{"/log-request": plain, "/rest/track-score": `{"score":1}`} {
+		if a := s.call("POST", path, body, "X-API-KEY", "log"); a.Status != 403 {
+			t.Errorf("%s: %+v", path, a)
+		}
+	}
+	for _, e := range s.recorder.events {
+		if e.Kind != wire.KindSpan {
+			t.Errorf("recorded is a %s", e.Kind)
+		}
+	}
+}
+
 // closed knows one closed trace.
 type closed struct{ api.Records }
 

@@ -154,20 +154,16 @@ func List(text string) []string {
 
 // Scope returns the rights of which a key needs one to call a route, by the route's name.
 // It panics if the table does not have the route.
-func Scope(route string) wire.Scope {
-	s, ok := scopes[route]
-	if !ok {
-		panic("the table of package access has no route " + route)
-	}
-	return s
-}
+func Scope(route string) wire.Scope { return entry(scopes, route) }
 
 // Role returns the least role that may open a page or send a form, by its pattern. It is ""
 // if no one needs to be signed in. It panics if the table does not have the page.
-func Role(pattern string) wire.Role {
-	r, ok := roles[pattern]
+func Role(pattern string) wire.Role { return entry(roles, pattern) }
+
+func entry[V any](all map[string]V, name string) V {
+	v, ok := all[name]
 	if !ok {
-		panic("the table of package access has no page " + pattern)
+		panic("the table of package access has no " + name)
 	}
-	return r
+	return v
 }

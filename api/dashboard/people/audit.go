@@ -56,13 +56,8 @@ func readAuditFilter(c *frame.Exchange) (f auditFilter, err error) {
 
 // finds reports whether the filter finds an entry, whose keys are named already.
 func (f *auditFilter) finds(e *wire.AuditEntry) bool {
-	for _, column := range []string{e.Actor, e.Action, e.Target, e.Detail, e.From} {
-		if strings.Contains(strings.ToLower(column), f.text) {
-			return true
-		}
-	}
-
-	return false
+	columns := strings.Join([]string{e.Actor, e.Action, e.Target, e.Detail, e.From}, "\n")
+	return strings.Contains(strings.ToLower(columns), f.text)
 }
 
 // readAudit calls take with what the filter finds, newest first, from below the id before
