@@ -40,15 +40,15 @@ func (o Operator) CreateProject(ctx context.Context, name string) (wire.Account,
 	}
 
 	id, err := o.people.store.Account(ctx, name)
+	if err == nil {
+		err = o.people.Note(ctx, ofAccount(id, name), "create project", name, "")
+	}
 	if err != nil {
 		return wire.Account{}, err
 	}
-	made, _, err := o.project(ctx, name)
-	if err != nil {
-		return made, err
-	}
 
-	return made, o.people.Note(ctx, ofAccount(id, name), "create project", name, "")
+	made, _, err := o.project(ctx, name)
+	return made, err
 }
 
 // RenameProject renames a project. It keeps its id, and with it everything that it owns.
@@ -187,12 +187,11 @@ func (p *plan) project(name string, w wire.WantedProject) {
 func (p *plan) person(project, typed string, role wire.Role) {
 	field := project + ".people." + typed
 	email, faults := checkEmail(typed)
-	switch {
-	case faults != nil:
+	if !role.Known() {
+		faults = append(faults, errRole())
+	}
+	if faults != nil {
 		p.fault(field, faults[0].Reason)
-		return
-	case !role.Known():
-		p.fault(field, errRole().Reason)
 		return
 	}
 

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/urfave/cli/v2"
 	"go.yaml.in/yaml/v3"
@@ -125,7 +123,7 @@ func applyProjects(c *cli.Context) error {
 	read := ops.Applying{Dry: c.Bool("dry-run")}
 	decoder := yaml.NewDecoder(file)
 	decoder.KnownFields(true)
-	if err := decoder.Decode(&read.Wanted); err != nil && !errors.Is(err, io.EOF) {
+	if err := decoder.Decode(&read.Wanted); err != nil {
 		return fmt.Errorf("%s is no file of projects: %w; `promptspool docs projects` has an example", path, err)
 	}
 	var applied ops.Applied
