@@ -68,7 +68,7 @@ UNRACED := ADeletionFinds ADeletionThatFails ALargeRecord AStepOfCheck ArchiveDr
 	HourOfErrors HowLists InItAndNothing IsLeftOut IsNobodyElses IsNotAnsweredUnless ItsRemedy \
 	KilledInTheMiddle LargeArchive Memtables OfAllTexts OlderEdition OneFault PowerTook \
 	RenderingEnds Summaries TestAFullSpoolLeaves TestAKeyThatWaits TestAPageOfThe \
-	TestAPatchTakes TestAStepOfARewrite TestATemplateHasAMost TestLanesFull TestLargeTemplates \
+	TestAPatchTakes TestATemplateHasAMost TestLanesFull TestLargeTemplates \
 	TestMove TheHistoryOfLabels TheLanesAreFull TheServerStarts WhatWasAnswered WholeTable
 
 race:
