@@ -117,6 +117,9 @@ func (c *requestContext) Err() error {
 func (a *API) beginContext(c *requestContext, ctx *fasthttp.RequestCtx, started time.Time) {
 	c.parent, c.deadline = a.root, started.Add(requestTimeMax)
 	c.peer, c.proxies = ctx.RemoteAddr(), &a.c.Proxies
+	if !c.proxies.Any() {
+		return
+	}
 	for _, hop := range ctx.Request.Header.PeekAll(edge.ForwardedFor) {
 		c.hops = append(c.hops, string(hop))
 	}

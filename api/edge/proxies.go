@@ -15,6 +15,9 @@ type Proxies struct {
 	sockets  bool // every caller over a unix socket, too
 }
 
+// Any reports whether anyone is believed.
+func (p *Proxies) Any() bool { return p.sockets || len(p.networks) > 0 }
+
 // UnixProxies is the text that makes ParseProxies trust callers over a unix socket.
 const UnixProxies = "unix"
 
