@@ -184,7 +184,7 @@ func TestNobodysInviteMakesTheEmergencysOwner(t *testing.T) {
 		t.Errorf("with an owner's invite: %v", err)
 	}
 
-	if boss.Code, _, err = f.Operator().Invite(t.Context(), "default", wire.RoleOwner); err != nil {
+	if boss.Code, _, err = f.Operator(nil).Invite(t.Context(), "default", wire.RoleOwner); err != nil {
 		t.Fatal(err)
 	}
 	if u := f.join(boss); u.Role != wire.RoleOwner {

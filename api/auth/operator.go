@@ -10,10 +10,13 @@ import (
 
 // Operator acts as an owner of any account: a person who may run commands on the server's
 // machine.
-type Operator struct{ people *People }
+type Operator struct {
+	people *People
+	keys   *Auth // for Apply only
+}
 
 // Operator returns an Operator. The caller must have verified that it acts for one.
-func (p *People) Operator() Operator { return Operator{p} }
+func (p *People) Operator(keys *Auth) Operator { return Operator{p, keys} }
 
 // ofAccount returns the operator as an owner of an account.
 func ofAccount(id, name string) wire.User {

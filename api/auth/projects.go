@@ -16,39 +16,17 @@ func (o Operator) Projects(ctx context.Context) ([]wire.Account, error) {
 	return o.people.store.Projects(ctx)
 }
 
-// project returns the project of this name; found is false if there is none.
-func (o Operator) project(ctx context.Context, name string) (a wire.Account, found bool, err error) {
-	all, err := o.Projects(ctx)
-	i := slices.IndexFunc(all, func(a wire.Account) bool { return a.Name == name })
-	if i < 0 {
-		return a, false, err
-	}
-	return all[i], true, err
-}
-
 // CreateProject makes a project. One of this name that exists is wire.CodeConflict.
 func (o Operator) CreateProject(ctx context.Context, name string) (wire.Account, error) {
 	if faults := checkAccount(name); faults != nil {
 		return wire.Account{}, wire.Invalid(faults...)
 	}
-	_, found, err := o.project(ctx, name)
-	if err == nil && found {
-		err = wire.Errorf(wire.CodeConflict, "There is a project %s already.", name)
-	}
-	if err != nil {
-		return wire.Account{}, err
-	}
 
-	id, err := o.people.store.Account(ctx, name)
-	if err == nil {
-		err = o.people.Note(ctx, ofAccount(id, name), "create project", name, "")
-	}
+	a, err := o.people.store.CreateProject(ctx, name)
 	if err != nil {
-		return wire.Account{}, err
+		return a, err
 	}
-
-	made, _, err := o.project(ctx, name)
-	return made, err
+	return a, o.people.Note(ctx, ofAccount(a.ID, name), "create project", name, "")
 }
 
 // RenameProject renames a project. It keeps its id, and with it everything that it owns.
@@ -90,8 +68,8 @@ func (o Operator) changeProject(
 // keys by their names. It changes nothing else, and returns a sentence for each change,
 // with the secrets of new keys. Everything is checked before anything is changed; with dry
 // nothing is.
-func (o Operator) Apply(ctx context.Context, keys *Auth, w wire.Wanted, dry bool) (done []string, err error) {
-	plan := plan{o: o, keys: keys}
+func (o Operator) Apply(ctx context.Context, w wire.Wanted, dry bool) (done []string, err error) {
+	plan := plan{Operator: o}
 	if err := plan.read(ctx); err != nil {
 		return nil, err
 	}
@@ -128,11 +106,10 @@ func (o Operator) Apply(ctx context.Context, keys *Auth, w wire.Wanted, dry bool
 
 // plan is what a file wants that is not there.
 type plan struct {
-	o    Operator
-	keys *Auth
+	Operator
 
 	projects []wire.Account
-	people   []wire.User
+	members  []wire.User
 	existing []wire.Key
 
 	faults []wire.FieldError
@@ -146,10 +123,10 @@ type planned struct {
 }
 
 func (p *plan) read(ctx context.Context) (err error) {
-	if p.projects, err = p.o.Projects(ctx); err != nil {
+	if p.projects, err = p.Projects(ctx); err != nil {
 		return err
 	}
-	if p.people, err = p.o.People(ctx, ""); err != nil {
+	if p.members, err = p.People(ctx, ""); err != nil {
 		return err
 	}
 	p.existing, err = p.keys.Keys(ctx)
@@ -171,7 +148,7 @@ func (p *plan) project(name string, w wire.WantedProject) {
 	switch {
 	case i < 0:
 		p.steps = append(p.steps, planned{"created project " + name, func(ctx context.Context) (wire.Secret, error) {
-			_, err := p.o.CreateProject(ctx, name)
+			_, err := p.CreateProject(ctx, name)
 			return "", err
 		}})
 	case p.projects[i].ArchivedAt != nil:
@@ -195,18 +172,18 @@ func (p *plan) person(project, typed string, role wire.Role) {
 		return
 	}
 
-	for _, u := range p.people {
+	for _, u := range p.members {
 		if u.Email == email && u.AccountName == project && u.ByHand() == role && u.DisabledAt == nil {
 			return
 		}
 	}
 	says := fmt.Sprintf("%s is %s in %s", email, role, project)
 	p.steps = append(p.steps, planned{says, func(ctx context.Context) (wire.Secret, error) {
-		u, err := p.o.people.store.SetMember(ctx, email, project, role, p.o.people.now().UTC())
+		u, err := p.people.store.SetMember(ctx, email, project, role, p.people.now().UTC())
 		if err != nil {
 			return "", err
 		}
-		return "", p.o.people.Note(ctx, ofAccount(u.AccountID, project), "set role", email, string(role))
+		return "", p.people.Note(ctx, ofAccount(u.AccountID, project), "set role", email, string(role))
 	}})
 }
 
@@ -241,7 +218,7 @@ func (p *plan) key(project, name string, w wire.WantedKey) {
 			if err != nil {
 				return "", err
 			}
-			return secret, p.o.people.Note(ctx, ofAccount(k.AccountID, project), "create key", k.ID, k.AuditDetail())
+			return secret, p.people.Note(ctx, ofAccount(k.AccountID, project), "create key", k.ID, k.AuditDetail())
 		},
 	})
 }

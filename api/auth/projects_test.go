@@ -16,7 +16,7 @@ func TestAFileOfProjectsIsAppliedOnce(t *testing.T) {
 	keys := auth.New(auth.Config{Store: f.store})
 	apply := func(w wire.Wanted, dry bool) []string {
 		t.Helper()
-		done, err := f.Operator().Apply(t.Context(), keys, w, dry)
+		done, err := f.Operator(keys).Apply(t.Context(), w, dry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,19 +57,20 @@ func TestAFileOfProjectsIsAppliedOnce(t *testing.T) {
 		"scope must be":                     {Keys: map[string]wire.WantedKey{"x": {}}},
 	} {
 		faulty := wire.Wanted{Projects: map[string]wire.WantedProject{"a": {}, "support": w}}
-		done, err := f.Operator().Apply(t.Context(), keys, faulty, false)
+		done, err := f.Operator(keys).Apply(t.Context(), faulty, false)
 		if !wire.IsCode(err, wire.CodeInvalid) || !strings.Contains(err.Error(), want) || done != nil {
 			t.Errorf("want %q: %v, %q", want, err, done)
 		}
 	}
-	if all, err := f.Operator().Projects(t.Context()); err != nil || len(all) != 3 {
+	if all, err := f.Operator(nil).Projects(t.Context()); err != nil || len(all) != 3 {
 		t.Errorf("there are %+v, %v; want default, shop and support", all, err)
 	}
 }
 
 func TestTheKeysOfAnArchivedProjectAreRefused(t *testing.T) {
 	f := newFixture(t, wire.SignUpInvite)
-	keys, o := auth.New(auth.Config{Store: f.store}), f.Operator()
+	keys := auth.New(auth.Config{Store: f.store})
+	o := f.Operator(keys)
 	secret, k, err := keys.CreateKey(t.Context(), wire.NewKey{Account: "shop", Scope: wire.ScopeApp})
 	if err != nil {
 		t.Fatal(err)

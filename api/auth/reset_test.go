@@ -67,7 +67,7 @@ func TestAResetLinkWorksOnceAndForADay(t *testing.T) {
 
 func TestAnOperatorHelpsPeopleWhoAreLockedOut(t *testing.T) {
 	f := newFixture(t, "")
-	owner, operator := f.owner(), f.Operator()
+	owner, operator := f.owner(), f.Operator(nil)
 
 	code, u, err := operator.MakeReset(t.Context(), " Ann@Example.com")
 	if err != nil || u.ID != owner.ID {
@@ -115,13 +115,13 @@ func TestAnOperatorListsAndInvitesByAccount(t *testing.T) {
 	other := f.join(wire.Application{Email: "cat@example.com", Password: goodPassword, Account: "other"})
 
 	for account, want := range map[string]int{"": 2, "default": 1, "other": 1, "nobodys": 0} {
-		people, err := f.Operator().People(t.Context(), account)
+		people, err := f.Operator(nil).People(t.Context(), account)
 		if err != nil || len(people) != want {
 			t.Errorf("the people of %q are %+v, %v", account, people, err)
 		}
 	}
 
-	code, _, err := f.Operator().Invite(t.Context(), "fresh", wire.RoleOwner)
+	code, _, err := f.Operator(nil).Invite(t.Context(), "fresh", wire.RoleOwner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestAnOperatorListsAndInvitesByAccount(t *testing.T) {
 	if first.AccountName != "fresh" || first.AccountID == owner.AccountID || first.AccountID == other.AccountID {
 		t.Errorf("the first person of a new account is %+v", first)
 	}
-	_, _, err = f.Operator().Invite(t.Context(), "Not A Name", "king")
+	_, _, err = f.Operator(nil).Invite(t.Context(), "Not A Name", "king")
 	wantError(t, err, wire.CodeInvalid, "must be")
 }
 

@@ -61,6 +61,9 @@ type ProjectStore interface {
 	// Projects lists all accounts, by CreatedAt with the oldest first.
 	Projects(ctx context.Context) ([]wire.Account, error)
 
+	// CreateProject makes an account; wire.CodeConflict if there is one of this name.
+	CreateProject(ctx context.Context, name string) (wire.Account, error)
+
 	// ChangeProject changes the account of this name and, in the same transaction, its keys,
 	// memberships and invites. The error is wire.CodeNotFound if there is none, and
 	// wire.CodeConflict if the new name is taken.

@@ -27,8 +27,6 @@ type ControlConfig struct {
 	Keys     Keys
 	Audit    wire.AuditLog // of what is done with Keys; nil notes nothing
 	People   People
-	Projects Projects // with Apply, Keys and People
-	Apply    func(ctx context.Context, w wire.Wanted, dry bool) (done []string, err error)
 	Server   string // the URL at which the process takes requests, if it does
 	Spool    Spool
 	Archive  Archive
@@ -82,7 +80,7 @@ func NewControl(c ControlConfig) *Server {
 		served(c.People != nil, inProject(peopleRoutes(c.People, c.Server)),
 			"This process has no sign-in; only a server has a dashboard. "+
 				"Give the server's data folder as --data."),
-		served(c.Projects != nil, projectRoutes(c),
+		served(c.People != nil && c.Keys != nil, projectRoutes(c),
 			"This process has no projects; a server does. Give the server's data folder as --data."),
 		processRoutes(c),
 		served(c.Keys != nil, inProject(keyRoutes(c)),

@@ -17,6 +17,7 @@ type People interface {
 	Invite(ctx context.Context, account string, role wire.Role) (wire.Secret, wire.Invite, error)
 	MakeReset(ctx context.Context, email string) (wire.Secret, wire.User, error)
 	SetDisabled(ctx context.Context, email string, disabled bool) (wire.User, error)
+	Projects
 }
 
 // PeopleList is the people of a server or of an account.

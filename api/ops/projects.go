@@ -8,12 +8,13 @@ import (
 	"promptspool/api/wire"
 )
 
-// Projects manages projects. On a server it is auth's Operator.
+// Projects manages projects; a part of People.
 type Projects interface {
 	Projects(ctx context.Context) ([]wire.Account, error)
 	CreateProject(ctx context.Context, name string) (wire.Account, error)
 	RenameProject(ctx context.Context, name, to string) (wire.Account, error)
 	ArchiveProject(ctx context.Context, name string, archive bool) (wire.Account, error)
+	Apply(ctx context.Context, w wire.Wanted, dry bool) (done []string, err error)
 }
 
 // Project is a project, with how many people it has and how many keys that work.
@@ -48,7 +49,7 @@ type Applied struct {
 
 // projectRoutes manage projects.
 func projectRoutes(c ControlConfig) []route {
-	projects := c.Projects
+	projects := c.People
 
 	return []route{
 		{"GET", "/projects", func(ctx *fasthttp.RequestCtx) (any, error) { return listProjects(ctx, c) }},
@@ -62,14 +63,14 @@ func projectRoutes(c ControlConfig) []route {
 			return projects.ArchiveProject(ctx, r.Name, !r.Undo)
 		})},
 		{"POST", "/projects/apply", posted(func(ctx context.Context, a Applying) (any, error) {
-			done, err := c.Apply(ctx, a.Wanted, a.Dry)
+			done, err := projects.Apply(ctx, a.Wanted, a.Dry)
 			return Applied{append([]string{}, done...)}, err
 		})},
 	}
 }
 
 func listProjects(ctx context.Context, c ControlConfig) (list ProjectList, err error) {
-	all, err := c.Projects.Projects(ctx)
+	all, err := c.People.Projects(ctx)
 	if err != nil {
 		return list, err
 	}

@@ -11,7 +11,10 @@ import (
 )
 
 // twoPeople are a server's people, as its control socket manages them.
-type twoPeople struct{}
+type twoPeople struct{ allPeople }
+
+// allPeople is what twoPeople has no answers for.
+type allPeople = ops.People
 
 func (twoPeople) People(_ context.Context, account string) ([]wire.User, error) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -199,11 +199,7 @@ func serveDatabase(ctx context.Context, c serverConfig, storage opened, started 
 			Server:   c.public.or(""),
 			Keys:     keys,
 			Audit:    db,
-			People:   people.Operator(),
-			Projects: people.Operator(),
-			Apply: func(ctx context.Context, w wire.Wanted, dry bool) ([]string, error) {
-				return people.Operator().Apply(ctx, keys, w, dry)
-			},
+			People:   people.Operator(keys),
 			Archive:  storage.tools,
 			Settings: settings,
 		},

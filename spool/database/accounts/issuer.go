@@ -46,13 +46,13 @@ func (s *Store) EnterUser(
 func (s *Store) entering(
 	ctx context.Context, tx *keyed.Tx, u wire.User, l wire.Login, invite [32]byte,
 ) (person, error) {
-	id, known, err := keyed.Load[string](ctx, tx, emailKey(u.Email))
-	p := person{ID: u.ID, Email: u.Email, CreatedAt: u.CreatedAt}
-	switch {
-	case err != nil:
+	p, known, err := byEmail(ctx, tx, u.Email)
+	if err != nil || known {
 		return p, err
-	case known:
-		return get[person](ctx, tx, personKey(id), errNoUser)
+	}
+
+	p = person{ID: u.ID, Email: u.Email, CreatedAt: u.CreatedAt}
+	switch {
 	case invite != [32]byte{}:
 		m, err := s.spend(ctx, tx, invite, u.CreatedAt)
 		if err != nil {

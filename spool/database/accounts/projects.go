@@ -15,6 +15,16 @@ func (s *Store) Projects(ctx context.Context) ([]wire.Account, error) {
 		func(a *wire.Account) (time.Time, string) { return a.CreatedAt, a.ID })
 }
 
+// CreateProject makes an account; see auth.ProjectStore.
+func (s *Store) CreateProject(ctx context.Context, name string) (wire.Account, error) {
+	return changed(ctx, s, false, func(tx *keyed.Tx) (wire.Account, error) {
+		if err := unused(ctx, tx, name); err != nil {
+			return wire.Account{}, err
+		}
+		return s.newAccount(tx, name)
+	})
+}
+
 // ChangeProject changes an account; see auth.ProjectStore. Its name and whether it is archived
 // are kept with each key and membership as well, so that no request looks them up.
 func (s *Store) ChangeProject(ctx context.Context, name string, c wire.ProjectChange) (wire.Account, error) {
@@ -25,11 +35,7 @@ func (s *Store) ChangeProject(ctx context.Context, name string, c wire.ProjectCh
 		}
 
 		if c.Name != "" && c.Name != name {
-			_, taken, err := keyed.Load[wire.Account](ctx, tx, keyed.Key{Kind: accounts, Name: c.Name})
-			if err == nil && taken {
-				err = wire.Errorf(wire.CodeConflict, "There is a project %s already.", c.Name)
-			}
-			if err != nil {
+			if err := unused(ctx, tx, c.Name); err != nil {
 				return a, err
 			}
 			tx.Delete(keyed.Key{Kind: accounts, Name: name})
@@ -105,12 +111,9 @@ func (s *Store) SetMember(
 		if err != nil {
 			return wire.User{}, err
 		}
-		id, known, err := keyed.Load[string](ctx, tx, emailKey(email))
-		p := person{ID: wire.NewID(), Email: email, CreatedAt: at}
-		if known {
-			p, err = get[person](ctx, tx, personKey(id), errNoUser)
-		}
+		p, known, err := byEmail(ctx, tx, email)
 		if err == nil && !known {
+			p = person{ID: wire.NewID(), Email: email, CreatedAt: at}
 			err = tx.Put(emailKey(email), p.ID)
 		}
 		if err != nil {

@@ -163,8 +163,23 @@ func (s *Store) account(ctx context.Context, tx *keyed.Tx, name string) (id stri
 		return a.ID, err
 	}
 
-	a = wire.Account{ID: wire.NewID(), Name: name, CreatedAt: s.now().UTC()}
-	return a.ID, tx.Put(key, a)
+	a, err = s.newAccount(tx, name)
+	return a.ID, err
+}
+
+// newAccount makes an account of a name that none has.
+func (s *Store) newAccount(tx *keyed.Tx, name string) (wire.Account, error) {
+	a := wire.Account{ID: wire.NewID(), Name: name, CreatedAt: s.now().UTC()}
+	return a, tx.Put(keyed.Key{Kind: accounts, Name: name}, a)
+}
+
+// unused returns wire.CodeConflict if an account has this name.
+func unused(ctx context.Context, r keyed.Reader, name string) error {
+	_, taken, err := keyed.Load[wire.Account](ctx, r, keyed.Key{Kind: accounts, Name: name})
+	if err == nil && taken {
+		err = wire.Errorf(wire.CodeConflict, "There is a project %s already.", name)
+	}
+	return err
 }
 
 // Account returns the id of an account, or makes it; see auth.UserStore.

@@ -115,12 +115,11 @@ func (s *Store) join(ctx context.Context, tx *keyed.Tx, u wire.User, invite [32]
 	}
 
 	m := wire.Membership{AccountName: u.AccountName, Role: u.Role, Since: u.CreatedAt, Founder: u.Founder}
-	account := keyed.Key{Kind: accounts, Name: u.AccountName}
-	_, taken, err := keyed.Load[wire.Account](ctx, tx, account)
-	if taken || err != nil {
-		return m, cmp.Or(err, error(wire.Errorf(wire.CodeConflict, "This project's name is taken.")))
+	if err := unused(ctx, tx, u.AccountName); err != nil {
+		return m, err
 	}
-	m.AccountID, err = s.account(ctx, tx, u.AccountName)
+	a, err := s.newAccount(tx, u.AccountName)
+	m.AccountID = a.ID
 	return m, err
 }
 
@@ -179,13 +178,23 @@ func errNoUser() *wire.Error { return wire.Errorf(wire.CodeNotFound, "There is n
 
 // UserByEmail finds a person; see auth.UserStore.
 func (s *Store) UserByEmail(ctx context.Context, email string) (wire.User, string, error) {
-	id, err := get[string](ctx, s.rows, emailKey(email), errNoUser)
+	p, found, err := byEmail(ctx, s.rows, email)
+	if err == nil && !found {
+		err = errNoUser()
+	}
 	if err != nil {
 		return wire.User{}, "", err
 	}
+	return p.signedIn("", false), p.Password, nil
+}
 
-	p, err := get[person](ctx, s.rows, personKey(id), errNoUser)
-	return p.signedIn("", false), p.Password, err
+// byEmail finds a person; found is false if there is none.
+func byEmail(ctx context.Context, r keyed.Reader, email string) (p person, found bool, err error) {
+	id, found, err := keyed.Load[string](ctx, r, emailKey(email))
+	if err == nil && found {
+		p, err = get[person](ctx, r, personKey(id), errNoUser)
+	}
+	return p, found, err
 }
 
 // Users lists the people of an account; see auth.UserStore. It reads all of the server's.
