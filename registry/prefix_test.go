@@ -225,6 +225,7 @@ func TestTheCacheKeepsToAPrefix(t *testing.T) {
 
 		asked := s.questions()
 		s.publish(t, says("support/greet", "hello again"))
+		synctest.Wait()
 		s.publish(t, says("hr/salary", "hush again"))
 		synctest.Wait()
 		equal(t, "fetched again when it changed", fetch(t, c, support, "support/greet"), "hello again")
