@@ -15,7 +15,8 @@
 //	resume.go, undo.go                     a form that outlives its session; taking back what was just done
 //	public_url.go, zone.go                 where and when the reader is
 //	actor.go, counted.go                   names of keys; numbers that take a while
-//	layout/                                the layout of pages, and the pieces that they share
+//	layout.html                            what is around every page
+//	components/, static/style.css          the parts of pages, each once in both
 package frame
 
 import (
@@ -61,8 +62,11 @@ type Frame struct {
 	undos   map[string]Undoing
 }
 
-//go:embed static layout error.html
+//go:embed static error.html
 var files embed.FS
+
+//go:embed layout.html components
+var shared embed.FS
 
 // New returns a Frame of sections. It panics if one of their pages does not parse, or has the name of another.
 func New(c Config, sections ...Section) *Frame {

@@ -11,11 +11,11 @@ import (
 	"text/template/parse"
 )
 
-// sources returns the HTML files of all sections, and of the layout, by their names.
+// sources returns the HTML files of all sections, and of the components, by their names.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"../*.html", "../*/*.html", "layout/*.html"} {
+	for _, pattern := range []string{"../*.html", "../*/*.html", "components/*.html"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil || len(names) == 0 {
 			t.Fatalf("%s: %d files, %v", pattern, len(names), err)

@@ -38,9 +38,9 @@ type Route struct {
 // Role returns the least role that may call the route; "" if no session is needed.
 func (r Route) Role() wire.Role { return access.Role(r.Pattern) }
 
-// newLayout parses the layout, which is around each page, and the pieces that they share.
+// newLayout parses the layout, which is around each page, and the components that they share.
 func newLayout() *template.Template {
-	return template.Must(template.New("").Funcs(helpers).ParseFS(files, "layout/*.html"))
+	return template.Must(template.New("").Funcs(helpers).ParseFS(shared, "layout.html", "components/*.html"))
 }
 
 // add adds a section.

@@ -1,0 +1,236 @@
+package frame
+
+import (
+	"html/template"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"promptspool/api/dashboard/chart"
+	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/number"
+	"promptspool/api/dashboard/textdiff"
+	"promptspool/api/wire"
+)
+
+// turn is a message of a conversation, as the component takes it.
+type turn struct {
+	Role, Name, ToolCallID, Copy string
+
+	Texts []passage
+	Tools []toolCall
+}
+
+// passage is a text of a turn.
+type passage struct {
+	Kind, Picture, Link, As, Whole string
+
+	HTML  template.HTML
+	Image template.URL
+	Long  bool
+	Size  int64
+	Lines int
+	Hits  int
+}
+
+// toolCall is a tool that a turn calls.
+type toolCall struct {
+	Name, ID string
+
+	passage
+}
+
+// components is what the page of all components shows in them.
+type components struct {
+	filter.Form
+
+	Fault      *wire.Error
+	Findings   []struct{ Place, Message string }
+	Connection connection
+	Unmatched  filter.Form
+	Messages   []turn
+	Answer     turn
+	Raw        passage
+	Charts     []*chart.Chart
+	Counted    Counted
+	Diff       comparedRows
+	Tabs       tabs
+}
+
+// tabs are those of a template.
+type tabs struct {
+	Name, Tab string
+	DeletedAt *time.Time
+}
+
+// shownComponents returns the view of the page of all components.
+func shownComponents() view {
+	v := components{
+		Tabs:       tabs{Name: "support/triage", Tab: "statistics"},
+		Form:       filter.Form{Path: "/requests", Range: "last 7 days", Zone: "UTC"},
+		Fault:      wire.Invalid(wire.FieldError{Field: "name", Reason: "is taken"}),
+		Connection: connection{Unencrypted: true},
+		Unmatched:  filter.Form{Path: "/requests"},
+		Raw:        passage{HTML: `{"id": 1}`, As: "json", Size: 9},
+		Counted:    Counted{Progress: wire.Progress{Incomplete: true}, Everything: "/?all="},
+	}
+	v.Findings = []struct{ Place, Message string }{
+		{"Message 1, line 3, column 5", "the variable name is not closed"},
+	}
+	v.Messages, v.Answer = shownTurns()
+	v.Charts = shownCharts()
+	changed := textdiff.Lines("Hello {name}.\nBe brief.", "Hello {name}.\nBe kind.")
+	v.Diff = newComparedRows("Versions", "version 1", "version 2", changed)
+
+	return view{
+		Title:  "Components",
+		Nav:    "requests",
+		Notice: "prod now points to version 5 (was 3).",
+		Undo:   "u",
+		CSRF:   "token",
+		User:   &wire.User{Email: "ann@example.com", AccountName: "default", Role: wire.RoleOwner},
+		Now:    time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC),
+		Base:   "http://localhost:8788",
+		Zone:   shownZone{Location: time.UTC},
+		Data:   v,
+	}
+}
+
+// shownTurns returns a conversation with a tool, and its answer.
+func shownTurns() (messages []turn, answer turn) {
+	order := passage{HTML: `{"order": 1042}`, As: "json"}
+	long := passage{HTML: "You answer customers of a shop.", Whole: "/whole", Size: 37888, Lines: 450}
+	messages = []turn{
+		{Role: "system", Texts: []passage{long}},
+		{Role: "user", Copy: "/copy", Texts: []passage{{HTML: "Where is my parcel?"}}},
+		{Role: "assistant", Tools: []toolCall{{Name: "track_parcel", ID: "call_1", passage: order}}},
+		{Role: "tool", ToolCallID: "call_1", Texts: []passage{{HTML: "out for delivery"}}},
+	}
+	text := passage{HTML: "<p>It arrives <b>today</b>.</p>", As: "prose"}
+
+	return messages, turn{Role: "assistant", Copy: "/copy", Texts: []passage{text}}
+}
+
+// shownCharts returns a chart of bars and one of lines.
+func shownCharts() []*chart.Chart {
+	return []*chart.Chart{
+		{
+			Title:  "Requests",
+			Names:  []string{"succeeded", "failed"},
+			Format: number.Count,
+			Bars:   true,
+			Bucket: time.Hour,
+			Points: hours([]float64{9, 1}, []float64{12, 0}, []float64{7, 3}, []float64{10, 0}),
+		},
+		{
+			Title:  "Latency",
+			Names:  []string{"p50", "p95"},
+			Format: number.Seconds,
+			Time:   true,
+			Bucket: time.Hour,
+			Points: hours([]float64{0.8, 2}, []float64{0.9, 2.4}, []float64{0.7, 1.9}, []float64{0.8, 3}),
+		},
+	}
+}
+
+// The page of all components is kept as it is shown, so that the scenes look at it in a browser.
+func TestEveryComponentIsOnThePageOfAllComponents(t *testing.T) {
+	page := template.Must(newLayout().ParseFiles("testdata/components.html"))
+	var shown strings.Builder
+	if err := page.ExecuteTemplate(&shown, "layout", shownComponents()); err != nil {
+		t.Fatal(err)
+	}
+
+	const path = "testdata/components-shown.html"
+	if *update {
+		if err := os.WriteFile(path, []byte(shown.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), shown.String()); diff != "" {
+		t.Errorf("the page differs; if that is intended, run with -update (-want +got):\n%s", diff)
+	}
+
+	defined, called := regexp.MustCompile(`{{define "([^"]+)"`), regexp.MustCompile(`{{template "([^"]+)"`)
+	used := map[string]bool{"tools": true} // what a page adds to the filter's row
+	for name, source := range sources(t) {
+		if strings.HasPrefix(name, "components/") || strings.HasSuffix(name, "/layout.html") {
+			for _, call := range called.FindAllStringSubmatch(source, -1) {
+				used[call[1]] = true
+			}
+		}
+	}
+	source, err := os.ReadFile("testdata/components.html")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range called.FindAllStringSubmatch(string(source), -1) {
+		used[call[1]] = true
+	}
+	for name, source := range sources(t) {
+		if !strings.HasPrefix(name, "components/") {
+			continue
+		}
+		for _, component := range defined.FindAllStringSubmatch(source, -1) {
+			if !used[component[1]] {
+				t.Errorf("%s: %s is not on the page of all components", name, component[1])
+			}
+		}
+	}
+}
+
+// A rule for a class that no page has is left from something that is gone.
+func TestEveryStyleIsOfSomethingThatPagesHave(t *testing.T) {
+	var text strings.Builder
+	for _, source := range sources(t) {
+		text.WriteString(source)
+	}
+	for _, pattern := range []string{"*.go", "../*/*.go", "../*.go", "static/*.js"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(names), err)
+		}
+		for _, name := range names {
+			source, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasSuffix(name, "_test.go") {
+				text.Write(source)
+			}
+		}
+	}
+	words := map[string]bool{}
+	for _, word := range regexp.MustCompile(`[a-z][a-z0-9-]*`).FindAllString(text.String(), -1) {
+		words[word] = true
+	}
+
+	style, err := os.ReadFile("static/style.css")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := regexp.MustCompile(`(?s)/\*.*?\*/|{[^{}]*}`).ReplaceAllString(string(style), "")
+	seen := 0
+	for _, class := range regexp.MustCompile(`\.([a-z][a-z0-9-]*)`).FindAllStringSubmatch(rules, -1) {
+		name := class[1]
+		seen++
+		// A page joins these from two parts.
+		joined := strings.HasPrefix(name, "c-") || strings.HasPrefix(name, "is-") ||
+			strings.ContainsAny(name, "12345678")
+		if !joined && !words[name] {
+			t.Errorf("no page has the class %q of the style sheet", name)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("the style sheet has %d classes", seen)
+	}
+}
