@@ -135,6 +135,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
+	"cmd/promptspool/internal/demo":   "api/wire",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire " +
@@ -165,8 +166,7 @@ var imports = map[string]string{
 	"cmd/promptspool/e2e/install":    "",
 	"cmd/promptspool/e2e/overload":   "",
 	// What they log where a page needs something to show.
-	"cmd/promptspool/e2e/seed":      "api/wire",
-	"cmd/promptspool/e2e/seed/load": "cmd/promptspool/e2e/seed",
+	"cmd/promptspool/e2e/seed": "api/wire cmd/promptspool/internal/demo",
 }
 
 // command may import everything.

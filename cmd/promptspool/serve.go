@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -324,7 +325,7 @@ func sidecar(ctx context.Context, c sidecarConfig) error {
 		cache:    templates,
 		keys:     keys,
 		known:    fetching,
-		apiKey:   c.apiKey,
+		apiKey:   cmp.Or(c.apiKey, c.introduces),
 		logger:   c.logger,
 		deadline: time.Now().Add(preloadMax),
 	}

@@ -182,6 +182,7 @@ type sidecarConfig struct {
 	allowHosts       []string
 	preload          []string         // templates to fetch at the start
 	apiKey, localKey wire.Secret      // the sidecar's own key, and the one that apps must present then; "" for none
+	introduces       wire.Secret      // a key of the server's project, which lists the sidecar before its first call
 	redact           *redact.Rules    // nil for none
 	drain            time.Duration    // how long a stop waits for the spool to empty
 	now              func() time.Time // the system's clock; nil for time.Now

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
@@ -18,12 +19,15 @@ import (
 	"promptspool/api/auth"
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/demo"
+	"promptspool/cmd/promptspool/internal/print"
 )
 
 // upCommand runs both roles in one process, to try them.
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.TextFlag("data", ".promptspool", "data `folder` (created if missing)"),
+		config.SwitchFlag("demo", "fill a new data folder, "+demoData+" by default, with 30 days of a support bot"),
 		signUpFlag(),
 		pricesFlag(),
 	}
@@ -50,8 +54,16 @@ func upCommand() *cli.Command {
 	}
 }
 
+// demoData is the data folder of `up --demo`. That of `up` stays free of invented calls.
+const demoData = ".promptspool-demo"
+
 // up starts the server, then the sidecar, and stops them in the opposite order.
 func up(c *cli.Context) error {
+	if c.Bool("demo") {
+		if err := newDemo(c); err != nil {
+			return err
+		}
+	}
 	data := config.Read(c).Text("data")
 	serverSide, sidecarSide, err := upConfigs(c, data)
 	if err != nil {
@@ -90,6 +102,30 @@ func up(c *cli.Context) error {
 	return group.Wait()
 }
 
+// newDemo finds the data folder of a demo, and refuses one with data in it.
+func newDemo(c *cli.Context) error {
+	if !c.IsSet("data") {
+		if err := c.Set("data", demoData); err != nil {
+			return err
+		}
+	}
+	data := c.String("data")
+	if _, err := os.Stat(filepath.Join(data, "server")); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("--demo fills a new data folder only, and %s has data. To start that again, run: "+
+			"promptspool up --data %s", data, data)
+	}
+	return nil
+}
+
+// fillDemo fills a new server, and shows how far it is.
+func fillDemo(ctx context.Context, c *cli.Context, server string, key wire.Secret) error {
+	progress := print.NewProgress(c)
+	defer progress.End()
+	return demo.Fill(ctx, server, key, time.Now(), func(made, all int) {
+		progress.Show(fmt.Sprintf("Filling the demo: %d %%", 100*made/all))
+	})
+}
+
 // upConfigs reads the settings of both roles.
 func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error) {
 	r := config.Read(c)
@@ -124,10 +160,16 @@ func sidecarOf(
 ) error {
 	// The real address: a port of 0 is known only once the server is up.
 	role.upstream = "http://" + central.at.api
+	role.introduces = serverSide.bootstrapKey
 	role.source = config.FixedSource(append(upSettings(c, "sidecar"), config.ShownSetting{
 		Setting: "upstream", Value: role.upstream, From: "up",
 	}))
 
+	if c.Bool("demo") {
+		if err := fillDemo(ctx, c, role.upstream, serverSide.bootstrapKey); err != nil {
+			return fmt.Errorf("the demo is incomplete, so delete %s: %w", data, err)
+		}
+	}
 	role.ready = func(at addresses) {
 		banner(c.App.Writer, map[string]string{
 			"Version":    version,

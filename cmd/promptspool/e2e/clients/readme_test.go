@@ -16,6 +16,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/cmd/promptspool/e2e/seed"
 	"promptspool/metrics/partstest"
 )
 
@@ -38,27 +39,7 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	partstest.Need(t, "curl", "node", "python3") // its examples are run, too
 	dir := t.TempDir()
 	sidecar, server := harness.FreePort(t), harness.FreePort(t)
-	cmd := exec.Command(harness.Program(t), "up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",
-		"--server-listen", server, "--server-ops-listen", "127.0.0.1:0")
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("up ends with %v", err)
-		}
-	}()
-
-	banner := ""
-	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
-		banner += lines.Text() + "\n"
-	}
+	banner := startUp(t, dir, sidecar, server)
 	key, err := os.ReadFile(filepath.Join(dir, ".promptspool", "key"))
 	hasKey := strings.Contains(banner, strings.TrimSpace(string(key)))
 	if err != nil || !hasKey || !strings.Contains(banner, "http://"+sidecar) {
@@ -90,6 +71,60 @@ func TestTheReadmesSessionWorksWhenPasted(t *testing.T) {
 	_, paste, _ := strings.Cut(banner, "to find it on the server:\n")
 	if page := pasted[wire.SearchPage](t, dir, paste, sidecar, server); page.Total < 1 {
 		t.Errorf("%+v", page)
+	}
+}
+
+// startUp runs `up` in a folder until the test ends, and returns what it prints.
+func startUp(t *testing.T, dir, sidecar, server string, flags ...string) (banner string) {
+	t.Helper()
+	cmd := exec.Command(harness.Program(t), append([]string{"up", "--listen", sidecar, "--ops-listen", "127.0.0.1:0",
+		"--server-listen", server, "--server-ops-listen", "127.0.0.1:0"}, flags...)...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("up ends with %v", err)
+		}
+	})
+
+	for lines := bufio.NewScanner(stdout); !strings.Contains(banner, "requests/search") && lines.Scan(); {
+		banner += lines.Text() + "\n"
+	}
+
+	return banner
+}
+
+// The demo is there as soon as `up` says so, under a sidecar that nothing has called yet.
+func TestUpFillsANewFolderWithADemo(t *testing.T) {
+	dir := t.TempDir()
+	server := harness.FreePort(t)
+	startUp(t, dir, harness.FreePort(t), server, "--demo")
+	key, err := os.ReadFile(filepath.Join(dir, ".promptspool-demo", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	n := &harness.Node{T: t, Addr: server}
+	secret := strings.TrimSpace(string(key))
+	since := map[string]any{"filter": "since:30d"}
+	if total := n.TotalOf(secret, since); total < seed.Calls {
+		t.Errorf("%d requests of the last 30 days, want at least %d", total, seed.Calls)
+	}
+	n.Eventually(func() bool {
+		fleet := n.Call("GET", "/sync/fleet", nil, "X-API-KEY", secret)
+		return strings.Contains(string(fleet.Body), `"alive":true`)
+	}, func() string { return "the sidecar is not listed before its first call" })
+
+	again := harness.Say(t, "up", "--demo", "--data", filepath.Join(dir, ".promptspool-demo"))
+	if again.Code == 0 || !strings.Contains(again.Err, "--demo fills a new data folder only") {
+		t.Errorf("a demo over data: %d %s", again.Code, again.Err)
 	}
 }
 

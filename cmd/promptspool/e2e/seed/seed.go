@@ -1,11 +1,9 @@
 // Package seed makes 3,000 realistic calls of a support bot over the last 30 days, for scenes that try what people do
 // all day.
 //
-// The set is made from a seed rather than kept as a file: its times must be relative to now, because "yesterday" has to
-// find something whatever the date, and a few hundred lines are easier to review than megabytes. Two sets for the same
-// time are the same, byte for byte. The package load sends one to a running server:
-//
-//	go run ./cmd/promptspool/e2e/seed/load http://127.0.0.1:8788 YOUR_KEY
+// The set is made from a seed: its times must be relative to now, because "yesterday" has to find something
+// whatever the date, and a few hundred lines are easier to review than megabytes. Two sets for the same time
+// are the same, byte for byte; the one for demo.Base is what `up --demo` shows.
 //
 // Besides what is drawn at random, a set has what scenes count on; see the constants. Days are those of UTC.
 package seed
@@ -25,6 +23,7 @@ const (
 	Users     = 174 // user-1 to user-174, in the metadata as user_id
 	Sessions  = 255 // in the metadata as session_id
 	Customers = 8   // in the metadata as customer
+	Traces    = 60  // of agents, whose calls come on top
 
 	// YesterdayFailed calls of support/triage, version 3, failed yesterday, with a timeout. Others of it succeeded.
 	YesterdayFailed = 9
@@ -46,6 +45,7 @@ const (
 type Set struct {
 	Templates []Release
 	Events    []wire.Event // calls in the order in which they ended, each followed by its scores
+	Traces    []any        // each of them an element of resourceSpans
 }
 
 // Release is the body that publishes a version of a template.
@@ -76,7 +76,7 @@ func New(now time.Time) Set {
 
 	slices.SortStableFunc(m.calls, func(a, b *call) int { return a.ended().Compare(b.ended()) })
 
-	return Set{Templates: releases(), Events: m.events()}
+	return Set{Templates: releases(), Events: m.events(), Traces: m.traces()}
 }
 
 const day = 24 * time.Hour

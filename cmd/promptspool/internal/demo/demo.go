@@ -1,0 +1,108 @@
+// Package demo fills a server with what a support bot did in 30 days, so that every page has
+// something to show.
+package demo
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"promptspool/api/wire"
+)
+
+// packed is a JSON array of calls. A test of package seed, which draws them, writes it.
+//
+//go:embed calls.zst
+var packed []byte
+
+// Base is the moment before which everything in the file happened.
+var Base = time.Date(2026, 1, 30, 17, 0, 0, 0, time.UTC)
+
+// Call is a call of the API: a body that is posted to a path.
+type Call struct{ Path, Body string }
+
+// Fill makes all calls at a server, as if Base were now. It reports how many it has made, of how many.
+func Fill(
+	ctx context.Context, server string, key wire.Secret, now time.Time, step func(made, all int),
+) error {
+	decoder, err := zstd.NewReader(nil)
+	if err != nil {
+		return err
+	}
+	defer decoder.Close()
+	plain, err := decoder.DecodeAll(packed, nil)
+	if err != nil {
+		return err
+	}
+	var calls []Call
+	if err := json.Unmarshal(plain, &calls); err != nil {
+		return err
+	}
+
+	for i, c := range calls {
+		step(i, len(calls))
+		if err := c.shifted(now.Sub(Base)).Send(ctx, server, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moments are the forms in which bodies have times: UUIDv7, RFC 3339, seconds and nanoseconds.
+var moments = regexp.MustCompile(`"[0-9a-f]{8}-[0-9a-f]{4}-7|_at":"[^"]+|_time":[0-9.]+|Nano":"[0-9]+`)
+
+// shifted returns the call with all times later.
+func (c Call) shifted(by time.Duration) Call {
+	c.Body = moments.ReplaceAllStringFunc(c.Body, func(text string) string {
+		name, value, _ := strings.Cut(text, `":`)
+		switch name {
+		case "_at":
+			at, _ := time.Parse(time.RFC3339Nano, value[1:])
+			return name + `":"` + at.Add(by).Format(time.RFC3339Nano)
+		case "_time":
+			at, _ := strconv.ParseFloat(value, 64)
+			return fmt.Sprintf(`%s":%.3f`, name, at+by.Seconds())
+		case "Nano":
+			at, _ := strconv.ParseInt(value[1:], 10, 64)
+			return fmt.Sprintf(`%s":"%d`, name, at+int64(by))
+		default:
+			at, _ := strconv.ParseInt(text[1:9]+text[10:14], 16, 64)
+			id := fmt.Sprintf("%012x", at+by.Milliseconds())
+			return `"` + id[:8] + "-" + id[8:] + "-7"
+		}
+	})
+	return c
+}
+
+// Send makes the call. An answer that refuses any part of it is an error.
+func (c Call) Send(ctx context.Context, server string, key wire.Secret) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server+c.Path, strings.NewReader(c.Body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-API-KEY", string(key))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode >= 300 || strings.Contains(string(answer), `"invalid"`) {
+		return fmt.Errorf("%s: %s %.500s", c.Path, res.Status, answer)
+	}
+	return nil
+}
