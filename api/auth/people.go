@@ -9,6 +9,7 @@ import (
 	"net/mail"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"promptspool/api/wire"
@@ -34,13 +35,14 @@ type PeopleConfig struct {
 }
 
 // People manages the people who sign in to the dashboard. It is safe for concurrent use,
-// and caches nothing of its Store.
+// and caches nothing of its Store, except that an owner exists.
 type People struct {
 	config   PeopleConfig
 	store    PeopleStore
 	now      func() time.Time
 	hashers  hashers
 	throttle throttle
+	founded  atomic.Bool // see Fresh
 }
 
 // NewPeople returns a People on config.Store.
@@ -66,13 +68,24 @@ func (p *People) SignUp() wire.SignUp { return p.config.SignUp }
 // because keys belong to it by default. Each request makes another code; using one
 // invalidates all of them.
 func (p *People) Setup(ctx context.Context) (code wire.Secret, err error) {
-	if has, err := p.store.HasOwner(ctx, BootstrapAccount); has || err != nil {
+	if fresh, err := p.Fresh(ctx); !fresh || err != nil {
 		return "", err
 	}
 
 	setup := wire.Invite{AccountName: BootstrapAccount, Role: wire.RoleOwner, Setup: true}
 	code, _, err = p.newInvite(ctx, setup, setupAge)
 	return code, err
+}
+
+// Fresh reports whether the account `default` has no owner yet, so that Setup's code is valid.
+func (p *People) Fresh(ctx context.Context) (bool, error) {
+	if p.founded.Load() {
+		return false, nil
+	}
+	has, err := p.store.HasOwner(ctx, BootstrapAccount)
+	p.founded.Store(has)
+
+	return !has, err
 }
 
 // newInvite stores an invite, and returns it with its code.

@@ -7,9 +7,10 @@ import (
 	"promptspool/api/wire"
 )
 
-// Keys lists the API keys of all accounts.
+// Keys lists the API keys of all accounts, and makes the first one of a new account.
 type Keys interface {
 	Keys(ctx context.Context) ([]wire.Key, error)
+	CreateKey(ctx context.Context, n wire.NewKey) (wire.Secret, wire.Key, error)
 }
 
 // Keys returns the keys of the reader's account, the newest first.

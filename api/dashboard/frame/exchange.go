@@ -71,7 +71,7 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 			v.Undo, v.Notice = sealed, notice
 		}
 		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
-		v.ByIssuer = c.ByIssuer
+		v.ByIssuer, v.FirstKey = c.ByIssuer, c.firstKey()
 	}
 
 	return c.render(status, name, "layout", v)

@@ -3,7 +3,43 @@ package frame
 import (
 	"cmp"
 	"strings"
+	"time"
+
+	"promptspool/api/wire"
 )
+
+// The first key of a project is made when its founder signs up. For a while their browser keeps it, so
+// that the page that waits for a first call shows it even after it is loaded again.
+const firstKeyKept = time.Hour
+
+// firstKeyCookie names its cookie, with the prefix of a session's.
+func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-first-key" }
+
+func (c *Exchange) makeFirstKey() error {
+	secret, k, err := c.frame.Keys.CreateKey(c.Context(), wire.NewKey{
+		Account: c.User.AccountName, Name: "first key", Scope: wire.ScopeApp,
+	})
+	if err != nil {
+		return err
+	}
+	c.Remember(c.firstKeyCookie(), c.User.AccountID+"."+string(secret), firstKeyKept)
+
+	return c.Note(c.Context(), "create key", k.ID, k.AuditDetail())
+}
+
+// firstKey returns the first key of the project that is open, if this browser has it.
+func (c *Exchange) firstKey() string {
+	cookie, err := c.Cookie(c.firstKeyCookie())
+	if err != nil {
+		return ""
+	}
+	account, key, _ := strings.Cut(cookie.Value, ".")
+	if account != c.User.AccountID {
+		return ""
+	}
+
+	return key
+}
 
 // firstCall is a way to log a first call, to be pasted.
 type firstCall struct{ ID, Name, Text string }
@@ -13,9 +49,9 @@ type firstCall struct{ ID, Name, Text string }
 func (v view) FirstCalls(key string) []firstCall {
 	fill := strings.NewReplacer("{base}", v.Base, "{key}", cmp.Or(key, "YOUR KEY"))
 	calls := []firstCall{
-		{"curl", "curl", curlCall},
 		{"python", "Python", pythonCall},
 		{"javascript", "JavaScript", javaScriptCall},
+		{"curl", "curl", curlCall},
 		{"otel", "OpenTelemetry", openTelemetryCall},
 	}
 	for i := range calls {

@@ -110,8 +110,8 @@ type view struct {
 	Undo     string // that, for the form that takes it back; "" if it cannot be
 	Version  string
 	Now      time.Time
-	Curl     string // a command that logs a call here
 	Base     string // this server's address
+	FirstKey string // the project's first key, while its founder's browser has it
 	SignIn   bool   // people can sign in here
 	Zone     shownZone
 	Data     any

@@ -96,7 +96,8 @@ func (c *Config) BasePath() string {
 
 // linkAttributes are the attributes of our pages that hold addresses.
 var linkAttributes = []string{
-	"action", "data-copy-from", "data-names", "data-preview", "data-suggest", "data-whole", "formaction", "href", "src",
+	"action", "data-copy-from", "data-names", "data-preview", "data-suggest", "data-waits", "data-whole",
+	"formaction", "href", "src",
 }
 
 // newLinks returns what puts base in front of the addresses in a page. Text and the

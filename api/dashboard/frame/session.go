@@ -13,6 +13,7 @@ import (
 // People signs people up and in, and keeps the audit log. Package auth documents the errors.
 type People interface {
 	SignUp() wire.SignUp
+	Fresh(ctx context.Context) (bool, error)
 	SignInBy() (by wire.SignInBy, emergency bool)
 	EnterByIssuer(ctx context.Context, login wire.Login, from wire.Browser) (wire.SignedIn, error)
 	Join(ctx context.Context, a wire.Application, ip string) (wire.SignedIn, error)
@@ -44,6 +45,13 @@ func (c *Exchange) answer(r Route) (err error) {
 
 	c.SignedIn, err = c.session()
 	get := c.Method == http.MethodGet
+
+	// On a fresh server there is no one who could sign in.
+	if wire.IsCode(err, wire.CodeUnauthorized) && c.URL.RequestURI() == "/" {
+		if fresh, err := c.frame.People.Fresh(c.Context()); fresh && err == nil {
+			return c.Redirect("/sign-up", "")
+		}
+	}
 
 	// A link is followed after signing in. A redirect would lose a form, so a form is
 	// answered with the sign-in page itself.

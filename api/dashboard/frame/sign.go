@@ -5,6 +5,7 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
+	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/wire"
@@ -193,6 +194,12 @@ func (c *Exchange) signUp() error {
 	}
 
 	c.setSession(s)
+	c.SignedIn = s
+	if v.Invite == nil || v.Invite.Setup {
+		if err := c.makeFirstKey(); err != nil {
+			return err
+		}
+	}
 
 	return c.Redirect("/", "")
 }
@@ -238,6 +245,7 @@ func (c *Exchange) signOut() error {
 	}
 
 	c.setSession(wire.SignedIn{})
+	c.Remember(c.firstKeyCookie(), "", -time.Second)
 	if c.ByIssuer && c.frame.Issuer != nil {
 		if to := c.frame.Issuer.SignOut(c.Context(), c.IDToken, c.Base()+"/sign-in"); to != "" {
 			return c.Redirect(to, "")

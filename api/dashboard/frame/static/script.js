@@ -264,10 +264,10 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
   });
 }
 
-// again loads this page as it is now; null if it cannot. If another project was opened in another tab, or nobody is signed in any
+// again loads this page, or another one, as it is now; null if it cannot. If another project was opened in another tab, or nobody is signed in any
 // more, it shows that.
-async function again() {
-  const answer = await fetch(location.href).catch(() => null);
+async function again(from = location.href) {
+  const answer = await fetch(from).catch(() => null);
   const page = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
   if (!page || page.body.dataset.project === document.body.dataset.project) return page;
   location.reload();
@@ -311,11 +311,18 @@ if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
 const contents = document.querySelector(".contents"), here = contents?.querySelector("nav > [aria-current]");
 if (here) contents.scrollTop += here.getBoundingClientRect().top - contents.getBoundingClientRect().top - contents.clientHeight / 4;
 
-// A page with nothing on it shows what comes.
+// A page with nothing on it shows what comes. A first call is a link there, so that the examples stay.
 const waits = document.querySelector("[data-waits]");
 const wait = async () => {
-  const page = document.hidden ? null : await again();
-  if (page && !page.getElementById(waits.id)) location.reload();
+  const list = waits.dataset.waits;
+  const page = document.hidden ? null : await again(list || undefined);
+  const first = list && page?.querySelector("tr[data-href] a");
+  if (first) {
+    first.textContent = "Open your first call";
+    first.className = "button primary";
+    waits.querySelector(".waiting").replaceChildren(first);
+    waits.querySelector(".waiting").classList.add("come");
+  } else if (!list && page && !page.getElementById(waits.id)) location.reload();
   else setTimeout(wait, 2000);
 };
 if (waits) setTimeout(wait, 2000);

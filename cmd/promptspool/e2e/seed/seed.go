@@ -23,7 +23,8 @@ const (
 	Users     = 174 // user-1 to user-174, in the metadata as user_id
 	Sessions  = 255 // in the metadata as session_id
 	Customers = 8   // in the metadata as customer
-	Traces    = 60  // of agents, whose calls come on top
+	Traces    = 60  // of agents
+	Traced    = 140 // calls in Traces, on top of Calls
 
 	// YesterdayFailed calls of support/triage, version 3, failed yesterday, with a timeout. Others of it succeeded.
 	YesterdayFailed = 9

@@ -49,7 +49,8 @@ func TestTheDemoIsTheSetForItsMoment(t *testing.T) {
 
 func TestASetHasWhatScenesCountOn(t *testing.T) {
 	want := map[string]int{
-		"calls": Calls, "failed": Failed, "yesterday": YesterdayFailed, "outage": OutageFailed, "phrase": PhraseAnswers,
+		"calls": Calls, "traced": Traced, "failed": Failed,
+		"yesterday": YesterdayFailed, "outage": OutageFailed, "phrase": PhraseAnswers,
 	}
 	// Also just after midnight, and at the end of a day.
 	for _, clock := range []string{"00:00:30", "23:59:59"} {
@@ -70,7 +71,7 @@ func TestASetHasWhatScenesCountOn(t *testing.T) {
 // counts counts the calls of a set that scenes count on.
 func counts(t *testing.T, set Set, now time.Time) map[string]int {
 	t.Helper()
-	count := map[string]int{}
+	count := map[string]int{"traced": strings.Count(string(encode(set.Traces)), `"name":"chat `)}
 	for _, e := range set.Events {
 		if e.AcceptedAt.After(now) || strings.Contains(string(e.Body), "{{") {
 			t.Fatalf("an event of the future, or a prompt as the template has it: %s, %.200s", e.AcceptedAt, e.Body)

@@ -30,13 +30,13 @@ func (m *maker) traces() (all list) {
 			user++
 		}
 		r := &run{m: m, session: m.newSession(Sessions+n, user), id: m.hex(16), at: m.moment().Add(-time.Minute)}
-		all = append(all, r.trace(talks[m.IntN(6)]))
+		all = append(all, r.trace(n, talks[m.IntN(6)]))
 	}
 
 	return all
 }
 
-func (r *run) trace(t talk) any {
+func (r *run) trace(n int, t talk) any {
 	root, began := r.m.hex(8), r.at
 	asked, order := r.session.fill(t.turns[0].asked), r.session.fill("{order}")
 	said := text("user", asked)
@@ -44,13 +44,13 @@ func (r *run) trace(t talk) any {
 
 	call := `{"type":"tool_call","name":"track_parcel","arguments":` + arguments + `}`
 	r.chat(root, said, `[{"role":"assistant","parts":[`+call+`]}]`)
-	if r.m.IntN(6) == 0 {
+	if n%6 == 1 {
 		r.tool(root, arguments, true) // and once more
 	}
 	r.tool(root, arguments, false)
 	answer := text("assistant", r.session.fill(t.turns[0].answered))
 	r.chat(root, said, answer)
-	if r.m.IntN(3) == 0 {
+	if n%3 == 0 {
 		reply, start := r.m.hex(8), r.at
 		r.chat(reply, answer, text("assistant", "Yes. It apologizes once and gives a date."))
 		r.add(reply, root, "Check the tone", start, map[string]string{"gen_ai.operation.name": "invoke_agent"})
