@@ -157,7 +157,7 @@ func (a *API) writeEvents(ctx context.Context, id wire.Identity, s wire.Search, 
 	return writeErr
 }
 
-// writeCSV writes a line for each record that the search finds, with the first line of
+// writeCSV writes a line for each record that the search finds, with the beginning of
 // its texts: what a spreadsheet takes. It begins with page, and holds no more than one
 // page of rows. An answer that cannot be finished is cut, so that a part is not taken for
 // the whole.

@@ -7,12 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// ExcerptBytesMax bounds each of a call's excerpts.
-const ExcerptBytesMax = 200
+const (
+	// ExcerptRunesMax bounds each of a call's excerpts, in characters.
+	ExcerptRunesMax = 200
 
-// Excerpts returns what a list shows of the call's texts. in is the first line of the last
-// user message. out is the first line of the error if the call failed, otherwise of the
-// answer. Neither keeps the body in memory.
+	// excerptReadMax bounds the bytes of a text that are read for its excerpt.
+	excerptReadMax = 4 << 10
+)
+
+// Excerpts returns what a list shows of the call's texts. in is the beginning of the last
+// user message. out is that of the error if the call failed, otherwise of the answer.
+// Neither keeps the body in memory.
 func (c *Call) Excerpts() (in, out string) {
 	return c.inputExcerpt(), c.outputExcerpt()
 }
@@ -22,11 +27,16 @@ func (c *Call) Excerpts() (in, out string) {
 func (c *Call) inputExcerpt() string {
 	last := ""
 	for i := len(c.Input) - 1; i >= 0; i-- {
-		line := c.Input[i].firstLine()
-		if line != "" && c.Input[i].Role == "user" {
-			return line
+		isUser := c.Input[i].Role == "user"
+		if !isUser && last != "" {
+			continue
 		}
-		last = cmp.Or(last, line)
+
+		text := c.Input[i].excerpt()
+		if isUser && text != "" {
+			return text
+		}
+		last = cmp.Or(last, text)
 	}
 
 	return last
@@ -35,89 +45,166 @@ func (c *Call) inputExcerpt() string {
 // outputExcerpt returns a tool call where the answer has no text.
 func (c *Call) outputExcerpt() string {
 	if c.Failure != nil {
-		if line := cmp.Or(firstLine(c.Failure.Message), firstLine(c.Failure.Type)); line != "" {
-			return line
+		if text := cmp.Or(Excerpt(c.Failure.Message), Excerpt(c.Failure.Type)); text != "" {
+			return text
 		}
 	}
 
 	for i := range c.Output {
-		if line := c.Output[i].firstLine(); line != "" {
-			return line
+		if text := c.Output[i].excerpt(); text != "" {
+			return text
 		}
 	}
 	for i := range c.Output {
 		for _, call := range c.Output[i].ToolCalls {
-			// Cut before they are joined: arguments may be long.
-			return firstLine(call.Name + " " + firstLine(call.Arguments))
+			return Excerpt(call.Name, call.Arguments)
 		}
 	}
 
 	return ""
 }
 
-// firstLine returns the first line of the message's text. The thoughts before an answer
-// count only if there is nothing else.
-func (m *Message) firstLine() string {
-	thought := ""
+// excerpt returns the excerpt of the message's texts. The thoughts before an answer count
+// only if there is nothing else.
+func (m *Message) excerpt() string {
+	var texts, thoughts []string
 	for _, p := range m.Parts {
 		switch p.Kind {
 		case PartText, PartRefusal:
-			if line := firstLine(p.Text); line != "" {
-				return line
-			}
+			texts = append(texts, p.Text)
 		case PartThinking:
-			if thought == "" {
-				thought = firstLine(p.Text)
+			thoughts = append(thoughts, p.Text)
+		}
+	}
+
+	return cmp.Or(Excerpt(texts...), Excerpt(thoughts...))
+}
+
+// Excerpt returns the beginning of texts in one line, without Markdown's marks. It is a copy of
+// at most ExcerptRunesMax characters.
+func Excerpt(texts ...string) string {
+	var x excerpt
+	for _, text := range texts {
+		text = strings.TrimLeftFunc(text, unicode.IsSpace)
+		if len(text) > excerptReadMax {
+			text = strings.ToValidUTF8(text[:excerptReadMax], "")
+		}
+		for text != "" && x.runes < ExcerptRunesMax {
+			line, rest, _ := strings.Cut(text, "\n")
+			x.line(afterMarks(line))
+			text = rest
+		}
+	}
+
+	return strings.TrimRight(string(x.out[:x.size]), " ")
+}
+
+// afterMarks returns what follows the marks at the beginning of a line: of headings, lists and
+// quotations. A fence or a rule has nothing.
+func afterMarks(line string) string {
+	line = strings.TrimSpace(line)
+	isRule := len(line) > 2 && strings.Trim(line, "-=*_|: ") == ""
+	if isRule || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "~~~") {
+		return ""
+	}
+
+	for {
+		rest := strings.TrimLeft(line, "#")
+		if rest == line && line != "" && strings.IndexByte("-*+>", line[0]) >= 0 {
+			rest = line[1:]
+		}
+		if rest == line || rest == "" || rest[0] != ' ' {
+			return line
+		}
+		line = strings.TrimLeft(rest, " ")
+	}
+}
+
+// excerpt is an excerpt that is being made.
+type excerpt struct {
+	out   [ExcerptRunesMax * utf8.UTFMax]byte
+	size  int // in bytes
+	runes int
+}
+
+// line adds a line without the marks in it, as far as it fits. It reads each byte a few times
+// at most.
+func (x *excerpt) line(line string) {
+	x.blank()
+	link := -1 // where the last [ is, which may begin a link
+	for i := 0; i < len(line) && x.runes < ExcerptRunesMax; {
+		if n := plainBytes(line[i:], ExcerptRunesMax-x.runes); n > 0 {
+			x.add(line[i:i+n], n)
+			i += n
+			continue
+		}
+
+		r, size := utf8.DecodeRuneInString(line[i:])
+		switch {
+		case unicode.IsSpace(r):
+			x.blank()
+		case r == '`':
+		case r == '*':
+			size = len(line[i:]) - len(strings.TrimLeft(line[i:], "*"))
+			// A single one between two words, or by itself, multiplies.
+			if size == 1 && isWordAt(line, i-1) == isWordAt(line, i+1) {
+				x.add("*", 1)
+			}
+		case r == ']' && link >= 0 && strings.HasPrefix(line[i:], "]("):
+			end := strings.IndexByte(line[i:], ')')
+			if end > 0 && link+1 < x.size && x.out[link+1] != ' ' {
+				copy(x.out[link:], x.out[link+1:x.size])
+				x.size--
+				x.runes--
+				size = end + 1
+			} else {
+				x.add("]", 1)
+			}
+			link = -1
+		default:
+			x.add(line[i:i+size], 1)
+			if r == '[' {
+				link = x.size - 1
 			}
 		}
-	}
-
-	return thought
-}
-
-// firstLine returns the first line with a letter or digit, and without one the first that
-// is not blank: a lone "{" or "```" tells nothing. It returns a copy of at most
-// ExcerptBytesMax, cut between two characters.
-func firstLine(text string) string {
-	first := ""
-	for {
-		text = strings.TrimLeftFunc(text, unicode.IsSpace)
-		if text == "" {
-			return first
-		}
-
-		// Cut before the end of the line is searched: most texts are one long line.
-		line := cut(text)
-		if end := strings.IndexAny(line, lineEnds); end >= 0 {
-			line = line[:end]
-		}
-		line = strings.TrimRightFunc(line, unicode.IsSpace)
-		if strings.ContainsFunc(line, isWord) {
-			return strings.Clone(line)
-		}
-		first = cmp.Or(first, strings.Clone(line))
-
-		end := strings.IndexAny(text, lineEnds)
-		if end < 0 {
-			return first
-		}
-		text = text[end:]
+		i += size
 	}
 }
 
-const lineEnds = "\n\r"
-
-func isWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-
-// cut returns the beginning of a text, at most ExcerptBytesMax.
-func cut(text string) string {
-	if len(text) <= ExcerptBytesMax {
-		return text
+// blank adds a blank between two words.
+func (x *excerpt) blank() {
+	if x.size > 0 && x.out[x.size-1] != ' ' {
+		x.add(" ", 1)
 	}
-	end := ExcerptBytesMax
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
+}
+
+// add adds a piece of text of so many characters.
+func (x *excerpt) add(text string, runes int) {
+	x.size += copy(x.out[x.size:], text)
+	x.runes += runes
+}
+
+// plainBytes returns how many bytes at the beginning of a text, of most that count, are words of
+// ASCII without marks, with a blank between them.
+func plainBytes(text string, most int) (n int) {
+	isPlain := func(i int) bool {
+		c := text[i]
+		return c > ' ' && c < utf8.RuneSelf && c != '*' && c != '`' && c != '[' && c != ']'
+	}
+	most = min(most, len(text))
+	for n < most && (isPlain(n) || text[n] == ' ' && n > 0 && n+1 < most && isPlain(n+1)) {
+		n++
 	}
 
-	return text[:end]
+	return n
+}
+
+// isWordAt reports whether a text has a letter or a digit at a byte.
+func isWordAt(text string, i int) bool {
+	if i < 0 || i >= len(text) {
+		return false
+	}
+	c := text[i]
+
+	return c >= utf8.RuneSelf || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"promptspool/api/calls"
 )
 
@@ -18,8 +16,8 @@ func TestExcerpts(t *testing.T) {
 		In, Out string
 	}
 	long := strings.Repeat("ä", 300)
-	cut := excerpts{"200 bytes, cut between two characters", json.RawMessage(`{"kwargs":{"prompt":"x` + long +
-		`"},"request_response":{"choices":[{"text":"` + long + `"}]}}`), "x" + long[:198], long[:200]}
+	cut := excerpts{"200 characters", json.RawMessage(`{"kwargs":{"prompt":"x` + long +
+		`"},"request_response":{"choices":[{"text":"` + long[:398] + ` yes"}]}}`), "x" + long[:398], long[:398]}
 
 	for _, c := range append(cases[excerpts](t, "excerpts.json"), cut) {
 		call := calls.Read(c.Call)
@@ -29,25 +27,45 @@ func TestExcerpts(t *testing.T) {
 	}
 }
 
-// Whatever a text is, its excerpt is a bounded part of one of its lines.
-func TestAnExcerptIsPartOfALine(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringOf(rapid.RuneFrom([]rune("ab ä\n\r\t{`👍\u2028"))).Draw(t, "text")
-		text = strings.Repeat(text, rapid.IntRange(1, 60).Draw(t, "times"))
-		prompt, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
+func TestAnExcerptHasNoMarksOfMarkdown(t *testing.T) {
+	for text, want := range map[string]string{
+		"## The *week*\n\n- **10** `orders`\n\t* less":            "The week 10 orders less",
+		"> ## Said [Ann](https://x.org/a \"A\"), ![a cat](c.png)": "Said Ann, !a cat",
+		"| Day | Count |\n|---|---:|\n| Mon | 3 |":                "| Day | Count | | Mon | 3 |",
+		"```go\nx := a[i] * b*c\n```\nTitle\n=====\n":             "x := a[i] * b*c Title",
+		"#1 -5 [1] [x](no end":                                    "#1 -5 [1] [x](no end",
+		"{\n  \"a\": [1,\r\n\t2]\n}":                              `{ "a": [1, 2] }`,
+		"- - # deep":                                              "deep",
+		"👍\n!":                                                    "👍 !",
+		"---":                                                     "",
+	} {
+		if got := calls.Excerpt(text); got != want {
+			t.Errorf("%q has the excerpt %q, want %q", text, got, want)
+		}
+	}
+}
+
+// FuzzExcerpt checks that the excerpt of any text is one short line of its characters, in their
+// order.
+func FuzzExcerpt(f *testing.F) {
+	f.Add("# a **b** [c](d)\n\n- `e` \u2028 ä👍")
+	f.Add(strings.Repeat("[](", 3000))
+
+	f.Fuzz(func(t *testing.T, text string) {
+		text = strings.ToValidUTF8(text, "?")
+		got := calls.Excerpt(text)
+		fields := strings.Join(strings.Fields(got), " ")
+		if got != fields || !utf8.ValidString(got) || utf8.RuneCountInString(got) > calls.ExcerptRunesMax {
+			t.Fatalf("%q has the excerpt %q", text, got)
 		}
 
-		call := calls.Read(json.RawMessage(`{"kwargs":{"prompt":` + string(prompt) + `}}`))
-		in, _ := call.Excerpts()
-		switch {
-		case len(in) > calls.ExcerptBytesMax || !utf8.ValidString(in) || strings.ContainsAny(in, "\n\r"):
-			t.Fatalf("%q of %d bytes", in, len(in))
-		case !strings.Contains(text, in) || in != strings.TrimSpace(in):
-			t.Fatalf("%q is no line of %q", in, text)
-		case in == "" && strings.TrimSpace(text) != "":
-			t.Fatalf("%q has no excerpt", text)
+		rest := text
+		for _, r := range strings.ReplaceAll(got, " ", "") {
+			at := strings.IndexRune(rest, r)
+			if at < 0 {
+				t.Fatalf("%q has the excerpt %q, which is not in it", text, got)
+			}
+			rest = rest[at+utf8.RuneLen(r):]
 		}
 	})
 }

@@ -84,7 +84,7 @@ type Export struct {
 	open
 	wire.Search
 	Unsearched
-	// Events, one a line, or CSV: a line for each record, with the first line of its texts.
+	// Events, one a line, or CSV: a line for each record, with the beginning of its texts.
 	Format string `json:"format,omitempty" jsonschema:"enum=events,enum=csv,default=events"`
 }
 

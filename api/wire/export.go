@@ -16,7 +16,7 @@ type ExportMark struct {
 // The formats of an export.
 const (
 	FormatEvents = "events" // newline-delimited JSON, with an ExportMark now and then; the default
-	FormatCSV    = "csv"    // a line for each record, with the first line of its texts; see CSVColumns
+	FormatCSV    = "csv"    // a line for each record, with the beginning of its texts; see CSVColumns
 )
 
 // Export is the body of POST /api/public/v2/requests/export.
@@ -93,7 +93,7 @@ func (r *Row) CSVLine(cursor string) []string {
 	return line
 }
 
-// errorLine returns the first line of what went wrong, which a failed call's row has in the place of
+// errorLine returns the beginning of what went wrong, which a failed call's row has in the place of
 // its response; "" if no more is known than the type of the error.
 func (r *Row) errorLine() string {
 	if r.Status != "ERROR" || r.OutputExcerpt == r.ErrorType {

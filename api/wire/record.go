@@ -30,8 +30,8 @@ type Record struct {
 	FinishReason    string            `json:"finish_reason"`            // the provider's word; "" if unknown
 	ToolNames       []string          `json:"tool_names"`               // the called tools, one for each call
 	Readable        bool              `json:"readable"`                 // false if the response was not parseable
-	InputExcerpt    string            `json:"input_excerpt,omitempty"`  // first line of the last user message
-	OutputExcerpt   string            `json:"output_excerpt,omitempty"` // first line of the answer or the error
+	InputExcerpt    string            `json:"input_excerpt,omitempty"`  // beginning of the last user message
+	OutputExcerpt   string            `json:"output_excerpt,omitempty"` // beginning of the answer or the error
 	Tags            []string          `json:"tags"`
 	Metadata        map[string]string `json:"metadata"`
 	Scores          []Score           `json:"scores"` // sorted by name
@@ -170,8 +170,8 @@ type Row struct {
 	Turns           int           `json:"turns,omitempty"`          // messages in the request
 	OutputShape     string        `json:"output_shape,omitempty"`   // one of json, tool_call and plain_text
 	Readable        bool          `json:"readable"`                 // false if the response could not be parsed
-	InputExcerpt    string        `json:"input_excerpt,omitempty"`  // first line of the last user message
-	OutputExcerpt   string        `json:"output_excerpt,omitempty"` // first line of the answer or the error
+	InputExcerpt    string        `json:"input_excerpt,omitempty"`  // beginning of the last user message
+	OutputExcerpt   string        `json:"output_excerpt,omitempty"` // beginning of the answer or the error
 }
 
 // MetadataRow is one key of a record's metadata.

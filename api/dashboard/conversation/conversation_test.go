@@ -151,3 +151,26 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 		t.Errorf("%d marks after %v of processor time", n, took)
 	}
 }
+
+func TestAnExcerptIsTakenAroundAHit(t *testing.T) {
+	far := strings.Repeat("日本 ", 20)
+	c := Call{Call: calls.Call{
+		Input: []calls.Message{
+			{Parts: []calls.Part{{Text: "KETTLE first"}}},
+			{Parts: []calls.Part{{Text: strings.Repeat("x", 90) + "\n\n## A **kettle**\n" + far}}},
+		},
+		Output:  []calls.Message{{Parts: []calls.Part{{Text: far + "returned"}}}},
+		Failure: &calls.Failure{Message: "Slow down."},
+	}}
+	for word, want := range map[string][2]string{
+		"kettle":   {"… A kettle " + strings.TrimSpace(far), ""},
+		"first":    {"KETTLE first", ""},
+		"returned": {"", "… " + strings.Repeat("日本 ", 4) + "returned"},
+		"slow":     {"", "Slow down."},
+		"nowhere":  {},
+	} {
+		if in, out := c.Around(word); in != want[0] || out != want[1] {
+			t.Errorf("around %s are %q and %q, want %q", word, in, out, want)
+		}
+	}
+}

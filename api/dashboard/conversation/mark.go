@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"promptspool/api/calls"
 	"promptspool/api/dashboard/markup"
 )
 
@@ -66,6 +67,50 @@ func Excerpt(text string, words []string) template.HTML {
 	n := needles{hits: hitsOf(words)}
 
 	return markup.Plain(text, n.marks(text))
+}
+
+const (
+	seenBytes   = 48 // of an excerpt, whatever the width of its column
+	beforeBytes = 32 // of a text before a hit that is shown with it
+)
+
+// Around returns the excerpt of a text around a word of a search, in lower case. It is "" if
+// the text does not have it.
+func Around(text, word string) string {
+	at := strings.Index(lower(text), word)
+	if at < 0 {
+		return ""
+	}
+	if at <= seenBytes {
+		return calls.Excerpt(text)
+	}
+
+	// From the beginning of a word on, if there is one.
+	from := at - beforeBytes
+	if blank := strings.IndexAny(text[from:at], " \n"); blank >= 0 {
+		from += blank
+	}
+	for !utf8.RuneStart(text[from]) {
+		from++
+	}
+
+	return calls.Excerpt("…", text[from:])
+}
+
+// Around returns the excerpt around a word of a search. It is that of the last message that
+// was sent with it, otherwise that of the response.
+func (c *Call) Around(word string) (in, out string) {
+	for i := len(c.Input) - 1; i >= 0 && in == ""; i-- {
+		in = Around(MessageText(&c.Input[i]), word)
+	}
+	for i := 0; i < len(c.Output) && in == "" && out == ""; i++ {
+		out = Around(MessageText(&c.Output[i]), word)
+	}
+	if c.Failure != nil && in == "" && out == "" {
+		out = Around(c.Failure.Message, word)
+	}
+
+	return in, out
 }
 
 // lower returns a text in lower case, each character at the place that it has in the text.

@@ -49,6 +49,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	var main string
 	v.Page = page
 	v.Rows, main = requestRows(f, page)
+	p.showHits(c, f, v.Rows)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {
 		markDays(v.Rows, c.Now(), f.Zone())

@@ -2,10 +2,13 @@ package requests
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
+	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/filter"
+	"promptspool/api/dashboard/frame"
 	"promptspool/api/wire"
 )
 
@@ -31,6 +34,28 @@ func requestRows(f filter.Filter, page wire.SearchPage) (rows []requestRow, main
 	}
 
 	return rows, main
+}
+
+// hitsTimeMax bounds the reading of texts for the excerpts of a search: a page is complete without them.
+const hitsTimeMax = 150 * time.Millisecond
+
+// showHits makes excerpts show what the filter looks for in prompts and responses, as far as time allows.
+func (p *pages) showHits(c *frame.Exchange, f filter.Filter, rows []requestRow) {
+	ctx, cancel := context.WithTimeout(c.Context(), hitsTimeMax)
+	defer cancel()
+	for i := range rows {
+		row := &rows[i]
+		for _, word := range f.Words() {
+			in, out := conversation.Around(row.InputExcerpt, word), conversation.Around(row.OutputExcerpt, word)
+			if in == "" && out == "" && ctx.Err() == nil {
+				if r, err := p.records.Request(ctx, c.Identity(), row.RequestID); err == nil {
+					call := conversation.Read(r.Content())
+					in, out = call.Around(word)
+				}
+			}
+			row.InputExcerpt, row.OutputExcerpt = cmp.Or(in, row.InputExcerpt), cmp.Or(out, row.OutputExcerpt)
+		}
+	}
 }
 
 // markDays sets the days of a list by time, in a zone.

@@ -174,7 +174,7 @@ func TestAMaskedEventIsTheOneThatItWas(t *testing.T) {
 func TestMaskingAlsoMasksWhatEndsWithinASecret(t *testing.T) {
 	db := openStore(t)
 	s := serverOver(db)
-	text, name := strings.Repeat("x ", calls.ExcerptBytesMax/2-8), strings.Repeat("x ", 120)
+	text, name := strings.Repeat("x ", calls.ExcerptRunesMax/2-8), strings.Repeat("x ", 120)
 	called := write(1, wire.KindRequest,
 		`{"function_name":"f","kwargs":{"prompt":"`+text+place+`"},"request_response":"`+text+place+`"}`)
 	spanned := write(2, wire.KindSpan, `{"resource":{},"scope":{},"span":{`+
@@ -182,7 +182,7 @@ func TestMaskingAlsoMasksWhatEndsWithinASecret(t *testing.T) {
 	spanned.RequestID = databasetest.ID(1001)
 
 	request := databasetest.WithKey(t, databasetest.Decode(t, called, databasetest.Start))
-	cut := (text + databasetest.Key)[:calls.ExcerptBytesMax]
+	cut := (text + databasetest.Key)[:calls.ExcerptRunesMax]
 	request.Request.InputExcerpt, request.Request.OutputExcerpt = cut, cut
 	span := databasetest.WithKey(t, databasetest.Decode(t, spanned, databasetest.Start))
 	span.Span.Name = (name + databasetest.Key)[:256]

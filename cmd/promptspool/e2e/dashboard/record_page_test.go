@@ -154,6 +154,9 @@ func TestWhatWasSearchedForIsMarked(t *testing.T) {
 	b.screenshots("record-hits")
 
 	id := list(server, "template:support/handbook input:kettle")[0]
+	b.visit("/requests?filter=template:support/handbook+input:kettle")
+	b.holds("excerpts show what is around a hit", `[...document.querySelectorAll("#list tr[data-href]")]
+		.every((row) => row.querySelector("mark"))`)
 	b.visit("/requests/" + id + "?filter=KETTLE")
 	b.shows(".is-user .fold", "more matches")
 	before := `document.querySelectorAll(".is-user mark.hit").length`

@@ -20,7 +20,7 @@ import (
 func exportCommand() *cli.Command {
 	flags := config.OfCommand("requests export", append(filter.Flags(),
 		config.TextFlag("format", "events", "the `form`: events, which can be imported, or csv, "+
-			"a line for each record with the first line of its texts, for a spreadsheet"),
+			"a line for each record with the beginning of its texts, for a spreadsheet"),
 		config.TextFlag("order", "desc", "which come first: `desc` for the newest, "+
 			"asc for those that started first, which takes longer"),
 		config.TextFlag("cursor", "", "resume at the `cursor` that an interrupted export printed"),
