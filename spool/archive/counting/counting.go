@@ -24,15 +24,18 @@ const (
 	walkUnasked  = 10 * time.Second // a walk ends when no caller has asked for it for this long
 	walkFreshFor = 10 * time.Second // an answer is kept this long before it is counted again
 
-	summedMax = time.Second // for all sums of a store by the days of a zone
+	// How long a first question waits for the sums of a store, by the days of a zone that
+	// its summaries may not fit.
+	summedMax = time.Second
 )
 
 // Service is a records.Service whose statistics answer within StatisticsQuery.Budget.
 //
 // Where that is too short to count everything, the answer is what is counted so far, and
 // counting continues for callers that ask the same again: the numbers of one question grow
-// until they are complete, and do not shrink. Statistics without a filter but time have
-// no budget; they are always exact. The same by the days of a zone may take a second.
+// until they are complete, and do not shrink. Statistics without a filter but time come from
+// the summaries of the store, so the first answer is worth waiting for; later ones are this
+// one until a newer count is whole.
 //
 // It is safe for concurrent use. The caller closes it before the Store.
 type Service struct {
@@ -70,34 +73,27 @@ func (c *Service) Close() {
 	c.walks.Wait()
 }
 
-// Analyze sums up the records that a search with the same filter finds, within q.Budget
-// if there is a filter.
+// Analyze sums up the records that a search with the same filter finds, within q.Budget.
 func (c *Service) Analyze(
 	ctx context.Context, id wire.Identity, q wire.StatisticsQuery,
 ) (w wire.Analytics, err error) {
+	// Faults of a filter are reported in one place.
 	match, err := query.CompileMatch(q.FilterGroup, q.Q)
-	// Without a filter but time the stores have summaries. Faults of a filter are
-	// reported in one place.
-	inUTC := q.Zone == "" || q.Zone == time.UTC.String()
-	if err != nil || match.Spanned() && inUTC || q.Budget == 0 {
+	if err != nil || q.Budget == 0 {
 		return c.Service.Analyze(ctx, id, q)
-	}
-
-	// Those of a store may not fit the days of a zone. Then every row is counted, as with a filter.
-	if match.Spanned() {
-		quick, cancel := context.WithTimeout(ctx, summedMax)
-		w, err := c.Service.Analyze(quick, id, q)
-		slow := err != nil && quick.Err() != nil && ctx.Err() == nil
-		cancel()
-		if !slow {
-			return w, err
-		}
 	}
 
 	asked := question{
 		key:  countKey{id.Account, "analytics", q.Key},
 		want: query.AnalyticsColumns,
 		sums: func() counter { return counterOf[wire.Analytics]{query.NewAnalytics(q)} },
+	}
+	if match.Spanned() {
+		asked.summed = q.Zone == "" || q.Zone == time.UTC.String()
+		asked.first = summedMax
+		if asked.summed {
+			asked.first = walkPatience
+		}
 	}
 	progress, err := c.ask(ctx, id, q, asked, func(answer any) { w = answer.(wire.Analytics) })
 	w.Progress = progress
@@ -126,15 +122,18 @@ func (c *Service) TemplateStatistics(
 
 // question is what a walk counts.
 type question struct {
-	key  countKey
-	want rowcode.Columns
-	sums func() counter
+	key    countKey
+	want   rowcode.Columns
+	sums   func() counter
+	summed bool          // by summaries of the store, so that it takes no place from other walks
+	first  time.Duration // how long a caller waits at least while there is no answer yet
 }
 
-// counter is an records.Adder that can answer at any time with what it has counted so far.
+// counter is a records.Adder that can answer at any time with what it has counted so far.
 type counter interface {
 	records.Adder
 	counted() any
+	merger() query.Sums // nil if it takes no summaries
 }
 
 // counterOf is a counter whose answer is a T.
@@ -148,6 +147,10 @@ type counterOf[T any] struct {
 // Add counts a row.
 func (c counterOf[T]) Add(row *wire.Row) error { return c.sums.Add(row) }
 func (c counterOf[T]) counted() any            { return c.sums.Answer() }
+func (c counterOf[T]) merger() query.Sums {
+	sums, _ := c.sums.(query.Sums)
+	return sums
+}
 
 // ask calls take with the best answer that exists after q.Budget.
 func (c *Service) ask(
@@ -159,7 +162,7 @@ func (c *Service) ask(
 	}
 
 	if w != nil {
-		if err := w.await(ctx, q.Budget); err != nil {
+		if err := w.await(ctx, c.patience(q, asked)); err != nil {
 			return wire.Progress{}, err
 		}
 	}
@@ -198,6 +201,18 @@ func (c *Service) ask(
 	take(k.answer)
 
 	return progress, nil
+}
+
+// patience returns how long a caller waits for a walk.
+func (c *Service) patience(q wire.StatisticsQuery, asked question) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if k := c.kept.by[asked.key]; k != nil && k.answer != nil {
+		return q.Budget
+	}
+
+	return max(q.Budget, asked.first)
 }
 
 // walkOf joins the walk that counts the answer to a question, or begins one. It returns

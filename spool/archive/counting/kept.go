@@ -18,8 +18,8 @@ type countKey struct{ account, kind, query string }
 
 // countedPart is an answer that counts some of the rows that a question finds, or all.
 type countedPart struct {
-	answer   any // nil: nothing has been counted yet
-	rows     int64
+	answer   any   // nil: nothing has been counted yet
+	steps    int64 // of the walk: further ones have counted more
 	progress wire.Progress
 }
 
@@ -62,7 +62,7 @@ func (c *keptCounts) touch(key countKey) *keptCount {
 
 // keepPart keeps what is counted so far, unless more is known from an earlier walk.
 func (c *keptCounts) keepPart(key countKey, k *keptCount, part countedPart) {
-	if k.answer == nil || k.progress.Incomplete && part.rows >= k.rows {
+	if k.answer == nil || k.progress.Incomplete && part.steps >= k.steps {
 		c.keep(key, k, part)
 	}
 }

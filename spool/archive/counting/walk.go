@@ -1,6 +1,7 @@
 package counting
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
 )
 
 // Why a walk ends before it has counted everything.
@@ -27,10 +29,10 @@ type walk struct {
 
 	done chan struct{} // closed at the end
 
-	mu   sync.Mutex // held for one row at a time, so that part can answer between two
-	sums counter
-	rows int64
-	at   time.Time // list time of the last row
+	mu    sync.Mutex // held for one row at a time, so that part can answer between two
+	sums  counter
+	steps int64     // rows and summaries so far
+	at    time.Time // list time of the last row
 
 	// Guarded by Service.mu.
 	placed bool // it has one of the places in Service.walking
@@ -52,7 +54,11 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
 
-	place := time.AfterFunc(walkFree, func() { c.place(w) })
+	place := time.AfterFunc(walkFree, func() {
+		if !asked.summed {
+			c.place(w)
+		}
+	})
 	long := time.AfterFunc(walkPatience, func() { w.cancel(errWalkLong) })
 
 	c.walks.Go(func() {
@@ -139,7 +145,7 @@ func (w *walk) Add(row *wire.Row) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.rows++
+	w.steps++
 	w.at = row.ListTime
 	if err := w.sums.Add(row); err != nil {
 		return err
@@ -149,12 +155,48 @@ func (w *walk) Add(row *wire.Row) error {
 	return w.ctx.Err()
 }
 
+// Reach, Remove and Merge are those of query.Sums.
+
+// Reach passes on that a row with this list time follows.
+func (w *walk) Reach(at time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if sums := w.sums.merger(); sums != nil {
+		sums.Reach(at)
+	}
+}
+
+// Remove takes back a row that a summary counts.
+func (w *walk) Remove(row *wire.Row) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sums.merger().Remove(row)
+}
+
+// Merge counts the rows of a summary, if it takes any.
+func (w *walk) Merge(summary []byte, exact bool) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sums := w.sums.merger()
+	if sums == nil {
+		return false, nil
+	}
+
+	merged, err := sums.Merge(summary, exact)
+	if merged {
+		w.steps++
+		w.at = query.SummarySince(summary)
+	}
+
+	return merged, cmp.Or(err, w.ctx.Err())
+}
+
 // part returns what is counted so far.
 func (w *walk) part() countedPart {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	return countedPart{w.sums.counted(), w.rows, wire.Progress{Incomplete: true, Since: w.at}}
+	return countedPart{w.sums.counted(), w.steps, wire.Progress{Incomplete: true, Since: w.at}}
 }
 
 // isOver reports whether the walk has ended.

@@ -55,6 +55,16 @@ func (a *Analytics) Merge(summary []byte, exact bool) (bool, error) {
 	return true, nil
 }
 
+// SummarySince returns the list time of the oldest row of a summary that was merged.
+func SummarySince(summary []byte) time.Time {
+	r := summaryReader{Reader: rowcode.Reader{Rest: summary}}
+	r.Uvarint() // the version
+	r.Uvarint() // the length of buckets
+	r.Varint()  // the newest row
+
+	return time.Unix(r.Varint(), 0)
+}
+
 // mayTakeBack reports whether the rows of a summary can be taken back once it is merged:
 // no scores will count as others. The reader is a copy, which is read ahead.
 func (a *Analytics) mayTakeBack(r summaryReader) bool {
