@@ -13,7 +13,7 @@ import (
 const (
 	// countingMax is how long a page waits for requests that must be counted one by one
 	// because of its filter.
-	countingMax = 80 * time.Millisecond
+	countingMax = 60 * time.Millisecond
 
 	// patientMax is the same for readers who asked to count everything.
 	patientMax = 20 * time.Second
