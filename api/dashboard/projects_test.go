@@ -120,7 +120,8 @@ func TestAFormActsInTheProjectOfItsPageOnly(t *testing.T) {
 	s.open(ann, "default")
 	s.publishes(ann, "one")
 	stale := s.form(ann, "name", "greet", "label", "prod", "version", "1", "role", "viewer")
-	_, sealed := s.done(ann, "/template/label", s.form(ann, "name", "greet", "label", "new", "version", "1"))
+	label := s.form(ann, "name", "greet", "label", "new", "version", "1", "anyway", "true")
+	_, sealed := s.done(ann, "/template/label", label)
 
 	s.open(ann, "other")
 	s.publishes(ann, "two")

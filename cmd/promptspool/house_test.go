@@ -49,7 +49,7 @@ var imports = map[string]string{
 		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/filterline api/wire",
-	"api/dashboard/templates": "api/calls api/dashboard/address api/dashboard/chart " +
+	"api/dashboard/templates": "api/calls api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
 	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/wire",

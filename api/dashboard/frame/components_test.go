@@ -59,19 +59,21 @@ type components struct {
 	Charts     []*chart.Chart
 	Counted    Counted
 	Diff       comparedRows
-	Tabs       tabs
+	Head       head
 }
 
-// tabs are those of a template.
-type tabs struct {
+// head is that of a template's pages.
+type head struct {
 	Name, Tab string
+	Shown     int
+	Labels    []wire.Label
 	DeletedAt *time.Time
 }
 
 // shownComponents returns the view of the page of all components.
 func shownComponents() view {
 	v := components{
-		Tabs:       tabs{Name: "support/triage", Tab: "statistics"},
+		Head:       head{Name: "support/triage", Tab: "statistics", Labels: []wire.Label{{Name: "prod", Version: 7}}},
 		Form:       filter.Form{Path: "/requests", Range: "last 7 days", Zone: "UTC"},
 		Fault:      wire.Invalid(wire.FieldError{Field: "name", Reason: "is taken"}),
 		Connection: connection{Unencrypted: true},
@@ -84,7 +86,7 @@ func shownComponents() view {
 	}
 	v.Messages, v.Answer = shownTurns()
 	v.Charts = shownCharts()
-	changed := textdiff.Lines("Hello {name}.\nBe brief.", "Hello {name}.\nBe kind.")
+	changed := textdiff.Lines("Hello {name}.\n1\n2\n3\n4\nBe brief.", "Hello {name}.\n1\n2\n3\n4\nBe kind.")
 	v.Diff = newComparedRows("Versions", "version 1", "version 2", changed)
 
 	return view{

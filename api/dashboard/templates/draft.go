@@ -3,11 +3,14 @@ package templates
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"promptspool/api/dashboard/markup"
 	"promptspool/api/wire"
@@ -22,8 +25,8 @@ type draft struct {
 	Base     int  // the latest version when the form was made; 0 if there was none
 	Kind     string
 	Messages []draftMessage // one if it is a completion
-	Tools    string         // a JSON array, or ""
-	Other    string         // the blueprint's other members: a JSON object
+	Tools    []draftTool
+	Other    string // the blueprint's other members: a JSON object
 	Provider string
 	Model    string
 	Settings string // the model's parameters: a JSON object
@@ -31,6 +34,7 @@ type draft struct {
 	Tags     string // separated by commas
 	OldTags  string // the tags when the form was made
 	Message  string // the commit message
+	Label    string // that points to the version once it is saved, or ""
 
 	Variables string // for the preview: a JSON object
 	For       string // the provider of the preview's llm_kwargs, if it is not Provider
@@ -104,8 +108,10 @@ func (d *draft) takeBlueprint(raw json.RawMessage) error {
 		})}
 	}
 
-	if tools := blueprint["tools"]; tools != nil {
-		d.Tools = markup.Pretty(tools)
+	var tools []json.RawMessage
+	_ = json.Unmarshal(blueprint["tools"], &tools) // the registry has checked it
+	for _, tool := range tools {
+		d.Tools = append(d.Tools, draftToolFrom(tool))
 	}
 	d.Other = without(blueprint, fields...)
 
@@ -196,7 +202,6 @@ func readDraft(f url.Values) draft {
 		New:      f.Get("new") == "true",
 		Base:     base,
 		Kind:     get("kind"),
-		Tools:    get("tools"),
 		Other:    get("other"),
 		Provider: strings.TrimSpace(get("provider")),
 		Model:    strings.TrimSpace(get("model")),
@@ -205,12 +210,13 @@ func readDraft(f url.Values) draft {
 		Tags:     get("tags"),
 		OldTags:  get("oldtags"),
 		Message:  get("message"),
+		Label:    strings.TrimSpace(get("label")),
 
 		Variables: get("variables"),
 		For:       get("for"),
 	}
 
-	// The fields of messages repeat: the i-th of each name belongs to message i.
+	// The fields of messages and tools repeat: the i-th of each name belongs to the i-th of them.
 	at := func(name string, i int) string {
 		if values := f[name]; i < len(values) {
 			return unixLines(values[i])
@@ -226,6 +232,16 @@ func readDraft(f url.Values) draft {
 			More:   at("more", i),
 		})
 	}
+	for i := range min(len(f["tool-json"]), draftMessagesMax) {
+		d.Tools = append(d.Tools, draftTool{
+			Name:        strings.TrimSpace(at("tool-name", i)),
+			Description: at("tool-description", i),
+			Parameters:  at("tool-parameters", i),
+			More:        at("tool-more", i),
+			Raw:         at("tool-raw", i) == "true",
+			JSON:        at("tool-json", i),
+		})
+	}
 
 	return d
 }
@@ -237,6 +253,10 @@ func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n
 // apply carries out a button that changes the form, such as "add" or "remove-2". Buttons
 // that do not exist, or that do not fit the draft, change nothing.
 func (d *draft) apply(button string) {
+	if change, isTool := strings.CutPrefix(button, "tool-"); isTool {
+		d.applyToTools(change)
+		return
+	}
 	action, at, _ := strings.Cut(button, "-")
 	i, err := strconv.Atoi(at)
 	exists := err == nil && i >= 0 && i < len(d.Messages)
@@ -319,7 +339,7 @@ func (d *draft) object(field, text string, faults *[]wire.FieldError) map[string
 	}
 
 	if err := json.Unmarshal([]byte(text), &out); err != nil || out == nil {
-		reason := jsonReason("an object, such as {\"name\": 1}", err)
+		reason := jsonReason(text, "an object, such as {\"name\": 1}", err)
 		*faults = append(*faults, wire.FieldError{Field: field, Reason: reason})
 
 		return map[string]json.RawMessage{}
@@ -328,13 +348,28 @@ func (d *draft) object(field, text string, faults *[]wire.FieldError) map[string
 	return out
 }
 
-func jsonReason(wanted string, err error) string {
+func jsonReason(text, wanted string, err error) string {
 	reason := "must be " + wanted
 	if err == nil {
 		return reason
 	}
+	reason += ": " + strings.TrimPrefix(err.Error(), "json: ")
 
-	return reason + ": " + strings.TrimPrefix(err.Error(), "json: ")
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line, column := position(text, int(syntax.Offset)-1)
+		reason += fmt.Sprintf(", in line %d, column %d", line, column)
+	}
+
+	return reason
+}
+
+// position returns the line and the column of a byte of a text.
+func position(text string, at int) (line, column int) {
+	before := text[:max(0, min(at, len(text)))]
+	start := strings.LastIndexByte(before, '\n') + 1
+
+	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
 }
 
 // publish returns what the draft publishes. A wire.CodeInvalid error names the fields that
@@ -359,6 +394,9 @@ func (d *draft) publish() (wire.Publish, error) {
 	// Unchanged tags are left out, or the form would undo changes made to them meanwhile.
 	if d.Tags != d.OldTags {
 		body["tags"] = splitTags(d.Tags)
+	}
+	if d.Label != "" {
+		body["release_labels"] = []string{d.Label}
 	}
 
 	// The form is subject to the rules of the API.
@@ -390,13 +428,8 @@ func (d *draft) blueprint(faults *[]wire.FieldError) map[string]json.RawMessage 
 		blueprint["messages"] = encoded(messages)
 	}
 
-	if tools := strings.TrimSpace(d.Tools); tools != "" {
-		var list []json.RawMessage
-		if err := json.Unmarshal([]byte(tools), &list); err != nil {
-			reason := jsonReason("a list, such as [{\"type\": \"function\", ...}]", err)
-			*faults = append(*faults, wire.FieldError{Field: "Tools", Reason: reason})
-		}
-		blueprint["tools"] = json.RawMessage(tools)
+	if len(d.Tools) > 0 {
+		blueprint["tools"] = encoded(d.tools(faults))
 	}
 
 	return blueprint

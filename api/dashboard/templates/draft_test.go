@@ -18,7 +18,6 @@ func typed(d draft) url.Values {
 		"new":       {strconv.FormatBool(d.New)},
 		"base":      {strconv.Itoa(d.Base)},
 		"kind":      {d.Kind},
-		"tools":     {d.Tools},
 		"other":     {d.Other},
 		"provider":  {d.Provider},
 		"model":     {d.Model},
@@ -37,6 +36,14 @@ func typed(d draft) url.Values {
 		f.Add("json", strconv.FormatBool(m.JSON))
 		f.Add("more", m.More)
 	}
+	for _, t := range d.Tools {
+		f.Add("tool-name", t.Name)
+		f.Add("tool-description", t.Description)
+		f.Add("tool-parameters", t.Parameters)
+		f.Add("tool-more", t.More)
+		f.Add("tool-raw", strconv.FormatBool(t.Raw))
+		f.Add("tool-json", t.JSON)
+	}
 
 	return f
 }
@@ -49,7 +56,10 @@ func TestWhatTheEditorHasNoFieldForOutlivesIt(t *testing.T) {
 			`{"model":{"provider":"openai","name":"gpt-4o","api_type":"responses",` +
 				`"parameters":{"temperature":0.40,"seed":12345678901234567890}},"owner":"ann"}`},
 		"tools, calls and images": {`{"type":"chat","tool_choice":"auto",` +
-			`"tools":[{"type":"function","function":{"name":"f"}}],"messages":[
+			`"tools":[{"type":"function","function":{"name":"f","description":"a <b>","strict":true,` +
+			`"parameters":{"type":"object","properties":{"n":{"enum":[12345678901234567890]}}}}},` +
+			`{"type":"function","function":{"name":"g","description":null}},` +
+			`{"type":"web_search","filters":{"a":[1]}},{"type":"function","function":{"name":"h"},"x":1}],"messages":[
 			{"role":"assistant","tool_calls":[` +
 			`{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
 			`{"role":"tool","tool_call_id":"1","content":[{"type":"text","text":"ok"}]},
@@ -94,7 +104,8 @@ func same(a, b json.RawMessage) bool {
 
 func TestTheEditorNamesFieldsThatAreNoJSON(t *testing.T) {
 	d := newDraft("n")
-	d.Settings, d.Tools, d.Metadata, d.Messages[0].More = "[1]", "{}", "nonsense", "null"
+	d.Settings, d.Metadata, d.Messages[0].More = "[1]", "nonsense", "null"
+	d.Tools = []draftTool{{Parameters: "{\n  x}", More: "[]"}, {Raw: true, JSON: "{]"}}
 
 	_, err := d.publish()
 	var fields []string
@@ -102,9 +113,68 @@ func TestTheEditorNamesFieldsThatAreNoJSON(t *testing.T) {
 		fields = append(fields, f.Field)
 	}
 
-	want := []string{"Message 1, more", "Tools", "Other metadata", "Settings"}
+	want := []string{"Message 1, more", "Tool 1, more", "Tool 1, parameters", "Tool 2", "Other metadata", "Settings"}
 	if !reflect.DeepEqual(fields, want) {
 		t.Errorf("%v names the fields %q, want %q", err, fields, want)
+	}
+	if !strings.Contains(err.Error(), "in line 2, column 3") {
+		t.Errorf("%v does not name the place", err)
+	}
+}
+
+func TestToolsAreAddedMovedAndRemoved(t *testing.T) {
+	d := newDraft("n")
+	for _, button := range []string{
+		"tool-add", "tool-json", "tool-add", "tool-up-1", "tool-up-0", "tool-remove-2", "tool-remove-9", "tool-x",
+	} {
+		d.apply(button)
+	}
+	if want := []draftTool{{Raw: true}, {Parameters: firstParameters}}; !reflect.DeepEqual(d.Tools, want) {
+		t.Fatalf("the tools are %+v", d.Tools)
+	}
+
+	// What is pasted may be the tools of a whole call.
+	d.Tools[0].JSON = ` [{"type": "web_search"}, {"type": "function", "function": {"name": "g"}}]`
+	d.Tools[1] = draftTool{Name: "f"}
+	p, err := d.publish()
+	want := `[{"type":"web_search"},{"type":"function","function":{"name":"g"}},` +
+		`{"type":"function","function":{"name":"f"}}]`
+	var b struct{ Tools json.RawMessage }
+	if json.Unmarshal(p.Blueprint, &b) != nil || !same(b.Tools, json.RawMessage(want)) {
+		t.Errorf("published are %s, %v", b.Tools, err)
+	}
+}
+
+func TestASlipInAToolsSchemaIsNamedWithItsPlace(t *testing.T) {
+	for _, c := range []struct{ schema, want string }{
+		{`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [true, {"$ref": "#/a"}]}},
+			"required": ["a"], "enum": [1], "additionalProperties": false, "x-own": {"type": 1}}`, ""},
+		{"{\n  \"type\": \"objekt\"}", `line 2, column 11: "objekt" is not a type: did you mean "object"?`},
+		{`{"properties": {"a": {"items": {"type": "x"}}}}`,
+			`line 1, column 41: "x" is not a type: use string, number, integer, boolean, object, array, null`},
+		{`{"type": [1]}`, "line 1, column 11: must be a type or a list of types"},
+		{`{"required": "a"}`, "line 1, column 14: must be a list of strings"},
+		{`{"required": [1]}`, "line 1, column 15: must be a string"},
+		{`{"enum": {}}`, "line 1, column 10: must be a list of values"},
+		{`{"properties": ["a"]}`, "line 1, column 16: must be an object with a schema for each name"},
+		{`{"anyOf": {}}`, "line 1, column 11: must be a list of schemas"},
+		{`{"not": "string"}`, `line 1, column 9: must be a schema, such as {"type": "string"}`},
+		{`{"description": ["ü"], "title":1}`,
+			"line 1, column 17: must be a string; line 1, column 32: must be a string"},
+		{`{"type": `, ""}, // is no JSON, which is said elsewhere
+	} {
+		d := draft{Tools: []draftTool{{Raw: true}, {Parameters: c.schema}}}
+		var got []string
+		for _, f := range d.schemaFindings() {
+			place, ok := strings.CutPrefix(f.Place, "Tool 2, parameters, ")
+			if !ok || f.Field != "parameters-1" {
+				t.Errorf("%s: the finding is %+v", c.schema, f)
+			}
+			got = append(got, place+": "+f.Message)
+		}
+		if all := strings.Join(got, "; "); all != c.want {
+			t.Errorf("%s: found is %s, want %s", c.schema, all, c.want)
+		}
 	}
 }
 
@@ -115,7 +185,9 @@ func FuzzADraftIsReadOrRefused(f *testing.F) {
 	f.Fuzz(func(t *testing.T, kind, role, text, more, metadata, do string) {
 		d := readDraft(url.Values{
 			"name": {"n"}, "kind": {kind}, "role": {role}, "text": {text}, "json": {"true"}, "more": {more},
-			"metadata": {metadata}, "tools": {more}, "other": {more},
+			"metadata": {metadata}, "other": {more},
+			"tool-name": {text, text}, "tool-parameters": {more, more}, "tool-more": {metadata, metadata},
+			"tool-raw": {"true", ""}, "tool-json": {more, ""},
 		})
 		d.apply(do)
 		if p, err := d.publish(); err == nil && !json.Valid(p.Blueprint) {

@@ -3,6 +3,7 @@ package templates
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/markup"
+	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
@@ -28,7 +30,8 @@ type editView struct {
 	Head      templateHead // the zero value for a new template
 	Preview   previewView
 	Error     *wire.Error
-	Refused   []shownFinding // why the draft was not saved: it cannot be rendered
+	Refused   []shownFinding // why the draft was not saved: it cannot be rendered, or called with its tools
+	NewLabel  *newLabel      // asked for before the draft is saved
 	Overtaken int            // the draft's base, if another version was saved meanwhile; else 0
 	Latest    int            // the number of that version
 	Unsaved   bool           // the fields come from a form, not from a version
@@ -137,7 +140,7 @@ func (p *pages) edit(c *frame.Exchange) error {
 	switch {
 	case err != nil:
 		return p.showNotSaved(c, v, err)
-	case v.Refused != nil:
+	case len(v.Refused) > 0 || v.NewLabel != nil:
 		return p.showEditor(c, http.StatusUnprocessableEntity, v)
 	}
 
@@ -145,7 +148,8 @@ func (p *pages) edit(c *frame.Exchange) error {
 }
 
 // save publishes the draft. If it cannot be rendered, it is only published if anyway is
-// set; otherwise v.Refused explains why not.
+// set; otherwise v.Refused explains why not. Before it gets a label that the project does not have,
+// v.NewLabel asks.
 func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Published, error) {
 	version, err := v.publish()
 	if err != nil {
@@ -157,10 +161,13 @@ func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Publishe
 		if err != nil {
 			return wire.Published{}, err
 		}
-		if len(findings) > 0 {
-			v.Refused = shownFindings(findings)
+		v.Refused = append(shownFindings(findings), v.schemaFindings()...)
+		if len(v.Refused) > 0 {
 			return wire.Published{}, nil
 		}
+	}
+	if v.NewLabel, err = p.askForNew(c, v.Head, v.Label); err != nil || v.NewLabel != nil {
+		return wire.Published{}, err
 	}
 
 	version.Author = c.User.Email
@@ -245,6 +252,8 @@ type previewView struct {
 	Unused    []string // those that were given beside them
 	Findings  []shownFinding
 	Warning   string
+	Changes   []textdiff.Row // to the version named by Against; nil if there are none
+	Against   string
 	Error     *wire.Error // why there are no Kwargs, or nothing at all
 }
 
@@ -259,10 +268,15 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 		return out
 	}
 
+	if out.Against, out.Changes, err = p.changes(c, v, version); err != nil {
+		out.Error = previewFault(err)
+		return out
+	}
+
 	// The messages are shown even if the draft's own provider does not accept them.
 	fetch := wire.TemplateFetch{Provider: plainProvider, Model: "any", Variables: variables}
 	plain, findings, err := p.templates.Preview(c.Context(), c.Identity(), version, fetch)
-	out.Findings = shownFindings(findings)
+	out.Findings = append(shownFindings(findings), v.schemaFindings()...)
 	if err == nil {
 		read := calls.Read(encoded(map[string]any{"kwargs": plain.LLMKwargs}))
 		out.Messages = conversation.NewTexts(json.RawMessage(v.Variables)).Messages("input", read.Input)
@@ -312,6 +326,28 @@ func (d *draft) previewInput() (wire.Publish, map[string]json.RawMessage, error)
 	}
 
 	return p, variables, nil
+}
+
+// changes compares a draft with the version that its label points to, or else with its base.
+func (p *pages) changes(c *frame.Exchange, d draft, to wire.Publish) (string, []textdiff.Row, error) {
+	if d.New {
+		return "", nil, nil
+	}
+
+	name := "version " + strconv.Itoa(d.Base)
+	from, err := p.templates.Source(c.Context(), c.Identity(), d.Name, wire.Selector{Version: d.Base})
+	if d.Label != "" {
+		at, err := p.templates.Source(c.Context(), c.Identity(), d.Name, wire.Selector{Label: d.Label})
+		if err == nil { // a new label points to nothing
+			from, name = at, fmt.Sprintf("%s, version %d", d.Label, at.Version)
+		}
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	draft := wire.RawTemplate{Blueprint: to.Blueprint, Metadata: to.Metadata}
+
+	return name, textdiff.Lines(versionText(from), versionText(draft)), nil
 }
 
 // plainProvider is the provider whose arguments can express the most of a template. They

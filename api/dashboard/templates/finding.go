@@ -11,7 +11,8 @@ import (
 
 // shownFinding is a finding with the name that the form shows for its place.
 type shownFinding struct {
-	Index   int    // of the message; -1 if it is not about one
+	Field   string // of the form, such as "text-1"; "" if it is not about one
+	Line    int    // in the field
 	Place   string // such as "Message 2, line 1, column 7"
 	Message string
 }
@@ -24,7 +25,7 @@ var textPath = regexp.MustCompile(`^(?:messages\[(\d+)\]\.)?(content\[(\d+)\])\.
 func shownFindings(findings []wire.Finding) []shownFinding {
 	shown := make([]shownFinding, len(findings))
 	for i, f := range findings {
-		shown[i] = shownFinding{-1, f.Path, f.Message}
+		shown[i] = shownFinding{Place: f.Path, Message: f.Message}
 
 		m := textPath.FindStringSubmatch(f.Path)
 		if m == nil {
@@ -32,27 +33,32 @@ func shownFindings(findings []wire.Finding) []shownFinding {
 		}
 
 		// A completion has no messages. Its text is in the form's first one.
-		name := "Text"
-		shown[i].Index = 0
+		index, name := 0, "Text"
 		if m[1] != "" {
-			shown[i].Index, _ = strconv.Atoi(m[1])
-			name = fmt.Sprintf("Message %d", shown[i].Index+1)
+			index, _ = strconv.Atoi(m[1])
+			name = fmt.Sprintf("Message %d", index+1)
 		}
 		if m[3] != "0" {
 			name += ", " + m[2]
+		} else {
+			shown[i].Line = f.Line
 		}
 
+		shown[i].Field = "text-" + strconv.Itoa(index)
 		shown[i].Place = fmt.Sprintf("%s, line %d, column %d", name, f.Line, f.Column)
 	}
 
 	return shown
 }
 
-// FindingsAt returns the findings about a message of the draft, or with -1 those that are
-// not about one.
-func (v editView) FindingsAt(index int) (at []shownFinding) {
-	for _, f := range v.Refused {
-		if f.Index == index {
+// FindingsAt returns the findings about a field of the form, such as "text-1".
+func (v editView) FindingsAt(field string) (at []shownFinding) {
+	findings := v.Refused
+	if len(findings) == 0 {
+		findings = v.Preview.Findings
+	}
+	for _, f := range findings {
+		if f.Field == field {
 			at = append(at, f)
 		}
 	}

@@ -3,11 +3,13 @@
 //
 // # Files
 //
-//	pages.go                        the table of pages
-//	list.go, template.go, undo.go   all templates; one, its versions and labels; taking back a change
-//	editor.go, draft.go, finding.go the form of a version, what it publishes, and what is wrong with it
-//	compare.go, backtest.go         two versions; a version and what was sent in the past
-//	statistics.go                   versions by their numbers
+//	pages.go                         the table of pages
+//	list.go, template.go             all templates; one with its versions
+//	label.go, undo.go, use.go        moving labels; taking back a change; code that fetches a template
+//	editor.go, draft.go, tool.go     the form of a version, and what it publishes
+//	finding.go, schema.go            what is wrong with a draft, and with the parameters of its tools
+//	compare.go, backtest.go          two versions; a version and what was sent in the past
+//	statistics.go                    versions by their numbers
 package templates
 
 import (

@@ -19,8 +19,12 @@ import (
 // templateHead is what every page of a template shows at its top.
 type templateHead struct {
 	wire.Template
-	Tab string
+	Tab   string
+	Shown int // the version whose text the page shows, if it shows one
 }
+
+// Head returns the head itself: pages are shown with what they have beside it.
+func (h templateHead) Head() templateHead { return h }
 
 // Number returns the latest version's number, or 0 if there is none.
 func (h templateHead) Number() int { return h.Latest() }
@@ -54,7 +58,7 @@ func (p *pages) head(c *frame.Exchange, tab string) (templateHead, error) {
 		err = wire.Errorf(wire.CodeNotFound, "This project has no such template.")
 	}
 
-	return templateHead{head, tab}, err
+	return templateHead{Template: head, Tab: tab}, err
 }
 
 const (
@@ -65,7 +69,6 @@ const (
 // templateView is what the page of a template shows.
 type templateView struct {
 	templateHead
-	Shown        int // the version whose text is shown
 	Raw          wire.RawTemplate
 	Messages     []conversation.Message
 	Tools, Model string // as JSON
@@ -77,6 +80,7 @@ type templateView struct {
 	Choices      []int          // versions that a label can move to
 	Findings     []shownFinding // why the shown version cannot be rendered
 	NotMoved     string         // the label that was not moved because of Findings, or ""
+	NewLabel     *newLabel      // asked for before a label is created
 }
 
 // versionRow is a version in the list of versions.
@@ -224,85 +228,6 @@ func (v *templateView) listVersions(page string) {
 	if first > versionsPerPage {
 		v.Older = address.Template("/template", v.Name, "page", strconv.Itoa(at+1))
 	}
-}
-
-// moveLabel points a label, which may be new, to a version. A version that cannot be
-// rendered is shown first, with a button that moves the label anyway.
-func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
-	w, err := readLabel(c)
-	if err != nil {
-		return err
-	}
-
-	// Versions that do not exist are left to CreateLabel, which explains them.
-	exists := w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil
-	if exists && c.PostForm.Get("anyway") == "" {
-		selector := wire.Selector{Version: w.Version}
-		findings, err := p.templates.FindingsOf(c.Context(), c.Identity(), head.Name, selector)
-		if err != nil {
-			return err
-		}
-		if len(findings) > 0 {
-			head.Tab = "text"
-			v := templateView{templateHead: head, Shown: w.Version, NotMoved: w.Name}
-			return p.showTemplate(c, http.StatusUnprocessableEntity, v)
-		}
-	}
-
-	placed, err := p.templates.CreateLabel(c.Context(), c.Identity(), head.Name, w, c.User.Email)
-	if err != nil {
-		return err
-	}
-
-	version := strconv.Itoa(w.Version)
-	to := address.Template("/template", head.Name, "v", version)
-	if placed.Was == w.Version {
-		return c.Redirect(to, "label")
-	}
-
-	was := ""
-	if placed.Was > 0 {
-		was = strconv.Itoa(placed.Was)
-	}
-
-	return c.Offer(to, "label",
-		frame.Undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
-}
-
-// readLabel reads a label's form by the rules of the API.
-func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
-	number, err := strconv.Atoi(c.PostForm.Get("version"))
-	if err != nil {
-		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
-		return wire.LabelWrite{}, wire.Invalid(fault)
-	}
-
-	object, err := wire.ParseObject(encoded(map[string]any{
-		"name":                  c.PostForm.Get("label"),
-		"prompt_version_number": number,
-	}))
-	if err != nil {
-		return wire.LabelWrite{}, err
-	}
-
-	return wire.DecodeLabel(object)
-}
-
-func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {
-	name := c.PostForm.Get("label")
-	// The label may have been deleted in another tab.
-	i := slices.IndexFunc(head.Labels, func(l wire.Label) bool { return l.Name == name })
-	if i < 0 {
-		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
-	}
-
-	label := head.Labels[i]
-	if err := p.templates.DeleteLabel(c.Context(), c.Identity(), label.ID, c.User.Email); err != nil {
-		return err
-	}
-
-	return c.Offer(address.Template("/template", head.Name), "unlabelled",
-		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
 }
 
 func (p *pages) archiveTemplate(c *frame.Exchange, head templateHead) error {

@@ -12,7 +12,7 @@ import (
 // Row is a line of a comparison. A side without a line has Number 0.
 type Row struct {
 	Left, Right Side
-	Skipped     int // equal lines that are left out here; both sides are then empty
+	Folded      []Row // equal lines far from any change; both sides are then empty
 }
 
 // Side is one side of a row.
@@ -36,8 +36,8 @@ const (
 	roundsMax = 32
 )
 
-// Lines compares two texts, and leaves out equal lines far from any change. It returns nil
-// if the texts are equal.
+// Lines compares two texts, and folds equal lines far from any change. It returns nil if the
+// texts are equal.
 func Lines(left, right string) []Row {
 	if left == right {
 		return nil
@@ -162,8 +162,8 @@ func changes(a, b []string, rounds int) []lcs.Diff {
 	return all
 }
 
-// collapse leaves out equal lines far from any change. A single one is kept: the note that
-// a line is left out would need as much section.
+// collapse folds equal lines far from any change. A single one stays as it is: the note about it
+// would take as much room.
 func collapse(rows []Row) []Row {
 	near := make([]bool, len(rows))
 	for i, r := range rows {
@@ -180,11 +180,11 @@ func collapse(rows []Row) []Row {
 		for i < len(rows) && !near[i] {
 			i++
 		}
-		switch skipped := i - from; {
-		case skipped == 1:
-			out = append(out, rows[from])
-		case skipped > 1:
-			out = append(out, Row{Skipped: skipped})
+		switch far := rows[from:i]; {
+		case len(far) == 1:
+			out = append(out, far[0])
+		case len(far) > 1:
+			out = append(out, Row{Folded: far})
 		}
 
 		if i < len(rows) {

@@ -29,7 +29,7 @@ func told(rows []Row) string {
 
 	for _, r := range rows {
 		switch {
-		case r.Skipped > 0:
+		case r.Folded != nil:
 			b.WriteString("...\n")
 		case !r.Left.Change && !r.Right.Change:
 			side("  ", r.Left)
@@ -70,14 +70,16 @@ func TestEachSideOfADiffIsTheTextItself(t *testing.T) {
 		a, b := text.Draw(t, "left"), text.Draw(t, "right")
 		left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
 
-		skip, seen := 0, [2]int{} // lines skipped, and lines seen on each side
+		var unfolded []Row
 		for _, r := range Lines(a, b) {
-			if r.Skipped > 0 {
-				skip += r.Skipped
-				seen[0], seen[1] = seen[0]+r.Skipped, seen[1]+r.Skipped
-				continue
+			if r.Folded == nil {
+				r.Folded = []Row{r}
 			}
+			unfolded = append(unfolded, r.Folded...)
+		}
 
+		seen := [2]int{} // lines on each side
+		for _, r := range unfolded {
 			for k, s := range []Side{r.Left, r.Right} {
 				if s.Number == 0 {
 					continue

@@ -144,28 +144,6 @@ document.addEventListener("submit", (event) => {
   if (question && !confirm(question)) event.preventDefault();
 });
 
-// The preview of a template's editor follows what is typed.
-for (const form of document.querySelectorAll("form[data-preview]")) {
-  const shown = document.getElementById("preview");
-  let waiting, asked = 0;
-  const ask = async () => {
-    const mine = ++asked;
-    const answer = await fetch(form.dataset.preview, { method: "POST", body: new URLSearchParams(new FormData(form)) }).catch(() => null);
-    const text = answer?.ok ? await answer.text() : "";
-    if (mine === asked && text) shown.innerHTML = text; // made by the server, which escapes what was typed
-  };
-  form.addEventListener("input", (event) => {
-    const field = event.target;
-    if (field.getAttribute("aria-invalid")) { // what was found there is told by the preview from now on
-      document.getElementById(field.getAttribute("aria-describedby"))?.remove();
-      field.removeAttribute("aria-invalid");
-      field.removeAttribute("aria-describedby");
-    }
-    clearTimeout(waiting);
-    waiting = setTimeout(ask, 300);
-  });
-}
-
 // The server shows times, and reads days of a filter, in this zone.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 if (zone) document.cookie = `zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; SameSite=Lax`;

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"promptspool/cmd/promptspool/e2e/harness"
+	"promptspool/metrics/partstest"
 )
 
 // greetVersions are three versions of a template, as apps publish them.
@@ -98,8 +101,9 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 
 	b.press("table a")
 	b.shows("main", "Version 3 latest", "Never promise a discount.", "warmer, no discounts",
-		"use the name", "staging")
+		"use the name", "staging", "prod v1")
 	b.screenshots("template")
+	usesWork(b, server)
 
 	b.visit("/template/compare?name=greet+customers&a=1&b=3")
 	b.shows(".diff", "Version 1", "Version 3", "Never promise a discount.")
@@ -115,7 +119,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.shows("main", "As it was sent", "With version 3", "Never promise a discount.")
 	b.screenshots("backtest")
 	b.visit("/template/backtest?name=greet+customers&v=1&sent=1")
-	b.shows("main", "The same would be sent.")
+	b.shows("main", "No difference.")
 
 	// The editor: the preview follows the typing. Saving makes a version, which keeps
 	// what the form has no field for.
@@ -123,9 +127,12 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.shows("#preview", "You greet customers of Nordlys warmly.", `"model": "gpt-4o-mini"`)
 	b.fill("#text-0", "Greet the customers of {shop} like old friends.")
 	b.waitsFor("#preview", "customers of Nordlys like old friends")
+	b.holds("the variable has a colour", `document.querySelector(".ink mark.v").textContent === "{shop}"`)
 	b.choose("[name=for]", "anthropic")
 	b.press("[value=preview]:not(.hidden)")
 	b.shows("#preview", `"max_tokens": 4096`)
+	b.do("unfold", chromedp.Click(".changes summary"))
+	b.shows(".changes .diff", "version 3", "like old friends")
 	b.press("[value=add]")
 	b.do("write", chromedp.SendKeys("#text-2", "Gladly."))
 	b.screenshots("edit")
@@ -159,13 +166,47 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.press("[value=save]")
 	b.shows("main", "Version 8 latest", "Mine.")
 
-	// Labels.
-	b.fill(".facts .row [name=label]", "prod")
-	b.fill(".facts .row [name=version]", "2")
-	b.press(".facts form.row button")
+	// Labels: an existing one is moved by a press, after a look at what that changes. A slip makes none.
+	b.visit("/template?name=greet+customers&v=2")
+	b.press(".labels .moves a")
+	b.shows("main", "Version 2", "Move prod to version 2")
+	b.press("main [value=prod]")
 	b.shows("main", "prod now points to version 2 (was ", "Undo", "Version 2")
 	b.shows(".labels li", "prod\nversion 2")
+	b.fill(".facts .row [name=label]", "prdo")
+	b.press(".facts form.row button")
+	b.shows(".fault", "Create the new label prdo? Existing: prod, staging. Did you mean prod?")
+	b.screenshots("new-label")
+	b.visit("/template/edit?name=greet+customers")
+	b.fill("#text-0", "Greet {shop} again.")
+	b.fill(".save [name=label]", "stagign")
+	b.press("[value=save]")
+	b.shows(".fault", "Create the new label stagign? Existing: prod, staging. Did you mean staging?")
+	b.fill(".save [name=label]", "staging")
+	b.press("[value=save]")
+	b.shows("main", "Saved.", "Version 9 latest")
+	b.shows(".labels li:last-child", "staging\nversion 9")
 	b.visit("/audit")
 	b.shows("table", "save template", "greet customers", "version 4: like friends", "move label", "prod to version 2")
 	b.screenshots("audit")
+}
+
+// usesWork runs what the page of a template offers to paste into an app.
+func usesWork(b *browser, server *harness.Node) {
+	b.t.Helper()
+	partstest.Need(b.t, "python3", "node", "curl")
+	b.allowClipboard()
+	for id, program := range map[string][]string{
+		"curl": {"sh", "-c"}, "python": {"python3", "-c"}, "javascript": {"node", "--input-type=module", "-e"},
+	} {
+		b.do("unfold", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
+			`document.querySelector("#first-%s").closest("details").open = true`, id)))
+		b.do("copy", chromedp.Click("[data-copy=first-"+id+"]"))
+		command := exec.Command(program[0], append(program[1:], b.copied())...)
+		command.Env = append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey)
+		out, err := command.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "You greet customers of ....") {
+			b.t.Errorf("%s: %v %s", id, err, out)
+		}
+	}
 }

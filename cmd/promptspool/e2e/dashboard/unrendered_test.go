@@ -18,16 +18,22 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.do("write", chromedp.SendKeys("#text-0", "Be kind.\nBe brief."))
 	b.choose("fieldset:nth-of-type(2) [name=format]", "jinja2")
 	b.do("write", chromedp.SendKeys("#text-1", "Tickets:\n  {% for t in tickets %}{{ t }}"))
-	b.waitsFor("#preview .fault", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	b.waitsFor("#findings-text-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	b.holds("the line is marked", `document.querySelector(".ink mark.wrong").textContent === "  " &&
+		document.querySelector("#text-1").getAttribute("aria-invalid") === "true"`)
+	b.press("[value=tool-add]")
+	b.fill("[name=tool-name]", "look_up")
+	b.fill("#parameters-0", `{"type": "objekt"}`)
+	b.waitsFor("#findings-parameters-0", `line 1, column 10 "objekt" is not a type: did you mean "object"?`)
 	b.press("[value=save]")
-	b.shows("main", "Not saved")
-	b.shows("#findings-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
+	b.shows("main", "Not saved", "is not a type")
+	b.shows("#findings-text-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
 	if r := server.Get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
 		t.Errorf("it was saved: %s", r.Body)
 	}
 	b.screenshots("refused")
 	b.press("[value=save-anyway]")
-	b.shows("main", "Saved.", "Version 1 latest", "Cannot be rendered", "Message 2, line 2, column 3")
+	b.shows("main", "Saved.", "Version 1 latest", "Cannot be rendered", "Message 2, line 2, column 3", "Tools")
 	r := server.Get("/prompt-templates/tickets")
 	saved := string(r.Body)
 	if !strings.Contains(saved, `Tickets:\n  {% for t in tickets %}{{ t }}`) ||

@@ -1,0 +1,150 @@
+package templates
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"promptspool/api/closest"
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// newLabel asks before a label is created whose name the project does not have yet.
+type newLabel struct {
+	Name  string
+	Known []string // the names that the project has
+	Meant string   // the one that is probably meant, or ""
+}
+
+// Question returns what is asked.
+func (l newLabel) Question() string {
+	text := fmt.Sprintf("Create the new label %s? Existing: %s.", l.Name, strings.Join(l.Known, ", "))
+	if l.Meant != "" {
+		text += fmt.Sprintf(" Did you mean %s?", l.Meant)
+	}
+
+	return text
+}
+
+// askForNew returns the question about a label of a template, or nil if it has an answer: the name
+// exists, it was agreed to, or the project has no labels with which it could be confused.
+func (p *pages) askForNew(c *frame.Exchange, head templateHead, name string) (*newLabel, error) {
+	if name == "" || name == c.PostForm.Get("agreed") || head.labelled(name) >= 0 {
+		return nil, nil
+	}
+	list, err := p.templates.List(c.Context(), c.Identity(), wire.TemplateListQuery{PerPage: wire.PageItemsMax})
+	if err != nil {
+		return nil, err
+	}
+
+	var known []string
+	for _, item := range list.Items {
+		for _, l := range item.Labels {
+			known = append(known, l.Name)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	if len(known) == 0 || slices.Contains(known, name) {
+		return nil, nil
+	}
+
+	asked := &newLabel{Name: name, Known: known}
+	if near := closest.Among(name, known); len(near) > 0 {
+		asked.Meant = near[0]
+	}
+
+	return asked, nil
+}
+
+// labelled returns the index of a label of the template, or -1.
+func (h templateHead) labelled(name string) int {
+	return slices.IndexFunc(h.Labels, func(l wire.Label) bool { return l.Name == name })
+}
+
+// moveLabel points a label to a version. A version that cannot be rendered is shown first, with a
+// button that moves the label anyway, and so is a question about a new label.
+func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
+	w, err := readLabel(c)
+	if err != nil {
+		return err
+	}
+
+	// Versions that do not exist are left to CreateLabel, which explains them.
+	exists := w.Version >= 1 && w.Version <= head.Latest() && head.DeletedAt == nil
+	if exists && c.PostForm.Get("anyway") == "" {
+		selector := wire.Selector{Version: w.Version}
+		findings, err := p.templates.FindingsOf(c.Context(), c.Identity(), head.Name, selector)
+		if err != nil {
+			return err
+		}
+		asked, err := p.askForNew(c, head, w.Name)
+		if err != nil {
+			return err
+		}
+		if len(findings) > 0 || asked != nil {
+			head.Tab, head.Shown = "text", w.Version
+			v := templateView{templateHead: head, NotMoved: w.Name, NewLabel: asked}
+			return p.showTemplate(c, http.StatusUnprocessableEntity, v)
+		}
+	}
+
+	placed, err := p.templates.CreateLabel(c.Context(), c.Identity(), head.Name, w, c.User.Email)
+	if err != nil {
+		return err
+	}
+
+	version := strconv.Itoa(w.Version)
+	to := address.Template("/template", head.Name, "v", version)
+	if placed.Was == w.Version {
+		return c.Redirect(to, "label")
+	}
+
+	was := ""
+	if placed.Was > 0 {
+		was = strconv.Itoa(placed.Was)
+	}
+
+	return c.Offer(to, "label",
+		frame.Undo{Kind: "label", Of: head.Name, Name: w.Name, Was: was, Now: version})
+}
+
+// readLabel reads a label's form by the rules of the API.
+func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
+	number, err := strconv.Atoi(c.PostForm.Get("version"))
+	if err != nil {
+		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
+		return wire.LabelWrite{}, wire.Invalid(fault)
+	}
+
+	object, err := wire.ParseObject(encoded(map[string]any{
+		"name":                  c.PostForm.Get("label"),
+		"prompt_version_number": number,
+	}))
+	if err != nil {
+		return wire.LabelWrite{}, err
+	}
+
+	return wire.DecodeLabel(object)
+}
+
+func (p *pages) deleteLabel(c *frame.Exchange, head templateHead) error {
+	name := c.PostForm.Get("label")
+	// The label may have been deleted in another tab.
+	i := head.labelled(name)
+	if i < 0 {
+		return wire.Errorf(wire.CodeNotFound, "The template no longer has this label.")
+	}
+
+	label := head.Labels[i]
+	if err := p.templates.DeleteLabel(c.Context(), c.Identity(), label.ID, c.User.Email); err != nil {
+		return err
+	}
+
+	return c.Offer(address.Template("/template", head.Name), "unlabelled",
+		frame.Undo{Kind: "label", Of: head.Name, Name: name, Was: strconv.Itoa(label.Version)})
+}
