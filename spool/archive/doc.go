@@ -25,16 +25,17 @@
 //   - an event and what is read of it: event.go (a new kind begins here), request.go (a new
 //     column begins here), span.go, long.go (values too long for a row)
 //   - folding: state.go, stamp.go (which event wins), metadata.go, unlist.go and weight.go
-//     (limits of one record), mask.go (secrets)
+//     (limits of one record)
 //   - what other records add: same_call.go (one call that several parties report),
 //     trace_context.go (whose trace it is)
 //   - what a record shows: view.go (records, rows of lists, spans), events.go (as events again)
+//   - what it adds to its session, trace and user: rollups.go
 //   - what is stored of it: stored.go (its bytes), id.go (keys by which it is found),
 //     orphan.go (limits of what waits), deleted.go (which deletion applies to it)
 //   - the transaction: store.go (what a database must do), group.go (records loaded and
-//     written together), change.go, delete.go and retain.go (what else changes records)
+//     written together), change.go (edits, masked secrets), delete.go and retain.go
 //
 // The packages below it: records is the service over a Store, query defines what searches and
-// statistics mean, rowcode is the form of a list's row, counting continues statistics that
-// take longer than their caller waits.
+// statistics mean, rollup sums up sessions, traces and users, rowcode is the form of a list's
+// row, counting continues statistics that take longer than their caller waits.
 package archive

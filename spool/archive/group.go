@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"promptspool/api/wire"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -88,6 +89,7 @@ type Footprint struct {
 	Call        UUID // State.CallKey, zero: none
 	Bytes       int64
 	Waiting     Orphans
+	Rollups     rollup.Part
 }
 
 // Footprint returns what the state counts for.
@@ -106,6 +108,7 @@ func (s *State) Footprint() (f Footprint) {
 	f.Trace, _ = s.Trace()
 	f.Link, _ = s.Link()
 	f.Call, _ = s.CallKey()
+	f.Rollups = s.rollups()
 
 	return f
 }

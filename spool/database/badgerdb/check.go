@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/dgraph-io/badger/v4"
@@ -10,6 +11,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/badgerdb/blocks"
 )
@@ -18,7 +20,7 @@ import (
 //
 //   - Every record that has its request has its row, as folding it gives, and there is no other.
 //   - Every body that a history names is there, unchanged, and there is no other.
-//   - The counts are right.
+//   - The counts are right, and so are the sums of sessions, traces and users.
 //   - Templates, their ids, versions and changes belong together.
 //
 // Its error is the first fault. It reads everything once, as of the moment it is called,
@@ -68,6 +70,8 @@ type tally struct {
 	stored archive.Counts
 	counts archive.Counts // of the records
 
+	rollups rollup.Proof
+
 	first []byte // the place of the first block; nil without one
 	rows  int64  // in the list
 }
@@ -79,6 +83,10 @@ func (t *tally) agrees() error {
 	}
 	if t.rows != t.counts.Records {
 		return fmt.Errorf("the list has %d rows of %d records", t.rows, t.counts.Records)
+	}
+
+	if t.rollups != (rollup.Proof{}) {
+		return errors.New("the sums of sessions, traces and users are not those of the records")
 	}
 
 	// Each key that should exist was looked up, so equal numbers mean that no other does.
@@ -136,6 +144,9 @@ func (c *checker) look(key, value []byte) error {
 
 	case tableCount:
 		return decode(key, value, &t.stored)
+
+	case tableRollup:
+		return t.rollup(key, rest, value)
 	}
 	return nil
 }
@@ -174,6 +185,10 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 
 	found := state.Footprint()
 	t.counts.Change(archive.Footprint{}, found)
+	t.rollups.AddPart(&found.Rollups)
+	if err := c.within(k, &found.Rollups); err != nil {
+		return fmt.Errorf("record %s: %w", state.RequestID, err)
+	}
 	for _, h := range state.History {
 		if h.Hash == "" { // its body was not stored
 			continue

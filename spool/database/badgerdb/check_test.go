@@ -3,6 +3,7 @@ package badgerdb
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/badgerdb/blocks"
 	"promptspool/spool/database/databasetest"
 	"promptspool/spool/database/keyed"
@@ -30,6 +32,10 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 	span, _ := parseUUID(databasetest.ID(1001))
 	trace, _ := parseUUID(harmedTrace)
 	spanAt := databasetest.Start.Add(3 * time.Second)
+
+	traceName := strings.ReplaceAll(harmedTrace, "-", "")
+	none, early := rollup.None(), rollup.Sums{Of: [rollup.Numbers]int64{rollup.Spans: 1}}
+	wrong := rollup.Sums{Last: math.MaxInt64, Of: [rollup.Numbers]int64{rollup.Spans: 1, rollup.Errors: 1}}
 
 	first := strings.Repeat("\x00", 7) + "\x01"
 	templateName, _ := smallKey(keyed.Key{Kind: "template names", Account: "a", Name: first})
@@ -58,6 +64,11 @@ func TestCheckFindsWhatDisagrees(t *testing.T) {
 		"a span has another place":     {k.span(blocks.EncodePlace(spanAt.Add(1), span)), mark},
 		"a trace lacks its span":       {key: k.trace(trace, span)},
 		"a trace has another span":     {k.trace(trace, id), mark},
+		"a sum is missing":             {key: k.rollup(rollup.Trace, traceName)},
+		"a sum of nothing":             {k.rollup(rollup.User, "ann"), none.Encode()},
+		"a sum of another session":     {k.rollup(rollup.Session, "s-1"), wrong.Encode()},
+		"a sum that is too large":      {k.rollup(rollup.Trace, traceName), wrong.Encode()},
+		"a sum without the span's end": {k.rollup(rollup.Trace, traceName), early.Encode()},
 		"a template lacks its name":    {key: templateName},
 	} {
 		t.Run(name, func(t *testing.T) {

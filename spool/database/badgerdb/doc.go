@@ -15,8 +15,9 @@
 //	search.go, scan.go             what callers ask for; a pass over the list
 //	bodies.go, sorted.go           searching in bodies; orders other than newest first
 //	sum.go                         statistics from the summaries of blocks
+//	rollup.go                      sessions, traces and users
 //	span.go                        what no list shows: spans, traces, orphans
-//	delete.go, retain.go           what a deletion, and the retention, look for
+//	delete.go                      what a deletion, and the retention, look for
 //	erase.go                       getting deleted bytes out of the files
 //	pack.go, pack_step.go          which rows become blocks; how, while others write
 //	block.go                       reading and writing one block, and the rows that hide its own
@@ -89,6 +90,7 @@
 //	'j' trace 16, request 16   mark: a record that has a span of this trace
 //	'q' link 16, request 16    mark: a record with this State.Link
 //	'c' State.CallKey 16       archive.CallSet: the records with a provider's response id
+//	's' kind 1, name           rollup.Sums: what the records of a session, trace or user add up to
 //
 // ^time is the list time with every bit inverted: 8 bytes of seconds, 4 of nanoseconds.
 // ^request is the request id, also inverted. So a plain walk meets the newest record

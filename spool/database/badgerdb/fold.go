@@ -235,6 +235,9 @@ func (f *folding) finish() ([]write, error) {
 		counts.Change(r.Before, r.After)
 	}
 
+	if err := f.addRollups(); err != nil {
+		return nil, err
+	}
 	if f.erase {
 		// Asked for before the first is gone and after the last: an Erase that runs meanwhile
 		// may end in between, having seen only some of them. The note in the files is for a

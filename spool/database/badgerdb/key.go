@@ -6,6 +6,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/database/badgerdb/blocks"
 )
 
@@ -27,6 +28,7 @@ const (
 	tableTrace     = 'j'
 	tableLink      = 'q'
 	tableCall      = 'c'
+	tableRollup    = 's'
 )
 
 // The first byte of a key.
@@ -99,6 +101,11 @@ func (k keys) link(link, id uuid) []byte {
 
 // call returns the key of an archive.CallSet.
 func (k keys) call(key uuid) []byte { return append(k.table(tableCall), key[:]...) }
+
+// rollup returns the key of a roll-up.
+func (k keys) rollup(kind rollup.Kind, name string) []byte {
+	return append(append(k.table(tableRollup), byte(kind)), name...)
+}
 
 // deltas returns what the keys of all deltas of a record begin with.
 func (k keys) deltas(id uuid) []byte { return append(k.table(tableDelta), id[:]...) }

@@ -13,6 +13,7 @@ import (
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 	"promptspool/spool/database/postgres/filter"
 	"promptspool/spool/database/postgres/schema"
@@ -25,7 +26,8 @@ const checkStep = 100
 //
 // Every record whose request has arrived must have the header that folding it gives, and no
 // other header may exist; every body in a history must be stored unchanged, and no other; the
-// counts of each account and each summary must be right, and templates belong together.
+// counts of each account, its sessions, traces and users, and each summary must be right, and
+// templates belong together.
 //
 // Check reads everything once, in steps. Nothing should write meanwhile: a write that is half
 // seen looks like a fault.
@@ -34,7 +36,7 @@ func (db *DB) Check(ctx context.Context) error {
 		return err
 	}
 
-	c := checker{db: db, counts: make(map[accountWeek]*weekCount)}
+	c := newChecker(db)
 	for more := true; more; {
 		err := db.pool.View(ctx, func(tx pgx.Tx) (err error) {
 			more, err = c.step(ctx, tx)
@@ -52,6 +54,9 @@ func (db *DB) Check(ctx context.Context) error {
 		if err := c.checkCounts(ctx, tx); err != nil {
 			return err
 		}
+		if err := c.checkRollups(ctx, tx); err != nil {
+			return err
+		}
 		return c.checkSummaries(ctx, tx)
 	})
 }
@@ -64,6 +69,11 @@ type checker struct {
 
 	headers, bodies, deltas int64
 	counts                  map[accountWeek]*weekCount
+	rollups                 map[string]*rollup.Proof // by account, of the records
+}
+
+func newChecker(db *DB) checker {
+	return checker{db: db, counts: make(map[accountWeek]*weekCount), rollups: make(map[string]*rollup.Proof)}
 }
 
 type accountWeek struct {
@@ -164,6 +174,10 @@ func (c *checker) count(r *checked) {
 		c.counts[key] = &weekCount{}
 	}
 	c.counts[key].add(archive.Footprint{}, r.found)
+	if c.rollups[r.account] == nil {
+		c.rollups[r.account] = &rollup.Proof{}
+	}
+	c.rollups[r.account].AddPart(&r.found.Rollups)
 }
 
 // nextAccount returns the account that follows another in a table, or "" if there is none.
@@ -198,6 +212,9 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 		}
 	}
 
+	if err := c.checkBounds(ctx, tx, part); err != nil {
+		return err
+	}
 	bodies, err := readBodies(tx.Query(ctx, selectBodiesOfMany, part[0].account, ids, times))
 	if err != nil {
 		return err

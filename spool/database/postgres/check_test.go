@@ -56,7 +56,7 @@ func TestAStepOfCheckThatFailedRunsAgain(t *testing.T) {
 		}
 	}
 
-	c := checker{db: db, counts: make(map[accountWeek]*weekCount)}
+	c := newChecker(db)
 	steps, failed := 0, 0
 	for more := true; more && steps < 10; steps++ {
 		// Each try gets a statement further.

@@ -25,6 +25,7 @@
 //	               large state is not rewritten with each event (archive.Stored)
 //	record_calls   one row per response id of a provider: the records with it
 //	               (archive.CallSet)
+//	rollups        what the records of a session, trace or user add up to (package rollup)
 //
 // All are partitioned by the week in the record's id (a UUIDv7).
 //

@@ -26,7 +26,7 @@ type rule struct {
 
 // spreadTables are the tables that schema.IsSpread names.
 const spreadTables = `(record_states|record_deltas|record_calls|records|record_bodies|` +
-	`tombstones|account_weeks|summaries|deleted_values)`
+	`rollups|tombstones|account_weeks|summaries|deleted_values)`
 
 var rules = []rule{
 	{

@@ -12,7 +12,7 @@ import (
 )
 
 // partitioned are the tables that have a partition for each week.
-var partitioned = []string{"record_states", "record_deltas", "record_calls", "records", "record_bodies"}
+var partitioned = []string{"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups"}
 
 // The weeks around today that get a partition: back to what an import may bring, and some
 // ahead. Ids outside are in the default partition until their week comes.

@@ -105,6 +105,27 @@ CREATE TABLE account_weeks (
 	PRIMARY KEY (account_id, week, slot)
 ) WITH (fillfactor = 50);
 
+-- What the records of each session, trace and user of a week add up to: package rollup. Slots are as in account_weeks; a row may be negative.
+CREATE TABLE rollups (
+	account_id    text COLLATE "C" NOT NULL,
+	kind          smallint         NOT NULL, -- rollup.Kind
+	name          text COLLATE "C" NOT NULL,
+	ts            timestamptz      NOT NULL, -- the Monday of the week
+	slot          int              NOT NULL,
+	first_at      bigint           NOT NULL, -- microseconds since 1970; perhaps wider than what is left
+	last_at       bigint           NOT NULL,
+	turns         bigint           NOT NULL,
+	spans         bigint           NOT NULL,
+	cost          bigint           NOT NULL, -- billionths of a dollar
+	input_tokens  bigint           NOT NULL,
+	output_tokens bigint           NOT NULL,
+	errors        bigint           NOT NULL,
+	scores        bigint           NOT NULL,
+	score_sum     bigint           NOT NULL,
+	PRIMARY KEY (account_id, kind, name, ts, slot)
+) PARTITION BY RANGE (ts);
+CREATE TABLE rollups_default PARTITION OF rollups DEFAULT;
+
 -- Deleted records, which are kept out for ever.
 CREATE TABLE tombstones (
 	account_id text COLLATE "C" NOT NULL,

@@ -19,7 +19,7 @@ import (
 // page of a list goes to one node. The other tables are small and stay on the coordinator,
 // through which every statement goes anyway. They can be used while a worker is away.
 var spread = []string{
-	"record_states", "record_deltas", "record_calls", "records", "record_bodies",
+	"record_states", "record_deltas", "record_calls", "records", "record_bodies", "rollups",
 	"tombstones", "account_weeks", "summaries", "deleted_values",
 }
 

@@ -1,0 +1,146 @@
+package archive
+
+import (
+	"cmp"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"promptspool/api/calls/otel/dialect"
+	"promptspool/spool/archive/rollup"
+	"promptspool/spool/archive/rowcode"
+)
+
+// longestSpan is how long a call or span may take at most in a roll-up: ends are what callers say.
+const longestSpan = 24 * time.Hour
+
+// rollups returns what the record adds to the roll-ups of its session, its trace and its user. That
+// is nothing unless a list shows it, or it has a span.
+func (s *State) rollups() (p rollup.Part) {
+	traced := s.Span != nil && !s.ClosesTrace()
+	if !s.Listed() && !traced {
+		return p
+	}
+
+	p.Names[rollup.Session] = rollup.Name(s.effective(dialect.SessionKey))
+	p.Names[rollup.User] = rollup.Name(s.effective(dialect.UserKey))
+	if trace, ok := s.Trace(); ok {
+		p.Names[rollup.Trace] = hex.EncodeToString(trace[:])
+	}
+	if p.Names == [rollup.Kinds]string{} {
+		return p
+	}
+
+	p.Of[rollup.Spans] = one(traced)
+	if s.Listed() {
+		s.addCall(&p.Sums)
+	} else {
+		start := s.began(s.Span.Stamp, s.Span.Value.Start)
+		p.Of[rollup.Errors] = one(s.Span.Value.Status == "ERROR" && s.Request == nil)
+		setBounds(&p.Sums, start, s.Span.Value.End)
+	}
+	// A step's scores are those of its call.
+	if !s.IsStep() {
+		s.addScores(&p.Sums)
+	}
+
+	return p
+}
+
+// addCall adds what only calls have.
+func (s *State) addCall(sums *rollup.Sums) {
+	r := s.shown()
+	sums.Of[rollup.Turns], sums.Of[rollup.Errors] = 1, one(r.Status != "SUCCESS")
+	// Callers' numbers are bounded, so that no sum overflows.
+	if r.Price != nil {
+		sums.Of[rollup.Cost] = min(max(int64(*r.Price), 0), 1<<45)
+	}
+	for number, tokens := range map[rollup.Number]*int64{
+		rollup.InputTokens: r.InputTokens, rollup.OutputTokens: r.OutputTokens,
+	} {
+		if tokens != nil {
+			sums.Of[number] = min(max(*tokens, 0), 1<<40)
+		}
+	}
+	setBounds(sums, s.ListTime(), r.End)
+}
+
+// addScores adds the scores that the record shows.
+func (s *State) addScores(sums *rollup.Sums) {
+	for _, score := range s.scores() {
+		sums.Of[rollup.Scores]++
+		sums.Of[rollup.ScoreSum] += int64(score.Score)
+	}
+}
+
+// setBounds sets when the record began and ended.
+func setBounds(sums *rollup.Sums, start time.Time, end *time.Time) {
+	sums.First, sums.Last = start.UnixMicro(), start.UnixMicro()
+	if end != nil && end.After(start) && end.Sub(start) <= longestSpan {
+		sums.Last = end.UnixMicro()
+	}
+}
+
+// RollupChange is what a group adds to a roll-up in one week.
+type RollupChange struct {
+	Account string
+	Kind    rollup.Kind
+	Name    string
+	Week    time.Time
+	rollup.Sums
+}
+
+// Rollups returns how the group changes roll-ups, once it is settled, in an order that all writers
+// keep to. A roll-up has a row for each week, which week returns for the id of a record.
+func (g *Group) Rollups(week func(id UUID) time.Time) []*RollupChange {
+	type place struct {
+		account, name string
+		kind          rollup.Kind
+		week          time.Time
+	}
+	changes := make(map[place]*RollupChange)
+	for _, r := range g.Records {
+		before, after := &r.Before.Rollups, &r.After.Rollups
+		if !r.Changed || *before == *after {
+			continue
+		}
+		at := func(kind int, name string) *rollup.Sums {
+			p := place{r.Account, name, rollup.Kind(kind), week(r.ID)}
+			if changes[p] == nil {
+				changes[p] = &RollupChange{r.Account, p.kind, name, p.week, rollup.None()}
+			}
+			return &changes[p].Sums
+		}
+		for kind := range rollup.Kinds {
+			if name := before.Names[kind]; name != "" {
+				at(kind, name).Subtract(before.Sums)
+			}
+			if name := after.Names[kind]; name != "" {
+				at(kind, name).Add(after.Sums)
+			}
+		}
+	}
+
+	return slices.SortedFunc(maps.Values(changes), func(a, b *RollupChange) int {
+		return cmp.Or(strings.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Name, b.Name), a.Week.Compare(b.Week))
+	})
+}
+
+// effective returns the value that the record shows under a key of its metadata; "" for a long one.
+func (s *State) effective(key string) string {
+	value, ok := s.shownValue(key)
+	if !ok && s.Same != nil {
+		value, ok = s.Same.Metadata[key]
+	}
+	if !ok {
+		value = s.Context[key]
+	}
+	if rowcode.IsReference(value) {
+		return ""
+	}
+
+	return value
+}

@@ -1,0 +1,68 @@
+package badgerdb
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"promptspool/spool/archive/rollup"
+)
+
+// addRollups writes how the group changes the roll-ups. There are no weeks here: what is too old is
+// deleted record by record.
+func (f *folding) addRollups() error {
+	for _, change := range f.group.Rollups(func(uuid) (week time.Time) { return week }) {
+		key := f.keys.rollup(change.Kind, change.Name)
+		sums := rollup.None()
+		value, err := loadBytes(f.txn, key)
+		if err == nil && value != nil {
+			sums, err = rollup.Decode(value)
+		}
+		if err != nil {
+			return damaged(key, err)
+		}
+
+		if sums.Add(change.Sums); sums.Empty() {
+			f.delete(key)
+		} else {
+			f.set(key, sums.Encode())
+		}
+	}
+
+	return nil
+}
+
+// rollup checks a stored roll-up, and notes it.
+func (t *tally) rollup(key, rest, value []byte) error {
+	sums, err := rollup.Decode(value)
+	if err == nil && sums.Empty() {
+		err = errEmptyRollup
+	}
+	if err != nil {
+		return fmt.Errorf("key %q: %w", key, err)
+	}
+	t.rollups.Subtract(rollup.Kind(rest[0]), string(rest[1:]), &sums)
+
+	return nil
+}
+
+// within checks that the roll-ups of a record span its time.
+func (c *checker) within(k keys, part *rollup.Part) error {
+	for kind, name := range part.Names {
+		if name == "" {
+			continue
+		}
+		key := k.rollup(rollup.Kind(kind), name)
+		value, err := loadBytes(c.txn, key)
+		if err != nil {
+			return err
+		}
+		if sums, err := rollup.Decode(value); err != nil || sums.First > part.First || sums.Last < part.Last {
+			return fmt.Errorf("key %q: the roll-up has %+v, which is not around %+v", key, sums, part.Sums)
+		}
+	}
+
+	return nil
+}
+
+var errEmptyRollup = errors.New("a roll-up of no records")
