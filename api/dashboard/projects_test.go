@@ -81,8 +81,8 @@ func TestEachProjectShowsItsOwnOnly(t *testing.T) {
 
 	overview, theirs := s.call(ann, "GET", "/projects", nil), s.call("mallory@example.com", "GET", "/projects", nil)
 	for _, project := range []string{"default", "other"} {
-		row := regexp.MustCompile(`<tr><td class="wrap"><a href="/\?filter=since%3A7d&amp;project=` + project +
-			`">` + project + `</a>.*</td><td>owner</td><td class="number">1</td>`)
+		row := regexp.MustCompile(`<tr data-href><td class="wrap name"><a href="/\?filter=since%3A7d&amp;project=` +
+			project + `">` + project + `</a>.*</td><td>owner</td><td class="number" data-label="requests">1</td>`)
 		if !row.MatchString(overview.Body.String()) {
 			t.Errorf("%s is not in the overview: %s", project, overview.Body)
 		}

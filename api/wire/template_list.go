@@ -27,6 +27,9 @@ type TemplateListQuery struct {
 
 	SortBy    string // one of TemplateSorts; "" is name
 	SortOrder string // asc or desc; "" is asc by name, else desc
+
+	// Rank, which is not sent, comes before SortBy: the templates with the highest rank first.
+	Rank func(*Template) float64
 }
 
 // TemplateStatuses are the states that a list can show: templates in use, archived ones,
@@ -82,6 +85,12 @@ func within(at, from, to time.Time) bool {
 
 // Compare returns a negative number if the list shows a before b, else a positive one.
 func (q *TemplateListQuery) Compare(a, b *Template) int {
+	if q.Rank != nil {
+		if order := cmp.Compare(q.Rank(b), q.Rank(a)); order != 0 {
+			return order
+		}
+	}
+
 	order := 0
 	switch q.SortBy {
 	case "created_at":

@@ -46,13 +46,13 @@ var imports = map[string]string{
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +
 		"api/dashboard/overview api/dashboard/people api/dashboard/requests api/dashboard/templates",
 	"api/dashboard/overview": "api/closest api/dashboard/address api/dashboard/chart " +
-		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/filterline api/wire",
+		"api/dashboard/filter api/dashboard/frame api/dashboard/number api/dashboard/table api/filterline api/wire",
 	"api/dashboard/requests": "api/dashboard/address api/dashboard/conversation api/dashboard/filter " +
 		"api/dashboard/frame api/dashboard/markup api/dashboard/number api/filterline api/wire",
 	"api/dashboard/templates": "api/calls api/closest api/dashboard/address api/dashboard/chart " +
 		"api/dashboard/conversation api/dashboard/filter api/dashboard/frame api/dashboard/markup " +
-		"api/dashboard/number api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
-	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/wire",
+		"api/dashboard/number api/dashboard/table api/dashboard/textdiff api/filterline api/wire api/wire/jsonscan",
+	"api/dashboard/people": "api/dashboard/address api/dashboard/frame api/dashboard/table api/wire",
 	"api/dashboard/frame": "api/access api/dashboard/address api/dashboard/filter api/dashboard/markup " +
 		"api/dashboard/number api/dashboard/textdiff api/wire api/wire/calendar api/wire/jsonscan",
 	"api/dashboard/filter": "api/closest api/dashboard/address api/dashboard/number api/filterline " +
@@ -60,6 +60,7 @@ var imports = map[string]string{
 	"api/dashboard/conversation": "api/calls api/dashboard/markup",
 	"api/dashboard/address":      "",
 	"api/dashboard/number":       "",
+	"api/dashboard/table":        "api/dashboard/address",
 	"api/dashboard/chart":        "",
 	"api/dashboard/docs":         "api/wire/packed",
 	"api/dashboard/markup":       "",

@@ -35,7 +35,7 @@ var recipes = []struct {
 	},
 	{
 		heading: "Add a dashboard page",
-		example: `sidecarsPage|"/sidecars"|<h1>Sidecars`,
+		example: `sidecarsPage|"/sidecars"|<h1 class="hidden">Sidecars`,
 		helps:   `api/access/access\.go|api/dashboard/(frame/\w+\.go|templates/pages\.go|dashboard\.go)`,
 	},
 	{

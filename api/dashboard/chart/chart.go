@@ -20,6 +20,7 @@ type Chart struct {
 	Names  []string // of the lines, or of a bar's parts; at most LinesMax
 	Points []Point  // ordered by time
 	Format func(float64) string
+	Bad    int           // the name, counted from 1, that has the colour of failures; 0 if none
 	Bars   bool          // stacked bars instead of lines
 	Time   bool          // values are seconds, so the grid is in minutes and hours
 	Bucket time.Duration // the time that one point covers
@@ -219,20 +220,61 @@ func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 			s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
 
-	layout := time.DateOnly
+	points, layout := c.axisTimes(s)
+	for _, p := range points {
+		fmt.Fprintf(b, `<text x="%s" y="%d" text-anchor="middle">%s</text>`,
+			short(s.middle(p)), Height-6, p.At.Format(layout))
+	}
+}
+
+// axisTimes returns the points whose times the axis has space for, evenly spaced, and how it prints them.
+// Over several days, these are the beginnings of days.
+func (c *Chart) axisTimes(s scale) (points []Point, layout string) {
+	span := s.to.Sub(s.from)
+	days := c.Bucket >= 24*time.Hour || span > 96*time.Hour
 	switch {
+	case span > 300*24*time.Hour:
+		layout = "Jan 2006"
+	case days:
+		layout = "Jan 2"
+	case span > 25*time.Hour:
+		layout = "Jan 2 15:04"
 	case c.Bucket < time.Minute:
 		layout = "15:04:05"
-	case c.Bucket < 24*time.Hour:
-		layout = "Jan 2 15:04"
+	default:
+		layout = "15:04"
 	}
 
-	// The axis only has space for the first time and the last.
-	fmt.Fprintf(b, `<text x="%g" y="%d">%s</text>`, s.left, Height-6, s.from.Format(layout))
-	if last := c.Points[len(c.Points)-1].At; len(c.Points) > 1 {
-		fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="end">%s</text>`,
-			Width-marginRight, Height-6, last.Format(layout))
+	half := textWidth(layout) / 2
+	for i, p := range c.Points {
+		newDay := i > 0 && p.At.Day() != c.Points[i-1].At.Day()
+		x := s.middle(p)
+		if (newDay || !days || i == 0 && c.Bucket >= 24*time.Hour) && x >= half && x+half <= Width {
+			points = append(points, p)
+		}
 	}
+
+	// The label that is wider by a letter than the layout still has a gap beside it.
+	space := (Width - s.left - marginRight) / (2*half + 2*TextSize)
+	every := int(math.Ceil(float64(len(points)) / space))
+	var spaced []Point
+	for i := 0; i < len(points); i += every {
+		spaced = append(spaced, points[i])
+	}
+
+	return spaced, layout
+}
+
+// middle returns where the middle of a point's bucket is drawn.
+func (s scale) middle(p Point) float64 { return (s.x(p.At) + s.x(p.To)) / 2 }
+
+// Class returns the style of the colour of a name.
+func (c *Chart) Class(i int) string {
+	if i == c.Bad-1 {
+		return "c-bad"
+	}
+
+	return "c" + strconv.Itoa(i+1)
 }
 
 // drawBars draws all bars of one colour as a single path, which keeps the page small.
@@ -250,7 +292,7 @@ func (c *Chart) drawBars(b *strings.Builder, s scale) {
 	}
 
 	for i := range paths {
-		fmt.Fprintf(b, `<path class="bar c%d" d="%s"/>`, i+1, paths[i].String())
+		fmt.Fprintf(b, `<path class="bar %s" d="%s"/>`, c.Class(i), paths[i].String())
 	}
 	c.drawColumns(b, s)
 	b.WriteString(links.String()) // above the columns, or the mouse would not reach them
@@ -293,15 +335,15 @@ func (c *Chart) drawLines(b *strings.Builder, s scale) {
 				continue
 			}
 
-			x, y := short(s.x(p.At.Add(c.Bucket/2))), short(s.y(p.Values[i]))
+			x, y := short(s.middle(p)), short(s.y(p.Values[i]))
 			fmt.Fprintf(&line, "%s%s %s", pen, x, y)
 			fmt.Fprintf(&dots, "M%s %sh0", x, y) // a line of no length has two round ends: a dot
 			pen = "L"
 		}
 
-		fmt.Fprintf(b, `<path class="line c%d" d="%s"/>`, i+1, line.String())
+		fmt.Fprintf(b, `<path class="line %s" d="%s"/>`, c.Class(i), line.String())
 		if c.LinkValue == nil {
-			fmt.Fprintf(b, `<path class="dots c%d" d="%s"/>`, i+1, dots.String())
+			fmt.Fprintf(b, `<path class="dots %s" d="%s"/>`, c.Class(i), dots.String())
 		}
 	}
 
@@ -341,8 +383,8 @@ func (c *Chart) drawLinkedDots(b *strings.Builder, s scale) {
 
 			fmt.Fprintf(b, `<a href="%s" tabindex="-1"><title>%s</title>`,
 				html.EscapeString(c.LinkValue(p, i)), html.EscapeString(c.describeValue(p, i)))
-			fmt.Fprintf(b, `<circle class="c%d" cx="%s" cy="%s" r="3"/></a>`,
-				i+1, short(s.x(p.At.Add(c.Bucket/2))), short(s.y(v)))
+			fmt.Fprintf(b, `<circle class="%s" cx="%s" cy="%s" r="3"/></a>`,
+				c.Class(i), short(s.middle(p)), short(s.y(v)))
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // drawnText matches a label of a chart.
-var drawnText = regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)"( text-anchor="end")?>([^<]*)</text>`)
+var drawnText = regexp.MustCompile(`<text x="([0-9.]+)" y="([0-9.]+)"(?: text-anchor="(end|middle)")?>([^<]*)</text>`)
 
 // TestNoLabelOfAChartIsCut draws charts of all ranges and checks where their labels end.
 func TestNoLabelOfAChartIsCut(t *testing.T) {
@@ -34,16 +34,23 @@ func TestNoLabelOfAChartIsCut(t *testing.T) {
 
 	for name, r := range ranges {
 		for _, highest := range r.highest {
-			for _, bucket := range []time.Duration{time.Second, time.Hour, 24 * time.Hour} {
+			for _, bucket := range []time.Duration{time.Second, time.Hour, 24 * time.Hour, 30 * 24 * time.Hour} {
 				c := &chart.Chart{
 					Title:  name,
 					Names:  []string{"a"},
 					Format: r.format,
 					Time:   name == "latency",
 					Bucket: bucket,
-					Points: hours([]float64{highest}, []float64{highest / 3}, []float64{0}),
 				}
-				labelsFit(t, fmt.Sprintf("%s up to %v by %v", name, highest, bucket), string(c.SVG()))
+				for i := range 50 {
+					at := time.Date(2026, 11, 14, 0, 0, 0, 0, time.UTC).Add(time.Duration(i) * bucket)
+					values := []float64{highest / float64(i+1)}
+					c.Points = append(c.Points, chart.Point{At: at, To: at.Add(bucket), Values: values})
+					if i == 2 || i == 49 {
+						what := fmt.Sprintf("%s up to %v by %v, %d points", name, highest, bucket, i+1)
+						labelsFit(t, what, string(c.SVG()))
+					}
+				}
 			}
 		}
 	}
@@ -54,28 +61,35 @@ func TestNoLabelOfAChartIsCut(t *testing.T) {
 func labelsFit(t *testing.T, what, svg string) {
 	t.Helper()
 	var axis []string
-	bottomLeft := 0.0 // where the label at the bottom left ends
+	times, ended := 0, 0.0 // the labels at the bottom, and where the last one ends
 	for _, m := range drawnText.FindAllStringSubmatch(svg, -1) {
 		x, _ := strconv.ParseFloat(m[1], 64)
 		y, _ := strconv.ParseFloat(m[2], 64)
 		label := html.UnescapeString(m[4])
 		from, to := x, x+wide(label)
-		if m[3] != "" {
+		switch m[3] {
+		case "end":
 			from, to = x-wide(label), x
+		case "middle":
+			from, to = x-wide(label)/2, x+wide(label)/2
 		}
 
 		if from < 0 || to > chart.Width || y-chart.TextSize < -4 || y > chart.Height {
 			t.Errorf("%s: %q is drawn from %.1f to %.1f at %.1f", what, label, from, to, y)
 		}
 
-		switch {
-		case y < chart.Height-chart.MarginBottom+5:
+		if y < chart.Height-chart.MarginBottom+5 {
 			axis = append(axis, label)
-		case m[3] == "":
-			bottomLeft = to
-		case from <= bottomLeft:
-			t.Errorf("%s: the labels at the bottom overlap by %.1f", what, bottomLeft-from)
+			continue
 		}
+		if from <= ended {
+			t.Errorf("%s: the labels at the bottom overlap by %.1f", what, ended-from)
+		}
+		times, ended = times+1, to
+	}
+
+	if times < 2 {
+		t.Errorf("%s: the axis of time has %d labels", what, times)
 	}
 
 	if len(axis) < 2 || len(slices.Compact(slices.Clone(axis))) != len(axis) {

@@ -2,6 +2,7 @@ package frame
 
 import (
 	"html/template"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"promptspool/api/dashboard/chart"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/number"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
 )
@@ -60,6 +62,7 @@ type components struct {
 	Counted    Counted
 	Diff       comparedRows
 	Head       head
+	Order      table.Order
 }
 
 // head is that of a template's pages.
@@ -74,6 +77,7 @@ type head struct {
 func shownComponents() view {
 	v := components{
 		Head:       head{Name: "support/triage", Tab: "statistics", Labels: []wire.Label{{Name: "prod", Version: 7}}},
+		Order:      table.Read("/", url.Values{}, "-cost"),
 		Form:       filter.Form{Path: "/requests", Range: "last 7 days", Zone: "UTC"},
 		Fault:      wire.Invalid(wire.FieldError{Field: "name", Reason: "is taken"}),
 		Connection: connection{Unencrypted: true},
@@ -126,6 +130,7 @@ func shownCharts() []*chart.Chart {
 			Names:  []string{"succeeded", "failed"},
 			Format: number.Count,
 			Bars:   true,
+			Bad:    2,
 			Bucket: time.Hour,
 			Points: hours([]float64{9, 1}, []float64{12, 0}, []float64{7, 3}, []float64{10, 0}),
 		},

@@ -28,13 +28,14 @@ const countAll = "all"
 type CountedPage struct {
 	path    string
 	query   url.Values
+	asked   url.Values     // the query of its address, with what does not change the numbers
 	zone    *time.Location // of days in its filter
 	patient bool
 }
 
 // CountedPage returns the page at a path. query is what its numbers depend on.
 func (c *Exchange) CountedPage(path string, query url.Values) CountedPage {
-	return CountedPage{path, query, c.zone().Location, c.URL.Query().Has(countAll)}
+	return CountedPage{path, query, c.URL.Query(), c.zone().Location, c.URL.Query().Has(countAll)}
 }
 
 // Bounded bounds the time of a query to what a reader of the page waits for.
@@ -58,7 +59,7 @@ type Counted struct {
 func (p CountedPage) Counted(progress wire.Progress) Counted {
 	c := Counted{Progress: progress}
 	if progress.Incomplete && !p.patient {
-		everything := maps.Clone(p.query)
+		everything := maps.Clone(p.asked)
 		everything.Set(countAll, "1")
 		c.Everything = address.Of(p.path, everything)
 	}
@@ -77,6 +78,9 @@ func (c Counted) Mark() string {
 
 // Count prints a number of requests or tokens.
 func (c Counted) Count(n int64) string { return number.Grouped(n) + c.Mark() }
+
+// Brief prints a number of requests or tokens with three digits.
+func (c Counted) Brief(n int64) string { return number.Count(float64(n)) + c.Mark() }
 
 // Dollars prints an amount of money.
 func (c Counted) Dollars(x float64) string { return number.Dollars(x) + c.Mark() }

@@ -15,6 +15,7 @@ import (
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/number"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
@@ -23,8 +24,10 @@ import (
 type overviewView struct {
 	filter.Form
 	Totals  wire.Totals
+	Failed  string // the address of the requests that failed
 	Charts  []*chart.Chart
 	Tables  []breakdown
+	Order   table.Order // of the tables
 	Bucket  string
 	Buckets []string
 	Crowded int // how many bars a chart would have, if that is too many to draw
@@ -55,8 +58,20 @@ type breakdownRow struct {
 	Requests   int64
 	Tokens     int64
 	Cost       float64
-	ErrorRate  string
+	ErrorRate  float64
 	P50, P95   *float64 // latency in seconds
+
+	term filterline.Term // that its requests match
+}
+
+// breakdownColumns are what the tables can be sorted by.
+var breakdownColumns = table.Columns[breakdownRow]{
+	"requests": func(r *breakdownRow) float64 { return float64(r.Requests) },
+	"cost":     func(r *breakdownRow) float64 { return r.Cost },
+	"tokens":   func(r *breakdownRow) float64 { return float64(r.Tokens) },
+	"errors":   func(r *breakdownRow) float64 { return r.ErrorRate },
+	"p50":      func(r *breakdownRow) float64 { return table.OrNaN(r.P50) },
+	"p95":      func(r *breakdownRow) float64 { return table.OrNaN(r.P95) },
 }
 
 func (p *pages) overviewPage(c *frame.Exchange) error {
@@ -97,7 +112,9 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	v.Totals, v.Counted, v.Wide = a.Overall, page.Counted(a.Progress), a.MetadataKeysWide
 	switch {
 	case a.TotalRequests > 0:
-		v.Tables = breakdowns(f, a)
+		v.Failed = f.With(filterline.Where("status", "", "SUCCESS").Negated()).Requests()
+		v.Order = table.Read("/", own, query.Get("by"))
+		v.Tables = breakdowns(f, v.Order, a)
 	case !a.Incomplete:
 		v.SuggestClosest(c.Context(), p.records, c.Identity())
 	}
@@ -127,13 +144,13 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 		return c
 	}
 
+	succeeded := filterline.Where("status", "", "SUCCESS")
+	ended := []filter.Filter{f.With(succeeded), f.With(succeeded.Negated())}
 	requests := newChart("Requests", []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
 		succeeded := s.StatusCounts["SUCCESS"]
 		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
 	})
-	requests.Bars = true
-	succeeded := filterline.Where("status", "", "SUCCESS")
-	ended := []filter.Filter{f.With(succeeded), f.With(succeeded.Negated())}
+	requests.Bars, requests.Bad = true, 2
 	requests.LinkName = func(i int) string { return address.Of("/", ended[i].Values()) }
 	requests.LinkValue = func(p chart.Point, i int) string {
 		if i == 0 {
@@ -142,9 +159,8 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 		return ended[i].Between(p.At, p.To).Requests()
 	}
 
-	latency := newChart("Latency", []string{"p50", "p95", "p99"}, func(s wire.AnalyticsStat) []float64 {
-		l := a.Latency
-		return []float64{valueAt(l.P50, s.Date), valueAt(l.P95, s.Date), valueAt(l.P99, s.Date)}
+	latency := newChart("Latency", []string{"p50", "p95"}, func(s wire.AnalyticsStat) []float64 {
+		return []float64{valueAt(a.Latency.P50, s.Date), valueAt(a.Latency.P95, s.Date)}
 	})
 	latency.Format, latency.Time = number.Seconds, true
 
@@ -163,6 +179,13 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 		all = append(all, newChart("Scores, mean", names, func(s wire.AnalyticsStat) []float64 {
 			return scoreMeans(names, s.Scores)
 		}))
+	}
+	if len(all)%2 == 1 { // two stand side by side, so one more leaves no gap
+		errors := newChart("Error rate", []string{"failed"}, func(s wire.AnalyticsStat) []float64 {
+			return []float64{float64(s.Requests-s.StatusCounts["SUCCESS"]) / float64(s.Requests)}
+		})
+		errors.Format, errors.Bad = number.Percent, 1
+		all = slices.Insert(all, 1, errors)
 	}
 	chart.KeepFirstLinks(all)
 
@@ -206,28 +229,37 @@ func valueAt(values map[string]float64, date string) float64 {
 	return math.NaN()
 }
 
-// breakdowns returns the tables of an answer, without empty ones.
-func breakdowns(f filter.Filter, a wire.Analytics) []breakdown {
+// breakdownRowsMax bounds a table: it is an overview.
+const breakdownRowsMax = 12
+
+// breakdowns returns the tables of an answer in an order, without empty ones.
+func breakdowns(f filter.Filter, order table.Order, a wire.Analytics) []breakdown {
 	all := []breakdown{
-		totalsBy("Models", "model", f, a.ByModel),
-		totalsBy("Templates", "template", f, a.ByTemplate),
-		totalsBy("Providers", "provider", f, a.ByProvider),
-		byTag(f, a.TagsBreakdown),
-		byMetadata(f, a.MetadataValueBreakdown),
+		totalsBy("Models", "model", a.ByModel),
+		totalsBy("Templates", "template", a.ByTemplate),
+		totalsBy("Providers", "provider", a.ByProvider),
+		byTag(a.TagsBreakdown),
+		byMetadata(a.MetadataValueBreakdown),
+	}
+
+	for i := range all {
+		b := &all[i]
+		table.Sort(order, b.Rows, breakdownColumns)
+		b.Rows = b.Rows[:min(len(b.Rows), breakdownRowsMax)]
+		for j := range b.Rows {
+			b.Rows[j].Href = f.With(b.Rows[j].term).Requests()
+		}
 	}
 
 	return slices.DeleteFunc(all, func(b breakdown) bool { return len(b.Rows) == 0 })
 }
 
-// breakdownRowsMax bounds a table: it is an overview.
-const breakdownRowsMax = 12
-
-func byTag(f filter.Filter, tags []wire.Breakdown) breakdown {
+func byTag(tags []wire.Breakdown) breakdown {
 	b := breakdown{Title: "Tags", Tokens: true}
-	for _, t := range tags[:min(len(tags), breakdownRowsMax)] {
+	for _, t := range tags {
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:     t.Tag,
-			Href:     f.With(filterline.Where("tag", "", t.Tag)).Requests(),
+			term:     filterline.Where("tag", "", t.Tag),
 			Requests: t.Requests,
 			Tokens:   t.Tokens,
 			Cost:     t.Cost,
@@ -237,9 +269,9 @@ func byTag(f filter.Filter, tags []wire.Breakdown) breakdown {
 	return b
 }
 
-func byMetadata(f filter.Filter, values []wire.MetadataCost) breakdown {
+func byMetadata(values []wire.MetadataCost) breakdown {
 	b := breakdown{Title: "Metadata"}
-	for _, m := range values[:min(len(values), breakdownRowsMax)] {
+	for _, m := range values {
 		// Only the beginning of a long value is known.
 		matching := filterline.Where("metadata", m.Key, m.Value)
 		if m.Truncated {
@@ -249,7 +281,7 @@ func byMetadata(f filter.Filter, values []wire.MetadataCost) breakdown {
 
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:     m.Key + " = " + m.Value,
-			Href:     f.With(matching).Requests(),
+			term:     matching,
 			Requests: m.Requests,
 			Cost:     m.Cost,
 		})
@@ -258,13 +290,13 @@ func byMetadata(f filter.Filter, values []wire.MetadataCost) breakdown {
 	return b
 }
 
-func totalsBy(title, field string, f filter.Filter, totals map[string]wire.Totals) breakdown {
+func totalsBy(title, field string, totals map[string]wire.Totals) breakdown {
 	b := breakdown{Title: title, Tokens: true, Rates: true}
 	names := slices.SortedFunc(maps.Keys(totals), func(x, y string) int {
 		return cmp.Or(cmp.Compare(totals[y].Requests, totals[x].Requests), cmp.Compare(x, y))
 	})
 
-	for _, name := range names[:min(len(names), breakdownRowsMax)] {
+	for _, name := range names {
 		// No name is that of the requests without this field.
 		matching := filterline.Where(field, "", name)
 		if name == "" {
@@ -274,11 +306,11 @@ func totalsBy(title, field string, f filter.Filter, totals map[string]wire.Total
 		t := totals[name]
 		b.Rows = append(b.Rows, breakdownRow{
 			Name:      cmp.Or(name, "unknown"),
-			Href:      f.With(matching).Requests(),
+			term:      matching,
 			Requests:  t.Requests,
 			Tokens:    t.Tokens(),
 			Cost:      t.Cost,
-			ErrorRate: number.Percent(t.ErrorRate),
+			ErrorRate: t.ErrorRate,
 			P50:       t.Latency.P50,
 			P95:       t.Latency.P95,
 		})

@@ -3,9 +3,11 @@ package overview
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
@@ -22,6 +24,7 @@ type Retention struct {
 
 // sidecarsView is what the page of sidecars shows.
 type sidecarsView struct {
+	Order     table.Order
 	Items     []wire.FleetSidecar
 	Alive     int
 	Waiting   int64       // events in all spools
@@ -29,6 +32,18 @@ type sidecarsView struct {
 	Server    []wire.Drop // by this server itself, today
 	Kept      wire.Kept
 	Retention Retention
+}
+
+// sidecarColumns are what the sidecars can be sorted by.
+var sidecarColumns = table.Columns[wire.FleetSidecar]{
+	"seen":   func(s *wire.FleetSidecar) float64 { return table.At(&s.LastSeen) },
+	"queued": func(s *wire.FleetSidecar) float64 { return float64(s.BacklogEvents) },
+	"bytes":  func(s *wire.FleetSidecar) float64 { return float64(s.BacklogBytes) },
+	"oldest": func(s *wire.FleetSidecar) float64 { return s.OldestSeconds },
+	"held":   func(s *wire.FleetSidecar) float64 { return float64(s.HeldEvents) },
+	"dead":   func(s *wire.FleetSidecar) float64 { return float64(s.DeadLetters + s.Dropped) },
+	"lost":   func(s *wire.FleetSidecar) float64 { return float64(s.LostEvents) },
+	"clock":  func(s *wire.FleetSidecar) float64 { return table.OrNaN(s.ClockAhead) },
 }
 
 func (p *pages) sidecarsPage(c *frame.Exchange) error {
@@ -48,6 +63,8 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 		v.Waiting += s.BacklogEvents
 	}
 
+	v.Order = table.Read("/sidecars", url.Values{}, c.FormValue("by"))
+	table.Sort(v.Order, v.Items, sidecarColumns)
 	if v.Kept, err = p.records.Kept(c.Context(), c.Identity()); err != nil {
 		return err
 	}

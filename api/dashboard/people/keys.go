@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
 // keysView is what the page of keys shows.
 type keysView struct {
+	Order  table.Order
 	Keys   []wire.Key
 	New    wire.Key // the key just created; its secret is shown only now
 	Secret string
@@ -28,12 +30,20 @@ func (v keysView) Has(right string) bool { return slices.Contains(v.Typed["right
 // Logs reports whether the new key may log calls.
 func (v keysView) Logs() bool { return v.New.Scope&wire.ScopeLog != 0 }
 
+// keyColumns are what the keys can be sorted by.
+var keyColumns = table.Columns[wire.Key]{
+	"created": func(k *wire.Key) float64 { return table.At(&k.CreatedAt) },
+	"used":    func(k *wire.Key) float64 { return table.At(k.LastUsedAt) },
+}
+
 func (p *pages) keysPage(c *frame.Exchange) error { return p.showKeys(c, http.StatusOK, keysView{}) }
 
 func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) {
 	if v.Keys, err = c.Keys(); err != nil {
 		return err
 	}
+	v.Order = table.Read("/keys", url.Values{}, c.URL.Query().Get("by"))
+	table.Sort(v.Order, v.Keys, keyColumns)
 	if v.Typed == nil {
 		v.Typed = url.Values{"scope": {wire.ScopeApp.String()}}
 	}

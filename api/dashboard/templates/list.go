@@ -2,11 +2,13 @@ package templates
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
@@ -20,7 +22,7 @@ type templatesView struct {
 	Items                    []templateRow
 	Total                    int
 	Name, Label, Tag, Status string
-	Sort                     string
+	Order                    table.Order
 	Newer, Older             string // the addresses of the neighbouring pages
 	Narrowed                 bool   // a filter is in force
 }
@@ -38,7 +40,6 @@ func (p *pages) templatesPage(c *frame.Exchange) error {
 		Name:   q.Get("q"),
 		Label:  q.Get("label"),
 		Tag:    q.Get("tag"),
-		Sort:   q.Get("sort"),
 		Status: "active",
 	}
 	if q.Get("status") == "deleted" {
@@ -49,11 +50,22 @@ func (p *pages) templatesPage(c *frame.Exchange) error {
 	// Anything that is not the number of a page means the first one.
 	page, _ := strconv.Atoi(q.Get("page"))
 	page = min(max(page, 1), wire.PageOffsetMax)
-	list, err := p.templates.List(c.Context(), c.Identity(), v.query(page))
+	calls, err := p.callsByTemplate(c)
 	if err != nil {
 		return err
 	}
-	calls, err := p.callsByTemplate(c)
+	kept := maps.Clone(q)
+	for _, name := range []string{"by", "page", "done"} { // the notice belongs to this page only
+		kept.Del(name)
+	}
+	v.Order = table.Read("/templates", kept, q.Get("by"))
+	query := v.query(page)
+	query.Rank = table.Rank(v.Order, table.Columns[wire.Template]{
+		"latest":  func(t *wire.Template) float64 { return float64(t.Latest()) },
+		"calls":   func(t *wire.Template) float64 { return float64(calls[t.Name].Requests) },
+		"changed": func(t *wire.Template) float64 { return table.At(&t.UpdatedAt) },
+	})
+	list, err := p.templates.List(c.Context(), c.Identity(), query)
 	if err != nil {
 		return err
 	}
@@ -66,7 +78,6 @@ func (p *pages) templatesPage(c *frame.Exchange) error {
 	}
 
 	pageAddress := func(page int) string {
-		// The notice belongs to this page only.
 		q.Set("page", strconv.Itoa(page))
 		q.Del("done")
 		return address.Of("/templates", q)
@@ -92,9 +103,6 @@ func (v *templatesView) query(page int) wire.TemplateListQuery {
 	}
 	if v.Tag != "" {
 		query.Tags = []string{v.Tag}
-	}
-	if v.Sort == "updated_at" {
-		query.SortBy = v.Sort
 	}
 
 	return query

@@ -15,6 +15,7 @@ import (
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/number"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/filterline"
 	"promptspool/api/wire"
 )
@@ -28,6 +29,7 @@ type statisticsView struct {
 	Scores     []string // the names to choose from
 	Bucket     string
 	Buckets    []string
+	Order      table.Order
 	Rows       []statisticsRow
 	Charts     []*chart.Chart
 	ChartsLeft int // versions without a line, because there are too many
@@ -101,8 +103,31 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	}
 	v.markBest()
 	v.Charts = v.charts(f, answer.ChartInterval)
+	v.Order = table.Read("/template/statistics", own, q.Get("by"))
+	v.Rows = slices.Clone(v.Rows) // the charts point to those in their order
+	table.Sort(v.Order, v.Rows, versionColumns)
 
 	return c.Show(http.StatusOK, "statistics", head.Name+" · Statistics", "templates", v)
+}
+
+// versionColumns are what the versions can be sorted by.
+var versionColumns = table.Columns[statisticsRow]{
+	"requests": func(r *statisticsRow) float64 { return float64(r.Requests) },
+	"score":    (*statisticsRow).meanScore,
+	"p50":      func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P50) },
+	"p95":      func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P95) },
+	"mean":     func(r *statisticsRow) float64 { return table.OrNaN(r.Mean) },
+	"cost":     func(r *statisticsRow) float64 { return r.Cost },
+	"errors":   func(r *statisticsRow) float64 { return r.ErrorRate },
+}
+
+// meanScore returns the mean of the score that is shown, or NaN.
+func (r *statisticsRow) meanScore() float64 {
+	if r.Score == nil {
+		return math.NaN()
+	}
+
+	return r.Score.Mean
 }
 
 func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRow {
@@ -175,16 +200,11 @@ func versionScoreNames(versions []wire.VersionTotals) []string {
 
 // markBest marks, for each measure, the version that is better than all others.
 func (v *statisticsView) markBest() {
-	v.best(func(r *statisticsRow) float64 {
-		if r.Score == nil {
-			return math.NaN()
-		}
-		return r.Score.Mean
-	}).BestScore = true
+	v.best((*statisticsRow).meanScore).BestScore = true
 
 	// Less is better.
-	v.best(func(r *statisticsRow) float64 { return -orNaN(r.Latency.P50) }).BestLatency = true
-	v.best(func(r *statisticsRow) float64 { return -orNaN(r.Mean) }).BestCost = true
+	v.best(func(r *statisticsRow) float64 { return -table.OrNaN(r.Latency.P50) }).BestLatency = true
+	v.best(func(r *statisticsRow) float64 { return -table.OrNaN(r.Mean) }).BestCost = true
 }
 
 // best returns the only row with the highest value. It returns one that is not shown if several rows
@@ -203,14 +223,6 @@ func (v *statisticsView) best(value func(r *statisticsRow) float64) *statisticsR
 	}
 
 	return known[0]
-}
-
-func orNaN(v *float64) float64 {
-	if v == nil {
-		return math.NaN()
-	}
-
-	return *v
 }
 
 // charts draws a line for each of the newest versions that have requests.
@@ -236,7 +248,7 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 	}
 
 	latency := drawing.chart("Latency, p50", number.Seconds, func(t *wire.Totals) float64 {
-		return orNaN(t.Latency.P50)
+		return table.OrNaN(t.Latency.P50)
 	})
 	latency.Time = true
 	cost := drawing.chart("Cost per 1,000 calls", number.Dollars, meanCost)
@@ -246,6 +258,11 @@ func (v *statisticsView) charts(f filter.Filter, interval wire.ChartInterval) []
 	requests.Bars = true
 
 	all = append(all, latency, cost, requests)
+	if len(all)%2 == 1 { // two stand side by side, so one more leaves no gap
+		all = append(all, drawing.chart("Error rate", number.Percent, func(t *wire.Totals) float64 {
+			return t.ErrorRate
+		}))
+	}
 	chart.KeepFirstLinks(all)
 
 	return all
@@ -287,7 +304,7 @@ func (d versionDrawing) chart(
 	c := &chart.Chart{Title: title, Format: format, Bucket: d.bucket}
 	byDate := map[string]chart.Point{}
 	for i, r := range d.lines {
-		c.Names = append(c.Names, "version "+strconv.Itoa(*r.Version))
+		c.Names = append(c.Names, "v"+strconv.Itoa(*r.Version))
 		for _, b := range r.Series {
 			p, ok := byDate[b.Date]
 			if !ok {

@@ -135,13 +135,29 @@ document.addEventListener("focusin", async (event) => {
   }));
 });
 
-// A choice that applies at once needs no button. The style sheet hides it.
+// A choice in a form that applies at once needs no button, which the style sheet hides. What was open over the page is open again on
+// the next one, where the next choice can be made.
 document.documentElement.classList.add("scripted");
-document.addEventListener("change", (event) => event.target.closest("select[data-apply]")?.form.requestSubmit());
+document.addEventListener("change", (event) => {
+  const field = event.target, form = field.form;
+  if (!form?.matches("[data-apply]") || !field.matches("select, [type=checkbox]")) return;
+  try {
+    if (form.matches(".pop")) sessionStorage.setItem("open", field.value);
+  } catch { /* without storage it is opened again by hand */ }
+  form.requestSubmit();
+});
+try {
+  const field = document.querySelector(`.pop[data-apply] [value="${CSS.escape(sessionStorage.getItem("open") ?? "")}"]`);
+  sessionStorage.removeItem("open");
+  if (field) field.closest("details").open = true;
+  field?.focus();
+} catch { /* without storage */ }
 
 document.addEventListener("submit", (event) => {
   const question = event.target.dataset.confirm;
-  if (question && !confirm(question)) event.preventDefault();
+  if (!question || confirm(question)) return;
+  event.preventDefault();
+  event.target.reset();
 });
 
 // The server shows times, and reads days of a filter, in this zone.

@@ -160,7 +160,12 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			b.holds("nothing scrolls", `document.documentElement.scrollHeight <= innerHeight`)
 		}
 		switch path {
-		case "/sidecars", "/people", "/password", "/sign-in", "/sign-up", "/nowhere":
+		case "/sidecars":
+			b.do("look by phone", chromedp.EmulateViewport(390, 900))
+			b.cards(path)
+			b.do("as before", chromedp.EmulateViewport(1440, 900))
+			b.screenshots(path[1:])
+		case "/people", "/password", "/sign-in", "/sign-up", "/nowhere":
 			b.screenshots(path[1:])
 		case "/traces/" + agentTraceID:
 			b.screenshots("trace")
@@ -175,12 +180,13 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 
 	// The pages that answer forms.
 	b.visit("/keys")
+	b.do("open the form", chromedp.Click(".new > summary"))
 	b.do("some rights", chromedp.Click("[name=scope][value='']"), chromedp.Click("[value=log]"))
 	b.press(".new-key .primary")
 	b.do("rotate one", chromedp.Click(".key-acts summary"))
 	b.accessible(source, "a new key")
 	b.visit("/people")
-	b.press("form.card .primary")
+	b.press("[action$='/invites'] .primary")
 	b.accessible(source, "a new invitation")
 	b.visit("/requests?tags=demo")
 	for _, box := range []string{".export", ".columns", ".times"} {

@@ -279,10 +279,9 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	source := axe(t)
 	p := b.opens("requests")
 	p.unfolds(".columns summary")
-	p.do("choose",
-		chromedp.Click(".columns [value=cost]"), chromedp.Click(".columns [value=model]"),
-		chromedp.Click(".columns [value=compact]"))
-	p.clicks(".columns button")
+	for _, choice := range []string{"cost", "model", "compact"} {
+		p.clicks(".columns [value=" + choice + "]") // applies at once, and the choices stay open
+	}
 	p.shows("thead", "Model")
 	p.accessible(source, "a compact list")
 
@@ -297,6 +296,12 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 		b.holds(page+" fits", `document.documentElement.scrollWidth <= 390 &&
 			document.querySelector("#list").scrollWidth <= document.querySelector("#list").clientWidth`)
 		b.holds("a card shows the texts", `document.querySelector(".c-call").getBoundingClientRect().width > 300`)
+	}
+	for _, page := range []string{
+		"/?filter=since:7d", "/templates", "/template/statistics?name=support/reply", "/keys", "/people", "/projects",
+		"/audit",
+	} {
+		b.cards(page)
 	}
 	b.look(source)
 	for _, v := range b.violations("target-size") {
@@ -330,6 +335,19 @@ func TestAListFitsAPhoneAndAViewIsRemembered(t *testing.T) {
 	b.do("as before", chromedp.EmulateViewport(1440, 900))
 }
 
+// cards opens a page on a phone, whose rows are cards: nothing is cut off, and numbers say what they are.
+func (b *browser) cards(page string) {
+	b.t.Helper()
+	b.visit(page)
+	b.holds(page+" has cards", `(() => {
+		const cells = [...document.querySelectorAll(".cards tbody td")].filter((cell) => cell.checkVisibility());
+		return document.documentElement.scrollWidth <= 390 && cells.length > 0 && cells.every((cell) => {
+			const label = getComputedStyle(cell, "::before").content;
+			return cell.getBoundingClientRect().right <= 380 && (cell.matches(":not(.number)") || label.length > 2);
+		});
+	})()`)
+}
+
 func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
 	_, b := seeded(t)
 	b.do("a small window", chromedp.EmulateViewport(1280, 800))
@@ -341,6 +359,24 @@ func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
 	})()`)
 	b.shows(".versions", "Close with the agent's first name.", " scores")
 	b.screenshots("statistics-seeded")
+
+	// A heading sorts without a script, and a choice applies at once with one. The order stays.
+	rates := `[...document.querySelectorAll(".versions td:last-child")].map((cell) => parseFloat(cell.innerText))`
+	b.do("no scripts", scripts(false))
+	b.press(".versions th:last-child a")
+	b.holds("most errors come first", `document.querySelector("[aria-sort=descending]").innerText === "Errors" &&
+		`+rates+`.every((rate, i, all) => i === 0 || rate <= all[i - 1])`)
+	b.press(".versions th:last-child a")
+	b.holds("fewest errors come first", `document.querySelector("[aria-sort=ascending]").innerText === "Errors" &&
+		`+rates+`.every((rate, i, all) => i === 0 || rate >= all[i - 1])`)
+	b.do("scripts", scripts(true))
+	b.visit("/template/statistics?name=support/reply&by=cost")
+	b.do("choose", chromedp.Evaluate[chromedp.Void](`const span = document.querySelector("[name=span]");
+		span.value = "since:7d"; span.dispatchEvent(new Event("change", { bubbles: true }))`))
+	if err := b.poll(`location.search.includes("span=since%3A7d")`); err != nil {
+		t.Errorf("the time does not apply at once: %v", err)
+	}
+	b.shows("[aria-sort=descending]", "Total cost")
 
 	// The editor shows what apps get, and a test what a version would have sent in a conversation.
 	b.visit("/template/edit?name=support/agent")
@@ -357,7 +393,7 @@ func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
 	b.do("look by phone", chromedp.EmulateViewport(390, 900))
 	b.visit("/templates")
 	b.holds("its fields can be used", `document.documentElement.scrollWidth <= 390 &&
-		[...document.querySelectorAll(".several :is(input, select, button)")].every((field) => {
+		[...document.querySelectorAll(".several :is(input, select)")].every((field) => {
 			const box = field.getBoundingClientRect();
 			return box.width >= 70 && box.right <= 390;
 		})`)

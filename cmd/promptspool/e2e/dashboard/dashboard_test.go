@@ -77,6 +77,7 @@ func TestAFirstCallIsLoggedByWhatAPageOffers(t *testing.T) {
 
 	// Another key comes with the same examples.
 	b.visit("/keys")
+	b.do("open the form", chromedp.Click(".new > summary"))
 	b.fill("[name=name]", "second")
 	b.press(".new-key .primary")
 	b.shows("main", "Your new key", "Log a first call with it", "X-API-KEY")
@@ -231,9 +232,9 @@ func TestTheOverviewCountsAndLeadsToTheRequestsBehind(t *testing.T) {
 		server.Track("/rest/track-score", harness.AdminKey, map[string]any{"request_id": id, "score": 50 + n})
 	}
 	b.visit("/?bucket=second")
-	b.shows(".tiles", "40", "10.0%", "69.5", "40 scores")
-	b.shows("main", "gpt-4o-mini", "user_id = ann")
-	b.press(".charts section a")
+	b.shows(".tiles", "40", "10.0%")
+	b.shows("main", "69.5 · 40 scores", "gpt-4o-mini", "user_id = ann")
+	b.press(".charts section tbody a")
 	b.shows("main", "20 requests", "model:gpt-4o")
 	b.press("tbody tr:nth-child(3) a")
 	b.holds("the tab says what it shows", `document.title === "succeeded · gpt-4o · promptspool"`)

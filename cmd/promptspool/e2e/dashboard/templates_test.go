@@ -99,7 +99,7 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.shows("table", "greet customers", "chat", "gpt-4o-mini", "prod v1", "staging v3", "12")
 	b.screenshots("templates")
 
-	b.press("table a")
+	b.press("tbody a")
 	b.shows("main", "Version 3 latest", "Never promise a discount.", "warmer, no discounts",
 		"use the name", "staging", "prod v1")
 	b.screenshots("template")
