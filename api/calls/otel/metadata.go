@@ -1,7 +1,6 @@
 package otel
 
 import (
-	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -47,7 +46,9 @@ func (s *span) metadata() (map[string]string, []wire.Score) {
 		for _, key := range slices.Sorted(maps.Keys(object)) {
 			g.add(key, object[key].shown())
 		}
-		g.add(dialect.SessionKey, cmp.Or(object["session_id"].text(), object["thread_id"].text()))
+		for _, a := range dialect.Aliases {
+			g.add(a.As, object[a.Key].text())
+		}
 	})
 	if millis, ok := s.firstToken(); ok {
 		g.add("time_to_first_token_ms", rounded(millis))

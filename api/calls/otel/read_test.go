@@ -195,7 +195,7 @@ func TestWhatIsNotContentBecomesTagsMetadataAndALink(t *testing.T) {
 	s := otel.Read(encode(t, body))
 
 	want := map[string]string{
-		"user_id": "explicit", "conversation_id": "c1", "tier": "gold", "n": `{"x":1}`, "service": "shop",
+		"user_id": "explicit", "session_id": "c1", "tier": "gold", "n": `{"x":1}`, "service": "shop",
 		"environment": "prod", "team": "x", "time_to_first_token_ms": "500",
 	}
 	if fmt.Sprint(s.Metadata) != fmt.Sprint(want) {

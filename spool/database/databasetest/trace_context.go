@@ -68,7 +68,7 @@ func contexts(t *testing.T, open Open) {
 			}
 		}
 		ann, bob := having(t, s, name, "user_id", "ann"), having(t, s, name, "user_id", "bob")
-		if session := having(t, s, name, "conversation_id", "s-1"); ann != 1 || bob != 1 || session != 2 {
+		if session := having(t, s, name, "session_id", "s-1"); ann != 1 || bob != 1 || session != 2 {
 			t.Errorf("%s: %d calls are ann's, %d bob's, %d of the session", name, ann, bob, session)
 		}
 		if r := view(t, s, name, call.RequestID); r.Metadata["user_id"] != "ann" {

@@ -206,7 +206,7 @@ func detailed(t *testing.T, open Open) {
 	if err != nil || alone.FunctionName != "chat gemini-2.5-flash" || alone.Model != "gemini-2.5-flash" ||
 		*alone.InputTokens != 97 || *alone.OutputTokens != 12 || alone.OutputExcerpt != "Cancelled." ||
 		alone.FinishReason != "stop" || alone.Blueprint == nil || alone.LatencyMS != nil ||
-		alone.StartTime.UnixNano() != 1795664502440000000 || alone.Metadata["conversation_id"] != "conv-42" {
+		alone.StartTime.UnixNano() != 1795664502440000000 || alone.Metadata["session_id"] != "conv-42" {
 		t.Errorf("without its span the call is %+v, %v", alone, err)
 	}
 	if trace, err := a.Trace(t.Context(), id, alone.TraceID); err != nil || len(trace.Spans) != 1 {

@@ -54,11 +54,10 @@ const (
 	Decides     Meaning = "kind of the span, and whether it is a call"
 )
 
-// The keys of metadata that every dialect has a word for. The first two are those of the
-// hosted service.
+// The keys of metadata that every dialect has a word for.
 const (
 	UserKey        = "user_id"
-	SessionKey     = "conversation_id"
+	SessionKey     = "session_id"
 	EnvironmentKey = "environment"
 	ServiceKey     = "service"
 )
@@ -68,6 +67,17 @@ type Attribute struct {
 	Key   string // ends with * for all keys that begin so; N and M stand for indices
 	Means Meaning
 	As    string // the name of the parameter or metadata
+}
+
+// Aliases are other names of these keys in metadata that an app sends as a map. The first that is
+// there counts.
+var Aliases = []Attribute{
+	{"userId", Metadata, UserKey},
+	{"sessionId", Metadata, SessionKey},
+	{"thread_id", Metadata, SessionKey},
+	{"threadId", Metadata, SessionKey},
+	{"conversation_id", Metadata, SessionKey},
+	{"conversationId", Metadata, SessionKey},
 }
 
 // Source is an attribute, an event, or a group of them, that holds content of a call.
