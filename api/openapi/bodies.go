@@ -17,6 +17,25 @@ type WithKey struct {
 	APIKey string `json:"api_key,omitempty"`
 }
 
+// Placed is in the bodies of calls: whose call it was, and where it is in a trace.
+type Placed struct {
+	// The session or conversation of the call. It is kept as metadata, as are the two below,
+	// and takes precedence over metadata of the same name.
+	SessionID any `json:"session_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The user that the call was made for.
+	UserID any `json:"user_id,omitempty" jsonschema:"anyof_type=string;integer"`
+	// Where the app runs, such as production.
+	Environment any `json:"environment,omitempty" jsonschema:"anyof_type=string;integer"`
+	// The trace of the call: 32 hexadecimal digits. Zeros mean none, here and below.
+	TraceID string `json:"trace_id,omitempty"`
+	// The call's span in that trace: 16 hexadecimal digits.
+	SpanID string `json:"span_id,omitempty"`
+	// The span that the call is a step of: 16 hexadecimal digits.
+	ParentSpanID string `json:"parent_span_id,omitempty"`
+	// Milliseconds from the start of the call to its first token.
+	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty" jsonschema:"minimum=0,maximum=86400000"`
+}
+
 // TrackRequest is a call to a model, as the provider's client made it.
 type TrackRequest struct {
 	open
@@ -41,6 +60,7 @@ type TrackRequest struct {
 	// Values to find the call by, such as user_id and session_id. A value that is not a string
 	// is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
+	Placed
 	// The template that the call was made with: its name or its id.
 	PromptID any `json:"prompt_id,omitempty" jsonschema:"anyof_type=string;integer"`
 	// The template's version; without it and a label, the latest.
@@ -60,8 +80,6 @@ type TrackRequest struct {
 	ErrorMessage string `json:"error_message,omitempty"`
 	// An id of your own, a UUIDv7: the same id again is the same call.
 	RequestID string `json:"request_id,omitempty" jsonschema:"format=uuid"`
-	// The span of your own trace: 16 hexadecimal digits. Anything else is passed over.
-	SpanID any `json:"span_id,omitempty"`
 	// If true, the answer has the call as a blueprint, which can be published as a
 	// template.
 	ReturnBlueprint any `json:"return_prompt_blueprint,omitempty"`
@@ -113,6 +131,7 @@ type LogRequest struct {
 	Tags []string `json:"tags,omitempty" jsonschema:"maxItems=256"`
 	// Values to find the call by. A value that is not a string is kept as its JSON.
 	Metadata map[string]any `json:"metadata,omitempty"`
+	Placed
 	// The name of the template that the call was made with.
 	PromptName string `json:"prompt_name,omitempty" jsonschema:"maxLength=512"`
 	// The template's id, if its name is left out.

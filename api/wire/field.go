@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -207,6 +208,83 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 	}
 
 	return metadata
+}
+
+// FirstTokenKey is the metadata key of the milliseconds until the first token came.
+const FirstTokenKey = "time_to_first_token_ms"
+
+// metadataFields are the fields of a call that are kept as its metadata, under the same names,
+// besides FirstTokenKey.
+var metadataFields = []string{"session_id", "user_id", "environment"}
+
+// callMetadata reads the metadata of a call. A field takes precedence over metadata of its name.
+func (f *fields) callMetadata() map[string]string {
+	metadata := f.metadata("metadata", false)
+	set := func(name, text string) {
+		if text == "" {
+			return
+		}
+		if metadata == nil {
+			metadata = make(map[string]string)
+		}
+		metadata[name] = text
+	}
+
+	for _, name := range metadataFields {
+		text := f.textOrInteger(name, false, CallNameRunesMax)
+		// Of one that is too long, the archive keeps the beginning.
+		if runes := []rune(text); len(runes) > CallNameRunesMax {
+			text = string(runes[:CallNameRunesMax])
+		}
+		set(name, text)
+	}
+	if v, ok := f.raw(FirstTokenKey, false); ok {
+		if ms, ok := ParseFirstToken(string(v)); ok && isNumber(v) {
+			set(FirstTokenKey, strconv.FormatFloat(ms, 'f', -1, 64))
+		} else {
+			f.fault(FirstTokenKey, "must be a number from 0 to %d", FirstTokenMax)
+		}
+	}
+
+	return metadata
+}
+
+// ParseFirstToken reads milliseconds until the first token, as metadata has them.
+func ParseFirstToken(text string) (ms float64, ok bool) {
+	ms, err := strconv.ParseFloat(text, 64)
+	return ms, err == nil && ms >= 0 && ms <= FirstTokenMax
+}
+
+// tracePlace reads where a call is in the caller's trace.
+func (f *fields) tracePlace() TracePlace {
+	return TracePlace{
+		TraceID:      f.hexID("trace_id", 16),
+		SpanID:       f.hexID("span_id", 8),
+		ParentSpanID: f.hexID("parent_span_id", 8),
+	}
+}
+
+// hexID reads an id of size bytes. Without tracing, some clients send null, an empty text or
+// zeros.
+func (f *fields) hexID(name string, size int) string {
+	v, ok := f.raw(name, false)
+	if !ok || string(v) == `""` {
+		return ""
+	}
+
+	var id string
+	if v[0] == '"' {
+		id = strings.ToLower(jsonscan.Unquote(v))
+	}
+	if b, err := hex.DecodeString(id); err != nil || len(b) != size {
+		f.fault(name, "must be %d hexadecimal digits", 2*size)
+		return ""
+	}
+	if strings.Trim(id, "0") == "" {
+		return ""
+	}
+
+	return id
 }
 
 // metadataText returns a metadata value as text: a string's own, anything else as JSON

@@ -28,8 +28,8 @@ type LogWrite struct {
 	Score         *int            // nil if absent
 	ScoreName     string          // DefaultScoreName if it has none
 	Tags          []string
-	Metadata      map[string]string
-	Prompt        PromptLink // Name is prompt_name, else prompt_id
+	Metadata      map[string]string // with the fields in metadataFields
+	Prompt        PromptLink        // Name is prompt_name, else prompt_id
 	GroupID       string
 	Status        string
 	ErrorType     string
@@ -77,7 +77,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 		OutputTokens: f.countOf("output_tokens", TokensMax),
 		Price:        f.price("price"),
 		Tags:         f.tags("tags"),
-		Metadata:     f.metadata("metadata", false),
+		Metadata:     f.callMetadata(),
 		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
 		Status:       f.text("status", false, NameRunesMax),
 		ErrorType:    f.text("error_type", false, NameRunesMax),
@@ -102,6 +102,7 @@ func DecodeLog(object Object) (LogWrite, error) {
 		w.Score = &score
 	}
 	f.outcome(w.Status, w.ErrorType)
+	f.tracePlace() // only checked
 	if _, ok := object.Get("request_id"); ok {
 		w.RequestID = f.requestID()
 	}

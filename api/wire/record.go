@@ -47,12 +47,22 @@ type Record struct {
 	Span            json.RawMessage   `json:"span,omitempty"`             // of a span, and of a traced call
 	SpanName        string            `json:"span_name,omitempty"`        // of its span
 	SpanKind        string            `json:"span_kind,omitempty"`        // llm, agent, tool ...
-	TraceID         string            `json:"trace_id,omitempty"`         // of the span
 	RequestLogID    string            `json:"request_log_id,omitempty"`   // of a span: the request that logs its call
 	SpanRecordID    string            `json:"span_record_id,omitempty"`   // of such a request: the record of its span
 	TablePrice      *float64          `json:"table_price,omitempty"`      // by the tables, beside a reported price
 	SameCall        string            `json:"same_call,omitempty"`        // the request that lists show for its call
 	OtherReports    []string          `json:"other_reports,omitempty"`    // the steps that report its call as well
+
+	// Where the call or the span is in a trace.
+	TraceID      string `json:"trace_id,omitempty"`
+	SpanID       string `json:"span_id,omitempty"`
+	ParentSpanID string `json:"parent_span_id,omitempty"`
+
+	// Those of its metadata.
+	SessionID    string   `json:"session_id,omitempty"`
+	UserID       string   `json:"user_id,omitempty"`
+	Environment  string   `json:"environment,omitempty"`
+	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty"` // absent if unknown
 }
 
 // IsSpan reports whether the record is a span that is not a model call.

@@ -1,9 +1,7 @@
 package wire
 
 import (
-	"encoding/hex"
 	"encoding/json"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -21,16 +19,24 @@ type RequestWrite struct {
 	Response     json.RawMessage // an object; on the un-prefixed route anything
 	Start, End   time.Time       // zero if they are not a moment
 	Tags         []string
-	Metadata     map[string]string
-	Prompt       PromptLink // its Name is prompt_id: a name or an id; "" if absent
+	Metadata     map[string]string // with the fields in metadataFields
+	Prompt       PromptLink        // its Name is prompt_id: a name or an id; "" if absent
 	GroupID      string
 	Status       string
 	ErrorType    string
 	ErrorMessage string
-	SpanID       string // of the caller's own trace, in lower case; "" if there is none
+	TracePlace
 
 	// ReturnBlueprint asks for the call's blueprint in the reply.
 	ReturnBlueprint bool
+}
+
+// TracePlace is where a call is in the caller's own trace. The ids are hexadecimal, in lower case;
+// "" if there is none.
+type TracePlace struct {
+	TraceID      string
+	SpanID       string // of the call itself
+	ParentSpanID string
 }
 
 // PromptLink ties a request to a template version. Without Version it means the version
@@ -90,7 +96,7 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 		Start:        f.time("request_start_time", true),
 		End:          f.time("request_end_time", true),
 		Tags:         f.tags("tags"),
-		Metadata:     f.metadata("metadata", false),
+		Metadata:     f.callMetadata(),
 		GroupID:      f.textOrInteger("group_id", false, NameRunesMax),
 		Status:       f.text("status", false, NameRunesMax),
 		ErrorType:    f.text("error_type", false, BodyBytesMax),
@@ -101,6 +107,7 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 			Label:          f.text("prompt_label", false, NameRunesMax),
 			InputVariables: f.json("prompt_input_variables", false),
 		},
+		TracePlace: f.tracePlace(),
 	}
 	if args, ok := f.raw("args", false); ok {
 		w.Args = args
@@ -110,7 +117,6 @@ func DecodeRequest(object Object, strictResponse bool) (RequestWrite, error) {
 	// means something else by them loses no call.
 	wants, _ := object.Get("return_prompt_blueprint")
 	w.ReturnBlueprint = string(wants) == "true"
-	w.SpanID = spanID(object)
 	if w.ProviderType == "" {
 		w.ProviderType = f.loose("provider", NameRunesMax) // its name in LangChain
 	}
@@ -144,22 +150,6 @@ func (f *fields) loose(name string, runesMax int) string {
 	}
 
 	return s
-}
-
-// spanID reads span_id. Without tracing, some clients send null and some a span id of
-// zeros.
-func spanID(object Object) string {
-	v, ok := object.Get("span_id")
-	if !ok || v[0] != '"' {
-		return ""
-	}
-
-	id := strings.ToLower(jsonscan.Unquote(v))
-	if b, err := hex.DecodeString(id); err != nil || len(b) != 8 || id == "0000000000000000" {
-		return ""
-	}
-
-	return id
 }
 
 // DecodeScore reads a track-score; see DecodeRequest for its error.

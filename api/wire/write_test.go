@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,14 @@ func TestEveryFieldSaysWhatItTakes(t *testing.T) {
 		{"request", "error_type", false, "string", str},
 		{"request", "error_message", false, "string", str},
 		{"request", "request_id", false, "", id},
-		{"request", "span_id", false, everything, ""}, // an unknown field may be anything
+		{"request", "session_id", false, "string integer", strOrInt},
+		{"request", "user_id", false, "string integer", strOrInt},
+		{"request", "environment", false, "string integer", strOrInt},
+		{"request", "trace_id", false, "", "must be 32 hexadecimal digits"},
+		{"request", "span_id", false, "", "must be 16 hexadecimal digits"},
+		{"request", "parent_span_id", false, "", "must be 16 hexadecimal digits"},
+		{"request", "time_to_first_token_ms", false, "integer fraction", "must be a number from 0 to 86400000"},
+		{"request", "any", false, everything, ""}, // an unknown field may be anything
 
 		{"score", "request_id", true, "", id},
 		{"score", "score", true, "integer", "must be an integer from 0 to 100"},
@@ -178,6 +186,16 @@ func TestBoundsAreTakenAndOneBeyondIsNot(t *testing.T) {
 		{"request", "prompt_label", text("é", 513), "prompt_label is longer than 512 characters"},
 		{"request", "group_id", text("é", 513), "group_id is longer than 512 characters"},
 		{"request", "status", text("é", 513), "status is longer than 512 characters"},
+		{"request", "session_id", text("é", 256), ""},
+		{"request", "session_id", text("é", 257), "session_id is longer than 256 characters"},
+		{"request", "user_id", text("é", 257), "user_id is longer than 256 characters"},
+		{"request", "environment", text("é", 257), "environment is longer than 256 characters"},
+		{"request", "trace_id", text("0", 30), "trace_id must be 32 hexadecimal digits"},
+		{"request", "span_id", text("g", 16), "span_id must be 16 hexadecimal digits"},
+		{"request", "parent_span_id", text("0", 18), "parent_span_id must be 16 hexadecimal digits"},
+		{"request", "time_to_first_token_ms", "86400000", ""},
+		{"request", "time_to_first_token_ms", "8.64000001e7",
+			"time_to_first_token_ms must be a number from 0 to 86400000"},
 		{"request", "request_id", `"` + strings.ToUpper(someID) + `"`, ""},
 		{"request", "request_id", `"` + someID + ` "`, "request_id must be a UUIDv7, as track-request returned it"},
 
@@ -381,10 +399,12 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 		`,"span_id":null`:               {},
 		`,"span_id":"0000000000000000"`: {},
 		`,"span_id":""`:                 {},
-		`,"span_id":7`:                  {},
-		`,"span_id":"00F067AA0ba902b7"`: {SpanID: "00f067aa0ba902b7"},
-		`,"provider":"openai"`:          {ProviderType: "openai"},
-		`,"provider":{"a":1}`:           {},
+		`,"span_id":"00F067AA0ba902b7"`: {TracePlace: TracePlace{SpanID: "00f067aa0ba902b7"}},
+		`,"user_id":7,"session_id":"s","metadata":{"session_id":"t"},"time_to_first_token_ms":5e1`: {
+			Metadata: map[string]string{"user_id": "7", "session_id": "s", "time_to_first_token_ms": "50"},
+		},
+		`,"provider":"openai"`: {ProviderType: "openai"},
+		`,"provider":{"a":1}`:  {},
 		`,"provider":"x","provider_type":"openai","return_prompt_blueprint":true`: {
 			ProviderType:    "openai",
 			ReturnBlueprint: true,
@@ -398,9 +418,10 @@ func TestWhatAClientSaysBesideTheContract(t *testing.T) {
 
 		w, err := DecodeRequest(object, true)
 		if err != nil || w.SpanID != want.SpanID || w.ProviderType != want.ProviderType ||
+			!maps.Equal(w.Metadata, want.Metadata) ||
 			w.ReturnBlueprint != want.ReturnBlueprint {
-			t.Errorf("%s: span_id %q, provider_type %q, return_prompt_blueprint %v, error %v",
-				members, w.SpanID, w.ProviderType, w.ReturnBlueprint, err)
+			t.Errorf("%s: span_id %q, metadata %v, provider_type %q, return_prompt_blueprint %v, error %v",
+				members, w.SpanID, w.Metadata, w.ProviderType, w.ReturnBlueprint, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
 	"promptspool/spool/archive/rowcode"
 )
@@ -129,6 +130,41 @@ func (s *State) shownValue(key string) (value string, ok bool) {
 		return own, true
 	}
 	return later.Value, ok
+}
+
+// SessionID returns the session of the call, "" if it is unknown. It is the metadata of that name, as
+// are UserID and Environment.
+func (s *State) SessionID() string { return s.named(dialect.SessionKey) }
+
+// UserID returns whom the call was for, "" if that is unknown.
+func (s *State) UserID() string { return s.named(dialect.UserKey) }
+
+// Environment returns where the app of the call runs, "" if that is unknown.
+func (s *State) Environment() string { return s.named(dialect.EnvironmentKey) }
+
+// firstToken returns the milliseconds until the first token came, nil if they are unknown.
+func (s *State) firstToken() *float64 {
+	ms, ok := wire.ParseFirstToken(s.named(wire.FirstTokenKey))
+	if !ok {
+		return nil
+	}
+	return &ms
+}
+
+// named returns what metadata has under a key, "" if that is too long to be a name.
+func (s *State) named(key string) string {
+	value, ok := s.shownValue(key)
+	if !ok && s.Same != nil {
+		value, ok = s.Same.Metadata[key]
+	}
+	if !ok {
+		value = s.Context[key]
+	}
+	if rowcode.IsReference(value) {
+		return ""
+	}
+
+	return value
 }
 
 // Had returns all metadata values that the record has or had, each once.

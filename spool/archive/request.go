@@ -35,8 +35,8 @@ type Request struct {
 	// Traced is set if the request comes from a span; see State.putRequest.
 	Traced bool `json:"traced,omitempty"`
 
-	// SpanID is the caller's span around the call: 16 hexadecimal digits; see State.Link.
-	SpanID string `json:"span_id,omitempty"`
+	// Place is where a logged call is in the caller's trace; see State.span and State.Link.
+	Place
 
 	Tier       string         `json:"tier,omitempty"`
 	Price      *calls.Dollars `json:"price,omitempty"`       // nil: unknown
@@ -63,6 +63,13 @@ type Request struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 	Prompt    *Link             `json:"prompt,omitempty"`
 	GroupID   string            `json:"group_id,omitempty"`
+}
+
+// Place is a wire.TracePlace as a state has it.
+type Place struct {
+	TraceID      string `json:"trace_id,omitempty"`
+	SpanID       string `json:"span_id,omitempty"`
+	ParentSpanID string `json:"parent_span_id,omitempty"`
 }
 
 // toolsMax bounds the names of tools in a list's row.
@@ -95,7 +102,7 @@ func newRequest(w wire.RequestWrite) *Request {
 		Metadata:     w.Metadata,
 		Prompt:       newLink(w.Prompt),
 		GroupID:      w.GroupID,
-		SpanID:       w.SpanID,
+		Place:        Place(w.TracePlace),
 	}
 
 	// The body has the variables, and they may be long.

@@ -116,18 +116,18 @@ func (s *State) CallKey() (key UUID, ok bool) {
 		return key, false
 	}
 
-	return callKey(s.RequestID, &s.Request.Value)
+	return callKey(s.RequestID, &s.Request.Value, s.span())
 }
 
 // Keys returns the keys of the sets that folding the event will mostly ask for.
 func (e *Event) Keys() (keys []UUID) {
+	s := e.alone()
 	if e.Request != nil {
-		if key, ok := callKey(e.RequestID, e.Request); ok {
+		if key, ok := callKey(e.RequestID, e.Request, s.span()); ok {
 			keys = append(keys, key)
 		}
 	}
-	if e.Span != nil && (e.Span.ParentID != "" && e.Request != nil || e.Span.ParentID == "" && e.SaysForTrace()) {
-		s := State{RequestID: e.RequestID, Span: &Stamped[Span]{Value: *e.Span}}
+	if s.takesContext() || s.context() != nil {
 		if key, ok := s.traceKey(); ok {
 			keys = append(keys, key)
 		}
@@ -136,13 +136,20 @@ func (e *Event) Keys() (keys []UUID) {
 	return keys
 }
 
-func callKey(requestID string, r *Request) (key UUID, ok bool) {
+// callKey returns the key of a call's set. Reports of one span without the provider's id, such as the
+// app's own and that of its instrumentation, are brought together by the span.
+func callKey(requestID string, r *Request, span *Span) (key UUID, ok bool) {
 	id, ok := ParseUUID(requestID)
-	if !ok || len(r.ResponseID) < responseIDMin {
+	switch {
+	case !ok:
+		return key, false
+	case len(r.ResponseID) >= responseIDMin:
+		return keyOf(r.ResponseID, id.Time()), true
+	case span == nil || span.TraceID == "" || span.IsLog:
 		return key, false
 	}
 
-	return keyOf(r.ResponseID, id.Time()), true
+	return keyOf(otel.SharedID+span.TraceID+":"+span.SpanID, id.Time()), true
 }
 
 // callWeeks is in how many weeks, the last being that of the evaluation, a call is looked for.
@@ -222,8 +229,11 @@ func fits(a, b *State) bool {
 	}
 
 	x, y := &a.Request.Value, &b.Request.Value
-	if strings.HasPrefix(x.ResponseID, otel.SharedID) {
+	switch {
+	case strings.HasPrefix(x.ResponseID, otel.SharedID):
 		return true // of one library, each of whose reports has a part of what came back
+	case len(x.ResponseID) < responseIDMin && !x.Traced && !y.Traced:
+		return false // calls that an app logged with the span around them
 	}
 	if x.OutputTokens != nil && y.OutputTokens != nil && *x.OutputTokens != *y.OutputTokens {
 		return false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"promptspool/api/calls/otel"
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
 	"promptspool/api/wire/jsonscan"
 	"promptspool/spool/archive/rowcode"
@@ -65,12 +66,46 @@ func (s *Span) bytes() int {
 		len(s.LoggedAs)
 }
 
+// span returns the record's span or, of a call that was logged with a trace, the span that it is in
+// that trace; nil if it is in none.
+func (s *State) span() *Span {
+	if s.Span != nil {
+		return &s.Span.Value
+	}
+	if s.Request == nil || s.Request.Value.TraceID == "" {
+		return nil
+	}
+
+	r := &s.Request.Value
+	span := &Span{
+		TraceID:  r.TraceID,
+		SpanID:   r.SpanID,
+		ParentID: r.ParentSpanID,
+		Name:     rowcode.CutBytes(r.FunctionName, spanNameBytes),
+		Kind:     string(dialect.Call),
+		Start:    r.Start,
+		End:      r.End,
+	}
+	if span.SpanID == "" {
+		span.SpanID = OwnSpanID(s.RequestID)
+	}
+
+	return span
+}
+
+// OwnSpanID returns the id of the span of a call that was logged without one.
+func OwnSpanID(requestID string) string {
+	id, _ := ParseUUID(requestID)
+	return hex.EncodeToString(id[len(id)/2:])
+}
+
 // Trace returns the trace of the record's span; ok is false if it has none.
 func (s *State) Trace() (trace UUID, ok bool) {
-	if s.Span == nil {
+	span := s.span()
+	if span == nil {
 		return trace, false
 	}
-	return ParseTrace(s.Span.Value.TraceID)
+	return ParseTrace(span.TraceID)
 }
 
 // ParseTrace reads the id of a trace: 32 hexadecimal digits.

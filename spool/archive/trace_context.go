@@ -31,22 +31,24 @@ func (c *TraceContext) compare(other *TraceContext) int {
 // traceKey returns the key under which a Store keeps the TraceContext of the record's trace.
 func (s *State) traceKey() (key UUID, ok bool) {
 	id, ok := ParseUUID(s.RequestID)
-	if !ok || s.Span == nil || s.Span.Value.TraceID == "" {
+	span := s.span()
+	if !ok || span == nil || span.TraceID == "" {
 		return key, false
 	}
 
-	return keyOf("trace "+s.Span.Value.TraceID, id.Time()), true
+	return keyOf("trace "+span.TraceID, id.Time()), true
 }
 
 // context returns what the record's span says for the calls of its trace, nil if that is nothing.
 func (s *State) context() *TraceContext {
-	if s.Span == nil || s.Span.Value.ParentID != "" || s.Span.Value.IsLog {
+	span := s.span()
+	if span == nil || span.ParentID != "" || span.IsLog {
 		return nil
 	}
 
-	c := &TraceContext{SpanID: s.Span.Value.SpanID}
-	if start := s.Span.Value.Start; start != nil {
-		c.Start = start.UnixNano()
+	c := &TraceContext{SpanID: span.SpanID}
+	if span.Start != nil {
+		c.Start = span.Start.UnixNano()
 	}
 	own := s.ownMetadata()
 	for _, key := range traceKeys {
@@ -63,7 +65,8 @@ func (s *State) context() *TraceContext {
 
 // takesContext reports whether the record is a call that takes metadata from its trace.
 func (s *State) takesContext() bool {
-	return s.Request != nil && s.Span != nil && s.Span.Value.ParentID != ""
+	span := s.span()
+	return s.Request != nil && span != nil && span.ParentID != ""
 }
 
 // lacks reports whether the record does not have what its trace says.
@@ -99,18 +102,37 @@ func (g *Group) takeContexts(account *GroupAccount, changed []*Record) {
 	}
 }
 
-// SaysForTrace reports whether the event is a first span that says something for the calls of its
-// trace.
-func (e *Event) SaysForTrace() bool {
-	s := State{Span: &Stamped[Span]{Value: *e.Span}}
+// TraceToRenew returns the trace of a first span that says something for the calls of its trace.
+func (e *Event) TraceToRenew() (trace UUID, ok bool) {
+	s := e.alone()
+	if s.context() == nil {
+		return trace, false
+	}
+	return s.Trace()
+}
+
+// alone returns the state of a record that has only this event, as far as it concerns traces. It is
+// empty if the event is in none.
+func (e *Event) alone() (s State) {
+	if e.Span == nil && (e.Request == nil || e.Request.TraceID == "") {
+		return s
+	}
+
+	s.RequestID = e.RequestID
 	if e.Request != nil {
 		s.Request = &Stamped[Request]{Value: *e.Request}
+	}
+	if e.Span != nil {
+		s.Span = &Stamped[Span]{Value: *e.Span}
+	}
+	if s.span().ParentID != "" {
+		return s // only a first span says something for others
 	}
 	for key, value := range e.Metadata {
 		s.Metadata = with(s.Metadata, key, Stamped[string]{Value: value})
 	}
 
-	return s.context() != nil
+	return s
 }
 
 // Lacking returns the ids of those records of a trace that may lack what its first span says.

@@ -41,9 +41,13 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 		rec.Prompt = viewLink(link, s.Request, body)
 	}
 	if s.Span != nil {
-		v := &s.Span.Value
-		rec.SpanName, rec.SpanKind, rec.TraceID = v.Name, v.Kind, v.TraceID
+		rec.SpanName, rec.SpanKind = s.Span.Value.Name, s.Span.Value.Kind
 	}
+	if span := s.span(); span != nil {
+		rec.TraceID, rec.SpanID, rec.ParentSpanID = span.TraceID, span.SpanID, span.ParentID
+	}
+	rec.SessionID, rec.UserID, rec.Environment = s.SessionID(), s.UserID(), s.Environment()
+	rec.FirstTokenMS = s.firstToken()
 	if s.Request == nil && s.Span != nil {
 		s.viewSpan(&rec, body)
 	}
@@ -161,11 +165,11 @@ func (s *State) viewSpan(rec *wire.Record, body json.RawMessage) {
 
 // TraceSpan returns the record's span as its trace shows it; ok is false if it has none.
 func (s *State) TraceSpan() (span wire.TraceSpan, ok bool) {
-	if s.Span == nil || s.ClosesTrace() {
+	v := s.span()
+	if v == nil || s.ClosesTrace() {
 		return span, false
 	}
 
-	v := &s.Span.Value
 	span = wire.TraceSpan{
 		ID:        s.RequestID,
 		Name:      v.Name,

@@ -244,6 +244,8 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 			}
 		}},
 		{wire.KindRequest, "function_name", `"` + long(1025) + `"`, func(s *shown) { s.Function = long(1025) }},
+		{wire.KindRequest, "user_id", `"` + long(257) + `"`,
+			func(s *shown) { s.Metadata["user_id"] = long(256) }},
 		{wire.KindRequest, "group_id", `"` + long(513) + `"`, func(s *shown) { s.Groups = []string{"h", long(513)} }},
 		{wire.KindGroup, "group_id", `"` + long(513) + `"`, func(s *shown) { s.Groups[1] = long(513) }},
 		{wire.KindScore, "name", `"` + long(513) + `"`, func(s *shown) { s.Scores = map[string]int{long(513): 7} }},
@@ -277,6 +279,9 @@ func TestAFaultOfAnAcceptedEventCostsNoMoreThanItself(t *testing.T) {
 		{wire.KindRequest, "kwargs", ``, same},
 		{wire.KindRequest, "request_response", ``, same},
 		{wire.KindRequest, "request_start_time", `"soon"`, func(s *shown) { s.Timed = false }},
+		{wire.KindRequest, "session_id", `{}`, same},
+		{wire.KindRequest, "trace_id", `"t"`, same},
+		{wire.KindRequest, "time_to_first_token_ms", `-1`, same},
 		{wire.KindRequest, "group_id", `{}`, func(s *shown) { s.Groups = []string{"h"} }},
 		{wire.KindScore, "score", `101`, func(s *shown) { s.Scores = map[string]int{} }},
 		{wire.KindScore, "score", `"7"`, func(s *shown) { s.Scores = map[string]int{} }},

@@ -31,10 +31,10 @@ func (svc *Service) renewTraces(
 	seen := map[renewal]bool{}
 	for i := range events {
 		e := &events[i]
-		if e.Span == nil || !e.SaysForTrace() || results[i].Code != wire.ResultAccepted {
+		if results[i].Code != wire.ResultAccepted {
 			continue
 		}
-		trace, ok := archive.ParseTrace(e.Span.TraceID)
+		trace, ok := e.TraceToRenew()
 		of := renewal{account, trace}
 		if !ok || seen[of] {
 			continue

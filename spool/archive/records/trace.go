@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	}
 
 	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
+	logged := map[string]bool{} // ids of records that have only the caller's word for their span
 	after := ""
 	for {
 		states, more, err := svc.config.Store.Trace(ctx, id.Account, parsed, after, traceStep)
@@ -36,6 +38,9 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 		for i := range states {
 			if span, ok := states[i].TraceSpan(); ok {
 				spans = append(spans, span)
+				if states[i].Span == nil {
+					logged[span.ID] = true
+				}
 			}
 			answer.Closed = answer.Closed || states[i].ClosesTrace()
 		}
@@ -48,6 +53,7 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 		}
 		after = states[len(states)-1].RequestID
 	}
+	answer.Spans = placeLogged(answer.Spans, logged)
 	if len(answer.Spans) == 0 && !answer.Closed {
 		return wire.Trace{}, wire.Errorf(wire.CodeNotFound, "This project has no trace %.32s. If a sidecar "+
 			"has just accepted its spans, they may still be on their way.", trace)
@@ -60,6 +66,37 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	})
 
 	return answer, nil
+}
+
+// placeLogged puts calls that were logged with the id of another span below that span, and leaves out
+// those of which a span says that it is theirs.
+func placeLogged(spans []wire.TraceSpan, logged map[string]bool) []wire.TraceSpan {
+	if len(logged) == 0 {
+		return spans
+	}
+
+	taken, stood := map[string]bool{}, map[string]bool{} // span ids; ids of records
+	for i := range spans {
+		if s := &spans[i]; !logged[s.ID] {
+			taken[s.SpanID] = true
+			if s.RequestLogID != nil && s.SameCall == "" {
+				stood[*s.RequestLogID] = true
+			}
+		}
+	}
+	spans = slices.DeleteFunc(spans, func(s wire.TraceSpan) bool { return logged[s.ID] && stood[s.ID] })
+	for i := range spans {
+		s := &spans[i]
+		if !logged[s.ID] {
+			continue
+		}
+		if named := s.SpanID; taken[named] {
+			s.SpanID, s.ParentID = archive.OwnSpanID(s.ID), &named
+		}
+		taken[s.SpanID] = true
+	}
+
+	return spans
 }
 
 // IsClosed reports whether a trace of the identity's account was closed.
@@ -124,7 +161,7 @@ func (svc *Service) linkSpans(
 	of := map[string]archive.UUID{} // by the id of the span's record
 	var keys []archive.UUID
 	for i := range states {
-		if key, ok := states[i].LinkedTo(); ok {
+		if key, ok := states[i].LinkedTo(); ok && states[i].Span != nil {
 			of[states[i].RequestID] = key
 			keys = append(keys, key)
 		}

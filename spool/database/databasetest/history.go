@@ -35,7 +35,7 @@ var (
 	labels    = []string{"prod", "canary"}
 	names     = []string{"default", "compiles"}
 	groups    = []string{"g1", "g2"}
-	spanIDs   = []string{"00000000000000ab", "00000000000000AC"}
+	spanIDs   = []string{"00000000000000ab", "00000000000000AC", "0000000000000000"}
 	traces    = []string{"52adf2cf8206e15bbdd5b2da7b55fa89", "9ccdfeb0d3e94a91d462b13619a33a3c"}
 	sidecars  = []string{"host-a", "host-b"}
 	errors    = []string{"PROVIDER_TIMEOUT", "UNKNOWN_ERROR"}
@@ -230,6 +230,11 @@ func drawRequest(t *rapid.T) map[string]any {
 	}
 	if rapid.Bool().Draw(t, "in a span") {
 		body["span_id"] = pick(t, spanIDs)
+	}
+	if rapid.Bool().Draw(t, "in a trace") {
+		body["trace_id"] = pick(t, traces) // without a parent it takes nothing from others
+		body["user_id"], body["session_id"] = pick(t, values[:4]), pick(t, values[:4])
+		body["time_to_first_token_ms"] = rapid.SampledFrom([]float64{0, 250.5, 1e6, 86_400_000}).Draw(t, "first token")
 	}
 
 	// What may also come as an event of its own.

@@ -38,6 +38,7 @@ func Run(t *testing.T, open Open) {
 		{"a step and the call in it are one request", reportingSteps},
 		{"a call that several report is deleted as a whole, and outlives one of them", reportingNoMore},
 		{"calls have the user and session of their trace, whichever came first", contexts},
+		{"a call that is logged with its trace is in it once", logging},
 		{"halves of a call that arrive at the same time find each other", reportingTogether},
 
 		{"beyond the bound of orphans an event comes later", orphansFull},

@@ -89,3 +89,77 @@ func contexts(t *testing.T, open Open) {
 		}
 	}
 }
+
+// logging checks that a call which is logged with the ids of its trace is in that trace, also beside
+// what its instrumentation reports.
+func logging(t *testing.T, open Open) {
+	s, _ := open(t)
+	const first, own = "0000000000000001", "0000000000000003"
+	logged := func(n int, members string) wire.Event {
+		return Event(t, n, wire.KindRequest, ID(1000+n), `{"function_name":"answer","kwargs":{"model":"m"},`+
+			`"request_response":"yes","request_start_time":"2026-03-01T12:00:00Z",`+
+			`"request_end_time":"2026-03-01T12:00:01Z","trace_id":"`+traces[0]+`",`+members+`}`).Event
+	}
+	root := spanOfTrace(t, 1, "", attribute("user.id", "ann"), attribute("session.id", "s-1"))
+	traced := spanOfTrace(t, 3, first)
+	below := logged(10, `"parent_span_id":"`+first+`","session_id":"s-2","time_to_first_token_ms":"x"`)
+	twin := logged(11, `"parent_span_id":"`+first+`","span_id":"`+own+`"`)
+	one, other := logged(12, `"span_id":"`+first+`"`), logged(13, `"span_id":"`+first+`"`) // all of a function
+	all := []wire.Event{root, traced, below, twin, one, other}
+
+	for name, batches := range map[string][][]wire.Event{
+		"traced first": {{root, traced}, {below, twin}, {one, other}},
+		"logged first": {{other}, {one, twin, below}, {traced}, {root}},
+		"together":     {all},
+	} {
+		service, id := overStore(s), wire.Identity{Account: name, Scope: wire.ScopeFull}
+		for _, batch := range batches {
+			if _, err := service.Record(t.Context(), id, batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		// The call that is also traced is there once, with what its trace says.
+		if n := search(t, s, name, wire.Search{}).Total; n != 4 {
+			t.Errorf("%s: the list has %d calls, want 4", name, n)
+		}
+		ann, session := having(t, s, name, "user_id", "ann"), having(t, s, name, "session_id", "s-1")
+		if ann != 2 || session != 1 {
+			t.Errorf("%s: %d calls are ann's, %d of her session", name, ann, session)
+		}
+		r := view(t, s, name, below.RequestID)
+		if r.SessionID != "s-2" || r.UserID != "ann" || r.TraceID != traces[0] || r.ParentSpanID != first {
+			t.Errorf("%s: the call below the first span shows %+v", name, r)
+		}
+
+		trace, err := service.Trace(t.Context(), id, traces[0])
+		if err != nil || len(trace.Spans) != len(all) {
+			t.Fatalf("%s: the trace has %+v, %v", name, trace.Spans, err)
+		}
+		ids := map[string]bool{}
+		for _, span := range trace.Spans {
+			ids[span.SpanID] = true
+			above := first
+			switch span.ID {
+			case root.RequestID:
+				continue
+			case twin.RequestID:
+				above = own
+			}
+			if span.ParentID == nil || *span.ParentID != above {
+				t.Errorf("%s: %+v is not below %s", name, span, above)
+			}
+		}
+		if len(ids) != len(all) {
+			t.Errorf("%s: some spans have the same id: %+v", name, trace.Spans)
+		}
+
+		// It goes with the record.
+		if _, err := archive.Delete(t.Context(), s, name, wire.Deletion{RequestID: below.RequestID}); err != nil {
+			t.Fatal(err)
+		}
+		if trace, err = service.Trace(t.Context(), id, traces[0]); err != nil || len(trace.Spans) != len(all)-1 {
+			t.Errorf("%s: after the deletion the trace has %d spans, %v", name, len(trace.Spans), err)
+		}
+	}
+}
