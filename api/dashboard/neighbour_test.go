@@ -77,12 +77,22 @@ func TestNeighboursAreThoseOfTheListWhereTimesAndValuesAreTheSame(t *testing.T) 
 
 		// Through the whole list, and back.
 		var there, back []string
-		last := ""
-		for at := list[0]; at != ""; at = s.beside(ann, at, "next") {
+		first, last := list[0], ""
+		for at := first; at != ""; at = s.beside(ann, at, "next") {
 			there, last = append(there, recordOf(at)), at
 		}
 		for at := last; at != ""; at = s.beside(ann, at, "prev") {
-			back = append(back, recordOf(at))
+			back, first = append(back, recordOf(at)), at
+		}
+		for page, want := range map[string]string{first: "1 of 60", last: "60 of 60"} {
+			if place := s.links(ann, page, `id="place">([^<]*)<`); !slices.Equal(place, []string{want}) {
+				t.Errorf("%s: the place is %q, want %s", order, place, want)
+			}
+			// Back is the page of the list on which it is.
+			opened := s.rows(ann, s.links(ann, page, `href="([^"]*)" data-key="u"`)[0])
+			if !slices.ContainsFunc(opened, func(row string) bool { return recordOf(row) == recordOf(page) }) {
+				t.Errorf("%s: the list of %s does not have it", order, page)
+			}
 		}
 		slices.Reverse(back)
 		for i := range list {

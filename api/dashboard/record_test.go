@@ -28,7 +28,7 @@ func TestThePageOfASpanThatIsNoCallIsOfASpan(t *testing.T) {
 			!strings.Contains(body, "5b8efff798038103d269b633813fc60c") ||
 			strings.Contains(body, "look_<wbr>up</h1>") != isSpan ||
 			strings.Contains(body, "<dt>Kind</dt>") != isSpan ||
-			strings.Contains(body, "<dt>Cost</dt>") == isSpan || strings.Contains(body, "cURL") == isSpan {
+			strings.Contains(body, "<dt>Cost</dt>") == isSpan || strings.Contains(body, "Log call as curl") == isSpan {
 			t.Errorf("the page of %s: %d %s", operation, page.Code, body)
 		}
 

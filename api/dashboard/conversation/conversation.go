@@ -119,10 +119,24 @@ func (c *Call) Picture(place string) string {
 // Message is a message as a page shows it.
 type Message struct {
 	calls.Message
-	Texts []part
-	Tools []toolCall
-	Copy  string // the address of its whole text; "" if it has none
+	Texts  []part
+	Tools  []toolCall
+	Copy   string // the address of its whole text; "" if it has none
+	Folded string // what stands for it until it is opened; "" if it is open
+	Hit    bool   // what is folded has what was searched for
 }
+
+// foldSystem folds what an app sends with each call, if that is more than a line.
+func (t *Texts) foldSystem(m *Message) {
+	text := MessageText(&m.Message)
+	isFolded := m.Role == "system" || m.Role == "developer"
+	if isFolded && t.At != "" && len(text) > lineBytes {
+		m.Folded, m.Hit = calls.Excerpt(text), t.countHits(text) > 0
+	}
+}
+
+// lineBytes bounds a text that fits into a line of a page.
+const lineBytes = 80
 
 // part is a part of a message as a page shows it.
 type part struct {
@@ -192,6 +206,7 @@ func (t *Texts) Messages(direction string, all []calls.Message) []Message {
 				shown.Tools = append(shown.Tools, toolCall{c, t.Show(at, c.Arguments, false)})
 			}
 		}
+		t.foldSystem(&shown)
 		out = append(out, shown)
 	}
 

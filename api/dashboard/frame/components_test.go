@@ -22,8 +22,9 @@ import (
 
 // turn is a message of a conversation, as the component takes it.
 type turn struct {
-	Role, Name, ToolCallID, Copy string
+	Role, Name, ToolCallID, Copy, Folded string
 
+	Hit   bool
 	Texts []passage
 	Tools []toolCall
 }
@@ -112,7 +113,8 @@ func shownTurns() (messages []turn, answer turn) {
 	order := passage{HTML: `{"order": 1042}`, As: "json"}
 	long := passage{HTML: "You answer customers of a shop.", Whole: "/whole", Size: 37888, Lines: 450}
 	messages = []turn{
-		{Role: "system", Texts: []passage{long}},
+		{Role: "system", Copy: "/copy", Folded: "You answer customers of a shop.", Texts: []passage{long}},
+		{Role: "developer", Folded: "Be brief.", Hit: true, Texts: []passage{{HTML: "Be brief."}}},
 		{Role: "user", Copy: "/copy", Texts: []passage{{HTML: "Where is my parcel?"}}},
 		{Role: "assistant", Tools: []toolCall{{Name: "track_parcel", ID: "call_1", passage: order}}},
 		{Role: "tool", ToolCallID: "call_1", Texts: []passage{{HTML: "out for delivery"}}},

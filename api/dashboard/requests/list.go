@@ -3,6 +3,7 @@ package requests
 import (
 	"html/template"
 	"net/http"
+	"strconv"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
@@ -48,7 +49,15 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 
 	var main string
 	v.Page = page
-	v.Rows, main = requestRows(f, page)
+	n := readNumber(query)
+	if query.Get("cursor") == "" {
+		n.At = 1
+	}
+	n.Of = strconv.Itoa(page.Total)
+	if page.TotalIsLowerBound {
+		n.Of += "+"
+	}
+	v.Rows, main = requestRows(f, page, n)
 	p.showHits(c, f, v.Rows)
 	v.Shown = filled(v.Shown, f, v.Rows)
 	if v.ByDays = f.Order.Direction(filter.ByTime) != ""; v.ByDays {
@@ -63,6 +72,7 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	if page.NextCursor != nil {
 		next := f.Values()
 		next.Set("cursor", *page.NextCursor)
+		n.plus(len(page.Items)).set(next)
 		v.Next = address.Of(v.Path, next)
 	}
 	if query.Get("cursor") != "" {

@@ -3,13 +3,16 @@ package requests
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/number"
 	"promptspool/api/wire"
 )
 
@@ -34,6 +37,74 @@ type listPlace struct {
 	ID     string
 	Cursor string
 	Row    int
+	rowNumber
+}
+
+// rowNumber is that of a row in the whole list, as it was when the list was opened.
+type rowNumber struct {
+	At int    // from 1; 0 if it is unknown
+	Of string // how many rows there were, with a + if there were more
+}
+
+// readNumber reads the number in an address, which may be anything.
+func readNumber(q url.Values) rowNumber {
+	at, _ := strconv.Atoi(q.Get("n"))
+
+	return rowNumber{max(at, 0), q.Get("of")}
+}
+
+// plus returns the number of a row so many rows later.
+func (n rowNumber) plus(rows int) rowNumber {
+	if n.At > 0 {
+		n.At = max(n.At+rows, 0)
+	}
+
+	return n
+}
+
+// set adds the number to an address.
+func (n rowNumber) set(q url.Values) {
+	if n.At > 0 {
+		q.Set("n", strconv.Itoa(n.At))
+		q.Set("of", n.Of)
+	}
+}
+
+// String returns the number in words, such as "3 of 9"; "" if it is unknown.
+func (n rowNumber) String() string {
+	all, isBound := strings.CutSuffix(n.Of, "+")
+	of, err := strconv.Atoi(all)
+	switch at := number.Grouped(int64(n.At)); {
+	case n.At == 0:
+		return ""
+	case err != nil || of < n.At:
+		return at
+	case isBound:
+		return at + " of more than " + number.Grouped(int64(of))
+	default:
+		return at + " of " + number.Grouped(int64(of))
+	}
+}
+
+// backAddress returns the address of the page of a list that has the record at a place.
+func backAddress(f filter.Filter, p listPlace) string {
+	q := f.Values()
+	if first := p.plus(-p.Row); first.At > 1 {
+		q.Set("cursor", p.Cursor)
+		first.set(q)
+	}
+
+	return address.Of("/requests", q)
+}
+
+// readPlace reads a record's place in an address.
+func readPlace(id string, q url.Values) listPlace {
+	row, err := strconv.Atoi(q.Get("row"))
+	if err != nil || row < 0 || q.Get("cursor") == "" {
+		return listPlace{} // it was not opened from a list
+	}
+
+	return listPlace{id, q.Get("cursor"), row, readNumber(q)}
 }
 
 // recordAddress returns the address of a record at its place in the list of the filter, with a view of its
@@ -45,6 +116,7 @@ func recordAddress(f filter.Filter, p listPlace, view string) string {
 	q := f.Values()
 	q.Set("cursor", p.Cursor)
 	q.Set("row", strconv.Itoa(p.Row))
+	p.set(q)
 	if view == sentView {
 		q.Set("view", view)
 	}
@@ -58,11 +130,11 @@ const neighboursTimeMax = time.Second
 
 // neighbours returns the addresses of the records before one and after it, in the list
 // that its page was opened from; "" is none. Those not found in time are left out.
-func (p *pages) neighbours(c *frame.Exchange, f filter.Filter, id string) (previous, next string, err error) {
-	q := c.URL.Query()
-	at := listPlace{ID: id, Cursor: q.Get("cursor")}
-	if at.Row, err = strconv.Atoi(q.Get("row")); err != nil || at.Row < 0 || at.Cursor == "" {
-		return "", "", nil // it was not opened from a list
+func (p *pages) neighbours(
+	c *frame.Exchange, f filter.Filter, at listPlace,
+) (previous, next string, err error) {
+	if at.ID == "" {
+		return "", "", nil
 	}
 
 	ctx, cancel := context.WithTimeout(c.Context(), neighboursTimeMax)
@@ -78,7 +150,10 @@ func (p *pages) neighbours(c *frame.Exchange, f filter.Filter, id string) (previ
 		err = nil
 	}
 
-	return recordAddress(f, before, q.Get("view")), recordAddress(f, behind, q.Get("view")), err
+	before.rowNumber, behind.rowNumber = at.plus(-1), at.plus(1)
+	view := c.URL.Query().Get("view")
+
+	return recordAddress(f, before, view), recordAddress(f, behind, view), err
 }
 
 // readRows reads rows of a list after a cursor; "" is its beginning.
@@ -100,19 +175,19 @@ func (p listPlace) neighbours(read readRows) (before, behind listPlace, err erro
 		next = i
 	}
 	if i > 0 {
-		before = listPlace{page.Items[i-1].RequestID, p.Cursor, i - 1}
+		before = listPlace{ID: page.Items[i-1].RequestID, Cursor: p.Cursor, Row: i - 1}
 	}
 
 	switch {
 	case next < len(page.Items):
-		behind = listPlace{page.Items[next].RequestID, p.Cursor, next}
+		behind = listPlace{ID: page.Items[next].RequestID, Cursor: p.Cursor, Row: next}
 	case page.NextCursor != nil:
 		following, err := read(*page.NextCursor, 1)
 		if err != nil {
 			return before, behind, err
 		}
 		if len(following.Items) > 0 {
-			behind = listPlace{following.Items[0].RequestID, *page.NextCursor, 0}
+			behind = listPlace{ID: following.Items[0].RequestID, Cursor: *page.NextCursor}
 		}
 	}
 	if i == 0 && len(page.Items) > 0 {
@@ -136,12 +211,12 @@ func lastBefore(id string, read readRows) (last listPlace, err error) {
 		case i == 0:
 			return last, nil
 		case i > 0:
-			return listPlace{page.Items[i-1].RequestID, page.Start, i - 1}, nil
+			return listPlace{ID: page.Items[i-1].RequestID, Cursor: page.Start, Row: i - 1}, nil
 		case page.NextCursor == nil:
 			return listPlace{}, nil
 		}
 		if n := len(page.Items); n > 0 {
-			last = listPlace{page.Items[n-1].RequestID, page.Start, n - 1}
+			last = listPlace{ID: page.Items[n-1].RequestID, Cursor: page.Start, Row: n - 1}
 		}
 		cursor = *page.NextCursor
 	}

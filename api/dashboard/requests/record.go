@@ -37,6 +37,7 @@ type recordView struct {
 	Query      string             // that filter, and the page's place, for forms
 
 	Previous, Next neighbour // in that list
+	Place          string    // the record's number there, such as "3 of 9"; "" if it is unknown
 
 	AsSent bool   // texts are not laid out
 	Toggle string // the address of the page with the texts the other way
@@ -45,7 +46,8 @@ type recordView struct {
 
 	Talk string // the address of the calls of the same conversation; "" if it is unknown
 
-	Answer, Curl, Python string // the addresses of what can be copied; "" if there is no answer
+	Answer string     // the address of the response, to be copied; "" if there is none
+	Copies []copyLink // programs that make the call again
 }
 
 // othersMax bounds the other requests that a page shows.
@@ -95,16 +97,19 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	read := conversation.Read(r.Content())
 	t := recordTexts(c, f, r)
 	query := keepPlace(f.Values(), c.URL.Query())
+	at := readPlace(r.RequestID, query)
 	v := recordView{
 		outcome: outcome(r.Status),
 		Record:  r,
-		Back:    f.Requests(),
+		Back:    backAddress(f, at),
+		Place:   at.String(),
 		Query:   query.Encode(),
 		AsSent:  t.AsSent,
 		Toggle:  toggled(c.URL),
 		Talk:    talkAddress(r.Metadata),
-		Curl:    t.Address("curl"),
-		Python:  t.Address("python"),
+	}
+	if !r.IsSpan() {
+		v.Copies = copyLinks(r, t)
 	}
 	if len(read.Output) > 0 {
 		v.Answer = t.Address("answer")
@@ -139,7 +144,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
 
-	if v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, r.RequestID); err != nil {
+	if v.Previous.Href, v.Next.Href, err = p.neighbours(c, f, at); err != nil {
 		return err
 	}
 	v.Previous.Text, v.Next.Text = steps(f.Order)

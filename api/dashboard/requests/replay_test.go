@@ -13,7 +13,7 @@ func TestJSONBecomesPython(t *testing.T) {
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	command := replayCurl("http://a", json.RawMessage(`{"a":"it's"}`))
+	command := replay{url: "http://a", body: json.RawMessage(`{"a":"it's"}`)}.curl()
 	if !strings.HasSuffix(command, `-d '{"a":"it'\''s"}'`) {
 		t.Error(command)
 	}

@@ -22,10 +22,11 @@ type requestRow struct {
 }
 
 // requestRows returns the rows of a page of the list, and the name of the score that they show.
-func requestRows(f filter.Filter, page wire.SearchPage) (rows []requestRow, main string) {
+// n is the number of the first.
+func requestRows(f filter.Filter, page wire.SearchPage, n rowNumber) (rows []requestRow, main string) {
 	main = mainScore(page.Items)
 	for i, item := range page.Items {
-		at := listPlace{item.RequestID, page.Start, i}
+		at := listPlace{item.RequestID, page.Start, i, n.plus(i)}
 		row := requestRow{Row: item, outcome: outcome(item.Status), Href: recordAddress(f, at, "")}
 		if at := slices.IndexFunc(item.Scores, func(s wire.Score) bool { return s.Name == main }); at >= 0 {
 			row.Score = &item.Scores[at]

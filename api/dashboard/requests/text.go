@@ -85,7 +85,7 @@ func withPiece(page *url.URL, from int) string {
 // keepPlace adds to a query the record's place in its list, and which page of a long conversation another
 // query shows, and whether as sent.
 func keepPlace(to, from url.Values) url.Values {
-	for _, name := range []string{"cursor", "row", "piece", "view"} {
+	for _, name := range []string{"cursor", "row", "n", "of", "piece", "view"} {
 		if value := from.Get(name); value != "" {
 			to.Set(name, value)
 		}
@@ -114,12 +114,20 @@ func (p *pages) recordText(c *frame.Exchange) error {
 
 	var text string
 	var prose, ok bool
-	switch of := q.Get("of"); of {
-	case "curl":
-		text, ok = replayCurl(c.Base(), request), true
-	case "python":
-		text, ok = replayPython(c.Base(), request), true
-	case "variables":
+	of := q.Get("of")
+	again := logReplay(c.Base(), request)
+	if provider, found := strings.CutPrefix(of, ofProvider); found {
+		of, again = provider, providerReplay(r)
+	}
+	switch {
+	case again.url == "":
+	case of == "curl":
+		text, ok = again.curl(), true
+	case of == "python":
+		text, ok = again.python(), true
+	case of == "javascript":
+		text, ok = again.javaScript(), true
+	case of == "variables":
 		if r.Prompt != nil {
 			text, ok = string(r.Prompt.InputVariables), true
 		}

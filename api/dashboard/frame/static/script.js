@@ -35,16 +35,19 @@ function say(text) {
 
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-copy], [data-copy-from]");
-  if (!button || button.dataset.said) return;
+  if (!button || "said" in button.dataset) return;
   const from = button.dataset.copyFrom;
   const text = from ? fetch(from).then((answer) => answer.ok ? answer.text() : Promise.reject())
     : Promise.resolve(document.getElementById(button.dataset.copy).textContent);
-  button.dataset.said = button.textContent;
+  // In a menu that is folded, its word says so.
+  const shown = button.closest("details:not([open])")?.querySelector("summary") ?? button;
+  const was = [...shown.childNodes], at = document.activeElement;
+  button.dataset.said = "";
   const done = await copied(text);
-  button.focus();
-  button.textContent = done ? "Copied" : "Not copied";
-  say(button.textContent);
-  setTimeout(() => { button.textContent = button.dataset.said; delete button.dataset.said; }, 1500);
+  at.focus();
+  shown.textContent = done ? "Copied" : "Not copied";
+  say(shown.textContent);
+  setTimeout(() => { shown.replaceChildren(...was); delete button.dataset.said; }, 1500);
 });
 
 // A folded text is loaded as a whole, and can be folded again.
@@ -377,7 +380,10 @@ document.addEventListener("keydown", (event) => {
     k: () => step(-1),
     s: () => document.querySelector("[name=score]")?.focus(),
     "?": () => document.getElementById("help")?.showModal(),
-    e: () => document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link)),
+    e: () => {
+      document.querySelectorAll(".folded").forEach((turn) => { turn.open = true; });
+      document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link));
+    },
   }[event.key];
   const link = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   if (link) {

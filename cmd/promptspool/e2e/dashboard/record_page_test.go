@@ -6,8 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -15,6 +19,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"promptspool/cmd/promptspool/e2e/harness"
 	"promptspool/cmd/promptspool/e2e/seed"
@@ -109,6 +114,7 @@ func TestALongPromptIsReadWhole(t *testing.T) {
 	if strings.Contains(b.text(".is-user"), last) {
 		t.Error("the prompt is not folded")
 	}
+	b.holds("the system prompt is folded", `document.querySelector(".is-system .folded:not([open])") !== null`)
 	b.screenshots("record-folded")
 	b.do("show all", chromedp.Click(".is-user [data-whole]"))
 	b.waitsFor(".is-user", strings.TrimSpace(last))
@@ -117,6 +123,10 @@ func TestALongPromptIsReadWhole(t *testing.T) {
 	b.waitsFor(".is-user .fold", "Show all 36 KiB")
 	b.key("e")
 	b.waitsFor(".is-user", strings.TrimSpace(last))
+	b.shows(".is-system", "Answer in the customer's language.")
+
+	b.visit("/requests/" + id + "?filter=CUSTOMER's")
+	b.shows(".is-system .hit", "customer's")
 }
 
 func TestMarkdownIsLaidOutAndShownAsSentByAKey(t *testing.T) {
@@ -197,6 +207,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 		b.holds(fmt.Sprintf("record %d is shown", i), fmt.Sprintf(`location.pathname === "/requests/%s"`, ids[i]))
 	}
 	at(0)
+	b.shows("#place", fmt.Sprintf("1 of %d", len(ids)))
 	b.holds("the tab says what it shows",
 		`document.title === "failed · support/triage v3 · gpt-5-mini · promptspool"`)
 	b.shows(".failed", "other calls failed like this that day.")
@@ -205,6 +216,7 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 		at(i)
 	}
 	b.holds("the last one has no next", `document.querySelector("[rel=next]") === null`)
+	b.shows("#place", fmt.Sprintf("%d of %d", len(ids), len(ids)))
 	b.keyTo("k")
 	at(len(ids) - 2)
 
@@ -217,11 +229,14 @@ func TestYesterdaysFailuresOfAVersionAreWalkedByKeys(t *testing.T) {
 	at(len(ids) - 2)
 	b.keyTo("u")
 	b.shows(".chips", "template:support/triage@3")
+	b.holds("its row has the focus",
+		fmt.Sprintf(`document.activeElement.pathname === "/requests/%s"`, ids[len(ids)-2]))
 }
 
 func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
 	partstest.Need(t, "curl")
 	partstest.Need(t, "python3")
+	partstest.Need(t, "node")
 	server, b := founded(t)
 	b.allowClipboard()
 
@@ -248,26 +263,67 @@ func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
 		}
 	}
 
-	// Each logs what was logged, in a shell and in Python.
-	var sent [3]string
-	sent[0] = fmt.Sprint(server.Get("/api/public/v2/requests/" + id).JSON["request"])
-	for i, program := range [][]string{{"sh", "-c"}, {"python3", "-c"}} {
-		b.do("open the menu", chromedp.Evaluate[chromedp.Void](`document.querySelector(".actions .more").open = true`))
-		b.do("copy", chromedp.Click([]string{"[data-copy-from*=curl]", "[data-copy-from*=python]"}[i]))
+	programs := map[string][]string{
+		"curl":       {"sh", "-c"},
+		"Python":     {"python3", "-c"},
+		"JavaScript": {"node", "--input-type=module", "-e"},
+	}
+	// runs copies a program from the menu, runs it, and returns what it is answered. Another URL takes the
+	// place of the provider's.
+	runs := func(call, language, url string) []byte {
+		t.Helper()
+		b.do("open the menu", chromedp.Click(".actions .more summary"),
+			chromedp.Click(fmt.Sprintf("//div[contains(@class, 'menu-list')]/button[.='%s as %s']", call, language)))
 		text := b.copied()
-		again := exec.Command(program[0], program[1], text)
-		again.Env = append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey)
+		b.key(kb.Escape)
+		b.holds("the menu is closed, and its button has the focus",
+			`document.activeElement === document.querySelector(".actions .more:not([open]) summary")`)
+		if url != "" {
+			text = strings.ReplaceAll(text, "https://api.openai.com", url)
+		}
+
+		command := programs[language]
+		again := exec.Command(command[0], append(command[1:], text)...)
+		again.Env = append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey, "OPENAI_API_KEY=sk-mine")
 		out, err := again.Output()
+		if err != nil {
+			t.Fatalf("%s as %s: %v\n%s", call, language, err, text)
+		}
+		return out
+	}
+
+	// Each logs what was logged, in a shell and in Python.
+	request := server.Get("/api/public/v2/requests/" + id).JSON["request"]
+	for _, language := range []string{"curl", "Python"} {
 		var logged struct {
 			RequestID string `json:"request_id"`
 		}
-		if err != nil || json.Unmarshal(out, &logged) != nil || logged.RequestID == "" {
-			t.Fatalf("%v\n%s\nanswers %s", err, text, out)
+		out := runs("Log call", language, "")
+		if err := json.Unmarshal(out, &logged); err != nil || logged.RequestID == "" {
+			t.Fatalf("%v\n%s", err, out)
 		}
-		sent[i+1] = fmt.Sprint(server.Get("/api/public/v2/requests/" + logged.RequestID).JSON["request"])
+		sent := server.Get("/api/public/v2/requests/" + logged.RequestID).JSON["request"]
+		if !reflect.DeepEqual(sent, request) {
+			t.Errorf("what is logged again in %s is\n%s\nbut it was\n%s", language, sent, request)
+		}
 	}
-	if sent[1] != sent[0] || sent[2] != sent[0] {
-		t.Errorf("what is logged again is\n%s\nand\n%s\nbut it was\n%s", sent[1], sent[2], sent[0])
+
+	// Or calls the provider as the app did.
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var kwargs any
+		err := json.NewDecoder(r.Body).Decode(&kwargs)
+		if err != nil || !reflect.DeepEqual(kwargs, request.(map[string]any)["kwargs"]) ||
+			r.Method != "POST" || r.URL.Path != "/v1/chat/completions" ||
+			r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Authorization") != "Bearer sk-mine" {
+			t.Errorf("the provider gets %s %s %v %v %v", r.Method, r.URL, r.Header, kwargs, err)
+		}
+		_, _ = io.WriteString(w, "answered")
+	}))
+	defer provider.Close()
+	for language := range programs {
+		if out := runs("Provider call", language, provider.URL); strings.TrimSpace(string(out)) != "answered" {
+			t.Errorf("%s is answered %s", language, out)
+		}
 	}
 
 	// 4 MB are shown and copied whole.
