@@ -16,8 +16,6 @@ import (
 type compareView struct {
 	templateHead
 	A, B   int
-	Left   wire.RawTemplate
-	Right  wire.RawTemplate
 	Rows   []textdiff.Row // nil if the versions are equal
 	Select []int          // the versions to choose from, newest first
 }
@@ -37,13 +35,15 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 	source := func(version int) (wire.RawTemplate, error) {
 		return p.templates.Source(c.Context(), c.Identity(), head.Name, wire.Selector{Version: version})
 	}
-	if v.Left, err = source(v.A); err != nil {
+	left, err := source(v.A)
+	if err != nil {
 		return err
 	}
-	if v.Right, err = source(v.B); err != nil {
+	right, err := source(v.B)
+	if err != nil {
 		return err
 	}
-	v.Rows = textdiff.Lines(versionText(v.Left), versionText(v.Right))
+	v.Rows = textdiff.Lines(versionText(left), versionText(right))
 
 	return c.Show(http.StatusOK, "compare", head.Name+" · Compare", "templates", v)
 }

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -238,7 +239,6 @@ func readDraft(f url.Values) draft {
 			Description: at("tool-description", i),
 			Parameters:  at("tool-parameters", i),
 			More:        at("tool-more", i),
-			Raw:         at("tool-raw", i) == "true",
 			JSON:        at("tool-json", i),
 		})
 	}
@@ -253,28 +253,42 @@ func unixLines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n
 // apply carries out a button that changes the form, such as "add" or "remove-2". Buttons
 // that do not exist, or that do not fit the draft, change nothing.
 func (d *draft) apply(button string) {
-	if change, isTool := strings.CutPrefix(button, "tool-"); isTool {
-		d.applyToTools(change)
-		return
+	tool, isTool := strings.CutPrefix(button, "tool-")
+	switch {
+	case isTool && tool == "add" && len(d.Tools) < draftMessagesMax:
+		d.Tools = append(d.Tools, draftTool{})
+	case isTool && tool == "json" && len(d.Tools) < draftMessagesMax:
+		d.Tools = append(d.Tools, draftTool{JSON: newTool})
+	case isTool:
+		d.Tools = arranged(d.Tools, tool, 0)
+	case button == "format":
+		d.moveFormat()
+	case button == "add" && len(d.Messages) < draftMessagesMax:
+		d.addMessage()
+	case button == "chat" && d.Kind != "chat":
+		d.toChat()
+	case button == "completion" && d.Kind == "chat" && len(d.Messages) > 0:
+		d.toCompletion()
+	default:
+		d.Messages = arranged(d.Messages, button, 1)
 	}
+}
+
+// arranged carries out a button that moves or removes one of several parts, such as "up-1", but leaves
+// at least so many.
+func arranged[T any](parts []T, button string, least int) []T {
 	action, at, _ := strings.Cut(button, "-")
 	i, err := strconv.Atoi(at)
-	exists := err == nil && i >= 0 && i < len(d.Messages)
+	exists := err == nil && i >= 0 && i < len(parts)
 
 	switch {
-	case action == "format":
-		d.moveFormat()
-	case action == "add" && len(d.Messages) < draftMessagesMax:
-		d.addMessage()
-	case action == "remove" && exists && len(d.Messages) > 1:
-		d.Messages = slices.Delete(d.Messages, i, i+1)
+	case action == "remove" && exists && len(parts) > least:
+		parts = slices.Delete(parts, i, i+1)
 	case action == "up" && exists && i > 0:
-		d.Messages[i-1], d.Messages[i] = d.Messages[i], d.Messages[i-1]
-	case action == "chat" && d.Kind != "chat":
-		d.toChat()
-	case action == "completion" && d.Kind == "chat" && len(d.Messages) > 0:
-		d.toCompletion()
+		parts[i-1], parts[i] = parts[i], parts[i-1]
 	}
+
+	return parts
 }
 
 // addMessage adds an empty message. People who write examples alternate the two roles.
@@ -289,8 +303,8 @@ func (d *draft) addMessage() {
 // templateFormat is the member of a message, or of a completion, that says how its text is written.
 const templateFormat = "template_format"
 
-// misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
-func (d *draft) misplaced() bool {
+// Misplaced reports whether a chat's own settings have the format of its texts. Nothing reads it there.
+func (d draft) Misplaced() bool {
 	var other map[string]json.RawMessage
 	_ = json.Unmarshal([]byte(d.Other), &other) // anything but an object has nothing in the wrong place
 
@@ -299,11 +313,11 @@ func (d *draft) misplaced() bool {
 
 // moveFormat gives the messages the format that stands among the other settings, unless they have one.
 func (d *draft) moveFormat() {
-	if !d.misplaced() {
+	if !d.Misplaced() {
 		return
 	}
 	var other map[string]json.RawMessage
-	_ = json.Unmarshal([]byte(d.Other), &other) // misplaced has read it
+	_ = json.Unmarshal([]byte(d.Other), &other) // Misplaced has read it
 	for i := range d.Messages {
 		d.Messages[i].Format = cmp.Or(d.Messages[i].Format, jsonText(other[templateFormat]))
 	}
@@ -357,7 +371,7 @@ func jsonReason(text, wanted string, err error) string {
 
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		line, column := position(text, int(syntax.Offset)-1)
+		line, column := position([]byte(text), max(0, int(syntax.Offset)-1))
 		reason += fmt.Sprintf(", in line %d, column %d", line, column)
 	}
 
@@ -365,11 +379,10 @@ func jsonReason(text, wanted string, err error) string {
 }
 
 // position returns the line and the column of a byte of a text.
-func position(text string, at int) (line, column int) {
-	before := text[:max(0, min(at, len(text)))]
-	start := strings.LastIndexByte(before, '\n') + 1
+func position(text []byte, at int) (line, column int) {
+	lines := bytes.Split(text[:at], []byte("\n"))
 
-	return strings.Count(before, "\n") + 1, utf8.RuneCountInString(before[start:]) + 1
+	return len(lines), utf8.RuneCount(lines[len(lines)-1]) + 1
 }
 
 // publish returns what the draft publishes. A wire.CodeInvalid error names the fields that

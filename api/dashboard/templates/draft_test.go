@@ -41,7 +41,6 @@ func typed(d draft) url.Values {
 		f.Add("tool-description", t.Description)
 		f.Add("tool-parameters", t.Parameters)
 		f.Add("tool-more", t.More)
-		f.Add("tool-raw", strconv.FormatBool(t.Raw))
 		f.Add("tool-json", t.JSON)
 	}
 
@@ -105,7 +104,7 @@ func same(a, b json.RawMessage) bool {
 func TestTheEditorNamesFieldsThatAreNoJSON(t *testing.T) {
 	d := newDraft("n")
 	d.Settings, d.Metadata, d.Messages[0].More = "[1]", "nonsense", "null"
-	d.Tools = []draftTool{{Parameters: "{\n  x}", More: "[]"}, {Raw: true, JSON: "{]"}}
+	d.Tools = []draftTool{{Parameters: "{\n  x}", More: "[]"}, {JSON: "{]"}}
 
 	_, err := d.publish()
 	var fields []string
@@ -129,16 +128,14 @@ func TestToolsAreAddedMovedAndRemoved(t *testing.T) {
 	} {
 		d.apply(button)
 	}
-	if want := []draftTool{{Raw: true}, {Parameters: firstParameters}}; !reflect.DeepEqual(d.Tools, want) {
+	if want := []draftTool{{JSON: newTool}, {}}; !reflect.DeepEqual(d.Tools, want) {
 		t.Fatalf("the tools are %+v", d.Tools)
 	}
 
-	// What is pasted may be the tools of a whole call.
-	d.Tools[0].JSON = ` [{"type": "web_search"}, {"type": "function", "function": {"name": "g"}}]`
+	d.Tools[0].JSON = ` {"type": "web_search"}`
 	d.Tools[1] = draftTool{Name: "f"}
 	p, err := d.publish()
-	want := `[{"type":"web_search"},{"type":"function","function":{"name":"g"}},` +
-		`{"type":"function","function":{"name":"f"}}]`
+	want := `[{"type":"web_search"},{"type":"function","function":{"name":"f"}}]`
 	var b struct{ Tools json.RawMessage }
 	if json.Unmarshal(p.Blueprint, &b) != nil || !same(b.Tools, json.RawMessage(want)) {
 		t.Errorf("published are %s, %v", b.Tools, err)
@@ -149,9 +146,10 @@ func TestASlipInAToolsSchemaIsNamedWithItsPlace(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{`{"type": "object", "properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [true, {"$ref": "#/a"}]}},
 			"required": ["a"], "enum": [1], "additionalProperties": false, "x-own": {"type": 1}}`, ""},
-		{"{\n  \"type\": \"objekt\"}", `line 2, column 11: "objekt" is not a type: did you mean "object"?`},
-		{`{"properties": {"a": {"items": {"type": "x"}}}}`,
-			`line 1, column 41: "x" is not a type: use string, number, integer, boolean, object, array, null`},
+		{"{\n  \"type\": \"objekt\"}", `line 2, column 11: "objekt" is not one of the types string, number, integer, ` +
+			"boolean, object, array, null"},
+		{`{"properties": {"a": {"items": {"not": []}}}}`,
+			`line 1, column 40: must be a schema, such as {"type": "string"}`},
 		{`{"type": [1]}`, "line 1, column 11: must be a type or a list of types"},
 		{`{"required": "a"}`, "line 1, column 14: must be a list of strings"},
 		{`{"required": [1]}`, "line 1, column 15: must be a string"},
@@ -163,7 +161,7 @@ func TestASlipInAToolsSchemaIsNamedWithItsPlace(t *testing.T) {
 			"line 1, column 17: must be a string; line 1, column 32: must be a string"},
 		{`{"type": `, ""}, // is no JSON, which is said elsewhere
 	} {
-		d := draft{Tools: []draftTool{{Raw: true}, {Parameters: c.schema}}}
+		d := draft{Tools: []draftTool{{JSON: newTool}, {Parameters: c.schema}}}
 		var got []string
 		for _, f := range d.schemaFindings() {
 			place, ok := strings.CutPrefix(f.Place, "Tool 2, parameters, ")
@@ -187,7 +185,7 @@ func FuzzADraftIsReadOrRefused(f *testing.F) {
 			"name": {"n"}, "kind": {kind}, "role": {role}, "text": {text}, "json": {"true"}, "more": {more},
 			"metadata": {metadata}, "other": {more},
 			"tool-name": {text, text}, "tool-parameters": {more, more}, "tool-more": {metadata, metadata},
-			"tool-raw": {"true", ""}, "tool-json": {more, ""},
+			"tool-json": {more, ""},
 		})
 		d.apply(do)
 		if p, err := d.publish(); err == nil && !json.Valid(p.Blueprint) {
@@ -201,11 +199,11 @@ func TestAFormatInTheWrongPlaceIsMovedToTheMessages(t *testing.T) {
 	d := newDraft("x")
 	d.Other = `{"template_format": "jinja2", "tool_choice": "auto"}`
 	d.Messages[0].Format = "f-string"
-	if !d.misplaced() {
+	if !d.Misplaced() {
 		t.Error("it is not noticed")
 	}
 	d.apply("format")
-	if d.Messages[0].Format != "f-string" || d.Messages[1].Format != "jinja2" || d.misplaced() {
+	if d.Messages[0].Format != "f-string" || d.Messages[1].Format != "jinja2" || d.Misplaced() {
 		t.Errorf("the messages are %+v, the other settings %s", d.Messages, d.Other)
 	}
 	if want := `{"tool_choice":"auto"}`; strings.Join(strings.Fields(d.Other), "") != want {
@@ -214,7 +212,7 @@ func TestAFormatInTheWrongPlaceIsMovedToTheMessages(t *testing.T) {
 
 	// A completion has its format there.
 	d.Kind, d.Other = "completion", `{"template_format": "jinja2"}`
-	if d.apply("format"); d.misplaced() || d.Other == "" {
+	if d.apply("format"); d.Misplaced() || d.Other == "" {
 		t.Errorf("of a completion it is moved: %q", d.Other)
 	}
 }

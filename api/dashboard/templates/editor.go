@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -31,7 +30,7 @@ type editView struct {
 	Preview   previewView
 	Error     *wire.Error
 	Refused   []shownFinding // why the draft was not saved: it cannot be rendered, or called with its tools
-	NewLabel  *newLabel      // asked for before the draft is saved
+	Question  string         // asked before the draft is saved with a new label; see newLabel
 	Overtaken int            // the draft's base, if another version was saved meanwhile; else 0
 	Latest    int            // the number of that version
 	Unsaved   bool           // the fields come from a form, not from a version
@@ -140,7 +139,7 @@ func (p *pages) edit(c *frame.Exchange) error {
 	switch {
 	case err != nil:
 		return p.showNotSaved(c, v, err)
-	case len(v.Refused) > 0 || v.NewLabel != nil:
+	case len(v.Refused) > 0 || v.Question != "":
 		return p.showEditor(c, http.StatusUnprocessableEntity, v)
 	}
 
@@ -149,7 +148,7 @@ func (p *pages) edit(c *frame.Exchange) error {
 
 // save publishes the draft. If it cannot be rendered, it is only published if anyway is
 // set; otherwise v.Refused explains why not. Before it gets a label that the project does not have,
-// v.NewLabel asks.
+// v.Question asks.
 func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Published, error) {
 	version, err := v.publish()
 	if err != nil {
@@ -166,7 +165,7 @@ func (p *pages) save(c *frame.Exchange, v *editView, anyway bool) (wire.Publishe
 			return wire.Published{}, nil
 		}
 	}
-	if v.NewLabel, err = p.askForNew(c, v.Head, v.Label); err != nil || v.NewLabel != nil {
+	if v.Question, err = p.newLabel(c, v.Head, v.Label); err != nil || v.Question != "" {
 		return wire.Published{}, err
 	}
 
@@ -252,9 +251,9 @@ type previewView struct {
 	Unused    []string // those that were given beside them
 	Findings  []shownFinding
 	Warning   string
-	Changes   []textdiff.Row // to the version named by Against; nil if there are none
-	Against   string
-	Error     *wire.Error // why there are no Kwargs, or nothing at all
+	Changes   []textdiff.Row // to a version; nil if there are none
+	Against   int            // that version: what the draft's label points to, or the latest
+	Error     *wire.Error    // why there are no Kwargs, or nothing at all
 }
 
 // renderDraft renders a draft with its variables: as messages, and for its provider.
@@ -268,9 +267,11 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 		return out
 	}
 
-	if out.Against, out.Changes, err = p.changes(c, v, version); err != nil {
-		out.Error = previewFault(err)
-		return out
+	// A new template, and a new label, have nothing to be compared with.
+	from, err := p.templates.Source(c.Context(), c.Identity(), v.Name, wire.Selector{Label: v.Label})
+	if err == nil {
+		draft := wire.RawTemplate{Blueprint: version.Blueprint, Metadata: version.Metadata}
+		out.Against, out.Changes = from.Version, textdiff.Lines(versionText(from), versionText(draft))
 	}
 
 	// The messages are shown even if the draft's own provider does not accept them.
@@ -299,10 +300,8 @@ func (p *pages) renderDraft(c *frame.Exchange, v draft) previewView {
 	if err != nil {
 		out.Error = previewFault(err)
 
-		// The error already lists some of the findings. Show each once.
-		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool {
-			return f.listedIn(err)
-		})
+		// The error says what the provider lacks, as the findings do. They also name places in texts.
+		out.Findings = slices.DeleteFunc(out.Findings, func(f shownFinding) bool { return f.Field == "" })
 
 		return out
 	}
@@ -326,28 +325,6 @@ func (d *draft) previewInput() (wire.Publish, map[string]json.RawMessage, error)
 	}
 
 	return p, variables, nil
-}
-
-// changes compares a draft with the version that its label points to, or else with its base.
-func (p *pages) changes(c *frame.Exchange, d draft, to wire.Publish) (string, []textdiff.Row, error) {
-	if d.New {
-		return "", nil, nil
-	}
-
-	name := "version " + strconv.Itoa(d.Base)
-	from, err := p.templates.Source(c.Context(), c.Identity(), d.Name, wire.Selector{Version: d.Base})
-	if d.Label != "" {
-		at, err := p.templates.Source(c.Context(), c.Identity(), d.Name, wire.Selector{Label: d.Label})
-		if err == nil { // a new label points to nothing
-			from, name = at, fmt.Sprintf("%s, version %d", d.Label, at.Version)
-		}
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	draft := wire.RawTemplate{Blueprint: to.Blueprint, Metadata: to.Metadata}
-
-	return name, textdiff.Lines(versionText(from), versionText(draft)), nil
 }
 
 // plainProvider is the provider whose arguments can express the most of a template. They

@@ -3,7 +3,6 @@ package templates
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 
 	"promptspool/api/wire"
@@ -64,14 +63,4 @@ func (v editView) FindingsAt(field string) (at []shownFinding) {
 	}
 
 	return at
-}
-
-// Misplaced reports whether the draft has a format where nothing reads it.
-func (v editView) Misplaced() bool { return v.misplaced() }
-
-// listedIn reports whether an error lists the finding.
-func (f shownFinding) listedIn(err error) bool {
-	return slices.ContainsFunc(wire.AsError(err).Fields, func(e wire.FieldError) bool {
-		return e.Reason == f.Message
-	})
 }

@@ -13,32 +13,16 @@ import (
 	"promptspool/api/wire"
 )
 
-// newLabel asks before a label is created whose name the project does not have yet.
-type newLabel struct {
-	Name  string
-	Known []string // the names that the project has
-	Meant string   // the one that is probably meant, or ""
-}
-
-// Question returns what is asked.
-func (l newLabel) Question() string {
-	text := fmt.Sprintf("Create the new label %s? Existing: %s.", l.Name, strings.Join(l.Known, ", "))
-	if l.Meant != "" {
-		text += fmt.Sprintf(" Did you mean %s?", l.Meant)
-	}
-
-	return text
-}
-
-// askForNew returns the question about a label of a template, or nil if it has an answer: the name
-// exists, it was agreed to, or the project has no labels with which it could be confused.
-func (p *pages) askForNew(c *frame.Exchange, head templateHead, name string) (*newLabel, error) {
+// newLabel returns what is asked before a template gets a label of a new name. It is "" if there is an
+// answer: the name exists in the project, it was agreed to, or there is none with which it could be
+// confused.
+func (p *pages) newLabel(c *frame.Exchange, head templateHead, name string) (question string, err error) {
 	if name == "" || name == c.PostForm.Get("agreed") || head.labelled(name) >= 0 {
-		return nil, nil
+		return "", nil
 	}
 	list, err := p.templates.List(c.Context(), c.Identity(), wire.TemplateListQuery{PerPage: wire.PageItemsMax})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 
 	var known []string
@@ -50,15 +34,15 @@ func (p *pages) askForNew(c *frame.Exchange, head templateHead, name string) (*n
 	slices.Sort(known)
 	known = slices.Compact(known)
 	if len(known) == 0 || slices.Contains(known, name) {
-		return nil, nil
+		return "", nil
 	}
 
-	asked := &newLabel{Name: name, Known: known}
+	question = fmt.Sprintf("Create the new label %s? Existing: %s.", name, strings.Join(known, ", "))
 	if near := closest.Among(name, known); len(near) > 0 {
-		asked.Meant = near[0]
+		question += " Did you mean " + near[0] + "?"
 	}
 
-	return asked, nil
+	return question, nil
 }
 
 // labelled returns the index of a label of the template, or -1.
@@ -82,13 +66,13 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 		if err != nil {
 			return err
 		}
-		asked, err := p.askForNew(c, head, w.Name)
+		question, err := p.newLabel(c, head, w.Name)
 		if err != nil {
 			return err
 		}
-		if len(findings) > 0 || asked != nil {
+		if len(findings) > 0 || question != "" {
 			head.Tab, head.Shown = "text", w.Version
-			v := templateView{templateHead: head, NotMoved: w.Name, NewLabel: asked}
+			v := templateView{templateHead: head, NotMoved: w.Name, Question: question}
 			return p.showTemplate(c, http.StatusUnprocessableEntity, v)
 		}
 	}
@@ -115,12 +99,7 @@ func (p *pages) moveLabel(c *frame.Exchange, head templateHead) error {
 
 // readLabel reads a label's form by the rules of the API.
 func readLabel(c *frame.Exchange) (wire.LabelWrite, error) {
-	number, err := strconv.Atoi(c.PostForm.Get("version"))
-	if err != nil {
-		fault := wire.FieldError{Field: "version", Reason: "must be the number of a version"}
-		return wire.LabelWrite{}, wire.Invalid(fault)
-	}
-
+	number, _ := strconv.Atoi(c.PostForm.Get("version")) // 0 is refused below
 	object, err := wire.ParseObject(encoded(map[string]any{
 		"name":                  c.PostForm.Get("label"),
 		"prompt_version_number": number,

@@ -3,9 +3,9 @@ package templates
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
-	"promptspool/api/closest"
 	"promptspool/api/wire/jsonscan"
 )
 
@@ -32,42 +32,43 @@ var kinds = map[string]struct{ begins, each, name string }{
 
 var schemaTypes = strings.Fields("string number integer boolean object array null")
 
-// schemaFault is a place in a JSON Schema, and what is wrong there.
-type schemaFault struct {
-	at      int // the byte
-	message string
+// schemaCheck walks through the parameters of a tool, which are a JSON Schema.
+type schemaCheck struct {
+	tool     int
+	text     []byte
+	findings []shownFinding
 }
 
-// schemaFaultsMax bounds what is reported about one schema.
-const schemaFaultsMax = 10
+// schemaFindingsMax bounds what is reported about one tool.
+const schemaFindingsMax = 10
 
-// schemaFaults checks the basic shape of a JSON Schema. Text that is not JSON has no faults here.
-func schemaFaults(text string) []schemaFault {
-	c := schemaCheck{text: []byte(text)}
-	if jsonscan.Valid(c.text) {
-		c.value("schema", jsonscan.SkipSpace(c.text, 0))
+// schemaFindings returns what of the parameters of tools no provider accepts. Text that is not JSON is
+// left to publish.
+func (d *draft) schemaFindings() (findings []shownFinding) {
+	for i, t := range d.Tools {
+		c := schemaCheck{tool: i, text: []byte(t.Parameters)}
+		if jsonscan.Valid(c.text) {
+			c.value("schema", jsonscan.SkipSpace(c.text, 0))
+		}
+		findings = append(findings, c.findings[:min(len(c.findings), schemaFindingsMax)]...)
 	}
 
-	return c.faults[:min(len(c.faults), schemaFaultsMax)]
-}
-
-// schemaCheck walks through a JSON Schema.
-type schemaCheck struct {
-	text   []byte
-	faults []schemaFault
+	return findings
 }
 
 // value checks the value at a byte, which must be of a kind.
 func (c *schemaCheck) value(kind string, at int) {
 	k, first := kinds[kind], c.text[at]
+
 	switch {
 	case !strings.ContainsRune(k.begins, rune(first)):
-		c.fault(at, "must be "+k.name)
+		c.report(at, "must be "+k.name)
 	case kind == "type" && first == '"':
-		c.typeName(at)
-	case first != '{' && first != '[' || k.each == "" && kind != "schema":
-		return
-	default:
+		name := jsonscan.Unquote(c.text[at:jsonscan.SkipValue(c.text, at)])
+		if !slices.Contains(schemaTypes, name) {
+			c.report(at, fmt.Sprintf("%q is not one of the types %s", name, strings.Join(schemaTypes, ", ")))
+		}
+	case first == '{' || first == '[':
 		for m := jsonscan.Enter(c.text, at); m.Next(); m.At = jsonscan.SkipValue(c.text, m.At) {
 			within := k.each
 			if kind == "schema" {
@@ -80,20 +81,12 @@ func (c *schemaCheck) value(kind string, at int) {
 	}
 }
 
-// typeName checks the name of a type.
-func (c *schemaCheck) typeName(at int) {
-	name := jsonscan.Unquote(c.text[at:jsonscan.SkipValue(c.text, at)])
-	if slices.Contains(schemaTypes, name) {
-		return
-	}
-
-	message := fmt.Sprintf("%q is not a type: use %s", name, strings.Join(schemaTypes, ", "))
-	if near := closest.Among(name, schemaTypes); len(near) > 0 {
-		message = fmt.Sprintf("%q is not a type: did you mean %q?", name, near[0])
-	}
-	c.fault(at, message)
-}
-
-func (c *schemaCheck) fault(at int, message string) {
-	c.faults = append(c.faults, schemaFault{at, message})
+func (c *schemaCheck) report(at int, message string) {
+	line, column := position(c.text, at)
+	c.findings = append(c.findings, shownFinding{
+		Field:   "parameters-" + strconv.Itoa(c.tool),
+		Line:    line,
+		Place:   fmt.Sprintf("Tool %d, parameters, line %d, column %d", c.tool+1, line, column),
+		Message: message,
+	})
 }

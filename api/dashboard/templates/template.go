@@ -77,10 +77,9 @@ type templateView struct {
 	Newer, Older string       // the addresses of the neighbouring pages of versions
 	Moves        []wire.Move  // newest first
 	MovesCut     int
-	Choices      []int          // versions that a label can move to
 	Findings     []shownFinding // why the shown version cannot be rendered
 	NotMoved     string         // the label that was not moved because of Findings, or ""
-	NewLabel     *newLabel      // asked for before a label is created
+	Question     string         // asked before a label is created; see newLabel
 }
 
 // versionRow is a version in the list of versions.
@@ -219,7 +218,6 @@ func (v *templateView) listVersions(page string) {
 			Labels: labels[n],
 			Shown:  n == v.Shown,
 		})
-		v.Choices = append(v.Choices, n)
 	}
 
 	if at > 1 {

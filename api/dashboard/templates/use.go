@@ -1,7 +1,7 @@
 package templates
 
 import (
-	"fmt"
+	_ "embed"
 	"net/url"
 	"strings"
 
@@ -11,56 +11,32 @@ import (
 // way is a way to fetch a template, to be pasted into an app.
 type way struct{ ID, Name, Text string }
 
-// UsedBy returns the label that apps ask for: prod, or else the first; "" if there is none.
-func (v templateView) UsedBy() string {
-	switch {
-	case v.labelled("prod") >= 0:
-		return "prod"
-	case len(v.Labels) > 0:
-		return v.Labels[0].Name
-	}
+// useText has the texts of all ways, in the order of their names.
+//
+//go:embed use.txt
+var useText string
 
-	return ""
-}
-
-// Uses returns ways to fetch the template from the server at an address.
-func (v templateView) Uses(base string) []way {
-	variables := map[string]any{}
+// Uses returns ways to fetch the template from the server at an address: by the label prod, by another
+// one, or the latest version.
+func (v templateView) Uses(base string) (ways []way) {
+	variables, body := map[string]string{}, map[string]any{}
 	for _, name := range v.Variables {
 		variables[name] = "..."
 	}
-	body := map[string]any{"input_variables": variables}
-	if label := v.UsedBy(); label != "" {
-		body["label"] = label
+	body["input_variables"] = variables
+	for _, l := range v.Labels {
+		if body["label"] == nil || l.Name == "prod" {
+			body["label"] = l.Name
+		}
 	}
 
-	address := base + "/prompt-templates/" + url.PathEscape(v.Name)
 	object := markup.Indent(string(encoded(body)))
-	inShell := strings.NewReplacer(`'`, `'\''`)
-
-	return []way{
-		{"curl", "curl", fmt.Sprintf(curlUse, inShell.Replace(address), inShell.Replace(object))},
-		{"python", "Python", fmt.Sprintf(pythonUse, object, encoded(address))},
-		{"javascript", "JavaScript", fmt.Sprintf(javaScriptUse, encoded(address), object)},
+	fill := strings.NewReplacer("{address}", base+"/prompt-templates/"+url.PathEscape(v.Name),
+		"{body}", object, "{in shell}", strings.ReplaceAll(object, "'", `'\''`))
+	texts := strings.Split(useText, "\n---\n")
+	for i, name := range []string{"curl", "Python", "JavaScript"} {
+		ways = append(ways, way{strings.ToLower(name), name, fill.Replace(texts[i])})
 	}
+
+	return ways
 }
-
-const curlUse = `curl '%s' \
-  -H "X-API-KEY: $PROMPTSPOOL_KEY" -H 'Content-Type: application/json' \
-  -d '%s'`
-
-const pythonUse = `import json, os, urllib.request
-
-body = %s
-request = urllib.request.Request(%s, json.dumps(body).encode(),
-    {"X-API-KEY": os.environ["PROMPTSPOOL_KEY"], "Content-Type": "application/json"})
-template = json.load(urllib.request.urlopen(request))
-print(template["llm_kwargs"])  # the arguments for the model's client`
-
-const javaScriptUse = `const answer = await fetch(%s, {
-  method: "POST",
-  headers: { "X-API-KEY": process.env.PROMPTSPOOL_KEY, "Content-Type": "application/json" },
-  body: JSON.stringify(%s),
-});
-const template = await answer.json();
-console.log(template.llm_kwargs); // the arguments for the model's client`

@@ -5,7 +5,8 @@
 (() => {
   const form = document.querySelector("form[data-preview]"), shown = document.getElementById("preview");
 
-  // What has a colour in each format: variables, v; statements, s; comments, c. The first of a pattern's groups that matches.
+  // What has a colour in each format: a group of its pattern for each name.
+  const names = ["variable", "statement", "comment"];
   const patterns = {
     jinja2: /(\{\{(?:(?!\{[{%#])[^])*?\}\})|(\{%-?\s*raw\s*-?%\}[^]*?\{%-?\s*endraw\s*-?%\}|\{%(?:(?!\{[{%#])[^])*?%\}|@@@[^@\n]+(?:@[^@\n]+)?@@@)|(\{#[^]*?#\})/g,
     "f-string": /\{\{|\}\}|(\{(?:[^{}]|\{[^{}]*\})*\})|(@@@[^@\n]+(?:@[^@\n]+)?@@@)/g,
@@ -17,7 +18,7 @@
     const format = field.closest("fieldset").querySelector("[name=format]").value || "f-string";
     for (const found of field.value.matchAll(patterns[format])) {
       const group = found.slice(1).findIndex(Boolean);
-      if (group >= 0) yield { from: found.index, to: found.index + found[0].length, name: "vsc"[group] };
+      if (group >= 0) yield { from: found.index, to: found.index + found[0].length, name: names[group] };
     }
   }
 
@@ -60,6 +61,7 @@
   for (const field of fields) {
     const behind = document.createElement("pre");
     behind.setAttribute("aria-hidden", "true");
+    behind.dir = field.dir;
     field.before(behind);
     let waits = false;
     const soon = () => { waits ||= requestAnimationFrame(() => { waits = false; paint(field); }); };

@@ -127,12 +127,11 @@ func TestATemplateIsWrittenComparedAndTriedInTheDashboard(t *testing.T) {
 	b.shows("#preview", "You greet customers of Nordlys warmly.", `"model": "gpt-4o-mini"`)
 	b.fill("#text-0", "Greet the customers of {shop} like old friends.")
 	b.waitsFor("#preview", "customers of Nordlys like old friends")
-	b.holds("the variable has a colour", `document.querySelector(".ink mark.v").textContent === "{shop}"`)
+	b.holds("the variable has a colour", `document.querySelector(".ink mark.variable").textContent === "{shop}"`)
 	b.choose("[name=for]", "anthropic")
-	b.press("[value=preview]:not(.hidden)")
-	b.shows("#preview", `"max_tokens": 4096`)
+	b.waitsFor("#preview", `"max_tokens": 4096`)
 	b.do("unfold", chromedp.Click(".changes summary"))
-	b.shows(".changes .diff", "version 3", "like old friends")
+	b.shows(".changes .diff", "Version 3", "like old friends")
 	b.press("[value=add]")
 	b.do("write", chromedp.SendKeys("#text-2", "Gladly."))
 	b.screenshots("edit")
@@ -199,8 +198,7 @@ func usesWork(b *browser, server *harness.Node) {
 	for id, program := range map[string][]string{
 		"curl": {"sh", "-c"}, "python": {"python3", "-c"}, "javascript": {"node", "--input-type=module", "-e"},
 	} {
-		b.do("unfold", chromedp.Evaluate[chromedp.Void](fmt.Sprintf(
-			`document.querySelector("#first-%s").closest("details").open = true`, id)))
+		b.do("choose", chromedp.Click("[for=way-"+id+"]"))
 		b.do("copy", chromedp.Click("[data-copy=first-"+id+"]"))
 		command := exec.Command(program[0], append(program[1:], b.copied())...)
 		command.Env = append(os.Environ(), "PROMPTSPOOL_KEY="+harness.AdminKey)

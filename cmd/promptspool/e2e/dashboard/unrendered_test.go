@@ -24,9 +24,9 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.press("[value=tool-add]")
 	b.fill("[name=tool-name]", "look_up")
 	b.fill("#parameters-0", `{"type": "objekt"}`)
-	b.waitsFor("#findings-parameters-0", `line 1, column 10 "objekt" is not a type: did you mean "object"?`)
+	b.waitsFor("#findings-parameters-0", `line 1, column 10 "objekt" is not one of the types string`)
 	b.press("[value=save]")
-	b.shows("main", "Not saved", "is not a type")
+	b.shows("main", "Not saved", "is not one of the types")
 	b.shows("#findings-text-1", "Message 2, line 2, column 3 has a {% for %} that is not closed with {% endfor %}")
 	if r := server.Get("/prompt-templates"); fmt.Sprint(r.JSON["total"]) != "0" {
 		t.Errorf("it was saved: %s", r.Body)
