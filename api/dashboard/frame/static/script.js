@@ -305,7 +305,7 @@ const countOn = async () => {
 if (counted?.hasAttribute("data-counting")) setTimeout(countOn, 1000);
 
 // The page that is read is in sight in the list of all pages.
-const contents = document.querySelector(".contents"), here = contents?.querySelector("nav > [aria-current]");
+const contents = document.querySelector(".contents"), here = contents?.querySelector("[aria-current]");
 if (here) contents.scrollTop += here.getBoundingClientRect().top - contents.getBoundingClientRect().top - contents.clientHeight / 4;
 
 // A page with nothing on it shows what comes. A first call is a link there, so that the examples stay.
