@@ -28,7 +28,7 @@ func TestTheDocumentationNeedsNobody(t *testing.T) {
 		"/docs/limits.md":  {200, "# Limits\n"},
 		"/llms.txt":        {200, "(/docs/limits.md)"},
 		"/openapi.json":    {200, `"version": "1.0"`},
-		"/docs/none":       {404, `<a class="button" href="/docs">Documentation</a>`},
+		"/docs/none":       {404, `<a class="button primary" href="/docs">Documentation</a>`},
 		"/docs/none.md":    {404, "There is no page"},
 		"/sign-in":         {404, "There is no page"},
 		"/":                {404, `href="/docs"`},

@@ -347,6 +347,16 @@ try {
   else if (back) rows().map((row) => row.querySelector("a")).find((link) => link.pathname === seen)?.focus();
 } catch { /* without storage the page begins at its top */ }
 
+// help shows the keys that do something on this page.
+function help() {
+  const dialog = document.getElementById("help");
+  for (const part of dialog?.querySelectorAll("[data-if]") ?? []) {
+    part.hidden = !document.querySelector(`main :is(${part.dataset.if})`);
+    if (part.matches("dt")) part.nextElementSibling.hidden = part.hidden;
+  }
+  dialog?.showModal();
+}
+
 function step(by) {
   const all = rows();
   if (all.length === 0) return;
@@ -379,7 +389,7 @@ document.addEventListener("keydown", (event) => {
     j: () => step(1),
     k: () => step(-1),
     s: () => document.querySelector("[name=score]")?.focus(),
-    "?": () => document.getElementById("help")?.showModal(),
+    "?": help,
     e: () => {
       document.querySelectorAll(".folded").forEach((turn) => { turn.open = true; });
       document.querySelectorAll(".fold > [data-whole]").forEach((link) => heads.has(link.closest(".passage")) || unfold(link));
