@@ -83,7 +83,7 @@ func logEverything(server *harness.Node) {
 	newest.Events = slices.DeleteFunc(newest.Events, func(e wire.Event) bool {
 		return !strings.Contains(string(e.Body), `"prompt_id":"support/reply"`)
 	})
-	newest.Events = newest.Events[len(newest.Events)-100:]
+	newest.Events, newest.Traces = newest.Events[len(newest.Events)-100:], nil
 	if err := newest.Send(server.T.Context(), "http://"+server.Addr, harness.AdminKey); err != nil {
 		server.T.Fatal(err)
 	}

@@ -58,7 +58,7 @@ func (b *browser) menus() {
 	b.t.Helper()
 	b.do("no scripts", scripts(false))
 	for path, menu := range map[string]string{"/requests": ".side .menu", "/docs": ".contents"} {
-		link, word := menu+` nav a`, menu+` > summary`
+		link, word := menu+` nav > a`, menu+` > summary`
 		sees := `document.querySelector("` + link + `").checkVisibility({contentVisibilityAuto: true}) === `
 		has := ` && document.querySelector("` + word + `").checkVisibility() === `
 
