@@ -211,8 +211,11 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.visit("/template/edit")
 	b.fill("[name=name]", "tickets")
 	b.fill("#text-1", "Tickets: {ticket")
+	b.press("[value=tool-add]")
+	b.fill("[name=tool-name]", "find")
+	b.fill("#parameters-0", `{"type": "objekt"}`)
 	b.press("[value=save]")
-	b.shows("main", "Not saved")
+	b.shows("main", "Not saved", "Tool 1")
 	b.accessible(source, "a refused text")
 
 	b.leaves("/password")

@@ -30,7 +30,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 		{"requests", "/requests?filter=template%3Asupport%2Freply", 480, []string{"support/reply", "Latency"}},
 		{"search", "/requests?filter=" + url.QueryEscape(`"`+seed.Phrase+`"`), 420, []string{seed.Phrase}},
 		{"template", "/template?name=support%2Freply", 720, []string{"prod", "staging"}},
-		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Commit message"}},
+		{"edit", "/template/edit?name=support%2Freply", 720, []string{"Save as version"}},
 		{"compare", "/template/compare?name=support%2Freply&a=6&b=8", 560, []string{"Say so if you do not know."}},
 		{"statistics", "/template/statistics?name=support%2Freply&span=since:30d", 720, []string{"best"}},
 	} {
