@@ -220,49 +220,32 @@ func (c *Chart) drawGrid(b *strings.Builder, s scale) {
 			s.left-labelGap, y+4, html.EscapeString(t.label))
 	}
 
-	points, layout := c.axisTimes(s)
-	for _, p := range points {
-		fmt.Fprintf(b, `<text x="%s" y="%d" text-anchor="middle">%s</text>`,
-			short(s.middle(p)), Height-6, p.At.Format(layout))
-	}
+	c.drawTimes(b, s)
 }
 
-// axisTimes returns the points whose times the axis has space for, evenly spaced, and how it prints them.
-// Over several days, these are the beginnings of days.
-func (c *Chart) axisTimes(s scale) (points []Point, layout string) {
-	span := s.to.Sub(s.from)
-	days := c.Bucket >= 24*time.Hour || span > 96*time.Hour
+// drawTimes prints the times of as many points, evenly spaced, as the axis has space for.
+func (c *Chart) drawTimes(b *strings.Builder, s scale) {
+	layout, span := "Jan 2 15:04", s.to.Sub(s.from)
 	switch {
 	case span > 300*24*time.Hour:
 		layout = "Jan 2006"
-	case days:
+	case c.Bucket >= 24*time.Hour:
 		layout = "Jan 2"
-	case span > 25*time.Hour:
-		layout = "Jan 2 15:04"
 	case c.Bucket < time.Minute:
 		layout = "15:04:05"
-	default:
+	case span <= 25*time.Hour:
 		layout = "15:04"
 	}
 
-	half := textWidth(layout) / 2
-	for i, p := range c.Points {
-		newDay := i > 0 && p.At.Day() != c.Points[i-1].At.Day()
-		x := s.middle(p)
-		if (newDay || !days || i == 0 && c.Bucket >= 24*time.Hour) && x >= half && x+half <= Width {
-			points = append(points, p)
+	// A label may be a letter longer than its layout.
+	half := textWidth(layout+" ") / 2
+	every := int(math.Ceil(float64(len(c.Points)) * (2*half + TextSize) / (Width - s.left - marginRight)))
+	for i := 0; i < len(c.Points); i += every {
+		if x := s.middle(c.Points[i]); x >= half && x+half <= Width {
+			fmt.Fprintf(b, `<text x="%s" y="%d" text-anchor="middle">%s</text>`,
+				short(x), Height-6, c.Points[i].At.Format(layout))
 		}
 	}
-
-	// The label that is wider by a letter than the layout still has a gap beside it.
-	space := (Width - s.left - marginRight) / (2*half + 2*TextSize)
-	every := int(math.Ceil(float64(len(points)) / space))
-	var spaced []Point
-	for i := 0; i < len(points); i += every {
-		spaced = append(spaced, points[i])
-	}
-
-	return spaced, layout
 }
 
 // middle returns where the middle of a point's bucket is drawn.

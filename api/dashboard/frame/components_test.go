@@ -78,7 +78,7 @@ type head struct {
 func shownComponents() view {
 	v := components{
 		Head:       head{Name: "support/triage", Tab: "statistics", Labels: []wire.Label{{Name: "prod", Version: 7}}},
-		Order:      table.Read("/", url.Values{}, "-cost"),
+		Order:      table.Read("/", url.Values{"by": {"-cost"}}),
 		Form:       filter.Form{Path: "/requests", Range: "last 7 days", Zone: "UTC"},
 		Fault:      wire.Invalid(wire.FieldError{Field: "name", Reason: "is taken"}),
 		Connection: connection{Unencrypted: true},

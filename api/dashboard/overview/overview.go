@@ -54,24 +54,19 @@ type breakdown struct {
 }
 
 type breakdownRow struct {
+	wire.Totals
 	Name, Href string
-	Requests   int64
-	Tokens     int64
-	Cost       float64
-	ErrorRate  float64
-	P50, P95   *float64 // latency in seconds
-
-	term filterline.Term // that its requests match
+	term       filterline.Term // that its requests match
 }
 
 // breakdownColumns are what the tables can be sorted by.
 var breakdownColumns = table.Columns[breakdownRow]{
 	"requests": func(r *breakdownRow) float64 { return float64(r.Requests) },
 	"cost":     func(r *breakdownRow) float64 { return r.Cost },
-	"tokens":   func(r *breakdownRow) float64 { return float64(r.Tokens) },
+	"tokens":   func(r *breakdownRow) float64 { return float64(r.Tokens()) },
 	"errors":   func(r *breakdownRow) float64 { return r.ErrorRate },
-	"p50":      func(r *breakdownRow) float64 { return table.OrNaN(r.P50) },
-	"p95":      func(r *breakdownRow) float64 { return table.OrNaN(r.P95) },
+	"p50":      func(r *breakdownRow) float64 { return table.OrNaN(r.Latency.P50) },
+	"p95":      func(r *breakdownRow) float64 { return table.OrNaN(r.Latency.P95) },
 }
 
 func (p *pages) overviewPage(c *frame.Exchange) error {
@@ -113,7 +108,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	switch {
 	case a.TotalRequests > 0:
 		v.Failed = f.With(filterline.Where("status", "", "SUCCESS").Negated()).Requests()
-		v.Order = table.Read("/", own, query.Get("by"))
+		v.Order = table.Read("/", query)
 		v.Tables = breakdowns(f, v.Order, a)
 	case !a.Incomplete:
 		v.SuggestClosest(c.Context(), p.records, c.Identity())
@@ -258,11 +253,9 @@ func byTag(tags []wire.Breakdown) breakdown {
 	b := breakdown{Title: "Tags", Tokens: true}
 	for _, t := range tags {
 		b.Rows = append(b.Rows, breakdownRow{
-			Name:     t.Tag,
-			term:     filterline.Where("tag", "", t.Tag),
-			Requests: t.Requests,
-			Tokens:   t.Tokens,
-			Cost:     t.Cost,
+			Totals: wire.Totals{Requests: t.Requests, InputTokens: t.Tokens, Cost: t.Cost},
+			Name:   t.Tag,
+			term:   filterline.Where("tag", "", t.Tag),
 		})
 	}
 
@@ -280,10 +273,9 @@ func byMetadata(values []wire.MetadataCost) breakdown {
 		}
 
 		b.Rows = append(b.Rows, breakdownRow{
-			Name:     m.Key + " = " + m.Value,
-			term:     matching,
-			Requests: m.Requests,
-			Cost:     m.Cost,
+			Totals: wire.Totals{Requests: m.Requests, Cost: m.Cost},
+			Name:   m.Key + " = " + m.Value,
+			term:   matching,
 		})
 	}
 
@@ -303,17 +295,7 @@ func totalsBy(title, field string, totals map[string]wire.Totals) breakdown {
 			matching = filterline.Absent(field)
 		}
 
-		t := totals[name]
-		b.Rows = append(b.Rows, breakdownRow{
-			Name:      cmp.Or(name, "unknown"),
-			term:      matching,
-			Requests:  t.Requests,
-			Tokens:    t.Tokens(),
-			Cost:      t.Cost,
-			ErrorRate: t.ErrorRate,
-			P50:       t.Latency.P50,
-			P95:       t.Latency.P95,
-		})
+		b.Rows = append(b.Rows, breakdownRow{Totals: totals[name], Name: cmp.Or(name, "unknown"), term: matching})
 	}
 
 	return b

@@ -76,7 +76,7 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 		v.Rows = append(v.Rows, row)
 	}
 
-	v.Order = table.Read("/projects", url.Values{}, c.FormValue("by"))
+	v.Order = table.Read("/projects", c.URL.Query())
 	table.Sort(v.Order, v.Rows, projectColumns)
 
 	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)

@@ -3,7 +3,6 @@ package overview
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 
 	"promptspool/api/dashboard/frame"
@@ -63,7 +62,7 @@ func (p *pages) sidecarsPage(c *frame.Exchange) error {
 		v.Waiting += s.BacklogEvents
 	}
 
-	v.Order = table.Read("/sidecars", url.Values{}, c.FormValue("by"))
+	v.Order = table.Read("/sidecars", c.URL.Query())
 	table.Sort(v.Order, v.Items, sidecarColumns)
 	if v.Kept, err = p.records.Kept(c.Context(), c.Identity()); err != nil {
 		return err

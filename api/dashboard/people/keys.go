@@ -42,7 +42,7 @@ func (p *pages) showKeys(c *frame.Exchange, status int, v keysView) (err error) 
 	if v.Keys, err = c.Keys(); err != nil {
 		return err
 	}
-	v.Order = table.Read("/keys", url.Values{}, c.URL.Query().Get("by"))
+	v.Order = table.Read("/keys", c.URL.Query())
 	table.Sort(v.Order, v.Keys, keyColumns)
 	if v.Typed == nil {
 		v.Typed = url.Values{"scope": {wire.ScopeApp.String()}}

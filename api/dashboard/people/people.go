@@ -7,13 +7,11 @@ import (
 	"slices"
 
 	"promptspool/api/dashboard/frame"
-	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
 // peopleView is what the page of people shows.
 type peopleView struct {
-	Order   table.Order
 	People  []wire.User
 	Invites []wire.Invite
 	SignUp  wire.SignUp
@@ -22,11 +20,6 @@ type peopleView struct {
 	Invited wire.Invite // the invite that the link accepts
 	Roles   []wire.Role
 	Error   *wire.Error
-}
-
-// peopleColumns are what the people can be sorted by.
-var peopleColumns = table.Columns[wire.User]{
-	"since": func(u *wire.User) float64 { return table.At(&u.CreatedAt) },
 }
 
 func (p *pages) peoplePage(c *frame.Exchange) error {
@@ -42,8 +35,6 @@ func (p *pages) showPeople(c *frame.Exchange, status int, v peopleView) (err err
 	if v.Invites, err = p.people.Invites(c.Context(), c.User); err != nil {
 		return err
 	}
-	v.Order = table.Read("/people", url.Values{}, c.URL.Query().Get("by"))
-	table.Sort(v.Order, v.People, peopleColumns)
 	v.SignUp, v.Roles = p.people.SignUp(), wire.Roles
 
 	return c.Show(status, "people", "People", "people", v)

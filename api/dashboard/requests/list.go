@@ -9,6 +9,7 @@ import (
 	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
@@ -20,7 +21,7 @@ type requestsView struct {
 	View     listView
 	Columns  []filter.Column // all those that can be shown
 	Shown    []filter.Column
-	Headings []heading
+	Headings []table.Heading
 	Page     wire.SearchPage
 	Rows     []requestRow
 	ByDays   bool   // the list is in order of time, under headings of days

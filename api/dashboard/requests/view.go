@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/dashboard/frame"
+	"promptspool/api/dashboard/table"
 )
 
 // listView is how a person wants to see lists of requests. The browser keeps it in a
@@ -79,32 +80,21 @@ func defaultColumns() (names []string) {
 	return names
 }
 
-// heading is the heading of a column, which may sort the list.
-type heading struct {
-	filter.Column
-	Href   string // the list sorted by this column; "" if it cannot be
-	Sorted string // ascending or descending if it is sorted by this column
-}
-
 // headings returns those of a list: of the first column, and of the shown ones. main names the score
 // that its rows show.
-func headings(f filter.Filter, shown []filter.Column, main string) []heading {
-	all := []heading{{Column: filter.Column{Name: "started", Text: "Started", Sort: filter.ByTime}}}
-	for _, c := range shown {
-		all = append(all, heading{Column: c})
-	}
-
-	for i, h := range all {
-		if h.Name == "score" && main != "" {
-			all[i].Text = main
+func headings(f filter.Filter, shown []filter.Column, main string) (all []table.Heading) {
+	started := filter.Column{Text: "Started", Sort: filter.ByTime}
+	for _, c := range append([]filter.Column{started}, shown...) {
+		h := table.Heading{Text: c.Text, Number: c.Number}
+		if c.Name == "score" {
+			h.Text = main
 		}
-		if h.Sort == "" {
-			continue
+		if c.Sort != "" {
+			sorted := f
+			sorted.Order = f.Order.Next(c.Sort)
+			h.Href, h.Sorted = sorted.Requests(), f.Order.Direction(c.Sort)
 		}
-		sorted := f
-		sorted.Order = f.Order.Next(h.Sort)
-		all[i].Href = sorted.Requests()
-		all[i].Sorted = f.Order.Direction(h.Sort)
+		all = append(all, h)
 	}
 
 	return all

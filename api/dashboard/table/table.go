@@ -27,12 +27,15 @@ type Order struct {
 // without a value, NaN, comes last in both directions.
 type Columns[Row any] map[string]func(*Row) float64
 
-// Read reads the order in the address of the page at a path. kept is what else the address keeps when
-// another order is chosen.
-func Read(path string, kept url.Values, by string) Order {
-	column, ascending := strings.CutPrefix(by, "-")
+// Read reads the order in the query of the page at a path.
+func Read(path string, query url.Values) Order {
+	column, ascending := strings.CutPrefix(query.Get("by"), "-")
+	query = maps.Clone(query)
+	for _, name := range []string{"by", "page", "done"} { // another order begins on the first page
+		query.Del(name)
+	}
 
-	return Order{column, ascending, path, kept}
+	return Order{column, ascending, path, query}
 }
 
 // By returns the order as an address has it, or "".
@@ -73,10 +76,10 @@ type Heading struct {
 	Sorted string // ascending or descending if it is sorted by it, as aria-sort has it
 }
 
-// Number returns the heading of a column of numbers. A click sorts by it, the highest first; another one
-// turns the order round, and a third one ends it.
-func (o Order) Number(column, text string) Heading {
-	h := Heading{Text: text, Number: true}
+// Heading returns the heading of a column, which may be of numbers. A click sorts by it, the highest first;
+// another one turns the order round, and a third one ends it.
+func (o Order) Heading(column, text string, number bool) Heading {
+	h := Heading{Text: text, Number: number}
 	next := maps.Clone(o.query)
 	switch {
 	case column != o.column:
@@ -88,14 +91,6 @@ func (o Order) Number(column, text string) Heading {
 		next.Set("by", "-"+column)
 	}
 	h.Href = address.Of(o.path, next)
-
-	return h
-}
-
-// Time returns the heading of a column of times, as Number does.
-func (o Order) Time(column, text string) Heading {
-	h := o.Number(column, text)
-	h.Number = false
 
 	return h
 }

@@ -28,7 +28,7 @@ func TestAHeadingSortsItsTableTurnsItAndEndsIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		order := Read(asked.Path, url.Values{"name": {"a/b"}}, asked.Query().Get("by"))
+		order := Read(asked.Path, asked.Query())
 
 		rows := []row{{"a", 1}, {"b", math.NaN()}, {"c", 2}, {"d", 1}}
 		Sort(order, rows, columns)
@@ -36,11 +36,11 @@ func TestAHeadingSortsItsTableTurnsItAndEndsIt(t *testing.T) {
 		for _, r := range rows {
 			names = append(names, r.name)
 		}
-		heading := order.Number("cost", "Cost")
+		heading := order.Heading("cost", "Cost", true)
 		if got := strings.Join(names, " "); got != want.names || heading.Sorted != want.sorted {
 			t.Errorf("%s shows %s, sorted %q, want %+v", address, got, heading.Sorted, want)
 		}
-		other := order.Time("other", "Other")
+		other := order.Heading("other", "Other", false)
 		if other.Sorted != "" || other.Href != "/statistics?by=other&name=a%2Fb" {
 			t.Errorf("%s: another heading is %+v", address, other)
 		}

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"strconv"
 
@@ -54,11 +53,7 @@ func (p *pages) templatesPage(c *frame.Exchange) error {
 	if err != nil {
 		return err
 	}
-	kept := maps.Clone(q)
-	for _, name := range []string{"by", "page", "done"} { // the notice belongs to this page only
-		kept.Del(name)
-	}
-	v.Order = table.Read("/templates", kept, q.Get("by"))
+	v.Order = table.Read("/templates", c.URL.Query())
 	query := v.query(page)
 	query.Rank = table.Rank(v.Order, table.Columns[wire.Template]{
 		"latest":  func(t *wire.Template) float64 { return float64(t.Latest()) },

@@ -103,7 +103,7 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 	}
 	v.markBest()
 	v.Charts = v.charts(f, answer.ChartInterval)
-	v.Order = table.Read("/template/statistics", own, q.Get("by"))
+	v.Order = table.Read("/template/statistics", q)
 	v.Rows = slices.Clone(v.Rows) // the charts point to those in their order
 	table.Sort(v.Order, v.Rows, versionColumns)
 
