@@ -16,6 +16,7 @@ import (
 // Order is the column by which a page sorts its tables; the zero Order leaves them as they are. An address
 // has it as by: the name of the column, with a minus in front for the lowest first.
 type Order struct {
+	By        string // as an address has it, or ""
 	column    string
 	ascending bool
 
@@ -29,22 +30,14 @@ type Columns[Row any] map[string]func(*Row) float64
 
 // Read reads the order in the query of the page at a path.
 func Read(path string, query url.Values) Order {
-	column, ascending := strings.CutPrefix(query.Get("by"), "-")
+	by := query.Get("by")
+	column, ascending := strings.CutPrefix(by, "-")
 	query = maps.Clone(query)
 	for _, name := range []string{"by", "page", "done"} { // another order begins on the first page
 		query.Del(name)
 	}
 
-	return Order{column, ascending, path, query}
-}
-
-// By returns the order as an address has it, or "".
-func (o Order) By() string {
-	if o.ascending {
-		return "-" + o.column
-	}
-
-	return o.column
+	return Order{by, column, ascending, path, query}
 }
 
 // Rank returns what the order sorts by, the highest first, or nil if it is of none of the columns.
