@@ -6,7 +6,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -189,10 +188,8 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 
 // scoreNames returns the names of the most frequent scores.
 func scoreNames(all []wire.ScoreSum) []string {
-	sorted := slices.Clone(all)
-	sort.Slice(sorted, func(i, j int) bool {
-		a, b := &sorted[i], &sorted[j]
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) < 0
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b wire.ScoreSum) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name))
 	})
 
 	var names []string

@@ -9,7 +9,6 @@ import (
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/frame"
-	"promptspool/api/dashboard/table"
 	"promptspool/api/wire"
 )
 
@@ -18,7 +17,6 @@ const projectsTime = "since:7d"
 
 // projectsView is what the page of all projects shows.
 type projectsView struct {
-	Order   table.Order
 	Rows    []projectRow
 	Counted frame.Counted // of a project that is not counted to the end, if there is one
 }
@@ -29,13 +27,6 @@ type projectRow struct {
 	Totals  wire.Totals
 	Counted frame.Counted
 	Scores  string
-}
-
-// projectColumns are what the projects can be sorted by.
-var projectColumns = table.Columns[projectRow]{
-	"requests": func(r *projectRow) float64 { return float64(r.Totals.Requests) },
-	"errors":   func(r *projectRow) float64 { return r.Totals.ErrorRate },
-	"cost":     func(r *projectRow) float64 { return r.Totals.Cost },
 }
 
 // projectsPage shows all projects of the reader side by side.
@@ -76,8 +67,6 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 		v.Rows = append(v.Rows, row)
 	}
 
-	v.Order = table.Read("/projects", c.URL.Query())
-	table.Sort(v.Order, v.Rows, projectColumns)
 
 	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)
 }

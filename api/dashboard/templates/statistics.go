@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sort"
 	"strconv"
 	"time"
 
@@ -113,21 +112,17 @@ func (p *pages) statisticsPage(c *frame.Exchange, head templateHead) error {
 // versionColumns are what the versions can be sorted by.
 var versionColumns = table.Columns[statisticsRow]{
 	"requests": func(r *statisticsRow) float64 { return float64(r.Requests) },
-	"score":    (*statisticsRow).meanScore,
-	"p50":      func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P50) },
-	"p95":      func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P95) },
-	"mean":     func(r *statisticsRow) float64 { return table.OrNaN(r.Mean) },
-	"cost":     func(r *statisticsRow) float64 { return r.Cost },
-	"errors":   func(r *statisticsRow) float64 { return r.ErrorRate },
-}
-
-// meanScore returns the mean of the score that is shown, or NaN.
-func (r *statisticsRow) meanScore() float64 {
-	if r.Score == nil {
-		return math.NaN()
-	}
-
-	return r.Score.Mean
+	"score": func(r *statisticsRow) float64 {
+		if r.Score == nil {
+			return math.NaN()
+		}
+		return r.Score.Mean
+	},
+	"p50":    func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P50) },
+	"p95":    func(r *statisticsRow) float64 { return table.OrNaN(r.Latency.P95) },
+	"mean":   func(r *statisticsRow) float64 { return table.OrNaN(r.Mean) },
+	"cost":   func(r *statisticsRow) float64 { return r.Cost },
+	"errors": func(r *statisticsRow) float64 { return r.ErrorRate },
 }
 
 func (v *statisticsView) row(f filter.Filter, t wire.VersionTotals) statisticsRow {
@@ -200,25 +195,26 @@ func versionScoreNames(versions []wire.VersionTotals) []string {
 
 // markBest marks, for each measure, the version that is better than all others.
 func (v *statisticsView) markBest() {
-	v.best((*statisticsRow).meanScore).BestScore = true
+	v.best("score").BestScore = true
 
 	// Less is better.
-	v.best(func(r *statisticsRow) float64 { return -table.OrNaN(r.Latency.P50) }).BestLatency = true
-	v.best(func(r *statisticsRow) float64 { return -table.OrNaN(r.Mean) }).BestCost = true
+	v.best("-p50").BestLatency = true
+	v.best("-mean").BestCost = true
 }
 
-// best returns the only row with the highest value. It returns one that is not shown if several rows
-// have it, or if there is nothing to compare with.
-func (v *statisticsView) best(value func(r *statisticsRow) float64) *statisticsRow {
+// best returns the only row that an order puts first. It returns one that is not shown if several rows
+// have the value, or if there is nothing to compare with.
+func (v *statisticsView) best(by string) *statisticsRow {
+	rank := table.Rank(table.Read("", url.Values{"by": {by}}), versionColumns)
 	var known []*statisticsRow
 	for i := range v.Rows {
-		if !math.IsNaN(value(&v.Rows[i])) {
+		if !math.IsNaN(rank(&v.Rows[i])) {
 			known = append(known, &v.Rows[i])
 		}
 	}
 
-	slices.SortFunc(known, func(a, b *statisticsRow) int { return cmp.Compare(value(b), value(a)) })
-	if len(known) < 2 || value(known[0]) == value(known[1]) {
+	slices.SortFunc(known, func(a, b *statisticsRow) int { return cmp.Compare(rank(b), rank(a)) })
+	if len(known) < 2 || rank(known[0]) == rank(known[1]) {
 		return new(statisticsRow)
 	}
 
@@ -317,8 +313,7 @@ func (d versionDrawing) chart(
 			p.Values[i] = value(&b.Totals)
 		}
 	}
-	c.Points = slices.Collect(maps.Values(byDate))
-	sort.Slice(c.Points, func(i, j int) bool { return c.Points[i].At.Before(c.Points[j].At) })
+	c.Points = slices.SortedFunc(maps.Values(byDate), func(a, b chart.Point) int { return a.At.Compare(b.At) })
 
 	c.Link = func(p chart.Point) string {
 		return d.filter.Between(p.At, p.To).Requests()
