@@ -67,7 +67,6 @@ func (p *pages) projectsPage(c *frame.Exchange) error {
 		v.Rows = append(v.Rows, row)
 	}
 
-
 	return c.Show(http.StatusOK, "projects", "All projects", "projects", v)
 }
 
