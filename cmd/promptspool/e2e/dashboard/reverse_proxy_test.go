@@ -106,7 +106,7 @@ func (p proxied) works(t *testing.T, address, id string) {
 	// A template, with its preview.
 	name := "template of " + address
 	b.visit("/templates")
-	b.press(".head .primary")
+	b.press("main .primary")
 	b.isAt("/template/edit")
 	b.fill("[name=name]", name)
 	b.fill("#text-0", "Say hello to {name}.")
