@@ -27,13 +27,8 @@ func (c *Call) Excerpts() (in, out string) {
 func (c *Call) inputExcerpt() string {
 	last := ""
 	for i := len(c.Input) - 1; i >= 0; i-- {
-		isUser := c.Input[i].Role == "user"
-		if !isUser && last != "" {
-			continue
-		}
-
 		text := c.Input[i].excerpt()
-		if isUser && text != "" {
+		if c.Input[i].Role == "user" && text != "" {
 			return text
 		}
 		last = cmp.Or(last, text)
@@ -127,84 +122,46 @@ type excerpt struct {
 	runes int
 }
 
-// line adds a line without the marks in it, as far as it fits. It reads each byte a few times
-// at most.
+// line adds a line without the marks in it, as far as it fits.
 func (x *excerpt) line(line string) {
-	x.blank()
+	x.add(' ')
 	link := -1 // where the last [ is, which may begin a link
-	for i := 0; i < len(line) && x.runes < ExcerptRunesMax; {
-		if n := plainBytes(line[i:], ExcerptRunesMax-x.runes); n > 0 {
-			x.add(line[i:i+n], n)
-			i += n
-			continue
+	skip := 0
+	for i, r := range line {
+		if x.runes == ExcerptRunesMax {
+			return
 		}
 
-		r, size := utf8.DecodeRuneInString(line[i:])
 		switch {
-		case unicode.IsSpace(r):
-			x.blank()
-		case r == '`':
-		case r == '*':
-			size = len(line[i:]) - len(strings.TrimLeft(line[i:], "*"))
-			// A single one between two words, or by itself, multiplies.
-			if size == 1 && isWordAt(line, i-1) == isWordAt(line, i+1) {
-				x.add("*", 1)
-			}
-		case r == ']' && link >= 0 && strings.HasPrefix(line[i:], "]("):
-			end := strings.IndexByte(line[i:], ')')
-			if end > 0 && link+1 < x.size && x.out[link+1] != ' ' {
-				copy(x.out[link:], x.out[link+1:x.size])
-				x.size--
-				x.runes--
-				size = end + 1
-			} else {
-				x.add("]", 1)
-			}
-			link = -1
+		case i < skip || r == '`':
+		case r == '*' && strings.HasPrefix(line[i:], "**"):
+			skip = i + len("**")
+		// A link is its text.
+		case r == ']' && link >= 0 && x.out[link+1] != ' ' && isAddress(line[i+1:]):
+			copy(x.out[link:], x.out[link+1:x.size])
+			x.size--
+			x.runes--
+			skip, link = i+strings.IndexByte(line[i:], ')')+1, -1
 		default:
-			x.add(line[i:i+size], 1)
+			x.add(r)
 			if r == '[' {
 				link = x.size - 1
 			}
 		}
-		i += size
 	}
 }
 
-// blank adds a blank between two words.
-func (x *excerpt) blank() {
-	if x.size > 0 && x.out[x.size-1] != ' ' {
-		x.add(" ", 1)
+// isAddress reports whether a text begins with the address of a link, in parentheses.
+func isAddress(s string) bool { return strings.HasPrefix(s, "(") && strings.Contains(s, ")") }
+
+// add adds a character. White space is one blank, and none at the beginning.
+func (x *excerpt) add(r rune) {
+	if unicode.IsSpace(r) {
+		r = ' '
+		if x.size == 0 || x.out[x.size-1] == ' ' {
+			return
+		}
 	}
-}
-
-// add adds a piece of text of so many characters.
-func (x *excerpt) add(text string, runes int) {
-	x.size += copy(x.out[x.size:], text)
-	x.runes += runes
-}
-
-// plainBytes returns how many bytes at the beginning of a text, of most that count, are words of
-// ASCII without marks, with a blank between them.
-func plainBytes(text string, most int) (n int) {
-	isPlain := func(i int) bool {
-		c := text[i]
-		return c > ' ' && c < utf8.RuneSelf && c != '*' && c != '`' && c != '[' && c != ']'
-	}
-	most = min(most, len(text))
-	for n < most && (isPlain(n) || text[n] == ' ' && n > 0 && n+1 < most && isPlain(n+1)) {
-		n++
-	}
-
-	return n
-}
-
-// isWordAt reports whether a text has a letter or a digit at a byte.
-func isWordAt(text string, i int) bool {
-	if i < 0 || i >= len(text) {
-		return false
-	}
-	c := text[i]
-
-	return c >= utf8.RuneSelf || c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
+	x.size += utf8.EncodeRune(x.out[x.size:], r)
+	x.runes++
 }

@@ -29,7 +29,7 @@ func TestExcerpts(t *testing.T) {
 
 func TestAnExcerptHasNoMarksOfMarkdown(t *testing.T) {
 	for text, want := range map[string]string{
-		"## The *week*\n\n- **10** `orders`\n\t* less":            "The week 10 orders less",
+		"## The **week**\n\n- **10** `orders`\n\t* less":          "The week 10 orders less",
 		"> ## Said [Ann](https://x.org/a \"A\"), ![a cat](c.png)": "Said Ann, !a cat",
 		"| Day | Count |\n|---|---:|\n| Mon | 3 |":                "| Day | Count | | Mon | 3 |",
 		"```go\nx := a[i] * b*c\n```\nTitle\n=====\n":             "x := a[i] * b*c Title",

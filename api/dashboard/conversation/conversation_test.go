@@ -152,25 +152,28 @@ func TestVariablesAreMarkedInProportionToTheText(t *testing.T) {
 	}
 }
 
-func TestAnExcerptIsTakenAroundAHit(t *testing.T) {
+func TestAnExcerptIsTakenAroundTheLastHitThatIsFar(t *testing.T) {
 	far := strings.Repeat("日本 ", 20)
 	c := Call{Call: calls.Call{
 		Input: []calls.Message{
-			{Parts: []calls.Part{{Text: "KETTLE first"}}},
-			{Parts: []calls.Part{{Text: strings.Repeat("x", 90) + "\n\n## A **kettle**\n" + far}}},
+			{Parts: []calls.Part{{Text: far + "the KETTLE"}}},
+			{Parts: []calls.Part{{Text: "Near\n" + far + "\n\n## A **kettle**"}}},
 		},
 		Output:  []calls.Message{{Parts: []calls.Part{{Text: far + "returned"}}}},
 		Failure: &calls.Failure{Message: "Slow down."},
 	}}
+	shown := strings.Repeat("日本 ", 3)
 	for word, want := range map[string][2]string{
-		"kettle":   {"… A kettle " + strings.TrimSpace(far), ""},
-		"first":    {"KETTLE first", ""},
-		"returned": {"", "… " + strings.Repeat("日本 ", 4) + "returned"},
-		"slow":     {"", "Slow down."},
+		"kettle":   {"… " + shown + "A kettle", ""},
+		"returned": {"", "… " + shown + "日本 returned Slow down."},
+		"slow":     {"", "… " + shown + "returned Slow down."},
 		"nowhere":  {},
 	} {
 		if in, out := c.Around(word); in != want[0] || out != want[1] {
 			t.Errorf("around %s are %q and %q, want %q", word, in, out, want)
 		}
+	}
+	if got := Around("A near word. "+far, "near"); got != "A near word. "+strings.TrimSpace(far) {
+		t.Errorf("around a word in sight is %q", got)
 	}
 }

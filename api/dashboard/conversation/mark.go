@@ -77,19 +77,18 @@ const (
 // Around returns the excerpt of a text around a word of a search, in lower case. It is "" if
 // the text does not have it.
 func Around(text, word string) string {
-	at := strings.Index(lower(text), word)
-	if at < 0 {
+	low := lower(text)
+	at := strings.LastIndex(low, word)
+	switch {
+	case at < 0:
 		return ""
-	}
-	if at <= seenBytes {
+	case strings.Index(low, word) <= seenBytes:
 		return calls.Excerpt(text)
 	}
 
 	// From the beginning of a word on, if there is one.
 	from := at - beforeBytes
-	if blank := strings.IndexAny(text[from:at], " \n"); blank >= 0 {
-		from += blank
-	}
+	from += max(strings.IndexAny(text[from:at], " \n"), 0)
 	for !utf8.RuneStart(text[from]) {
 		from++
 	}
@@ -97,20 +96,18 @@ func Around(text, word string) string {
 	return calls.Excerpt("…", text[from:])
 }
 
-// Around returns the excerpt around a word of a search. It is that of the last message that
-// was sent with it, otherwise that of the response.
+// Around returns the excerpts around a word of a search: of what was sent, otherwise of what
+// came back.
 func (c *Call) Around(word string) (in, out string) {
-	for i := len(c.Input) - 1; i >= 0 && in == ""; i-- {
-		in = Around(MessageText(&c.Input[i]), word)
+	in, out = c.Texts()
+	if c.Failure != nil {
+		out += "\n" + c.Failure.Message
 	}
-	for i := 0; i < len(c.Output) && in == "" && out == ""; i++ {
-		out = Around(MessageText(&c.Output[i]), word)
-	}
-	if c.Failure != nil && in == "" && out == "" {
-		out = Around(c.Failure.Message, word)
+	if in = Around(in, word); in != "" {
+		return in, ""
 	}
 
-	return in, out
+	return "", Around(out, word)
 }
 
 // lower returns a text in lower case, each character at the place that it has in the text.

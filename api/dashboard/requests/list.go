@@ -3,7 +3,6 @@ package requests
 import (
 	"html/template"
 	"net/http"
-	"strconv"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/conversation"
@@ -54,9 +53,8 @@ func (p *pages) requestsPage(c *frame.Exchange) error {
 	if query.Get("cursor") == "" {
 		n.At = 1
 	}
-	n.Of = strconv.Itoa(page.Total)
-	if page.TotalIsLowerBound {
-		n.Of += "+"
+	if n.Of = page.Total; page.TotalIsLowerBound {
+		n.Of = -page.Total
 	}
 	v.Rows, main = requestRows(f, page, n)
 	p.showHits(c, f, v.Rows)

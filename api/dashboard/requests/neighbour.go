@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"promptspool/api/dashboard/address"
@@ -40,23 +39,24 @@ type listPlace struct {
 	rowNumber
 }
 
-// rowNumber is that of a row in the whole list, as it was when the list was opened.
+// rowNumber is the number of a row in the whole list, as it was when the list was opened.
 type rowNumber struct {
-	At int    // from 1; 0 if it is unknown
-	Of string // how many rows there were, with a + if there were more
+	At int // from 1; unknown if it is less
+	Of int // how many rows there are; negative if there are more than so many
 }
 
 // readNumber reads the number in an address, which may be anything.
-func readNumber(q url.Values) rowNumber {
-	at, _ := strconv.Atoi(q.Get("n"))
+func readNumber(q url.Values) (n rowNumber) {
+	n.At, _ = strconv.Atoi(q.Get("n"))
+	n.Of, _ = strconv.Atoi(q.Get("of"))
 
-	return rowNumber{max(at, 0), q.Get("of")}
+	return n
 }
 
 // plus returns the number of a row so many rows later.
 func (n rowNumber) plus(rows int) rowNumber {
 	if n.At > 0 {
-		n.At = max(n.At+rows, 0)
+		n.At += rows
 	}
 
 	return n
@@ -66,24 +66,23 @@ func (n rowNumber) plus(rows int) rowNumber {
 func (n rowNumber) set(q url.Values) {
 	if n.At > 0 {
 		q.Set("n", strconv.Itoa(n.At))
-		q.Set("of", n.Of)
+		q.Set("of", strconv.Itoa(n.Of))
 	}
 }
 
 // String returns the number in words, such as "3 of 9"; "" if it is unknown.
 func (n rowNumber) String() string {
-	all, isBound := strings.CutSuffix(n.Of, "+")
-	of, err := strconv.Atoi(all)
-	switch at := number.Grouped(int64(n.At)); {
-	case n.At == 0:
+	at := number.Grouped(int64(n.At))
+	switch {
+	case n.At <= 0:
 		return ""
-	case err != nil || of < n.At:
+	case n.Of < 0:
+		return at + " of more than " + number.Grouped(-int64(n.Of))
+	case n.Of < n.At:
 		return at
-	case isBound:
-		return at + " of more than " + number.Grouped(int64(of))
-	default:
-		return at + " of " + number.Grouped(int64(of))
 	}
+
+	return at + " of " + number.Grouped(int64(n.Of))
 }
 
 // backAddress returns the address of the page of a list that has the record at a place.

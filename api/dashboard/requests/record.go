@@ -46,8 +46,9 @@ type recordView struct {
 
 	Talk string // the address of the calls of the same conversation; "" if it is unknown
 
-	Answer string     // the address of the response, to be copied; "" if there is none
-	Copies []copyLink // programs that make the call again
+	Answer string // the address of the response, to be copied; "" if there is none
+	Copy   string // the beginning of the addresses of programs that make the call again
+	Again  replay // the call at its provider, if it is known how
 }
 
 // othersMax bounds the other requests that a page shows.
@@ -107,9 +108,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		AsSent:  t.AsSent,
 		Toggle:  toggled(c.URL),
 		Talk:    talkAddress(r.Metadata),
-	}
-	if !r.IsSpan() {
-		v.Copies = copyLinks(r, t)
+		Copy:    t.Address(""),
+		Again:   providerReplay(r),
 	}
 	if len(read.Output) > 0 {
 		v.Answer = t.Address("answer")

@@ -1,11 +1,12 @@
 package requests
 
 import (
+	_ "embed"
 	"encoding/json"
 	"slices"
 	"strings"
+	"text/template"
 
-	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/markup"
 	"promptspool/api/wire"
 )
@@ -15,12 +16,10 @@ const argumentBytesMax = 100 << 10
 
 // replay is a call over HTTP that a reader copies as a program, which needs no library.
 type replay struct {
-	url      string
-	variable string          // of the environment, which has the key
-	header   string          // takes the key
-	scheme   string          // in front of the key
-	version  [2]string       // another header and its value; "" if there is none
-	body     json.RawMessage // what is sent
+	URL, Header, Scheme string // Header takes the key, after the scheme
+	Variable            string // of the environment, which has the key
+	Version             string // of Anthropic's API
+	Body                string // the arguments, in JSON
 }
 
 // logReplay logs a request again at base.
@@ -30,7 +29,7 @@ func logReplay(base string, body json.RawMessage) replay {
 		path = "/log-request"
 	}
 
-	return replay{url: base + path, variable: "PROMPTSPOOL_KEY", header: "X-API-KEY", body: body}
+	return replay{URL: base + path, Header: "X-API-KEY", Variable: "PROMPTSPOOL_KEY", Body: string(body)}
 }
 
 // endpoint is an address at which a provider takes the arguments of its client as they are.
@@ -46,125 +45,71 @@ var endpoints = []endpoint{
 	{"openai", "responses", "input", bearer("https://api.openai.com/v1/responses", "OPENAI_API_KEY")},
 	{"openai", "embeddings", "input", bearer("https://api.openai.com/v1/embeddings", "OPENAI_API_KEY")},
 	{"mistral", "", "messages", bearer("https://api.mistral.ai/v1/chat/completions", "MISTRAL_API_KEY")},
-	{"anthropic", "", "messages", replay{
-		url:      "https://api.anthropic.com/v1/messages",
-		variable: "ANTHROPIC_API_KEY",
-		header:   "x-api-key",
-		version:  [2]string{"anthropic-version", "2023-06-01"},
-	}},
+	{"anthropic", "", "messages", replay{URL: "https://api.anthropic.com/v1/messages",
+		Header: "x-api-key", Variable: "ANTHROPIC_API_KEY", Version: "2023-06-01"}},
 }
 
 // bearer returns the call of an address that takes its key as a bearer token.
 func bearer(url, variable string) replay {
-	return replay{url: url, variable: variable, header: "Authorization", scheme: "Bearer "}
+	return replay{URL: url, Header: "Authorization", Scheme: "Bearer ", Variable: variable}
 }
 
 // ofClients are the arguments that a provider's client keeps to itself.
 var ofClients = []string{"timeout", "extra_headers", "extra_query", "api_key"}
 
-// providerReplay calls the provider as the app did. Without a url, it is not known how.
+// providerReplay calls the provider as the app did. Without a URL, it is not known how.
 func providerReplay(r wire.Record) replay {
 	request, _ := wire.ParseObject(r.Content())
 	raw, _ := request.Get("kwargs")
 	kwargs, err := wire.ParseObject(raw)
-	if err != nil {
+	at := slices.IndexFunc(endpoints, func(e endpoint) bool {
+		isCalled := e.provider == r.Provider && strings.Contains(r.FunctionName, e.function)
+		return isCalled && kwargs.Has("model") && kwargs.Has(e.argument)
+	})
+	if err != nil || at < 0 {
 		return replay{}
 	}
 
-	for _, e := range endpoints {
-		isCalled := e.provider == r.Provider && strings.Contains(r.FunctionName, e.function)
-		if !isCalled || !kwargs.Has("model") || !kwargs.Has(e.argument) {
-			continue
+	var members []string
+	for _, m := range kwargs {
+		if !slices.Contains(ofClients, m.Name) {
+			members = append(members, quoted(m.Name)+":"+string(m.Value))
 		}
-		var members []string
-		for _, m := range kwargs {
-			if !slices.Contains(ofClients, m.Name) {
-				members = append(members, quoted(m.Name)+":"+string(m.Value))
-			}
-		}
-		e.body = json.RawMessage("{" + strings.Join(members, ",") + "}")
-		return e.replay
 	}
+	again := endpoints[at].replay
+	again.Body = "{" + strings.Join(members, ",") + "}"
 
-	return replay{}
+	return again
 }
 
-// copyLink is a program that can be copied.
-type copyLink struct{ Text, Href, About string }
+//go:embed replay.tmpl
+var replayText string
 
-// copyLinks returns the programs that make a record's call again: at its provider, if it is known how, and
-// at this server, which logs it.
-func copyLinks(r wire.Record, t *conversation.Texts) (links []copyLink) {
-	add := func(call, about, place string, languages ...string) {
-		for _, l := range languages {
-			links = append(links, copyLink{call + " as " + l, t.Address(place + strings.ToLower(l)), about})
-		}
-	}
-	if again := providerReplay(r); again.url != "" {
-		about := "Calls " + r.Provider + " as the app did, with the key in $" + again.variable
-		add("Provider call", about, ofProvider, "curl", "Python", "JavaScript")
-	}
-	add("Log call", "Logs this call here once more, with the key in $PROMPTSPOOL_KEY", "", "curl", "Python")
+// programs are the programs, by the language in lower case. JavaScript has all JSON as a part of itself.
+var programs = template.Must(template.New("").Funcs(template.FuncMap{
+	"argument": shellArgument, "laid": laidOut, "python": pythonText, "quoted": quoted, "shell": shellQuote,
+}).Parse(replayText))
 
-	return links
+// program returns the call in a language, if it is known how.
+func (r replay) program(language string) (text string, ok bool) {
+	var b strings.Builder
+	ok = r.URL != "" && programs.ExecuteTemplate(&b, language, r) == nil
+
+	return b.String(), ok
 }
 
-// ofProvider begins the places of what calls the provider.
-const ofProvider = "provider-"
-
-// curl returns the call as a command of a POSIX shell.
-func (r replay) curl() string {
-	// Double quotes around the key, so that the shell expands the variable.
-	command := "curl " + shellQuote(r.url) + ` -H "` + r.header + ": " + r.scheme + "$" + r.variable + `" `
-	if r.version[0] != "" {
-		command += "-H " + shellQuote(r.version[0]+": "+r.version[1]) + " "
-	}
-	command += "-H 'Content-Type: application/json' "
-	if quoted := shellQuote(string(r.body)); len(quoted) <= argumentBytesMax {
-		return command + "-d " + quoted
+// shellArgument gives a command its data.
+func shellArgument(body string) string {
+	if quoted := shellQuote(body); len(quoted) <= argumentBytesMax {
+		return "-d " + quoted
 	}
 
 	// No line of JSON is a word of this kind.
-	return command + "--data-binary @- <<'END_OF_CALL'\n" + string(r.body) + "\nEND_OF_CALL"
+	return "--data-binary @- <<'END_OF_CALL'\n" + body + "\nEND_OF_CALL"
 }
 
 // shellQuote turns a text into one word of a POSIX shell.
 func shellQuote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
-
-// python returns the call as a program of Python. The arguments are where they can be changed.
-func (r replay) python() string {
-	return "import json\nimport os\nimport urllib.request\n\n" +
-		"call = json.loads(" + pythonText(string(r.body)) + ")\n\n" +
-		"request = urllib.request.Request(\n" +
-		"    " + quoted(r.url) + ",\n" +
-		"    json.dumps(call).encode(),\n" +
-		"    {" + r.headers(`os.environ["`+r.variable+`"]`) + "},\n)\n" +
-		"print(urllib.request.urlopen(request).read().decode())\n"
-}
-
-// javaScript returns the call as a module of JavaScript, of which all JSON is a part as it is.
-func (r replay) javaScript() string {
-	return "const call = " + laidOut(string(r.body)) + ";\n\n" +
-		"const response = await fetch(" + quoted(r.url) + ", {\n" +
-		"  method: \"POST\",\n" +
-		"  headers: {" + r.headers("process.env."+r.variable) + "},\n" +
-		"  body: JSON.stringify(call),\n});\n" +
-		"console.log(await response.text());\n"
-}
-
-// headers returns the headers as members of an object, in which Python and JavaScript are the same. key is the
-// expression that reads the key.
-func (r replay) headers(key string) string {
-	if r.scheme != "" {
-		key = quoted(r.scheme) + " + " + key
-	}
-	members := quoted(r.header) + ": " + key
-	if r.version[0] != "" {
-		members += ", " + quoted(r.version[0]) + ": " + quoted(r.version[1])
-	}
-
-	return members + `, "Content-Type": "application/json"`
-}
 
 // quoted returns a text in quotes, as JSON, Python and JavaScript write it.
 func quoted(text string) string {

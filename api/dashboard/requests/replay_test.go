@@ -1,7 +1,6 @@
 package requests
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 )
@@ -13,7 +12,7 @@ func TestJSONBecomesPython(t *testing.T) {
 	if got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	command := replay{url: "http://a", body: json.RawMessage(`{"a":"it's"}`)}.curl()
+	command, _ := replay{URL: "http://a", Body: `{"a":"it's"}`}.program("curl")
 	if !strings.HasSuffix(command, `-d '{"a":"it'\''s"}'`) {
 		t.Error(command)
 	}

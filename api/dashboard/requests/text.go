@@ -116,17 +116,13 @@ func (p *pages) recordText(c *frame.Exchange) error {
 	var prose, ok bool
 	of := q.Get("of")
 	again := logReplay(c.Base(), request)
-	if provider, found := strings.CutPrefix(of, ofProvider); found {
-		of, again = provider, providerReplay(r)
+	language, isProvider := strings.CutPrefix(of, "provider-")
+	if isProvider {
+		again = providerReplay(r)
 	}
 	switch {
-	case again.url == "":
-	case of == "curl":
-		text, ok = again.curl(), true
-	case of == "python":
-		text, ok = again.python(), true
-	case of == "javascript":
-		text, ok = again.javaScript(), true
+	case isProvider || programs.Lookup(of) != nil:
+		text, ok = again.program(language)
 	case of == "variables":
 		if r.Prompt != nil {
 			text, ok = string(r.Prompt.InputVariables), true

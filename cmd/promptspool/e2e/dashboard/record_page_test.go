@@ -273,7 +273,7 @@ func TestACallIsCopiedAndLoggedAgain(t *testing.T) {
 	runs := func(call, language, url string) []byte {
 		t.Helper()
 		b.do("open the menu", chromedp.Click(".actions .more summary"),
-			chromedp.Click(fmt.Sprintf("//div[contains(@class, 'menu-list')]/button[.='%s as %s']", call, language)))
+			chromedp.Click(fmt.Sprintf("//div[contains(@class, 'menu-list')]//button[.='%s as %s']", call, language)))
 		text := b.copied()
 		b.key(kb.Escape)
 		b.holds("the menu is closed, and its button has the focus",
