@@ -116,6 +116,16 @@ func TestTheEditorNamesFieldsThatAreNoJSON(t *testing.T) {
 	if !reflect.DeepEqual(fields, want) {
 		t.Errorf("%v names the fields %q, want %q", err, fields, want)
 	}
+	for field, want := range map[string]string{
+		"prompt_version.prompt_template.tools[0].function.name": "Tool 1 name",
+		"prompt_template.messages[1].role":                      "Message 2 role",
+		"release_labels[0]":                                     "Label",
+		"metadata.model":                                        "metadata.model",
+	} {
+		if got := plainField(field); got != want {
+			t.Errorf("%s is shown as %q, want %q", field, got, want)
+		}
+	}
 	if !strings.Contains(err.Error(), "in line 2, column 3") {
 		t.Errorf("%v does not name the place", err)
 	}

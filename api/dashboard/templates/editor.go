@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,25 +222,28 @@ func plainFields(e *wire.Error) *wire.Error {
 	return &plain
 }
 
+// plainNames are the names that the form shows for fields of the API.
+var plainNames = map[string]string{
+	"prompt_name": "Name", "commit_message": "Commit message", "release_labels[0]": "Label",
+	"messages": "Message", "tools": "Tool",
+}
+
+// partPath matches the path of a field in a message or a tool.
+var partPath = regexp.MustCompile(`^(messages|tools)\[(\d+)\](?:\.function)?(.*)$`)
+
 // plainField returns the name that the form shows for a field of the API.
 func plainField(field string) string {
-	name := strings.TrimPrefix(field, "prompt_version.")
-	name = strings.TrimPrefix(name, "prompt_template.")
-	switch name {
-	case "prompt_name":
-		return "Name"
-	case "commit_message":
-		return "Commit message"
+	name := strings.TrimPrefix(strings.TrimPrefix(field, "prompt_version."), "prompt_template.")
+	if plain, ok := plainNames[name]; ok {
+		return plain
 	}
-
-	if path, isMessage := strings.CutPrefix(name, "messages["); isMessage {
-		if at, rest, ok := strings.Cut(path, "]"); ok {
-			n, _ := strconv.Atoi(at)
-			return "Message " + strconv.Itoa(n+1) + strings.ReplaceAll(rest, ".", " ")
-		}
+	m := partPath.FindStringSubmatch(name)
+	if m == nil {
+		return name
 	}
+	n, _ := strconv.Atoi(m[2])
 
-	return name
+	return plainNames[m[1]] + " " + strconv.Itoa(n+1) + strings.ReplaceAll(m[3], ".", " ")
 }
 
 // previewView is what a draft would become.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,18 +26,17 @@ func (p *pages) newLabel(c *frame.Exchange, head templateHead, name string) (que
 		return "", err
 	}
 
-	var known []string
+	exists := map[string]bool{}
 	for _, item := range list.Items {
 		for _, l := range item.Labels {
-			known = append(known, l.Name)
+			exists[l.Name] = true
 		}
 	}
-	slices.Sort(known)
-	known = slices.Compact(known)
-	if len(known) == 0 || slices.Contains(known, name) {
+	if len(exists) == 0 || exists[name] {
 		return "", nil
 	}
 
+	known := slices.Sorted(maps.Keys(exists))
 	question = fmt.Sprintf("Create the new label %s? Existing: %s.", name, strings.Join(known, ", "))
 	if near := closest.Among(name, known); len(near) > 0 {
 		question += " Did you mean " + near[0] + "?"

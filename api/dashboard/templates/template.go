@@ -72,6 +72,7 @@ type templateView struct {
 	Raw          wire.RawTemplate
 	Messages     []conversation.Message
 	Tools, Model string // as JSON
+	ModelName    string
 	Variables    []string
 	Versions     []versionRow // newest first
 	Newer, Older string       // the addresses of the neighbouring pages of versions
@@ -154,6 +155,7 @@ func (p *pages) showVersion(c *frame.Exchange, v *templateView) (err error) {
 		Variables []string        `json:"input_variables"`
 	}
 	_ = json.Unmarshal(v.Raw.Blueprint, &b) // the registry has checked it
+	_, v.ModelName = kindAndModel(v.Raw.Blueprint, v.Raw.Metadata)
 	v.Variables, v.Tools, v.Model = b.Variables, markup.Indent(string(b.Tools)), markup.Indent(string(v.Raw.Metadata))
 
 	return nil
