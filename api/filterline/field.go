@@ -64,6 +64,14 @@ var Fields = []Field{
 	{Name: "metadata", JSON: "metadata", Part: "KEY", NeedsPart: true,
 		Help:    "metadata; metadata. can be left out in front of a key that is not a field",
 		Example: "metadata.customer:acme"},
+	{Name: "session", JSON: "session_id", Aliases: []string{"session_id"},
+		Help: "session or conversation, which is the metadata session_id", Example: "session:chat-17"},
+	{Name: "user", JSON: "user_id", Aliases: []string{"user_id"},
+		Help: "user that the call was made for, which is the metadata user_id", Example: "user:ann"},
+	{Name: "environment", JSON: "environment",
+		Help: "where the app runs, which is the metadata environment", Example: "environment:production"},
+	{Name: "trace", JSON: "trace_id", Aliases: []string{"trace_id"},
+		Help: "trace of the call, by its id", Example: "trace:4bf92f3577b3*"},
 	{Name: "since", Kind: Time, JSON: moment, bound: "gte",
 		Help: "at that time or later", Example: "since:yesterday"},
 	{Name: "before", Kind: Time, JSON: moment, bound: "lt", Help: "before that time", Example: "before:2026-11-21"},
@@ -80,6 +88,8 @@ var Fields = []Field{
 	{Name: "ended", Kind: Time, JSON: "request_end_time", Aliases: []string{"request_end_time"},
 		Help: "end of the call, as the app sent it", Example: "ended:>=2026-11-21T18:00"},
 	{Name: "latency", Kind: Duration, JSON: "latency_ms", Help: "how long the call took", Example: "latency:>2s"},
+	{Name: "time_to_first_token", Kind: Duration, JSON: "time_to_first_token_ms",
+		Help: "how long the first token took to come", Example: "time_to_first_token:>500ms"},
 	{Name: "cost", Kind: Number, JSON: "cost", Help: "cost in dollars", Example: "cost:>0.01"},
 	{Name: "input_tokens", Kind: Number, JSON: "input_tokens", Help: "tokens in", Example: "input_tokens:1000.."},
 	{Name: "output_tokens", Kind: Number, JSON: "output_tokens", Help: "tokens out", Example: "output_tokens:<50"},
@@ -125,6 +135,8 @@ var Fields = []Field{
 		Help: "request, by its id", Example: "id:0198c1f2*"},
 	{Name: "latency_ms", Kind: Number, JSON: "latency_ms", plain: true,
 		Help: "latency in milliseconds", Example: "latency_ms:>2000"},
+	{Name: "time_to_first_token_ms", Kind: Number, JSON: "time_to_first_token_ms", plain: true,
+		Help: "time to the first token in milliseconds", Example: "time_to_first_token_ms:>500"},
 }
 
 // flagFields maps the values of Flag to the fields of a JSON filter.

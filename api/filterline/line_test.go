@@ -38,18 +38,18 @@ func TestWhatALineAsksFor(t *testing.T) {
 // A whole line is printed as it was typed, except for blanks and quotes that are not needed.
 func TestALineIsPrintedAsItIsRead(t *testing.T) {
 	for line, want := range map[string]string{
-		"status:error template:support/triage@3 latency:>2s user_id:user-42 customer:acme " +
+		"status:error template:support/triage@3 latency:>2s user:user-42 customer:acme " +
 			`"purple elephant" -env:staging since:yesterday`: "",
-		` Status:error   "word" tag:"x" `:       "status:error word tag:x",
-		`engine:gpt-4o prompt_name:"a b"`:       `model:gpt-4o template:"a b"`,
-		`status:( error,"warning"  OR x )`:      "status:(error or warning or x)",
-		`tag:("or" or "a,b")`:                   "",
-		`"OR" "-x" "a:b" "(x" -"a b"`:           "",
-		`metadata.status:x metadata."a b":c`:    "",
-		`metadata.user:x score.style:>5 tag:*b`: "user:x score.style:>5 tag:*b",
-		`"say \"hi\" \\o/"`:                     "",
-		`cost:0.5..1 cost:.5.. time:..2026-11`:  "",
-		`refund* *up*`:                          "refund up",
+		` Status:error   "word" tag:"x" `:         "status:error word tag:x",
+		`engine:gpt-4o prompt_name:"a b"`:         `model:gpt-4o template:"a b"`,
+		`status:( error,"warning"  OR x )`:        "status:(error or warning or x)",
+		`tag:("or" or "a,b")`:                     "",
+		`"OR" "-x" "a:b" "(x" -"a b"`:             "",
+		`metadata.status:x metadata."a b":c`:      "",
+		`metadata.person:x score.style:>5 tag:*b`: "person:x score.style:>5 tag:*b",
+		`"say \"hi\" \\o/"`:                       "",
+		`cost:0.5..1 cost:.5.. time:..2026-11`:    "",
+		`refund* *up*`:                            "refund up",
 	} {
 		parsed, err := filterline.Parse(line)
 		if err != nil {

@@ -18,7 +18,7 @@ func TestWhatIsBeingTyped(t *testing.T) {
 		{"tag:(a, b", "tag:(a, ", "b", "tag"},
 		{"tag:(", "tag:(", "", "tag"},
 		{"tag:(a or b) mo", "tag:(a or b) ", "mo", ""},
-		{`user:"a b`, "user:", "a b", "metadata"},
+		{`person:"a b`, "person:", "a b", "metadata"},
 		{`"a b: c" mo`, `"a b: c" `, "mo", ""},
 		{`metadata."a b":c`, `metadata."a b":`, "c", "metadata"},
 		{"score.hel", "", "hel", "score"},

@@ -57,9 +57,10 @@ type Exported struct {
 // An answer that ends properly by HTTP is complete; one that breaks off is not.
 var CSVColumns = []string{
 	"started_at", "request_id", "accepted_at", "function_name", "provider", "model",
-	"status", "error_type", "error_message", "finish_reason", "latency_seconds",
+	"status", "error_type", "error_message", "finish_reason", "latency_seconds", "time_to_first_token_ms",
 	"input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens", "cost_usd",
-	"template", "version", "label", "scores", "tags", "metadata", "group_ids", "sidecar",
+	"template", "version", "label", "scores", "tags", "metadata",
+	"session_id", "user_id", "environment", "trace_id", "group_ids", "sidecar",
 	"input_excerpt", "output_excerpt", "cursor",
 }
 
@@ -77,12 +78,12 @@ func (r *Row) CSVLine(cursor string) []string {
 	line := []string{
 		r.ListTime.UTC().Format(time.RFC3339Nano), r.RequestID, r.AcceptedAt.UTC().Format(time.RFC3339Nano),
 		r.FunctionName, r.Provider, r.Engine,
-		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency),
+		r.Status, r.ErrorType, r.errorLine(), r.FinishReason, decimalCell(r.Latency), decimalCell(r.FirstTokenMS),
 		integerCell(r.InputTokens), integerCell(r.OutputTokens),
 		integerCell(r.CachedTokens), integerCell(r.ReasoningTokens), decimalCell(r.Price),
 		textCell(r.PromptName), integerCell(r.PromptVersion), textCell(r.PromptLabel),
 		strings.Join(scores, " "), strings.Join(r.Tags, ","), strings.Join(metadata, "; "),
-		strings.Join(r.GroupIDs, ","), r.Sidecar,
+		r.SessionID, r.UserID, r.Environment, r.TraceID, strings.Join(r.GroupIDs, ","), r.Sidecar,
 		r.InputExcerpt, r.OutputExcerpt, cursor,
 	}
 	for i := range line {

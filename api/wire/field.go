@@ -213,9 +213,9 @@ func (f *fields) metadata(name string, required bool) map[string]string {
 // FirstTokenKey is the metadata key of the milliseconds until the first token came.
 const FirstTokenKey = "time_to_first_token_ms"
 
-// metadataFields are the fields of a call that are kept as its metadata, under the same names,
-// besides FirstTokenKey.
-var metadataFields = []string{"session_id", "user_id", "environment"}
+// CallNames are the fields of a call that are kept as its metadata under the same names, besides
+// FirstTokenKey.
+var CallNames = []string{"session_id", "user_id", "environment"}
 
 // callMetadata reads the metadata of a call. A field takes precedence over metadata of its name.
 func (f *fields) callMetadata() map[string]string {
@@ -230,7 +230,7 @@ func (f *fields) callMetadata() map[string]string {
 		metadata[name] = text
 	}
 
-	for _, name := range metadataFields {
+	for _, name := range CallNames {
 		text := f.textOrInteger(name, false, CallNameRunesMax)
 		// Of one that is too long, the archive keeps the beginning.
 		if runes := []rune(text); len(runes) > CallNameRunesMax {

@@ -28,7 +28,7 @@ type LogWrite struct {
 	Score         *int            // nil if absent
 	ScoreName     string          // DefaultScoreName if it has none
 	Tags          []string
-	Metadata      map[string]string // with the fields in metadataFields
+	Metadata      map[string]string // with the fields in CallNames
 	Prompt        PromptLink        // Name is prompt_name, else prompt_id
 	GroupID       string
 	Status        string

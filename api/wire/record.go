@@ -176,12 +176,20 @@ type Row struct {
 	Sidecar         string        `json:"sidecar,omitempty"`
 	FinishReason    string        `json:"finish_reason,omitempty"`
 	ErrorType       string        `json:"error_type,omitempty"`
-	ToolNames       []string      `json:"tool_names,omitempty"`     // the called tools, one for each call
-	Turns           int           `json:"turns,omitempty"`          // messages in the request
-	OutputShape     string        `json:"output_shape,omitempty"`   // one of json, tool_call and plain_text
+	ToolNames       []string      `json:"tool_names,omitempty"`   // the called tools, one for each call
+	Turns           int           `json:"turns,omitempty"`        // messages in the request
+	OutputShape     string        `json:"output_shape,omitempty"` // one of json, tool_call and plain_text
+	TraceID         string        `json:"trace_id,omitempty"`
 	Readable        bool          `json:"readable"`                 // false if the response could not be parsed
 	InputExcerpt    string        `json:"input_excerpt,omitempty"`  // beginning of the last user message
 	OutputExcerpt   string        `json:"output_excerpt,omitempty"` // beginning of the answer or the error
+
+	FirstTokenMS *float64 `json:"time_to_first_token_ms,omitempty"` // absent if unknown
+
+	// Those of its metadata.
+	SessionID   string `json:"session_id,omitempty"`
+	UserID      string `json:"user_id,omitempty"`
+	Environment string `json:"environment,omitempty"`
 }
 
 // MetadataRow is one key of a record's metadata.
@@ -189,6 +197,21 @@ type MetadataRow struct {
 	Key       string `json:"key"`
 	Value     string `json:"value"`
 	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has it in full
+}
+
+// NameFrom sets the fields that repeat metadata. A truncated value is not a name.
+func (r *Row) NameFrom(metadata []MetadataRow) {
+	for _, m := range metadata {
+		switch {
+		case m.Truncated:
+		case m.Key == "session_id":
+			r.SessionID = m.Value
+		case m.Key == "user_id":
+			r.UserID = m.Value
+		case m.Key == "environment":
+			r.Environment = m.Value
+		}
+	}
 }
 
 // Truncated reports whether any metadata value of the row is cut short.

@@ -75,7 +75,7 @@ type Search struct {
 	FilterLine          // the same in one line; the API has made them of it when a search is carried out
 
 	// SortBy is what to sort by: list_time (the default), accepted_at, request_start_time,
-	// input_tokens, output_tokens, cost, latency_ms or status.
+	// input_tokens, output_tokens, cost, latency_ms, time_to_first_token_ms or status.
 	SortBy    string `json:"sort_by,omitempty"`
 	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
 	Page      int    `json:"page,omitempty"`       // from 1
@@ -90,7 +90,8 @@ type Search struct {
 // SortFields are the fields that a search can be sorted by; accepted_at is the order
 // time.
 var SortFields = []string{
-	"list_time", "accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms", "status",
+	"list_time", "accepted_at", "request_start_time", "input_tokens", "output_tokens", "cost", "latency_ms",
+	"time_to_first_token_ms", "status",
 }
 
 // SearchPage answers POST /api/public/v2/requests/search.

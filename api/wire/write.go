@@ -19,7 +19,7 @@ type RequestWrite struct {
 	Response     json.RawMessage // an object; on the un-prefixed route anything
 	Start, End   time.Time       // zero if they are not a moment
 	Tags         []string
-	Metadata     map[string]string // with the fields in metadataFields
+	Metadata     map[string]string // with the fields in CallNames
 	Prompt       PromptLink        // its Name is prompt_id: a name or an id; "" if absent
 	GroupID      string
 	Status       string

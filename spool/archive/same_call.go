@@ -327,6 +327,7 @@ func (c *SameCall) add(head, other *State) {
 	shown.FinishReason = cmp.Or(shown.FinishReason, r.FinishReason)
 	shown.GroupID = cmp.Or(shown.GroupID, r.GroupID)
 	shown.Tier = cmp.Or(shown.Tier, r.Tier)
+	shown.TraceID = cmp.Or(shown.TraceID, other.TraceID())
 	if !shown.hasUsage() {
 		shown.takeUsage(r)
 	}

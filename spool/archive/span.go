@@ -93,6 +93,19 @@ func (s *State) span() *Span {
 	return span
 }
 
+// TraceID returns the id of the record's trace, "" if it is in none. A call may have it from another
+// report of it.
+func (s *State) TraceID() string {
+	if span := s.span(); span != nil {
+		return span.TraceID
+	}
+	if s.Request == nil {
+		return ""
+	}
+
+	return s.shown().TraceID
+}
+
 // OwnSpanID returns the id of the span of a call that was logged without one.
 func OwnSpanID(requestID string) string {
 	id, _ := ParseUUID(requestID)

@@ -44,8 +44,9 @@ func (s *State) View(ctx context.Context, body json.RawMessage) wire.Record {
 		rec.SpanName, rec.SpanKind = s.Span.Value.Name, s.Span.Value.Kind
 	}
 	if span := s.span(); span != nil {
-		rec.TraceID, rec.SpanID, rec.ParentSpanID = span.TraceID, span.SpanID, span.ParentID
+		rec.SpanID, rec.ParentSpanID = span.SpanID, span.ParentID
 	}
+	rec.TraceID = s.TraceID()
 	rec.SessionID, rec.UserID, rec.Environment = s.SessionID(), s.UserID(), s.Environment()
 	rec.FirstTokenMS = s.firstToken()
 	if s.Request == nil && s.Span != nil {
@@ -136,6 +137,7 @@ func (s *State) Row() (row wire.Row, ok bool) {
 		seconds := d.Seconds()
 		row.Latency = &seconds
 	}
+	row.TraceID, row.FirstTokenMS = s.TraceID(), s.firstToken()
 	if i := s.winner(); i >= 0 {
 		row.Sidecar = s.History[i].Sidecar
 	}

@@ -69,14 +69,15 @@ func (o Order) Next(field string) Order {
 // Text returns the order in words.
 func (o Order) Text() string {
 	words := map[string][2]string{
-		ByTime:               {"newest first", "oldest first"},
-		"accepted_at":        {"last received first", "first received first"},
-		"request_start_time": {"latest start first", "earliest start first"},
-		"latency_ms":         {"slowest first", "fastest first"},
-		"cost":               {"most expensive first", "cheapest first"},
-		"input_tokens":       {"most input tokens first", "fewest input tokens first"},
-		"output_tokens":      {"most output tokens first", "fewest output tokens first"},
-		"status":             {"by status, from Z to A", "by status, from A to Z"},
+		ByTime:                   {"newest first", "oldest first"},
+		"accepted_at":            {"last received first", "first received first"},
+		"request_start_time":     {"latest start first", "earliest start first"},
+		"latency_ms":             {"slowest first", "fastest first"},
+		"time_to_first_token_ms": {"slowest first token first", "fastest first token first"},
+		"cost":                   {"most expensive first", "cheapest first"},
+		"input_tokens":           {"most input tokens first", "fewest input tokens first"},
+		"output_tokens":          {"most output tokens first", "fewest output tokens first"},
+		"status":                 {"by status, from Z to A", "by status, from A to Z"},
 	}[o.field()]
 	if o.Ascending {
 		return words[1]

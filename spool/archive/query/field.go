@@ -17,6 +17,7 @@ import (
 type field struct {
 	column rowcode.Column
 	nested nesting
+	key    string // the only one of a field that is one key of a nested one
 
 	normal func(string) string // see rowcode.Definition.Normal
 	words  []string            // the only ones that whole values are compared with; nil means any
@@ -40,7 +41,8 @@ const (
 )
 
 // fields holds what filters can test, by the peer's names and ours: first those without a
-// separate column, or with several values in one, then what the columns define.
+// separate column, or with several values in one, then what the columns define, and metadata with a
+// name.
 var fields = withColumns(map[string]field{
 	"pl_id":               {column: rowcode.ColumnID, text: requestID},
 	"id":                  {column: rowcode.ColumnID, text: requestID},
@@ -86,6 +88,9 @@ func withColumns(fields map[string]field) map[string]field {
 		for _, name := range d.Fields {
 			fields[name] = f
 		}
+	}
+	for _, key := range wire.CallNames {
+		fields[key] = field{column: rowcode.ColumnMetadata, text: metadataValues, key: key}
 	}
 
 	return fields

@@ -57,6 +57,7 @@ type operation struct {
 func compileCondition(f wire.Filter, path string) (Condition, error) {
 	fd, ok := fields[f.Field]
 	o := operation{f, path, fd.normal}
+	o.NestedKey = cmp.Or(fd.key, f.NestedKey)
 	if o.normal == nil {
 		o.normal = func(text string) string { return text }
 	}

@@ -161,6 +161,7 @@ func (q *Query) Answer(page Page) wire.SearchPage {
 			metadata[j].Truncated = rowcode.IsReference(metadata[j].Value)
 			metadata[j].Value = rowcode.ShownValue(metadata[j].Value)
 		}
+		page.Rows[i].NameFrom(metadata)
 	}
 
 	a := wire.SearchPage{

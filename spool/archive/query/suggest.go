@@ -55,7 +55,7 @@ func NewSuggestion(s wire.SuggestQuery) (*Suggestion, error) {
 
 	return &Suggestion{
 		field:  f,
-		key:    s.Key,
+		key:    cmp.Or(f.key, s.Key),
 		prefix: strings.ToLower(s.Prefix),
 		inside: s.Inside,
 		limit:  cmp.Or(s.Limit, suggestionsDefault),

@@ -43,6 +43,8 @@ const (
 	ColumnShape
 	ColumnReadable
 	ColumnAccepted
+	ColumnTrace
+	ColumnFirstToken
 	ColumnBody
 	columnsEnd
 )
@@ -101,7 +103,7 @@ var definitions = [columnsEnd]Definition{
 	ColumnReasoningTokens: {Fields: []string{"reasoning_tokens"}, SQL: "reasoning_tokens",
 		value: integer(func(r *wire.Row) **int64 { return &r.ReasoningTokens })},
 	ColumnCost: {Fields: []string{"cost"}, SQL: "cost",
-		value: number{func(r *wire.Row) **float64 { return &r.Price }, dollars, asItIs}},
+		value: number{func(r *wire.Row) **float64 { return &r.Price }, whole, asItIs}},
 	ColumnLatency: {Fields: []string{"latency_ms"}, SQL: "latency",
 		value: number{func(r *wire.Row) **float64 { return &r.Latency }, seconds, Milliseconds}},
 
@@ -115,6 +117,10 @@ var definitions = [columnsEnd]Definition{
 		value: text(func(r *wire.Row) *string { return &r.FinishReason })},
 	ColumnErrorType: {Fields: []string{"error_type"}, Normal: strings.ToLower,
 		value: text(func(r *wire.Row) *string { return &r.ErrorType })},
+	ColumnTrace: {Fields: []string{"trace_id"}, Normal: strings.ToLower,
+		value: text(func(r *wire.Row) *string { return &r.TraceID })},
+	ColumnFirstToken: {Fields: []string{"time_to_first_token_ms"}, SQL: "first_token",
+		value: number{func(r *wire.Row) **float64 { return &r.FirstTokenMS }, whole, asItIs}},
 	ColumnShape: {value: text(func(r *wire.Row) *string { return &r.OutputShape })},
 	// A call without messages and one whose messages could not be read look the same.
 	ColumnTurns:    {value: count(func(r *wire.Row) *int { return &r.Turns })},

@@ -214,9 +214,9 @@ type number struct {
 	filtered func(float64) float64          // as filters compare it
 }
 
-func dollars(billionths int64) float64 { return float64(billionths) / 1e9 }
-func seconds(nanos int64) float64      { return time.Duration(nanos).Seconds() }
-func asItIs(x float64) float64         { return x }
+func whole(billionths int64) float64 { return float64(billionths) / 1e9 }
+func seconds(nanos int64) float64    { return time.Duration(nanos).Seconds() }
+func asItIs(x float64) float64       { return x }
 
 // Milliseconds converts a row's seconds to latency_ms; *1000 alone gives
 // 1234.0000000000002.

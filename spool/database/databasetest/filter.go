@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -22,6 +23,9 @@ var vocabulary = withNumbers([]word{
 	{field: "tags", operators: texts, values: tags},
 	{field: "metadata", operators: append(metadataOnly, texts...), values: values},
 	{field: "metadata_keys", operators: texts, values: keys},
+	{field: "session_id", operators: texts, values: values[:4]},
+	{field: "user_id", operators: texts, values: values},
+	{field: "trace_id", operators: texts, values: append([]string{strings.ToUpper(traces[0])}, traces...)},
 	{field: "score_name", operators: texts, values: names},
 	{field: "prompt_name", operators: texts, values: templates},
 	{field: "label", operators: texts, values: labels},

@@ -20,6 +20,10 @@ func Flags() []cli.Flag {
 
 		config.ListFlag("tag", "only with this `tag`; may be repeated"),
 		config.ListFlag("metadata", "only with this `key=value`; may be repeated"),
+		config.TextFlag("session", "", "only of this session, by its `id`"),
+		config.TextFlag("user", "", "only of this user, by the `id` that your app sent"),
+		config.TextFlag("environment", "", "only of this `environment`, such as production"),
+		config.TextFlag("trace", "", "only of this trace, by its `id`"),
 		config.TextFlag("model", "", "only of this `model`"),
 		config.TextFlag("provider", "", "only of this `provider`"),
 		config.TextFlag("template", "", "only of this template: a `name`, name@version or name@label"),
@@ -39,8 +43,8 @@ func Flags() []cli.Flag {
 
 // fields are the flags with one value. Each is called as its field of a line, but for after, which is since.
 var fields = []string{
-	"model", "provider", "template", "label", "status", "score", "cost", "latency", "group", "sidecar",
-	"after", "before",
+	"session", "user", "environment", "trace", "model", "provider", "template", "label", "status", "score", "cost",
+	"latency", "group", "sidecar", "after", "before",
 }
 
 // ranges are the flags that take one.

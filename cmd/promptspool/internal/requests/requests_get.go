@@ -145,7 +145,13 @@ func describe(t *print.Table, r wire.Record) {
 	t.Row("accepted", t.Moment(r.AcceptedAt))
 	if r.SpanName != "" {
 		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
-		t.Row("trace", r.TraceID)
+	}
+	for _, fact := range [][2]string{
+		{"trace", r.TraceID}, {"session", r.SessionID}, {"user", r.UserID}, {"environment", r.Environment},
+	} {
+		if fact[1] != "" {
+			t.Row(fact[0], fact[1])
+		}
 	}
 	if r.RequestLogID != "" {
 		t.Row("request", r.RequestLogID)
@@ -171,6 +177,9 @@ func describe(t *print.Table, r wire.Record) {
 	t.Row("status", status)
 	if r.LatencyMS != nil {
 		t.Row("latency", brief(time.Duration(*r.LatencyMS*1e6)))
+	}
+	if r.FirstTokenMS != nil {
+		t.Row("first token", brief(time.Duration(*r.FirstTokenMS*1e6)))
 	}
 	if !r.IsSpan() {
 		t.Row("tokens", usage(r))

@@ -22,7 +22,7 @@ func searchCommand() *cli.Command {
 		Name: "search", Usage: "list records, newest first",
 		Flags: append(config.OfCommand("requests search", append(filter.Flags(),
 			config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+
-				"cost, latency_ms, input_tokens, output_tokens, status or request_start_time"),
+				"cost, latency_ms, time_to_first_token_ms, input_tokens, output_tokens, status or request_start_time"),
 			config.TextFlag("limit", "20", "the `number` of records, at most 1000"),
 			config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
 		), config.RemoteFlags()...),

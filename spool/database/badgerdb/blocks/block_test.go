@@ -26,6 +26,7 @@ func fullRow(t *testing.T) wire.Row {
 	row.ID = row.RequestID
 	// These are in the record's state.
 	row.InputExcerpt, row.OutputExcerpt = "", ""
+	row.SessionID, row.UserID, row.Environment = "", "", "" // metadata has them
 	return row
 }
 

@@ -61,6 +61,7 @@ CREATE TABLE records (
 	start_at         bigint,                    -- nanoseconds since 1970, as the caller said
 	cost             double precision,          -- US dollars
 	latency          double precision,          -- milliseconds
+	first_token      double precision,          -- milliseconds
 	terms            bigint[]         NOT NULL, -- hashes of its texts: term.go
 	line             bytea            NOT NULL, -- the row of a list: package rowcode
 	accepted         bigint           NOT NULL, -- order time, nanoseconds since 1970
