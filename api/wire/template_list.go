@@ -28,7 +28,7 @@ type TemplateListQuery struct {
 	SortBy    string // one of TemplateSorts; "" is name
 	SortOrder string // asc or desc; "" is asc by name, else desc
 
-	// Rank, which is not sent, comes before SortBy: the templates with the highest rank first.
+	// Rank, which is not sent, takes the place of SortBy: the templates with the highest rank come first.
 	Rank func(*Template) float64
 }
 
@@ -85,12 +85,6 @@ func within(at, from, to time.Time) bool {
 
 // Compare returns a negative number if the list shows a before b, else a positive one.
 func (q *TemplateListQuery) Compare(a, b *Template) int {
-	if q.Rank != nil {
-		if order := cmp.Compare(q.Rank(b), q.Rank(a)); order != 0 {
-			return order
-		}
-	}
-
 	order := 0
 	switch q.SortBy {
 	case "created_at":
@@ -99,6 +93,9 @@ func (q *TemplateListQuery) Compare(a, b *Template) int {
 		order = a.UpdatedAt.Compare(b.UpdatedAt)
 	case "id":
 		order = cmp.Compare(a.ID, b.ID)
+	}
+	if q.Rank != nil {
+		order = cmp.Compare(q.Rank(b), q.Rank(a))
 	}
 
 	// Names are unique, so the order is total.

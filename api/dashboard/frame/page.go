@@ -10,7 +10,6 @@ import (
 	"promptspool/api/access"
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
-	"promptspool/api/dashboard/markup"
 	"promptspool/api/dashboard/number"
 	"promptspool/api/dashboard/textdiff"
 	"promptspool/api/wire"
@@ -47,7 +46,6 @@ var helpers = template.FuncMap{
 	// Texts.
 	"breakable": breakable,
 	"compared":  newComparedRows,
-	"pretty":    markup.Pretty,
 	"roleClass": roleClass,
 	"rows":      textareaRows,
 }

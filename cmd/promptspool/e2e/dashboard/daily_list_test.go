@@ -380,6 +380,11 @@ func TestTemplatesOfABotAreSeenWhole(t *testing.T) {
 		t.Errorf("the time does not apply at once: %v", err)
 	}
 	b.shows("[aria-sort=descending]", "Total cost")
+	for _, page := range []string{"/?filter=since:30d&by=p95", "/templates?by=calls", "/audit", "/keys", "/people"} {
+		b.visit(page)
+		b.holds(page+" has all columns in sight", `[...document.querySelectorAll("main > .scroll, #counted .scroll")]
+			.filter((box) => box.checkVisibility()).every((box) => box.scrollWidth <= box.clientWidth)`)
+	}
 
 	// The editor shows what apps get, and a test what a version would have sent in a conversation.
 	b.visit("/template/edit?name=support/agent")
