@@ -208,6 +208,11 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		b.key(kb.Escape)
 		b.holds("Escape closes it", fmt.Sprintf(`!document.querySelector("%s[open]")`, box))
 	}
+	b.visit("/template?name=greet+customers")
+	b.fill(".facts .row [name=label]", "prdo")
+	b.press(".facts form.row button")
+	b.shows("[role=alert]", "Did you mean prod?")
+	b.accessible(source, "a question about a label")
 	b.visit("/template/edit")
 	b.fill("[name=name]", "tickets")
 	b.fill("#text-1", "Tickets: {ticket")
@@ -217,11 +222,6 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 	b.press("[value=save]")
 	b.shows("main", "Not saved", "Tool 1")
 	b.accessible(source, "a refused text")
-	b.leaves("/template?name=greet+customers")
-	b.fill(".facts [name=label]", "prdo")
-	b.press(".facts form.row button")
-	b.shows("[role=alert]", "Did you mean prod?")
-	b.accessible(source, "a question about a label")
 
 	b.leaves("/password")
 
