@@ -106,6 +106,25 @@ func TestAnotherProjectsThingsDoNotExist(t *testing.T) {
 	}
 }
 
+func TestTenTabsHaveTenNames(t *testing.T) {
+	s := openSite(t)
+	const ann = "ann@example.com"
+	pages, _ := s.furnished(ann)
+	pages = append(pages, "/requests?filter=status:error", "/templates?q=plan", "/audit?q=publish")
+	titled := map[string]string{}
+	for _, page := range pages {
+		for _, title := range s.links(ann, page, `<title>([^<]*)</title>`) {
+			if other := titled[title]; other != "" {
+				t.Errorf("%s and %s are both %q", other, page, title)
+			}
+			titled[title] = page
+		}
+	}
+	if len(titled) < 20 {
+		t.Errorf("only %d pages have a title: %q", len(titled), titled)
+	}
+}
+
 // furnished fills a project with one thing of each kind. It returns all pages that show them, and
 // their ids by the first part of their addresses.
 func (s *site) furnished(email string) (pages []string, ids map[string]string) {

@@ -66,6 +66,11 @@ func textareaRows(text string) int {
 	return min(max(strings.Count(text, "\n")+len(text)/80+2, 3), 30)
 }
 
+// Title joins those parts of a page's title that are not empty, first what its tab is known by.
+func Title(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
+}
+
 // breakable returns a name that a narrow page may break after its signs.
 func breakable(name string) template.HTML {
 	return template.HTML(wordBreaks.Replace(template.HTMLEscapeString(name)))

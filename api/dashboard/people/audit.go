@@ -132,7 +132,9 @@ func (p *pages) auditPage(c *frame.Exchange) error {
 		v.Older = address.Of("/audit", query)
 	}
 
-	return c.Show(http.StatusOK, "audit", "Audit log", "audit", v)
+	title := frame.Title(query.Get("q"), query.Get("since"), query.Get("until"), "Audit log")
+
+	return c.Show(http.StatusOK, "audit", title, "audit", v)
 }
 
 // exportAudit answers with everything that the filter finds, one JSON object a line.

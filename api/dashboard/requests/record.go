@@ -149,7 +149,7 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 	}
 	v.Previous.Text, v.Next.Text = steps(f.Order)
 
-	return c.Show(http.StatusOK, "record", v.Title(), "requests", v)
+	return c.Show(http.StatusOK, "record", frame.Title(append([]string{v.Ended()}, v.Subjects()...)...), "requests", v)
 }
 
 // Heading returns what the page is about: a model, or the name of a span.
@@ -159,17 +159,6 @@ func (v recordView) Heading() string {
 	}
 
 	return cmp.Or(v.Record.Model, "Request")
-}
-
-// Title returns what tells the page's tab from those of others: how the call ended, of which template,
-// and by which model.
-func (v recordView) Title() string {
-	var parts []string
-	if ended := v.Ended(); ended != "" {
-		parts = append(parts, ended)
-	}
-
-	return strings.Join(append(parts, v.Subjects()...), " · ")
 }
 
 // Subjects returns what the page is about: a template's version, and what Heading names.

@@ -2,6 +2,7 @@ package templates
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -45,7 +46,9 @@ func (p *pages) comparePage(c *frame.Exchange, head templateHead) (err error) {
 	}
 	v.Rows = textdiff.Lines(versionText(left), versionText(right))
 
-	return c.Show(http.StatusOK, "compare", head.Name+" · Compare", "templates", v)
+	title := fmt.Sprintf("%s v%d and v%d · Compare", head.Name, v.A, v.B)
+
+	return c.Show(http.StatusOK, "compare", title, "templates", v)
 }
 
 // versionText returns a version as lines of text: its messages, then everything else as

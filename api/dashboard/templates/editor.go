@@ -105,7 +105,7 @@ func requestsOf(c *frame.Exchange, name string, version int) filter.Filter {
 }
 
 func (p *pages) showEditor(c *frame.Exchange, status int, v editView) error {
-	title := "Edit " + v.Name
+	title := v.Name + " · Edit"
 	if v.New {
 		title = "New template"
 	}

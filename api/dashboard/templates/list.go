@@ -84,7 +84,7 @@ func (p *pages) templatesPage(c *frame.Exchange) error {
 		v.Older = pageAddress(page + 1)
 	}
 
-	return c.Show(http.StatusOK, "templates", "Templates", "templates", v)
+	return c.Show(http.StatusOK, "templates", frame.Title(v.Name, v.Label, v.Tag, "Templates"), "templates", v)
 }
 
 // query returns the query for one page of the list.

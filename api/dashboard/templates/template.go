@@ -131,7 +131,12 @@ func (p *pages) showTemplate(c *frame.Exchange, status int, v templateView) erro
 		return err
 	}
 
-	return c.Show(status, "template", v.Name, "templates", v)
+	title := v.Name
+	if v.Shown > 0 {
+		title += " v" + strconv.Itoa(v.Shown)
+	}
+
+	return c.Show(status, "template", title, "templates", v)
 }
 
 // showVersion reads version v.Shown into the view.
