@@ -265,3 +265,40 @@ type TraceSpan struct {
 
 // TraceSpansMax bounds the spans that a trace is answered with.
 const TraceSpansMax = 10_000
+
+// TraceTree answers GET /api/public/v2/traces/{id}?form=tree: the spans of a Trace, each below its parent.
+type TraceTree struct {
+	Success bool         `json:"success"`
+	TraceID string       `json:"trace_id"`
+	Spans   []*TraceNode `json:"spans"` // the roots, by start
+	Total   TraceTotal   `json:"total"`
+	Running bool         `json:"running,omitempty"` // the root has not ended
+
+	Closed    bool `json:"closed,omitempty"`
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// TraceNode is a span of a TraceTree with the spans below it.
+type TraceNode struct {
+	TraceSpan
+
+	Total         TraceTotal   `json:"total"`
+	ParentMissing bool         `json:"parent_missing,omitempty"` // its parent is not among the spans
+	Children      []*TraceNode `json:"children,omitempty"`       // by start
+}
+
+// TraceTotal is what spans add up to. Unknown numbers count nothing, and a call counts once, however
+// many spans report it.
+type TraceTotal struct {
+	Spans        int        `json:"spans"`
+	Calls        int        `json:"calls"`
+	Errors       int        `json:"errors"`     // spans that failed
+	StartTime    *time.Time `json:"start_time"` // the earliest; null if none is known
+	EndTime      *time.Time `json:"end_time"`   // the latest; null if none is known
+	InputTokens  *int64     `json:"input_tokens"`
+	OutputTokens *int64     `json:"output_tokens"`
+	Price        *float64   `json:"price"` // US dollars
+}
+
+// TraceDepthMax bounds how deep a TraceTree is: deeper spans are beside those at this depth.
+const TraceDepthMax = 50

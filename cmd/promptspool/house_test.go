@@ -41,6 +41,7 @@ var imports = map[string]string{
 	"api/auth/oidc":           "api/wire",
 	"api/client":              "api/admission api/wire api/wire/jsonscan",
 	"api/closest":             "api/filterline api/wire",
+	"api/tracetree":           "api/wire",
 	"api/openapi":             "api/access api/wire api/wire/jsonscan",
 	"api/openapi/openapitest": "api/openapi",
 	"api/dashboard": "api/dashboard/conversation api/dashboard/docs api/dashboard/frame " +

@@ -1,0 +1,48 @@
+package tracetree
+
+import "promptspool/api/wire"
+
+// Row is a node of a tree as a line of a list.
+type Row struct {
+	*wire.TraceNode
+
+	Depth  int
+	Last   bool // of the children of its parent
+	Folded bool // has children that are not listed
+}
+
+// Rows lists a tree: each node is followed by those below it if it is open. Nil opens all.
+func Rows(t *wire.TraceTree, isOpen func(n *wire.TraceNode, depth int) bool) []Row {
+	var rows []Row
+	var list func(nodes []*wire.TraceNode, depth int)
+	list = func(nodes []*wire.TraceNode, depth int) {
+		for i, n := range nodes {
+			row := Row{TraceNode: n, Depth: depth, Last: i == len(nodes)-1}
+			row.Folded = len(n.Children) > 0 && isOpen != nil && !isOpen(n, depth)
+			rows = append(rows, row)
+			if !row.Folded {
+				list(n.Children, depth+1)
+			}
+		}
+	}
+	list(t.Spans, 0)
+
+	return rows
+}
+
+// DepthThatFits returns the depth from which nodes are folded so that at most rowsMax rows are
+// listed. It is at least 1: roots are open.
+func DepthThatFits(all []Row, rowsMax int) int {
+	var byDepth [wire.TraceDepthMax]int
+	for _, row := range all {
+		byDepth[row.Depth]++
+	}
+
+	depth, listed := 0, byDepth[0]
+	for depth < wire.TraceDepthMax-1 && (depth == 0 || listed+byDepth[depth+1] <= rowsMax) {
+		depth++
+		listed += byDepth[depth]
+	}
+
+	return depth
+}

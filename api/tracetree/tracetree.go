@@ -1,0 +1,193 @@
+// Package tracetree makes a tree of the spans of a trace, for the API, the dashboard and the command.
+//
+// Ids are the callers' own, so that a trace may be any graph, and its spans arrive in any order. The
+// same spans always make the same tree, in which each of them is once.
+package tracetree
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"promptspool/api/wire"
+)
+
+// Of returns the tree of a trace.
+//
+// Spans whose parent is missing are below the first root, if there is one. A circle of parents is cut
+// open at one of its spans, which counts as one without its parent.
+func Of(t wire.Trace) wire.TraceTree {
+	b := newBuilder(t.Spans)
+	for i := range b.nodes {
+		b.place(i)
+	}
+	tree := wire.TraceTree{
+		Success:   true,
+		TraceID:   t.TraceID,
+		Spans:     []*wire.TraceNode{},
+		Closed:    t.Closed,
+		Truncated: t.Truncated,
+	}
+	for i := range b.nodes {
+		if p := b.parents[i]; p >= 0 {
+			b.nodes[p].Children = append(b.nodes[p].Children, &b.nodes[i])
+		} else {
+			tree.Spans = append(tree.Spans, &b.nodes[i])
+		}
+	}
+
+	b.addUp()
+	for _, root := range tree.Spans {
+		add(&tree.Total, &root.Total)
+	}
+	if b.root >= 0 {
+		root := &b.nodes[b.root]
+		tree.Running = !t.Closed && root.StartTime != nil && root.EndTime == nil
+	}
+
+	return tree
+}
+
+// builder places spans in a tree.
+type builder struct {
+	nodes   []wire.TraceNode // by start
+	parents []int            // by node; none for a root
+	depths  []int            // by node; unplaced or under way until it has its place
+	root    int              // the first span that names no parent, or none
+	named   map[string]int   // the first span with an id
+}
+
+// Values of parents and depths without a number.
+const (
+	none     = -1
+	unplaced = -1
+	underWay = -2
+)
+
+func newBuilder(spans []wire.TraceSpan) *builder {
+	b := &builder{
+		nodes:   make([]wire.TraceNode, len(spans)),
+		parents: make([]int, len(spans)),
+		depths:  make([]int, len(spans)),
+		root:    none,
+		named:   make(map[string]int, len(spans)),
+	}
+	sorted := make([]*wire.TraceSpan, len(spans))
+	for i := range spans {
+		sorted[i] = &spans[i]
+	}
+	slices.SortFunc(sorted, func(x, y *wire.TraceSpan) int {
+		return cmp.Or(timeOf(x.StartTime).Compare(timeOf(y.StartTime)), cmp.Compare(x.ID, y.ID))
+	})
+
+	for i, s := range sorted {
+		b.nodes[i].TraceSpan = *s
+		b.depths[i] = unplaced
+		if _, again := b.named[s.SpanID]; !again {
+			b.named[s.SpanID] = i
+		}
+		if b.root == none && parentOf(&b.nodes[i]) == "" {
+			b.root = i
+		}
+	}
+
+	return b
+}
+
+// place gives a node and those above it their parents and depths.
+func (b *builder) place(i int) {
+	var path []int // from the node upwards
+	for at := i; at != none && b.depths[at] == unplaced; at = b.parents[at] {
+		b.depths[at] = underWay
+		path = append(path, at)
+
+		parent, known := b.named[parentOf(&b.nodes[at])]
+		switch {
+		case parentOf(&b.nodes[at]) == "":
+			parent = none
+		case !known || b.depths[parent] == underWay:
+			b.nodes[at].ParentMissing = true
+			parent = b.root
+		}
+		b.parents[at] = parent
+	}
+
+	for _, at := range slices.Backward(path) {
+		parent := b.parents[at]
+		if parent == none {
+			b.depths[at] = 0
+			continue
+		}
+		if b.depths[parent] == wire.TraceDepthMax-1 {
+			parent = b.parents[parent]
+		}
+		b.parents[at], b.depths[at] = parent, b.depths[parent]+1
+	}
+}
+
+// addUp gives each node the total of itself and of all below it.
+func (b *builder) addUp() {
+	counted := make(map[string]bool, len(b.nodes)) // calls, by their requests
+	byDepth := make([][]int, wire.TraceDepthMax)
+	for i := range b.nodes {
+		n := &b.nodes[i]
+		byDepth[b.depths[i]] = append(byDepth[b.depths[i]], i)
+		n.Total = wire.TraceTotal{Spans: 1, StartTime: n.StartTime, EndTime: n.EndTime}
+		if n.Status == "ERROR" {
+			n.Total.Errors = 1
+		}
+		if n.RequestLogID != nil && n.SameCall == "" && !counted[*n.RequestLogID] {
+			counted[*n.RequestLogID] = true
+			n.Total.Calls = 1
+			n.Total.InputTokens, n.Total.OutputTokens, n.Total.Price = n.InputTokens, n.OutputTokens, n.Price
+		}
+	}
+
+	for _, level := range slices.Backward(byDepth[1:]) {
+		for _, i := range level {
+			add(&b.nodes[b.parents[i]].Total, &b.nodes[i].Total)
+		}
+	}
+}
+
+// add adds a total to another one.
+func add(to, t *wire.TraceTotal) {
+	to.Spans += t.Spans
+	to.Calls += t.Calls
+	to.Errors += t.Errors
+	to.InputTokens = sum(to.InputTokens, t.InputTokens)
+	to.OutputTokens = sum(to.OutputTokens, t.OutputTokens)
+	to.Price = sum(to.Price, t.Price)
+	if to.StartTime == nil || t.StartTime != nil && t.StartTime.Before(*to.StartTime) {
+		to.StartTime = t.StartTime
+	}
+	if to.EndTime == nil || t.EndTime != nil && t.EndTime.After(*to.EndTime) {
+		to.EndTime = t.EndTime
+	}
+}
+
+// sum returns a sum in which an unknown number counts nothing; nil if neither is known.
+func sum[N int64 | float64](a, b *N) *N {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
+	}
+	both := *a + *b
+
+	return &both
+}
+
+// parentOf returns the id of the span's parent, "" if it names none.
+func parentOf(n *wire.TraceNode) string {
+	if n.ParentID == nil {
+		return ""
+	}
+	return *n.ParentID
+}
+
+// timeOf returns a time; the zero time if it is unknown.
+func timeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
