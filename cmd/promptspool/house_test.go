@@ -140,7 +140,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/logging":    "",
 	"cmd/promptspool/internal/config": "api/client api/wire api/wire/yamlreader metrics proxy/redact " +
 		"cmd/promptspool/internal/datafolder cmd/promptspool/internal/logging",
-	"cmd/promptspool/internal/demo":   "api/wire",
+	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire " +

@@ -20,7 +20,6 @@ import (
 	"promptspool/api/wire"
 	"promptspool/cmd/promptspool/internal/config"
 	"promptspool/cmd/promptspool/internal/demo"
-	"promptspool/cmd/promptspool/internal/print"
 )
 
 // upCommand runs both roles in one process, to try them.
@@ -117,15 +116,6 @@ func newDemo(c *cli.Context) error {
 	return nil
 }
 
-// fillDemo fills a new server, and shows how far it is.
-func fillDemo(ctx context.Context, c *cli.Context, server string, key wire.Secret) error {
-	progress := print.NewProgress(c)
-	defer progress.End()
-	return demo.Fill(ctx, server, key, time.Now(), func(made, all int) {
-		progress.Show(fmt.Sprintf("Filling the demo: %d %%", 100*made/all))
-	})
-}
-
 // upConfigs reads the settings of both roles.
 func upConfigs(c *cli.Context, data string) (serverConfig, sidecarConfig, error) {
 	r := config.Read(c)
@@ -166,7 +156,8 @@ func sidecarOf(
 	}))
 
 	if c.Bool("demo") {
-		if err := fillDemo(ctx, c, role.upstream, serverSide.bootstrapKey); err != nil {
+		_, _ = fmt.Fprintln(c.App.ErrWriter, "Filling the demo takes a few seconds.")
+		if err := demo.Fill(ctx, role.upstream, serverSide.bootstrapKey, time.Now()); err != nil {
 			return fmt.Errorf("the demo is incomplete, so delete %s: %w", data, err)
 		}
 	}

@@ -71,7 +71,10 @@ func (c *Exchange) Show(status int, name, title, nav string, data any) error {
 			v.Undo, v.Notice = sealed, notice
 		}
 		v.User, v.CSRF, v.Session, v.Projects = &c.User, c.CSRF(), c.FormSession(), c.Projects()
-		v.ByIssuer, v.FirstKey = c.ByIssuer, c.firstKey()
+		v.ByIssuer = c.ByIssuer
+		if key, err := c.Cookie(c.firstKeyCookie()); err == nil {
+			v.FirstKey = key.Value
+		}
 	}
 
 	return c.render(status, name, "layout", v)

@@ -12,8 +12,8 @@ import (
 // that the page that waits for a first call shows it even after it is loaded again.
 const firstKeyKept = time.Hour
 
-// firstKeyCookie names its cookie, with the prefix of a session's.
-func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-first-key" }
+// firstKeyCookie names the cookie with the key of the project that is open. Its prefix is a session's.
+func (c *Exchange) firstKeyCookie() string { return c.frame.cookie.Name + "-key-" + c.User.AccountID }
 
 func (c *Exchange) makeFirstKey() error {
 	secret, k, err := c.frame.Keys.CreateKey(c.Context(), wire.NewKey{
@@ -22,23 +22,9 @@ func (c *Exchange) makeFirstKey() error {
 	if err != nil {
 		return err
 	}
-	c.Remember(c.firstKeyCookie(), c.User.AccountID+"."+string(secret), firstKeyKept)
+	c.Remember(c.firstKeyCookie(), string(secret), firstKeyKept)
 
 	return c.Note(c.Context(), "create key", k.ID, k.AuditDetail())
-}
-
-// firstKey returns the first key of the project that is open, if this browser has it.
-func (c *Exchange) firstKey() string {
-	cookie, err := c.Cookie(c.firstKeyCookie())
-	if err != nil {
-		return ""
-	}
-	account, key, _ := strings.Cut(cookie.Value, ".")
-	if account != c.User.AccountID {
-		return ""
-	}
-
-	return key
 }
 
 // firstCall is a way to log a first call, to be pasted.

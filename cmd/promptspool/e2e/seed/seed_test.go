@@ -1,50 +1,24 @@
 package seed
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"promptspool/api/wire"
+	"promptspool/api/wire/packed/packedtest"
 	"promptspool/cmd/promptspool/internal/demo"
 )
 
 var update = flag.Bool("update", false, "pack the set of `up --demo` anew")
 
 func TestTheDemoIsTheSetForItsMoment(t *testing.T) {
-	const file = "../../internal/demo/calls.zst"
-	want := encode(New(demo.Base).APICalls())
-	if *update {
-		encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, encoder.EncodeAll(want, nil), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	packed, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoder.Close()
-	if got, err := decoder.DecodeAll(packed, nil); err != nil || !bytes.Equal(got, want) {
-		t.Errorf("the set of `up --demo` is out of date (%v); run: go test ./cmd/promptspool/e2e/seed -update", err)
-	}
+	packedtest.Check(t, "../../internal/demo/calls.zst", string(encode(New(demo.Base).APICalls())), *update)
 }
 
 func TestASetHasWhatScenesCountOn(t *testing.T) {

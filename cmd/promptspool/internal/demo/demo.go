@@ -14,15 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"promptspool/api/wire"
+	"promptspool/api/wire/packed"
 )
 
-// packed is a JSON array of calls. A test of package seed, which draws them, writes it.
+// calls is a JSON array of them. A test of package seed, which draws them, writes it.
 //
 //go:embed calls.zst
-var packed []byte
+var calls []byte
 
 // Base is the moment before which everything in the file happened.
 var Base = time.Date(2026, 1, 30, 17, 0, 0, 0, time.UTC)
@@ -30,26 +29,13 @@ var Base = time.Date(2026, 1, 30, 17, 0, 0, 0, time.UTC)
 // Call is a call of the API: a body that is posted to a path.
 type Call struct{ Path, Body string }
 
-// Fill makes all calls at a server, as if Base were now. It reports how many it has made, of how many.
-func Fill(
-	ctx context.Context, server string, key wire.Secret, now time.Time, step func(made, all int),
-) error {
-	decoder, err := zstd.NewReader(nil)
-	if err != nil {
+// Fill makes all calls at a server, as if Base were now.
+func Fill(ctx context.Context, server string, key wire.Secret, now time.Time) error {
+	var all []Call
+	if err := json.Unmarshal([]byte(packed.Text(calls)()), &all); err != nil {
 		return err
 	}
-	defer decoder.Close()
-	plain, err := decoder.DecodeAll(packed, nil)
-	if err != nil {
-		return err
-	}
-	var calls []Call
-	if err := json.Unmarshal(plain, &calls); err != nil {
-		return err
-	}
-
-	for i, c := range calls {
-		step(i, len(calls))
+	for _, c := range all {
 		if err := c.shifted(now.Sub(Base)).Send(ctx, server, key); err != nil {
 			return err
 		}
@@ -89,8 +75,7 @@ func (c Call) Send(ctx context.Context, server string, key wire.Secret) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("X-API-KEY", string(key))
+	req.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {string(key)}}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err
@@ -98,11 +83,8 @@ func (c Call) Send(ctx context.Context, server string, key wire.Secret) error {
 	defer res.Body.Close()
 
 	answer, err := io.ReadAll(res.Body)
-	if err != nil {
-		return err
-	}
-	if res.StatusCode >= 300 || strings.Contains(string(answer), `"invalid"`) {
-		return fmt.Errorf("%s: %s %.500s", c.Path, res.Status, answer)
+	if err != nil || res.StatusCode >= 300 || strings.Contains(string(answer), `"invalid"`) {
+		return fmt.Errorf("%s: %s %.500s (%v)", c.Path, res.Status, answer, err)
 	}
 	return nil
 }
