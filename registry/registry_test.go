@@ -236,6 +236,11 @@ func TestListTellsEachTemplateWithItsLatestVersion(t *testing.T) {
 		[]any{len(list.Items), first.Name, first.Version, text(first.Blueprint),
 			list.Total, list.HasNext, list.HasPrev},
 		[]any{1, "b", 2, "two", 2, false, true})
+	ranked, err := r.List(context.Background(), ann, wire.TemplateListQuery{PerPage: 1, Page: 2,
+		Rank: func(t *wire.Template) float64 { return map[string]float64{"a": 1, "b": 2}[t.Name] }})
+	if err != nil || ranked.Items[0].Name != "a" {
+		t.Errorf("behind the template of the highest rank comes %+v, %v", ranked.Items, err)
+	}
 	none, err := r.List(context.Background(), wire.Identity{Account: "other"}, wire.TemplateListQuery{})
 	if err != nil {
 		t.Fatal(err)
