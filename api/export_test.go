@@ -290,6 +290,11 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 		Tags:          []string{"@a", "b,c"},
 		Metadata:      []wire.MetadataRow{{Key: "k", Value: "v\"w"}},
 		Scores:        []wire.Score{{Name: "=a", Score: 1}},
+		FirstTokenMS:  &latency,
+		SessionID:     "=1",
+		UserID:        "+1",
+		Environment:   "-1",
+		TraceID:       "t",
 		Sidecar:       "host\nb",
 		InputExcerpt:  "=1+1",
 		OutputExcerpt: "@",
@@ -302,8 +307,9 @@ func TestACSVExportHoldsNoFormulas(t *testing.T) {
 
 	want := []string{
 		"2026-03-01T11:59:00Z", "r1", "2026-03-01T12:00:00Z", "'+x", "'\t=x", "'=cmd|'/c calc'!A0", "'-1", "'@sum", "",
-		"'|x", "1.25", "3",
-		"", "", "", "0.00000275", "'\r=1+1", "4", "", "'=a=1", "'@a,b,c", `k=v"w`, "", "host\nb",
+		"'|x", "1.25", "1.25", "3",
+		"", "", "", "0.00000275", "'\r=1+1", "4", "", "'=a=1", "'@a,b,c", `k=v"w`,
+		"'=1", "'+1", "'-1", "t", "", "host\nb",
 		"'=1+1", "'@", "",
 	}
 	if diff := cmp.Diff(want, lines[1]); diff != "" {

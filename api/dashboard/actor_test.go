@@ -58,7 +58,7 @@ func TestExportsAreInTheAuditLog(t *testing.T) {
 	s := openSite(t)
 	const ann, vic = "ann@example.com", "vic@example.com"
 	s.logs(ann, "user-1", 1)
-	if r := s.call(vic, "GET", "/requests/export?format=csv&filter=user_id:user-1", nil); r.Code != 200 {
+	if r := s.call(vic, "GET", "/requests/export?format=csv&filter=user:user-1", nil); r.Code != 200 {
 		t.Fatalf("%d %s", r.Code, r.Body)
 	}
 	log := s.call(ann, "GET", "/audit", nil).Body.String()

@@ -3,6 +3,8 @@ package filterline
 import (
 	"slices"
 	"strings"
+
+	"promptspool/api/wire"
 )
 
 // Where returns the term that a field has a value, for pages and flags. The field is named as in a
@@ -10,6 +12,11 @@ import (
 // be a range. It panics if there is no such field.
 func Where(name, part, value string) Term {
 	t := Term{Field: find(name, part != ""), Part: part, Values: []Value{{Text: value, Quoted: true}}}
+	// As people write it: session:a, not metadata.session_id:a.
+	if f := find(part, false); name == "metadata" && f != nil && slices.Contains(wire.CallNames, part) {
+		t.Field, t.Part = f, ""
+	}
+
 	low, high, isRange := strings.Cut(value, "..")
 	if isRange && t.Field.isOrdered() {
 		t.Values = []Value{{Operator: Between, Text: low, To: high}}

@@ -28,7 +28,6 @@ type recordView struct {
 	Tools      []conversation.Tool
 	MoreSent   int                // parameters and tools that the page has no section for
 	Variables  *conversation.Text // of the template; nil if there are none
-	FirstToken *float64           // milliseconds until it came; nil if unknown
 	Alike      *failuresAlike     // nil unless the call failed
 	Others     []otherRequest     // logged under the same id
 	MoreOthers int                // how many more of them the page has no section for
@@ -134,13 +133,21 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		variables := t.Show("variables", string(r.Prompt.InputVariables), false)
 		v.Variables = &variables
 	}
-	v.FirstToken = firstToken(r)
 	if v.Failure != nil && !r.IsSpan() { // no list shows spans
 		v.Alike = p.failedAlike(c, r)
 	}
 
 	// Sorted, so that the same request always looks the same.
+	facts := map[string]bool{
+		"session_id":       r.SessionID != "",
+		"user_id":          r.UserID != "",
+		"environment":      r.Environment != "",
+		wire.FirstTokenKey: r.FirstTokenMS != nil,
+	}
 	for _, key := range slices.Sorted(maps.Keys(r.Metadata)) {
+		if facts[key] {
+			continue // the page has a line for it
+		}
 		v.Metadata = append(v.Metadata, wire.MetadataRow{Key: key, Value: r.Metadata[key]})
 	}
 
@@ -188,17 +195,6 @@ func talkAddress(metadata map[string]string) string {
 	}
 
 	return ""
-}
-
-// firstToken returns the milliseconds until the first token came, which SDKs log as metadata;
-// nil if they did not.
-func firstToken(r wire.Record) *float64 {
-	ms, err := strconv.ParseFloat(r.Metadata["time_to_first_token_ms"], 64)
-	if err != nil || !(ms >= 0 && ms < 1e12) {
-		return nil
-	}
-
-	return &ms
 }
 
 // rawRecord answers with the whole record as JSON.

@@ -110,7 +110,7 @@ func TestASlowestCallIsOneClickAway(t *testing.T) {
 func TestAConversationIsReadInItsOrder(t *testing.T) {
 	_, b := seeded(t)
 	p := b.opens("requests")
-	p.filters("user_id:" + seed.TalkUser)
+	p.filters("user:" + seed.TalkUser)
 	p.clicks("th:first-child a")
 	p.tookSteps(3)
 	p.shows("#count", "oldest first")
@@ -129,7 +129,7 @@ func TestAConversationIsReadInItsOrder(t *testing.T) {
 	p.clicks(`[data-key="t"]`)
 	p.tookSteps(1)
 	p.shows("#count", "oldest first")
-	p.shows(".chips", "session_id:")
+	p.shows(".chips", "session:")
 	if talk := p.rows(); !slices.Equal(talk, rows) {
 		t.Errorf("the conversation is\n%s\nand not\n%s", strings.Join(talk, "\n"), strings.Join(rows, "\n"))
 	}

@@ -47,7 +47,7 @@ func TestTheDocumentationsPicturesOfTheDashboard(t *testing.T) {
 	b.shows("main", "Score", "Latency")
 	b.picture("request")
 	b.press(`[data-key="t"]`)
-	b.shows(".chips", "session_id:")
+	b.shows(".chips", "session:")
 	b.do("look", chromedp.EmulateViewport(pictureWidth, 440))
 	b.picture("conversation")
 

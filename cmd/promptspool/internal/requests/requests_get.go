@@ -146,12 +146,8 @@ func describe(t *print.Table, r wire.Record) {
 	if r.SpanName != "" {
 		t.Row("span", strings.TrimSuffix(r.SpanName+", "+r.SpanKind, ", "))
 	}
-	for _, fact := range [][2]string{
-		{"trace", r.TraceID}, {"session", r.SessionID}, {"user", r.UserID}, {"environment", r.Environment},
-	} {
-		if fact[1] != "" {
-			t.Row(fact[0], fact[1])
-		}
+	if r.TraceID != "" {
+		t.Row("trace", r.TraceID)
 	}
 	if r.RequestLogID != "" {
 		t.Row("request", r.RequestLogID)
