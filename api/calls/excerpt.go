@@ -154,9 +154,10 @@ func (x *excerpt) line(line string) {
 // isAddress reports whether a text begins with the address of a link, in parentheses.
 func isAddress(s string) bool { return strings.HasPrefix(s, "(") && strings.Contains(s, ")") }
 
-// add adds a character. White space is one blank, and none at the beginning.
+// add adds a character. White space and control characters become one blank, and none at the
+// beginning.
 func (x *excerpt) add(r rune) {
-	if unicode.IsSpace(r) {
+	if r <= ' ' || r > unicode.MaxASCII && unicode.IsSpace(r) {
 		r = ' '
 		if x.size == 0 || x.out[x.size-1] == ' ' {
 			return
