@@ -20,7 +20,7 @@ type draftTool struct {
 }
 
 // newTool is what a tool that is edited as JSON begins with.
-const newTool = "{\n  \"type\": \"\"\n}"
+const newTool = "{\n  \"type\": \"\",\n  \"name\": \"\"\n}"
 
 // draftToolFrom puts a tool into the form. One that the fields would change stays as JSON.
 func draftToolFrom(raw json.RawMessage) draftTool {

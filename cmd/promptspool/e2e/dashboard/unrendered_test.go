@@ -50,4 +50,22 @@ func TestTheEditorRefusesWhatCannotBeRenderedUnlessAskedTo(t *testing.T) {
 	b.screenshots("not-moved")
 	b.press("form.fault button")
 	b.shows(".labels li", "prod\nversion 1")
+
+	// Without scripts the editor has the same buttons, and the server names the places.
+	b.do("no scripts", scripts(false))
+	b.visit("/template/edit?name=tickets")
+	b.press("[value=tool-json]")
+	b.fill("textarea[name=tool-json]", `{"type": "web_search", "name": "web"}`)
+	b.press("[value=tool-up-1]")
+	b.press("[value=preview]:not(.hidden)")
+	b.shows("#findings-parameters-1", "Tool 2, parameters, line 2, column 11")
+	b.press("[value=tool-remove-1]")
+	b.press("[value=save]")
+	b.shows("#findings-text-1", "Message 2, line 2, column 3")
+	b.press("[value=save-anyway]")
+	b.shows("main", "Saved.", "Version 2 latest")
+	saved = string(server.Get("/prompt-templates/tickets").Body)
+	if !strings.Contains(saved, `"tools":[{"name":"web","type":"web_search"}]`) {
+		t.Errorf("the tools are those of %s", saved)
+	}
 }
