@@ -116,6 +116,9 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 		b.visit(path)
 		b.accessible(source, path+", empty")
 	}
+	b.key("?")
+	b.shows("#help", "this help")
+	b.accessible(source, "the help")
 	// From here on in another zone than UTC, where the page offers to show that.
 	b.travels("Europe/Berlin")
 	b.menus()
