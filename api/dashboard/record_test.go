@@ -45,7 +45,8 @@ func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 	s := openSite(t)
 	const ann = "ann@example.com"
 	request := newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
-		"request_start_time":1,"request_end_time":2,"span_id":"eee19b7ec3c1b174"}`)
+		"request_start_time":1,"request_end_time":2,"span_id":"eee19b7ec3c1b174",
+		"session_id":"chat-17","user_id":42,"environment":"test","time_to_first_token_ms":250}`)
 	span := newEvent(wire.KindSpan, `{"resource":{},"scope":{},"span":{"traceId":"5b8efff798038103d269b633813fc60c",
 		"spanId":"eee19b7ec3c1b174","name":"PromptLayer Run"}}`)
 	s.record(ann, request, span)
@@ -53,6 +54,8 @@ func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 	for page, wants := range map[string][]string{
 		request.RequestID: {
 			`<a href="/requests/` + span.RequestID + `">PromptLayer Run</a>`, "5b8efff798038103d269b633813fc60c",
+			`filter=session%3Achat-17">chat-17</a>`, `filter=user%3A42">42</a>`, `filter=environment%3Atest">test</a>`,
+			"after 250 ms",
 		},
 		span.RequestID: {`<a href="/requests/` + request.RequestID + `">request</a>`},
 	} {

@@ -211,6 +211,16 @@ func TestWhatIsNotContentBecomesTagsMetadataAndALink(t *testing.T) {
 	readRequest(t, s.Request())
 }
 
+// The metadata of an app may name the user and the session in other ways.
+func TestAMapOfMetadataNamesUserAndSession(t *testing.T) {
+	s := otel.Read(encode(t, spanWith(map[string]any{
+		"gen_ai.operation.name": "chat", "metadata": `{"userId":"u1","conversationId":"c1","thread_id":"t1"}`,
+	})))
+	if s.Metadata["user_id"] != "u1" || s.Metadata["session_id"] != "t1" || s.Metadata["conversationId"] != "c1" {
+		t.Errorf("metadata %v", s.Metadata)
+	}
+}
+
 // Several instrumentations may trace a call, of which LangChain's has the id only in its result.
 func TestTheIDOfAResponseIsTakenFromItsOutput(t *testing.T) {
 	for output, want := range map[string]string{
