@@ -20,6 +20,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
+	"promptspool/api/dashboard/number"
 	"promptspool/cmd/promptspool/e2e/harness"
 )
 
@@ -127,7 +128,7 @@ func TestDaysAreDrawnAndEachBarLeadsToItsRequests(t *testing.T) {
 	since := "since:" + time.Now().UTC().AddDate(0, 0, -6).Format(time.DateOnly) // does not move while we look
 	b.visit("/?filter=" + since)
 	calls := server.Total(map[string]any{"filter": since})
-	b.waitsFor(".tiles", fmt.Sprint("Requests\n", calls, "\n"))
+	b.waitsFor(".tiles", fmt.Sprint("Requests\n", number.Grouped(int64(calls)), "\n"))
 	b.holds("there is a bar for every four hours",
 		`document.querySelectorAll(".charts figure:first-child .chart a").length > 20`)
 	b.screenshots("overview")
