@@ -16,9 +16,14 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 	s := openSite(t)
 	const ann, mallory = "ann@example.com", "mallory@example.com" // of another account
 	span := func(n, parent int, name string) wire.Event {
+		above := ""
+		if parent > 0 {
+			above = fmt.Sprintf("%016x", parent)
+		}
+
 		return newEvent(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,"spanId":"%016x",
-			"parentSpanId":"%016x","name":%q,"startTimeUnixNano":"179531894378200000%d",
-			"endTimeUnixNano":"1795318945782000000"}}`, testTrace, n, parent, name, n))
+			"parentSpanId":%q,"name":%q,"startTimeUnixNano":"179531894378200000%d",
+			"endTimeUnixNano":"1795318945782000000"}}`, testTrace, n, above, name, n))
 	}
 	call := func(n int, status, usage string) wire.Event {
 		const body = `{"resource":{},"scope":{},"span":{"traceId":%q,"name":"chat",
@@ -34,40 +39,57 @@ func TestThePageOfATraceIsATree(t *testing.T) {
 		{"key":"gen_ai.usage.output_tokens","value":{"intValue":"30"}},`)
 	events := []wire.Event{
 		failed, answered,
-		span(1, 9, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
+		span(1, 0, "the <root>"), span(4, 1, "second"), span(2, 1, "PromptLayer Run"), span(3, 2, "inner"),
 		newEvent(wire.KindRequest, `{"function_name":"f","kwargs":{},"request_response":{},
 			"request_start_time":1,"request_end_time":2,"span_id":"0000000000000002"}`),
 	}
 	s.record(ann, events...)
 	events = events[2:]
 
-	page := s.call(ann, "GET", "/traces/"+testTrace, nil)
+	lost := newEvent(wire.KindSpan, fmt.Sprintf(`{"resource":{},"scope":{},"span":{"traceId":%q,
+		"spanId":"0000000000000007","parentSpanId":"00000000000000ff","name":"lost",
+		"startTimeUnixNano":"1795318944000000000"}}`, testTrace))
+	s.record(ann, lost)
+
+	// The first failure is selected, and shown beside the tree.
+	in := strings.Join(strings.Fields(s.call(ann, "GET", "/traces/"+testTrace, nil).Body.String()), " ")
 	at := 0
-	succeeded := func(indent int) string {
-		return fmt.Sprintf(`<td class="wrap in%d"><span class="state good" title="succeeded"><span class="hidden">`+
-			`succeeded</span></span> <a href="/requests/`, indent)
-	}
+	link := func(e wire.Event) string { return "/traces/" + testTrace + "?span=" + e.RequestID }
 	for _, want := range []string{
-		`<title>failed · the &lt;root&gt; · Trace`, `<h1>the &lt;root&gt; <span class="bad">1 of 6 spans failed`,
+		`<title>1 error · the &lt;root&gt; · Trace`,
+		`<h1><span class="bad">1 error</span> · the &lt;root&gt;</h1>`,
+		">2.00 s<", ">7 spans<", ">3 calls</a>", ">1 200 → 30<", ">$0.0033<",
+		link(failed) + `" rel="nofollow">1 error`,
 		testTrace,
-		succeeded(0) + events[0].RequestID + `">the &lt;root&gt;</a>`, ">&#43;0 ms<",
-		succeeded(1) + events[2].RequestID + `">PromptLayer Run</a>`,
-		`<a href="/requests/` + events[4].RequestID + `">Request</a>`,
-		succeeded(2) + events[3].RequestID + `">inner</a>`,
-		`<tr class="failed"`, `title="failed"`, `<a href="/requests/` + failed.RequestID + `">chat</a>`,
-		"<td>llm</td>", ">&#43;50 ms<", ">1.00 s<", ">–<", ">–<", ">1\u202f200 + 30<", ">$0.0033<",
-		succeeded(1) + events[1].RequestID + `">second</a>`,
-		"<tfoot><tr><td>6 spans", ">2.00 s<", ">1\u202f200 + 30<", ">$0.0033<",
+		`aria-level="1" aria-expanded="true"`, link(events[0]), "the &lt;root&gt;</a>", "?shut=",
+		`title="1 error below"`,
+		`<rect x="0.0%" width="100.0%"`, ">2.00 s<", ">1 200 → 30<", ">$0.0033<",
+		`aria-level="2"`, link(events[2]), ">PromptLayer Run</a>",
+		`aria-level="3" aria-selected="false"`, link(events[3]), ">inner</a>",
+		`aria-level="3" aria-selected="true" class="message-square failed"`, link(failed), `title="failed"`,
+		">1.00 s<",
+		link(answered), `<rect x="2.5%" width="50.0%"`,
+		">lost</a>", ">no parent<",
 	} {
-		found := strings.Index(page.Body.String()[at:], want)
-		if page.Code != http.StatusOK || found < 0 {
-			t.Fatalf("%d, the page has no %s behind %d:\n%s", page.Code, want, at, page.Body)
+		found := strings.Index(in[at:], want)
+		if found < 0 {
+			t.Fatalf("the page has no %s behind %d:\n%s", want, at, in)
 		}
 		at += found
 	}
+	record := `href="/requests/` + failed.RequestID + `"`
+	if !strings.Contains(in[at:], ">Overloaded<") || !strings.Contains(in[at:], record) {
+		t.Errorf("the failed span is not shown beside the tree:\n%s", in[at:])
+	}
 
-	record := s.call(ann, "GET", "/requests/"+events[4].RequestID, nil).Body.String()
-	if !strings.Contains(record, `href="/traces/`+testTrace+`"`) {
+	path := "/traces/" + testTrace + "?shut=0000000000000001&span=0000000000000004"
+	folded := s.call(ann, "GET", path, nil).Body.String()
+	if strings.Contains(folded, ">inner</a>") || !strings.Contains(folded, `title="6 spans below">6<`) {
+		t.Errorf("the root is not folded:\n%s", folded)
+	}
+
+	record = s.call(ann, "GET", "/requests/"+events[4].RequestID, nil).Body.String()
+	if !strings.Contains(record, `href="`+link(events[2])+`"`) {
 		t.Errorf("the request does not lead to its trace:\n%s", record)
 	}
 	for who, path := range map[string]string{mallory: "/traces/" + testTrace, ann: "/traces/no-trace"} {

@@ -1,6 +1,10 @@
 package tracetree
 
-import "promptspool/api/wire"
+import (
+	"slices"
+
+	"promptspool/api/wire"
+)
 
 // Row is a node of a tree as a line of a list.
 type Row struct {
@@ -45,4 +49,17 @@ func DepthThatFits(all []Row, rowsMax int) int {
 	}
 
 	return depth
+}
+
+// Window returns some of the rows of a list, after those above the first of them.
+func Window(rows []Row, from, to int) []Row {
+	var above []Row
+	for i, depth := from-1, rows[from].Depth; i >= 0 && depth > 0; i-- {
+		if rows[i].Depth < depth {
+			above, depth = append(above, rows[i]), rows[i].Depth
+		}
+	}
+	slices.Reverse(above)
+
+	return append(above, rows[from:to]...)
 }

@@ -27,6 +27,8 @@ func Of(t wire.Trace) wire.TraceTree {
 		Spans:     []*wire.TraceNode{},
 		Closed:    t.Closed,
 		Truncated: t.Truncated,
+		SessionID: t.SessionID,
+		UserID:    t.UserID,
 	}
 	for i := range b.nodes {
 		if p := b.parents[i]; p >= 0 {

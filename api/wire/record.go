@@ -243,6 +243,10 @@ type Trace struct {
 
 	// Truncated is set if the trace has more than TraceSpansMax spans.
 	Truncated bool `json:"truncated,omitempty"`
+
+	// Those of one of its spans.
+	SessionID string `json:"session_id,omitempty"`
+	UserID    string `json:"user_id,omitempty"`
 }
 
 // TraceSpan is one span of a trace.
@@ -274,8 +278,10 @@ type TraceTree struct {
 	Total   TraceTotal   `json:"total"`
 	Running bool         `json:"running,omitempty"` // the root has not ended
 
-	Closed    bool `json:"closed,omitempty"`
-	Truncated bool `json:"truncated,omitempty"`
+	Closed    bool   `json:"closed,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	UserID    string `json:"user_id,omitempty"`
 }
 
 // TraceNode is a span of a TraceTree with the spans below it.

@@ -54,6 +54,9 @@ func NewTexts(variables json.RawMessage) *Texts {
 // Mark makes the texts mark the words of a search, which are in lower case.
 func (t *Texts) Mark(words []string) { t.hits = hitsOf(words) }
 
+// Bound bounds all texts of the page together, in bytes.
+func (t *Texts) Bound(bytes int) { t.left = bytes }
+
 // Address returns the address of a whole text; "" if there is none.
 func (t *Texts) Address(place string) string {
 	if t.At == "" {

@@ -64,6 +64,25 @@ type components struct {
 	Diff       comparedRows
 	Head       head
 	Order      table.Order
+	Tree       tree
+}
+
+// tree is a trace, as the component takes it.
+type tree struct {
+	LatencyMS *float64
+	Rows      []node
+}
+
+// node is a span of a trace.
+type node struct {
+	Name, Icon, Href, Toggle string
+
+	Depth, Indent, Below                             int
+	Folded, Failed, Running, Selected, ParentMissing bool
+
+	At, Long  float64
+	LatencyMS *float64
+	Total     wire.TraceTotal
 }
 
 // head is that of a template's pages.
@@ -86,6 +105,7 @@ func shownComponents() view {
 		Raw:        passage{HTML: `{"id": 1}`, As: "json", Size: 9},
 		Counted:    Counted{Progress: wire.Progress{Incomplete: true}, Everything: "/?all="},
 	}
+	v.Tree = shownTree()
 	v.Findings = []struct{ Place, Message string }{
 		{"Message 1, line 3, column 5", "the variable name is not closed"},
 	}
@@ -122,6 +142,20 @@ func shownTurns() (messages []turn, answer turn) {
 	text := passage{HTML: "<p>It arrives <b>today</b>.</p>", As: "prose"}
 
 	return messages, turn{Role: "assistant", Copy: "/copy", Texts: []passage{text}}
+}
+
+// shownTree returns a trace that runs, with a span that failed and one that is folded.
+func shownTree() tree {
+	used := wire.TraceTotal{InputTokens: new(int64(1200)), Price: new(0.012), Errors: 1}
+
+	return tree{new(4400.0), []node{
+		{Name: "Answer a customer", Icon: "bot", Toggle: "#", Running: true, Long: 100, Total: used},
+		{Name: "chat gpt-5-mini", Icon: "message-square", Depth: 1, Indent: 1, Long: 40, LatencyMS: new(1760.0),
+			Total: used, Failed: true, Selected: true},
+		{Name: "Look it up", Icon: "workflow", Toggle: "#", Depth: 1, Indent: 1, At: 40, Long: 20,
+			Folded: true, Below: 12},
+		{Name: "track_parcel", Icon: "wrench", Depth: 1, Indent: 1, At: 60, Long: 5, ParentMissing: true},
+	}}
 }
 
 // shownCharts returns a chart of bars and one of lines.

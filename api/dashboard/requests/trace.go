@@ -2,67 +2,84 @@ package requests
 
 import (
 	"cmp"
-	"math"
+	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
+	"promptspool/api/dashboard/address"
+	"promptspool/api/dashboard/conversation"
 	"promptspool/api/dashboard/frame"
 	"promptspool/api/dashboard/number"
+	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 )
 
 // Bounds of the page of a trace.
 const (
-	traceRowsMax  = 1000 // spans that it shows
-	traceDepthMax = 8    // steps by which it indents them, at most; style.css has as many
+	traceRowsMax   = 450 // that it shows at once, and those above the first of them
+	traceFoldsMax  = 50  // that an address carries
+	traceIndentMax = 8   // steps by which it indents spans, at most; style.css has as many
+	spanTurnsMax   = 8   // messages of the selected span, the last ones
+	spanTextMax    = 16 << 10
 )
 
 // traceView is what the page of a trace shows.
 type traceView struct {
-	TraceID string
-	Name    string // of its first root
-	Rows    []traceRow
-	Total   traceRow // what all of its spans took together
-	Spans   int
-	Failed  int
-	Logged  bool // some of them are logged by a separate request
-	LeftOut int  // spans that the page has no section for
-	More    bool // beyond these
-	Closed  bool
+	wire.TraceTree
+
+	Root           traceRow // the first row
+	Rows           []traceRow
+	From, To, All  int    // the first and the last row that are shown, and how many there are
+	Earlier, Later string // the addresses of the rows before and after these; or ""
+	Failed         string // the address of the first span that failed by itself
+	Selected       *spanView
 }
 
 // traceRow is a span of a trace.
 type traceRow struct {
-	wire.TraceSpan
+	tracetree.Row
 	outcome
-	Depth int
-	began *time.Time // when its trace did
+
+	Running  bool
+	Selected bool
+	Href     string  // of the page with the span selected
+	Toggle   string  // of the page with the span folded or opened; "" if nothing is below it
+	At, Long float64 // its bar: where it begins and how long it is, in percent of the trace
 }
 
 // Indent returns by how many steps the span's name is indented.
-func (r traceRow) Indent() int { return min(r.Depth, traceDepthMax) }
-
-// Logged returns the id of the request by which an SDK logs the span's call itself, or "".
-func (r traceRow) Logged() string {
-	if r.RequestLogID == nil || *r.RequestLogID == r.ID {
-		return ""
-	}
-
-	return *r.RequestLogID
-}
+func (r traceRow) Indent() int { return min(r.Depth, traceIndentMax) }
 
 // LatencyMS returns how long the span took; nil if that is unknown.
 func (r traceRow) LatencyMS() *float64 { return millisecondsBetween(r.StartTime, r.EndTime) }
 
-// After returns how long after its trace the span began, to a tenth of a millisecond.
-func (r traceRow) After() string {
-	ms := millisecondsBetween(r.began, r.StartTime)
-	if ms == nil {
-		return "–"
-	}
-	rounded := math.Round(*ms*10) / 10
+// Below returns how many spans are below the span.
+func (r traceRow) Below() int { return r.Total.Spans - 1 }
 
-	return "+" + number.LatencyMS(&rounded)
+// kindIcons are the icons of kinds of spans.
+var kindIcons = map[string]string{
+	"llm":       "message-square",
+	"embedding": "binary",
+	"agent":     "bot",
+	"tool":      "wrench",
+	"retriever": "file-search",
+	"evaluator": "gauge",
+	"chain":     "workflow",
+}
+
+// Icon returns the icon of the span's kind.
+func (r traceRow) Icon() string { return cmp.Or(kindIcons[r.Kind], "box") }
+
+// spanView is the selected span beside the tree.
+type spanView struct {
+	traceRow
+	conversation.Shown
+
+	Earlier int  // messages that are only on the page of its record
+	Gone    bool // its record was deleted meanwhile
 }
 
 // millisecondsBetween returns the time from one moment to a later one, nil if there is none.
@@ -81,116 +98,194 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 		return err
 	}
 
-	rows := traceRows(trace.Spans)
-	v := traceView{
-		TraceID: trace.TraceID,
-		Name:    "Trace",
-		Total:   traceTotal(trace.Spans),
-		Spans:   len(rows),
-		More:    trace.Truncated,
-		Closed:  trace.Closed,
-	}
-	if len(rows) > 0 {
-		v.Name = cmp.Or(rows[0].Name, v.Name)
-	}
-	for i := range rows {
-		rows[i].began = v.Total.StartTime
-		v.Logged = v.Logged || rows[i].Logged() != ""
-		if rows[i].Failed() {
-			v.Failed++
-		}
-	}
-	v.Rows = rows[:min(len(rows), traceRowsMax)]
-	v.LeftOut = len(rows) - len(v.Rows)
-
-	title := v.Name
-	if v.Name != "Trace" {
-		title += " · Trace"
-	}
-	if v.Failed > 0 {
-		title = "failed · " + title
+	v := traceView{TraceTree: tracetree.Of(trace)}
+	all := tracetree.Rows(&v.TraceTree, nil)
+	if len(all) == 0 {
+		return c.Show(http.StatusOK, "trace", "Trace", "requests", v)
 	}
 
-	return c.Show(http.StatusOK, "trace", title, "requests", v)
+	s := readTraceState(v.TraceID, c.URL.Query())
+	at := s.selected(all)
+	v.show(s, all, at)
+	v.Failed = s.with("span", all[firstFault(all)].ID)
+	if v.Selected, err = p.selectedSpan(c, v.row(s, all[at])); err != nil {
+		return err
+	}
+
+	return c.Show(http.StatusOK, "trace", v.Outcome()+" · "+v.Root.Name+" · Trace", "requests", v)
 }
 
-// traceTotal adds up spans: from the first start to the last end.
-func traceTotal(spans []wire.TraceSpan) traceRow {
-	var total traceRow
-	for i := range spans {
-		s := &spans[i]
-		if total.StartTime == nil || s.StartTime != nil && s.StartTime.Before(*total.StartTime) {
-			total.StartTime = s.StartTime
-		}
-		if total.EndTime == nil || s.EndTime != nil && s.EndTime.After(*total.EndTime) {
-			total.EndTime = s.EndTime
-		}
-		total.InputTokens = added(total.InputTokens, s.InputTokens)
-		total.OutputTokens = added(total.OutputTokens, s.OutputTokens)
-		total.Price = added(total.Price, s.Price)
+// Outcome returns how the trace ended.
+func (v traceView) Outcome() string {
+	switch {
+	case v.Running:
+		return "running"
+	case v.Root.Failed():
+		return "failed"
+	case v.Total.Errors > 0:
+		return number.Quantity(int64(v.Total.Errors), "error")
 	}
 
-	return total
+	return cmp.Or(v.Root.Ended(), "ended")
 }
 
-// added returns a sum in which an unknown number counts nothing; nil if neither is known.
-func added[N int64 | float64](sum, n *N) *N {
-	if sum == nil || n == nil {
-		return cmp.Or(sum, n)
-	}
-	both := *sum + *n
-
-	return &both
+// LatencyMS returns how long the trace took, as far as its spans say; nil if that is unknown.
+func (v traceView) LatencyMS() *float64 {
+	return millisecondsBetween(v.Total.StartTime, v.Total.EndTime)
 }
 
-// traceRows returns spans as a tree: each is followed by its children, in their order. A span
-// whose parent is not among them is a root.
-func traceRows(spans []wire.TraceSpan) []traceRow {
-	known := make(map[string]bool, len(spans))
-	for i := range spans {
-		known[spans[i].SpanID] = true
-	}
-	children := map[string][]int{}
-	var roots []int
-	for i := range spans {
-		if p := spans[i].ParentID; p != nil && known[*p] {
-			children[*p] = append(children[*p], i)
-		} else {
-			roots = append(roots, i)
+// show fills in the rows that are shown, those around the selected one unless the address says which.
+func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
+	above := map[*wire.TraceNode]bool{}
+	for i, depth := at-1, all[at].Depth; i >= 0; i-- {
+		if all[i].Depth < depth {
+			above[all[i].TraceNode], depth = true, all[i].Depth
 		}
 	}
+	fits := tracetree.DepthThatFits(all, traceRowsMax)
+	listed := tracetree.Rows(&v.TraceTree, func(n *wire.TraceNode, depth int) bool {
+		return !slices.Contains(s.shut, n.SpanID) &&
+			(depth < fits || above[n] || slices.Contains(s.open, n.SpanID))
+	})
 
-	type step struct{ span, depth int }
-	rows := make([]traceRow, 0, len(spans))
-	done := make([]bool, len(spans))
-	walk := func(root int) {
-		for todo := []step{{root, 0}}; len(todo) > 0; {
-			next := todo[len(todo)-1]
-			todo = todo[:len(todo)-1]
-			if done[next.span] {
-				continue
-			}
-			done[next.span] = true
-			rows = append(rows, traceRow{
-				TraceSpan: spans[next.span], outcome: outcome(spans[next.span].Status), Depth: next.depth,
-			})
+	v.All = len(listed)
+	v.From = s.from
+	if v.From < 0 || v.From >= v.All {
+		v.From = slices.IndexFunc(listed, func(r tracetree.Row) bool { return r.TraceNode == all[at].TraceNode })
+		v.From = max(v.From, 0) / traceRowsMax * traceRowsMax
+	}
+	v.To = min(v.From+traceRowsMax, v.All)
+	if v.From > 0 {
+		v.Earlier = s.with("from", fmt.Sprint(max(v.From-traceRowsMax, 0)))
+	}
+	if v.To < v.All {
+		v.Later = s.with("from", fmt.Sprint(v.To))
+	}
 
-			// The last one goes first on the stack. Spans with the same id have children once.
-			of := children[spans[next.span].SpanID]
-			delete(children, spans[next.span].SpanID)
-			for i := len(of) - 1; i >= 0; i-- {
-				todo = append(todo, step{of[i], next.depth + 1})
-			}
+	for _, row := range tracetree.Window(listed, v.From, v.To) {
+		shown := v.row(s, row)
+		shown.Selected = row.TraceNode == all[at].TraceNode
+		v.Rows = append(v.Rows, shown)
+	}
+	v.Root = v.row(s, all[0])
+}
+
+// row returns a span as a row of the page.
+func (v *traceView) row(s traceState, r tracetree.Row) traceRow {
+	row := traceRow{Row: r, outcome: outcome(r.Status), Href: s.with("span", r.ID)}
+	row.Running = v.Running && r.EndTime == nil && r.StartTime != nil
+	if len(r.Children) > 0 {
+		row.Toggle = s.toggled(r.SpanID, r.Folded)
+	}
+
+	// A span that lacks a time is as long as those below it.
+	whole := v.LatencyMS()
+	start, end := cmp.Or(r.StartTime, r.Total.StartTime), cmp.Or(r.EndTime, r.Total.EndTime)
+	if row.Running {
+		end = v.Total.EndTime
+	}
+	if at := millisecondsBetween(v.Total.StartTime, start); at != nil && whole != nil && *whole > 0 {
+		row.At = min(*at / *whole * 100, 99.5)
+		if long := millisecondsBetween(start, end); long != nil {
+			row.Long = *long / *whole * 100
 		}
 	}
+	row.Long = max(row.Long, 0.5)
 
-	for _, i := range roots {
-		walk(i)
+	return row
+}
+
+// firstFault returns the place of the first span that failed while none below it did, or 0.
+func firstFault(all []tracetree.Row) int {
+	at := slices.IndexFunc(all, func(r tracetree.Row) bool {
+		return outcome(r.Status).Failed() && r.Total.Errors == 1
+	})
+
+	return max(at, 0)
+}
+
+// selectedSpan reads the record of a span for the page.
+func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error) {
+	v := &spanView{traceRow: row}
+	r, err := p.records.Request(c.Context(), c.Identity(), row.ID)
+	if wire.IsCode(err, wire.CodeNotFound) {
+		v.Gone = true
+		return v, nil
 	}
-	// The rest are circles of parents.
-	for i := range spans {
-		walk(i)
+	if err != nil {
+		return nil, err
 	}
 
-	return rows
+	t := recordTexts(c, c.Filter(url.Values{}), r)
+	t.Bound(spanTextMax)
+	v.Shown = t.Call(conversation.Read(r.Content()))
+	if v.Earlier = len(v.Input) - spanTurnsMax; v.Earlier > 0 {
+		v.Input = v.Input[v.Earlier:]
+	}
+
+	return v, nil
+}
+
+// traceState is what the address of the page has: which span is selected, and which are folded.
+type traceState struct {
+	path, span string
+	from       int      // the first row; -1 if the selected one decides
+	open, shut []string // spans that are opened and folded by hand
+}
+
+func readTraceState(trace string, q url.Values) traceState {
+	s := traceState{path: "/traces/" + trace, span: q.Get("span"), from: -1}
+	_, _ = fmt.Sscan(q.Get("from"), &s.from)
+	list := func(name string) []string {
+		ids := strings.FieldsFunc(q.Get(name), func(r rune) bool { return r == ',' })
+		return ids[:min(len(ids), traceFoldsMax)]
+	}
+	s.open, s.shut = list("open"), list("shut")
+
+	return s
+}
+
+// selected returns the place of the selected span: that of the address, by the id of its record or by
+// its own, else the first that failed, else the root.
+func (s traceState) selected(all []tracetree.Row) int {
+	at := slices.IndexFunc(all, func(r tracetree.Row) bool { return r.ID == s.span || r.SpanID == s.span })
+	if at < 0 {
+		at = firstFault(all)
+	}
+
+	return at
+}
+
+// with returns the address of the page with another value.
+func (s traceState) with(name, value string) string {
+	q := url.Values{}
+	set := func(name, value string) {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	set("span", s.span)
+	set("open", strings.Join(s.open, ","))
+	set("shut", strings.Join(s.shut, ","))
+	if s.from >= 0 {
+		set("from", fmt.Sprint(s.from))
+	}
+	set(name, value)
+
+	return address.Of(s.path, q)
+}
+
+// toggled returns the address of the page with a span folded or opened.
+func (s traceState) toggled(id string, folded bool) string {
+	without := func(ids []string) []string {
+		return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
+	}
+	s.open, s.shut = without(s.open), without(s.shut)
+	if folded {
+		s.open = append(s.open, id)
+	} else {
+		s.shut = append(s.shut, id)
+	}
+
+	return s.with("", "")
 }

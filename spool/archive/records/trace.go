@@ -43,6 +43,8 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 				}
 			}
 			answer.Closed = answer.Closed || states[i].ClosesTrace()
+			answer.SessionID = cmp.Or(answer.SessionID, states[i].SessionID())
+			answer.UserID = cmp.Or(answer.UserID, states[i].UserID())
 		}
 		if err := svc.linkSpans(ctx, id.Account, states, spans); err != nil {
 			return wire.Trace{}, err

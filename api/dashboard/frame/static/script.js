@@ -360,10 +360,75 @@ function help() {
 function step(by) {
   const all = rows();
   if (all.length === 0) return;
-  const at = all.findIndex((row) => row.contains(document.activeElement));
+  let at = all.findIndex((row) => row.contains(document.activeElement));
+  if (at < 0) at = all.findIndex((row) => row.ariaSelected === "true");
   const next = all[Math.min(Math.max(at + by, 0), all.length - 1)];
   next.querySelector("a").focus();
   next.scrollIntoView({ block: "nearest" });
+}
+
+// Spans of a trace are selected, folded and opened in place; the address says how the page is shown.
+const traced = document.getElementById("trace");
+let picking, picked = 0;
+
+// rove makes the tree one stop of the Tab key.
+function rove() {
+  traced.querySelectorAll("tr a").forEach((link) => { link.tabIndex = -1; });
+  const link = traced.querySelector("[aria-selected=true] a");
+  if (link) link.tabIndex = 0;
+}
+
+async function pick(link) {
+  clearTimeout(picking);
+  const mine = ++picked, at = link.matches(".twist") ? rows().indexOf(link.closest("tr")) : -1;
+  const fresh = (await again(link.href))?.getElementById("trace");
+  if (mine !== picked) return;
+  if (!fresh) return location.assign(link.href);
+  const focused = traced.contains(document.activeElement), top = traced.querySelector(".tree").scrollTop;
+  traced.replaceChildren(...fresh.childNodes);
+  traced.querySelector(".tree").scrollTop = top;
+  history.replaceState(null, "", link.href);
+  rove();
+  const row = rows()[at] ?? traced.querySelector("[aria-selected=true]");
+  if (focused) row?.querySelector("a").focus({ preventScroll: true });
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+if (traced) {
+  rove();
+  const tree = traced.querySelector(".tree"), row = tree.querySelector("[aria-selected=true]");
+  if (row) tree.scrollTop = row.offsetTop - tree.clientHeight / 2;
+  traced.addEventListener("click", async (event) => {
+    const link = event.target.closest("a");
+    if (link?.pathname !== location.pathname || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    await pick(link);
+    // Where the span is below the tree, a tap leads to it.
+    if (event.detail > 0 && link.matches(".node a:not(.twist)") && matchMedia("(max-width: 68rem)").matches) {
+      traced.querySelector(".picked").scrollIntoView();
+    }
+  });
+  traced.addEventListener("focusin", (event) => {
+    clearTimeout(picking);
+    const link = event.target.closest("[aria-selected=false] a:not(.twist)");
+    if (link) picking = setTimeout(pick, 150, link);
+  });
+  traced.addEventListener("keydown", (event) => {
+    const row = event.target.closest("tr");
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return;
+    const open = row.ariaExpanded === "true", all = rows();
+    const above = all.slice(0, all.indexOf(row)).findLast((other) => +other.ariaLevel < +row.ariaLevel);
+    const act = {
+      ArrowDown: () => step(1),
+      ArrowUp: () => step(-1),
+      ArrowRight: () => { if (open) step(1); else row.querySelector(".twist")?.click(); },
+      ArrowLeft: () => (open ? row.querySelector(".twist") : above?.querySelector("a"))?.[open ? "click" : "focus"](),
+      Enter: row.ariaSelected === "true" && (() => traced.querySelector("[data-open]")?.click()),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
 }
 
 // A click on a row opens it, unless it is on something else to press or selects a text.

@@ -88,6 +88,26 @@ func (b *browser) accessible(source, page string) {
 	b.do("as before", prefers("light"))
 }
 
+// readsTrace reads a trace by the keyboard alone: the first failure is selected when it is opened.
+func (b *browser) readsTrace() {
+	b.t.Helper()
+	b.shows(".picked", "chat gpt-4o-mini", "429: Slow down.")
+	b.key("k")
+	b.waitsFor(".picked", "track_parcel")
+	b.holds("the address has the span", `location.search.startsWith("?span=")`)
+	b.key(kb.ArrowLeft)
+	b.waitsFor(".picked", "Answer a customer")
+	b.key(kb.ArrowLeft)
+	b.holds("the root is folded", `document.activeElement.closest("tr").ariaExpanded === "false"`)
+	b.shows(".tree", "Answer a customer", "3", "failed below")
+	b.key(kb.ArrowRight)
+	b.holds("the root is open", `document.activeElement.closest("tr").ariaExpanded === "true"`)
+	b.keyTo(kb.Enter)
+	b.shows("h1", "Answer a customer")
+	b.press(".facts a[href^='/traces/']")
+	b.shows(".tree [aria-selected=true]", "Answer a customer")
+}
+
 // agentTrace is a run of an agent: a call that asks for a tool, the tool, and a call that failed.
 const (
 	agentTraceID = "52adf2cf8206e15bbdd5b2da7b55fa89"
@@ -172,6 +192,11 @@ func TestNoPageShutsAnybodyOut(t *testing.T) {
 			b.screenshots(path[1:])
 		case "/traces/" + agentTraceID:
 			b.screenshots("trace")
+			b.do("look by phone", chromedp.EmulateViewport(390, 900))
+			b.accessible(source, path+", by phone")
+			b.holds(path+" fits a phone", `document.documentElement.scrollWidth <= 390`)
+			b.do("as before", chromedp.EmulateViewport(1440, 900))
+			b.readsTrace()
 		case "/docs", "/docs/log-curl":
 			b.screenshots(strings.ReplaceAll(path[1:], "/", "-"))
 			b.do("look by phone", chromedp.EmulateViewport(390, 900))
