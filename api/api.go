@@ -50,6 +50,8 @@ type Recorded interface {
 	Trace(ctx context.Context, id wire.Identity, trace string) (wire.Trace, error)
 	Search(ctx context.Context, id wire.Identity, s wire.Search) (wire.SearchPage, error)
 	Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error)
+	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
+	Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error)
 
 	Analyze(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.Analytics, error)
 	TemplateStatistics(ctx context.Context, id wire.Identity, q wire.StatisticsQuery) (wire.TemplateStatistics, error)

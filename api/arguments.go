@@ -156,6 +156,16 @@ func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
 	return s, err
 }
 
+// decodeRollupSearch reads a search for sessions, traces or users.
+func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) {
+	s, err := wire.DecodeRollupSearch(object)
+	if err == nil {
+		err = a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+	}
+
+	return s, err
+}
+
 // decodeStatistics reads a question about statistics.
 func (a *API) decodeStatistics(object wire.Object) (wire.StatisticsQuery, error) {
 	q, err := wire.DecodeStatistics(object)

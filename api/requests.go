@@ -2,8 +2,10 @@ package api
 
 import (
 	"encoding/json"
+	"path"
 	"strconv"
 
+	"promptspool/api/tracetree"
 	"promptspool/api/wire"
 )
 
@@ -207,8 +209,44 @@ func (c *exchange) member(name string, v any, reason string) error {
 	return nil
 }
 
-// trace returns the spans of a trace.
+// searchRollups lists sessions, traces or users.
+func (a *API) searchRollups(c *exchange) error {
+	s, err := a.decodeRollupSearch(c.object)
+	if err != nil {
+		return err
+	}
+	s.Of = path.Base(path.Dir(string(c.ctx.Path())))
+	page, err := a.recorded.Rollups(c.context, c.id, s)
+
+	return c.answer(page, err)
+}
+
+// session returns what the records of a session add up to.
+func (a *API) session(c *exchange) error {
+	session, err := a.recorded.Session(c.context, c.id, c.ident)
+	return c.answer(session, err)
+}
+
+// deleteSession deletes the records of a session for good.
+func (a *API) deleteSession(c *exchange) error {
+	return a.deleteMatching(c, wire.Deletion{SessionID: c.ident})
+}
+
+// deleteTrace deletes the records of a trace for good.
+func (a *API) deleteTrace(c *exchange) error {
+	return a.deleteMatching(c, wire.Deletion{TraceID: c.ident})
+}
+
+// trace returns the spans of a trace: by their start or, if the caller wants that, as a tree.
 func (a *API) trace(c *exchange) error {
+	form, err := c.wordArg("form", []string{"flat", "tree"})
+	if err != nil {
+		return err
+	}
 	trace, err := a.recorded.Trace(c.context, c.id, c.ident)
+	if err == nil && form == "tree" {
+		return c.answer(tracetree.Of(trace), nil)
+	}
+
 	return c.answer(trace, err)
 }

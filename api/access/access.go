@@ -60,8 +60,8 @@ var Table = []Entry{
 	},
 	{
 		Does: "Search, read, count and export calls", Scope: wire.ScopeRead, Role: wire.RoleViewer,
-		Routes: "search-requests get-request get-trace export-requests suggest-values list-orphans " +
-			"analyze-requests template-statistics backtest",
+		Routes: "search-requests get-request get-trace search-sessions get-session " +
+			"export-requests suggest-values list-orphans analyze-requests template-statistics backtest",
 		Pages: "GET /{$}, GET /projects, GET /requests, POST /requests/view, GET /suggestions, GET /requests/export, " +
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /template/statistics, GET /template/backtest",
@@ -70,7 +70,8 @@ var Table = []Entry{
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,
-		Routes:   "delete-request delete-requests reprice-requests reread-spans scan-requests",
+		Routes: "delete-request delete-requests delete-session delete-trace " +
+			"reprice-requests reread-spans scan-requests",
 		Pages:    "GET /requests/delete, POST /requests/delete",
 		Commands: "requests delete, requests reprice, requests reread, requests scan",
 	},

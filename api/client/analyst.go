@@ -53,12 +53,17 @@ func (c *Client) TemplateStatistics(
 	return ask[wire.TemplateStatistics](ctx, c, post(id, "/api/public/v2/requests/template-statistics", q))
 }
 
-// Delete deletes one record, or all with a metadata value, for good.
+// Delete deletes one record, or all with a metadata value, of a session or of a trace, for good.
 func (c *Client) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
 	path, query := "/api/public/v2/requests", url.Values{}
-	if d.RequestID != "" {
+	switch {
+	case d.RequestID != "":
 		path += "/" + url.PathEscape(d.RequestID)
-	} else {
+	case d.SessionID != "":
+		path = "/api/public/v2/sessions/" + url.PathEscape(d.SessionID)
+	case d.TraceID != "":
+		path = "/api/public/v2/traces/" + url.PathEscape(d.TraceID)
+	default:
 		query.Set("metadata_key", d.Key)
 		query.Set("metadata_value", d.Value)
 		if !d.Before.IsZero() {

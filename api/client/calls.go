@@ -74,6 +74,16 @@ func (c *Client) Trace(ctx context.Context, id wire.Identity, trace string) (wir
 	return ask[wire.Trace](ctx, c, get(id, "/api/public/v2/traces/"+url.PathEscape(trace), nil))
 }
 
+// Rollups finds sessions, traces or users.
+func (c *Client) Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
+	return ask[wire.RollupPage](ctx, c, post(id, "/api/public/v2/"+s.Of+"/search", s))
+}
+
+// Session returns what the records of a session add up to.
+func (c *Client) Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error) {
+	return ask[wire.RollupFound](ctx, c, get(id, "/api/public/v2/sessions/"+url.PathEscape(session), nil))
+}
+
 // Orphans lists requests that have not arrived, though events that belong to them have.
 func (c *Client) Orphans(ctx context.Context, id wire.Identity, q wire.OrphanQuery) (wire.OrphanPage, error) {
 	query := url.Values{"per_page": {strconv.Itoa(max(1, q.PerPage))}}

@@ -65,7 +65,8 @@ const (
 
 // operations returns the whole table.
 func operations() []operation {
-	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations, syncOperations)
+	return slices.Concat(writeOperations, otlpOperations, templateOperations, requestOperations,
+		rollupOperations, syncOperations)
 }
 
 // OlderRoutes maps older spellings of routes to those in the description. Each is a method and a
@@ -111,6 +112,10 @@ var pathParameters = map[string]Parameter{
 	"trace_id": {
 		Description: "The trace's id: 32 hexadecimal digits.",
 		Schema:      &jsonschema.Schema{Type: "string"}, Example: exampleTrace,
+	},
+	"session_id": {
+		Description: "The session's id, as calls name it.",
+		Schema:      &jsonschema.Schema{Type: "string"}, Example: exampleSession,
 	},
 	"label_id": {
 		Description: "The label's id, as the list of a template's labels has it.",

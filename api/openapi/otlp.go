@@ -65,6 +65,39 @@ type PartialSuccess struct {
 
 const exporterErrors = "Errors come in the encoding of the request: in protobuf as a google.rpc.Status."
 
+// Trace is a wire.Trace or a wire.TraceTree.
+type Trace struct {
+	Success   bool        `json:"success"`
+	TraceID   string      `json:"trace_id"`
+	Spans     []TraceSpan `json:"spans"`               // by start; of a tree its roots
+	Closed    bool        `json:"closed,omitempty"`    // set once the trace was closed
+	Truncated bool        `json:"truncated,omitempty"` // whether the trace has more spans than the 10,000 of an answer
+	SessionID string      `json:"session_id,omitempty"`
+	UserID    string      `json:"user_id,omitempty"`
+
+	// The sums of all spans of a tree.
+	Total *wire.TraceTotal `json:"total,omitempty"`
+	// Of a tree: the root has not ended.
+	Running bool `json:"running,omitempty"`
+}
+
+// TraceSpan is a wire.TraceSpan or a wire.TraceNode.
+type TraceSpan struct {
+	wire.TraceSpan
+	// The sums of it and of all spans of a tree below it.
+	Total *wire.TraceTotal `json:"total,omitempty"`
+	// In a tree: its parent is not among the spans.
+	ParentMissing bool `json:"parent_missing,omitempty"`
+	// The spans of a tree right below it, by their start.
+	Children []TraceSpan `json:"children,omitempty"`
+}
+
+// TraceQuery chooses the form of a trace.
+type TraceQuery struct {
+	// As one list, or as a tree.
+	Form string `json:"form,omitempty" jsonschema:"enum=flat,enum=tree,default=flat"`
+}
+
 var otlpOperations = []operation{
 	{
 		id: "exportTraces", tag: tagOTLP, name: "otlp-traces",
@@ -151,18 +184,20 @@ var otlpOperations = []operation{
 		id: "getTrace", tag: tagOTLP, name: "get-trace",
 		route:   "GET /api/public/v2/traces/{trace_id}",
 		summary: "List the spans of a trace",
-		detail: "By their start. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +
+		query:   TraceQuery{},
+		detail: "By their start or, with `form=tree`, each below its parent, with what it and all below it add up " +
+			"to. `GET /api/public/v2/requests/{id}` has the whole span under its `id`. " +
 			"A sidecar asks its server.",
-		answers: success("The spans.", wire.Trace{
+		answers: success("The spans.", Trace{
 			Success: true,
 			TraceID: exampleTrace,
-			Spans: []wire.TraceSpan{{
+			Spans: []TraceSpan{{TraceSpan: wire.TraceSpan{
 				ID:        exampleRequest,
 				Name:      "chat gpt-4o",
 				SpanID:    "eee19b7ec3c1b174",
 				StartTime: &exampleTime,
 				EndTime:   &exampleTime,
-			}},
+			}}},
 		}),
 	},
 }

@@ -103,8 +103,13 @@ func AuditFilter(line string) string {
 // AuditTarget returns what is deleted as an entry has it. It has no value of metadata, which may
 // name a person who asked to be forgotten.
 func (d Deletion) AuditTarget() string {
-	if d.Key != "" {
+	switch {
+	case d.Key != "":
 		return "all with one value of " + d.Key
+	case d.SessionID != "":
+		return "a session"
+	case d.TraceID != "":
+		return "trace " + d.TraceID
 	}
 
 	return "request " + d.RequestID

@@ -34,7 +34,7 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 		Sent:     f.version("sent_version"),
 		Last:     f.count("last", BacktestsMax),
 		Provider: f.text("provider", false, NameRunesMax),
-		Filter:   f.filter(),
+		Filter:   f.filter("filter_group"),
 
 		FilterLine: f.filterLine(),
 	}

@@ -104,17 +104,20 @@ type OrphanQuery struct {
 	Cursor  string // next_cursor of an earlier page; "" for the first
 }
 
-// Deletion selects what to delete: one record, or all with a metadata value. It also
-// keeps out what arrives later: events of a deleted record are not folded any more.
+// Deletion selects what to delete: one record, or all with a metadata value, of a session or
+// of a trace. It also keeps out what arrives later: events of a deleted record are not folded
+// any more.
 //
 // A record has the value if it had it at Before, whatever came later, or if it has it now
 // and its request is not later than Before. The value of a request that lost against
 // another one with the same id counts as well.
 type Deletion struct {
 	RequestID string    `json:"request_id,omitempty"` // of one record; or
+	SessionID string    `json:"session_id,omitempty"` // of its calls, and of traces with no others; or
+	TraceID   string    `json:"trace_id,omitempty"`   // of its spans and calls; or
 	Key       string    `json:"metadata_key,omitempty"`
 	Value     string    `json:"metadata_value,omitempty"`
-	Before    time.Time `json:"before,omitzero"` // with Key: up to this moment; zero means up to now
+	Before    time.Time `json:"before,omitzero"` // not of one record: up to this moment; zero means up to now
 }
 
 // Deleted answers a deletion. By then the records cannot be found or read any more, and a

@@ -119,7 +119,7 @@ type SearchPage struct {
 func DecodeSearch(object Object) (Search, error) {
 	f := fields{object: object}
 	s := Search{
-		FilterGroup: f.filter(),
+		FilterGroup: f.filter("filter_group"),
 		Q:           f.text("q", false, QueryRunesMax),
 		FilterLine:  f.filterLine(),
 		Page:        f.count("page", PageOffsetMax),
@@ -134,16 +134,16 @@ func DecodeSearch(object Object) (Search, error) {
 // CursorRunesMax bounds a cursor.
 const CursorRunesMax = 2048
 
-// filter reads filter_group.
-func (f *fields) filter() *Filter {
-	raw := f.json("filter_group", false)
+// filter reads a filter, such as filter_group.
+func (f *fields) filter(name string) *Filter {
+	raw := f.json(name, false)
 	if raw == nil {
 		return nil
 	}
 
 	filter, err := ParseFilter(raw)
 	if err != nil {
-		f.fault("filter_group", "%v", err)
+		f.fault(name, "%v", err)
 	}
 	return filter
 }
@@ -257,4 +257,86 @@ type Suggestions struct {
 
 	// Complete is false if there are more values, or older records that were not read.
 	Complete bool `json:"complete"`
+}
+
+// RollupKinds are what records are summed up by, as paths name them.
+var RollupKinds = []string{"sessions", "traces", "users"}
+
+// RollupSearch is the body of POST /api/public/v2/sessions/search, and of the same for traces and
+// users.
+type RollupSearch struct {
+	Of string `json:"-"` // one of RollupKinds, in the path
+
+	FilterGroup *Filter `json:"filter_group,omitempty"` // what at least one of its calls must match
+	Q           string  `json:"q,omitempty"`            // words that must all be in the prompt or response of one
+	FilterLine
+
+	// Having is what it must be itself: conditions like those of filter_group, all of which must
+	// hold. Their fields are id and those of sort_by.
+	Having *Filter `json:"having,omitempty"`
+
+	// SortBy is what to sort by: last_seen (the default), first_seen, duration_ms, turns, spans,
+	// cost, tokens, input_tokens, output_tokens, errors or mean_score.
+	SortBy    string `json:"sort_by,omitempty"`
+	SortOrder string `json:"sort_order,omitempty"` // one of asc and desc; the default is desc
+	PerPage   int    `json:"per_page,omitempty"`   // at most 1,000; the default is 10
+	Cursor    string `json:"cursor,omitempty"`     // the next_cursor of an earlier page
+}
+
+// RollupSortFields are the fields that sessions, traces and users can be sorted by.
+var RollupSortFields = []string{
+	"last_seen", "first_seen", "duration_ms", "turns", "spans", "cost", "tokens", "input_tokens", "output_tokens",
+	"errors", "mean_score",
+}
+
+// DecodeRollupSearch reads the body of a search for sessions, traces or users. A nil object, from an
+// absent body, matches everything.
+func DecodeRollupSearch(object Object) (RollupSearch, error) {
+	f := fields{object: object}
+	s := RollupSearch{
+		FilterGroup: f.filter("filter_group"),
+		Q:           f.text("q", false, QueryRunesMax),
+		FilterLine:  f.filterLine(),
+		Having:      f.filter("having"),
+		PerPage:     f.count("per_page", PageItemsMax),
+		Cursor:      f.text("cursor", false, CursorRunesMax),
+	}
+	s.SortBy = f.oneOf("sort_by", RollupSortFields)
+	s.SortOrder = f.oneOf("sort_order", []string{"asc", "desc"})
+
+	return s, f.err()
+}
+
+// Rollup is what the records of a session, a trace or a user add up to.
+type Rollup struct {
+	ID           string    `json:"id"`         // as records name it; of a trace 32 hexadecimal digits
+	FirstSeen    time.Time `json:"first_seen"` // when the first began; after a deletion it may be earlier
+	LastSeen     time.Time `json:"last_seen"`  // when the last ended; after a deletion it may be later
+	Turns        int64     `json:"turns"`      // calls
+	Spans        int64     `json:"spans"`      // spans that name it, calls among them
+	Cost         float64   `json:"cost"`       // US dollars, of calls with a known price
+	InputTokens  int64     `json:"input_tokens"`
+	OutputTokens int64     `json:"output_tokens"`
+	Errors       int64     `json:"errors"`     // calls and spans that failed
+	Scores       int64     `json:"scores"`     // how many scores there are
+	MeanScore    *float64  `json:"mean_score"` // of all scores; null without any
+}
+
+// RollupPage answers a search for sessions, traces or users.
+type RollupPage struct {
+	Success    bool     `json:"success"`
+	Items      []Rollup `json:"items"`
+	Total      int      `json:"total"` // of all pages, if complete
+	NextCursor *string  `json:"next_cursor"`
+
+	// Complete is false if there was no time to look at all calls. The items are then those of the
+	// newest calls that match, in their order, and next_cursor continues with older ones.
+	Complete bool `json:"complete"`
+	Warned
+}
+
+// RollupFound answers GET /api/public/v2/sessions/{id}.
+type RollupFound struct {
+	Success bool `json:"success"`
+	Rollup
 }

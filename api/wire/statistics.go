@@ -43,7 +43,7 @@ type StatisticsQuery struct {
 func DecodeStatistics(object Object) (StatisticsQuery, error) {
 	f := fields{object: object}
 	q := StatisticsQuery{
-		FilterGroup: f.filter(),
+		FilterGroup: f.filter("filter_group"),
 		Q:           f.text("q", false, QueryRunesMax),
 		FilterLine:  f.filterLine(),
 		MetadataKey: f.text("metadata_cost_breakdown_key", false, MetadataKeyRunesMax),

@@ -22,7 +22,7 @@ var imports = map[string]string{
 	"metrics":             "",
 	"metrics/cputimetest": "",
 	"metrics/partstest":   "",
-	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/wire " +
+	"api": "api/access api/admission api/closest api/edge api/filterline api/intake api/otlp api/tracetree api/wire " +
 		"api/wire/calendar api/wire/jsonscan api/wire/secrets metrics",
 	"api/filterline":          "api/wire api/wire/calendar",
 	"api/wire":                "api/wire/jsonscan",
@@ -94,9 +94,9 @@ var imports = map[string]string{
 	"spool/rawlog":           "spool/disk",
 	"spool/archive": "api/wire api/wire/jsonscan api/wire/secrets api/calls " +
 		"api/calls/otel api/calls/otel/dialect spool/archive/query spool/archive/rollup spool/archive/rowcode",
-	"spool/archive/rollup": "",
-	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel api/otlp " +
-		"spool/archive spool/archive/query spool/archive/rowcode",
+	"spool/archive/rollup": "api/wire",
+	"spool/archive/records": "api/wire api/wire/jsonscan api/wire/secrets metrics api/calls/otel " +
+		"api/calls/otel/dialect api/otlp spool/archive spool/archive/query spool/archive/rollup spool/archive/rowcode",
 	"spool/archive/rowcode":   "api/wire api/calls",
 	"spool/database/compress": "",
 	"api/calls":               "api/wire api/wire/jsonscan api/calls/otel",
@@ -123,7 +123,8 @@ var imports = map[string]string{
 	"spool/database/postgres/schema": "api/wire spool/database/postgres/connection",
 	// The suites that every store passes import what they test.
 	"spool/database/databasetest": "api/otlp api/otlp/otlptest api/wire metrics metrics/cputimetest spool/archive " +
-		"spool/archive/query spool/archive/records spool/database/keyed spool/archive/rowcode spool/database/transfer",
+		"spool/archive/query spool/archive/records spool/archive/rollup spool/database/keyed spool/archive/rowcode " +
+		"spool/database/transfer",
 	"spool/database/keyed/keyedtest": "api/wire spool/database/keyed",
 	"registry/registrytest":          "api/wire registry spool/database/accounts spool/database/keyed/keyedtest",
 	// A disk with bad blocks for tests.

@@ -3,7 +3,9 @@ package archive
 import (
 	"context"
 	"slices"
+	"time"
 
+	"promptspool/api/calls/otel/dialect"
 	"promptspool/api/wire"
 )
 
@@ -16,9 +18,14 @@ const ChangeStep = 200
 // harmless.
 func Delete(ctx context.Context, s Store, account string, d wire.Deletion) (sum wire.Deleted, err error) {
 	w := deletion{store: s, account: account, tombstones: true}
-	if d.RequestID != "" {
+	switch {
+	case d.RequestID != "":
 		err = w.records(ctx, []string{d.RequestID})
-	} else {
+	case d.TraceID != "":
+		err = w.trace(ctx, d)
+	case d.SessionID != "":
+		err = w.session(ctx, d)
+	default:
 		err = w.value(ctx, d)
 	}
 	w.sum.GoneBy = s.GoneBy()
@@ -32,6 +39,7 @@ type deletion struct {
 	account    string
 	which      func(*State) bool // nil: all
 	tombstones bool              // with them they never come back
+	traces     map[UUID]bool     // of what was deleted, unless it is nil
 	sum        wire.Deleted      // what was deleted
 }
 
@@ -63,6 +71,109 @@ func (w *deletion) value(ctx context.Context, d wire.Deletion) error {
 	// Last, as nothing finds spans by a value: all with metadata are looked at, and if that
 	// takes too long, the requests are gone.
 	return w.offList(ctx, TaggedSpans)
+}
+
+// ofTrace returns the deletion of a trace as that of a value, by which it is kept out.
+func ofTrace(trace UUID, before time.Time) wire.Deletion {
+	value := traceValue(trace)
+	return wire.Deletion{Key: value.Key, Value: value.Value, Before: before}
+}
+
+// session deletes the records of a session, and the traces that only it is in: a span that arrives
+// late need not name its session.
+func (w *deletion) session(ctx context.Context, d wire.Deletion) error {
+	w.traces = make(map[UUID]bool)
+	value := wire.Deletion{Key: dialect.SessionKey, Value: d.SessionID, Before: d.Before}
+	if err := w.value(ctx, value); err != nil {
+		return err
+	}
+
+	var whole []wire.Deletion
+	for trace := range w.traces {
+		shared := false
+		err := w.eachOfTrace(ctx, trace, func(page []State) error {
+			shared = shared || slices.ContainsFunc(page, func(s State) bool { return s.SessionID() != "" })
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !shared {
+			whole = append(whole, ofTrace(trace, d.Before))
+		}
+	}
+
+	return w.wholeTraces(ctx, whole)
+}
+
+// trace deletes the records of a trace.
+func (w *deletion) trace(ctx context.Context, d wire.Deletion) error {
+	trace, _ := ParseTrace(d.TraceID)
+	return w.wholeTraces(ctx, []wire.Deletion{ofTrace(trace, d.Before)})
+}
+
+// wholeTraces deletes all records of traces, and the requests that log calls of theirs.
+func (w *deletion) wholeTraces(ctx context.Context, traces []wire.Deletion) error {
+	// First, so that no new record gets past the walk.
+	if len(traces) == 0 {
+		return nil
+	}
+	if err := w.store.Forget(ctx, w.account, traces...); err != nil {
+		return err
+	}
+
+	w.traces = nil
+	for _, d := range traces {
+		trace, _ := ParseTrace(d.Value)
+		w.which = func(s *State) bool {
+			of, _ := s.Trace()
+			return of != trace || s.Deleted(SelectorOf(d))
+		}
+		err := w.eachOfTrace(ctx, trace, func(page []State) error {
+			var ids []string
+			var links []UUID
+			for i := range page {
+				if !page[i].Deleted(SelectorOf(d)) {
+					continue
+				}
+				ids = append(ids, page[i].RequestID)
+				if key, ok := page[i].LinkedTo(); ok {
+					links = append(links, key)
+				}
+			}
+			linked, err := w.store.Linked(ctx, w.account, links, 1)
+			for _, key := range links {
+				for _, id := range linked[key] {
+					ids = append(ids, id.String())
+				}
+			}
+			if err != nil {
+				return err
+			}
+			return w.records(ctx, ids)
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// eachOfTrace calls fn with the records of a trace, some at a time.
+func (w *deletion) eachOfTrace(ctx context.Context, trace UUID, fn func(page []State) error) error {
+	for after, more := "", true; more; {
+		page, follow, err := w.store.Trace(ctx, w.account, trace, after, ChangeStep)
+		if err == nil && len(page) > 0 {
+			after = page[len(page)-1].RequestID
+			err = fn(page)
+		}
+		if more = follow; err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // offList deletes records that no list shows.
@@ -150,6 +261,9 @@ func (w *deletion) remove(g *Group, reader Reader, r *Record, sum *wire.Deleted)
 		if events := len(r.State.History); events > 0 && !r.Removed {
 			sum.Records++
 			sum.Events += int64(events)
+		}
+		if trace, ok := r.State.Trace(); ok && w.traces != nil {
+			w.traces[trace] = true
 		}
 		g.Remove(r, w.tombstones)
 	}

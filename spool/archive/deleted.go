@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"encoding/hex"
 	"slices"
 	"time"
+
+	"promptspool/api/wire"
 )
 
 // Selectors returns the order time up to which a metadata value was deleted. The value is
@@ -16,7 +19,7 @@ type Selectors func(key, value string) (before time.Time, ok bool)
 //   - as of the deletion's moment, whatever came later, or
 //   - now, and the request is not later than that moment.
 func (s *State) Deleted(deleted Selectors) bool {
-	if len(s.Context) > 0 && s.inheritsDeleted(deleted) {
+	if len(s.Context) > 0 && s.inheritsDeleted(deleted) || s.inDeletedTrace(deleted) {
 		return true
 	}
 	d := s.deletions(deleted)
@@ -31,6 +34,55 @@ func (s *State) Deleted(deleted Selectors) bool {
 	return slices.ContainsFunc(s.Rivals, d.with)
 }
 
+// traceSelector is in place of a metadata key where a trace is deleted. No key begins so.
+const traceSelector = "\x00trace_id"
+
+// traceValue returns a trace as the value by which it is deleted.
+func traceValue(trace UUID) wire.MetadataRow {
+	return wire.MetadataRow{Key: traceSelector, Value: hex.EncodeToString(trace[:])}
+}
+
+// inDeletedTrace reports whether the record is in a deleted trace, and began before that.
+func (s *State) inDeletedTrace(deleted Selectors) bool {
+	trace, ok := s.Trace()
+	if !ok {
+		return false
+	}
+	value := traceValue(trace)
+	before, ok := deleted(value.Key, value.Value)
+
+	return ok && !s.History[0].At.After(before)
+}
+
+// Selectable returns all values by which the record may be, or have been, deleted.
+func (s *State) Selectable() []wire.MetadataRow {
+	values := s.Had()
+	if trace, ok := s.Trace(); ok {
+		values = append(values, traceValue(trace))
+	}
+
+	return values
+}
+
+// Selectable returns the values that the event brings by which its record may be deleted.
+func (e *Event) Selectable() (values []wire.MetadataRow) {
+	metadata, trace := e.Metadata, ""
+	if e.Request != nil {
+		metadata, trace = e.Request.Metadata, e.Request.TraceID
+	}
+	if e.Span != nil {
+		trace = e.Span.TraceID
+	}
+	for key, value := range metadata {
+		values = append(values, wire.MetadataRow{Key: key, Value: value})
+	}
+	if id, ok := ParseTrace(trace); ok {
+		values = append(values, traceValue(id))
+	}
+
+	return values
+}
+
 // DeletedBy is Deleted for a record that was not deleted before it took e.
 //
 // A value that a metadata event sets ends the value before it, so that a deletion matches at
@@ -38,7 +90,7 @@ func (s *State) Deleted(deleted Selectors) bool {
 // new value itself was deleted.
 func (s *State) DeletedBy(e *Event, deleted Selectors) bool {
 	if e.Request == nil {
-		sets := false
+		sets := e.Span != nil && s.inDeletedTrace(deleted)
 		for key, value := range e.Metadata {
 			_, ok := deleted(key, value)
 			sets = sets || ok

@@ -250,7 +250,7 @@ func (g *Group) Fold(account string, e *Event, packed []byte) (wire.Result, erro
 // keepOut removes a record that a deletion by metadata covers. The event that was just
 // folded may be the first to show that it does.
 func (g *Group) keepOut(a *GroupAccount, r *Record, e *Event) {
-	if len(a.Deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil {
+	if len(a.Deleted) == 0 || len(e.Metadata) == 0 && e.Request == nil && e.Span == nil {
 		return
 	}
 

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"promptspool/api/calls/otel/dialect"
 	"promptspool/spool/archive/rollup"
-	"promptspool/spool/archive/rowcode"
 )
 
 // longestSpan is how long a call or span may take at most in a roll-up: ends are what callers say.
@@ -19,13 +17,13 @@ const longestSpan = 24 * time.Hour
 // rollups returns what the record adds to the roll-ups of its session, its trace and its user. That
 // is nothing unless a list shows it, or it has a span.
 func (s *State) rollups() (p rollup.Part) {
-	traced := s.Span != nil && !s.ClosesTrace()
+	traced := s.span() != nil && !s.ClosesTrace()
 	if !s.Listed() && !traced {
 		return p
 	}
 
-	p.Names[rollup.Session] = rollup.Name(s.effective(dialect.SessionKey))
-	p.Names[rollup.User] = rollup.Name(s.effective(dialect.UserKey))
+	p.Names[rollup.Session] = rollup.Name(s.SessionID())
+	p.Names[rollup.User] = rollup.Name(s.UserID())
 	if trace, ok := s.Trace(); ok {
 		p.Names[rollup.Trace] = hex.EncodeToString(trace[:])
 	}
@@ -37,9 +35,7 @@ func (s *State) rollups() (p rollup.Part) {
 	if s.Listed() {
 		s.addCall(&p.Sums)
 	} else {
-		start := s.began(s.Span.Stamp, s.Span.Value.Start)
-		p.Of[rollup.Errors] = one(s.Span.Value.Status == "ERROR" && s.Request == nil)
-		setBounds(&p.Sums, start, s.Span.Value.End)
+		s.addSpan(&p.Sums)
 	}
 	// A step's scores are those of its call.
 	if !s.IsStep() {
@@ -52,7 +48,7 @@ func (s *State) rollups() (p rollup.Part) {
 // addCall adds what only calls have.
 func (s *State) addCall(sums *rollup.Sums) {
 	r := s.shown()
-	sums.Of[rollup.Turns], sums.Of[rollup.Errors] = 1, one(r.Status != "SUCCESS")
+	sums.Of[rollup.Turns], sums.Of[rollup.Errors] = 1, one(r.Status == "ERROR")
 	// Callers' numbers are bounded, so that no sum overflows.
 	if r.Price != nil {
 		sums.Of[rollup.Cost] = min(max(int64(*r.Price), 0), 1<<45)
@@ -65,6 +61,17 @@ func (s *State) addCall(sums *rollup.Sums) {
 		}
 	}
 	setBounds(sums, s.ListTime(), r.End)
+}
+
+// addSpan adds what a span that is not a call has, or a step.
+func (s *State) addSpan(sums *rollup.Sums) {
+	span := s.span()
+	start := s.BareAt()
+	if s.Span != nil {
+		start = s.began(s.Span.Stamp, span.Start)
+	}
+	sums.Of[rollup.Errors] = one(span.Status == "ERROR" && s.Request == nil)
+	setBounds(sums, start, span.End)
 }
 
 // addScores adds the scores that the record shows.
@@ -127,20 +134,4 @@ func (g *Group) Rollups(week func(id UUID) time.Time) []*RollupChange {
 		return cmp.Or(strings.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind),
 			strings.Compare(a.Name, b.Name), a.Week.Compare(b.Week))
 	})
-}
-
-// effective returns the value that the record shows under a key of its metadata; "" for a long one.
-func (s *State) effective(key string) string {
-	value, ok := s.shownValue(key)
-	if !ok && s.Same != nil {
-		value, ok = s.Same.Metadata[key]
-	}
-	if !ok {
-		value = s.Context[key]
-	}
-	if rowcode.IsReference(value) {
-		return ""
-	}
-
-	return value
 }

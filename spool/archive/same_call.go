@@ -386,7 +386,7 @@ type Loader interface {
 // Unite brings the records of each call together that the changes of the group concern. A Store
 // calls it when all else is decided.
 func (g *Group) Unite(l Loader) error {
-	g.asked = max(g.asked, len(g.Records))
+	g.asked = cmp.Or(g.asked, len(g.Records))
 	concerned := map[string]map[UUID]bool{}
 	concern := func(account string, key UUID) {
 		if concerned[account] == nil {
@@ -532,6 +532,7 @@ func (g *Group) CallOf(l Loader, r *Record) (call []*Record, err error) {
 		return call, nil
 	}
 
+	g.asked = cmp.Or(g.asked, len(g.Records)) // the others cannot be left for another transaction
 	head, err := g.AddLoaded(l, r.Account, cmp.Or(r.State.Same.Head, r.State.RequestID))
 	if err != nil || head.State.Same == nil {
 		return call, err

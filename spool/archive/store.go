@@ -7,6 +7,7 @@ import (
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
 	"promptspool/spool/archive/rowcode"
 )
 
@@ -67,9 +68,10 @@ type Store interface {
 		ctx context.Context, account string, ids []string, alone bool, decide func(*Group, Reader) error,
 	) error
 
-	// Forget keeps out from now on what has a metadata value (wire.Deletion.Key), durably when
-	// it returns. Then every record that was written without regard to that can be found.
-	Forget(ctx context.Context, account string, d wire.Deletion) error
+	// Forget keeps out from now on what has one of these metadata values (wire.Deletion.Key),
+	// durably when it returns. Then every record that was written without regard to that can be
+	// found.
+	Forget(ctx context.Context, account string, values ...wire.Deletion) error
 
 	// Having returns the ids of the next records in lists that have, or had, a metadata value,
 	// and perhaps of others. It continues after its argument after, which is "" or what it returned as next;
@@ -105,6 +107,10 @@ type Store interface {
 	// Spans returns the places of up to limit records that are only a span (State.Bare),
 	// newest first, following after.
 	Spans(ctx context.Context, account string, after *query.Position, limit int) ([]query.Position, error)
+
+	// Rollups returns the page of a search for sessions, traces or users, as rollup.Finder makes
+	// it of all of the account, as of one moment.
+	Rollups(ctx context.Context, account string, q rollup.Query) (rollup.Page, error)
 
 	// Trace returns up to limit records that have a span of a trace, by request id after
 	// after ("" for the beginning). It may stop once they weigh HeldBytesMax. more reports

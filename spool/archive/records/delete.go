@@ -2,12 +2,13 @@ package records
 
 import (
 	"context"
+	"encoding/hex"
 
 	"promptspool/api/wire"
 	"promptspool/spool/archive"
 )
 
-// Delete deletes one record, or all with a metadata value, for good; see wire.Deletion.
+// Delete deletes what a wire.Deletion names, for good.
 // Deleting a record that does not exist succeeds, and blocks its later arrival. With an error it
 // returns what was deleted until then, without Success.
 func (svc *Service) Delete(ctx context.Context, id wire.Identity, d wire.Deletion) (wire.Deleted, error) {
@@ -21,15 +22,22 @@ func (svc *Service) Delete(ctx context.Context, id wire.Identity, d wire.Deletio
 	switch {
 	case d.RequestID != "" && d.Key != "":
 		return invalid("cannot be combined with metadata_key; send one of them")
-	case d.RequestID == "" && d.Key == "":
+	case d.RequestID+d.SessionID+d.TraceID == "" && d.Key == "":
 		return invalid("is missing; send it, or metadata_key and metadata_value")
 	case d.RequestID != "":
 		var err error
 		if d.RequestID, err = wire.ParseID(d.RequestID); err != nil {
 			return invalid(err.Error())
 		}
+	case d.TraceID != "":
+		trace, err := parseTrace(d.TraceID)
+		if err != nil {
+			return wire.Deleted{}, err
+		}
+		d.TraceID = hex.EncodeToString(trace[:])
+	}
 	// A moment in the future would delete what has not been written yet.
-	case d.Before.IsZero() || d.Before.After(svc.config.Now()):
+	if d.Before.IsZero() || d.Before.After(svc.config.Now()) {
 		d.Before = svc.config.Now().UTC()
 	}
 

@@ -18,10 +18,9 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	if err := checkAccount(id); err != nil {
 		return wire.Trace{}, err
 	}
-	parsed, ok := archive.ParseTrace(strings.ToLower(trace))
-	if !ok {
-		return wire.Trace{}, wire.Errorf(wire.CodeNotFound,
-			"There is no such trace: a trace id must have 32 hexadecimal digits.")
+	parsed, err := parseTrace(trace)
+	if err != nil {
+		return wire.Trace{}, err
 	}
 
 	answer := wire.Trace{Success: true, TraceID: hex.EncodeToString(parsed[:]), Spans: []wire.TraceSpan{}}
@@ -68,6 +67,15 @@ func (svc *Service) Trace(ctx context.Context, id wire.Identity, trace string) (
 	})
 
 	return answer, nil
+}
+
+// parseTrace reads the id of a trace.
+func parseTrace(text string) (trace archive.UUID, err error) {
+	trace, ok := archive.ParseTrace(strings.ToLower(text))
+	if !ok {
+		err = wire.Errorf(wire.CodeNotFound, "There is no such trace: a trace id must have 32 hexadecimal digits.")
+	}
+	return trace, err
 }
 
 // placeLogged puts calls that were logged with the id of another span below that span, and leaves out

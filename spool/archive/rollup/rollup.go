@@ -112,8 +112,8 @@ func Decode(value []byte) (s Sums, err error) {
 	return s, err
 }
 
-// nameBytesMax bounds a name, as that of an index in PostgreSQL must be bounded.
-const nameBytesMax = 256
+// nameBytesMax bounds a name: an index of PostgreSQL, and a transaction of Badger, take no more.
+const nameBytesMax = 512
 
 // Name returns a name under which a roll-up is kept; "" for one that is too long.
 func Name(name string) string {

@@ -19,13 +19,20 @@ import (
 func (db *DB) GoneBy() time.Time { return db.now().UTC().Add(eraseWithin) }
 
 // Forget keeps out a metadata value; see archive.Store.
-func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error {
+func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletion) error {
 	k, err := keysOf(account)
 	if err != nil {
 		return err
 	}
 
-	return db.change(ctx, k, 0, 1, func(f *folding) error { return f.forget(d) })
+	return db.change(ctx, k, 0, len(values), func(f *folding) error {
+		for _, d := range values {
+			if err := f.forget(d); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // havingStep is how many rows Having looks for at a time.

@@ -1,9 +1,12 @@
 package badgerdb
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/dgraph-io/badger/v4"
 
 	"promptspool/spool/archive/rollup"
 )
@@ -66,3 +69,39 @@ func (c *checker) within(k keys, part *rollup.Part) error {
 }
 
 var errEmptyRollup = errors.New("a roll-up of no records")
+
+// Rollups finds roll-ups; see archive.Store.
+func (db *DB) Rollups(ctx context.Context, account string, q rollup.Query) (page rollup.Page, err error) {
+	k, err := keysOf(account)
+	if err != nil {
+		return page, err
+	}
+
+	finder := rollup.NewFinder(&q)
+	add := func(key, value []byte) (more bool, err error) {
+		sums, err := rollup.Decode(value)
+		if err != nil {
+			return false, damaged(key, err)
+		}
+		finder.Add(key[len(k)+2:], &sums)
+		return true, nil
+	}
+	err = db.view(func(txn *badger.Txn) error {
+		if q.Names == nil {
+			return db.each(ctx, txn, k.rollup(q.Kind, ""), nil, add)
+		}
+		for _, name := range q.Names {
+			key := k.rollup(q.Kind, name)
+			value, err := loadBytes(txn, key)
+			if err == nil && value != nil {
+				_, err = add(key, value)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+
+	return finder.Page(), err
+}

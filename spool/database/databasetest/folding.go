@@ -44,6 +44,7 @@ func anyOrder(t *testing.T, open Open) {
 		sameRows(t, Rows(states), search(t, s, account, wire.Search{PerPage: 100}).Rows)
 		sameOrphans(t, states, s, account)
 		sameLinks(t, states, s, account)
+		sameRollups(t, states, s, account)
 	})
 }
 

@@ -29,7 +29,7 @@ var (
 		"openai.ChatCompletion.create", "anthropic.messages.create", "langchain.PromptLayerChatOpenAI",
 	}
 	tags      = []string{"production", "Staging", "a/b test"}
-	keys      = []string{"user_id", "session", "größe"}
+	keys      = []string{"user_id", "session_id", "größe"}
 	values    = []string{"", "1", "Ada", "ada lovelace", longValue + " Ada", longValue + " ada lovelace"}
 	templates = []string{"greeting", "support/answer", "7"}
 	labels    = []string{"prod", "canary"}

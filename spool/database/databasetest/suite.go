@@ -51,6 +51,8 @@ func Run(t *testing.T, open Open) {
 		{"a deleted record stays deleted", deletingOne},
 		{"deletions of what never was are bounded", deletingUnseen},
 		{"all of a metadata value are deleted and kept out", deletingAValue},
+		{"a session and a trace are deleted and kept out", deletingSessions},
+		{"sessions, traces and users are found by their calls", findingSessions},
 		{"records are edited whole", editing},
 		{"spans are read again with a newer reader", rereading},
 	})
@@ -70,6 +72,7 @@ func RunDrawn(t *testing.T, open Open) {
 		{"words, bodies and every order find what the oracle finds", everyOrder},
 		{"statistics are those of the oracle", statistics},
 		{"a deletion by metadata deletes the same, whatever came when", deletingInAnyOrder},
+		{"sessions, traces and users add up, whatever came or went when", rollups},
 		{"log records join the call of their span, whichever comes first", joiningLogs},
 		{"the details of a call are a request until its span comes, if ever", detailed},
 		{"a coding agent's log records and spans are each of its calls once", agentSessions},

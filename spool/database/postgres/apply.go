@@ -155,14 +155,6 @@ func (db *DB) applyGroup(ctx context.Context, lane int, group []*batch) error {
 	})
 }
 
-// metadataOf returns the metadata that an event carries.
-func metadataOf(e *archive.Event) map[string]string {
-	if e.Request != nil {
-		return e.Request.Metadata
-	}
-	return e.Metadata
-}
-
 // distinct sorts values and removes duplicates, in place.
 func distinct(values []int64) []int64 {
 	slices.Sort(values)

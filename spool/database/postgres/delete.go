@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"time"
 
@@ -20,14 +21,18 @@ func (db *DB) GoneBy() time.Time { return time.Time{} }
 // valuesMax bounds the deleted metadata values of an account.
 const valuesMax = 100_000
 
-// Forget stores the tombstone of a metadata value; see archive.Store. When it returns, every
+// Forget stores the tombstones of metadata values; see archive.Store. When it returns, every
 // write that did not see the tombstone is committed, and every later one sees it.
-func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error {
+func (db *DB) Forget(ctx context.Context, account string, values ...wire.Deletion) error {
 	key, err := schema.AccountKey(account)
 	if err != nil {
 		return err
 	}
-	hash := rowcode.HashValue(d.Key, d.Value)
+	before := make(map[[16]byte]int64)
+	for _, d := range values {
+		hash := rowcode.HashValue(d.Key, d.Value)
+		before[hash] = schema.Nanos(d.Before)
+	}
 
 	return db.pool.Change(ctx, true, func(tx pgx.Tx) error {
 		// The account's lock, exclusively: it waits for all writers that have begun.
@@ -35,22 +40,27 @@ func (db *DB) Forget(ctx context.Context, account string, d wire.Deletion) error
 			return err
 		}
 
-		// Without this one, which may be deleted again however many there are.
+		// Without these, which may be deleted again however many there are.
+		var hashes [][]byte
+		b := &pgx.Batch{}
+		for hash, at := range before {
+			hashes = append(hashes, bytes.Clone(hash[:]))
+			b.Queue(`
+				INSERT INTO deleted_values AS v (account_id, hash, before) VALUES ($1, $2, $3)
+				ON CONFLICT (account_id, hash) DO UPDATE SET before = greatest(v.before, excluded.before)`,
+				key, bytes.Clone(hash[:]), at)
+		}
 		others := 0
-		if err := tx.QueryRow(ctx, `SELECT count(*) FROM deleted_values WHERE account_id = $1 AND hash <> $2`,
-			key, hash[:]).Scan(&others); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM deleted_values WHERE account_id = $1 AND hash <> ALL($2)`,
+			key, hashes).Scan(&others); err != nil {
 			return err
 		}
-		if others >= valuesMax {
+		if others+len(hashes) > valuesMax {
 			return wire.Errorf(wire.CodeTooLarge, "This project has deleted requests by %d metadata values, "+
 				"which is the limit. Delete by request_id instead.", valuesMax)
 		}
 
-		_, err := tx.Exec(ctx, `
-			INSERT INTO deleted_values AS v (account_id, hash, before) VALUES ($1, $2, $3)
-			ON CONFLICT (account_id, hash) DO UPDATE SET before = greatest(v.before, excluded.before)`,
-			key, hash[:], schema.Nanos(d.Before))
-		return err
+		return sendBatch(ctx, tx, b)
 	})
 }
 

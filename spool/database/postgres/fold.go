@@ -59,8 +59,8 @@ func (f *folding) addEvent(account string, e *archive.Event) error {
 		f.calls[account][key] = true
 	}
 	// Needed to ask for deleted values, before the states are known.
-	for name, value := range metadataOf(e) {
-		f.hashes[account][rowcode.HashStored(name, value)] = true
+	for _, value := range e.Selectable() {
+		f.hashes[account][rowcode.HashStored(value.Key, value.Value)] = true
 	}
 
 	return nil
@@ -288,7 +288,7 @@ func (f *folding) queueDeleted(b *pgx.Batch, name string) {
 			continue
 		}
 		// Also what the record no longer shows, because a deletion may be of that.
-		for _, m := range r.State.Had() {
+		for _, m := range r.State.Selectable() {
 			h := rowcode.HashStored(m.Key, m.Value)
 			hashes = append(hashes, h[:])
 		}

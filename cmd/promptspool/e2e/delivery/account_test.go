@@ -28,6 +28,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	}
 	call := harness.With(harness.With(harness.Chat(), "metadata", map[string]string{"user": "ann"}), "tags",
 		[]string{"hidden-tag"})
+	const hidden = "5ec7e75ec7e75ec7e75ec7e75ec7e701"
+	call = harness.With(harness.With(call, "session_id", "chat-9"), "trace_id", hidden)
 	id := server.Track("/rest/track-request", harness.AdminKey, call)
 
 	key := createKey(t, server, "other", "full")
@@ -40,6 +42,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"GET /api/public/v2/requests/" + id:         404,
+		"GET /api/public/v2/sessions/chat-9":        404,
+		"GET /api/public/v2/traces/" + hidden:       404,
 		"POST /prompt-templates/greet":              404,
 		"GET /prompt-templates/greet":               404,
 		"GET /prompt-templates/greet/labels":        404,
@@ -54,6 +58,11 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 		// What lists or counts finds nothing, and a deletion deletes nothing of another
 		// account's.
 		"POST /api/public/v2/requests/search":                                 200,
+		"POST /api/public/v2/sessions/search":                                 200,
+		"POST /api/public/v2/traces/search":                                   200,
+		"POST /api/public/v2/users/search":                                    200,
+		"DELETE /api/public/v2/sessions/chat-9":                               200,
+		"DELETE /api/public/v2/traces/" + hidden:                              200,
 		"POST /api/public/v2/requests/analytics":                              200,
 		"POST /api/public/v2/requests/template-statistics":                    200,
 		"POST /api/public/v2/requests/reprice":                                200,

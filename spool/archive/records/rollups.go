@@ -1,0 +1,158 @@
+package records
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"promptspool/api/calls/otel/dialect"
+	"promptspool/api/wire"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
+	"promptspool/spool/archive/rowcode"
+)
+
+// How long a search for sessions, traces or users looks at calls, and how many of these it names.
+const (
+	rollupBudget   = 2 * time.Second
+	rollupNamesMax = 20_000
+)
+
+// Rollups finds sessions, traces or users of the identity's account.
+func (svc *Service) Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error) {
+	answer := wire.RollupPage{Success: true, Items: []wire.Rollup{}, Complete: true}
+	if err := checkAccount(id); err != nil {
+		return answer, err
+	}
+	defer svc.observeQuery(time.Now())
+
+	// A cursor of an incomplete page is a place among the calls.
+	_, amongCalls := query.ParseCursor(s.Cursor)
+	calls := wire.Search{FilterGroup: s.FilterGroup, Q: s.Q}
+	if amongCalls {
+		calls.Cursor, s.Cursor = s.Cursor, ""
+	}
+	q, err := rollup.Compile(s)
+	if err != nil {
+		return answer, err
+	}
+	if calls.FilterGroup != nil || calls.Q != "" || amongCalls {
+		if answer.NextCursor, err = svc.nameRollups(ctx, id, calls, &q); err != nil {
+			return answer, err
+		}
+		answer.Complete = answer.NextCursor == nil && !amongCalls
+	}
+
+	page, err := svc.config.Store.Rollups(ctx, id.Account, q)
+	if err != nil {
+		return answer, err
+	}
+	for i := range page.Entries {
+		answer.Items = append(answer.Items, page.Entries[i].Answer())
+	}
+	answer.Total = page.Total
+	if page.More && answer.Complete {
+		answer.NextCursor = rowcode.Optional(q.Cursor(&page.Entries[len(page.Entries)-1]))
+	}
+
+	return answer, nil
+}
+
+// nameRollups narrows q to the names that the calls have which a search finds. If these are too many
+// for the time, or follow a cursor, it takes the first of them for one page and returns a cursor for
+// the rest.
+func (svc *Service) nameRollups(
+	ctx context.Context, id wire.Identity, calls wire.Search, q *rollup.Query,
+) (next *string, err error) {
+	found, err := query.Compile(calls)
+	if err != nil {
+		return nil, err
+	}
+
+	// The call before each, and that before the first name beyond the page.
+	var at, full *query.Position
+	names, known := []string{}, make(map[string]bool)
+	part, whole := found.After != nil, true
+	end := time.Now().Add(rollupBudget)
+	stopped, err := svc.config.Store.Scan(ctx, id.Account, found, rowcode.PlaceColumns|rollupColumns[q.Kind],
+		func(row *wire.Row) (bool, error) {
+			if name := rollupName(q.Kind, row); name != "" && !known[name] {
+				if len(names) == q.Limit && full == nil {
+					full = at
+				}
+				known[name] = true
+				names = append(names, name)
+			}
+			whole = (!part || full == nil) && len(names) <= rollupNamesMax && time.Now().Before(end)
+			if p := query.PositionOf(row); full == nil {
+				at = &p
+			}
+			return whole, nil
+		})
+	if err != nil {
+		return nil, err
+	}
+
+	if stopped != nil {
+		at, whole = stopped, false
+	}
+	if !whole {
+		names = names[:min(len(names), q.Limit)]
+		next = rowcode.Optional(cmp.Or(full, at).Cursor())
+	}
+	if q.Names != nil {
+		names = slices.DeleteFunc(names, func(name string) bool { return name != q.Names[0] })
+	}
+	q.Names = names
+
+	return next, nil
+}
+
+// rollupColumns are the columns of a row that have the name of its roll-up.
+var rollupColumns = [rollup.Kinds]rowcode.Columns{
+	rollup.Session: 1 << rowcode.ColumnMetadata,
+	rollup.Trace:   1 << rowcode.ColumnTrace,
+	rollup.User:    1 << rowcode.ColumnMetadata,
+}
+
+// rollupName returns the name of a call's roll-up, "" if it has none.
+func rollupName(kind rollup.Kind, row *wire.Row) string {
+	key := dialect.SessionKey
+	switch kind {
+	case rollup.Trace:
+		return row.TraceID
+	case rollup.User:
+		key = dialect.UserKey
+	}
+	for _, m := range row.Metadata {
+		if m.Key == key && !rowcode.IsReference(m.Value) {
+			return rollup.Name(m.Value)
+		}
+	}
+
+	return ""
+}
+
+// Session returns what the records of a session add up to.
+func (svc *Service) Session(ctx context.Context, id wire.Identity, session string) (wire.RollupFound, error) {
+	if err := checkAccount(id); err != nil {
+		return wire.RollupFound{}, err
+	}
+	q := rollup.Query{
+		Kind:  rollup.Session,
+		Names: []string{session},
+		Sort:  rollup.FactOf("last_seen"),
+		Limit: 1,
+	}
+	page, err := svc.config.Store.Rollups(ctx, id.Account, q)
+	if err == nil && len(page.Entries) == 0 {
+		err = wire.Errorf(wire.CodeNotFound, "This project has no session %.100q. If a sidecar has just accepted "+
+			"its calls, they may still be on their way.", session)
+	}
+	if err != nil {
+		return wire.RollupFound{}, err
+	}
+
+	return wire.RollupFound{Success: true, Rollup: page.Entries[0].Answer()}, nil
+}

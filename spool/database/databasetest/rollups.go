@@ -1,0 +1,285 @@
+package databasetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"promptspool/api/wire"
+	"promptspool/spool/archive"
+	"promptspool/spool/archive/query"
+	"promptspool/spool/archive/rollup"
+)
+
+// rollups draws calls, spans, scores and deletions, and compares what sessions, traces and users add
+// up to with the records that are left.
+func rollups(t *testing.T, open Open) {
+	s, _ := open(t)
+	rapid.Check(t, func(t *rapid.T) {
+		account := wire.NewID()
+		events := Events(t, 6, 24)
+		for _, batch := range Batches(t, events) {
+			apply(t, s, account, batch...)
+			d := wire.Deletion{RequestID: batch[0].RequestID}
+			switch n := rapid.IntRange(0, 12).Draw(t, "delete"); {
+			case n == 0:
+				d = wire.Deletion{Key: pick(t, keys), Value: pick(t, values), Before: Start.Add(seconds(5))}
+			case n == 1:
+				d = wire.Deletion{SessionID: pick(t, values[1:]), Before: Start.Add(seconds(5))}
+			case n == 2:
+				d = wire.Deletion{TraceID: pick(t, traces), Before: Start.Add(seconds(5))}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "whether") == 0 {
+				if _, err := archive.Delete(t.Context(), s, account, d); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+
+		states := make(map[string]*archive.State)
+		for _, e := range events {
+			state, _, err := s.Bodies(t.Context(), account, e.RequestID)
+			if err == nil {
+				states[e.RequestID] = &state
+			} else if !wire.IsCode(err, wire.CodeNotFound) {
+				t.Fatal(err)
+			}
+		}
+		for kind, all := range sameRollups(t, states, s, account) {
+			samePages(t, s, account, rollup.Kind(kind), all)
+		}
+
+		for id := range states {
+			if _, err := archive.Delete(t.Context(), s, account, wire.Deletion{RequestID: id}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameRollups(t, nil, s, account)
+	})
+}
+
+// sameRollups compares the sums of all sessions, traces and users with those of states. It returns
+// them as they are stored: their bounds may be wider.
+func sameRollups(
+	t rapid.TB, states map[string]*archive.State, s archive.Store, account string,
+) (all [rollup.Kinds][]rollup.Entry) {
+	t.Helper()
+	var want [rollup.Kinds]map[string]rollup.Sums
+	for kind := range want {
+		want[kind] = make(map[string]rollup.Sums)
+		for _, state := range states {
+			part := state.Footprint().Rollups
+			sums, found := want[kind][part.Names[kind]]
+			if !found {
+				sums = rollup.None()
+			}
+			sums.Add(part.Sums)
+			want[kind][part.Names[kind]] = sums
+		}
+		delete(want[kind], "")
+
+		q := rollup.Query{Kind: rollup.Kind(kind), Sort: rollup.FactOf("turns"), Limit: 100}
+		page := findRollups(t, s, account, q)
+		got := make(map[string]rollup.Sums)
+		for _, e := range page.Entries {
+			narrow := want[kind][e.Name]
+			if e.First > narrow.First || e.Last < narrow.Last {
+				t.Fatalf("%q is from %d to %d, and its records from %d to %d",
+					e.Name, e.First, e.Last, narrow.First, narrow.Last)
+			}
+			got[e.Name] = rollup.Sums{First: narrow.First, Last: narrow.Last, Of: e.Of}
+		}
+		if diff := cmp.Diff(want[kind], got); diff != "" || len(page.Entries) != len(want[kind]) {
+			t.Fatalf("kind %d (-want +got):\n%s", kind, diff)
+		}
+		all[kind] = page.Entries
+	}
+
+	return all
+}
+
+// samePages draws searches and compares their pages with those of all roll-ups of a kind.
+func samePages(t *rapid.T, s archive.Store, account string, kind rollup.Kind, all []rollup.Entry) {
+	for range 3 {
+		sort := rapid.IntRange(0, len(rollup.Facts)-1)
+		q := rollup.Query{
+			Kind:      kind,
+			Like:      rapid.SampledFrom([]string{"", "a", "ada l", "1"}).Draw(t, "like"),
+			Sort:      &rollup.Facts[sort.Draw(t, "sort")],
+			Ascending: rapid.Bool().Draw(t, "ascending"),
+			Limit:     rapid.IntRange(1, 3).Draw(t, "limit"),
+		}
+		if rapid.Bool().Draw(t, "some") {
+			names := rapid.SampledFrom(slices.Concat(values, traces))
+			q.Names = rapid.SliceOfN(names, 1, 3).Draw(t, "names")
+			slices.Sort(q.Names)
+			q.Names = slices.Compact(q.Names)
+		}
+		if rapid.Bool().Draw(t, "where") {
+			fact := &rollup.Facts[sort.Draw(t, "fact")]
+			from := rapid.Int64Range(-1, 3).Draw(t, "from")
+			to := from + rapid.Int64Range(0, 1<<62).Draw(t, "width")
+			q.Where = []rollup.Condition{{Fact: fact, From: from, To: to}}
+		}
+
+		for more := true; more; {
+			finder := rollup.NewFinder(&q)
+			for i := range all {
+				if q.Names == nil || slices.Contains(q.Names, all[i].Name) {
+					finder.Add([]byte(all[i].Name), &all[i].Sums)
+				}
+			}
+			want, got := finder.Page(), findRollups(t, s, account, q)
+			if len(want.Entries) == 0 {
+				want.Total = got.Total
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("by %s after %+v (-want +got):\n%s", q.Sort.Name, q.After, diff)
+			}
+			if more = got.More; more {
+				after := q.PositionOf(&got.Entries[len(got.Entries)-1])
+				q.After = &after
+			}
+		}
+	}
+}
+
+func findRollups(t rapid.TB, s archive.Store, account string, q rollup.Query) rollup.Page {
+	t.Helper()
+	page, err := s.Rollups(context.Background(), account, q)
+	if err != nil {
+		t.Fatalf("Rollups: %v", err)
+	}
+	return page
+}
+
+// deletingSessions deletes a session and a trace, and has some of their records arrive afterwards.
+func deletingSessions(t *testing.T, open Open) {
+	s, _ := open(t)
+	call := func(n int, session, trace string) archive.Event {
+		body := fmt.Sprintf(`{"session_id":%q,"trace_id":%q,`, session, trace)
+		return Event(t, n, wire.KindRequest, ID(1000+n), body+requestBody("x")[1:])
+	}
+	step := func(n int, trace string) archive.Event {
+		return Event(t, n, wire.KindSpan, ID(1000+n), SpanBody(trace, n, "step"))
+	}
+	own, shared := traces[0], traces[1]
+	apply(t, s, account,
+		call(1, "s-1", own), step(2, own), call(3, "s-1", shared), step(4, shared), call(5, "s-2", shared),
+		Event(t, 6, wire.KindRequest, ID(1006), `{"session_id":"s-1",`+requestBody("x")[1:]))
+	apply(t, s, "other", call(1, "s-1", own), step(2, own))
+
+	left := func(account string) (ids []string) {
+		for _, trace := range traces[:2] {
+			ids = append(ids, ofTrace(t, s, account, trace)...)
+		}
+		for _, row := range search(t, s, account, wire.Search{PerPage: 100}).Rows {
+			ids = append(ids, row.RequestID)
+		}
+		slices.Sort(ids)
+		return slices.Compact(ids)
+	}
+	want := func(when string, ids ...string) {
+		t.Helper()
+		if got := left(account); !slices.Equal(got, ids) {
+			t.Errorf("%s there are %q, want %q", when, got, ids)
+		}
+	}
+	remove := func(d wire.Deletion) wire.Deleted {
+		t.Helper()
+		deleted, err := archive.Delete(t.Context(), s, account, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return deleted
+	}
+
+	// With the trace that only this session is in; what is accepted later is of a living session.
+	deleted := remove(wire.Deletion{SessionID: "s-1", Before: Start.Add(seconds(10))})
+	want("after the session", ID(1004), ID(1005))
+	if deleted.Records != 4 {
+		t.Errorf("%+v was deleted", deleted)
+	}
+	apply(t, s, account, call(7, "s-1", own), step(8, own), step(9, shared), call(12, "s-1", own), step(13, own))
+	want("after what came late", ID(1004), ID(1005), ID(1009), ID(1012), ID(1013))
+
+	remove(wire.Deletion{TraceID: shared, Before: Start.Add(seconds(20))})
+	apply(t, s, account, step(14, shared), step(21, shared))
+	want("after the trace", ID(1012), ID(1013), ID(1021))
+	if got := left("other"); len(got) != 2 {
+		t.Errorf("another account has %q", got)
+	}
+
+	for _, d := range []wire.Deletion{{SessionID: "s-1"}, {TraceID: own}, {TraceID: shared}, {SessionID: "s-2"}} {
+		d.Before = Start.Add(seconds(30))
+		remove(d)
+	}
+	want("at the end")
+	sameRollups(t, nil, s, account)
+}
+
+// findingSessions finds sessions, traces and users by their calls, and reads a session.
+func findingSessions(t *testing.T, open Open) {
+	s, _ := open(t)
+	service, id := overStore(s), wire.Identity{Account: account, Scope: wire.ScopeFull}
+	var events []archive.Event
+	for n := range 12 {
+		body := fmt.Sprintf(`{"session_id":"s-%d","user_id":"Ann-%d","trace_id":"%032x",`, n/4, n/6, n+1)
+		body += requestBody(fmt.Sprint("tag-", n%3))[1:]
+		events = append(events, Event(t, n, wire.KindRequest, ID(1000+n), body))
+	}
+	apply(t, s, account, events...)
+
+	tagged := &wire.Filter{Field: "tags", Operator: "is", Value: []byte(`"tag-0"`)}
+	several := &wire.Filter{Logic: "AND", Filters: []wire.Filter{
+		{Field: "turns", Operator: "gt", Value: []byte(`4`)},
+		{Field: "id", Operator: "contains", Value: []byte(`"ann"`)},
+	}}
+	named := &wire.Filter{Field: "id", Operator: "is", Value: []byte(`"s-1"`)}
+	for want, q := range map[string]wire.RollupSearch{
+		"s-2 s-1 s-0": {Of: "sessions", SortBy: "last_seen"},
+		"s-0 s-1 s-2": {Of: "sessions", FilterGroup: tagged, SortBy: "first_seen", SortOrder: "asc"},
+		"s-1":         {Of: "sessions", FilterGroup: tagged, Having: named},
+		"Ann-0 Ann-1": {Of: "users", Having: several, SortBy: "turns"},
+		fmt.Sprintf("%032x %032x %032x %032x", 10, 7, 4, 1): {Of: "traces", FilterGroup: tagged},
+	} {
+		var got []string
+		q.PerPage = 2
+		for more := true; more; {
+			page, err := service.Rollups(t.Context(), id, q)
+			if err != nil || !page.Complete {
+				t.Fatalf("%+v: %+v, %v", q, page, err)
+			}
+			for _, r := range page.Items {
+				got = append(got, r.ID)
+			}
+			if more = page.NextCursor != nil; more {
+				q.Cursor = *page.NextCursor
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%+v finds %q, want %s", q, got, want)
+		}
+	}
+
+	session, err := service.Session(t.Context(), id, "s-1")
+	if err != nil || session.Turns != 4 || session.ID != "s-1" {
+		t.Errorf("the session is %+v, %v", session, err)
+	}
+	if _, err := service.Session(t.Context(), id, "s"); !wire.IsCode(err, wire.CodeNotFound) {
+		t.Errorf("a session that is not there: %v", err)
+	}
+
+	// A cursor among the calls, as a search has that ran out of time, continues with older ones.
+	rows := search(t, s, account, wire.Search{PerPage: 100}).Rows
+	place := query.PositionOf(&rows[5])
+	page, err := service.Rollups(t.Context(), id, wire.RollupSearch{Of: "sessions", PerPage: 1, Cursor: place.Cursor()})
+	if err != nil || page.Complete || len(page.Items) != 1 || page.Items[0].ID != "s-1" || page.NextCursor == nil {
+		t.Errorf("after the sixth call there is %+v, %v", page, err)
+	}
+}
