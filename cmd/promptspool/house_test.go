@@ -145,7 +145,7 @@ var imports = map[string]string{
 	"cmd/promptspool/internal/demo":   "api/wire api/wire/packed",
 	"cmd/promptspool/internal/print":  "api/wire cmd/promptspool/internal/config",
 	"cmd/promptspool/internal/filter": "api/filterline api/wire cmd/promptspool/internal/config",
-	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/wire " +
+	"cmd/promptspool/internal/requests": "api/client api/closest api/filterline api/tracetree api/wire " +
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +

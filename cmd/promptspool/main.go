@@ -97,7 +97,7 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
 			statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
-			requests.Command(), templates.Command(),
+			requests.Command(), requests.TracesCommand(), templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), docsCommand(), versionCommand(),

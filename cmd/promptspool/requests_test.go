@@ -301,3 +301,42 @@ func TestAnExportThatIsRefusedIsNotToBeResumed(t *testing.T) {
 		Equal(t, format, got, said{Code: 1, Err: "promptspool: cursor is wrong.\n"})
 	}
 }
+
+func TestATraceIsDrawnAsATree(t *testing.T) {
+	withoutVariables(t)
+	const trace = "5b8efff798038103d269b633813fc60c"
+	span := func(id, parent, name, times, rest string) string {
+		return fmt.Sprintf(`{"id":%q,"span_id":%[1]q,"parent_id":%s,"name":%q,%s%s}`, id, parent, name, times, rest)
+	}
+	times := func(from, to int) string {
+		const at = `"%s_time":"2026-11-26T12:00:%02dZ"`
+		return fmt.Sprintf(at+","+at, "start", from, "end", to)
+	}
+	url, _ := answering(t, `{"success":true,"session_id":"chat-17","spans":[`+strings.Join([]string{
+		span("a", "null", "Answer", times(0, 8), ""),
+		span("b", `"a"`, "chat", times(0, 4), `,"request_log_id":"b","input_tokens":90,"output_tokens":10,"price":0.5`),
+		span("c", `"a"`, "look\tup", times(4, 8), ""),
+		span("d", `"c"`, "track", times(4, 4), `,"status":"ERROR"`),
+		span("e", `"x"`, "lost", times(5, 6), ""),
+	}, ",")+`],"request":{"function_name":"f","status":"ERROR","error_message":"504: no answer",
+		"request_response":{}}}`)
+
+	got := say(t, "traces", "get", trace, "--utc", "--url", url, "--key", "k")
+	head, tree, _ := strings.Cut(strings.ReplaceAll(got.Out, "█", "="), "\n\n")
+	Equal(t, "facts", head, "2026-11-26 12:00:00 UTC, 8000 ms, 5 spans, 1 call, 90+10 tokens, $0.5, "+
+		"session chat-17, 1 error")
+	Equal(t, "tree", tree, `SPAN                   TIMELINE                     DURATION  TOKENS  COST
+Answer (✗ 1 below)     ===========================   8000 ms   90+10  $0.5
+├ chat                 ==============                4000 ms   90+10  $0.5
+├ look up (✗ 1 below)                =============   4000 ms       -     -
+│ └ ✗ track                          ▏                  0 ms       -     -
+└ lost (no parent)                      ===          1000 ms       -     -
+
+track, d
+  504: no answer
+`)
+	if got := say(t, "traces", "get", trace, "-o", "json", "--url", url, "--key", "k"); got.Code != 0 ||
+		!strings.Contains(got.Out, `"parent_missing": true`) {
+		t.Errorf("JSON: %+v", got)
+	}
+}

@@ -1,0 +1,216 @@
+package requests
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"promptspool/api/calls"
+	"promptspool/api/tracetree"
+	"promptspool/api/wire"
+	"promptspool/cmd/promptspool/internal/config"
+	"promptspool/cmd/promptspool/internal/print"
+)
+
+// TracesCommand is `promptspool traces`: read what an agent did.
+func TracesCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "traces",
+		Usage: "read traces of agents",
+		Subcommands: []*cli.Command{{
+			Name:      "get",
+			Usage:     "draw a trace as a tree, with the time, tokens, cost and errors of each span",
+			ArgsUsage: "TRACE_ID",
+			Flags:     config.RemoteFlags(),
+			Action:    getTrace,
+		}},
+	}
+}
+
+// Bounds of what is drawn; JSON has the whole.
+const (
+	traceRowsMax   = 500
+	traceFaultsMax = 3 // failed spans whose error is printed
+	traceWidth     = 110
+)
+
+func getTrace(c *cli.Context) error {
+	v := config.Read(c)
+	traceID := v.Argument("one trace id, as requests get prints it")
+	cl, id, err := v.Remote()
+	if err != nil {
+		return err
+	}
+	trace, err := cl.Trace(c.Context, id, traceID)
+	if err != nil {
+		return err
+	}
+	tree := tracetree.Of(trace)
+	if v.AsJSON() {
+		return print.JSON(c.App.Writer, tree)
+	}
+
+	p := print.NewPainter(c)
+	all := tracetree.Rows(&tree, nil)
+	printTraceFacts(p, &tree)
+	if err := drawTrace(p, &tree, all); err != nil {
+		return err
+	}
+	left := traceFaultsMax
+	for _, row := range all {
+		if row.Status != "ERROR" || row.Total.Errors > 1 || left == 0 {
+			continue
+		}
+		left--
+		r, err := cl.Request(c.Context, id, row.ID)
+		if err != nil {
+			return err
+		}
+		if failure := calls.Read(r.Content()).Failure; failure != nil {
+			message := cmp.Or(failure.Message, failure.Type, "No error message was logged.")
+			fmt.Fprintln(p.Out, "\n"+p.Paint(print.Red, print.Printable(row.Name)+", "+row.ID))
+			p.Lines(print.Unstyled, message)
+		}
+	}
+
+	return nil
+}
+
+// printTraceFacts prints what a trace adds up to.
+func printTraceFacts(p print.Painter, tree *wire.TraceTree) {
+	t := &tree.Total
+	facts := []string{print.Quantity(t.Spans, "span"), print.Quantity(t.Calls, "call")}
+	if t.StartTime != nil {
+		facts = append([]string{p.Moment(*t.StartTime), between(t.StartTime, t.EndTime)}, facts...)
+	}
+	if t.InputTokens != nil || t.OutputTokens != nil {
+		facts = append(facts, tokensOf(t)+" tokens")
+	}
+	if t.Price != nil {
+		facts = append(facts, money(t.Price))
+	}
+	for _, named := range [][2]string{{"session", tree.SessionID}, {"user", tree.UserID}} {
+		if named[1] != "" {
+			facts = append(facts, named[0]+" "+print.Printable(named[1]))
+		}
+	}
+
+	switch {
+	case t.Errors > 0:
+		facts = append(facts, p.Paint(print.Red, print.Quantity(t.Errors, "error")))
+	case tree.Running:
+		facts = append(facts, "still running")
+	}
+	fmt.Fprintln(p.Out, strings.Join(facts, ", ")+"\n")
+}
+
+// drawTrace prints the rows of a tree, each with a bar of its time.
+func drawTrace(p print.Painter, tree *wire.TraceTree, all []tracetree.Row) error {
+	rows, fits := all, tracetree.DepthThatFits(all, traceRowsMax)
+	if len(all) > traceRowsMax {
+		isOpen := func(_ *wire.TraceNode, depth int) bool { return depth < fits }
+		rows = tracetree.Rows(tree, isOpen)
+	}
+
+	// The numbers take 41 columns; the rest is for names and bars.
+	left := max(cmp.Or(p.Width, traceWidth)-41, 30)
+	nameWidth, barWidth := left*3/5, left*2/5
+	g := print.NewGrid(p, "SPAN", "TIMELINE", ">DURATION", ">TOKENS", ">COST")
+	var guides [wire.TraceDepthMax + 1]string // by depth
+	for _, row := range rows[:min(len(rows), traceRowsMax)] {
+		name := cutTo(nodeText(row, guides[row.Depth]), nameWidth)
+		if row.Depth > 0 {
+			guides[row.Depth+1] = guides[row.Depth] + "│ "
+			if row.Last {
+				guides[row.Depth+1] = guides[row.Depth] + "  "
+			}
+		}
+		style := print.Unstyled
+		if row.Status == "ERROR" {
+			style = print.Red
+		}
+		g.Row(print.Styled(name, style), print.Styled(barOf(tree, row, barWidth), cmp.Or(style, print.Cyan)),
+			between(row.StartTime, row.EndTime), tokensOf(&row.Total), money(row.Total.Price))
+	}
+	if err := g.Flush(); err != nil {
+		return err
+	}
+	if more := len(rows) - traceRowsMax; more > 0 {
+		fmt.Fprintln(p.Out, p.Paint(print.Faint, print.Quantity(more, "more row")+". All of it: -o json"))
+	}
+
+	return nil
+}
+
+// nodeText returns the name of a span after the lines of the tree. A span that failed has a cross.
+func nodeText(row tracetree.Row, guide string) string {
+	if row.Depth > 0 {
+		guide += "├ "
+		if row.Last {
+			guide = strings.TrimSuffix(guide, "├ ") + "└ "
+		}
+	}
+	text := cmp.Or(row.Name, "span")
+	switch {
+	case row.Status == "ERROR":
+		text = "✗ " + text
+	case row.Total.Errors > 0:
+		text += fmt.Sprintf(" (✗ %d below)", row.Total.Errors)
+	}
+	if row.Folded {
+		text += fmt.Sprintf(" +%d", row.Total.Spans-1)
+	}
+	if row.ParentMissing {
+		text += " (no parent)"
+	}
+
+	return guide + text
+}
+
+// barOf returns when a span ran, as a bar among those of its trace.
+func barOf(tree *wire.TraceTree, row tracetree.Row, width int) string {
+	from, to := tree.Total.StartTime, tree.Total.EndTime
+	start, end := cmp.Or(row.StartTime, row.Total.StartTime), cmp.Or(row.EndTime, row.Total.EndTime)
+	if start == nil || to == nil || !to.After(*from) {
+		return ""
+	}
+
+	cells := func(d time.Duration) int {
+		return int(math.Round(float64(d) / float64(to.Sub(*from)) * float64(width)))
+	}
+	at := min(cells(start.Sub(*from)), width-1)
+	long := 0
+	if end != nil {
+		long = min(cells(end.Sub(*start)), width-at)
+	}
+	if long < 1 {
+		return strings.Repeat(" ", at) + "▏"
+	}
+
+	return strings.Repeat(" ", at) + strings.Repeat("█", long)
+}
+
+// between returns the time from one moment to a later one, a dash if one of them is unknown.
+func between(from, to *time.Time) string {
+	if from == nil || to == nil || to.Before(*from) {
+		return "-"
+	}
+	return brief(to.Sub(*from))
+}
+
+// tokensOf returns the tokens of a total as lists have them.
+func tokensOf(t *wire.TraceTotal) string {
+	return tokens(wire.Row{InputTokens: t.InputTokens, OutputTokens: t.OutputTokens})
+}
+
+// cutTo cuts a text to so many characters.
+func cutTo(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
