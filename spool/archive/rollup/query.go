@@ -19,15 +19,15 @@ type Fact struct {
 
 // Facts are all facts.
 var Facts = []Fact{
-	{"turns", "sum(turns)::bigint", 1, func(s *Sums) int64 { return s.Of[Turns] }},
-	{"spans", "sum(spans)::bigint", 1, func(s *Sums) int64 { return s.Of[Spans] }},
-	{"cost", "sum(cost)::bigint", 1e9, func(s *Sums) int64 { return s.Of[Cost] }},
-	{"input_tokens", "sum(input_tokens)::bigint", 1, func(s *Sums) int64 { return s.Of[InputTokens] }},
-	{"output_tokens", "sum(output_tokens)::bigint", 1, func(s *Sums) int64 { return s.Of[OutputTokens] }},
-	{"tokens", "sum(input_tokens + output_tokens)::bigint", 1,
+	{"turns", sumOf("turns"), 1, func(s *Sums) int64 { return s.Of[Turns] }},
+	{"spans", sumOf("spans"), 1, func(s *Sums) int64 { return s.Of[Spans] }},
+	{"cost", sumOf("cost"), 1e9, func(s *Sums) int64 { return s.Of[Cost] }},
+	{"input_tokens", sumOf("input_tokens"), 1, func(s *Sums) int64 { return s.Of[InputTokens] }},
+	{"output_tokens", sumOf("output_tokens"), 1, func(s *Sums) int64 { return s.Of[OutputTokens] }},
+	{"tokens", sumOf("input_tokens + output_tokens"), 1,
 		func(s *Sums) int64 { return s.Of[InputTokens] + s.Of[OutputTokens] }},
-	{"errors", "sum(errors)::bigint", 1, func(s *Sums) int64 { return s.Of[Errors] }},
-	{"mean_score", "coalesce(sum(score_sum)::bigint * 1000000 / nullif(sum(scores)::bigint, 0), -1)", meanUnit,
+	{"errors", sumOf("errors"), 1, func(s *Sums) int64 { return s.Of[Errors] }},
+	{"mean_score", "coalesce(" + sumOf("score_sum") + " * 1000000 / nullif(" + sumOf("scores") + ", 0), -1)", meanUnit,
 		func(s *Sums) int64 {
 			if s.Of[Scores] == 0 {
 				return -1
@@ -38,6 +38,10 @@ var Facts = []Fact{
 	{"last_seen", "max(last_at)", 1e6, func(s *Sums) int64 { return s.Last }},
 	{"duration_ms", "max(last_at) - min(first_at)", 1e3, func(s *Sums) int64 { return s.Last - s.First }},
 }
+
+// sumOf returns a sum in SQL. PostgreSQL adds up integers as numerics, which takes longer, and no sum
+// reaches 2^53, up to which floating-point numbers are exact.
+func sumOf(column string) string { return "sum((" + column + ")::float8)::bigint" }
 
 // meanUnit is the unit of a mean. Without a score it is -1.
 const meanUnit = 1e6

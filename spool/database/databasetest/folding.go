@@ -120,8 +120,9 @@ func RunTogether(t *testing.T, servers ...archive.Store) {
 
 	var events []archive.Event
 	for i := range requests {
+		body := fmt.Sprintf(`{"session_id":"s-%d","user_id":"ann",`, i%3) + requestBody("x")[1:]
 		events = append(events,
-			Event(t, 2*i, wire.KindRequest, ID(1000+i), requestBody("x")),
+			Event(t, 2*i, wire.KindRequest, ID(1000+i), body),
 			Event(t, 2*i+1, wire.KindScore, ID(1000), fmt.Sprintf(`{"name":"s%d","score":1}`, i)))
 	}
 
@@ -158,6 +159,8 @@ func RunTogether(t *testing.T, servers ...archive.Store) {
 	}
 
 	sameViews(t, servers[0], account, events)
+	states, _ := Fold(events)
+	sameRollups(t, states, servers[0], account)
 	if page := search(t, servers[0], account, wire.Search{}); page.Total != requests {
 		t.Errorf("total %d, want %d", page.Total, requests)
 	}
