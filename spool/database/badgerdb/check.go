@@ -186,9 +186,6 @@ func (c *checker) record(k keys, t *tally, key []byte, state *archive.State) err
 	found := state.Footprint()
 	t.counts.Change(archive.Footprint{}, found)
 	t.rollups.AddPart(&found.Rollups)
-	if err := c.within(k, &found.Rollups); err != nil {
-		return fmt.Errorf("record %s: %w", state.RequestID, err)
-	}
 	for _, h := range state.History {
 		if h.Hash == "" { // its body was not stored
 			continue

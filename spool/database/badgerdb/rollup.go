@@ -49,25 +49,6 @@ func (t *tally) rollup(key, rest, value []byte) error {
 	return nil
 }
 
-// within checks that the roll-ups of a record span its time.
-func (c *checker) within(k keys, part *rollup.Part) error {
-	for kind, name := range part.Names {
-		if name == "" {
-			continue
-		}
-		key := k.rollup(rollup.Kind(kind), name)
-		value, err := loadBytes(c.txn, key)
-		if err != nil {
-			return err
-		}
-		if sums, err := rollup.Decode(value); err != nil || sums.First > part.First || sums.Last < part.Last {
-			return fmt.Errorf("key %q: the roll-up has %+v, which is not around %+v", key, sums, part.Sums)
-		}
-	}
-
-	return nil
-}
-
 var errEmptyRollup = errors.New("a roll-up of no records")
 
 // Rollups finds roll-ups; see archive.Store.

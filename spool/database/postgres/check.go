@@ -212,9 +212,6 @@ func (c *checker) checkPart(ctx context.Context, tx pgx.Tx, part []checked) erro
 		}
 	}
 
-	if err := c.checkBounds(ctx, tx, part); err != nil {
-		return err
-	}
 	bodies, err := readBodies(tx.Query(ctx, selectBodiesOfMany, part[0].account, ids, times))
 	if err != nil {
 		return err

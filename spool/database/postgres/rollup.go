@@ -143,43 +143,6 @@ func (c *checker) checkRollups(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// checkBounds checks that roll-ups span the times of some records of an account.
-func (c *checker) checkBounds(ctx context.Context, tx pgx.Tx, part []checked) error {
-	var names []string
-	for i := range part {
-		names = append(names, part[i].found.Rollups.Names[:]...)
-	}
-	rows, err := tx.Query(ctx, `
-		SELECT kind, name, min(first_at), max(last_at) FROM rollups
-		WHERE account_id = $1 AND kind = ANY('{0,1,2}') AND name = ANY($2) GROUP BY kind, name`, part[0].account, names)
-	if err != nil {
-		return err
-	}
-
-	type key struct {
-		kind rollup.Kind
-		name string
-	}
-	var k key
-	var sums rollup.Sums
-	bounds := make(map[key]rollup.Sums)
-	_, err = pgx.ForEachRow(rows, []any{&k.kind, &k.name, &sums.First, &sums.Last}, func() error {
-		bounds[k] = sums
-		return nil
-	})
-	for i := range part {
-		p := &part[i].found.Rollups
-		for kind, name := range p.Names {
-			stored, found := bounds[key{rollup.Kind(kind), name}]
-			if err == nil && name != "" && (!found || stored.First > p.First || stored.Last < p.Last) {
-				err = fmt.Errorf("record %s: the roll-up %q does not span its time", part[i].id, name)
-			}
-		}
-	}
-
-	return err
-}
-
 // rollupMemory lets the database hold the groups of some 200,000 names, which it would write to its
 // disk otherwise.
 const rollupMemory = `SET LOCAL work_mem = '64MB'`
