@@ -10,7 +10,7 @@ import (
 // then goes on without.
 func TestAStartWaitsForTemplatesForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &preload{deadline: time.Now().Add(preloadMax)}
+		p := &preload{wanted: []string{"greet"}, deadline: time.Now().Add(preloadMax)}
 		<-time.After(preloadMax - time.Second)
 		if p.started() == nil {
 			t.Error("the start does not wait")
