@@ -26,7 +26,8 @@ import (
 func upCommand() *cli.Command {
 	flags := []cli.Flag{
 		config.TextFlag("data", ".promptspool", "data `folder` (created if missing)"),
-		config.SwitchFlag("demo", "fill a new data folder ("+demoData+" unless --data names one) with 30 days of a support bot"),
+		config.SwitchFlag("demo", "fill a new data folder ("+demoData+" unless --data names one) "+
+			"with 30 days of a support bot"),
 		signUpFlag(),
 		pricesFlag(),
 	}
