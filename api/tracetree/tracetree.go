@@ -50,6 +50,9 @@ func Of(t wire.Trace) wire.TraceTree {
 	return tree
 }
 
+// failed is the status of a span that failed.
+const failed = "ERROR"
+
 // builder places spans in a tree.
 type builder struct {
 	nodes   []wire.TraceNode // by start
@@ -135,7 +138,7 @@ func (b *builder) addUp() {
 		n := &b.nodes[i]
 		byDepth[b.depths[i]] = append(byDepth[b.depths[i]], i)
 		n.Total = wire.TraceTotal{Spans: 1, StartTime: n.StartTime, EndTime: n.EndTime}
-		if n.Status == "ERROR" {
+		if n.Status == failed {
 			n.Total.Errors = 1
 		}
 		if n.RequestLogID != nil && n.SameCall == "" && !counted[*n.RequestLogID] {

@@ -2,10 +2,11 @@ package requests
 
 import (
 	"cmp"
-	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,11 +20,11 @@ import (
 
 // Bounds of the page of a trace.
 const (
-	traceRowsMax   = 450 // that it shows at once, and those above the first of them
-	traceFoldsMax  = 50  // that an address carries
-	traceIndentMax = 8   // steps by which it indents spans, at most; style.css has as many
-	spanTurnsMax   = 8   // messages of the selected span, the last ones
-	spanTextMax    = 16 << 10
+	traceRowsMax    = 450  // that it shows at once, and those above the first of them
+	traceFoldsBytes = 1000 // of the ids of spans that an address has
+	traceIndentMax  = 8    // steps by which it indents spans, at most; style.css has as many
+	spanTurnsMax    = 8    // messages of the selected span, the last ones
+	spanTextMax     = 16 << 10
 )
 
 // traceView is what the page of a trace shows.
@@ -78,8 +79,7 @@ type spanView struct {
 	traceRow
 	conversation.Shown
 
-	Earlier int  // messages that are only on the page of its record
-	Gone    bool // its record was deleted meanwhile
+	Earlier int // messages that are only on the page of its record
 }
 
 // millisecondsBetween returns the time from one moment to a later one, nil if there is none.
@@ -107,7 +107,7 @@ func (p *pages) tracePage(c *frame.Exchange) error {
 	s := readTraceState(v.TraceID, c.URL.Query())
 	at := s.selected(all)
 	v.show(s, all, at)
-	v.Failed = s.with("span", all[firstFault(all)].ID)
+	v.Failed = s.with("span", all[tracetree.FirstFault(all)].ID)
 	if v.Selected, err = p.selectedSpan(c, v.row(s, all[at])); err != nil {
 		return err
 	}
@@ -144,22 +144,22 @@ func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	}
 	fits := tracetree.DepthThatFits(all, traceRowsMax)
 	listed := tracetree.Rows(&v.TraceTree, func(n *wire.TraceNode, depth int) bool {
-		return !slices.Contains(s.shut, n.SpanID) &&
-			(depth < fits || above[n] || slices.Contains(s.open, n.SpanID))
+		return !s.has("shut", n.SpanID) && (depth < fits || above[n] || s.has("open", n.SpanID))
 	})
 
 	v.All = len(listed)
-	v.From = s.from
-	if v.From < 0 || v.From >= v.All {
+	from, err := strconv.Atoi(s.query.Get("from"))
+	v.From = from
+	if err != nil || from < 0 || from >= v.All {
 		v.From = slices.IndexFunc(listed, func(r tracetree.Row) bool { return r.TraceNode == all[at].TraceNode })
-		v.From = max(v.From, 0) / traceRowsMax * traceRowsMax
+		v.From = max(v.From, 0) / traceRowsMax * traceRowsMax // -1 if it is folded
 	}
 	v.To = min(v.From+traceRowsMax, v.All)
 	if v.From > 0 {
-		v.Earlier = s.with("from", fmt.Sprint(max(v.From-traceRowsMax, 0)))
+		v.Earlier = s.with("from", strconv.Itoa(max(v.From-traceRowsMax, 0)))
 	}
 	if v.To < v.All {
-		v.Later = s.with("from", fmt.Sprint(v.To))
+		v.Later = s.with("from", strconv.Itoa(v.To))
 	}
 
 	for _, row := range tracetree.Window(listed, v.From, v.To) {
@@ -195,23 +195,10 @@ func (v *traceView) row(s traceState, r tracetree.Row) traceRow {
 	return row
 }
 
-// firstFault returns the place of the first span that failed while none below it did, or 0.
-func firstFault(all []tracetree.Row) int {
-	at := slices.IndexFunc(all, func(r tracetree.Row) bool {
-		return outcome(r.Status).Failed() && r.Total.Errors == 1
-	})
-
-	return max(at, 0)
-}
-
 // selectedSpan reads the record of a span for the page.
 func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error) {
 	v := &spanView{traceRow: row}
 	r, err := p.records.Request(c.Context(), c.Identity(), row.ID)
-	if wire.IsCode(err, wire.CodeNotFound) {
-		v.Gone = true
-		return v, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -226,31 +213,36 @@ func (p *pages) selectedSpan(c *frame.Exchange, row traceRow) (*spanView, error)
 	return v, nil
 }
 
-// traceState is what the address of the page has: which span is selected, and which are folded.
+// traceState is what the address of the page has: which span is selected, which are opened and folded
+// by hand, and the first row.
 type traceState struct {
-	path, span string
-	from       int      // the first row; -1 if the selected one decides
-	open, shut []string // spans that are opened and folded by hand
+	path  string
+	query url.Values
 }
 
-func readTraceState(trace string, q url.Values) traceState {
-	s := traceState{path: "/traces/" + trace, span: q.Get("span"), from: -1}
-	_, _ = fmt.Sscan(q.Get("from"), &s.from)
-	list := func(name string) []string {
-		ids := strings.FieldsFunc(q.Get(name), func(r rune) bool { return r == ',' })
-		return ids[:min(len(ids), traceFoldsMax)]
+func readTraceState(trace string, all url.Values) traceState {
+	s := traceState{"/traces/" + trace, url.Values{}}
+	for _, name := range []string{"span", "open", "shut", "from"} {
+		if value := all.Get(name); value != "" && len(value) <= traceFoldsBytes {
+			s.query.Set(name, value)
+		}
 	}
-	s.open, s.shut = list("open"), list("shut")
 
 	return s
+}
+
+// has reports whether the state lists a span, as opened or folded.
+func (s traceState) has(name, id string) bool {
+	return slices.Contains(strings.Split(s.query.Get(name), ","), id)
 }
 
 // selected returns the place of the selected span: that of the address, by the id of its record or by
 // its own, else the first that failed, else the root.
 func (s traceState) selected(all []tracetree.Row) int {
-	at := slices.IndexFunc(all, func(r tracetree.Row) bool { return r.ID == s.span || r.SpanID == s.span })
+	id := s.query.Get("span")
+	at := slices.IndexFunc(all, func(r tracetree.Row) bool { return r.ID == id || r.SpanID == id })
 	if at < 0 {
-		at = firstFault(all)
+		at = tracetree.FirstFault(all)
 	}
 
 	return at
@@ -258,34 +250,24 @@ func (s traceState) selected(all []tracetree.Row) int {
 
 // with returns the address of the page with another value.
 func (s traceState) with(name, value string) string {
-	q := url.Values{}
-	set := func(name, value string) {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
-	set("span", s.span)
-	set("open", strings.Join(s.open, ","))
-	set("shut", strings.Join(s.shut, ","))
-	if s.from >= 0 {
-		set("from", fmt.Sprint(s.from))
-	}
-	set(name, value)
+	q := maps.Clone(s.query)
+	q.Set(name, value)
 
 	return address.Of(s.path, q)
 }
 
 // toggled returns the address of the page with a span folded or opened.
 func (s traceState) toggled(id string, folded bool) string {
-	without := func(ids []string) []string {
-		return slices.DeleteFunc(slices.Clone(ids), func(other string) bool { return other == id })
-	}
-	s.open, s.shut = without(s.open), without(s.shut)
+	now, before := "shut", "open"
 	if folded {
-		s.open = append(s.open, id)
-	} else {
-		s.shut = append(s.shut, id)
+		now, before = before, now
+	}
+	ids := strings.Split(s.query.Get(before), ",")
+	s.query = maps.Clone(s.query)
+	s.query.Set(before, strings.Join(slices.DeleteFunc(ids, func(other string) bool { return other == id }), ","))
+	if s.query.Get(before) == "" {
+		s.query.Del(before)
 	}
 
-	return s.with("", "")
+	return s.with(now, strings.TrimPrefix(s.query.Get(now)+","+id, ","))
 }

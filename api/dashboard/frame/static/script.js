@@ -391,22 +391,18 @@ async function pick(link) {
   rove();
   const row = rows()[at] ?? traced.querySelector("[aria-selected=true]");
   if (focused) row?.querySelector("a").focus({ preventScroll: true });
-  row?.scrollIntoView({ block: "nearest" });
+  row?.scrollIntoView({ block: "nearest", behavior: "instant" });
 }
 
 if (traced) {
   rove();
   const tree = traced.querySelector(".tree"), row = tree.querySelector("[aria-selected=true]");
   if (row) tree.scrollTop = row.offsetTop - tree.clientHeight / 2;
-  traced.addEventListener("click", async (event) => {
+  traced.addEventListener("click", (event) => {
     const link = event.target.closest("a");
     if (link?.pathname !== location.pathname || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    await pick(link);
-    // Where the span is below the tree, a tap leads to it.
-    if (event.detail > 0 && link.matches(".node a:not(.twist)") && matchMedia("(max-width: 68rem)").matches) {
-      traced.querySelector(".picked").scrollIntoView();
-    }
+    pick(link);
   });
   traced.addEventListener("focusin", (event) => {
     clearTimeout(picking);

@@ -33,9 +33,8 @@ func TracesCommand() *cli.Command {
 
 // Bounds of what is drawn; JSON has the whole.
 const (
-	traceRowsMax   = 500
-	traceFaultsMax = 3 // failed spans whose error is printed
-	traceWidth     = 110
+	traceRowsMax = 500
+	traceWidth   = 110
 )
 
 func getTrace(c *cli.Context) error {
@@ -57,24 +56,18 @@ func getTrace(c *cli.Context) error {
 	p := print.NewPainter(c)
 	all := tracetree.Rows(&tree, nil)
 	printTraceFacts(p, &tree)
-	if err := drawTrace(p, &tree, all); err != nil {
+	if err := drawTrace(p, &tree, all); err != nil || tree.Total.Errors == 0 {
 		return err
 	}
-	left := traceFaultsMax
-	for _, row := range all {
-		if row.Status != "ERROR" || row.Total.Errors > 1 || left == 0 {
-			continue
-		}
-		left--
-		r, err := cl.Request(c.Context, id, row.ID)
-		if err != nil {
-			return err
-		}
-		if failure := calls.Read(r.Content()).Failure; failure != nil {
-			message := cmp.Or(failure.Message, failure.Type, "No error message was logged.")
-			fmt.Fprintln(p.Out, "\n"+p.Paint(print.Red, print.Printable(row.Name)+", "+row.ID))
-			p.Lines(print.Unstyled, message)
-		}
+
+	fault := all[tracetree.FirstFault(all)]
+	r, err := cl.Request(c.Context, id, fault.ID)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Red, print.Printable(fault.Name)+", "+fault.ID))
+	if failure := calls.Read(r.Content()).Failure; failure != nil {
+		p.Lines(print.Unstyled, cmp.Or(failure.Message, failure.Type, "No error message was logged."))
 	}
 
 	return nil
@@ -83,38 +76,29 @@ func getTrace(c *cli.Context) error {
 // printTraceFacts prints what a trace adds up to.
 func printTraceFacts(p print.Painter, tree *wire.TraceTree) {
 	t := &tree.Total
-	facts := []string{print.Quantity(t.Spans, "span"), print.Quantity(t.Calls, "call")}
+	facts := []string{
+		between(t.StartTime, t.EndTime), print.Quantity(t.Spans, "span"), print.Quantity(t.Calls, "call"),
+		tokensOf(t) + " tokens", money(t.Price), print.Quantity(t.Errors, "error"),
+	}
 	if t.StartTime != nil {
-		facts = append([]string{p.Moment(*t.StartTime), between(t.StartTime, t.EndTime)}, facts...)
+		facts = append([]string{p.Moment(*t.StartTime)}, facts...)
 	}
-	if t.InputTokens != nil || t.OutputTokens != nil {
-		facts = append(facts, tokensOf(t)+" tokens")
+	if tree.SessionID != "" {
+		facts = append(facts, "session "+tree.SessionID)
 	}
-	if t.Price != nil {
-		facts = append(facts, money(t.Price))
+	if tree.UserID != "" {
+		facts = append(facts, "user "+tree.UserID)
 	}
-	for _, named := range [][2]string{{"session", tree.SessionID}, {"user", tree.UserID}} {
-		if named[1] != "" {
-			facts = append(facts, named[0]+" "+print.Printable(named[1]))
-		}
-	}
-
-	switch {
-	case t.Errors > 0:
-		facts = append(facts, p.Paint(print.Red, print.Quantity(t.Errors, "error")))
-	case tree.Running:
+	if tree.Running {
 		facts = append(facts, "still running")
 	}
-	fmt.Fprintln(p.Out, strings.Join(facts, ", ")+"\n")
+	fmt.Fprintln(p.Out, print.Printable(strings.Join(facts, ", "))+"\n")
 }
 
 // drawTrace prints the rows of a tree, each with a bar of its time.
 func drawTrace(p print.Painter, tree *wire.TraceTree, all []tracetree.Row) error {
-	rows, fits := all, tracetree.DepthThatFits(all, traceRowsMax)
-	if len(all) > traceRowsMax {
-		isOpen := func(_ *wire.TraceNode, depth int) bool { return depth < fits }
-		rows = tracetree.Rows(tree, isOpen)
-	}
+	fits := tracetree.DepthThatFits(all, traceRowsMax)
+	rows := tracetree.Rows(tree, func(_ *wire.TraceNode, depth int) bool { return depth < fits })
 
 	// The numbers take 41 columns; the rest is for names and bars.
 	left := max(cmp.Or(p.Width, traceWidth)-41, 30)
