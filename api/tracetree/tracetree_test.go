@@ -3,6 +3,7 @@ package tracetree
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,14 @@ func TestATreeHasEachSpanOnceBelowItsParentAndAddsUp(t *testing.T) {
 		tree := Of(trace)
 		seen, calls, failed := map[string]bool{}, map[string]bool{}, 0
 		var tokens int64
+		var starts, ends []time.Time
 		for _, s := range trace.Spans {
+			if s.StartTime != nil {
+				starts = append(starts, *s.StartTime)
+			}
+			if s.EndTime != nil {
+				ends = append(ends, *s.EndTime)
+			}
 			if s.Status == "ERROR" {
 				failed++
 			}
@@ -98,6 +106,10 @@ func TestATreeHasEachSpanOnceBelowItsParentAndAddsUp(t *testing.T) {
 		check(tree.Spans, nil)
 
 		got := tree.Total
+		if len(starts) > 0 && !got.StartTime.Equal(slices.MinFunc(starts, time.Time.Compare)) ||
+			len(ends) > 0 && !got.EndTime.Equal(slices.MaxFunc(ends, time.Time.Compare)) {
+			r.Errorf("the tree is from %v to %v", got.StartTime, got.EndTime)
+		}
 		var in int64
 		if got.InputTokens != nil {
 			in = *got.InputTokens
@@ -135,6 +147,11 @@ func TestAChainIsCutAtTheGreatestDepth(t *testing.T) {
 	}
 	if len(all) != 1000 || all[0].Total.Spans != 1000 || !tree.Running {
 		t.Errorf("%d rows, the root has %d spans, running: %t", len(all), all[0].Total.Spans, tree.Running)
+	}
+	closed := chain(1)
+	closed.Closed = true
+	if Of(closed).Running {
+		t.Error("a closed trace is running")
 	}
 	if depth := DepthThatFits(all, 10); depth != 9 {
 		t.Errorf("nodes are folded from depth %d, want 9", depth)
