@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"net/url"
 	"strconv"
 	"time"
@@ -91,26 +90,3 @@ func (c *Client) Reread(ctx context.Context, id wire.Identity, cursor string) (w
 func (c *Client) Scan(ctx context.Context, id wire.Identity, q wire.ScanQuery) (wire.Scanned, error) {
 	return ask[wire.Scanned](ctx, c, post(id, "/api/public/v2/requests/scan", q))
 }
-
-// Backtest renders the variables of a template's newest requests with another version of
-// it.
-func (c *Client) Backtest(
-	ctx context.Context, id wire.Identity, q wire.BacktestQuery,
-) ([]wire.Backtest, error) {
-	lines, err := ask[jsonLines](ctx, c, post(id, "/rest/backtest", q))
-	if err != nil {
-		return nil, err
-	}
-
-	tests := make([]wire.Backtest, len(lines))
-	for i, line := range lines {
-		if err := json.Unmarshal(line, &tests[i]); err != nil {
-			return nil, c.unusable(200, "line %d: %v", i+1, err)
-		}
-	}
-
-	return tests, nil
-}
-
-// jsonLines is an answer of newline-delimited JSON.
-type jsonLines []json.RawMessage

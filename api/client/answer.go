@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,17 +26,6 @@ func (c *Client) read(res *http.Response, body []byte, bytesMax int, answer any)
 	}
 	if len(body) > bytesMax {
 		return c.unusable(res.StatusCode, "it is larger than %d bytes; request less at once", bytesMax)
-	}
-
-	if lines, ok := answer.(*jsonLines); ok && res.StatusCode/100 == 2 {
-		for line := range bytes.Lines(body) {
-			line = bytes.TrimSpace(line)
-			if !json.Valid(line) {
-				return c.unusable(res.StatusCode, "line %d is not JSON", len(*lines)+1)
-			}
-			*lines = append(*lines, line)
-		}
-		return nil
 	}
 
 	if res.StatusCode == http.StatusNoContent {

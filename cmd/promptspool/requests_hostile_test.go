@@ -36,10 +36,6 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		"modelRequestsByDay":{` + h + `:[[` + h + `,1]]},"versions":[{"template":` + h +
 		`,"version":1,"requests":1,"series":[{"date":` + h + `}]}]}`
 
-	backtest := strings.ReplaceAll(`{"request_id":`+h+`,"input_variables":{`+h+`:`+h+`},"sent":{"model":`+h+
-		`,"scores":[{"name":`+h+`,"score":1}],"request":`+call+`},"error":`+h+`}`, "\n", " ")
-	rendered := strings.Replace(backtest, `"error":`+h, `"rendered":{"version":2,"warning":`+h+
-		`,"prompt_template":{"messages":[{"role":`+h+`,"content":`+h+`}]},"llm_kwargs":null}`, 1)
 	orphans := `{"success":true,"total":1,"items":[{"request_id":` + h + `,"kinds":[` + h + `]}]}`
 
 	for _, c := range []struct {
@@ -52,7 +48,6 @@ func TestNoCommandLetsDataDriveTheTerminal(t *testing.T) {
 		{sums, []string{"requests", "stats", "--by", "model"}},
 		{sums, []string{"requests", "stats", "--by", "provider"}},
 		{orphans, []string{"requests", "orphans"}},
-		{backtest + "\n" + rendered + "\n", []string{"templates", "backtest", "t"}},
 		{`{"success":true,"records":1,"events":1,"request_id":` + h + `}`,
 			[]string{"requests", "delete", "r", "--yes"}},
 		{`{"success":true,"seen":1,"done":true,"cursor":` + h + `}`, []string{"requests", "reprice"}},

@@ -28,7 +28,6 @@ func Command() *cli.Command {
 			labelCommand(),
 			archiveCommand(),
 			restoreCommand(),
-			backtestCommand(),
 		},
 	}
 }
