@@ -179,6 +179,7 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 			return []float64{float64(s.Requests-s.StatusCounts["SUCCESS"]) / float64(s.Requests)}
 		})
 		errors.Format, errors.Bad = number.Percent, 1
+		errors.Link = func(p chart.Point) string { return ended[1].Between(p.At, p.To).Requests() }
 		all = slices.Insert(all, 1, errors)
 	}
 	chart.KeepFirstLinks(all)

@@ -104,18 +104,22 @@ document.addEventListener("submit", async (event) => {
   if (!id) return;
   event.preventDefault();
   const sent = new URLSearchParams(new FormData(form));
+  const name = sent.get("name"), known = (await names)?.offers.map(scoreName) ?? [];
+  if (name && known.length > 0 && !known.includes(name) &&
+    !confirm(`No score has the name ${name} yet. Existing: ${known.slice(0, 8).join(", ")}. Create it?`)) return;
   const answer = await fetch(form.action, { method: "POST", body: sent }).catch(() => null);
   const page = answer?.ok && new DOMParser().parseFromString(await answer.text(), "text/html");
   const fresh = page && page.getElementById(id);
   if (!fresh) return form.submit(); // signed out or refused: the page says so
   document.getElementById(id).replaceChildren(...fresh.childNodes);
-  keepName(sent.get("name"));
-  if (!(await names)?.offers.some(({ text }) => text === sent.get("name"))) names = undefined; // one more
+  keepName(name);
+  if (!known.includes(name)) names = undefined; // one more
   say(page.querySelector("div.notice")?.textContent ?? "");
   document.querySelector("[name=score]").focus();
 });
 
 let names; // that scores have, once they are asked for
+const scoreName = ({ text }) => text.replace(/^"(.*)"$/, "$1");
 
 // The name of a score is that of the one before, in this tab, and is chosen from those that there are.
 function keepName(name) {
@@ -131,9 +135,9 @@ document.addEventListener("focusin", async (event) => {
   const field = event.target.closest("[data-stays]")?.querySelector("[data-names]");
   if (!field || field.list.children.length > 0) return;
   names ??= fetch(field.dataset.names).then((answer) => answer.json()).catch(() => ({ offers: [] }));
-  field.list.replaceChildren(...(await names).offers.map(({ text }) => {
+  field.list.replaceChildren(...(await names).offers.map((offer) => {
     const option = document.createElement("option");
-    option.value = text.replace(/^"(.*)"$/, "$1");
+    option.value = scoreName(offer);
     return option;
   }));
 });
@@ -236,7 +240,7 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step && n === 0) ask();
     else if (step) mark((at + step + (at < 0 && step < 0 ? 1 : 0) + n) % n);
-    else if (event.key === "Escape" && n > 0) close();
+    else if (event.key === "Escape") n > 0 ? close() : field.blur(); // the browser would empty the field
     else if (event.key === "Tab" && n > 0 && !event.shiftKey) take(list.children[Math.max(at, 0)].dataset.text);
     else return;
     event.preventDefault();
