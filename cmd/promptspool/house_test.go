@@ -149,7 +149,7 @@ var imports = map[string]string{
 		"api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/templates": "api/client api/wire api/wire/jsonscan registry/gitfiles " +
-		"registry/render api/calls cmd/promptspool/internal/config cmd/promptspool/internal/filter " +
+		"registry/render cmd/promptspool/internal/config " +
 		"cmd/promptspool/internal/print",
 	"cmd/promptspool/internal/spooltool": "api/client api/ops api/wire metrics proxy spool/queue " +
 		"cmd/promptspool/internal/config cmd/promptspool/internal/datafolder cmd/promptspool/internal/print",

@@ -180,6 +180,15 @@ func TestARequestReadsAsAConversationAndIsScored(t *testing.T) {
 	b.holds("the name stays", `document.querySelector("#scores [name=name]").value === "taste"`)
 	b.holds("names are offered",
 		`[...document.querySelectorAll("#score-names option")].some((o) => o.value === "taste")`)
+	b.do("say no", chromedp.Evaluate[chromedp.Void](`window.confirm = (question) => { window.asked = question; }`))
+	b.fill(".facts [name=name]", "tast")
+	b.key("\r")
+	b.fill(".facts [name=score]", "9")
+	b.key("\r")
+	if err := b.poll(`window.asked?.includes("tast yet. Existing: taste.")`); err != nil {
+		t.Errorf("a name that is not complete is not asked about: %v", err)
+	}
+	b.fill(".facts [name=name]", "taste")
 	b.screenshots("request")
 	if record := server.Record(id, harness.Events(2)); record.Scores[0].Score != 87 ||
 		record.Scores[0].Name != "taste" {
