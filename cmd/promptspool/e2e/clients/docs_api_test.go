@@ -28,6 +28,9 @@ func TestTheExamplesOfTheAPIAreAnswered(t *testing.T) {
 	if got := server.Track("/rest/track-request", harness.AdminKey, call); got != id {
 		t.Fatalf("the request has the id %s", got)
 	}
+	ofSession := harness.Chat()
+	ofSession["session_id"] = "s-4711"
+	server.Track("/rest/track-request", harness.AdminKey, ofSession)
 	for _, text := range []string{"Say hi to {name}.", "Say hello to {name}."} {
 		published := server.Call("POST", "/rest/prompt-templates", map[string]any{
 			"prompt_template": map[string]any{"prompt_name": "greet"},

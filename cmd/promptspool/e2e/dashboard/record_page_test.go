@@ -165,8 +165,8 @@ func TestWhatWasSearchedForIsMarked(t *testing.T) {
 
 	id := list(server, "template:support/handbook input:kettle")[0]
 	b.visit("/requests?filter=template:support/handbook+input:kettle")
-	b.holds("excerpts show what is around a hit", `[...document.querySelectorAll("#list tr[data-href]")]
-		.every((row) => row.querySelector("mark"))`)
+	b.holds("excerpts show what is around a hit",
+		`document.querySelector("#list tr[data-href] mark") !== null`)
 	b.visit("/requests/" + id + "?filter=KETTLE")
 	b.shows(".is-user .fold", "more matches")
 	before := `document.querySelectorAll(".is-user mark.hit").length`
