@@ -66,7 +66,7 @@ var Table = []Entry{
 			"GET /requests/{id}, GET /requests/{id}/raw, GET /requests/{id}/text, GET /traces/{id}, " +
 			"GET /template/statistics, GET /template/backtest",
 		Commands: "requests search, requests get, requests tail, requests stats, requests export, " +
-			"requests orphans, traces get, templates backtest",
+			"requests orphans, traces get",
 	},
 	{
 		Does: "Delete calls, and rewrite what is stored of them", Scope: wire.ScopeManage, Role: wire.RoleOwner,
