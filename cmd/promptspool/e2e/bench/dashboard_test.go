@@ -211,7 +211,7 @@ func (s *pagesStage) pages(b *testing.B) []benchPage {
 		{"overview of a template", "/?filter=template:template-3"},
 		{"requests", "/requests"}, {"requests of a tag", "/requests?filter=tag:tag-7"},
 		{"requests of a rare tag", "/requests?filter=tag:" + url.QueryEscape(databasetest.RareTag)},
-		{"requests of a user", "/requests?filter=user:user-3"},
+		{"requests of a user", "/requests?filter=metadata.user:user-3"},
 		{"requests, slow ones", "/requests?filter=latency:%3E9s"},
 		{"requests with a word", "/requests?filter=function"},
 		{"requests by latency", "/requests?sort=latency_ms"},
