@@ -96,11 +96,9 @@ func syntaxPlace(body []byte) string {
 		return ""
 	}
 
-	before := body[:max(fault.Offset-1, 0)]
-	line := bytes.Count(before, []byte("\n"))
-	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:])
+	line, column := jsonscan.Position(body, int(max(fault.Offset-1, 0)))
 
-	return fmt.Sprintf(" (line %d, column %d: %s)", line+1, column+1, fault)
+	return fmt.Sprintf(" (line %d, column %d: %s)", line, column, fault)
 }
 
 // pairwiseMax is up to how many members are compared with each other; more than that go

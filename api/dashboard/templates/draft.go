@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"promptspool/api/dashboard/markup"
 	"promptspool/api/wire"
@@ -371,18 +369,11 @@ func jsonReason(text, wanted string, err error) string {
 
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
-		line, column := position([]byte(text), max(0, int(syntax.Offset)-1))
+		line, column := jsonscan.Position([]byte(text), max(0, int(syntax.Offset)-1))
 		reason += fmt.Sprintf(", in line %d, column %d", line, column)
 	}
 
 	return reason
-}
-
-// position returns the line and the column of a byte of a text.
-func position(text []byte, at int) (line, column int) {
-	lines := bytes.Split(text[:at], []byte("\n"))
-
-	return len(lines), utf8.RuneCount(lines[len(lines)-1]) + 1
 }
 
 // publish returns what the draft publishes. A wire.CodeInvalid error names the fields that

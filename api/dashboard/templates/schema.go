@@ -82,7 +82,7 @@ func (c *schemaCheck) value(kind string, at int) {
 }
 
 func (c *schemaCheck) report(at int, message string) {
-	line, column := position(c.text, at)
+	line, column := jsonscan.Position(c.text, at)
 	c.findings = append(c.findings, shownFinding{
 		Field:   "parameters-" + strconv.Itoa(c.tool),
 		Line:    line,

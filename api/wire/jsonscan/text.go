@@ -83,3 +83,11 @@ func hexRune(digits []byte) rune {
 	r, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
 	return rune(r)
 }
+
+// Position returns the line and the column, in characters, of a byte of a text, both from 1.
+func Position(text []byte, at int) (line, column int) {
+	before := text[:at]
+	inLine := before[bytes.LastIndexByte(before, '\n')+1:]
+
+	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(inLine) + 1
+}
