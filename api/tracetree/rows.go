@@ -1,7 +1,9 @@
 package tracetree
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"promptspool/api/wire"
 )
@@ -60,13 +62,23 @@ func FirstFault(all []Row) int {
 
 // Window returns some of the rows of a list, after those above the first of them.
 func Window(rows []Row, from, to int) []Row {
-	var above []Row
-	for i, depth := from-1, rows[from].Depth; i >= 0 && depth > 0; i-- {
+	return append(Above(rows, from), rows[from:to]...)
+}
+
+// Above returns the rows above one of a list, from its root down.
+func Above(rows []Row, at int) (above []Row) {
+	for i, depth := at-1, rows[at].Depth; i >= 0 && depth > 0; i-- {
 		if rows[i].Depth < depth {
 			above, depth = append(above, rows[i]), rows[i].Depth
 		}
 	}
 	slices.Reverse(above)
 
-	return append(above, rows[from:to]...)
+	return above
+}
+
+// Times returns when the span began and ended. One that lacks a time is as long as those below it; nil
+// is unknown.
+func (r Row) Times() (start, end *time.Time) {
+	return cmp.Or(r.StartTime, r.Total.StartTime), cmp.Or(r.EndTime, r.Total.EndTime)
 }

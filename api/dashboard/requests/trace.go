@@ -137,10 +137,8 @@ func (v traceView) LatencyMS() *float64 {
 // show fills in the rows that are shown, those around the selected one unless the address says which.
 func (v *traceView) show(s traceState, all []tracetree.Row, at int) {
 	above := map[*wire.TraceNode]bool{}
-	for i, depth := at-1, all[at].Depth; i >= 0; i-- {
-		if all[i].Depth < depth {
-			above[all[i].TraceNode], depth = true, all[i].Depth
-		}
+	for _, r := range tracetree.Above(all, at) {
+		above[r.TraceNode] = true
 	}
 	fits := tracetree.DepthThatFits(all, traceRowsMax)
 	listed := tracetree.Rows(&v.TraceTree, func(n *wire.TraceNode, depth int) bool {
@@ -178,9 +176,8 @@ func (v *traceView) row(s traceState, r tracetree.Row) traceRow {
 		row.Toggle = s.toggled(r.SpanID, r.Folded)
 	}
 
-	// A span that lacks a time is as long as those below it.
 	whole := v.LatencyMS()
-	start, end := cmp.Or(r.StartTime, r.Total.StartTime), cmp.Or(r.EndTime, r.Total.EndTime)
+	start, end := r.Times()
 	if row.Running {
 		end = v.Total.EndTime
 	}

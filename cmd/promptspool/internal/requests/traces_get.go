@@ -158,7 +158,7 @@ func nodeText(row tracetree.Row, guide string) string {
 // barOf returns when a span ran, as a bar among those of its trace.
 func barOf(tree *wire.TraceTree, row tracetree.Row, width int) string {
 	from, to := tree.Total.StartTime, tree.Total.EndTime
-	start, end := cmp.Or(row.StartTime, row.Total.StartTime), cmp.Or(row.EndTime, row.Total.EndTime)
+	start, end := row.Times()
 	if start == nil || to == nil || !to.After(*from) {
 		return ""
 	}
