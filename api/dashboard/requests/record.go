@@ -47,7 +47,7 @@ type recordView struct {
 
 	Answer string // the address of the response, to be copied; "" if there is none
 	Copy   string // the beginning of the addresses of programs that make the call again
-	Again  replay // the call at its provider, if it is known how
+	Again  replay // where its provider was called, if that is known; without the body
 }
 
 // othersMax bounds the other requests that a page shows.
@@ -108,8 +108,8 @@ func (p *pages) recordPage(c *frame.Exchange) error {
 		Toggle:  toggled(c.URL),
 		Talk:    talkAddress(r.Metadata),
 		Copy:    t.Address(""),
-		Again:   providerReplay(r),
 	}
+	v.Again, _ = atProvider(r)
 	if len(read.Output) > 0 {
 		v.Answer = t.Address("answer")
 	}

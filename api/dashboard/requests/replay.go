@@ -57,8 +57,9 @@ func bearer(url, variable string) replay {
 // ofClients are the arguments that a provider's client keeps to itself.
 var ofClients = []string{"timeout", "extra_headers", "extra_query", "api_key"}
 
-// providerReplay calls the provider as the app did. Without a URL, it is not known how.
-func providerReplay(r wire.Record) replay {
+// atProvider returns where the app called the provider, and with which arguments. Without a URL, it is
+// not known.
+func atProvider(r wire.Record) (to replay, kwargs wire.Object) {
 	request, _ := wire.ParseObject(r.Content())
 	raw, _ := request.Get("kwargs")
 	kwargs, err := wire.ParseObject(raw)
@@ -67,16 +68,21 @@ func providerReplay(r wire.Record) replay {
 		return isCalled && kwargs.Has("model") && kwargs.Has(e.argument)
 	})
 	if err != nil || at < 0 {
-		return replay{}
+		return replay{}, nil
 	}
 
+	return endpoints[at].replay, kwargs
+}
+
+// providerReplay calls the provider as the app did.
+func providerReplay(r wire.Record) replay {
+	again, kwargs := atProvider(r)
 	var members []string
 	for _, m := range kwargs {
 		if !slices.Contains(ofClients, m.Name) {
 			members = append(members, quoted(m.Name)+":"+string(m.Value))
 		}
 	}
-	again := endpoints[at].replay
 	again.Body = "{" + strings.Join(members, ",") + "}"
 
 	return again

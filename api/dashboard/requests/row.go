@@ -46,13 +46,17 @@ func (p *pages) showHits(c *frame.Exchange, f filter.Filter, rows []requestRow) 
 	defer cancel()
 	for i := range rows {
 		row := &rows[i]
+		var call *conversation.Call // read once, if a word is not in the excerpts
 		for _, word := range f.Words() {
 			in, out := conversation.Around(row.InputExcerpt, word), conversation.Around(row.OutputExcerpt, word)
-			if in == "" && out == "" && ctx.Err() == nil {
+			if in == "" && out == "" && call == nil && ctx.Err() == nil {
 				if r, err := p.records.Request(ctx, c.Identity(), row.RequestID); err == nil {
-					call := conversation.Read(r.Content())
-					in, out = call.Around(word)
+					read := conversation.Read(r.Content())
+					call = &read
 				}
+			}
+			if in == "" && out == "" && call != nil {
+				in, out = call.Around(word)
 			}
 			row.InputExcerpt, row.OutputExcerpt = cmp.Or(in, row.InputExcerpt), cmp.Or(out, row.OutputExcerpt)
 		}
