@@ -53,14 +53,16 @@ func (s *State) addCall(sums *rollup.Sums) {
 	if r.Price != nil {
 		sums.Of[rollup.Cost] = min(max(int64(*r.Price), 0), 1<<45)
 	}
-	for number, tokens := range map[rollup.Number]*int64{
-		rollup.InputTokens: r.InputTokens, rollup.OutputTokens: r.OutputTokens,
-	} {
-		if tokens != nil {
-			sums.Of[number] = min(max(*tokens, 0), 1<<40)
-		}
-	}
+	sums.Of[rollup.InputTokens], sums.Of[rollup.OutputTokens] = bounded(r.InputTokens), bounded(r.OutputTokens)
 	setBounds(sums, s.ListTime(), r.End)
+}
+
+// bounded returns a number of tokens that adds up; 0 if it is unknown.
+func bounded(tokens *int64) int64 {
+	if tokens == nil {
+		return 0
+	}
+	return min(max(*tokens, 0), 1<<40)
 }
 
 // addSpan adds what a span that is not a call has, or a step.

@@ -1,7 +1,6 @@
 package rollup
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"slices"
@@ -130,7 +129,7 @@ func (f *Finder) Add(name []byte, s *Sums) {
 			return
 		}
 	}
-	if q.Like != "" && !bytes.Contains([]byte(Lower(string(name))), []byte(q.Like)) {
+	if q.Like != "" && !strings.Contains(Lower(string(name)), q.Like) {
 		return
 	}
 
