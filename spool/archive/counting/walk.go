@@ -29,10 +29,11 @@ type walk struct {
 
 	done chan struct{} // closed at the end
 
-	mu    sync.Mutex // held for one row at a time, so that part can answer between two
-	sums  counter
-	steps int64     // rows and summaries so far
-	at    time.Time // list time of the last row
+	mu     sync.Mutex // held for one row at a time, so that part can answer between two
+	sums   counter
+	merger query.Sums // the same, if it takes summaries; else nil
+	steps  int64      // rows and summaries so far
+	at     time.Time  // list time of the last row
 
 	// Guarded by Service.mu.
 	placed bool // it has one of the places in Service.walking
@@ -50,6 +51,7 @@ func (c *Service) beginLocked(id wire.Identity, q wire.StatisticsQuery, asked qu
 		done:  make(chan struct{}),
 		sums:  asked.sums(),
 	}
+	w.merger = w.sums.merger()
 	// Not the caller's context: others may join the walk, and the caller may ask again.
 	w.ctx, w.cancel = context.WithCancelCause(c.life)
 	w.unasked = time.AfterFunc(q.Budget+walkUnasked, func() { w.cancel(errWalkUnasked) })
@@ -161,8 +163,8 @@ func (w *walk) Add(row *wire.Row) error {
 func (w *walk) Reach(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if sums := w.sums.merger(); sums != nil {
-		sums.Reach(at)
+	if w.merger != nil {
+		w.merger.Reach(at)
 	}
 }
 
@@ -170,19 +172,18 @@ func (w *walk) Reach(at time.Time) {
 func (w *walk) Remove(row *wire.Row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.sums.merger().Remove(row)
+	w.merger.Remove(row)
 }
 
 // Merge counts the rows of a summary, if it takes any.
 func (w *walk) Merge(summary []byte, exact bool) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sums := w.sums.merger()
-	if sums == nil {
+	if w.merger == nil {
 		return false, nil
 	}
 
-	merged, err := sums.Merge(summary, exact)
+	merged, err := w.merger.Merge(summary, exact)
 	if merged {
 		w.steps++
 		w.at = query.SummarySince(summary)
