@@ -106,7 +106,7 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	v.Totals, v.Counted, v.Wide = a.Overall, page.Counted(a.Progress), a.MetadataKeysWide
 	switch {
 	case a.TotalRequests > 0:
-		v.Failed = f.With(filterline.Where("status", "", "SUCCESS").Negated()).Requests()
+		v.Failed = f.With(success.Negated()).Requests()
 		v.Order = table.Read("/", query)
 		v.Tables = breakdowns(f, v.Order, a)
 	case !a.Incomplete:
@@ -123,6 +123,9 @@ func (p *pages) overviewPage(c *frame.Exchange) error {
 	return c.Show(http.StatusOK, "overview", f.Title("Overview"), "overview", v)
 }
 
+// success is the condition that a request meets unless it failed.
+var success = filterline.Where("status", "", "SUCCESS")
+
 // overviewCharts draws the series of an answer.
 func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 	bucket := time.Duration(a.ChartInterval.BucketSizeMS) * time.Millisecond
@@ -138,8 +141,7 @@ func overviewCharts(f filter.Filter, a wire.Analytics) []*chart.Chart {
 		return c
 	}
 
-	succeeded := filterline.Where("status", "", "SUCCESS")
-	ended := []filter.Filter{f.With(succeeded), f.With(succeeded.Negated())}
+	ended := []filter.Filter{f.With(success), f.With(success.Negated())}
 	requests := newChart("Requests", []string{"succeeded", "failed"}, func(s wire.AnalyticsStat) []float64 {
 		succeeded := s.StatusCounts["SUCCESS"]
 		return []float64{float64(succeeded), float64(s.Requests - succeeded)}
