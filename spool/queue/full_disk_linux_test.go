@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"promptspool/metrics/partstest"
+	"promptspool/spool/disk"
 	"promptspool/spool/queue"
 )
 
@@ -29,11 +30,11 @@ func TestAFullDiskIsNoCrash(t *testing.T) {
 		"tmpfs": func(t *testing.T) string { return mountTmpfs(t, "64m") }, "ext4": mountExt4,
 	} {
 		t.Run(name, func(t *testing.T) {
-			disk := mount(t)
-			dir := filepath.Join(disk, "spool")
+			mounted := mount(t)
+			dir := filepath.Join(mounted, "spool")
 			acked := uint64(0)
 			for range 2 {
-				acked = surviveFullDisk(t, disk, dir, acked)
+				acked = surviveFullDisk(t, mounted, dir, acked)
 			}
 
 			s := open(t, dir)
@@ -89,10 +90,14 @@ func (c child) next() (last uint64, refused bool, err error) {
 	return binary.BigEndian.Uint64(b), b[8] == 1, err
 }
 
-// surviveFullDisk starts the child and fills the disk while it writes, until it is
-// refused; then frees the disk until the child goes on. At last it stops the child on a
-// full disk. It returns how many events have been acknowledged in all.
-func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
+// surviveFullDisk starts the child and fills the disk while it writes: until it is
+// refused, and then to the last byte; then frees the disk until the child goes on. At last
+// it stops the child on a full disk. It returns how many events have been acknowledged in
+// all.
+//
+// A filler that took all at once could hit the window of a few milliseconds between
+// looking at the disk and sealing (doc.go, "A full disk"), which only a crash answers.
+func surviveFullDisk(t *testing.T, mounted, dir string, acked uint64) uint64 {
 	t.Helper()
 	c := startChild(t, dir, os.Stderr)
 	wait := func(refused bool) {
@@ -108,15 +113,21 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 		}
 	}
 
+	fill := func() (filler string) {
+		fillDisk(t, mounted, sealing)
+		wait(true)
+		return fillDisk(t, mounted, 0)
+	}
+
 	wait(false)
-	filler := fillDisk(t, disk)
+	filler := fill()
 	wait(true)
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
 	wait(false)
 
-	filler = fillDisk(t, disk)
+	filler = fill()
 	defer os.Remove(filler)
 	if err := c.stop.Close(); err != nil {
 		t.Fatal(err)
@@ -135,17 +146,26 @@ func surviveFullDisk(t *testing.T, disk, dir string, acked uint64) uint64 {
 	return acked
 }
 
-// fillDisk writes a file until not one more byte fits.
-func fillDisk(t *testing.T, disk string) (path string) {
+// sealing is more than a spool takes to seal a generation, and less than it wants to see
+// free before it makes one (writeUntilStopped).
+const sealing = 6 << 20
+
+// fillDisk lets a file grow until no more than leave bytes are free.
+func fillDisk(t *testing.T, path string, leave int64) (filler string) {
 	t.Helper()
-	path = filepath.Join(disk, "filler")
-	file, err := os.Create(path)
+	filler = filepath.Join(path, "filler")
+	file, err := os.OpenFile(filler, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer file.Close()
 
-	for size := 1 << 20; size > 0; {
+	for size := int64(1 << 20); size > 0; {
+		if space, err := disk.SpaceAt(path); err != nil {
+			t.Fatal(err)
+		} else if leave > 0 && space.Free-size < leave {
+			return filler
+		}
 		if _, err = file.Write(make([]byte, size)); err != nil {
 			size /= 2
 		}
@@ -155,7 +175,7 @@ func fillDisk(t *testing.T, disk string) (path string) {
 		t.Fatal(err)
 	}
 
-	return path
+	return filler
 }
 
 // diskEvent returns the content of an event, which depends on its sequence only.
@@ -230,7 +250,7 @@ func TestAFailedSyncEndsTheProcessAndLosesNothing(t *testing.T) {
 			break
 		}
 		if acked = last; acked == 10 {
-			filler = fillDisk(t, under)
+			filler = fillDisk(t, under, 0)
 		}
 	}
 
