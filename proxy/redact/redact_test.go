@@ -93,6 +93,8 @@ func TestEveryStringIsLookedAt(t *testing.T) {
 		{"names of top-level members", `{"a@b.io":1,"request_id":"x"}`, `{"[email]":1,"request_id":"x"}`},
 		{"what the server needs", `{"prompt_name":"a@b.io","request_id":"a@b.io"}`,
 			`{"prompt_name":"a@b.io","request_id":"a@b.io"}`},
+		{"ids of traces", `{"span_id":"4111111111111111","trace_id":"x"}`,
+			`{"span_id":"4111111111111111","trace_id":"x"}`},
 		{"what a span needs, but not beside it", `{"span":{"traceId":"4111111111111111"},"traceId":"4111111111111111"}`,
 			`{"span":{"traceId":"4111111111111111"},"traceId":"[card]"}`},
 		{"all other bytes", `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`, `{ "n" : 1.50e+03, "s":"\u0041\/<&>é" }`},

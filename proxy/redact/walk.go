@@ -15,6 +15,7 @@ var kept = map[string]bool{
 	"request_id": true, "function_name": true, "request_start_time": true, "request_end_time": true,
 	"score": true, "score_id": true, "name": true, "prompt_name": true, "prompt_id": true,
 	"prompt_version": true, "prompt_label": true, "version": true, "label": true, "group_id": true,
+	"trace_id": true, "span_id": true, "parent_span_id": true,
 }
 
 // keptOfSpan are the members of a span, and of its events and links, that the server needs
