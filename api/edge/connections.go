@@ -153,7 +153,7 @@ var refusal = func() []byte {
 // handshake would come first.
 func refuse(conn net.Conn) {
 	if _, secret := conn.(*tls.Conn); !secret {
-		_ = conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Second)) // a busy machine may be late itself
 		_, _ = conn.Write(refusal)
 	}
 	_ = conn.Close()
