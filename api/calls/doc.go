@@ -7,5 +7,6 @@
 // memory in proportion to its bytes.
 //
 // Read is the way in. Messages, streams, usage, failures and images each have a file; the
-// blueprints at the end turn a call into a form that belongs to no provider.
+// blueprints at the end turn a call into a form that belongs to no provider. A Story finds what
+// each call of a session added to those before it.
 package calls
