@@ -41,8 +41,6 @@ func init() {
 		"safe":    filterString,
 		"tojson":  filterToJSON,
 
-		"batch":      filterBatch,
-		"slice":      filterSlice,
 		"first":      filterFirst,
 		"last":       filterLast,
 		"list":       filterList,
@@ -68,7 +66,6 @@ func init() {
 		"upper":       plainFilter(upper),
 		"title":       plainFilter(titleCase),
 		"striptags":   plainFilter(withoutTags),
-		"center":      textFilter(filterCenter),
 		"e":           textFilter(filterEscape),
 		"escape":      textFilter(filterEscape),
 		"forceescape": textFilter(filterEscape),
@@ -77,7 +74,6 @@ func init() {
 		"trim":        textFilter(filterTrim),
 		"truncate":    textFilter(filterTruncate),
 		"wordcount":   textFilter(filterWordcount),
-		"wordwrap":    textFilter(filterWordwrap),
 		"urlencode":   filterURLEncode,
 		"format":      formatPercent,
 	}
@@ -119,11 +115,4 @@ func filterWordcount(_ *run, s string, _ arguments) any {
 	})
 
 	return int64(len(words))
-}
-
-func filterWordwrap(x *run, s string, a arguments) any {
-	width := a.number(0, "width", 79)
-	breakLong := a.truth(1, "break_long_words", true)
-	lineBreak := a.text(2, "wrapstring", "\n")
-	return x.wrapped(s, width, breakLong, lineBreak)
 }

@@ -8,62 +8,6 @@ import (
 	"promptspool/registry/render/language"
 )
 
-// filterBatch cuts a list into lists of n elements.
-func filterBatch(x *run, v any, a arguments) any {
-	items, n := x.list(v), a.number(0, "linecount", 0)
-	if n < 1 {
-		fail("calls batch with %d", n)
-	}
-	fill, filled := a.get(1, "fill_with")
-
-	out := &listValue{}
-	for len(items) > 0 {
-		k := min(n, len(items))
-		x.pay(48 + 16*k)
-		// A copy: filling it up must not write into the list.
-		batch := append([]any(nil), items[:k]...)
-		items = items[k:]
-		if filled && fill != nil {
-			x.payTimes(16, int64(n-k))
-			for len(batch) < n {
-				batch = append(batch, fill)
-			}
-		}
-		out.items = append(out.items, &listValue{items: batch})
-	}
-
-	return out
-}
-
-// filterSlice cuts a list into n lists, whose lengths differ by one at most.
-func filterSlice(x *run, v any, a arguments) any {
-	items, n := x.list(v), a.number(0, "slices", 0)
-	if n < 1 {
-		fail("calls slice with %d", n)
-	}
-	// Paid before anything is made: n comes from the template, not from the list.
-	fill, filled := a.get(1, "fill_with")
-	x.payTimes(64, int64(n))
-	x.pay(16 * len(items))
-
-	out := &listValue{}
-	each, longer := len(items)/n, len(items)%n
-	for i := range n {
-		k := each
-		if i < longer {
-			k++
-		}
-		part := append([]any(nil), items[:k]...)
-		items = items[k:]
-		if filled && fill != nil && i >= longer && longer > 0 {
-			part = append(part, fill)
-		}
-		out.items = append(out.items, &listValue{items: part})
-	}
-
-	return out
-}
-
 func filterFirst(x *run, v any, _ arguments) any {
 	if s, ok := v.(string); ok && s != "" {
 		_, size := utf8.DecodeRuneInString(s)

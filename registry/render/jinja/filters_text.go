@@ -1,22 +1,13 @@
 package jinja
 
 import (
-	"bytes"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"promptspool/registry/render/python"
 )
-
-func filterCenter(x *run, s string, a arguments) any {
-	if _, ok := a.get(0, "width"); !ok {
-		// The filter has a default width, the method has none.
-		a.list = []any{int64(80)}
-	}
-
-	return x.padded(s, "center", a)
-}
 
 var htmlEscaper = strings.NewReplacer(
 	"&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "&#39;", `"`, "&#34;")
@@ -41,42 +32,17 @@ func filterIndent(x *run, s string, a arguments) any {
 	return x.indent(s, blanks, a.truth(1, "first", false), a.truth(2, "blank", false))
 }
 
-// withoutTags removes <...> and <!-- -->, and shortens every run of whitespace to one
-// space.
+// What striptags removes. Comments go first: they may contain tags.
+var (
+	htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	htmlTag     = regexp.MustCompile(`<[^>]*>`)
+)
+
+// withoutTags removes comments and tags, and shortens every run of whitespace to one space.
 func withoutTags(s string) string {
-	// Comments first: they may contain tags.
-	b := []byte(s)
-	b = cutOut(b, "<!--", "-->")
-	b = cutOut(b, "<", ">")
+	s = htmlTag.ReplaceAllLiteralString(htmlComment.ReplaceAllLiteralString(s, ""), "")
 
-	return strings.Join(strings.Fields(htmlUnescaper.Replace(string(b))), " ")
-}
-
-// cutOut removes everything from begin to end, one piece after the other, as Jinja
-// does: what is left on both sides of a piece may form the next begin. It works within
-// b, in one pass.
-func cutOut(b []byte, begin, end string) []byte {
-	kept, rest := 0, 0 // b[:kept] stays, b[rest:] has not been looked at
-	for {
-		from := bytes.Index(b[rest:], []byte(begin))
-		if from < 0 {
-			break
-		}
-		length := bytes.Index(b[rest+from:], []byte(end))
-		if length < 0 {
-			break
-		}
-		kept += copy(b[kept:], b[rest:rest+from])
-		rest += from + length + len(end)
-
-		// Look again at what may be the first half of another begin.
-		seam := min(kept, len(begin)-1)
-		kept, rest = kept-seam, rest-seam
-		copy(b[rest:], b[kept:kept+seam])
-	}
-	kept += copy(b[kept:], b[rest:])
-
-	return b[:kept]
+	return strings.Join(strings.Fields(htmlUnescaper.Replace(s)), " ")
 }
 
 func filterURLEncode(x *run, v any, _ arguments) any {

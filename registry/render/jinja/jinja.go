@@ -26,25 +26,25 @@ import (
 // of Jinja's expressions; the functions range, dict and namespace; and these filters,
 // tests and methods:
 //
-//	filters  abs batch capitalize center count d default dictsort e escape first float
-//	         forceescape format groupby indent int items join last length list lower map max
-//	         min reject rejectattr replace reverse round safe select selectattr slice sort
-//	         string striptags sum title tojson trim truncate unique upper urlencode wordcount
-//	         wordwrap
+//	filters  abs capitalize count d default dictsort e escape first float forceescape format
+//	         groupby indent int items join last length list lower map max min reject
+//	         rejectattr replace reverse round safe select selectattr sort string striptags
+//	         sum title tojson trim truncate unique upper urlencode wordcount
 //	tests    boolean callable defined divisibleby eq equalto escaped even false filter float
 //	         ge greaterthan gt in integer iterable le lessthan lower lt mapping ne none number
 //	         odd sameas sequence string test true undefined upper == != < <= > >=
-//	methods  of strings: upper lower title capitalize swapcase strip lstrip rstrip split rsplit
-//	         splitlines replace startswith endswith find rfind index count join zfill center
-//	         ljust rjust removeprefix removesuffix partition rpartition isdigit isdecimal
-//	         isnumeric isalpha isalnum isupper islower isspace;
+//	methods  of strings: upper lower title capitalize strip lstrip rstrip split splitlines
+//	         replace startswith endswith find rfind index count join removeprefix
+//	         removesuffix isdigit isdecimal isnumeric isalpha isalnum isupper islower
+//	         isspace;
 //	         of mappings: get items keys values; of lists: index count; of loop: cycle changed
 //
 // Not supported, and reported by name when a template is published, are include, import,
 // from, extends, block, do, trans, autoescape, break, continue and recursive loops; the
-// filters attr, filesizeformat, pprint, random, urlize and xmlattr;
-// functions and tests of extensions; methods that would change a value; and arguments
-// given as * and **.
+// filters attr, filesizeformat, pprint, random, urlize and xmlattr, and those that lay out
+// text or lists (batch, center, slice, wordwrap); functions and tests of extensions;
+// methods that would change a value, or pad or partition a text; and arguments given as *
+// and **.
 //
 // Three things differ from Jinja. A member of an undefined value is undefined too, and an
 // undefined value is an empty string wherever a string is expected. A member named like a

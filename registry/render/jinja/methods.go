@@ -10,10 +10,9 @@ import (
 // methodNames lists the methods that can be called: of strings, of mappings and lists, of
 // loop.
 var methodNames = strings.Fields(`
-	upper lower title capitalize swapcase strip lstrip rstrip split rsplit splitlines replace
-	startswith endswith find rfind index count join zfill center ljust rjust removeprefix
-	removesuffix isdigit isdecimal isnumeric isalpha isalnum isupper islower isspace partition
-	rpartition
+	upper lower title capitalize strip lstrip rstrip split splitlines replace startswith endswith
+	find rfind index count join removeprefix removesuffix
+	isdigit isdecimal isnumeric isalpha isalnum isupper islower isspace
 	get items keys values
 	cycle changed`)
 
@@ -104,22 +103,16 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 		return pythonTitle(s), true
 	case "capitalize":
 		return capitalized(s), true
-	case "swapcase":
-		return strings.Map(swapCase, s), true
 	case "strip", "lstrip", "rstrip":
 		return stripped(s, name, a), true
-	case "split", "rsplit":
-		return x.split(s, name, a), true
+	case "split":
+		return x.split(s, a), true
 	case "splitlines":
 		return x.texts(lines(s)), true
-	case "partition", "rpartition":
-		return x.partition(s, a.text(0, "sep", ""), name == "rpartition"), true
 	case "join":
 		return x.joined(x.list(a.must(0, "iterable")), s), true
 	case "replace":
 		return x.replace(s, a.text(0, "old", ""), a.text(1, "new", ""), a.number(2, "count", -1)), true
-	case "zfill", "center", "ljust", "rjust":
-		return x.padded(s, name, a), true
 	case "removeprefix":
 		return strings.TrimPrefix(s, a.text(0, "prefix", "")), true
 	case "removesuffix":
@@ -127,14 +120,6 @@ func (x *run) textMethod(s, name string, a arguments) (any, bool) {
 	}
 
 	return x.textQuestion(s, name, a)
-}
-
-func swapCase(r rune) rune {
-	if unicode.IsUpper(r) {
-		return unicode.ToLower(r)
-	}
-
-	return unicode.ToUpper(r)
 }
 
 // textQuestion calls a method of a string that returns a number or a boolean.

@@ -1,12 +1,9 @@
 package jinja
 
 import (
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"promptspool/registry/render/language"
 )
 
 // texts makes a list value of strings.
@@ -43,44 +40,31 @@ func stripped(s, method string, a arguments) string {
 	return s
 }
 
-// split is Python's split or rsplit.
-func (x *run) split(s, method string, a arguments) *listValue {
+// split is Python's split.
+func (x *run) split(s string, a arguments) *listValue {
 	separator, given := a.get(0, "sep")
 	most := a.number(1, "maxsplit", -1)
 	// There are at most as many parts as bytes.
 	x.pay(16 * len(s))
 	if !given || separator == nil {
-		return x.texts(splitBlank(s, most, method == "rsplit"))
+		return x.texts(splitBlank(s, most))
 	}
 
 	sep := x.str(separator)
 	if sep == "" {
 		fail("splits at an empty text")
 	}
-	if method == "split" || most < 0 {
-		if most >= 0 {
-			most++ // Go counts parts, Python counts cuts
-		}
-		return x.texts(strings.SplitN(s, sep, most))
+	if most >= 0 {
+		most++ // Go counts parts, Python counts cuts
 	}
 
-	// From the right: what is too much on the left is joined again.
-	parts := strings.Split(s, sep)
-	if n := len(parts) - most; n > 1 {
-		parts = append([]string{strings.Join(parts[:n], sep)}, parts[n:]...)
-	}
-
-	return x.texts(parts)
+	return x.texts(strings.SplitN(s, sep, most))
 }
 
-// splitBlank splits at runs of whitespace, at most so many times, from the left or the
-// right.
-func splitBlank(s string, most int, fromRight bool) []string {
+// splitBlank splits at runs of whitespace, at most so many times.
+func splitBlank(s string, most int) []string {
 	if most < 0 {
 		return strings.Fields(s)
-	}
-	if fromRight {
-		return splitBlankRight(s, most)
 	}
 
 	var parts []string
@@ -92,23 +76,6 @@ func splitBlank(s string, most int, fromRight bool) []string {
 		parts = append(parts, s[:i])
 		s = strings.TrimLeftFunc(s[i:], unicode.IsSpace)
 	}
-
-	return parts
-}
-
-func splitBlankRight(s string, most int) []string {
-	var parts []string
-	for s = strings.TrimRightFunc(s, unicode.IsSpace); s != ""; most-- {
-		i := strings.LastIndexFunc(s, unicode.IsSpace)
-		if i < 0 || most == 0 {
-			parts = append(parts, s)
-			break
-		}
-		_, size := utf8.DecodeRuneInString(s[i:])
-		parts = append(parts, s[i+size:])
-		s = strings.TrimRightFunc(s[:i], unicode.IsSpace)
-	}
-	slices.Reverse(parts)
 
 	return parts
 }
@@ -148,59 +115,6 @@ func (x *run) joined(items []any, separator string) string {
 	}
 
 	return b.String()
-}
-
-// padded is Python's zfill, center, ljust or rjust.
-func (x *run) padded(s, method string, a arguments) string {
-	fill := a.text(1, "fillchar", " ")
-	if utf8.RuneCountInString(fill) != 1 {
-		fail("fills with %q, which is not one character", language.Shorten(fill))
-	}
-	if method == "zfill" {
-		fill = "0"
-	}
-	length := utf8.RuneCountInString(s)
-	lack := a.number(0, "width", 0) - length
-	if lack <= 0 {
-		return s
-	}
-	x.payTimes(len(fill), int64(lack))
-	x.pay(len(s))
-
-	left := lack
-	switch method {
-	case "ljust":
-		left = 0
-	case "center": // as Python rounds it
-		left = lack/2 + lack&(lack+length)&1
-	case "zfill": // the sign stays in front
-		if s != "" && (s[0] == '-' || s[0] == '+') {
-			return s[:1] + strings.Repeat(fill, lack) + s[1:]
-		}
-	}
-
-	return strings.Repeat(fill, left) + s + strings.Repeat(fill, lack-left)
-}
-
-// partition cuts at the first or the last separator: before, separator, after.
-func (x *run) partition(s, separator string, last bool) *listValue {
-	if separator == "" {
-		fail("splits at an empty text")
-	}
-
-	i := strings.Index(s, separator)
-	parts := []string{s, "", ""}
-	if last {
-		i = strings.LastIndex(s, separator)
-		parts = []string{"", "", s}
-	}
-	if i >= 0 {
-		parts = []string{s[:i], separator, s[i+len(separator):]}
-	}
-	l := x.texts(parts)
-	l.tuple = true
-
-	return l
 }
 
 // upper returns s in upper case. ß, which has no single upper case letter, becomes SS, as
