@@ -161,8 +161,6 @@ func (x *run) item(operand, key any) (any, bool) {
 	case *loopState:
 		name, _ := key.(string)
 		return v.member(name)
-	case *macro:
-		return v.member(key)
 	case *listValue:
 		if i, ok := resolveIndex(key, len(v.items)); ok {
 			return v.items[i], true

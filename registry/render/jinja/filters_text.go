@@ -32,7 +32,7 @@ func filterIndent(x *run, s string, a arguments) any {
 	return x.indent(s, blanks, a.truth(1, "first", false), a.truth(2, "blank", false))
 }
 
-// What striptags removes. Comments go first: they may contain tags.
+// Striptags removes comments first: they may contain tags.
 var (
 	htmlComment = regexp.MustCompile(`(?s)<!--.*?-->`)
 	htmlTag     = regexp.MustCompile(`<[^>]*>`)

@@ -22,34 +22,35 @@ import (
 //
 // Supported are the tags if, elif, else, for (with else, a condition, and loop), set (of
 // one name, of several, of a namespace's attribute, of a block), with, filter, raw, macro
-// (with defaults, varargs, kwargs and caller) and call; comments; whitespace control; all
-// of Jinja's expressions; the functions range, dict and namespace; and these filters,
-// tests and methods:
+// (with defaults and caller) and call; comments; whitespace control; all of Jinja's
+// expressions, with decimal numbers; the functions range, dict and namespace; and these
+// filters, tests and methods:
 //
 //	filters  abs capitalize count d default dictsort e escape first float forceescape format
 //	         groupby indent int items join last length list lower map max min reject
 //	         rejectattr replace reverse round safe select selectattr sort string striptags
 //	         sum title tojson trim truncate unique upper urlencode wordcount
-//	tests    boolean callable defined divisibleby eq equalto escaped even false filter float
-//	         ge greaterthan gt in integer iterable le lessthan lower lt mapping ne none number
-//	         odd sameas sequence string test true undefined upper == != < <= > >=
+//	tests    boolean callable defined divisibleby eq equalto escaped even false float ge
+//	         greaterthan gt in integer iterable le lessthan lower lt mapping ne none number
+//	         odd sameas sequence string true undefined upper == != < <= > >=
 //	methods  of strings: upper lower title capitalize strip lstrip rstrip split splitlines
 //	         replace startswith endswith find rfind index count join removeprefix
 //	         removesuffix isdigit isdecimal isnumeric isalpha isalnum isupper islower
 //	         isspace;
-//	         of mappings: get items keys values; of lists: index count; of loop: cycle changed
+//	         of mappings: get items keys values; of lists: index count; of loop: cycle
 //
 // Not supported, and reported by name when a template is published, are include, import,
 // from, extends, block, do, trans, autoescape, break, continue and recursive loops; the
 // filters attr, filesizeformat, pprint, random, urlize and xmlattr, and those that lay out
-// text or lists (batch, center, slice, wordwrap); functions and tests of extensions;
-// methods that would change a value, or pad or partition a text; and arguments given as *
-// and **.
+// text or lists (batch, center, slice, wordwrap); the tests filter and test; functions and
+// tests of extensions; methods that would change a value, or pad or partition a text;
+// loop.changed; and arguments given as * and **.
 //
-// Three things differ from Jinja. A member of an undefined value is undefined too, and an
-// undefined value is an empty string wherever a string is expected. A member named like a
-// method, without a call, is the member. Integers beyond 64 bits can be written but not
-// calculated with.
+// Five things differ from Jinja. A macro has no varargs and kwargs, nor members such as
+// name. A call tag may call one that does not use caller. A member of an undefined value
+// is undefined too, and an undefined value is an empty string wherever a string is
+// expected. A member named like a method, without a call, is the member. Integers beyond
+// 64 bits can be written but not calculated with.
 type Template struct {
 	body      []node
 	variables []string

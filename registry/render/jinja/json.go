@@ -2,7 +2,6 @@ package jinja
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,9 +34,7 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 		w.b = append(w.b, "null"...)
 	case bool:
 		w.b = strconv.AppendBool(w.b, v)
-	case float64:
-		w.float(v)
-	case int64, bigInteger:
+	case int64, float64, bigInteger:
 		w.x.appendRepr(&w.b, v)
 
 	case *listValue:
@@ -55,20 +52,6 @@ func (w *jsonWriter) value(v any, lineBreak string) {
 
 	default:
 		fail("makes JSON of %s", typeName(v))
-	}
-}
-
-// float writes as Python's json does, which has names for what JSON has not.
-func (w *jsonWriter) float(f float64) {
-	switch {
-	case math.IsInf(f, 1):
-		w.b = append(w.b, "Infinity"...)
-	case math.IsInf(f, -1):
-		w.b = append(w.b, "-Infinity"...)
-	case math.IsNaN(f):
-		w.b = append(w.b, "NaN"...)
-	default:
-		w.x.appendRepr(&w.b, f)
 	}
 }
 

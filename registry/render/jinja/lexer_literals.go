@@ -8,30 +8,12 @@ import (
 
 // number reads an int or a float, with _ between digits.
 func (l *lexer) number(rest string) {
-	kind, end := "int", hexEnd(rest)
-	if end == 0 {
-		kind, end = decimalEnd(rest)
-	}
-
+	kind, end := decimalEnd(rest)
 	l.add(kind, strings.ReplaceAll(rest[:end], "_", ""))
 	l.at += end
 }
 
-// hexEnd returns the length of a number in base 16, 8 or 2; 0 if it is another number.
-func hexEnd(s string) int {
-	if len(s) < 2 || s[0] != '0' || strings.IndexByte("xXoObB", s[1]) < 0 {
-		return 0
-	}
-
-	end := 2
-	for end < len(s) && strings.IndexByte("0123456789abcdefABCDEF_", s[end]) >= 0 {
-		end++
-	}
-
-	return end
-}
-
-// decimalEnd returns the kind and the length of a decimal number.
+// decimalEnd returns the kind and the length of a number.
 func decimalEnd(s string) (kind string, end int) {
 	kind, end = "int", digitsEnd(s, 0)
 	if end+1 < len(s) && s[end] == '.' && isDigit(s[end+1]) {

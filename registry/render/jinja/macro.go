@@ -1,9 +1,6 @@
 package jinja
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // macroNode is {% macro name(params) %}. The block of {% call(params) %} is a macro named
 // caller.
@@ -12,10 +9,6 @@ type macroNode struct {
 	params   []string
 	defaults []expression // of the last params
 	body     []node
-
-	// uses has those of varargs, kwargs and caller that the body uses. As in Jinja, only
-	// they make a macro take more than its parameters.
-	uses map[string]bool
 }
 
 // macro is a macro as a value, with the scope in which it was defined.
@@ -56,16 +49,16 @@ func (p *parser) isMacro(name string) bool {
 }
 
 func (p *parser) macroTag(tag token) node {
-	n := &macroNode{name: p.target(), uses: map[string]bool{}}
+	n := &macroNode{name: p.target()}
 	p.bind(n.name) // before its body, which may call it
 	p.signature(n)
-	p.macroBody(n, "endmacro", tag)
+	n.body = p.block("endmacro", tag, append(n.params, "caller")...)
 
 	return n
 }
 
 func (p *parser) callTag(tag token) node {
-	n := &callNode{block: &macroNode{name: "caller", uses: map[string]bool{}}}
+	n := &callNode{block: &macroNode{name: "caller"}}
 	if p.is("(") {
 		p.signature(n.block)
 	}
@@ -76,7 +69,7 @@ func (p *parser) callTag(tag token) node {
 		failAt(at, "calls what is not a macro")
 	}
 	n.call = call
-	p.macroBody(n.block, "endcall", tag)
+	n.block.body = p.block("endcall", tag, append(n.block.params, "caller")...)
 
 	return n
 }
@@ -102,23 +95,6 @@ func (p *parser) signature(n *macroNode) {
 		}
 	})
 	p.want(")")
-}
-
-// macroBody reads the end of a tag and the body of its macro.
-func (p *parser) macroBody(n *macroNode, end string, tag token) {
-	p.want("%}")
-	outer := p.macro
-	p.macro = n
-	p.scoped(func() {
-		for _, name := range slices.Concat(n.params, []string{"varargs", "kwargs", "caller"}) {
-			p.bind(name)
-		}
-		n.body = p.body(end, tag)
-	})
-	p.macro = outer
-
-	p.next()
-	p.want("%}")
 }
 
 func (n *macroNode) exec(x *run) {
@@ -164,26 +140,7 @@ func (m *macro) call(x *run, a arguments) (text string) {
 	return text
 }
 
-// member returns what a text can ask of a macro.
-func (m *macro) member(name any) (any, bool) {
-	switch name {
-	case "name":
-		return m.name, true
-	case "arguments":
-		params := &listValue{tuple: true}
-		for _, p := range m.params {
-			params.items = append(params.items, p)
-		}
-		return params, true
-	case "catch_varargs", "catch_kwargs", "caller":
-		used, _ := strings.CutPrefix(name.(string), "catch_")
-		return m.uses[used], true
-	}
-
-	return nil, false
-}
-
-// setParameters sets the parameters of a call, and what else the body uses of it.
+// setParameters sets the parameters of a call, and the block of a call tag.
 func (m *macro) setParameters(x *run, a arguments) {
 	// A default sees the parameters before it, and nothing of the others.
 	for _, name := range m.params {
@@ -197,30 +154,18 @@ func (m *macro) setParameters(x *run, a arguments) {
 		}
 	}
 
-	varargs := &listValue{tuple: true}
-	if more := len(a.list) - len(m.params); more > 0 {
-		if !m.uses["varargs"] {
-			fail("calls %s with %d values; it takes at most %d", m.name, len(a.list), len(m.params))
-		}
-		varargs.items = a.list[len(m.params):]
+	if len(a.list) > len(m.params) {
+		fail("calls %s with %d values; it takes at most %d", m.name, len(a.list), len(m.params))
 	}
-
-	kwargs, caller := x.dict(), any(&undefined{})
+	x.set("caller", &undefined{})
 	for i, name := range a.names {
 		x.read(16 * len(m.params)) // a text may name thousands of them
-		at := slices.Index(m.params, name)
-		switch {
+		switch at := slices.Index(m.params, name); {
 		case at >= len(a.list):
-		case name == "caller" && m.uses["caller"]:
-			caller = a.named[i]
-		case m.uses["kwargs"]:
-			x.put(kwargs, name, a.named[i])
+		case name == "caller":
+			x.set(name, a.named[i])
 		default:
 			fail("calls %s with %s, which it does not take", m.name, name)
 		}
 	}
-
-	x.set("varargs", varargs)
-	x.set("kwargs", kwargs)
-	x.set("caller", caller)
 }

@@ -14,7 +14,7 @@ var methodNames = strings.Fields(`
 	find rfind index count join removeprefix removesuffix
 	isdigit isdecimal isnumeric isalpha isalnum isupper islower isspace
 	get items keys values
-	cycle changed`)
+	cycle`)
 
 type methodExpr struct {
 	operand expression
@@ -37,7 +37,7 @@ func (e *methodExpr) eval(x *run) any {
 	case *listValue:
 		v, ok = x.listMethod(operand, e.name, a)
 	case *loopState:
-		v, ok = x.loopMethod(operand, e.name, a)
+		v, ok = operand.method(e.name, a)
 	case *undefined:
 		return operand
 	}

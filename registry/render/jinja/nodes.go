@@ -45,7 +45,6 @@ func (n *forNode) exec(x *run) {
 		return
 	}
 
-	// One for all rounds, because loop.changed remembers the round before.
 	loop := &loopState{items: items}
 	for i, item := range items {
 		loop.index = i
@@ -152,10 +151,8 @@ func (n *withNode) exec(x *run) {
 
 // loopState is the variable loop within a for.
 type loopState struct {
-	items   []any
-	index   int
-	changed []any // the last arguments of loop.changed
-	called  bool
+	items []any
+	index int
 }
 
 // member returns loop.name.
@@ -195,19 +192,13 @@ func (l *loopState) member(name string) (any, bool) {
 	return nil, false
 }
 
-func (x *run) loopMethod(l *loopState, name string, a arguments) (any, bool) {
-	switch name {
-	case "cycle":
-		if len(a.list) == 0 {
-			fail("calls loop.cycle without values")
-		}
-		return a.list[l.index%len(a.list)], true
-	case "changed":
-		// The first call always counts as a change.
-		unchanged := l.called && x.equal(&listValue{items: l.changed}, &listValue{items: a.list})
-		l.called, l.changed = true, a.list
-		return !unchanged, true
+func (l *loopState) method(name string, a arguments) (any, bool) {
+	if name != "cycle" {
+		return nil, false
+	}
+	if len(a.list) == 0 {
+		fail("calls loop.cycle without values")
 	}
 
-	return nil, false
+	return a.list[l.index%len(a.list)], true
 }

@@ -166,10 +166,7 @@ func (p *parser) primary() expression {
 		}
 		return constant{strings.Join(parts, "")}
 	case "int":
-		if n, err := strconv.ParseInt(t.text, 0, 64); err == nil {
-			return constant{n}
-		}
-		return constant{parseInteger(t.text)} // it may have leading zeros
+		return constant{parseInteger(t.text)}
 	case "float":
 		return constant{python.ParseFloat(t.text)}
 
@@ -217,36 +214,35 @@ func (p *parser) name(t token) expression {
 
 func (p *parser) list() expression {
 	list := &listExpr{}
-	for !p.is("]") {
-		if len(list.items) > 0 {
-			p.want(",")
-			if p.is("]") {
-				break
-			}
-		}
-		list.items = append(list.items, p.expr())
-	}
-	p.want("]")
+	p.commas("]", func() { list.items = append(list.items, p.expr()) })
 
 	return list
 }
 
 func (p *parser) dict() expression {
 	d := &dictExpr{}
-	for !p.is("}") {
-		if len(d.keys) > 0 {
-			p.want(",")
-			if p.is("}") {
-				break
-			}
-		}
+	p.commas("}", func() {
 		d.keys = append(d.keys, p.expr())
 		p.want(":")
 		d.values = append(d.values, p.expr())
-	}
-	p.want("}")
+	})
 
 	return d
+}
+
+// commas reads what is between brackets: one reads an item of it. A comma may follow the
+// last.
+func (p *parser) commas(end string, one func()) {
+	for n := 0; !p.is(end); n++ {
+		if n > 0 {
+			p.want(",")
+			if p.is(end) {
+				break
+			}
+		}
+		one()
+	}
+	p.want(end)
 }
 
 // parseInteger reads decimal digits.

@@ -161,13 +161,7 @@ func (p *parser) test(operand expression) expression {
 func (p *parser) arguments() *argumentExprs {
 	a := &argumentExprs{}
 	p.want("(")
-	for n := 0; !p.is(")"); n++ {
-		if n > 0 {
-			p.want(",")
-			if p.is(")") {
-				break
-			}
-		}
+	p.commas(")", func() {
 		// * and ** would allow arguments whose number the text does not show.
 		if p.is("*") || p.is("**") {
 			p.unsupported(p.now().at, "argument", p.now().text)
@@ -177,14 +171,13 @@ func (p *parser) arguments() *argumentExprs {
 			a.names = append(a.names, p.next().text)
 			p.at++
 			a.named = append(a.named, p.expr())
-			continue
+			return
 		}
 		if len(a.names) > 0 {
 			p.unexpected("a named argument")
 		}
 		a.list = append(a.list, p.expr())
-	}
-	p.want(")")
+	})
 
 	return a
 }

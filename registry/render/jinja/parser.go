@@ -15,7 +15,6 @@ type parser struct {
 	bound  []map[string]bool // names that were set, by scope
 	used   language.Names    // variables
 	macros map[string]bool   // the names of all macros of the text
-	macro  *macroNode        // whose body is read
 	doubts []*language.Error
 }
 
@@ -114,9 +113,6 @@ func (p *parser) isBound(name string) bool {
 
 // load notes the use of a name: it is a variable unless the text has set it.
 func (p *parser) load(name string) {
-	if p.macro != nil {
-		p.macro.uses[name] = true
-	}
 	if !p.isBound(name) && !p.macros[name] {
 		p.used.Add(name)
 	}
@@ -298,11 +294,16 @@ func (p *parser) setTag(tag token) node {
 	return n
 }
 
-// block reads the end of a tag, and its body in a new scope up to the end of the tag that
-// closes it.
-func (p *parser) block(end string, tag token) (body []node) {
+// block reads the end of a tag, and its body up to the end of the tag that closes it. The
+// body is in a new scope, which has the names.
+func (p *parser) block(end string, tag token, names ...string) (body []node) {
 	p.want("%}")
-	p.scoped(func() { body = p.body(end, tag) })
+	p.scoped(func() {
+		for _, name := range names {
+			p.bind(name)
+		}
+		body = p.body(end, tag)
+	})
 	p.next()
 	p.want("%}")
 
@@ -320,15 +321,7 @@ func (p *parser) withTag(tag token) node {
 		n.values = append(n.values, p.expr())
 	}
 
-	p.want("%}")
-	p.scoped(func() {
-		for _, name := range n.names {
-			p.bind(name)
-		}
-		n.body = p.body("endwith", tag)
-	})
-	p.next()
-	p.want("%}")
+	n.body = p.block("endwith", tag, n.names...)
 
 	return n
 }

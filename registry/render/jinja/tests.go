@@ -47,55 +47,48 @@ func isSequence(v any) bool { return isString(v) || isType[*listValue](v) || isT
 func isIterable(v any) bool { return isSequence(v) || isUndefined(v) }
 func never(any) bool        { return false }
 
-// tests are the supported tests. init fills the map because the test "test" looks tests
-// up in it.
-var tests map[string]test
+// tests are the supported tests.
+var tests = map[string]test{
+	"boolean":   ofType(isType[bool]),
+	"defined":   ofType(isDefined),
+	"undefined": ofType(isUndefined),
+	"none":      ofType(func(v any) bool { return v == nil }),
+	"true":      ofType(func(v any) bool { return v == true }),
+	"false":     ofType(func(v any) bool { return v == false }),
+	"integer":   ofType(isInteger),
+	"float":     ofType(isType[float64]),
+	"number":    ofType(isNumber),
+	"string":    ofType(isString),
+	"mapping":   ofType(isMapping),
+	"sequence":  ofType(isSequence),
+	"iterable":  ofType(isIterable),
+	"callable":  ofType(isType[*macro]),
+	"escaped":   ofType(never), // there is no autoescape
 
-func init() {
-	tests = map[string]test{
-		"boolean":   ofType(isType[bool]),
-		"defined":   ofType(isDefined),
-		"undefined": ofType(isUndefined),
-		"none":      ofType(func(v any) bool { return v == nil }),
-		"true":      ofType(func(v any) bool { return v == true }),
-		"false":     ofType(func(v any) bool { return v == false }),
-		"integer":   ofType(isInteger),
-		"float":     ofType(isType[float64]),
-		"number":    ofType(isNumber),
-		"string":    ofType(isString),
-		"mapping":   ofType(isMapping),
-		"sequence":  ofType(isSequence),
-		"iterable":  ofType(isIterable),
-		"callable":  ofType(isType[*macro]),
-		"escaped":   ofType(never), // there is no autoescape
+	"eq":          comparing("=="),
+	"equalto":     comparing("=="),
+	"==":          comparing("=="),
+	"ne":          comparing("!="),
+	"!=":          comparing("!="),
+	"lt":          comparing("<"),
+	"lessthan":    comparing("<"),
+	"<":           comparing("<"),
+	"le":          comparing("<="),
+	"<=":          comparing("<="),
+	"gt":          comparing(">"),
+	"greaterthan": comparing(">"),
+	">":           comparing(">"),
+	"ge":          comparing(">="),
+	">=":          comparing(">="),
+	"in":          comparing("in"),
+	"sameas":      testSameAs,
 
-		"eq":          comparing("=="),
-		"equalto":     comparing("=="),
-		"==":          comparing("=="),
-		"ne":          comparing("!="),
-		"!=":          comparing("!="),
-		"lt":          comparing("<"),
-		"lessthan":    comparing("<"),
-		"<":           comparing("<"),
-		"le":          comparing("<="),
-		"<=":          comparing("<="),
-		"gt":          comparing(">"),
-		"greaterthan": comparing(">"),
-		">":           comparing(">"),
-		"ge":          comparing(">="),
-		">=":          comparing(">="),
-		"in":          comparing("in"),
-		"sameas":      testSameAs,
+	"even":        func(x *run, v any, _ arguments) bool { return parity(v) == 0 },
+	"odd":         func(x *run, v any, _ arguments) bool { return parity(v) == 1 },
+	"divisibleby": testDivisibleBy,
 
-		"even":        func(x *run, v any, _ arguments) bool { return parity(v) == 0 },
-		"odd":         func(x *run, v any, _ arguments) bool { return parity(v) == 1 },
-		"divisibleby": testDivisibleBy,
-
-		"lower":  cased(strings.ToLower, strings.ToUpper),
-		"upper":  cased(strings.ToUpper, strings.ToLower),
-		"filter": func(x *run, v any, _ arguments) bool { return filters[x.str(v)] != nil },
-		"test":   func(x *run, v any, _ arguments) bool { return tests[x.str(v)] != nil },
-	}
+	"lower": cased(strings.ToLower, strings.ToUpper),
+	"upper": cased(strings.ToUpper, strings.ToLower),
 }
 
 func testDivisibleBy(x *run, v any, a arguments) bool {

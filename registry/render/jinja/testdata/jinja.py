@@ -31,7 +31,7 @@ a {%+ if t +%} b {% endif %}
 {{ {} }}{{ [] }}{{ () }}{{ (1,) }}{{ (1, 2) }}{{ {'a': 1, 2: 'b', } }}{{ [1, [2], 'x'] }}
 {{ 1, 2 }}
 {{ 'a\n\t\x41\u00fc\\\'"' }} {{ "it's" }} {{ 'a' 'b' }}
-{{ 1_000 }} {{ 0x1f }} {{ 0b11 }} {{ 0o17 }} {{ 1.5e3 }} {{ 1e-7 }} {{ 2.0 }} {{ 1.0e16 }}
+{{ 1_000 }} {{ 1.5e3 }} {{ 1e-7 }} {{ 2.0 }} {{ 1.0e16 }}
 {{ 1 + 2 }} {{ 5 - 7 }} {{ 2 * 3 }} {{ 7 / 2 }} {{ 7 // 2 }} {{ -7 // 2 }} {{ 7 % 3 }} {{ -7 % 3 }} {{ 7 % -3 }} {{ 2 ** 10 }} {{ 2 ** -1 }} {{ 2 ** 0.5 }}
 {{ 7.5 // 2 }} {{ -7.5 % 2 }} {{ 1.5 + 1 }} {{ 10 / 5 }} {{ 3 * 1.0 }} {{ 0.1 + 0.2 }} {{ true + true }}
 {{ 1 + 2 * 3 }} {{ (1 + 2) * 3 }} {{ -2 ** 2 }} {{ 2 ** 3 ** 2 }} {{ 2 * -3 }} {{ - - 3 }} {{ +4 }} {{ -1|abs }}
@@ -58,7 +58,6 @@ a {%+ if t +%} b {% endif %}
 {% if l and m and s and i %}full{% endif %}{% if [] or {} or '' or 0 or 0.0 or none or gone %}{% else %}empty{% endif %}
 {% for a in l %}{{ a }},{% endfor %}|{% for a in [] %}x{% else %}none{% endfor %}|{% for c in 'abc' %}{{ c }}.{% endfor %}|{% for k in m %}{{ k }} {% endfor %}|{% for q in gone %}x{% else %}e{% endfor %}
 {% for a in l %}{{ loop.index }}{{ loop.index0 }}{{ loop.revindex }}{{ loop.revindex0 }}{{ loop.first }}{{ loop.last }}{{ loop.length }}{{ loop.depth }}{{ loop.depth0 }}{{ loop.previtem }}{{ loop.nextitem }}{{ loop.cycle('o', 'e') }};{% endfor %}
-{% for a in [1, 1, 2] %}{{ loop.changed(a) }} {% endfor %}
 {% for k, v in m.items() %}{{ k }}={{ v }};{% endfor %}{% for k, v in m|items %}{{ k }}{% endfor %}{% for k, v in pairs %}{{ k }}{{ v }}{% endfor %}{% for (k, v) in pairs %}{{ k }}{% endfor %}
 {% for k, v in l %}{% endfor %}
 {% for a in l if a > 1 %}{{ a }}{{ loop.length }}{% else %}none{% endfor %}{% for a in l if a > 9 %}{{ a }}{% else %}none{% endfor %}
@@ -113,7 +112,7 @@ a {%+ if t +%} b {% endif %}
 {{ i is defined }}{{ gone is defined }}{{ gone is undefined }}{{ gone is not defined }}{{ m.gone is defined }}{{ none is none }}{{ i is none }}{{ i is not none }}
 {{ i is even }}{{ i is odd }}{{ i is divisibleby 7 }}{{ i is divisibleby(5) }}{{ i is number }}{{ f is float }}{{ i is integer }}{{ t is integer }}{{ t is number }}{{ t is boolean }}{{ i is boolean }}{{ f is integer }}
 {{ s is string }}{{ i is string }}{{ l is iterable }}{{ s is iterable }}{{ i is iterable }}{{ l is sequence }}{{ m is mapping }}{{ l is mapping }}{{ m is sequence }}{{ t is true }}{{ x is false }}{{ 1 is true }}
-{{ s is lower }}{{ s is upper }}{{ 'A' is upper }}{{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}{{ i is sameas 42 }}{{ 'upper' is filter }}{{ 'nope' is filter }}{{ 'even' is test }}
+{{ s is lower }}{{ s is upper }}{{ 'A' is upper }}{{ i is eq 42 }}{{ i is equalto(42) }}{{ i is ne 1 }}{{ i is gt 3 }}{{ i is ge 42 }}{{ i is lt 3 }}{{ i is le 42 }}{{ 1 is in l }}{{ 5 is in(l) }}{{ i is sameas 42 }}
 {{ 'a' if i is defined else 'b' }}{{ not i is defined }}{{ i is defined and s is string }}{{ i is not string }}
 {{ s.upper() }}{{ 'ABC'.lower() }}{{ s.title() }}{{ s.capitalize() }}{{ ' x '.strip() }}{{ 'xax'.strip('x') }}{{ ' x '.lstrip() }}|{{ ' x '.rstrip() }}|
 {{ 'a,b,c'.split(',') }}{{ 'a,b,c'.split(',', 1) }}{{ ' a  b '.split() }}{{ 'a b c'.split(none, 1) }}{{ ml.splitlines() }}{{ ''.split() }}{{ ''.split(',') }}
@@ -169,7 +168,6 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, 2) }}
 {% macro f(a) %}{{ a }}{% endmacro %}{{ f(b=2) }}
 {% macro f(a) %}{{ a }}{% endmacro %}{{ f(1, a=2) }}
-{% macro f(a) %}{{ a }}{{ varargs }}{{ kwargs }}{% endmacro %}{{ f() }}{{ f(1, 2, 3, k=4, j=l) }}{{ f(1, a=2) }}{{ f(caller=1) }}
 {% macro f(a, b=a, c=b) %}{{ a }}{{ b }}{{ c }}{% endmacro %}{{ f(1) }}{{ f(1, 2) }}{{ f(1, c=3) }}
 {% macro f(a=i) %}{{ a }}{% set i = 1 %}{{ i }}{% endmacro %}{{ f() }}{{ i }}{{ f(none) }}
 {% macro f(a=a) %}{{ a }}{% endmacro %}{% set a = 9 %}{{ f() }}|
@@ -185,7 +183,7 @@ a{{ "" }} {%- set y = 1 %} b{{ y }}
 {% macro f() %}x{% endmacro %}{% call f() %}y{% endcall %}
 {% macro f() %}{{ caller() }}{% endmacro %}{{ f() }}
 {% macro f() %}{{ caller(1) }}{% endmacro %}{% call f() %}y{% endcall %}
-{% macro f(a) %}{{ a }}{% endmacro %}{% set g = f %}{{ g(1) }}{{ f.name }}{{ f.arguments }}{{ f.catch_kwargs }}{{ f.catch_varargs }}{{ f.caller }}{{ f.gone }}{{ f }}
+{% macro f(a) %}{{ a }}{% endmacro %}{% set g = f %}{{ g(1) }}{{ f }}
 {% macro f(g) %}{{ g(2) }}{% endmacro %}{% macro h(a) %}h{{ a }}{% endmacro %}{{ f(h) }}
 {% macro f(a) %}{{ a }}{% endmacro %}{% set g = 1 %}{{ g(1) }}
 {% macro f(a) %}{{ a }}{% endmacro %}{{ gone(1) }}
