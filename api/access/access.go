@@ -121,7 +121,7 @@ var Table = []Entry{
 			"projects rename, " +
 			"projects archive, projects apply, spool status, spool check, " +
 			"spool export, spool repair, spool drain, dead list, dead show, dead replay, dead export, dead purge, " +
-			"archive copy, archive check, archive spread, backup, restore, config check, config print, config try",
+			"archive copy, archive check, archive spread, backup, restore, config check, config print",
 	},
 }
 

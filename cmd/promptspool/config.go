@@ -36,7 +36,6 @@ func configCommand() *cli.Command {
 				Flags:     []cli.Flag{data, config.OutputFlag()},
 				Action:    printConfig,
 			},
-			tryCommand(),
 		},
 	}
 }
