@@ -159,9 +159,18 @@ func (a *API) decodeSearch(object wire.Object) (wire.Search, error) {
 // decodeRollupSearch reads a search for sessions, traces or users.
 func (a *API) decodeRollupSearch(object wire.Object) (wire.RollupSearch, error) {
 	s, err := wire.DecodeRollupSearch(object)
-	if err == nil {
-		err = a.carryOut(&s.FilterLine, &s.FilterGroup, &s.Q)
+	if err != nil {
+		return s, err
 	}
+	clock, err := a.clock(s.Zone)
+	if err != nil {
+		return s, err
+	}
+
+	line, err := filterline.ReadRollup(s.Line, clock)
+	s.Having = filterline.Selection{Filter: line.Having}.Narrow(s.Having, "").Filter
+	calls := line.Calls.Narrow(s.FilterGroup, s.Q)
+	s.FilterLine, s.FilterGroup, s.Q = wire.FilterLine{}, calls.Filter, calls.Words
 
 	return s, err
 }
@@ -193,13 +202,23 @@ func (a *API) carryOut(line *wire.FilterLine, group **wire.Filter, words *string
 
 // readLine returns what a filter line selects now.
 func (a *API) readLine(line wire.FilterLine) (filterline.Selection, error) {
-	zone, ok := calendar.ParseZone(line.Zone)
+	clock, err := a.clock(line.Zone)
+	if err != nil {
+		return filterline.Selection{}, err
+	}
+
+	return filterline.Read(line.Line, clock)
+}
+
+// clock returns what the times of a line in a zone refer to.
+func (a *API) clock(name string) (filterline.Clock, error) {
+	zone, ok := calendar.ParseZone(name)
 	if !ok {
-		return filterline.Selection{}, wire.Invalid(wire.FieldError{
+		return filterline.Clock{}, wire.Invalid(wire.FieldError{
 			Field:  "tz",
 			Reason: "must be a time zone such as Europe/Berlin or +02:00",
 		})
 	}
 
-	return filterline.Read(line.Line, filterline.Clock{Now: a.c.Clock.Now(), Zone: zone})
+	return filterline.Clock{Now: a.c.Clock.Now(), Zone: zone}, nil
 }

@@ -10,11 +10,11 @@
 // The pages of a subject are a section: a package with a table of its routes in pages.go, and a Go file
 // and an HTML file for each page. A section uses the packages below it, and no other section.
 //
-//	overview/ requests/ templates/ people/     the sections, besides the documentation (docs.go)
-//	frame/                                     what is around every page: routes, sessions, layout, errors
-//	filter/ conversation/                      what several sections show: the filter of requests; messages
-//	chart/ markup/ textdiff/ number/ address/  drawing and printing
-//	docs/                                      the documentation itself
+//	overview/ requests/ sessions/ templates/    the sections, besides the documentation (docs.go) and people/
+//	frame/                                      what is around every page: routes, sessions, layout, errors
+//	filter/ conversation/                       what several sections show: the filter of requests; messages
+//	chart/ markup/ textdiff/ number/ address/   drawing and printing
+//	docs/                                       the documentation itself
 package dashboard
 
 import (
@@ -26,6 +26,7 @@ import (
 	"promptspool/api/dashboard/overview"
 	"promptspool/api/dashboard/people"
 	"promptspool/api/dashboard/requests"
+	"promptspool/api/dashboard/sessions"
 	"promptspool/api/dashboard/templates"
 )
 
@@ -45,6 +46,7 @@ type Keys interface {
 type Records interface {
 	overview.Records
 	requests.Records
+	sessions.Records
 	templates.Records
 }
 
@@ -96,6 +98,7 @@ func sections(c Config, around frame.Config) []frame.Section {
 		frame.SignIn(),
 		overview.Pages(c.Records, c.Sidecars, c.Retention),
 		requests.Pages(c.Records, c.Recorder, c.Templates),
+		sessions.Pages(c.Records),
 		templates.Pages(c.Templates, c.Records, c.Providers),
 		people.Pages(c.People, c.Keys),
 	}

@@ -54,7 +54,7 @@ func TestThePagesOfALoggedCallAndItsSpanLeadToEachOther(t *testing.T) {
 	for page, wants := range map[string][]string{
 		request.RequestID: {
 			`<a href="/requests/` + span.RequestID + `">PromptLayer Run</a>`, "5b8efff798038103d269b633813fc60c",
-			`filter=session%3Achat-17">chat-17</a>`, `filter=user%3A42">42</a>`, `filter=environment%3Atest">test</a>`,
+			`href="/sessions/chat-17">chat-17</a>`, `filter=user%3A42">42</a>`, `filter=environment%3Atest">test</a>`,
 			"after 250 ms",
 		},
 		span.RequestID: {`<a href="/requests/` + request.RequestID + `">request</a>`},

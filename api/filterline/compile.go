@@ -129,6 +129,10 @@ func count(f wire.Filter) (n int) {
 // compileTerm returns the filter of a term; nil for a word, which the search takes apart.
 func (l Line) compileTerm(t *Term, clock Clock) (*wire.Filter, error) {
 	var f wire.Filter
+	if t.Field != nil && !t.Field.IsOfCalls() {
+		return nil, faultAt(l.text, t.at, "only sessions, traces and users have %[1]s; "+
+			"write metadata.%[1]s for the metadata of calls", t.key())
+	}
 	if t.Field == nil {
 		text := t.Values[0].Text
 		if !t.Not && !strings.ContainsFunc(text, unicode.IsSpace) {

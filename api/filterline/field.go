@@ -36,11 +36,21 @@ type Field struct {
 	Part      string
 	NeedsPart bool
 
+	of     owner
 	bound  string // the comparison that the name itself makes, as since does
 	closed bool   // nor has it parts of values, or records without a value
 	many   bool   // one request may have several values
 	plain  bool   // only another spelling of a field above, which is left out of lists
 }
+
+// owner is what has a field.
+type owner int
+
+const (
+	ofCalls   owner = iota
+	ofBoth          // calls, and the sessions, traces and users that these add up to
+	ofRollups       // only these
+)
 
 // moment is the field of a JSON filter that stands for the time of a request.
 const moment = "list_time"
@@ -90,9 +100,11 @@ var Fields = []Field{
 	{Name: "latency", Kind: Duration, JSON: "latency_ms", Help: "how long the call took", Example: "latency:>2s"},
 	{Name: "time_to_first_token", Kind: Duration, JSON: "time_to_first_token_ms",
 		Help: "how long the first token took to come", Example: "time_to_first_token:>500ms"},
-	{Name: "cost", Kind: Number, JSON: "cost", Help: "cost in dollars", Example: "cost:>0.01"},
-	{Name: "input_tokens", Kind: Number, JSON: "input_tokens", Help: "tokens in", Example: "input_tokens:1000.."},
-	{Name: "output_tokens", Kind: Number, JSON: "output_tokens", Help: "tokens out", Example: "output_tokens:<50"},
+	{Name: "cost", Kind: Number, JSON: "cost", of: ofBoth, Help: "cost in dollars", Example: "cost:>0.01"},
+	{Name: "input_tokens", Kind: Number, JSON: "input_tokens", of: ofBoth,
+		Help: "tokens in", Example: "input_tokens:1000.."},
+	{Name: "output_tokens", Kind: Number, JSON: "output_tokens", of: ofBoth,
+		Help: "tokens out", Example: "output_tokens:<50"},
 	{Name: "cached_tokens", Kind: Number, JSON: "cached_tokens",
 		Help: "tokens in that came from the provider's cache", Example: "cached_tokens:>0"},
 	{Name: "reasoning_tokens", Kind: Number, JSON: "reasoning_tokens",
@@ -137,6 +149,22 @@ var Fields = []Field{
 		Help: "latency in milliseconds", Example: "latency_ms:>2000"},
 	{Name: "time_to_first_token_ms", Kind: Number, JSON: "time_to_first_token_ms", plain: true,
 		Help: "time to the first token in milliseconds", Example: "time_to_first_token_ms:>500"},
+
+	{Name: "turns", Kind: Number, JSON: "turns", of: ofRollups, closed: true, Help: "calls", Example: "turns:>3"},
+	{Name: "spans", Kind: Number, JSON: "spans", of: ofRollups, closed: true,
+		Help: "spans, calls among them", Example: "spans:>=50"},
+	{Name: "errors", Kind: Number, JSON: "errors", of: ofRollups, closed: true,
+		Help: "calls and other spans that failed", Example: "errors:>0"},
+	{Name: "tokens", Kind: Number, JSON: "tokens", of: ofRollups, closed: true,
+		Help: "tokens in and out", Example: "tokens:10000.."},
+	{Name: "mean_score", Kind: Number, JSON: "mean_score", of: ofRollups, closed: true,
+		Help: "mean of all scores", Example: "mean_score:<50"},
+	{Name: "first_seen", Kind: Time, JSON: "first_seen", of: ofRollups, closed: true,
+		Help: "when the first call or span began", Example: "first_seen:today"},
+	{Name: "last_seen", Kind: Time, JSON: "last_seen", of: ofRollups, closed: true,
+		Help: "when the last one ended", Example: "last_seen:<7d"},
+	{Name: "duration", Kind: Duration, JSON: "duration_ms", of: ofRollups, closed: true,
+		Help: "time from the first to the last", Example: "duration:>5m"},
 }
 
 // flagFields maps the values of Flag to the fields of a JSON filter.
@@ -182,6 +210,9 @@ func (f *Field) isOrdered() bool { return f.Kind == Number || f.Kind == Duration
 
 // Listed reports whether lists show the field; others are spellings for programs.
 func (f *Field) Listed() bool { return !f.plain }
+
+// IsOfCalls reports whether calls have the field, and not only sessions, traces and users.
+func (f *Field) IsOfCalls() bool { return f.of != ofRollups }
 
 // Title returns the name, with what must or may follow a dot.
 func (f *Field) Title() string {

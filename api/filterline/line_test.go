@@ -176,7 +176,54 @@ func TestTheExamplesOfTheFields(t *testing.T) {
 		if err != nil || len(line.Terms) != 1 || line.Terms[0].Field == nil || line.Terms[0].Field.Name != f.Name {
 			t.Errorf("%s is no example of %s: %v", f.Example, f.Name, err)
 		}
-		carriedOut(t, f.Example)
+		if f.IsOfCalls() {
+			carriedOut(t, f.Example)
+		}
+		r, err := filterline.ReadRollup(f.Example, clock)
+		if err != nil || !f.IsOfCalls() && (r.Having == nil || r.Calls != (filterline.Selection{})) {
+			t.Errorf("of a session %s is %+v, %v", f.Example, r, err)
+		}
+	}
+}
+
+// Of a session, a line says what it is itself, what its calls are, and when it was in use.
+func TestALineOfSessionsTracesAndUsers(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                  " | ",
+		"turns:>3 cost:0.5..2 duration:<5m": "turns gt 3 and cost between [0.5,2] and duration_ms lt 300000 | ",
+		"mean_score:..50 status:error":      `mean_score lte 50 | status is "error"`,
+		"cost:* model:(a or b)":             ` | cost is_not_null and model in ["a","b"]`,
+		"-model:a refund":                   ` | model is_not "a" q=refund`,
+		"since:2026-11-21T12:00Z":           `last_seen gte "2026-11-21T12:00:00Z" | `,
+		"time:2026-11-21": `last_seen gte "2026-11-20T23:00:00Z" and ` +
+			`first_seen lt "2026-11-21T23:00:00Z" | `,
+		"time:2026-11-21T12:00Z": `first_seen lte "2026-11-21T12:00:00Z" and ` +
+			`last_seen gte "2026-11-21T12:00:00Z" | `,
+		"first_seen:<2h user:ann": `first_seen lt "2026-11-22T09:00:00Z" | user_id is "ann"`,
+		"before:2026-11-21T12:00Z turns:1 user:ann": // a call of that time
+		`turns is 1 | user_id is "ann" and ` +
+			`list_time lt "2026-11-21T12:00:00Z"`,
+		"-time:>2h": ` | (list_time lte "2026-11-22T09:00:00Z" or list_time is_null)`,
+
+		"status:error -turns:>3": "is wrong at character 14: of sessions, traces and users, turns takes one " +
+			"comparison, as in turns:>3, and no dash",
+		"cost:(1 or 2)": "is wrong at character 1: of sessions, traces and users, cost takes one comparison, " +
+			"as in cost:>0.01, and no dash",
+		"since:soon": "is wrong at character 7: since takes a day or a time, as in today, yesterday, 2026-11-21, " +
+			"2026-11-21T18:00, or 2h for two hours ago",
+		"duration:5": "is wrong at character 10: duration takes a time with its unit, as in 2s, 500ms or 1m30s",
+	} {
+		r, err := filterline.ReadRollup(text, clock)
+		got := r.Having.String() + " | " + r.Calls.Filter.String()
+		if r.Calls.Words != "" {
+			got += " q=" + r.Calls.Words
+		}
+		if err != nil {
+			got = faultOf(t, err).Reason
+		}
+		if got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
 	}
 }
 

@@ -88,11 +88,12 @@ func (t Typing) IsText() bool {
 	return !t.Value && t.Field == nil && strings.ContainsAny(t.Prefix, `"*(`)
 }
 
-// Keys returns the fields whose names begin as what is written.
-func (t Typing) Keys() (all []*Field) {
+// Keys returns the fields whose names begin as what is written. Those that only sessions, traces and users
+// have are among them if ofRollups is set.
+func (t Typing) Keys(ofRollups bool) (all []*Field) {
 	for i := range Fields {
 		f := &Fields[i]
-		if f.Listed() && strings.HasPrefix(f.Name, strings.ToLower(t.Prefix)) {
+		if f.Listed() && (ofRollups || f.IsOfCalls()) && strings.HasPrefix(f.Name, strings.ToLower(t.Prefix)) {
 			all = append(all, f)
 		}
 	}

@@ -33,8 +33,9 @@ func searchRollups(id, of, detail string) operation {
 		id: id, tag: tagRequests, name: "search-sessions",
 		route:   "POST /api/public/v2/" + of + "/search",
 		summary: "Find " + of,
-		detail: detail + " A filter finds those with a call that matches, `having` those that match " +
-			"themselves. No time range is needed.",
+		detail: detail + " `filter_group` and `q` find those with a call that matches, `having` those " +
+			"that match themselves, and `filter` says both in a line, as in `turns:>3 status:error`. " +
+			"No time range is needed.",
 		optional: true,
 		body:     RollupSearch{RollupSearch: wire.RollupSearch{Having: severalTurns, SortBy: "cost", PerPage: 20}},
 		answers: success("A page of them.", wire.RollupPage{

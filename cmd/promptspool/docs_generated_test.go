@@ -35,7 +35,8 @@ func TestGeneratedPagesFollowTheCode(t *testing.T) {
 		{"configuration", "flags", flagsText()},
 		{"metrics", "metrics", metricsText(t)},
 		{"alerts", "alerts", alertsText(t)},
-		{"filter", "fields", fieldsText()},
+		{"filter", "fields", fieldsTable(true)},
+		{"filter", "fields-of-sessions", fieldsTable(false)},
 		{"access", "access", accessText()},
 	} {
 		path := docsFolder + part.page + ".md"
@@ -375,8 +376,8 @@ func alertsText(t *testing.T) string {
 	return b.String()
 }
 
-// fieldsText is a table of what a filter line can ask for.
-func fieldsText() string {
+// fieldsTable is a table of what a filter line can ask for: of calls, or of sessions, traces and users only.
+func fieldsTable(ofCalls bool) string {
 	kinds := map[filterline.Kind]string{
 		filterline.Text: "text", filterline.Content: "part of a text", filterline.Template: "name, `name@version` or " +
 			"`name@label`", filterline.Number: "number", filterline.Duration: "`500ms`, `2s`, `1m30s`",
@@ -387,7 +388,7 @@ func fieldsText() string {
 	b.WriteString("| Key | Values | Meaning | Example | In the JSON filter |\n|---|---|---|---|---|\n")
 	for i := range filterline.Fields {
 		f := &filterline.Fields[i]
-		if !f.Listed() {
+		if !f.Listed() || f.IsOfCalls() != ofCalls {
 			continue
 		}
 		values := kinds[f.Kind]

@@ -97,7 +97,8 @@ func newApp(stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			upCommand(), serverCommand(), sidecarCommand(),
 			statusCommand(), keysCommand(), peopleCommand(), projectsCommand(),
-			requests.Command(), requests.TracesCommand(), templates.Command(),
+			requests.Command(), requests.TracesCommand(), requests.SessionsCommand(), requests.UsersCommand(),
+			templates.Command(),
 			spooltool.SpoolCommand(), spooltool.DeadCommand(),
 			archivetool.ArchiveCommand(), archivetool.BackupCommand(), archivetool.RestoreCommand(),
 			configCommand(), docsCommand(), versionCommand(),

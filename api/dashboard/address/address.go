@@ -34,3 +34,6 @@ func Template(page, name string, params ...string) string {
 
 	return Of(page, q)
 }
+
+// Session returns the address of a session's page.
+func Session(id string) string { return "/sessions/" + url.PathEscape(id) }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,14 @@ func Read(q url.Values, now time.Time, zone *time.Location) Filter {
 	if part := datesLine(q.Get("from"), q.Get("to")); part != "" && f.fault == nil {
 		f = f.During(part)
 	}
-	f.Columns, f.Order = ColumnNames(q["col"]), readOrder(q)
+	f.Columns, f.Order = ColumnNames(q["col"]), readOrder(q, wire.SortFields)
+
+	return f
+}
+
+// OfRollups returns the filter with the order of sessions, traces or users in its address.
+func (f Filter) OfRollups(q url.Values) Filter {
+	f.Columns, f.Order = nil, readOrder(q, wire.RollupSortFields)
 
 	return f
 }
@@ -87,6 +95,20 @@ func (f Filter) Title(page string) string {
 
 	return strings.Join(append(parts, page), " · ")
 }
+
+// FileName returns the name of a file with what the filter finds.
+func (f Filter) FileName(what, extension string) string {
+	selected := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(f.Text), "-"), "-.")
+	selected = cmp.Or(selected, "all")
+	selected = selected[:min(len(selected), fileNameMax)]
+
+	return what + "-" + selected + "-" + f.clock.Now.In(f.Zone()).Format(time.DateOnly) + extension
+}
+
+// notInNames matches what some file system or header might not take.
+var notInNames = regexp.MustCompile(`[^a-z0-9._]+`)
+
+const fileNameMax = 60
 
 // Requests returns the address of the list of what the filter finds.
 func (f Filter) Requests() string { return address.Of("/requests", f.Values()) }
@@ -173,6 +195,23 @@ func (f Filter) Search() (wire.Search, error) {
 	return wire.Search{FilterGroup: selection.Filter, Q: selection.Words}, err
 }
 
+// Rollups returns what the filter finds of sessions, traces or users, or what is wrong with it.
+func (f Filter) Rollups(of string) (wire.RollupSearch, error) {
+	if f.fault != nil {
+		return wire.RollupSearch{}, f.fault
+	}
+	line, err := f.line.CompileRollup(f.clock)
+
+	return wire.RollupSearch{
+		Of:          of,
+		FilterGroup: line.Calls.Filter,
+		Q:           line.Calls.Words,
+		Having:      line.Having,
+		SortBy:      f.Order.By,
+		SortOrder:   f.Order.direction(),
+	}, err
+}
+
 // Group returns what the filter finds as conditions only, nil for all records, or what is wrong with it.
 func (f Filter) Group() (*wire.Filter, error) {
 	s, err := f.Search()
@@ -194,10 +233,7 @@ func (f Filter) List(
 		return wire.SearchPage{}, err
 	}
 	s.Cursor, s.PerPage, s.Quick = page.Cursor, page.PerPage, page.Quick
-	s.SortBy = f.Order.By
-	if f.Order.Ascending {
-		s.SortOrder = "asc"
-	}
+	s.SortBy, s.SortOrder = f.Order.By, f.Order.direction()
 
 	return records.Search(ctx, id, s)
 }

@@ -110,3 +110,19 @@ func TestABarOfHoursLeadsToItsLine(t *testing.T) {
 		}
 	}
 }
+
+func TestAFileOfAViewSaysWhatItIs(t *testing.T) {
+	berlin, _ := calendar.ParseZone("Europe/Berlin")
+	now := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
+	for line, want := range map[string]string{
+		"":                                       "events-all-2026-11-23.jsonl",
+		"status:error template:support/triage@3": "events-status-error-template-support-triage-3-2026-11-23.jsonl",
+		"\"\u00fc\r\nX: y\" customer:\"a\\\"b\"": "events-x-y-customer-a-b-2026-11-23.jsonl",
+		strings.Repeat("x", 90):                  "events-" + strings.Repeat("x", 60) + "-2026-11-23.jsonl",
+	} {
+		f := Read(url.Values{"filter": {line}}, now, berlin)
+		if got := f.FileName("events", ".jsonl"); got != want {
+			t.Errorf("%q is saved as %s, want %s", line, got, want)
+		}
+	}
+}

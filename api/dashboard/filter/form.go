@@ -2,6 +2,7 @@ package filter
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -58,6 +59,35 @@ func NewForm(path string, f Filter) Form {
 	v.Range = rangeText(from, to, f.clock.Now, f.Zone())
 
 	return v
+}
+
+// Tab leads to another list with the same filter.
+type Tab struct {
+	Text, Href string
+	Current    bool
+}
+
+// Tabs returns the lists of requests and of what they belong to. Conditions that no request can meet are
+// left out for requests.
+func (v Form) Tabs() (all []Tab) {
+	for _, text := range []string{"Requests", "Traces", "Sessions", "Users"} {
+		path, to := "/"+strings.ToLower(text), v.Filter
+		to.Columns, to.Order = nil, Order{}
+		if path == "/requests" && v.Filter.fault == nil {
+			to = to.withLine(to.line.WithoutRollupFacts().String())
+		}
+		all = append(all, Tab{text, address.Of(path, to.Values()), path == v.Path})
+	}
+
+	return all
+}
+
+// Noun returns what the page lists, in the plural.
+func (v Form) Noun() string {
+	if noun := strings.TrimPrefix(v.Path, "/"); slices.Contains(wire.RollupKinds, noun) {
+		return noun
+	}
+	return "requests"
 }
 
 // Reject shows what is wrong with the filter, in its form, where it can be corrected.

@@ -4,25 +4,26 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-
-	"promptspool/api/wire"
 )
 
-// Order is how a list of requests is sorted. An address has it as sort and order; the zero Order is
+// Order is how a list is sorted. An address has it as sort and order; the zero Order is requests,
 // newest first.
 type Order struct {
-	By        string // one of wire.SortFields, or "" for newest first
+	By        string // one of wire.SortFields or wire.RollupSortFields; "" for newest first
 	Ascending bool
+
+	usual string // the field of newest first; "" is ByTime
 }
 
 // ByTime is the field of the time by which a list is sorted anyway.
 const ByTime = "list_time"
 
-// readOrder reads the order in an address. Whatever is none sorts newest first.
-func readOrder(q url.Values) Order {
-	o := Order{By: q.Get("sort"), Ascending: q.Get("order") == "asc"}
-	if !slices.Contains(wire.SortFields, o.By) || o.By == ByTime && !o.Ascending {
-		return Order{}
+// readOrder reads the order in an address, by one of some fields. Whatever is none sorts newest first,
+// by the first field.
+func readOrder(q url.Values, fields []string) Order {
+	o := Order{By: q.Get("sort"), Ascending: q.Get("order") == "asc", usual: fields[0]}
+	if !slices.Contains(fields, o.By) || o.By == o.usual && !o.Ascending {
+		return Order{usual: o.usual}
 	}
 
 	return o
@@ -40,7 +41,15 @@ func (o Order) set(q url.Values) {
 }
 
 // field returns what the list is sorted by.
-func (o Order) field() string { return cmp.Or(o.By, ByTime) }
+func (o Order) field() string { return cmp.Or(o.By, o.usual, ByTime) }
+
+// direction returns the direction as the API has it; "" is descending.
+func (o Order) direction() string {
+	if o.Ascending {
+		return "asc"
+	}
+	return ""
+}
 
 // Direction returns the direction in which a list is sorted by a field, as aria-sort has it. It returns ""
 // if the list is sorted by another field.
@@ -58,9 +67,9 @@ func (o Order) Direction(field string) string {
 // Next returns the order after a click on the heading of a field. That is the highest first, or the other
 // way round if it is so already.
 func (o Order) Next(field string) Order {
-	turned := Order{By: field, Ascending: o.Direction(field) == "descending"}
-	if field == ByTime && !turned.Ascending {
-		return Order{}
+	turned := Order{By: field, Ascending: o.Direction(field) == "descending", usual: o.usual}
+	if field == cmp.Or(o.usual, ByTime) && !turned.Ascending {
+		turned.By = ""
 	}
 
 	return turned
@@ -78,6 +87,14 @@ func (o Order) Text() string {
 		"input_tokens":           {"most input tokens first", "fewest input tokens first"},
 		"output_tokens":          {"most output tokens first", "fewest output tokens first"},
 		"status":                 {"by status, from Z to A", "by status, from A to Z"},
+		"last_seen":              {"last seen first", "longest not seen first"},
+		"first_seen":             {"newest first", "oldest first"},
+		"duration_ms":            {"longest first", "shortest first"},
+		"turns":                  {"most turns first", "fewest turns first"},
+		"spans":                  {"most spans first", "fewest spans first"},
+		"tokens":                 {"most tokens first", "fewest tokens first"},
+		"errors":                 {"most errors first", "fewest errors first"},
+		"mean_score":             {"highest mean score first", "lowest mean score first"},
 	}[o.field()]
 	if o.Ascending {
 		return words[1]

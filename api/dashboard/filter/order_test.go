@@ -2,6 +2,7 @@ package filter
 
 import (
 	"net/url"
+	"slices"
 	"testing"
 
 	"promptspool/api/wire"
@@ -28,7 +29,7 @@ func TestHeadingsSortTheList(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := readOrder(q)
+		o := readOrder(q, wire.SortFields)
 		next := url.Values{}
 		o.Next(c.field).set(next)
 		if next.Encode() != c.want || o.Direction(c.field) != c.sorted || o.Text() != c.text {
@@ -39,14 +40,14 @@ func TestHeadingsSortTheList(t *testing.T) {
 }
 
 func TestEveryOrderHasWordsAndIsOneOfASearch(t *testing.T) {
-	for _, field := range wire.SortFields {
+	for _, field := range slices.Concat(wire.SortFields, wire.RollupSortFields) {
 		down, up := Order{By: field}, Order{By: field, Ascending: true}
 		if down.Text() == "" || up.Text() == "" || down.Text() == up.Text() {
 			t.Errorf("%s reads %q and %q", field, down.Text(), up.Text())
 		}
 	}
 	for _, c := range Columns {
-		if by := readOrder(url.Values{"sort": {c.Sort}}).By; by != c.Sort {
+		if by := readOrder(url.Values{"sort": {c.Sort}}, wire.SortFields).By; by != c.Sort {
 			t.Errorf("the column %s sorts by %q", c.Name, by)
 		}
 	}

@@ -40,8 +40,9 @@ var helpers = template.FuncMap{
 	"tokens":     number.Tokens,
 
 	// Addresses.
-	"page":  address.Template,
-	"where": filter.RequestsWith,
+	"page":    address.Template,
+	"session": address.Session,
+	"where":   filter.RequestsWith,
 
 	// Texts.
 	"breakable": breakable,

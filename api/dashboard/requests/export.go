@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"promptspool/api/dashboard/address"
 	"promptspool/api/dashboard/filter"
@@ -87,24 +85,6 @@ func exportLinks(f filter.Filter, columns []string) []exportLink {
 	return links
 }
 
-// exportName returns the name of a file that has what a filter finds.
-func exportName(form exportForm, f filter.Filter, now time.Time) string {
-	what := form.name
-	if what == wire.FormatCSV {
-		what = "requests"
-	}
-	selected := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(f.Text), "-"), "-.")
-	selected = cmp.Or(selected, "all")
-	selected = selected[:min(len(selected), exportNameMax)]
-
-	return what + "-" + selected + "-" + now.In(f.Zone()).Format(time.DateOnly) + form.extension
-}
-
-// notInNames matches what some file system or header might not take.
-var notInNames = regexp.MustCompile(`[^a-z0-9._]+`)
-
-const exportNameMax = 60
-
 // readExportForm returns the form that an address asks for, or records if it names none.
 func readExportForm(q url.Values) (exportForm, error) {
 	name := cmp.Or(q.Get("format"), "records")
@@ -147,7 +127,12 @@ func (p *pages) exportRequests(c *frame.Exchange) error {
 	e := exported{s, f.Columns}
 	write := func(ctx context.Context, w io.Writer) error { return form.write(p, ctx, id, e, w) }
 
-	return c.SendFile(exportName(form, f, c.Now()), form.mediaType, write)
+	what := form.name
+	if what == wire.FormatCSV {
+		what = "requests"
+	}
+
+	return c.SendFile(f.FileName(what, form.extension), form.mediaType, write)
 }
 
 // writeEvents writes what `requests import` reads. No cursors are written: a browser could

@@ -1,15 +1,12 @@
 package requests
 
 import (
-	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"promptspool/api/dashboard/filter"
 	"promptspool/api/wire"
-	"promptspool/api/wire/calendar"
 )
 
 func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
@@ -36,22 +33,6 @@ func TestEveryColumnOfTheListHasItsCells(t *testing.T) {
 		}
 		if c.Name == "tools" && line[len(first)] != "'=now(),b" {
 			t.Errorf("the tools are %q, which a spreadsheet may run", line[len(first)])
-		}
-	}
-}
-
-func TestAFileOfAViewSaysWhatItIs(t *testing.T) {
-	berlin, _ := calendar.ParseZone("Europe/Berlin")
-	now := time.Date(2026, 11, 22, 23, 30, 0, 0, time.UTC)
-	for line, want := range map[string]string{
-		"":                                       "events-all-2026-11-23.jsonl",
-		"status:error template:support/triage@3": "events-status-error-template-support-triage-3-2026-11-23.jsonl",
-		"\"\u00fc\r\nX: y\" customer:\"a\\\"b\"": "events-x-y-customer-a-b-2026-11-23.jsonl",
-		strings.Repeat("x", 90):                  "events-" + strings.Repeat("x", 60) + "-2026-11-23.jsonl",
-	} {
-		f := filter.Read(url.Values{"filter": {line}}, now, berlin)
-		if got := exportName(exportForms[0], f, now); got != want {
-			t.Errorf("%q is saved as %s, want %s", line, got, want)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func (p *pages) suggest(c *frame.Exchange) error {
 	line := c.URL.Query().Get("line")
 	found := suggestions{Kept: line, Offers: []offer{}}
 	if utf8.RuneCountInString(line) <= filterline.RunesMax {
-		found = p.completed(c.Context(), c.Identity(), filterline.TypingAt(line))
+		found = p.completed(c.Context(), c.Identity(), filterline.TypingAt(line), c.URL.Query().Has("rollups"))
 		// A star or a quote is meant as written.
 		found.Half = found.Half && !strings.ContainsAny(line[len(found.Kept):], `*"`)
 	}
@@ -57,8 +57,10 @@ func (p *pages) suggest(c *frame.Exchange) error {
 	return json.NewEncoder(c.W).Encode(found)
 }
 
-// completed returns what completes a line.
-func (p *pages) completed(ctx context.Context, id wire.Identity, typing filterline.Typing) suggestions {
+// completed returns what completes a line of calls, or of sessions, traces and users.
+func (p *pages) completed(
+	ctx context.Context, id wire.Identity, typing filterline.Typing, ofRollups bool,
+) suggestions {
 	found := suggestions{Kept: typing.Kept, Offers: []offer{}}
 	switch {
 	case typing.IsText():
@@ -67,7 +69,7 @@ func (p *pages) completed(ctx context.Context, id wire.Identity, typing filterli
 	case typing.Field != nil:
 		found.Offers = p.offerParts(ctx, id, typing.Field, typing.Prefix)
 	default:
-		for _, f := range typing.Keys() {
+		for _, f := range typing.Keys(ofRollups) {
 			found.Offers = append(found.Offers, offer{Text: f.Completed(), Note: f.Help})
 		}
 		metadata := filterline.OfMetadata()

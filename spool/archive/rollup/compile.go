@@ -80,6 +80,14 @@ func (q *Query) having(f wire.Filter, path string) error {
 		}
 		q.Like = Lower(part)
 		return nil
+	case f.Operator == "between":
+		var ends [2]json.RawMessage
+		if json.Unmarshal(f.Value, &ends) != nil {
+			return invalid(path+".value", "must be a list of the two ends")
+		}
+		from, to := f, f
+		from.Operator, from.Value, to.Operator, to.Value = "gte", ends[0], "lte", ends[1]
+		return q.having(wire.Filter{Filters: []wire.Filter{from, to}}, path)
 	case len(q.Where) == conditionsMax:
 		return invalid(path, "has more than %d conditions", conditionsMax)
 	}
@@ -106,7 +114,7 @@ func (q *Query) having(f wire.Filter, path string) error {
 	case "is", "eq":
 		c.From, c.To = ceil(n), floor(n)
 	default:
-		return invalid(path+".operator", "must be one of: gt, gte, lt, lte, eq, is")
+		return invalid(path+".operator", "must be one of: gt, gte, lt, lte, eq, is, between")
 	}
 	q.Where = append(q.Where, c)
 

@@ -205,7 +205,7 @@ for (const field of document.querySelectorAll("[data-suggest]")) {
   const ask = async () => {
     const mine = ++asked;
     const query = new URLSearchParams({ line: field.value.slice(0, field.selectionStart) });
-    const answer = await fetch(`${field.dataset.suggest}?${query}`).catch(() => null);
+    const answer = await fetch(field.dataset.suggest + query).catch(() => null);
     const found = answer?.ok ? await answer.json() : { kept: "", offers: [] };
     if (mine !== asked || document.activeElement !== field) return;
     kept = found.kept;

@@ -52,10 +52,21 @@ var ranges = []string{"score", "cost", "latency"}
 
 // Read reads Flags and returns the line that they make, and what it selects now.
 func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
+	return read(v, filterline.Line.Compile)
+}
+
+// ReadRollup is Read for a command about sessions, traces or users.
+func ReadRollup(v *config.Reader) (filterline.Line, filterline.Rollup) {
+	return read(v, filterline.Line.CompileRollup)
+}
+
+func read[S any](
+	v *config.Reader, compile func(filterline.Line, filterline.Clock) (S, error),
+) (filterline.Line, S) {
 	clock := filterline.Clock{Now: time.Now(), Zone: v.Zone()}
 	line, err := filterline.Parse(v.Text("filter"))
 	if err == nil {
-		_, err = line.Compile(clock)
+		_, err = compile(line, clock)
 	}
 	if err != nil {
 		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
@@ -98,7 +109,7 @@ func Read(v *config.Reader) (filterline.Line, filterline.Selection) {
 		add("text", word, filterline.Term{Values: []filterline.Value{{Text: word, Quoted: true}}})
 	}
 
-	selection, err := line.Compile(clock)
+	selection, err := compile(line, clock)
 	if err != nil && v.Sound() {
 		v.Reject("filter", wire.AsError(err).Fields[0].Reason)
 	}

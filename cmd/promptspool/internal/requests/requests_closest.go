@@ -17,12 +17,12 @@ import (
 // closestMax bounds the look for values that exist.
 const closestMax = 3 * time.Second
 
-// printUnmatched says that a line finds nothing, and what is close to it.
-func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, line filterline.Line) {
+// printUnmatched says that a line finds none of what it is about, and what is close to it.
+func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, line filterline.Line, what string) {
 	p := print.NewPainter(c)
 	if len(line.Terms) == 0 {
 		// Without a filter there is nothing that could be close.
-		fmt.Fprintln(p.Out, "No requests.")
+		fmt.Fprintf(p.Out, "No %s.\n", what)
 		return
 	}
 
@@ -43,7 +43,7 @@ func printUnmatched(c *cli.Context, records closest.Records, id wire.Identity, l
 		all = append(all, fmt.Sprintf("%s %s (%s)", print.Printable(name), print.Printable(value.Text()), found))
 	}
 
-	fmt.Fprint(p.Out, "No requests match these filters."+unknown)
+	fmt.Fprintf(p.Out, "No %s match these filters.%s", what, unknown)
 	if all != nil {
 		fmt.Fprint(p.Out, " Closest: "+strings.Join(all, ", "))
 	}

@@ -20,14 +20,19 @@ import (
 func searchCommand() *cli.Command {
 	return &cli.Command{
 		Name: "search", Usage: "list records, newest first",
-		Flags: append(config.OfCommand("requests search", append(filter.Flags(),
-			config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+
-				"cost, latency_ms, time_to_first_token_ms, input_tokens, output_tokens, status or request_start_time"),
-			config.TextFlag("limit", "20", "the `number` of records, at most 1000"),
-			config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
-		), config.RemoteFlags()...),
+		Flags: listFlags("requests search", "records", "cost, latency_ms, time_to_first_token_ms, input_tokens, "+
+			"output_tokens, status or request_start_time"),
 		Action: searchRequests,
 	}
+}
+
+// listFlags are the flags of a command that lists things, with the fields that it sorts by.
+func listFlags(command, what, fields string) []cli.Flag {
+	return append(config.OfCommand(command, append(filter.Flags(),
+		config.TextFlag("sort", "", "sort by this `field` instead of the newest, highest first: "+fields),
+		config.TextFlag("limit", "20", "the `number` of "+what+", at most 1000"),
+		config.TextFlag("cursor", "", "continue where an earlier list ended, at the `cursor` it printed"))...,
+	), config.RemoteFlags()...)
 }
 
 func searchRequests(c *cli.Context) error {
@@ -59,7 +64,7 @@ func searchRequests(c *cli.Context) error {
 	}
 	// A page may be empty although there is more: looking into texts has a budget.
 	if len(page.Items) == 0 && page.NextCursor == nil {
-		printUnmatched(c, cl, id, line)
+		printUnmatched(c, cl, id, line, "requests")
 		return nil
 	}
 
@@ -77,19 +82,29 @@ func searchRequests(c *cli.Context) error {
 // tellTotal says how much there is beyond the page, and how to get it.
 func tellTotal(c *cli.Context, page wire.SearchPage) {
 	p := print.NewPainter(c)
+	of := humanize.Comma(int64(page.Total))
+	if page.TotalIsLowerBound {
+		// Without this, a count that was cut short would read like a fact.
+		of = "more than " + of
+	}
 	if page.Total > len(page.Items) {
-		of := humanize.Comma(int64(page.Total))
-		if page.TotalIsLowerBound {
-			// Without this, a count that was cut short would read like a fact.
-			of = "more than " + of
-		}
-		fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", len(page.Items), of)))
+		tellPart(p, len(page.Items), of)
 	}
 	if page.BudgetMS > 0 && !page.Complete {
 		fmt.Fprintf(p.Out, "\nThe time for looking into texts ran out; older records were not looked at.\n")
 	}
-	if page.NextCursor != nil {
-		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*page.NextCursor))
+	tellNext(p, page.NextCursor)
+}
+
+// tellPart says how many of all are listed.
+func tellPart(p print.Painter, listed int, of string) {
+	fmt.Fprintln(p.Out, "\n"+p.Paint(print.Faint, fmt.Sprintf("%d of %s", listed, of)))
+}
+
+// tellNext says how to get the next page, if there is one.
+func tellNext(p print.Painter, cursor *string) {
+	if cursor != nil {
+		fmt.Fprintf(p.Out, "\nMore: --cursor %s\n", print.Printable(*cursor))
 	}
 }
 

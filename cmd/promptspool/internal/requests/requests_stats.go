@@ -61,7 +61,7 @@ func requestStats(c *cli.Context) error {
 	case asJSON:
 		return print.JSON(c.App.Writer, sums)
 	case sums.Overall.Requests == 0 && !sums.Incomplete:
-		printUnmatched(c, cl, id, line)
+		printUnmatched(c, cl, id, line, "requests")
 		return nil
 	case by == "version":
 		return versionTable(c, versions, sums)

@@ -16,18 +16,13 @@ import (
 	"promptspool/cmd/promptspool/internal/print"
 )
 
-// TracesCommand is `promptspool traces`: read what an agent did.
-func TracesCommand() *cli.Command {
+func getTraceCommand() *cli.Command {
 	return &cli.Command{
-		Name:  "traces",
-		Usage: "read traces of agents",
-		Subcommands: []*cli.Command{{
-			Name:      "get",
-			Usage:     "draw a trace as a tree, with the time, tokens, cost and errors of each span",
-			ArgsUsage: "TRACE_ID",
-			Flags:     config.RemoteFlags(),
-			Action:    getTrace,
-		}},
+		Name:      "get",
+		Usage:     "draw a trace as a tree, with the time, tokens, cost and errors of each span",
+		ArgsUsage: "TRACE_ID",
+		Flags:     config.RemoteFlags(),
+		Action:    getTrace,
 	}
 }
 

@@ -1,0 +1,38 @@
+// Package sessions has the dashboard's pages of what calls add up to: the lists of traces, sessions and
+// users. The page of a trace is one of package requests.
+package sessions
+
+import (
+	"context"
+	"embed"
+
+	"promptspool/api/closest"
+	"promptspool/api/dashboard/frame"
+	"promptspool/api/wire"
+)
+
+// Records reads what was logged.
+type Records interface {
+	closest.Records
+	Rollups(ctx context.Context, id wire.Identity, s wire.RollupSearch) (wire.RollupPage, error)
+}
+
+// pages are the pages of sessions.
+type pages struct{ records Records }
+
+//go:embed *.html
+var html embed.FS
+
+// Pages returns the pages of sessions.
+func Pages(records Records) frame.Section {
+	p := &pages{records}
+
+	return frame.Section{
+		HTML: html,
+		Routes: []frame.Route{
+			{Pattern: "GET /traces", Page: p.list},
+			{Pattern: "GET /sessions", Page: p.list},
+			{Pattern: "GET /users", Page: p.list},
+		},
+	}
+}
