@@ -175,31 +175,6 @@ func TestALookAndASpoolKeepEachOtherOut(t *testing.T) {
 	}
 }
 
-func TestQuarantineGivesBackWhatIsWhole(t *testing.T) {
-	dir := crashed(t)
-	flip(t, dir, "*.vlog", at("event 4", 6))
-	s := open(t, dir)
-
-	var got []string
-	for e, err := range queue.Quarantined(dir) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, string(e.Data))
-	}
-	if diff := cmp.Diff(without(10, 4), got); diff != "" {
-		t.Errorf("events in quarantine (-want +got):\n%s", diff)
-	}
-
-	if r, err := s.Check(t.Context()); err != nil || len(r.Quarantine) != 1 || r.LostEvents() != 1 {
-		t.Errorf("report %+v (error %v)", r, err)
-	}
-
-	for range queue.Quarantined(t.TempDir()) {
-		t.Error("an empty folder yields an event from quarantine")
-	}
-}
-
 func TestWaitingEndsWhereItIsToldTo(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir, generationBytes(900))

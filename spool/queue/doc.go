@@ -192,9 +192,8 @@
 //
 // Queue.Check reads and verifies all waiting events while the spool runs. For a stopped
 // spool, OpenFolder returns a Folder, which changes nothing: Check and Status report what
-// Open would find, Waiting and Lane yield what is whole. Quarantined yields what is whole
-// in the quarantine. Repair does what Open does, and rebuilds the sealed generations that
-// Read would have to search.
+// Open would find, Waiting and Lane yield what is whole. Repair does what Open does, and
+// rebuilds the sealed generations that Read would have to search.
 //
 // # Measurements
 //

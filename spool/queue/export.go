@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"os"
-	"path/filepath"
 
 	"promptspool/spool/queue/generation"
 )
@@ -71,33 +69,6 @@ func (f *Folder) Waiting() iter.Seq2[Entry, error] {
 	}
 }
 
-// Quarantined yields every whole event in the quarantine of the spool in dir, folder by
-// folder.
-//
-// Most of them are in the spool, or at the server, as well: only what was damaged is
-// missing there, and here. One event is in memory at a time. A process may have the spool
-// open meanwhile. The sequence ends after an error.
-func Quarantined(dir string) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		names, err := folderNames(filepath.Join(dir, quarantineName))
-		for _, name := range names {
-			var ev generation.Evidence
-			if ev, err = generation.Examine(filepath.Join(dir, quarantineName, name)); err == nil {
-				// All sequences: today's frontier says nothing about a folder set aside
-				// long ago.
-				err = yieldEvents(ev, 0, ^uint64(0), yield)
-			}
-			if err != nil {
-				break
-			}
-		}
-
-		if err != nil && !errors.Is(err, errEnough) {
-			yield(Entry{}, err)
-		}
-	}
-}
-
 // yieldEvents reads the whole events from <= sequence < end from the raw files. It
 // returns errEnough when yield returns false.
 func yieldEvents(ev generation.Evidence, from, end uint64, yield func(Entry, error) bool) error {
@@ -115,21 +86,4 @@ func yieldEvents(ev generation.Evidence, from, end uint64, yield func(Entry, err
 		}
 	}
 	return nil
-}
-
-// folderNames lists the folders in dir; none if dir does not exist.
-func folderNames(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
-
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() {
-			// Damaged files of lanes are set aside there, too, but hold no generation.
-			names = append(names, e.Name())
-		}
-	}
-	return names, nil
 }

@@ -58,17 +58,17 @@ func TestHeldEventsAreExportedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 	if all := exported(t, "dead", "export", "--data", sidecar.Data); len(all) != 4 {
 		t.Errorf("dead export prints %q", all)
 	}
-	held := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.Data)
+	held := exported(t, "dead", "export", "--lane", "held", "--data", sidecar.Data)
 	if len(held) != 4 || !strings.Contains(held[1], ids[1]) || strings.Contains(strings.Join(held, ""), lateKey) {
 		t.Errorf("the held lane: %q", held)
 	}
-	for _, lane := range []string{"", "dead"} {
-		out, errs := harness.Run(t, 0, "spool", "export", "--lane", lane, "--data", sidecar.Data)
+	for _, none := range [][]string{{"spool", "export"}, {"dead", "export", "--lane", "dead"}} {
+		out, errs := harness.Run(t, 0, append(none, "--data", sidecar.Data)...)
 		if out != "" || !strings.HasPrefix(errs, "0 events") {
-			t.Errorf("lane %q: %q %q", lane, out, errs)
+			t.Errorf("%v: %q %q", none, out, errs)
 		}
 	}
-	_, errs := harness.Run(t, 2, "spool", "export", "--lane", "other", "--data", sidecar.Data)
+	_, errs := harness.Run(t, 2, "dead", "export", "--lane", "other", "--data", sidecar.Data)
 	if !strings.Contains(errs, "held") {
 		t.Errorf("an unknown lane: %s", errs)
 	}
@@ -93,7 +93,7 @@ func TestHeldEventsAreExportedReplayedUnderAnotherKeyAndPurged(t *testing.T) {
 	if got := dead(t, sidecar.Data); !slices.Equal(got, rows[2:]) {
 		t.Errorf("left are %+v, want the last two of %+v", got, rows)
 	}
-	stopped := exported(t, "spool", "export", "--lane", "held", "--data", sidecar.Data)
+	stopped := exported(t, "dead", "export", "--lane", "held", "--data", sidecar.Data)
 	if !slices.Equal(stopped, held[2:]) {
 		t.Errorf("the held lane of the stopped one: %q, want %q", stopped, held[2:])
 	}

@@ -11,55 +11,23 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"promptspool/api/ops"
-	"promptspool/cmd/promptspool/internal/config"
-	"promptspool/cmd/promptspool/internal/datafolder"
 	"promptspool/cmd/promptspool/internal/print"
-	"promptspool/spool/queue"
 )
 
 func spoolExportCommand() *cli.Command {
-	flags := config.OfCommand("spool export",
-		config.TextFlag("lane", "", "export this `lane` instead of the queue: held or dead"),
-		config.SwitchFlag("quarantine",
-			"instead of the queue, export what is whole in the generations that were set aside"),
-	)
-
 	return &cli.Command{
 		Name:      "export",
 		Usage:     "write events as newline-delimited JSON, which `requests import` takes",
 		ArgsUsage: "[FILE]",
-		Flags:     append(flags, sidecarDataFlag()),
-		Action:    exportSpool,
+		Flags:     []cli.Flag{sidecarDataFlag()},
+		Action: func(c *cli.Context) error {
+			err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, "", do) })
+			if err == nil {
+				err = lostInFolder(c)
+			}
+			return err
+		},
 	}
-}
-
-func exportSpool(c *cli.Context) error {
-	lane := config.Read(c).Text("lane")
-	if lane != "" {
-		if _, err := queue.ParseLane(lane); err != nil {
-			return config.Usagef(c, "--lane: %v", err)
-		}
-	}
-
-	if !c.Bool("quarantine") {
-		err := export(c, func(do func(ops.SpoolEvent) error) error { return eachEvent(c, lane, do) })
-		if err == nil && lane == "" {
-			err = lostInFolder(c)
-		}
-		return err
-	}
-
-	if lane != "" {
-		return config.Usagef(c, "give one of --lane and --quarantine")
-	}
-	// No matter whether a sidecar runs: it writes nothing into what it has set aside.
-	data, err := config.RoleData(c, "sidecar")
-	if err != nil {
-		return err
-	}
-	return export(c, func(do func(ops.SpoolEvent) error) error {
-		return doEach(c.Context, waitingEvents(queue.Quarantined(datafolder.Spool(data))), do)
-	})
 }
 
 // lostInFolder returns an error if the disk lost events of a stopped sidecar. A running one counts and
