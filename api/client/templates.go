@@ -41,22 +41,7 @@ func (c *Client) raw(
 func (c *Client) Fetch(
 	ctx context.Context, id wire.Identity, ident string, f wire.TemplateFetch,
 ) (wire.RenderedTemplate, error) {
-	body := map[string]any{}
-	set(body, "version", f.Version, f.Version > 0)
-	set(body, "label", f.Label, f.Label != "")
-	set(body, "provider", f.Provider, f.Provider != "")
-	set(body, "model", f.Model, f.Model != "")
-	set(body, "input_variables", f.Variables, f.Variables != nil)
-	set(body, "model_parameter_overrides", f.Overrides, f.Overrides != nil)
-
-	return ask[wire.RenderedTemplate](ctx, c, post(id, "/prompt-templates/"+url.PathEscape(ident), body))
-}
-
-// set adds a member to a body, if it is given.
-func set(body map[string]any, name string, value any, given bool) {
-	if given {
-		body[name] = value
-	}
+	return ask[wire.RenderedTemplate](ctx, c, post(id, "/prompt-templates/"+url.PathEscape(ident), f))
 }
 
 // Publish makes a version of a template, or moves its labels.
@@ -68,26 +53,8 @@ func (c *Client) Publish(ctx context.Context, id wire.Identity, p wire.Publish) 
 func (c *Client) Patch(
 	ctx context.Context, id wire.Identity, ident string, p wire.TemplatePatch,
 ) (wire.Published, error) {
-	body := map[string]any{}
-	set(body, "version", p.Version, p.Version > 0)
-	set(body, "label", p.Label, p.Label != "")
-	for name, raw := range map[string]json.RawMessage{
-		"messages":         p.Messages,
-		"tools":            p.Tools,
-		"functions":        p.Functions,
-		"content":          p.Content,
-		"function_call":    p.FunctionCall,
-		"tool_choice":      p.ToolChoice,
-		"model_parameters": p.ModelParameters,
-		"response_format":  p.ResponseFormat,
-	} {
-		set(body, name, raw, raw != nil)
-	}
-	set(body, "commit_message", p.CommitMessage, p.CommitMessage != "")
-	set(body, "release_labels", p.Labels, p.Labels != nil)
-
 	path := "/rest/prompt-templates/" + url.PathEscape(ident)
-	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: body})
+	return ask[wire.Published](ctx, c, request{method: "PATCH", path: path, key: id.Key, json: p})
 }
 
 // publishBody returns the body of POST /rest/prompt-templates.
@@ -156,17 +123,11 @@ func (c *Client) Labels(ctx context.Context, id wire.Identity, ident string) (wi
 	return ask[wire.Labels](ctx, c, get(id, "/prompt-templates/"+url.PathEscape(ident)+"/labels", nil))
 }
 
-// labelBody is the body of a request that creates or moves a label.
-type labelBody struct {
-	Name    string `json:"name,omitempty"`
-	Version int    `json:"prompt_version_number"`
-}
-
 // CreateLabel points a new label to a version, as the key's owner.
 func (c *Client) CreateLabel(
 	ctx context.Context, id wire.Identity, ident string, w wire.LabelWrite, _ string,
 ) (wire.PlacedLabel, error) {
-	return ask[wire.PlacedLabel](ctx, c, post(id, "/prompts/"+url.PathEscape(ident)+"/label", labelBody(w)))
+	return ask[wire.PlacedLabel](ctx, c, post(id, "/prompts/"+url.PathEscape(ident)+"/label", w))
 }
 
 // MoveLabel points a label to another version, as the key's owner.
@@ -178,7 +139,7 @@ func (c *Client) MoveLabel(
 		method: "PATCH",
 		path:   path,
 		key:    id.Key,
-		json:   labelBody{Version: version},
+		json:   wire.LabelWrite{Version: version},
 	})
 }
 

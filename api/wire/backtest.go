@@ -41,33 +41,6 @@ func DecodeBacktest(object Object) (BacktestQuery, error) {
 	return q, f.err()
 }
 
-// MarshalJSON writes what DecodeBacktest reads.
-func (q BacktestQuery) MarshalJSON() ([]byte, error) {
-	// An embedded Selector would not have its fields under the names of this body.
-	type plain struct {
-		Name     string  `json:"prompt_name"`
-		Version  int     `json:"version,omitempty"`
-		Label    string  `json:"label,omitempty"`
-		Sent     int     `json:"sent_version,omitempty"`
-		Last     int     `json:"last,omitempty"`
-		Provider string  `json:"provider,omitempty"`
-		Filter   *Filter `json:"filter_group,omitempty"`
-		FilterLine
-	}
-
-	return json.Marshal(plain{
-		Name:     q.Name,
-		Version:  q.Version,
-		Label:    q.Label,
-		Sent:     q.Sent,
-		Last:     q.Last,
-		Provider: q.Provider,
-		Filter:   q.Filter,
-
-		FilterLine: q.FilterLine,
-	})
-}
-
 // Backtest is one line of the answer: the original call, and what would be sent now.
 type Backtest struct {
 	RequestID      string          `json:"request_id"`

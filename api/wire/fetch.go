@@ -14,14 +14,16 @@ import (
 // decoded from.
 type TemplateFetch struct {
 	Selector
-	Provider  string
-	Model     string
-	Variables map[string]json.RawMessage // nil if input_variables was absent: placeholders stay as written
-	Overrides map[string]json.RawMessage // model_parameter_overrides
+	Provider string `json:"provider,omitempty"`
+	Model    string `json:"model,omitempty"`
+
+	// Variables fill the texts; nil if they were absent, and placeholders stay as written.
+	Variables map[string]json.RawMessage `json:"input_variables,omitzero"`
+	Overrides map[string]json.RawMessage `json:"model_parameter_overrides,omitzero"`
 
 	// Buffer is where llm_kwargs are written; it is grown as needed. nil: allocate
 	// one.
-	Buffer *[]byte
+	Buffer *[]byte `json:"-"`
 }
 
 // DecodeFetch reads the body of a template fetch. A nil object, from an absent body,

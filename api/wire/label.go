@@ -30,8 +30,8 @@ type Move struct {
 // LabelWrite is the body of POST /prompts/{id}/label: a new label and the version to
 // point it to.
 type LabelWrite struct {
-	Name    string
-	Version int
+	Name    string `json:"name,omitempty"`
+	Version int    `json:"prompt_version_number"`
 }
 
 // DecodeLabel reads the body of a new label.

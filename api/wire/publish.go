@@ -192,15 +192,19 @@ type TemplatePatch struct {
 
 	// An array replaces all elements; an object replaces those whose indices are its
 	// members' names.
-	Messages, Tools, Functions, Content json.RawMessage
+	Messages  json.RawMessage `json:"messages,omitempty"`
+	Tools     json.RawMessage `json:"tools,omitempty"`
+	Functions json.RawMessage `json:"functions,omitempty"`
+	Content   json.RawMessage `json:"content,omitempty"`
 
-	FunctionCall, ToolChoice json.RawMessage
-	ModelParameters          json.RawMessage // an object; its members overwrite the existing ones
-	ResponseFormat           json.RawMessage // the model parameter of that name
+	FunctionCall    json.RawMessage `json:"function_call,omitempty"`
+	ToolChoice      json.RawMessage `json:"tool_choice,omitempty"`
+	ModelParameters json.RawMessage `json:"model_parameters,omitempty"` // its members overwrite the existing ones
+	ResponseFormat  json.RawMessage `json:"response_format,omitempty"`  // the model parameter of that name
 
-	CommitMessage string
-	Labels        []string
-	Author        string // "" is the identity's key. Not part of the body
+	CommitMessage string   `json:"commit_message,omitempty"`
+	Labels        []string `json:"release_labels,omitempty"`
+	Author        string   `json:"-"` // "" is the identity's key
 }
 
 // DecodePatch reads a patch.

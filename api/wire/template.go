@@ -104,8 +104,8 @@ type Version struct {
 
 // Selector chooses a version: by label, else by number, else the latest.
 type Selector struct {
-	Version int
-	Label   string
+	Version int    `json:"version,omitempty"`
+	Label   string `json:"label,omitempty"`
 }
 
 // RawTemplate answers GET /prompt-templates/{name}: one version of a template, and what a
