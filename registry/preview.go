@@ -42,7 +42,7 @@ func (r *Registry) Preview(
 		Name:             p.Name,
 		Blueprint:        expanded.Blueprint,
 		Metadata:         p.Metadata,
-		Snippets:         usedSnippets(expanded),
+		Snippets:         expanded.Used,
 		ProviderBaseURLs: *r.urls.Load(),
 	}
 	out, err := renderTemplate(ctx, &raw, prepared, f)

@@ -192,7 +192,7 @@ func (r *Registry) read(
 
 	// With all snippets, whatever the key may see: they are a part of the template.
 	expanded, err := r.expand(ctx, id.Account, raw.Name, raw.Blueprint)
-	raw.Blueprint, raw.Snippets = expanded.Blueprint, usedSnippets(expanded)
+	raw.Blueprint, raw.Snippets = expanded.Blueprint, nonNil(expanded.Used)
 
 	return raw, err
 }

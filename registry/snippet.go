@@ -46,15 +46,6 @@ func (r *Registry) resolveSnippet(
 	return render.ResolvedSnippet{Name: head.Name, Version: number, Blueprint: v.Blueprint}, head, err
 }
 
-// usedSnippets lists the snippets of a blueprint as a template's answer shows them.
-func usedSnippets(x render.Expanded) []wire.UsedSnippet {
-	snippets := make([]wire.UsedSnippet, len(x.Used))
-	for i, u := range x.Used {
-		snippets[i] = wire.UsedSnippet(u)
-	}
-	return snippets
-}
-
 // missingSnippet reports a reference that leads nowhere. The head is the zero one if there is
 // no such template.
 func missingSnippet(s render.Snippet, head wire.Template) wire.FieldError {

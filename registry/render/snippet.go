@@ -108,7 +108,7 @@ func Expand(
 // Expanded is a blueprint with the texts of its snippets filled in.
 type Expanded struct {
 	Blueprint json.RawMessage
-	Used      []UsedSnippet // every reference that was followed, each once, in order of appearance
+	Used      []wire.UsedSnippet // every reference that was followed, each once, in order of appearance
 
 	joined map[string]joinedText // the texts that have snippets, by their place in the blueprint
 }
@@ -135,18 +135,10 @@ func (t joinedText) origin(at int) (source int, in *Snippet) {
 	return at, nil
 }
 
-// UsedSnippet is a reference and the version that it led to, as a template's answer lists
-// it.
-type UsedSnippet struct {
-	Name    string  `json:"prompt_name"`
-	Version int     `json:"version"`
-	Label   *string `json:"label"` // null if it was not by label
-}
-
 type expander struct {
 	resolve func(Snippet) (ResolvedSnippet, error)
 	known   map[Snippet]snippetText
-	used    []UsedSnippet
+	used    []wire.UsedSnippet
 	path    []string // the names that are being expanded, outermost first
 	count   int
 	bytes   int
@@ -196,7 +188,7 @@ func (e *expander) follow(s Snippet) (snippetText, error) {
 		return snippetText{}, err
 	}
 
-	used := UsedSnippet{Name: r.Name, Version: r.Version}
+	used := wire.UsedSnippet{Name: r.Name, Version: r.Version}
 	if s.Label != "" {
 		used.Label = &s.Label
 	}

@@ -51,14 +51,14 @@ func TestSnippetsAreFoundAndExpanded(t *testing.T) {
 	for _, c := range []struct {
 		name, blueprint, want string
 		refs                  []render.Snippet
-		used                  []render.UsedSnippet
+		used                  []wire.UsedSnippet
 	}{
 		{"nothing to expand", completion("a @@ b @@@"),
 			`{"content":[{"type":"text","text":"a @@ b @@@"}],"type":"completion","input_variables":[]}`, nil, nil},
 		{"by name, with its variables", completion("@@@tone@@@ Now {go}."),
 			`{"content":[{"type":"text","text":"Be {mood}. Now {go}."}],"type":"completion",` +
 				`"input_variables":["go","mood"]}`,
-			[]render.Snippet{{Name: "tone"}}, []render.UsedSnippet{{Name: "tone", Version: 7}}},
+			[]render.Snippet{{Name: "tone"}}, []wire.UsedSnippet{{Name: "tone", Version: 7}}},
 		{"by version and label, within one another, each told once",
 			chat(`{"role":"system","content":"@@@tone@label:prod@@@@@@tone@version_number:2@@@` +
 				`@@@tone@version_number:2@@@"}`),
@@ -66,22 +66,22 @@ func TestSnippetsAreFoundAndExpanded(t *testing.T) {
 				`"text":"Be brisk, dear {who}.Be calm.Be calm."}],"input_variables":["who"]}],` +
 				`"input_variables":["who"]}`,
 			[]render.Snippet{{Name: "tone", Label: "prod"}, {Name: "tone", Version: 2}},
-			[]render.UsedSnippet{
+			[]wire.UsedSnippet{
 				{Name: "tone", Version: 7, Label: &label}, {Name: "sub/name", Version: 7}, {Name: "tone", Version: 2},
 			}},
 		{"in image urls; a name with an @; an empty text", `{"content":[{"image_url":{"url":"@@@a@b@@@@@@empty@@@"}}]}`,
 			`{"content":[{"image_url":{"url":"at"},"type":"image_url"}],"type":"completion","input_variables":[]}`,
 			[]render.Snippet{{Name: "a@b"}, {Name: "empty"}},
-			[]render.UsedSnippet{{Name: "a@b", Version: 7}, {Name: "empty", Version: 7}}},
+			[]wire.UsedSnippet{{Name: "a@b", Version: 7}, {Name: "empty", Version: 7}}},
 		{"fences that are none", completion("@@@ x@@@ @@@a\nb@@@ @@@t@version_number:0@@@ @@@t@label:@@@ @@@empty@@@"),
 			`{"content":[{"type":"text",` +
 				`"text":"@@@ x@@@ @@@a\nb@@@ @@@t@version_number:0@@@ @@@t@label:@@@ "}],` +
 				`"type":"completion","input_variables":[]}`,
-			[]render.Snippet{{Name: "empty"}}, []render.UsedSnippet{{Name: "empty", Version: 7}}},
+			[]render.Snippet{{Name: "empty"}}, []wire.UsedSnippet{{Name: "empty", Version: 7}}},
 		{"jinja2 within jinja2", `{"content":"@@@loud@@@!","template_format":"jinja2"}`,
 			`{"content":[{"type":"text","text":"{{ mood|upper }}!"}],"template_format":"jinja2",` +
 				`"type":"completion","input_variables":["mood"]}`,
-			[]render.Snippet{{Name: "loud"}}, []render.UsedSnippet{{Name: "loud", Version: 7}}},
+			[]render.Snippet{{Name: "loud"}}, []wire.UsedSnippet{{Name: "loud", Version: 7}}},
 	} {
 		checked, faults := render.Check(json.RawMessage(c.blueprint))
 		if faults != nil {
