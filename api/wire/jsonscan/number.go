@@ -55,7 +55,6 @@ func exponent(text string) int {
 const (
 	magnitudeLeast = -306
 	magnitudeMost  = 308
-	magnitudeZero  = -325
 )
 
 // IsFinite reports whether a double holds a JSON number, perhaps with fewer digits.
@@ -95,28 +94,12 @@ func Count[T ~string | ~[]byte](number T) (n int64, ok bool) {
 	return int64(x), true
 }
 
-// Float is strconv.ParseFloat of a JSON number, but takes no longer for one next to zero. Such a
-// one may differ in the last of its few digits.
+// Float is strconv.ParseFloat of a JSON number. One that is closer to zero than 1e-306 is zero, because
+// strconv would take long for it.
 func Float(number string) (float64, error) {
-	switch n := Magnitude(number); {
-	case n >= magnitudeLeast || n == math.MinInt:
-		return strconv.ParseFloat(number, 64)
-	case n < magnitudeZero:
-		if number[0] == '-' {
-			return math.Copysign(0, -1), nil
-		}
+	if Magnitude(number) < magnitudeLeast {
 		return 0, nil
 	}
 
-	digits, e := number, 0
-	for i := range number {
-		if number[i] == 'e' || number[i] == 'E' {
-			digits, e = number[:i], exponent(number[i:])
-			break
-		}
-	}
-	const shift = 100
-	x, err := strconv.ParseFloat(digits+"e"+strconv.Itoa(e+shift), 64)
-
-	return x * 1e-100, err
+	return strconv.ParseFloat(number, 64)
 }
