@@ -373,8 +373,10 @@ type FetchTemplate struct {
 type PublishTemplate struct {
 	open
 	WithKey
-	Template PublishedName    `json:"prompt_template"`
-	Version  PublishedVersion `json:"prompt_version"`
+	// Which template it is, and its tags.
+	Template PublishedName `json:"prompt_template"`
+	// The content of the version.
+	Version PublishedVersion `json:"prompt_version"`
 	// Labels that point to this version from now on.
 	Labels []string `json:"release_labels,omitempty"`
 	// The template's ids in other systems; as they are if they are left out.
@@ -397,6 +399,7 @@ type PublishedName struct {
 // PublishedVersion is what the version holds.
 type PublishedVersion struct {
 	open
+	// The text, as a blueprint.
 	Blueprint Blueprint `json:"prompt_template"`
 	// The model: {"model": {"provider", "name", "parameters"}}; and whatever else you
 	// want to keep.

@@ -1,10 +1,7 @@
 package openapi
 
-import "cmp"
-
-// described has what the comments on Go types leave out about a property, by its name, or
-// by its type and name where the name alone has several meanings. An entry with a type
-// wins over the comment, which may speak of Go's names.
+// described has a description, by its name, for each property whose Go field has no comment,
+// because the name says it in every type.
 var described = map[string]string{
 	"success": "Whether the request succeeded.",
 	"message": "The message for people.",
@@ -103,6 +100,9 @@ var described = map[string]string{
 	"p95":          "The 95th percentile.",
 	"p99":          "The 99th percentile.",
 
+	"chartInterval": "How the series is divided.",
+	"bucketSizeMs":  "How long an interval is, in milliseconds.",
+
 	"average_latency": "The mean latency, by date.",
 	"p50_latency":     "The 50th percentile of the latency, by date.",
 	"p90_latency":     "The 90th percentile of the latency, by date.",
@@ -119,153 +119,4 @@ var described = map[string]string{
 	"scope":           "The rights of the key.",
 	"account":         "The id of the project that the key belongs to.",
 	"key_id":          "The key's id.",
-
-	"ScoreSum.name":    "The scores' name.",
-	"Score.name":       "The score's name.",
-	"Score.score":      "The score, from 0 to 100.",
-	"Label.version":    "The version that the label points to.",
-	"Label.name":       "The label's name.",
-	"Move.version":     "The version that the label points to since then; 0 if it was removed.",
-	"Move.at":          "When the label was moved.",
-	"MetadataRow.key":  "The key of the metadata.",
-	"NameCount.name":   "The tool's name.",
-	"KeyCount.key":     "The key of the metadata.",
-	"MetadataCost.key": "The key of the metadata.",
-
-	"PlacedLabel.created_at":             "When the label was moved there.",
-	"PlacedLabel.id":                     "The label's id.",
-	"PlacedLabel.name":                   "The label's name.",
-	"PlacedLabel.prompt_version_number":  "The version that the label points to.",
-	"ReleaseLabel.prompt_version_number": "The version that the label points to.",
-
-	"Published.id":                     "The template's id.",
-	"RawTemplate.id":                   "The template's id.",
-	"RenderedTemplate.id":              "The template's id.",
-	"TemplateListItem.id":              "The template's id.",
-	"TemplateListItem.version":         "The number of the latest version.",
-	"TemplateListItem.prompt_template": "The text of the latest version, as a blueprint.",
-	"TemplateListItem.llm_kwargs":      "Always null in a list.",
-	"TemplateListItem.is_snippet": "Whether the latest version of another template has this one as a " +
-		"snippet.",
-	"RawTemplate.labels": "All labels of the template, at this revision. With `latest_version` they tell " +
-		"which version any other selector means.",
-	"RawTemplate.latest_version": "The number of the latest version, at this revision.",
-	"Published.tags":             "The template's tags.",
-	"RawTemplate.tags":           "The template's tags.",
-	"RenderedTemplate.tags":      "The template's tags.",
-	"TemplateListItem.tags":      "The template's tags.",
-	"BacktestRender.llm_kwargs":  "The arguments that the model call would have now.",
-	"ProviderBaseURL.name":       "The name that the operator gave it.",
-
-	"PublishTemplate.prompt_template":  "Which template it is, and its tags.",
-	"PublishTemplate.prompt_version":   "The content of the version.",
-	"PublishedVersion.prompt_template": "The text, as a blueprint.",
-
-	"Row.id":                          "The same as request_id.",
-	"Record.metadata":                 "Metadata, by key.",
-	"Record.list_time":                "The time by which lists and charts go: mostly the start of the call.",
-	"Record.tokens":                   "Input and output tokens together; null if unknown.",
-	"RecordPrompt.label":              "The label that it was fetched by; null if unknown.",
-	"RecordPrompt.name":               "The template's name.",
-	"RecordEvent.id":                  "The event's id.",
-	"RecordEvent.kind":                "The kind of the event.",
-	"BacktestSent.version":            "The version that was sent; null if unknown.",
-	"BacktestSent.scores":             "The scores of the request.",
-	"Backtest.sent":                   "The messages sent then.",
-	"SearchPage.total":                "How many records match: all of them, or so many at least.",
-	"SearchPage.total_is_lower_bound": "Whether more records match than `total`, which counts up to 10,000.",
-	"Suggestions.values":              "The values, those of the newest records first.",
-	"Trace.truncated":                 "Whether the trace has more spans than the 10,000 of an answer.",
-	"TraceSpan.name":                  "The span's name.",
-	"TraceTotal.spans":                "How many spans.",
-	"TraceTotal.calls":                "How many model calls.",
-	"RollupFound.id":                  "The session's id.",
-	"SpanTaken.name":                  "The span's name.",
-	"Filter.filters":                  "The conditions and groups of a group.",
-	"OrphanPage.items":                "The requests that have not arrived.",
-	"RequestRejected.fields":          "The wrong fields, each with its fault.",
-	"FoundSecret.kind":                "How the secret was recognised.",
-	"Scanned.items":                   "Some of what was found: 1,000 at most.",
-	"ExportMark.done":                 "Whether the export is complete.",
-
-	"Totals.output_tokens":                 "Of requests with known tokens.",
-	"BucketTotals.output_tokens":           "Of requests with known tokens.",
-	"VersionTotals.output_tokens":          "Of requests with known tokens.",
-	"VersionTotals.template":               "The template's name.",
-	"TemplateStatistics.versions":          "The versions, sorted by template and number.",
-	"TemplateStatistics.versions_left_out": "How many requests are of versions that are not listed.",
-	"TemplateStatistics.incomplete":        "Whether time ran out: records before `since` are not counted.",
-	"chartInterval":                        "How the series is divided.",
-	"bucketSizeMs":                         "How long an interval is, in milliseconds.",
-
-	"Analytics.incomplete":                   "Whether time ran out: records before `since` are not counted.",
-	"Analytics.averageLatency":               "The mean latency in seconds; null if none is known.",
-	"Analytics.totalCost":                    "US dollars, of the requests with a known price.",
-	"Analytics.totalTokens":                  "Input and output tokens together.",
-	"Analytics.totalRequests":                "How many requests match.",
-	"Analytics.totalCachedTokens":            "Input tokens that came from the provider's cache.",
-	"Analytics.totalThinkingTokens":          "Output tokens that the model thought with.",
-	"Analytics.stats":                        "The series, one item for each interval.",
-	"Analytics.mostUsedModels":               "The models with the most requests, and how many.",
-	"Analytics.modelRequestsByDay":           "Requests by date, of each model.",
-	"Analytics.mostUsedPromptTemplates":      "The templates with the most requests.",
-	"Analytics.promptTemplateRequestsByDay":  "Requests by date, of each template.",
-	"Analytics.providerRequestsByDay":        "Requests by date, of each provider.",
-	"Analytics.latency":                      "Latencies in seconds, by date.",
-	"Analytics.latencyByModelByDay":          "Latencies in seconds, of each model.",
-	"Analytics.latencyByPromptTemplateByDay": "Latencies in seconds, of each template.",
-	"Analytics.latencyByProviderByDay":       "Latencies in seconds, of each provider.",
-	"Analytics.errorTypes":                   "Requests by type of error.",
-	"Analytics.providerBreakdown":            "Requests, cost and tokens by provider.",
-	"Analytics.promptBreakdown":              "Requests, cost and tokens by template.",
-	"Analytics.tagsBreakdown":                "Requests, cost and tokens by tag.",
-	"Analytics.metadataKeysTop":              "The metadata keys of the most requests.",
-	"Analytics.toolsUsageBars":               "The tools that the most requests called.",
-	"Analytics.metadataValueBreakdown":       "Requests and cost by value of a metadata key.",
-	"Analytics.metadataKeysWide": "Keys with too many values to be summed up, such as session ids. They " +
-		"are summed up with a filter, or as the `metadata_cost_breakdown_key`.",
-	"Analytics.overall":    "All requests together.",
-	"Analytics.byModel":    "The same, by model.",
-	"Analytics.byProvider": "The same, by provider.",
-	"Analytics.byTemplate": "The same, by template.",
-
-	"AnalyticsStat.date":           "The beginning of the interval: a day, or a moment.",
-	"AnalyticsStat.dateLabel":      "The beginning, for an axis.",
-	"AnalyticsStat.latency":        "The mean latency in seconds; null if none is known.",
-	"AnalyticsStat.cachedTokens":   "Input tokens that came from the provider's cache.",
-	"AnalyticsStat.thinkingTokens": "Output tokens that the model thought with.",
-	"AnalyticsStat.statusCounts":   "Requests by status.",
-	"Breakdown.provider":           "The provider, if it is one's part.",
-	"Breakdown.promptId":           "The template's name, if it is one's part.",
-	"Breakdown.tag":                "The tag, if it is one's part.",
-
-	"Event.clock": "The clock of `id` and `accepted_at`, because several processes may share a name. Events " +
-		"with the same `sidecar` and `clock` were accepted in the order of `accepted_at`.",
-	"Event.ordered_at": "Set in events that a server exports if their order time was before `accepted_at`, " +
-		"because the acceptor's clock was ahead.",
-	"Event.version": "The template version that a link in `body` meant when it was accepted; 0 if that was " +
-		"not known.",
-	"Result.id":             "The event's id.",
-	"Result.cause":          "Set if the record is at a limit, and the event itself is valid.",
-	"BatchAnswer.accepted":  "How many events are new and durable.",
-	"BatchAnswer.duplicate": "How many events were there already.",
-	"Changes.revision":      "The revision of the last change that is named.",
-	"Changes.reset":         "Whether the caller must read everything again: the server cannot tell what changed.",
-	"Changes.names":         "The names of the templates that changed.",
-	"Fleet.items":           "The project's sidecars, by name.",
-	"Heartbeat.name":        "The sidecar's name.",
-	"Heartbeat.version":     "The sidecar's version of promptspool.",
-	"FleetSidecar.name":     "The sidecar's name.",
-	"FleetSidecar.version":  "The sidecar's version of promptspool.",
-
-	// Parameters.
-	"SuggestQuery.limit":           "How many values to list.",
-	"OrphanQuery.per_page":         "How many requests a page has at most.",
-	"DeletionQuery.metadata_key":   "The key of the metadata.",
-	"DeletionQuery.metadata_value": "The value, as a whole.",
-}
-
-// describedAs returns the description of a property, whose comment may be empty.
-func describedAs(typeName, property, comment string) string {
-	return cmp.Or(described[typeName+"."+property], comment, described[property])
 }

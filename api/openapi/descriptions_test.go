@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/invopop/jsonschema"
 )
 
 // goName is what a property's description would have from a comment for programmers: a name
@@ -22,7 +20,7 @@ func TestEveryPropertyIsDescribedInTheNamesOfJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := 0
+	seen, named := 0, map[string]bool{}
 	check := func(place, text string) {
 		seen++
 		if text == "" {
@@ -37,6 +35,7 @@ func TestEveryPropertyIsDescribedInTheNamesOfJSON(t *testing.T) {
 
 	for name, s := range d.Components.Schemas {
 		for p := s.Properties.Oldest(); p != nil; p = p.Next() {
+			named[p.Key] = true
 			check(name+"."+p.Key, p.Value.Description)
 		}
 	}
@@ -52,16 +51,9 @@ func TestEveryPropertyIsDescribedInTheNamesOfJSON(t *testing.T) {
 	}
 
 	// An entry that describes nothing any more would mislead whoever changes it.
-	for key := range described {
-		name, property, typed := strings.Cut(key, ".")
-		has := func(s *jsonschema.Schema, property string) bool {
-			_, ok := s.Properties.Get(property)
-			return ok
-		}
-		switch schema := d.Components.Schemas[name]; {
-		case typed && schema == nil && strings.HasSuffix(name, "Query"): // of a query string
-		case typed && (schema == nil || !has(schema, property)):
-			t.Errorf("there is no %s", key)
+	for property := range described {
+		if !named[property] {
+			t.Errorf("no property is called %s", property)
 		}
 	}
 }

@@ -101,11 +101,13 @@ type SuggestQuery struct {
 	// Only values of the records that this filter finds: JSON, as in a search.
 	Filter string `json:"filter_group,omitempty"`
 	wire.FilterLine
+	// How many values to list.
 	Limit int `json:"limit,omitempty" jsonschema:"minimum=1,maximum=1000,default=50"`
 }
 
 // OrphanQuery chooses a page of orphans.
 type OrphanQuery struct {
+	// How many requests a page has at most.
 	PerPage int `json:"per_page,omitempty" jsonschema:"minimum=1,maximum=1000,default=100"`
 	// The next_cursor of an earlier page.
 	Cursor string `json:"cursor,omitempty"`
@@ -113,7 +115,9 @@ type OrphanQuery struct {
 
 // DeletionQuery chooses records by their metadata.
 type DeletionQuery struct {
-	Key   string `json:"metadata_key" jsonschema:"minLength=1"`
+	// The key of the metadata.
+	Key string `json:"metadata_key" jsonschema:"minLength=1"`
+	// The value, as a whole.
 	Value string `json:"metadata_value" jsonschema:"minLength=1"`
 	// Only what came up to this time; up to now, if it is left out.
 	Before time.Time `json:"before,omitzero"`

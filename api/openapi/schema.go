@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -154,7 +155,7 @@ func (s *schemas) refine(schema *jsonschema.Schema, t reflect.Type) {
 		if !ok {
 			continue
 		}
-		p.Description = describedAs(s.name(t), name, p.Description)
+		p.Description = cmp.Or(p.Description, described[name])
 
 		nullable := f.Type.Kind() == reflect.Pointer
 		if f.Type == reflect.TypeFor[json.RawMessage]() {
@@ -233,7 +234,7 @@ func (s *schemas) query(v any) (all []Parameter) {
 		all = append(all, Parameter{
 			Name:        p.Key,
 			In:          "query",
-			Description: describedAs(reflect.TypeOf(v).Name(), p.Key, p.Value.Description),
+			Description: cmp.Or(p.Value.Description, described[p.Key]),
 			Required:    slices.Contains(schema.Required, p.Key),
 			Schema:      p.Value,
 			Example:     values[p.Key],

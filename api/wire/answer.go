@@ -66,7 +66,7 @@ type SpansTaken struct {
 type SpanTaken struct {
 	// Of its record.
 	ID     string `json:"id" jsonschema:"format=uuid"`
-	Name   string `json:"name"`
+	Name   string `json:"name"` // the span's name
 	SpanID string `json:"span_id"`
 
 	EventID string `json:"-"` // of its event
@@ -84,7 +84,7 @@ type RequestLogged struct {
 // RequestRejected is a log_request that is not valid.
 type RequestRejected struct {
 	SpanID string       `json:"span_id"`
-	Fields []FieldError `json:"fields"`
+	Fields []FieldError `json:"fields"` // the wrong fields, each with its fault
 }
 
 // TraceClosed is the answer to the close of a trace.

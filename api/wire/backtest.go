@@ -46,26 +46,26 @@ type Backtest struct {
 	RequestID      string          `json:"request_id"`
 	AcceptedAt     time.Time       `json:"accepted_at"`
 	InputVariables json.RawMessage `json:"input_variables"` // an object
-	Sent           BacktestSent    `json:"sent"`
+	Sent           BacktestSent    `json:"sent"`            // the messages sent then
 	Rendered       *BacktestRender `json:"rendered"`        // null if it could not be rendered
 	Error          string          `json:"error,omitempty"` // why it could not
 }
 
 // BacktestSent is the original call.
 type BacktestSent struct {
-	Version   *int            `json:"version"`
+	Version   *int            `json:"version"` // the version that was sent; null if unknown
 	Provider  string          `json:"provider"`
 	Model     string          `json:"model"`
 	Request   json.RawMessage `json:"request"` // the call as it was logged, with its response
 	Price     *float64        `json:"price"`
 	LatencyMS *float64        `json:"latency_ms"`
-	Scores    []Score         `json:"scores"`
+	Scores    []Score         `json:"scores"` // the scores of the request
 }
 
 // BacktestRender is what would be sent now.
 type BacktestRender struct {
 	Version   int             `json:"version"`
 	Blueprint json.RawMessage `json:"prompt_template"`
-	LLMKwargs json.RawMessage `json:"llm_kwargs"`
+	LLMKwargs json.RawMessage `json:"llm_kwargs"` // the arguments that the model call would have now
 	Warning   *string         `json:"warning"`
 }

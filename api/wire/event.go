@@ -53,17 +53,17 @@ type Event struct {
 	AcceptedAt time.Time `json:"accepted_at"` // UTC, nanoseconds
 	Sidecar    string    `json:"sidecar"`     // the acceptor; a server accepts under its own name
 
-	// Clock identifies the clock of id and accepted_at, because several processes may
-	// share a name. Events with the same Sidecar and Clock were accepted in the order of
-	// AcceptedAt.
+	// The clock of `id` and `accepted_at`, because several processes may share a name.
+	// Events with the same `sidecar` and `clock` were accepted in the order of
+	// `accepted_at`.
 	Clock string `json:"clock,omitempty"`
 
-	// OrderedAt is set in events that a server exports if their order time was before
-	// AcceptedAt, because the acceptor's clock was ahead. Zero otherwise.
+	// Set in events that a server exports if their order time was before `accepted_at`,
+	// because the acceptor's clock was ahead.
 	OrderedAt time.Time `json:"ordered_at,omitzero"`
 
-	// Version is the template version that a link in Body meant when it was accepted; 0
-	// if that was not known.
+	// The template version that a link in `body` meant when it was accepted; 0 if that was
+	// not known.
 	Version int `json:"version,omitempty"`
 
 	// Body is the write as it was sent, byte for byte, without secrets and line breaks
@@ -195,10 +195,10 @@ const CauseLimit Cause = "limit"
 
 // Result is the answer for one event.
 type Result struct {
-	ID     string     `json:"id"`
+	ID     string     `json:"id"` // the event's id
 	Code   ResultCode `json:"code"`
 	Reason string     `json:"reason,omitempty"`
-	Cause  Cause      `json:"cause,omitempty"` // of ResultInvalid; "" for an event at fault itself
+	Cause  Cause      `json:"cause,omitempty"` // set if the record is at a limit, and the event itself is valid
 
 	// Follows is set by an archive if the record had other events before.
 	Follows bool `json:"-"`
@@ -208,9 +208,9 @@ type Result struct {
 // the number of events sent, or the batch counts as not delivered.
 type BatchAnswer struct {
 	Success   bool     `json:"success"`
-	Accepted  int      `json:"accepted"`
-	Duplicate int      `json:"duplicate"`
-	Refused   []Result `json:"refused"` // with the codes invalid, later and forbidden
+	Accepted  int      `json:"accepted"`  // how many events are new and durable
+	Duplicate int      `json:"duplicate"` // how many events were there already
+	Refused   []Result `json:"refused"`   // with the codes invalid, later and forbidden
 }
 
 // Answer sums results up in a BatchAnswer.

@@ -10,7 +10,7 @@ import (
 // "done"}}.
 type ExportMark struct {
 	Cursor string `json:"cursor"` // continues after the lines so far; "" at the end
-	Done   bool   `json:"done"`
+	Done   bool   `json:"done"`   // whether the export is complete
 }
 
 // The formats of an export.

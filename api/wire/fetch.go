@@ -55,11 +55,11 @@ func DecodeFetch(object Object) (TemplateFetch, error) {
 // RenderedTemplate answers a template fetch.
 type RenderedTemplate struct {
 	Success         bool             `json:"success"`
-	ID              int64            `json:"id"`
+	ID              int64            `json:"id"` // the template's id
 	Name            string           `json:"prompt_name"`
 	Version         int              `json:"version"`
 	WorkspaceID     int64            `json:"workspace_id"`
-	Tags            []string         `json:"tags"`
+	Tags            []string         `json:"tags"` // the template's tags
 	CommitMessage   *string          `json:"commit_message"`
 	Metadata        json.RawMessage  `json:"metadata"`
 	Blueprint       json.RawMessage  `json:"prompt_template"`
@@ -139,8 +139,8 @@ type ProviderBaseURLs map[string]string
 // ProviderBaseURL is one of them, as a template's reply has it. Clients read only its
 // URL.
 type ProviderBaseURL struct {
-	ID       int64  `json:"id"` // from 1, in the order of the providers' names
-	Name     string `json:"name"`
+	ID       int64  `json:"id"`   // from 1, in the order of the providers' names
+	Name     string `json:"name"` // the name that the operator gave it
 	Provider string `json:"provider"`
 	URL      string `json:"url"`
 }

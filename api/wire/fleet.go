@@ -10,9 +10,9 @@ import (
 // Heartbeat is a sidecar's report of its state. It sends one at start, when the server is
 // back, and every HeartbeatEvery.
 type Heartbeat struct {
-	ID        string    `json:"id"` // a UUIDv7 that the sidecar made once and keeps in its data folder
-	Name      string    `json:"name"`
-	Version   string    `json:"version"`
+	ID        string    `json:"id"`      // a UUIDv7 that the sidecar made once and keeps in its data folder
+	Name      string    `json:"name"`    // the sidecar's name
+	Version   string    `json:"version"` // the sidecar's version of promptspool
 	StartedAt time.Time `json:"started_at"`
 
 	BacklogEvents int64   `json:"backlog_events"` // events waiting in its spool
@@ -62,7 +62,7 @@ type FleetSidecar struct {
 // was not heard from for a month is removed.
 type Fleet struct {
 	Success bool           `json:"success"`
-	Items   []FleetSidecar `json:"items"`
+	Items   []FleetSidecar `json:"items"` // the project's sidecars, by name
 
 	DroppedToday []Drop `json:"dropped_today,omitempty"` // of exporters, by this server itself
 }

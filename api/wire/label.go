@@ -5,8 +5,8 @@ import "time"
 // Label points to a version.
 type Label struct {
 	ID      int64  `json:"id,omitempty"` // unique in the project
-	Name    string `json:"name"`
-	Version int    `json:"version"`
+	Name    string `json:"name"`         // the label's name
+	Version int    `json:"version"`      // the version that the label points to
 }
 
 // labelIDBits are the low bits of a label's id, which hold the label's own number. The
@@ -22,8 +22,8 @@ func TemplateOfLabel(id int64) int64 { return id >> labelIDBits }
 // Move is one step of a label's history; Version 0 means that the label was removed.
 type Move struct {
 	Label   string    `json:"label"`
-	Version int       `json:"version"`
-	At      time.Time `json:"at"`
+	Version int       `json:"version"`      // the version that it points to since then; 0 if it was removed
+	At      time.Time `json:"at"`           // when the label was moved
 	By      string    `json:"by,omitempty"` // an email, or the id of a key
 }
 
@@ -63,12 +63,12 @@ func (f *fields) requiredVersion(name string) int {
 // PlacedLabel answers a request that creates or moves a label.
 type PlacedLabel struct {
 	Success   bool      `json:"success"`
-	CreatedAt time.Time `json:"created_at"`
-	ID        int64     `json:"id"`
-	Name      string    `json:"name"`
+	CreatedAt time.Time `json:"created_at"` // when the label was moved there
+	ID        int64     `json:"id"`         // the label's id
+	Name      string    `json:"name"`       // the label's name
 	PromptID  int64     `json:"prompt_id"`
 	VersionID int64     `json:"prompt_version_id"`
-	Version   int       `json:"prompt_version_number"`
+	Version   int       `json:"prompt_version_number"` // the version that the label points to
 
 	// Was is the version that the label pointed to before; 0 if it is new. Only the server knows.
 	Was int `json:"-"`
@@ -84,7 +84,7 @@ type Labels struct {
 // ReleaseLabel is a label, with the names that this answer gives its fields.
 type ReleaseLabel struct {
 	VersionID int64  `json:"prompt_version_id"`
-	Version   int    `json:"prompt_version_number"`
+	Version   int    `json:"prompt_version_number"` // the version that the label points to
 	Name      string `json:"release_label"`
 	ID        int64  `json:"release_label_id"`
 }

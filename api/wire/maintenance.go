@@ -40,7 +40,7 @@ const (
 
 // SecretFinding says where a secret is, but not what it is.
 type SecretFinding struct {
-	Kind   SecretKind `json:"kind"`
+	Kind   SecretKind `json:"kind"`             // how the secret was recognised
 	Path   string     `json:"path"`             // such as kwargs.messages[1].content
 	Begins string     `json:"begins,omitempty"` // a well-known key's prefix, shared by its kind: sk-a...
 }
@@ -66,7 +66,7 @@ type Scanned struct {
 	Found   int                `json:"found"`  // of them, those with a secret
 	Masked  int                `json:"masked"` // of them, those whose secrets are masked now
 	Kinds   map[SecretKind]int `json:"kinds"`  // how many secrets of each kind
-	Items   []FoundSecret      `json:"items"`  // at most ScanItemsMax
+	Items   []FoundSecret      `json:"items"`  // some of what was found: 1,000 at most
 	Cursor  string             `json:"cursor"` // send it to continue
 	Done    bool               `json:"done"`
 }
@@ -92,7 +92,7 @@ type Orphan struct {
 // which is about the order in which the requests were made.
 type OrphanPage struct {
 	Success    bool     `json:"success"`
-	Items      []Orphan `json:"items"`
+	Items      []Orphan `json:"items"`  // the requests that have not arrived
 	Total      int64    `json:"total"`  // missing requests, on all pages
 	Events     int64    `json:"events"` // events waiting for them
 	NextCursor *string  `json:"next_cursor"`

@@ -29,11 +29,11 @@ type Publish struct {
 // Published answers a publish.
 type Published struct {
 	Success       bool            `json:"success"`
-	ID            int64           `json:"id"`
+	ID            int64           `json:"id"` // the template's id
 	Name          string          `json:"prompt_name"`
 	VersionID     int64           `json:"prompt_version_id"`
 	VersionNumber int             `json:"version_number"`
-	Tags          []string        `json:"tags"`
+	Tags          []string        `json:"tags"` // the template's tags
 	Labels        []string        `json:"release_labels"`
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"`

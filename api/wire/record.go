@@ -17,7 +17,7 @@ type Record struct {
 	Model           string            `json:"model"`
 	InputTokens     *int64            `json:"input_tokens"`
 	OutputTokens    *int64            `json:"output_tokens"`
-	Tokens          *int64            `json:"tokens"`
+	Tokens          *int64            `json:"tokens"`             // input and output together; null if unknown
 	CachedTokens    *int64            `json:"cached_tokens"`      // input read from the provider's cache
 	ReasoningTokens *int64            `json:"reasoning_tokens"`   // of the output tokens
 	Price           *float64          `json:"price"`              // US dollars; null if unknown
@@ -33,11 +33,11 @@ type Record struct {
 	InputExcerpt    string            `json:"input_excerpt,omitempty"`  // beginning of the last user message
 	OutputExcerpt   string            `json:"output_excerpt,omitempty"` // beginning of the answer or the error
 	Tags            []string          `json:"tags"`
-	Metadata        map[string]string `json:"metadata"`
-	Scores          []Score           `json:"scores"` // sorted by name
+	Metadata        map[string]string `json:"metadata"` // metadata, by key
+	Scores          []Score           `json:"scores"`   // sorted by name
 	Prompt          *RecordPrompt     `json:"prompt"`
 	GroupIDs        []string          `json:"group_ids"` // sorted
-	ListTime        time.Time         `json:"list_time"` // by which lists go; see Row
+	ListTime        time.Time         `json:"list_time"` // its time in lists and charts: mostly the start
 	AcceptedAt      time.Time         `json:"accepted_at"`
 	Request         json.RawMessage   `json:"request"`                    // as sent, without secrets
 	Events          []RecordEvent     `json:"events"`                     // its history, oldest first
@@ -89,22 +89,22 @@ type Conflict struct {
 
 // Score is a named score from 0 to 100.
 type Score struct {
-	Name  string `json:"name"`
-	Score int    `json:"score"`
+	Name  string `json:"name"`  // the score's name
+	Score int    `json:"score"` // the score, from 0 to 100
 }
 
 // RecordPrompt is the link of a record to a template.
 type RecordPrompt struct {
-	Name           string          `json:"name"`
-	Version        *int            `json:"version"` // null while unknown
-	Label          *string         `json:"label"`
+	Name           string          `json:"name"`            // the template's name
+	Version        *int            `json:"version"`         // null while unknown
+	Label          *string         `json:"label"`           // the label that it was fetched by; null if unknown
 	InputVariables json.RawMessage `json:"input_variables"` // an object, or null
 }
 
 // RecordEvent is one event of a record's history.
 type RecordEvent struct {
-	ID         string    `json:"id"`
-	Kind       Kind      `json:"kind"`
+	ID         string    `json:"id"`          // the event's id
+	Kind       Kind      `json:"kind"`        // the kind of the event
 	AcceptedAt time.Time `json:"accepted_at"` // by the clock of the process that accepted it
 	ArrivedAt  time.Time `json:"arrived_at"`  // by the server's clock
 	Sidecar    string    `json:"sidecar"`
@@ -150,7 +150,7 @@ func NewPaging(page, perPage, total int) Paging {
 
 // Row is one line of a list of records.
 type Row struct {
-	ID              string        `json:"id"`
+	ID              string        `json:"id"` // the same as request_id
 	RequestID       string        `json:"request_id"`
 	ListTime        time.Time     `json:"list_time"`   // by which lists and charts go: mostly the start
 	AcceptedAt      time.Time     `json:"accepted_at"` // corrected if a sidecar's clock was ahead
@@ -194,7 +194,7 @@ type Row struct {
 
 // MetadataRow is one key of a record's metadata.
 type MetadataRow struct {
-	Key       string `json:"key"`
+	Key       string `json:"key"` // the key of the metadata
 	Value     string `json:"value"`
 	Truncated bool   `json:"truncated,omitempty"` // the value is cut; the record has it in full
 }
@@ -241,7 +241,7 @@ type Trace struct {
 	// Closed is set once the trace was closed.
 	Closed bool `json:"closed,omitempty"`
 
-	// Truncated is set if the trace has more than TraceSpansMax spans.
+	// Whether the trace has more spans than the 10,000 of an answer.
 	Truncated bool `json:"truncated,omitempty"`
 
 	// Those of one of its spans.
@@ -251,8 +251,8 @@ type Trace struct {
 
 // TraceSpan is one span of a trace.
 type TraceSpan struct {
-	ID           string     `json:"id"` // of its record
-	Name         string     `json:"name"`
+	ID           string     `json:"id"`   // of its record
+	Name         string     `json:"name"` // the span's name
 	SpanID       string     `json:"span_id"`
 	ParentID     *string    `json:"parent_id"`
 	RequestLogID *string    `json:"request_log_id"` // of the request that it is or that logs its call; null without one
@@ -296,8 +296,8 @@ type TraceNode struct {
 // TraceTotal is what spans add up to. Unknown numbers count nothing, and a call counts once, however
 // many spans report it.
 type TraceTotal struct {
-	Spans        int        `json:"spans"`
-	Calls        int        `json:"calls"`
+	Spans        int        `json:"spans"`      // how many spans
+	Calls        int        `json:"calls"`      // how many model calls
 	Errors       int        `json:"errors"`     // spans that failed
 	StartTime    *time.Time `json:"start_time"` // the earliest; null if none is known
 	EndTime      *time.Time `json:"end_time"`   // the latest; null if none is known

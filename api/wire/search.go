@@ -37,8 +37,8 @@ func (f *fields) filterLine() FilterLine {
 
 // Filter is one condition of a search, or a group of conditions, which has filters.
 type Filter struct {
-	Logic   string   `json:"logic,omitempty"` // AND (the default) or OR
-	Filters []Filter `json:"filters,omitempty"`
+	Logic   string   `json:"logic,omitempty"`   // AND (the default) or OR
+	Filters []Filter `json:"filters,omitempty"` // the conditions and groups of a group
 
 	Field     string          `json:"field,omitempty"`      // such as tags or cost
 	Operator  string          `json:"operator,omitempty"`   // such as is, contains, gte or between
@@ -99,6 +99,7 @@ type SearchPage struct {
 	Success bool  `json:"success"`
 	Items   []Row `json:"items"`
 	Paging
+	// Whether more records match than `total`, which counts up to 10,000.
 	TotalIsLowerBound bool    `json:"total_is_lower_bound"`
 	NextCursor        *string `json:"next_cursor"`
 
@@ -253,7 +254,7 @@ type SuggestQuery struct {
 // newest records' first.
 type Suggestions struct {
 	Success bool     `json:"success"`
-	Values  []string `json:"values"`
+	Values  []string `json:"values"` // the values, those of the newest records first
 
 	// Complete is false if there are more values, or older records that were not read.
 	Complete bool `json:"complete"`

@@ -54,7 +54,7 @@ func DecodeStatistics(object Object) (StatisticsQuery, error) {
 
 // Progress is how many of the matching records an answer counts.
 type Progress struct {
-	// Incomplete means that time ran out: records older than Since are not counted.
+	// Whether time ran out: records before `since` are not counted.
 	Incomplete bool `json:"incomplete,omitempty"`
 
 	// Since is when the oldest counted record started, if the answer is incomplete;
@@ -89,7 +89,7 @@ type Totals struct {
 	Cost           float64     `json:"cost"`             // US dollars, of requests with a price
 	Unpriced       int64       `json:"unpriced"`         // requests with unknown cost
 	InputTokens    int64       `json:"input_tokens"`     // of requests with known tokens
-	OutputTokens   int64       `json:"output_tokens"`    //
+	OutputTokens   int64       `json:"output_tokens"`    // of requests with known tokens
 	CachedTokens   int64       `json:"cached_tokens"`    // part of the input tokens
 	ThinkingTokens int64       `json:"thinking_tokens"`  // part of the output tokens
 	Latency        Percentiles `json:"latency"`          // seconds
@@ -112,7 +112,7 @@ func (t Totals) Tokens() int64 {
 
 // ScoreSum sums up the scores of one name. All of it is exact.
 type ScoreSum struct {
-	Name      string    `json:"name"`
+	Name      string    `json:"name"` // the scores' name
 	Count     int64     `json:"count"`
 	Mean      float64   `json:"mean"`
 	Min       int       `json:"min"`
@@ -129,20 +129,21 @@ type BucketTotals struct {
 
 // VersionTotals are the totals of one version of a template.
 type VersionTotals struct {
-	Template string `json:"template"`
-	Version  *int   `json:"version"` // null: links whose version is unknown
+	Template string `json:"template"` // the template's name
+	Version  *int   `json:"version"`  // null: links whose version is unknown
 	Totals
 	Series []BucketTotals `json:"series"` // buckets without requests are left out
 }
 
 // TemplateStatistics are the statistics by template and version, sorted by both.
 type TemplateStatistics struct {
-	Success         bool            `json:"success"`
-	ChartInterval   ChartInterval   `json:"chartInterval"`
+	Success       bool          `json:"success"`
+	ChartInterval ChartInterval `json:"chartInterval"`
+	// The versions, sorted by template and number.
 	Versions        []VersionTotals `json:"versions"`
 	PercentileError float64         `json:"percentile_error"` // the maximum relative error of percentiles
 
-	// VersionsLeftOut counts requests of versions that are not listed.
+	// How many requests are of versions that are not listed.
 	VersionsLeftOut int64 `json:"versions_left_out,omitempty"`
 	Progress
 	Warned
@@ -158,42 +159,69 @@ type ChartInterval struct {
 // Analytics answers POST /api/public/v2/requests/analytics. The peer's names come first,
 // ours follow. Lists have at most AnalyticsListMax items.
 type Analytics struct {
-	Success             bool          `json:"success"`
-	ChartInterval       ChartInterval `json:"chartInterval"`
-	AverageLatency      *float64      `json:"averageLatency"`
-	TotalCost           float64       `json:"totalCost"`
-	TotalTokens         int64         `json:"totalTokens"`
-	TotalRequests       int64         `json:"totalRequests"`
-	TotalCachedTokens   int64         `json:"totalCachedTokens"`
-	TotalThinkingTokens int64         `json:"totalThinkingTokens"`
-	CacheTokenRatio     *float64      `json:"cacheTokenRatio"` // null without input tokens
+	Success       bool          `json:"success"`
+	ChartInterval ChartInterval `json:"chartInterval"`
+	// The mean latency in seconds; null if none is known.
+	AverageLatency *float64 `json:"averageLatency"`
+	// US dollars, of the requests with a known price.
+	TotalCost float64 `json:"totalCost"`
+	// Input and output tokens together.
+	TotalTokens int64 `json:"totalTokens"`
+	// How many requests match.
+	TotalRequests int64 `json:"totalRequests"`
+	// Input tokens that came from the provider's cache.
+	TotalCachedTokens int64 `json:"totalCachedTokens"`
+	// Output tokens that the model thought with.
+	TotalThinkingTokens int64    `json:"totalThinkingTokens"`
+	CacheTokenRatio     *float64 `json:"cacheTokenRatio"` // null without input tokens
 
-	Stats                        []AnalyticsStat             `json:"stats"`
-	MostUsedModels               []Pair                      `json:"mostUsedModels"`
-	ModelRequestsByDay           map[string][]Pair           `json:"modelRequestsByDay"`
-	MostUsedPromptTemplates      []TemplateCount             `json:"mostUsedPromptTemplates"`
-	PromptTemplateRequestsByDay  map[string][]Pair           `json:"promptTemplateRequestsByDay"`
-	ProviderRequestsByDay        map[string][]Pair           `json:"providerRequestsByDay"`
-	Latency                      LatencyByDay                `json:"latency"`
-	LatencyByModelByDay          map[string]DimensionLatency `json:"latencyByModelByDay"`
+	// The series, one item for each interval.
+	Stats []AnalyticsStat `json:"stats"`
+	// The models with the most requests, and how many.
+	MostUsedModels []Pair `json:"mostUsedModels"`
+	// Requests by date, of each model.
+	ModelRequestsByDay map[string][]Pair `json:"modelRequestsByDay"`
+	// The templates with the most requests.
+	MostUsedPromptTemplates []TemplateCount `json:"mostUsedPromptTemplates"`
+	// Requests by date, of each template.
+	PromptTemplateRequestsByDay map[string][]Pair `json:"promptTemplateRequestsByDay"`
+	// Requests by date, of each provider.
+	ProviderRequestsByDay map[string][]Pair `json:"providerRequestsByDay"`
+	// Latencies in seconds, by date.
+	Latency LatencyByDay `json:"latency"`
+	// Latencies in seconds, of each model.
+	LatencyByModelByDay map[string]DimensionLatency `json:"latencyByModelByDay"`
+	// Latencies in seconds, of each template.
 	LatencyByPromptTemplateByDay map[string]DimensionLatency `json:"latencyByPromptTemplateByDay"`
-	LatencyByProviderByDay       map[string]DimensionLatency `json:"latencyByProviderByDay"`
-	ErrorTypes                   []ErrorCount                `json:"errorTypes"`
-	ProviderBreakdown            []Breakdown                 `json:"providerBreakdown"`
-	PromptBreakdown              []Breakdown                 `json:"promptBreakdown"`
-	TagsBreakdown                []Breakdown                 `json:"tagsBreakdown"`
-	MetadataKeysTop              []KeyCount                  `json:"metadataKeysTop"`
-	ToolsUsageBars               []NameCount                 `json:"toolsUsageBars"`
-	MetadataValueBreakdown       []MetadataCost              `json:"metadataValueBreakdown"`
+	// Latencies in seconds, of each provider.
+	LatencyByProviderByDay map[string]DimensionLatency `json:"latencyByProviderByDay"`
+	// Requests by type of error.
+	ErrorTypes []ErrorCount `json:"errorTypes"`
+	// Requests, cost and tokens by provider.
+	ProviderBreakdown []Breakdown `json:"providerBreakdown"`
+	// Requests, cost and tokens by template.
+	PromptBreakdown []Breakdown `json:"promptBreakdown"`
+	// Requests, cost and tokens by tag.
+	TagsBreakdown []Breakdown `json:"tagsBreakdown"`
+	// The metadata keys of the most requests.
+	MetadataKeysTop []KeyCount `json:"metadataKeysTop"`
+	// The tools that the most requests called.
+	ToolsUsageBars []NameCount `json:"toolsUsageBars"`
+	// Requests and cost by value of a metadata key.
+	MetadataValueBreakdown []MetadataCost `json:"metadataValueBreakdown"`
 
-	Overall    Totals            `json:"overall"`
-	ByModel    map[string]Totals `json:"byModel"`
+	// All requests together.
+	Overall Totals `json:"overall"`
+	// The same, by model.
+	ByModel map[string]Totals `json:"byModel"`
+	// The same, by provider.
 	ByProvider map[string]Totals `json:"byProvider"`
+	// The same, by template.
 	ByTemplate map[string]Totals `json:"byTemplate"`
 	Scores     []ScoreSum        `json:"scores"`
 
-	// MetadataKeysWide have too many values to be summed up, such as session ids. They
-	// are summed up with a filter, or as the metadata_cost_breakdown_key.
+	// Keys with too many values to be summed up, such as session ids. They are summed up
+	// with a filter, or as the `metadata_cost_breakdown_key`.
 	MetadataKeysWide []string `json:"metadataKeysWide,omitempty"`
 	PercentileError  float64  `json:"percentileError"` // the maximum relative error of percentiles
 	Progress
@@ -205,17 +233,18 @@ const AnalyticsListMax = 50
 
 // AnalyticsStat is one interval of the series.
 type AnalyticsStat struct {
+	// The beginning of the interval: a day, or a moment.
 	Date           string           `json:"date"`
-	DateLabel      string           `json:"dateLabel"`
+	DateLabel      string           `json:"dateLabel"` // the beginning, for an axis
 	Requests       int64            `json:"requests"`
 	Tokens         int64            `json:"tokens"`
 	InputTokens    int64            `json:"inputTokens"`
 	OutputTokens   int64            `json:"outputTokens"`
 	Cost           float64          `json:"cost"`
-	Latency        *float64         `json:"latency"`
-	CachedTokens   int64            `json:"cachedTokens"`
-	ThinkingTokens int64            `json:"thinkingTokens"`
-	StatusCounts   map[string]int64 `json:"statusCounts"`
+	Latency        *float64         `json:"latency"`        // the mean in seconds; null if none is known
+	CachedTokens   int64            `json:"cachedTokens"`   // input tokens that came from the provider's cache
+	ThinkingTokens int64            `json:"thinkingTokens"` // output tokens that the model thought with
+	StatusCounts   map[string]int64 `json:"statusCounts"`   // requests by status
 	Scores         []ScoreSum       `json:"scores,omitempty"`
 }
 
@@ -240,9 +269,10 @@ type DimensionLatency struct {
 // Breakdown is one provider's, template's or tag's part of the total. Exactly one of
 // provider, promptId and tag is set.
 type Breakdown struct {
+	// The provider, if it is one's part.
 	Provider     string  `json:"provider,omitempty"`
-	PromptID     string  `json:"promptId,omitempty"`
-	Tag          string  `json:"tag,omitempty"`
+	PromptID     string  `json:"promptId,omitempty"` // the template's name, if it is one's part
+	Tag          string  `json:"tag,omitempty"`      // the tag, if it is one's part
 	Requests     int64   `json:"requests"`
 	Cost         float64 `json:"cost"`
 	Tokens       int64   `json:"tokens"`
@@ -265,19 +295,19 @@ type ErrorCount struct {
 
 // KeyCount counts the requests with one metadata key.
 type KeyCount struct {
-	Key      string `json:"key"`
+	Key      string `json:"key"` // the key of the metadata
 	Requests int64  `json:"requests"`
 }
 
 // NameCount counts the requests that called one tool.
 type NameCount struct {
-	Name     string `json:"name"`
+	Name     string `json:"name"` // the tool's name
 	Requests int64  `json:"requests"`
 }
 
 // MetadataCost is the cost of the requests with one value of a metadata key.
 type MetadataCost struct {
-	Key      string  `json:"key"`
+	Key      string  `json:"key"` // the key of the metadata
 	Value    string  `json:"value"`
 	Label    string  `json:"label"` // the value, or "key = value"
 	Requests int64   `json:"requests"`

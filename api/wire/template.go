@@ -112,12 +112,12 @@ type Selector struct {
 // cache needs to know about it.
 type RawTemplate struct {
 	Success       bool            `json:"success"`
-	ID            int64           `json:"id"`
+	ID            int64           `json:"id"` // the template's id
 	Name          string          `json:"prompt_name"`
 	Version       int             `json:"version"`
 	VersionID     int64           `json:"prompt_version_id"`
 	WorkspaceID   int64           `json:"workspace_id"`
-	Tags          []string        `json:"tags"`
+	Tags          []string        `json:"tags"`           // the template's tags
 	Labels        []string        `json:"release_labels"` // pointing to this version
 	Blueprint     json.RawMessage `json:"prompt_template"`
 	Metadata      json.RawMessage `json:"metadata"`
@@ -127,9 +127,10 @@ type RawTemplate struct {
 	Snippets      []UsedSnippet   `json:"snippets"` // put into the blueprint, in order of appearance
 	Revision      uint64          `json:"revision"` // the project's registry revision when this was read
 
-	// Latest and AllLabels are the template's at Revision. They tell which version any
-	// other selector means.
-	Latest    int     `json:"latest_version"`
+	// The number of the latest version, at this revision.
+	Latest int `json:"latest_version"`
+	// All labels of the template, at this revision. With `latest_version` they tell which
+	// version any other selector means.
 	AllLabels []Label `json:"labels"`
 
 	// ProviderBaseURLs are configured by the server's operator.
@@ -150,10 +151,11 @@ type UsedSnippet struct {
 // given revision, up to Revision. Reset means that the server cannot tell, because it
 // does not have that many revisions; the caller must then refresh everything.
 type Changes struct {
-	Success  bool     `json:"success"`
-	Revision uint64   `json:"revision"`
-	Reset    bool     `json:"reset"`
-	Names    []string `json:"names"`
+	Success  bool   `json:"success"`
+	Revision uint64 `json:"revision"` // the revision of the last change that is named
+	// Whether the caller must read everything again: the server cannot tell what changed.
+	Reset bool     `json:"reset"`
+	Names []string `json:"names"` // the names of the templates that changed
 
 	// ProviderBaseURLs is the digest of the current URLs.
 	ProviderBaseURLs string `json:"provider_base_urls,omitempty"`

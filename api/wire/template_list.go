@@ -132,19 +132,18 @@ type TemplateList struct {
 
 // TemplateListItem is a template with its latest version.
 type TemplateListItem struct {
-	ID            int64           `json:"id"`
+	ID            int64           `json:"id"` // the template's id
 	Name          string          `json:"prompt_name"`
-	Version       int             `json:"version"`
-	Tags          []string        `json:"tags"`
+	Version       int             `json:"version"` // the number of the latest version
+	Tags          []string        `json:"tags"`    // the template's tags
 	Labels        []Label         `json:"labels"`
-	Blueprint     json.RawMessage `json:"prompt_template"`
+	Blueprint     json.RawMessage `json:"prompt_template"` // the text of the latest version, as a blueprint
 	Metadata      json.RawMessage `json:"metadata"`
 	CommitMessage *string         `json:"commit_message"`
-	LLMKwargs     json.RawMessage `json:"llm_kwargs"`
+	LLMKwargs     json.RawMessage `json:"llm_kwargs"` // always null in a list
 	ExternalIDs   []ExternalID    `json:"external_ids"`
 
-	// IsSnippet means that the latest version of another template has this one as a
-	// snippet.
+	// Whether the latest version of another template has this one as a snippet.
 	IsSnippet bool `json:"is_snippet"`
 
 	CreatedAt time.Time `json:"created_at"`
